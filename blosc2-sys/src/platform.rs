@@ -1,0 +1,64 @@
+//! Types whose layout differs between platforms, written by hand. `tests/abi.rs` of the workspace
+//! compares them with the C compiler's.
+
+#[cfg(windows)]
+use core::ffi::c_void;
+use core::ffi::{c_char, c_int};
+
+/// C's `FILE`.
+pub type FILE = libc::FILE;
+
+/// The type of a timestamp: `struct timespec`, or `LARGE_INTEGER` on Windows.
+#[cfg(not(windows))]
+#[expect(non_camel_case_types, reason = "C's name")]
+pub type blosc_timestamp_t = libc::timespec;
+
+/// The type of a timestamp: `struct timespec`, or `LARGE_INTEGER` on Windows.
+#[cfg(windows)]
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct blosc_timestamp_t {
+    /// The counter.
+    pub QuadPart: i64,
+}
+
+/// A file opened through standard I/O.
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct blosc2_stdio_file {
+    /// The C stream.
+    pub file: *mut FILE,
+}
+
+/// A memory-mapped file: its options, then what C keeps about the mapping.
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct blosc2_stdio_mmap {
+    /// `r`, `r+`, `w+` or `c`.
+    pub mode: *const c_char,
+    /// Bytes to map at first in the modes that write.
+    pub initial_mapping_size: usize,
+    /// Whether C frees this structure.
+    pub needs_free: bool,
+    /// Start of the mapping.
+    pub addr: *mut c_char,
+    /// Path of the file.
+    pub urlpath: *mut c_char,
+    /// Size of the file in bytes.
+    pub file_size: usize,
+    /// Size of the mapping in bytes.
+    pub mapping_size: usize,
+    /// Whether changes stay in memory (mode `c`).
+    pub is_memory_only: bool,
+    /// The C stream.
+    pub file: *mut FILE,
+    /// The file descriptor.
+    pub fd: c_int,
+    /// Access rights of the pages.
+    pub access_flags: i64,
+    /// Flags of the mapping.
+    pub map_flags: i64,
+    /// Handle of the mapping.
+    #[cfg(windows)]
+    pub mmap_handle: *mut c_void,
+}

@@ -1,0 +1,166 @@
+//! The compression algorithms.
+
+use std::ffi::CStr;
+use std::fmt;
+use std::ptr;
+use std::str::FromStr;
+
+use blosc2_sys as sys;
+
+use crate::init::init;
+use crate::{Error, ErrorKind, Result};
+
+/// A compression algorithm, by its code in the formats.
+///
+/// Codes without a name here are kept as [`Codec::Other`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Codec {
+    /// BloscLZ, Blosc's own: fast, for easily compressed data.
+    BloscLz,
+    /// LZ4: very fast.
+    Lz4,
+    /// LZ4HC: slower compression in LZ4's format, better ratio.
+    Lz4Hc,
+    /// zlib (feature `zlib`).
+    Zlib,
+    /// Zstandard (feature `zstd`): best ratio. The default.
+    Zstd,
+    /// NDLZ, for two-dimensional arrays of bytes; the parameter is 4 or 8, the side of a cell.
+    Ndlz,
+    /// ZFP with a fixed accuracy (feature `zfp`); lossy, for arrays of floats.
+    ZfpAccuracy,
+    /// ZFP with a fixed precision (feature `zfp`); lossy, for arrays of floats.
+    ZfpPrecision,
+    /// ZFP with a fixed rate (feature `zfp`); lossy, for arrays of floats.
+    ZfpRate,
+    /// Any other code.
+    Other(u8),
+}
+
+const NAMED: &[(Codec, u8, &str)] = &[
+    (Codec::BloscLz, sys::BLOSC_BLOSCLZ as u8, "blosclz"),
+    (Codec::Lz4, sys::BLOSC_LZ4 as u8, "lz4"),
+    (Codec::Lz4Hc, sys::BLOSC_LZ4HC as u8, "lz4hc"),
+    (Codec::Zlib, sys::BLOSC_ZLIB as u8, "zlib"),
+    (Codec::Zstd, sys::BLOSC_ZSTD as u8, "zstd"),
+    (Codec::Ndlz, sys::BLOSC_CODEC_NDLZ as u8, "ndlz"),
+    (Codec::ZfpAccuracy, sys::BLOSC_CODEC_ZFP_FIXED_ACCURACY as u8, "zfp_acc"),
+    (Codec::ZfpPrecision, sys::BLOSC_CODEC_ZFP_FIXED_PRECISION as u8, "zfp_prec"),
+    (Codec::ZfpRate, sys::BLOSC_CODEC_ZFP_FIXED_RATE as u8, "zfp_rate"),
+];
+
+/// Codes that C-Blosc2 knows by name only, and would load a library for by running Python.
+const LOADED_BY_PYTHON: std::ops::RangeInclusive<u8> =
+    sys::BLOSC_CODEC_OPENHTJ2K as u8..=sys::BLOSC_CODEC_HTJ2K as u8;
+
+impl Codec {
+    /// The codec of a code.
+    pub fn from_code(code: u8) -> Self {
+        NAMED.iter().find(|entry| entry.1 == code).map_or(Self::Other(code), |entry| entry.0)
+    }
+
+    /// The code in the formats.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Other(code) => code,
+            named => NAMED.iter().find(|entry| entry.0 == named).map_or(0, |entry| entry.1),
+        }
+    }
+
+    /// Whether this build can compress and decompress with it.
+    pub fn is_available(self) -> bool {
+        let code = self.code();
+        if init().is_err() || LOADED_BY_PYTHON.contains(&code) {
+            return false;
+        }
+        let mut name = ptr::null();
+        // SAFETY: the library is initialised and `name` is writable; the function takes any code
+        // and fails for one that it does not have (blosc2.c, blosc2_compcode_to_compname).
+        unsafe { sys::blosc2_compcode_to_compname(code.into(), &mut name) >= 0 }
+    }
+
+    /// Whether it needs the shape of an array, so that it works in an array only.
+    pub(crate) fn needs_array(self) -> bool {
+        matches!(self, Self::Ndlz | Self::ZfpAccuracy | Self::ZfpPrecision | Self::ZfpRate)
+    }
+
+    pub(crate) fn check_available(self, doing: &str) -> Result<()> {
+        init()?;
+        if self.is_available() {
+            return Ok(());
+        }
+        let hint = match self {
+            Self::Zlib => " (feature `zlib`)",
+            Self::Zstd => " (feature `zstd`)",
+            Self::ZfpAccuracy | Self::ZfpPrecision | Self::ZfpRate => " (feature `zfp`)",
+            _ => "",
+        };
+        Err(Error::new(
+            ErrorKind::Unsupported,
+            doing,
+            format_args!("the codec {self} is not in this build{hint}; it has {}", available()),
+        ))
+    }
+}
+
+/// The names of the compiled-in codecs, separated by commas.
+fn available() -> String {
+    // SAFETY: the library is initialised; the function gives a static string that ends in a NUL
+    // byte (blosc2.c, blosc2_list_compressors), which `init` has made it fill.
+    unsafe { CStr::from_ptr(sys::blosc2_list_compressors()) }.to_string_lossy().into_owned()
+}
+
+impl fmt::Display for Codec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self, NAMED.iter().find(|entry| entry.0 == *self)) {
+            (_, Some(entry)) => f.write_str(entry.2),
+            (other, None) => write!(f, "codec {}", other.code()),
+        }
+    }
+}
+
+impl FromStr for Codec {
+    type Err = Error;
+
+    /// Reads a name such as `zstd`, or a code such as `5`.
+    fn from_str(text: &str) -> Result<Self> {
+        let named = NAMED.iter().find(|entry| entry.2.eq_ignore_ascii_case(text));
+        match (named, text.parse()) {
+            (Some(entry), _) => Ok(entry.0),
+            (None, Ok(code)) => Ok(Self::from_code(code)),
+            (None, Err(_)) => {
+                let names: Vec<&str> = NAMED.iter().map(|entry| entry.2).collect();
+                let detail =
+                    format_args!("expected one of {}, got `{text}`", names.join(", ")).to_string();
+                Err(Error::new(ErrorKind::InvalidArgument, "choose a codec", detail))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_survives() {
+        for code in 0..=255 {
+            assert_eq!(Codec::from_code(code).code(), code);
+        }
+        for entry in NAMED {
+            assert_eq!(entry.0.to_string().parse::<Codec>().unwrap(), entry.0);
+        }
+        assert_eq!("42".parse::<Codec>().unwrap(), Codec::Other(42));
+        assert!("zstandard".parse::<Codec>().is_err());
+    }
+
+    #[test]
+    fn what_python_would_be_run_for_is_not_available() {
+        for code in LOADED_BY_PYTHON {
+            assert!(!Codec::from_code(code).is_available(), "{code}");
+        }
+        assert!(Codec::BloscLz.is_available() && Codec::Lz4.is_available());
+        assert!(!Codec::Other(3).is_available() && !Codec::Other(200).is_available());
+    }
+}

@@ -1,0 +1,412 @@
+//! C's contexts: what compresses and decompresses one chunk at a time.
+
+use std::mem::MaybeUninit;
+use std::ptr::{self, NonNull};
+
+use blosc2_format::chunk::{Header, Special};
+use blosc2_sys as sys;
+
+use crate::init::init;
+use crate::params::{MAX_CHUNK_LEN, Resolved};
+use crate::{Codec, DParams, Error, ErrorKind, Filter, Result, filter};
+
+/// Bytes that a chunk may take beyond its data.
+const OVERHEAD: usize = sys::BLOSC2_MAX_OVERHEAD as usize;
+
+/// An owned `blosc2_context`.
+#[derive(Debug)]
+struct Context(NonNull<sys::blosc2_context>);
+
+// SAFETY: C keeps nothing of a context in thread-local storage, and contexts share only the thread
+// pool and the registries, which C guards by mutexes (blosc2.c, check_nthreads) or does not change
+// after `init`. All use goes through `&mut`, so only one thread uses a context at a time.
+unsafe impl Send for Context {}
+
+impl Context {
+    fn new(context: *mut sys::blosc2_context, doing: &str) -> Result<Self> {
+        NonNull::new(context)
+            .map(Self)
+            .ok_or_else(|| Error::new(ErrorKind::Library, doing, "C-Blosc2 gave no context"))
+    }
+
+    fn as_ptr(&mut self) -> *mut sys::blosc2_context {
+        self.0.as_ptr()
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: the pointer came from blosc2_create_cctx or blosc2_create_dctx and is freed once.
+        unsafe { sys::blosc2_free_ctx(self.0.as_ptr()) }
+    }
+}
+
+/// Compresses buffers, one after the other, with the same parameters.
+#[derive(Debug)]
+pub(crate) struct Compressor {
+    params: Resolved,
+    /// The context, with the length of the source that it was last used for: C takes over the block
+    /// size of one call as that of the next.
+    context: Option<(Context, usize)>,
+}
+
+// SAFETY: the parameters hold pointers of C's, of which only `schunk` may be set; whoever sets it
+// keeps the super-chunk alive and unchanged during calls (see `for_schunk`). For `Context` see above.
+unsafe impl Send for Compressor {}
+
+impl Compressor {
+    pub(crate) fn new(params: Resolved) -> Result<Self> {
+        init()?;
+        Ok(Self { params, context: None })
+    }
+
+    /// A compressor whose codec and filters may look at a super-chunk's metalayers.
+    ///
+    /// # Safety
+    /// `schunk` outlives the compressor, and its metalayers do not change during `compress`.
+    pub(crate) unsafe fn for_schunk(
+        mut params: Resolved,
+        schunk: *mut sys::blosc2_schunk,
+    ) -> Result<Self> {
+        params.c.schunk = schunk.cast();
+        Self::new(params)
+    }
+
+    /// Compresses `source` to a new chunk.
+    pub(crate) fn compress(&mut self, source: &[u8]) -> Result<Vec<u8>> {
+        let mut chunk = Vec::new();
+        self.compress_to(source, &mut chunk)?;
+        Ok(chunk)
+    }
+
+    /// Compresses `source`, replacing the content of `chunk`.
+    pub(crate) fn compress_to(&mut self, source: &[u8], chunk: &mut Vec<u8>) -> Result<()> {
+        let doing = "compress a buffer";
+        let too_large = |_| {
+            let detail =
+                format!("a chunk holds at most {MAX_CHUNK_LEN} bytes, got {}", source.len());
+            Error::new(ErrorKind::TooLarge, doing, detail)
+        };
+        if source.len() > MAX_CHUNK_LEN {
+            return Err(too_large(()));
+        }
+        let typesize = self.params.typesize();
+        let needs_whole = self.params.filters.iter().find(|each| each.needs_whole_items());
+        if let (Some(filter), true) = (needs_whole, source.len() % typesize != 0) {
+            let len = source.len();
+            let detail = format!("{filter} needs whole items of {typesize} bytes, got {len} bytes");
+            return Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
+        }
+        let copy = self.needs_copy(source).then(|| AlignedBytes::from(source));
+        let given = copy.as_ref().map_or(source, AlignedBytes::as_slice);
+
+        chunk.clear();
+        chunk.reserve(source.len() + OVERHEAD);
+        let room = i32::try_from(source.len() + OVERHEAD).map_err(|_| too_large(()))?;
+        let mut context = self.context_for(source.len())?;
+        // SAFETY: `given` is as long as `source`, and the chunk has room for `room` bytes. With the
+        // edits of blosc2-sys the source is only read; without them `needs_copy` has copied it where
+        // C writes to it (blosc2.c, pipeline_forward). On success C has written as many bytes as it
+        // returns.
+        let written = unsafe {
+            sys::blosc2_compress_ctx(
+                context.as_ptr(),
+                given.as_ptr().cast(),
+                room - OVERHEAD as i32,
+                chunk.as_mut_ptr().cast(),
+                room,
+            )
+        };
+        let len = match usize::try_from(written) {
+            Ok(len) if len >= OVERHEAD && len <= chunk.capacity() => len,
+            // 0 says that the chunk does not fit, which cannot be with this much room.
+            Ok(_) => return Err(Error::from_code(doing, sys::BLOSC2_ERROR_WRITE_BUFFER)),
+            Err(_) => return Err(Error::from_code(doing, written)),
+        };
+        // SAFETY: see above; the chunk's capacity is at least `len`.
+        unsafe { chunk.set_len(len) };
+        self.context = Some((context, source.len()));
+        if copy.is_some() {
+            restore_stored_data(chunk, source);
+        }
+        Ok(())
+    }
+
+    /// Whether C must be given a copy: where it writes to its source, and where a filter that reads
+    /// the source as numbers would find it misaligned.
+    fn needs_copy(&self, source: &[u8]) -> bool {
+        let filters = &self.params.filters;
+        let scribbles = !sys::HARDENED && filters.len() > 2;
+        let reads_numbers = filters.first().is_some_and(|first| {
+            matches!(first, Filter::Delta | Filter::TruncPrec(_) | Filter::IntTrunc(_))
+        });
+        scribbles || (reads_numbers && source.as_ptr().align_offset(8) != 0)
+    }
+
+    fn context_for(&mut self, len: usize) -> Result<Context> {
+        match self.context.take() {
+            Some((context, last)) if last == len => Ok(context),
+            _ => {
+                // SAFETY: the parameters are valid (CParams::resolve); C copies them. `schunk` is
+                // null or alive (see `for_schunk`).
+                let context = unsafe { sys::blosc2_create_cctx(self.params.c) };
+                Context::new(context, "compress a buffer")
+            }
+        }
+    }
+}
+
+/// A chunk that stores its data as it is holds what C found in its source after the filters had
+/// written to it. Puts the original there.
+fn restore_stored_data(chunk: &mut [u8], source: &[u8]) {
+    if let Ok(header) = Header::parse(chunk) {
+        if header.memcpyed && header.special.is_none() && chunk.len() == OVERHEAD + source.len() {
+            chunk[OVERHEAD..].copy_from_slice(source);
+        }
+    }
+}
+
+/// A copy of bytes, aligned for every number.
+struct AlignedBytes {
+    words: Vec<u64>,
+    len: usize,
+}
+
+impl AlignedBytes {
+    fn as_slice(&self) -> &[u8] {
+        &crate::element::as_bytes(&self.words)[..self.len]
+    }
+}
+
+impl From<&[u8]> for AlignedBytes {
+    fn from(bytes: &[u8]) -> Self {
+        let mut words = vec![0u64; bytes.len().div_ceil(8)];
+        crate::element::as_bytes_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
+        Self { words, len: bytes.len() }
+    }
+}
+
+/// Decompresses chunks, one after the other.
+#[derive(Debug)]
+pub(crate) struct Decompressor {
+    params: sys::blosc2_dparams,
+    /// The context, with the block and item sizes that its scratch memory was made for.
+    context: Option<(Context, [u32; 2])>,
+}
+
+// SAFETY: as for `Compressor`.
+unsafe impl Send for Decompressor {}
+
+impl Decompressor {
+    pub(crate) fn new(params: &DParams) -> Result<Self> {
+        init()?;
+        Ok(Self { params: params.to_c(), context: None })
+    }
+
+    /// A decompressor whose codec and filters may look at a super-chunk's metalayers.
+    ///
+    /// # Safety
+    /// `schunk` outlives the decompressor, and its metalayers do not change during its calls.
+    pub(crate) unsafe fn for_schunk(
+        params: &DParams,
+        schunk: *mut sys::blosc2_schunk,
+    ) -> Result<Self> {
+        let mut decompressor = Self::new(params)?;
+        decompressor.params.schunk = schunk.cast();
+        Ok(decompressor)
+    }
+
+    /// Decompresses a whole chunk to `target`, which has to be as long as its data. On success all
+    /// of it is initialised.
+    pub(crate) fn decompress(
+        &mut self,
+        chunk: &[u8],
+        target: &mut [MaybeUninit<u8>],
+    ) -> Result<()> {
+        let header = check(chunk)?;
+        if header.nbytes as usize != target.len() {
+            let detail = format!("it holds {} bytes, expected {}", header.nbytes, target.len());
+            return Err(Error::new(ErrorKind::InvalidData, "decompress a chunk", detail));
+        }
+        self.run(chunk, &header, target, None)
+    }
+
+    /// Decompresses the blocks for which `wanted` is true, or all, to their places in `target`, which
+    /// has to be as long as the whole data; other places keep what they hold, or get theirs anyway.
+    pub(crate) fn decompress_blocks(
+        &mut self,
+        chunk: &[u8],
+        header: &Header,
+        wanted: Option<&[bool]>,
+        target: &mut [u8],
+    ) -> Result<()> {
+        debug_assert_eq!(target.len(), header.nbytes as usize);
+        debug_assert!(wanted.is_none_or(|wanted| wanted.len() == header.nblocks() as usize));
+        // Delta needs the first block for all others, and data without blocks has none to leave out.
+        let all = uses_delta(header) || header.special.is_some() || header.memcpyed;
+        let wanted = wanted.filter(|wanted| !all && wanted.contains(&false));
+        let mut skipped: Option<Vec<bool>> =
+            wanted.map(|wanted| wanted.iter().map(|wanted| !wanted).collect());
+        let mask = skipped.as_deref_mut();
+        let len = target.len();
+        // SAFETY: the same bytes; `run` only ever writes initialised ones.
+        let target = unsafe { std::slice::from_raw_parts_mut(target.as_mut_ptr().cast(), len) };
+        self.run(chunk, header, target, mask)
+    }
+
+    fn run(
+        &mut self,
+        chunk: &[u8],
+        header: &Header,
+        target: &mut [MaybeUninit<u8>],
+        skipped: Option<&mut [bool]>,
+    ) -> Result<()> {
+        let doing = "decompress a chunk";
+        if target.is_empty() {
+            return Ok(());
+        }
+        if matches!(header.special, Some(Special::Zeros | Special::Uninit)) {
+            target.fill(MaybeUninit::new(0));
+            return Ok(());
+        }
+        if uses_delta(header) {
+            return self.run_delta(chunk, header, target);
+        }
+        let mut context = self.context_for(header, self.params.nthreads)?;
+        if let Some(skipped) = skipped {
+            let count = i32::try_from(skipped.len())
+                .map_err(|_| Error::new(ErrorKind::InvalidData, doing, "too many blocks"))?;
+            // SAFETY: C copies the `count` flags (blosc2.c, blosc2_set_maskout) and uses them for the
+            // next decompression, which follows; on its failure the context is dropped.
+            let code =
+                unsafe { sys::blosc2_set_maskout(context.as_ptr(), skipped.as_mut_ptr(), count) };
+            if code < 0 {
+                return Err(Error::from_code(doing, code));
+            }
+        }
+        decompress_with(&mut context, chunk, header, target)?;
+        self.context = Some((context, scratch_of(header)));
+        Ok(())
+    }
+
+    /// Delta is undone in place, as numbers, with the first block as reference: on one thread, since
+    /// the others may wait for ever for a first block that is broken; in aligned memory; and in
+    /// memory that is initialised, whatever the order of the filters.
+    fn run_delta(
+        &mut self,
+        chunk: &[u8],
+        header: &Header,
+        target: &mut [MaybeUninit<u8>],
+    ) -> Result<()> {
+        let mut context = self.context_for(header, 1)?;
+        let mut words = vec![0u64; target.len().div_ceil(8)];
+        let scratch = &mut crate::element::as_bytes_mut(&mut words)[..target.len()];
+        // SAFETY: the same bytes; `decompress_with` only ever writes initialised ones.
+        let uninit = unsafe { &mut *(ptr::from_mut(scratch) as *mut [MaybeUninit<u8>]) };
+        decompress_with(&mut context, chunk, header, uninit)?;
+        for (to, from) in target.iter_mut().zip(scratch) {
+            to.write(*from);
+        }
+        Ok(())
+    }
+
+    fn context_for(&mut self, header: &Header, threads: i16) -> Result<Context> {
+        match self.context.take() {
+            // Without the edits of blosc2-sys, scratch memory that was made for items of one size is
+            // too small for larger ones.
+            Some((context, scratch))
+                if threads == self.params.nthreads
+                    && (sys::HARDENED || scratch == scratch_of(header)) =>
+            {
+                Ok(context)
+            }
+            _ => {
+                let params = sys::blosc2_dparams { nthreads: threads, ..self.params };
+                // SAFETY: C copies the parameters. `schunk` is null or alive (see `for_schunk`).
+                let context = unsafe { sys::blosc2_create_dctx(params) };
+                Context::new(context, "decompress a chunk")
+            }
+        }
+    }
+}
+
+fn decompress_with(
+    context: &mut Context,
+    chunk: &[u8],
+    header: &Header,
+    target: &mut [MaybeUninit<u8>],
+) -> Result<()> {
+    let doing = "decompress a chunk";
+    let too_large = |_| Error::new(ErrorKind::TooLarge, doing, "it is over 2 GiB");
+    let source_len = i32::try_from(header.cbytes).map_err(too_large)?;
+    let target_len = i32::try_from(target.len()).map_err(too_large)?;
+    // SAFETY: `check` has seen that the chunk is as long as its header says, is not lazy, and uses
+    // nothing that is not compiled in; the target has room for the data. C checks the block starts
+    // and stream lengths against both lengths as it goes (blosc2.c, initialize_context_decompression,
+    // blosc_d).
+    let written = unsafe {
+        sys::blosc2_decompress_ctx(
+            context.as_ptr(),
+            chunk.as_ptr().cast(),
+            source_len,
+            target.as_mut_ptr().cast(),
+            target_len,
+        )
+    };
+    match written {
+        code if code < 0 => Err(Error::from_code(doing, code)),
+        written if written == target_len => Ok(()),
+        written => {
+            let detail = format!("{written} bytes came out, expected {target_len}");
+            Err(Error::new(ErrorKind::InvalidData, doing, detail))
+        }
+    }
+}
+
+fn uses_delta(header: &Header) -> bool {
+    let stored = header.memcpyed || header.special.is_some();
+    !stored && header.filters.iter().any(|&code| filter::is_delta(code))
+}
+
+fn scratch_of(header: &Header) -> [u32; 2] {
+    [header.block_len(), u32::from(header.typesize)]
+}
+
+/// Checks that C may be given a chunk: that it is whole, that its fields agree, and that what it
+/// needs is compiled in.
+pub(crate) fn check(chunk: &[u8]) -> Result<Header> {
+    let doing = "decompress a chunk";
+    let invalid = |detail: &str| Error::new(ErrorKind::InvalidData, doing, detail);
+    let unsupported = |detail: String| Error::new(ErrorKind::Unsupported, doing, detail);
+    let header = Header::parse(chunk).map_err(|error| Error::from_format(doing, error))?;
+    if header.cbytes as usize > chunk.len() {
+        let (announced, found) = (header.cbytes, chunk.len());
+        return Err(invalid(&format!("it announces {announced} bytes, but {found} are there")));
+    }
+    if header.lazy {
+        return Err(invalid("its blocks are not with it (a lazy chunk)"));
+    }
+    if header.special.is_some() || header.memcpyed {
+        return Ok(header);
+    }
+    if header.instrumented {
+        return Err(unsupported("it holds measurements of a codec, no data".to_owned()));
+    }
+    Codec::from_code(header.codec()).check_available(doing)?;
+    for (&code, &meta) in header.filters.iter().zip(&header.filters_meta) {
+        if let Some(each) = Filter::from_code(code, meta) {
+            if !filter::is_available(code) {
+                return Err(unsupported(format!("{each} is not in this build")));
+            }
+        }
+    }
+    // The streams of a block are equally long, so that the rest would stay unwritten.
+    let typesize = u32::from(header.typesize);
+    if header.split && !header.variable_blocks && header.block_len() % typesize != 0 {
+        let block = header.block_len();
+        let detail =
+            format!("a block of {block} bytes cannot be split into {typesize} equal streams");
+        return Err(invalid(&detail));
+    }
+    Ok(header)
+}

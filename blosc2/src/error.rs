@@ -1,0 +1,190 @@
+//! What can go wrong, and how it is told.
+
+use std::error::Error as StdError;
+use std::ffi::CStr;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use blosc2_sys as sys;
+
+/// The result of this crate's functions.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What kind of thing went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A parameter that cannot be right, whatever the data.
+    InvalidArgument,
+    /// An index or a range that reaches outside the data.
+    OutOfBounds,
+    /// Items of another type than those stored.
+    TypeMismatch,
+    /// A codec, filter or feature that this build does not have.
+    Unsupported,
+    /// Bytes that do not follow the format, or that decode to something else than they announce.
+    InvalidData,
+    /// More than the format can hold.
+    TooLarge,
+    /// No such file.
+    NotFound,
+    /// A path that is taken; nothing is overwritten by accident.
+    AlreadyExists,
+    /// A change of something that was opened for reading.
+    ReadOnly,
+    /// The operating system refused.
+    Io,
+    /// There is not enough memory.
+    OutOfMemory,
+    /// The C library failed for a reason of its own; see [`Error::code`].
+    Library,
+}
+
+/// An error: what was being done, to what, what was expected and what was found.
+#[derive(Debug)]
+pub struct Error(Box<Repr>);
+
+#[derive(Debug)]
+struct Repr {
+    kind: ErrorKind,
+    doing: String,
+    path: Option<PathBuf>,
+    detail: String,
+    code: Option<i32>,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+impl Error {
+    /// `doing` continues "cannot ...".
+    pub(crate) fn new(kind: ErrorKind, doing: impl Into<String>, detail: impl ToString) -> Self {
+        Self(Box::new(Repr {
+            kind,
+            doing: doing.into(),
+            path: None,
+            detail: detail.to_string(),
+            code: None,
+            source: None,
+        }))
+    }
+
+    /// An error that C reported by a code.
+    pub(crate) fn from_code(doing: impl Into<String>, code: i32) -> Self {
+        // SAFETY: the function takes any code and gives a static string that ends in a NUL byte
+        // (blosc2.c, blosc2_error_string).
+        let text = unsafe { CStr::from_ptr(sys::blosc2_error_string(code)) };
+        let mut error = Self::new(
+            kind_of_code(code),
+            doing,
+            format_args!("C-Blosc2 says \"{}\" (code {code})", text.to_string_lossy()),
+        );
+        error.0.code = Some(code);
+        error
+    }
+
+    pub(crate) fn from_io(doing: impl Into<String>, path: &Path, source: std::io::Error) -> Self {
+        let kind = match source.kind() {
+            std::io::ErrorKind::NotFound => ErrorKind::NotFound,
+            std::io::ErrorKind::AlreadyExists => ErrorKind::AlreadyExists,
+            std::io::ErrorKind::OutOfMemory => ErrorKind::OutOfMemory,
+            _ => ErrorKind::Io,
+        };
+        let mut error = Self::new(kind, doing, &source).at(path);
+        error.0.source = Some(Box::new(source));
+        error
+    }
+
+    pub(crate) fn from_format(
+        doing: impl Into<String>,
+        source: blosc2_format::FormatError,
+    ) -> Self {
+        let mut error = Self::new(ErrorKind::InvalidData, doing, &source);
+        error.0.source = Some(Box::new(source));
+        error
+    }
+
+    /// Names the file that this is about.
+    pub(crate) fn at(mut self, path: &Path) -> Self {
+        self.0.path.get_or_insert_with(|| path.to_owned());
+        self
+    }
+
+    /// What kind of thing went wrong.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The file or directory concerned, if there is one.
+    pub fn path(&self) -> Option<&Path> {
+        self.0.path.as_deref()
+    }
+
+    /// C-Blosc2's own error code, if it was the C library that failed.
+    pub fn code(&self) -> Option<i32> {
+        self.0.code
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot {}", self.0.doing)?;
+        if let Some(path) = &self.0.path {
+            write!(f, " ({})", path.display())?;
+        }
+        write!(f, ": {}", self.0.detail)
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source.as_deref().map(|source| source as _)
+    }
+}
+
+fn kind_of_code(code: i32) -> ErrorKind {
+    match code {
+        sys::BLOSC2_ERROR_MEMORY_ALLOC => ErrorKind::OutOfMemory,
+        sys::BLOSC2_ERROR_CODEC_SUPPORT | sys::BLOSC2_ERROR_VERSION_SUPPORT => {
+            ErrorKind::Unsupported
+        }
+        sys::BLOSC2_ERROR_DATA
+        | sys::BLOSC2_ERROR_STREAM
+        | sys::BLOSC2_ERROR_READ_BUFFER
+        | sys::BLOSC2_ERROR_INVALID_HEADER
+        | sys::BLOSC2_ERROR_RUN_LENGTH
+        | sys::BLOSC2_ERROR_CODEC_DICT
+        | sys::BLOSC2_ERROR_FRAME_TYPE => ErrorKind::InvalidData,
+        sys::BLOSC2_ERROR_FILE_READ
+        | sys::BLOSC2_ERROR_FILE_WRITE
+        | sys::BLOSC2_ERROR_FILE_OPEN
+        | sys::BLOSC2_ERROR_FILE_TRUNCATE
+        | sys::BLOSC2_ERROR_FILE_REMOVE
+        | sys::BLOSC2_ERROR_PLUGIN_IO
+        | sys::BLOSC2_ERROR_LOCK => ErrorKind::Io,
+        sys::BLOSC2_ERROR_2GB_LIMIT | sys::BLOSC2_ERROR_MAX_BUFSIZE_EXCEEDED => ErrorKind::TooLarge,
+        sys::BLOSC2_ERROR_CODEC_PARAM => ErrorKind::InvalidArgument,
+        _ => ErrorKind::Library,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_say_what_to_what_and_why() {
+        let error = Error::new(ErrorKind::InvalidData, "open the array", "no dtype");
+        assert_eq!(error.to_string(), "cannot open the array: no dtype");
+        let error = error.at(Path::new("a.b2nd")).at(Path::new("b.b2nd"));
+        assert_eq!(error.to_string(), "cannot open the array (a.b2nd): no dtype");
+        assert_eq!(error.path(), Some(Path::new("a.b2nd")));
+    }
+
+    #[test]
+    fn codes_of_c_keep_their_number_and_text() {
+        let error = Error::from_code("decompress", sys::BLOSC2_ERROR_READ_BUFFER);
+        assert_eq!(error.kind(), ErrorKind::InvalidData);
+        assert_eq!(error.code(), Some(-5));
+        assert!(error.to_string().contains("(code -5)"), "{error}");
+        assert_eq!(Error::from_code("x", -12345).kind(), ErrorKind::Library);
+    }
+}

@@ -1,0 +1,52 @@
+//! Starting the C library, once.
+
+use std::sync::OnceLock;
+
+use blosc2_sys as sys;
+
+use crate::{Error, ErrorKind, Result};
+
+/// Variables by which an unhardened library overrides what the program asked for.
+const OVERRIDES: &[&str] = &[
+    "BLOSC_BLOCKSIZE",
+    "BLOSC_CLEVEL",
+    "BLOSC_COMPRESSOR",
+    "BLOSC_DELTA",
+    "BLOSC_LOCKING",
+    "BLOSC_NTHREADS",
+    "BLOSC_SHUFFLE",
+    "BLOSC_SPLITMODE",
+    "BLOSC_TYPESIZE",
+    "BTUNE_TRADEOFF",
+];
+
+/// Makes the C library ready. Everything that calls it asks for this first.
+///
+/// It is never shut down: C counts no users, and other threads may be inside.
+pub(crate) fn init() -> Result<()> {
+    static OVERRIDE: OnceLock<Option<&'static str>> = OnceLock::new();
+    let found = OVERRIDE.get_or_init(|| {
+        // SAFETY: both fill global tables without a lock, the second at its first call (blosc2.c,
+        // blosc2_init, blosc2_list_compressors). This closure runs once in the process, and no
+        // other call into C is made before it returns.
+        unsafe {
+            sys::blosc2_init();
+            sys::blosc2_list_compressors();
+        }
+        if sys::HARDENED {
+            return None;
+        }
+        OVERRIDES.iter().copied().find(|name| std::env::var_os(name).is_some())
+    });
+    match found {
+        None => Ok(()),
+        Some(name) => Err(Error::new(
+            ErrorKind::Unsupported,
+            "use the installed C-Blosc2",
+            format_args!(
+                "the environment variable {name} is set, by which it overrides parameters and can \
+                 corrupt data; unset it, or build without the feature `system`"
+            ),
+        )),
+    }
+}

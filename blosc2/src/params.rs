@@ -1,0 +1,373 @@
+//! How data is compressed and decompressed.
+//!
+//! ```
+//! use blosc2::{CParams, Codec, Filter};
+//!
+//! let params = CParams::new().codec(Codec::Lz4).level(9).filters(&[Filter::Bitshuffle]);
+//! let chunk = blosc2::compress(&[1.5f32; 1000], &params)?;
+//! assert_eq!(blosc2::decompress::<f32>(&chunk)?, [1.5; 1000]);
+//! # Ok::<(), blosc2::Error>(())
+//! ```
+
+use std::thread;
+
+use blosc2_format::chunk::{MAX_BLOCKSIZE, MAX_FILTERS};
+use blosc2_sys as sys;
+
+use crate::{Codec, Error, ErrorKind, Filter, Result, filter};
+
+/// The most bytes that one chunk holds when decompressed: 2 GiB less 33.
+pub const MAX_CHUNK_LEN: usize = sys::BLOSC2_MAX_BUFFERSIZE as usize;
+/// The largest item, in bytes.
+pub const MAX_TYPESIZE: usize = MAX_BLOCKSIZE as usize;
+
+/// Whether the bytes of an item go to streams of their own when a block is compressed.
+///
+/// C's `BLOSC_*_SPLIT`, Python's `SplitMode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SplitMode {
+    /// Always. For experiments.
+    Always,
+    /// Never. For experiments.
+    Never,
+    /// As fits the codec and the filters. Python's default, and ours.
+    Auto,
+    /// As old versions of the library did. C's default.
+    ForwardCompat,
+}
+
+impl SplitMode {
+    pub(crate) fn from_code(code: u8) -> Self {
+        match i32::from(code) {
+            sys::BLOSC_ALWAYS_SPLIT => Self::Always,
+            sys::BLOSC_NEVER_SPLIT => Self::Never,
+            sys::BLOSC_AUTO_SPLIT => Self::Auto,
+            _ => Self::ForwardCompat,
+        }
+    }
+
+    fn code(self) -> i32 {
+        match self {
+            Self::Always => sys::BLOSC_ALWAYS_SPLIT,
+            Self::Never => sys::BLOSC_NEVER_SPLIT,
+            Self::Auto => sys::BLOSC_AUTO_SPLIT,
+            Self::ForwardCompat => sys::BLOSC_FORWARD_COMPAT_SPLIT,
+        }
+    }
+}
+
+/// How many threads work on one chunk.
+///
+/// One by default, which composes with threads of the program's own. C-Blosc2 does not survive a
+/// `fork` once threads have been started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Threads(i16);
+
+impl Threads {
+    /// One thread: the caller's.
+    pub const ONE: Self = Self(1);
+
+    /// So many threads; 0 counts as 1, and more than 256 as 256.
+    pub fn new(count: usize) -> Self {
+        Self(count.clamp(1, 256) as i16)
+    }
+
+    /// As many as the machine offers this process.
+    pub fn auto() -> Self {
+        Self::new(thread::available_parallelism().map_or(1, usize::from))
+    }
+
+    /// The number.
+    pub fn count(self) -> usize {
+        usize::from(self.0.unsigned_abs())
+    }
+
+    /// What C is told: its pool of threads is safe only when hardened.
+    pub(crate) fn for_c(self) -> i16 {
+        if sys::HARDENED { self.0 } else { 1 }
+    }
+}
+
+impl Default for Threads {
+    fn default() -> Self {
+        Self::ONE
+    }
+}
+
+/// How data is compressed. C's `blosc2_cparams`, Python's `CParams`.
+///
+/// The default is what Python writes: Zstandard at level 5, shuffle, automatic split and block size,
+/// the typesize of the data; but one thread. The values are checked when they are used.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct CParams {
+    /// The codec.
+    pub codec: Codec,
+    /// Parameter of the codec; 0 unless the codec asks for one.
+    pub codec_meta: u8,
+    /// Compression level, 0 (store) to 9.
+    pub level: u8,
+    /// Bytes of an item, 1 to [`MAX_TYPESIZE`]; `None` for the size of the data's type.
+    pub typesize: Option<usize>,
+    /// Bytes of a block; `None` for automatic. Arrays have their own block shape instead.
+    pub blocksize: Option<usize>,
+    /// Whether items are split into streams.
+    pub split: SplitMode,
+    /// The filters, at most 6, in the order in which they are applied.
+    pub filters: Vec<Filter>,
+    /// Whether to train a dictionary for each chunk (Zstandard, LZ4 and LZ4HC).
+    pub dictionary: bool,
+    /// Threads for one chunk.
+    pub threads: Threads,
+}
+
+impl Default for CParams {
+    fn default() -> Self {
+        Self {
+            codec: Codec::Zstd,
+            codec_meta: 0,
+            level: 5,
+            typesize: None,
+            blocksize: None,
+            split: SplitMode::Auto,
+            filters: vec![Filter::Shuffle],
+            dictionary: false,
+            threads: Threads::ONE,
+        }
+    }
+}
+
+impl CParams {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the codec.
+    pub fn codec(mut self, codec: Codec) -> Self {
+        self.codec = codec;
+        self
+    }
+
+    /// Sets the parameter of the codec.
+    pub fn codec_meta(mut self, meta: u8) -> Self {
+        self.codec_meta = meta;
+        self
+    }
+
+    /// Sets the compression level, 0 to 9.
+    pub fn level(mut self, level: u8) -> Self {
+        self.level = level;
+        self
+    }
+
+    /// Sets the bytes of an item.
+    pub fn typesize(mut self, typesize: usize) -> Self {
+        self.typesize = Some(typesize);
+        self
+    }
+
+    /// Sets the bytes of a block.
+    pub fn blocksize(mut self, blocksize: usize) -> Self {
+        self.blocksize = Some(blocksize);
+        self
+    }
+
+    /// Sets the split mode.
+    pub fn split(mut self, split: SplitMode) -> Self {
+        self.split = split;
+        self
+    }
+
+    /// Sets the filters, in the order in which they are applied.
+    pub fn filters(mut self, filters: &[Filter]) -> Self {
+        self.filters = filters.to_vec();
+        self
+    }
+
+    /// Sets whether a dictionary is trained for each chunk.
+    pub fn dictionary(mut self, dictionary: bool) -> Self {
+        self.dictionary = dictionary;
+        self
+    }
+
+    /// Sets the threads for one chunk.
+    pub fn threads(mut self, threads: Threads) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// Checks the values and fills in the typesize; `in_array` allows what needs an array's shape.
+    pub(crate) fn resolve(&self, default_typesize: usize, in_array: bool) -> Result<Resolved> {
+        let doing = "compress with these parameters";
+        let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, doing, detail);
+        let typesize = self.typesize.unwrap_or(default_typesize);
+        if typesize == 0 || typesize > MAX_TYPESIZE {
+            return Err(invalid(format!(
+                "the typesize has to be 1 to {MAX_TYPESIZE}, got {typesize}"
+            )));
+        }
+        if self.level > 9 {
+            return Err(invalid(format!("the level has to be 0 to 9, got {}", self.level)));
+        }
+        self.codec.check_available(doing)?;
+        if self.codec.needs_array() && !in_array {
+            return Err(invalid(format!("the codec {} works in arrays only", self.codec)));
+        }
+        if self.dictionary && !matches!(self.codec, Codec::Zstd | Codec::Lz4 | Codec::Lz4Hc) {
+            return Err(invalid(format!("the codec {} has no dictionaries", self.codec)));
+        }
+        let blocksize = self.blocksize.unwrap_or(0);
+        if blocksize > MAX_BLOCKSIZE as usize {
+            let limit = MAX_BLOCKSIZE;
+            return Err(invalid(format!("a block has at most {limit} bytes, got {blocksize}")));
+        }
+        if self.blocksize.is_some_and(|size| size < typesize) {
+            return Err(invalid(format!(
+                "a block has to hold an item of {typesize} bytes, got a block of {blocksize}"
+            )));
+        }
+        self.check_filters(typesize, in_array)?;
+
+        let mut c = sys::blosc2_cparams_defaults();
+        c.compcode = self.codec.code();
+        c.compcode_meta = self.codec_meta;
+        c.clevel = self.level;
+        c.use_dict = self.dictionary.into();
+        c.typesize = typesize as i32;
+        c.blocksize = blocksize as i32;
+        c.splitmode = self.split.code();
+        c.nthreads = self.threads.for_c();
+        c.filters = [0; MAX_FILTERS];
+        let first = MAX_FILTERS - self.filters.len();
+        for (slot, filter) in self.filters.iter().enumerate() {
+            c.filters[first + slot] = filter.code();
+            c.filters_meta[first + slot] = match filter {
+                Filter::ByteDelta(0) => typesize as u8,
+                filter => filter.meta(),
+            };
+        }
+        Ok(Resolved { c, filters: self.filters.clone() })
+    }
+
+    fn check_filters(&self, typesize: usize, in_array: bool) -> Result<()> {
+        let doing = "compress with these filters";
+        let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, doing, detail);
+        if self.filters.len() > MAX_FILTERS {
+            let count = self.filters.len();
+            return Err(invalid(format!("there can be {MAX_FILTERS} filters, got {count}")));
+        }
+        for (position, each) in self.filters.iter().enumerate() {
+            if let Some(objection) = each.objection(typesize) {
+                let kind = match filter::is_available(each.code()) {
+                    true => ErrorKind::InvalidArgument,
+                    false => ErrorKind::Unsupported,
+                };
+                return Err(Error::new(kind, doing, objection));
+            }
+            if each.needs_array() && !in_array {
+                return Err(invalid(format!("the filter {each} works in arrays only")));
+            }
+            if *each == Filter::Delta && position > 0 {
+                return Err(invalid("delta has to be the first filter".to_owned()));
+            }
+        }
+        // Without the edits of blosc2-sys, C takes the source as scratch space from the third
+        // filter on. A copy of the source serves, but not for delta, which looks back at it.
+        if !sys::HARDENED && self.filters.len() > 2 && self.filters.contains(&Filter::Delta) {
+            let detail = "an installed C-Blosc2 corrupts data when delta is one of three filters";
+            return Err(Error::new(ErrorKind::Unsupported, doing, detail));
+        }
+        Ok(())
+    }
+}
+
+/// Checked parameters, in C's form.
+#[derive(Debug, Clone)]
+pub(crate) struct Resolved {
+    pub(crate) c: sys::blosc2_cparams,
+    pub(crate) filters: Vec<Filter>,
+}
+
+impl Resolved {
+    pub(crate) fn typesize(&self) -> usize {
+        self.c.typesize as usize
+    }
+}
+
+/// How data is decompressed. C's `blosc2_dparams`, Python's `DParams`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct DParams {
+    /// Threads for one chunk; one by default.
+    pub threads: Threads,
+}
+
+impl DParams {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the threads for one chunk.
+    pub fn threads(mut self, threads: Threads) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    pub(crate) fn to_c(&self) -> sys::blosc2_dparams {
+        sys::blosc2_dparams { nthreads: self.threads.for_c(), ..sys::blosc2_dparams_defaults() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(params: CParams, typesize: usize) -> ErrorKind {
+        params.resolve(typesize, false).unwrap_err().kind()
+    }
+
+    #[test]
+    fn defaults_are_pythons() {
+        let c = CParams::new().resolve(4, false).unwrap().c;
+        assert_eq!((c.compcode, c.clevel, c.typesize, c.nthreads), (5, 5, 4, 1));
+        assert_eq!((c.splitmode, c.blocksize, c.use_dict), (3, 0, 0));
+        assert_eq!(c.filters, [0, 0, 0, 0, 0, 1]);
+    }
+
+    #[test]
+    fn values_out_of_range_are_refused() {
+        use ErrorKind::{InvalidArgument, Unsupported};
+        assert_eq!(kind(CParams::new().level(10), 4), InvalidArgument);
+        assert_eq!(kind(CParams::new(), 0), InvalidArgument);
+        assert_eq!(kind(CParams::new().typesize(0), 4), InvalidArgument);
+        assert_eq!(kind(CParams::new().typesize(MAX_TYPESIZE + 1), 4), InvalidArgument);
+        assert_eq!(kind(CParams::new().blocksize(3), 4), InvalidArgument);
+        assert_eq!(kind(CParams::new().blocksize(0), 4), InvalidArgument);
+        assert_eq!(kind(CParams::new().blocksize(1 << 30), 4), InvalidArgument);
+        assert_eq!(kind(CParams::new().codec(Codec::Other(99)), 4), Unsupported);
+        assert_eq!(kind(CParams::new().codec(Codec::Other(38)), 4), Unsupported);
+        assert_eq!(kind(CParams::new().codec(Codec::Ndlz), 1), InvalidArgument);
+        assert_eq!(kind(CParams::new().codec(Codec::BloscLz).dictionary(true), 1), InvalidArgument);
+        assert_eq!(kind(CParams::new().filters(&[Filter::Shuffle; 7]), 4), InvalidArgument);
+        assert_eq!(
+            kind(CParams::new().filters(&[Filter::Shuffle, Filter::Delta]), 4),
+            InvalidArgument
+        );
+        assert_eq!(kind(CParams::new().filters(&[Filter::TruncPrec(10)]), 2), InvalidArgument);
+        assert_eq!(kind(CParams::new().filters(&[Filter::TruncPrec(24)]), 4), InvalidArgument);
+        assert_eq!(kind(CParams::new().filters(&[Filter::TruncPrec(-23)]), 4), InvalidArgument);
+        assert_eq!(kind(CParams::new().filters(&[Filter::NdCell(4)]), 4), InvalidArgument);
+        let unknown = Filter::Other { code: 99, meta: 0 };
+        assert_eq!(kind(CParams::new().filters(&[unknown]), 4), Unsupported);
+    }
+
+    #[test]
+    fn threads_are_counted_from_one() {
+        assert_eq!(Threads::new(0), Threads::ONE);
+        assert_eq!(Threads::new(100_000).count(), 256);
+        assert!(Threads::auto().count() >= 1);
+    }
+}

@@ -1,0 +1,793 @@
+//! Super-chunks: any number of chunks in memory or in a file.
+//!
+//! ```
+//! use blosc2::{CParams, SChunk};
+//!
+//! let mut schunk = SChunk::in_memory::<i32>(&CParams::default())?;
+//! schunk.append(&[1i32, 2, 3])?;
+//! schunk.append(&[4i32, 5])?;
+//! let all: Vec<i32> = schunk.chunks().collect::<blosc2::Result<Vec<_>>>()?.concat();
+//! assert_eq!(all, [1, 2, 3, 4, 5]);
+//! # Ok::<(), blosc2::Error>(())
+//! ```
+
+use std::ffi::{CStr, CString};
+use std::mem::MaybeUninit;
+use std::ops::Deref;
+use std::path::Path;
+use std::ptr::{self, NonNull};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use blosc2_format::chunk::{Header, MAX_FILTERS, Special};
+use blosc2_sys as sys;
+
+use crate::chunk::to_items;
+use crate::context::{Compressor, Decompressor, check};
+use crate::element::{Element, as_bytes};
+use crate::init::init;
+use crate::params::Resolved;
+use crate::storage::{self, FrameFile};
+use crate::{CParams, Codec, DParams, Error, ErrorKind, Filter, Result, SplitMode};
+
+/// A sequence of compressed chunks, with metalayers. C's `blosc2_schunk`, Python's `SChunk`.
+///
+/// All chunks hold the same number of bytes, but for a shorter last one. Reading takes `&self` and
+/// may happen on many threads at once: a lock is held while a chunk's bytes are found, and they are
+/// decompressed outside it.
+#[derive(Debug)]
+pub struct SChunk {
+    // The contexts look at the super-chunk, so they are dropped before it.
+    compressor: Option<Mutex<Compressor>>,
+    decompressors: Mutex<Vec<Decompressor>>,
+    dparams: DParams,
+    typesize: usize,
+    file: Option<FrameFile>,
+    raw: Mutex<Raw>,
+}
+
+/// The owned C structure.
+#[derive(Debug)]
+struct Raw(NonNull<sys::blosc2_schunk>);
+
+// SAFETY: C keeps nothing of a super-chunk in thread-local storage. All calls on it are made under
+// the lock of `SChunk::raw` or through `&mut SChunk`.
+unsafe impl Send for Raw {}
+
+impl Raw {
+    fn as_ptr(&self) -> *mut sys::blosc2_schunk {
+        self.0.as_ptr()
+    }
+
+    /// The fields that C keeps in the structure.
+    fn fields(&self) -> &sys::blosc2_schunk {
+        // SAFETY: the pointer is of a live super-chunk, and whoever holds this reference keeps
+        // others from changing it.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        // SAFETY: the pointer came from blosc2_schunk_new or blosc2_schunk_open and is freed once.
+        unsafe { sys::blosc2_schunk_free(self.as_ptr()) };
+    }
+}
+
+impl SChunk {
+    /// Makes an empty super-chunk in memory, for items of type `T`.
+    ///
+    /// The typesize is that of `T` unless `params` has one.
+    ///
+    /// # Errors
+    /// A parameter out of range, or a codec or filter that this build does not have.
+    pub fn in_memory<T: Element>(params: &CParams) -> Result<Self> {
+        Self::new(&params.resolve(size_of::<T>(), false)?, None)
+    }
+
+    /// Makes an empty super-chunk in a new contiguous file, for items of type `T`.
+    ///
+    /// The file is complete after each change. C's `blosc2_schunk_new` with a path.
+    ///
+    /// # Errors
+    /// - As for [`in_memory`](Self::in_memory);
+    /// - [`ErrorKind::AlreadyExists`]: there is something at `path`; it is left alone;
+    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be made.
+    pub fn create<T: Element>(path: impl AsRef<Path>, params: &CParams) -> Result<Self> {
+        let path = path.as_ref();
+        let resolved = params.resolve(size_of::<T>(), false)?;
+        storage::create(path, |temporary| Self::new(&resolved, Some(temporary)).map(drop))?;
+        let mut schunk = Self::open_rw(path)?;
+        schunk.set_compression(resolved)?;
+        Ok(schunk)
+    }
+
+    /// Opens a file or a directory for reading.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: it cannot be read;
+    /// - [`ErrorKind::InvalidData`]: it is no frame, was cut short, or is broken.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_frame(path.as_ref(), false)
+    }
+
+    /// Opens a file or a directory for reading and appending.
+    ///
+    /// New chunks are compressed as the file says.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open); and as for [`in_memory`](Self::in_memory) where this build cannot
+    /// compress as the file says.
+    pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
+        let mut schunk = Self::open_frame(path.as_ref(), true)?;
+        let params = schunk.cparams().resolve(schunk.typesize, true)?;
+        schunk.set_compression(params)?;
+        Ok(schunk)
+    }
+
+    fn open_frame(path: &Path, writable: bool) -> Result<Self> {
+        init()?;
+        let file = FrameFile::check(path, writable)?;
+        let c_path = storage::c_path(path)?;
+        // SAFETY: the path ends in a NUL byte. `FrameFile::check` has seen that there is a frame
+        // whose header and trailer fit the file.
+        let raw = unsafe { sys::blosc2_schunk_open(c_path.as_ptr()) };
+        let schunk = Self::from_raw(raw, Some(file), "open a frame")?;
+        let (found, expected) = (schunk.typesize, schunk.file_header().map(|head| head.typesize));
+        if expected.is_some_and(|expected| expected as usize != found) {
+            let detail = "it changed while it was opened";
+            return Err(Error::new(ErrorKind::InvalidData, "open a frame", detail).at(path));
+        }
+        Ok(schunk)
+    }
+
+    /// A new super-chunk, in memory or in a contiguous file.
+    pub(crate) fn new(params: &Resolved, path: Option<&Path>) -> Result<Self> {
+        init()?;
+        let c_path = path.map(storage::c_path).transpose()?;
+        let mut cparams = params.c;
+        let mut dparams = sys::blosc2_dparams_defaults();
+        let mut settings = sys::blosc2_storage {
+            contiguous: path.is_some(),
+            urlpath: c_path.as_ref().map_or(ptr::null_mut(), |path| path.as_ptr().cast_mut()),
+            cparams: &mut cparams,
+            dparams: &mut dparams,
+            io: ptr::null_mut(),
+        };
+        // SAFETY: the settings and what they point to live through the call, and C copies them
+        // (schunk.c, get_new_storage). The path is not empty and ends in a NUL byte.
+        let raw = unsafe { sys::blosc2_schunk_new(&mut settings) };
+        if let (true, Some(path)) = (raw.is_null(), path) {
+            let detail = "C-Blosc2 could not write it";
+            return Err(Error::new(ErrorKind::Io, "make a frame", detail).at(path));
+        }
+        let mut schunk = Self::from_raw(raw, None, "make a super-chunk")?;
+        schunk.set_compression(params.clone())?;
+        Ok(schunk)
+    }
+
+    fn from_raw(
+        raw: *mut sys::blosc2_schunk,
+        file: Option<FrameFile>,
+        doing: &str,
+    ) -> Result<Self> {
+        let failed = |detail: &str| {
+            let error = Error::new(ErrorKind::InvalidData, doing, detail);
+            match &file {
+                Some(file) => error.at(&file.path),
+                None => error,
+            }
+        };
+        let Some(raw) = NonNull::new(raw) else {
+            return Err(failed("C-Blosc2 finds it broken"));
+        };
+        let raw = Raw(raw);
+        let fields = raw.fields();
+        let Some(typesize) = usize::try_from(fields.typesize).ok().filter(|&size| size > 0) else {
+            return Err(failed("its typesize is not positive"));
+        };
+        if fields.nchunks < 0 || fields.nbytes < 0 {
+            return Err(failed("its number of chunks or bytes is negative"));
+        }
+        Ok(Self {
+            compressor: None,
+            decompressors: Mutex::default(),
+            dparams: DParams::default(),
+            typesize,
+            file,
+            raw: Mutex::new(raw),
+        })
+    }
+
+    fn set_compression(&mut self, params: Resolved) -> Result<()> {
+        let schunk = self.raw_mut().as_ptr();
+        // SAFETY: the compressor is dropped before `raw`, being declared first. It is used through
+        // `&mut self` only, so nothing else touches the metalayers meanwhile.
+        let compressor = unsafe { Compressor::for_schunk(params, schunk)? };
+        self.compressor = Some(Mutex::new(compressor));
+        Ok(())
+    }
+
+    /// Sets how chunks are decompressed from now on.
+    pub fn set_dparams(&mut self, params: DParams) {
+        self.dparams = params;
+        self.decompressors.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// How the chunks are compressed, as the super-chunk says; a file does not keep the threads.
+    pub fn cparams(&self) -> CParams {
+        let raw = self.lock();
+        let fields = raw.fields();
+        let filters = (0..MAX_FILTERS)
+            .filter_map(|slot| Filter::from_code(fields.filters[slot], fields.filters_meta[slot]));
+        CParams {
+            codec: Codec::from_code(fields.compcode),
+            codec_meta: fields.compcode_meta,
+            level: fields.clevel,
+            typesize: Some(self.typesize),
+            blocksize: usize::try_from(fields.blocksize).ok().filter(|&size| size > 0),
+            split: SplitMode::from_code(fields.splitmode),
+            filters: filters.collect(),
+            dictionary: fields.use_dict != 0,
+            ..CParams::default()
+        }
+    }
+
+    /// Bytes of an item.
+    pub fn typesize(&self) -> usize {
+        self.typesize
+    }
+
+    /// Number of chunks.
+    pub fn nchunks(&self) -> usize {
+        // Never negative: checked when opened, and C only counts up.
+        usize::try_from(self.lock().fields().nchunks).unwrap_or(0)
+    }
+
+    /// Bytes of every chunk but a shorter last one; 0 when there is none yet, or where they differ.
+    pub fn chunksize(&self) -> usize {
+        usize::try_from(self.lock().fields().chunksize).unwrap_or(0)
+    }
+
+    /// Bytes of all chunks when decompressed.
+    pub fn nbytes(&self) -> u64 {
+        u64::try_from(self.lock().fields().nbytes).unwrap_or(0)
+    }
+
+    /// Bytes of all chunks when compressed.
+    pub fn cbytes(&self) -> u64 {
+        u64::try_from(self.lock().fields().cbytes).unwrap_or(0)
+    }
+
+    /// The file or directory, if it is in one.
+    pub fn path(&self) -> Option<&Path> {
+        self.file.as_ref().map(|file| file.path.as_path())
+    }
+
+    /// The header of the file, as it was when opened.
+    pub(crate) fn file_header(&self) -> Option<&blosc2_format::frame::Header> {
+        self.file.as_ref().map(|file| &file.header)
+    }
+
+    /// The layout of the file and the version of its format; `None` in memory.
+    pub fn file_format(&self) -> Option<FileFormat> {
+        self.file_header().map(|header| FileFormat {
+            version: header.version,
+            contiguous: header.layout == blosc2_format::frame::Layout::Contiguous,
+        })
+    }
+
+    /// Compresses items and appends them as one chunk; gives the number of chunks.
+    ///
+    /// C's `blosc2_schunk_append_buffer`, Python's `append_data`.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::ReadOnly`]: opened for reading;
+    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize;
+    /// - [`ErrorKind::InvalidArgument`]: no items, more than in the first chunk, or the last chunk is
+    ///   a shorter one already;
+    /// - [`ErrorKind::TooLarge`]: more than [`MAX_CHUNK_LEN`](crate::MAX_CHUNK_LEN) bytes;
+    /// - [`ErrorKind::Io`]: the file cannot be written.
+    pub fn append<T: Element>(&mut self, items: &[T]) -> Result<usize> {
+        self.check_item::<T>("append a chunk")?;
+        self.append_bytes(as_bytes(items))
+    }
+
+    pub(crate) fn append_bytes(&mut self, bytes: &[u8]) -> Result<usize> {
+        let doing = "append a chunk";
+        if self.file.as_ref().is_some_and(|file| !file.writable) {
+            return Err(self.error(ErrorKind::ReadOnly, doing, "it was opened for reading"));
+        }
+        self.check_append(bytes.len())?;
+        let Some(compressor) = &mut self.compressor else {
+            return Err(self.error(ErrorKind::ReadOnly, doing, "it was opened for reading"));
+        };
+        let compressor = compressor.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let chunk = compressor.compress(bytes)?;
+        self.append_chunk(&chunk)
+    }
+
+    /// Appends a chunk of our own making.
+    pub(crate) fn append_chunk(&mut self, chunk: &[u8]) -> Result<usize> {
+        let doing = "append a chunk";
+        let header = check(chunk)?;
+        self.check_append(header.nbytes as usize)?;
+        check_extended(&header)?;
+        let raw = self.raw_mut().as_ptr();
+        // SAFETY: the chunk is as long as its header says, and that header is an extended one, whose
+        // last byte C reads; C copies the chunk and does not write to it (schunk.c,
+        // schunk_append_chunk_unlocked with copy).
+        let nchunks =
+            unsafe { sys::blosc2_schunk_append_chunk(raw, chunk.as_ptr().cast_mut(), true) };
+        match usize::try_from(nchunks) {
+            Ok(nchunks) => Ok(nchunks),
+            Err(_) => Err(self.at(Error::from_code(doing, nchunks as i32))),
+        }
+    }
+
+    /// Whether a chunk of this length may follow.
+    fn check_append(&self, len: usize) -> Result<()> {
+        let doing = "append a chunk";
+        let invalid = |detail: String| self.error(ErrorKind::InvalidArgument, doing, detail);
+        if len == 0 {
+            return Err(invalid("it has no bytes".to_owned()));
+        }
+        let (nchunks, nbytes, chunksize) = {
+            let raw = self.lock();
+            let fields = raw.fields();
+            (fields.nchunks, fields.nbytes, i64::from(fields.chunksize))
+        };
+        if nchunks == 0 {
+            return Ok(());
+        }
+        if chunksize <= 0 {
+            let detail = "its chunks have different lengths, to which nothing can be appended yet";
+            return Err(self.error(ErrorKind::Unsupported, doing, detail));
+        }
+        if len as u64 > chunksize as u64 {
+            return Err(invalid(format!("chunks have {chunksize} bytes, got {len}")));
+        }
+        if nbytes != nchunks.saturating_mul(chunksize) {
+            let detail = format!("the last chunk has fewer than {chunksize} bytes, so it is final");
+            return Err(invalid(detail));
+        }
+        Ok(())
+    }
+
+    /// Decompresses one chunk to items.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::OutOfBounds`]: there is no such chunk;
+    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize;
+    /// - [`ErrorKind::InvalidData`], [`ErrorKind::Unsupported`]: as for
+    ///   [`decompress`](crate::decompress);
+    /// - [`ErrorKind::Io`]: the file cannot be read.
+    pub fn chunk<T: Element>(&self, index: usize) -> Result<Vec<T>> {
+        self.check_item::<T>("read a chunk")?;
+        let chunk = self.compressed(index)?;
+        let header = check(&chunk).map_err(|error| self.at(error))?;
+        to_items(header.nbytes as usize, |target| {
+            self.with_decompressor(|each| each.decompress(&chunk, target))
+        })
+    }
+
+    /// Decompresses one chunk into the caller's items, of which there have to be just as many.
+    ///
+    /// # Errors
+    /// As for [`chunk`](Self::chunk), and [`ErrorKind::InvalidArgument`] where the lengths differ.
+    pub fn chunk_into<T: Element>(&self, index: usize, items: &mut [T]) -> Result<()> {
+        self.check_item::<T>("read a chunk")?;
+        let chunk = self.compressed(index)?;
+        let header = check(&chunk).map_err(|error| self.at(error))?;
+        let len = size_of_val(items);
+        if header.nbytes as usize != len {
+            let detail = format!("chunk {index} has {} bytes, the items {len}", header.nbytes);
+            return Err(self.error(ErrorKind::InvalidArgument, "read a chunk", detail));
+        }
+        // SAFETY: the same bytes; decompression only ever writes initialised ones, and any bytes
+        // are valid items.
+        let target = unsafe {
+            std::slice::from_raw_parts_mut(items.as_mut_ptr().cast::<MaybeUninit<u8>>(), len)
+        };
+        self.with_decompressor(|each| each.decompress(&chunk, target))
+    }
+
+    /// All chunks, decompressed one by one.
+    pub fn chunks<T: Element>(&self) -> Chunks<'_, T> {
+        Chunks { schunk: self, next: 0, end: self.nchunks(), item: std::marker::PhantomData }
+    }
+
+    /// The fixed metalayers.
+    pub fn meta(&self) -> Metalayers<'_> {
+        Metalayers { schunk: self, variable: false }
+    }
+
+    /// The metalayers of variable length.
+    pub fn vlmeta(&self) -> Metalayers<'_> {
+        Metalayers { schunk: self, variable: true }
+    }
+
+    /// Writes everything to a new contiguous file, chunks as they are.
+    ///
+    /// The file appears when it is complete. C's `blosc2_schunk_to_file`.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::AlreadyExists`]: there is something at `path`; it is left alone;
+    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be made;
+    /// - [`ErrorKind::Unsupported`]: a chunk without data among chunks of different lengths, which
+    ///   the C library cannot read back.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        let params = self.unchecked_params();
+        storage::create(path.as_ref(), |temporary| {
+            let mut target = Self::new(&params, Some(temporary))?;
+            target.set_chunksize(self.chunksize());
+            self.copy_metalayers_to(&mut target, &[])?;
+            for index in 0..self.nchunks() {
+                target.append_verbatim(&self.compressed(index)?)?;
+            }
+            self.copy_vlmetalayers_to(&mut target)
+        })
+    }
+
+    /// Writes everything to a new contiguous file, compressed anew.
+    ///
+    /// # Errors
+    /// As for [`save`](Self::save) and for reading chunks; [`ErrorKind::Unsupported`] where chunks or
+    /// blocks have different lengths.
+    pub fn copy(&self, path: impl AsRef<Path>, params: &CParams) -> Result<()> {
+        let doing = "copy a super-chunk";
+        let varies = |header: &blosc2_format::frame::Header| {
+            header.variable_chunks || header.variable_blocks
+        };
+        if self.file_header().is_some_and(varies) {
+            let detail =
+                "its chunks or blocks have different lengths; it can only be saved as it is";
+            return Err(self.error(ErrorKind::Unsupported, doing, detail));
+        }
+        let params = params.resolve(self.typesize, false)?;
+        storage::create(path.as_ref(), |temporary| {
+            let mut target = Self::new(&params, Some(temporary))?;
+            self.copy_metalayers_to(&mut target, &[])?;
+            for index in 0..self.nchunks() {
+                target.append_bytes(&self.chunk::<u8>(index)?)?;
+            }
+            self.copy_vlmetalayers_to(&mut target)
+        })
+    }
+
+    /// The parameters in C's form, whether or not this build could compress with them.
+    fn unchecked_params(&self) -> Resolved {
+        let raw = self.lock();
+        let fields = raw.fields();
+        let mut c = sys::blosc2_cparams_defaults();
+        c.compcode = fields.compcode;
+        c.compcode_meta = fields.compcode_meta;
+        c.clevel = fields.clevel;
+        c.use_dict = fields.use_dict.into();
+        c.typesize = fields.typesize;
+        c.blocksize = fields.blocksize;
+        c.splitmode = fields.splitmode.into();
+        c.filters = fields.filters;
+        c.filters_meta = fields.filters_meta;
+        Resolved { c, filters: Vec::new() }
+    }
+
+    fn append_verbatim(&mut self, chunk: &[u8]) -> Result<()> {
+        let doing = "append a chunk";
+        let header = Header::parse(chunk).map_err(|error| Error::from_format(doing, error))?;
+        check_extended(&header)?;
+        if header.nbytes == 0 || header.cbytes as usize != chunk.len() || header.lazy {
+            return Err(self.error(ErrorKind::InvalidData, doing, "a chunk is empty or broken"));
+        }
+        let fixed = self.chunksize();
+        let whole = {
+            let raw = self.lock();
+            let fields = raw.fields();
+            fields.nbytes == fields.nchunks.saturating_mul(fixed as i64)
+        };
+        let varies = self.nchunks() > 0 && (!whole || header.nbytes as usize > fixed);
+        if varies && matches!(header.special, Some(Special::Zeros | Special::Nan | Special::Uninit))
+        {
+            let detail = "a chunk without data among chunks of different lengths";
+            return Err(self.error(ErrorKind::Unsupported, doing, detail));
+        }
+        let raw = self.raw_mut().as_ptr();
+        // SAFETY: as in `append_chunk`.
+        let nchunks =
+            unsafe { sys::blosc2_schunk_append_chunk(raw, chunk.as_ptr().cast_mut(), true) };
+        if nchunks < 0 { Err(Error::from_code(doing, nchunks as i32)) } else { Ok(()) }
+    }
+
+    /// Says how long chunks will be, which a super-chunk without chunks cannot know.
+    pub(crate) fn set_chunksize(&mut self, len: usize) {
+        if let Some(len) = i32::try_from(len).ok().filter(|&len| len > 0) {
+            // SAFETY: the super-chunk is alive, and `&mut self` excludes other users. C's own array
+            // layer sets the field in the same way, before the first chunk (b2nd.c, array_new).
+            unsafe { (*self.raw_mut().as_ptr()).chunksize = len };
+        }
+    }
+
+    pub(crate) fn copy_metalayers_to(&self, target: &mut Self, except: &[&str]) -> Result<()> {
+        for (name, content) in self.meta().raw()? {
+            if !except.iter().any(|each| each.as_bytes() == name.to_bytes()) {
+                target.add_meta(&name, &content)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn copy_vlmetalayers_to(&self, target: &mut Self) -> Result<()> {
+        for (name, content) in self.vlmeta().raw()? {
+            let (raw, len) = (target.raw_mut().as_ptr(), metalayer_len(&content)?);
+            check_name(&name)?;
+            // SAFETY: the name has at most 31 bytes and a NUL, the content `len` bytes; C copies
+            // both (schunk.c, blosc2_vlmeta_add). C counts the layers of a frame itself.
+            let code = unsafe {
+                let content = content.as_ptr().cast_mut();
+                sys::blosc2_vlmeta_add(raw, name.as_ptr(), content, len, ptr::null_mut())
+            };
+            if code < 0 {
+                return Err(Error::from_code("add a metalayer", code));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a fixed metalayer; only before the first chunk.
+    pub(crate) fn add_meta(&mut self, name: &CStr, content: &[u8]) -> Result<()> {
+        let doing = "add a metalayer";
+        check_name(name)?;
+        let len = metalayer_len(content)?;
+        if i32::from(self.raw_mut().fields().nmetalayers) >= sys::BLOSC2_MAX_METALAYERS {
+            let detail = format!("there can be {}", sys::BLOSC2_MAX_METALAYERS);
+            return Err(self.error(ErrorKind::TooLarge, doing, detail));
+        }
+        let raw = self.raw_mut().as_ptr();
+        // SAFETY: the name has at most 31 bytes and a NUL, there is room for one layer more, and C
+        // copies name and content (schunk.c, blosc2_meta_add).
+        let code =
+            unsafe { sys::blosc2_meta_add(raw, name.as_ptr(), content.as_ptr().cast_mut(), len) };
+        if code < 0 { Err(self.at(Error::from_code(doing, code))) } else { Ok(()) }
+    }
+
+    /// One chunk as it is stored.
+    pub(crate) fn compressed(&self, index: usize) -> Result<ChunkBytes<'_>> {
+        let doing = "read a chunk";
+        let raw = self.lock();
+        let nchunks = raw.fields().nchunks;
+        let Some(index) = i64::try_from(index).ok().filter(|&index| index < nchunks) else {
+            let detail = format!("there are {nchunks} chunks, asked for chunk {index}");
+            drop(raw);
+            return Err(self.error(ErrorKind::OutOfBounds, doing, detail));
+        };
+        let (mut start, mut owned) = (ptr::null_mut(), false);
+        // SAFETY: the super-chunk is alive and locked, the index in range, the results writable.
+        let len =
+            unsafe { sys::blosc2_schunk_get_chunk(raw.as_ptr(), index, &mut start, &mut owned) };
+        drop(raw);
+        match (NonNull::new(start), usize::try_from(len)) {
+            (Some(start), Ok(len)) => {
+                Ok(ChunkBytes { start, len, owned, schunk: std::marker::PhantomData })
+            }
+            (None, Ok(_)) => Err(self.error(ErrorKind::InvalidData, doing, "it has no bytes")),
+            (_, Err(_)) => Err(self.at(Error::from_code(format!("{doing} (number {index})"), len))),
+        }
+    }
+
+    /// Runs `work` with a decompressor of the pool.
+    pub(crate) fn with_decompressor<R>(
+        &self,
+        work: impl FnOnce(&mut Decompressor) -> Result<R>,
+    ) -> Result<R> {
+        let pooled = {
+            let mut pool = self.decompressors.lock().unwrap_or_else(PoisonError::into_inner);
+            pool.pop()
+        };
+        let mut decompressor = match pooled {
+            Some(decompressor) => decompressor,
+            None => {
+                let schunk = self.lock().as_ptr();
+                // SAFETY: the pool is dropped before `raw`, being declared first. Metalayers change
+                // through `&mut self` only, when no decompressor is at work.
+                unsafe { Decompressor::for_schunk(&self.dparams, schunk)? }
+            }
+        };
+        let result = work(&mut decompressor).map_err(|error| self.at(error));
+        self.decompressors.lock().unwrap_or_else(PoisonError::into_inner).push(decompressor);
+        result
+    }
+
+    fn check_item<T: Element>(&self, doing: &str) -> Result<()> {
+        let size = size_of::<T>();
+        if size == self.typesize || T::DTYPE == u8::DTYPE {
+            return Ok(());
+        }
+        let detail = format!("items have {} bytes, {} has {size}", self.typesize, T::DTYPE);
+        Err(self.error(ErrorKind::TypeMismatch, doing, detail))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Raw> {
+        // No code panics under this lock, so a poisoned one still guards a sound structure.
+        self.raw.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn raw_mut(&mut self) -> &mut Raw {
+        self.raw.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn error(&self, kind: ErrorKind, doing: &str, detail: impl ToString) -> Error {
+        self.at(Error::new(kind, doing, detail))
+    }
+
+    pub(crate) fn at(&self, error: Error) -> Error {
+        match self.path() {
+            Some(path) => error.at(path),
+            None => error,
+        }
+    }
+}
+
+/// How a file stores its chunks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FileFormat {
+    /// Version of the frame format.
+    pub version: u8,
+    /// Whether all is in one file, rather than in a directory.
+    pub contiguous: bool,
+}
+
+/// C reads the last byte of an extended header, whether or not there is one.
+fn check_extended(header: &Header) -> Result<()> {
+    if header.extended {
+        return Ok(());
+    }
+    let detail = "it is a chunk of Blosc1, with a header of 16 bytes";
+    Err(Error::new(ErrorKind::Unsupported, "append a chunk", detail))
+}
+
+fn check_name(name: &CStr) -> Result<()> {
+    let (len, limit) = (name.to_bytes().len(), sys::BLOSC2_METALAYER_NAME_MAXLEN as usize);
+    if len <= limit {
+        return Ok(());
+    }
+    let detail = format!("its name has at most {limit} bytes, got {len}");
+    Err(Error::new(ErrorKind::InvalidArgument, "add a metalayer", detail))
+}
+
+fn metalayer_len(content: &[u8]) -> Result<i32> {
+    i32::try_from(content.len()).map_err(|_| {
+        Error::new(ErrorKind::TooLarge, "add a metalayer", "its content is over 2 GiB")
+    })
+}
+
+/// The bytes of a stored chunk: memory of the super-chunk's, or a copy that C made.
+#[derive(Debug)]
+pub(crate) struct ChunkBytes<'a> {
+    start: NonNull<u8>,
+    len: usize,
+    owned: bool,
+    schunk: std::marker::PhantomData<&'a SChunk>,
+}
+
+impl Deref for ChunkBytes<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: C gave `len` bytes at `start`. A copy lives until it is dropped here; memory of the
+        // super-chunk's stays in place while it is not changed, for which `&mut` would be needed.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for ChunkBytes<'_> {
+    fn drop(&mut self) {
+        if self.owned {
+            // SAFETY: `needs_free` says that C allocated this with malloc for the caller.
+            unsafe { libc::free(self.start.as_ptr().cast()) };
+        }
+    }
+}
+
+/// The chunks of a [`SChunk`], decompressed one by one. Made by [`SChunk::chunks`].
+#[derive(Debug)]
+pub struct Chunks<'a, T> {
+    schunk: &'a SChunk,
+    next: usize,
+    end: usize,
+    item: std::marker::PhantomData<T>,
+}
+
+impl<T: Element> Iterator for Chunks<'_, T> {
+    type Item = Result<Vec<T>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        (self.next < self.end).then(|| {
+            self.next += 1;
+            self.schunk.chunk(self.next - 1)
+        })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.end - self.next, Some(self.end - self.next))
+    }
+}
+
+impl<T: Element> ExactSizeIterator for Chunks<'_, T> {}
+
+/// The metalayers of a super-chunk: named pieces of bytes. Made by [`SChunk::meta`] and
+/// [`SChunk::vlmeta`].
+#[derive(Debug, Clone, Copy)]
+pub struct Metalayers<'a> {
+    schunk: &'a SChunk,
+    variable: bool,
+}
+
+impl Metalayers<'_> {
+    /// The names, in the order of the file. Bytes that are not UTF-8 are replaced.
+    pub fn names(&self) -> Vec<String> {
+        let raw = self.schunk.lock();
+        self.layers(&raw).map(|layer| name_of(layer).to_string_lossy().into_owned()).collect()
+    }
+
+    /// The content of one, `None` if there is none of this name.
+    ///
+    /// # Errors
+    /// A content of variable length that cannot be decompressed.
+    pub fn get(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        let stored = {
+            let raw = self.schunk.lock();
+            let found =
+                self.layers(&raw).find(|layer| name_of(layer).to_bytes() == name.as_bytes());
+            found.map(content_of)
+        };
+        stored.map(|stored| self.decode(stored)).transpose()
+    }
+
+    /// All names and contents.
+    fn raw(&self) -> Result<Vec<(CString, Vec<u8>)>> {
+        let stored: Vec<_> = {
+            let raw = self.schunk.lock();
+            self.layers(&raw).map(|layer| (name_of(layer).to_owned(), content_of(layer))).collect()
+        };
+        stored.into_iter().map(|(name, stored)| Ok((name, self.decode(stored)?))).collect()
+    }
+
+    /// Contents of variable length are stored as chunks.
+    fn decode(&self, stored: Vec<u8>) -> Result<Vec<u8>> {
+        if !self.variable || stored.is_empty() {
+            return Ok(stored);
+        }
+        crate::decompress(&stored).map_err(|error| self.schunk.at(error))
+    }
+
+    fn layers<'r>(&self, raw: &'r Raw) -> impl Iterator<Item = &'r sys::blosc2_metalayer> {
+        let fields = raw.fields();
+        let (pointers, count) = match self.variable {
+            false => (&fields.metalayers[..], i32::from(fields.nmetalayers)),
+            true => (&fields.vlmetalayers[..], i32::from(fields.nvlmetalayers)),
+        };
+        let count = usize::try_from(count).unwrap_or(0);
+        pointers.iter().take(count).filter_map(|&layer| {
+            // SAFETY: the first `count` entries of a live super-chunk point to its metalayers or are
+            // null, and they stay while it is locked.
+            unsafe { layer.as_ref() }
+        })
+    }
+}
+
+fn name_of(layer: &sys::blosc2_metalayer) -> &CStr {
+    if layer.name.is_null() {
+        return c"";
+    }
+    // SAFETY: names end in a NUL byte (schunk.c, blosc2_meta_add; frame.c, get_meta_from_header and
+    // get_vlmeta_from_trailer) and live as long as their layer.
+    unsafe { CStr::from_ptr(layer.name) }
+}
+
+fn content_of(layer: &sys::blosc2_metalayer) -> Vec<u8> {
+    match (layer.content.is_null(), usize::try_from(layer.content_len)) {
+        // SAFETY: the content of a live layer has as many bytes.
+        (false, Ok(len)) => unsafe { std::slice::from_raw_parts(layer.content, len) }.to_vec(),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,108 @@
+//! Frames in files: what is looked at before C opens one, and how a new one appears.
+
+use std::ffi::CString;
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use blosc2_format::frame::{self, Header, Layout};
+
+use crate::{Error, ErrorKind, Result};
+
+/// Name of the file in a directory that holds the header and the index.
+const INDEX_FILE: &str = "chunks.b2frame";
+
+/// A frame in the file system.
+#[derive(Debug)]
+pub(crate) struct FrameFile {
+    pub(crate) path: PathBuf,
+    pub(crate) header: Header,
+    pub(crate) writable: bool,
+}
+
+impl FrameFile {
+    /// Sees that there is a frame at `path` whose header and trailer fit its file.
+    pub(crate) fn check(path: &Path, writable: bool) -> Result<Self> {
+        let doing = "open a frame";
+        let io = |error| Error::from_io(doing, path, error);
+        let invalid = |detail: &str| Error::new(ErrorKind::InvalidData, doing, detail).at(path);
+        let directory = fs::metadata(path).map_err(io)?.is_dir();
+        let file_path = match directory {
+            true => path.join(INDEX_FILE),
+            false => path.to_owned(),
+        };
+        if directory && !file_path.is_file() {
+            let detail = format!("the directory is not a frame: it has no {INDEX_FILE}");
+            return Err(invalid(&detail));
+        }
+        let mut file = File::open(&file_path).map_err(io)?;
+        let len = file.metadata().map_err(io)?.len();
+        if len == 0 {
+            return Err(invalid("the file is empty"));
+        }
+        let mut head = Vec::with_capacity(frame::MIN_HEADER_LEN);
+        file.by_ref().take(frame::MIN_HEADER_LEN as u64).read_to_end(&mut head).map_err(io)?;
+        let format = |error| Error::from_format(doing, error).at(path);
+        let header = Header::parse(&head).map_err(format)?;
+        let layout = if directory { Layout::Directory } else { Layout::Contiguous };
+        if header.layout != layout {
+            let detail =
+                format!("expected a frame of layout {layout:?}, found {:?}", header.layout);
+            return Err(invalid(&detail));
+        }
+        header.check_file_len(len).map_err(format)?;
+
+        let mut tail = [0; frame::MIN_TRAILER_LEN];
+        file.seek(SeekFrom::Start(header.frame_len - tail.len() as u64)).map_err(io)?;
+        file.read_exact(&mut tail).map_err(io)?;
+        frame::check_trailer(&header, &tail).map_err(format)?;
+        Ok(Self { path: path.to_owned(), header, writable })
+    }
+}
+
+/// Makes a file at `path` that `write` fills under a temporary name beside it. It gets its own name
+/// when it is complete; what is at `path` already is left alone.
+pub(crate) fn create(path: &Path, write: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    let doing = "make a file";
+    let io = |error| Error::from_io(doing, path, error);
+    let Some(name) = path.file_name() else {
+        let detail = format!("`{}` names no file", path.display());
+        return Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
+    };
+    if path.symlink_metadata().is_ok() {
+        let detail = "there is something of that name already";
+        return Err(Error::new(ErrorKind::AlreadyExists, doing, detail).at(path));
+    }
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    // A folder of its own, so that C finds no file of the temporary name.
+    let folder = tempfile::Builder::new().prefix(".blosc2-").tempdir_in(parent).map_err(io)?;
+    let temporary = folder.path().join(name);
+    write(&temporary).map_err(|error| error.at(path))?;
+    File::open(&temporary).and_then(|file| file.sync_all()).map_err(io)?;
+    tempfile::TempPath::try_from_path(&temporary)
+        .map_err(io)?
+        .persist_noclobber(path)
+        .map_err(|error| io(error.error))
+}
+
+/// A path in the form that C takes.
+pub(crate) fn c_path(path: &Path) -> Result<CString> {
+    let doing = "use a path";
+    let invalid = |detail: &str| {
+        let detail = format!("`{}` {detail}", path.display());
+        Error::new(ErrorKind::InvalidArgument, doing, detail)
+    };
+    if path.as_os_str().is_empty() {
+        return Err(invalid("is empty"));
+    }
+    #[cfg(unix)]
+    let bytes = std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str());
+    #[cfg(not(unix))]
+    let bytes = path.to_str().ok_or_else(|| invalid("is not Unicode"))?.as_bytes();
+    // C takes this prefix off, so that it would open another file than the one looked at here.
+    let prefix: &[u8] = if bytes.starts_with(b"file:///") { b"./" } else { b"" };
+    CString::new([prefix, bytes].concat()).map_err(|_| invalid("holds a NUL character"))
+}

@@ -1,0 +1,82 @@
+//! `cargo xtask ci`: everything that has to hold before a change lands, the cheap checks first.
+
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+use crate::{bindings, package, run, test, vendor};
+
+type Step = (&'static str, fn() -> Result<()>);
+
+const STEPS: [Step; 9] = [
+    ("vendor", || vendor::vendor(false)),
+    ("format", || run::run(&mut run::cargo(["fmt", "--all", "--check"]))),
+    ("clippy", clippy),
+    ("docs", docs),
+    ("docs without C", docs_without_c),
+    ("dependencies", dependencies),
+    ("bindings", check_bindings),
+    ("package", package::package),
+    ("test", || test::test(&[])),
+];
+
+/// Runs all steps, and stops at the first that fails.
+pub(crate) fn ci() -> Result<()> {
+    let start = Instant::now();
+    for (name, step) in STEPS {
+        let began = Instant::now();
+        println!("ci: {name}");
+        step().with_context(|| format!("ci stopped at `{name}`"))?;
+        println!("ci: {name} is good, {:.1} s", began.elapsed().as_secs_f64());
+    }
+    println!("ci: everything is good, {:.0} s", start.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn clippy() -> Result<()> {
+    run::run(&mut run::cargo(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+}
+
+fn docs() -> Result<()> {
+    run::run(run::cargo(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+/// Documentation is built where there is neither network nor C sources: the crate must not mind.
+fn docs_without_c() -> Result<()> {
+    let target = run::root().join("target").join("docs-rs");
+    run::run(
+        run::cargo(["doc", "-p", "blosc2-sys", "--no-deps"])
+            .env("DOCS_RS", "1")
+            .env("BLOSC2_SYS_SOURCE_DIR", target.join("no-sources"))
+            .env("CARGO_TARGET_DIR", &target),
+    )
+}
+
+/// A user of `blosc2` needs a C compiler, and nothing more.
+fn dependencies() -> Result<()> {
+    let tree = run::read(&mut run::cargo([
+        "tree",
+        "-p",
+        "blosc2",
+        "-e",
+        "normal,build",
+        "--target",
+        "all",
+        "--prefix",
+        "none",
+    ]))?;
+    let heavy = ["cmake ", "bindgen ", "clang-sys "];
+    if let Some(line) = tree.lines().find(|line| heavy.iter().any(|name| line.starts_with(name))) {
+        bail!("blosc2 now needs {line}: see `cargo tree -p blosc2 -e normal,build`");
+    }
+    println!("ci: blosc2 needs neither cmake nor libclang");
+    Ok(())
+}
+
+fn check_bindings() -> Result<()> {
+    if cfg!(target_os = "linux") {
+        return bindings::bindings(true);
+    }
+    println!("ci: the bindings are checked on Linux only");
+    Ok(())
+}

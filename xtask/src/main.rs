@@ -1,0 +1,76 @@
+//! The chores of the workspace, as `cargo xtask <command>`.
+//!
+//! Each command does its own set-up, so that one line works in a fresh clone. Nothing here is part
+//! of the crates: it only calls cargo, git, pip and valgrind in the right order.
+
+mod bindings;
+mod ci;
+mod demo;
+mod package;
+mod python;
+mod run;
+mod test;
+mod vendor;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", about = "The chores of the workspace")]
+struct Cli {
+    #[command(subcommand)]
+    command: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Fill c-blosc2/ with the pinned sources of the C library
+    Vendor {
+        /// Replace what the folder holds
+        #[arg(long)]
+        force: bool,
+    },
+    /// Generate the raw bindings of blosc2-sys anew
+    Bindings {
+        /// Change nothing: fail when the committed bindings are stale
+        #[arg(long)]
+        check: bool,
+    },
+    /// Run every test: the workspace, the `system` feature, and valgrind
+    Test {
+        /// Arguments of `cargo test`; with them, nothing else is run
+        #[arg(last = true)]
+        args: Vec<String>,
+    },
+    /// Build the examples and run the main ones on real files
+    Demo,
+    /// Run the benches of blosc2
+    Bench {
+        /// One file of blosc2/benches, or a part of the names of the measurements to run
+        name: Option<String>,
+    },
+    /// Check that the crates can be published, and that blosc2-sys builds from its own package
+    Package,
+    /// Everything that has to hold before a change lands
+    Ci,
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Task::Vendor { force } => vendor::vendor(force),
+        Task::Bindings { check } => bindings::bindings(check),
+        Task::Test { args } => test::test(&args),
+        Task::Demo => demo::demo(),
+        Task::Bench { name } => demo::bench(name.as_deref()),
+        Task::Package => package::package(),
+        Task::Ci => ci::ci(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

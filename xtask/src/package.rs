@@ -1,0 +1,156 @@
+//! `cargo xtask package`: what would be published is complete, small, and builds.
+//!
+//! The C sources are the part that can go wrong: they are not in this repository, and reach the
+//! package of `blosc2-sys` through a link.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+use flate2::read::GzDecoder;
+use serde_json::Value;
+
+use crate::{run, test, vendor};
+
+/// The crate that carries the C sources.
+const SYS: &str = "blosc2-sys";
+/// A package must stay below this, in bytes.
+const LIMIT: u64 = 2 << 20;
+
+/// A crate of the workspace that is published.
+struct Published {
+    name: String,
+    version: String,
+}
+
+/// Checks the packages of all published crates.
+pub(crate) fn package() -> Result<()> {
+    vendor::vendor(false)?;
+    let (crates, target) = metadata()?;
+    for published in &crates {
+        let list = run::read(&mut run::cargo([
+            "package",
+            "--list",
+            "--allow-dirty",
+            "-p",
+            &published.name,
+        ]))?;
+        let files: Vec<&str> = list.lines().collect();
+        check_list(&published.name, &files)
+            .with_context(|| format!("the package of {} is wrong", published.name))?;
+        println!("package: {} has {} files", published.name, files.len());
+    }
+
+    // Not `--workspace`, which takes the unpublished ones too. All at once, so that cargo accepts
+    // that they need each other before any is published.
+    let mut command = run::cargo(["package", "--allow-dirty", "--no-verify"]);
+    for published in &crates {
+        command.args(["-p", &published.name]);
+    }
+    run::run(&mut command)?;
+
+    for Published { name, version } in &crates {
+        let archive = target.join("package").join(format!("{name}-{version}.crate"));
+        let size = fs::metadata(&archive)
+            .with_context(|| format!("{} is missing", archive.display()))?
+            .len();
+        ensure!(size < LIMIT, "{name} has {size} bytes, {LIMIT} are too many");
+        println!("package: {name} has {size} bytes");
+        if name == SYS {
+            build_alone(&archive, &format!("{name}-{version}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// The published crates, and the folder where cargo puts what it makes.
+fn metadata() -> Result<(Vec<Published>, PathBuf)> {
+    let text = run::read(&mut run::cargo(["metadata", "--no-deps", "--format-version", "1"]))?;
+    let all: Value = serde_json::from_str(&text).context("cargo metadata is not JSON")?;
+    let target = all["target_directory"].as_str().context("cargo names no target directory")?;
+    let crates: Vec<_> = all["packages"]
+        .as_array()
+        .context("cargo names no packages")?
+        .iter()
+        // `publish = false` is an empty list of registries.
+        .filter(|package| package["publish"].is_null())
+        .filter_map(|package| {
+            Some(Published {
+                name: package["name"].as_str()?.to_owned(),
+                version: package["version"].as_str()?.to_owned(),
+            })
+        })
+        .collect();
+    ensure!(crates.iter().any(|published| published.name == SYS), "{SYS} is not to be published");
+    Ok((crates, target.into()))
+}
+
+/// Whether the list of files of a package is as it should be.
+fn check_list(name: &str, files: &[&str]) -> Result<()> {
+    let is_test = |file: &&str| {
+        let last = file.rsplit('/').next().unwrap_or(file);
+        last.starts_with("test_") && last.ends_with(".c")
+    };
+    let of_git = |file: &&str| file.split('/').any(|part| part.starts_with(".git"));
+    if let Some(file) = files.iter().find(|file| is_test(file) || of_git(file)) {
+        bail!("{file} does not belong in it");
+    }
+    if name == SYS {
+        let wanted = ["c-blosc2/blosc/", "c-blosc2/include/", "c-blosc2/plugins/"];
+        for part in wanted {
+            ensure!(files.iter().any(|file| file.starts_with(part)), "nothing of {part} is in it");
+        }
+        for file in ["c-blosc2/blosc/blosc2.c", "c-blosc2/include/blosc2.h", "src/bindings.rs"] {
+            ensure!(files.contains(&file), "{file} is not in it");
+        }
+        let count =
+            files.iter().filter(|file| wanted.iter().any(|part| file.starts_with(part))).count();
+        ensure!(count > 60, "only {count} C files are in it, more than 60 are expected");
+    }
+    Ok(())
+}
+
+/// Unpacks the package away from the workspace, and builds it there.
+fn build_alone(archive: &Path, name: &str) -> Result<()> {
+    let place = run::root().join("target").join("package-check");
+    let sources = place.join("src");
+    test::empty(&sources)?;
+    tar::Archive::new(GzDecoder::new(File::open(archive)?))
+        .unpack(&sources)
+        .with_context(|| format!("{} cannot be unpacked", archive.display()))?;
+    let folder = sources.join(name);
+    // Without this, cargo would take the folder for a lost member of our workspace.
+    OpenOptions::new()
+        .append(true)
+        .open(folder.join("Cargo.toml"))
+        .and_then(|mut file| file.write_all(b"\n[workspace]\n"))
+        .with_context(|| format!("{} has no Cargo.toml", folder.display()))?;
+    run::run(
+        run::cargo(["build"])
+            .current_dir(&folder)
+            .env("CARGO_TARGET_DIR", place.join("target"))
+            .env_remove("BLOSC2_SYS_SOURCE_DIR"),
+    )
+    .with_context(|| format!("{name} does not build from its own package"))?;
+    println!("package: {name} builds from its own package");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_list;
+
+    #[test]
+    fn lists_are_checked() {
+        assert!(check_list("blosc2", &["src/lib.rs"]).is_ok());
+        assert!(check_list("blosc2", &["src/lib.rs", "x/.git/config"]).is_err());
+        assert!(check_list("blosc2-sys", &["src/lib.rs"]).is_err());
+        let many: Vec<_> = (0..70).map(|i| format!("c-blosc2/plugins/{i}.c")).collect();
+        let mut files: Vec<&str> = many.iter().map(String::as_str).collect();
+        files.extend(["c-blosc2/blosc/blosc2.c", "c-blosc2/include/blosc2.h", "src/bindings.rs"]);
+        assert!(check_list("blosc2-sys", &files).is_ok());
+        files.push("c-blosc2/plugins/codecs/test_ndlz.c");
+        assert!(check_list("blosc2-sys", &files).is_err());
+    }
+}

@@ -1,0 +1,134 @@
+//! Running other programs: say what is run, and fail clearly when it fails.
+//!
+//! Also the few facts about this machine that several commands ask for.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+/// The root of the workspace: the folder above this crate.
+///
+/// Cargo tells where the crate is when it runs it, so that a copied tree with a shared target
+/// directory still finds itself.
+pub(crate) fn root() -> PathBuf {
+    let here =
+        env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    let here = PathBuf::from(here);
+    here.parent().map(Path::to_path_buf).unwrap_or(here)
+}
+
+/// The cargo that runs us, in the root of the workspace.
+pub(crate) fn cargo<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root()).args(args);
+    command
+}
+
+/// Shows the command and runs it; its output goes straight to the terminal.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    echo(command);
+    let status =
+        command.status().with_context(|| format!("`{}` cannot be started", name(command)))?;
+    if !status.success() {
+        bail!("`{}` failed ({status})", show(command));
+    }
+    Ok(())
+}
+
+/// Runs the command quietly and returns what it printed; its output is shown only when it fails.
+pub(crate) fn read(command: &mut Command) -> Result<String> {
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("`{}` cannot be started", name(command)))?;
+    finish(command, output)
+}
+
+/// Like [`read`], with the errors and progress of the command on the terminal.
+pub(crate) fn read_stdout(command: &mut Command) -> Result<String> {
+    echo(command);
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("`{}` cannot be started", name(command)))?;
+    finish(command, output)
+}
+
+fn finish(command: &Command, output: Output) -> Result<String> {
+    if !output.status.success() {
+        eprint!("{}", String::from_utf8_lossy(&output.stderr));
+        bail!("`{}` failed ({})", show(command), output.status);
+    }
+    String::from_utf8(output.stdout)
+        .with_context(|| format!("`{}` printed something that is not UTF-8", name(command)))
+}
+
+/// The line that a person would type.
+fn show(command: &Command) -> String {
+    let mut line = name(command);
+    for arg in command.get_args() {
+        line = format!("{line} {}", arg.to_string_lossy());
+    }
+    line
+}
+
+/// Prints that line, after the environment that goes with it.
+fn echo(command: &Command) {
+    for (key, value) in command.get_envs() {
+        if let Some(value) = value {
+            println!("$ export {}={}", key.to_string_lossy(), value.to_string_lossy());
+        }
+    }
+    println!("$ {}", show(command));
+}
+
+fn name(command: &Command) -> String {
+    let program = Path::new(command.get_program());
+    program.file_name().unwrap_or(program.as_os_str()).to_string_lossy().into_owned()
+}
+
+/// Puts `first` before the paths that the environment variable `key` already lists.
+pub(crate) fn prepend(key: &str, first: &Path) -> Result<OsString> {
+    let old = env::var_os(key).unwrap_or_default();
+    let rest = env::split_paths(&old).filter(|path| !path.as_os_str().is_empty());
+    env::join_paths(std::iter::once(first.to_path_buf()).chain(rest))
+        .with_context(|| format!("{} cannot be put into {key}", first.display()))
+}
+
+/// Whether a program of this name starts.
+pub(crate) fn has(program: &str) -> bool {
+    Command::new(program)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// Makes sure of a program: installs its Debian package when it is missing and we may.
+pub(crate) fn need(program: &str, package: &str) -> Result<()> {
+    if has(program) || (apt_install(package) && has(program)) {
+        return Ok(());
+    }
+    bail!("{program} is missing: install it (on Debian: apt-get install {package}) and run again")
+}
+
+/// Installs a Debian package, as root only; says whether that worked.
+pub(crate) fn apt_install(package: &str) -> bool {
+    let is_root =
+        cfg!(unix) && read(Command::new("id").arg("-u")).is_ok_and(|answer| answer.trim() == "0");
+    if !is_root || !has("apt-get") {
+        return false;
+    }
+    println!("setup: apt-get install {package}");
+    let apt = |args: &[&str]| {
+        read(Command::new("apt-get").env("DEBIAN_FRONTEND", "noninteractive").args(args)).is_ok()
+    };
+    let install = ["install", "-y", "--no-install-recommends", package];
+    apt(&install) || (apt(&["update"]) && apt(&install))
+}

@@ -1,0 +1,105 @@
+//! `cargo xtask test`: all set-up, then every test.
+//!
+//! Three rounds: the workspace as it is built by default, `blosc2` on an installed libblosc2 (the
+//! feature `system`; the wheel's library plays that part), and the first example under valgrind.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::python::{BLOSC2, Venv};
+use crate::{run, vendor};
+
+/// Runs every test. With `args`, only `cargo test` with these arguments.
+pub(crate) fn test(args: &[String]) -> Result<()> {
+    vendor::vendor(false)?;
+    let venv = Venv::with(BLOSC2)?;
+    let mut command = run::cargo(["test", "--workspace"]);
+    if !args.is_empty() {
+        command = run::cargo(["test"]);
+        command.args(args);
+    }
+    run::run(with_python(&mut command, &venv)?)?;
+    if args.is_empty() {
+        system(&venv)?;
+        valgrind()?;
+        println!("test: everything passed");
+    }
+    Ok(())
+}
+
+/// Tells the tests where Python is, and where the library of its wheel.
+fn with_python<'a>(command: &'a mut Command, venv: &Venv) -> Result<&'a mut Command> {
+    Ok(command.env("BLOSC2_TEST_PYTHON", &venv.python).env("BLOSC2_TEST_SYSTEM_LIB", venv.lib()?))
+}
+
+/// Tests `blosc2` on the library of the wheel, found by pkg-config.
+fn system(venv: &Venv) -> Result<()> {
+    run::need("pkg-config", "pkg-config")?;
+    let search = if cfg!(windows) {
+        "PATH"
+    } else if cfg!(target_os = "macos") {
+        "DYLD_FALLBACK_LIBRARY_PATH"
+    } else {
+        "LD_LIBRARY_PATH"
+    };
+    let mut command =
+        run::cargo(["test", "-p", "blosc2", "--no-default-features", "--features", "system"]);
+    command
+        // Apart from the other build, or each would undo the other's.
+        .env("CARGO_TARGET_DIR", run::root().join("target").join("system"))
+        .env("PKG_CONFIG_PATH", run::prepend("PKG_CONFIG_PATH", &venv.pkg_config()?)?)
+        .env(search, run::prepend(search, &venv.lib()?)?);
+    run::run(with_python(&mut command, venv)?)
+}
+
+/// Runs the first example under valgrind: no invalid access, no lost memory.
+fn valgrind() -> Result<()> {
+    if !cfg!(target_os = "linux") {
+        println!("test: valgrind is not run here, only on Linux");
+        return Ok(());
+    }
+    run::need("valgrind", "valgrind")?;
+    let messages = run::read_stdout(&mut run::cargo([
+        "build",
+        "-p",
+        "blosc2-workspace",
+        "--example",
+        "quickstart",
+        "--message-format=json",
+    ]))?;
+    let program = executable(&messages, "quickstart").context("cargo built no quickstart")?;
+    let folder = run::root().join("target").join("valgrind");
+    empty(&folder)?;
+    run::run(
+        Command::new("valgrind")
+            .args(["--quiet", "--error-exitcode=1", "--leak-check=full"])
+            .arg("--errors-for-leak-kinds=definite")
+            .arg(program)
+            .current_dir(folder),
+    )
+    .context("valgrind found something, or the example failed")?;
+    println!("test: valgrind has nothing to say about quickstart");
+    Ok(())
+}
+
+/// Where cargo put an example, from its messages.
+fn executable(messages: &str, example: &str) -> Option<PathBuf> {
+    messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|message| message["target"]["name"] == example)
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+}
+
+/// Makes a folder to run a program in, without what an earlier run left there.
+pub(crate) fn empty(folder: &PathBuf) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder)
+            .with_context(|| format!("{} cannot be removed", folder.display()))?;
+    }
+    fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))
+}
