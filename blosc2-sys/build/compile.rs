@@ -83,8 +83,7 @@ pub(crate) fn compile(source: &Path, hardened: bool) {
         objects.extend(objects_of(source, &["blosc/win32/threading.c"], hardened, &[], &[]));
     }
     if hardened {
-        let ours = PathBuf::from(var("CARGO_MANIFEST_DIR")).join("build/c");
-        objects.extend(objects_of(&ours, &["environment.c"], false, &[], &[]));
+        objects.extend(objects_of(&our_c(""), &["environment.c"], false, &[], &[]));
     }
     cc::Build::new().objects(objects).compile("blosc2");
 }
@@ -203,13 +202,18 @@ fn objects_of(
         include_codec(&mut build, "Z_NG", "libz-ng-sys");
     } else if cfg!(feature = "zlib") {
         build.define("HAVE_ZLIB", None);
-        build.include(PathBuf::from(var("CARGO_MANIFEST_DIR")).join("build/c"));
+        build.include(our_c("zlib"));
     }
     if cfg!(feature = "zfp") {
         build.define("HAVE_ZFP", None);
-        include_codec(&mut build, "ZFP", "zfp-sys");
+        build.include(our_c("zfp"));
     }
     build.compile_intermediates()
+}
+
+/// C code and headers of ours.
+fn our_c(folder: &str) -> PathBuf {
+    PathBuf::from(var("CARGO_MANIFEST_DIR")).join("build/c").join(folder)
 }
 
 /// Adds the headers of a codec, whose crate says where they are.

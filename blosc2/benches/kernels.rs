@@ -45,13 +45,9 @@ fn main() {
 
     println!("codec    filter      threads   ratio  compress  decompress  (theirs / ours)");
     let mut report = Vec::new();
-    for codec in [
-        sys::BLOSC_BLOSCLZ,
-        sys::BLOSC_LZ4,
-        sys::BLOSC_LZ4HC,
-        sys::BLOSC_ZLIB,
-        sys::BLOSC_ZSTD,
-    ] {
+    for codec in
+        [sys::BLOSC_BLOSCLZ, sys::BLOSC_LZ4, sys::BLOSC_LZ4HC, sys::BLOSC_ZLIB, sys::BLOSC_ZSTD]
+    {
         for filter in [sys::BLOSC_SHUFFLE, sys::BLOSC_BITSHUFFLE] {
             for threads in [1, 2] {
                 report.push(compare(&ours, &theirs, &data, codec, filter, threads));

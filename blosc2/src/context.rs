@@ -368,6 +368,17 @@ fn uses_delta(header: &Header) -> bool {
     !stored && header.filters.iter().any(|&code| filter::is_delta(code))
 }
 
+/// Whether decompression looks at the metalayers of a super-chunk, for the shape of an array.
+pub(crate) fn needs_shape(header: &Header) -> bool {
+    let stored = header.memcpyed || header.special.is_some();
+    let filters = header.filters.iter().zip(&header.filters_meta);
+    !stored
+        && (Codec::from_code(header.codec()).needs_array()
+            || filters
+                .filter_map(|(&code, &meta)| Filter::from_code(code, meta))
+                .any(Filter::needs_array))
+}
+
 fn scratch_of(header: &Header) -> [u32; 2] {
     [header.block_len(), u32::from(header.typesize)]
 }

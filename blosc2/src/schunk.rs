@@ -22,7 +22,7 @@ use blosc2_format::chunk::{Header, MAX_FILTERS, Special};
 use blosc2_sys as sys;
 
 use crate::chunk::to_items;
-use crate::context::{Compressor, Decompressor, check};
+use crate::context::{Compressor, Decompressor, check, needs_shape};
 use crate::element::{Element, as_bytes};
 use crate::init::init;
 use crate::params::Resolved;
@@ -366,7 +366,7 @@ impl SChunk {
         let chunk = self.compressed(index)?;
         let header = check(&chunk).map_err(|error| self.at(error))?;
         to_items(header.nbytes as usize, |target| {
-            self.with_decompressor(|each| each.decompress(&chunk, target))
+            self.with_decompressor(&header, |each| each.decompress(&chunk, target))
         })
     }
 
@@ -388,7 +388,7 @@ impl SChunk {
         let target = unsafe {
             std::slice::from_raw_parts_mut(items.as_mut_ptr().cast::<MaybeUninit<u8>>(), len)
         };
-        self.with_decompressor(|each| each.decompress(&chunk, target))
+        self.with_decompressor(&header, |each| each.decompress(&chunk, target))
     }
 
     /// All chunks, decompressed one by one.
@@ -573,9 +573,10 @@ impl SChunk {
         }
     }
 
-    /// Runs `work` with a decompressor of the pool.
+    /// Runs `work` with a decompressor of the pool, to decompress a chunk of this header.
     pub(crate) fn with_decompressor<R>(
         &self,
+        header: &Header,
         work: impl FnOnce(&mut Decompressor) -> Result<R>,
     ) -> Result<R> {
         let pooled = {
@@ -587,11 +588,15 @@ impl SChunk {
             None => {
                 let schunk = self.lock().as_ptr();
                 // SAFETY: the pool is dropped before `raw`, being declared first. Metalayers change
-                // through `&mut self` only, when no decompressor is at work.
+                // under the lock only, which is held where a decompressor looks at them (below).
                 unsafe { Decompressor::for_schunk(&self.dparams, schunk)? }
             }
         };
+        // When a file has changed, reading its next chunk reads its metalayers anew, so they must not
+        // be looked at meanwhile (frame.c, frame_refresh_if_stale).
+        let metalayers = needs_shape(header).then(|| self.lock());
         let result = work(&mut decompressor).map_err(|error| self.at(error));
+        drop(metalayers);
         self.decompressors.lock().unwrap_or_else(PoisonError::into_inner).push(decompressor);
         result
     }

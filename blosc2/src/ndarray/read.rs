@@ -157,7 +157,7 @@ impl NDArray {
 
         if let Some(place) = self.place_of_chunk((&start, &stop), window) {
             let target = &mut bytes[place..place + geometry.chunk_len];
-            return self.schunk.with_decompressor(|each| {
+            return self.schunk.with_decompressor(&header, |each| {
                 each.decompress_blocks(&compressed, &header, None, target)
             });
         }
@@ -185,7 +185,7 @@ impl NDArray {
         if scratch.is_empty() {
             *scratch = zeroed(geometry.chunk_len);
         }
-        self.schunk.with_decompressor(|each| {
+        self.schunk.with_decompressor(&header, |each| {
             each.decompress_blocks(&compressed, &header, wanted.as_deref(), scratch)
         })?;
 
