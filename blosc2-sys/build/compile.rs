@@ -118,15 +118,15 @@ fn kernels(compiler: &cc::Tool) -> Vec<Kernels> {
             flags: if msvc { &[] } else { &["-flax-vector-conversions"] },
             define: "SHUFFLE_NEON_ENABLED",
         }),
-        "arm" if has_target_feature("neon") => sets.push(Kernels {
+        "arm" if target_is_armv7() => sets.push(Kernels {
             files: &["blosc/shuffle-neon.c"],
             flags: &["-mfpu=neon", "-flax-vector-conversions"],
             define: "SHUFFLE_NEON_ENABLED",
         }),
-        // No run-time dispatch here in upstream: only where the whole target has the instructions.
-        "powerpc64" if has_target_feature("power9-vector") => sets.push(Kernels {
+        // There is no run-time dispatch here. POWER8 is the least that little-endian systems ask for.
+        "powerpc64" if var("CARGO_CFG_TARGET_ENDIAN") == "little" => sets.push(Kernels {
             files: &["blosc/shuffle-altivec.c", "blosc/bitshuffle-altivec.c"],
-            flags: &["-DNO_WARN_X86_INTRINSICS", "-mcpu=power9"],
+            flags: &["-DNO_WARN_X86_INTRINSICS", "-mcpu=power8"],
             define: "SHUFFLE_ALTIVEC_ENABLED",
         }),
         _ => {}
@@ -153,8 +153,10 @@ fn dispatches_avx512(compiler: &cc::Tool) -> bool {
     version >= if compiler.is_like_clang() { (13, 0) } else { (11, 4) }
 }
 
-fn has_target_feature(name: &str) -> bool {
-    env::var("CARGO_CFG_TARGET_FEATURE").is_ok_and(|list| list.split(',').any(|each| each == name))
+/// Whether NEON can be compiled for; whether the machine has it is asked at run time.
+fn target_is_armv7() -> bool {
+    let target = var("TARGET");
+    target.starts_with("armv7") || target.starts_with("thumbv7neon")
 }
 
 fn objects_of(

@@ -138,26 +138,27 @@ pub unsafe fn blosc2_meta_get(
     let Ok(len) = usize::try_from(layer.content_len) else {
         return BLOSC2_ERROR_DATA;
     };
-    let copy = if len == 0 {
-        ptr::null_mut()
+    let (copy, code) = if len == 0 {
+        (ptr::null_mut(), index)
     } else if layer.content.is_null() {
-        return BLOSC2_ERROR_DATA;
+        (ptr::null_mut(), BLOSC2_ERROR_DATA)
     } else {
         // SAFETY: malloc has no precondition; the result is checked below.
         let copy: *mut u8 = unsafe { libc::malloc(len) }.cast();
         if copy.is_null() {
-            return BLOSC2_ERROR_MEMORY_ALLOC;
+            (copy, BLOSC2_ERROR_MEMORY_ALLOC)
+        } else {
+            // SAFETY: both are `len` bytes long, and the copy is new.
+            unsafe { ptr::copy_nonoverlapping(layer.content, copy, len) };
+            (copy, index)
         }
-        // SAFETY: both are `len` bytes long, and the copy is new.
-        unsafe { ptr::copy_nonoverlapping(layer.content, copy, len) };
-        copy
     };
     // SAFETY: the caller vouches that both are writable.
     unsafe {
         *content = copy;
-        *content_len = layer.content_len;
+        *content_len = if copy.is_null() { 0 } else { layer.content_len };
     }
-    index
+    code
 }
 
 /// C's `b2nd_deserialize_meta_inline`: the same function as the exported [`b2nd_deserialize_meta`],
