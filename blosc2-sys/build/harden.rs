@@ -110,6 +110,13 @@ uint8_t* pipeline_forward(struct thread_context* thread_context, const int32_t b
       (size_t)4 * ebsize <= thread_context->tmp_nbytes) {",
     },
     Edit {
+        file: "blosc/blosc2.c",
+        reason: "the header got the block size that was asked for, not the one in use",
+        anchor: "(int32_t)(context->header_blocksize > 0 ? context->header_blocksize : context->blocksize);",
+        replacement: "(int32_t)((context->blosc2_flags2 & BLOSC2_VL_BLOCKS) ?
+                                       context->header_blocksize : context->blocksize);",
+    },
+    Edit {
         file: "blosc/frame.c",
         reason: "a chunk without data in a frame of variable chunks divided by a chunk size of zero",
         anchor: "    // Special value

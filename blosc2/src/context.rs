@@ -126,10 +126,7 @@ impl Compressor {
         // SAFETY: see above; the chunk's capacity is at least `len`.
         unsafe { chunk.set_len(len) };
         self.context = Some((context, source.len()));
-        if copy.is_some() {
-            restore_stored_data(chunk, source);
-        }
-        Ok(())
+        mend(chunk, source)
     }
 
     /// Whether C must be given a copy: where it writes to its source, and where a filter that reads
@@ -137,33 +134,48 @@ impl Compressor {
     fn needs_copy(&self, source: &[u8]) -> bool {
         let filters = &self.params.filters;
         let scribbles = !sys::HARDENED && filters.len() > 2;
-        let reads_numbers = filters.first().is_some_and(|first| {
-            matches!(first, Filter::Delta | Filter::TruncPrec(_) | Filter::IntTrunc(_))
-        });
+        let reads_numbers = filters.first().is_some_and(|first| first.needs_whole_items());
         scribbles || (reads_numbers && source.as_ptr().align_offset(8) != 0)
+    }
+
+    /// The block size to ask for: just what C will make of it, since it writes to the header what it
+    /// is asked for (blosc2.c, initialize_context_compression; stune.c). 0 is automatic.
+    fn blocksize_for(&self, len: usize) -> i32 {
+        let typesize = self.params.c.typesize;
+        let len = i32::try_from(len).unwrap_or(i32::MAX);
+        let blocksize = self.params.c.blocksize.min(len);
+        if len < typesize { 0 } else { blocksize / typesize * typesize }
     }
 
     fn context_for(&mut self, len: usize) -> Result<Context> {
         match self.context.take() {
             Some((context, last)) if last == len => Ok(context),
             _ => {
+                let blocksize = self.blocksize_for(len);
+                let params = sys::blosc2_cparams { blocksize, ..self.params.c };
                 // SAFETY: the parameters are valid (CParams::resolve); C copies them. `schunk` is
                 // null or alive (see `for_schunk`).
-                let context = unsafe { sys::blosc2_create_cctx(self.params.c) };
+                let context = unsafe { sys::blosc2_create_cctx(params) };
                 Context::new(context, "compress a buffer")
             }
         }
     }
 }
 
-/// A chunk that stores its data as it is holds what C found in its source after the filters had
-/// written to it. Puts the original there.
-fn restore_stored_data(chunk: &mut [u8], source: &[u8]) {
-    if let Ok(header) = Header::parse(chunk) {
-        if header.memcpyed && header.special.is_none() && chunk.len() == OVERHEAD + source.len() {
-            chunk[OVERHEAD..].copy_from_slice(source);
-        }
+/// Puts right what C leaves wrong in a chunk that it has just made.
+fn mend(chunk: &mut [u8], source: &[u8]) -> Result<()> {
+    let header =
+        Header::parse(chunk).map_err(|error| Error::from_format("compress a buffer", error))?;
+    let stored = header.memcpyed && header.special.is_none();
+    if stored || header.special.is_some() {
+        // The flag that says that a dictionary follows; none does (blosc2.c, blosc_compress_context).
+        chunk[sys::BLOSC2_CHUNK_BLOSC2_FLAGS as usize] &= !(sys::BLOSC2_USEDICT as u8);
     }
+    if stored && !sys::HARDENED {
+        // What C found in its source after the filters had written to it.
+        chunk[OVERHEAD..].copy_from_slice(source);
+    }
+    Ok(())
 }
 
 /// A copy of bytes, aligned for every number.
@@ -267,6 +279,14 @@ impl Decompressor {
         }
         if matches!(header.special, Some(Special::Zeros | Special::Uninit)) {
             target.fill(MaybeUninit::new(0));
+            return Ok(());
+        }
+        if header.memcpyed && header.special.is_none() {
+            // Parsing has seen that the sizes agree.
+            let data = &chunk[header.header_len()..header.cbytes as usize];
+            for (to, from) in target.iter_mut().zip(data) {
+                to.write(*from);
+            }
             return Ok(());
         }
         if uses_delta(header) {

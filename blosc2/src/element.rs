@@ -1,10 +1,15 @@
 //! Types that an array can hold.
 
+use std::alloc::Layout;
+
+use crate::{Error, ErrorKind, Result};
+
 /// A type whose values are plain bytes, with the NumPy dtype that describes them.
 ///
 /// # Safety
-/// Every bit pattern of the type's size is a valid value, no byte of a value is padding, and
-/// [`DTYPE`](Element::DTYPE) describes just such items: the same size, kind and byte order.
+/// The type has a size above zero, every bit pattern of that size is a valid value, no byte of a value
+/// is padding, and [`DTYPE`](Element::DTYPE) describes just such items: the same size, kind and byte
+/// order.
 pub unsafe trait Element: Copy + Send + Sync + 'static {
     /// The dtype as NumPy writes it, such as `<f4`; its byte order is this machine's.
     const DTYPE: &'static str;
@@ -47,20 +52,21 @@ pub(crate) fn as_bytes_mut<T: Element>(items: &mut [T]) -> &mut [u8] {
 }
 
 /// A vector of zero items, taken from the system without touching them.
-pub(crate) fn zeroed<T: Element>(len: usize) -> Vec<T> {
-    if len == 0 || size_of::<T>() == 0 {
-        return Vec::new();
+///
+/// There may be more than memory holds: what a file says is no reason to abort.
+pub(crate) fn zeroed<T: Element>(len: usize, doing: &str) -> Result<Vec<T>> {
+    if len == 0 {
+        return Ok(Vec::new());
     }
-    let Ok(layout) = std::alloc::Layout::array::<T>(len) else {
-        panic!("{len} items of {} bytes are more than the address space holds", size_of::<T>());
-    };
-    // SAFETY: the layout has a size above zero. The memory comes from the global allocator with
-    // T's layout, and zeros are a valid value of an Element.
-    unsafe {
-        let start = std::alloc::alloc_zeroed(layout);
-        if start.is_null() {
-            std::alloc::handle_alloc_error(layout);
-        }
-        Vec::from_raw_parts(start.cast(), len, len)
+    let size = len.saturating_mul(size_of::<T>());
+    let out_of_memory = || Error::new(ErrorKind::OutOfMemory, doing, format_args!("{size} bytes"));
+    let layout = Layout::array::<T>(len).map_err(|_| out_of_memory())?;
+    // SAFETY: the layout has a size above zero, as an Element has.
+    let start = unsafe { std::alloc::alloc_zeroed(layout) };
+    if start.is_null() {
+        return Err(out_of_memory());
     }
+    // SAFETY: the memory comes from the global allocator with the layout of `len` items, and zeros
+    // are a valid value of an Element.
+    Ok(unsafe { Vec::from_raw_parts(start.cast(), len, len) })
 }

@@ -202,6 +202,13 @@ impl CParams {
     pub(crate) fn resolve(&self, default_typesize: usize, in_array: bool) -> Result<Resolved> {
         let doing = "compress with these parameters";
         let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, doing, detail);
+        // `Other` may hold a code that has a name.
+        let codec = Codec::from_code(self.codec.code());
+        let filters: Vec<Filter> = self
+            .filters
+            .iter()
+            .filter_map(|filter| Filter::from_code(filter.code(), filter.meta()))
+            .collect();
         let typesize = self.typesize.unwrap_or(default_typesize);
         if typesize == 0 || typesize > MAX_TYPESIZE {
             return Err(invalid(format!(
@@ -211,12 +218,12 @@ impl CParams {
         if self.level > 9 {
             return Err(invalid(format!("the level has to be 0 to 9, got {}", self.level)));
         }
-        self.codec.check_available(doing)?;
-        if self.codec.needs_array() && !in_array {
-            return Err(invalid(format!("the codec {} works in arrays only", self.codec)));
+        codec.check_available(doing)?;
+        if codec.needs_array() && !in_array {
+            return Err(invalid(format!("the codec {codec} works in arrays only")));
         }
-        if self.dictionary && !matches!(self.codec, Codec::Zstd | Codec::Lz4 | Codec::Lz4Hc) {
-            return Err(invalid(format!("the codec {} has no dictionaries", self.codec)));
+        if self.dictionary && !matches!(codec, Codec::Zstd | Codec::Lz4 | Codec::Lz4Hc) {
+            return Err(invalid(format!("the codec {codec} has no dictionaries")));
         }
         let blocksize = self.blocksize.unwrap_or(0);
         if blocksize > MAX_BLOCKSIZE as usize {
@@ -228,10 +235,10 @@ impl CParams {
                 "a block has to hold an item of {typesize} bytes, got a block of {blocksize}"
             )));
         }
-        self.check_filters(typesize, in_array)?;
+        check_filters(&filters, typesize, in_array)?;
 
         let mut c = sys::blosc2_cparams_defaults();
-        c.compcode = self.codec.code();
+        c.compcode = codec.code();
         c.compcode_meta = self.codec_meta;
         c.clevel = self.level;
         c.use_dict = self.dictionary.into();
@@ -240,47 +247,48 @@ impl CParams {
         c.splitmode = self.split.code();
         c.nthreads = self.threads.for_c();
         c.filters = [0; MAX_FILTERS];
-        let first = MAX_FILTERS - self.filters.len();
-        for (slot, filter) in self.filters.iter().enumerate() {
+        let first = MAX_FILTERS - filters.len();
+        for (slot, filter) in filters.iter().enumerate() {
             c.filters[first + slot] = filter.code();
             c.filters_meta[first + slot] = match filter {
                 Filter::ByteDelta(0) => typesize as u8,
                 filter => filter.meta(),
             };
         }
-        Ok(Resolved { c, filters: self.filters.clone() })
+        Ok(Resolved { c, filters })
     }
+}
 
-    fn check_filters(&self, typesize: usize, in_array: bool) -> Result<()> {
-        let doing = "compress with these filters";
-        let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, doing, detail);
-        if self.filters.len() > MAX_FILTERS {
-            let count = self.filters.len();
-            return Err(invalid(format!("there can be {MAX_FILTERS} filters, got {count}")));
-        }
-        for (position, each) in self.filters.iter().enumerate() {
-            if let Some(objection) = each.objection(typesize) {
-                let kind = match filter::is_available(each.code()) {
-                    true => ErrorKind::InvalidArgument,
-                    false => ErrorKind::Unsupported,
-                };
-                return Err(Error::new(kind, doing, objection));
-            }
-            if each.needs_array() && !in_array {
-                return Err(invalid(format!("the filter {each} works in arrays only")));
-            }
-            if *each == Filter::Delta && position > 0 {
-                return Err(invalid("delta has to be the first filter".to_owned()));
-            }
-        }
-        // Without the edits of blosc2-sys, C takes the source as scratch space from the third
-        // filter on. A copy of the source serves, but not for delta, which looks back at it.
-        if !sys::HARDENED && self.filters.len() > 2 && self.filters.contains(&Filter::Delta) {
-            let detail = "an installed C-Blosc2 corrupts data when delta is one of three filters";
-            return Err(Error::new(ErrorKind::Unsupported, doing, detail));
-        }
-        Ok(())
+fn check_filters(filters: &[Filter], typesize: usize, in_array: bool) -> Result<()> {
+    let doing = "compress with these filters";
+    let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, doing, detail);
+    if filters.len() > MAX_FILTERS {
+        let count = filters.len();
+        return Err(invalid(format!("there can be {MAX_FILTERS} filters, got {count}")));
     }
+    for (position, each) in filters.iter().enumerate() {
+        if let Some(objection) = each.objection(typesize) {
+            let kind = match filter::is_available(each.code()) {
+                true => ErrorKind::InvalidArgument,
+                false => ErrorKind::Unsupported,
+            };
+            return Err(Error::new(kind, doing, objection));
+        }
+        if each.needs_array() && !in_array {
+            return Err(invalid(format!("the filter {each} works in arrays only")));
+        }
+        if filter::is_delta(each.code()) && position > 0 {
+            return Err(invalid("delta has to be the first filter".to_owned()));
+        }
+    }
+    // Without the edits of blosc2-sys, C takes the source as scratch space from the third filter
+    // on. A copy of the source serves, but not for delta, which looks back at it.
+    let delta = filters.iter().any(|each| filter::is_delta(each.code()));
+    if !sys::HARDENED && filters.len() > 2 && delta {
+        let detail = "an installed C-Blosc2 corrupts data when delta is one of three filters";
+        return Err(Error::new(ErrorKind::Unsupported, doing, detail));
+    }
+    Ok(())
 }
 
 /// Checked parameters, in C's form.
@@ -360,6 +368,10 @@ mod tests {
         assert_eq!(kind(CParams::new().filters(&[Filter::TruncPrec(24)]), 4), InvalidArgument);
         assert_eq!(kind(CParams::new().filters(&[Filter::TruncPrec(-23)]), 4), InvalidArgument);
         assert_eq!(kind(CParams::new().filters(&[Filter::NdCell(4)]), 4), InvalidArgument);
+        let delta = Filter::Other { code: Filter::Delta.code(), meta: 1 };
+        assert_eq!(kind(CParams::new().filters(&[Filter::Shuffle, delta]), 4), InvalidArgument);
+        let ndlz = Codec::Other(Codec::Ndlz.code());
+        assert_eq!(kind(CParams::new().codec(ndlz), 1), InvalidArgument);
         let unknown = Filter::Other { code: 99, meta: 0 };
         assert_eq!(kind(CParams::new().filters(&[unknown]), 4), Unsupported);
     }

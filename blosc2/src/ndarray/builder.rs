@@ -195,7 +195,8 @@ impl Plan {
         }
 
         let origin = vec![0; geometry.ndim()];
-        let mut padded: Vec<u8> = zeroed(if geometry.nchunks > 0 { geometry.chunk_len } else { 0 });
+        let padded_len = if geometry.nchunks > 0 { geometry.chunk_len } else { 0 };
+        let mut padded: Vec<u8> = zeroed(padded_len, DOING)?;
         let mut part = Vec::new();
         for_each_index(&origin, &geometry.chunk_grid, |chunk| {
             let (start, stop) = geometry.in_chunk(chunk, (&origin, &geometry.shape));

@@ -192,44 +192,77 @@ pub(crate) struct Window<'a> {
     pub(crate) origin: &'a [u64],
 }
 
+impl Window<'_> {
+    /// Where an item is, in bytes.
+    fn offset(&self, index: &[u64], typesize: usize) -> usize {
+        let axes = index.iter().zip(self.origin).zip(self.shape);
+        let items = axes.fold(0, |all, ((&index, &origin), &size)| {
+            all * size as usize + (index - origin) as usize
+        });
+        items * typesize
+    }
+}
+
+/// Calls `visit` for each run of a box that lies in one piece in all windows, with the index of its
+/// first item; gives it the bytes of a run too, which are the same for all.
+fn for_each_run(
+    (start, stop): (&[u64], &[u64]),
+    windows: &[Window<'_>],
+    typesize: usize,
+    mut visit: impl FnMut(&[u64], usize),
+) -> Result<()> {
+    // Dimensions that all windows hold whole, from the last one on, go in one run.
+    let mut outer = start.len();
+    let mut run = typesize;
+    while outer > 0 {
+        outer -= 1;
+        let count = stop[outer].saturating_sub(start[outer]);
+        run *= count as usize;
+        if windows.iter().any(|window| window.shape[outer] != count) {
+            break;
+        }
+    }
+    if run == 0 {
+        return Ok(());
+    }
+    let mut ends = stop.to_vec();
+    for axis in outer..ends.len() {
+        ends[axis] = start[axis] + 1;
+    }
+    for_each_index(start, &ends, |index| {
+        visit(index, run);
+        Ok(())
+    })
+}
+
 /// Copies the items of the box from `start` to `stop` between two arrays in C order; the box is in
 /// indices of which each array's first item has those of its window's origin.
 pub(crate) fn copy_box(
-    (start, stop): (&[u64], &[u64]),
+    bounds: (&[u64], &[u64]),
     (from, from_window): (&[u8], Window<'_>),
     (to, to_window): (&mut [u8], Window<'_>),
     typesize: usize,
 ) -> Result<()> {
-    // Dimensions that both arrays hold whole, from the last one on, are copied in one go.
-    let mut rows = start.len();
-    let mut run = typesize;
-    while rows > 0 {
-        rows -= 1;
-        run *= (stop[rows] - start[rows]) as usize;
-        let whole = |window: &Window<'_>| {
-            window.origin[rows] == start[rows] && window.shape[rows] == stop[rows] - start[rows]
-        };
-        if !(whole(&from_window) && whole(&to_window)) {
-            break;
-        }
-    }
-    let mut ends = stop.to_vec();
-    for axis in rows..ends.len() {
-        ends[axis] = start[axis] + 1;
-        if start[axis] >= stop[axis] {
-            return Ok(());
-        }
-    }
-    let offset = |index: &[u64], window: &Window<'_>| {
-        let axes = index.iter().zip(window.origin).zip(window.shape);
-        axes.fold(0, |all, ((&index, &origin), &size)| {
-            all * size as usize + (index - origin) as usize
-        }) * typesize
-    };
-    for_each_index(start, &ends, |index| {
-        let (at_from, at_to) = (offset(index, &from_window), offset(index, &to_window));
+    for_each_run(bounds, &[from_window, to_window], typesize, |index, run| {
+        let (at_from, at_to) =
+            (from_window.offset(index, typesize), to_window.offset(index, typesize));
         to[at_to..at_to + run].copy_from_slice(&from[at_from..at_from + run]);
-        Ok(())
+    })
+}
+
+/// Puts the same item everywhere in a box.
+pub(crate) fn fill_box(
+    bounds: (&[u64], &[u64]),
+    item: &[u8],
+    (to, window): (&mut [u8], Window<'_>),
+) -> Result<()> {
+    for_each_run(bounds, &[window], item.len(), |index, run| {
+        let at = window.offset(index, item.len());
+        let run = &mut to[at..at + run];
+        match item.iter().all(|&byte| byte == item[0]) {
+            true => run.fill(item[0]),
+            false => run.chunks_exact_mut(item.len()).for_each(|each| each.copy_from_slice(item)),
+        }
     })
 }
 
@@ -268,6 +301,16 @@ mod tests {
         )
         .unwrap();
         assert_eq!(to, [5, 6, 99, 9, 10, 99]);
+    }
+
+    #[test]
+    fn boxes_are_filled() {
+        let window = Window { shape: &[3, 3], origin: &[5, 5] };
+        let mut to = [0u8; 18];
+        fill_box((&[6, 5], &[8, 7]), &[1, 2], (&mut to, window)).unwrap();
+        assert_eq!(to, [0, 0, 0, 0, 0, 0, 1, 2, 1, 2, 0, 0, 1, 2, 1, 2, 0, 0]);
+        fill_box((&[5, 5], &[8, 8]), &[7, 7], (&mut to, window)).unwrap();
+        assert_eq!(to, [7; 18]);
     }
 
     #[test]

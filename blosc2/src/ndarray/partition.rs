@@ -15,7 +15,8 @@ const OPERANDS: u64 = 4;
 
 /// The shapes of chunks and blocks for an array of this shape and item size; either may be given.
 ///
-/// Given shapes have as many dimensions as `shape` and are not zero along a dimension with items.
+/// Given shapes have as many dimensions as `shape`, are not zero along a dimension with items, and have
+/// sizes below 2^31.
 pub(crate) fn partition(
     shape: &[u64],
     typesize: u64,
@@ -35,7 +36,10 @@ pub(crate) fn partition(
         (None, blocks) => {
             // A dimension without items yet gets the partition of one item.
             let full: Vec<u64> = shape.iter().map(|&size| size.max(1)).collect();
-            let blocks = blocks.map_or_else(|| auto_blocks(&full, typesize), <[u64]>::to_vec);
+            let blocks = match blocks {
+                Some(blocks) => blocks.iter().map(|&size| size.max(1)).collect(),
+                None => auto_blocks(&full, typesize),
+            };
             (auto_chunks(&full, &blocks, typesize), blocks)
         }
     }
@@ -47,7 +51,7 @@ fn auto_blocks(outer: &[u64], typesize: u64) -> Vec<u64> {
 }
 
 fn auto_chunks(shape: &[u64], blocks: &[u64], typesize: u64) -> Vec<u64> {
-    let block = blocks.iter().product::<u64>().saturating_mul(typesize);
+    let block = blocks.iter().fold(typesize, |all, &size| all.saturating_mul(size));
     let bytes = (L3 / OPERANDS).clamp(MIN_CHUNK, MAX_CHUNK).max(block);
     let bytes = bytes / block * block;
     fill(bytes / typesize, shape, blocks)
@@ -108,5 +112,13 @@ mod tests {
         assert_eq!(auto(&[], 8), (vec![], vec![]));
         assert_eq!(auto(&[0, 5], 8), (vec![0, 5], vec![0, 5]));
         assert_eq!(auto(&[7, 11, 13], 8), (vec![7, 11, 13], vec![7, 11, 13]));
+    }
+
+    #[test]
+    fn given_shapes_at_the_edges_are_taken() {
+        assert_eq!(partition(&[0, 5], 1, None, Some(&[0, 5])), (vec![1, 5], vec![1, 5]));
+        assert_eq!(partition(&[0, 5], 1, Some(&[0, 5]), None), (vec![0, 5], vec![0, 5]));
+        let huge = [(1 << 31) - 1; 16];
+        assert_eq!(partition(&[1; 16], 8, None, Some(&huge)).1, huge);
     }
 }

@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 
+use blosc2_format::chunk::{Header, Special};
+
 use super::NDArray;
-use super::geometry::{Window, copy_box, for_each_index, position};
+use super::geometry::{Window, copy_box, fill_box, for_each_index, position};
 use crate::context::check;
 use crate::element::{Element, as_bytes_mut, zeroed};
 use crate::{Error, ErrorKind, Result};
@@ -26,7 +28,7 @@ impl NDArray {
     pub fn read<T: Element>(&self, ranges: &[Range<u64>]) -> Result<Vec<T>> {
         self.check_dtype::<T>()?;
         let len = self.check_ranges(ranges)?;
-        let mut items = zeroed::<T>(len / size_of::<T>());
+        let mut items = zeroed::<T>(len / size_of::<T>(), DOING)?;
         self.read_checked(ranges, as_bytes_mut(&mut items))?;
         Ok(items)
     }
@@ -53,7 +55,7 @@ impl NDArray {
     /// # Errors
     /// As for [`read`](Self::read), the dtype apart.
     pub fn read_bytes(&self, ranges: &[Range<u64>]) -> Result<Vec<u8>> {
-        let mut bytes = zeroed(self.check_ranges(ranges)?);
+        let mut bytes = zeroed(self.check_ranges(ranges)?, DOING)?;
         self.read_checked(ranges, &mut bytes)?;
         Ok(bytes)
     }
@@ -155,6 +157,9 @@ impl NDArray {
         }
         let (start, stop) = geometry.in_chunk(chunk, bounds);
 
+        if let Some(item) = repeated_item(&header, &compressed, geometry.typesize) {
+            return fill_box((&start, &stop), &item, (bytes, window));
+        }
         if let Some(place) = self.place_of_chunk((&start, &stop), window) {
             let target = &mut bytes[place..place + geometry.chunk_len];
             return self.schunk.with_decompressor(&header, |each| {
@@ -183,7 +188,7 @@ impl NDArray {
             })?;
         }
         if scratch.is_empty() {
-            *scratch = zeroed(geometry.chunk_len);
+            *scratch = zeroed(geometry.chunk_len, DOING)?;
         }
         self.schunk.with_decompressor(&header, |each| {
             each.decompress_blocks(&compressed, &header, wanted.as_deref(), scratch)
@@ -217,6 +222,18 @@ impl NDArray {
             (first + 1..start.len()).all(|axis| window.shape[axis] == geometry.chunks[axis]);
         let index: Vec<u64> = start.iter().zip(window.origin).map(|(at, from)| at - from).collect();
         in_one_run.then(|| position(&index, window.shape) * geometry.typesize)
+    }
+}
+
+/// The item that a chunk without data repeats, where that needs no decompression.
+fn repeated_item(header: &Header, chunk: &[u8], typesize: usize) -> Option<Vec<u8>> {
+    match header.special? {
+        Special::Zeros | Special::Uninit => Some(vec![0; typesize]),
+        Special::Value => {
+            let value = chunk.get(header.header_len()..header.cbytes as usize)?;
+            (value.len() == typesize).then(|| value.to_vec())
+        }
+        Special::Nan => None,
     }
 }
 
