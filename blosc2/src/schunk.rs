@@ -11,7 +11,6 @@
 //! # Ok::<(), blosc2::Error>(())
 //! ```
 
-use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 use std::ops::Deref;
 use std::path::Path;
@@ -47,19 +46,19 @@ pub struct SChunk {
 
 /// The owned C structure.
 #[derive(Debug)]
-struct Raw(NonNull<sys::blosc2_schunk>);
+pub(crate) struct Raw(NonNull<sys::blosc2_schunk>);
 
 // SAFETY: C keeps nothing of a super-chunk in thread-local storage. All calls on it are made under
 // the lock of `SChunk::raw` or through `&mut SChunk`.
 unsafe impl Send for Raw {}
 
 impl Raw {
-    fn as_ptr(&self) -> *mut sys::blosc2_schunk {
+    pub(crate) fn as_ptr(&self) -> *mut sys::blosc2_schunk {
         self.0.as_ptr()
     }
 
     /// The fields that C keeps in the structure.
-    fn fields(&self) -> &sys::blosc2_schunk {
+    pub(crate) fn fields(&self) -> &sys::blosc2_schunk {
         // SAFETY: the pointer is of a live super-chunk, and whoever holds this reference keeps
         // others from changing it.
         unsafe { self.0.as_ref() }
@@ -396,16 +395,6 @@ impl SChunk {
         Chunks { schunk: self, next: 0, end: self.nchunks(), item: std::marker::PhantomData }
     }
 
-    /// The fixed metalayers.
-    pub fn meta(&self) -> Metalayers<'_> {
-        Metalayers { schunk: self, variable: false }
-    }
-
-    /// The metalayers of variable length.
-    pub fn vlmeta(&self) -> Metalayers<'_> {
-        Metalayers { schunk: self, variable: true }
-    }
-
     /// Writes everything to a new contiguous file, chunks as they are.
     ///
     /// The file appears when it is complete. C's `blosc2_schunk_to_file`.
@@ -506,49 +495,6 @@ impl SChunk {
         }
     }
 
-    pub(crate) fn copy_metalayers_to(&self, target: &mut Self, except: &[&str]) -> Result<()> {
-        for (name, content) in self.meta().raw()? {
-            if !except.iter().any(|each| each.as_bytes() == name.to_bytes()) {
-                target.add_meta(&name, &content)?;
-            }
-        }
-        Ok(())
-    }
-
-    pub(crate) fn copy_vlmetalayers_to(&self, target: &mut Self) -> Result<()> {
-        for (name, content) in self.vlmeta().raw()? {
-            let (raw, len) = (target.raw_mut().as_ptr(), metalayer_len(&content)?);
-            check_name(&name)?;
-            // SAFETY: the name has at most 31 bytes and a NUL, the content `len` bytes; C copies
-            // both (schunk.c, blosc2_vlmeta_add). C counts the layers of a frame itself.
-            let code = unsafe {
-                let content = content.as_ptr().cast_mut();
-                sys::blosc2_vlmeta_add(raw, name.as_ptr(), content, len, ptr::null_mut())
-            };
-            if code < 0 {
-                return Err(Error::from_code("add a metalayer", code));
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds a fixed metalayer; only before the first chunk.
-    pub(crate) fn add_meta(&mut self, name: &CStr, content: &[u8]) -> Result<()> {
-        let doing = "add a metalayer";
-        check_name(name)?;
-        let len = metalayer_len(content)?;
-        if i32::from(self.raw_mut().fields().nmetalayers) >= sys::BLOSC2_MAX_METALAYERS {
-            let detail = format!("there can be {}", sys::BLOSC2_MAX_METALAYERS);
-            return Err(self.error(ErrorKind::TooLarge, doing, detail));
-        }
-        let raw = self.raw_mut().as_ptr();
-        // SAFETY: the name has at most 31 bytes and a NUL, there is room for one layer more, and C
-        // copies name and content (schunk.c, blosc2_meta_add).
-        let code =
-            unsafe { sys::blosc2_meta_add(raw, name.as_ptr(), content.as_ptr().cast_mut(), len) };
-        if code < 0 { Err(self.at(Error::from_code(doing, code))) } else { Ok(()) }
-    }
-
     /// One chunk as it is stored.
     pub(crate) fn compressed(&self, index: usize) -> Result<ChunkBytes<'_>> {
         let doing = "read a chunk";
@@ -610,12 +556,12 @@ impl SChunk {
         Err(self.error(ErrorKind::TypeMismatch, doing, detail))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Raw> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Raw> {
         // No code panics under this lock, so a poisoned one still guards a sound structure.
         self.raw.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn raw_mut(&mut self) -> &mut Raw {
+    pub(crate) fn raw_mut(&mut self) -> &mut Raw {
         self.raw.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -648,21 +594,6 @@ fn check_extended(header: &Header) -> Result<()> {
     }
     let detail = "it is a chunk of Blosc1, with a header of 16 bytes";
     Err(Error::new(ErrorKind::Unsupported, "append a chunk", detail))
-}
-
-fn check_name(name: &CStr) -> Result<()> {
-    let (len, limit) = (name.to_bytes().len(), sys::BLOSC2_METALAYER_NAME_MAXLEN as usize);
-    if len <= limit {
-        return Ok(());
-    }
-    let detail = format!("its name has at most {limit} bytes, got {len}");
-    Err(Error::new(ErrorKind::InvalidArgument, "add a metalayer", detail))
-}
-
-fn metalayer_len(content: &[u8]) -> Result<i32> {
-    i32::try_from(content.len()).map_err(|_| {
-        Error::new(ErrorKind::TooLarge, "add a metalayer", "its content is over 2 GiB")
-    })
 }
 
 /// The bytes of a stored chunk: memory of the super-chunk's, or a copy that C made.
@@ -718,81 +649,3 @@ impl<T: Element> Iterator for Chunks<'_, T> {
 }
 
 impl<T: Element> ExactSizeIterator for Chunks<'_, T> {}
-
-/// The metalayers of a super-chunk: named pieces of bytes. Made by [`SChunk::meta`] and
-/// [`SChunk::vlmeta`].
-#[derive(Debug, Clone, Copy)]
-pub struct Metalayers<'a> {
-    schunk: &'a SChunk,
-    variable: bool,
-}
-
-impl Metalayers<'_> {
-    /// The names, in the order of the file. Bytes that are not UTF-8 are replaced.
-    pub fn names(&self) -> Vec<String> {
-        let raw = self.schunk.lock();
-        self.layers(&raw).map(|layer| name_of(layer).to_string_lossy().into_owned()).collect()
-    }
-
-    /// The content of one, `None` if there is none of this name.
-    ///
-    /// # Errors
-    /// A content of variable length that cannot be decompressed.
-    pub fn get(&self, name: &str) -> Result<Option<Vec<u8>>> {
-        let stored = {
-            let raw = self.schunk.lock();
-            let found =
-                self.layers(&raw).find(|layer| name_of(layer).to_bytes() == name.as_bytes());
-            found.map(content_of)
-        };
-        stored.map(|stored| self.decode(stored)).transpose()
-    }
-
-    /// All names and contents.
-    fn raw(&self) -> Result<Vec<(CString, Vec<u8>)>> {
-        let stored: Vec<_> = {
-            let raw = self.schunk.lock();
-            self.layers(&raw).map(|layer| (name_of(layer).to_owned(), content_of(layer))).collect()
-        };
-        stored.into_iter().map(|(name, stored)| Ok((name, self.decode(stored)?))).collect()
-    }
-
-    /// Contents of variable length are stored as chunks.
-    fn decode(&self, stored: Vec<u8>) -> Result<Vec<u8>> {
-        if !self.variable || stored.is_empty() {
-            return Ok(stored);
-        }
-        crate::decompress(&stored).map_err(|error| self.schunk.at(error))
-    }
-
-    fn layers<'r>(&self, raw: &'r Raw) -> impl Iterator<Item = &'r sys::blosc2_metalayer> {
-        let fields = raw.fields();
-        let (pointers, count) = match self.variable {
-            false => (&fields.metalayers[..], i32::from(fields.nmetalayers)),
-            true => (&fields.vlmetalayers[..], i32::from(fields.nvlmetalayers)),
-        };
-        let count = usize::try_from(count).unwrap_or(0);
-        pointers.iter().take(count).filter_map(|&layer| {
-            // SAFETY: the first `count` entries of a live super-chunk point to its metalayers or are
-            // null, and they stay while it is locked.
-            unsafe { layer.as_ref() }
-        })
-    }
-}
-
-fn name_of(layer: &sys::blosc2_metalayer) -> &CStr {
-    if layer.name.is_null() {
-        return c"";
-    }
-    // SAFETY: names end in a NUL byte (schunk.c, blosc2_meta_add; frame.c, get_meta_from_header and
-    // get_vlmeta_from_trailer) and live as long as their layer.
-    unsafe { CStr::from_ptr(layer.name) }
-}
-
-fn content_of(layer: &sys::blosc2_metalayer) -> Vec<u8> {
-    match (layer.content.is_null(), usize::try_from(layer.content_len)) {
-        // SAFETY: the content of a live layer has as many bytes.
-        (false, Ok(len)) => unsafe { std::slice::from_raw_parts(layer.content, len) }.to_vec(),
-        _ => Vec::new(),
-    }
-}
