@@ -1,5 +1,6 @@
 //! Starting the C library, once.
 
+use std::ffi::CStr;
 use std::sync::OnceLock;
 
 use blosc2_sys as sys;
@@ -49,4 +50,16 @@ pub(crate) fn init() -> Result<()> {
             ),
         )),
     }
+}
+
+/// The version of the C library in use, such as `3.3.2`. C's `blosc2_get_version_string`.
+///
+/// ```
+/// assert!(blosc2::c_version().starts_with("3."));
+/// ```
+pub fn c_version() -> &'static str {
+    // SAFETY: the function gives a constant string that ends in a NUL byte, and needs no
+    // initialisation (blosc2.c, blosc2_get_version_string).
+    let version = unsafe { CStr::from_ptr(sys::blosc2_get_version_string()) };
+    version.to_str().unwrap_or("unknown")
 }

@@ -24,6 +24,7 @@ pub use codec::Codec;
 pub use element::Element;
 pub use error::{Error, ErrorKind, Result};
 pub use filter::Filter;
+pub use init::c_version;
 pub use metalayers::Metalayers;
 pub use ndarray::{NDArray, NDArrayBuilder};
 pub use params::{CParams, DParams, MAX_CHUNK_LEN, MAX_TYPESIZE, SplitMode, Threads};

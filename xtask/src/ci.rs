@@ -4,11 +4,11 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{bindings, package, run, test, vendor};
+use crate::{bindings, demo, package, run, test, vendor};
 
 type Step = (&'static str, fn() -> Result<()>);
 
-const STEPS: [Step; 9] = [
+const STEPS: [Step; 10] = [
     ("vendor", || vendor::vendor(false)),
     ("format", || run::run(&mut run::cargo(["fmt", "--all", "--check"]))),
     ("clippy", clippy),
@@ -18,6 +18,7 @@ const STEPS: [Step; 9] = [
     ("bindings", check_bindings),
     ("package", package::package),
     ("test", || test::test(&[])),
+    ("demo", demo::demo),
 ];
 
 /// Runs all steps, and stops at the first that fails.

@@ -17,7 +17,8 @@ use crate::{run, vendor};
 pub(crate) fn test(args: &[String]) -> Result<()> {
     vendor::vendor(false)?;
     let venv = Venv::with(BLOSC2)?;
-    let mut command = run::cargo(["test", "--workspace"]);
+    // Ignored tests are those that need Python, which is here.
+    let mut command = run::cargo(["test", "--workspace", "--", "--include-ignored"]);
     if !args.is_empty() {
         command = run::cargo(["test"]);
         command.args(args);
