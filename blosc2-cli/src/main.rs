@@ -1,2 +1,116 @@
-//! x
-fn main() {}
+//! The command `blosc2`: looks at, reads, recompresses and converts Blosc2 files.
+//!
+//! - `main`: arguments and exit status; `params`: the options that several commands share;
+//! - `info`, `cat`, `copy`, `convert`: the commands, with `file` and `progress` for all of them;
+//! - `slice`, `stream`: which items of a file, and how they get out of it piece by piece;
+//! - `npy`, `dtype`, `literal`: NumPy's files and its notation of item types.
+
+mod cat;
+mod convert;
+mod copy;
+mod dtype;
+mod file;
+mod info;
+mod literal;
+mod npy;
+mod params;
+mod progress;
+mod slice;
+mod stream;
+
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::process::ExitCode;
+
+use clap::error::ErrorKind as ClapKind;
+use clap::{Parser, Subcommand};
+
+/// Looks at, reads, recompresses and converts Blosc2 files.
+///
+/// Exit status: 0 when all went well, 1 when the data is bad or was refused, 2 for wrong usage.
+#[derive(Debug, Parser)]
+#[command(name = "blosc2", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Info(info::Args),
+    Cat(cat::Args),
+    Copy(copy::Args),
+    Import(convert::ImportArgs),
+    Export(convert::ExportArgs),
+}
+
+/// Arguments that do not fit the file that they are for.
+#[derive(Debug)]
+struct UsageError(String);
+
+impl fmt::Display for UsageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UsageError {}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    let result = match cli.command {
+        Command::Info(args) => info::run(&args),
+        Command::Cat(args) => cat::run(&args),
+        Command::Copy(args) => copy::run(&args),
+        Command::Import(args) => convert::import(&args),
+        Command::Export(args) => convert::export(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
+}
+
+/// Tells what went wrong, and with which status that ends.
+fn fail(error: &anyhow::Error) -> ExitCode {
+    // The commands say of which file any other error is.
+    if let Some(error) = error.downcast_ref::<io::Error>() {
+        if error.kind() == ErrorKind::BrokenPipe {
+            // Whoever reads our output has had enough of it.
+            return ExitCode::SUCCESS;
+        }
+        complain(&format!("cannot write to stdout: {error}"));
+        return ExitCode::from(1);
+    }
+    complain(&error.to_string());
+    ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
+}
+
+/// Shows help as clap does, and what is wrong with the arguments in one line.
+fn usage(error: &clap::Error) -> ExitCode {
+    let asked = matches!(error.kind(), ClapKind::DisplayHelp | ClapKind::DisplayVersion);
+    if asked || error.kind() == ClapKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        // A reader that has gone away is no error of ours.
+        let _ = error.print();
+        return ExitCode::from(if asked { 0 } else { 2 });
+    }
+    let text = error.to_string();
+    let lines = text.lines().map(str::trim);
+    let wanted = lines
+        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"))
+        .filter(|line| !line.is_empty());
+    let line = wanted.collect::<Vec<_>>().join(" ");
+    complain(line.strip_prefix("error: ").unwrap_or(&line));
+    ExitCode::from(2)
+}
+
+/// Writes one line to stderr, whatever the text holds.
+fn complain(text: &str) {
+    let line: String =
+        text.chars().map(|each| if each.is_control() { ' ' } else { each }).collect();
+    // There is nobody left to tell when stderr is closed.
+    let _ = io::Write::write_all(&mut io::stderr(), format!("blosc2: {line}\n").as_bytes());
+}

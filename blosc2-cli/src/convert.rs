@@ -1,0 +1,119 @@
+//! `blosc2 import` and `blosc2 export`: from and to NumPy's npy files.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow, bail};
+use blosc2::{CParams, NDArray};
+
+use crate::dtype::Dtype;
+use crate::file::{self, Content};
+use crate::npy::{self, Header};
+use crate::params::{Compression, Cut};
+use crate::progress;
+use crate::slice::Slices;
+use crate::stream::{self, ArrayItems};
+
+/// Make an array of a npy file.
+///
+/// Compression is that of Python when it is not given: zstd, level 5, shuffle.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ImportArgs {
+    /// File of NumPy's.
+    r#in: PathBuf,
+    /// File to make; must not exist yet.
+    out: PathBuf,
+    #[command(flatten)]
+    compression: Compression,
+    #[command(flatten)]
+    cut: Cut,
+}
+
+/// Write an array as a npy file.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ExportArgs {
+    /// File or directory of chunks.
+    r#in: PathBuf,
+    /// File to make; must not exist yet.
+    out: PathBuf,
+}
+
+pub(crate) fn import(args: &ImportArgs) -> Result<()> {
+    file::refuse_existing(&args.out)?;
+    let failed = |error: anyhow::Error| anyhow!("cannot read ({}): {error}", args.r#in.display());
+    let (header, bytes) = read_npy(&args.r#in).map_err(failed)?;
+    let _spinner = progress::spinner(bytes.len() as u64, "compressing");
+    let typesize = usize::try_from(header.dtype.size()?)?;
+    let builder = args.cut.builder().cparams(args.compression.apply(CParams::new()));
+    builder.file(&args.out).from_bytes(&bytes, &header.shape, &header.dtype.to_text(), typesize)?;
+    Ok(())
+}
+
+/// The header and the items in C order.
+fn read_npy(path: &Path) -> Result<(Header, Vec<u8>)> {
+    let file = File::open(path)?;
+    let bar = progress::bar(file.metadata()?.len());
+    let mut file = bar.wrap_read(BufReader::new(file));
+    let header = Header::read(&mut file)?;
+    let typesize = header.dtype.size()?;
+    if typesize == 0 {
+        bail!("its items have no bytes");
+    }
+    let len = match header.shape.contains(&0) {
+        true => Some(0),
+        false => header.shape.iter().try_fold(typesize, |len, &size| len.checked_mul(size)),
+    };
+    let len = len.ok_or_else(|| anyhow!("its shape {:?} is too large", header.shape))?;
+    let mut bytes = Vec::new();
+    file.by_ref().take(len).read_to_end(&mut bytes)?;
+    if (bytes.len() as u64) < len {
+        bail!("it was cut short: expected {len} bytes of items, found {}", bytes.len());
+    }
+    if file.read(&mut [0])? > 0 {
+        bail!("more bytes follow the {len} of its items; only one array can be imported");
+    }
+    if header.fortran_order {
+        bytes = npy::fortran_to_c(&bytes, &header.shape, usize::try_from(typesize)?);
+    }
+    Ok((header, bytes))
+}
+
+pub(crate) fn export(args: &ExportArgs) -> Result<()> {
+    file::refuse_existing(&args.out)?;
+    let Content::Array(array) = Content::open_data(&args.r#in)? else {
+        let path = args.r#in.display();
+        bail!(
+            "cannot export ({path}): it is a super-chunk without shape and dtype; `cat` reads it"
+        );
+    };
+    let header = npy_header(&array)
+        .map_err(|error| anyhow!("cannot export ({}): {error}", args.r#in.display()))?;
+    let picks = Slices::default().resolve(array.shape())?;
+    let bar = progress::bar(array.len().saturating_mul(array.typesize() as u64));
+    file::create(&args.out, |out| {
+        out.write_all(&header)?;
+        stream::write(&ArrayItems(&array), &picks, out, &bar)
+    })
+}
+
+fn npy_header(array: &NDArray) -> Result<Vec<u8>> {
+    let hint = "`cat` reads its bytes";
+    let text = array.dtype().with_context(|| format!("it says no dtype; {hint}"))?;
+    let dtype = Dtype::parse(text).map_err(|error| anyhow!("{error}; {hint}"))?;
+    let (said, typesize) = (dtype.size()?, array.typesize());
+    if said != typesize as u64 {
+        bail!("its dtype `{text}` has {said} bytes, but its items have {typesize}; {hint}");
+    }
+    let mut shape = array.shape().to_vec();
+    let dtype = match dtype {
+        // As NumPy does it: the items' own dimensions become the last ones.
+        Dtype::Array(inner, inner_shape) => {
+            shape.extend(inner_shape);
+            *inner
+        }
+        one => one,
+    };
+    let header = Header { dtype, shape, fortran_order: false };
+    header.to_bytes().map_err(|error| anyhow!("{error}; {hint}"))
+}

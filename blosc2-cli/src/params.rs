@@ -1,0 +1,112 @@
+//! Options that several commands share.
+
+use std::str::FromStr;
+
+use blosc2::{CParams, Codec, Filter, Threads};
+
+/// How to compress.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Compression {
+    /// Codec: blosclz, lz4, lz4hc, zlib, zstd, ...
+    #[arg(long)]
+    codec: Option<Codec>,
+    /// Compression level, 0 (store) to 9.
+    #[arg(long, value_parser = clap::value_parser!(u8).range(0..=9))]
+    level: Option<u8>,
+    /// Filters in the order in which they are applied, separated by commas, such as
+    /// `bitshuffle` or `trunc_prec:10,shuffle`; `none` for no filters.
+    #[arg(long, allow_hyphen_values = true)]
+    filters: Option<Filters>,
+    /// Threads that work on a chunk.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    threads: u16,
+}
+
+impl Compression {
+    /// Whether nothing is asked for that would change the compressed bytes.
+    pub(crate) fn is_default(&self) -> bool {
+        self.codec.is_none() && self.level.is_none() && self.filters.is_none()
+    }
+
+    pub(crate) fn threads(&self) -> Threads {
+        Threads::new(self.threads.into())
+    }
+
+    /// `params` with what was asked for.
+    pub(crate) fn apply(&self, mut params: CParams) -> CParams {
+        if let Some(codec) = self.codec.filter(|&codec| codec != params.codec) {
+            // What a codec is told beside the level is of no use to another.
+            params = params.codec(codec).codec_meta(0).dictionary(false);
+        }
+        if let Some(level) = self.level {
+            params = params.level(level);
+        }
+        if let Some(filters) = &self.filters {
+            params = params.filters(&filters.0);
+        }
+        params.threads(self.threads())
+    }
+}
+
+/// Filters, separated by commas.
+#[derive(Debug, Clone)]
+struct Filters(Vec<Filter>);
+
+impl FromStr for Filters {
+    type Err = blosc2::Error;
+
+    fn from_str(text: &str) -> Result<Self, blosc2::Error> {
+        if text.is_empty() || text.eq_ignore_ascii_case("none") {
+            return Ok(Self(Vec::new()));
+        }
+        text.split(',').map(|name| name.trim().parse()).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+/// How to cut an array.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Cut {
+    /// Items of a chunk along each dimension, such as `100,200`.
+    #[arg(long)]
+    pub(crate) chunks: Option<Shape>,
+    /// Items of a block along each dimension, such as `10,200`.
+    #[arg(long)]
+    pub(crate) blocks: Option<Shape>,
+}
+
+impl Cut {
+    pub(crate) fn is_default(&self) -> bool {
+        self.chunks.is_none() && self.blocks.is_none()
+    }
+
+    pub(crate) fn builder(&self) -> blosc2::NDArrayBuilder {
+        let mut builder = blosc2::NDArray::builder();
+        if let Some(Shape(chunks)) = &self.chunks {
+            builder = builder.chunks(chunks);
+        }
+        if let Some(Shape(blocks)) = &self.blocks {
+            builder = builder.blocks(blocks);
+        }
+        builder
+    }
+}
+
+/// Numbers of items, separated by commas.
+#[derive(Debug, Clone)]
+pub(crate) struct Shape(pub(crate) Vec<u64>);
+
+impl FromStr for Shape {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Ok(Self(Vec::new()));
+        }
+        let number = |part: &str| part.trim().parse().map_err(|_| part.to_owned());
+        text.split(',')
+            .map(number)
+            .collect::<Result<_, _>>()
+            .map(Self)
+            .map_err(|part| format!("expected numbers separated by commas, got `{part}`"))
+    }
+}

@@ -1,0 +1,323 @@
+//! Picked items out of a file, piece by piece, so that memory holds one piece only.
+
+use std::io::Write;
+use std::ops::Range;
+
+use anyhow::{Result, anyhow, bail};
+use blosc2::{NDArray, SChunk};
+use indicatif::ProgressBar;
+
+use crate::slice::Pick;
+
+/// Bytes of a piece; more only where a single chunk has more.
+const PIECE: u64 = 64 << 20;
+
+/// Items in chunks that can be read by boxes.
+pub(crate) trait Items {
+    /// Items along each dimension.
+    fn shape(&self) -> &[u64];
+    /// Items of a chunk along each dimension.
+    fn chunks(&self) -> &[u64];
+    /// Bytes of an item.
+    fn typesize(&self) -> usize;
+    /// The bytes of a box, in C order.
+    fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<u8>>;
+}
+
+/// The items of an array.
+#[derive(Debug)]
+pub(crate) struct ArrayItems<'a>(pub(crate) &'a NDArray);
+
+impl Items for ArrayItems<'_> {
+    fn shape(&self) -> &[u64] {
+        self.0.shape()
+    }
+
+    fn chunks(&self) -> &[u64] {
+        self.0.chunks()
+    }
+
+    fn typesize(&self) -> usize {
+        self.0.typesize()
+    }
+
+    fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<u8>> {
+        Ok(self.0.read_bytes(ranges)?)
+    }
+}
+
+/// The items of a super-chunk, which have one dimension.
+#[derive(Debug)]
+pub(crate) struct SChunkItems<'a> {
+    schunk: &'a SChunk,
+    shape: [u64; 1],
+    chunks: [u64; 1],
+    /// Where each chunk starts, in bytes, and where the last one ends.
+    bounds: Vec<u64>,
+}
+
+impl<'a> SChunkItems<'a> {
+    pub(crate) fn new(schunk: &'a SChunk) -> Result<Self> {
+        let chunksize = schunk.chunksize() as u64;
+        let mut bounds = vec![0];
+        if chunksize > 0 {
+            bounds.extend((1..schunk.nchunks() as u64).map(|index| index * chunksize));
+            if schunk.nchunks() > 0 {
+                bounds.push(schunk.nbytes());
+            }
+        } else {
+            // Chunks of different lengths, which only decompressing tells.
+            let mut end = 0;
+            for chunk in schunk.chunks::<u8>() {
+                end += chunk?.len() as u64;
+                bounds.push(end);
+            }
+        }
+        let typesize = schunk.typesize() as u64;
+        let shape = [bounds.last().map_or(0, |end| end / typesize)];
+        Ok(Self { schunk, shape, chunks: [(chunksize / typesize).max(1)], bounds })
+    }
+}
+
+impl Items for SChunkItems<'_> {
+    fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
+    fn chunks(&self) -> &[u64] {
+        &self.chunks
+    }
+
+    fn typesize(&self) -> usize {
+        self.schunk.typesize()
+    }
+
+    fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<u8>> {
+        let [range] = ranges else { bail!("cannot slice: a super-chunk has one dimension") };
+        let typesize = self.schunk.typesize() as u64;
+        let (start, stop) = (range.start * typesize, range.end * typesize);
+        let mut bytes = Vec::new();
+        let first = self.bounds.partition_point(|&bound| bound <= start).saturating_sub(1);
+        for (index, bounds) in self.bounds.windows(2).enumerate().skip(first) {
+            let (from, to) = (bounds[0], bounds[1]);
+            if from >= stop {
+                break;
+            }
+            let chunk = self.schunk.chunk::<u8>(index)?;
+            // A frame may lie about its sizes.
+            if to.checked_sub(from) != Some(chunk.len() as u64) {
+                let found = chunk.len();
+                bail!("cannot read chunk {index}: it has {found} bytes, not as the frame says");
+            }
+            let wanted = (start.max(from) - from) as usize..(stop.min(to) - from) as usize;
+            bytes.extend_from_slice(chunk.get(wanted).unwrap_or_default());
+        }
+        Ok(bytes)
+    }
+}
+
+/// Writes the picked items, in the order of the picks.
+pub(crate) fn write(
+    items: &dyn Items,
+    picks: &[Pick],
+    out: &mut dyn Write,
+    bar: &ProgressBar,
+) -> Result<()> {
+    let typesize = items.typesize() as u64;
+    let chunk = items.chunks().iter().copied().fold(typesize, u64::saturating_mul);
+    Pieces { items, budget: PIECE.max(chunk), bar }.write(picks, out)
+}
+
+struct Pieces<'a> {
+    items: &'a dyn Items,
+    budget: u64,
+    bar: &'a ProgressBar,
+}
+
+impl Pieces<'_> {
+    fn write(&self, picks: &[Pick], out: &mut dyn Write) -> Result<()> {
+        if picks.iter().any(|pick| pick.count == 0) {
+            return Ok(());
+        }
+        self.write_along(0, &mut picks.to_vec(), out)
+    }
+
+    /// Writes the picked items; there is one position only along the dimensions before `axis`.
+    fn write_along(&self, axis: usize, picks: &mut [Pick], out: &mut dyn Write) -> Result<()> {
+        let Some(&all) = picks.get(axis) else {
+            return self.write_box(picks, out);
+        };
+        let spans = picks[axis + 1..].iter().map(span_len);
+        let row = spans.fold(self.items.typesize() as u64, u64::saturating_mul);
+        let split_rows = row > self.budget && axis + 1 < picks.len();
+        let mut done = 0;
+        while done < all.count {
+            if split_rows {
+                picks[axis] = all.part(done, 1);
+                self.write_along(axis + 1, picks, out)?;
+            } else {
+                let left = all.part(done, all.count - done);
+                let rows = (self.budget / row).max(1);
+                picks[axis] = left.part(0, rows_of_piece(&left, rows, self.items.chunks()[axis]));
+                self.write_box(picks, out)?;
+            }
+            done += picks[axis].count;
+        }
+        picks[axis] = all;
+        Ok(())
+    }
+
+    /// Reads the box around the picked items and writes them.
+    fn write_box(&self, picks: &[Pick], out: &mut dyn Write) -> Result<()> {
+        let ranges: Vec<Range<u64>> = picks.iter().map(Pick::span).collect();
+        let bytes = self.items.read(&ranges)?;
+        // Behind this dimension the picked items lie in the box as they are to be written.
+        let dense = picks.iter().rposition(|pick| pick.step != 1).map_or(0, |axis| axis + 1);
+        let mut strides = vec![self.items.typesize()];
+        for pick in picks.iter().rev() {
+            let len = usize::try_from(span_len(pick))?;
+            strides.push(strides[strides.len() - 1] * len);
+        }
+        strides.reverse();
+        let expected = strides[0];
+        if bytes.len() != expected {
+            return Err(anyhow!(
+                "cannot read items: expected {expected} bytes, got {}",
+                bytes.len()
+            ));
+        }
+        let written = write_picked(&bytes, &picks[..dense], &strides, out)?;
+        self.bar.inc(written);
+        Ok(())
+    }
+}
+
+fn span_len(pick: &Pick) -> u64 {
+    let span = pick.span();
+    span.end - span.start
+}
+
+/// How many of the positions go into a piece of so many rows, which ends where a chunk ends if it
+/// reaches that far.
+fn rows_of_piece(pick: &Pick, rows: u64, chunk: u64) -> u64 {
+    let (at, step, chunk) = (pick.start, pick.step.unsigned_abs(), chunk.max(1));
+    // Each position has a chunk of its own, so that those between are left alone.
+    let rows = if step >= chunk { 1 } else { rows };
+    let count = if pick.step > 0 {
+        let end = at.saturating_add(rows);
+        let chunk_end = end - end % chunk;
+        let end = if chunk_end > at { chunk_end } else { end };
+        (end - at).div_ceil(step)
+    } else {
+        let low = (at + 1).saturating_sub(rows);
+        let chunk_start = low.next_multiple_of(chunk);
+        let low = if chunk_start <= at { chunk_start } else { low };
+        (at + 1 - low).div_ceil(step)
+    };
+    count.min(pick.count)
+}
+
+/// Writes the picked parts of a box; `strides` are those of the dimensions from the one before the
+/// first pick on, in bytes. Gives the bytes written.
+fn write_picked(
+    bytes: &[u8],
+    picks: &[Pick],
+    strides: &[usize],
+    out: &mut dyn Write,
+) -> Result<u64> {
+    let Some((pick, inner)) = picks.split_first() else {
+        out.write_all(bytes)?;
+        return Ok(bytes.len() as u64);
+    };
+    let (first, stride) = (pick.span().start, strides[1]);
+    let mut written = 0;
+    for k in 0..pick.count {
+        let at = (pick.position(k) - first) as usize * stride;
+        written += write_picked(&bytes[at..at + stride], inner, &strides[1..], out)?;
+    }
+    Ok(written)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+    use crate::slice::Slices;
+
+    /// Items that are their own positions, two bytes each; remembers what was read.
+    struct Counting {
+        shape: Vec<u64>,
+        chunks: Vec<u64>,
+        reads: RefCell<Vec<Vec<Range<u64>>>>,
+    }
+
+    impl Items for Counting {
+        fn shape(&self) -> &[u64] {
+            &self.shape
+        }
+
+        fn chunks(&self) -> &[u64] {
+            &self.chunks
+        }
+
+        fn typesize(&self) -> usize {
+            2
+        }
+
+        fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<u8>> {
+            self.reads.borrow_mut().push(ranges.to_vec());
+            let all: Vec<Vec<u64>> = ranges.iter().map(|range| range.clone().collect()).collect();
+            Ok(expected(&self.shape, &all))
+        }
+    }
+
+    fn expected(shape: &[u64], positions: &[Vec<u64>]) -> Vec<u8> {
+        let mut numbers = vec![0];
+        for (size, along) in shape.iter().zip(positions) {
+            let next = numbers.iter().flat_map(|base| along.iter().map(move |at| base * size + at));
+            numbers = next.collect();
+        }
+        numbers.iter().flat_map(|&number| (number as u16).to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn any_budget_gives_the_same_bytes() {
+        for text in [":", "::2", "::-1,1:5,::-3", "3,::2", ":,:,::-1", "8:1:-3,2:2", "::5,::4,::3"]
+        {
+            for budget in [2, 10, 70, 300, 1 << 20] {
+                let items = Counting {
+                    shape: vec![11, 7, 6],
+                    chunks: vec![4, 3, 5],
+                    reads: RefCell::default(),
+                };
+                let picks = text.parse::<Slices>().unwrap().resolve(&items.shape).unwrap();
+                let mut out = Vec::new();
+                let bar = ProgressBar::hidden();
+                Pieces { items: &items, budget, bar: &bar }.write(&picks, &mut out).unwrap();
+                let positions: Vec<Vec<u64>> = picks
+                    .iter()
+                    .map(|pick| (0..pick.count).map(|k| pick.position(k)).collect())
+                    .collect();
+                assert_eq!(out, expected(&items.shape, &positions), "{text} {budget}");
+                for ranges in items.reads.borrow().iter() {
+                    let len: u64 = ranges.iter().map(|range| range.end - range.start).product();
+                    assert!(len * 2 <= budget, "{text} {budget} {ranges:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn pieces_end_where_chunks_end() {
+        let items = Counting { shape: vec![10], chunks: vec![4], reads: RefCell::default() };
+        let bar = ProgressBar::hidden();
+        let pieces = Pieces { items: &items, budget: 10, bar: &bar };
+        for (text, ranges) in [("1:", [1..4, 4..8, 8..10]), ("::-1", [8..10, 4..8, 0..4])] {
+            let picks = text.parse::<Slices>().unwrap().resolve(&[10]).unwrap();
+            pieces.write(&picks, &mut Vec::new()).unwrap();
+            let found: Vec<_> = items.reads.borrow_mut().drain(..).flatten().collect();
+            assert_eq!(found, ranges, "{text}");
+        }
+    }
+}
