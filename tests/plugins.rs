@@ -27,11 +27,14 @@ fn ndlz_gives_the_bytes_back() {
 }
 
 #[test]
-fn ndlz_refuses_another_side() {
-    let params = CParams::new().codec(Codec::Ndlz).codec_meta(5).filters(&[]);
-    let bytes: Vec<u8> = (0..64 * 64).map(|k| (k * k % 251) as u8).collect();
-    let error = builder(params).from_slice(&bytes, &[64, 64]).unwrap_err();
-    assert_eq!(error.code(), Some(-3));
+fn ndlz_refuses_other_sides_and_larger_items() {
+    let params = |side| CParams::new().codec(Codec::Ndlz).codec_meta(side).filters(&[]);
+    for error in [
+        builder(params(5)).from_slice(&[0u8; 64 * 64], &[64, 64]).unwrap_err(),
+        builder(params(4)).from_slice(&[0u16; 64 * 64], &[64, 64]).unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    }
 }
 
 #[test]

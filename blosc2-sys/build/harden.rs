@@ -117,6 +117,31 @@ uint8_t* pipeline_forward(struct thread_context* thread_context, const int32_t b
                                        context->header_blocksize : context->blocksize);",
     },
     Edit {
+        file: "blosc/shuffle.c",
+        reason: "undoing the bitshuffle of Blosc1 left the bytes after the last whole item unwritten",
+        anchor: "          ((const void *) src, (void *) dest, blocksize / typesize, typesize);
+      if (ret < 0) {
+        // Some error in bitshuffle (should not happen)
+        BLOSC_TRACE_ERROR(\"the impossible happened: the bitunshuffle filter failed!\");
+        return ret;
+      }
+    }
+    else {
+      memcpy(dest, src, blocksize);",
+        replacement:
+            "          ((const void *) src, (void *) dest, blocksize / typesize, typesize);
+      if (ret < 0) {
+        // Some error in bitshuffle (should not happen)
+        BLOSC_TRACE_ERROR(\"the impossible happened: the bitunshuffle filter failed!\");
+        return ret;
+      }
+      size_t whole = size * typesize;
+      memcpy((uint8_t *) dest + whole, (const uint8_t *) src + whole, blocksize - whole);
+    }
+    else {
+      memcpy(dest, src, blocksize);",
+    },
+    Edit {
         file: "blosc/frame.c",
         reason: "a chunk without data in a frame of variable chunks divided by a chunk size of zero",
         anchor: "    // Special value

@@ -439,5 +439,19 @@ pub(crate) fn check(chunk: &[u8]) -> Result<Header> {
             format!("a block of {block} bytes cannot be split into {typesize} equal streams");
         return Err(invalid(&detail));
     }
+    if !sys::HARDENED && leaves_rest_unwritten(&header) {
+        let detail = "an installed C-Blosc2 loses the end of this chunk of Blosc1 (bitshuffle)";
+        return Err(unsupported(detail.to_owned()));
+    }
     Ok(header)
+}
+
+/// Whether upstream's bitshuffle for chunks of Blosc1 does not write what follows the last whole
+/// item of a block (shuffle.c, bitunshuffle).
+fn leaves_rest_unwritten(header: &Header) -> bool {
+    let (block, typesize) = (header.block_len().max(1), u32::from(header.typesize));
+    let rest = |len: u32| len % typesize != 0 && len / typesize % 8 == 0;
+    header.version == 2
+        && header.filters.contains(&Filter::Bitshuffle.code())
+        && (rest(block) || rest(header.nbytes % block))
 }

@@ -9,6 +9,9 @@ use crate::{Error, ErrorKind, Result};
 
 /// A filter with its parameter, by its code in the formats.
 ///
+/// Filters do not touch data that is stored as it is: at level 0, of less than 32 bytes, or where
+/// compression gains nothing. Then the lossy ones lose nothing either.
+///
 /// Filters without a name here are kept as [`Filter::Other`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]

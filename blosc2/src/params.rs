@@ -225,6 +225,12 @@ impl CParams {
         if self.dictionary && !matches!(codec, Codec::Zstd | Codec::Lz4 | Codec::Lz4Hc) {
             return Err(invalid(format!("the codec {codec} has no dictionaries")));
         }
+        if codec == Codec::Ndlz && (typesize != 1 || !matches!(self.codec_meta, 4 | 8)) {
+            let meta = self.codec_meta;
+            return Err(invalid(format!(
+                "ndlz needs items of 1 byte and the parameter 4 or 8, got {typesize} and {meta}"
+            )));
+        }
         let blocksize = self.blocksize.unwrap_or(0);
         if blocksize > MAX_BLOCKSIZE as usize {
             let limit = MAX_BLOCKSIZE;

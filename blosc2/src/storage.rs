@@ -77,6 +77,7 @@ pub(crate) fn create(path: &Path, write: impl FnOnce(&Path) -> Result<()>) -> Re
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
+    fs::metadata(parent).map_err(io)?;
     // A folder of its own, so that C finds no file of the temporary name.
     let folder = tempfile::Builder::new().prefix(".blosc2-").tempdir_in(parent).map_err(io)?;
     let temporary = folder.path().join(name);

@@ -113,8 +113,10 @@ impl NDArrayBuilder {
             self.chunks = Some(source.chunks().to_vec());
             self.blocks = Some(source.blocks().to_vec());
         }
-        let dtype = source.dtype().unwrap_or("|u1");
-        let plan = self.plan(source.shape(), dtype, source.typesize())?;
+        // Where there is none, bytes of the right number, as C does.
+        let dtype =
+            source.dtype().map_or_else(|| format!("|S{}", source.typesize()), str::to_owned);
+        let plan = self.plan(source.shape(), &dtype, source.typesize())?;
         plan.build(Items::Array(source))
     }
 
