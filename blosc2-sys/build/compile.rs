@@ -205,6 +205,7 @@ fn objects_of(
     } else if cfg!(feature = "zlib") {
         build.define("HAVE_ZLIB", None);
         build.include(our_c("zlib"));
+        include_codec(&mut build, "LIBDEFLATE", "libdeflate-sys");
     }
     if cfg!(feature = "zfp") {
         build.define("HAVE_ZFP", None);

@@ -22,14 +22,14 @@ mod bindings {
 
 mod inline;
 mod platform;
-#[cfg(all(feature = "zlib", not(feature = "zlib-ng"), not(blosc2_system)))]
-mod zlib;
 
 pub use bindings::*;
 pub use inline::*;
 pub use platform::*;
 
 // The codecs that the C code calls: these crates link them.
+#[cfg(feature = "zlib")]
+use libdeflate_sys as _;
 #[cfg(feature = "zlib-ng")]
 use libz_ng_sys as _;
 use lz4_sys as _;
