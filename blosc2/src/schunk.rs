@@ -17,6 +17,7 @@ use std::path::Path;
 use std::ptr::{self, NonNull};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use blosc2_format::b2nd::{NAME, OLD_NAME};
 use blosc2_format::chunk::{Header, MAX_FILTERS, Special};
 use blosc2_sys as sys;
 
@@ -419,6 +420,9 @@ impl SChunk {
 
     /// Writes everything to a new contiguous file, compressed anew.
     ///
+    /// The block size of an array is kept, since its metalayer says so. To cut an array into other
+    /// chunks and blocks, see [`NDArrayBuilder::copy`](crate::NDArrayBuilder::copy).
+    ///
     /// # Errors
     /// As for [`save`](Self::save) and for reading chunks; [`ErrorKind::Unsupported`] where chunks or
     /// blocks have different lengths.
@@ -432,9 +436,19 @@ impl SChunk {
                 "its chunks or blocks have different lengths; it can only be saved as it is";
             return Err(self.error(ErrorKind::Unsupported, doing, detail));
         }
-        let params = params.resolve(self.typesize, false)?;
+        let mut params = params.clone();
+        let is_array = self.meta().get(NAME)?.or(self.meta().get(OLD_NAME)?).is_some();
+        if let (true, Some(blocksize)) = (is_array, self.cparams().blocksize) {
+            if params.blocksize.is_some_and(|asked| asked != blocksize) {
+                let detail = format!("it holds an array, whose blocks have {blocksize} bytes");
+                return Err(self.error(ErrorKind::InvalidArgument, doing, detail));
+            }
+            params.blocksize = Some(blocksize);
+        }
+        let params = params.resolve(self.typesize, is_array)?;
         storage::create(path.as_ref(), |temporary| {
             let mut target = Self::new(&params, Some(temporary))?;
+            target.set_chunksize(self.chunksize());
             self.copy_metalayers_to(&mut target, &[])?;
             for index in 0..self.nchunks() {
                 target.append_bytes(&self.chunk::<u8>(index)?)?;

@@ -11,7 +11,7 @@ use super::geometry::{Geometry, Window, copy_box, for_each_index, position};
 use super::partition::partition;
 use crate::element::{Element, as_bytes, zeroed};
 use crate::params::Resolved;
-use crate::{CParams, Error, ErrorKind, Result, SChunk, storage};
+use crate::{CParams, Codec, Error, ErrorKind, Filter, Result, SChunk, storage};
 
 const DOING: &str = "make an array";
 
@@ -143,6 +143,7 @@ impl NDArrayBuilder {
                 format!("along dimension {axis} a block has {block} items, a chunk {chunk}");
             return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
         }
+        check_plugins(&params, shape.len(), typesize)?;
         let geometry = Geometry::new(shape, &chunks, &blocks, typesize, DOING)?;
         params.c.blocksize = i32::try_from(geometry.block_len)
             .ok()
@@ -153,6 +154,39 @@ impl NDArrayBuilder {
             })?;
         Ok(Plan { geometry, params, dtype: dtype.to_owned(), path: self.path })
     }
+}
+
+/// Checks what codecs and filters for arrays ask of them, since C says no more than that they failed.
+fn check_plugins(params: &Resolved, ndim: usize, typesize: usize) -> Result<()> {
+    let floats = matches!(typesize, 4 | 8);
+    let codec = Codec::from_code(params.c.compcode);
+    let needs = |what: &str, asks: &str| {
+        let detail = format!("{what} needs {asks}, got {ndim} dimensions of {typesize} bytes");
+        Err(Error::new(ErrorKind::InvalidArgument, DOING, detail))
+    };
+    match codec {
+        Codec::Ndlz if ndim != 2 => return needs("ndlz", "2 dimensions"),
+        Codec::ZfpAccuracy | Codec::ZfpPrecision | Codec::ZfpRate
+            if !(1..=4).contains(&ndim) || !floats =>
+        {
+            return needs(&codec.to_string(), "1 to 4 dimensions of floats of 4 or 8 bytes");
+        }
+        _ => {}
+    }
+    for filter in &params.filters {
+        match filter {
+            Filter::NdCell(side) | Filter::NdMean(side)
+                if *side == 0 || !(1..=8).contains(&ndim) =>
+            {
+                return needs(&filter.to_string(), "a side above 0 and 1 to 8 dimensions");
+            }
+            Filter::NdMean(_) if !floats => {
+                return needs(&filter.to_string(), "floats of 4 or 8 bytes");
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// A checked order for an array.
