@@ -117,6 +117,14 @@ uint8_t* pipeline_forward(struct thread_context* thread_context, const int32_t b
                                        context->header_blocksize : context->blocksize);",
     },
     Edit {
+        file: "blosc/blosclz.c",
+        reason: "the length of a match could overflow, and then be written (c-blosc2 #801)",
+        anchor: "          len += code;
+        } while (code == 255);",
+        replacement: "          len += code;
+        } while (code == 255 && len <= maxout);",
+    },
+    Edit {
         file: "blosc/shuffle.c",
         reason: "undoing the bitshuffle of Blosc1 left the bytes after the last whole item unwritten",
         anchor: "          ((const void *) src, (void *) dest, blocksize / typesize, typesize);

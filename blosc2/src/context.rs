@@ -439,11 +439,23 @@ pub(crate) fn check(chunk: &[u8]) -> Result<Header> {
             format!("a block of {block} bytes cannot be split into {typesize} equal streams");
         return Err(invalid(&detail));
     }
-    if !sys::HARDENED && leaves_rest_unwritten(&header) {
-        let detail = "an installed C-Blosc2 loses the end of this chunk of Blosc1 (bitshuffle)";
-        return Err(unsupported(detail.to_owned()));
+    if !sys::HARDENED {
+        if leaves_rest_unwritten(&header) {
+            let detail = "an installed C-Blosc2 loses the end of this chunk of Blosc1 (bitshuffle)";
+            return Err(unsupported(detail.to_owned()));
+        }
+        if header.codec() == Codec::BloscLz.code() && has_endless_match(chunk) {
+            return Err(invalid("it holds a match whose length overflows"));
+        }
     }
     Ok(header)
+}
+
+/// Whether there is a run of 255 long enough to overflow the length of a match of BloscLZ
+/// (blosclz.c, blosclz_decompress; c-blosc2 #801).
+fn has_endless_match(chunk: &[u8]) -> bool {
+    const RUN: usize = i32::MAX as usize / 255;
+    chunk.chunks_exact(RUN / 2).any(|part| part.iter().all(|&byte| byte == 255))
 }
 
 /// Whether upstream's bitshuffle for chunks of Blosc1 does not write what follows the last whole
