@@ -1,0 +1,563 @@
+//! One buffer to one chunk and back, with every kind of parameter and data.
+
+mod common;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use blosc2::{CParams, Codec, ErrorKind, Filter, SplitMode, Threads};
+use blosc2_format::chunk::Header;
+
+use common::{KINDS, Kind, Rng, assert_same, codecs, data, hex, lossless};
+
+/// Fills fresh memory with a byte, so that bytes that nobody wrote can be told.
+struct Poison;
+
+static FILL: AtomicU8 = AtomicU8::new(0);
+
+// SAFETY: everything is left to the system's allocator; fresh memory may be written to.
+unsafe impl GlobalAlloc for Poison {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller keeps the contract of `alloc`.
+        let start = unsafe { System.alloc(layout) };
+        if !start.is_null() {
+            // SAFETY: there are as many bytes, which nobody else uses yet.
+            unsafe { start.write_bytes(FILL.load(Ordering::Relaxed), layout.size()) };
+        }
+        start
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller keeps the contract of `alloc_zeroed`.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps the contract of `dealloc`.
+        unsafe { System.dealloc(start, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Poison = Poison;
+
+/// One way to compress one buffer.
+#[derive(Debug, Clone)]
+struct Case {
+    params: CParams,
+    typesize: usize,
+    len: usize,
+    kind: Kind,
+    seed: u64,
+    /// Bytes by which the source is misaligned.
+    shift: usize,
+}
+
+fn case(seed: u64) -> Case {
+    let rng = &mut Rng(seed);
+    let typesize = match rng.below(10) {
+        0..=4 => *rng.pick(&[1, 2, 4, 8, 16]),
+        5..=7 => 1 + rng.below(300) as usize,
+        8 => *rng.pick(&[254, 255, 256, 257]),
+        _ => *rng.pick(&[1000, 70_000]),
+    };
+    let mut filters = Vec::new();
+    for position in 0..rng.below(7) {
+        filters.push(lossless(typesize, position == 0, rng));
+    }
+    let mut len = match rng.below(6) {
+        0 => rng.below(40) as usize,
+        1 => typesize * rng.below(3) as usize,
+        2 => typesize * rng.below(20) as usize + rng.below(typesize as u64) as usize,
+        3 => rng.below(3000) as usize,
+        _ => rng.below(100_000) as usize,
+    }
+    .min(200_000);
+    if filters.first() == Some(&Filter::Delta) {
+        len -= len % typesize;
+    }
+    let codec = *rng.pick(&codecs());
+    let mut params = CParams::new()
+        .codec(codec)
+        .level(rng.below(10) as u8)
+        .typesize(typesize)
+        .filters(&filters)
+        .split(*rng.pick(&[
+            SplitMode::Always,
+            SplitMode::Never,
+            SplitMode::Auto,
+            SplitMode::ForwardCompat,
+        ]))
+        .threads(Threads::new(*rng.pick(&[1, 1, 1, 2, 4])));
+    if rng.below(2) == 0 {
+        let size = *rng.pick(&[1, 16, 128, 1000, 4096, 5000, 65_536, 1 << 20]);
+        params = params.blocksize(size.max(typesize));
+    }
+    let has_dictionaries = matches!(codec, Codec::Zstd | Codec::Lz4 | Codec::Lz4Hc);
+    if has_dictionaries && rng.below(4) == 0 {
+        params = params.dictionary(true);
+    }
+    let shift = *rng.pick(&[0, 0, 1, 3, 5]);
+    Case { params, typesize, len, kind: *rng.pick(&KINDS), seed, shift }
+}
+
+fn check_round_trip(case: &Case) {
+    let all = data(case.kind, case.shift + case.len, case.seed);
+    // C could write to its source: this is compared with it afterwards.
+    let before = all.clone();
+    let source = &all[case.shift..];
+
+    let chunk = match blosc2::compress(source, &case.params) {
+        Ok(chunk) => chunk,
+        Err(error) => panic!("{case:?}: {error}"),
+    };
+    assert!(all == before, "{case:?}: the source was written to");
+    assert!(chunk.len() <= source.len() + 32, "{case:?}: {} bytes", chunk.len());
+    let header = Header::parse(&chunk).unwrap();
+    assert_eq!(header.nbytes as usize, source.len(), "{case:?}");
+    assert_eq!(header.cbytes as usize, chunk.len(), "{case:?}");
+    let typesize = if case.typesize > 255 { 1 } else { case.typesize };
+    assert_eq!(usize::from(header.typesize), typesize, "{case:?}");
+
+    let found =
+        blosc2::decompress::<u8>(&chunk).unwrap_or_else(|error| panic!("{case:?}: {error}"));
+    assert_same(&found, source, &format!("{case:?}"));
+    if case.params.threads == Threads::ONE {
+        let again = blosc2::compress(source, &case.params).unwrap();
+        assert_same(&again, &chunk, &format!("{case:?}: compressed again"));
+    }
+
+    // Any bytes may follow a chunk.
+    let mut longer = chunk.clone();
+    longer.extend([0xaa; 40]);
+    assert!(blosc2::decompress::<u8>(&longer).unwrap() == found, "{case:?}: with more bytes");
+    // A chunk without its last byte is no chunk.
+    let error = blosc2::decompress::<u8>(&chunk[..chunk.len() - 1]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidData, "{case:?}: {error}");
+}
+
+#[test]
+fn whatever_is_compressed_comes_back() {
+    let broken: Vec<String> = (0..2500)
+        .filter_map(|seed| {
+            let case = case(seed);
+            let outcome = std::panic::catch_unwind(|| check_round_trip(&case));
+            outcome.err().map(|_| format!("{case:?}"))
+        })
+        .collect();
+    assert!(broken.is_empty(), "{} cases fail:\n{}", broken.len(), broken.join("\n"));
+}
+
+#[test]
+fn every_codec_at_every_level_brings_every_kind_of_data_back() {
+    for codec in codecs() {
+        for level in 0..=9 {
+            for kind in KINDS {
+                for (typesize, len) in [(1, 0), (4, 1), (4, 4), (8, 31), (2, 33), (4, 40_000)] {
+                    let params = CParams::new().codec(codec).level(level).typesize(typesize);
+                    check_round_trip(&Case { params, typesize, len, kind, seed: 1, shift: 0 });
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn six_filters_leave_the_source_as_it_was() {
+    let filters = [
+        Filter::Delta,
+        Filter::Shuffle,
+        Filter::Bitshuffle,
+        Filter::ByteDelta(0),
+        Filter::ShuffleBytes(3),
+        Filter::Bitshuffle,
+    ];
+    for count in 0..=6 {
+        for kind in KINDS {
+            for threads in [1, 3] {
+                let params = CParams::new()
+                    .codec(Codec::Lz4)
+                    .filters(&filters[..count])
+                    .typesize(4)
+                    .blocksize(4096)
+                    .threads(Threads::new(threads));
+                let (len, seed) = (40_000, count as u64);
+                check_round_trip(&Case { params, typesize: 4, len, kind, seed, shift: 0 });
+            }
+        }
+    }
+}
+
+#[test]
+fn delta_and_filters_in_any_number_go_with_a_misaligned_source() {
+    for shift in 0..8 {
+        for filters in [
+            &[Filter::Delta][..],
+            &[Filter::Delta, Filter::Shuffle],
+            &[Filter::Delta, Filter::Bitshuffle, Filter::ByteDelta(0)],
+            &[Filter::Bitshuffle],
+        ] {
+            for typesize in [1, 2, 4, 8, 16, 24] {
+                let params = CParams::new().filters(filters).typesize(typesize).blocksize(2400);
+                let (len, kind, seed) = (24_000, Kind::Ramp, 3);
+                check_round_trip(&Case { params, typesize, len, kind, seed, shift });
+            }
+        }
+    }
+}
+
+#[test]
+fn typed_items_come_back_as_items() {
+    let shorts: Vec<i16> = (0..3000).map(|item| item * 7 - 9000).collect();
+    let doubles: Vec<f64> = shorts.iter().map(|&item| f64::from(item) / 3.0).collect();
+    for codec in codecs() {
+        let params = CParams::new().codec(codec);
+        let chunk = blosc2::compress(&shorts, &params).unwrap();
+        assert_eq!(blosc2::decompress::<i16>(&chunk).unwrap(), shorts);
+        assert_eq!(chunk[3], 2, "typesize");
+        let chunk = blosc2::compress(&doubles, &params).unwrap();
+        assert_eq!(blosc2::decompress::<f64>(&chunk).unwrap(), doubles);
+        assert_eq!(chunk[3], 8, "typesize");
+    }
+}
+
+#[test]
+fn data_that_is_no_whole_number_of_items_is_a_mismatch() {
+    let chunk = blosc2::compress(&[1u8, 2, 3], &CParams::new()).unwrap();
+    let error = blosc2::decompress::<u16>(&chunk).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TypeMismatch);
+    assert!(error.to_string().contains("3 bytes") && error.to_string().contains("u2"), "{error}");
+}
+
+/// What C's documents promise of the filter: the low bits of the mantissa are zero.
+fn truncated_f32(value: f32, bits: i32) -> f32 {
+    let cleared = if bits >= 0 { 23 - bits } else { -bits };
+    f32::from_bits(value.to_bits() & (u32::MAX << cleared))
+}
+
+fn truncated_f64(value: f64, bits: i32) -> f64 {
+    let cleared = if bits >= 0 { 52 - bits } else { -bits };
+    f64::from_bits(value.to_bits() & (u64::MAX << cleared))
+}
+
+/// Whether the data lies in the chunk as it was given: at level 0, and where nothing is gained. No
+/// filter is applied then, a lossy one neither.
+fn stored(chunk: &[u8]) -> bool {
+    Header::parse(chunk).unwrap().memcpyed
+}
+
+#[test]
+fn trunc_prec_clears_the_low_bits_of_floats_and_nothing_else() {
+    let mut rng = Rng(5);
+    let singles: Vec<f32> =
+        (0..5000).map(|_| (rng.below(1 << 30) as f32).sqrt() - 9000.0).collect();
+    let doubles: Vec<f64> = (0..5000).map(|_| (rng.below(1 << 60) as f64).sqrt() - 9e8).collect();
+    for codec in [Codec::Lz4, Codec::Zstd, Codec::BloscLz] {
+        for level in [0, 5] {
+            for others in [&[][..], &[Filter::Shuffle], &[Filter::Bitshuffle, Filter::ByteDelta(0)]]
+            {
+                let params = |bits: i8| {
+                    let mut filters = vec![Filter::TruncPrec(bits)];
+                    filters.extend(others);
+                    CParams::new().codec(codec).level(level).filters(&filters).blocksize(4096)
+                };
+                for bits in [1i8, 10, 22, 23, -1, -10, -22] {
+                    let expected: Vec<f32> =
+                        singles.iter().map(|&each| truncated_f32(each, bits.into())).collect();
+                    let before = singles.clone();
+                    let chunk = blosc2::compress(&singles, &params(bits)).unwrap();
+                    assert!(singles == before, "the source was written to");
+                    let found = blosc2::decompress::<f32>(&chunk).unwrap();
+                    let expected = if stored(&chunk) { &singles } else { &expected };
+                    assert!(found == *expected, "{codec}, level {level}, {others:?}, {bits} bits");
+                }
+                for bits in [1i8, 20, 51, 52, -1, -30, -51] {
+                    let expected: Vec<f64> =
+                        doubles.iter().map(|&each| truncated_f64(each, bits.into())).collect();
+                    let chunk = blosc2::compress(&doubles, &params(bits)).unwrap();
+                    let found = blosc2::decompress::<f64>(&chunk).unwrap();
+                    let expected = if stored(&chunk) { &doubles } else { &expected };
+                    assert!(found == *expected, "{codec}, level {level}, {others:?}, {bits} bits");
+                }
+            }
+        }
+    }
+}
+
+macro_rules! int_trunc {
+    ($type:ty, $bits:expr) => {
+        let mut rng = Rng(9);
+        let items: Vec<$type> = (0..5001).map(|_| rng.next() as $type >> rng.below(3)).collect();
+        let width = <$type>::BITS as i32;
+        for level in [0, 5] {
+            for bits in $bits {
+                let filters = [Filter::IntTrunc(bits), Filter::Shuffle];
+                let params = CParams::new().codec(Codec::Lz4).level(level).filters(&filters);
+                let before = items.clone();
+                let chunk = blosc2::compress(&items, &params).unwrap();
+                assert!(items == before, "the source was written to");
+                let found = blosc2::decompress::<$type>(&chunk).unwrap();
+                let bits = i32::from(bits);
+                let cleared = if bits >= 0 { width - bits } else { -bits };
+                let expected: Vec<$type> =
+                    items.iter().map(|item| item >> cleared << cleared).collect();
+                let expected = if stored(&chunk) { items.clone() } else { expected };
+                assert!(
+                    found == expected,
+                    "{} bits of {width}, level {level}: {:?}, expected {:?}",
+                    bits,
+                    &found[..3],
+                    &expected[..3]
+                );
+            }
+        }
+    };
+}
+
+#[test]
+fn int_trunc_clears_the_low_bits_of_integers() {
+    int_trunc!(u8, [1, 4, 8, -1, -7]);
+    int_trunc!(i8, [1, 4, 8, -1, -7]);
+    int_trunc!(u16, [1, 8, 15, 16, -1, -8, -15]);
+    int_trunc!(i16, [1, 8, 15, 16, -1, -8, -15]);
+    int_trunc!(u32, [1, 8, 24, 31, 32, -1, -8, -31]);
+    int_trunc!(i32, [1, 8, 24, 31, 32, -1, -8, -31]);
+    int_trunc!(u64, [1, 8, 33, 63, 64, -1, -31, -32, -33, -63]);
+    int_trunc!(i64, [1, 8, 33, 63, 64, -1, -31, -32, -33, -63]);
+}
+
+#[test]
+fn filters_that_need_whole_items_refuse_a_rest() {
+    for filter in [Filter::Delta, Filter::TruncPrec(10), Filter::IntTrunc(10)] {
+        let params = CParams::new().typesize(4).filters(&[filter]);
+        for len in [1, 3, 41] {
+            let error = blosc2::compress(&vec![7u8; len], &params).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{filter}, {len} bytes");
+            let message = error.to_string();
+            assert!(message.contains(&filter.to_string()) && message.contains(&len.to_string()));
+        }
+        assert!(blosc2::compress(&[0u8; 40], &params).is_ok());
+        assert!(blosc2::compress::<u8>(&[], &params).is_ok());
+    }
+}
+
+#[test]
+fn codes_without_a_name_work_as_their_named_twins() {
+    let items: Vec<u32> = (0..20_000).map(|item| item * item / 7).collect();
+    for (named, code) in [
+        (Filter::Shuffle, Filter::Other { code: 1, meta: 0 }),
+        (Filter::Bitshuffle, Filter::Other { code: 2, meta: 0 }),
+        (Filter::Delta, Filter::Other { code: 3, meta: 0 }),
+        (Filter::TruncPrec(10), Filter::Other { code: 4, meta: 10 }),
+        (Filter::ByteDelta(4), Filter::Other { code: 35, meta: 4 }),
+        (Filter::IntTrunc(10), Filter::Other { code: 36, meta: 10 }),
+    ] {
+        let one = blosc2::compress(&items, &CParams::new().filters(&[named])).unwrap();
+        let other = blosc2::compress(&items, &CParams::new().filters(&[code])).unwrap();
+        assert!(one == other, "{named} and {code:?}");
+        let after = [Filter::Shuffle, named];
+        let after_code = [Filter::Shuffle, code];
+        let one = blosc2::compress(&items, &CParams::new().filters(&after));
+        let other = blosc2::compress(&items, &CParams::new().filters(&after_code));
+        let kind = |result: &blosc2::Result<Vec<u8>>| result.as_ref().err().map(|e| e.kind());
+        assert_eq!(kind(&one), kind(&other), "{named} and {code:?}, after shuffle");
+        let alone = |filter| CParams::new().typesize(2).filters(&[filter]);
+        let one = blosc2::compress(&items, &alone(named));
+        let other = blosc2::compress(&items, &alone(code));
+        assert_eq!(kind(&one), kind(&other), "{named} and {code:?}, of 2 bytes");
+    }
+    let array_codec = CParams::new().codec(Codec::Other(Codec::Ndlz.code())).codec_meta(4);
+    let error = blosc2::compress(&[1u8; 4096], &array_codec).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+}
+
+/// Chunks of many kinds, to be broken.
+fn samples() -> Vec<(String, Vec<u8>)> {
+    let mut samples = Vec::new();
+    for seed in 0..60 {
+        let mut case = case(1000 + seed);
+        case.len = case.len.min(6000);
+        if case.params.filters.first() == Some(&Filter::Delta) {
+            case.len -= case.len % case.typesize;
+        }
+        let source = data(case.kind, case.len, seed);
+        samples.push((format!("{case:?}"), blosc2::compress(&source, &case.params).unwrap()));
+    }
+    for path in common::upstream_files("compat", ".cdata") {
+        let file = common::name(&path);
+        if file.starts_with("blosc-") {
+            samples.push((file, std::fs::read(path).unwrap()));
+        }
+    }
+    // Chunks without data, and with a repeated value.
+    for flag in [0x10, 0x20, 0x30, 0x40] {
+        let mut chunk = vec![0; 32];
+        chunk[..4].copy_from_slice(&[5, 1, 0b101, 4]);
+        chunk[4..8].copy_from_slice(&4000u32.to_le_bytes());
+        chunk[8..12].copy_from_slice(&1000u32.to_le_bytes());
+        chunk[31] = flag;
+        if flag == 0x30 {
+            chunk.extend([1, 2, 3, 4]);
+        }
+        let len = chunk.len() as u32;
+        chunk[12..16].copy_from_slice(&len.to_le_bytes());
+        assert!(blosc2::decompress::<u8>(&chunk).is_ok(), "special {flag:#x}");
+        samples.push((format!("special {flag:#x}"), chunk));
+    }
+    // Blocks of different lengths: the chunks of a real file.
+    let file =
+        std::fs::read(common::upstream("compat/vlblocks-lz4-variable-3.0.0.b2frame")).unwrap();
+    for start in 0..file.len() - 32 {
+        if file[start] == 6 && file[start + 30] == 1 {
+            if let Ok(header) = Header::parse(&file[start..]) {
+                let chunk = &file[start..start + header.cbytes as usize];
+                if blosc2::decompress::<u8>(chunk).is_ok() {
+                    samples.push((format!("variable blocks at {start}"), chunk.to_vec()));
+                }
+            }
+        }
+    }
+    samples
+}
+
+/// A chunk with a few bytes changed, mostly where headers are.
+fn mutant(chunk: &[u8], rng: &mut Rng) -> Vec<u8> {
+    let mut bytes = chunk.to_vec();
+    for _ in 0..1 + rng.below(3) {
+        let near = if rng.below(3) == 0 { bytes.len() } else { bytes.len().min(64) };
+        if near == 0 {
+            return bytes;
+        }
+        let at = rng.below(near as u64) as usize;
+        match rng.below(6) {
+            0 => bytes[at] ^= 1 << rng.below(8),
+            1 => bytes[at] = rng.next() as u8,
+            2 => bytes[at] = *rng.pick(&[0, 1, 0x7f, 0x80, 0xff]),
+            3 => {
+                let number = *rng.pick(&[0, 1, 2, 16, 31, 32, 33, 255, 65_536, i32::MAX, -1, -2]);
+                let at = at / 4 * 4;
+                if let Some(place) = bytes.get_mut(at..at + 4) {
+                    place.copy_from_slice(&number.to_le_bytes());
+                }
+            }
+            4 => bytes.truncate(rng.below(bytes.len() as u64 + 1) as usize),
+            _ => {
+                let len = (rng.below(9) as usize).min(bytes.len() - at);
+                bytes.drain(at..at + len);
+            }
+        }
+    }
+    bytes
+}
+
+/// Decompresses with fresh memory holding this byte.
+fn decompressed(chunk: &[u8], fill: u8) -> Result<Vec<u8>, String> {
+    FILL.store(fill, Ordering::Relaxed);
+    let result = blosc2::decompress::<u8>(chunk).map_err(|error| error.to_string());
+    FILL.store(0, Ordering::Relaxed);
+    result
+}
+
+#[test]
+fn chunks_sound_or_broken_give_an_error_or_data_and_never_old_memory() {
+    let mut rng = Rng(77);
+    let (mut good, mut bad, mut leaks) = (0, 0, Vec::new());
+    for (what, chunk) in samples() {
+        let rounds = if chunk.len() > 8000 { 30 } else { 150 };
+        for round in 0..rounds {
+            let broken = if round == 0 { chunk.clone() } else { mutant(&chunk, &mut rng) };
+            // More than this takes long, and is not what this test is about.
+            if Header::parse(&broken).is_ok_and(|header| header.nbytes > 1 << 24) {
+                continue;
+            }
+            match decompressed(&broken, 0xa5) {
+                Err(_) => bad += 1,
+                Ok(found) => {
+                    good += 1;
+                    if found != decompressed(&broken, 0x5a).unwrap() {
+                        leaks.push(format!("{what}: {}", hex(&broken)));
+                    }
+                }
+            }
+        }
+    }
+    let count = leaks.len();
+    assert!(
+        leaks.is_empty(),
+        "what comes out of {count} depends on what memory held before:\n{}",
+        leaks.join("\n")
+    );
+    assert!(good > 500 && bad > 500, "{good} good ones, {bad} bad ones");
+}
+
+#[test]
+fn every_cut_of_a_chunk_is_an_error() {
+    let source = data(Kind::Runs, 2000, 1);
+    for codec in codecs() {
+        let chunk = blosc2::compress(&source, &CParams::new().codec(codec).typesize(4)).unwrap();
+        for len in 0..chunk.len() {
+            let error = blosc2::decompress::<u8>(&chunk[..len]).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidData, "{len} of {}", chunk.len());
+        }
+    }
+}
+
+#[test]
+fn random_bytes_are_no_chunk() {
+    let mut rng = Rng(4);
+    for _ in 0..20_000 {
+        let len = rng.below(100) as usize;
+        let bytes = data(Kind::Random, len, rng.next());
+        if Header::parse(&bytes).is_ok_and(|header| header.nbytes > 1 << 24) {
+            continue;
+        }
+        let _ = blosc2::decompress::<u8>(&bytes);
+    }
+}
+
+/// A BloscLZ stream with one match that is longer than any block, told by more than 8 million
+/// bytes: their sum goes over 2^31 (c-blosc2 issue 801).
+#[test]
+fn a_match_longer_than_numbers_go_is_broken_data() {
+    let len = 1_000_000u32;
+    let mut stream = vec![31];
+    stream.extend([7; 32]);
+    stream.push(0xe0);
+    stream.extend(vec![0xff; 8_500_000]);
+    stream.extend([0, 1, 31]);
+    stream.extend([8; 32]);
+    let mut chunk = vec![0; 32];
+    chunk[..4].copy_from_slice(&[5, 1, 0b1_0101, 1]);
+    chunk[4..8].copy_from_slice(&len.to_le_bytes());
+    chunk[8..12].copy_from_slice(&len.to_le_bytes());
+    chunk.extend(36u32.to_le_bytes());
+    chunk.extend((stream.len() as u32).to_le_bytes());
+    chunk.extend(&stream);
+    let total = chunk.len() as u32;
+    chunk[12..16].copy_from_slice(&total.to_le_bytes());
+    let error = blosc2::decompress::<u8>(&chunk).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidData);
+}
+
+#[test]
+fn blocks_that_cut_items_are_refused_or_do_no_harm() {
+    // Each block is one byte over and over, so that its place alone tells it from others.
+    for (typesize, blocksize) in [(4, 510), (64, 100), (3, 128), (8, 1001), (300, 1000), (16, 17)] {
+        let blocks = blocksize / typesize * typesize;
+        let source: Vec<u8> =
+            (0..60_000 / typesize * typesize).map(|at| (at / blocks % 250 + 1) as u8).collect();
+        for codec in codecs() {
+            let params =
+                CParams::new().codec(codec).typesize(typesize).blocksize(blocksize).filters(&[]);
+            match blosc2::compress(&source[..], &params) {
+                Err(error) => assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}"),
+                Ok(chunk) => {
+                    let what = format!("{codec}, items of {typesize}, blocks of {blocksize}");
+                    let found = blosc2::decompress::<u8>(&chunk);
+                    let found = found.unwrap_or_else(|error| panic!("{what}: {error}"));
+                    assert_same(&found, &source, &what);
+                }
+            }
+        }
+    }
+}

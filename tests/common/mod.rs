@@ -1,0 +1,259 @@
+//! What the tests share: data, a plain model of arrays, files of upstream's, Python.
+
+// Each test file uses a part of this.
+#![allow(dead_code)]
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use blosc2::{Codec, Filter};
+
+/// A small generator of numbers, the same on every machine (SplitMix64).
+#[derive(Debug, Clone)]
+pub(crate) struct Rng(pub(crate) u64);
+
+impl Rng {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
+    }
+
+    /// A number below `end`.
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    /// One of the choices.
+    pub(crate) fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
+        &choices[self.below(choices.len() as u64) as usize]
+    }
+}
+
+/// What bytes look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Random,
+    Zeros,
+    Ones,
+    Runs,
+    Ramp,
+    Mixed,
+}
+
+pub(crate) const KINDS: [Kind; 6] =
+    [Kind::Random, Kind::Zeros, Kind::Ones, Kind::Runs, Kind::Ramp, Kind::Mixed];
+
+/// `len` bytes of this kind, always the same for the same seed.
+pub(crate) fn data(kind: Kind, len: usize, seed: u64) -> Vec<u8> {
+    let mut rng = Rng(seed);
+    match kind {
+        Kind::Zeros => vec![0; len],
+        Kind::Ones => vec![0xff; len],
+        Kind::Random => std::iter::repeat_with(|| rng.next() as u8).take(len).collect(),
+        Kind::Runs => {
+            let mut bytes = Vec::with_capacity(len);
+            while bytes.len() < len {
+                let run = (1 + rng.below(300) as usize).min(len - bytes.len());
+                let byte = rng.below(4) as u8 * 60;
+                bytes.resize(bytes.len() + run, byte);
+            }
+            bytes
+        }
+        Kind::Ramp => (0..len.div_ceil(4) as u32)
+            .flat_map(|item| (item.wrapping_mul(3) + 1_000_000).to_le_bytes())
+            .take(len)
+            .collect(),
+        Kind::Mixed => {
+            let mut bytes = Vec::with_capacity(len);
+            while bytes.len() < len {
+                let kind = *rng.pick(&[Kind::Random, Kind::Zeros, Kind::Runs, Kind::Ramp]);
+                let part = (1 + rng.below(5000) as usize).min(len - bytes.len());
+                bytes.extend(data(kind, part, rng.next()));
+            }
+            bytes
+        }
+    }
+}
+
+/// The codecs of this build that work outside arrays.
+pub(crate) fn codecs() -> Vec<Codec> {
+    [Codec::BloscLz, Codec::Lz4, Codec::Lz4Hc, Codec::Zlib, Codec::Zstd]
+        .into_iter()
+        .filter(|codec| codec.is_available())
+        .collect()
+}
+
+/// Filters that lose nothing, for items of this size; delta only where it is allowed.
+pub(crate) fn lossless(typesize: usize, first: bool, rng: &mut Rng) -> Filter {
+    loop {
+        let filter = match rng.below(6) {
+            0 => Filter::Shuffle,
+            1 => Filter::ShuffleBytes(1 + rng.below(255) as u8),
+            2 => Filter::Bitshuffle,
+            3 => Filter::Delta,
+            4 => Filter::ByteDelta(0),
+            _ => Filter::ByteDelta(1 + rng.below(255) as u8),
+        };
+        let allowed = match filter {
+            Filter::Delta => first,
+            Filter::ByteDelta(0) => typesize <= 255,
+            _ => true,
+        };
+        if allowed {
+            return filter;
+        }
+    }
+}
+
+/// A plain array of bytes: what an NDArray is compared with.
+#[derive(Debug, Clone)]
+pub(crate) struct Model {
+    pub(crate) shape: Vec<u64>,
+    pub(crate) typesize: usize,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Model {
+    pub(crate) fn new(shape: &[u64], typesize: usize, kind: Kind, seed: u64) -> Self {
+        let items: u64 = shape.iter().product();
+        let bytes = data(kind, items as usize * typesize, seed);
+        Self { shape: shape.to_vec(), typesize, bytes }
+    }
+
+    /// A box, item by item.
+    pub(crate) fn read(&self, ranges: &[Range<u64>]) -> Vec<u8> {
+        let mut out = Vec::new();
+        if ranges.iter().any(|range| range.is_empty()) {
+            return out;
+        }
+        let mut index: Vec<u64> = ranges.iter().map(|range| range.start).collect();
+        loop {
+            let at = index.iter().zip(&self.shape).fold(0, |at, (index, size)| at * size + index);
+            let at = at as usize * self.typesize;
+            out.extend(&self.bytes[at..at + self.typesize]);
+            let mut axis = index.len();
+            loop {
+                if axis == 0 {
+                    return out;
+                }
+                axis -= 1;
+                index[axis] += 1;
+                if index[axis] < ranges[axis].end {
+                    break;
+                }
+                index[axis] = ranges[axis].start;
+            }
+        }
+    }
+}
+
+/// A box inside a shape; sometimes without items, sometimes all of a dimension.
+pub(crate) fn random_box(shape: &[u64], rng: &mut Rng) -> Vec<Range<u64>> {
+    shape
+        .iter()
+        .map(|&size| {
+            if rng.below(4) == 0 {
+                return 0..size;
+            }
+            let (one, other) = (rng.below(size + 1), rng.below(size + 1));
+            one.min(other)..one.max(other)
+        })
+        .collect()
+}
+
+/// Bytes as hexadecimal digits, shortened.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let digits: String = bytes.iter().take(400).map(|byte| format!("{byte:02x}")).collect();
+    if bytes.len() > 400 { format!("{digits}... ({} bytes)", bytes.len()) } else { digits }
+}
+
+/// Fails with the first place where bytes differ, rather than with all of them.
+#[track_caller]
+pub(crate) fn assert_same(found: &[u8], expected: &[u8], what: &str) {
+    assert_eq!(found.len(), expected.len(), "{what}: length");
+    if let Some(at) = (0..found.len()).find(|&at| found[at] != expected[at]) {
+        let end = (at + 16).min(found.len());
+        panic!(
+            "{what}: byte {at} of {}: found {:?}, expected {:?}",
+            found.len(),
+            &found[at..end],
+            &expected[at..end]
+        );
+    }
+}
+
+/// A file of the C library's sources.
+pub(crate) fn upstream(path: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("c-blosc2").join(path);
+    assert!(path.exists(), "{} is missing: run `cargo xtask vendor`", path.display());
+    path
+}
+
+/// The files in a folder of the C library's sources that end so, in order.
+pub(crate) fn upstream_files(folder: &str, suffix: &str) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = std::fs::read_dir(upstream(folder))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| name(path).ends_with(suffix))
+        .collect();
+    found.sort();
+    found
+}
+
+/// The last part of a path.
+pub(crate) fn name(path: &Path) -> String {
+    path.file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+/// Everything below a folder, with lengths: to see that nothing was written or lost.
+pub(crate) fn listing(folder: &Path) -> Vec<(PathBuf, u64)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let metadata = entry.metadata().unwrap();
+        if metadata.is_dir() {
+            found.extend(listing(&entry.path()));
+        }
+        found.push((entry.path(), if metadata.is_dir() { 0 } else { metadata.len() }));
+    }
+    found.sort();
+    found
+}
+
+/// A Python with the packages `blosc2` and `numpy`.
+pub(crate) fn python() -> PathBuf {
+    if let Some(given) = std::env::var_os("BLOSC2_TEST_PYTHON") {
+        return given.into();
+    }
+    let venv = Path::new(env!("CARGO_MANIFEST_DIR")).join("target").join("python-venv");
+    let found = [venv.join("bin").join("python"), venv.join("Scripts").join("python.exe")]
+        .into_iter()
+        .find(|path| path.exists());
+    found.expect("there is no Python for the tests: run `cargo xtask test`, which sets it up")
+}
+
+/// Runs a script with arguments in a folder; gives what it printed. It has to succeed.
+pub(crate) fn run_python(script: &str, folder: &Path, arguments: &[&str]) -> String {
+    let file = folder.join("script_of_this_test.py");
+    std::fs::write(&file, script).unwrap();
+    let output = Command::new(python())
+        .arg("-I")
+        .arg(&file)
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .expect("Python does not start");
+    std::fs::remove_file(&file).unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success(),
+        "Python failed ({}):\n{printed}\n{}\nIf packages are missing, run `cargo xtask test`.",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    printed
+}
