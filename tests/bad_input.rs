@@ -595,3 +595,28 @@ fn random_bytes_in_a_chunk_sized_buffer_are_refused_by_arrays_of_them() {
     assert_eq!(error.kind(), ErrorKind::InvalidData);
     assert!(error.to_string().contains("noise"), "{error}");
 }
+
+#[test]
+fn a_file_that_cannot_be_appended_to_says_so_and_which_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("odd.b2frame");
+    SChunk::create::<i32>(&path, &CParams::new()).unwrap();
+    let good = fs::read(&path).unwrap();
+    // A block smaller than an item; a codec and a filter that nobody has.
+    let odd: [(&[(usize, u8)], ErrorKind); 3] = [
+        (&[(0x32, 1), (0x38, 64)], ErrorKind::InvalidData),
+        (&[(0x1b, 0x56), (0x4d, 99)], ErrorKind::Unsupported),
+        (&[(0x47, 99)], ErrorKind::Unsupported),
+    ];
+    for (changes, kind) in odd {
+        let mut bytes = good.clone();
+        for &(at, value) in changes {
+            bytes[at] = value;
+        }
+        fs::write(&path, bytes).unwrap();
+        assert_eq!(SChunk::open(&path).unwrap().nchunks(), 0, "{changes:?}");
+        let error = SChunk::open_rw(&path).unwrap_err();
+        assert_eq!(error.kind(), kind, "{error}");
+        assert_eq!(error.path(), Some(&*path), "{error}");
+    }
+}

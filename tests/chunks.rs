@@ -561,3 +561,54 @@ fn blocks_that_cut_items_are_refused_or_do_no_harm() {
         }
     }
 }
+
+#[test]
+fn dictionaries_do_no_harm_to_tiny_data() {
+    for codec in [Codec::Zstd, Codec::Lz4, Codec::Lz4Hc] {
+        for level in [1, 5, 9] {
+            for (typesize, kind, len) in [1, 2, 4]
+                .into_iter()
+                .flat_map(|size| KINDS.into_iter().map(move |kind| (size, kind)))
+                .flat_map(|(size, kind)| (0..80).map(move |len| (size, kind, len)))
+            {
+                let source = data(kind, len, 1);
+                for filters in [&[][..], &[Filter::Bitshuffle]] {
+                    let params = CParams::new()
+                        .codec(codec)
+                        .level(level)
+                        .typesize(typesize)
+                        .filters(filters)
+                        .dictionary(true);
+                    let what = format!("{codec}:{level}, {len} bytes {kind:?} of {typesize}");
+                    let chunk = blosc2::compress(&source[..], &params);
+                    let chunk = chunk.unwrap_or_else(|error| panic!("{what}: {error}"));
+                    let found = blosc2::decompress::<u8>(&chunk);
+                    let found = found.unwrap_or_else(|error| panic!("{what}: {error}"));
+                    assert_same(&found, &source, &what);
+                }
+            }
+        }
+    }
+}
+
+/// The first bytedelta, of which upstream says itself that it is broken.
+#[test]
+fn the_old_bytedelta_is_refused_or_does_no_harm() {
+    for streams in [1, 2, 3, 7, 100, 255] {
+        let filter = Filter::Other { code: 34, meta: streams };
+        for len in (1..300).chain([1000, 1033, 4095, 4096, 20_001]) {
+            for blocksize in [None, Some(64)] {
+                let source = data(Kind::Runs, len, 2);
+                let mut params = CParams::new().codec(Codec::Lz4).typesize(1).filters(&[filter]);
+                params.blocksize = blocksize;
+                let Ok(chunk) = blosc2::compress(&source[..], &params) else {
+                    continue;
+                };
+                let what = format!("{streams} streams, {len} bytes, blocks of {blocksize:?}");
+                let found = blosc2::decompress::<u8>(&chunk);
+                let found = found.unwrap_or_else(|error| panic!("{what}: {error}"));
+                assert_same(&found, &source, &what);
+            }
+        }
+    }
+}

@@ -117,6 +117,19 @@ uint8_t* pipeline_forward(struct thread_context* thread_context, const int32_t b
                                        context->header_blocksize : context->blocksize);",
     },
     Edit {
+        file: "blosc/blosc2.c",
+        reason: "when training a dictionary ended in a plain copy, the header went on saying so",
+        anchor: "  blosc_set_timestamp(&last);
+
+  if (!memcpyed) {
+    /* Do the actual compression */",
+        replacement: "  context->dest[BLOSC2_CHUNK_FLAGS] = context->header_flags;
+  blosc_set_timestamp(&last);
+
+  if (!memcpyed) {
+    /* Do the actual compression */",
+    },
+    Edit {
         file: "blosc/blosclz.c",
         reason: "the length of a match could overflow, and then be written (c-blosc2 #801)",
         anchor: "          len += code;

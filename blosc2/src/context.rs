@@ -152,7 +152,11 @@ impl Compressor {
             Some((context, last)) if last == len => Ok(context),
             _ => {
                 let blocksize = self.blocksize_for(len);
-                let params = sys::blosc2_cparams { blocksize, ..self.params.c };
+                // Less data gets no dictionary anyway, but would leave wrong flags behind
+                // (blosc2.c, blosc2_compress_ctx).
+                let small = len / 20 < sys::BLOSC2_MINUSEFULDICT as usize;
+                let use_dict = if small { 0 } else { self.params.c.use_dict };
+                let params = sys::blosc2_cparams { blocksize, use_dict, ..self.params.c };
                 // SAFETY: the parameters are valid (CParams::resolve); C copies them. `schunk` is
                 // null or alive (see `for_schunk`).
                 let context = unsafe { sys::blosc2_create_cctx(params) };
@@ -429,6 +433,11 @@ pub(crate) fn check(chunk: &[u8]) -> Result<Header> {
             if !filter::is_available(code) {
                 return Err(unsupported(format!("{each} is not in this build")));
             }
+            let (typesize, block) = (u32::from(header.typesize), header.block_len().max(1));
+            let lost = |len| filter::leaves_rest_unwritten(code, meta, typesize, len);
+            if lost(block) || lost(header.nbytes % block) {
+                return Err(invalid(&format!("{each} has lost the end of its blocks")));
+            }
         }
     }
     // The streams of a block are equally long, so that the rest would stay unwritten.
@@ -440,7 +449,7 @@ pub(crate) fn check(chunk: &[u8]) -> Result<Header> {
         return Err(invalid(&detail));
     }
     if !sys::HARDENED {
-        if leaves_rest_unwritten(&header) {
+        if loses_end_of_blosc1(&header) {
             let detail = "an installed C-Blosc2 loses the end of this chunk of Blosc1 (bitshuffle)";
             return Err(unsupported(detail.to_owned()));
         }
@@ -460,7 +469,7 @@ fn has_endless_match(chunk: &[u8]) -> bool {
 
 /// Whether upstream's bitshuffle for chunks of Blosc1 does not write what follows the last whole
 /// item of a block (shuffle.c, bitunshuffle).
-fn leaves_rest_unwritten(header: &Header) -> bool {
+fn loses_end_of_blosc1(header: &Header) -> bool {
     let (block, typesize) = (header.block_len().max(1), u32::from(header.typesize));
     let rest = |len: u32| len % typesize != 0 && len / typesize % 8 == 0;
     header.version == 2

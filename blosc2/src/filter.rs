@@ -112,6 +112,9 @@ impl Filter {
 
     /// What stands against compressing items of this size with it, if anything does.
     pub(crate) fn objection(self, typesize: usize) -> Option<String> {
+        if self.code() == BYTEDELTA_BUGGY {
+            return Some(format!("{self} is a broken bytedelta, kept to read old files"));
+        }
         if !is_available(self.code()) {
             return Some(format!("{self} is not in this build"));
         }
@@ -158,6 +161,13 @@ pub(crate) fn is_available(code: u8) -> bool {
             | BYTEDELTA
             | INT_TRUNC
     )
+}
+
+/// Whether a filter leaves the end of a block of `len` bytes unwritten when it is undone: the first
+/// bytedelta did so when its streams do not divide the block (bytedelta.c).
+pub(crate) fn leaves_rest_unwritten(code: u8, meta: u8, typesize: u32, len: u32) -> bool {
+    let streams = if meta == 0 { typesize } else { meta.into() };
+    code == BYTEDELTA_BUGGY && len % streams != 0
 }
 
 pub(crate) fn is_delta(code: u8) -> bool {

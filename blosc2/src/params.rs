@@ -241,7 +241,7 @@ impl CParams {
                 "a block has to hold an item of {typesize} bytes, got a block of {blocksize}"
             )));
         }
-        check_filters(&filters, typesize, in_array)?;
+        check_filters(&filters, typesize, in_array, self.dictionary)?;
 
         let mut c = sys::blosc2_cparams_defaults();
         c.compcode = codec.code();
@@ -265,7 +265,12 @@ impl CParams {
     }
 }
 
-fn check_filters(filters: &[Filter], typesize: usize, in_array: bool) -> Result<()> {
+fn check_filters(
+    filters: &[Filter],
+    typesize: usize,
+    in_array: bool,
+    dictionary: bool,
+) -> Result<()> {
     let doing = "compress with these filters";
     let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, doing, detail);
     if filters.len() > MAX_FILTERS {
@@ -288,10 +293,11 @@ fn check_filters(filters: &[Filter], typesize: usize, in_array: bool) -> Result<
         }
     }
     // Without the edits of blosc2-sys, C takes the source as scratch space from the third filter
-    // on. A copy of the source serves, but not for delta, which looks back at it.
-    let delta = filters.iter().any(|each| filter::is_delta(each.code()));
-    if !sys::HARDENED && filters.len() > 2 && delta {
-        let detail = "an installed C-Blosc2 corrupts data when delta is one of three filters";
+    // on. A copy of the source serves, but not where C looks at it again.
+    let twice = dictionary || filters.iter().any(|each| filter::is_delta(each.code()));
+    if !sys::HARDENED && filters.len() > 2 && twice {
+        let detail =
+            "an installed C-Blosc2 corrupts data with three filters and delta or a dictionary";
         return Err(Error::new(ErrorKind::Unsupported, doing, detail));
     }
     Ok(())
