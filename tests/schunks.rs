@@ -416,3 +416,15 @@ fn files_are_closed() {
         assert!(after < before + 50, "{before} open files, then {after}");
     }
 }
+
+#[test]
+fn nothing_is_appended_to_an_array() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("array.b2nd");
+    blosc2::NDArray::builder().file(&path).from_slice(&[1i32; 100], &[10, 10]).unwrap();
+    let before = std::fs::read(&path).unwrap();
+    let error = SChunk::open_rw(&path).unwrap().append(&[1i32; 100]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert!(error.to_string().contains("array.b2nd"), "{error}");
+    assert!(std::fs::read(&path).unwrap() == before);
+}

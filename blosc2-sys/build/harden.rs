@@ -130,6 +130,25 @@ uint8_t* pipeline_forward(struct thread_context* thread_context, const int32_t b
     /* Do the actual compression */",
     },
     Edit {
+        file: "blosc/blosc2.c",
+        reason: "a frame that names an unknown filter could not even be opened",
+        anchor: "    if (context->filters[i] >= BLOSC_LAST_FILTER && context->filters[i] <= BLOSC2_DEFINED_FILTERS_STOP) {
+      BLOSC_TRACE_ERROR(\"filter (%d) is not yet defined\",
+                        context->filters[i]);
+      free(context);
+      return NULL;
+    }
+    if (context->filters[i] > BLOSC_LAST_REGISTERED_FILTER && context->filters[i] <= BLOSC2_GLOBAL_REGISTERED_FILTERS_STOP) {
+      BLOSC_TRACE_ERROR(\"filter (%d) is not yet defined\",
+                        context->filters[i]);
+      free(context);
+      return NULL;
+    }
+",
+        replacement: "    /* Filters are looked up when they run, which fails for unknown ones. */
+",
+    },
+    Edit {
         file: "blosc/blosclz.c",
         reason: "the length of a match could overflow, and then be written (c-blosc2 #801)",
         anchor: "          len += code;

@@ -119,7 +119,13 @@ impl SChunk {
     /// compress as the file says.
     pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
         let mut schunk = Self::open_frame(path.as_ref(), true)?;
-        let params = schunk.cparams().resolve(schunk.typesize, true)?;
+        let params = schunk.cparams().resolve(schunk.typesize, true).map_err(|error| {
+            let kind = match error.kind() {
+                ErrorKind::InvalidArgument => ErrorKind::InvalidData,
+                kind => kind,
+            };
+            schunk.error(kind, "open a frame to append to it", error)
+        })?;
         schunk.set_compression(params)?;
         Ok(schunk)
     }
@@ -127,6 +133,10 @@ impl SChunk {
     fn open_frame(path: &Path, writable: bool) -> Result<Self> {
         init()?;
         let file = FrameFile::check(path, writable)?;
+        if let (false, Some(filter)) = (sys::HARDENED, file.unknown_filter()) {
+            let detail = format!("an installed C-Blosc2 opens nothing with {filter}");
+            return Err(Error::new(ErrorKind::Unsupported, "open a frame", detail).at(path));
+        }
         let c_path = storage::c_path(path)?;
         // SAFETY: the path ends in a NUL byte. `FrameFile::check` has seen that there is a frame
         // whose header and trailer fit the file.
@@ -284,19 +294,24 @@ impl SChunk {
     /// - [`ErrorKind::ReadOnly`]: opened for reading;
     /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize;
     /// - [`ErrorKind::InvalidArgument`]: no items, more than in the first chunk, or the last chunk is
-    ///   a shorter one already;
+    ///   a shorter one already; or the chunks are those of an array, whose shape would not fit any more;
     /// - [`ErrorKind::TooLarge`]: more than [`MAX_CHUNK_LEN`](crate::MAX_CHUNK_LEN) bytes;
     /// - [`ErrorKind::Io`]: the file cannot be written.
     pub fn append<T: Element>(&mut self, items: &[T]) -> Result<usize> {
-        self.check_item::<T>("append a chunk")?;
+        let doing = "append a chunk";
+        self.check_item::<T>(doing)?;
+        if self.file.as_ref().is_some_and(|file| !file.writable) {
+            return Err(self.error(ErrorKind::ReadOnly, doing, "it was opened for reading"));
+        }
+        if self.is_array()? {
+            let detail = "its chunks are those of an array, whose shape says how many there are";
+            return Err(self.error(ErrorKind::InvalidArgument, doing, detail));
+        }
         self.append_bytes(as_bytes(items))
     }
 
     pub(crate) fn append_bytes(&mut self, bytes: &[u8]) -> Result<usize> {
         let doing = "append a chunk";
-        if self.file.as_ref().is_some_and(|file| !file.writable) {
-            return Err(self.error(ErrorKind::ReadOnly, doing, "it was opened for reading"));
-        }
         self.check_append(bytes.len())?;
         let Some(compressor) = &mut self.compressor else {
             return Err(self.error(ErrorKind::ReadOnly, doing, "it was opened for reading"));
@@ -437,7 +452,7 @@ impl SChunk {
             return Err(self.error(ErrorKind::Unsupported, doing, detail));
         }
         let mut params = params.clone();
-        let is_array = self.meta().get(NAME)?.or(self.meta().get(OLD_NAME)?).is_some();
+        let is_array = self.is_array()?;
         if let (true, Some(blocksize)) = (is_array, self.cparams().blocksize) {
             if params.blocksize.is_some_and(|asked| asked != blocksize) {
                 let detail = format!("it holds an array, whose blocks have {blocksize} bytes");
@@ -455,6 +470,10 @@ impl SChunk {
             }
             self.copy_vlmetalayers_to(&mut target)
         })
+    }
+
+    fn is_array(&self) -> Result<bool> {
+        Ok(self.meta().get(NAME)?.or(self.meta().get(OLD_NAME)?).is_some())
     }
 
     /// The parameters in C's form, whether or not this build could compress with them.

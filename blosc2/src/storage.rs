@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use blosc2_format::frame::{self, Header, Layout};
 
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Filter, Result, filter};
 
 /// Name of the file in a directory that holds the header and the index.
 const INDEX_FILE: &str = "chunks.b2frame";
@@ -57,6 +57,13 @@ impl FrameFile {
         file.read_exact(&mut tail).map_err(io)?;
         frame::check_trailer(&header, &tail).map_err(format)?;
         Ok(Self { path: path.to_owned(), header, writable })
+    }
+
+    /// A filter that the header names and that this build does not have.
+    pub(crate) fn unknown_filter(&self) -> Option<Filter> {
+        let filters = self.header.filters.iter().zip(&self.header.filters_meta);
+        let mut filters = filters.filter_map(|(&code, &meta)| Filter::from_code(code, meta));
+        filters.find(|filter| !filter::is_available(filter.code()))
     }
 }
 
