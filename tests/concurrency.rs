@@ -104,18 +104,21 @@ fn compressing_side_by_side_with_threads_of_cs_own_gives_what_was_given() {
 }
 
 #[test]
-fn arrays_go_to_other_threads() {
+fn arrays_and_super_chunks_go_to_other_threads() {
     let array = NDArray::from_slice(&[1i32, 2, 3, 4], &[2, 2]).unwrap();
-    let array = thread::spawn(move || {
-        assert_eq!(array.read_all::<i32>().unwrap(), [1, 2, 3, 4]);
-        array
-    })
-    .join()
-    .unwrap();
-    let mut schunk = array.into_schunk();
-    let count = thread::spawn(move || {
-        schunk.append(&[5i32, 6, 7, 8]).unwrap();
-        schunk.nchunks()
-    });
+    let read = thread::spawn(move || array.read_all::<i32>().unwrap());
+    assert_eq!(read.join().unwrap(), [1, 2, 3, 4]);
+
+    let mut schunk = SChunk::in_memory::<i32>(&CParams::new()).unwrap();
+    schunk.append(&[1i32, 2, 3, 4]).unwrap();
+    let count = thread::spawn(move || schunk.append(&[5i32, 6, 7, 8]).unwrap());
     assert_eq!(count.join().unwrap(), 2);
+}
+
+#[test]
+fn arrays_and_super_chunks_are_send_and_sync() {
+    fn check<T: Send + Sync>() {}
+    check::<NDArray>();
+    check::<SChunk>();
+    check::<blosc2::Error>();
 }
