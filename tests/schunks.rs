@@ -428,3 +428,37 @@ fn nothing_is_appended_to_an_array() {
     assert!(error.to_string().contains("array.b2nd"), "{error}");
     assert!(std::fs::read(&path).unwrap() == before);
 }
+
+#[test]
+fn a_file_has_one_writer_and_readers_that_see_what_it_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("shared.b2frame");
+    let mut writer = SChunk::create::<i32>(&path, &CParams::new().codec(Codec::Lz4)).unwrap();
+    let error = SChunk::open_rw(&path).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+
+    writer.append(&[0i32; 1000]).unwrap();
+    let reader = SChunk::open(&path).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for value in 1..200 {
+                writer.append(&[value; 1000]).unwrap();
+            }
+        });
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..200 {
+                    let last = SChunk::open(&path).unwrap().nchunks() - 1;
+                    assert_eq!(reader.chunk::<i32>(0).unwrap(), [0; 1000]);
+                    if last < reader.nchunks() {
+                        assert_eq!(reader.chunk::<i32>(last).unwrap(), vec![last as i32; 1000]);
+                    }
+                }
+            });
+        }
+    });
+    drop((writer, reader));
+    let again = SChunk::open_rw(&path).unwrap();
+    assert_eq!(again.nchunks(), 200);
+    assert_eq!(again.chunk::<i32>(199).unwrap(), [199; 1000]);
+}

@@ -13,8 +13,9 @@ struct Edit {
     file: &'static str,
     /// Why, and what upstream calls it where it has been reported.
     reason: &'static str,
-    /// The text to replace. It occurs exactly once.
+    /// The text to replace, and how often it is there.
     anchor: &'static str,
+    occurs: usize,
     replacement: &'static str,
 }
 
@@ -23,6 +24,7 @@ const EDITS: &[Edit] = &[
         file: "blosc/blosc2.c",
         reason: "with three or more filters the pipeline took the caller's source as scratch space",
         anchor: "uint8_t* pipeline_forward(struct thread_context* thread_context, const int32_t bsize,",
+        occurs: 1,
         replacement: "\
 /* Like _cycle_buffers, but the first input never becomes a destination. */
 static void cycle_scratch(const uint8_t *input, uint8_t **src, uint8_t **dest, uint8_t **tmp) {
@@ -40,6 +42,7 @@ uint8_t* pipeline_forward(struct thread_context* thread_context, const int32_t b
   }
 
   /* Process the filter pipeline */",
+        occurs: 1,
         replacement: "    cycle_scratch(src + offset, &_src, &_dest, &_tmp);
   }
 
@@ -53,6 +56,7 @@ uint8_t* pipeline_forward(struct thread_context* thread_context, const int32_t b
     }
   }
   return _src;",
+        occurs: 1,
         replacement: "    if (filters[i] != BLOSC_NOFILTER) {
       cycle_scratch(src + offset, &_src, &_dest, &_tmp);
     }
@@ -64,6 +68,7 @@ uint8_t* pipeline_forward(struct thread_context* thread_context, const int32_t b
         reason: "scratch buffers of the serial context were kept when only the typesize grew",
         anchor: "    else if (context->blocksize != context->serial_context->tmp_blocksize) {
       free_thread_context(context->serial_context);",
+        occurs: 1,
         replacement: "    else if (context->blocksize != context->serial_context->tmp_blocksize ||
              (size_t)4 * (context->blocksize + context->typesize * (int32_t)sizeof(int32_t)) >
                  context->serial_context->tmp_nbytes) {
@@ -75,6 +80,7 @@ uint8_t* pipeline_forward(struct thread_context* thread_context, const int32_t b
         anchor: "
   else if (context->blocksize != context->serial_context->tmp_blocksize) {
     free_thread_context(context->serial_context);",
+        occurs: 1,
         replacement: "
   else if (context->blocksize != context->serial_context->tmp_blocksize ||
            (size_t)4 * (context->blocksize + context->typesize * (int32_t)sizeof(int32_t)) >
@@ -85,6 +91,7 @@ uint8_t* pipeline_forward(struct thread_context* thread_context, const int32_t b
         file: "blosc/blosc2.c",
         reason: "as above, in getitem",
         anchor: "  if (header->blocksize > scontext->tmp_blocksize) {",
+        occurs: 1,
         replacement: "  if (header->blocksize > scontext->tmp_blocksize ||
       (size_t)4 * ebsize > scontext->tmp_nbytes) {",
     },
@@ -92,6 +99,7 @@ uint8_t* pipeline_forward(struct thread_context* thread_context, const int32_t b
         file: "blosc/blosc2.c",
         reason: "as above, when one block is decoded",
         anchor: "  if (context->blocksize > context->serial_context->tmp_blocksize) {",
+        occurs: 1,
         replacement: "  if (context->blocksize > context->serial_context->tmp_blocksize ||
       (size_t)4 * ebsize > context->serial_context->tmp_nbytes) {",
     },
@@ -99,6 +107,7 @@ uint8_t* pipeline_forward(struct thread_context* thread_context, const int32_t b
         file: "blosc/blosc2.c",
         reason: "as above, in the threads on Windows",
         anchor: "  if (blocksize > thcontext->tmp_blocksize) {",
+        occurs: 1,
         replacement: "  if (blocksize > thcontext->tmp_blocksize ||
       (size_t)4 * ebsize > thcontext->tmp_nbytes) {",
     },
@@ -106,6 +115,7 @@ uint8_t* pipeline_forward(struct thread_context* thread_context, const int32_t b
         file: "blosc/blosc2.c",
         reason: "as above, in the threads of the pool that all contexts share",
         anchor: "  if (blocksize <= thread_context->tmp_blocksize) {",
+        occurs: 1,
         replacement: "  if (blocksize <= thread_context->tmp_blocksize &&
       (size_t)4 * ebsize <= thread_context->tmp_nbytes) {",
     },
@@ -113,6 +123,7 @@ uint8_t* pipeline_forward(struct thread_context* thread_context, const int32_t b
         file: "blosc/blosc2.c",
         reason: "the header got the block size that was asked for, not the one in use",
         anchor: "(int32_t)(context->header_blocksize > 0 ? context->header_blocksize : context->blocksize);",
+        occurs: 1,
         replacement: "(int32_t)((context->blosc2_flags2 & BLOSC2_VL_BLOCKS) ?
                                        context->header_blocksize : context->blocksize);",
     },
@@ -123,6 +134,7 @@ uint8_t* pipeline_forward(struct thread_context* thread_context, const int32_t b
 
   if (!memcpyed) {
     /* Do the actual compression */",
+        occurs: 1,
         replacement: "  context->dest[BLOSC2_CHUNK_FLAGS] = context->header_flags;
   blosc_set_timestamp(&last);
 
@@ -145,6 +157,7 @@ uint8_t* pipeline_forward(struct thread_context* thread_context, const int32_t b
       return NULL;
     }
 ",
+        occurs: 1,
         replacement: "    /* Filters are looked up when they run, which fails for unknown ones. */
 ",
     },
@@ -153,6 +166,7 @@ uint8_t* pipeline_forward(struct thread_context* thread_context, const int32_t b
         reason: "the length of a match could overflow, and then be written (c-blosc2 #801)",
         anchor: "          len += code;
         } while (code == 255);",
+        occurs: 1,
         replacement: "          len += code;
         } while (code == 255 && len <= maxout);",
     },
@@ -168,6 +182,7 @@ uint8_t* pipeline_forward(struct thread_context* thread_context, const int32_t b
     }
     else {
       memcpy(dest, src, blocksize);",
+        occurs: 1,
         replacement:
             "          ((const void *) src, (void *) dest, blocksize / typesize, typesize);
       if (ret < 0) {
@@ -187,6 +202,7 @@ uint8_t* pipeline_forward(struct thread_context* thread_context, const int32_t b
         anchor: "    // Special value
     chunk_cbytes = BLOSC_EXTENDED_HEADER_LENGTH;
     int32_t chunksize_ = chunksize;",
+        occurs: 1,
         replacement: "    // Special value
     if (chunksize <= 0) {
       return BLOSC2_ERROR_INVALID_HEADER;
@@ -199,11 +215,26 @@ uint8_t* pipeline_forward(struct thread_context* thread_context, const int32_t b
         reason: "as above, for a lazy chunk, which opening a frame reads",
         anchor: "    // Special value
     lazychunk_cbytes = BLOSC_EXTENDED_HEADER_LENGTH;",
+        occurs: 1,
         replacement: "    // Special value
     if (chunksize <= 0) {
       return BLOSC2_ERROR_INVALID_HEADER;
     }
     lazychunk_cbytes = BLOSC_EXTENDED_HEADER_LENGTH;",
+    },
+    Edit {
+        file: "blosc/blosc2.c",
+        reason: "the samples for a dictionary of LZ4 were copied onto themselves with memcpy",
+        anchor: "memcpy(context->dict_buffer, samples_buffer, (size_t)dict_actual_size);",
+        occurs: 3,
+        replacement: "memmove(context->dict_buffer, samples_buffer, (size_t)dict_actual_size);",
+    },
+    Edit {
+        file: "blosc/frame.c",
+        reason: "each change of a frame started four threads, whatever the caller had asked for",
+        anchor: "cparams.nthreads = 4;",
+        occurs: 5,
+        replacement: "cparams.nthreads = 1;",
     },
 ];
 
@@ -224,11 +255,11 @@ fn apply(edit: &Edit, path: &Path) {
         .unwrap_or_else(|error| fail(&format!("cannot read {}: {error}", path.display())))
         .replace("\r\n", "\n");
     let found = text.matches(edit.anchor).count();
-    if found != 1 {
+    if found != edit.occurs {
         fail(&format!(
-            "an edit of {} no longer fits: its anchor occurs {found} times, expected once.\n\
+            "an edit of {} no longer fits: its anchor occurs {found} times, expected {}.\n\
              Reason of the edit: {}.\nAnchor:\n{}",
-            edit.file, edit.reason, edit.anchor
+            edit.file, edit.occurs, edit.reason, edit.anchor
         ));
     }
     write(path, &text.replace(edit.anchor, edit.replacement));

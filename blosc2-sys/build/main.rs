@@ -99,10 +99,10 @@ fn check_version(source: &Path) {
 
 #[cfg(feature = "system")]
 fn link_installed() -> PathBuf {
-    let library =
-        pkg_config::Config::new().range_version("3.3.0".."4.0.0").probe("blosc2").unwrap_or_else(
-            |error| fail(&format!("no installed C-Blosc2 of version 3.3 or later: {error}")),
-        );
+    let library = pkg_config::Config::new()
+        .range_version("3.3.0".."3.4.0")
+        .probe("blosc2")
+        .unwrap_or_else(|error| fail(&format!("no installed C-Blosc2 of version 3.3: {error}")));
     println!("cargo::metadata=version={}", library.version);
     library.include_paths.into_iter().find(|dir| dir.join("blosc2.h").is_file()).unwrap_or_else(
         || PathBuf::from("/usr/include"), // where pkg-config leaves the path out

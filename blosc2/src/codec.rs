@@ -74,6 +74,10 @@ impl Codec {
         if init().is_err() || LOADED_BY_PYTHON.contains(&code) {
             return false;
         }
+        // An installed library may know more codes that it would load a library for.
+        if !sys::HARDENED && !NAMED.iter().any(|entry| entry.1 == code) {
+            return false;
+        }
         let mut name = ptr::null();
         // SAFETY: the library is initialised and `name` is writable; the function takes any code
         // and fails for one that it does not have (blosc2.c, blosc2_compcode_to_compname).
@@ -99,7 +103,7 @@ impl Codec {
         Err(Error::new(
             ErrorKind::Unsupported,
             doing,
-            format_args!("the codec {self} is not in this build{hint}; it has {}", available()),
+            format_args!("{self} is not in this build{hint}, which has {}", available()),
         ))
     }
 }

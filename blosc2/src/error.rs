@@ -32,6 +32,8 @@ pub enum ErrorKind {
     AlreadyExists,
     /// A change of something that was opened for reading.
     ReadOnly,
+    /// A file that this program has open for writing already.
+    Busy,
     /// The operating system refused.
     Io,
     /// There is not enough memory.

@@ -36,13 +36,13 @@ use crate::{CParams, Codec, DParams, Error, ErrorKind, Filter, Result, SplitMode
 /// decompressed outside it.
 #[derive(Debug)]
 pub struct SChunk {
-    // The contexts look at the super-chunk, so they are dropped before it.
+    // The contexts look at the super-chunk, so they are dropped before it; the file is given free after.
     compressor: Option<Mutex<Compressor>>,
     decompressors: Mutex<Vec<Decompressor>>,
     dparams: DParams,
     typesize: usize,
-    file: Option<FrameFile>,
     raw: Mutex<Raw>,
+    file: Option<FrameFile>,
 }
 
 /// The owned C structure.
@@ -103,6 +103,8 @@ impl SChunk {
 
     /// Opens a file or a directory for reading.
     ///
+    /// Other programs must not change it while it is open: C trusts what it has read once.
+    ///
     /// # Errors
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: it cannot be read;
     /// - [`ErrorKind::InvalidData`]: it is no frame, was cut short, or is broken.
@@ -112,10 +114,11 @@ impl SChunk {
 
     /// Opens a file or a directory for reading and appending.
     ///
-    /// New chunks are compressed as the file says.
+    /// New chunks are compressed as the file says. Only one handle of a program may write to a file;
+    /// others may read it, and see the new chunks.
     ///
     /// # Errors
-    /// As for [`open`](Self::open); and as for [`in_memory`](Self::in_memory) where this build cannot
+    /// [`ErrorKind::Busy`] where there is one; as for [`open`](Self::open); and as for [`in_memory`](Self::in_memory) where this build cannot
     /// compress as the file says.
     pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
         let mut schunk = Self::open_frame(path.as_ref(), true)?;
@@ -138,9 +141,11 @@ impl SChunk {
             return Err(Error::new(ErrorKind::Unsupported, "open a frame", detail).at(path));
         }
         let c_path = storage::c_path(path)?;
+        let reading = file.claim.reading();
         // SAFETY: the path ends in a NUL byte. `FrameFile::check` has seen that there is a frame
-        // whose header and trailer fit the file.
+        // whose header, index and trailer fit the file, and no other handle writes to it now.
         let raw = unsafe { sys::blosc2_schunk_open(c_path.as_ptr()) };
+        drop(reading);
         let schunk = Self::from_raw(raw, Some(file), "open a frame")?;
         let (found, expected) = (schunk.typesize, schunk.file_header().map(|head| head.typesize));
         if expected.is_some_and(|expected| expected as usize != found) {
@@ -328,6 +333,7 @@ impl SChunk {
         self.check_append(header.nbytes as usize)?;
         check_extended(&header)?;
         let raw = self.raw_mut().as_ptr();
+        let _writing = self.file.as_ref().map(|file| file.claim.writing());
         // SAFETY: the chunk is as long as its header says, and that header is an extended one, whose
         // last byte C reads; C copies the chunk and does not write to it (schunk.c,
         // schunk_append_chunk_unlocked with copy).
@@ -532,6 +538,7 @@ impl SChunk {
     pub(crate) fn compressed(&self, index: usize) -> Result<ChunkBytes<'_>> {
         let doing = "read a chunk";
         let raw = self.lock();
+        let _reading = self.file.as_ref().map(|file| file.claim.reading());
         let nchunks = raw.fields().nchunks;
         let Some(index) = i64::try_from(index).ok().filter(|&index| index < nchunks) else {
             let detail = format!("there are {nchunks} chunks, asked for chunk {index}");

@@ -1,10 +1,14 @@
 //! Frames in files: what is looked at before C opens one, and how a new one appears.
 
+use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use blosc2_format::chunk::{self, Special};
 use blosc2_format::frame::{self, Header, Layout};
 
 use crate::{Error, ErrorKind, Filter, Result, filter};
@@ -18,6 +22,7 @@ pub(crate) struct FrameFile {
     pub(crate) path: PathBuf,
     pub(crate) header: Header,
     pub(crate) writable: bool,
+    pub(crate) claim: Claim,
 }
 
 impl FrameFile {
@@ -26,7 +31,13 @@ impl FrameFile {
         let doing = "open a frame";
         let io = |error| Error::from_io(doing, path, error);
         let invalid = |detail: &str| Error::new(ErrorKind::InvalidData, doing, detail).at(path);
-        let directory = fs::metadata(path).map_err(io)?.is_dir();
+        let metadata = fs::metadata(path).map_err(io)?;
+        let directory = metadata.is_dir();
+        if !directory && !metadata.is_file() {
+            return Err(invalid("it is neither a file nor a directory"));
+        }
+        let claim = Claim::new(path, &metadata, writable)?;
+        let reading = claim.reading();
         let file_path = match directory {
             true => path.join(INDEX_FILE),
             false => path.to_owned(),
@@ -56,7 +67,9 @@ impl FrameFile {
         file.seek(SeekFrom::Start(header.frame_len - tail.len() as u64)).map_err(io)?;
         file.read_exact(&mut tail).map_err(io)?;
         frame::check_trailer(&header, &tail).map_err(format)?;
-        Ok(Self { path: path.to_owned(), header, writable })
+        check_index(&header, &mut file).map_err(|error| error.at(path))?;
+        drop(reading);
+        Ok(Self { path: path.to_owned(), header, writable, claim })
     }
 
     /// A filter that the header names and that this build does not have.
@@ -64,6 +77,120 @@ impl FrameFile {
         let filters = self.header.filters.iter().zip(&self.header.filters_meta);
         let mut filters = filters.filter_map(|(&code, &meta)| Filter::from_code(code, meta));
         filters.find(|filter| !filter::is_available(filter.code()))
+    }
+}
+
+/// Checks the header of the index, the chunk of the other chunks' positions, which C takes as it is.
+fn check_index(header: &Header, file: &mut File) -> Result<()> {
+    let doing = "open a frame";
+    let invalid = |detail: String| Error::new(ErrorKind::InvalidData, doing, detail);
+    if header.nbytes == 0 {
+        return Ok(()); // Without chunks there is no index.
+    }
+    let chunks = if header.layout == Layout::Directory { 0 } else { header.cbytes };
+    let at = u64::from(header.header_len).saturating_add(chunks);
+    if at > header.frame_len {
+        return Err(invalid(format!("its index starts at byte {at}, behind its end")));
+    }
+    let mut start = Vec::with_capacity(chunk::EXTENDED_HEADER_LEN);
+    file.seek(SeekFrom::Start(at))
+        .and_then(|_| file.take(chunk::EXTENDED_HEADER_LEN as u64).read_to_end(&mut start))
+        .map_err(|error| Error::new(ErrorKind::Io, doing, error))?;
+    let index = chunk::Header::parse(&start).map_err(|error| Error::from_format(doing, error))?;
+    let nchunks =
+        header.chunksize.filter(|&size| size > 0).map(|size| header.nbytes.div_ceil(size.into()));
+    let positions = u64::from(index.nbytes) / 8;
+    let sound = index.typesize == 8
+        && index.nbytes % 8 == 0
+        && nchunks.is_none_or(|nchunks| nchunks == positions)
+        && !index.lazy
+        && !index.variable_blocks
+        && !index.instrumented
+        && !matches!(index.special, Some(Special::Nan | Special::Uninit))
+        && index.filters.iter().all(|&code| code == 0 || code == Filter::Shuffle.code())
+        && at.saturating_add(index.cbytes.into()) <= header.frame_len;
+    if !sound {
+        return Err(invalid(format!("its index, at byte {at}, is broken")));
+    }
+    Ok(())
+}
+
+/// A handle's share in a file that is open in this program: there may be one writer, and readers wait
+/// while it writes. C guards a handle's file against nobody.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    id: FileId,
+    shared: Arc<Shared>,
+    writes: bool,
+}
+
+/// What all handles of a file share.
+#[derive(Debug, Default)]
+struct Shared {
+    gate: RwLock<()>,
+    has_writer: AtomicBool,
+}
+
+/// Which file it is, whatever its path.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct FileId {
+    #[cfg(unix)]
+    device_and_inode: (u64, u64),
+    #[cfg(not(unix))]
+    path: PathBuf,
+}
+
+impl FileId {
+    #[cfg(unix)]
+    fn new(_path: &Path, metadata: &fs::Metadata) -> Result<Self> {
+        use std::os::unix::fs::MetadataExt;
+        Ok(Self { device_and_inode: (metadata.dev(), metadata.ino()) })
+    }
+
+    #[cfg(not(unix))]
+    fn new(path: &Path, _metadata: &fs::Metadata) -> Result<Self> {
+        let path =
+            path.canonicalize().map_err(|error| Error::from_io("open a frame", path, error))?;
+        Ok(Self { path })
+    }
+}
+
+/// The files that are open.
+static OPEN: Mutex<BTreeMap<FileId, Arc<Shared>>> = Mutex::new(BTreeMap::new());
+
+impl Claim {
+    fn new(path: &Path, metadata: &fs::Metadata, writes: bool) -> Result<Self> {
+        let id = FileId::new(path, metadata)?;
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let shared = Arc::clone(open.entry(id.clone()).or_default());
+        if writes && shared.has_writer.swap(true, Ordering::Relaxed) {
+            let detail = "this program has it open for writing already: drop that handle first";
+            return Err(Error::new(ErrorKind::Busy, "open a frame", detail).at(path));
+        }
+        Ok(Self { id, shared, writes })
+    }
+
+    /// Keeps the writer out, while C reads the file.
+    pub(crate) fn reading(&self) -> RwLockReadGuard<'_, ()> {
+        self.shared.gate.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps readers out, while C writes to the file.
+    pub(crate) fn writing(&self) -> RwLockWriteGuard<'_, ()> {
+        self.shared.gate.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.writes {
+            self.shared.has_writer.store(false, Ordering::Relaxed);
+        }
+        // The table's own share and this one are the last.
+        if Arc::strong_count(&self.shared) == 2 {
+            open.remove(&self.id);
+        }
     }
 }
 
