@@ -96,18 +96,18 @@ impl Header {
         if frame.len() < MIN_HEADER_LEN {
             return Err(too_short(frame, 0, MIN_HEADER_LEN, "frame header"));
         }
+        let flags = frame[0x19];
+        let version = flags & 0x0f;
+        if !(MIN_VERSION..=MAX_VERSION).contains(&version) {
+            let expected = "2 or 3 (version 1 is of the betas, with another header)";
+            return Err(FormatError::new("frame version", 0x19, expected, version));
+        }
         let header_len = size32(frame, 0x0b, "header length", MIN_HEADER_LEN as u32)?;
         let frame_len = size64(frame, 0x10, "frame length")?;
         let shortest = u64::from(header_len) + MIN_TRAILER_LEN as u64;
         if frame_len < shortest {
             let expected = format_args!("at least {shortest}, for header and trailer");
             return Err(FormatError::new("frame length", 0x10, expected, frame_len));
-        }
-        let flags = frame[0x19];
-        let version = flags & 0x0f;
-        if !(MIN_VERSION..=MAX_VERSION).contains(&version) {
-            let expected = "2 or 3 (version 1 is of the betas, with another header)";
-            return Err(FormatError::new("frame version", 0x19, expected, version));
         }
         let layout = match frame[0x1a] {
             0 => Layout::Contiguous,

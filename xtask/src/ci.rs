@@ -8,7 +8,7 @@ use crate::{bindings, demo, package, run, test, vendor};
 
 type Step = (&'static str, fn() -> Result<()>);
 
-const STEPS: [Step; 10] = [
+const STEPS: [Step; 11] = [
     ("vendor", || vendor::vendor(false)),
     ("format", || run::run(&mut run::cargo(["fmt", "--all", "--check"]))),
     ("clippy", clippy),
@@ -18,6 +18,7 @@ const STEPS: [Step; 10] = [
     ("bindings", check_bindings),
     ("package", package::package),
     ("test", || test::test(&[])),
+    ("no features", no_features),
     ("demo", demo::demo),
 ];
 
@@ -72,6 +73,14 @@ fn dependencies() -> Result<()> {
     }
     println!("ci: blosc2 needs neither cmake nor libclang");
     Ok(())
+}
+
+/// Without the optional codecs, the library does without them.
+fn no_features() -> Result<()> {
+    run::run(
+        run::cargo(["test", "-p", "blosc2", "--lib", "--no-default-features"])
+            .env("CARGO_TARGET_DIR", run::root().join("target").join("no-features")),
+    )
 }
 
 fn check_bindings() -> Result<()> {
