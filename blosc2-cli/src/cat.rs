@@ -1,9 +1,9 @@
 //! `blosc2 cat`: items to stdout.
 
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use blosc2::SChunk;
 use clap::ValueEnum;
 
@@ -36,21 +36,24 @@ enum Engine {
 pub(crate) fn run(args: &Args) -> Result<()> {
     let Engine::C = args.engine;
     let mut out = BufWriter::new(io::stdout().lock());
-    match (Content::open_data(&args.file)?, &args.slice) {
+    let file = &args.file;
+    match (Content::open_data(file)?, &args.slice) {
         (Content::SChunk(schunk), None) => write_chunks(&schunk, &mut out)?,
         (Content::SChunk(schunk), Some(slices)) => {
-            write_items(&SChunkItems::new(&schunk)?, slices, &mut out)?;
+            write_items(file, &SChunkItems::new(&schunk)?, slices, &mut out)?;
         }
         (Content::Array(array), slices) => {
             let slices = slices.clone().unwrap_or_default();
-            write_items(&ArrayItems(&array), &slices, &mut out)?;
+            write_items(file, &ArrayItems(&array), &slices, &mut out)?;
         }
     }
     Ok(out.flush()?)
 }
 
-fn write_items(items: &dyn Items, slices: &Slices, out: &mut dyn Write) -> Result<()> {
-    let picks = slices.resolve(items.shape())?;
+fn write_items(file: &Path, items: &dyn Items, slices: &Slices, out: &mut dyn Write) -> Result<()> {
+    let picks = slices
+        .resolve(items.shape())
+        .map_err(|error| anyhow!("{error} (--slice of {})", file.display()))?;
     let bytes = picks.iter().map(Pick::count).fold(items.typesize() as u64, u64::saturating_mul);
     stream::write(items, &picks, out, &progress::bar_beside_stdout(bytes))
 }

@@ -245,7 +245,7 @@ fn slices_of_an_array() {
     }
     for slice in ["10", "-11", ":11", ":,8:", ":,:,-7:"] {
         let line = folder.bad(1, &["cat", "a.b2nd", "--slice", slice]);
-        assert!(line.contains("items, asked for"), "{line}");
+        assert!(line.contains("items, asked for") && line.contains("--slice of"), "{line}");
     }
     let line = folder.bad(1, &["cat", "a.b2nd", "--slice", ":,:,:,:"]);
     assert!(line.contains("there are 3 dimensions, got 4 slices"), "{line}");
