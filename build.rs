@@ -1,6 +1,7 @@
-//! Compiles the C side of the tests: the ABI probe that `tests/abi.rs` compares with the bindings.
+//! Compiles the C side of the tests: the ABI probe that `tests/abi.rs` compares with the bindings, and
+//! the faults of upstream that `tests/hazards` shows.
 //!
-//! The declarations of blosc2-sys are parsed, and each becomes a row of a table that is written
+//! For the probe, the declarations of blosc2-sys are parsed, and each becomes a row of a table that is written
 //! twice: in C, where the compiler fills it from the headers, and in Rust, where it is filled from
 //! the bindings. So nothing that is declared is left out.
 
@@ -61,8 +62,20 @@ fn main() {
     }
     write(&out.join("abi.c"), &c);
     write(&out.join("abi.rs"), &rust);
+    compile("abi_probe", &[out.join("abi.c")], &include);
+
+    println!("cargo::rerun-if-changed=tests/hazards");
+    let hazards: Vec<PathBuf> = fs::read_dir("tests/hazards")
+        .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect())
+        .unwrap_or_else(|error| fail(&format!("cannot read tests/hazards: {error}")));
+    let sources: Vec<PathBuf> =
+        hazards.into_iter().filter(|path| path.extension().is_some_and(|end| end == "c")).collect();
+    compile("hazards", &sources, &include);
+}
+
+fn compile(name: &str, sources: &[PathBuf], include: &Path) {
     let mut build = cc::Build::new();
-    build.file(out.join("abi.c")).include(include).std("c11").warnings(false).compile("abi_probe");
+    build.files(sources).include(include).std("gnu11").warnings(false).compile(name);
 }
 
 /// A row of a table: its name, and the expression for its value in each language.

@@ -1,0 +1,34 @@
+/* What the reproductions of this folder share.
+ *
+ * Each function of these files is one test: it gives NULL when the library did right, and otherwise
+ * says what it did. A crash, a hang or a report of a sanitizer says the rest. */
+#include <b2nd.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WRONG_IF(condition, what) \
+  do {                            \
+    if (condition) return what;   \
+  } while (0)
+
+/* Bytes that no codec makes smaller. */
+static inline void fill_noise(uint8_t *bytes, size_t len, uint32_t seed) {
+  for (size_t i = 0; i < len; i++) {
+    seed = seed * 1103515245u + 12345u;
+    bytes[i] = (uint8_t)(seed >> 16);
+  }
+}
+
+/* A super-chunk on one thread: in one buffer or file when `contiguous`, else sparse in memory. */
+static inline blosc2_schunk *new_schunk(bool contiguous, const char *path, int32_t typesize) {
+  blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
+  blosc2_storage storage = BLOSC2_STORAGE_DEFAULTS;
+  cparams.typesize = typesize;
+  storage.contiguous = contiguous;
+  storage.urlpath = (char *)path;
+  storage.cparams = &cparams;
+  storage.dparams = &dparams;
+  return blosc2_schunk_new(&storage);
+}
