@@ -200,7 +200,7 @@ impl Header {
 
     fn check(&self) -> Result<(), FormatError> {
         if self.variable_blocks {
-            if self.special.is_some() || self.memcpyed {
+            if !self.is_compressed() {
                 let expected = "no special value and no stored data with variable blocks";
                 return Err(FormatError::new("chunk flags", 30, expected, "both"));
             }
@@ -234,6 +234,17 @@ impl Header {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether the data is there byte by byte: neither compressed nor left out.
+    pub fn is_stored(&self) -> bool {
+        self.memcpyed && self.special.is_none()
+    }
+
+    /// Whether the data went through the filters and the codec: it is neither stored as it is nor
+    /// left out for a special value.
+    pub fn is_compressed(&self) -> bool {
+        !self.memcpyed && self.special.is_none()
     }
 
     /// Length of this header in bytes: 16 or 32.

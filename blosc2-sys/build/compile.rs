@@ -84,6 +84,11 @@ pub(crate) fn compile(source: &Path, hardened: bool) {
     }
     if hardened {
         objects.extend(objects_of(&our_c(""), &["environment.c"], false, &[], &[]));
+        if cfg!(feature = "dynamic-plugins") {
+            // An absolute path, so that it is found beside the headers of `source`.
+            let file = our_c("plugins.c").display().to_string();
+            objects.extend(objects_of(source, &[&file], hardened, &[], &[]));
+        }
     }
     cc::Build::new().objects(objects).compile("blosc2");
 }
@@ -182,6 +187,9 @@ fn objects_of(
     build.define("BUILD_STATIC", None).define("HAVE_PLUGINS", None);
     if hardened {
         build.define("getenv", "blosc2_sys_getenv");
+        if cfg!(feature = "dynamic-plugins") {
+            build.define("BLOSC2_SYS_DYNAMIC_PLUGINS", None);
+        }
     }
 
     let compiler = build.get_compiler();

@@ -38,7 +38,35 @@ use zfp_sys as _;
 #[cfg(feature = "zstd")]
 use zstd_sys as _;
 
-/// Whether the library was built from source with this crate's safety edits (`build/harden.rs`).
+/// Loads the plugin of a codec that C-Blosc2 knows by name only; gives 0 or an error code.
+///
+/// This is the one place that loads plugins: chunks and parameters that name such a codec find it
+/// missing until then. An installed library (feature `system`) loads them as it likes, and this gives
+/// an error.
+///
+/// # Safety
+/// - The library `libblosc2_NAME.so`, or else the one that the program `python` in `PATH` names, follows
+///   the interface of C-Blosc2's plugins.
+/// - No other thread loads a codec, or compresses or decompresses with this one, meanwhile.
+#[cfg(feature = "dynamic-plugins")]
+pub unsafe fn load_codec(code: u8) -> core::ffi::c_int {
+    #[cfg(not(blosc2_hardened))]
+    {
+        let _ = code;
+        BLOSC2_ERROR_CODEC_SUPPORT
+    }
+    #[cfg(blosc2_hardened)]
+    {
+        unsafe extern "C" {
+            fn blosc2_sys_load_codec(code: u8) -> core::ffi::c_int;
+        }
+        // SAFETY: the function (build/c/plugins.c) takes any code; what it does besides is what
+        // the caller promises.
+        unsafe { blosc2_sys_load_codec(code) }
+    }
+}
+
+/// Whether the library was built from source with this crate's patches (`build/patches`).
 ///
 /// `false` with the feature `system`: an installed library has upstream's faults, and callers have
 /// to work around them.

@@ -1,6 +1,7 @@
 //! One buffer to one chunk, and back.
 
-use crate::context::{Compressor, Decompressor, check};
+use crate::checked::CheckedChunk;
+use crate::context::{Compressor, Decompressor};
 use crate::element::{Element, as_bytes};
 use crate::{CParams, DParams, Error, ErrorKind, Result};
 
@@ -44,9 +45,9 @@ pub fn compress<T: Element>(items: &[T], params: &CParams) -> Result<Vec<u8>> {
 /// assert_eq!(error.kind(), ErrorKind::InvalidData);
 /// ```
 pub fn decompress<T: Element>(chunk: &[u8]) -> Result<Vec<T>> {
-    let header = check(chunk)?;
-    to_items(header.nbytes as usize, |target| {
-        Decompressor::new(&DParams::default())?.decompress(chunk, target)
+    let chunk = CheckedChunk::new(chunk)?;
+    to_items(chunk.nbytes(), |target| {
+        Decompressor::new(&DParams::default())?.decompress(&chunk, target)
     })
 }
 

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use blosc2_sys as sys;
 
 use crate::init::init;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, plugins};
 
 /// A compression algorithm, by its code in the formats.
 ///
@@ -50,10 +50,6 @@ const NAMED: &[(Codec, u8, &str)] = &[
     (Codec::ZfpRate, sys::BLOSC_CODEC_ZFP_FIXED_RATE as u8, "zfp_rate"),
 ];
 
-/// Codes that C-Blosc2 knows by name only, and would load a library for by running Python.
-const LOADED_BY_PYTHON: std::ops::RangeInclusive<u8> =
-    sys::BLOSC_CODEC_OPENHTJ2K as u8..=sys::BLOSC_CODEC_HTJ2K as u8;
-
 impl Codec {
     /// The codec of a code.
     pub fn from_code(code: u8) -> Self {
@@ -71,7 +67,7 @@ impl Codec {
     /// Whether this build can compress and decompress with it.
     pub fn is_available(self) -> bool {
         let code = self.code();
-        if init().is_err() || LOADED_BY_PYTHON.contains(&code) {
+        if init().is_err() || (plugins::may_be_loaded(code) && !plugins::is_loaded(code)) {
             return false;
         }
         // An installed library may know more codes that it would load a library for.
@@ -82,6 +78,26 @@ impl Codec {
         // SAFETY: the library is initialised and `name` is writable; the function takes any code
         // and fails for one that it does not have (blosc2.c, blosc2_compcode_to_compname).
         unsafe { sys::blosc2_compcode_to_compname(code.into(), &mut name) >= 0 }
+    }
+
+    /// Loads the plugin of a codec that C-Blosc2 knows by name only, after which it is available.
+    ///
+    /// Those are the codes 36 to 40 (OpenHTJ2K, Grok, OpenZL and two of JPEG 2000). C looks for the
+    /// library `libblosc2_NAME.so`, and then runs `python`, which has to have the package `blosc2_NAME`,
+    /// to learn where it is. Without this call no plugin is ever loaded, whatever a file says.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`]: it is not one of these codecs, its library was not found, or the
+    /// C library is an installed one.
+    ///
+    /// # Safety
+    /// The library that is found follows the interface of C-Blosc2's plugins, and is sound: it is run
+    /// with the bytes of any chunk that names this codec.
+    #[cfg(feature = "dynamic-plugins")]
+    pub unsafe fn load_plugin(self) -> Result<()> {
+        init()?;
+        // SAFETY: the caller vouches for the library.
+        unsafe { plugins::load(self) }
     }
 
     /// Whether it needs the shape of an array, so that it works in an array only.
@@ -161,7 +177,7 @@ mod tests {
 
     #[test]
     fn what_python_would_be_run_for_is_not_available() {
-        for code in LOADED_BY_PYTHON {
+        for code in 36..=40 {
             assert!(!Codec::from_code(code).is_available(), "{code}");
         }
         assert!(Codec::BloscLz.is_available() && Codec::Lz4.is_available());

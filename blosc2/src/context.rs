@@ -6,16 +6,22 @@ use std::ptr::{self, NonNull};
 use blosc2_format::chunk::{Header, Special};
 use blosc2_sys as sys;
 
+use crate::checked::CheckedChunk;
+use crate::fork;
 use crate::init::init;
 use crate::params::{MAX_CHUNK_LEN, Resolved};
-use crate::{Codec, DParams, Error, ErrorKind, Filter, Result, filter};
+use crate::{DParams, Error, ErrorKind, Result};
 
 /// Bytes that a chunk may take beyond its data.
 const OVERHEAD: usize = sys::BLOSC2_MAX_OVERHEAD as usize;
 
 /// An owned `blosc2_context`.
 #[derive(Debug)]
-struct Context(NonNull<sys::blosc2_context>);
+struct Context {
+    raw: NonNull<sys::blosc2_context>,
+    /// Whether C may start threads for it.
+    threads: bool,
+}
 
 // SAFETY: C keeps nothing of a context in thread-local storage, and contexts share only the thread
 // pool and the registries, which C guards by mutexes (blosc2.c, check_nthreads) or does not change
@@ -23,21 +29,32 @@ struct Context(NonNull<sys::blosc2_context>);
 unsafe impl Send for Context {}
 
 impl Context {
-    fn new(context: *mut sys::blosc2_context, doing: &str) -> Result<Self> {
-        NonNull::new(context)
-            .map(Self)
+    fn new(raw: *mut sys::blosc2_context, threads: i16, doing: &str) -> Result<Self> {
+        NonNull::new(raw)
+            .map(|raw| Self { raw, threads: threads > 1 })
             .ok_or_else(|| Error::new(ErrorKind::Library, doing, "C-Blosc2 gave no context"))
     }
 
+    /// Gives the context back if C can use it in this process.
+    fn checked(self, doing: &str) -> Result<Self> {
+        if self.threads {
+            fork::check_threads(doing)?;
+        }
+        Ok(self)
+    }
+
     fn as_ptr(&mut self) -> *mut sys::blosc2_context {
-        self.0.as_ptr()
+        self.raw.as_ptr()
     }
 }
 
 impl Drop for Context {
     fn drop(&mut self) {
+        if self.threads && fork::lost_threads() {
+            return; // C would wait for threads that are not in this process.
+        }
         // SAFETY: the pointer came from blosc2_create_cctx or blosc2_create_dctx and is freed once.
-        unsafe { sys::blosc2_free_ctx(self.0.as_ptr()) }
+        unsafe { sys::blosc2_free_ctx(self.raw.as_ptr()) }
     }
 }
 
@@ -148,8 +165,9 @@ impl Compressor {
     }
 
     fn context_for(&mut self, len: usize) -> Result<Context> {
+        let doing = "compress a buffer";
         match self.context.take() {
-            Some((context, last)) if last == len => Ok(context),
+            Some((context, last)) if last == len => context.checked(doing),
             _ => {
                 let blocksize = self.blocksize_for(len);
                 // Less data gets no dictionary anyway, but would leave wrong flags behind
@@ -160,7 +178,7 @@ impl Compressor {
                 // SAFETY: the parameters are valid (CParams::resolve); C copies them. `schunk` is
                 // null or alive (see `for_schunk`).
                 let context = unsafe { sys::blosc2_create_cctx(params) };
-                Context::new(context, "compress a buffer")
+                Context::new(context, params.nthreads, doing)?.checked(doing)
             }
         }
     }
@@ -170,12 +188,11 @@ impl Compressor {
 fn mend(chunk: &mut [u8], source: &[u8]) -> Result<()> {
     let header =
         Header::parse(chunk).map_err(|error| Error::from_format("compress a buffer", error))?;
-    let stored = header.memcpyed && header.special.is_none();
-    if stored || header.special.is_some() {
+    if !header.is_compressed() {
         // The flag that says that a dictionary follows; none does (blosc2.c, blosc_compress_context).
         chunk[sys::BLOSC2_CHUNK_BLOSC2_FLAGS as usize] &= !(sys::BLOSC2_USEDICT as u8);
     }
-    if stored && !sys::HARDENED {
+    if header.is_stored() && !sys::HARDENED {
         // What C found in its source after the filters had written to it.
         chunk[OVERHEAD..].copy_from_slice(source);
     }
@@ -236,30 +253,23 @@ impl Decompressor {
     /// of it is initialised.
     pub(crate) fn decompress(
         &mut self,
-        chunk: &[u8],
+        chunk: &CheckedChunk<'_>,
         target: &mut [MaybeUninit<u8>],
     ) -> Result<()> {
-        let header = check(chunk)?;
-        if header.nbytes as usize != target.len() {
-            let detail = format!("it holds {} bytes, expected {}", header.nbytes, target.len());
-            return Err(Error::new(ErrorKind::InvalidData, "decompress a chunk", detail));
-        }
-        self.run(chunk, &header, target, None)
+        self.run(chunk, target, None)
     }
 
     /// Decompresses the blocks for which `wanted` is true, or all, to their places in `target`, which
     /// has to be as long as the whole data; other places keep what they hold, or get theirs anyway.
     pub(crate) fn decompress_blocks(
         &mut self,
-        chunk: &[u8],
-        header: &Header,
+        chunk: &CheckedChunk<'_>,
         wanted: Option<&[bool]>,
         target: &mut [u8],
     ) -> Result<()> {
-        debug_assert_eq!(target.len(), header.nbytes as usize);
-        debug_assert!(wanted.is_none_or(|wanted| wanted.len() == header.nblocks() as usize));
+        debug_assert!(wanted.is_none_or(|each| each.len() == chunk.header().nblocks() as usize));
         // Delta needs the first block for all others, and data without blocks has none to leave out.
-        let all = uses_delta(header) || header.special.is_some() || header.memcpyed;
+        let all = chunk.uses_delta() || !chunk.header().is_compressed();
         let wanted = wanted.filter(|wanted| !all && wanted.contains(&false));
         let mut skipped: Option<Vec<bool>> =
             wanted.map(|wanted| wanted.iter().map(|wanted| !wanted).collect());
@@ -267,17 +277,21 @@ impl Decompressor {
         let len = target.len();
         // SAFETY: the same bytes; `run` only ever writes initialised ones.
         let target = unsafe { std::slice::from_raw_parts_mut(target.as_mut_ptr().cast(), len) };
-        self.run(chunk, header, target, mask)
+        self.run(chunk, target, mask)
     }
 
     fn run(
         &mut self,
-        chunk: &[u8],
-        header: &Header,
+        chunk: &CheckedChunk<'_>,
         target: &mut [MaybeUninit<u8>],
         skipped: Option<&mut [bool]>,
     ) -> Result<()> {
         let doing = "decompress a chunk";
+        let header = chunk.header();
+        if chunk.nbytes() != target.len() {
+            let detail = format!("it holds {} bytes, expected {}", header.nbytes, target.len());
+            return Err(Error::new(ErrorKind::InvalidData, doing, detail));
+        }
         if target.is_empty() {
             return Ok(());
         }
@@ -285,16 +299,13 @@ impl Decompressor {
             target.fill(MaybeUninit::new(0));
             return Ok(());
         }
-        if header.memcpyed && header.special.is_none() {
-            // Parsing has seen that the sizes agree.
-            let data = &chunk[header.header_len()..header.cbytes as usize];
-            for (to, from) in target.iter_mut().zip(data) {
-                to.write(*from);
-            }
+        if header.is_stored() {
+            // Parsing has seen that the lengths agree.
+            write_all(target, chunk.body());
             return Ok(());
         }
-        if uses_delta(header) {
-            return self.run_delta(chunk, header, target);
+        if chunk.uses_delta() {
+            return self.run_delta(chunk, target);
         }
         let mut context = self.context_for(header, self.params.nthreads)?;
         if let Some(skipped) = skipped {
@@ -308,7 +319,7 @@ impl Decompressor {
                 return Err(Error::from_code(doing, code));
             }
         }
-        decompress_with(&mut context, chunk, header, target)?;
+        decompress_with(&mut context, chunk, target)?;
         self.context = Some((context, scratch_of(header)));
         Ok(())
     }
@@ -318,23 +329,21 @@ impl Decompressor {
     /// memory that is initialised, whatever the order of the filters.
     fn run_delta(
         &mut self,
-        chunk: &[u8],
-        header: &Header,
+        chunk: &CheckedChunk<'_>,
         target: &mut [MaybeUninit<u8>],
     ) -> Result<()> {
-        let mut context = self.context_for(header, 1)?;
+        let mut context = self.context_for(chunk.header(), 1)?;
         let mut words = vec![0u64; target.len().div_ceil(8)];
         let scratch = &mut crate::element::as_bytes_mut(&mut words)[..target.len()];
         // SAFETY: the same bytes; `decompress_with` only ever writes initialised ones.
         let uninit = unsafe { &mut *(ptr::from_mut(scratch) as *mut [MaybeUninit<u8>]) };
-        decompress_with(&mut context, chunk, header, uninit)?;
-        for (to, from) in target.iter_mut().zip(scratch) {
-            to.write(*from);
-        }
+        decompress_with(&mut context, chunk, uninit)?;
+        write_all(target, scratch);
         Ok(())
     }
 
     fn context_for(&mut self, header: &Header, threads: i16) -> Result<Context> {
+        let doing = "decompress a chunk";
         match self.context.take() {
             // Without the edits of blosc2-sys, scratch memory that was made for items of one size is
             // too small for larger ones.
@@ -342,36 +351,42 @@ impl Decompressor {
                 if threads == self.params.nthreads
                     && (sys::HARDENED || scratch == scratch_of(header)) =>
             {
-                Ok(context)
+                context.checked(doing)
             }
             _ => {
                 let params = sys::blosc2_dparams { nthreads: threads, ..self.params };
                 // SAFETY: C copies the parameters. `schunk` is null or alive (see `for_schunk`).
                 let context = unsafe { sys::blosc2_create_dctx(params) };
-                Context::new(context, "decompress a chunk")
+                Context::new(context, threads, doing)?.checked(doing)
             }
         }
     }
 }
 
+/// Copies bytes to memory of the same length.
+fn write_all(target: &mut [MaybeUninit<u8>], bytes: &[u8]) {
+    for (to, from) in target.iter_mut().zip(bytes) {
+        to.write(*from);
+    }
+}
+
 fn decompress_with(
     context: &mut Context,
-    chunk: &[u8],
-    header: &Header,
+    chunk: &CheckedChunk<'_>,
     target: &mut [MaybeUninit<u8>],
 ) -> Result<()> {
     let doing = "decompress a chunk";
     let too_large = |_| Error::new(ErrorKind::TooLarge, doing, "it is over 2 GiB");
-    let source_len = i32::try_from(header.cbytes).map_err(too_large)?;
+    let source_len = i32::try_from(chunk.bytes().len()).map_err(too_large)?;
     let target_len = i32::try_from(target.len()).map_err(too_large)?;
-    // SAFETY: `check` has seen that the chunk is as long as its header says, is not lazy, and uses
+    // SAFETY: the chunk was checked: it is as long as its header says, is not lazy, and uses
     // nothing that is not compiled in; the target has room for the data. C checks the block starts
     // and stream lengths against both lengths as it goes (blosc2.c, initialize_context_decompression,
     // blosc_d).
     let written = unsafe {
         sys::blosc2_decompress_ctx(
             context.as_ptr(),
-            chunk.as_ptr().cast(),
+            chunk.bytes().as_ptr().cast(),
             source_len,
             target.as_mut_ptr().cast(),
             target_len,
@@ -387,92 +402,6 @@ fn decompress_with(
     }
 }
 
-fn uses_delta(header: &Header) -> bool {
-    let stored = header.memcpyed || header.special.is_some();
-    !stored && header.filters.iter().any(|&code| filter::is_delta(code))
-}
-
-/// Whether decompression looks at the metalayers of a super-chunk, for the shape of an array.
-pub(crate) fn needs_shape(header: &Header) -> bool {
-    let stored = header.memcpyed || header.special.is_some();
-    let filters = header.filters.iter().zip(&header.filters_meta);
-    !stored
-        && (Codec::from_code(header.codec()).needs_array()
-            || filters
-                .filter_map(|(&code, &meta)| Filter::from_code(code, meta))
-                .any(Filter::needs_array))
-}
-
 fn scratch_of(header: &Header) -> [u32; 2] {
     [header.block_len(), u32::from(header.typesize)]
-}
-
-/// Checks that C may be given a chunk: that it is whole, that its fields agree, and that what it
-/// needs is compiled in.
-pub(crate) fn check(chunk: &[u8]) -> Result<Header> {
-    let doing = "decompress a chunk";
-    let invalid = |detail: &str| Error::new(ErrorKind::InvalidData, doing, detail);
-    let unsupported = |detail: String| Error::new(ErrorKind::Unsupported, doing, detail);
-    let header = Header::parse(chunk).map_err(|error| Error::from_format(doing, error))?;
-    if header.cbytes as usize > chunk.len() {
-        let (announced, found) = (header.cbytes, chunk.len());
-        return Err(invalid(&format!("it announces {announced} bytes, but {found} are there")));
-    }
-    if header.lazy {
-        return Err(invalid("its blocks are not with it (a lazy chunk)"));
-    }
-    if header.special.is_some() || header.memcpyed {
-        return Ok(header);
-    }
-    if header.instrumented {
-        return Err(unsupported("it holds measurements of a codec, no data".to_owned()));
-    }
-    Codec::from_code(header.codec()).check_available(doing)?;
-    for (&code, &meta) in header.filters.iter().zip(&header.filters_meta) {
-        if let Some(each) = Filter::from_code(code, meta) {
-            if !filter::is_available(code) {
-                return Err(unsupported(format!("{each} is not in this build")));
-            }
-            let (typesize, block) = (u32::from(header.typesize), header.block_len().max(1));
-            let lost = |len| filter::leaves_rest_unwritten(code, meta, typesize, len);
-            if lost(block) || lost(header.nbytes % block) {
-                return Err(invalid(&format!("{each} has lost the end of its blocks")));
-            }
-        }
-    }
-    // The streams of a block are equally long, so that the rest would stay unwritten.
-    let typesize = u32::from(header.typesize);
-    if header.split && !header.variable_blocks && header.block_len() % typesize != 0 {
-        let block = header.block_len();
-        let detail =
-            format!("a block of {block} bytes cannot be split into {typesize} equal streams");
-        return Err(invalid(&detail));
-    }
-    if !sys::HARDENED {
-        if loses_end_of_blosc1(&header) {
-            let detail = "an installed C-Blosc2 loses the end of this chunk of Blosc1 (bitshuffle)";
-            return Err(unsupported(detail.to_owned()));
-        }
-        if header.codec() == Codec::BloscLz.code() && has_endless_match(chunk) {
-            return Err(invalid("it holds a match whose length overflows"));
-        }
-    }
-    Ok(header)
-}
-
-/// Whether there is a run of 255 long enough to overflow the length of a match of BloscLZ
-/// (blosclz.c, blosclz_decompress; c-blosc2 #801).
-fn has_endless_match(chunk: &[u8]) -> bool {
-    const RUN: usize = i32::MAX as usize / 255;
-    chunk.chunks_exact(RUN / 2).any(|part| part.iter().all(|&byte| byte == 255))
-}
-
-/// Whether upstream's bitshuffle for chunks of Blosc1 does not write what follows the last whole
-/// item of a block (shuffle.c, bitunshuffle).
-fn loses_end_of_blosc1(header: &Header) -> bool {
-    let (block, typesize) = (header.block_len().max(1), u32::from(header.typesize));
-    let rest = |len: u32| len % typesize != 0 && len / typesize % 8 == 0;
-    header.version == 2
-        && header.filters.contains(&Filter::Bitshuffle.code())
-        && (rest(block) || rest(header.nbytes % block))
 }

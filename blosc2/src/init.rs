@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use blosc2_sys as sys;
 
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, fork};
 
 /// Variables by which an unhardened library overrides what the program asked for.
 const OVERRIDES: &[&str] = &[
@@ -34,6 +34,7 @@ pub(crate) fn init() -> Result<()> {
             sys::blosc2_init();
             sys::blosc2_list_compressors();
         }
+        fork::watch();
         if sys::HARDENED {
             return None;
         }

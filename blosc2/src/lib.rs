@@ -6,16 +6,21 @@
 //! - [`NDArray`]: an n-dimensional array;
 //! - [`CParams`], [`Codec`], [`Filter`]: how data is compressed.
 
+mod checked;
 mod chunk;
+mod claim;
 mod codec;
 mod context;
 mod element;
+mod environment;
 mod error;
 mod filter;
+mod fork;
 mod init;
 mod metalayers;
 mod ndarray;
 mod params;
+mod plugins;
 mod schunk;
 mod storage;
 

@@ -21,8 +21,9 @@ use blosc2_format::b2nd::{NAME, OLD_NAME};
 use blosc2_format::chunk::{Header, MAX_FILTERS, Special};
 use blosc2_sys as sys;
 
+use crate::checked::CheckedChunk;
 use crate::chunk::to_items;
-use crate::context::{Compressor, Decompressor, check, needs_shape};
+use crate::context::{Compressor, Decompressor};
 use crate::element::{Element, as_bytes};
 use crate::init::init;
 use crate::params::Resolved;
@@ -159,7 +160,8 @@ impl SChunk {
     pub(crate) fn new(params: &Resolved, path: Option<&Path>) -> Result<Self> {
         init()?;
         let c_path = path.map(storage::c_path).transpose()?;
-        let mut cparams = params.c;
+        // C compresses nothing with these.
+        let mut cparams = sys::blosc2_cparams { nthreads: 1, ..params.c };
         let mut dparams = sys::blosc2_dparams_defaults();
         let mut settings = sys::blosc2_storage {
             contiguous: path.is_some(),
@@ -328,10 +330,21 @@ impl SChunk {
 
     /// Appends a chunk of our own making.
     pub(crate) fn append_chunk(&mut self, chunk: &[u8]) -> Result<usize> {
+        let chunk = CheckedChunk::new(chunk)?;
+        self.check_append(chunk.nbytes())?;
+        self.push(chunk.header(), chunk.bytes())
+    }
+
+    /// Appends a chunk, of which this is the header.
+    fn push(&mut self, header: &Header, chunk: &[u8]) -> Result<usize> {
         let doing = "append a chunk";
-        let header = check(chunk)?;
-        self.check_append(header.nbytes as usize)?;
-        check_extended(&header)?;
+        if !header.extended {
+            let detail = "it is a chunk of Blosc1, with a header of 16 bytes";
+            return Err(self.error(ErrorKind::Unsupported, doing, detail));
+        }
+        if header.cbytes as usize != chunk.len() {
+            return Err(self.error(ErrorKind::InvalidData, doing, "it is not whole"));
+        }
         let raw = self.raw_mut().as_ptr();
         let _writing = self.file.as_ref().map(|file| file.claim.writing());
         // SAFETY: the chunk is as long as its header says, and that header is an extended one, whose
@@ -339,10 +352,7 @@ impl SChunk {
         // schunk_append_chunk_unlocked with copy).
         let nchunks =
             unsafe { sys::blosc2_schunk_append_chunk(raw, chunk.as_ptr().cast_mut(), true) };
-        match usize::try_from(nchunks) {
-            Ok(nchunks) => Ok(nchunks),
-            Err(_) => Err(self.at(Error::from_code(doing, nchunks as i32))),
-        }
+        usize::try_from(nchunks).map_err(|_| self.at(Error::from_code(doing, nchunks as i32)))
     }
 
     /// Whether a chunk of this length may follow.
@@ -385,9 +395,9 @@ impl SChunk {
     pub fn chunk<T: Element>(&self, index: usize) -> Result<Vec<T>> {
         self.check_item::<T>("read a chunk")?;
         let chunk = self.compressed(index)?;
-        let header = check(&chunk).map_err(|error| self.at(error))?;
-        to_items(header.nbytes as usize, |target| {
-            self.with_decompressor(&header, |each| each.decompress(&chunk, target))
+        let chunk = CheckedChunk::new(&chunk).map_err(|error| self.at(error))?;
+        to_items(chunk.nbytes(), |target| {
+            self.with_decompressor(&chunk, |each| each.decompress(&chunk, target))
         })
     }
 
@@ -398,10 +408,10 @@ impl SChunk {
     pub fn chunk_into<T: Element>(&self, index: usize, items: &mut [T]) -> Result<()> {
         self.check_item::<T>("read a chunk")?;
         let chunk = self.compressed(index)?;
-        let header = check(&chunk).map_err(|error| self.at(error))?;
+        let chunk = CheckedChunk::new(&chunk).map_err(|error| self.at(error))?;
         let len = size_of_val(items);
-        if header.nbytes as usize != len {
-            let detail = format!("chunk {index} has {} bytes, the items {len}", header.nbytes);
+        if chunk.nbytes() != len {
+            let detail = format!("chunk {index} has {} bytes, the items {len}", chunk.nbytes());
             return Err(self.error(ErrorKind::InvalidArgument, "read a chunk", detail));
         }
         // SAFETY: the same bytes; decompression only ever writes initialised ones, and any bytes
@@ -409,7 +419,7 @@ impl SChunk {
         let target = unsafe {
             std::slice::from_raw_parts_mut(items.as_mut_ptr().cast::<MaybeUninit<u8>>(), len)
         };
-        self.with_decompressor(&header, |each| each.decompress(&chunk, target))
+        self.with_decompressor(&chunk, |each| each.decompress(&chunk, target))
     }
 
     /// All chunks, decompressed one by one.
@@ -502,8 +512,7 @@ impl SChunk {
     fn append_verbatim(&mut self, chunk: &[u8]) -> Result<()> {
         let doing = "append a chunk";
         let header = Header::parse(chunk).map_err(|error| Error::from_format(doing, error))?;
-        check_extended(&header)?;
-        if header.nbytes == 0 || header.cbytes as usize != chunk.len() || header.lazy {
+        if header.nbytes == 0 || header.lazy {
             return Err(self.error(ErrorKind::InvalidData, doing, "a chunk is empty or broken"));
         }
         let fixed = self.chunksize();
@@ -518,11 +527,7 @@ impl SChunk {
             let detail = "a chunk without data among chunks of different lengths";
             return Err(self.error(ErrorKind::Unsupported, doing, detail));
         }
-        let raw = self.raw_mut().as_ptr();
-        // SAFETY: as in `append_chunk`.
-        let nchunks =
-            unsafe { sys::blosc2_schunk_append_chunk(raw, chunk.as_ptr().cast_mut(), true) };
-        if nchunks < 0 { Err(Error::from_code(doing, nchunks as i32)) } else { Ok(()) }
+        self.push(&header, chunk).map(drop)
     }
 
     /// Says how long chunks will be, which a super-chunk without chunks cannot know.
@@ -559,10 +564,10 @@ impl SChunk {
         }
     }
 
-    /// Runs `work` with a decompressor of the pool, to decompress a chunk of this header.
+    /// Runs `work` with a decompressor of the pool, to decompress this chunk.
     pub(crate) fn with_decompressor<R>(
         &self,
-        header: &Header,
+        chunk: &CheckedChunk<'_>,
         work: impl FnOnce(&mut Decompressor) -> Result<R>,
     ) -> Result<R> {
         let pooled = {
@@ -580,7 +585,7 @@ impl SChunk {
         };
         // When a file has changed, reading its next chunk reads its metalayers anew, so they must not
         // be looked at meanwhile (frame.c, frame_refresh_if_stale).
-        let metalayers = needs_shape(header).then(|| self.lock());
+        let metalayers = chunk.needs_shape().then(|| self.lock());
         let result = work(&mut decompressor).map_err(|error| self.at(error));
         drop(metalayers);
         self.decompressors.lock().unwrap_or_else(PoisonError::into_inner).push(decompressor);
@@ -625,15 +630,6 @@ pub struct FileFormat {
     pub version: u8,
     /// Whether all is in one file, rather than in a directory.
     pub contiguous: bool,
-}
-
-/// C reads the last byte of an extended header, whether or not there is one.
-fn check_extended(header: &Header) -> Result<()> {
-    if header.extended {
-        return Ok(());
-    }
-    let detail = "it is a chunk of Blosc1, with a header of 16 bytes";
-    Err(Error::new(ErrorKind::Unsupported, "append a chunk", detail))
 }
 
 /// The bytes of a stored chunk: memory of the super-chunk's, or a copy that C made.

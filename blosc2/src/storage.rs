@@ -1,16 +1,14 @@
 //! Frames in files: what is looked at before C opens one, and how a new one appears.
 
-use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use blosc2_format::chunk::{self, Special};
 use blosc2_format::frame::{self, Header, Layout};
 
+use crate::claim::Claim;
 use crate::{Error, ErrorKind, Filter, Result, filter};
 
 /// Name of the file in a directory that holds the header and the index.
@@ -113,85 +111,6 @@ fn check_index(header: &Header, file: &mut File) -> Result<()> {
         return Err(invalid(format!("its index, at byte {at}, is broken")));
     }
     Ok(())
-}
-
-/// A handle's share in a file that is open in this program: there may be one writer, and readers wait
-/// while it writes. C guards a handle's file against nobody.
-#[derive(Debug)]
-pub(crate) struct Claim {
-    id: FileId,
-    shared: Arc<Shared>,
-    writes: bool,
-}
-
-/// What all handles of a file share.
-#[derive(Debug, Default)]
-struct Shared {
-    gate: RwLock<()>,
-    has_writer: AtomicBool,
-}
-
-/// Which file it is, whatever its path.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct FileId {
-    #[cfg(unix)]
-    device_and_inode: (u64, u64),
-    #[cfg(not(unix))]
-    path: PathBuf,
-}
-
-impl FileId {
-    #[cfg(unix)]
-    fn new(_path: &Path, metadata: &fs::Metadata) -> Result<Self> {
-        use std::os::unix::fs::MetadataExt;
-        Ok(Self { device_and_inode: (metadata.dev(), metadata.ino()) })
-    }
-
-    #[cfg(not(unix))]
-    fn new(path: &Path, _metadata: &fs::Metadata) -> Result<Self> {
-        let path =
-            path.canonicalize().map_err(|error| Error::from_io("open a frame", path, error))?;
-        Ok(Self { path })
-    }
-}
-
-/// The files that are open.
-static OPEN: Mutex<BTreeMap<FileId, Arc<Shared>>> = Mutex::new(BTreeMap::new());
-
-impl Claim {
-    fn new(path: &Path, metadata: &fs::Metadata, writes: bool) -> Result<Self> {
-        let id = FileId::new(path, metadata)?;
-        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-        let shared = Arc::clone(open.entry(id.clone()).or_default());
-        if writes && shared.has_writer.swap(true, Ordering::Relaxed) {
-            let detail = "this program has it open for writing already: drop that handle first";
-            return Err(Error::new(ErrorKind::Busy, "open a frame", detail).at(path));
-        }
-        Ok(Self { id, shared, writes })
-    }
-
-    /// Keeps the writer out, while C reads the file.
-    pub(crate) fn reading(&self) -> RwLockReadGuard<'_, ()> {
-        self.shared.gate.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Keeps readers out, while C writes to the file.
-    pub(crate) fn writing(&self) -> RwLockWriteGuard<'_, ()> {
-        self.shared.gate.write().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.writes {
-            self.shared.has_writer.store(false, Ordering::Relaxed);
-        }
-        // The table's own share and this one are the last.
-        if Arc::strong_count(&self.shared) == 2 {
-            open.remove(&self.id);
-        }
-    }
 }
 
 /// Makes a file at `path` that `write` fills under a temporary name beside it. It gets its own name

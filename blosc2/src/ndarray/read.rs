@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use blosc2_format::chunk::{Header, Special};
+use blosc2_format::chunk::Special;
 
 use super::NDArray;
 use super::geometry::{Window, copy_box, fill_box, for_each_index, position};
-use crate::context::check;
+use crate::checked::CheckedChunk;
 use crate::element::{Element, as_bytes_mut, zeroed};
 use crate::{Error, ErrorKind, Result};
 
@@ -149,21 +149,22 @@ impl NDArray {
         let number = position(chunk, &geometry.chunk_grid);
         let at = |error: Error| self.schunk.at(error);
         let compressed = self.schunk.compressed(number)?;
-        let header = check(&compressed).map_err(at)?;
-        if header.nbytes as usize != geometry.chunk_len {
+        let compressed = CheckedChunk::new(&compressed).map_err(at)?;
+        let header = compressed.header();
+        if compressed.nbytes() != geometry.chunk_len {
             let (expected, found) = (geometry.chunk_len, header.nbytes);
             let detail = format!("chunk {number} has {found} bytes, expected {expected}");
             return Err(self.schunk.error(ErrorKind::InvalidData, DOING, detail));
         }
         let (start, stop) = geometry.in_chunk(chunk, bounds);
 
-        if let Some(item) = repeated_item(&header, &compressed, geometry.typesize) {
+        if let Some(item) = repeated_item(&compressed, geometry.typesize) {
             return fill_box((&start, &stop), &item, (bytes, window));
         }
         if let Some(place) = self.place_of_chunk((&start, &stop), window) {
             let target = &mut bytes[place..place + geometry.chunk_len];
-            return self.schunk.with_decompressor(&header, |each| {
-                each.decompress_blocks(&compressed, &header, None, target)
+            return self.schunk.with_decompressor(&compressed, |each| {
+                each.decompress_blocks(&compressed, None, target)
             });
         }
 
@@ -190,8 +191,8 @@ impl NDArray {
         if scratch.is_empty() {
             *scratch = zeroed(geometry.chunk_len, DOING)?;
         }
-        self.schunk.with_decompressor(&header, |each| {
-            each.decompress_blocks(&compressed, &header, wanted.as_deref(), scratch)
+        self.schunk.with_decompressor(&compressed, |each| {
+            each.decompress_blocks(&compressed, wanted.as_deref(), scratch)
         })?;
 
         for_each_index(&first, &last, |block| {
@@ -226,11 +227,11 @@ impl NDArray {
 }
 
 /// The item that a chunk without data repeats, where that needs no decompression.
-fn repeated_item(header: &Header, chunk: &[u8], typesize: usize) -> Option<Vec<u8>> {
-    match header.special? {
+fn repeated_item(chunk: &CheckedChunk<'_>, typesize: usize) -> Option<Vec<u8>> {
+    match chunk.header().special? {
         Special::Zeros | Special::Uninit => Some(vec![0; typesize]),
         Special::Value => {
-            let value = chunk.get(header.header_len()..header.cbytes as usize)?;
+            let value = chunk.body();
             (value.len() == typesize).then(|| value.to_vec())
         }
         Special::Nan => None,

@@ -1,0 +1,121 @@
+//! Parameters from environment variables: only where the program asks for them.
+
+use std::env;
+use std::str::FromStr;
+
+use blosc2_format::chunk::MAX_FILTERS;
+
+use crate::{CParams, DParams, Error, ErrorKind, Filter, Result, SplitMode, Threads};
+
+impl CParams {
+    /// Takes the parameters that the environment sets, as C-Blosc2 always does.
+    ///
+    /// These variables are looked at: `BLOSC_CLEVEL`, `BLOSC_COMPRESSOR` (a name), `BLOSC_SHUFFLE`
+    /// (`NOSHUFFLE`, `SHUFFLE` or `BITSHUFFLE`, in place of the last filter), `BLOSC_DELTA` (`1` puts
+    /// delta before that), `BLOSC_TYPESIZE`, `BLOSC_BLOCKSIZE`, `BLOSC_NTHREADS` and `BLOSC_SPLITMODE`
+    /// (`ALWAYS`, `NEVER`, `AUTO` or `FORWARD_COMPAT`). Without this call none of them matters. In C they
+    /// also change what the library compresses for itself, by which frames are corrupted; here they
+    /// change these parameters and nothing else.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`]: a variable that cannot be understood. Values out of range are
+    /// found when the parameters are used.
+    ///
+    /// ```
+    /// let params = blosc2::CParams::new().with_env_overrides()?;
+    /// let chunk = blosc2::compress(&[1u8, 2, 3], &params)?;
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    pub fn with_env_overrides(mut self) -> Result<Self> {
+        let shuffle = choice(
+            "BLOSC_SHUFFLE",
+            &[
+                ("NOSHUFFLE", None),
+                ("SHUFFLE", Some(Filter::Shuffle)),
+                ("BITSHUFFLE", Some(Filter::Bitshuffle)),
+            ],
+        )?;
+        let delta = choice("BLOSC_DELTA", &[("0", false), ("1", true)])?;
+        if shuffle.is_some() || delta == Some(true) {
+            // C has six places, filled from the last.
+            let len = self.filters.len().max(MAX_FILTERS);
+            let mut places = vec![None; len - self.filters.len()];
+            places.extend(self.filters.iter().copied().map(Some));
+            if let Some(shuffle) = shuffle {
+                places[len - 1] = shuffle;
+            }
+            if delta == Some(true) {
+                places[len - 2] = Some(Filter::Delta);
+            }
+            self.filters = places.into_iter().flatten().collect();
+        }
+        if let Some(level) = number("BLOSC_CLEVEL")? {
+            self.level = level;
+        }
+        if let Some(codec) = variable("BLOSC_COMPRESSOR") {
+            self.codec = codec
+                .parse()
+                .map_err(|error: Error| invalid("BLOSC_COMPRESSOR", &codec, &error))?;
+        }
+        if let Some(typesize) = number("BLOSC_TYPESIZE")? {
+            self.typesize = Some(typesize);
+        }
+        if let Some(blocksize) = number("BLOSC_BLOCKSIZE")? {
+            self.blocksize = Some(blocksize);
+        }
+        if let Some(threads) = number("BLOSC_NTHREADS")? {
+            self.threads = Threads::new(threads);
+        }
+        let split = choice(
+            "BLOSC_SPLITMODE",
+            &[
+                ("ALWAYS", SplitMode::Always),
+                ("NEVER", SplitMode::Never),
+                ("AUTO", SplitMode::Auto),
+                ("FORWARD_COMPAT", SplitMode::ForwardCompat),
+            ],
+        )?;
+        self.split = split.unwrap_or(self.split);
+        Ok(self)
+    }
+}
+
+impl DParams {
+    /// Takes the number of threads from `BLOSC_NTHREADS` where it is set, as C-Blosc2 always does.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`]: it is no number.
+    pub fn with_env_overrides(mut self) -> Result<Self> {
+        if let Some(threads) = number("BLOSC_NTHREADS")? {
+            self.threads = Threads::new(threads);
+        }
+        Ok(self)
+    }
+}
+
+fn variable(name: &str) -> Option<String> {
+    env::var_os(name).map(|value| value.to_string_lossy().into_owned())
+}
+
+fn number<T: FromStr<Err: ToString>>(name: &str) -> Result<Option<T>> {
+    let parse = |value: String| {
+        value.trim().parse().map_err(|error: T::Err| invalid(name, &value, &error.to_string()))
+    };
+    variable(name).map(parse).transpose()
+}
+
+fn choice<T: Copy>(name: &str, choices: &[(&str, T)]) -> Result<Option<T>> {
+    let find = |value: String| match choices.iter().find(|choice| choice.0 == value) {
+        Some(choice) => Ok(choice.1),
+        None => {
+            let names: Vec<&str> = choices.iter().map(|choice| choice.0).collect();
+            Err(invalid(name, &value, &format!("expected one of {}", names.join(", "))))
+        }
+    };
+    variable(name).map(find).transpose()
+}
+
+fn invalid(name: &str, value: &str, why: &dyn ToString) -> Error {
+    let detail = format!("the environment variable {name} is `{value}`: {}", why.to_string());
+    Error::new(ErrorKind::InvalidArgument, "take parameters from the environment", detail)
+}
