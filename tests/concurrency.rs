@@ -2,7 +2,11 @@
 
 mod common;
 
+use std::env;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use blosc2::{CParams, Codec, DParams, Filter, NDArray, SChunk, Threads};
 
@@ -10,17 +14,25 @@ use common::{KINDS, Kind, Model, Rng, codecs, data, random_box};
 
 const THREADS: u64 = 8;
 
-fn read_boxes(array: &NDArray, model: &Model, rounds: usize) {
+/// Does some work on so many threads at once, each with a number of its own.
+fn on_threads(count: u64, work: impl Fn(u64) + Sync) {
     thread::scope(|scope| {
-        for seed in 0..THREADS {
-            scope.spawn(move || {
-                let mut rng = Rng(seed);
-                for _ in 0..rounds {
-                    let ranges = random_box(&model.shape, &mut rng);
-                    let found = array.read_bytes(&ranges).unwrap();
-                    assert!(found == model.read(&ranges), "thread {seed}: {ranges:?}");
-                }
-            });
+        let work = &work;
+        let threads: Vec<_> = (0..count).map(|at| scope.spawn(move || work(at))).collect();
+        // By hand, since the thread sanitizer sees this, but not how the scope would wait.
+        for thread in threads {
+            thread.join().unwrap();
+        }
+    });
+}
+
+fn read_boxes(array: &NDArray, model: &Model, rounds: usize) {
+    on_threads(THREADS, |seed| {
+        let mut rng = Rng(seed);
+        for _ in 0..rounds {
+            let ranges = random_box(&model.shape, &mut rng);
+            let found = array.read_bytes(&ranges).unwrap();
+            assert!(found == model.read(&ranges), "thread {seed}: {ranges:?}");
         }
     });
 }
@@ -63,42 +75,124 @@ fn chunks_of_one_super_chunk_are_read_on_many_threads() {
     }
     let reopened = SChunk::open(&path).unwrap();
     for schunk in [&file, &memory, &reopened] {
-        thread::scope(|scope| {
-            for seed in 0..THREADS {
-                let chunks = &chunks;
-                scope.spawn(move || {
-                    let mut rng = Rng(seed);
-                    for _ in 0..150 {
-                        let index = rng.below(40) as usize;
-                        assert!(schunk.chunk::<u8>(index).unwrap() == chunks[index]);
-                        assert_eq!((schunk.nchunks(), schunk.chunksize()), (40, 30_000));
-                        assert!(schunk.meta().names().is_empty());
-                    }
-                });
+        on_threads(THREADS, |seed| {
+            let mut rng = Rng(seed);
+            for _ in 0..150 {
+                let index = rng.below(40) as usize;
+                assert!(schunk.chunk::<u8>(index).unwrap() == chunks[index]);
+                assert_eq!((schunk.nchunks(), schunk.chunksize()), (40, 30_000));
+                assert!(schunk.meta().names().is_empty());
             }
         });
     }
 }
 
+/// How long the threads of the longest test go on: enough to see that it works, or what
+/// `cargo xtask sanitize` asks for.
+fn duration() -> Duration {
+    let seconds = env::var("BLOSC2_TEST_SECONDS").map(|text| text.parse().unwrap());
+    Duration::from_secs(seconds.unwrap_or(1))
+}
+
+/// Something to read, with what has to come out.
+struct Shelf {
+    arrays: Vec<(NDArray, Model)>,
+    schunks: Vec<(SChunk, Vec<Vec<u8>>)>,
+}
+
+impl Shelf {
+    /// An array and a super-chunk, each in memory and in a file, with these sizes of items and blocks.
+    fn new(folder: &Path, seed: u64, typesize: usize, block: u64, threads: usize) -> Self {
+        let mut rng = Rng(seed);
+        let filters = [&[Filter::Shuffle][..], &[Filter::Bitshuffle], &[Filter::Delta], &[]]
+            [seed as usize % 4];
+        let params = CParams::new().codec(*rng.pick(&codecs())).level(3).filters(filters);
+        let model = Model::new(&[40, 33, 5], typesize, *rng.pick(&KINDS), seed);
+        let builder = NDArray::builder()
+            .chunks(&[16, 20, 5])
+            .blocks(&[block, 2 * block, 3])
+            .cparams(params.clone());
+        let dtype = format!("|V{typesize}");
+        let path = folder.join(format!("{seed}.b2nd"));
+        let shape = &model.shape;
+        let arrays = [builder.clone(), builder.file(&path)]
+            .map(|each| each.from_bytes(&model.bytes, shape, &dtype, typesize).unwrap());
+
+        let chunks: Vec<Vec<u8>> =
+            (0..12).map(|at| data(*rng.pick(&KINDS), 300 * typesize, seed + at)).collect();
+        let params = params.typesize(typesize).blocksize(block as usize * typesize * 8);
+        let path = folder.join(format!("{seed}.b2frame"));
+        let mut schunks = [
+            SChunk::in_memory::<u8>(&params).unwrap(),
+            SChunk::create::<u8>(&path, &params).unwrap(),
+        ];
+        for schunk in &mut schunks {
+            schunk.set_dparams(DParams::new().threads(Threads::new(threads)));
+            for chunk in &chunks {
+                schunk.append(&chunk[..]).unwrap();
+            }
+        }
+        let arrays = arrays.into_iter().map(|mut array| {
+            array.set_dparams(DParams::new().threads(Threads::new(threads)));
+            (array, model.clone())
+        });
+        let schunks = schunks.into_iter().map(|schunk| (schunk, chunks.clone()));
+        Self { arrays: arrays.collect(), schunks: schunks.collect() }
+    }
+
+    /// Reads this and that from all of it, and compares.
+    fn read(&self, rng: &mut Rng) {
+        for (array, model) in &self.arrays {
+            let ranges = random_box(&model.shape, rng);
+            let found = array.read_bytes(&ranges).unwrap();
+            assert!(found == model.read(&ranges), "{ranges:?} of {array:?}");
+        }
+        for (schunk, chunks) in &self.schunks {
+            let index = rng.below(chunks.len() as u64) as usize;
+            assert!(schunk.chunk::<u8>(index).unwrap() == chunks[index], "{index} of {schunk:?}");
+        }
+    }
+}
+
+#[test]
+fn readers_of_one_thing_and_of_others_do_not_meet() {
+    let folder = tempfile::tempdir().unwrap();
+    let shared = Shelf::new(folder.path(), 1, 4, 5, 1);
+    let others: Vec<Shelf> = [(2, 1, 3, 1), (3, 16, 8, 2), (4, 200, 4, 1), (5, 300, 2, 4)]
+        .map(|(seed, typesize, block, threads)| {
+            Shelf::new(folder.path(), seed, typesize, block, threads)
+        })
+        .into_iter()
+        .collect();
+    let (rounds, end) = (AtomicUsize::new(0), Instant::now() + duration());
+    // Eight threads on the first shelf, and one on each of the others.
+    on_threads(THREADS + others.len() as u64, |at| {
+        let shelf = at.checked_sub(THREADS).map_or(&shared, |at| &others[at as usize]);
+        let mut rng = Rng(at);
+        while Instant::now() < end {
+            shelf.read(&mut rng);
+            rounds.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    let rounds = rounds.into_inner();
+    assert!(rounds > 2 * THREADS as usize, "only {rounds} rounds");
+}
+
 #[test]
 fn compressing_side_by_side_with_threads_of_cs_own_gives_what_was_given() {
-    thread::scope(|scope| {
-        for seed in 0..THREADS {
-            scope.spawn(move || {
-                let mut rng = Rng(seed);
-                for round in 0..40 {
-                    let typesize = *rng.pick(&[1, 4, 16, 200]);
-                    let source = data(*rng.pick(&KINDS), typesize * 500, round);
-                    let params = CParams::new()
-                        .codec(*rng.pick(&codecs()))
-                        .typesize(typesize)
-                        .level(3)
-                        .blocksize(typesize * 32)
-                        .threads(Threads::new(1 + rng.below(4) as usize));
-                    let chunk = blosc2::compress(&source[..], &params).unwrap();
-                    assert!(blosc2::decompress::<u8>(&chunk).unwrap() == source, "{params:?}");
-                }
-            });
+    on_threads(THREADS, |seed| {
+        let mut rng = Rng(seed);
+        for round in 0..40 {
+            let typesize = *rng.pick(&[1, 4, 16, 200]);
+            let source = data(*rng.pick(&KINDS), typesize * 500, round);
+            let params = CParams::new()
+                .codec(*rng.pick(&codecs()))
+                .typesize(typesize)
+                .level(3)
+                .blocksize(typesize * 32)
+                .threads(Threads::new(1 + rng.below(4) as usize));
+            let chunk = blosc2::compress(&source[..], &params).unwrap();
+            assert!(blosc2::decompress::<u8>(&chunk).unwrap() == source, "{params:?}");
         }
     });
 }

@@ -4,7 +4,7 @@
 //! Each test that needs a process of its own starts this program again for itself alone.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::{env, fs};
 
 use blosc2::{
@@ -20,17 +20,17 @@ fn own_process() -> Option<PathBuf> {
     env::var_os(FOLDER).map(PathBuf::from)
 }
 
-/// Runs a test of this program in a process of its own.
-fn run_alone(test: &str, folder: &Path, variables: &[(&str, &str)]) -> Output {
-    let output = Command::new(env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture", "--test-threads=1"])
-        .env(FOLDER, folder)
-        .envs(variables.iter().copied())
-        .output()
-        .unwrap();
+/// Runs a test of this program in a process of its own, with these variables of the library's and no
+/// other ones.
+fn run_alone(test: &str, folder: &Path, variables: &[(&str, &str)]) {
+    let mut command = Command::new(env::current_exe().unwrap());
+    command.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(FOLDER, folder);
+    for (name, _) in VARIABLES {
+        command.env_remove(name);
+    }
+    let output = command.envs(variables.iter().copied()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
-    output
 }
 
 /// Variables by which C-Blosc2 overrides what a program asks for.
@@ -66,9 +66,10 @@ fn environment_variables_change_no_byte() {
     if let Some(folder) = own_process() {
         return write_files(&folder);
     }
+    let test = "environment_variables_change_no_byte";
     let (with, without) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    run_alone("environment_variables_change_no_byte", with.path(), &VARIABLES);
-    write_files(without.path());
+    run_alone(test, with.path(), &VARIABLES);
+    run_alone(test, without.path(), &[]);
     for name in ["array.b2nd", "chunks.b2frame", "chunk"] {
         let read = |folder: &Path| fs::read(folder.join(name)).unwrap();
         assert!(read(with.path()) == read(without.path()), "{name}");

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::{Error, ErrorKind, Result};
 
@@ -55,7 +57,7 @@ impl Claim {
     /// A share in the file at `path`, the writer's or a reader's.
     pub(crate) fn new(path: &Path, metadata: &fs::Metadata, writes: bool) -> Result<Self> {
         let id = FileId::new(path, metadata)?;
-        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = OPEN.lock();
         let shared = Arc::clone(open.entry(id.clone()).or_default());
         if writes && shared.has_writer.swap(true, Ordering::Relaxed) {
             let detail = "this program has it open for writing already: drop that handle first";
@@ -66,18 +68,18 @@ impl Claim {
 
     /// Keeps the writer out, while C reads the file.
     pub(crate) fn reading(&self) -> RwLockReadGuard<'_, ()> {
-        self.shared.gate.read().unwrap_or_else(PoisonError::into_inner)
+        self.shared.gate.read()
     }
 
     /// Keeps readers out, while C writes to the file.
     pub(crate) fn writing(&self) -> RwLockWriteGuard<'_, ()> {
-        self.shared.gate.write().unwrap_or_else(PoisonError::into_inner)
+        self.shared.gate.write()
     }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = OPEN.lock();
         if self.writes {
             self.shared.has_writer.store(false, Ordering::Relaxed);
         }

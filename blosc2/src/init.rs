@@ -34,6 +34,7 @@ pub(crate) fn init() -> Result<()> {
             sys::blosc2_init();
             sys::blosc2_list_compressors();
         }
+        choose_kernels();
         fork::watch();
         if sys::HARDENED {
             return None;
@@ -50,6 +51,34 @@ pub(crate) fn init() -> Result<()> {
                  corrupt data; unset it, or build without the feature `system`"
             ),
         )),
+    }
+}
+
+/// Compresses and decompresses a little with zlib: libdeflate chooses its kernels at the first call,
+/// by stores that other threads would race with.
+fn choose_kernels() {
+    let source: [u8; 256] = std::array::from_fn(|at| at as u8 / 2);
+    let (mut chunk, mut target) = ([0u8; 512], [0u8; 256]);
+    let params = sys::blosc2_cparams {
+        compcode: sys::BLOSC_ZLIB as u8,
+        typesize: 1,
+        ..sys::blosc2_cparams_defaults()
+    };
+    // SAFETY: the lengths are those of the buffers; the contexts are freed once, after their last
+    // use. Without zlib the first call fails, and the second finds no chunk.
+    unsafe {
+        let context = sys::blosc2_create_cctx(params);
+        if !context.is_null() {
+            let (from, to) = (source.as_ptr().cast(), chunk.as_mut_ptr().cast());
+            sys::blosc2_compress_ctx(context, from, 256, to, 512);
+            sys::blosc2_free_ctx(context);
+        }
+        let context = sys::blosc2_create_dctx(sys::blosc2_dparams_defaults());
+        if !context.is_null() {
+            let (from, to) = (chunk.as_ptr().cast(), target.as_mut_ptr().cast());
+            sys::blosc2_decompress_ctx(context, from, 512, to, 256);
+            sys::blosc2_free_ctx(context);
+        }
     }
 }
 

@@ -1,9 +1,9 @@
 //! Codecs from plugins: loaded when the program asks for one, never because data does.
 
 use std::ops::RangeInclusive;
-use std::sync::{Mutex, PoisonError};
 
 use blosc2_sys as sys;
+use parking_lot::Mutex;
 
 /// Codes that C-Blosc2 knows by name only, and for which upstream loads a library by running Python.
 const BY_NAME: RangeInclusive<u8> = sys::BLOSC_CODEC_OPENHTJ2K as u8..=sys::BLOSC_CODEC_HTJ2K as u8;
@@ -18,7 +18,7 @@ pub(crate) fn may_be_loaded(code: u8) -> bool {
 
 /// Whether the plugin for the codec of this code is loaded.
 pub(crate) fn is_loaded(code: u8) -> bool {
-    LOADED.lock().unwrap_or_else(PoisonError::into_inner).contains(&code)
+    LOADED.lock().contains(&code)
 }
 
 /// Loads the plugin for a codec.
@@ -35,7 +35,7 @@ pub(crate) unsafe fn load(codec: crate::Codec) -> crate::Result<()> {
     if !may_be_loaded(code) {
         return failed(format!("{codec} is not one that C-Blosc2 has plugins for"));
     }
-    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut loaded = LOADED.lock();
     // SAFETY: the caller vouches for the library. The lock keeps other loads out, and nothing uses
     // the codec before it is in this list.
     match unsafe { sys::load_codec(code) } {

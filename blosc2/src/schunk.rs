@@ -15,11 +15,11 @@ use std::mem::MaybeUninit;
 use std::ops::Deref;
 use std::path::Path;
 use std::ptr::{self, NonNull};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use blosc2_format::b2nd::{NAME, OLD_NAME};
 use blosc2_format::chunk::{Header, MAX_FILTERS, Special};
 use blosc2_sys as sys;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::checked::CheckedChunk;
 use crate::chunk::to_items;
@@ -227,7 +227,7 @@ impl SChunk {
     /// Sets how chunks are decompressed from now on.
     pub fn set_dparams(&mut self, params: DParams) {
         self.dparams = params;
-        self.decompressors.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
+        self.decompressors.get_mut().clear();
     }
 
     /// How the chunks are compressed, as the super-chunk says; a file does not keep the threads.
@@ -323,7 +323,7 @@ impl SChunk {
         let Some(compressor) = &mut self.compressor else {
             return Err(self.error(ErrorKind::ReadOnly, doing, "it was opened for reading"));
         };
-        let compressor = compressor.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let compressor = compressor.get_mut();
         let chunk = compressor.compress(bytes)?;
         self.append_chunk(&chunk)
     }
@@ -555,13 +555,17 @@ impl SChunk {
         let len =
             unsafe { sys::blosc2_schunk_get_chunk(raw.as_ptr(), index, &mut start, &mut owned) };
         drop(raw);
-        match (NonNull::new(start), usize::try_from(len)) {
-            (Some(start), Ok(len)) => {
-                Ok(ChunkBytes { start, len, owned, schunk: std::marker::PhantomData })
-            }
-            (None, Ok(_)) => Err(self.error(ErrorKind::InvalidData, doing, "it has no bytes")),
-            (_, Err(_)) => Err(self.at(Error::from_code(format!("{doing} (number {index})"), len))),
-        }
+        let Some(start) = NonNull::new(start) else {
+            return match len {
+                0.. => Err(self.error(ErrorKind::InvalidData, doing, "it has no bytes")),
+                code => Err(self.at(Error::from_code(format!("{doing} (number {index})"), code))),
+            };
+        };
+        // Also where reading failed after C had made a copy, which is ours to free then.
+        let mut chunk = ChunkBytes { start, len: 0, owned, schunk: std::marker::PhantomData };
+        chunk.len = usize::try_from(len)
+            .map_err(|_| self.at(Error::from_code(format!("{doing} (number {index})"), len)))?;
+        Ok(chunk)
     }
 
     /// Runs `work` with a decompressor of the pool, to decompress this chunk.
@@ -571,7 +575,7 @@ impl SChunk {
         work: impl FnOnce(&mut Decompressor) -> Result<R>,
     ) -> Result<R> {
         let pooled = {
-            let mut pool = self.decompressors.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut pool = self.decompressors.lock();
             pool.pop()
         };
         let mut decompressor = match pooled {
@@ -588,7 +592,7 @@ impl SChunk {
         let metalayers = chunk.needs_shape().then(|| self.lock());
         let result = work(&mut decompressor).map_err(|error| self.at(error));
         drop(metalayers);
-        self.decompressors.lock().unwrap_or_else(PoisonError::into_inner).push(decompressor);
+        self.decompressors.lock().push(decompressor);
         result
     }
 
@@ -602,12 +606,11 @@ impl SChunk {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Raw> {
-        // No code panics under this lock, so a poisoned one still guards a sound structure.
-        self.raw.lock().unwrap_or_else(PoisonError::into_inner)
+        self.raw.lock()
     }
 
     pub(crate) fn raw_mut(&mut self) -> &mut Raw {
-        self.raw.get_mut().unwrap_or_else(PoisonError::into_inner)
+        self.raw.get_mut()
     }
 
     pub(crate) fn error(&self, kind: ErrorKind, doing: &str, detail: impl ToString) -> Error {

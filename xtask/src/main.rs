@@ -6,9 +6,11 @@
 mod bindings;
 mod ci;
 mod demo;
+mod hazards;
 mod package;
 mod python;
 mod run;
+mod sanitize;
 mod test;
 mod vendor;
 
@@ -37,7 +39,7 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
-    /// Run every test: the workspace, the `system` feature, and valgrind
+    /// Run every test: the workspace in several settings, the `system` feature, and valgrind
     Test {
         /// Arguments of `cargo test`; with them, nothing else is run
         #[arg(last = true)]
@@ -50,6 +52,10 @@ enum Task {
         /// One file of blosc2/benches, or a part of the names of the measurements to run
         name: Option<String>,
     },
+    /// Show every known fault of C-Blosc2: as it is, with our patches, and through the safe API
+    Hazards,
+    /// Run the tests under the address sanitizer, and the concurrency tests under the thread one
+    Sanitize,
     /// Check that the crates can be published, and that blosc2-sys builds from its own package
     Package,
     /// Everything that has to hold before a change lands
@@ -63,6 +69,8 @@ fn main() -> ExitCode {
         Task::Test { args } => test::test(&args),
         Task::Demo => demo::demo(),
         Task::Bench { name } => demo::bench(name.as_deref()),
+        Task::Hazards => hazards::hazards(),
+        Task::Sanitize => sanitize::sanitize(),
         Task::Package => package::package(),
         Task::Ci => ci::ci(),
     };

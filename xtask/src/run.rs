@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context, Result, bail};
+use serde_json::Value;
 
 /// The root of the workspace: the folder above this crate.
 ///
@@ -65,6 +66,23 @@ fn finish(command: &Command, output: Output) -> Result<String> {
     }
     String::from_utf8(output.stdout)
         .with_context(|| format!("`{}` printed something that is not UTF-8", name(command)))
+}
+
+/// Where cargo put an example or a test, from its messages in JSON.
+pub(crate) fn executable(messages: &str, target: &str) -> Option<PathBuf> {
+    messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|message| message["target"]["name"] == target)
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+}
+
+/// The target that the compiler builds for by default.
+pub(crate) fn host() -> Result<String> {
+    let text =
+        read(Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())).arg("-vV"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("host: "));
+    line.map(str::to_owned).context("rustc does not say what it builds for")
 }
 
 /// The line that a person would type.

@@ -1,14 +1,14 @@
 //! `cargo xtask test`: all set-up, then every test.
 //!
-//! Three rounds: the workspace as it is built by default, `blosc2` on an installed libblosc2 (the
-//! feature `system`; the wheel's library plays that part), and the first example under valgrind.
+//! The rounds: the workspace as it is built by default; the same with variables set by which upstream
+//! overrides parameters; loading plugins; `blosc2` on an installed libblosc2 (the feature `system`; the
+//! wheel's library plays that part); and the first example under valgrind.
 
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use serde_json::Value;
 
 use crate::python::{BLOSC2, Venv};
 use crate::{run, vendor};
@@ -25,6 +25,8 @@ pub(crate) fn test(args: &[String]) -> Result<()> {
     }
     run::run(with_python(&mut command, &venv)?)?;
     if args.is_empty() {
+        environment()?;
+        plugins()?;
         system(&venv)?;
         valgrind()?;
         println!("test: everything passed");
@@ -35,6 +37,25 @@ pub(crate) fn test(args: &[String]) -> Result<()> {
 /// Tells the tests where Python is, and where the library of its wheel.
 fn with_python<'a>(command: &'a mut Command, venv: &Venv) -> Result<&'a mut Command> {
     Ok(command.env("BLOSC2_TEST_PYTHON", &venv.python).env("BLOSC2_TEST_SYSTEM_LIB", venv.lib()?))
+}
+
+/// Runs the tests where the environment says something else than they do. Those with Python are left
+/// out: it listens.
+fn environment() -> Result<()> {
+    run::run(
+        run::cargo(["test", "--workspace", "--lib", "--bins", "--tests"])
+            .env("BLOSC_TYPESIZE", "3")
+            .env("BLOSC_CLEVEL", "0")
+            .env("BLOSC_COMPRESSOR", "zlib")
+            .env("BLOSC_NTHREADS", "64"),
+    )
+    .context("the tests fail when variables of C-Blosc2 are set")
+}
+
+/// Tests that a plugin is loaded when a program asks, and only then.
+fn plugins() -> Result<()> {
+    let test = ["test", "-p", "blosc2-workspace", "--test", "process"];
+    run::run(run::cargo(test).args(["--features", "dynamic-plugins"]))
 }
 
 /// Tests `blosc2` on the library of the wheel, found by pkg-config.
@@ -72,7 +93,7 @@ fn valgrind() -> Result<()> {
         "quickstart",
         "--message-format=json",
     ]))?;
-    let program = executable(&messages, "quickstart").context("cargo built no quickstart")?;
+    let program = run::executable(&messages, "quickstart").context("cargo built no quickstart")?;
     let folder = run::root().join("target").join("valgrind");
     empty(&folder)?;
     run::run(
@@ -85,15 +106,6 @@ fn valgrind() -> Result<()> {
     .context("valgrind found something, or the example failed")?;
     println!("test: valgrind has nothing to say about quickstart");
     Ok(())
-}
-
-/// Where cargo put an example, from its messages.
-fn executable(messages: &str, example: &str) -> Option<PathBuf> {
-    messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .filter(|message| message["target"]["name"] == example)
-        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
 }
 
 /// Makes a folder to run a program in, without what an earlier run left there.

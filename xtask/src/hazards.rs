@@ -1,0 +1,188 @@
+//! `cargo xtask hazards`: every fault of upstream that `tests/hazards` shows, and what became of it.
+//!
+//! Each row is run in processes of its own: as C calls on unhardened sources, where it has to fail;
+//! as the same calls on the hardened ones; and through the safe API. All of them with the address
+//! sanitizer, so that no fault hides by luck.
+
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+use std::{fmt, fs};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::sanitize::ADDRESS;
+use crate::{run, vendor};
+
+/// A test that takes longer than this hangs.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// How a test ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Outcome {
+    Passed,
+    Failed(String),
+    /// The fault is not one that a patch cures: the C test is ignored.
+    NotPatched,
+    /// There is no test: the safe API does not have the call yet.
+    NotWrapped,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Passed => f.write_str("right"),
+            Self::Failed(how) => f.write_str(how),
+            Self::NotPatched => f.write_str("guarded in Rust"),
+            Self::NotWrapped => f.write_str("not wrapped yet"),
+        }
+    }
+}
+
+/// Runs every row, and prints the table.
+pub(crate) fn hazards() -> Result<()> {
+    vendor::vendor(false)?;
+    let upstream = build("hazards", "hazards-unhardened", true)?;
+    let ours = build("hazards", "sanitize-address", false)?;
+    let tests = list(&ours, &[])?;
+    let ignored = list(&ours, &["--ignored"])?;
+    let rows: Vec<&String> = tests.iter().filter(|test| test.contains("::upstream::")).collect();
+    ensure!(!rows.is_empty(), "only {} rows are there", rows.len());
+    for test in tests.iter().filter(|test| test.contains("::safe::")) {
+        let row = test.replace("::safe::", "::upstream::");
+        ensure!(tests.contains(&row), "{test} is the answer to nothing: {row} is missing");
+    }
+
+    let mut bad = Vec::new();
+    println!("{:<58} {:<34} {:<18} through blosc2", "hazard", "upstream", "with the patches");
+    for row in rows {
+        let left = run_test(&upstream, row)?;
+        let patched = match ignored.contains(row) {
+            true => Outcome::NotPatched,
+            false => run_test(&ours, row)?,
+        };
+        let safe = row.replace("::upstream::", "::safe::");
+        let right = match tests.contains(&safe) {
+            true => run_test(&ours, &safe)?,
+            false => Outcome::NotWrapped,
+        };
+        let name = row.replace("::upstream", "");
+        println!("{name:<58} {:<34} {:<18} {right}", left.to_string(), patched.to_string());
+        let failed = |outcome: &Outcome| matches!(outcome, Outcome::Failed(_));
+        if !failed(&left) || failed(&patched) || failed(&right) {
+            bad.push(name);
+        }
+    }
+    if !bad.is_empty() {
+        bail!("these are not as they should be: {}", bad.join(", "));
+    }
+    println!("hazards: all fail upstream, and none here");
+    traced()
+}
+
+/// Watches the test of all codecs and filters: it may start itself, and no other program, and open no
+/// library of a plugin.
+fn traced() -> Result<()> {
+    const TEST: &str = "codecs_and_filters_of_any_number_start_no_program_and_load_no_library";
+    run::need("strace", "strace")?;
+    let program = build("process", "sanitize-address", false)?;
+    let record = run::root().join("target").join("hazards-trace.txt");
+    run::run(
+        Command::new("strace")
+            .args(["-f", "-qq", "-s", "200", "-e", "trace=execve,execveat,open,openat", "-o"])
+            .arg(&record)
+            .arg(&program)
+            .args(["--exact", TEST])
+            // It cannot look for leaks while it is traced.
+            .env("ASAN_OPTIONS", "detect_leaks=0"),
+    )?;
+    let text = fs::read_to_string(&record)
+        .with_context(|| format!("{} cannot be read", record.display()))?;
+    let own = format!("execve(\"{}\"", program.display());
+    let starts: Vec<&str> = text.lines().filter(|line| line.contains(" execve")).collect();
+    ensure!(starts.len() == 2, "{} programs were started, expected 2", starts.len());
+    for line in text.lines() {
+        let starts_other = line.contains(" execve") && !line.contains(&own);
+        if starts_other || line.contains("libblosc2_") {
+            bail!("a chunk or a frame made this happen: {line}");
+        }
+    }
+    println!("hazards: no codec or filter of a chunk or frame starts a program or loads a library");
+    Ok(())
+}
+
+/// Builds a file of tests, and gives its program.
+fn build(test: &str, folder: &str, unhardened: bool) -> Result<PathBuf> {
+    let args =
+        ["test", "-p", "blosc2-workspace", "--test", test, "--no-run", "--message-format=json"];
+    let mut command = ADDRESS.cargo(&args, folder, "")?;
+    if unhardened {
+        command.env("BLOSC2_SYS_UNHARDENED", "1");
+    }
+    run::executable(&run::read_stdout(&mut command)?, test).context("cargo built no tests")
+}
+
+/// The names of the tests.
+fn list(program: &Path, args: &[&str]) -> Result<BTreeSet<String>> {
+    let text = run::read(Command::new(program).arg("--list").args(args))?;
+    Ok(text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
+}
+
+/// Runs one test in a process of its own.
+fn run_test(program: &Path, test: &str) -> Result<Outcome> {
+    let mut child = Command::new(program)
+        .args(["--exact", test, "--include-ignored", "--nocapture", "--test-threads=1"])
+        // Faults may show as a leak too, but what they leak is not what they are about.
+        .env("ASAN_OPTIONS", "detect_leaks=0")
+        .env("RUST_BACKTRACE", "0")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("{} cannot be started", program.display()))?;
+    let mut stderr = child.stderr.take().context("no standard error")?;
+    let reader = thread::spawn(move || {
+        let mut text = Vec::new();
+        let _ = stderr.read_to_end(&mut text);
+        String::from_utf8_lossy(&text).into_owned()
+    });
+    let status = wait(&mut child)?;
+    let text = reader.join().unwrap_or_default();
+    Ok(match status {
+        Some(status) if status.success() => Outcome::Passed,
+        Some(status) => Outcome::Failed(reason(&text).unwrap_or_else(|| status.to_string())),
+        None => Outcome::Failed("hangs".to_owned()),
+    })
+}
+
+/// Waits for a process, but not for ever: kills it and gives nothing.
+fn wait(child: &mut Child) -> Result<Option<std::process::ExitStatus>> {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if start.elapsed() > LIMIT {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// What a test that failed said: the sanitizer's finding, or the message of the panic.
+fn reason(text: &str) -> Option<String> {
+    const REPORT: &str = "ERROR: AddressSanitizer: ";
+    let mut lines = text.lines();
+    lines.find_map(|line| {
+        if let Some((_, report)) = line.split_once(REPORT) {
+            return report.split([' ', ':']).next().map(|kind| format!("asan: {kind}"));
+        }
+        line.contains("panicked at").then_some(())?;
+        text.lines().skip_while(|each| *each != line).nth(1).map(str::to_owned)
+    })
+}

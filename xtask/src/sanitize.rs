@@ -1,0 +1,104 @@
+//! `cargo xtask sanitize`: the tests under the address and the thread sanitizer, C code included.
+//!
+//! The compiler of this workspace is a stable one, which has the sanitizers but wants to be asked
+//! twice for them (`RUSTC_BOOTSTRAP`). The C code is compiled by the system's compiler with the same
+//! sanitizer; both use the run-time library that Rust links.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::run;
+
+/// How long the threads of the concurrency tests go on, in seconds.
+const SOAK: &str = "30";
+
+/// What the thread sanitizer must not report: std comes compiled without it, so that it does not see
+/// how std orders accesses. No report with a frame of C's, or of ours, is left out by these.
+const UNINSTRUMENTED_STD: &str = "\
+# libtest hears of the end of a test over a channel of std's.
+race:std::sync::mpmc
+# libtest drops its share of a test that has run; Arc orders that by a fence, which is not seen.
+race:alloc::sync::Arc<std::sync::poison::mutex::Mutex<core::option::Option<test::run_test
+";
+
+/// A sanitizer, and how it is asked for.
+pub(crate) struct Sanitizer {
+    name: &'static str,
+    rust_flags: &'static str,
+    options: &'static str,
+}
+
+/// Finds accesses outside memory and after its end, and what is never freed.
+pub(crate) const ADDRESS: Sanitizer =
+    Sanitizer { name: "address", rust_flags: "-Zsanitizer=address", options: "ASAN_OPTIONS" };
+
+/// Finds accesses to the same memory from two threads without order.
+const THREAD: Sanitizer = Sanitizer {
+    name: "thread",
+    // std comes compiled without the sanitizer, which the compiler would otherwise refuse.
+    rust_flags: "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer",
+    options: "TSAN_OPTIONS",
+};
+
+impl Sanitizer {
+    /// A cargo command that builds with this sanitizer, in a target directory of its own.
+    pub(crate) fn cargo(&self, args: &[&str], folder: &str, options: &str) -> Result<Command> {
+        ensure!(cfg!(target_os = "linux"), "the sanitizers are run on Linux only");
+        let target = run::host()?;
+        let mut command = run::cargo(args);
+        let flags = format!("-fsanitize={} -fno-omit-frame-pointer -g1", self.name);
+        command
+            .env("CARGO_BUILD_TARGET", &target)
+            .env("CARGO_TARGET_DIR", run::root().join("target").join(folder))
+            .env("RUSTC_BOOTSTRAP", "1")
+            .env("RUSTFLAGS", self.rust_flags)
+            // Of the target only: build scripts run without.
+            .env(format!("CFLAGS_{}", target.replace('-', "_")), flags)
+            .env(self.options, options);
+        Ok(command)
+    }
+}
+
+/// Runs the tests under both sanitizers.
+pub(crate) fn sanitize() -> Result<()> {
+    let start = Instant::now();
+    address().context("the address sanitizer found something, or a test failed")?;
+    println!("sanitize: address is good, {:.0} s", start.elapsed().as_secs_f64());
+    let start = Instant::now();
+    thread().context("the thread sanitizer found something, or a test failed")?;
+    println!("sanitize: thread is good, {:.0} s", start.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// All tests of the library and of the workspace, but for those that need Python.
+fn address() -> Result<()> {
+    let packages =
+        ["test", "-p", "blosc2", "-p", "blosc2-workspace", "--lib", "--tests", "--no-fail-fast"];
+    // Tests ask for more memory than there is, and expect an error.
+    let options = "detect_leaks=1 allocator_may_return_null=1";
+    run::run(&mut ADDRESS.cargo(&packages, "sanitize-address", options)?)
+}
+
+/// The concurrency tests, long enough for rare meetings.
+fn thread() -> Result<()> {
+    let suppressions = run::root().join("target").join("sanitize-thread").join("suppressions");
+    write(&suppressions, UNINSTRUMENTED_STD)?;
+    let options =
+        format!("halt_on_error=1 second_deadlock_stack=1 suppressions={}", suppressions.display());
+    // One test after the other, so that the library is started on the thread that starts the others:
+    // how `OnceLock` would order that is not seen either.
+    let test = "test -p blosc2-workspace --test concurrency -- --test-threads=1";
+    let tests: Vec<&str> = test.split(' ').collect();
+    run::run(THREAD.cargo(&tests, "sanitize-thread", &options)?.env("BLOSC2_TEST_SECONDS", SOAK))
+}
+
+fn write(path: &PathBuf, text: &str) -> Result<()> {
+    let folder = path.parent().context("a path without a folder")?;
+    fs::create_dir_all(folder)
+        .and_then(|()| fs::write(path, text))
+        .with_context(|| format!("{} cannot be written", path.display()))
+}
