@@ -119,6 +119,7 @@ impl Compressor {
 
         chunk.clear();
         chunk.reserve(source.len() + OVERHEAD);
+        let len = i32::try_from(source.len()).map_err(|_| too_large(()))?;
         let room = i32::try_from(source.len() + OVERHEAD).map_err(|_| too_large(()))?;
         let mut context = self.context_for(source.len())?;
         // SAFETY: `given` is as long as `source`, and the chunk has room for `room` bytes. With the
@@ -129,7 +130,7 @@ impl Compressor {
             sys::blosc2_compress_ctx(
                 context.as_ptr(),
                 given.as_ptr().cast(),
-                room - OVERHEAD as i32,
+                len,
                 chunk.as_mut_ptr().cast(),
                 room,
             )

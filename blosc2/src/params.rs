@@ -253,8 +253,9 @@ impl CParams {
         c.compcode_meta = self.codec_meta;
         c.clevel = self.level;
         c.use_dict = self.dictionary.into();
-        c.typesize = typesize as i32;
-        c.blocksize = blocksize as i32;
+        let to_c = |size| i32::try_from(size).map_err(|_| invalid(format!("{size} is too large")));
+        c.typesize = to_c(typesize)?;
+        c.blocksize = to_c(blocksize)?;
         c.splitmode = self.split.code();
         c.nthreads = self.threads.for_c();
         c.filters = [0; MAX_FILTERS];

@@ -352,7 +352,10 @@ impl SChunk {
         // schunk_append_chunk_unlocked with copy).
         let nchunks =
             unsafe { sys::blosc2_schunk_append_chunk(raw, chunk.as_ptr().cast_mut(), true) };
-        usize::try_from(nchunks).map_err(|_| self.at(Error::from_code(doing, nchunks as i32)))
+        usize::try_from(nchunks).map_err(|_| {
+            let code = i32::try_from(nchunks).unwrap_or(sys::BLOSC2_ERROR_FAILURE);
+            self.at(Error::from_code(doing, code))
+        })
     }
 
     /// Whether a chunk of this length may follow.

@@ -147,7 +147,7 @@ impl NDArrayBuilder {
         let geometry = Geometry::new(shape, &chunks, &blocks, typesize, DOING)?;
         params.c.blocksize = i32::try_from(geometry.block_len)
             .ok()
-            .filter(|&len| len as u32 <= blosc2_format::chunk::MAX_BLOCKSIZE)
+            .filter(|&len| len.unsigned_abs() <= blosc2_format::chunk::MAX_BLOCKSIZE)
             .ok_or_else(|| {
                 let detail = format!("a block of shape {blocks:?} is too large");
                 Error::new(ErrorKind::TooLarge, DOING, detail)

@@ -84,7 +84,8 @@ impl Geometry {
         let Some(nchunks) = nchunks else {
             return Err(too_large("the array would have more than 2^28 chunks"));
         };
-        if shape.iter().try_fold(1i64, |all, &size| all.checked_mul(size as i64)).is_none() {
+        let items = |all: i64, &size: &u64| all.checked_mul(i64::try_from(size).ok()?);
+        if shape.iter().try_fold(1, items).is_none() {
             return Err(too_large("the array has more than 2^63 - 1 items"));
         }
         Ok(Self {
