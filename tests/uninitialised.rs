@@ -67,7 +67,9 @@ fn chunks(rounds: usize) {
             let mut broken = chunk.clone();
             for _ in 0..1 + rng.below(3) {
                 let end = if damage < 4 { chunk.len().min(32) } else { chunk.len() };
+                // But for the high bytes of the length, by which it would take long.
                 let at = rng.below(end as u64) as usize;
+                let at = if matches!(at, 6 | 7) { 5 } else { at };
                 broken[at] = match rng.below(3) {
                     0 => broken[at] ^ (1 << rng.below(8)),
                     1 => rng.next() as u8,
@@ -86,7 +88,7 @@ fn chunks(rounds: usize) {
 
 fn files(folder: &Path) {
     let mut rng = Rng(6);
-    for round in 0..16 {
+    for round in 0..30 {
         let (mut params, typesize) = parameters(&mut rng);
         params.blocksize = None; // Arrays have block shapes.
         let shape = [1 + rng.below(30), 1 + rng.below(40)];
@@ -130,6 +132,6 @@ fn files(folder: &Path) {
 #[test]
 fn what_memory_held_is_neither_read_nor_written() {
     let folder = tempfile::tempdir().unwrap();
-    chunks(150);
+    chunks(500);
     files(folder.path());
 }
