@@ -107,20 +107,24 @@ impl Compressor {
         if source.len() > MAX_CHUNK_LEN {
             return Err(too_large(()));
         }
+        let len = i32::try_from(source.len()).map_err(|_| too_large(()))?;
+        let room = i32::try_from(source.len() + OVERHEAD).map_err(|_| too_large(()))?;
         let typesize = self.params.typesize();
         let needs_whole = self.params.filters.iter().find(|each| each.needs_whole_items());
         if let (Some(filter), true) = (needs_whole, source.len() % typesize != 0) {
-            let len = source.len();
             let detail = format!("{filter} needs whole items of {typesize} bytes, got {len} bytes");
             return Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
+        }
+        let blocksize = self.blocksize_for(source.len());
+        if !sys::HARDENED && blocksize > 0 && len / blocksize > (i32::MAX - (room - len)) / 4 {
+            let detail = "an installed C-Blosc2 writes so many blocks outside the chunk";
+            return Err(Error::new(ErrorKind::Unsupported, doing, detail));
         }
         let copy = self.needs_copy(source).then(|| AlignedBytes::from(source));
         let given = copy.as_ref().map_or(source, AlignedBytes::as_slice);
 
         chunk.clear();
         chunk.reserve(source.len() + OVERHEAD);
-        let len = i32::try_from(source.len()).map_err(|_| too_large(()))?;
-        let room = i32::try_from(source.len() + OVERHEAD).map_err(|_| too_large(()))?;
         let mut context = self.context_for(source.len())?;
         // SAFETY: `given` is as long as `source`, and the chunk has room for `room` bytes. With the
         // edits of blosc2-sys the source is only read; without them `needs_copy` has copied it where
@@ -325,15 +329,16 @@ impl Decompressor {
         Ok(())
     }
 
-    /// Delta is undone in place, as numbers, with the first block as reference: on one thread, since
-    /// the others may wait for ever for a first block that is broken; in aligned memory; and in
-    /// memory that is initialised, whatever the order of the filters.
+    /// Delta is undone in place, as numbers, with the first block as reference: in aligned memory,
+    /// which is initialised, whatever the order of the filters; and in an installed library on one
+    /// thread, since the others may wait for ever for a first block that is broken.
     fn run_delta(
         &mut self,
         chunk: &CheckedChunk<'_>,
         target: &mut [MaybeUninit<u8>],
     ) -> Result<()> {
-        let mut context = self.context_for(chunk.header(), 1)?;
+        let threads = if sys::HARDENED { self.params.nthreads } else { 1 };
+        let mut context = self.context_for(chunk.header(), threads)?;
         let mut words = vec![0u64; target.len().div_ceil(8)];
         let scratch = &mut crate::element::as_bytes_mut(&mut words)[..target.len()];
         // SAFETY: the same bytes; `decompress_with` only ever writes initialised ones.

@@ -29,6 +29,7 @@ macro_rules! upstream {
     };
 }
 
+mod arrays;
 mod chunks;
 
 /// Starts the library as the crate does: once.

@@ -4,11 +4,11 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{bindings, demo, package, run, test, vendor};
+use crate::{bindings, demo, hazards, package, run, sanitize, test, vendor};
 
 type Step = (&'static str, fn() -> Result<()>);
 
-const STEPS: [Step; 11] = [
+const STEPS: [Step; 13] = [
     ("vendor", || vendor::vendor(false)),
     ("format", || run::run(&mut run::cargo(["fmt", "--all", "--check"]))),
     ("clippy", clippy),
@@ -19,6 +19,8 @@ const STEPS: [Step; 11] = [
     ("package", package::package),
     ("test", || test::test(&[])),
     ("no features", no_features),
+    ("hazards", || on_linux(hazards::hazards)),
+    ("sanitize", || on_linux(sanitize::sanitize)),
     ("demo", demo::demo),
 ];
 
@@ -84,9 +86,14 @@ fn no_features() -> Result<()> {
 }
 
 fn check_bindings() -> Result<()> {
+    on_linux(|| bindings::bindings(true))
+}
+
+/// Runs what needs Linux, or says that it was not run.
+fn on_linux(step: fn() -> Result<()>) -> Result<()> {
     if cfg!(target_os = "linux") {
-        return bindings::bindings(true);
+        return step();
     }
-    println!("ci: the bindings are checked on Linux only");
+    println!("ci: this step is run on Linux only");
     Ok(())
 }

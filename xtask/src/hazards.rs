@@ -18,7 +18,7 @@ use crate::sanitize::ADDRESS;
 use crate::{run, vendor};
 
 /// A test that takes longer than this hangs.
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(15);
 
 /// How a test ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
