@@ -6,6 +6,9 @@
 //! `cargo xtask hazards` runs every one in a process of its own, the first also on unhardened
 //! sources, where each has to fail.
 
+// A box of one dimension is one range.
+#![allow(clippy::single_range_in_vec_init)]
+
 use std::ffi::{CStr, c_char};
 
 /// Declares the C functions of a topic, and makes a test of each.
@@ -31,6 +34,7 @@ macro_rules! upstream {
 
 mod arrays;
 mod chunks;
+mod frames;
 
 /// Starts the library as the crate does: once.
 fn start() {
