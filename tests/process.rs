@@ -3,7 +3,10 @@
 //!
 //! Each test that needs a process of its own starts this program again for itself alone.
 
-use std::path::{Path, PathBuf};
+mod common;
+
+use std::path::Path;
+#[cfg(all(target_os = "linux", feature = "dynamic-plugins"))]
 use std::process::Command;
 use std::{env, fs};
 
@@ -12,41 +15,9 @@ use blosc2::{
     decompress,
 };
 
-/// Says to a test that it is in the process that it has started.
-const FOLDER: &str = "BLOSC2_TEST_FOLDER";
-
-/// The folder that this test works in, where it is in a process of its own.
-fn own_process() -> Option<PathBuf> {
-    env::var_os(FOLDER).map(PathBuf::from)
-}
-
-/// Runs a test of this program in a process of its own, with these variables of the library's and no
-/// other ones.
-fn run_alone(test: &str, folder: &Path, variables: &[(&str, &str)]) {
-    let mut command = Command::new(env::current_exe().unwrap());
-    command.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(FOLDER, folder);
-    for (name, _) in VARIABLES {
-        command.env_remove(name);
-    }
-    let output = command.envs(variables.iter().copied()).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && text.contains("1 passed"), "{text}");
-}
-
-/// Variables by which C-Blosc2 overrides what a program asks for.
-const VARIABLES: [(&str, &str); 11] = [
-    ("BLOSC_TYPESIZE", "3"),
-    ("BLOSC_CLEVEL", "0"),
-    ("BLOSC_COMPRESSOR", "zlib"),
-    ("BLOSC_NTHREADS", "64"),
-    ("BLOSC_SHUFFLE", "BITSHUFFLE"),
-    ("BLOSC_DELTA", "1"),
-    ("BLOSC_BLOCKSIZE", "4096"),
-    ("BLOSC_SPLITMODE", "NEVER"),
-    ("BLOSC_BLOSC1_COMPAT", "1"),
-    ("BLOSC_NOLOCK", "1"),
-    ("BTUNE_TRADEOFF", "0.5"),
-];
+#[cfg(unix)]
+use common::fork;
+use common::{VARIABLES, own_process, run_alone};
 
 /// Writes what depends on parameters: an array, and a super-chunk appended to twice.
 fn write_files(folder: &Path) {
@@ -280,35 +251,6 @@ fn a_plugin_is_loaded_when_the_program_asks() {
     let chunk = compress(&data, &params).unwrap();
     assert!(chunk.len() < 4_100, "{}", chunk.len());
     assert_eq!(decompress::<u8>(&chunk).unwrap(), data);
-}
-
-/// Forks, and gives the exit status of the child, `None` when it hangs.
-#[cfg(unix)]
-fn fork(child: impl FnOnce() -> i32) -> Option<i32> {
-    use std::time::{Duration, Instant};
-    // SAFETY: the test runs in a process of its own, whose other thread waits for this one; the
-    // child only calls what this test is about, and leaves without running anything else.
-    let process = unsafe { libc::fork() };
-    if process == 0 {
-        let status = child();
-        // SAFETY: ends the child at once.
-        unsafe { libc::_exit(status) };
-    }
-    assert!(process > 0);
-    let start = Instant::now();
-    let mut status = 0;
-    loop {
-        // SAFETY: the child is ours, and `status` is writable.
-        match unsafe { libc::waitpid(process, &mut status, libc::WNOHANG) } {
-            0 if start.elapsed() > Duration::from_secs(60) => {
-                // SAFETY: the child is ours and has not been waited for.
-                unsafe { libc::kill(process, libc::SIGKILL) };
-                return None;
-            }
-            0 => std::thread::sleep(Duration::from_millis(10)),
-            _ => return libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
-        }
-    }
 }
 
 #[cfg(unix)]

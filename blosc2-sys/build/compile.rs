@@ -74,7 +74,9 @@ pub(crate) fn compile(source: &Path, hardened: bool) {
         }
         _ => objects.extend(objects_of(source, BYTEDELTA, hardened, &[], &[])),
     }
-    objects.extend(objects_of(source, LIBRARY, hardened, &[], &[]));
+    // Sums of what files say may overflow here: then they wrap, and are refused afterwards.
+    let wrap: &[&str] = if hardened && !msvc { &["-fwrapv"] } else { &[] };
+    objects.extend(objects_of(source, LIBRARY, hardened, wrap, &[]));
     if cfg!(feature = "zfp") {
         let files = &["plugins/codecs/zfp/blosc2-zfp.c"];
         objects.extend(objects_of(source, files, hardened, &[], &[]));

@@ -904,24 +904,6 @@ const char *global_context_takes_over_a_dictionary(void) {
 }
 
 #ifndef _WIN32
-/* Runs a test in a child: that has no other threads, so that it may change its environment. */
-static const char *in_child(const char *(*test)(void)) {
-  int ends[2];
-  const char *wrong = "the child has died";
-  WRONG_IF(pipe(ends) != 0, "no pipe");
-  pid_t child = fork();
-  if (child == 0) {
-    wrong = test();
-    _exit(write(ends[1], &wrong, sizeof wrong) != sizeof wrong);
-  }
-  close(ends[1]);
-  /* The text lies at the same place in both. */
-  if (read(ends[0], &wrong, sizeof wrong) != sizeof wrong) wrong = "the child has died";
-  close(ends[0]);
-  waitpid(child, NULL, 0);
-  return wrong;
-}
-
 static const char *compress_with_variables(void) {
   static uint8_t chunk[ROOM];
   static int32_t words[ITEMS];

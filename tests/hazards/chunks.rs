@@ -83,6 +83,9 @@ mod safe {
     use std::fs;
     use std::path::PathBuf;
 
+    #[cfg(unix)]
+    use crate::common::fork;
+    use crate::common::{VARIABLES, own_process, run_alone};
     use blosc2::{CParams, Codec, DParams, ErrorKind, Filter, NDArray, SChunk, SplitMode, Threads};
 
     /// The flags of a chunk's header.
@@ -242,6 +245,19 @@ mod safe {
     }
 
     #[test]
+    fn masked_first_block_of_delta_hangs_threads() {
+        let source: Vec<i32> = (0..100_000).map(|i| i * 3).collect();
+        let params = CParams::new().codec(Codec::Lz4).filters(&[Filter::Delta]);
+        let array = NDArray::builder().chunks(&[100_000]).blocks(&[2048]).cparams(params);
+        let mut array = array.from_slice(&source, &[100_000]).unwrap();
+        array.set_dparams(DParams::new().threads(Threads::new(4)));
+        for at in [10_000, 50_000, 99_990] {
+            let part = array.read::<i32>(&[at as u64..at as u64 + 10]).unwrap();
+            assert_eq!(part, source[at..at + 10]);
+        }
+    }
+
+    #[test]
     fn broken_first_block_of_delta_hangs_threads() {
         let source: Vec<i32> = (0..100_000).map(|i| i * 3).collect();
         let path = fresh("delta.b2frame");
@@ -384,18 +400,33 @@ mod safe {
     #[cfg(unix)]
     #[test]
     fn environment_overrides_the_parameters() {
-        // SAFETY: each test of this folder runs in a process of its own (cargo xtask hazards).
-        unsafe {
-            std::env::set_var("BLOSC_TYPESIZE", "7");
-            std::env::set_var("BLOSC_CLEVEL", "0");
+        if own_process().is_none() {
+            let folder = tempfile::tempdir().unwrap();
+            let test = "chunks::safe::environment_overrides_the_parameters";
+            return run_alone(test, folder.path(), &VARIABLES);
         }
-        let chunk = blosc2::compress(&[1i32; 10_000], &lz4(4)).unwrap();
-        // SAFETY: as above.
-        unsafe {
-            std::env::remove_var("BLOSC_TYPESIZE");
-            std::env::remove_var("BLOSC_CLEVEL");
+        let items: Vec<i32> = (0..10_000).map(|i| i / 3).collect();
+        let chunk = blosc2::compress(&items, &lz4(4)).unwrap();
+        // The typesize, that it is compressed, and that it is by LZ4.
+        assert_eq!((chunk[3], chunk[2] & COPIED, chunk[2] >> 5), (4, 0, 1));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn child_waits_for_threads_of_its_parent() {
+        if own_process().is_none() {
+            let folder = tempfile::tempdir().unwrap();
+            let test = "chunks::safe::child_waits_for_threads_of_its_parent";
+            return run_alone(test, folder.path(), &[]);
         }
-        assert_eq!((chunk[3], chunk[2] & COPIED), (4, 0));
+        let params = lz4(4).threads(Threads::new(4));
+        let compress = || blosc2::compress(&[7i32; 100_000], &params);
+        compress().unwrap();
+        let status = fork(|| match compress() {
+            Err(error) if error.kind() == ErrorKind::Unsupported => 0,
+            _ => 1,
+        });
+        assert_eq!(status, Some(0));
     }
 
     #[test]

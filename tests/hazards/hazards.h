@@ -6,6 +6,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#ifndef _WIN32
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
 
 #define WRONG_IF(condition, what) \
   do {                            \
@@ -32,3 +36,23 @@ static inline blosc2_schunk *new_schunk(bool contiguous, const char *path, int32
   storage.dparams = &dparams;
   return blosc2_schunk_new(&storage);
 }
+
+#ifndef _WIN32
+/* Runs a test in a child: that has no other threads, so that it may change its environment. */
+static inline const char *in_child(const char *(*test)(void)) {
+  int ends[2];
+  const char *wrong = "the child has died";
+  WRONG_IF(pipe(ends) != 0, "no pipe");
+  pid_t child = fork();
+  if (child == 0) {
+    wrong = test();
+    _exit(write(ends[1], &wrong, sizeof wrong) != sizeof wrong);
+  }
+  close(ends[1]);
+  /* The text lies at the same place in both. */
+  if (read(ends[0], &wrong, sizeof wrong) != sizeof wrong) wrong = "the child has died";
+  close(ends[0]);
+  waitpid(child, NULL, 0);
+  return wrong;
+}
+#endif

@@ -10,6 +10,9 @@
 #![allow(clippy::single_range_in_vec_init)]
 
 use std::ffi::{CStr, c_char};
+use std::path::Path;
+use std::process::Command;
+use std::{env, fs};
 
 /// Declares the C functions of a topic, and makes a test of each.
 macro_rules! upstream {
@@ -34,6 +37,8 @@ macro_rules! upstream {
 
 mod arrays;
 mod chunks;
+#[path = "../common/mod.rs"]
+mod common;
 mod frames;
 
 /// Starts the library as the crate does: once.
@@ -47,4 +52,35 @@ fn judge(wrong: *const c_char) {
         // SAFETY: the C functions give static strings.
         panic!("{}", unsafe { CStr::from_ptr(wrong) }.to_string_lossy());
     }
+}
+
+/// `blosc2/SAFETY.md` names every hazard that is shown, whether it is shown through the safe API too,
+/// and every patch.
+#[test]
+fn safety_md_says_what_there_is() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(root.join("blosc2/SAFETY.md")).unwrap();
+    let patches = fs::read_dir(root.join("blosc2-sys/build/patches")).unwrap();
+    for patch in patches {
+        let name = patch.unwrap().file_name().into_string().unwrap();
+        let name = name[3..].strip_suffix(".patch").unwrap();
+        assert!(text.contains(name), "the patch {name} is not there");
+    }
+    let program = env::current_exe().unwrap();
+    let list = Command::new(program).arg("--list").output().unwrap();
+    let list = String::from_utf8(list.stdout).unwrap();
+    let tests: Vec<&str> = list.lines().filter_map(|line| line.strip_suffix(": test")).collect();
+    let mut shown = 0;
+    for test in &tests {
+        let Some((topic, name)) = test.split_once("::upstream::") else {
+            continue;
+        };
+        let answered = tests.contains(&format!("{topic}::safe::{name}").as_str());
+        let mark = format!("`{name}` ✓");
+        assert!(text.contains(&format!("`{name}`")), "{name} is not there");
+        assert_eq!(text.contains(&mark), answered, "the mark of {name}");
+        shown += 1;
+    }
+    let named = text.matches('`').count() / 2;
+    assert!(shown > 100 && named > shown, "{shown} shown");
 }

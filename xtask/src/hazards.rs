@@ -57,7 +57,7 @@ pub(crate) fn hazards() -> Result<()> {
     }
 
     let mut bad = Vec::new();
-    println!("{:<58} {:<34} {:<18} through blosc2", "hazard", "upstream", "with the patches");
+    println!("{:<64} {:<52} {:<17} through blosc2", "hazard", "upstream", "with the patches");
     for row in rows {
         let left = run_test(&upstream, row)?;
         let patched = match ignored.contains(row) {
@@ -70,7 +70,7 @@ pub(crate) fn hazards() -> Result<()> {
             false => Outcome::NotWrapped,
         };
         let name = row.replace("::upstream", "");
-        println!("{name:<58} {:<34} {:<18} {right}", left.to_string(), patched.to_string());
+        println!("{name:<64} {:<52} {:<17} {right}", left.to_string(), patched.to_string());
         let failed = |outcome: &Outcome| matches!(outcome, Outcome::Failed(_));
         if !failed(&left) || failed(&patched) || failed(&right) {
             bad.push(name);
@@ -176,13 +176,9 @@ fn wait(child: &mut Child) -> Result<Option<std::process::ExitStatus>> {
 
 /// What a test that failed said: the sanitizer's finding, or the message of the panic.
 fn reason(text: &str) -> Option<String> {
-    const REPORT: &str = "ERROR: AddressSanitizer: ";
-    let mut lines = text.lines();
-    lines.find_map(|line| {
-        if let Some((_, report)) = line.split_once(REPORT) {
-            return report.split([' ', ':']).next().map(|kind| format!("asan: {kind}"));
-        }
-        line.contains("panicked at").then_some(())?;
-        text.lines().skip_while(|each| *each != line).nth(1).map(str::to_owned)
-    })
+    let report = text.lines().find_map(|line| line.strip_prefix("SUMMARY: AddressSanitizer: "));
+    if let Some(report) = report {
+        return report.split(' ').next().map(|kind| format!("asan: {kind}"));
+    }
+    text.lines().skip_while(|line| !line.contains("panicked at")).nth(1).map(str::to_owned)
 }

@@ -5,7 +5,6 @@
 //! sanitizer; both use the run-time library that Rust links.
 
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
@@ -24,6 +23,10 @@ race:std::sync::mpmc
 # libtest drops its share of a test that has run; Arc orders that by a fence, which is not seen.
 race:alloc::sync::Arc<std::sync::poison::mutex::Mutex<core::option::Option<test::run_test
 ";
+
+/// What the search for lost memory must not report: calls of C's array layer lose their scratch memory
+/// when they fail. `blosc2` does not make these calls; `tests/hazards` does.
+const LOST_BY_C: &str = "leak:get_set_slice\nleak:b2nd_concatenate\n";
 
 /// A sanitizer, and how it is asked for.
 pub(crate) struct Sanitizer {
@@ -50,7 +53,12 @@ impl Sanitizer {
         ensure!(cfg!(target_os = "linux"), "the sanitizers are run on Linux only");
         let target = run::host()?;
         let mut command = run::cargo(args);
-        let flags = format!("-fsanitize={} -fno-omit-frame-pointer -g1", self.name);
+        // gcc keeps constant local arrays in static memory, and calls them gone, for all threads, when
+        // one thread leaves their scope (zstd_opt.c, ZSTD_rescaleFreqs): so scopes are not watched.
+        let flags = format!(
+            "-fsanitize={} -fno-sanitize-address-use-after-scope -fno-omit-frame-pointer -g1",
+            self.name
+        );
         command
             .env("CARGO_BUILD_TARGET", &target)
             .env("CARGO_TARGET_DIR", run::root().join("target").join(folder))
@@ -74,21 +82,23 @@ pub(crate) fn sanitize() -> Result<()> {
     Ok(())
 }
 
-/// All tests of the library and of the workspace, but for those that need Python.
+/// All tests of the library and of the workspace, but for those that need Python, and for the one that
+/// needs the allocator of glibc.
 fn address() -> Result<()> {
-    let packages =
-        ["test", "-p", "blosc2", "-p", "blosc2-workspace", "--lib", "--tests", "--no-fail-fast"];
+    let tests = "test -p blosc2 -p blosc2-workspace --lib --tests --no-fail-fast -- \
+                 --skip what_memory_held_is_neither_read_nor_written";
+    let suppressions = suppressions("sanitize-address", LOST_BY_C)?;
     // Tests ask for more memory than there is, and expect an error.
     let options = "detect_leaks=1 allocator_may_return_null=1";
-    run::run(&mut ADDRESS.cargo(&packages, "sanitize-address", options)?)
+    let tests: Vec<&str> = tests.split_whitespace().collect();
+    let mut command = ADDRESS.cargo(&tests, "sanitize-address", options)?;
+    run::run(command.env("LSAN_OPTIONS", format!("print_suppressions=0 {suppressions}")))
 }
 
 /// The concurrency tests, long enough for rare meetings.
 fn thread() -> Result<()> {
-    let suppressions = run::root().join("target").join("sanitize-thread").join("suppressions");
-    write(&suppressions, UNINSTRUMENTED_STD)?;
-    let options =
-        format!("halt_on_error=1 second_deadlock_stack=1 suppressions={}", suppressions.display());
+    let suppressions = suppressions("sanitize-thread", UNINSTRUMENTED_STD)?;
+    let options = format!("halt_on_error=1 second_deadlock_stack=1 {suppressions}");
     // One test after the other, so that the library is started on the thread that starts the others:
     // how `OnceLock` would order that is not seen either.
     let test = "test -p blosc2-workspace --test concurrency -- --test-threads=1";
@@ -96,9 +106,12 @@ fn thread() -> Result<()> {
     run::run(THREAD.cargo(&tests, "sanitize-thread", &options)?.env("BLOSC2_TEST_SECONDS", SOAK))
 }
 
-fn write(path: &PathBuf, text: &str) -> Result<()> {
-    let folder = path.parent().context("a path without a folder")?;
-    fs::create_dir_all(folder)
-        .and_then(|()| fs::write(path, text))
-        .with_context(|| format!("{} cannot be written", path.display()))
+/// Writes a file of suppressions, and gives the option that names it.
+fn suppressions(folder: &str, text: &str) -> Result<String> {
+    let folder = run::root().join("target").join(folder);
+    let path = folder.join("suppressions");
+    fs::create_dir_all(&folder)
+        .and_then(|()| fs::write(&path, text))
+        .with_context(|| format!("{} cannot be written", path.display()))?;
+    Ok(format!("suppressions={}", path.display()))
 }
