@@ -59,8 +59,8 @@ impl SplitMode {
 
 /// How many threads work on one chunk.
 ///
-/// One by default, which composes with threads of the program's own. C-Blosc2 does not survive a
-/// `fork` once threads have been started.
+/// One by default, which composes with threads of the program's own. More are refused in a process that was
+/// forked after C-Blosc2 had started threads, since those stay behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Threads(i16);
 
