@@ -241,13 +241,13 @@ pub(crate) fn python() -> PathBuf {
 pub(crate) fn run_python(script: &str, folder: &Path, arguments: &[&str]) -> String {
     let file = folder.join("script_of_this_test.py");
     std::fs::write(&file, script).unwrap();
-    let output = Command::new(python())
-        .arg("-I")
-        .arg(&file)
-        .args(arguments)
-        .current_dir(folder)
-        .output()
-        .expect("Python does not start");
+    let mut command = Command::new(python());
+    command.arg("-I").arg(&file).args(arguments).current_dir(folder);
+    // Python's library listens to them.
+    for (name, _) in VARIABLES {
+        command.env_remove(name);
+    }
+    let output = command.output().expect("Python does not start");
     std::fs::remove_file(&file).unwrap();
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(

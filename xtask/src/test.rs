@@ -17,21 +17,23 @@ use crate::{run, vendor};
 pub(crate) fn test(args: &[String]) -> Result<()> {
     vendor::vendor(false)?;
     let venv = Venv::with(BLOSC2)?;
-    // Ignored tests are those that need Python, which is here.
-    let mut command = run::cargo(["test", "--workspace", "--", "--include-ignored"]);
     if !args.is_empty() {
-        command = run::cargo(["test"]);
-        command.args(args);
+        return run::run(with_python(run::cargo(["test"]).args(args), &venv)?);
     }
-    run::run(with_python(&mut command, &venv)?)?;
-    if args.is_empty() {
-        environment()?;
-        plugins()?;
-        system(&venv)?;
-        valgrind()?;
-        println!("test: everything passed");
-    }
+    run::run(with_python(&mut run::cargo(["test", "--workspace"]), &venv)?)?;
+    python(&venv)?;
+    environment(&venv)?;
+    plugins()?;
+    system(&venv)?;
+    valgrind()?;
+    println!("test: everything passed");
     Ok(())
+}
+
+/// The tests that need Python, which is here, and are ignored elsewhere.
+fn python(venv: &Venv) -> Result<()> {
+    let tests = ["test", "-p", "blosc2-workspace", "--test", "python", "--", "--ignored"];
+    run::run(with_python(&mut run::cargo(tests), venv)?)
 }
 
 /// Tells the tests where Python is, and where the library of its wheel.
@@ -39,17 +41,19 @@ fn with_python<'a>(command: &'a mut Command, venv: &Venv) -> Result<&'a mut Comm
     Ok(command.env("BLOSC2_TEST_PYTHON", &venv.python).env("BLOSC2_TEST_SYSTEM_LIB", venv.lib()?))
 }
 
-/// Runs the tests where the environment says something else than they do. Those with Python are left
-/// out: it listens.
-fn environment() -> Result<()> {
-    run::run(
-        run::cargo(["test", "--workspace", "--lib", "--bins", "--tests"])
-            .env("BLOSC_TYPESIZE", "3")
-            .env("BLOSC_CLEVEL", "0")
-            .env("BLOSC_COMPRESSOR", "zlib")
-            .env("BLOSC_NTHREADS", "64"),
-    )
-    .context("the tests fail when variables of C-Blosc2 are set")
+/// Variables by which upstream overrides what a program asks for.
+const VARIABLES: [(&str, &str); 4] = [
+    ("BLOSC_TYPESIZE", "3"),
+    ("BLOSC_CLEVEL", "0"),
+    ("BLOSC_COMPRESSOR", "zlib"),
+    ("BLOSC_NTHREADS", "64"),
+];
+
+/// Runs the tests where the environment says something else than they do.
+fn environment(venv: &Venv) -> Result<()> {
+    let mut command = run::cargo(["test", "--workspace", "--lib", "--bins", "--tests"]);
+    run::run(with_python(command.envs(VARIABLES), venv)?)
+        .context("the tests fail when variables of C-Blosc2 are set")
 }
 
 /// Tests that a plugin is loaded when a program asks, and only then.
@@ -75,6 +79,10 @@ fn system(venv: &Venv) -> Result<()> {
         .env("CARGO_TARGET_DIR", run::root().join("target").join("system"))
         .env("PKG_CONFIG_PATH", run::prepend("PKG_CONFIG_PATH", &venv.pkg_config()?)?)
         .env(search, run::prepend(search, &venv.lib()?)?);
+    // An installed library listens to them, which `blosc2` refuses.
+    for (name, _) in VARIABLES {
+        command.env_remove(name);
+    }
     run::run(with_python(&mut command, venv)?)
 }
 
