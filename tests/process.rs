@@ -95,6 +95,24 @@ fn a_variable_that_says_nothing_sensible_is_an_error_that_names_it() {
     assert!(error.to_string().contains(name), "{error}");
 }
 
+#[test]
+fn messages_of_the_library_are_printed_when_asked_for() {
+    let test = "messages_of_the_library_are_printed_when_asked_for";
+    if own_process().is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(!run_alone(test, folder.path(), &[]).contains("[error]"));
+        assert!(run_alone(test, folder.path(), &[("BLOSC_TRACE", "1")]).contains("[error]"));
+        return;
+    }
+    // A chunk whose dictionary, after the starts of its blocks, has no sensible length.
+    let items: Vec<i32> = (0..100_000).map(|i| (i * 7919) % 1000).collect();
+    let params = CParams::new().codec(Codec::Lz4).blocksize(8192).dictionary(true);
+    let mut chunk = compress(&items, &params).unwrap();
+    let at = 32 + 4 * 400_000usize.div_ceil(8192);
+    chunk[at..at + 4].fill(0xff);
+    assert!(decompress::<i32>(&chunk).is_err());
+}
+
 /// A folder with programs `python` and `python3` that leave a mark and print a path, for `PATH`.
 #[cfg(unix)]
 fn fake_python(folder: &Path, prints: &str) -> String {

@@ -268,8 +268,8 @@ pub(crate) fn own_process() -> Option<PathBuf> {
 }
 
 /// Runs a test of this program in a process of its own, with these variables of the library's and no
-/// other ones.
-pub(crate) fn run_alone(test: &str, folder: &Path, variables: &[(&str, &str)]) {
+/// other ones; gives what it printed.
+pub(crate) fn run_alone(test: &str, folder: &Path, variables: &[(&str, &str)]) -> String {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(FOLDER, folder);
     for (name, _) in VARIABLES {
@@ -278,6 +278,7 @@ pub(crate) fn run_alone(test: &str, folder: &Path, variables: &[(&str, &str)]) {
     let output = command.envs(variables.iter().copied()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    text.into_owned()
 }
 
 /// Variables by which C-Blosc2 overrides what a program asks for.

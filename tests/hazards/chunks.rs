@@ -403,7 +403,8 @@ mod safe {
         if own_process().is_none() {
             let folder = tempfile::tempdir().unwrap();
             let test = "chunks::safe::environment_overrides_the_parameters";
-            return run_alone(test, folder.path(), &VARIABLES);
+            run_alone(test, folder.path(), &VARIABLES);
+            return;
         }
         let items: Vec<i32> = (0..10_000).map(|i| i / 3).collect();
         let chunk = blosc2::compress(&items, &lz4(4)).unwrap();
@@ -417,7 +418,8 @@ mod safe {
         if own_process().is_none() {
             let folder = tempfile::tempdir().unwrap();
             let test = "chunks::safe::child_waits_for_threads_of_its_parent";
-            return run_alone(test, folder.path(), &[]);
+            run_alone(test, folder.path(), &[]);
+            return;
         }
         let params = lz4(4).threads(Threads::new(4));
         let compress = || blosc2::compress(&[7i32; 100_000], &params);
