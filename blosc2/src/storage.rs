@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use blosc2_format::chunk::{self, Special};
 use blosc2_format::frame::{self, Header, Layout};
+use blosc2_sys as sys;
 
 use crate::claim::Claim;
 use crate::{Error, ErrorKind, Filter, Result, filter};
@@ -91,9 +92,10 @@ fn check_index(header: &Header, file: &mut File) -> Result<()> {
         return Err(invalid(format!("its index starts at byte {at}, behind its end")));
     }
     let mut start = Vec::with_capacity(chunk::EXTENDED_HEADER_LEN);
-    file.seek(SeekFrom::Start(at))
-        .and_then(|_| file.take(chunk::EXTENDED_HEADER_LEN as u64).read_to_end(&mut start))
-        .map_err(|error| Error::new(ErrorKind::Io, doing, error))?;
+    let io = |error| Error::new(ErrorKind::Io, doing, error);
+    file.seek(SeekFrom::Start(at)).map_err(io)?;
+    let header_len = chunk::EXTENDED_HEADER_LEN as u64;
+    file.by_ref().take(header_len).read_to_end(&mut start).map_err(io)?;
     let index = chunk::Header::parse(&start).map_err(|error| Error::from_format(doing, error))?;
     let nchunks =
         header.chunksize.filter(|&size| size > 0).map(|size| header.nbytes.div_ceil(size.into()));
@@ -109,6 +111,17 @@ fn check_index(header: &Header, file: &mut File) -> Result<()> {
         && at.saturating_add(index.cbytes.into()) <= header.frame_len;
     if !sound {
         return Err(invalid(format!("its index, at byte {at}, is broken")));
+    }
+    if !sys::HARDENED && nchunks.is_none() {
+        // For a chunk without data, an installed library divides by the chunk size, which is 0.
+        file.seek(SeekFrom::Start(at)).map_err(io)?;
+        let mut bytes = Vec::new();
+        file.take(index.cbytes.into()).read_to_end(&mut bytes).map_err(io)?;
+        if crate::decompress::<i64>(&bytes)?.iter().any(|&position| position < 0) {
+            let detail = "an installed C-Blosc2 cannot read chunks without data among chunks of \
+                          different lengths";
+            return Err(Error::new(ErrorKind::Unsupported, doing, detail));
+        }
     }
     Ok(())
 }

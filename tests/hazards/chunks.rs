@@ -426,6 +426,8 @@ mod safe {
         compress().unwrap();
         let status = fork(|| match compress() {
             Err(error) if error.kind() == ErrorKind::Unsupported => 0,
+            // With an installed library there is one thread only.
+            Ok(_) if !blosc2_sys::HARDENED => 0,
             _ => 1,
         });
         assert_eq!(status, Some(0));

@@ -243,7 +243,11 @@ mod safe {
         bytes[FLAGS] = 0x10 | 0x40 | 3;
         fs::write(&path, bytes).unwrap();
         let read = SChunk::open(&path).and_then(|schunk| schunk.chunk::<u8>(0));
-        assert_eq!(read.unwrap_err().kind(), ErrorKind::InvalidData);
+        let refused = match blosc2_sys::HARDENED {
+            true => ErrorKind::InvalidData,
+            false => ErrorKind::Unsupported,
+        };
+        assert_eq!(read.unwrap_err().kind(), refused);
     }
 
     #[test]
@@ -293,7 +297,9 @@ mod safe {
             schunk.append(&[1u8]).unwrap(); // the index gets several blocks
         }
         // SAFETY: as above.
-        assert_eq!(unsafe { threads_of_calls() }, before);
+        let threads = unsafe { threads_of_calls() } - before;
+        // An installed library does start them.
+        assert_eq!(threads == 0, blosc2_sys::HARDENED, "{threads} threads");
     }
 
     #[test]

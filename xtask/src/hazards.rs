@@ -1,8 +1,9 @@
 //! `cargo xtask hazards`: every fault of upstream that `tests/hazards` shows, and what became of it.
 //!
 //! Each row is run in processes of its own: as C calls on unhardened sources, where it has to fail;
-//! as the same calls on the hardened ones; and through the safe API. All of them with the address
-//! sanitizer, so that no fault hides by luck.
+//! as the same calls on the hardened ones; and through the safe API on both, since an installed library
+//! is unhardened too: there it may refuse as unsupported what it cannot do well. All of them with the
+//! address sanitizer, so that no fault hides by luck.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -29,6 +30,8 @@ enum Outcome {
     NotPatched,
     /// There is no test: the safe API does not have the call yet.
     NotWrapped,
+    /// The safe API says that an installed library cannot do it.
+    Refused,
 }
 
 impl fmt::Display for Outcome {
@@ -38,6 +41,7 @@ impl fmt::Display for Outcome {
             Self::Failed(how) => f.write_str(how),
             Self::NotPatched => f.write_str("guarded in Rust"),
             Self::NotWrapped => f.write_str("not wrapped yet"),
+            Self::Refused => f.write_str("refused"),
         }
     }
 }
@@ -57,7 +61,10 @@ pub(crate) fn hazards() -> Result<()> {
     }
 
     let mut bad = Vec::new();
-    println!("{:<64} {:<52} {:<17} through blosc2", "hazard", "upstream", "with the patches");
+    print_row(
+        "hazard",
+        ["upstream", "with the patches", "through blosc2", "on an installed library"],
+    );
     for row in rows {
         let left = run_test(&upstream, row)?;
         let patched = match ignored.contains(row) {
@@ -65,14 +72,16 @@ pub(crate) fn hazards() -> Result<()> {
             false => run_test(&ours, row)?,
         };
         let safe = row.replace("::upstream::", "::safe::");
-        let right = match tests.contains(&safe) {
-            true => run_test(&ours, &safe)?,
-            false => Outcome::NotWrapped,
+        let (right, installed) = match tests.contains(&safe) {
+            true => (run_test(&ours, &safe)?, run_test(&upstream, &safe)?),
+            false => (Outcome::NotWrapped, Outcome::NotWrapped),
         };
         let name = row.replace("::upstream", "");
-        println!("{name:<64} {:<52} {:<17} {right}", left.to_string(), patched.to_string());
+        let outcomes = [&left, &patched, &right, &installed];
+        print_row(&name, outcomes.map(|outcome| outcome.to_string()));
         let failed = |outcome: &Outcome| matches!(outcome, Outcome::Failed(_));
-        if !failed(&left) || failed(&patched) || failed(&right) {
+        let refused = right == Outcome::Refused;
+        if !failed(&left) || failed(&patched) || failed(&right) || failed(&installed) || refused {
             bad.push(name);
         }
     }
@@ -81,6 +90,10 @@ pub(crate) fn hazards() -> Result<()> {
     }
     println!("hazards: all fail upstream, and none here");
     traced()
+}
+
+fn print_row(name: &str, [left, patched, right, installed]: [impl fmt::Display; 4]) {
+    println!("{name:<64} {left:<52} {patched:<17} {right:<16} {installed}");
 }
 
 /// Watches the test of all codecs and filters: it may start itself, and no other program, and open no
@@ -153,6 +166,11 @@ fn run_test(program: &Path, test: &str) -> Result<Outcome> {
     let text = reader.join().unwrap_or_default();
     Ok(match status {
         Some(status) if status.success() => Outcome::Passed,
+        Some(_)
+            if ["kind: Unsupported", "is not in this build"].iter().any(|w| text.contains(w)) =>
+        {
+            Outcome::Refused
+        }
         Some(status) => Outcome::Failed(reason(&text).unwrap_or_else(|| status.to_string())),
         None => Outcome::Failed("hangs".to_owned()),
     })
