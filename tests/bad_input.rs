@@ -7,7 +7,9 @@ use std::error::Error as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use blosc2::{CParams, Codec, Error, ErrorKind, Filter, NDArray, SChunk, SplitMode};
+use blosc2::{
+    CParams, Codec, DParams, Error, ErrorKind, Filter, NDArray, SChunk, SplitMode, Threads,
+};
 use blosc2_format::frame::Header;
 
 use common::{Kind, Rng, data, listing};
@@ -618,5 +620,89 @@ fn a_file_that_cannot_be_appended_to_says_so_and_which_it_is() {
         let error = SChunk::open_rw(&path).unwrap_err();
         assert_eq!(error.kind(), kind, "{error}");
         assert_eq!(error.path(), Some(&*path), "{error}");
+    }
+}
+
+/// Two chunks of 4000 bytes, stored as they are; gives where they start.
+fn stored(path: &Path) -> (Vec<u8>, usize) {
+    let mut schunk = SChunk::create::<u8>(path, &CParams::new()).unwrap();
+    for seed in 0..2 {
+        schunk.append(&data(Kind::Random, 4_000, seed)[..]).unwrap();
+    }
+    let bytes = fs::read(path).unwrap();
+    let start = Header::parse(&bytes).unwrap().header_len as usize;
+    (bytes, start)
+}
+
+#[test]
+fn what_could_not_be_read_back_is_not_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("short");
+    let (mut bytes, start) = stored(&path);
+    // The first chunk is shorter than the frame says, and whole for that.
+    bytes[start + 4..start + 8].copy_from_slice(&2_800i32.to_le_bytes());
+    bytes[start + 12..start + 16].copy_from_slice(&2_832i32.to_le_bytes());
+    fs::write(&path, &bytes).unwrap();
+    let schunk = SChunk::open(&path).unwrap();
+    assert_eq!(schunk.chunk::<u8>(0).unwrap().len(), 2_800);
+    let target = folder.path().join("saved");
+    assert_eq!(schunk.save(&target).unwrap_err().kind(), ErrorKind::InvalidData);
+    assert!(!target.exists());
+}
+
+#[test]
+fn an_array_keeps_the_size_of_its_items_in_a_copy() {
+    let folder = tempfile::tempdir().unwrap();
+    let array = NDArray::from_slice(&[1i32; 100], &[10, 10]).unwrap();
+    let target = folder.path().join("copy");
+    let params = CParams::new().codec(Codec::Lz4);
+    let other = params.clone().typesize(2);
+    assert_eq!(kind(array.schunk().copy(&target, &other)), ErrorKind::InvalidArgument);
+    array.schunk().copy(&target, &params).unwrap();
+    assert_eq!(NDArray::open(&target).unwrap().read_all::<i32>().unwrap(), [1; 100]);
+}
+
+#[test]
+fn parts_larger_than_any_chunk_are_refused_at_once() {
+    for size in [1 << 31, 1 << 33, u64::MAX] {
+        let refused = NDArray::builder().blocks(&[size]).from_slice(&[0u8; 10], &[10]);
+        assert_eq!(kind(refused), ErrorKind::TooLarge);
+        let refused = NDArray::builder().chunks(&[size]).from_slice(&[0u8; 10], &[10]);
+        assert_eq!(kind(refused), ErrorKind::TooLarge);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_among_the_chunks_of_a_directory_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, _) = directory(folder.path());
+    let chunk = path.join("00000001.chunk");
+    fs::remove_file(&chunk).unwrap();
+    let name = std::ffi::CString::new(chunk.to_str().unwrap()).unwrap();
+    // SAFETY: the path ends in a NUL byte.
+    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+    assert_eq!(kind(SChunk::open(&path)), ErrorKind::InvalidData);
+}
+
+#[test]
+fn delta_after_another_filter_is_read_alike_with_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("delta");
+    let items: Vec<i32> = (0..100_000).map(|i| i * 3).collect();
+    let filters = [Filter::Bitshuffle, Filter::Shuffle, Filter::Shuffle];
+    let params = CParams::new().codec(Codec::Lz4).blocksize(4_000).filters(&filters);
+    SChunk::create::<i32>(&path, &params).unwrap().append(&items).unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    let start = Header::parse(&bytes).unwrap().header_len as usize;
+    // The codes of the filters: delta in the place of the second.
+    assert_eq!(bytes[start + 16..start + 22], [0, 0, 0, 2, 1, 1]);
+    bytes[start + 20] = 3;
+    fs::write(&path, &bytes).unwrap();
+    let mut schunk = SChunk::open(&path).unwrap();
+    let expected = schunk.chunk::<i32>(0).unwrap();
+    schunk.set_dparams(DParams::new().threads(Threads::new(4)));
+    for _ in 0..300 {
+        assert!(schunk.chunk::<i32>(0).unwrap() == expected);
     }
 }

@@ -17,7 +17,7 @@ use blosc2::{
 
 #[cfg(unix)]
 use common::fork;
-use common::{VARIABLES, own_process, run_alone};
+use common::{Rng, VARIABLES, own_process, run_alone};
 
 /// Writes what depends on parameters: an array, and a super-chunk appended to twice.
 fn write_files(folder: &Path) {
@@ -322,4 +322,84 @@ fn after_a_fork_threads_are_refused_and_one_thread_works() {
     assert_eq!(status, Some(0));
     // The parent goes on as before.
     assert!(works(&many).unwrap());
+}
+
+/// Keeps this process from making files longer, or takes the limit off.
+#[cfg(unix)]
+fn limit_files(len: libc::rlim_t) {
+    let limit = libc::rlimit { rlim_cur: len, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: the structure is whole; the signal is only not to end the process.
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+        assert_eq!(libc::setrlimit(libc::RLIMIT_FSIZE, &limit), 0);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_cannot_grow_keeps_its_last_good_state() {
+    let test = "a_file_that_cannot_grow_keeps_its_last_good_state";
+    let Some(folder) = own_process() else {
+        run_alone(test, tempfile::tempdir().unwrap().path(), &[]);
+        return;
+    };
+    let noise = |seed: u64| -> Vec<u64> {
+        let mut rng = Rng(seed);
+        (0..4_000).map(|_| rng.next()).collect()
+    };
+    let path = folder.join("full.b2frame");
+    let mut schunk = SChunk::create::<u64>(&path, &CParams::new()).unwrap();
+    for seed in 1..=3 {
+        schunk.append(&noise(seed)).unwrap();
+    }
+    let before = fs::read(&path).unwrap();
+    let room = before.len() as libc::rlim_t;
+    // Some of the chunk, all of it but not the index, and so on.
+    for more in [0, 1, 100, 10_000, 32_000, 32_030, 32_050, 32_100] {
+        limit_files(room + more);
+        let error = schunk.append(&noise(9)).unwrap_err();
+        limit_files(libc::RLIM_INFINITY);
+        assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+        assert!(fs::read(&path).unwrap() == before, "{more} bytes more: the file has changed");
+        assert_eq!(schunk.nchunks(), 3);
+        for index in 0..3 {
+            assert!(schunk.chunk::<u64>(index).unwrap() == noise(index as u64 + 1));
+        }
+    }
+    assert_eq!(schunk.append(&noise(4)).unwrap(), 4);
+    drop(schunk);
+    assert!(SChunk::open(&path).unwrap().chunk::<u64>(3).unwrap() == noise(4));
+}
+
+#[test]
+fn a_handle_stays_with_its_file_when_the_folder_changes_or_another_takes_its_name() {
+    let test = "a_handle_stays_with_its_file_when_the_folder_changes_or_another_takes_its_name";
+    let Some(folder) = own_process() else {
+        run_alone(test, tempfile::tempdir().unwrap().path(), &[]);
+        return;
+    };
+    let create = |path: &Path, item: i32| {
+        let mut schunk = SChunk::create::<i32>(path, &CParams::new()).unwrap();
+        schunk.append(&[item; 100]).unwrap();
+        schunk
+    };
+    let (first, second) = (folder.join("first"), folder.join("second"));
+    fs::create_dir(&first).unwrap();
+    fs::create_dir(&second).unwrap();
+    env::set_current_dir(&first).unwrap();
+    let mut schunk = create(Path::new("name"), 1);
+    env::set_current_dir(&second).unwrap();
+    drop(create(Path::new("name"), 2));
+    assert_eq!(schunk.chunk::<i32>(0).unwrap(), [1; 100]);
+    schunk.append(&[3; 100]).unwrap();
+    assert_eq!(SChunk::open("name").unwrap().nchunks(), 1);
+    assert_eq!(SChunk::open(first.join("name")).unwrap().nchunks(), 2);
+
+    // Another file of that name is not appended to.
+    env::set_current_dir(&first).unwrap();
+    fs::rename("name", "other").unwrap();
+    drop(create(Path::new("name"), 4));
+    assert_eq!(schunk.append(&[5; 100]).unwrap_err().kind(), ErrorKind::InvalidData);
+    assert_eq!(SChunk::open("name").unwrap().nchunks(), 1);
+    assert_eq!(SChunk::open("other").unwrap().nchunks(), 2);
 }

@@ -170,16 +170,19 @@ impl Header {
 /// # Errors
 /// The marker of the trailer's length is missing, or the length does not fit the frame.
 pub fn check_trailer(header: &Header, tail: &[u8]) -> Result<(), FormatError> {
+    let from_end = |bytes: usize| {
+        usize::try_from(header.frame_len).unwrap_or(usize::MAX).saturating_sub(bytes)
+    };
     let marker = tail.len().checked_sub(TRAILER_LEN_FROM_END + 1);
     let Some(marker) = marker.filter(|&at| tail[at] == 0xce) else {
-        let offset = header.frame_len as usize - TRAILER_LEN_FROM_END - 1;
+        let offset = from_end(TRAILER_LEN_FROM_END + 1);
         let found = marker.map_or("nothing".to_owned(), |at| format!("{:#04x}", tail[at]));
         return Err(FormatError::new("marker of the trailer length", offset, "0xce", found));
     };
     let len = u32::from_be_bytes(bytes(tail, marker + 1, "trailer length")?);
     let room = header.frame_len - u64::from(header.header_len);
     if (len as usize) < MIN_TRAILER_LEN || u64::from(len) > room {
-        let offset = header.frame_len as usize - TRAILER_LEN_FROM_END;
+        let offset = from_end(TRAILER_LEN_FROM_END);
         let expected = format_args!("{MIN_TRAILER_LEN} to {room}").to_string();
         return Err(FormatError::new("trailer length", offset, expected, len));
     }

@@ -93,6 +93,13 @@ impl<'a> CheckedChunk<'a> {
             && self.header.filters.iter().any(|&code| filter::is_delta(code))
     }
 
+    /// Whether delta was the first filter, and there only, so that it is undone in place at last.
+    pub(crate) fn starts_with_delta(&self) -> bool {
+        let mut filters = self.header.filters.iter().filter(|&&code| code != 0);
+        filters.next().is_some_and(|&code| filter::is_delta(code))
+            && !filters.any(|&code| filter::is_delta(code))
+    }
+
     /// Whether decompression looks at the metalayers of a super-chunk, for the shape of an array.
     pub(crate) fn needs_shape(&self) -> bool {
         let header = &self.header;

@@ -66,6 +66,12 @@ impl Claim {
         Ok(Self { id, shared, writes })
     }
 
+    /// Whether the file of this path is the one that was claimed.
+    pub(crate) fn is_for(&self, path: &Path) -> bool {
+        let id = fs::metadata(path).ok().and_then(|metadata| FileId::new(path, &metadata).ok());
+        id.is_some_and(|id| id == self.id)
+    }
+
     /// Keeps the writer out, while C reads the file.
     pub(crate) fn reading(&self) -> RwLockReadGuard<'_, ()> {
         self.shared.gate.read()

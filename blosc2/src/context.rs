@@ -7,6 +7,7 @@ use blosc2_format::chunk::{Header, Special};
 use blosc2_sys as sys;
 
 use crate::checked::CheckedChunk;
+use crate::element::zeroed;
 use crate::fork;
 use crate::init::init;
 use crate::params::{MAX_CHUNK_LEN, Resolved};
@@ -72,6 +73,11 @@ pub(crate) struct Compressor {
 unsafe impl Send for Compressor {}
 
 impl Compressor {
+    /// The parameters, to make another one.
+    pub(crate) fn into_params(self) -> Resolved {
+        self.params
+    }
+
     pub(crate) fn new(params: Resolved) -> Result<Self> {
         init()?;
         Ok(Self { params, context: None })
@@ -120,11 +126,13 @@ impl Compressor {
             let detail = "an installed C-Blosc2 writes so many blocks outside the chunk";
             return Err(Error::new(ErrorKind::Unsupported, doing, detail));
         }
-        let copy = self.needs_copy(source).then(|| AlignedBytes::from(source));
+        let copy = self.needs_copy(source).then(|| AlignedBytes::new(source)).transpose()?;
         let given = copy.as_ref().map_or(source, AlignedBytes::as_slice);
 
         chunk.clear();
-        chunk.reserve(source.len() + OVERHEAD);
+        chunk.try_reserve(source.len() + OVERHEAD).map_err(|error| {
+            Error::new(ErrorKind::OutOfMemory, doing, format_args!("{room} bytes: {error}"))
+        })?;
         let mut context = self.context_for(source.len())?;
         // SAFETY: `given` is as long as `source`, and the chunk has room for `room` bytes. With the
         // edits of blosc2-sys the source is only read; without them `needs_copy` has copied it where
@@ -211,16 +219,14 @@ struct AlignedBytes {
 }
 
 impl AlignedBytes {
+    fn new(bytes: &[u8]) -> Result<Self> {
+        let mut words: Vec<u64> = zeroed(bytes.len().div_ceil(8), "compress a buffer")?;
+        crate::element::as_bytes_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
+        Ok(Self { words, len: bytes.len() })
+    }
+
     fn as_slice(&self) -> &[u8] {
         &crate::element::as_bytes(&self.words)[..self.len]
-    }
-}
-
-impl From<&[u8]> for AlignedBytes {
-    fn from(bytes: &[u8]) -> Self {
-        let mut words = vec![0u64; bytes.len().div_ceil(8)];
-        crate::element::as_bytes_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
-        Self { words, len: bytes.len() }
     }
 }
 
@@ -329,17 +335,19 @@ impl Decompressor {
         Ok(())
     }
 
-    /// Delta is undone in place, as numbers, with the first block as reference: in aligned memory,
-    /// which is initialised, whatever the order of the filters; and in an installed library on one
-    /// thread, since the others may wait for ever for a first block that is broken.
+    /// Delta is undone as numbers, with the first block as reference: in aligned memory, which is
+    /// initialised, whatever the order of the filters. It is done on one thread where delta is not the
+    /// first filter, since the others would read a reference that is not undone yet; and in an
+    /// installed library, where they may wait for ever for a first block that is broken.
     fn run_delta(
         &mut self,
         chunk: &CheckedChunk<'_>,
         target: &mut [MaybeUninit<u8>],
     ) -> Result<()> {
-        let threads = if sys::HARDENED { self.params.nthreads } else { 1 };
+        let in_place = sys::HARDENED && chunk.starts_with_delta();
+        let threads = if in_place { self.params.nthreads } else { 1 };
         let mut context = self.context_for(chunk.header(), threads)?;
-        let mut words = vec![0u64; target.len().div_ceil(8)];
+        let mut words: Vec<u64> = zeroed(target.len().div_ceil(8), "decompress a chunk")?;
         let scratch = &mut crate::element::as_bytes_mut(&mut words)[..target.len()];
         // SAFETY: the same bytes; `decompress_with` only ever writes initialised ones.
         let uninit = unsafe { &mut *(ptr::from_mut(scratch) as *mut [MaybeUninit<u8>]) };

@@ -8,7 +8,8 @@ use blosc2_format::chunk::MAX_FILTERS;
 use crate::{CParams, DParams, Error, ErrorKind, Filter, Result, SplitMode, Threads};
 
 impl CParams {
-    /// Takes the parameters that the environment sets, as C-Blosc2 always does.
+    /// Takes the parameters that the environment sets, as C-Blosc2 always does; but what makes no
+    /// sense is an error here, and ignored there.
     ///
     /// These variables are looked at: `BLOSC_CLEVEL`, `BLOSC_COMPRESSOR` (a name), `BLOSC_SHUFFLE`
     /// (`NOSHUFFLE`, `SHUFFLE` or `BITSHUFFLE`, in place of the last filter), `BLOSC_DELTA` (`1` puts

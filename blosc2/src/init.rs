@@ -25,8 +25,8 @@ const OVERRIDES: &[&str] = &[
 ///
 /// It is never shut down: C counts no users, and other threads may be inside.
 pub(crate) fn init() -> Result<()> {
-    static OVERRIDE: OnceLock<Option<&'static str>> = OnceLock::new();
-    let found = OVERRIDE.get_or_init(|| {
+    static STARTED: OnceLock<()> = OnceLock::new();
+    STARTED.get_or_init(|| {
         // SAFETY: both fill global tables without a lock, the second at its first call (blosc2.c,
         // blosc2_init, blosc2_list_compressors). This closure runs once in the process, and no
         // other call into C is made before it returns.
@@ -36,12 +36,12 @@ pub(crate) fn init() -> Result<()> {
         }
         choose_kernels();
         fork::watch();
-        if sys::HARDENED {
-            return None;
-        }
-        OVERRIDES.iter().copied().find(|name| std::env::var_os(name).is_some())
     });
-    match found {
+    if sys::HARDENED {
+        return Ok(());
+    }
+    // Each time, since a program may set them.
+    match OVERRIDES.iter().find(|name| std::env::var_os(name).is_some()) {
         None => Ok(()),
         Some(name) => Err(Error::new(
             ErrorKind::Unsupported,

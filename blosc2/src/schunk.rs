@@ -115,12 +115,13 @@ impl SChunk {
 
     /// Opens a file or a directory for reading and appending.
     ///
-    /// New chunks are compressed as the file says. Only one handle of a program may write to a file;
-    /// others may read it, and see the new chunks.
+    /// New chunks are compressed as the file says. Only one handle of a program may write to a file.
+    /// Others may read it meanwhile; to be sure to see new chunks, they have to be opened after those
+    /// were appended.
     ///
     /// # Errors
-    /// [`ErrorKind::Busy`] where there is one; as for [`open`](Self::open); and as for [`in_memory`](Self::in_memory) where this build cannot
-    /// compress as the file says.
+    /// [`ErrorKind::Busy`] where there is such a handle; as for [`open`](Self::open); and as for
+    /// [`in_memory`](Self::in_memory) where this build cannot compress as the file says.
     pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
         let mut schunk = Self::open_frame(path.as_ref(), true)?;
         let params = schunk.cparams().resolve(schunk.typesize, true).map_err(|error| {
@@ -346,16 +347,50 @@ impl SChunk {
             return Err(self.error(ErrorKind::InvalidData, doing, "it is not whole"));
         }
         let raw = self.raw_mut().as_ptr();
-        let _writing = self.file.as_ref().map(|file| file.claim.writing());
+        let writing = self.file.as_ref().map(|file| file.claim.writing());
+        let before = self.file.as_ref().map(FrameFile::save).transpose()?;
         // SAFETY: the chunk is as long as its header says, and that header is an extended one, whose
         // last byte C reads; C copies the chunk and does not write to it (schunk.c,
         // schunk_append_chunk_unlocked with copy).
         let nchunks =
             unsafe { sys::blosc2_schunk_append_chunk(raw, chunk.as_ptr().cast_mut(), true) };
-        usize::try_from(nchunks).map_err(|_| {
-            let code = i32::try_from(nchunks).unwrap_or(sys::BLOSC2_ERROR_FAILURE);
-            self.at(Error::from_code(doing, code))
-        })
+        if let Ok(nchunks) = usize::try_from(nchunks) {
+            return Ok(nchunks);
+        }
+        let code = i32::try_from(nchunks).unwrap_or(sys::BLOSC2_ERROR_FAILURE);
+        let Some(before) = before else {
+            return Err(self.at(Error::from_code(doing, code)));
+        };
+        // C writes over the index before it knows that all can be written.
+        let restored = before.restore();
+        drop(writing);
+        let detail = format!("C-Blosc2 could not write it (code {code})");
+        let detail = match restored.and_then(|()| self.reopen()) {
+            Ok(()) => detail,
+            Err(error) => format!("{detail}, and it could not be put back: {error}"),
+        };
+        Err(self.error(ErrorKind::Io, doing, detail))
+    }
+
+    /// Opens the file anew, as it is now.
+    fn reopen(&mut self) -> Result<()> {
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
+        // These look at the structure that is replaced.
+        self.decompressors.get_mut().clear();
+        let params = self.compressor.take().map(|each| each.into_inner().into_params());
+        let c_path = storage::c_path(&file.path)?;
+        let reading = file.claim.reading();
+        // SAFETY: as in `open_frame`; the file is as it was when that was called, but for chunks
+        // that C has appended itself.
+        let raw = unsafe { sys::blosc2_schunk_open(c_path.as_ptr()) };
+        drop(reading);
+        let Some(raw) = NonNull::new(raw) else {
+            return Err(self.error(ErrorKind::InvalidData, "open a frame", "it is broken"));
+        };
+        *self.raw_mut() = Raw(raw);
+        params.map_or(Ok(()), |params| self.set_compression(params))
     }
 
     /// Whether a chunk of this length may follow.
@@ -446,10 +481,29 @@ impl SChunk {
             target.set_chunksize(self.chunksize());
             self.copy_metalayers_to(&mut target, &[])?;
             for index in 0..self.nchunks() {
-                target.append_verbatim(&self.compressed(index)?)?;
+                let chunk = self.compressed(index)?;
+                self.check_len(index, &chunk)?;
+                target.append_verbatim(&chunk)?;
             }
             self.copy_vlmetalayers_to(&mut target)
         })
+    }
+
+    /// Sees that a chunk is as long as the super-chunk says, which counts its chunks by that.
+    fn check_len(&self, index: usize, chunk: &[u8]) -> Result<()> {
+        let doing = "save a super-chunk";
+        let header = Header::parse(chunk).map_err(|error| Error::from_format(doing, error))?;
+        let (chunksize, nbytes) = (self.chunksize() as u64, self.nbytes());
+        if chunksize == 0 || self.file_header().is_some_and(|header| header.variable_chunks) {
+            return Ok(());
+        }
+        let expected = chunksize.min(nbytes.saturating_sub(chunksize.saturating_mul(index as u64)));
+        let found = u64::from(header.nbytes);
+        if found == expected {
+            return Ok(());
+        }
+        let detail = format!("chunk {index} has {found} bytes, expected {expected}");
+        Err(self.error(ErrorKind::InvalidData, doing, detail))
     }
 
     /// Writes everything to a new contiguous file, compressed anew.
@@ -472,6 +526,10 @@ impl SChunk {
         }
         let mut params = params.clone();
         let is_array = self.is_array()?;
+        if is_array && params.typesize.is_some_and(|asked| asked != self.typesize) {
+            let detail = format!("it holds an array, whose items have {} bytes", self.typesize);
+            return Err(self.error(ErrorKind::InvalidArgument, doing, detail));
+        }
         if let (true, Some(blocksize)) = (is_array, self.cparams().blocksize) {
             if params.blocksize.is_some_and(|asked| asked != blocksize) {
                 let detail = format!("it holds an array, whose blocks have {blocksize} bytes");

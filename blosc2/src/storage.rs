@@ -67,8 +67,34 @@ impl FrameFile {
         file.read_exact(&mut tail).map_err(io)?;
         frame::check_trailer(&header, &tail).map_err(format)?;
         check_index(&header, &mut file).map_err(|error| error.at(path))?;
+        if directory {
+            check_chunk_files(path)?;
+        }
         drop(reading);
         Ok(Self { path: path.to_owned(), header, writable, claim })
+    }
+
+    /// Takes down what appending a chunk writes over: the header, and what follows the chunks.
+    pub(crate) fn save(&self) -> Result<Saved> {
+        let doing = "read a frame before it is changed";
+        let io = |error| Error::from_io(doing, &self.path, error);
+        let directory = self.header.layout == Layout::Directory;
+        let path = if directory { self.path.join(INDEX_FILE) } else { self.path.clone() };
+        let mut file = File::open(&path).map_err(io)?;
+        if !self.claim.is_for(&self.path) {
+            let detail = "there is another file of that name now";
+            return Err(Error::new(ErrorKind::InvalidData, doing, detail).at(&self.path));
+        }
+        let mut head = Vec::new();
+        file.by_ref().take(u64::from(self.header.header_len)).read_to_end(&mut head).map_err(io)?;
+        let format = |error| Error::from_format(doing, error).at(&self.path);
+        let header = Header::parse(&head).map_err(format)?;
+        let chunks = if directory { 0 } else { header.cbytes };
+        let tail_at = u64::from(header.header_len).saturating_add(chunks).min(header.frame_len);
+        let mut tail = Vec::new();
+        file.seek(SeekFrom::Start(tail_at)).map_err(io)?;
+        file.take(header.frame_len - tail_at).read_to_end(&mut tail).map_err(io)?;
+        Ok(Saved { path, head, tail_at, tail })
     }
 
     /// A filter that the header names and that this build does not have.
@@ -77,6 +103,41 @@ impl FrameFile {
         let mut filters = filters.filter_map(|(&code, &meta)| Filter::from_code(code, meta));
         filters.find(|filter| !filter::is_available(filter.code()))
     }
+}
+
+/// What a frame's file holds besides its chunks.
+pub(crate) struct Saved {
+    path: PathBuf,
+    head: Vec<u8>,
+    tail_at: u64,
+    tail: Vec<u8>,
+}
+
+impl Saved {
+    /// Puts it back, after a change that has failed.
+    pub(crate) fn restore(&self) -> Result<()> {
+        use std::io::Write;
+
+        let io = |error| Error::from_io("put a frame back", &self.path, error);
+        let mut file = File::options().write(true).open(&self.path).map_err(io)?;
+        file.seek(SeekFrom::Start(self.tail_at)).map_err(io)?;
+        file.write_all(&self.tail).map_err(io)?;
+        file.set_len(self.tail_at + self.tail.len() as u64).map_err(io)?;
+        file.rewind().and_then(|()| file.write_all(&self.head)).map_err(io)
+    }
+}
+
+/// Sees that the files of a directory are files: C would wait for ever for a pipe.
+fn check_chunk_files(path: &Path) -> Result<()> {
+    let io = |error| Error::from_io("open a frame", path, error);
+    for entry in fs::read_dir(path).map_err(io)? {
+        let file = entry.map_err(io)?.path();
+        if file.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
+            let detail = format!("`{}` in it is no file", file.display());
+            return Err(Error::new(ErrorKind::InvalidData, "open a frame", detail).at(path));
+        }
+    }
+    Ok(())
 }
 
 /// Checks the header of the index, the chunk of the other chunks' positions, which C takes as it is.
@@ -155,7 +216,7 @@ pub(crate) fn create(path: &Path, write: impl FnOnce(&Path) -> Result<()>) -> Re
         .map_err(|error| io(error.error))
 }
 
-/// A path in the form that C takes.
+/// A path in the form that C takes: absolute.
 pub(crate) fn c_path(path: &Path) -> Result<CString> {
     let doing = "use a path";
     let invalid = |detail: &str| {
@@ -165,11 +226,12 @@ pub(crate) fn c_path(path: &Path) -> Result<CString> {
     if path.as_os_str().is_empty() {
         return Err(invalid("is empty"));
     }
+    // The folder of the program may change, and C takes `file:///` off the start of a path.
+    let path = std::path::absolute(path)
+        .map_err(|error| Error::from_io("find the folder of the program", path, error))?;
     #[cfg(unix)]
     let bytes = std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str());
     #[cfg(not(unix))]
     let bytes = path.to_str().ok_or_else(|| invalid("is not Unicode"))?.as_bytes();
-    // C takes this prefix off, so that it would open another file than the one looked at here.
-    let prefix: &[u8] = if bytes.starts_with(b"file:///") { b"./" } else { b"" };
-    CString::new([prefix, bytes].concat()).map_err(|_| invalid("holds a NUL character"))
+    CString::new(bytes).map_err(|_| invalid("holds a NUL character"))
 }

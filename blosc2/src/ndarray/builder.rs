@@ -127,6 +127,11 @@ impl NDArrayBuilder {
             let found = given.as_ref().map_or(shape.len(), Vec::len);
             let zero =
                 given.iter().flatten().zip(shape).any(|(&part, &size)| part == 0 && size > 0);
+            if given.iter().flatten().any(|&part| i32::try_from(part).is_err()) {
+                let given = given.as_deref().unwrap_or_default();
+                let detail = format!("a {name} of {given:?} items: a side has fewer than 2^31");
+                return Err(Error::new(ErrorKind::TooLarge, DOING, detail));
+            }
             if found != shape.len() || zero {
                 let detail = format!(
                     "a {name} shape of {:?} does not fit the shape {shape:?}",

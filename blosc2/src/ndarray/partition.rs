@@ -97,7 +97,10 @@ fn nearest_divisor(size: u64, wanted: u64) -> u64 {
 }
 
 fn divisor_below(size: u64, wanted: u64) -> u64 {
-    (1..=wanted).rev().find(|each| size % each == 0).unwrap_or(1)
+    if size == 0 {
+        return wanted.max(1);
+    }
+    (1..=wanted.min(size)).rev().find(|each| size % each == 0).unwrap_or(1)
 }
 
 #[cfg(test)]
