@@ -380,7 +380,7 @@ impl SChunk {
         // These look at the structure that is replaced.
         self.decompressors.get_mut().clear();
         let params = self.compressor.take().map(|each| each.into_inner().into_params());
-        let c_path = storage::c_path(&file.path)?;
+        let c_path = storage::c_path(&file.absolute)?;
         let reading = file.claim.reading();
         // SAFETY: as in `open_frame`; the file is as it was when that was called, but for chunks
         // that C has appended itself.

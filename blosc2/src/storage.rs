@@ -18,7 +18,10 @@ const INDEX_FILE: &str = "chunks.b2frame";
 /// A frame in the file system.
 #[derive(Debug)]
 pub(crate) struct FrameFile {
+    /// As it was given.
     pub(crate) path: PathBuf,
+    /// Where it is, wherever the program goes.
+    pub(crate) absolute: PathBuf,
     pub(crate) header: Header,
     pub(crate) writable: bool,
     pub(crate) claim: Claim,
@@ -71,7 +74,8 @@ impl FrameFile {
             check_chunk_files(path)?;
         }
         drop(reading);
-        Ok(Self { path: path.to_owned(), header, writable, claim })
+        let (path, absolute) = (path.to_owned(), std::path::absolute(path).map_err(io)?);
+        Ok(Self { path, absolute, header, writable, claim })
     }
 
     /// Takes down what appending a chunk writes over: the header, and what follows the chunks.
@@ -79,9 +83,9 @@ impl FrameFile {
         let doing = "read a frame before it is changed";
         let io = |error| Error::from_io(doing, &self.path, error);
         let directory = self.header.layout == Layout::Directory;
-        let path = if directory { self.path.join(INDEX_FILE) } else { self.path.clone() };
+        let path = if directory { self.absolute.join(INDEX_FILE) } else { self.absolute.clone() };
         let mut file = File::open(&path).map_err(io)?;
-        if !self.claim.is_for(&self.path) {
+        if !self.claim.is_for(&self.absolute) {
             let detail = "there is another file of that name now";
             return Err(Error::new(ErrorKind::InvalidData, doing, detail).at(&self.path));
         }
