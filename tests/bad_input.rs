@@ -705,4 +705,10 @@ fn delta_after_another_filter_is_read_alike_with_threads() {
     for _ in 0..300 {
         assert!(schunk.chunk::<i32>(0).unwrap() == expected);
     }
+
+    // Twice it is undone by nobody.
+    bytes[start + 19] = 3;
+    fs::write(&path, &bytes).unwrap();
+    let schunk = SChunk::open(&path).unwrap();
+    assert_eq!(kind(schunk.chunk::<i32>(0)), ErrorKind::Unsupported);
 }

@@ -47,6 +47,10 @@ impl<'a> CheckedChunk<'a> {
                 }
             }
         }
+        if header.filters.iter().filter(|&&code| filter::is_delta(code)).count() > 1 {
+            let detail = "delta was applied twice, which C-Blosc2 does not undo".to_owned();
+            return Err(unsupported(detail));
+        }
         // The streams of a block are equally long, so that the rest would stay unwritten.
         let typesize = u32::from(header.typesize);
         if header.split && !header.variable_blocks && header.block_len() % typesize != 0 {
@@ -93,11 +97,10 @@ impl<'a> CheckedChunk<'a> {
             && self.header.filters.iter().any(|&code| filter::is_delta(code))
     }
 
-    /// Whether delta was the first filter, and there only, so that it is undone in place at last.
+    /// Whether delta was the first filter, so that it is undone at last.
     pub(crate) fn starts_with_delta(&self) -> bool {
-        let mut filters = self.header.filters.iter().filter(|&&code| code != 0);
-        filters.next().is_some_and(|&code| filter::is_delta(code))
-            && !filters.any(|&code| filter::is_delta(code))
+        let first = self.header.filters.iter().find(|&&code| code != 0);
+        first.is_some_and(|&code| filter::is_delta(code))
     }
 
     /// Whether decompression looks at the metalayers of a super-chunk, for the shape of an array.
