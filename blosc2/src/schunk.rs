@@ -39,6 +39,8 @@ use crate::{CParams, Codec, DParams, Error, ErrorKind, Filter, Result, SplitMode
 pub struct SChunk {
     // The contexts look at the super-chunk, so they are dropped before it; the file is given free after.
     compressor: Option<Mutex<Compressor>>,
+    /// Where chunks are compressed to before they are appended.
+    buffer: Vec<u8>,
     decompressors: Mutex<Vec<Decompressor>>,
     dparams: DParams,
     typesize: usize,
@@ -208,6 +210,7 @@ impl SChunk {
         }
         Ok(Self {
             compressor: None,
+            buffer: Vec::new(),
             decompressors: Mutex::default(),
             dparams: DParams::default(),
             typesize,
@@ -325,8 +328,11 @@ impl SChunk {
             return Err(self.error(ErrorKind::ReadOnly, doing, "it was opened for reading"));
         };
         let compressor = compressor.get_mut();
-        let chunk = compressor.compress(bytes)?;
-        self.append_chunk(&chunk)
+        let mut chunk = std::mem::take(&mut self.buffer);
+        compressor.compress_to(bytes, &mut chunk)?;
+        let nchunks = self.append_chunk(&chunk);
+        self.buffer = chunk;
+        nchunks
     }
 
     /// Appends a chunk of our own making.
