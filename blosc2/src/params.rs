@@ -368,6 +368,8 @@ mod tests {
     fn values_out_of_range_are_refused() {
         let params = || CParams::new().codec(Codec::Lz4);
         use ErrorKind::{InvalidArgument, Unsupported};
+        // The codecs for arrays of an installed library are not used at all.
+        let for_arrays = if sys::HARDENED { InvalidArgument } else { Unsupported };
         assert_eq!(kind(params().level(10), 4), InvalidArgument);
         assert_eq!(kind(params(), 0), InvalidArgument);
         assert_eq!(kind(params().typesize(0), 4), InvalidArgument);
@@ -377,7 +379,7 @@ mod tests {
         assert_eq!(kind(params().blocksize(1 << 30), 4), InvalidArgument);
         assert_eq!(kind(params().codec(Codec::Other(99)), 4), Unsupported);
         assert_eq!(kind(params().codec(Codec::Other(38)), 4), Unsupported);
-        assert_eq!(kind(params().codec(Codec::Ndlz), 1), InvalidArgument);
+        assert_eq!(kind(params().codec(Codec::Ndlz), 1), for_arrays);
         assert_eq!(kind(params().codec(Codec::BloscLz).dictionary(true), 1), InvalidArgument);
         assert_eq!(kind(params().filters(&[Filter::Shuffle; 7]), 4), InvalidArgument);
         assert_eq!(kind(params().filters(&[Filter::Shuffle, Filter::Delta]), 4), InvalidArgument);
@@ -388,7 +390,7 @@ mod tests {
         let delta = Filter::Other { code: Filter::Delta.code(), meta: 1 };
         assert_eq!(kind(params().filters(&[Filter::Shuffle, delta]), 4), InvalidArgument);
         let ndlz = Codec::Other(Codec::Ndlz.code());
-        assert_eq!(kind(params().codec(ndlz), 1), InvalidArgument);
+        assert_eq!(kind(params().codec(ndlz), 1), for_arrays);
         let unknown = Filter::Other { code: 99, meta: 0 };
         assert_eq!(kind(params().filters(&[unknown]), 4), Unsupported);
     }
