@@ -144,12 +144,7 @@ impl SChunk {
             let detail = format!("an installed C-Blosc2 opens nothing with {filter}");
             return Err(Error::new(ErrorKind::Unsupported, "open a frame", detail).at(path));
         }
-        let c_path = storage::c_path(path)?;
-        let reading = file.claim.reading();
-        // SAFETY: the path ends in a NUL byte. `FrameFile::check` has seen that there is a frame
-        // whose header, index and trailer fit the file, and no other handle writes to it now.
-        let raw = unsafe { sys::blosc2_schunk_open(c_path.as_ptr()) };
-        drop(reading);
+        let raw = open_in_c(&file)?;
         let schunk = Self::from_raw(raw, Some(file), "open a frame")?;
         let (found, expected) = (schunk.typesize, schunk.file_header().map(|head| head.typesize));
         if expected.is_some_and(|expected| expected as usize != found) {
@@ -386,13 +381,7 @@ impl SChunk {
         // These look at the structure that is replaced.
         self.decompressors.get_mut().clear();
         let params = self.compressor.take().map(|each| each.into_inner().into_params());
-        let c_path = storage::c_path(&file.absolute)?;
-        let reading = file.claim.reading();
-        // SAFETY: as in `open_frame`; the file is as it was when that was called, but for chunks
-        // that C has appended itself.
-        let raw = unsafe { sys::blosc2_schunk_open(c_path.as_ptr()) };
-        drop(reading);
-        let Some(raw) = NonNull::new(raw) else {
+        let Some(raw) = NonNull::new(open_in_c(file)?) else {
             return Err(self.error(ErrorKind::InvalidData, "open a frame", "it is broken"));
         };
         *self.raw_mut() = Raw(raw);
@@ -690,6 +679,16 @@ impl SChunk {
             None => error,
         }
     }
+}
+
+/// Has C open a frame; null where it finds it broken.
+fn open_in_c(file: &FrameFile) -> Result<*mut sys::blosc2_schunk> {
+    let c_path = storage::c_path(&file.absolute)?;
+    let _reading = file.claim.reading();
+    // SAFETY: the path ends in a NUL byte. `FrameFile::check` has seen that there is a frame whose
+    // header, index and trailer fit the file; what C has appended since keeps that so. No other
+    // handle writes to it now.
+    Ok(unsafe { sys::blosc2_schunk_open(c_path.as_ptr()) })
 }
 
 /// How a file stores its chunks.

@@ -40,10 +40,7 @@ impl FrameFile {
         }
         let claim = Claim::new(path, &metadata, writable)?;
         let reading = claim.reading();
-        let file_path = match directory {
-            true => path.join(INDEX_FILE),
-            false => path.to_owned(),
-        };
+        let file_path = index_file(path, directory);
         if directory && !file_path.is_file() {
             let detail = format!("the directory is not a frame: it has no {INDEX_FILE}");
             return Err(invalid(&detail));
@@ -83,7 +80,7 @@ impl FrameFile {
         let doing = "read a frame before it is changed";
         let io = |error| Error::from_io(doing, &self.path, error);
         let directory = self.header.layout == Layout::Directory;
-        let path = if directory { self.absolute.join(INDEX_FILE) } else { self.absolute.clone() };
+        let path = index_file(&self.absolute, directory);
         let mut file = File::open(&path).map_err(io)?;
         if !self.claim.is_for(&self.absolute) {
             let detail = "there is another file of that name now";
@@ -93,8 +90,7 @@ impl FrameFile {
         file.by_ref().take(u64::from(self.header.header_len)).read_to_end(&mut head).map_err(io)?;
         let format = |error| Error::from_format(doing, error).at(&self.path);
         let header = Header::parse(&head).map_err(format)?;
-        let chunks = if directory { 0 } else { header.cbytes };
-        let tail_at = u64::from(header.header_len).saturating_add(chunks).min(header.frame_len);
+        let tail_at = end_of_chunks(&header).min(header.frame_len);
         let mut tail = Vec::new();
         file.seek(SeekFrom::Start(tail_at)).map_err(io)?;
         file.take(header.frame_len - tail_at).read_to_end(&mut tail).map_err(io)?;
@@ -107,6 +103,17 @@ impl FrameFile {
         let mut filters = filters.filter_map(|(&code, &meta)| Filter::from_code(code, meta));
         filters.find(|filter| !filter::is_available(filter.code()))
     }
+}
+
+/// The file with the header and the index of a frame.
+fn index_file(path: &Path, directory: bool) -> PathBuf {
+    if directory { path.join(INDEX_FILE) } else { path.to_owned() }
+}
+
+/// Where the index starts in that file: after the header, and the chunks if they are there.
+fn end_of_chunks(header: &Header) -> u64 {
+    let chunks = if header.layout == Layout::Directory { 0 } else { header.cbytes };
+    u64::from(header.header_len).saturating_add(chunks)
 }
 
 /// What a frame's file holds besides its chunks.
@@ -151,8 +158,7 @@ fn check_index(header: &Header, file: &mut File) -> Result<()> {
     if header.nbytes == 0 {
         return Ok(()); // Without chunks there is no index.
     }
-    let chunks = if header.layout == Layout::Directory { 0 } else { header.cbytes };
-    let at = u64::from(header.header_len).saturating_add(chunks);
+    let at = end_of_chunks(header);
     if at > header.frame_len {
         return Err(invalid(format!("its index starts at byte {at}, behind its end")));
     }
