@@ -135,7 +135,7 @@ impl Compressor {
         })?;
         let mut context = self.context_for(source.len())?;
         // SAFETY: `given` is as long as `source`, and the chunk has room for `room` bytes. With the
-        // edits of blosc2-sys the source is only read; without them `needs_copy` has copied it where
+        // patches of blosc2-sys the source is only read; without them `needs_copy` has copied it where
         // C writes to it (blosc2.c, pipeline_forward). On success C has written as many bytes as it
         // returns.
         let written = unsafe {
@@ -353,13 +353,16 @@ impl Decompressor {
         let uninit = unsafe { &mut *(ptr::from_mut(scratch) as *mut [MaybeUninit<u8>]) };
         decompress_with(&mut context, chunk, uninit)?;
         write_all(target, scratch);
+        if threads == self.params.nthreads {
+            self.context = Some((context, scratch_of(chunk.header())));
+        }
         Ok(())
     }
 
     fn context_for(&mut self, header: &Header, threads: i16) -> Result<Context> {
         let doing = "decompress a chunk";
         match self.context.take() {
-            // Without the edits of blosc2-sys, scratch memory that was made for items of one size is
+            // Without the patches of blosc2-sys, scratch memory that was made for items of one size is
             // too small for larger ones.
             Some((context, scratch))
                 if threads == self.params.nthreads

@@ -298,7 +298,7 @@ fn check_filters(
             return Err(invalid("delta has to be the first filter".to_owned()));
         }
     }
-    // Without the edits of blosc2-sys, C takes the source as scratch space from the third filter
+    // Without the patches of blosc2-sys, C takes the source as scratch space from the third filter
     // on. A copy of the source serves, but not where C looks at it again.
     let twice = dictionary || filters.iter().any(|each| filter::is_delta(each.code()));
     if !sys::HARDENED && filters.len() > 2 && twice {
