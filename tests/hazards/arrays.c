@@ -677,8 +677,8 @@ static int open_files(void) {
 }
 
 const char *opening_no_array_keeps_the_file_open(void) {
-  char folder[] = "/tmp/hazards-XXXXXX", path[64];
-  WRONG_IF(mkdtemp(folder) == NULL, "no folder can be made");
+  char folder[200], path[220];
+  WRONG_IF(!new_folder(folder), "no folder can be made");
   snprintf(path, sizeof path, "%s/frame.b2frame", folder);
   blosc2_schunk *schunk = new_schunk(true, path, 4);
   blosc2_schunk_append_buffer(schunk, (int32_t[]){1, 2, 3}, 12);

@@ -183,8 +183,8 @@ int write_mixed_typesizes(const char *path) {
  * with threads the scratch memory of a thread that has read the one has to meet the other. */
 static const char *read_mixed_typesizes(int16_t threads, int first, bool items) {
   int32_t size = BLOCKS * BLOCK;
-  char folder[] = "/tmp/blosc2-hazards-XXXXXX", path[64];
-  WRONG_IF(mkdtemp(folder) == NULL, "no folder");
+  char folder[200], path[220];
+  WRONG_IF(!new_folder(folder), "no folder");
   snprintf(path, sizeof path, "%s/mixed.b2frame", folder);
   const char *wrong = write_mixed_typesizes(path) == 2 ? NULL : "the frame cannot be written";
   uint8_t *data = malloc((size_t)size), *back = malloc((size_t)size);
@@ -929,8 +929,8 @@ static void write_script(const char *path, const char *mark) {
 }
 
 static const char *decompress_with_python_in_path(void) {
-  char folder[] = "/tmp/blosc2-hazards-XXXXXX", python[64], python3[64], mark[64], search[4096];
-  WRONG_IF(mkdtemp(folder) == NULL, "no folder");
+  char folder[200], python[220], python3[220], mark[220], search[4096];
+  WRONG_IF(!new_folder(folder), "no folder");
   snprintf(python, sizeof python, "%s/python", folder);
   snprintf(python3, sizeof python3, "%s/python3", folder);
   snprintf(mark, sizeof mark, "%s/mark", folder);

@@ -94,9 +94,7 @@ typedef struct { char folder[200], path[220]; } temporary;
 
 static temporary new_temporary(void) {
   temporary made;
-  const char *base = getenv("TMPDIR");
-  snprintf(made.folder, sizeof made.folder, "%s/blosc2-XXXXXX", base != NULL ? base : "/tmp");
-  if (mkdtemp(made.folder) == NULL) abort();
+  if (!new_folder(made.folder)) abort();
   snprintf(made.path, sizeof made.path, "%s/frame", made.folder);
   return made;
 }

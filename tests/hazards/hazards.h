@@ -4,6 +4,7 @@
  * says what it did. A crash, a hang or a report of a sanitizer says the rest. */
 #include <b2nd.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #ifndef _WIN32
@@ -38,6 +39,13 @@ static inline blosc2_schunk *new_schunk(bool contiguous, const char *path, int32
 }
 
 #ifndef _WIN32
+/* Makes an empty folder where temporary files belong, and puts its path into `folder`. */
+static inline bool new_folder(char folder[200]) {
+  const char *base = getenv("TMPDIR");
+  snprintf(folder, 200, "%s/blosc2-XXXXXX", base != NULL ? base : "/tmp");
+  return mkdtemp(folder) != NULL;
+}
+
 /* Runs a test in a child: that has no other threads, so that it may change its environment. */
 static inline const char *in_child(const char *(*test)(void)) {
   int ends[2];
