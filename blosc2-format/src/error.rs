@@ -1,5 +1,7 @@
 //! What is wrong with bytes that should follow one of the formats.
 
+use crate::report::{Finding, Rule};
+
 /// A rule of a format that the bytes break, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} at byte {offset}: expected {expected}, found {found}")]
@@ -28,6 +30,60 @@ impl FormatError {
             found: found.to_string(),
         }
     }
+
+    /// The same error where the bytes that were parsed start at `base`.
+    pub(crate) fn moved(mut self, base: u64) -> Self {
+        self.offset = self.offset.saturating_add(base);
+        self
+    }
+
+    pub(crate) fn of(
+        rule: &Rule,
+        offset: u64,
+        expected: impl ToString,
+        found: impl ToString,
+    ) -> Self {
+        Self { what: rule.what, offset, expected: expected.to_string(), found: found.to_string() }
+    }
+}
+
+impl From<Finding> for FormatError {
+    fn from(finding: Finding) -> Self {
+        Self {
+            what: finding.rule.what,
+            offset: finding.offset,
+            expected: finding.expected,
+            found: finding.found,
+        }
+    }
+}
+
+/// Why bytes could not be read, decoded or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The bytes break a rule of their format.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    /// They may well be right, but this crate does not know, or was not built with, what they need.
+    #[error("not decodable here: {0}")]
+    Unsupported(String),
+    /// They ask for more than the caller's [`Limits`](crate::Limits) allow.
+    #[error("{what}: {amount}, over the limit of {max}")]
+    Limit {
+        /// What there is too much of.
+        what: &'static str,
+        /// How much there is.
+        amount: u64,
+        /// How much is allowed.
+        max: u64,
+    },
+    /// What the caller asked for cannot be: a parameter, an index, the length of a buffer.
+    #[error("{0}")]
+    Argument(String),
+    /// The bytes could not be fetched, or what was written could not be kept.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
 }
 
 /// The `N` bytes at `offset`, or an error that says how many there are.

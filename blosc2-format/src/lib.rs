@@ -3,7 +3,54 @@
 
 pub mod b2nd;
 pub mod chunk;
+mod codec;
+pub mod directory;
+pub mod early;
 mod error;
+pub mod file;
+mod filter;
 pub mod frame;
+mod limits;
+mod located;
+pub mod packed;
+pub mod read_at;
+mod report;
+mod spans;
 
-pub use error::FormatError;
+pub use error::{Error, FormatError};
+pub use limits::Limits;
+pub use read_at::ReadAt;
+pub use report::{Finding, Options, Part, Region, Report, Rule, Severity};
+
+/// Every rule that a check may find broken.
+///
+/// ```
+/// let rule = blosc2_format::rules().find(|rule| rule.id == "b2nd.ndim").unwrap();
+/// assert_eq!(rule.severity, blosc2_format::Severity::Error);
+/// ```
+pub fn rules() -> impl Iterator<Item = &'static Rule> {
+    let lists = [
+        file::RULES,
+        chunk::RULES,
+        codec::RULES,
+        frame::rules::RULES,
+        directory::RULES,
+        early::RULES,
+        packed::RULES,
+        b2nd::RULES,
+    ];
+    lists.into_iter().flatten().copied()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn rules_have_ids_of_their_own() {
+        let mut ids: Vec<_> = super::rules().map(|rule| rule.id).collect();
+        let count = ids.len();
+        assert!(ids.iter().all(|id| id.contains('.') && !id.contains(char::is_whitespace)));
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), count);
+    }
+}

@@ -128,7 +128,7 @@ fn has_endless_match(chunk: &[u8]) -> bool {
 /// item of a block (shuffle.c, bitunshuffle).
 fn loses_end_of_blosc1(header: &Header) -> bool {
     let (block, typesize) = (header.block_len().max(1), u32::from(header.typesize));
-    let rest = |len: u32| len % typesize != 0 && len / typesize % 8 == 0;
+    let rest = |len: u32| !len.is_multiple_of(typesize) && (len / typesize).is_multiple_of(8);
     header.version == 2
         && header.filters.contains(&Filter::Bitshuffle.code())
         && (rest(block) || rest(header.nbytes % block))

@@ -58,7 +58,7 @@ pub(crate) fn to_items<T: Element>(
 ) -> Result<Vec<T>> {
     let doing = "decompress a chunk";
     let size = size_of::<T>();
-    if len % size != 0 {
+    if !len.is_multiple_of(size) {
         let detail = format!("{len} bytes are no whole number of {} ({size} bytes)", T::DTYPE);
         return Err(Error::new(ErrorKind::TypeMismatch, doing, detail));
     }

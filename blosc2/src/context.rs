@@ -117,7 +117,7 @@ impl Compressor {
         let room = i32::try_from(source.len() + OVERHEAD).map_err(|_| too_large(()))?;
         let typesize = self.params.typesize();
         let needs_whole = self.params.filters.iter().find(|each| each.needs_whole_items());
-        if let (Some(filter), true) = (needs_whole, source.len() % typesize != 0) {
+        if let (Some(filter), true) = (needs_whole, !source.len().is_multiple_of(typesize)) {
             let detail = format!("{filter} needs whole items of {typesize} bytes, got {len} bytes");
             return Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
         }

@@ -166,7 +166,7 @@ pub(crate) fn is_available(code: u8) -> bool {
 /// bytedelta did so when its streams do not divide the block (bytedelta.c).
 pub(crate) fn leaves_rest_unwritten(code: u8, meta: u8, typesize: u32, len: u32) -> bool {
     let streams = if meta == 0 { typesize } else { meta.into() };
-    code == BYTEDELTA_BUGGY && len % streams != 0
+    code == BYTEDELTA_BUGGY && !len.is_multiple_of(streams)
 }
 
 pub(crate) fn is_delta(code: u8) -> bool {

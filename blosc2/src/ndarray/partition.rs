@@ -92,7 +92,7 @@ fn nearest_divisor(size: u64, wanted: u64) -> u64 {
     if size > 100_000 {
         return divisor_below(size, wanted);
     }
-    let divisors = (1..=size).filter(|each| size % each == 0);
+    let divisors = (1..=size).filter(|each| size.is_multiple_of(*each));
     divisors.min_by_key(|each| each.abs_diff(wanted)).unwrap_or(1)
 }
 
@@ -100,7 +100,7 @@ fn divisor_below(size: u64, wanted: u64) -> u64 {
     if size == 0 {
         return wanted.max(1);
     }
-    (1..=wanted.min(size)).rev().find(|each| size % each == 0).unwrap_or(1)
+    (1..=wanted.min(size)).rev().find(|each| size.is_multiple_of(*each)).unwrap_or(1)
 }
 
 #[cfg(test)]

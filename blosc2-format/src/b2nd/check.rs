@@ -1,0 +1,460 @@
+//! What is wrong with a metalayer, and whether it fits the frame around it.
+
+use super::raw::{Dtype, Raw, Sizes};
+use super::{Geometry, MAX_NDIM, Meta, dtype, rules};
+use crate::chunk::Header;
+use crate::report::{Checker, Report, Rule};
+use crate::{Error, FormatError, Limits};
+
+/// What the rest of a frame says of the chunks of an array.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Frame {
+    /// Bytes of an item.
+    pub(crate) typesize: u32,
+    /// Bytes of a chunk; `None` where the frame does not say it or says that they differ.
+    pub(crate) chunksize: Option<u32>,
+    /// Bytes of a block; `None` is automatic.
+    pub(crate) blocksize: Option<u32>,
+    /// Number of chunks; `None` where it could not be read.
+    pub(crate) nchunks: Option<u64>,
+}
+
+/// Checks the content of the metalayer, and where the frame is known also that the two fit each
+/// other. Gives where the items are, when that can be told.
+pub(crate) fn check(
+    content: &[u8],
+    frame: Option<&Frame>,
+    limits: &Limits,
+    checker: &mut Checker<'_>,
+) -> Option<Geometry> {
+    let before = checker.errors();
+    let raw = Raw::read(content);
+    check_fields(&raw, content, checker);
+    let (frame, meta) = (frame?, to_meta(&raw)?);
+    if let (Some(dtype), Some(Dtype { at, text, marker: 0xdb, .. })) = (&meta.dtype, &raw.dtype) {
+        check_dtype(dtype, (at + 6, text.len()), frame.typesize, limits, checker);
+    }
+    if checker.errors() > before {
+        return None;
+    }
+    let geometry = match Geometry::new(&meta, frame.typesize, &UNLIMITED) {
+        Ok(geometry) => geometry,
+        Err(Error::Format(error)) => {
+            let items = error.what == rules::ITEMS.what;
+            let rule = if items { &rules::ITEMS } else { &rules::CHUNK_LEN };
+            let len = (content.len() as u64).saturating_sub(error.offset);
+            checker.found(rule, error.offset, len, error.expected, error.found);
+            return None;
+        }
+        Err(error) => {
+            checker.found(&rules::LIMIT, 3, 0, "what this machine can hold", error);
+            return None;
+        }
+    };
+    check_frame(&geometry, frame, &raw, checker);
+    match Geometry::new(&meta, frame.typesize, limits) {
+        Err(error) if checker.errors() == before => {
+            checker.found(&rules::LIMIT, 3, 0, "no more than the limits allow", error);
+            None
+        }
+        limited => limited.ok(),
+    }
+}
+
+/// To see what is wrong with shapes before it matters whether they are too large to go on.
+const UNLIMITED: Limits = Limits {
+    memory: u64::MAX,
+    total_bytes: u64::MAX,
+    items: u64::MAX,
+    dimensions: MAX_NDIM,
+    chunks: u64::MAX,
+    metalayers: 0,
+    nesting: 0,
+};
+
+/// Checks the blocks of one chunk, whose header starts at `offset`: the C library counts them by the
+/// metalayer.
+pub(crate) fn check_chunk(geometry: &Geometry, header: &Header, checker: &mut Checker<'_>) {
+    if header.variable_blocks {
+        let expected = "blocks of equal length, as an array has";
+        return checker.found(&rules::CHUNK_BLOCKS, 30, 1, expected, "blocks that differ");
+    }
+    let (expected, found) = (geometry.nblocks(), u64::from(header.nblocks()));
+    if expected != found {
+        let expected = format_args!("{expected} blocks of {} bytes", geometry.block_len());
+        let found = format_args!("{found} of {}", header.block_len());
+        checker.found(&rules::CHUNK_BLOCKS, 8, 4, expected, found);
+    }
+}
+
+fn check_fields(raw: &Raw<'_>, content: &[u8], checker: &mut Checker<'_>) {
+    let left = content.len().saturating_sub(raw.end);
+    if let Some([array, version, ndim]) = raw.head {
+        // Caterva's have no dtype.
+        let ends_early = raw.dtype.is_none() && raw.wanted.is_none();
+        let count = if ends_early && raw.shapes.len() == 3 { 5 } else { 7 };
+        marker(&rules::ARRAY, 0, 0x90 + count, array, checker);
+        if version != 0 {
+            checker.found(&rules::VERSION, 1, 1, 0, version);
+        }
+        if usize::from(ndim) > MAX_NDIM {
+            checker.found(&rules::NDIM, 2, 1, format_args!("at most {MAX_NDIM}"), ndim);
+        }
+    }
+    for (sizes, number) in raw.shapes.iter().zip([0xd3, 0xd2, 0xd2]) {
+        check_markers(sizes, number, checker);
+    }
+    check_sizes(&raw.shapes, checker);
+    if let Some(wanted) = raw.wanted {
+        let (at, len) = (raw.end as u64, left as u64);
+        checker.found(&rules::LENGTH, at, len, format_args!("{wanted} bytes"), left);
+        return;
+    }
+    let Some(dtype) = &raw.dtype else {
+        return;
+    };
+    let at = dtype.at as u64;
+    if dtype.format != 0 {
+        checker.found(&rules::DTYPE_FORMAT, at, 1, "0, for NumPy's", dtype.format);
+    }
+    marker(&rules::DTYPE_MARKER, at + 1, 0xdb, dtype.marker, checker);
+    if let Err(error) = std::str::from_utf8(dtype.text) {
+        checker.found(&rules::DTYPE, at + 6, dtype.text.len() as u64, "UTF-8", error);
+    }
+    if left > 0 && dtype.marker == 0xdb {
+        let found = format_args!("{left} bytes more");
+        checker.found(&rules::TRAILING, raw.end as u64, left as u64, "its end", found);
+    }
+}
+
+fn marker(rule: &'static Rule, at: u64, expected: u8, found: u8, checker: &mut Checker<'_>) {
+    if expected != found {
+        let [expected, found] = [expected, found].map(|byte| format!("{byte:#04x}"));
+        checker.found(rule, at, 1, expected, found);
+    }
+}
+
+fn check_markers(sizes: &Sizes, number: u8, checker: &mut Checker<'_>) {
+    let ndim = sizes.numbers.len();
+    // There are at most 16.
+    marker(&rules::SHAPE_MARKER, sizes.at as u64, 0x90 + ndim as u8, sizes.marker, checker);
+    if ndim == MAX_NDIM && sizes.marker == 0xa0 {
+        let (expected, found) = ("a marker that msgpack knows", "0xa0, as the C library writes it");
+        checker.found(&rules::SIXTEEN, sizes.at as u64, 1, expected, found);
+    }
+    for (axis, each) in sizes.numbers.iter().enumerate() {
+        marker(&rules::NUMBER_MARKER, sizes.marker_at(axis), number, each.marker, checker);
+    }
+}
+
+/// Checks each dimension for itself.
+fn check_sizes(shapes: &[Sizes], checker: &mut Checker<'_>) {
+    let rules = [&rules::SHAPE, &rules::CHUNK_SHAPE, &rules::BLOCK_SHAPE];
+    for (level, sizes) in shapes.iter().enumerate() {
+        for (axis, number) in sizes.numbers.iter().enumerate() {
+            let (at, len, found) = (sizes.marker_at(axis) + 1, sizes.width as u64, number.value);
+            if found < 0 {
+                checker.found(rules[level], at, len, "no negative size", found);
+                continue;
+            }
+            let outer = level.checked_sub(1).and_then(|outer| shapes.get(outer));
+            let Some(outer) = outer.map(|sizes| sizes.numbers[axis].value) else {
+                continue;
+            };
+            let part = if level == 1 { "chunk" } else { "block" };
+            if found == 0 && outer > 0 {
+                let expected = format_args!("a {part} along {outer} items");
+                checker.found(rules[level], at, len, expected, found);
+            } else if level == 2 && outer > 0 && found > outer {
+                let expected = format_args!("at most the chunk's {outer}");
+                checker.found(&rules::BLOCK_OVER_CHUNK, at, len, expected, found);
+            }
+        }
+    }
+}
+
+fn check_dtype(
+    text: &str,
+    (at, len): (usize, usize),
+    typesize: u32,
+    limits: &Limits,
+    checker: &mut Checker<'_>,
+) {
+    let (at, len) = (at as u64, len as u64);
+    match dtype::itemsize(text, limits.nesting) {
+        None => {
+            let found = format_args!("`{}`", text.escape_default());
+            checker.found(&rules::DTYPE_UNKNOWN, at, len, "a dtype of NumPy", found);
+        }
+        Some(size) if size != u64::from(typesize) => {
+            let expected = format_args!("{typesize}, the typesize");
+            let found = format_args!("{size}, as `{}` has", text.escape_default());
+            checker.found(&rules::ITEMSIZE, at, len, expected, found);
+        }
+        Some(_) => {}
+    }
+}
+
+fn check_frame(geometry: &Geometry, frame: &Frame, raw: &Raw<'_>, checker: &mut Checker<'_>) {
+    let place = |level: usize| {
+        let sizes = raw.shapes.get(level)?;
+        Some((sizes.at as u64, 1 + (sizes.numbers.len() * (1 + sizes.width)) as u64))
+    };
+    let mut found = |rule, level, expected: u64, what: &str, found: u64| {
+        let (at, len) = place(level).unwrap_or_default();
+        checker.found(rule, at, len, format_args!("{expected}, {what}"), found);
+    };
+    if let Some(nchunks) = frame.nchunks.filter(|&nchunks| nchunks != geometry.nchunks()) {
+        found(&rules::NCHUNKS, 0, nchunks, "the frame's", geometry.nchunks());
+    }
+    // Without items nobody says how long a chunk would be.
+    if geometry.nchunks() == 0 {
+        return;
+    }
+    let (chunk, block) = (geometry.chunk_len() as u64, geometry.block_len() as u64);
+    if let Some(size) = frame.chunksize.map(u64::from).filter(|&size| size != chunk) {
+        found(&rules::CHUNKSIZE, 1, size, "the frame's", chunk);
+    }
+    if let Some(size) = frame.blocksize.map(u64::from).filter(|&size| size != block) {
+        found(&rules::BLOCKSIZE, 2, size, "the frame's", block);
+    }
+}
+
+/// The metalayer where it has no errors.
+fn to_meta(raw: &Raw<'_>) -> Option<Meta> {
+    let [shape, chunks, blocks] = raw.shapes.as_slice() else {
+        return None;
+    };
+    let small = |sizes: &Sizes| {
+        sizes.numbers.iter().map(|number| i32::try_from(number.value).ok()).collect::<Option<_>>()
+    };
+    let dtype = match &raw.dtype {
+        Some(dtype) => Some(std::str::from_utf8(dtype.text).ok()?.to_owned()),
+        None => None,
+    };
+    Some(Meta {
+        shape: shape.numbers.iter().map(|number| number.value).collect(),
+        chunks: small(chunks)?,
+        blocks: small(blocks)?,
+        dtype,
+        dtype_format: raw.dtype.as_ref().map_or(0, |dtype| dtype.format),
+    })
+}
+
+/// Reads the metalayer where it has no errors.
+pub(super) fn parse(content: &[u8]) -> Result<Meta, FormatError> {
+    let mut report = Report::new();
+    check(content, None, &Limits::default(), &mut Checker::new(&mut report));
+    meta_of(content, report)
+}
+
+/// Reads the metalayer where it has no errors and fits the frame.
+pub(crate) fn read(
+    content: &[u8],
+    frame: &Frame,
+    limits: &Limits,
+) -> Result<(Meta, Geometry), Error> {
+    let mut report = Report::new();
+    let geometry = check(content, Some(frame), limits, &mut Checker::new(&mut report));
+    let meta = meta_of(content, report)?;
+    let geometry = match geometry {
+        Some(geometry) => geometry,
+        // It goes over the limits.
+        None => Geometry::new(&meta, frame.typesize, limits)?,
+    };
+    Ok((meta, geometry))
+}
+
+fn meta_of(content: &[u8], report: Report) -> Result<Meta, FormatError> {
+    match report.first_error() {
+        Some(finding) => Err(finding.into()),
+        None => to_meta(&Raw::read(content))
+            .ok_or_else(|| FormatError::of(&rules::LENGTH, 0, "shapes", "none")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{Part, Severity};
+
+    fn meta() -> Meta {
+        Meta {
+            shape: vec![7, 9],
+            chunks: vec![4, 4],
+            blocks: vec![3, 2],
+            dtype: Some("<i4".into()),
+            dtype_format: 0,
+        }
+    }
+
+    /// What a frame says of that array.
+    const FRAME: Frame =
+        Frame { typesize: 4, chunksize: Some(96), blocksize: Some(24), nchunks: Some(6) };
+
+    /// Ids, offsets and lengths of what is found, the metalayer being at byte 100.
+    fn found(content: &[u8], frame: Frame) -> Vec<(&'static str, u64, u64)> {
+        let mut report = Report::new();
+        let mut checker = Checker::new(&mut report);
+        let mut checker = checker.within(Part::Metalayer("b2nd".into()), 100);
+        let geometry = check(content, Some(&frame), &Limits::default(), &mut checker);
+        // Where it is not known where items are, something says why.
+        assert!(geometry.is_some() || !report.findings.is_empty(), "{report:?}");
+        let triple = |each: &crate::Finding| (each.rule.id, each.offset, each.len);
+        report.findings.iter().map(triple).collect()
+    }
+
+    #[test]
+    fn a_good_one_has_no_findings() {
+        let mut bytes = meta().to_bytes().unwrap();
+        assert_eq!(found(&bytes, FRAME), []);
+        assert_eq!(
+            found(&bytes, Frame { chunksize: None, blocksize: None, nchunks: None, ..FRAME }),
+            []
+        );
+        // As Caterva wrote it.
+        bytes.truncate(bytes.len() - 9);
+        bytes[0] = 0x95;
+        assert_eq!(found(&bytes, FRAME), []);
+        // No chunk says how long the chunks of an empty array are.
+        let empty = Meta { shape: vec![0, 9], ..meta() }.to_bytes().unwrap();
+        let frame = Frame { nchunks: Some(0), chunksize: Some(0), blocksize: Some(1), ..FRAME };
+        assert_eq!(found(&empty, frame), []);
+    }
+
+    #[test]
+    fn every_field_set_wrong_is_found_and_placed() {
+        let good = meta().to_bytes().unwrap();
+        // Shapes at 3, 22, 33; dtype format at 44, its marker at 45, its length at 46, itself at 50.
+        for (at, value, expected) in [
+            (0, 0x95, &[("b2nd.array", 100, 1)][..]),
+            (1, 1, &[("b2nd.version", 101, 1)]),
+            (2, 17, &[("b2nd.ndim", 102, 1)]),
+            (3, 0x93, &[("b2nd.shape_marker", 103, 1)]),
+            (4, 0xcf, &[("b2nd.number_marker", 104, 1)]),
+            (5, 0x80, &[("b2nd.shape", 105, 8)]),
+            (21, 0, &[("b2nd.nchunks", 103, 19)]),
+            // Over the limits, but wrong first of all.
+            (6, 0x40, &[("b2nd.nchunks", 103, 19)]),
+            (22, 0, &[("b2nd.shape_marker", 122, 1)]),
+            (23, 0, &[("b2nd.number_marker", 123, 1)]),
+            (24, 0x80, &[("b2nd.chunk_shape", 124, 4)]),
+            (24, 0x70, &[("b2nd.chunk_len", 122, 31)]),
+            (32, 0, &[("b2nd.chunk_shape", 129, 4)]),
+            (32, 6, &[("b2nd.nchunks", 103, 19), ("b2nd.chunksize", 122, 11)]),
+            (33, 0x91, &[("b2nd.shape_marker", 133, 1)]),
+            (39, 0, &[("b2nd.number_marker", 139, 1)]),
+            (40, 0xff, &[("b2nd.block_shape", 140, 4)]),
+            (43, 0, &[("b2nd.block_shape", 140, 4)]),
+            (43, 4, &[("b2nd.blocksize", 133, 11)]),
+            (43, 1, &[("b2nd.blocksize", 133, 11)]),
+            (
+                38,
+                5,
+                &[
+                    ("b2nd.block_over_chunk", 135, 4),
+                    ("b2nd.chunksize", 122, 11),
+                    ("b2nd.blocksize", 133, 11),
+                ],
+            ),
+            (44, 1, &[("b2nd.dtype_format", 144, 1)]),
+            (45, 0xd9, &[("b2nd.dtype_marker", 145, 1)]),
+            (49, 4, &[("b2nd.length", 150, 3)]),
+            (49, 2, &[("b2nd.trailing", 152, 1), ("b2nd.dtype_unknown", 150, 2)]),
+            (50, 0xff, &[("b2nd.dtype", 150, 3)]),
+            (51, b'q', &[("b2nd.dtype_unknown", 150, 3)]),
+            (52, b'8', &[("b2nd.itemsize", 150, 3)]),
+        ] {
+            let mut content = good.clone();
+            content[at] = value;
+            assert_eq!(found(&content, FRAME), expected, "byte {at} set to {value:#04x}");
+        }
+        for len in (0..good.len()).filter(|&len| len != 44) {
+            let cut = found(&good[..len], FRAME);
+            assert!(cut.iter().any(|each| each.0 == "b2nd.length"), "{len}: {cut:?}");
+        }
+    }
+
+    #[test]
+    fn a_frame_that_does_not_fit_is_found() {
+        let content = meta().to_bytes().unwrap();
+        for (frame, id) in [
+            (Frame { nchunks: Some(7), ..FRAME }, "b2nd.nchunks"),
+            (Frame { chunksize: Some(95), ..FRAME }, "b2nd.chunksize"),
+            (Frame { blocksize: Some(12), ..FRAME }, "b2nd.blocksize"),
+            (Frame { typesize: 8, blocksize: None, chunksize: None, ..FRAME }, "b2nd.itemsize"),
+        ] {
+            let found = found(&content, frame);
+            assert_eq!(found.iter().map(|each| each.0).collect::<Vec<_>>(), [id]);
+        }
+    }
+
+    #[test]
+    fn sixteen_dimensions_are_noted() {
+        let ones = vec![1; MAX_NDIM];
+        let meta = Meta { shape: vec![1; MAX_NDIM], chunks: ones.clone(), blocks: ones, ..meta() };
+        let frame = Frame { chunksize: Some(4), blocksize: Some(4), nchunks: Some(1), ..FRAME };
+        let found = found(&meta.to_bytes().unwrap(), frame);
+        let expected =
+            [3, 4 + 16 * 9, 5 + 16 * 14].map(|at| ("b2nd.sixteen_dimensions", 100 + at, 1));
+        assert_eq!(found, expected);
+        assert_eq!(rules::SIXTEEN.severity, Severity::Note);
+    }
+
+    #[test]
+    fn what_goes_over_the_limits_is_told() {
+        let content = meta().to_bytes().unwrap();
+        for limits in [
+            Limits { dimensions: 1, ..Limits::default() },
+            Limits { items: 62, ..Limits::default() },
+            Limits { chunks: 5, ..Limits::default() },
+        ] {
+            let mut report = Report::new();
+            let checked = check(&content, Some(&FRAME), &limits, &mut Checker::new(&mut report));
+            assert!(checked.is_none() && report.is_good());
+            assert_eq!(report.findings[0].rule, &rules::LIMIT);
+            assert!(matches!(read(&content, &FRAME, &limits), Err(Error::Limit { .. })));
+        }
+        assert!(read(&content, &FRAME, &Limits::default()).is_ok());
+    }
+
+    #[test]
+    fn chunks_with_other_blocks_are_found() {
+        let geometry = Geometry::new(&meta(), 4, &Limits::default()).unwrap();
+        let mut head = [0u8; 32];
+        head[..4].copy_from_slice(&[5, 1, 0b0010_0101, 4]);
+        head[4] = 96;
+        head[8] = 24;
+        head[12] = 64;
+        let ids = |head: &[u8]| {
+            let header = Header::parse(head).unwrap();
+            let mut report = Report::new();
+            check_chunk(&geometry, &header, &mut Checker::new(&mut report));
+            report.findings.iter().map(|each| (each.rule.id, each.offset)).collect::<Vec<_>>()
+        };
+        assert_eq!(ids(&head), []);
+        head[8] = 48;
+        assert_eq!(ids(&head), [("b2nd.chunk_blocks", 8)]);
+        head[8] = 4;
+        head[30] = 1;
+        assert_eq!(ids(&head), [("b2nd.chunk_blocks", 30)]);
+    }
+
+    #[test]
+    fn ids_are_those_of_this_module_and_appear_once() {
+        let mut ids: Vec<_> = rules::RULES.iter().map(|rule| rule.id).collect();
+        assert!(ids.iter().all(|id| id.starts_with("b2nd.")));
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), rules::RULES.len());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_changed_byte_is_no_reason_to_panic(at in 0usize..53, value in 0u8.., typesize in 0u32..) {
+            let mut content = meta().to_bytes().unwrap();
+            content[at] = value;
+            found(&content, Frame { typesize, ..FRAME });
+        }
+    }
+}

@@ -1,0 +1,391 @@
+//! Where the items of an array are: the array is cut into chunks, the chunks into blocks.
+
+use std::ops::Range;
+
+use super::{MAX_NDIM, Meta, rules};
+use crate::report::Rule;
+use crate::{Error, FormatError, Limits};
+
+/// The most bytes that a chunk may have when decompressed.
+const MAX_CHUNK_LEN: u64 = i32::MAX as u64 - 32;
+
+/// A number for each dimension; those after the last are not looked at.
+type Index = [u64; MAX_NDIM];
+
+/// Where the items of an array are.
+///
+/// Chunks are numbered in C order of their places, and so are the blocks of a chunk. A chunk holds
+/// its blocks one after the other, each with its items in C order. All blocks of all chunks are of
+/// full size: what lies outside the chunk or outside the array is padding. An array without
+/// dimensions has one chunk of one item; one with a dimension of size zero has none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Geometry {
+    shape: Vec<u64>,
+    chunks: Vec<u64>,
+    blocks: Vec<u64>,
+    /// Chunks along each dimension.
+    chunk_grid: Vec<u64>,
+    /// Blocks of a chunk along each dimension.
+    block_grid: Vec<u64>,
+    typesize: usize,
+    block_len: usize,
+    chunk_len: usize,
+    nchunks: u64,
+    len: u64,
+}
+
+impl Geometry {
+    /// For an array whose items have `typesize` bytes.
+    ///
+    /// # Errors
+    /// - [`Error::Format`]: dimensions that [`Meta::parse`] would not take, or more items, or more
+    ///   bytes in a chunk, than the format can hold;
+    /// - [`Error::Limit`]: more dimensions, items or chunks than `limits` allow.
+    pub fn new(meta: &Meta, typesize: u32, limits: &Limits) -> Result<Self, Error> {
+        // That the sizes fit each other is checked where the metalayer is.
+        let Meta { shape, chunks, blocks, .. } = Meta::parse(&meta.to_bytes()?)?;
+        let ndim = shape.len();
+        Limits::allow("number of dimensions", ndim as u64, limits.dimensions as u64)?;
+        let shape: Vec<u64> = shape.iter().map(|size| size.unsigned_abs()).collect();
+        let sizes = |sizes: &[i32]| sizes.iter().map(|&size| size.unsigned_abs().into()).collect();
+        let (chunks, blocks): (Vec<u64>, Vec<u64>) = (sizes(&chunks), sizes(&blocks));
+        let grid = |outer: &[u64], inner: &[u64]| -> Vec<u64> {
+            outer.iter().zip(inner).map(|(outer, inner)| outer.div_ceil((*inner).max(1))).collect()
+        };
+        let (chunk_grid, block_grid) = (grid(&shape, &chunks), grid(&chunks, &blocks));
+
+        // Where the three shapes start.
+        let places = [3, 4 + 9 * ndim as u64, 5 + 14 * ndim as u64];
+        let refused = |rule: &Rule, level: usize, expected: String| {
+            let found = [&shape, &chunks, &blocks][level];
+            FormatError::of(rule, places[level], expected, format_args!("{found:?}"))
+        };
+        let most_items = || format!("at most {} items, chunks at the edges whole", i64::MAX);
+        let too_many = || refused(&rules::ITEMS, 0, most_items());
+        let whole = |grid: &[u64], part: &[u64]| product(grid)?.checked_mul(product(part)?);
+        let fits = |items: Option<u64>| items.filter(|&items| i64::try_from(items).is_ok());
+        let len = fits(product(&shape)).ok_or_else(too_many)?;
+        fits(whole(&chunk_grid, &chunks)).ok_or_else(too_many)?;
+        let nchunks = product(&chunk_grid).ok_or_else(too_many)?;
+
+        let typesize_wide = u64::from(typesize);
+        let bytes = |level, items: Option<u64>| {
+            let bytes = items.and_then(|items| items.checked_mul(typesize_wide));
+            let bytes = bytes.filter(|&bytes| bytes <= MAX_CHUNK_LEN);
+            bytes.and_then(|bytes| usize::try_from(bytes).ok()).ok_or_else(|| {
+                let expected =
+                    format!("at most {MAX_CHUNK_LEN} bytes of {typesize} each, blocks whole");
+                refused(&rules::CHUNK_LEN, level, expected)
+            })
+        };
+        let block_len = bytes(2, product(&blocks))?;
+        let chunk_len = bytes(1, whole(&block_grid, &blocks))?;
+        Limits::allow("number of items", len, limits.items)?;
+        Limits::allow("number of chunks", nchunks, limits.chunks)?;
+        let typesize = usize::try_from(typesize)
+            .map_err(|_| Error::Argument(format!("items of {typesize} bytes")))?;
+        Ok(Self {
+            shape,
+            chunks,
+            blocks,
+            chunk_grid,
+            block_grid,
+            typesize,
+            block_len,
+            chunk_len,
+            nchunks,
+            len,
+        })
+    }
+
+    /// Items along each dimension.
+    pub fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
+    /// Items of a chunk along each dimension.
+    pub fn chunks(&self) -> &[u64] {
+        &self.chunks
+    }
+
+    /// Items of a block along each dimension.
+    pub fn blocks(&self) -> &[u64] {
+        &self.blocks
+    }
+
+    /// Bytes of an item.
+    pub fn typesize(&self) -> usize {
+        self.typesize
+    }
+
+    /// Number of items.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether there are no items.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Number of chunks.
+    pub fn nchunks(&self) -> u64 {
+        self.nchunks
+    }
+
+    /// Number of blocks in a chunk.
+    pub fn nblocks(&self) -> u64 {
+        // Checked with the bytes of a chunk; where there are none, so are there no blocks.
+        self.block_grid.iter().product()
+    }
+
+    /// Bytes of a chunk when decompressed, its padding counted in.
+    pub fn chunk_len(&self) -> usize {
+        self.chunk_len
+    }
+
+    /// Bytes of a block when decompressed, its padding counted in.
+    pub fn block_len(&self) -> usize {
+        self.block_len
+    }
+
+    /// The items of a chunk along each dimension, padding left out.
+    ///
+    /// # Errors
+    /// [`Error::Argument`]: there is no such chunk.
+    pub fn chunk_items(&self, chunk: u64) -> Result<Vec<Range<u64>>, Error> {
+        self.check_chunk(chunk)?;
+        let place = unravel(chunk, &self.chunk_grid);
+        Ok((0..self.shape.len()).map(|axis| self.along_chunk(place[axis], axis)).collect())
+    }
+
+    /// The items of a block of a chunk along each dimension, padding left out: nothing along a
+    /// dimension where all is padding.
+    ///
+    /// # Errors
+    /// [`Error::Argument`]: there is no such chunk or block.
+    pub fn block_items(&self, chunk: u64, block: u64) -> Result<Vec<Range<u64>>, Error> {
+        let items = self.chunk_items(chunk)?;
+        if block >= self.nblocks() {
+            let there = self.nblocks();
+            return Err(Error::Argument(format!("block {block} of a chunk that has {there}")));
+        }
+        let place = unravel(block, &self.block_grid);
+        let along = items.iter().enumerate().map(|(axis, items)| {
+            let start = (items.start + place[axis] * self.blocks[axis]).min(items.end);
+            start..(start + self.blocks[axis]).min(items.end)
+        });
+        Ok(along.collect())
+    }
+
+    /// The numbers of the chunks that hold items of a box, in their order.
+    ///
+    /// # Errors
+    /// [`Error::Argument`]: the box reaches outside the array.
+    pub fn chunks_of(&self, ranges: &[Range<u64>]) -> Result<impl Iterator<Item = u64>, Error> {
+        self.check_box(ranges)?;
+        let (mut first, mut count) = ([0; MAX_NDIM], [1; MAX_NDIM]);
+        for (axis, range) in ranges.iter().enumerate() {
+            let size = self.chunks[axis].max(1);
+            first[axis] = range.start / size;
+            count[axis] = if range.is_empty() { 0 } else { range.end.div_ceil(size) - first[axis] };
+        }
+        let (ndim, grid) = (ranges.len(), self.chunk_grid.clone());
+        // No more than there are chunks.
+        let total: u64 = if count.contains(&0) { 0 } else { count[..ndim].iter().product() };
+        Ok((0..total).map(move |number| {
+            let place = unravel(number, &count[..ndim]);
+            (0..ndim).fold(0, |all, axis| all * grid[axis] + first[axis] + place[axis])
+        }))
+    }
+
+    /// Copies what a decoded chunk has of a box to `out`, which holds the items of the box in C
+    /// order. The rest of `out` stays as it is.
+    ///
+    /// # Errors
+    /// [`Error::Argument`]: there is no such chunk, the box reaches outside the array, or one of the
+    /// two is not as long as it has to be.
+    pub fn assemble(
+        &self,
+        chunk: u64,
+        bytes: &[u8],
+        ranges: &[Range<u64>],
+        out: &mut [u8],
+    ) -> Result<(), Error> {
+        self.check_lengths(bytes.len(), ranges, out.len())?;
+        self.for_each_run(chunk, ranges, |in_chunk, in_box, len| {
+            if let (Some(to), Some(from)) =
+                (out.get_mut(in_box..in_box + len), bytes.get(in_chunk..in_chunk + len))
+            {
+                to.copy_from_slice(from);
+            }
+        })
+    }
+
+    /// Cuts a chunk out of an array, all of whose items are in `array` in C order: fills `out` with
+    /// the chunk's blocks, and their padding with zeros.
+    ///
+    /// # Errors
+    /// [`Error::Argument`]: there is no such chunk, or one of the two is not as long as it has to be.
+    pub fn cut(&self, chunk: u64, array: &[u8], out: &mut [u8]) -> Result<(), Error> {
+        let ranges: Vec<_> = self.shape.iter().map(|&size| 0..size).collect();
+        self.check_lengths(out.len(), &ranges, array.len())?;
+        out.fill(0);
+        self.for_each_run(chunk, &ranges, |in_chunk, in_array, len| {
+            if let (Some(to), Some(from)) =
+                (out.get_mut(in_chunk..in_chunk + len), array.get(in_array..in_array + len))
+            {
+                to.copy_from_slice(from);
+            }
+        })
+    }
+
+    fn along_chunk(&self, place: u64, axis: usize) -> Range<u64> {
+        let start = place * self.chunks[axis];
+        start..self.shape[axis].min(start + self.chunks[axis])
+    }
+
+    fn check_chunk(&self, chunk: u64) -> Result<(), Error> {
+        if chunk < self.nchunks {
+            return Ok(());
+        }
+        Err(Error::Argument(format!("chunk {chunk} of an array that has {}", self.nchunks)))
+    }
+
+    fn check_box(&self, ranges: &[Range<u64>]) -> Result<(), Error> {
+        let fits =
+            |(range, &size): (&Range<u64>, &u64)| range.start <= range.end && range.end <= size;
+        if ranges.len() == self.shape.len() && ranges.iter().zip(&self.shape).all(fits) {
+            return Ok(());
+        }
+        Err(Error::Argument(format!("a box {ranges:?} in an array of {:?} items", self.shape)))
+    }
+
+    fn check_lengths(&self, chunk: usize, ranges: &[Range<u64>], part: usize) -> Result<(), Error> {
+        self.check_box(ranges)?;
+        let sides: Vec<u64> = ranges.iter().map(|range| range.end - range.start).collect();
+        let expected = product(&sides).and_then(|items| items.checked_mul(self.typesize as u64));
+        if chunk == self.chunk_len && expected == Some(part as u64) {
+            return Ok(());
+        }
+        let expected = expected.map_or("too many".to_owned(), |len| len.to_string());
+        Err(Error::Argument(format!(
+            "a chunk of {chunk} bytes and items of {part}: expected {} and {expected}",
+            self.chunk_len
+        )))
+    }
+
+    /// Calls `visit` for each run of bytes of a box that lies in one piece both in the chunk and in
+    /// the box: with its place in the chunk, that in the box, and its length. The box is in the array.
+    fn for_each_run(
+        &self,
+        chunk: u64,
+        ranges: &[Range<u64>],
+        mut visit: impl FnMut(usize, usize, usize),
+    ) -> Result<(), Error> {
+        self.check_chunk(chunk)?;
+        let ndim = ranges.len();
+        let place = unravel(chunk, &self.chunk_grid);
+        // The part of the box that is in the chunk, and the blocks that have some of it.
+        let mut part: [Range<u64>; MAX_NDIM] = std::array::from_fn(|_| 0..1);
+        let (mut origin, mut first, mut count) = ([0; MAX_NDIM], [0; MAX_NDIM], [1; MAX_NDIM]);
+        for (axis, range) in ranges.iter().enumerate() {
+            let items = self.along_chunk(place[axis], axis);
+            origin[axis] = items.start;
+            part[axis] = items.start.max(range.start)..items.end.min(range.end);
+            if part[axis].is_empty() {
+                return Ok(());
+            }
+            let block = self.blocks[axis].max(1);
+            first[axis] = (part[axis].start - items.start) / block;
+            count[axis] = (part[axis].end - items.start).div_ceil(block) - first[axis];
+        }
+        let sides: Index =
+            std::array::from_fn(|axis| ranges.get(axis).map_or(1, |range| range.end - range.start));
+        let (box_strides, block_strides) = (strides(&sides[..ndim]), strides(&self.blocks));
+        for_each(&count[..ndim], |index| {
+            let number = (0..ndim)
+                .fold(0, |all, axis| all * self.block_grid[axis] + first[axis] + index[axis]);
+            // Both are below the bytes of the chunk and of the box, which are in memory.
+            let (mut in_block, mut in_box, mut span) = (0, 0, [1; MAX_NDIM]);
+            for axis in 0..ndim {
+                let start = origin[axis] + (first[axis] + index[axis]) * self.blocks[axis];
+                let from = start.max(part[axis].start);
+                span[axis] = (start + self.blocks[axis]).min(part[axis].end) - from;
+                in_block += (from - start) * block_strides[axis];
+                in_box += (from - ranges[axis].start) * box_strides[axis];
+            }
+            let in_chunk = number * self.block_len as u64 + in_block * self.typesize as u64;
+            // Dimensions that both hold whole, from the last one on, go in one run.
+            let (mut outer, mut run) = (ndim, self.typesize);
+            while let Some(axis) = outer.checked_sub(1) {
+                outer = axis;
+                run *= span[axis] as usize;
+                if span[axis] != self.blocks[axis] || span[axis] != sides[axis] {
+                    break;
+                }
+            }
+            let in_box = in_box as usize * self.typesize;
+            for_each(&span[..outer], |index| {
+                let at = |strides: &Index| -> u64 {
+                    index.iter().zip(strides).map(|(index, stride)| index * stride).sum()
+                };
+                let step = at(&block_strides) as usize * self.typesize;
+                visit(
+                    in_chunk as usize + step,
+                    in_box + at(&box_strides) as usize * self.typesize,
+                    run,
+                );
+            });
+        });
+        Ok(())
+    }
+}
+
+fn product(sizes: &[u64]) -> Option<u64> {
+    sizes.iter().try_fold(1u64, |all, &size| all.checked_mul(size))
+}
+
+/// How many items are between neighbours along each dimension, in C order.
+fn strides(shape: &[u64]) -> Index {
+    let mut strides = [1; MAX_NDIM];
+    for axis in (1..shape.len()).rev() {
+        strides[axis - 1] = strides[axis] * shape[axis];
+    }
+    strides
+}
+
+/// The place of a number in a grid, in C order; the number is in the grid.
+fn unravel(mut number: u64, grid: &[u64]) -> Index {
+    let mut place = [0; MAX_NDIM];
+    for (axis, &size) in grid.iter().enumerate().rev() {
+        place[axis] = number % size;
+        number /= size;
+    }
+    place
+}
+
+/// Calls `visit` for each place in a grid without empty sides, in C order: once, with nothing, where
+/// it has no dimensions.
+fn for_each(grid: &[u64], mut visit: impl FnMut(&[u64])) {
+    let mut index = [0; MAX_NDIM];
+    loop {
+        visit(&index[..grid.len()]);
+        let mut axis = grid.len();
+        loop {
+            let Some(next) = axis.checked_sub(1) else {
+                return;
+            };
+            axis = next;
+            index[axis] += 1;
+            if index[axis] < grid[axis] {
+                break;
+            }
+            index[axis] = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "geometry_tests.rs"]
+mod tests;

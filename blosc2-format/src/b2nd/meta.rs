@@ -1,0 +1,151 @@
+//! The content of the metalayer, read and written.
+
+use crate::FormatError;
+
+/// The most dimensions that an array can have.
+pub const MAX_NDIM: usize = 16;
+/// Name of the metalayer.
+pub const NAME: &str = "b2nd";
+/// Name of the metalayer in files of Caterva, which came before.
+pub const OLD_NAME: &str = "caterva";
+
+/// The content of the metalayer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Meta {
+    /// Items along each dimension.
+    pub shape: Vec<i64>,
+    /// Items of a chunk along each dimension.
+    pub chunks: Vec<i32>,
+    /// Items of a block along each dimension.
+    pub blocks: Vec<i32>,
+    /// The dtype, as written; old files have none.
+    pub dtype: Option<String>,
+    /// The convention that the dtype follows; 0 is NumPy's, the only one in use.
+    pub dtype_format: u8,
+}
+
+impl Meta {
+    /// Reads the metalayer's content.
+    ///
+    /// Like the C library, it takes no notice of the version and of the markers of the numbers: with
+    /// 16 dimensions the library writes one that msgpack does not know.
+    ///
+    /// # Errors
+    /// - the bytes end early;
+    /// - more than 16 dimensions, or numbers of dimensions that differ;
+    /// - a negative size, a chunk of size zero along a dimension with items, a block of size zero in
+    ///   a chunk that has items;
+    /// - a dtype that is not UTF-8 or has the wrong marker.
+    pub fn parse(content: &[u8]) -> Result<Self, FormatError> {
+        super::check::parse(content)
+    }
+
+    /// Writes the metalayer's content, as the C library does.
+    ///
+    /// # Errors
+    /// More than 16 dimensions, shapes of different lengths, or a dtype over 2 GiB.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, FormatError> {
+        let ndim = self.shape.len();
+        if ndim > MAX_NDIM {
+            return Err(FormatError::new("number of dimensions", 2, "at most 16", ndim));
+        }
+        if self.chunks.len() != ndim || self.blocks.len() != ndim {
+            let found = format_args!("{} and {}", self.chunks.len(), self.blocks.len()).to_string();
+            return Err(FormatError::new("chunk and block shape", 3, ndim, found));
+        }
+        let dtype = self.dtype.as_deref().unwrap_or("|u1");
+        let dtype_len = i32::try_from(dtype.len())
+            .map_err(|_| FormatError::new("dtype length", 0, "at most 2^31 - 1", dtype.len()))?;
+
+        let marker = 0x90 + ndim as u8;
+        let mut out = vec![0x97, 0, ndim as u8, marker];
+        for items in &self.shape {
+            out.push(0xd3);
+            out.extend(items.to_be_bytes());
+        }
+        for sizes in [&self.chunks, &self.blocks] {
+            out.push(marker);
+            for items in sizes {
+                out.push(0xd2);
+                out.extend(items.to_be_bytes());
+            }
+        }
+        out.extend([self.dtype_format, 0xdb]);
+        out.extend(dtype_len.to_be_bytes());
+        out.extend(dtype.as_bytes());
+        Ok(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What Python writes for `arange(6, dtype="i4")` in two rows of three.
+    const PYTHON: [u8; 53] = [
+        0x97, 0x00, 0x02, 0x92, 0xd3, 0, 0, 0, 0, 0, 0, 0, 2, 0xd3, 0, 0, 0, 0, 0, 0, 0, 3, 0x92,
+        0xd2, 0, 0, 0, 2, 0xd2, 0, 0, 0, 3, 0x92, 0xd2, 0, 0, 0, 2, 0xd2, 0, 0, 0, 3, 0x00, 0xdb,
+        0, 0, 0, 3, b'<', b'i', b'4',
+    ];
+
+    #[test]
+    fn reads_and_writes_what_python_does() {
+        let meta = Meta::parse(&PYTHON).unwrap();
+        assert_eq!(meta.shape, [2, 3]);
+        assert_eq!(meta.chunks, [2, 3]);
+        assert_eq!(meta.blocks, [2, 3]);
+        assert_eq!(meta.dtype.as_deref(), Some("<i4"));
+        assert_eq!(meta.to_bytes().unwrap(), PYTHON);
+    }
+
+    #[test]
+    fn the_dtype_may_be_missing() {
+        let meta = Meta::parse(&PYTHON[..44]).unwrap();
+        assert_eq!((meta.dtype, meta.dtype_format), (None, 0));
+    }
+
+    #[test]
+    fn every_cut_is_an_error() {
+        for len in (0..PYTHON.len()).filter(|&len| len != 44) {
+            assert!(Meta::parse(&PYTHON[..len]).is_err(), "{len} bytes");
+        }
+    }
+
+    #[test]
+    fn each_rule_names_its_byte() {
+        let broken = |at: usize, value: u8| {
+            let mut content = PYTHON;
+            content[at] = value;
+            Meta::parse(&content).unwrap_err().offset
+        };
+        assert_eq!(broken(2, 17), 2);
+        assert_eq!(broken(14, 0x80), 14, "negative shape");
+        assert_eq!(broken(27, 0), 24, "chunk of size zero");
+        assert_eq!(broken(43, 0), 40, "block of size zero");
+        assert_eq!(broken(45, 0xda), 45);
+        assert_eq!(broken(50, 0xff), 50);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            sizes in prop::collection::vec((0i64.., 1i32.., 1i32..), 0..=MAX_NDIM),
+            dtype in ".{0,20}",
+        ) {
+            let meta = Meta {
+                shape: sizes.iter().map(|each| each.0).collect(),
+                chunks: sizes.iter().map(|each| each.1).collect(),
+                blocks: sizes.iter().map(|each| each.2).collect(),
+                dtype: Some(dtype),
+                dtype_format: 0,
+            };
+            prop_assert_eq!(Meta::parse(&meta.to_bytes().unwrap()).unwrap(), meta);
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(content in prop::collection::vec(any::<u8>(), 0..80)) {
+            let _ = Meta::parse(&content);
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! N-dimensional arrays: the metalayer `b2nd`, and where the items of an array are in its chunks.
+//!
+//! The metalayer is a msgpack array of version, number of dimensions, shape, chunk shape, block
+//! shape, dtype format and dtype. A chunk holds its items block by block, each block in C order;
+//! chunks and blocks at the edges are padded to full size.
+//!
+//! ```
+//! use blosc2_format::Limits;
+//! use blosc2_format::b2nd::{Geometry, Meta};
+//!
+//! let meta = Meta {
+//!     shape: vec![3, 5],
+//!     chunks: vec![2, 4],
+//!     blocks: vec![2, 2],
+//!     dtype: Some("|u1".into()),
+//!     dtype_format: 0,
+//! };
+//! assert_eq!(Meta::parse(&meta.to_bytes()?)?, meta);
+//!
+//! let array: Vec<u8> = (0..15).collect();
+//! let geometry = Geometry::new(&meta, 1, &Limits::default())?;
+//! assert_eq!((geometry.nchunks(), geometry.chunk_len()), (4, 8));
+//! let mut chunk = [0; 8];
+//! geometry.cut(0, &array, &mut chunk)?;
+//! assert_eq!(chunk, [0, 1, 5, 6, 2, 3, 7, 8]);
+//! # Ok::<(), blosc2_format::Error>(())
+//! ```
+
+mod check;
+mod dtype;
+mod geometry;
+mod meta;
+mod raw;
+mod rules;
+
+pub(crate) use check::{Frame, check, check_chunk, read};
+pub use geometry::Geometry;
+pub use meta::{MAX_NDIM, Meta, NAME, OLD_NAME};
+pub(crate) use rules::RULES;

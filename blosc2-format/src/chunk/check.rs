@@ -1,0 +1,240 @@
+//! The check of a chunk: everything that is wrong with it.
+
+use super::decode::is_delta_undone;
+use super::header::RawHeader;
+use super::rules::{self, First};
+use super::streams::Stream;
+use super::{Chunk, Decoder, Header};
+use crate::report::{Checker, Options};
+use crate::{Error, Limits};
+
+/// Checks a chunk that should be all of `bytes`; gives how many bytes were decoded.
+pub(crate) fn check(bytes: &[u8], options: &Options, checker: &mut Checker<'_>) -> u64 {
+    let errors = checker.errors();
+    let raw = match RawHeader::read(bytes) {
+        Ok(raw) => raw,
+        Err(error) => {
+            let rule = match error.what == rules::HEADER.what {
+                true => &rules::HEADER,
+                false => &rules::EXTENDED_HEADER,
+            };
+            checker.found(rule, error.offset, bytes.len() as u64, error.expected, error.found);
+            return 0;
+        }
+    };
+    let header = raw.header();
+    raw.check(&header, checker);
+    if checker.errors() > errors {
+        return 0;
+    }
+    remarks(&raw, &header, checker);
+    let Some(chunk) = Chunk::lay_out(bytes, header, &options.limits, checker) else {
+        return 0;
+    };
+    if checker.errors() > errors {
+        return 0;
+    }
+    let rest = bytes.len() - chunk.bytes().len();
+    if rest > 0 {
+        let end = chunk.bytes().len() as u64;
+        checker.found(&rules::TRAILING, end, rest as u64, "none", rest);
+    }
+    blocks(&chunk, checker);
+    if checker.errors() > errors || !options.content {
+        return 0;
+    }
+    content(&chunk, options, checker)
+}
+
+/// What does not keep the data from being read, and what needs something that is not here.
+fn remarks(raw: &RawHeader, header: &Header, checker: &mut Checker<'_>) {
+    let version = header.version;
+    if header.variable_blocks != (version == 6) {
+        let expected = if header.variable_blocks { "6 with variable blocks" } else { "5 or less" };
+        checker.found(&rules::OTHER_VERSION, 0, 1, expected, version);
+    } else if header.extended && version < 3 {
+        checker.found(&rules::OTHER_VERSION, 0, 1, "3 or more with 32 bytes of header", version);
+    }
+    if header.codec_format < 6 && header.codec_version != 1 {
+        checker.found(&rules::CODEC_VERSION, 1, 1, 1, header.codec_version);
+    }
+    if !header.variable_blocks && header.blocksize > header.nbytes.max(1) {
+        let expected = format_args!("at most the {} bytes of the data", header.nbytes);
+        checker.found(&rules::LARGE_BLOCKSIZE, 8, 4, expected, header.blocksize);
+    }
+    if let Some(extension) = raw.extension {
+        if extension.flags2 & !1 != 0 {
+            let found = format_args!("{:#04x}", extension.flags2);
+            checker.found(&rules::RESERVED, 30, 1, "0 in bits 1 to 7", found);
+        }
+        if extension.flags & 0b100 != 0 {
+            let found = format_args!("{:#04x}", extension.flags);
+            checker.found(&rules::RESERVED, 31, 1, "0 in bit 2", found);
+        }
+    }
+    if header.special.is_some() && !matches!(header.special, Some(super::Special::Value)) {
+        let expected = super::EXTENDED_HEADER_LEN as u32;
+        if header.cbytes != expected && !header.memcpyed {
+            checker.found(&rules::SPECIAL_CBYTES, 12, 4, expected, header.cbytes);
+        }
+    }
+    if !header.is_compressed() {
+        return;
+    }
+    if header.instrumented {
+        checker.found(&rules::INSTRUMENTED, 31, 1, "data", "measurements of the codec");
+    }
+    codec(header, checker);
+    if header.dictionary && !matches!(header.codec_format, 1 | 4) {
+        let expected = "none with this codec";
+        checker.found(&rules::UNUSED_DICTIONARY, 31, 1, expected, "a dictionary");
+    }
+    for (slot, &filter) in header.filters.iter().enumerate() {
+        let at = 16 + slot as u64;
+        match filter {
+            0..=4 | 34..=36 => {}
+            5..=31 => checker.found(&rules::FILTER, at, 1, "0 to 4, or 32 and more", filter),
+            other => checker.found(&rules::PLUGIN_FILTER, at, 1, "one that is here", other),
+        }
+    }
+    if !is_delta_undone(&header.filters) {
+        let found = "several, or one between others";
+        checker.found(&rules::DELTA_PLACE, 16, 6, "delta before other filters, once", found);
+    }
+    let delta = header.filters.contains(&3);
+    if header.extended && delta != (raw.flags & 0b1000 != 0) {
+        let expected = if delta { "set" } else { "not set" };
+        checker.found(&rules::DELTA_FLAG, 2, 1, expected, format_args!("{:#04x}", raw.flags));
+    }
+}
+
+fn codec(header: &Header, checker: &mut Checker<'_>) {
+    let user = header.user_codec;
+    let known: &[u8] = match header.codec_format {
+        0 => &[0],
+        1 => &[0, 1, 2],
+        3 => &[0, 4],
+        4 => &[0, 5],
+        2 => {
+            checker.found(&rules::PLUGIN_CODEC, 2, 1, "one that is here", "Snappy");
+            return;
+        }
+        5 if header.version < 5 => {
+            checker.found(&rules::PLUGIN_CODEC, 2, 1, "one that is here", "Lizard");
+            return;
+        }
+        6 if user >= 32 => {
+            checker.found(&rules::PLUGIN_CODEC, 22, 1, "one that is here", user);
+            return;
+        }
+        6 => {
+            checker.found(&rules::CODEC, 22, 1, "32 or more with format 6", user);
+            return;
+        }
+        other => {
+            checker.found(&rules::CODEC, 2, 1, "format 0, 1, 2, 3, 4 or 6", other);
+            return;
+        }
+    };
+    // Versions before 2.0 left the field empty.
+    if header.extended && !known.contains(&user) {
+        let format = header.codec_format;
+        let expected = format_args!("the code of a codec with format {format}");
+        checker.found(&rules::USER_CODEC, 22, 1, expected, user);
+    }
+}
+
+/// Follows the streams of every block, and looks at what lies between blocks.
+fn blocks(chunk: &Chunk<'_>, checker: &mut Checker<'_>) {
+    if !chunk.header().is_compressed() || chunk.is_lazy() {
+        return;
+    }
+    let mut ranges = Vec::with_capacity(chunk.nblocks());
+    for block in 0..chunk.nblocks() {
+        let start = chunk.block_range(block).start;
+        if let Some(end) = chunk.walk(block, checker, |_| ()) {
+            ranges.push((start, end, block));
+        }
+    }
+    if ranges.len() < chunk.nblocks() {
+        return;
+    }
+    ranges.sort_unstable();
+    let mut last = chunk.data();
+    // An old chunk that was split though the rule says no has most of its streams left over.
+    let gap = if chunk.is_split_unknown() { &rules::OLD_SPLIT } else { &rules::GAP };
+    for (start, end, block) in ranges {
+        if start < last {
+            let expected = format_args!("block {block} to start at {last} or after");
+            checker.found(
+                &rules::OVERLAP,
+                start as u64,
+                (last.min(end) - start) as u64,
+                expected,
+                start,
+            );
+        } else if start > last {
+            checker.found(gap, last as u64, (start - last) as u64, "none", start - last);
+        }
+        last = last.max(end);
+    }
+    let end = chunk.header().cbytes as usize;
+    if end > last {
+        checker.found(gap, last as u64, (end - last) as u64, "none", end - last);
+    }
+}
+
+fn content(chunk: &Chunk<'_>, options: &Options, checker: &mut Checker<'_>) -> u64 {
+    let header = chunk.header();
+    if !header.is_compressed() {
+        return header.nbytes.into();
+    }
+    let skips = !chunk.is_lazy() && super::decode::pipeline(chunk).is_ok();
+    let mut decoder = Decoder::default();
+    let mut decoded = 0;
+    let mut out = Vec::new();
+    for block in 0..chunk.nblocks() {
+        let len = chunk.block_size(block);
+        let start = chunk.block_range(block).start as u64;
+        let allowed = Limits::allow("bytes of a block", len as u64, options.limits.memory)
+            .and_then(|_| {
+                let all = decoded + len as u64;
+                Limits::allow("bytes decoded in all", all, options.limits.total_bytes)
+            });
+        // Runs of one byte take no room: no time and no memory is spent on what cannot go wrong.
+        if allowed.is_ok() && skips && !has_compressed(chunk, block) {
+            continue;
+        }
+        let outcome = allowed.and_then(|_| {
+            out.resize(len, 0);
+            decoder.decode_block(chunk, block, &mut out)
+        });
+        match outcome {
+            Ok(()) => decoded += len as u64,
+            Err(error) => {
+                let end = chunk.walk(block, &mut First::default(), |_| ());
+                let size = end.map_or(0, |end| (end as u64).saturating_sub(start));
+                let expected = format_args!("{len} bytes of block {block}");
+                match error {
+                    Error::Unsupported(_) => {
+                        checker.found(&rules::UNSUPPORTED, start, size, expected, error);
+                        return decoded;
+                    }
+                    Error::Limit { .. } => {
+                        checker.found(&rules::LIMIT, start, size, expected, error);
+                        return decoded;
+                    }
+                    error => checker.found(&rules::CONTENT, start, size, expected, error),
+                }
+            }
+        }
+    }
+    decoded
+}
+
+/// Whether a block has a stream that the codec made.
+fn has_compressed(chunk: &Chunk<'_>, block: usize) -> bool {
+    let mut found = false;
+    let each = |stream| found |= matches!(stream, Stream::Compressed(_));
+    chunk.walk(block, &mut First::default(), each).is_none() || found
+}

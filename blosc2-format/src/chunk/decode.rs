@@ -1,0 +1,253 @@
+//! Chunks to data.
+
+use super::MAX_FILTERS;
+use super::layout::Chunk;
+use super::rules::First;
+use super::special;
+use super::streams::Stream;
+use crate::codec::{self, Decompressor};
+use crate::filter::Pipeline;
+use crate::{Error, FormatError, Limits};
+
+const DELTA: u8 = 3;
+const TRUNC_PREC: u8 = 4;
+
+/// Decodes chunks; keeps its memory from one to the next.
+///
+/// ```
+/// use blosc2_format::Limits;
+/// use blosc2_format::chunk::{Chunk, Decoder, Special, special};
+///
+/// let params = blosc2_format::chunk::Params { typesize: 4, ..Default::default() };
+/// let bytes = special(&params, Special::Value, 12, &7u32.to_le_bytes())?;
+/// let chunk = Chunk::new(&bytes, &Limits::default())?;
+/// let mut data = vec![0; chunk.header().nbytes as usize];
+/// Decoder::default().decode(&chunk, &mut data)?;
+/// assert_eq!(data, [7, 0, 0, 0, 7, 0, 0, 0, 7, 0, 0, 0]);
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct Decoder {
+    codec: Decompressor,
+    block: Vec<u8>,
+    scratch: Vec<u8>,
+}
+
+impl Decoder {
+    /// Decodes a chunk into `out`, which has to be as long as its data.
+    ///
+    /// # Errors
+    /// - [`Error::Argument`] where `out` has another length;
+    /// - [`Error::Format`] where the streams break a rule, or do not give the data;
+    /// - [`Error::Unsupported`] where the data needs a codec or a filter that is not here, and for
+    ///   chunks without data: lazy ones, and those of an instrumented codec.
+    pub fn decode(&mut self, chunk: &Chunk<'_>, out: &mut [u8]) -> Result<(), Error> {
+        expect_len("the data", out, chunk.header().nbytes as usize)?;
+        if chunk.header().special.is_some() {
+            special::fill(chunk, out);
+            return Ok(());
+        }
+        let first = chunk.block_size(0).min(out.len());
+        let (reference, mut rest) = out.split_at_mut(first);
+        if chunk.nblocks() > 0 {
+            self.block(chunk, 0, None, reference)?;
+        }
+        let reference = needs_reference(chunk).then_some(&*reference);
+        for block in 1..chunk.nblocks() {
+            let len = chunk.block_size(block).min(rest.len());
+            let (out, after) = rest.split_at_mut(len);
+            self.block(chunk, block, reference, out)?;
+            rest = after;
+        }
+        Ok(())
+    }
+
+    /// Decodes a chunk into `data`, whose length becomes that of the chunk; 0 where that fails.
+    ///
+    /// What the streams cannot hold is refused before there is memory for it.
+    pub(crate) fn decode_vec(
+        &mut self,
+        chunk: &Chunk<'_>,
+        data: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let outcome = self.decode_plausible(chunk, data);
+        if outcome.is_err() {
+            data.clear();
+        }
+        outcome
+    }
+
+    fn decode_plausible(&mut self, chunk: &Chunk<'_>, data: &mut Vec<u8>) -> Result<(), Error> {
+        let nbytes = chunk.header().nbytes;
+        Limits::allow("bytes of a chunk", nbytes.into(), chunk.memory())?;
+        let mut first = First::default();
+        for block in 0..chunk.nblocks() {
+            chunk.walk(block, &mut first, |_| ());
+        }
+        first.or(())?;
+        // What is there already need not be cleared, as all of it is written.
+        data.resize(nbytes as usize, 0);
+        self.decode(chunk, data)
+    }
+
+    /// Decodes one block into `out`, which has to be as long as the block.
+    ///
+    /// Where the chunk's filters have delta, its first block is decoded, too, once for each `Chunk`.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode), and [`Error::Argument`] where there is no such block.
+    pub fn decode_block(
+        &mut self,
+        chunk: &Chunk<'_>,
+        block: usize,
+        out: &mut [u8],
+    ) -> Result<(), Error> {
+        if block >= chunk.nblocks() {
+            let nblocks = chunk.nblocks();
+            return Err(Error::Argument(format!("no block {block} among {nblocks} blocks")));
+        }
+        if !chunk.is_lazy() {
+            expect_len("the block", out, chunk.block_size(block))?;
+        }
+        if chunk.header().special.is_some() {
+            special::fill(chunk, out);
+            return Ok(());
+        }
+        if block == 0 || !needs_reference(chunk) {
+            return self.block(chunk, block, None, out);
+        }
+        let reference = match chunk.reference().get() {
+            Some(reference) => reference,
+            None => {
+                let mut first = vec![0; chunk.block_size(0)];
+                self.block(chunk, 0, None, &mut first)?;
+                chunk.reference().get_or_init(|| first)
+            }
+        };
+        self.block(chunk, block, Some(reference), out)
+    }
+
+    fn block(
+        &mut self,
+        chunk: &Chunk<'_>,
+        block: usize,
+        reference: Option<&[u8]>,
+        out: &mut [u8],
+    ) -> Result<(), Error> {
+        let header = chunk.header();
+        if chunk.is_lazy() {
+            let lazy = "a lazy chunk: its blocks are in the file that it was opened from";
+            return Err(Error::Unsupported(lazy.into()));
+        }
+        if header.is_stored() {
+            let start = header.header_len() + block * header.block_len() as usize;
+            let stored = chunk.bytes().get(start..).and_then(|rest| rest.get(..out.len()));
+            out.copy_from_slice(stored.ok_or_else(|| {
+                FormatError::new("stored data", start, out.len(), "the end of the chunk")
+            })?);
+            return Ok(());
+        }
+        let pipeline = pipeline(chunk)?;
+        if !pipeline.moves() {
+            self.streams(chunk, block, out)?;
+            return pipeline.backward(&mut [], &mut self.scratch, out, reference);
+        }
+        let mut data = std::mem::take(&mut self.block);
+        if data.len() < out.len() {
+            data.resize(out.len(), 0);
+        }
+        let outcome = self
+            .streams(chunk, block, &mut data[..out.len()])
+            .and_then(|()| pipeline.backward(&mut data, &mut self.scratch, out, reference));
+        self.block = data;
+        outcome
+    }
+
+    /// Decompresses the streams of a block.
+    fn streams(
+        &mut self,
+        chunk: &Chunk<'_>,
+        block: usize,
+        mut out: &mut [u8],
+    ) -> Result<(), Error> {
+        let streams = chunk.streams(block);
+        let len = out.len() / streams;
+        let mut first = First::default();
+        let mut outcome = Ok(());
+        chunk.walk(block, &mut first, |stream| {
+            let (part, rest) = std::mem::take(&mut out).split_at_mut(len);
+            out = rest;
+            match stream {
+                Stream::Run(byte) => part.fill(byte),
+                Stream::Stored(data) => part.copy_from_slice(data),
+                Stream::Compressed(data) if outcome.is_ok() => {
+                    outcome = codec_of(chunk).and_then(|codec| {
+                        self.codec.decompress(codec, data, chunk.dictionary(), part)
+                    });
+                }
+                Stream::Compressed(_) => {}
+            }
+        });
+        first.or(())?;
+        outcome
+    }
+}
+
+/// How the filters of a chunk with streams are undone.
+///
+/// # Errors
+/// [`Error::Unsupported`] where that cannot be done here, whatever the data.
+pub(super) fn pipeline(chunk: &Chunk<'_>) -> Result<Pipeline, Error> {
+    let header = chunk.header();
+    if header.instrumented {
+        return Err(Error::Unsupported("measurements of a codec instead of data".into()));
+    }
+    if !is_delta_undone(&header.filters) {
+        let what = "delta in a place where C-Blosc2 undoes it to other data";
+        return Err(Error::Unsupported(what.into()));
+    }
+    let (filters, metas) = (&header.filters, &header.filters_meta);
+    let typesize = header.typesize.into();
+    Pipeline::new(filters, metas, typesize, chunk.typesize(), header.version)
+}
+
+/// The code of the codec of the streams.
+fn codec_of(chunk: &Chunk<'_>) -> Result<u8, Error> {
+    match chunk.header().codec_format {
+        0 => Ok(codec::BLOSCLZ),
+        1 => Ok(codec::LZ4),
+        3 => Ok(codec::ZLIB),
+        4 => Ok(codec::ZSTD),
+        2 => Err(Error::Unsupported("Snappy".into())),
+        5 => Err(Error::Unsupported("Lizard".into())),
+        6 => Err(Error::Unsupported(format!("codec {}", chunk.header().user_codec))),
+        other => Err(Error::Unsupported(format!("codec format {other}"))),
+    }
+}
+
+/// Whether C-Blosc2 undoes delta where it stands. It does not where there are several, or where three
+/// filters or more come before it and another one after it: the buffers get mixed up.
+pub(super) fn is_delta_undone(filters: &[u8; MAX_FILTERS]) -> bool {
+    let mut places = filters.iter().enumerate().filter(|(_, filter)| **filter == DELTA);
+    let (Some((place, _)), None) = (places.next(), places.next()) else {
+        return !filters.contains(&DELTA);
+    };
+    // Truncated bits stay as they are.
+    let undone = |filter: &&u8| !matches!(**filter, 0 | DELTA | TRUNC_PREC);
+    let before = filters[..place].iter().filter(undone).count();
+    let after = filters[place..].iter().filter(undone).count();
+    before < 3 || after == 0
+}
+
+/// Whether the first block has to be known for the others. Blocks of variable length know their own.
+fn needs_reference(chunk: &Chunk<'_>) -> bool {
+    let header = chunk.header();
+    header.is_compressed() && header.filters.contains(&DELTA) && !header.variable_blocks
+}
+
+fn expect_len(what: &str, out: &[u8], len: usize) -> Result<(), Error> {
+    if out.len() == len {
+        return Ok(());
+    }
+    Err(Error::Argument(format!("room for {} bytes where {what} has {len}", out.len())))
+}

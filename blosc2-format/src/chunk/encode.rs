@@ -1,0 +1,315 @@
+//! Data to chunks.
+
+use super::decode::is_delta_undone;
+use super::plan::Plan;
+use super::{EXTENDED_HEADER_LEN, MIN_HEADER_LEN, Params};
+use crate::Error;
+use crate::codec::{BLOSCLZ, Compressor, LZ4, LZ4HC, ZLIB, ZSTD};
+use crate::filter::Pipeline;
+
+/// Data that is shorter is stored as it is.
+const MIN_NBYTES: u32 = 32;
+const STORED: u8 = 0b10;
+const UNSPLIT: u8 = 0b1_0000;
+const EXTENDED: u8 = 0b101;
+
+/// Compresses chunks; keeps its memory from one to the next.
+///
+/// With the codecs BloscLZ and LZ4 the chunks are those of the C library with one thread, byte for
+/// byte; with zlib and Zstandard the streams differ.
+///
+/// ```
+/// use blosc2_format::Limits;
+/// use blosc2_format::chunk::{Chunk, Encoder, Params};
+///
+/// let data: Vec<u8> = (0..1000u16).flat_map(u16::to_le_bytes).collect();
+/// let mut encoder = Encoder::new(Params { typesize: 2, ..Params::default() })?;
+/// let bytes = encoder.encode(&data)?;
+/// assert!(bytes.len() < data.len());
+/// assert_eq!(Chunk::new(&bytes, &Limits::default())?.decode()?, data);
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Encoder {
+    params: Params,
+    form: Form,
+    packer: Packer,
+    block: Vec<u8>,
+    scratch: Vec<u8>,
+}
+
+/// Makes streams.
+#[derive(Debug)]
+struct Packer {
+    codec: Compressor,
+    code: u8,
+    level: u8,
+    runs: bool,
+}
+
+/// Which writer's chunks are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Form {
+    pub(crate) version: u8,
+    /// Whether the header has 32 bytes.
+    pub(crate) extended: bool,
+    /// Whether streams of one byte, and chunks of zeros, are written as such.
+    pub(crate) runs: bool,
+}
+
+impl Default for Form {
+    /// C-Blosc2 since 2.0.
+    fn default() -> Self {
+        Self { version: 5, extended: true, runs: true }
+    }
+}
+
+/// The chunk while it grows, in memory for all that it may have.
+struct Output {
+    bytes: Vec<u8>,
+    len: usize,
+}
+
+impl Output {
+    fn new(len: usize, max: usize) -> Self {
+        Self { bytes: vec![0; max], len }
+    }
+
+    /// Where the next bytes go. There may be none left: storing the data is better then.
+    fn rest(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.len..]
+    }
+
+    /// Adds bytes; `None` where there is no room for them.
+    fn push(&mut self, bytes: &[u8]) -> Option<()> {
+        self.rest().get_mut(..bytes.len())?.copy_from_slice(bytes);
+        self.len += bytes.len();
+        Some(())
+    }
+
+    fn set(&mut self, at: usize, value: usize) {
+        if let Some(field) = self.bytes.get_mut(at..at + 4) {
+            field.copy_from_slice(&(value as u32).to_le_bytes());
+        }
+    }
+
+    /// The chunk, with its size in the header.
+    fn finish(mut self) -> Vec<u8> {
+        self.set(12, self.len);
+        self.bytes.truncate(self.len);
+        self.bytes.shrink_to_fit();
+        self.bytes
+    }
+}
+
+impl Encoder {
+    /// For these parameters.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for a typesize, a level or a block size that no chunk can have, and
+    /// [`Error::Unsupported`] for a codec that is not here. Filters are looked at when they are used.
+    pub fn new(params: Params) -> Result<Self, Error> {
+        Self::with_form(params, Form::default())
+    }
+
+    /// The same, writing as another writer did.
+    pub(crate) fn with_form(params: Params, form: Form) -> Result<Self, Error> {
+        Plan::new(&params, 0)?;
+        if codec_format(params.codec).is_none() {
+            return Err(Error::Unsupported(format!("compressing with codec {}", params.codec)));
+        }
+        let codec = Compressor::default();
+        let packer = Packer { codec, code: params.codec, level: params.level, runs: form.runs };
+        Ok(Self { params, form, packer, block: Vec::new(), scratch: Vec::new() })
+    }
+
+    /// Compresses `data` to a chunk. It is at most 32 bytes longer than the data.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] where the data is too long for a chunk, which up to 2 GiB less 33 bytes are not,
+    /// or where it does not fit the filters; [`Error::Unsupported`] where a filter is not here.
+    pub fn encode(&mut self, data: &[u8]) -> Result<Vec<u8>, Error> {
+        let plan = Plan::new(&self.params, data.len())?;
+        let stored = self.params.level == 0 || plan.nbytes < MIN_NBYTES;
+        if !stored {
+            if let Some(chunk) = self.compress(data, &plan)? {
+                return Ok(chunk);
+            }
+        }
+        // Data that turned out to be incompressible keeps the flags of the attempt.
+        let table = self.header_len() + 4 * plan.nblocks();
+        let attempted = !stored && table <= data.len() + self.header_len();
+        let flags = STORED | if attempted { self.flags(&plan) } else { self.extended_flags() };
+        let mut chunk = vec![0; self.header_len()];
+        header(&mut chunk, &self.params, &plan, self.form, flags);
+        chunk.extend_from_slice(data);
+        let cbytes = chunk.len() as u32;
+        chunk[12..16].copy_from_slice(&cbytes.to_le_bytes());
+        Ok(chunk)
+    }
+
+    /// Compresses blocks of any lengths to one chunk, from which each can be decoded alone.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] where there is no block, where one is empty and where all together are too
+    /// long for a chunk; otherwise as [`encode`](Self::encode).
+    pub fn encode_blocks(&mut self, blocks: &[&[u8]]) -> Result<Vec<u8>, Error> {
+        if blocks.is_empty() || blocks.iter().any(|block| block.is_empty()) {
+            let what = "a chunk of blocks of variable length has a block, and none that is empty";
+            return Err(Error::Argument(what.into()));
+        }
+        let nbytes = blocks.iter().fold(0usize, |sum, block| sum.saturating_add(block.len()));
+        let plan = Plan { split: false, ..Plan::new(&self.params, nbytes)? };
+        let max = EXTENDED_HEADER_LEN + 8 * blocks.len() + nbytes;
+        if i32::try_from(max).is_err() {
+            return Err(Error::Argument(format!("{} blocks of {nbytes} bytes", blocks.len())));
+        }
+        let start = EXTENDED_HEADER_LEN + 4 * blocks.len();
+        let mut out = Output::new(start, max);
+        let form = Form { version: 6, ..Form::default() };
+        header(&mut out.bytes, &self.params, &plan, form, self.flags(&plan));
+        out.set(8, blocks.len());
+        out.bytes[30] = 1;
+        let pipeline = self.pipeline(&plan)?;
+        for (number, block) in blocks.iter().enumerate() {
+            out.set(EXTENDED_HEADER_LEN + 4 * number, out.len);
+            let source = pipeline.forward(block, &mut self.block, &mut self.scratch, None)?;
+            // There is room for blocks as they are, so this always fits.
+            out.push(&(block.len() as u32).to_le_bytes());
+            self.packer.stream(source, &mut out)?;
+        }
+        Ok(out.finish())
+    }
+
+    /// `None` where the data does not get shorter.
+    fn compress(&mut self, data: &[u8], plan: &Plan) -> Result<Option<Vec<u8>>, Error> {
+        let head = self.header_len();
+        let start = head + 4 * plan.nblocks();
+        let max = data.len() + head;
+        if start > max {
+            return Ok(None);
+        }
+        let mut out = Output::new(start, max);
+        header(&mut out.bytes, &self.params, plan, self.form, self.flags(plan));
+        let pipeline = self.pipeline(plan)?;
+        let mut zeros = self.form.runs && self.form.extended;
+        let first = &data[..plan.blocksize as usize];
+        for (number, block) in data.chunks(plan.blocksize as usize).enumerate() {
+            out.set(head + 4 * number, out.len);
+            let reference = (number > 0).then_some(first);
+            let source = pipeline.forward(block, &mut self.block, &mut self.scratch, reference)?;
+            let full = block.len() == plan.blocksize as usize;
+            let streams = if plan.split && full { usize::from(plan.typesize) } else { 1 };
+            for stream in source.chunks_exact(source.len() / streams) {
+                zeros &= stream.iter().all(|&byte| byte == 0);
+                if self.packer.stream_with_size(stream, &mut out)?.is_none() {
+                    return Ok(None);
+                }
+            }
+        }
+        if zeros {
+            // Nothing but runs of zeros: the header says as much.
+            out.len = head;
+            out.bytes[31] |= 1 << 4;
+        }
+        Ok(Some(out.finish()))
+    }
+
+    fn pipeline(&self, plan: &Plan) -> Result<Pipeline, Error> {
+        let Params { filters, filters_meta, typesize, .. } = &self.params;
+        if !is_delta_undone(filters) {
+            let what = "delta in a place where C-Blosc2 undoes it to other data";
+            return Err(Error::Argument(what.into()));
+        }
+        let inner = plan.typesize.into();
+        Pipeline::new(filters, filters_meta, inner, *typesize as usize, self.form.version)
+    }
+
+    fn header_len(&self) -> usize {
+        if self.form.extended { EXTENDED_HEADER_LEN } else { MIN_HEADER_LEN }
+    }
+
+    fn extended_flags(&self) -> u8 {
+        if self.form.extended { EXTENDED } else { 0 }
+    }
+
+    /// The flags of a chunk with streams.
+    fn flags(&self, plan: &Plan) -> u8 {
+        let mut flags = self.extended_flags();
+        for filter in self.params.filters {
+            flags |= match filter {
+                1 => 0b1,
+                2 => 0b100,
+                3 => 0b1000,
+                _ => 0,
+            };
+        }
+        if !plan.split {
+            flags |= UNSPLIT;
+        }
+        flags | codec_format(self.params.codec).unwrap_or(0) << 5
+    }
+}
+
+impl Packer {
+    /// Adds a stream and its size; `None` where there is no room.
+    fn stream_with_size(&mut self, data: &[u8], out: &mut Output) -> Result<Option<()>, Error> {
+        let at = out.len;
+        let run = data.first().filter(|&first| data.iter().all(|byte| byte == first));
+        if let Some(&byte) = run.filter(|_| self.runs) {
+            let size = -i32::from(byte);
+            let added = out.push(&size.to_le_bytes());
+            return Ok(match byte {
+                0 => added,
+                _ => added.and_then(|()| out.push(&[1])),
+            });
+        }
+        // A size may go beyond the room, where no stream can follow.
+        if out.rest().len() <= 4 {
+            return Ok(None);
+        }
+        out.len += 4;
+        let size = self.stream(data, out)?;
+        if let Some(size) = size {
+            out.set(at, size);
+        }
+        Ok(size.map(|_| ()))
+    }
+
+    /// Adds a stream, compressed or as it is; gives its size, and `None` where there is no room.
+    fn stream(&mut self, data: &[u8], out: &mut Output) -> Result<Option<usize>, Error> {
+        if self.level > 0 {
+            let most = data.len().min(out.rest().len());
+            let target = &mut out.rest()[..most];
+            let size = self.codec.compress(self.code, self.level, data, target)?;
+            if let Some(size) = size.filter(|&size| size > 0 && size < data.len()) {
+                out.len += size;
+                return Ok(Some(size));
+            }
+        }
+        Ok(out.push(data).map(|()| data.len()))
+    }
+}
+
+/// Writes the header but for the compressed size.
+pub(super) fn header(chunk: &mut [u8], params: &Params, plan: &Plan, form: Form, flags: u8) {
+    chunk[..4].copy_from_slice(&[form.version, 1, flags, plan.typesize]);
+    chunk[4..8].copy_from_slice(&plan.nbytes.to_le_bytes());
+    chunk[8..12].copy_from_slice(&plan.blocksize.to_le_bytes());
+    if form.extended {
+        chunk[16..22].copy_from_slice(&params.filters);
+        chunk[22] = params.codec;
+        chunk[23] = params.codec_meta;
+        chunk[24..30].copy_from_slice(&params.filters_meta);
+    }
+}
+
+fn codec_format(codec: u8) -> Option<u8> {
+    match codec {
+        BLOSCLZ => Some(0),
+        LZ4 | LZ4HC => Some(1),
+        ZLIB => Some(3),
+        ZSTD => Some(4),
+        _ => None,
+    }
+}

@@ -1,0 +1,373 @@
+//! Where the parts of a chunk lie: block starts, dictionary, streams.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use super::rules::{self, Findings, First};
+use super::{Decoder, Header, Lazy, Special, check, lazy};
+use crate::report::{Checker, Part};
+use crate::{Error, Limits, Options, Report};
+
+/// Largest dictionary, in bytes.
+const MAX_DICTIONARY: i32 = 32 * 1024;
+const BYTEDELTA_BUGGY: u8 = 34;
+/// Most streams of a block, and fewest bytes of one, before chunks said whether they are split.
+const OLD_MAX_STREAMS: u32 = 16;
+const OLD_MIN_STREAM: u32 = 128;
+
+/// A chunk whose header, block table and lengths have been looked at.
+///
+/// ```
+/// use blosc2_format::Limits;
+/// use blosc2_format::chunk::Chunk;
+///
+/// // Six bytes, stored as they are after a header of Blosc1's.
+/// let mut bytes = vec![2, 1, 0b10, 1, 6, 0, 0, 0, 6, 0, 0, 0, 22, 0, 0, 0];
+/// bytes.extend(b"blosc2");
+/// let chunk = Chunk::new(&bytes, &Limits::default())?;
+/// assert_eq!(chunk.decode()?, b"blosc2");
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Chunk<'a> {
+    bytes: &'a [u8],
+    header: Header,
+    /// The table of block starts; empty where the chunk has none.
+    starts: &'a [u8],
+    dictionary: Option<&'a [u8]>,
+    /// Where the streams may start.
+    data: usize,
+    memory: u64,
+    typesize: usize,
+    /// The decoded first block, which delta takes the others from.
+    reference: OnceLock<Vec<u8>>,
+}
+
+impl<'a> Chunk<'a> {
+    /// Looks at the chunk at the start of `bytes`; what follows its end is left out.
+    ///
+    /// The blocks are looked at when they are decoded.
+    ///
+    /// # Errors
+    /// [`Error::Format`] where the header, the table of blocks or the lengths break a rule, and
+    /// [`Error::Limit`] where a block has more than [`Limits::memory`] bytes.
+    pub fn new(bytes: &'a [u8], limits: &Limits) -> Result<Self, Error> {
+        let header = Header::parse(bytes)?;
+        let mut first = First::default();
+        let chunk = Self::lay_out(bytes, header, limits, &mut first);
+        let Some(chunk) = chunk else {
+            return Err(first.error().into());
+        };
+        let chunk = first.or(chunk)?;
+        Limits::allow("bytes of a block", chunk.largest_block() as u64, limits.memory)?;
+        Ok(chunk)
+    }
+
+    /// Checks the chunk that should be all of `bytes`: gives everything that is wrong with it.
+    ///
+    /// ```
+    /// use blosc2_format::Options;
+    /// use blosc2_format::chunk::Chunk;
+    ///
+    /// // Stored data of six bytes in a chunk that ends after five.
+    /// let mut bytes = vec![2, 1, 0b10, 1, 6, 0, 0, 0, 6, 0, 0, 0, 22, 0, 0, 0];
+    /// bytes.extend(b"blosc");
+    /// let report = Chunk::check(&bytes, &Options::default());
+    /// assert_eq!(report.findings[0].rule.id, "chunk.truncated");
+    /// assert_eq!(report.findings[0].offset, 12);
+    /// ```
+    pub fn check(bytes: &[u8], options: &Options) -> Report {
+        let mut report = Report::new();
+        check(bytes, options, &mut Checker::new(&mut report).within(Part::Chunk(0), 0));
+        report
+    }
+
+    /// Finds the parts; `None` where they cannot be told. The header has kept its own rules.
+    pub(crate) fn lay_out(
+        bytes: &'a [u8],
+        header: Header,
+        limits: &Limits,
+        findings: &mut impl Findings,
+    ) -> Option<Self> {
+        let memory = limits.memory;
+        let head = header.header_len();
+        let typesize = header.typesize.into();
+        let mut chunk = Self {
+            bytes,
+            header,
+            starts: &[],
+            dictionary: None,
+            data: head,
+            memory,
+            typesize,
+            reference: OnceLock::new(),
+        };
+        if chunk.is_lazy() {
+            chunk.bytes = lazy::lay_out(&chunk.header, bytes, findings)?;
+            let table = if chunk.header.memcpyed { 0 } else { 4 * chunk.nblocks() };
+            chunk.starts = chunk.bytes.get(head..head + table)?;
+            chunk.data = head + table;
+            chunk.check_starts(findings);
+            return Some(chunk);
+        }
+        let cbytes = chunk.header.cbytes;
+        let Some(whole) = bytes.get(..cbytes as usize) else {
+            let expected = format_args!("at most the {} bytes that there are", bytes.len());
+            findings.found(&rules::TRUNCATED, 12, 4, expected, cbytes);
+            return None;
+        };
+        chunk.bytes = whole;
+        if chunk.header.special.is_some() {
+            chunk.check_special(findings);
+        } else if !chunk.header.memcpyed {
+            let table = 4 * u64::from(chunk.header.nblocks());
+            let end = usize::try_from(head as u64 + table).ok();
+            let Some(starts) = end.and_then(|end| whole.get(head..end)) else {
+                let left = whole.len() - head;
+                findings.found(&rules::BSTARTS, head as u64, left as u64, table, left);
+                return None;
+            };
+            chunk.starts = starts;
+            chunk.data += starts.len();
+            if chunk.header.dictionary && whole.len() > head {
+                chunk.take_dictionary(findings)?;
+            }
+            chunk.check_starts(findings);
+            chunk.check_split(findings);
+            chunk.check_end(findings);
+            if chunk.header.variable_blocks {
+                chunk.check_lengths(findings);
+            }
+        }
+        Some(chunk)
+    }
+
+    fn check_special(&self, findings: &mut impl Findings) {
+        let header = &self.header;
+        let width = match header.special {
+            Some(Special::Value) => header.cbytes - self.data as u32,
+            Some(Special::Nan) => u32::from(header.typesize),
+            _ => 1,
+        };
+        if header.lazy {
+            findings.found(&rules::LAZY, 31, 1, "blocks to be read later", "a special value");
+        }
+        if header.special == Some(Special::Value) && header.nbytes == 0 {
+            findings.found(&rules::VALUE_WIDTH, 4, 4, "at least one value", 0);
+        }
+        if header.special == Some(Special::Nan) && header.nbytes > 0 && ![4, 8].contains(&width) {
+            findings.found(&rules::NAN_TYPESIZE, 3, 1, "4 or 8", width);
+        }
+        if width > 0 && header.nblocks() > 1 && !header.block_len().is_multiple_of(width) {
+            let expected = format_args!("a multiple of the {width} bytes of a value");
+            findings.found(&rules::SPECIAL_BLOCKS, 8, 4, expected, header.blocksize);
+        }
+        let stored = u64::from(header.nbytes) + self.data as u64;
+        if header.memcpyed && u64::from(header.cbytes) != stored {
+            let expected = format_args!("{stored} where the flag for stored data is set, too");
+            findings.found(&rules::SPECIAL_STORED, 12, 4, expected, header.cbytes);
+        }
+    }
+
+    fn take_dictionary(&mut self, findings: &mut impl Findings) -> Option<()> {
+        let rest = &self.bytes[self.data..];
+        let len = rest.first_chunk::<4>().map_or(0, |len| i32::from_le_bytes(*len));
+        let fits = (1..=MAX_DICTIONARY).contains(&len);
+        let Some(dictionary) = rest.get(4..4 + len.max(0) as usize).filter(|_| fits) else {
+            let most = rest.len().saturating_sub(4).min(MAX_DICTIONARY as usize);
+            let expected = format_args!("1 to {most}");
+            findings.found(&rules::DICTIONARY, self.data as u64, 4, expected, len);
+            return None;
+        };
+        self.data += 4 + dictionary.len();
+        self.dictionary = Some(dictionary);
+        Some(())
+    }
+
+    fn check_starts(&self, findings: &mut impl Findings) {
+        let end = self.header.cbytes as usize;
+        for block in 0..self.starts.len() / 4 {
+            let start = self.start(block);
+            if start < self.data as i64 || start + 4 > end as i64 {
+                let at = (self.header.header_len() + 4 * block) as u64;
+                let expected = format_args!("{} to {}", self.data, end.saturating_sub(4));
+                findings.found(&rules::BSTART, at, 4, expected, start);
+            }
+        }
+    }
+
+    fn check_split(&self, findings: &mut impl Findings) {
+        let typesize = u32::from(self.header.typesize);
+        let full = self.header.nbytes >= self.header.block_len() && self.header.nbytes > 0;
+        if full && self.splits() && !self.header.block_len().is_multiple_of(typesize) {
+            let expected = format_args!("a multiple of the {typesize} streams of a block");
+            findings.found(&rules::SPLIT, 8, 4, expected, self.header.block_len());
+        }
+    }
+
+    /// The first bytedelta lost the bytes of a block that are no whole number of its streams.
+    fn check_end(&self, findings: &mut impl Findings) {
+        let header = &self.header;
+        let slots = header.filters.iter().zip(header.filters_meta).zip(16..);
+        for ((_, meta), at) in slots.filter(|((filter, _), _)| **filter == BYTEDELTA_BUGGY) {
+            let streams = if meta == 0 { self.typesize.max(1) } else { meta.into() };
+            if (0..self.nblocks()).any(|block| !self.block_size(block).is_multiple_of(streams)) {
+                let expected = format_args!("blocks of a multiple of {streams} bytes");
+                let found = format_args!("{} bytes", header.block_len());
+                findings.found(&rules::LOST_END, at, 1, expected, found);
+            }
+        }
+    }
+
+    /// Blocks of variable length have to follow each other, and their lengths to add up.
+    fn check_lengths(&self, findings: &mut impl Findings) {
+        let mut sum = 0;
+        for block in 0..self.nblocks() {
+            let range = self.block_range(block);
+            let Some(stream) = self.bytes.get(range.clone()).filter(|stream| stream.len() > 4)
+            else {
+                let at = (self.header.header_len() + 4 * block) as u64;
+                let expected = "more than 4 bytes up to the next block or the end";
+                let found = format_args!("{} to {}", range.start, range.end);
+                findings.found(&rules::VL_BSTART, at, 4, expected, found);
+                return;
+            };
+            let len = i32::from_le_bytes([stream[0], stream[1], stream[2], stream[3]]);
+            if len < 1 {
+                findings.found(&rules::VL_SIZE, range.start as u64, 4, "at least 1", len);
+            }
+            sum += i64::from(len.max(0));
+        }
+        if sum != i64::from(self.header.nbytes) {
+            let expected = format_args!("{sum}, the sum of the blocks");
+            findings.found(&rules::VL_SUM, 4, 4, expected, self.header.nbytes);
+        }
+    }
+
+    /// The same chunk as part of a super-chunk with items of `typesize` bytes. That differs from what
+    /// the chunk says where it is over 255, and the filter bytedelta may need it.
+    pub fn with_typesize(self, typesize: usize) -> Self {
+        Self { typesize, reference: OnceLock::new(), ..self }
+    }
+
+    /// [`Limits::memory`].
+    pub(crate) fn memory(&self) -> u64 {
+        self.memory
+    }
+
+    /// Bytes of an item of the super-chunk.
+    pub(crate) fn typesize(&self) -> usize {
+        self.typesize
+    }
+
+    /// The fields of its header.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The chunk as it is stored.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The dictionary that its streams were compressed with.
+    pub fn dictionary(&self) -> Option<&'a [u8]> {
+        self.dictionary
+    }
+
+    /// Whether the blocks are elsewhere; special values need none.
+    pub(crate) fn is_lazy(&self) -> bool {
+        self.header.lazy && self.header.special.is_none()
+    }
+
+    /// Where the blocks of a lazy chunk are; `None` for any other chunk.
+    pub fn lazy(&self) -> Option<Lazy<'a>> {
+        self.is_lazy().then(|| Lazy::new(&self.header, self.bytes)).flatten()
+    }
+
+    /// How many blocks the data is cut into.
+    pub fn nblocks(&self) -> usize {
+        self.header.nblocks() as usize
+    }
+
+    /// How many bytes a block has when decoded; 0 where there is no such block, and for the blocks of
+    /// variable length of a lazy chunk, which say it themselves.
+    pub fn block_size(&self, block: usize) -> usize {
+        if block >= self.nblocks() {
+            return 0;
+        }
+        if self.header.variable_blocks {
+            let start = self.bytes.get(self.block_range(block)).filter(|_| !self.is_lazy());
+            let len = start.and_then(|start| start.first_chunk::<4>());
+            return len.map_or(0, |len| i32::from_le_bytes(*len).max(0) as usize);
+        }
+        let len = self.header.block_len() as usize;
+        len.min((self.header.nbytes as usize).saturating_sub(block * len))
+    }
+
+    fn largest_block(&self) -> usize {
+        if !self.header.variable_blocks {
+            return self.block_size(0);
+        }
+        (0..self.nblocks()).map(|block| self.block_size(block)).max().unwrap_or(0)
+    }
+
+    /// Decodes all of it, with memory of its own; see [`Decoder`] to decode many chunks, or one block.
+    ///
+    /// # Errors
+    /// As [`Decoder::decode`], and [`Error::Limit`] where the data has more than [`Limits::memory`]
+    /// bytes. What the streams cannot hold is refused before there is memory for it.
+    pub fn decode(&self) -> Result<Vec<u8>, Error> {
+        let mut data = Vec::new();
+        Decoder::default().decode_vec(self, &mut data)?;
+        Ok(data)
+    }
+
+    /// Whether full blocks are cut into a stream for each byte of the items.
+    fn splits(&self) -> bool {
+        let header = &self.header;
+        let typesize = u32::from(header.typesize).max(1);
+        // Until Blosc 1.11 nothing said so in the chunk, and readers go by this rule ever since.
+        let old = header.version <= 2;
+        let fits = typesize <= OLD_MAX_STREAMS && header.block_len() / typesize >= OLD_MIN_STREAM;
+        header.split && !header.variable_blocks && (fits || !old)
+    }
+
+    /// How many streams a block is cut into. A shorter last block is never cut.
+    pub(crate) fn streams(&self, block: usize) -> usize {
+        let full = self.block_size(block) == self.header.block_len() as usize;
+        if full && self.splits() { usize::from(self.header.typesize) } else { 1 }
+    }
+
+    /// Whether its blocks have one stream by the rule for old chunks, and many by the flag.
+    pub(crate) fn is_split_unknown(&self) -> bool {
+        let header = &self.header;
+        header.split && header.typesize > 1 && !header.variable_blocks && !self.splits()
+    }
+
+    /// The entry of the table of starts; -1 where there is none.
+    pub(crate) fn start(&self, block: usize) -> i64 {
+        let start = self.starts.get(4 * block..).and_then(|start| start.first_chunk::<4>());
+        start.map_or(-1, |start| i32::from_le_bytes(*start).into())
+    }
+
+    /// The bytes that may belong to a block: up to the next one, where the order is fixed.
+    pub(crate) fn block_range(&self, block: usize) -> Range<usize> {
+        let at = |start| usize::try_from(start).unwrap_or(0);
+        let end = match self.header.variable_blocks && block + 1 < self.nblocks() {
+            true => at(self.start(block + 1)),
+            false => self.header.cbytes as usize,
+        };
+        at(self.start(block))..end
+    }
+
+    /// Where the streams start: after the header, the block starts and the dictionary.
+    pub(crate) fn data(&self) -> usize {
+        self.data
+    }
+
+    /// The cell for the decoded first block.
+    pub(crate) fn reference(&self) -> &OnceLock<Vec<u8>> {
+        &self.reference
+    }
+}

@@ -1,0 +1,48 @@
+//! Chunks: up to 2 GiB of data, cut into blocks, filtered and compressed.
+//!
+//! [`Header`] is what a chunk says about itself, [`Chunk`] where its parts are; [`Decoder`] and
+//! [`Encoder`] go from bytes to data and back.
+//!
+//! ```
+//! use blosc2_format::Limits;
+//! use blosc2_format::chunk::{Chunk, Decoder, Encoder, Params};
+//!
+//! let data: Vec<u8> = (0..30_000u32).flat_map(u32::to_le_bytes).collect();
+//! let params = Params { typesize: 4, blocksize: Some(40_000), ..Params::default() };
+//! let bytes = Encoder::new(params)?.encode(&data)?;
+//!
+//! let chunk = Chunk::new(&bytes, &Limits::default())?;
+//! assert_eq!((chunk.header().nbytes, chunk.nblocks()), (120_000, 3));
+//! let mut block = vec![0; chunk.block_size(1)];
+//! Decoder::default().decode_block(&chunk, 1, &mut block)?;
+//! assert_eq!(block, data[40_000..80_000]);
+//! # Ok::<(), blosc2_format::Error>(())
+//! ```
+
+mod check;
+mod decode;
+mod encode;
+mod header;
+mod layout;
+mod lazy;
+mod params;
+mod plan;
+mod rules;
+mod special;
+mod streams;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use check::check;
+pub use decode::Decoder;
+pub use encode::Encoder;
+pub(crate) use encode::Form;
+pub use header::{
+    EXTENDED_HEADER_LEN, Header, MAX_BLOCKSIZE, MAX_FILTERS, MAX_VERSION, MIN_HEADER_LEN, Special,
+};
+pub use layout::Chunk;
+pub use lazy::Lazy;
+pub use params::{Params, SplitMode};
+pub(crate) use plan::Plan;
+pub(crate) use rules::RULES;
+pub use special::special;

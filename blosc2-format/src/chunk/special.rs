@@ -1,0 +1,68 @@
+//! Chunks of one value: no more than a header, and the value where it is any.
+
+use super::encode::{Form, header};
+use super::plan::Plan;
+use super::{Chunk, EXTENDED_HEADER_LEN, Params, Special};
+use crate::Error;
+
+/// Makes a chunk of `nbytes` bytes that hold one value throughout, as the C library makes them.
+///
+/// `value` is the item to repeat for [`Special::Value`], and has no meaning otherwise. The codec and
+/// the filters only matter to the size of the blocks.
+///
+/// # Errors
+/// [`Error::Argument`] where `nbytes` is no whole number of items, where the value is not of
+/// `typesize` bytes, and where the data would be too long for a chunk.
+pub fn special(
+    params: &Params,
+    special: Special,
+    nbytes: usize,
+    value: &[u8],
+) -> Result<Vec<u8>, Error> {
+    let plan = Plan::new(params, nbytes)?;
+    if !nbytes.is_multiple_of(params.typesize as usize) {
+        let typesize = params.typesize;
+        let what = format!("{nbytes} bytes are no whole number of items of {typesize} bytes");
+        return Err(Error::Argument(what));
+    }
+    let (code, value): (u8, &[u8]) = match special {
+        Special::Zeros => (1, &[]),
+        Special::Nan => (2, &[]),
+        Special::Uninit => (4, &[]),
+        Special::Value if value.len() == params.typesize as usize => (3, value),
+        Special::Value => {
+            let (len, typesize) = (value.len(), params.typesize);
+            return Err(Error::Argument(format!(
+                "a value of {len} bytes for a type of {typesize}"
+            )));
+        }
+    };
+    // No filter, no codec, whatever the parameters say.
+    let bare = Params { codec: 0, codec_meta: 0, filters: [0; 6], filters_meta: [0; 6], ..*params };
+    let mut chunk = vec![0; EXTENDED_HEADER_LEN];
+    header(&mut chunk, &bare, &plan, Form::default(), 0b101);
+    chunk.extend(value);
+    let cbytes = chunk.len() as u32;
+    chunk[12..16].copy_from_slice(&cbytes.to_le_bytes());
+    chunk[31] = code << 4;
+    Ok(chunk)
+}
+
+/// Fills `out` with the chunk's value, from the start of an item on.
+pub(super) fn fill(chunk: &Chunk<'_>, out: &mut [u8]) {
+    let value: &[u8] = match chunk.header().special {
+        Some(Special::Value) => chunk.bytes().get(EXTENDED_HEADER_LEN..).unwrap_or(&[]),
+        Some(Special::Nan) if chunk.header().typesize == 4 => &[0, 0, 0xc0, 0x7f],
+        Some(Special::Nan) => &[0, 0, 0, 0, 0, 0, 0xf8, 0x7f],
+        Some(Special::Zeros | Special::Uninit) | None => &[],
+    };
+    match value {
+        [] => out.fill(0),
+        [byte] => out.fill(*byte),
+        value => {
+            for item in out.chunks_mut(value.len()) {
+                item.copy_from_slice(&value[..item.len()]);
+            }
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! BloscLZ, Blosc's own codec: literal runs and matches, after FastLZ.
+//!
+//! A stream is a row of instructions. A byte below 32 copies that many bytes and one more from the
+//! stream; any other is a match: a length in its upper three bits, the upper part of a distance in
+//! the lower five.
+
+use super::{Fault, repeat};
+
+/// Distances from here on are written with two more bytes.
+const FAR: usize = 8191;
+
+/// Decompresses a stream, which has to fill `out` exactly.
+pub(super) fn decompress(stream: &[u8], out: &mut [u8]) -> Result<(), Fault> {
+    let short = |at| Fault::new(at, "another byte", "the end of the stream");
+    let mut at = 0;
+    // The first instruction is a literal run; its upper bits mark the codec.
+    let mut instruction = *stream.first().ok_or_else(|| short(0))? & 31;
+    let mut read = 1;
+    loop {
+        if instruction < 32 {
+            let len = usize::from(instruction) + 1;
+            if let (Some(literals), Some(room)) =
+                (stream[read..].first_chunk::<32>(), out[at..].first_chunk_mut::<32>())
+            {
+                *room = *literals;
+            } else {
+                let literals = stream
+                    .get(read..read + len)
+                    .ok_or_else(|| Fault::new(read, len, stream.len() - read))?;
+                out.get_mut(at..at + len)
+                    .ok_or_else(|| too_long(read - 1))?
+                    .copy_from_slice(literals);
+            }
+            read += len;
+            at += len;
+            if read >= stream.len() {
+                break;
+            }
+        } else {
+            let start = read - 1;
+            let mut len = usize::from(instruction >> 5) + 2;
+            let mut distance = usize::from(instruction & 31) << 8;
+            if len == 9 {
+                loop {
+                    let more = *stream.get(read).ok_or_else(|| short(read))?;
+                    read += 1;
+                    len += usize::from(more);
+                    if more != 255 {
+                        break;
+                    }
+                    if len > out.len() {
+                        return Err(too_long(start));
+                    }
+                }
+            }
+            let low = *stream.get(read).ok_or_else(|| short(read))?;
+            read += 1;
+            distance += usize::from(low) + 1;
+            if distance == FAR + 1 {
+                let far = stream.get(read..read + 2).ok_or_else(|| short(read))?;
+                distance += usize::from(far[0]) << 8 | usize::from(far[1]);
+                read += 2;
+            }
+            if distance > at {
+                return Err(Fault::new(start, format_args!("a distance up to {at}"), distance));
+            }
+            if len > out.len() - at {
+                return Err(too_long(start));
+            }
+            // C ends where the stream does, without making a match that is the last instruction.
+            if read >= stream.len() {
+                return Err(Fault::new(start, "literals at the end", "a match"));
+            }
+            repeat(out, at, distance, len);
+            at += len;
+        }
+        instruction = stream[read];
+        read += 1;
+    }
+    if at < out.len() {
+        return Err(Fault::new(read, format_args!("{} bytes of data", out.len()), at));
+    }
+    Ok(())
+}
+
+#[cold]
+fn too_long(at: usize) -> Fault {
+    Fault::new(at, "an instruction that fits in the data", "a longer one")
+}
+
+/// Longest literal run.
+const MAX_RUN: usize = 32;
+/// Matches begin less than this before where they are used.
+const MAX_DISTANCE: usize = 65535 + FAR - 1;
+/// Bytes at the end of the data in which no match is looked for.
+const TAIL: usize = 12;
+/// A match is found by its first bytes.
+const PREFIX: usize = 4;
+/// A match ends so many bytes before the data differ, the byte that differs counted.
+const BACK: usize = 4;
+const MIN_DATA: usize = 16;
+const MIN_ROOM: usize = 66;
+
+/// What depends on the level, from 1 to 9.
+struct Level {
+    /// Bits of the hash.
+    hash_bits: u32,
+    /// The part of the data, from its end, that is tried first: one of so many.
+    tried: usize,
+    /// What that part has to be compressed by, for the rest to be worth it.
+    worth: f64,
+    /// Whether two positions are remembered after a match.
+    dense: bool,
+}
+
+impl Level {
+    fn new(level: u8) -> Self {
+        let (hash_bits, tried, worth) = match level {
+            0..=1 => (12, 8, 2.0),
+            2 => (13, 4, 1.5),
+            3 => (14, 4, 1.2),
+            4..=6 => (14, 2, 1.2),
+            7 => (14, 1, 1.15),
+            8 => (14, 1, 1.1),
+            _ => (14, 1, 1.0),
+        };
+        Self { hash_bits, tried, worth, dense: level >= 9 }
+    }
+}
+
+/// Finds matches: remembers where each hash was last seen.
+struct Matcher<'a> {
+    data: &'a [u8],
+    /// One after the last byte that a match may have.
+    bound: usize,
+    positions: &'a mut [u32],
+    shift: u32,
+}
+
+/// A match, its length and distance as they are written: two and one less than they are.
+struct Match {
+    len: usize,
+    distance: usize,
+}
+
+impl<'a> Matcher<'a> {
+    fn new(data: &'a [u8], len: usize, table: &'a mut Vec<u32>, hash_bits: u32) -> Self {
+        table.clear();
+        table.resize(1 << hash_bits, 0);
+        Self { data, bound: len.saturating_sub(1), positions: table, shift: 32 - hash_bits }
+    }
+
+    fn word(&self, at: usize) -> u32 {
+        self.data
+            .get(at..)
+            .and_then(|rest| rest.first_chunk())
+            .map_or(0, |w| u32::from_le_bytes(*w))
+    }
+
+    /// Remembers `at` as the last place of `word`, and returns the one before.
+    fn remember(&mut self, word: u32, at: usize) -> usize {
+        let hash = (word.wrapping_mul(2_654_435_761) >> self.shift) as usize;
+        std::mem::replace(&mut self.positions[hash], at as u32) as usize
+    }
+
+    /// The match at `at`, if there is one of `PREFIX` bytes.
+    fn find(&mut self, at: usize) -> Option<Match> {
+        let word = self.word(at);
+        let from = self.remember(word, at);
+        let distance = at - from;
+        if distance == 0 || distance >= MAX_DISTANCE || self.word(from) != word {
+            return None;
+        }
+        let common = common(&self.data[from + PREFIX..], &self.data[at + PREFIX..self.bound]);
+        let end = (at + PREFIX + common + 1).min(self.bound);
+        Some(Match { len: end - BACK - at, distance: distance - 1 })
+    }
+
+    /// Remembers what follows a match that ends at `at`; returns where to go on.
+    fn skip(&mut self, at: usize, dense: bool) -> usize {
+        let word = self.word(at);
+        self.remember(word, at);
+        if dense {
+            self.remember(word >> 8, at + 1);
+        }
+        at + 2
+    }
+}
+
+/// How many bytes `b` begins with that `a` begins with too; `a` is the longer.
+fn common(a: &[u8], b: &[u8]) -> usize {
+    let mut len = 0;
+    for (x, y) in a.chunks_exact(8).zip(b.chunks_exact(8)) {
+        if x != y {
+            break;
+        }
+        len += 8;
+    }
+    len + a[len..].iter().zip(&b[len..]).take_while(|(x, y)| x == y).count()
+}
+
+/// How much this part would be compressed, as a guess from its first bytes.
+fn try_ratio(part: &[u8], table: &mut Vec<u32>, hash_bits: u32) -> f64 {
+    let len = part.len().min(1 << hash_bits);
+    let mut matcher = Matcher::new(part, len, table, hash_bits);
+    let mut at = 0;
+    let mut written: usize = 5;
+    let mut run: usize = 4;
+    while at + TAIL < len {
+        match matcher.find(at) {
+            Some(found) if found.len >= PREFIX => {
+                if run == 0 {
+                    written -= 1;
+                }
+                run = 0;
+                if found.len >= 7 {
+                    written += (found.len - 7) / 255 + 1;
+                }
+                written += if found.distance < FAR { 2 } else { 4 };
+                at = matcher.skip(at + found.len, false);
+                written += 1;
+            }
+            _ => {
+                at += 1;
+                written += 1;
+                run += 1;
+                if run == MAX_RUN {
+                    run = 0;
+                    written += 1;
+                }
+            }
+        }
+    }
+    at as f64 / written as f64
+}
+
+/// Compresses `data` to what C-Blosc2 3.3.2 makes of it where it has as much room as `out`; `None`
+/// where that is nothing, be it for lack of room or because it is not worth it.
+///
+/// `table` is memory that is kept from stream to stream.
+pub(super) fn compress(
+    level: u8,
+    data: &[u8],
+    out: &mut [u8],
+    table: &mut Vec<u32>,
+) -> Option<usize> {
+    let level = Level::new(level);
+    let part = &data[data.len() - data.len() / level.tried..];
+    if try_ratio(part, table, level.hash_bits) < level.worth {
+        return None;
+    }
+    if data.len() < MIN_DATA || out.len() < MIN_ROOM {
+        return None;
+    }
+    let mut matcher = Matcher::new(data, data.len(), table, level.hash_bits);
+    let mut out = Writer { out, at: 0, run: 0 };
+    let mut at = 0;
+    out.open()?;
+    while at < PREFIX {
+        out.literal(data[at])?;
+        at += 1;
+    }
+    while at + TAIL < data.len() {
+        match matcher.find(at) {
+            Some(found) if found.len >= PREFIX && (found.len > 5 || found.distance < FAR) => {
+                out.matched(&found)?;
+                at = matcher.skip(at + found.len, level.dense);
+                out.open()?;
+            }
+            _ => {
+                out.literal(data[at])?;
+                at += 1;
+            }
+        }
+    }
+    for &byte in &data[at..] {
+        out.literal(byte)?;
+    }
+    out.close();
+    // The mark of BloscLZ, in the bits that the first instruction does not use.
+    out.out[0] |= 32;
+    Some(out.at)
+}
+
+/// Writes instructions; `None` where there is no room.
+///
+/// There is always a literal run open, its instruction written when its length is known.
+struct Writer<'a> {
+    out: &'a mut [u8],
+    at: usize,
+    run: usize,
+}
+
+impl Writer<'_> {
+    fn room(&self, len: usize) -> Option<()> {
+        (self.at + len <= self.out.len()).then_some(())
+    }
+
+    fn push(&mut self, byte: u8) {
+        self.out[self.at] = byte;
+        self.at += 1;
+    }
+
+    fn open(&mut self) -> Option<()> {
+        self.room(1)?;
+        self.push(MAX_RUN as u8 - 1);
+        self.run = 0;
+        Some(())
+    }
+
+    fn literal(&mut self, byte: u8) -> Option<()> {
+        // Even where the run goes on, room is asked for the next.
+        self.room(2)?;
+        self.push(byte);
+        self.run += 1;
+        if self.run == MAX_RUN {
+            self.push(MAX_RUN as u8 - 1);
+            self.run = 0;
+        }
+        Some(())
+    }
+
+    fn close(&mut self) {
+        if self.run == 0 {
+            self.at -= 1;
+        } else {
+            self.out[self.at - self.run - 1] = self.run as u8 - 1;
+        }
+    }
+
+    fn matched(&mut self, found: &Match) -> Option<()> {
+        self.close();
+        let far = found.distance >= FAR;
+        let (high, rest) = if far {
+            (31, found.distance - FAR)
+        } else {
+            ((found.distance >> 8) as u8, found.distance)
+        };
+        let tail = if far { 3 } else { 1 };
+        if found.len < 7 {
+            self.room(1 + tail)?;
+            self.push((found.len as u8) << 5 | high);
+        } else {
+            self.room(1)?;
+            self.push(7 << 5 | high);
+            let mut more = found.len - 7;
+            while more >= 255 {
+                self.room(1)?;
+                self.push(255);
+                more -= 255;
+            }
+            self.room(1 + tail)?;
+            self.push(more as u8);
+        }
+        if far {
+            self.push(255);
+            self.push((rest >> 8) as u8);
+        }
+        self.push(rest as u8);
+        Some(())
+    }
+}

@@ -1,0 +1,325 @@
+//! LZ4 blocks, which LZ4HC writes too.
+//!
+//! A block is a row of sequences: a byte with two lengths, literals, and a match of at least four
+//! bytes. The last sequence is literals only.
+
+use super::{Fault, repeat};
+
+/// Shortest match.
+const MIN_MATCH: usize = 4;
+/// So many bytes at the end of the data are always literals.
+const LAST_LITERALS: usize = 5;
+/// No match starts closer to the end of the data.
+const MATCH_LIMIT: usize = 12;
+
+/// Decompresses a block, which has to fill `out` exactly; matches may reach back into `dictionary`.
+pub(super) fn decompress(block: &[u8], dictionary: &[u8], out: &mut [u8]) -> Result<(), Fault> {
+    let short = |at| Fault::new(at, "another byte", "the end of the stream");
+    if out.is_empty() && block != [0] {
+        return Err(Fault::new(0, "a 0, there being no data", "something else"));
+    }
+    let (mut read, mut at) = (0, 0);
+    loop {
+        let start = read;
+        let token;
+        let distance;
+        // Most sequences have few literals; then all that is before the match fits in two words.
+        let near = block.get(read..).and_then(|rest| rest.first_chunk::<17>());
+        let near = near.filter(|near| near[0] < 0xf0 && out.len() - at >= 32);
+        if let Some(near) = near {
+            token = near[0];
+            let literals = usize::from(token >> 4);
+            out[at..at + 16].copy_from_slice(&near[1..]);
+            at += literals;
+            distance = usize::from(u16::from_le_bytes([near[literals + 1], near[literals + 2]]));
+            read += literals + 3;
+        } else {
+            token = *block.get(read).ok_or_else(|| short(read))?;
+            read += 1;
+            let mut literals = usize::from(token >> 4);
+            if literals == 15 {
+                literals = long(block, &mut read, out.len()).ok_or_else(|| too_long(start))?;
+            }
+            if literals > block.len() - read {
+                return Err(Fault::new(
+                    read,
+                    format_args!("{literals} literals"),
+                    block.len() - read,
+                ));
+            }
+            if literals > out.len() - at {
+                return Err(too_long(start));
+            }
+            out[at..at + literals].copy_from_slice(&block[read..read + literals]);
+            read += literals;
+            at += literals;
+            if read == block.len() {
+                break;
+            }
+            // The format asks encoders for this, and C's decoder insists on it.
+            if out.len() - at < MATCH_LIMIT {
+                return Err(Fault::new(start, "literals to the end of the data", "a match"));
+            }
+            let Some(&[low, high]) = block.get(read..read + 2) else {
+                return Err(short(block.len()));
+            };
+            distance = usize::from(u16::from_le_bytes([low, high]));
+            read += 2;
+        }
+
+        let mut len = usize::from(token & 15);
+        if len == 15 {
+            len = long(block, &mut read, out.len()).ok_or_else(|| too_long(start))?;
+        }
+        len += MIN_MATCH;
+        if len + LAST_LITERALS > out.len() - at {
+            return Err(too_long(start));
+        }
+        if distance == 0 || distance > at + dictionary.len() {
+            return Err(Fault::new(
+                start,
+                format_args!("a distance from 1 to {}", at + dictionary.len()),
+                distance,
+            ));
+        }
+        if distance > at {
+            // It begins in the dictionary, and may go on in the data.
+            let from = dictionary.len() - (distance - at);
+            let part = len.min(distance - at);
+            out[at..at + part].copy_from_slice(&dictionary[from..from + part]);
+            at += part;
+            len -= part;
+            if len > 0 {
+                repeat(out, at, distance, len);
+            }
+        } else {
+            repeat(out, at, distance, len);
+        }
+        at += len;
+    }
+    if at < out.len() {
+        return Err(Fault::new(read, format_args!("{} bytes of data", out.len()), at));
+    }
+    Ok(())
+}
+
+/// A length that goes on after the token: bytes are added up to the first that is not 255. `None`
+/// where the block ends first, or the length is over `max` and goes on.
+#[inline]
+fn long(block: &[u8], read: &mut usize, max: usize) -> Option<usize> {
+    let mut len = 15;
+    loop {
+        let more = *block.get(*read)?;
+        *read += 1;
+        len += usize::from(more);
+        if more != 255 {
+            return Some(len);
+        }
+        if len > max {
+            return None;
+        }
+    }
+}
+
+#[cold]
+fn too_long(at: usize) -> Fault {
+    Fault::new(at, "a sequence that fits in the data", "a longer one")
+}
+
+/// Largest distance.
+const MAX_DISTANCE: usize = 65535;
+/// Data up to this length has 16-bit positions, and no match in it can be too far.
+const SHORT_DATA: usize = (64 << 10) + MATCH_LIMIT - 1;
+/// Most data that a block can hold.
+const MAX_DATA: usize = 0x7e00_0000;
+/// After so many failures (as a power of two) at finding a match, the step grows by one.
+const SKIP: u32 = 6;
+
+/// Compresses `data` to what LZ4 1.10.0 makes of it on 64-bit machines with this acceleration, from
+/// 1, and as much room as `out`; `None` where it does not fit.
+///
+/// `table` is memory that is kept from block to block.
+pub(super) fn compress(
+    acceleration: u8,
+    data: &[u8],
+    out: &mut [u8],
+    table: &mut Vec<u32>,
+) -> Option<usize> {
+    if data.len() > MAX_DATA {
+        return None;
+    }
+    let mut out = Writer { out, at: 0 };
+    let mut anchor = 0;
+    if data.len() > MATCH_LIMIT {
+        let short = data.len() < SHORT_DATA;
+        table.clear();
+        table.resize(if short { 1 << 13 } else { 1 << 12 }, 0);
+        let mut matcher = Matcher { data, table, short };
+        // The last place where a match may begin, and one after where it must end.
+        let (last, end) = (data.len() - MATCH_LIMIT, data.len() - LAST_LITERALS);
+        matcher.remember(matcher.hash(0), 0);
+        let mut at = 1;
+        while let Some((mut from, mut start)) = matcher.search(at, last, acceleration) {
+            while start > anchor && from > 0 && data[start - 1] == data[from - 1] {
+                start -= 1;
+                from -= 1;
+            }
+            let mut token = out.literals(&data[anchor..start])?;
+            loop {
+                let more = common(&data[from + MIN_MATCH..], &data[start + MIN_MATCH..end]);
+                out.matched(token, start - from, more)?;
+                anchor = start + MIN_MATCH + more;
+                if anchor > last {
+                    return out.last(&data[anchor..]);
+                }
+                matcher.remember(matcher.hash(anchor - 2), anchor - 2);
+                // Often one match follows another.
+                let Some(next) = matcher.check(matcher.hash(anchor), anchor) else { break };
+                (from, start) = (next, anchor);
+                token = out.token()?;
+            }
+            at = anchor + 1;
+        }
+    }
+    out.last(&data[anchor..])
+}
+
+/// Finds matches: remembers where each hash was last seen.
+struct Matcher<'a> {
+    data: &'a [u8],
+    table: &'a mut [u32],
+    short: bool,
+}
+
+impl Matcher<'_> {
+    fn word(&self, at: usize) -> u32 {
+        self.data
+            .get(at..)
+            .and_then(|rest| rest.first_chunk())
+            .map_or(0, |w| u32::from_le_bytes(*w))
+    }
+
+    /// Of four bytes in short data, of five in long.
+    fn hash(&self, at: usize) -> usize {
+        if self.short {
+            return (self.word(at).wrapping_mul(2_654_435_761) >> 19) as usize;
+        }
+        let bytes = self.data.get(at..).and_then(|rest| rest.first_chunk());
+        let word = bytes.map_or(0, |word| u64::from_le_bytes(*word));
+        ((word << 24).wrapping_mul(889_523_592_379) >> 52) as usize
+    }
+
+    fn remember(&mut self, hash: usize, at: usize) -> usize {
+        std::mem::replace(&mut self.table[hash], at as u32) as usize
+    }
+
+    /// Where the four bytes at `at` were before, if not too far; remembers `at`.
+    fn check(&mut self, hash: usize, at: usize) -> Option<usize> {
+        let from = self.remember(hash, at);
+        (at - from <= MAX_DISTANCE && self.word(from) == self.word(at)).then_some(from)
+    }
+
+    /// The first match from `at` on, as where it comes from and where it begins. The more places
+    /// have none, the more of them are left out.
+    fn search(&mut self, at: usize, last: usize, acceleration: u8) -> Option<(usize, usize)> {
+        let mut tried = u32::from(acceleration) << SKIP;
+        let mut step = 1;
+        let mut here = at;
+        let mut hash = self.hash(here);
+        loop {
+            let next = here + step;
+            step = (tried >> SKIP) as usize;
+            tried += 1;
+            if next > last + 1 {
+                return None;
+            }
+            let next_hash = self.hash(next);
+            if let Some(from) = self.check(hash, here) {
+                return Some((from, here));
+            }
+            (here, hash) = (next, next_hash);
+        }
+    }
+}
+
+/// How many bytes `b` begins with that `a` begins with too; `a` is the longer.
+fn common(a: &[u8], b: &[u8]) -> usize {
+    let mut len = 0;
+    for (x, y) in a.chunks_exact(8).zip(b.chunks_exact(8)) {
+        if x != y {
+            break;
+        }
+        len += 8;
+    }
+    len + a[len..].iter().zip(&b[len..]).take_while(|(x, y)| x == y).count()
+}
+
+/// Writes sequences; `None` where there is no room, for them or for the least that has to follow.
+struct Writer<'a> {
+    out: &'a mut [u8],
+    at: usize,
+}
+
+impl Writer<'_> {
+    fn room(&self, len: usize) -> Option<()> {
+        (self.at + len <= self.out.len()).then_some(())
+    }
+
+    /// An empty token; returns where it is.
+    fn token(&mut self) -> Option<usize> {
+        *self.out.get_mut(self.at)? = 0;
+        self.at += 1;
+        Some(self.at - 1)
+    }
+
+    /// The rest of a length that is 15 or more.
+    fn rest(&mut self, len: usize) -> Option<()> {
+        let mut rest = len - 15;
+        while rest >= 255 {
+            *self.out.get_mut(self.at)? = 255;
+            self.at += 1;
+            rest -= 255;
+        }
+        *self.out.get_mut(self.at)? = rest as u8;
+        self.at += 1;
+        Some(())
+    }
+
+    fn run(&mut self, token: usize, literals: &[u8]) -> Option<()> {
+        self.out[token] = (literals.len().min(15) as u8) << 4;
+        if literals.len() >= 15 {
+            self.rest(literals.len())?;
+        }
+        self.out.get_mut(self.at..self.at + literals.len())?.copy_from_slice(literals);
+        self.at += literals.len();
+        Some(())
+    }
+
+    /// The token and the literals of a sequence; returns where the token is.
+    fn literals(&mut self, literals: &[u8]) -> Option<usize> {
+        let token = self.token()?;
+        self.room(literals.len() + literals.len() / 255 + 3 + LAST_LITERALS)?;
+        self.run(token, literals)?;
+        Some(token)
+    }
+
+    /// The match of the sequence that began with `token`, `more` bytes longer than the shortest.
+    fn matched(&mut self, token: usize, distance: usize, more: usize) -> Option<()> {
+        self.out.get_mut(self.at..self.at + 2)?.copy_from_slice(&(distance as u16).to_le_bytes());
+        self.at += 2;
+        self.room(1 + LAST_LITERALS + (more + 240) / 255)?;
+        self.out[token] |= more.min(15) as u8;
+        if more >= 15 {
+            self.rest(more)?;
+        }
+        Some(())
+    }
+
+    /// The last sequence; returns the length of the block.
+    fn last(mut self, literals: &[u8]) -> Option<usize> {
+        self.room(literals.len() + 1 + (literals.len() + 240) / 255)?;
+        let token = self.token()?;
+        self.run(token, literals)?;
+        Some(self.at)
+    }
+}

@@ -1,0 +1,235 @@
+//! The codecs: one stream of bytes to another and back.
+//!
+//! BloscLZ and LZ4 are written here, so that what they accept and what they write is what C-Blosc2
+//! does, and so is decompressing Zstandard. Compressing Zstandard and all of zlib come from other
+//! crates; the two codecs can be left out.
+
+mod blosclz;
+mod lz4;
+#[cfg(feature = "zlib")]
+mod zlib;
+#[cfg(feature = "zstd")]
+mod zstd;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use crate::report::Rule;
+use crate::{Error, FormatError};
+
+/// Codes of the codecs, as headers of frames and parameters name them.
+pub(crate) const BLOSCLZ: u8 = 0;
+pub(crate) const LZ4: u8 = 1;
+pub(crate) const LZ4HC: u8 = 2;
+pub(crate) const SNAPPY: u8 = 3;
+pub(crate) const ZLIB: u8 = 4;
+pub(crate) const ZSTD: u8 = 5;
+
+const SECTION: &str = "Codecs";
+const BLOSCLZ_STREAM: Rule = Rule::error("codec.blosclz", "BloscLZ stream", SECTION);
+const LZ4_STREAM: Rule = Rule::error("codec.lz4", "LZ4 stream", SECTION);
+const ZLIB_STREAM: Rule = Rule::error("codec.zlib", "zlib stream", SECTION);
+const ZSTD_STREAM: Rule = Rule::error("codec.zstd", "Zstandard stream", SECTION);
+const OTHER_STREAM: Rule = Rule::error("codec.stream", "compressed stream", SECTION);
+
+/// What streams can break.
+pub(crate) const RULES: &[&Rule] =
+    &[&BLOSCLZ_STREAM, &LZ4_STREAM, &ZLIB_STREAM, &ZSTD_STREAM, &OTHER_STREAM];
+
+/// The rule that streams of this codec follow.
+pub(crate) fn rule(codec: u8) -> &'static Rule {
+    match codec {
+        BLOSCLZ => &BLOSCLZ_STREAM,
+        LZ4 | LZ4HC => &LZ4_STREAM,
+        ZLIB => &ZLIB_STREAM,
+        ZSTD => &ZSTD_STREAM,
+        _ => &OTHER_STREAM,
+    }
+}
+
+/// The codec's name.
+pub(crate) fn name(codec: u8) -> String {
+    match codec {
+        BLOSCLZ => "BloscLZ",
+        LZ4 => "LZ4",
+        LZ4HC => "LZ4HC",
+        SNAPPY => "Snappy",
+        ZLIB => "zlib",
+        ZSTD => "Zstandard",
+        32 => "NDLZ",
+        33 => "ZFP with fixed accuracy",
+        34 => "ZFP with fixed precision",
+        35 => "ZFP with fixed rate",
+        36 => "OpenHTJ2K",
+        37 => "Grok",
+        38 => "OpenZL",
+        39 => "JPEG 2000",
+        40 => "HTJ2K",
+        _ => return format!("codec {codec}"),
+    }
+    .into()
+}
+
+/// Why a stream cannot be decoded, and where in it.
+#[derive(Debug)]
+struct Fault {
+    offset: usize,
+    expected: String,
+    found: String,
+}
+
+impl Fault {
+    #[cold]
+    fn new(offset: usize, expected: impl ToString, found: impl ToString) -> Self {
+        Self { offset, expected: expected.to_string(), found: found.to_string() }
+    }
+}
+
+/// What decompressing keeps from stream to stream.
+#[derive(Default)]
+pub(crate) struct Decompressor {
+    #[cfg(feature = "zlib")]
+    zlib: zlib::Decompressor,
+    #[cfg(feature = "zstd")]
+    zstd: zstd::Decompressor,
+}
+
+impl fmt::Debug for Decompressor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Decompressor").finish_non_exhaustive()
+    }
+}
+
+impl Decompressor {
+    /// Decompresses `stream`, which has to fill `out` exactly.
+    ///
+    /// Only LZ4 and Zstandard look at the `dictionary`, the one that the chunk carries. What is
+    /// accepted here, C-Blosc2 decodes to the same bytes.
+    ///
+    /// # Errors
+    /// [`Error::Format`] where the stream is broken, its offset counted from the stream's start;
+    /// [`Error::Unsupported`] for codecs that are not in this crate or not built in. `out` then holds
+    /// anything.
+    pub(crate) fn decompress(
+        &mut self,
+        codec: u8,
+        stream: &[u8],
+        dictionary: Option<&[u8]>,
+        out: &mut [u8],
+    ) -> Result<(), Error> {
+        let result = match codec {
+            BLOSCLZ => blosclz::decompress(stream, out),
+            LZ4 | LZ4HC => lz4::decompress(stream, dictionary.unwrap_or_default(), out),
+            #[cfg(feature = "zlib")]
+            ZLIB => self.zlib.decompress(stream, out),
+            #[cfg(feature = "zstd")]
+            ZSTD => {
+                if let Some(version) = zstd::early_version(stream) {
+                    return Err(Error::Unsupported(format!("the format of Zstandard {version}")));
+                }
+                self.zstd.decompress(stream, dictionary, out)
+            }
+            _ => return Err(Error::Unsupported(name(codec))),
+        };
+        result.map_err(|fault| {
+            FormatError::of(rule(codec), fault.offset as u64, fault.expected, fault.found).into()
+        })
+    }
+}
+
+/// Copies the `len` bytes that start `distance` before `at` to `at`, those included that this copy
+/// itself has made: a match.
+///
+/// The caller has checked that `0 < distance <= at` and `at + len <= out.len()`. Bytes after
+/// `at + len` may be changed.
+#[inline(always)]
+fn repeat(out: &mut [u8], at: usize, distance: usize, len: usize) {
+    // Whole words are much faster to move than as many bytes as there are.
+    if distance >= 16 && len <= 32 && out.len() - at >= 32 {
+        out.copy_within(at - distance..at - distance + 16, at);
+        if len > 16 {
+            out.copy_within(at - distance + 16..at - distance + 32, at + 16);
+        }
+    } else {
+        repeat_any(out, at, distance, len);
+    }
+}
+
+fn repeat_any(out: &mut [u8], at: usize, distance: usize, len: usize) {
+    let from = at - distance;
+    if distance >= len {
+        out.copy_within(from..from + len, at);
+    } else if distance < 16 && len <= 512 && out.len() - at >= len + 16 {
+        // As many whole periods as fit in a word, again and again.
+        let mut word = [out[from]; 16];
+        if distance > 1 {
+            for i in 1..16 {
+                word[i] = if i < distance { out[from + i] } else { word[i - distance] };
+            }
+        }
+        let step = 16 - 16 % distance;
+        let mut done = 0;
+        while done < len {
+            out[at + done..at + done + 16].copy_from_slice(&word);
+            done += step;
+        }
+    } else if distance == 1 {
+        let byte = out[from];
+        out[at..at + len].fill(byte);
+    } else {
+        // What is there doubles with each copy.
+        let mut done = 0;
+        while done < len {
+            let part = (distance + done).min(len - done);
+            out.copy_within(from..from + part, at + done);
+            done += part;
+        }
+    }
+}
+
+/// What compressing keeps from stream to stream.
+#[derive(Default)]
+pub(crate) struct Compressor {
+    table: Vec<u32>,
+    #[cfg(feature = "zlib")]
+    zlib: zlib::Compressor,
+    #[cfg(feature = "zstd")]
+    zstd: zstd::Compressor,
+}
+
+impl fmt::Debug for Compressor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Compressor").finish_non_exhaustive()
+    }
+}
+
+impl Compressor {
+    /// Compresses `data` into `out` at a level from 1 to 9 and returns how long the stream is;
+    /// `None` where it does not fit or is not worth it, which tells the caller to store the data.
+    ///
+    /// BloscLZ and LZ4 write what C-Blosc2 3.3.2 writes, byte for byte, if `out` is as long as C's
+    /// room: as `data`, or less where the chunk's end is nearer. It matters: they ask for room ahead
+    /// of writing, and BloscLZ does without anything in less than 66 bytes.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for codecs that this crate has no encoder for, LZ4HC among them.
+    pub(crate) fn compress(
+        &mut self,
+        codec: u8,
+        level: u8,
+        data: &[u8],
+        out: &mut [u8],
+    ) -> Result<Option<usize>, Error> {
+        Ok(match codec {
+            BLOSCLZ => blosclz::compress(level, data, out, &mut self.table),
+            LZ4 => lz4::compress(10 - level.clamp(1, 9), data, out, &mut self.table),
+            #[cfg(feature = "zlib")]
+            ZLIB => self.zlib.compress(level, data, out),
+            #[cfg(feature = "zstd")]
+            ZSTD => self.zstd.compress(data, out),
+            _ => return Err(Error::Unsupported(format!("compressing with {}", name(codec)))),
+        })
+    }
+}

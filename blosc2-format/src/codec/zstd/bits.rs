@@ -1,0 +1,70 @@
+//! Streams of bits that are read from their end.
+
+use super::{Fault, broken};
+
+/// Reads bits from the last to the first. Past the first there are zeros; `left` tells.
+pub(super) struct Bits<'a> {
+    data: &'a [u8],
+    /// Bits that have not been read; negative when too many were.
+    pub(super) left: isize,
+    /// The next of them, from the top.
+    word: u64,
+}
+
+impl<'a> Bits<'a> {
+    /// The highest bit that is set ends the stream; it does not belong to it.
+    pub(super) fn new(data: &'a [u8]) -> Result<Self, Fault> {
+        match data.last() {
+            None | Some(0) => Err(broken("a set bit that ends the bits", "none")),
+            Some(last) => {
+                let left = data.len() as isize * 8 - 1 - last.leading_zeros() as isize;
+                let mut bits = Self { data, left, word: 0 };
+                bits.refill();
+                Ok(bits)
+            }
+        }
+    }
+
+    /// Makes the next 57 bits ready to be read.
+    #[inline(always)]
+    pub(super) fn refill(&mut self) {
+        if self.left >= 64 {
+            let end = (self.left as usize).div_ceil(8);
+            let bytes = self.data.get(end - 8..end).and_then(|bytes| bytes.first_chunk());
+            self.word = bytes.map_or(0, |word| u64::from_le_bytes(*word));
+            self.word <<= end * 8 - self.left as usize;
+        } else {
+            self.refill_last();
+        }
+    }
+
+    fn refill_last(&mut self) {
+        let mut word = [0; 8];
+        let len = self.data.len().min(8);
+        word[..len].copy_from_slice(&self.data[..len]);
+        self.word = match self.left {
+            ..=0 => 0,
+            left => u64::from_le_bytes(word) << (64 - left),
+        };
+    }
+
+    /// The next bits, 1 to 56 of those that are ready.
+    #[inline(always)]
+    pub(super) fn peek(&self, count: u32) -> u64 {
+        self.word >> (64 - count)
+    }
+
+    #[inline(always)]
+    pub(super) fn skip(&mut self, count: u32) {
+        self.word <<= count;
+        self.left -= count as isize;
+    }
+
+    /// Reads up to 56 bits of those that are ready.
+    #[inline(always)]
+    pub(super) fn read(&mut self, count: u32) -> u64 {
+        let value = (self.word >> 1) >> (63 - count);
+        self.skip(count);
+        value
+    }
+}

@@ -1,0 +1,450 @@
+//! Frames that are kept as a directory: an index file and a file for each chunk.
+//!
+//! `chunks.b2frame` is a frame without its chunks. Its index holds numbers, and the chunk of number
+//! 26 is all of the file `0000001A.chunk`. `.b2lock` is the sidecar of a library that locks.
+//!
+//! ```
+//! use blosc2_format::{Limits, Options, chunk, directory, frame::Frame};
+//!
+//! let mut writer =
+//!     directory::Writer::new(directory::Memory::default(), chunk::Params::default(), &[])?;
+//! writer.push(&[1; 800])?;
+//! writer.push(&[2; 800])?;
+//! let files = writer.finish()?;
+//! assert_eq!(files.0.len(), 3);
+//! assert!(directory::check(&files, &Options::default())?.is_good());
+//!
+//! let mut frame = Frame::open_directory(files, &Limits::default())?;
+//! let mut data = Vec::new();
+//! frame.decode_chunk(1, &mut data)?;
+//! assert_eq!(data, [2; 800]);
+//! # Ok::<(), blosc2_format::Error>(())
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::path::PathBuf;
+
+use crate::chunk::{Params, Special};
+use crate::frame::build::Builder;
+use crate::frame::check::{ChunkChecker, by_place, check_vlmetalayers, limited, map};
+use crate::frame::parts::Parts;
+use crate::frame::{Layout, Metalayer, rules};
+use crate::report::{Checker, Options, Part, Report, Rule};
+use crate::{Error, ReadAt};
+
+/// Name of the index file.
+pub const INDEX: &str = "chunks.b2frame";
+/// Name of the file that a locking C-Blosc2 leaves.
+pub const LOCK: &str = ".b2lock";
+
+const SECTION: &str = "Directory";
+static NO_INDEX: Rule = Rule::error("directory.no_index", "index file", SECTION);
+pub(crate) static MISSING: Rule = Rule::error("directory.missing", "chunk file", SECTION);
+static LONGER: Rule = Rule::warning("directory.longer", "length of a chunk file", SECTION);
+static UNUSED: Rule = Rule::warning("directory.unused", "chunk file", SECTION);
+static EMPTIED: Rule = Rule::note("directory.emptied", "chunk file", SECTION);
+static STRANGER: Rule = Rule::note("directory.stranger", "file", SECTION);
+/// The rules of a directory.
+pub(crate) const RULES: &[&Rule] = &[&NO_INDEX, &MISSING, &LONGER, &UNUSED, &EMPTIED, &STRANGER];
+
+/// The files of a directory, to be read.
+pub trait Folder: Debug + Send + Sync {
+    /// A file.
+    type File: ReadAt;
+
+    /// Opens the file of this name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] where there is none, and the system's own.
+    fn open(&self, name: &str) -> io::Result<Self::File>;
+
+    /// The names of all files, in no order.
+    ///
+    /// # Errors
+    /// The system's own.
+    fn names(&self) -> io::Result<Vec<String>>;
+}
+
+/// The files of a directory, to be written.
+pub trait FolderMut {
+    /// Writes a file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::AlreadyExists`] where there is one of this name, and the system's own.
+    fn create(&mut self, name: &str, content: &[u8]) -> io::Result<()>;
+}
+
+/// A directory of the file system.
+#[derive(Debug, Clone)]
+pub struct Disk(pub PathBuf);
+
+impl Folder for Disk {
+    type File = File;
+
+    fn open(&self, name: &str) -> io::Result<File> {
+        File::open(self.0.join(name))
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        let name =
+            |entry: io::Result<fs::DirEntry>| Ok(entry?.file_name().to_string_lossy().into_owned());
+        fs::read_dir(&self.0)?.map(name).collect()
+    }
+}
+
+impl FolderMut for Disk {
+    /// Makes the directory, too, where there is none.
+    fn create(&mut self, name: &str, content: &[u8]) -> io::Result<()> {
+        fs::create_dir_all(&self.0)?;
+        io::Write::write_all(&mut File::create_new(self.0.join(name))?, content)
+    }
+}
+
+/// A directory in memory: contents by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Memory(pub BTreeMap<String, Vec<u8>>);
+
+impl Folder for Memory {
+    type File = Vec<u8>;
+
+    fn open(&self, name: &str) -> io::Result<Vec<u8>> {
+        self.0.get(name).cloned().ok_or_else(|| ErrorKind::NotFound.into())
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        Ok(self.0.keys().cloned().collect())
+    }
+}
+
+impl FolderMut for Memory {
+    fn create(&mut self, name: &str, content: &[u8]) -> io::Result<()> {
+        if self.0.contains_key(name) {
+            return Err(ErrorKind::AlreadyExists.into());
+        }
+        self.0.insert(name.into(), content.into());
+        Ok(())
+    }
+}
+
+/// The name of the file that holds a chunk.
+pub(crate) fn chunk_name(number: u64) -> String {
+    format!("{number:08X}.chunk")
+}
+
+/// Checks a directory: its index file, the files of the chunks, and what else is there.
+///
+/// # Errors
+/// [`Error::Io`] where `folder` or a file fails.
+pub fn check<F: Folder>(folder: &F, options: &Options) -> Result<Report, Error> {
+    let mut report = Report::new();
+    check_into(folder, options, &mut Checker::new(&mut report))?;
+    Ok(report)
+}
+
+pub(crate) fn check_into<F: Folder>(
+    folder: &F,
+    options: &Options,
+    checker: &mut Checker<'_>,
+) -> Result<(), Error> {
+    let mut names: BTreeSet<String> = folder.names()?.into_iter().collect();
+    let index = match folder.open(INDEX) {
+        Ok(index) => index,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            checker.in_file(INDEX, Part::Whole).found(&NO_INDEX, 0, 0, INDEX, "no such file");
+            return Ok(());
+        }
+        Err(error) => return Err(error.into()),
+    };
+    names.remove(INDEX);
+    names.remove(LOCK);
+    let mut in_index = checker.in_file(INDEX, Part::Whole);
+    let found = Parts::find(&index, Layout::Directory, &options.limits, &mut in_index);
+    let Some(parts) = limited(found, &mut in_index)?.flatten() else { return Ok(()) };
+    let mut chunks = ChunkChecker::new(&parts, options, &mut in_index);
+    check_vlmetalayers(&index, &parts, options, &mut in_index)?;
+    if options.map {
+        map(&parts, &mut in_index);
+    }
+    let mut last = None;
+    for (place, number) in by_place(&parts.offsets) {
+        if place == u64::MAX {
+            // The index said so already.
+            chunks.incomplete = true;
+            continue;
+        }
+        let name = chunk_name(place);
+        let mut in_file = checker.in_file(&name, Part::Chunk(number));
+        if last.replace(place) == Some(place) {
+            let expected = "a file of its own";
+            in_file.found(&rules::CHUNK_OVERLAP, 0, 0, expected, "that of another chunk");
+            chunks.incomplete = true;
+            continue;
+        }
+        names.remove(&name);
+        let file = match folder.open(&name) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let expected = format_args!("{name}").to_string();
+                in_file.found(&MISSING, 0, 0, expected, "no such file");
+                chunks.incomplete = true;
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let size = file.size()?;
+        let Some(len) = chunks.check(number, &file, 0, size, &mut in_file)? else { continue };
+        if len < size {
+            in_file.found(&LONGER, len, size - len, len, size);
+        }
+        if options.map {
+            in_file.region(Part::Chunk(number), 0, len);
+        }
+    }
+    chunks.finish(&mut checker.in_file(INDEX, Part::Whole));
+    for name in names {
+        check_unused(folder, &name, &mut checker.in_file(&name, Part::Whole))?;
+    }
+    Ok(())
+}
+
+/// Looks at a file that the index does not name.
+fn check_unused<F: Folder>(folder: &F, name: &str, checker: &mut Checker<'_>) -> Result<(), Error> {
+    let number = name.strip_suffix(".chunk").and_then(|id| u64::from_str_radix(id, 16).ok());
+    if number.is_none_or(|number| chunk_name(number) != name) {
+        checker.found(&STRANGER, 0, 0, "index, chunks and lock", "another file");
+        return Ok(());
+    }
+    match folder.open(name)?.size()? {
+        // What is left of a chunk that was replaced by a special offset.
+        0 => checker.found(&EMPTIED, 0, 0, "only chunks of the index", "an empty file"),
+        size => checker.found(&UNUSED, 0, size, "only chunks of the index", "another chunk"),
+    }
+    Ok(())
+}
+
+/// Writes a frame as a directory.
+///
+/// The files are those of C-Blosc2 3.3.2 for the same chunks. Until [`finish`](Self::finish) there
+/// is no index file, and so no frame yet.
+#[derive(Debug)]
+pub struct Writer<F> {
+    folder: F,
+    builder: Builder,
+}
+
+impl<F: FolderMut> Writer<F> {
+    /// Starts a frame; nothing is written yet. See
+    /// [`frame::Writer::new`](crate::frame::Writer::new).
+    ///
+    /// # Errors
+    /// Parameters that no chunk can have; more than 16 metalayers, two of the same name, or a name
+    /// that has not 1 to 31 bytes.
+    pub fn new(folder: F, params: Params, metalayers: &[Metalayer]) -> Result<Self, Error> {
+        Ok(Self { folder, builder: Builder::new(params, Layout::Directory, metalayers)? })
+    }
+
+    /// Compresses `data` and adds it as a chunk.
+    ///
+    /// # Errors
+    /// As [`frame::Writer::push`](crate::frame::Writer::push).
+    pub fn push(&mut self, data: &[u8]) -> Result<(), Error> {
+        let chunk = self.builder.encode(data)?;
+        self.add(chunk)
+    }
+
+    /// Compresses blocks of any lengths and adds them as one chunk.
+    ///
+    /// # Errors
+    /// As [`frame::Writer::push_blocks`](crate::frame::Writer::push_blocks).
+    pub fn push_blocks(&mut self, blocks: &[&[u8]]) -> Result<(), Error> {
+        let chunk = self.builder.encode_blocks(blocks)?;
+        self.add(chunk)
+    }
+
+    /// Adds a chunk that was compressed before.
+    ///
+    /// # Errors
+    /// As [`frame::Writer::push_chunk`](crate::frame::Writer::push_chunk).
+    pub fn push_chunk(&mut self, chunk: &[u8]) -> Result<(), Error> {
+        self.add(chunk.to_vec())
+    }
+
+    /// Fills a frame that has no chunks yet with `nbytes` bytes of one value.
+    ///
+    /// # Errors
+    /// As [`frame::Writer::fill`](crate::frame::Writer::fill).
+    pub fn fill(&mut self, special: Special, nbytes: u64, chunksize: u32) -> Result<(), Error> {
+        self.builder.fill(special, nbytes, chunksize)
+    }
+
+    /// Adds a metalayer of variable length.
+    ///
+    /// # Errors
+    /// As [`frame::Writer::add_vlmetalayer`](crate::frame::Writer::add_vlmetalayer).
+    pub fn add_vlmetalayer(&mut self, name: &str, content: &[u8]) -> Result<(), Error> {
+        self.builder.add_vlmetalayer(name, content)
+    }
+
+    /// Adds one whose content is compressed to a chunk already.
+    ///
+    /// # Errors
+    /// As [`frame::Writer::add_vlmetalayer_chunk`](crate::frame::Writer::add_vlmetalayer_chunk).
+    pub fn add_vlmetalayer_chunk(&mut self, name: &str, chunk: &[u8]) -> Result<(), Error> {
+        self.builder.add_vlmetalayer_chunk(name, chunk)
+    }
+
+    /// How many chunks there are so far.
+    pub fn nchunks(&self) -> u64 {
+        self.builder.nchunks()
+    }
+
+    /// Writes the index file, and gives the folder back.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where the folder fails.
+    pub fn finish(mut self) -> Result<F, Error> {
+        while let Some((number, bytes)) = self.builder.settle()? {
+            self.folder.create(&chunk_name(number), &bytes)?;
+        }
+        let mut end = self.builder.index()?;
+        end.extend(self.builder.trailer());
+        let header_len = self.builder.header(0).len();
+        let mut index = self.builder.header(self.builder.frame_len(header_len + end.len()));
+        index.extend(end);
+        self.folder.create(INDEX, &index)?;
+        Ok(self.folder)
+    }
+
+    fn add(&mut self, chunk: Vec<u8>) -> Result<(), Error> {
+        if let Some((number, bytes)) = self.builder.add(chunk)? {
+            self.folder.create(&chunk_name(number), &bytes)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::Frame;
+    use crate::{Limits, chunk};
+
+    /// Two chunks with data and one of zeros between them.
+    fn sample() -> Memory {
+        let layer = Metalayer { name: "one".into(), content: b"first".to_vec() };
+        let mut writer = Writer::new(Memory::default(), Params::default(), &[layer]).unwrap();
+        for byte in [1, 0, 2] {
+            writer.push(&[byte; 800]).unwrap();
+        }
+        writer.add_vlmetalayer("two", b"second").unwrap();
+        writer.finish().unwrap()
+    }
+
+    fn found(files: &Memory) -> Vec<(&'static str, String)> {
+        let report = check(files, &Options { content: true, ..Options::default() }).unwrap();
+        let name = |finding: &crate::Finding| finding.file.as_deref().unwrap().to_owned();
+        report.findings.iter().map(|finding| (finding.rule.id, name(finding))).collect()
+    }
+
+    /// What is found once `change` has been made, in this file.
+    #[track_caller]
+    fn assert_found(id: &'static str, file: &str, change: impl FnOnce(&mut Memory)) {
+        let mut files = sample();
+        change(&mut files);
+        assert_eq!(found(&files), [(id, file.to_owned())]);
+    }
+
+    #[test]
+    fn what_is_written_is_right_and_read() {
+        let files = sample();
+        let names: Vec<_> = files.names().unwrap();
+        assert_eq!(names, ["00000000.chunk", "00000001.chunk", INDEX]);
+        assert_eq!(found(&files), []);
+        let mut frame = Frame::open_directory(files.clone(), &Limits::default()).unwrap();
+        assert_eq!(frame.metalayer("one"), Some(&b"first"[..]));
+        assert_eq!(frame.vlmetalayer("two").unwrap().unwrap(), b"second");
+        assert!(frame.chunk(2).unwrap() == files.0["00000001.chunk"]);
+        let mut data = Vec::new();
+        for (number, byte) in [(0, 1), (1, 0), (2, 2)] {
+            frame.decode_chunk(number, &mut data).unwrap();
+            assert_eq!(data, [byte; 800]);
+        }
+        // Neither is taken for the other.
+        let index = files.0[INDEX].clone();
+        assert!(matches!(Frame::open(index, &Limits::default()), Err(Error::Format(_))));
+        let mut files = Memory::default();
+        let mut writer =
+            crate::frame::Writer::new(std::io::Cursor::new(Vec::new()), Params::default(), &[])
+                .unwrap();
+        writer.push(&[1; 800]).unwrap();
+        files.0.insert(INDEX.into(), writer.finish().unwrap().into_inner());
+        assert_eq!(found(&files), [("frame.type", INDEX.to_owned())]);
+        assert!(Frame::open_directory(files, &Limits::default()).is_err());
+    }
+
+    #[test]
+    fn each_rule_names_its_file() {
+        let chunk = "00000001.chunk";
+        assert_found("directory.no_index", INDEX, |files| drop(files.0.remove(INDEX)));
+        assert_found("directory.missing", chunk, |files| drop(files.0.remove(chunk)));
+        assert_found("directory.longer", chunk, |files| {
+            files.0.get_mut(chunk).unwrap().push(0);
+        });
+        assert_found("frame.chunk.place", chunk, |files| {
+            files.0.get_mut(chunk).unwrap().pop();
+        });
+        assert_found("directory.unused", "0000001A.chunk", |files| {
+            files.0.insert("0000001A.chunk".into(), vec![1]);
+        });
+        assert_found("directory.emptied", "00000002.chunk", |files| {
+            files.0.insert("00000002.chunk".into(), vec![]);
+        });
+        for stranger in ["notes", "0000001a.chunk", "1A.chunk", "000000000.chunk", "+0000001.chunk"]
+        {
+            assert_found("directory.stranger", stranger, |files| {
+                files.0.insert(stranger.into(), vec![1]);
+            });
+        }
+        let mut locked = sample();
+        locked.0.insert(LOCK.into(), vec![0; 16]);
+        assert_eq!(found(&locked), []);
+        // Not the sizes that the header adds up to.
+        assert_found("frame.cbytes_sum", INDEX, |files| files.0.get_mut(INDEX).unwrap()[0x2e] ^= 1);
+    }
+
+    #[test]
+    fn a_missing_chunk_is_an_error_of_the_format() {
+        let mut files = sample();
+        files.0.remove("00000001.chunk");
+        let mut frame = Frame::open_directory(files, &Limits::default()).unwrap();
+        let mut data = Vec::new();
+        frame.decode_chunk(0, &mut data).unwrap();
+        let error = frame.decode_chunk(2, &mut data).unwrap_err();
+        assert!(matches!(&error, Error::Format(error) if error.what == MISSING.what), "{error}");
+        assert!(matches!(
+            Frame::open_directory(Memory::default(), &Limits::default()),
+            Err(Error::Io(error)) if error.kind() == ErrorKind::NotFound
+        ));
+    }
+
+    #[test]
+    fn chunks_of_one_value_are_files_where_sizes_vary() {
+        let mut writer = Writer::new(Memory::default(), Params::default(), &[]).unwrap();
+        let lengths = [80, 160, 80];
+        for len in lengths {
+            writer.push(&vec![0; len]).unwrap();
+        }
+        let files = writer.finish().unwrap();
+        assert_eq!(files.0.len(), 4);
+        assert_eq!(found(&files), []);
+        let frame = Frame::open_directory(files, &Limits::default()).unwrap();
+        for (number, len) in (0..).zip(lengths) {
+            assert_eq!(frame.chunk_nbytes(number).unwrap(), len as u64);
+            let chunk = chunk::Header::parse(&frame.chunk(number).unwrap()).unwrap();
+            assert_eq!(chunk.special, Some(Special::Value));
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! Writing an old frame.
+
+use super::Layout;
+use super::header::Header;
+use super::metalayers;
+use super::trailer::{self, OLD_START, START};
+use crate::chunk::{self, Encoder, Form, SplitMode};
+use crate::frame::Metalayer;
+use crate::{Error, FormatError};
+
+const SHUFFLE: u8 = 1;
+/// The old library stored less data than this as it is.
+const MIN_COMPRESSED: usize = 128;
+/// And it cut more data than this into blocks.
+const MAX_BLOCKSIZE: usize = 32 << 10;
+
+/// By which of its functions the old library wrote a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum How {
+    /// All chunks at once. A chunk size of 0 tells that the last one is shorter, and version 1 leaves a gap before
+    /// the trailer.
+    #[default]
+    Whole,
+    /// Chunk by chunk, in a frame that grows. The chunk size is that of the first chunk, and the
+    /// flag for user metadata is never set.
+    Appended,
+}
+
+/// What is in the header of a frame to be written, and which details of the old writers it follows.
+///
+/// The default is the frame of 2.0.0-beta.5 with BloscLZ at level 5 and shuffle, for items of one byte.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Params {
+    /// The layout.
+    pub layout: Layout,
+    /// By which function.
+    pub how: How,
+    /// Whether the trailer is there, for [`Layout::Early`]; only the last of its writers had it.
+    pub trailer: bool,
+    /// Whether the trailer starts with `94`, for [`Layout::Version1`]; writers before beta.3 had `0d`
+    /// there.
+    pub trailer_marker: bool,
+    /// Whether the section of the metalayers is there without metalayers, for [`Layout::Early`];
+    /// its first writers had it always.
+    pub empty_metalayers: bool,
+    /// Version of the chunks that the writer makes: 4, or 3 by the first writers of
+    /// [`Layout::Early`].
+    pub chunk_version: u8,
+    /// Byte 0x1a, which no two writers of early frames agreed on; 0 in version 1.
+    pub filter_flags: u8,
+    /// The codec's code.
+    pub codec: u8,
+    /// The compression level, up to 9.
+    pub level: u8,
+    /// Bytes of an item.
+    pub typesize: u32,
+    /// Threads of the writer for compressing and decompressing.
+    pub threads: [i16; 2],
+    /// Codes of the filters, first to last, up to six. The header of [`Layout::Early`] does not tell
+    /// them.
+    pub filters: Vec<u8>,
+    /// Their parameters; missing ones are 0.
+    pub filters_meta: Vec<u8>,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            layout: Layout::Version1,
+            how: How::Whole,
+            trailer: true,
+            trailer_marker: true,
+            empty_metalayers: false,
+            chunk_version: 4,
+            filter_flags: 0,
+            codec: 0,
+            level: 5,
+            typesize: 1,
+            threads: [1, 1],
+            filters: vec![1],
+            filters_meta: Vec::new(),
+        }
+    }
+}
+
+/// Writes a frame in one of the old layouts, chunk by chunk.
+#[derive(Debug)]
+pub struct Writer {
+    params: Params,
+    metalayers: Vec<Metalayer>,
+    data: Vec<u8>,
+    offsets: Vec<u64>,
+    sizes: Vec<u32>,
+    usermeta: Vec<u8>,
+    encoder: Option<Encoder>,
+}
+
+impl Writer {
+    /// For an empty frame.
+    ///
+    /// # Errors
+    /// A parameter that the layout has no room for.
+    pub fn new(params: Params) -> Result<Self, Error> {
+        let argument = |why: String| Err(Error::Argument(why));
+        if params.codec > 6 || params.level > 9 {
+            let Params { codec, level, .. } = params;
+            return argument(format!("codec {codec} at level {level}; up to 6 and 9 were there"));
+        }
+        let oldest = if params.layout == Layout::Early { 3 } else { 4 };
+        if !(oldest..=4).contains(&params.chunk_version) {
+            let version = params.chunk_version;
+            return argument(format!("version {version} of chunks, not {oldest} to 4"));
+        }
+        let most = last_filter(params.chunk_version) + 1;
+        if params.filters.len() > most || params.filters.iter().any(|&code| code > 4) {
+            return argument(format!("filters {:?}; up to {most} of 0 to 4", params.filters));
+        }
+        if params.filters_meta.len() > params.filters.len() {
+            return argument("parameters of more filters than there are".into());
+        }
+        if i32::try_from(params.typesize).map_or(true, |typesize| typesize < 1) {
+            return argument(format!("typesize {}, not 1 to {}", params.typesize, i32::MAX));
+        }
+        Ok(Self {
+            params,
+            metalayers: Vec::new(),
+            data: Vec::new(),
+            offsets: Vec::new(),
+            sizes: Vec::new(),
+            usermeta: Vec::new(),
+            encoder: None,
+        })
+    }
+
+    /// Adds a metalayer.
+    ///
+    /// # Errors
+    /// Its name has not 1 to 31 bytes, or is there already.
+    pub fn add_metalayer(&mut self, name: &str, content: &[u8]) -> Result<(), Error> {
+        let known = self.metalayers.iter().any(|other| other.name == name);
+        if known || name.is_empty() || name.len() > metalayers::MAX_NAME_LEN {
+            let why = format!("metalayer name `{name}`, which is there or has not 1 to 31 bytes");
+            return Err(Error::Argument(why));
+        }
+        self.metalayers.push(Metalayer { name: name.to_owned(), content: content.to_vec() });
+        Ok(())
+    }
+
+    /// Compresses `data` to a chunk, with the parameters of the frame, and adds it.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for a codec or a filter that is not here, [`Error::Argument`] where the
+    /// data does not fit a chunk.
+    pub fn push(&mut self, data: &[u8]) -> Result<(), Error> {
+        let encoder = match &mut self.encoder {
+            Some(encoder) => encoder,
+            none => {
+                let form = form(self.params.chunk_version);
+                none.insert(Encoder::with_form(chunk_params(&self.params), form)?)
+            }
+        };
+        let chunk = encoder.encode(data)?;
+        self.push_chunk(&chunk)
+    }
+
+    /// Adds a chunk as it is.
+    ///
+    /// # Errors
+    /// It is no chunk of the length that it announces.
+    pub fn push_chunk(&mut self, chunk: &[u8]) -> Result<(), Error> {
+        let header = whole_chunk(chunk)?;
+        self.offsets.push(self.data.len() as u64);
+        self.sizes.push(header.nbytes);
+        self.data.extend(chunk);
+        Ok(())
+    }
+
+    /// Sets the user metadata, a chunk; frames without a trailer have no room for it.
+    ///
+    /// # Errors
+    /// It is no chunk of the length that it announces, or there is no trailer.
+    pub fn set_usermeta_chunk(&mut self, chunk: &[u8]) -> Result<(), Error> {
+        if !self.has_trailer() {
+            return Err(Error::Argument("user metadata in a frame without trailer".into()));
+        }
+        whole_chunk(chunk)?;
+        self.usermeta = chunk.to_vec();
+        Ok(())
+    }
+
+    /// The frame.
+    ///
+    /// # Errors
+    /// What was added has no room in it: 2 GiB of metalayers, or of offsets.
+    pub fn finish(self) -> Result<Vec<u8>, Error> {
+        let Params { layout, how, typesize, threads, .. } = self.params;
+        let mut header = Header::new(layout);
+        let has_section = match layout {
+            Layout::Early => self.params.empty_metalayers || !self.metalayers.is_empty(),
+            Layout::Version1 => true,
+        };
+        if layout == Layout::Early && has_section {
+            header.elements = 0x9c;
+        }
+        let section = match has_section {
+            true => metalayers::to_bytes(&self.metalayers, layout.fixed_len())?,
+            false => Vec::new(),
+        };
+        let index = if self.offsets.is_empty() {
+            Vec::new()
+        } else {
+            index_chunk(self.params.chunk_version, &self.offsets)?
+        };
+        let trailer = if self.has_trailer() {
+            let new = layout == Layout::Version1 && self.params.trailer_marker;
+            trailer::to_bytes(if new { START } else { OLD_START }, &self.usermeta)
+        } else {
+            Vec::new()
+        };
+        let doubled = layout == Layout::Version1 && how == How::Whole && !self.offsets.is_empty();
+        let gap = if doubled { trailer.len() } else { 0 };
+
+        let too_long = || Error::Argument("a header of over 2 GiB".into());
+        let header_len = layout.fixed_len() + section.len();
+        header.header_len = i32::try_from(header_len).map_err(|_| too_long())?;
+        let frame_len = header_len + self.data.len() + index.len() + gap + trailer.len();
+        header.frame_len = frame_len as u64;
+        header.filter_flags = self.params.filter_flags;
+        header.codec_flags = self.params.level << 4 | self.params.codec;
+        header.nbytes = self.sizes.iter().map(|&size| i64::from(size)).sum();
+        header.cbytes = self.data.len() as i64;
+        header.typesize = typesize as i32;
+        header.chunksize = self.chunksize() as i32;
+        header.threads = threads;
+        header.set_flag(match self.has_trailer() {
+            true => !self.usermeta.is_empty() && how == How::Whole,
+            false => !self.metalayers.is_empty(),
+        });
+        if layout == Layout::Version1 {
+            header.nfilters = self.params.filters.len() as u8;
+            let fill = |slots: &mut [u8; 8], values: &[u8]| {
+                slots.iter_mut().zip(values).for_each(|(slot, &value)| *slot = value);
+            };
+            fill(&mut header.filters, &self.params.filters);
+            fill(&mut header.filters_meta, &self.params.filters_meta);
+        }
+        let mut frame = header.to_bytes();
+        frame.reserve_exact(frame_len - frame.len());
+        frame.extend(section);
+        frame.extend(self.data);
+        frame.extend(index);
+        frame.resize(frame.len() + gap, 0);
+        frame.extend(trailer);
+        Ok(frame)
+    }
+
+    fn has_trailer(&self) -> bool {
+        self.params.layout == Layout::Version1 || self.params.trailer
+    }
+
+    fn chunksize(&self) -> u32 {
+        let Some((&first, others)) = self.sizes.split_first() else { return 0 };
+        let (last, middle) = others.split_last().unwrap_or((&first, &[]));
+        let equal = middle.iter().all(|&size| size == first);
+        match self.params.how {
+            How::Whole if equal && *last == first => first,
+            How::Appended if equal && *last <= first => first,
+            _ => 0,
+        }
+    }
+}
+
+/// The chunk that stores `data` as it is, as version 4 wrote it with BloscLZ and shuffle at level 0.
+///
+/// # Errors
+/// `typesize` is 0, or the data is empty or over 2 GiB.
+pub fn stored_chunk(typesize: u8, data: &[u8]) -> Result<Vec<u8>, Error> {
+    stored(4, typesize, data)
+}
+
+fn stored(version: u8, typesize: u8, data: &[u8]) -> Result<Vec<u8>, Error> {
+    let sizes = stored_sizes(typesize, data, chunk::EXTENDED_HEADER_LEN)?;
+    let unsplit = !is_split(typesize, data.len().min(MAX_BLOCKSIZE));
+    let mut chunk = vec![version, 1, 0b111 | u8::from(unsplit) << 4, typesize];
+    chunk.extend(sizes);
+    let mut slots = [0; chunk::EXTENDED_HEADER_LEN - chunk::MIN_HEADER_LEN];
+    slots[last_filter(version)] = SHUFFLE;
+    chunk.extend(slots);
+    chunk.extend(data);
+    Ok(chunk)
+}
+
+/// The chunk of the offsets.
+fn index_chunk(version: u8, offsets: &[u64]) -> Result<Vec<u8>, Error> {
+    let data: Vec<u8> = offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect();
+    if data.len() < MIN_COMPRESSED {
+        return stored(version, 8, &data);
+    }
+    let mut filters = [0; chunk::MAX_FILTERS];
+    filters[last_filter(version)] = SHUFFLE;
+    let split = is_split(8, data.len().min(MAX_BLOCKSIZE));
+    let split = if split { SplitMode::Always } else { SplitMode::Never };
+    let default = chunk::Params::default();
+    let params = chunk::Params { codec: 0, level: 5, typesize: 8, filters, split, ..default };
+    Encoder::with_form(params, form(version))?.encode(&data)
+}
+
+/// The parameters for chunks of that frame.
+fn chunk_params(params: &Params) -> chunk::Params {
+    let (mut filters, mut filters_meta) = ([0; chunk::MAX_FILTERS], [0; chunk::MAX_FILTERS]);
+    let first = last_filter(params.chunk_version) + 1 - params.filters.len();
+    for (slot, &filter) in params.filters.iter().enumerate() {
+        filters[first + slot] = filter;
+        filters_meta[first + slot] = params.filters_meta.get(slot).copied().unwrap_or_default();
+    }
+    let Params { codec, level, typesize, .. } = *params;
+    let typesize = if typesize < 256 { typesize } else { 1 };
+    let default = chunk::Params::default();
+    chunk::Params { codec, level, typesize, filters, filters_meta, ..default }
+}
+
+/// The form of chunks of that version.
+fn form(version: u8) -> Form {
+    Form { version, extended: true, runs: false }
+}
+
+/// Whether BloscLZ got a stream for each byte of the items.
+fn is_split(typesize: u8, blocksize: usize) -> bool {
+    (1..=16).contains(&typesize) && blocksize / usize::from(typesize) >= 128
+}
+
+/// The slot of the only filter: the last one, and version 3 had five.
+fn last_filter(version: u8) -> usize {
+    if version == 3 { 4 } else { 5 }
+}
+
+/// The sizes in the header of a chunk that stores `data`.
+pub(crate) fn stored_sizes(
+    typesize: u8,
+    data: &[u8],
+    header_len: usize,
+) -> Result<[u8; 12], Error> {
+    let len = data.len();
+    let Some(typesize @ 1..) = Some(usize::from(typesize)).filter(|_| len > 0) else {
+        return Err(Error::Argument(format!("a chunk of {len} bytes with typesize {typesize}")));
+    };
+    let cbytes = i32::try_from(len.saturating_add(header_len));
+    let cbytes = cbytes.map_err(|_| Error::Argument(format!("{len} bytes in a chunk")))?;
+    let mut blocksize = len.min(MAX_BLOCKSIZE);
+    if blocksize > typesize {
+        blocksize -= blocksize % typesize;
+    }
+    let mut sizes = [0; 12];
+    for (field, size) in sizes.chunks_exact_mut(4).zip([len as i32, blocksize as i32, cbytes]) {
+        field.copy_from_slice(&size.to_le_bytes());
+    }
+    Ok(sizes)
+}
+
+/// The header of a chunk that is all of `bytes`.
+pub(crate) fn whole_chunk(bytes: &[u8]) -> Result<chunk::Header, Error> {
+    let header = chunk::Header::parse(bytes)?;
+    if header.cbytes as usize != bytes.len() {
+        let expected = format_args!("{}, all that was given", bytes.len());
+        return Err(FormatError::new("compressed size", 12, expected, header.cbytes).into());
+    }
+    Ok(header)
+}

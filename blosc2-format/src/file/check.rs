@@ -1,0 +1,84 @@
+//! The check of a file, whatever it holds.
+
+use std::path::Path;
+
+use super::{Kind, recognise, recognise_path};
+use crate::directory::{self, Disk};
+use crate::report::{Checker, Options, Part, Report, Rule};
+use crate::{Error, Limits, ReadAt, chunk, early, frame, packed};
+
+pub(super) const KIND: Rule = Rule::error("file.kind", "kind of file", "Kinds of files");
+const LIMIT: Rule = Rule::warning("file.limit", "what was not looked at", "Kinds of files");
+
+pub(crate) const RULES: &[&Rule] = &[&KIND, &LIMIT];
+
+/// Checks what is at `path`, and tells what kind of file it is: `None` where it is none of the
+/// formats, which is a finding then.
+///
+/// # Errors
+/// [`Error::Io`] where it cannot be read.
+pub fn check_path(
+    path: impl AsRef<Path>,
+    options: &Options,
+) -> Result<(Option<Kind>, Report), Error> {
+    let path = path.as_ref();
+    if !path.is_dir() {
+        return check(&std::fs::File::open(path)?, options);
+    }
+    match recognise_path(path)? {
+        Some(kind) => Ok((Some(kind), directory::check(&Disk(path.to_owned()), options)?)),
+        None => {
+            let mut report = Report::new();
+            let found = "a directory without the file `chunks.b2frame`";
+            Checker::new(&mut report).found(&KIND, 0, 0, "one of the formats", found);
+            Ok((None, report))
+        }
+    }
+}
+
+/// Checks what `source` holds, and tells what that is: `None` where it is none of the formats, which
+/// is a finding then.
+///
+/// # Errors
+/// [`Error::Io`] where `source` fails.
+pub fn check<R: ReadAt + ?Sized>(
+    source: &R,
+    options: &Options,
+) -> Result<(Option<Kind>, Report), Error> {
+    let kind = recognise(source)?;
+    let mut report = Report::new();
+    let mut checker = Checker::new(&mut report);
+    match kind {
+        Some(Kind::Chunk) => check_chunk(source, options, &mut checker)?,
+        Some(Kind::Frame) => frame::check_into(source, options, &mut checker)?,
+        Some(Kind::EarlyFrame | Kind::FrameVersion1) => report = early::check(source, options)?,
+        Some(Kind::Packed) => report = packed::check(source, options)?,
+        Some(Kind::Directory) | None => {
+            let size = source.size()?;
+            let start = source.read_vec_at(0, size.min(16))?;
+            let found = format_args!("{size} bytes that start with {start:02x?}").to_string();
+            checker.found(&KIND, 0, start.len() as u64, "one of the formats", found);
+        }
+    }
+    Ok((kind, report))
+}
+
+/// A chunk has to be in memory as a whole.
+fn check_chunk<R: ReadAt + ?Sized>(
+    source: &R,
+    options: &Options,
+    checker: &mut Checker<'_>,
+) -> Result<(), Error> {
+    let size = source.size()?;
+    if let Err(error) = Limits::allow("bytes of a chunk", size, options.limits.memory) {
+        checker.found(&LIMIT, 0, size, "no more than the limits allow", error);
+        return Ok(());
+    }
+    let bytes = source.read_vec_at(0, size)?;
+    let mut within = checker.within(Part::Chunk(0), 0);
+    chunk::check(&bytes, options, &mut within);
+    if options.map {
+        within.region(Part::Chunk(0), 0, size);
+    }
+    Ok(())
+}

@@ -1,0 +1,250 @@
+//! What the reader asks of each format, and what each says of itself.
+
+use std::path::Path;
+
+use super::{Info, Kind};
+use crate::chunk::{self, Chunk, Decoder};
+use crate::directory::Disk;
+use crate::packed::{Ancillary, Packed};
+use crate::{Error, Limits, ReadAt, early, frame};
+
+/// A format that is being read.
+pub(super) trait Source {
+    fn chunk_nbytes(&self, number: u64) -> Result<u64, Error>;
+    fn decode_chunk(&mut self, number: u64, data: &mut Vec<u8>) -> Result<(), Error>;
+    fn vlmetalayer(&mut self, name: &str) -> Result<Option<Vec<u8>>, Error>;
+    fn limits(&self) -> &Limits;
+}
+
+type Opened<'a> = Result<(Info, Box<dyn Source + Send + 'a>), Error>;
+
+/// The name that is given to the only metalayer of variable length that old frames have.
+const USERMETA: &str = "usermeta";
+
+/// A bare chunk, in memory.
+struct BareChunk {
+    bytes: Vec<u8>,
+    limits: Limits,
+    decoder: Decoder,
+}
+
+pub(super) fn chunk<'a>(source: impl ReadAt + Send + 'a, limits: &Limits) -> Opened<'a> {
+    let size = Limits::allow("bytes of a chunk", source.size()?, limits.memory)?;
+    let bytes = source.read_vec_at(0, size)?;
+    let header = Chunk::new(&bytes, limits)?.header().clone();
+    let info = Info {
+        kind: Kind::Chunk,
+        version: Some(header.version),
+        typesize: header.typesize.into(),
+        nbytes: header.nbytes.into(),
+        cbytes: header.cbytes.into(),
+        nchunks: 1,
+        chunksize: Some(header.nbytes),
+        blocksize: (!header.variable_blocks).then(|| header.block_len()),
+        codec: header.codec(),
+        codec_meta: header.codec_meta,
+        level: None,
+        filters: header.filters,
+        filters_meta: header.filters_meta,
+        metalayers: Vec::new(),
+        vlmetalayers: Vec::new(),
+    };
+    Ok((info, Box::new(BareChunk { bytes, limits: *limits, decoder: Decoder::default() })))
+}
+
+impl BareChunk {
+    fn check(&self, number: u64) -> Result<(), Error> {
+        match number {
+            0 => Ok(()),
+            _ => Err(Error::Argument(format!("chunk {number} of a single chunk"))),
+        }
+    }
+}
+
+impl Source for BareChunk {
+    fn chunk_nbytes(&self, number: u64) -> Result<u64, Error> {
+        self.check(number)?;
+        Ok(chunk::Header::parse(&self.bytes)?.nbytes.into())
+    }
+
+    fn decode_chunk(&mut self, number: u64, data: &mut Vec<u8>) -> Result<(), Error> {
+        self.check(number)?;
+        self.decoder.decode_vec(&Chunk::new(&self.bytes, &self.limits)?, data)
+    }
+
+    fn vlmetalayer(&mut self, _name: &str) -> Result<Option<Vec<u8>>, Error> {
+        Ok(None)
+    }
+
+    fn limits(&self) -> &Limits {
+        &self.limits
+    }
+}
+
+pub(super) fn frame<'a>(source: impl ReadAt + Send + 'a, limits: &Limits) -> Opened<'a> {
+    opened(Kind::Frame, frame::Frame::open(source, limits)?)
+}
+
+pub(super) fn directory(path: &Path, limits: &Limits) -> Opened<'static> {
+    let folder = Disk(path.to_owned());
+    opened(Kind::Directory, frame::Frame::open_directory(folder, limits)?)
+}
+
+fn opened<'a>(kind: Kind, frame: frame::Frame<impl ReadAt + Send + 'a>) -> Opened<'a> {
+    let names = frame.vlmetalayers().map(str::to_owned).collect();
+    let info = frame_info(kind, frame.header(), frame.metalayers(), names, frame.nchunks());
+    Ok((info, Box::new(frame)))
+}
+
+fn frame_info(
+    kind: Kind,
+    header: &frame::Header,
+    metalayers: &[frame::Metalayer],
+    vlmetalayers: Vec<String>,
+    nchunks: u64,
+) -> Info {
+    Info {
+        kind,
+        version: Some(header.version),
+        typesize: header.typesize,
+        nbytes: header.nbytes,
+        cbytes: header.cbytes,
+        nchunks,
+        chunksize: header.chunksize.filter(|&size| size > 0),
+        blocksize: Some(header.blocksize).filter(|&size| size > 0),
+        codec: header.codec,
+        codec_meta: header.codec_meta,
+        level: Some(header.level),
+        filters: header.filters,
+        filters_meta: header.filters_meta,
+        metalayers: metalayers.to_vec(),
+        vlmetalayers,
+    }
+}
+
+impl<R: ReadAt> Source for frame::Frame<R> {
+    fn chunk_nbytes(&self, number: u64) -> Result<u64, Error> {
+        frame::Frame::chunk_nbytes(self, number)
+    }
+
+    fn decode_chunk(&mut self, number: u64, data: &mut Vec<u8>) -> Result<(), Error> {
+        frame::Frame::decode_chunk(self, number, data)
+    }
+
+    fn vlmetalayer(&mut self, name: &str) -> Result<Option<Vec<u8>>, Error> {
+        frame::Frame::vlmetalayer(self, name)
+    }
+
+    fn limits(&self) -> &Limits {
+        frame::Frame::limits(self)
+    }
+}
+
+pub(super) fn early<'a>(source: impl ReadAt + Send + 'a, limits: &Limits) -> Opened<'a> {
+    let frame = early::Frame::open(source, limits)?;
+    let (kind, version) = match frame.layout() {
+        early::Layout::Early => (Kind::EarlyFrame, None),
+        early::Layout::Version1 => (Kind::FrameVersion1, Some(1)),
+    };
+    let usermeta = frame.usermeta_chunk()?.map(|_| USERMETA.to_owned());
+    let info = Info {
+        kind,
+        version,
+        typesize: frame.typesize(),
+        nbytes: frame.nbytes(),
+        cbytes: frame.cbytes(),
+        nchunks: frame.nchunks(),
+        chunksize: Some(frame.chunksize()).filter(|&size| size > 0),
+        blocksize: None,
+        codec: frame.codec(),
+        codec_meta: 0,
+        level: Some(frame.level()),
+        filters: frame.filters(),
+        filters_meta: frame.filters_meta(),
+        metalayers: frame.metalayers().to_vec(),
+        vlmetalayers: usermeta.into_iter().collect(),
+    };
+    Ok((info, Box::new(frame)))
+}
+
+impl<R: ReadAt> Source for early::Frame<R> {
+    fn chunk_nbytes(&self, number: u64) -> Result<u64, Error> {
+        early::Frame::chunk_nbytes(self, number)
+    }
+
+    fn decode_chunk(&mut self, number: u64, data: &mut Vec<u8>) -> Result<(), Error> {
+        early::Frame::decode_chunk(self, number, data)
+    }
+
+    fn vlmetalayer(&mut self, name: &str) -> Result<Option<Vec<u8>>, Error> {
+        if name == USERMETA { self.usermeta() } else { Ok(None) }
+    }
+
+    fn limits(&self) -> &Limits {
+        early::Frame::limits(self)
+    }
+}
+
+/// The ancillary chunks that hold what users put there: that of the filters is none.
+const USER_CHUNKS: [Ancillary; 3] = [Ancillary::Codec, Ancillary::Metadata, Ancillary::Userdata];
+
+pub(super) fn packed<'a>(source: impl ReadAt + Send + 'a, limits: &Limits) -> Opened<'a> {
+    let packed = Packed::open(source, limits)?;
+    let mut names = Vec::new();
+    for kind in USER_CHUNKS {
+        if packed.ancillary_chunk(kind)?.is_some() {
+            names.push(kind.name().to_owned());
+        }
+    }
+    let mut sizes = Vec::new();
+    for number in 0..packed.nchunks() {
+        sizes.push(packed.chunk_nbytes(number)?);
+    }
+    let info = Info {
+        kind: Kind::Packed,
+        version: None,
+        typesize: packed.typesize(),
+        nbytes: packed.nbytes(),
+        cbytes: packed.cbytes(),
+        nchunks: packed.nchunks(),
+        chunksize: common_size(&sizes),
+        blocksize: None,
+        codec: packed.codec(),
+        codec_meta: 0,
+        level: Some(packed.level()),
+        filters: packed.filters(),
+        filters_meta: [0; chunk::MAX_FILTERS],
+        metalayers: Vec::new(),
+        vlmetalayers: names,
+    };
+    Ok((info, Box::new(packed)))
+}
+
+/// The size that all have, but for a last one that may be shorter.
+fn common_size(sizes: &[u64]) -> Option<u32> {
+    let (last, others) = sizes.split_last()?;
+    let size = *others.first().unwrap_or(last);
+    let equal = others.iter().all(|&each| each == size) && *last <= size;
+    u32::try_from(size).ok().filter(|_| equal)
+}
+
+impl<R: ReadAt> Source for Packed<R> {
+    fn chunk_nbytes(&self, number: u64) -> Result<u64, Error> {
+        Packed::chunk_nbytes(self, number)
+    }
+
+    fn decode_chunk(&mut self, number: u64, data: &mut Vec<u8>) -> Result<(), Error> {
+        Packed::decode_chunk(self, number, data)
+    }
+
+    fn vlmetalayer(&mut self, name: &str) -> Result<Option<Vec<u8>>, Error> {
+        match USER_CHUNKS.into_iter().find(|kind| kind.name() == name) {
+            Some(kind) => self.ancillary(kind),
+            None => Ok(None),
+        }
+    }
+
+    fn limits(&self) -> &Limits {
+        Packed::limits(self)
+    }
+}

@@ -1,0 +1,45 @@
+//! Bytedelta: each byte becomes its difference from the one before it.
+//!
+//! It is meant to follow shuffle: the block is cut into as many equal streams as an item has bytes,
+//! and each starts from 0. The bytes after the last stream stay as they are.
+//!
+//! The first version of the filter (code 34), where it was built with vector instructions, starts
+//! from 0 again after the last whole 16 bytes of a stream.
+
+const VECTOR: usize = 16;
+
+pub(super) fn forward(src: &[u8], dest: &mut [u8], streams: usize, restart: bool) {
+    dest.copy_from_slice(src);
+    let Some(len) = stream_len(src.len(), streams) else { return };
+    for (to, from) in dest.chunks_exact_mut(len).zip(src.chunks_exact(len)).take(streams) {
+        for (byte, last) in to[1..].iter_mut().zip(from) {
+            *byte = byte.wrapping_sub(*last);
+        }
+        let tail = len - len % VECTOR;
+        if restart && tail < len {
+            to[tail] = from[tail];
+        }
+    }
+}
+
+pub(super) fn backward(data: &mut [u8], streams: usize, restart: bool) {
+    let Some(len) = stream_len(data.len(), streams) else { return };
+    for stream in data.chunks_exact_mut(len).take(streams) {
+        let (vectors, tail) = stream.split_at_mut(len - len % VECTOR);
+        let sum = accumulate(vectors, 0);
+        accumulate(tail, if restart { 0 } else { sum });
+    }
+}
+
+fn accumulate(bytes: &mut [u8], mut sum: u8) -> u8 {
+    for byte in bytes {
+        sum = sum.wrapping_add(*byte);
+        *byte = sum;
+    }
+    sum
+}
+
+/// The length of a stream, if there is any.
+fn stream_len(len: usize, streams: usize) -> Option<usize> {
+    len.checked_div(streams).filter(|len| *len > 0)
+}

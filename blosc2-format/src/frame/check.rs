@@ -1,0 +1,513 @@
+//! What is wrong with a frame, all of it.
+
+use super::index::{Offset, Offsets};
+use super::parts::{Parts, Span};
+use super::{Header, Layout, rules, suspect};
+use crate::b2nd::{self, Geometry};
+use crate::chunk::{self, EXTENDED_HEADER_LEN, MIN_HEADER_LEN, Params, Plan, Special, SplitMode};
+use crate::report::{Checker, Options, Part, Report};
+use crate::{Error, Limits, ReadAt};
+
+/// Checks the contiguous frame at the start of `source`.
+///
+/// What breaks the format, or the limits of `options`, ends up in the report.
+///
+/// ```
+/// use blosc2_format::{Options, frame};
+///
+/// let report = frame::check(b"no frame".as_slice(), &Options::default())?;
+/// assert_eq!(report.findings[0].rule.id, "frame.magic");
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::Io`] where `source` fails.
+pub fn check<R: ReadAt + ?Sized>(source: &R, options: &Options) -> Result<Report, Error> {
+    let mut report = Report::new();
+    check_into(source, options, &mut Checker::new(&mut report))?;
+    Ok(report)
+}
+
+/// Checks the contiguous frame at the start of `source`.
+pub(crate) fn check_into<R: ReadAt + ?Sized>(
+    source: &R,
+    options: &Options,
+    checker: &mut Checker<'_>,
+) -> Result<(), Error> {
+    let before = checker.findings().len();
+    let parts = check_parts(source, options, checker)?;
+    if checker.findings().len() > before {
+        let frame_len = source.read_vec_at(0x10, 8).unwrap_or_default();
+        let frame_len = frame_len.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
+        suspect::note(before, frame_len, parts.as_ref(), checker);
+    }
+    Ok(())
+}
+
+fn check_parts<R: ReadAt + ?Sized>(
+    source: &R,
+    options: &Options,
+    checker: &mut Checker<'_>,
+) -> Result<Option<Parts>, Error> {
+    let found = Parts::find(source, Layout::Contiguous, &options.limits, checker);
+    let Some(parts) = limited(found, checker)?.flatten() else { return Ok(None) };
+    let header_len = u64::from(parts.header.header_len);
+    let mut chunks = ChunkChecker::new(&parts, options, checker);
+    let (mut end, mut last) = (header_len, None);
+    for (place, number) in by_place(&parts.offsets) {
+        let room = parts.room().saturating_sub(place);
+        if room == 0 {
+            // The index said so already.
+            chunks.incomplete = true;
+            continue;
+        }
+        let at = header_len + place;
+        let mut within = checker.within(Part::Chunk(number), at);
+        if last.replace(place) == Some(place) {
+            let expected = "a place of its own";
+            within.found(&rules::CHUNK_OVERLAP, 0, 0, expected, "that of another chunk");
+            chunks.incomplete = true;
+            continue;
+        }
+        if at < end {
+            let expected = format_args!("no byte before {end}, where another chunk ends");
+            within.found(&rules::CHUNK_OVERLAP, 0, 0, expected.to_string(), at);
+        }
+        let Some(len) = chunks.check(number, source, at, room, &mut within)? else { continue };
+        if !chunks.incomplete {
+            gap(end, at, options, checker);
+        }
+        if options.map {
+            checker.region(Part::Chunk(number), at, len);
+        }
+        end = end.max(at + len);
+    }
+    // What cannot be read hides where the next chunk would start.
+    if !chunks.incomplete {
+        gap(end, header_len.saturating_add(parts.room()), options, checker);
+    }
+    chunks.finish(checker);
+    drop(chunks);
+    check_vlmetalayers(source, &parts, options, checker)?;
+    if options.map {
+        map(&parts, checker);
+    }
+    Ok(Some(parts))
+}
+
+/// `None` where the limits of the check or of this crate were exceeded, which is found then.
+pub(crate) fn limited<T>(
+    result: Result<T, Error>,
+    checker: &mut Checker<'_>,
+) -> Result<Option<T>, Error> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(Error::Limit { what, amount, max }) => {
+            let expected = format_args!("at most {max} {what}").to_string();
+            checker.found(&rules::LIMIT, 0, 0, expected, amount);
+            Ok(None)
+        }
+        Err(Error::Unsupported(what)) => {
+            checker.found(&rules::UNSUPPORTED, 0, 0, "what can be decoded here", what);
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The chunks that are stored, with their numbers, in the order of their places.
+pub(crate) fn by_place(offsets: &Offsets) -> Vec<(u64, u64)> {
+    let mut places: Vec<_> = match offsets {
+        Offsets::Each(offsets) => {
+            let numbered = offsets.iter().zip(0..);
+            numbered.filter_map(|(offset, number)| Some((offset.place()?, number))).collect()
+        }
+        // The index was told that they cannot all be at one place.
+        Offsets::Alike(offset, _) => offset.place().map(|place| (place, 0)).into_iter().collect(),
+    };
+    places.sort_unstable();
+    places
+}
+
+fn gap(from: u64, to: u64, options: &Options, checker: &mut Checker<'_>) {
+    if from < to {
+        let mut checker = checker.within(Part::Gap, 0);
+        checker.found(&rules::GAP, from, to - from, "none", to - from);
+        if options.map {
+            checker.region(Part::Gap, from, to - from);
+        }
+    }
+}
+
+/// Adds everything but the chunks, and what is between them, to the map.
+pub(crate) fn map(parts: &Parts, checker: &mut Checker<'_>) {
+    let names = parts.metalayers.iter().map(|metalayer| metalayer.name.clone());
+    let contents = names.map(Part::Metalayer).zip(parts.metalayer_spans.iter().copied());
+    let header = Span { at: 0, len: parts.header.header_len.into() };
+    pieces(Part::Header, header, contents, checker);
+    if let Some(index) = parts.index {
+        checker.region(Part::Index, index.at, index.len);
+        if index.end() < parts.trailer.at {
+            checker.region(Part::Gap, index.end(), parts.trailer.at - index.end());
+        }
+    }
+    let contents = parts.vlmetalayers.iter();
+    let contents = contents.map(|(name, span)| (Part::VlMetalayer(name.clone()), *span));
+    pieces(Part::Trailer, parts.trailer, contents, checker);
+}
+
+/// Adds a part with contents of its own, which follow each other.
+fn pieces(
+    part: Part,
+    whole: Span,
+    contents: impl Iterator<Item = (Part, Span)>,
+    checker: &mut Checker<'_>,
+) {
+    let mut from = whole.at;
+    let mut piece = |part: Part, to: u64| {
+        if from < to {
+            checker.region(part, from, to - from);
+            from = to;
+        }
+    };
+    for (content, span) in contents {
+        piece(part.clone(), span.at);
+        piece(content, span.end());
+    }
+    piece(part, whole.end());
+}
+
+/// Checks the chunks that hold the contents of the variable-length metalayers.
+pub(crate) fn check_vlmetalayers<R: ReadAt + ?Sized>(
+    source: &R,
+    parts: &Parts,
+    options: &Options,
+    checker: &mut Checker<'_>,
+) -> Result<(), Error> {
+    for (name, span) in &parts.vlmetalayers {
+        let mut within = checker.within(Part::VlMetalayer(name.clone()), span.at);
+        // The trailer was within the limits, and this is a part of it.
+        let bytes = source.read_vec_at(span.at, span.len)?;
+        if let Ok(header) = chunk::Header::parse(&bytes) {
+            if u64::from(header.cbytes) != span.len {
+                let expected = format_args!("{}, all of the content", span.len).to_string();
+                within.found(&rules::VLMETA_CHUNK, 12, 4, expected, header.cbytes);
+                continue;
+            }
+        }
+        chunk::check(&bytes, options, &mut within);
+    }
+    Ok(())
+}
+
+/// Checks chunks one by one, and against what the frame says of all.
+pub(crate) struct ChunkChecker<'a> {
+    parts: &'a Parts,
+    options: &'a Options,
+    geometry: Option<Geometry>,
+    /// Decompressed and compressed bytes of the chunks so far.
+    nbytes: u64,
+    cbytes: u64,
+    /// How many chunks there were so far.
+    stored: u64,
+    decoded: u64,
+    /// Whether a chunk could not be looked at, so that the sums say nothing.
+    pub(crate) incomplete: bool,
+    dictionary: Option<bool>,
+    variable_blocks: Option<bool>,
+}
+
+impl<'a> ChunkChecker<'a> {
+    pub(crate) fn new(parts: &'a Parts, options: &'a Options, checker: &mut Checker<'_>) -> Self {
+        let geometry = check_array(parts, &options.limits, checker);
+        let mut new = Self {
+            parts,
+            options,
+            geometry,
+            nbytes: 0,
+            cbytes: 0,
+            stored: 0,
+            decoded: 0,
+            incomplete: false,
+            dictionary: None,
+            variable_blocks: None,
+        };
+        new.check_special_offsets(checker);
+        new
+    }
+
+    /// Special offsets do not say how many bytes they stand for.
+    fn check_special_offsets(&mut self, checker: &mut Checker<'_>) {
+        let typesize = u64::from(self.parts.header.typesize);
+        let is_special = |offset: Option<Offset>| matches!(offset, Some(Offset::Special(_)));
+        let wrong = |&number: &u64| {
+            let nbytes = self.parts.nbytes_of(number);
+            nbytes.is_none_or(|nbytes| nbytes % typesize != 0)
+        };
+        let offsets = &self.parts.offsets;
+        let Some(last) = offsets.len().checked_sub(1) else { return };
+        let is_nan = |number| matches!(offsets.get(number), Some(Offset::Special(Special::Nan)));
+        let nan = match offsets {
+            Offsets::Alike(..) => Some(0).filter(|&number| is_nan(number)),
+            Offsets::Each(_) => (0..=last).find(|&number| is_nan(number)),
+        };
+        if let (Some(number), Some(index)) = (nan, self.parts.index) {
+            let blocksize = u64::from(self.parts.header.blocksize);
+            let mut within = checker.within(Part::Index, index.at);
+            if !matches!(typesize, 4 | 8) {
+                let found = format_args!("{typesize}, with NaN as chunk {number}").to_string();
+                within.found(&rules::CHUNK_NAN, 0, index.len, "a typesize of 4 or 8", found);
+            } else if (1..typesize).contains(&blocksize) {
+                let expected = format_args!("blocks of at least an item of {typesize}").to_string();
+                let found = format_args!("{blocksize}, with NaN as chunk {number}").to_string();
+                within.found(&rules::CHUNK_NAN, 0, index.len, expected, found);
+            }
+        }
+        let blocksize = u64::from(self.parts.header.blocksize);
+        if let (Some(_), true) = (nan, (1..typesize).contains(&blocksize)) {
+            let expected = format_args!("at least the {typesize} bytes of a NaN").to_string();
+            let mut within = checker.within(Part::Header, 0);
+            within.found(&rules::BLOCKSIZE, 0x35, 4, expected, blocksize);
+        }
+        let first = match offsets {
+            // All chunks but the last have the same size.
+            Offsets::Alike(Offset::Special(_), _) => [0, last].into_iter().find(wrong),
+            _ => (0..=last).find(|number| is_special(offsets.get(*number)) && wrong(number)),
+        };
+        let (Some(number), Some(index)) = (first, self.parts.index) else { return };
+        self.incomplete = true;
+        let mut within = checker.within(Part::Index, index.at);
+        let found = format_args!("a special offset for chunk {number}").to_string();
+        match self.parts.nbytes_of(number) {
+            None => {
+                let expected = "stored chunks only, as their sizes vary";
+                within.found(&rules::CHUNK_UNKNOWN, 0, index.len, expected, found);
+            }
+            Some(nbytes) => {
+                let expected = format_args!("a multiple of the typesize {typesize}").to_string();
+                let found = format_args!("{found}, which has {nbytes} bytes").to_string();
+                within.found(&rules::CHUNK_NBYTES, 0, index.len, expected, found);
+            }
+        }
+    }
+
+    /// Checks the chunk at `at` of `source`, with room for so many bytes. Its first byte is that of
+    /// `checker`. Gives its length; `None` where that cannot be told.
+    pub(crate) fn check<R: ReadAt + ?Sized>(
+        &mut self,
+        number: u64,
+        source: &R,
+        at: u64,
+        room: u64,
+        checker: &mut Checker<'_>,
+    ) -> Result<Option<u64>, Error> {
+        let head = source.read_vec_at(at, room.min(EXTENDED_HEADER_LEN as u64))?;
+        let Ok(header) = chunk::Header::parse(&head) else {
+            // It says so for itself.
+            chunk::check(&head, self.options, checker);
+            self.incomplete = true;
+            return Ok(None);
+        };
+        let len = u64::from(header.cbytes);
+        if len > room {
+            let expected = format_args!("at most {room}, where it has to end").to_string();
+            checker.found(&rules::CHUNK_PLACE, 12, 4, expected, len);
+            self.incomplete = true;
+            return Ok(None);
+        }
+        self.nbytes = self.nbytes.saturating_add(header.nbytes.into());
+        self.cbytes = self.cbytes.saturating_add(len);
+        self.stored += 1;
+        self.check_header(number, &header, checker);
+        let limits = &self.options.limits;
+        let allowed = Limits::allow("bytes of a chunk", len, limits.memory);
+        if limited(allowed, checker)?.is_none() {
+            return Ok(Some(len));
+        }
+        self.decoded = self.decoded.saturating_add(header.nbytes.into());
+        let mut options = *self.options;
+        options.content &= self.decoded <= limits.total_bytes;
+        chunk::check(&source.read_vec_at(at, len)?, &options, checker);
+        Ok(Some(len))
+    }
+
+    fn check_header(&mut self, number: u64, chunk: &chunk::Header, checker: &mut Checker<'_>) {
+        let frame = &self.parts.header;
+        let shortest = match frame.layout {
+            Layout::Contiguous => EXTENDED_HEADER_LEN as u32,
+            Layout::Directory => MIN_HEADER_LEN as u32,
+        };
+        if chunk.cbytes < shortest {
+            let expected = format_args!("at least {shortest}").to_string();
+            checker.found(&rules::CHUNK_SHORT, 12, 4, expected, chunk.cbytes);
+        }
+        if chunk.lazy {
+            let expected = "no mark of a lazy chunk, which only exists in memory";
+            checker.found(&rules::CHUNK_LAZY, 31, 1, expected, "the mark");
+        }
+        match chunk.special {
+            Some(Special::Value) => {
+                let (width, typesize) = (chunk.cbytes - EXTENDED_HEADER_LEN as u32, frame.typesize);
+                if width < typesize {
+                    let expected = format_args!("a repeated value of {typesize} bytes").to_string();
+                    checker.found(&rules::CHUNK_VALUE, 12, 4, expected, width);
+                }
+            }
+            Some(special) => {
+                let expected = "a special offset in the index instead";
+                let found = format_args!("{special:?}").to_string();
+                checker.found(&rules::CHUNK_SPECIAL, 31, 1, expected, found);
+            }
+            None => {}
+        }
+        if chunk.nbytes == 0 {
+            checker.found(&rules::CHUNK_EMPTY, 4, 4, "at least 1", 0);
+        }
+        if let Some(nbytes) = self.parts.nbytes_of(number) {
+            if nbytes != u64::from(chunk.nbytes) {
+                checker.found(&rules::CHUNK_NBYTES, 4, 4, nbytes, chunk.nbytes);
+            }
+        }
+        let typesize = u8::try_from(frame.typesize).unwrap_or(1);
+        if chunk.typesize != typesize {
+            checker.found(&rules::CHUNK_TYPESIZE, 3, 1, typesize, chunk.typesize);
+        }
+        if chunk.variable_blocks && !frame.variable_blocks {
+            let expected = "blocks of one size, as the frame's flags say";
+            checker.found(&rules::CHUNK_BLOCKS, 30, 1, expected, "variable blocks");
+        }
+        self.variable_blocks = Some(self.variable_blocks == Some(true) || chunk.variable_blocks);
+        if let Some(geometry) = &self.geometry {
+            b2nd::check_chunk(geometry, chunk, checker);
+        }
+        if chunk.extended && chunk.special.is_none() {
+            self.dictionary = Some(self.dictionary == Some(true) || chunk.dictionary);
+            check_params(frame, chunk, checker);
+        }
+    }
+
+    /// Checks what all chunks together say.
+    pub(crate) fn finish(&mut self, checker: &mut Checker<'_>) {
+        let frame = &self.parts.header;
+        let mut within = checker.within(Part::Header, 0);
+        if frame.variable_blocks
+            && self.variable_blocks == Some(false)
+            && frame.chunksize != Some(0)
+        {
+            let expected = "no bit 7, as no chunk has variable blocks";
+            within.found(&rules::FLAGS, 0x19, 1, expected, "bit 7");
+        }
+        if let Some(dictionary) = self.dictionary.filter(|&found| found != frame.dictionary) {
+            let used = if dictionary { "some of the chunks use one" } else { "no chunk uses one" };
+            within.found(&rules::DICTIONARY, 0x55, 1, frame.dictionary, used);
+        }
+        // The library compares with the numbers of the chunks, too.
+        let least = self.stored.saturating_mul(EXTENDED_HEADER_LEN as u64);
+        if frame.layout == Layout::Directory && frame.cbytes < least {
+            let expected = format_args!("at least {least}, for the headers of the chunks");
+            within.found(&rules::CBYTES, 0x27, 8, expected.to_string(), frame.cbytes);
+        }
+        if let Some(geometry) = &self.geometry {
+            let nbytes = self.parts.offsets.len().saturating_mul(geometry.chunk_len() as u64);
+            if nbytes != frame.nbytes {
+                let expected = format_args!("{nbytes}, as chunks of an array are whole");
+                within.found(&rules::NBYTES, 0x1e, 8, expected.to_string(), frame.nbytes);
+            }
+        }
+        let total = self.options.limits.total_bytes;
+        if self.options.content && self.decoded > total {
+            let expected = format_args!("at most {total} bytes to decode").to_string();
+            within.found(&rules::LIMIT, 0x1e, 8, expected, self.decoded);
+        }
+        if self.incomplete {
+            return;
+        }
+        if frame.chunksize == Some(0) && self.nbytes != frame.nbytes {
+            let expected = format_args!("{}, the sum of the chunks", self.nbytes).to_string();
+            within.found(&rules::NBYTES, 0x1e, 8, expected, frame.nbytes);
+        }
+        if frame.layout == Layout::Directory && self.cbytes != frame.cbytes {
+            let expected = format_args!("{}, the sum of the chunks", self.cbytes).to_string();
+            within.found(&rules::CBYTES_SUM, 0x27, 8, expected, frame.cbytes);
+        }
+    }
+}
+
+/// Compares how a chunk was compressed with how the frame says that it does. Chunks that were
+/// compressed elsewhere may be appended, so nothing is wrong where the two differ.
+fn check_params(frame: &Header, chunk: &chunk::Header, checker: &mut Checker<'_>) {
+    let mut differ = |at: u64, len: u64, what: &str, expected: &[u8], found: &[u8]| {
+        if expected != found {
+            let expected = format_args!("{what} {expected:?}, as the frame says").to_string();
+            checker.found(&rules::CHUNK_PARAMS, at, len, expected, format_args!("{found:?}"));
+        }
+    };
+    differ(16, 6, "filters", &frame.filters, &chunk.filters);
+    differ(24, 6, "parameters of the filters", &frame.filters_meta, &chunk.filters_meta);
+    // Data that is stored need not name the codec.
+    if !chunk.memcpyed {
+        // The streams of LZ4HC are those of LZ4.
+        let codec = if frame.codec == 2 { 1 } else { frame.codec };
+        differ(2, 1, "codec", &[codec], &[chunk.codec()]);
+        // 2.0.0-rc.1 had the codec there.
+        if frame.codec_meta != frame.codec {
+            differ(23, 1, "parameter of the codec", &[frame.codec_meta], &[chunk.codec_meta]);
+        }
+        if let Some(split) = splits(frame, chunk).filter(|_| !chunk.variable_blocks) {
+            let words = |split| if split { "split" } else { "whole" };
+            if split != chunk.split {
+                let expected = format_args!("{} blocks, as the frame says", words(split));
+                checker.found(&rules::CHUNK_PARAMS, 2, 1, expected, words(chunk.split));
+            }
+        }
+    }
+    // Where chunks differ, the library goes on with the smallest block that it had to use.
+    if frame.blocksize > 0 && frame.chunksize != Some(0) && !chunk.variable_blocks {
+        // Blocks have whole items, where they have any.
+        let items = (frame.blocksize.min(chunk.nbytes) / frame.typesize).max(1);
+        let blocksize = items.saturating_mul(frame.typesize).min(frame.blocksize).min(chunk.nbytes);
+        if blocksize != chunk.block_len() {
+            let expected = format_args!("blocks of {blocksize} bytes, as the frame says");
+            checker.found(&rules::CHUNK_PARAMS, 8, 4, expected, chunk.block_len());
+        }
+    }
+}
+
+/// Whether blocks are split in chunks that are compressed as the frame says; `None` where it does
+/// not say: versions up to 2.4 left the mode 0.
+fn splits(frame: &Header, chunk: &chunk::Header) -> Option<bool> {
+    let split = match frame.split_mode {
+        2 => SplitMode::Never,
+        // Older versions never split for Zstandard.
+        _ if frame.codec == 5 => return None,
+        3 | 4 => SplitMode::Auto,
+        _ => return None,
+    };
+    let params = Params {
+        codec: frame.codec,
+        codec_meta: frame.codec_meta,
+        level: frame.level,
+        typesize: frame.typesize,
+        blocksize: Some(chunk.blocksize),
+        filters: frame.filters,
+        filters_meta: frame.filters_meta,
+        split,
+    };
+    let plan = Plan::new(&params, usize::try_from(chunk.nbytes).ok()?).ok()?;
+    Some(plan.split)
+}
+
+/// Checks the metalayer that makes the frame an array, where there is one.
+fn check_array(parts: &Parts, limits: &Limits, checker: &mut Checker<'_>) -> Option<Geometry> {
+    let named = |name: &str| parts.metalayers.iter().position(|each| each.name == name);
+    let number = named(b2nd::NAME).or_else(|| named(b2nd::OLD_NAME))?;
+    let (metalayer, span) = (parts.metalayers.get(number)?, parts.metalayer_spans.get(number)?);
+    let frame = b2nd::Frame {
+        typesize: parts.header.typesize,
+        chunksize: parts.header.chunksize.filter(|&size| size > 0),
+        blocksize: Some(parts.header.blocksize).filter(|&size| size > 0),
+        nchunks: Some(parts.offsets.len()),
+    };
+    let mut within = checker.within(Part::Metalayer(metalayer.name.clone()), span.at);
+    b2nd::check(&metalayer.content, Some(&frame), limits, &mut within)
+}

@@ -1,0 +1,332 @@
+//! The header and the end of the trailer: the fields that stand at fixed places.
+
+use super::rules;
+use crate::FormatError;
+use crate::chunk::MAX_FILTERS;
+use crate::error::too_short;
+use crate::report::{Checker, Report, Rule};
+
+/// Length of the part of the header that every frame has, in bytes.
+pub const MIN_HEADER_LEN: usize = 87;
+/// Length of the shortest trailer, in bytes.
+pub const MIN_TRAILER_LEN: usize = 35;
+/// The frame version of 2.0.0-rc.1; before it the header had another layout.
+pub const MIN_VERSION: u8 = 2;
+/// The highest frame version that is known.
+pub const MAX_VERSION: u8 = 3;
+
+/// Where the trailer's own length stands, counted from the end of the frame.
+const TRAILER_LEN_FROM_END: usize = 22;
+
+/// How the chunks are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Layout {
+    /// All in one file.
+    Contiguous,
+    /// A file each, in a directory.
+    Directory,
+}
+
+/// The fields of a frame's header, the metalayers left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Header {
+    /// Bytes of the header, the metalayers counted in.
+    pub header_len: u32,
+    /// Bytes of the frame; in a directory, of the index file.
+    pub frame_len: u64,
+    /// Version of the frame format: 2 or 3.
+    pub version: u8,
+    /// Whether chunks may have different sizes.
+    pub variable_chunks: bool,
+    /// Whether blocks may have different sizes.
+    pub variable_blocks: bool,
+    /// How the chunks are stored.
+    pub layout: Layout,
+    /// The codec's code.
+    pub codec: u8,
+    /// Parameter of the codec.
+    pub codec_meta: u8,
+    /// Compression level.
+    pub level: u8,
+    /// Split mode, 1 to 4, as the library counts them.
+    pub split_mode: u8,
+    /// Bytes of all chunks when decompressed.
+    pub nbytes: u64,
+    /// Bytes of all chunks when compressed.
+    pub cbytes: u64,
+    /// Size of an item in bytes.
+    pub typesize: u32,
+    /// Bytes of a block; 0 is automatic.
+    pub blocksize: u32,
+    /// Bytes of a chunk: `None` before the first one is written, 0 where they differ.
+    pub chunksize: Option<u32>,
+    /// Whether variable-length metalayers follow in the trailer.
+    pub has_vlmeta: bool,
+    /// Codes of the filters; 0 is none.
+    pub filters: [u8; MAX_FILTERS],
+    /// Parameters of the filters.
+    pub filters_meta: [u8; MAX_FILTERS],
+    /// Whether chunks are compressed with dictionaries.
+    pub dictionary: bool,
+}
+
+impl Header {
+    /// Reads the header at the start of `frame`, of which the first 87 bytes suffice.
+    ///
+    /// # Errors
+    /// - the bytes do not start like a frame, or are fewer than 87;
+    /// - a version other than 2 and 3, or an unknown layout;
+    /// - lengths that contradict each other, a typesize of zero, negative sizes, more than six
+    ///   filters, data with no chunk size.
+    pub fn parse(frame: &[u8]) -> Result<Self, FormatError> {
+        let mut report = Report::new();
+        let header = Self::read(frame, &mut Checker::new(&mut report));
+        match (report.first_error(), header) {
+            (None, Some(header)) => Ok(header),
+            (Some(finding), _) => Err(finding.into()),
+            (None, None) => Err(too_short(frame, 0, MIN_HEADER_LEN, rules::SHORT.what)),
+        }
+    }
+
+    /// The header, as far as it can be made sense of; what is wrong goes to `checker`.
+    pub(crate) fn read(frame: &[u8], checker: &mut Checker<'_>) -> Option<Self> {
+        if frame.get(1..10) != Some(b"\xa8b2frame\0") {
+            let start = &frame[..frame.len().min(10)];
+            let found = format_args!("{:?}", String::from_utf8_lossy(start)).to_string();
+            checker.found(&rules::MAGIC, 1, 9, "the frame's name, \"b2frame\"", found);
+            return None;
+        }
+        let Some(&frame) = frame.first_chunk::<MIN_HEADER_LEN>() else {
+            let expected = format_args!("{MIN_HEADER_LEN} bytes");
+            checker.found(&rules::SHORT, 0, frame.len() as u64, expected, frame.len());
+            return None;
+        };
+        let flags = frame[0x19];
+        let version = flags & 0x0f;
+        if !(MIN_VERSION..=MAX_VERSION).contains(&version) {
+            let expected = "2 or 3 (version 1 is of the betas, with another header)";
+            checker.found(&rules::VERSION, 0x19, 1, expected, version);
+            return None;
+        }
+        let min_len = MIN_HEADER_LEN as u32;
+        let header_len = size32(&frame, 0x0b, &rules::HEADER_LEN, min_len, checker);
+        let frame_len = size64(&frame, 0x10, &rules::FRAME_LEN, checker);
+        if let (Some(header_len), Some(frame_len)) = (header_len, frame_len) {
+            let shortest = u64::from(header_len) + MIN_TRAILER_LEN as u64;
+            if frame_len < shortest {
+                let expected = format_args!("at least {shortest}, for header and trailer");
+                checker.found(&rules::FRAME_LEN, 0x10, 8, expected, frame_len);
+                return None;
+            }
+        }
+        let layout = match frame[0x1a] {
+            0 => Some(Layout::Contiguous),
+            1 => Some(Layout::Directory),
+            other => {
+                checker.found(&rules::LAYOUT, 0x1a, 1, "0 or 1", other);
+                None
+            }
+        };
+        let codec = match frame[0x1b] & 0x0f {
+            6 => frame[0x4d],
+            code => code,
+        };
+        let nbytes = size64(&frame, 0x1e, &rules::NBYTES, checker);
+        let cbytes = size64(&frame, 0x27, &rules::CBYTES, checker);
+        let typesize = size32(&frame, 0x30, &rules::TYPESIZE, 1, checker);
+        let blocksize = size32(&frame, 0x35, &rules::BLOCKSIZE, 0, checker);
+        let chunksize = i32::from_be_bytes(array(&frame, 0x3a));
+        let nfilters = usize::from(frame[0x46]);
+        if nfilters > MAX_FILTERS {
+            checker.found(&rules::NFILTERS, 0x46, 1, "at most 6", nfilters);
+            return None;
+        }
+        let header = Self {
+            header_len: header_len?,
+            frame_len: frame_len?,
+            version,
+            variable_chunks: flags & 0x40 != 0,
+            variable_blocks: flags & 0x80 != 0,
+            layout: layout?,
+            codec,
+            codec_meta: frame[0x4e],
+            level: frame[0x1b] >> 4,
+            split_mode: (frame[0x1c] & 0b11) + 1,
+            nbytes: nbytes?,
+            cbytes: cbytes?,
+            typesize: typesize?,
+            blocksize: blocksize?,
+            chunksize: u32::try_from(chunksize).ok(),
+            has_vlmeta: frame[0x44] == 0xc3,
+            filters: array(&frame, 0x47),
+            filters_meta: array(&frame, 0x4f),
+            dictionary: frame[0x55] & 1 != 0,
+        };
+        if header.nbytes > 0 && header.chunksize.is_none() {
+            checker.found(&rules::CHUNKSIZE, 0x3a, 4, "at least 0 with data", chunksize);
+            return None;
+        }
+        Some(header)
+    }
+
+    /// Whether `file_len` bytes, from the start of the frame, can hold it.
+    ///
+    /// # Errors
+    /// There are fewer bytes than the header announces: the file was cut.
+    pub fn check_file_len(&self, file_len: u64) -> Result<(), FormatError> {
+        if self.frame_len > file_len {
+            let found = format_args!("a file of {file_len} bytes, cut short").to_string();
+            return Err(FormatError::new("frame length", 0x10, self.frame_len, found));
+        }
+        Ok(())
+    }
+}
+
+/// Checks the end of a frame, `tail`: its last 35 bytes or more.
+///
+/// # Errors
+/// The marker of the trailer's length is missing, or the length does not fit the frame.
+pub fn check_trailer(header: &Header, tail: &[u8]) -> Result<(), FormatError> {
+    let mut report = Report::new();
+    trailer_len(header, tail, &mut Checker::new(&mut report));
+    report.first_error().map_or(Ok(()), |finding| Err(finding.into()))
+}
+
+/// The length of the trailer, which `tail` ends with.
+pub(crate) fn trailer_len(header: &Header, tail: &[u8], checker: &mut Checker<'_>) -> Option<u32> {
+    let from_end = |bytes: usize| header.frame_len.saturating_sub(bytes as u64);
+    let marker = tail.len().checked_sub(TRAILER_LEN_FROM_END + 1);
+    let Some(marker) = marker.filter(|&at| tail[at] == 0xce) else {
+        let found = marker.map_or("nothing".to_owned(), |at| format!("{:#04x}", tail[at]));
+        let offset = from_end(TRAILER_LEN_FROM_END + 1);
+        checker.found(&rules::TRAILER_MARKER, offset, 1, "0xce", found);
+        return None;
+    };
+    let len = u32::from_be_bytes(*tail.get(marker + 1..)?.first_chunk()?);
+    let room = header.frame_len.saturating_sub(u64::from(header.header_len));
+    if (len as usize) < MIN_TRAILER_LEN || u64::from(len) > room {
+        let expected = format_args!("{MIN_TRAILER_LEN} to {room}").to_string();
+        checker.found(&rules::TRAILER_LEN, from_end(TRAILER_LEN_FROM_END), 4, expected, len);
+        return None;
+    }
+    Some(len)
+}
+
+/// The `N` bytes at `offset`, which has to be a constant within the header.
+pub(crate) fn array<const N: usize>(head: &[u8; MIN_HEADER_LEN], offset: usize) -> [u8; N] {
+    std::array::from_fn(|at| head[offset + at])
+}
+
+fn size32(
+    head: &[u8; MIN_HEADER_LEN],
+    offset: usize,
+    rule: &'static Rule,
+    min: u32,
+    checker: &mut Checker<'_>,
+) -> Option<u32> {
+    let value = i32::from_be_bytes(array(head, offset));
+    let size = u32::try_from(value).ok().filter(|&size| size >= min);
+    if size.is_none() {
+        checker.found(rule, offset as u64, 4, format_args!("at least {min}"), value);
+    }
+    size
+}
+
+fn size64(
+    head: &[u8; MIN_HEADER_LEN],
+    offset: usize,
+    rule: &'static Rule,
+    checker: &mut Checker<'_>,
+) -> Option<u64> {
+    let value = i64::from_be_bytes(array(head, offset));
+    let size = u64::try_from(value).ok();
+    if size.is_none() {
+        checker.found(rule, offset as u64, 8, "a size that is not negative", value);
+    }
+    size
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The 87 bytes that Python writes for `arange(6, dtype="i4")` in two rows, and its trailer.
+    const HEADER: [u8; MIN_HEADER_LEN] = [
+        0x9e, 0xa8, 0x62, 0x32, 0x66, 0x72, 0x61, 0x6d, 0x65, 0x00, 0xd2, 0x00, 0x00, 0x00, 0xa5,
+        0xcf, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x01, 0x28, 0xa4, 0x12, 0x00, 0x55, 0x02, 0xd3,
+        0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x18, 0xd3, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+        0x00, 0x38, 0xd2, 0x00, 0x00, 0x00, 0x04, 0xd2, 0x00, 0x00, 0x00, 0x18, 0xd2, 0x00, 0x00,
+        0x00, 0x18, 0xd1, 0x00, 0x00, 0xd1, 0x00, 0x01, 0xc2, 0xd8, 0x06, 0x00, 0x00, 0x00, 0x00,
+        0x00, 0x01, 0x05, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+    ];
+    const TRAILER: [u8; MIN_TRAILER_LEN] = [
+        0x94, 0x01, 0x93, 0xcd, 0x00, 0x06, 0xde, 0x00, 0x00, 0xdc, 0x00, 0x00, 0xce, 0x00, 0x00,
+        0x00, 0x23, 0xd8, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    ];
+
+    #[test]
+    fn fields_are_where_python_writes_them() {
+        let header = Header::parse(&HEADER).unwrap();
+        assert_eq!((header.header_len, header.frame_len), (0xa5, 0x128));
+        assert_eq!((header.version, header.layout), (2, Layout::Contiguous));
+        assert_eq!((header.codec, header.level, header.split_mode), (5, 5, 3));
+        assert_eq!((header.nbytes, header.cbytes), (24, 56));
+        assert_eq!((header.typesize, header.blocksize, header.chunksize), (4, 24, Some(24)));
+        assert_eq!(header.filters, [0, 0, 0, 0, 0, 1]);
+        assert!(!header.has_vlmeta && !header.dictionary && !header.variable_chunks);
+        header.check_file_len(0x128).unwrap();
+        assert!(header.check_file_len(0x127).is_err());
+        check_trailer(&header, &TRAILER).unwrap();
+    }
+
+    #[test]
+    fn each_rule_names_its_byte() {
+        let broken = |at: usize, value: u8| {
+            let mut head = HEADER;
+            head[at] = value;
+            Header::parse(&head).unwrap_err().offset
+        };
+        assert_eq!(broken(2, b'B'), 1);
+        assert_eq!(broken(0x0b, 0x80), 0x0b);
+        assert_eq!(broken(0x0e, 86), 0x0b);
+        assert_eq!(broken(0x16, 0), 0x10);
+        assert_eq!(broken(0x10, 0x80), 0x10);
+        assert_eq!(broken(0x19, 4), 0x19);
+        assert_eq!(broken(0x1a, 2), 0x1a);
+        assert_eq!(broken(0x1e, 0x80), 0x1e);
+        assert_eq!(broken(0x27, 0xff), 0x27);
+        assert_eq!(broken(0x33, 0), 0x30);
+        assert_eq!(broken(0x3a, 0x80), 0x3a);
+        assert_eq!(broken(0x46, 7), 0x46);
+        assert_eq!(Header::parse(&HEADER[..86]).unwrap_err().found, "86");
+        assert_eq!(Header::parse(b"").unwrap_err().offset, 1);
+    }
+
+    #[test]
+    fn a_trailer_that_does_not_fit_is_told() {
+        let header = Header::parse(&HEADER).unwrap();
+        let mut tail = TRAILER;
+        tail[12] = 0xcd;
+        assert_eq!(check_trailer(&header, &tail).unwrap_err().offset, 0x128 - 23);
+        tail = TRAILER;
+        tail[14] = 1;
+        assert_eq!(check_trailer(&header, &tail).unwrap_err().offset, 0x128 - 22);
+        assert!(check_trailer(&header, &[]).is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(
+            mut head in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..100),
+            tail in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..40),
+        ) {
+            for (to, from) in head.iter_mut().zip(&HEADER[..11]) {
+                *to = *from;
+            }
+            if let Ok(header) = Header::parse(&head) {
+                let _ = check_trailer(&header, &tail);
+            }
+        }
+    }
+}

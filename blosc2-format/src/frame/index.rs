@@ -1,0 +1,268 @@
+//! The index of a frame: a chunk that holds the offsets of the others.
+
+use super::header::{Header, Layout};
+use super::parts::Span;
+use super::rules;
+use crate::chunk::{self, Chunk, Decoder, EXTENDED_HEADER_LEN, Special};
+use crate::report::{Checker, Options, Part, Rule};
+use crate::{Error, Limits, ReadAt};
+
+/// Bytes of an offset in the index.
+pub(crate) const OFFSET_LEN: u64 = 8;
+/// Bytes of a block of the index, as the library cuts it.
+pub(crate) const INDEX_BLOCKSIZE: u32 = 16 * 1024;
+
+/// Where the data of a chunk is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Offset {
+    /// At this many bytes after the end of the header; in a directory, in the file of this number.
+    At(u64),
+    /// Nowhere: all of it is the same.
+    Special(Special),
+}
+
+/// The offsets of the chunks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Offsets {
+    Each(Vec<Offset>),
+    /// So many chunks that are all alike take no memory.
+    Alike(Offset, u64),
+}
+
+impl Offsets {
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Self::Each(offsets) => offsets.len() as u64,
+            Self::Alike(_, count) => *count,
+        }
+    }
+
+    pub(crate) fn get(&self, number: u64) -> Option<Offset> {
+        match self {
+            Self::Each(offsets) => offsets.get(usize::try_from(number).ok()?).copied(),
+            Self::Alike(offset, count) => (number < *count).then_some(*offset),
+        }
+    }
+}
+
+/// Finds and decodes the index of a frame.
+pub(crate) fn find<R: ReadAt + ?Sized>(
+    source: &R,
+    header: &Header,
+    trailer: Span,
+    limits: &Limits,
+    checker: &mut Checker<'_>,
+) -> Result<Option<(Option<Span>, Offsets)>, Error> {
+    let header_len = u64::from(header.header_len);
+    if header.nbytes == 0 {
+        if trailer.at != header_len {
+            let expected = format_args!("{header_len}, as there is no data").to_string();
+            let (at, len) = (header_len, trailer.at.saturating_sub(header_len));
+            checker.found(&rules::TRAILER_PLACE, at, len, expected, trailer.at);
+            return Ok(None);
+        }
+        if header.cbytes != 0 {
+            let expected = "0, as there is no data (C-Blosc2 keeps it when chunks are deleted)";
+            checker.found(&rules::DELETED, 0x27, 8, expected, header.cbytes);
+        }
+        return Ok(Some((None, Offsets::Each(Vec::new()))));
+    }
+    let stored = if header.layout == Layout::Contiguous { header.cbytes } else { 0 };
+    let last = trailer.at.saturating_sub(header_len + EXTENDED_HEADER_LEN as u64);
+    if stored > last || trailer.at < header_len + EXTENDED_HEADER_LEN as u64 {
+        let expected = format_args!("at most {last}, with an index before the trailer").to_string();
+        checker.found(&rules::CBYTES, 0x27, 8, expected, stored);
+        return Ok(None);
+    }
+    let at = header_len + stored;
+    let room = trailer.at - at;
+    let mut within = checker.within(Part::Index, at);
+    let checker = &mut within;
+
+    let head = source.read_vec_at(at, EXTENDED_HEADER_LEN as u64)?;
+    let chunk_header = match chunk::Header::parse(&head) {
+        Ok(chunk_header) => chunk_header,
+        Err(error) => {
+            let found = error.to_string();
+            checker.found(&rules::INDEX_CHUNK, error.offset, 1, "a chunk", found);
+            return Ok(None);
+        }
+    };
+    let len = u64::from(chunk_header.cbytes);
+    if len > room {
+        let expected = format_args!("at most {room}, up to the trailer").to_string();
+        checker.found(&rules::INDEX_PLACE, 12, 4, expected, len);
+        return Ok(None);
+    }
+    if len < room {
+        checker.found(&rules::INDEX_GAP, len, room - len, "none", room - len);
+    }
+    if !check_index(&chunk_header, header, checker) {
+        return Ok(None);
+    }
+    Limits::allow("bytes of the index", len, limits.memory)?;
+    let nbytes = u64::from(chunk_header.nbytes);
+    Limits::allow("chunks", nbytes / OFFSET_LEN, limits.chunks)?;
+    Limits::allow("bytes of the index", nbytes, limits.memory)?;
+    let bytes = source.read_vec_at(at, len)?;
+    let errors = checker.errors();
+    chunk::check(&bytes, &Options { limits: *limits, ..Options::default() }, checker);
+    if checker.errors() > errors {
+        return Ok(None);
+    }
+    let offsets = match offsets(&bytes, header, limits, checker) {
+        Ok(offsets) => offsets,
+        Err(Error::Format(error)) => {
+            let found = error.to_string();
+            checker.found(
+                &rules::INDEX_CHUNK,
+                error.offset,
+                1,
+                "a chunk that can be decoded",
+                found,
+            );
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    Ok(Some((Some(Span { at, len }), offsets)))
+}
+
+/// Whether the index chunk can hold the offsets of the chunks.
+fn check_index(chunk: &chunk::Header, header: &Header, checker: &mut Checker<'_>) -> bool {
+    let errors = checker.errors();
+    let mut wrong = |at: u64, len: u64, expected: &str, found: String| {
+        checker.found(&rules::INDEX_CHUNK, at, len, expected, found);
+    };
+    if !chunk.extended {
+        wrong(2, 1, "a header of 32 bytes", "16".into());
+    }
+    if u64::from(chunk.typesize) != OFFSET_LEN {
+        wrong(3, 1, "a typesize of 8", chunk.typesize.to_string());
+    }
+    if chunk.variable_blocks {
+        wrong(0x1e, 1, "blocks of one size", "variable blocks".into());
+    }
+    if chunk.lazy || chunk.instrumented {
+        wrong(0x1f, 1, "offsets", "a lazy or instrumented chunk".into());
+    }
+    if chunk.filters.iter().any(|&filter| filter > 1) {
+        wrong(0x10, 6, "no filter but shuffle", format!("{:?}", chunk.filters));
+    }
+    match chunk.special {
+        Some(Special::Value) if chunk.cbytes as usize != EXTENDED_HEADER_LEN + 8 => {
+            wrong(12, 4, "40, with a value of 8 bytes", chunk.cbytes.to_string());
+        }
+        Some(special @ (Special::Nan | Special::Uninit)) => {
+            wrong(0x1f, 1, "offsets", format!("{special:?}"));
+        }
+        _ => {}
+    }
+    let blocksize = chunk.nbytes.min(INDEX_BLOCKSIZE);
+    let usual = [
+        (8, 4, chunk.block_len() == blocksize || chunk.special.is_some(), "another block size"),
+        (2, 1, chunk.codec_format == 0, "another codec"),
+        (16, 6, chunk.filters == [0, 0, 0, 0, 0, 1] || chunk.special.is_some(), "other filters"),
+        (22, 2, [chunk.user_codec, chunk.codec_meta] == [0; 2], "a codec with parameters"),
+        (24, 6, chunk.filters_meta == [0; 6], "filters with parameters"),
+        (31, 1, !chunk.dictionary && !chunk.big_endian, "a dictionary, or big-endian items"),
+    ];
+    for (at, len, usual, found) in usual {
+        if !usual {
+            let expected = "BloscLZ and shuffle in blocks of 16 KiB, as C-Blosc2 has them";
+            checker.found(&rules::INDEX_PARAMS, at, len, expected, found);
+        }
+    }
+    let nbytes = u64::from(chunk.nbytes);
+    let count = match header.chunksize {
+        None | Some(0) => nbytes.div_ceil(OFFSET_LEN),
+        Some(chunksize) => header.nbytes.div_ceil(u64::from(chunksize)),
+    };
+    if count == 0 || count.checked_mul(OFFSET_LEN) != Some(nbytes) {
+        let expected = format_args!("8 for each of {count} chunks").to_string();
+        checker.found(&rules::INDEX_COUNT, 4, 4, expected, nbytes);
+    }
+    checker.errors() == errors
+}
+
+fn offsets(
+    bytes: &[u8],
+    header: &Header,
+    limits: &Limits,
+    checker: &mut Checker<'_>,
+) -> Result<Offsets, Error> {
+    let chunk = Chunk::new(bytes, limits)?;
+    let nbytes = u64::from(chunk.header().nbytes);
+    let count = nbytes / OFFSET_LEN;
+    let alike = match chunk.header().special {
+        Some(Special::Zeros) => Some(0),
+        Some(Special::Value) => bytes
+            .get(EXTENDED_HEADER_LEN..)
+            .and_then(|value| value.first_chunk())
+            .map(|value| i64::from_le_bytes(*value)),
+        _ => None,
+    };
+    let len = bytes.len() as u64;
+    if let Some(offset) = alike {
+        if count > 1 && offset >= 0 {
+            let found = format_args!("{offset} for all of {count} chunks").to_string();
+            checker.found(&rules::OFFSET, 0, len, "a place of its own for each chunk", found);
+        }
+        return Ok(Offsets::Alike(Offset::read(0, offset, header, len, checker), count));
+    }
+    let mut data = vec![0; usize::try_from(nbytes).unwrap_or(usize::MAX)];
+    Decoder::default().decode(&chunk, &mut data)?;
+    let offsets = data.chunks_exact(OFFSET_LEN as usize).enumerate().map(|(number, bytes)| {
+        let offset = bytes.first_chunk().map_or(0, |bytes| i64::from_le_bytes(*bytes));
+        Offset::read(number, offset, header, len, checker)
+    });
+    Ok(Offsets::Each(offsets.collect()))
+}
+
+impl Offset {
+    /// Where the chunk is, where it is anywhere.
+    pub(crate) fn place(self) -> Option<u64> {
+        match self {
+            Self::At(place) => Some(place),
+            Self::Special(_) => None,
+        }
+    }
+
+    /// What an offset of the index means; wrong ones are told, and are nowhere.
+    fn read(
+        number: usize,
+        value: i64,
+        header: &Header,
+        len: u64,
+        checker: &mut Checker<'_>,
+    ) -> Self {
+        let mut wrong = |rule: &'static Rule, expected: String| {
+            checker.found(rule, 0, len, expected, format_args!("{value:#x} for chunk {number}"));
+        };
+        let Ok(place) = u64::try_from(value) else {
+            if value << 8 != 0 {
+                wrong(&rules::OFFSET_RESERVED, "0 below the highest byte".into());
+            }
+            return match (value >> 56) as u8 {
+                0x81 => Self::Special(Special::Zeros),
+                0x82 => Self::Special(Special::Nan),
+                0x84 => Self::Special(Special::Uninit),
+                _ => {
+                    wrong(&rules::OFFSET_KIND, "0x81, 0x82 or 0x84 as the highest byte".into());
+                    Self::At(u64::MAX)
+                }
+            };
+        };
+        let max = match header.layout {
+            Layout::Contiguous => header.cbytes.checked_sub(EXTENDED_HEADER_LEN as u64),
+            Layout::Directory => Some(u32::MAX.into()),
+        };
+        if max.is_none_or(|max| place > max) {
+            let max =
+                max.map_or("none, as no chunk is stored".into(), |max| format!("at most {max}"));
+            wrong(&rules::OFFSET, max);
+            return Self::At(u64::MAX);
+        }
+        Self::At(place)
+    }
+}

@@ -1,0 +1,36 @@
+//! Contiguous frames, and the index file of directories: versions 2 and 3, which C-Blosc2 writes
+//! since 2.0.0-rc.1.
+//!
+//! A contiguous frame is one run of bytes: header, chunks, the index of their offsets, trailer. The
+//! index file of a directory has the same layout without the chunks. Numbers are big endian, and
+//! msgpack markers stand before them.
+//!
+//! ```
+//! use blosc2_format::frame::{Header, MIN_HEADER_LEN};
+//!
+//! assert!(Header::parse(b"some text, which is no frame").is_err());
+//! assert_eq!(MIN_HEADER_LEN, 87);
+//! ```
+
+pub(crate) mod build;
+pub(crate) mod check;
+mod header;
+pub(crate) mod index;
+pub(crate) mod parts;
+mod read;
+pub(crate) mod rules;
+mod section;
+mod suspect;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub use check::check;
+pub(crate) use check::check_into;
+pub use header::{
+    Header, Layout, MAX_VERSION, MIN_HEADER_LEN, MIN_TRAILER_LEN, MIN_VERSION, check_trailer,
+};
+pub use index::Offset;
+pub use parts::Metalayer;
+pub use read::Frame;
+pub use write::Writer;

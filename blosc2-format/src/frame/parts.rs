@@ -1,0 +1,309 @@
+//! Everything of a frame but its chunks: header, metalayers, index and trailer.
+//!
+//! [`Parts::find`] looks at all of it and tells a [`Checker`] what is wrong. Reading and checking
+//! start with the same call: reading stops at the first error.
+
+use super::header::{self, Header, Layout, MIN_HEADER_LEN, MIN_TRAILER_LEN, array};
+use super::index::{self, Offsets};
+use super::rules;
+use super::section::{self, Entry, Hex, Place};
+use crate::chunk::MAX_BLOCKSIZE;
+use crate::report::{Checker, Part};
+use crate::{Error, Limits, ReadAt};
+
+/// Bytes of the trailer after its metalayers: length and fingerprint, with their markers.
+pub(crate) const TRAILER_END_LEN: usize = 23;
+/// Where the metalayers start in the header.
+pub(crate) const METALAYERS_AT: usize = MIN_HEADER_LEN;
+/// Where they start in the trailer.
+pub(crate) const VLMETALAYERS_AT: usize = 2;
+/// The most bytes of chunks: half of what fits, so that nothing overflows that adds to them.
+const MAX_CBYTES: u64 = i64::MAX as u64 / 2;
+
+/// A metalayer: a name, and what an application keeps under it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Metalayer {
+    /// Its name, of up to 31 bytes.
+    pub name: String,
+    /// Its content.
+    pub content: Vec<u8>,
+}
+
+/// A run of bytes, from the start of the frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Span {
+    pub(crate) at: u64,
+    pub(crate) len: u64,
+}
+
+impl Span {
+    pub(crate) fn end(self) -> u64 {
+        self.at.saturating_add(self.len)
+    }
+}
+
+/// What a frame has besides its chunks.
+#[derive(Debug, Clone)]
+pub(crate) struct Parts {
+    pub(crate) header: Header,
+    pub(crate) metalayers: Vec<Metalayer>,
+    /// Where the contents of the metalayers are.
+    pub(crate) metalayer_spans: Vec<Span>,
+    pub(crate) index: Option<Span>,
+    pub(crate) offsets: Offsets,
+    pub(crate) trailer: Span,
+    /// The chunks that hold the contents, in the frame.
+    pub(crate) vlmetalayers: Vec<(String, Span)>,
+}
+
+impl Parts {
+    /// Looks at `source`, which has to start with a frame that is stored as `layout` says.
+    ///
+    /// Returns `None` where it is so wrong that no more can be found.
+    ///
+    /// # Errors
+    /// The source's own, and [`Error::Limit`].
+    pub(crate) fn find<R: ReadAt + ?Sized>(
+        source: &R,
+        layout: Layout,
+        limits: &Limits,
+        checker: &mut Checker<'_>,
+    ) -> Result<Option<Self>, Error> {
+        let size = source.size()?;
+        let mut within = checker.within(Part::Header, 0);
+        let checker = &mut within;
+        let head = source.read_vec_at(0, size.min(MIN_HEADER_LEN as u64))?;
+        let Some(header) = Header::read(&head, checker) else { return Ok(None) };
+        if let Some(head) = head.first_chunk() {
+            check_fields(head, &header, checker);
+        }
+        if header.layout != layout {
+            let (expected, found) = match layout {
+                Layout::Contiguous => ("0, a frame that has its chunks", 1),
+                Layout::Directory => ("1, the index of a directory", 0),
+            };
+            checker.found(&rules::LAYOUT, 0x1a, 1, expected, found);
+            return Ok(None);
+        }
+        if header.frame_len > size {
+            let found = format_args!("{} with {size} bytes to read", header.frame_len).to_string();
+            let expected = format_args!("at most {size}: the frame was cut short").to_string();
+            checker.found(&rules::FRAME_LEN, 0x10, 8, expected, found);
+            return Ok(None);
+        }
+        if header.frame_len < size {
+            let more = size - header.frame_len;
+            checker.found(&rules::TRAILING, header.frame_len, more, "none", more);
+        }
+
+        let header_len = u64::from(header.header_len);
+        Limits::allow("bytes of the header", header_len, limits.memory)?;
+        let bytes = source.read_vec_at(0, header_len)?;
+        let max = limits.metalayers.min(section::MAX_METALAYERS);
+        let place = Place { at: METALAYERS_AT, index_from: METALAYERS_AT, max };
+        let metalayers = section::read(&bytes, place, checker);
+        if let Some((_, end)) = &metalayers {
+            check_end(*end as u64, header_len, checker);
+        }
+        let entries = metalayers.map(|(entries, _)| entries).unwrap_or_default();
+
+        let Some(trailer) = Trailer::find(source, &header, limits, checker)? else {
+            return Ok(None);
+        };
+        if header.has_vlmeta == trailer.metalayers.is_empty() {
+            let found = format_args!("{} of them", trailer.metalayers.len()).to_string();
+            let expected = if header.has_vlmeta {
+                "some, as the header says"
+            } else {
+                "none, as the header says"
+            };
+            checker.found(&rules::HAS_VLMETA, 0x44, 1, expected, found);
+        }
+        let Some((index, offsets)) = index::find(source, &header, trailer.span, limits, checker)?
+        else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            metalayers: entries.iter().map(|entry| metalayer(&bytes, entry)).collect(),
+            metalayer_spans: entries.iter().map(|entry| span(entry, 0)).collect(),
+            header,
+            index,
+            offsets,
+            trailer: trailer.span,
+            vlmetalayers: trailer.metalayers,
+        }))
+    }
+
+    /// How many bytes after the header chunks may take.
+    pub(crate) fn room(&self) -> u64 {
+        match self.header.layout {
+            Layout::Contiguous if self.header.nbytes > 0 => self.header.cbytes,
+            _ => 0,
+        }
+    }
+}
+
+fn metalayer(bytes: &[u8], entry: &Entry) -> Metalayer {
+    let content = bytes.get(entry.at..entry.at + entry.len).unwrap_or_default();
+    Metalayer { name: entry.name.clone(), content: content.to_vec() }
+}
+
+fn span(entry: &Entry, base: u64) -> Span {
+    Span { at: base + entry.at as u64, len: entry.len as u64 }
+}
+
+fn check_end(end: u64, expected: u64, checker: &mut Checker<'_>) {
+    if end != expected {
+        let (from, to) = (end.min(expected), end.max(expected));
+        checker.found(&rules::META_END, from, to - from, expected, end);
+    }
+}
+
+/// What the reader of the header leaves aside, as nothing depends on it.
+fn check_fields(head: &[u8; MIN_HEADER_LEN], header: &Header, checker: &mut Checker<'_>) {
+    const MARKERS: [(usize, u8); 13] = [
+        (0x00, 0x9e),
+        (0x0a, 0xd2),
+        (0x0f, 0xcf),
+        (0x18, 0xa4),
+        (0x1d, 0xd3),
+        (0x26, 0xd3),
+        (0x2f, 0xd2),
+        (0x34, 0xd2),
+        (0x39, 0xd2),
+        (0x3e, 0xd1),
+        (0x41, 0xd1),
+        (0x45, 0xd8),
+        (0x46, 6),
+    ];
+    for (at, marker) in MARKERS {
+        if head[at] != marker {
+            let rule = if at == 0x46 { &rules::FILTER_SLOTS } else { &rules::MARKER };
+            checker.found(rule, at as u64, 1, Hex(marker), Hex(head[at]));
+        }
+    }
+    let flags = head[0x19];
+    if flags >> 4 & 0b11 != 1 {
+        let found = flags >> 4 & 0b11;
+        checker.found(&rules::OFFSET_SIZE, 0x19, 1, "1, which is 64 bits", found);
+    }
+    let mut flag = |right: bool, expected: &str| {
+        if !right {
+            checker.found(&rules::FLAGS, 0x19, 1, expected, Hex(flags));
+        }
+    };
+    let variable = header.chunksize == Some(0);
+    flag(header.variable_chunks == variable, "bit 6 where the chunk size is 0, and only there");
+    let newer = variable || header.variable_blocks;
+    flag((header.version == 3) == newer, "version 3 for variable sizes, 2 otherwise");
+
+    if header.blocksize > MAX_BLOCKSIZE {
+        let expected = format_args!("at most {MAX_BLOCKSIZE}");
+        checker.found(&rules::BLOCKSIZE, 0x35, 4, expected, header.blocksize);
+    }
+    let chunksize = i32::from_be_bytes(array(head, 0x3a));
+    if chunksize < -1 {
+        checker.found(&rules::CHUNKSIZE, 0x3a, 4, "at least -1", chunksize);
+    }
+    let (code, user_code) = (head[0x1b] & 0x0f, head[0x4d]);
+    match code {
+        // 2.0.0-rc.1 wrote the code one byte further on, and before 2.0.0 there is a time without.
+        0..6 if [0, code].contains(&user_code) => {}
+        6 if user_code >= 6 => {}
+        0..6 => checker.found(&rules::CODEC, 0x4d, 1, format_args!("{code}, or 0"), user_code),
+        6 => checker.found(&rules::CODEC, 0x4d, 1, "a code of 6 and more", user_code),
+        _ => checker.found(&rules::CODEC, 0x1b, 1, "0 to 6", code),
+    }
+    if header.cbytes > MAX_CBYTES {
+        let expected = format_args!("at most {MAX_CBYTES}");
+        checker.found(&rules::CBYTES, 0x27, 8, expected, header.cbytes);
+    }
+    if header.level > 9 {
+        checker.found(&rules::LEVEL, 0x1b, 1, "0 to 9", header.level);
+    }
+    for (at, bits) in [(0x1c, 0xfc), (0x55, 0xfe), (0x56, 0xff)] {
+        if head[at] & bits != 0 {
+            checker.found(&rules::RESERVED, at as u64, 1, "0", Hex(head[at] & bits));
+        }
+    }
+    for at in [0x3f, 0x42] {
+        let threads = i16::from_be_bytes(array(head, at));
+        if threads < 1 {
+            checker.found(&rules::THREADS, at as u64, 2, "at least 1", threads);
+        }
+    }
+    if ![0xc2, 0xc3].contains(&head[0x44]) {
+        checker.found(&rules::HAS_VLMETA, 0x44, 1, "0xc2 or 0xc3", Hex(head[0x44]));
+    }
+}
+
+struct Trailer {
+    span: Span,
+    metalayers: Vec<(String, Span)>,
+}
+
+impl Trailer {
+    fn find<R: ReadAt + ?Sized>(
+        source: &R,
+        header: &Header,
+        limits: &Limits,
+        checker: &mut Checker<'_>,
+    ) -> Result<Option<Self>, Error> {
+        // The parser of the header made sure that there is room for a trailer.
+        let tail_at = header.frame_len.saturating_sub(MIN_TRAILER_LEN as u64);
+        let tail = source.read_vec_at(tail_at, MIN_TRAILER_LEN as u64)?;
+        let mut whole = checker.within(Part::Trailer, 0);
+        let Some(len) = header::trailer_len(header, &tail, &mut whole) else { return Ok(None) };
+        let at = header.frame_len.saturating_sub(u64::from(len));
+        Limits::allow("bytes of the trailer", u64::from(len), limits.memory)?;
+        let bytes = source.read_vec_at(at, u64::from(len))?;
+
+        let mut within = checker.within(Part::Trailer, at);
+        let checker = &mut within;
+        let Some((content, end)) = bytes.split_at_checked(bytes.len() - TRAILER_END_LEN) else {
+            return Ok(None);
+        };
+        let [array, version] = [bytes[0], bytes[1]];
+        if array != 0x94 {
+            checker.found(&rules::MARKER, 0, 1, Hex(0x94), Hex(array));
+        }
+        if version != 1 {
+            checker.found(&rules::TRAILER_VERSION, 1, 1, 1, version);
+        }
+        let place = Place {
+            at: VLMETALAYERS_AT,
+            index_from: VLMETALAYERS_AT + 1,
+            max: limits.metalayers.min(section::MAX_VLMETALAYERS),
+        };
+        let section = section::read(content, place, checker);
+        if let Some((_, end)) = &section {
+            check_end(*end as u64, content.len() as u64, checker);
+        }
+        // The marker of the length and the length itself have been looked at.
+        let fingerprint_at = content.len() as u64 + 5;
+        if end[5] != 0xd8 {
+            checker.found(&rules::MARKER, fingerprint_at, 1, Hex(0xd8), Hex(end[5]));
+        }
+        if end[6] != 0 {
+            let expected = "type 0, none: no other has been written yet";
+            checker.found(&rules::FINGERPRINT, fingerprint_at + 1, 1, expected, end[6]);
+        } else if end[7..].iter().any(|&byte| byte != 0) {
+            let found = "other bytes";
+            checker.found(
+                &rules::FINGERPRINT,
+                fingerprint_at + 2,
+                16,
+                "zeros, as there is none",
+                found,
+            );
+        }
+
+        let Some((entries, _)) = section else { return Ok(None) };
+        if entries.len() > section::MAX_METALAYERS {
+            let expected = format_args!("at most {}, which C writes", section::MAX_METALAYERS);
+            checker.found(&rules::VLMETA_MANY, 8, 2, expected, entries.len());
+        }
+        let metalayers = entries.into_iter().map(|entry| (entry.name.clone(), span(&entry, at)));
+        Ok(Some(Self { span: Span { at, len: u64::from(len) }, metalayers: metalayers.collect() }))
+    }
+}

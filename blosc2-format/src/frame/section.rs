@@ -1,0 +1,223 @@
+//! A section of metalayers: in the header with their contents as they are, in the trailer with
+//! contents that are compressed.
+//!
+//! It is a msgpack array of three: the size of the index, the index (a map of names to the offsets
+//! of the contents) and the array of the contents.
+
+use std::collections::BTreeSet;
+
+use super::rules;
+use crate::Error;
+use crate::report::Checker;
+
+/// The most metalayers that C-Blosc2 reads from a header.
+pub(crate) const MAX_METALAYERS: usize = 16;
+/// The most metalayers of variable length that C-Blosc2 reads, and the most that it writes.
+pub(crate) const MAX_VLMETALAYERS: usize = 8192;
+/// The longest name, in bytes.
+pub(crate) const MAX_NAME_LEN: usize = 31;
+
+/// A metalayer, and where its content is from the start of what was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    pub(crate) at: usize,
+    pub(crate) len: usize,
+}
+
+/// Where a section is, and how it counts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    /// Its first byte.
+    pub(crate) at: usize,
+    /// The byte from which the size of the index counts.
+    pub(crate) index_from: usize,
+    /// The most metalayers that it may have.
+    pub(crate) max: usize,
+}
+
+/// Reads the section at `place` of `bytes`, which the offsets count from the start of.
+///
+/// Returns the metalayers whose contents are there and the end of the section, or `None` where
+/// it cannot be followed to its end.
+pub(crate) fn read(
+    bytes: &[u8],
+    place: Place,
+    checker: &mut Checker<'_>,
+) -> Option<(Vec<Entry>, usize)> {
+    let mut cursor = Cursor { bytes, at: place.at };
+    cursor.marker(0x93, checker)?;
+    cursor.marker(0xcd, checker)?;
+    let size_at = cursor.at;
+    let index_size = u16::from_be_bytes(cursor.take(checker)?);
+    cursor.marker(0xde, checker)?;
+    let count_at = cursor.at as u64;
+    let count = u16::from_be_bytes(cursor.take(checker)?);
+    if usize::from(count) > place.max {
+        let expected = format_args!("at most {}", place.max);
+        checker.found(&rules::META_COUNT, count_at, 2, expected, count);
+        return None;
+    }
+    let mut names = Vec::new();
+    for _ in 0..count {
+        names.push(cursor.name(checker)?);
+    }
+    let found = cursor.at - place.index_from;
+    if found != usize::from(index_size) {
+        checker.found(&rules::META_INDEX, size_at as u64, 2, found, index_size);
+    }
+    let mut seen = BTreeSet::new();
+    for (name, at, _) in &names {
+        if !seen.insert(name) {
+            let found = format_args!("`{}` twice", name.escape_default()).to_string();
+            checker.found(&rules::META_TWICE, *at as u64, 4, "names that differ", found);
+        }
+    }
+    cursor.marker(0xdc, checker)?;
+    let count_at = cursor.at as u64;
+    let contents = u16::from_be_bytes(cursor.take(checker)?);
+    if contents != count {
+        checker.found(&rules::META_COUNT, count_at, 2, count, contents);
+        return None;
+    }
+    let mut entries = Vec::new();
+    for (name, at, offset) in names {
+        let start = cursor.at;
+        if i64::from(offset) != start as i64 {
+            checker.found(&rules::META_OFFSET, at as u64, 4, start, offset);
+        }
+        cursor.marker(0xc6, checker)?;
+        let len = u32::from_be_bytes(cursor.take(checker)?) as usize;
+        let at = cursor.at;
+        if cursor.bytes.len() - at < len {
+            let left = cursor.bytes.len() - at;
+            let expected = format_args!("at most {left} bytes of content");
+            checker.found(&rules::META, start as u64 + 1, 4, expected, len);
+            return None;
+        }
+        cursor.at += len;
+        entries.push(Entry { name, at, len });
+    }
+    Some((entries, cursor.at))
+}
+
+struct Cursor<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Cursor<'_> {
+    fn take<const N: usize>(&mut self, checker: &mut Checker<'_>) -> Option<[u8; N]> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let Some(taken) = rest.first_chunk::<N>() else {
+            let left = rest.len() as u64;
+            checker.found(&rules::META, self.at as u64, left, format_args!("{N} bytes"), left);
+            return None;
+        };
+        self.at += N;
+        Some(*taken)
+    }
+
+    /// Goes past a marker; says so where it is another one, which nothing depends on.
+    fn marker(&mut self, marker: u8, checker: &mut Checker<'_>) -> Option<()> {
+        let at = self.at as u64;
+        let [found] = self.take(checker)?;
+        if found != marker {
+            checker.found(&rules::MARKER, at, 1, Hex(marker), Hex(found));
+        }
+        Some(())
+    }
+
+    /// A name, where the offset of its content stands, and the offset.
+    fn name(&mut self, checker: &mut Checker<'_>) -> Option<(String, usize, i32)> {
+        let at = self.at;
+        let [marker] = self.take(checker)?;
+        if marker & 0xe0 != 0xa0 {
+            let expected = "0xa0 to 0xbf, a name of up to 31 bytes";
+            checker.found(&rules::MARKER, at as u64, 1, expected, Hex(marker));
+            return None;
+        }
+        let len = usize::from(marker & 0x1f);
+        let Some(name) = self.bytes.get(self.at..).and_then(|rest| rest.get(..len)) else {
+            let left = self.bytes.len() - self.at;
+            checker.found(&rules::META, at as u64, 1, format_args!("{len} bytes"), left);
+            return None;
+        };
+        self.at += len;
+        if name.is_empty() || name.contains(&0) || std::str::from_utf8(name).is_err() {
+            let found = name.escape_ascii();
+            checker.found(&rules::META_NAME, at as u64 + 1, len as u64, "text", found);
+        }
+        let name = String::from_utf8_lossy(name).into_owned();
+        self.marker(0xd2, checker)?;
+        let offset_at = self.at;
+        let offset = i32::from_be_bytes(self.take(checker)?);
+        Some((name, offset_at, offset))
+    }
+}
+
+/// A byte as it is usual for markers.
+pub(crate) struct Hex(pub(crate) u8);
+
+impl std::fmt::Display for Hex {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:#04x}", self.0)
+    }
+}
+
+/// Adds a section with these metalayers to `out`, at the start of which offsets count. The size of
+/// the index counts from the byte after `lead` others.
+pub(crate) fn write(out: &mut Vec<u8>, lead: usize, metalayers: &[(&str, &[u8])]) {
+    // Names and numbers of metalayers were looked at when they were added.
+    let count = (metalayers.len() as u16).to_be_bytes();
+    let index_from = out.len() + lead;
+    out.extend([0x93, 0xcd, 0, 0, 0xde]);
+    let size_at = out.len() - 3;
+    out.extend(count);
+    let index: usize = metalayers.iter().map(|(name, _)| 1 + name.len() + 5).sum();
+    let mut content_at = out.len() + index + 3;
+    for (name, content) in metalayers {
+        out.push(0xa0 + name.len() as u8);
+        out.extend(name.as_bytes());
+        out.push(0xd2);
+        out.extend((content_at as u32).to_be_bytes());
+        content_at += 5 + content.len();
+    }
+    let size = (out.len() - index_from) as u16;
+    out[size_at..size_at + 2].copy_from_slice(&size.to_be_bytes());
+    out.push(0xdc);
+    out.extend(count);
+    for (_, content) in metalayers {
+        out.push(0xc6);
+        out.extend((content.len() as u32).to_be_bytes());
+        out.extend(*content);
+    }
+}
+
+/// Whether another metalayer can be added to these.
+pub(crate) fn check_new<'a>(
+    name: &str,
+    content: &[u8],
+    others: impl ExactSizeIterator<Item = (&'a str, &'a [u8])>,
+) -> Result<(), Error> {
+    let wrong = |what: String| Err(Error::Argument(what));
+    if name.is_empty() || name.len() > MAX_NAME_LEN || name.contains('\0') {
+        let name = name.escape_debug();
+        return wrong(format!("a metalayer's name has 1 to {MAX_NAME_LEN} bytes, unlike `{name}`"));
+    }
+    if others.len() >= MAX_METALAYERS {
+        return wrong(format!("a frame has at most {MAX_METALAYERS} metalayers of each kind"));
+    }
+    let mut len = content.len() as u64;
+    for (other, content) in others {
+        if name == other {
+            return wrong(format!("there is a metalayer `{}` already", name.escape_debug()));
+        }
+        len += content.len() as u64;
+    }
+    // Offsets of contents, and the length of header or trailer, have 32 bits with a sign.
+    if len > i32::MAX as u64 - 4096 {
+        return wrong(format!("{len} bytes of metalayers: all together have less than 2 GiB"));
+    }
+    Ok(())
+}

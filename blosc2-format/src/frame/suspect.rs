@@ -1,0 +1,107 @@
+//! Which field of the frame may be wrong, where what it says does not fit what is elsewhere.
+//!
+//! A size that is wrong shows where it leads to: no index, no trailer, chunks of another length. Its
+//! own place is noted, too.
+
+use super::parts::Parts;
+use super::{Layout, Offset, check, rules};
+use crate::report::{Checker, Finding, Part, Rule};
+
+/// The length of the trailer, from the end of the frame.
+const TRAILER_LEN_FROM_END: u64 = 22;
+
+/// A field, and how many bytes it has.
+type Field = (u64, u64, &'static str);
+
+const HEADER_LEN: Field = (0x0b, 4, "a header that ends after its metalayers");
+const FRAME_LEN: Field = (0x10, 8, "a frame that ends with its trailer");
+const METALAYERS: Field = (0x5b, 3, "as many metalayers as follow");
+const SIZES: Field = (0x1e, 0x20, "sizes that lead to the index and fit the chunks");
+const TYPESIZE: Field = (0x30, 4, "what the chunks say");
+const BLOCKSIZE: Field = (0x35, 4, "what the chunks say");
+const CODEC: Field = (0x1b, 2, "what the chunks say");
+const FILTERS: Field = (0x47, 6, "what the chunks say");
+const CODEC_META: Field = (0x4e, 1, "what the chunks say");
+const FILTERS_META: Field = (0x4f, 6, "what the chunks say");
+
+/// Notes the fields that would explain the findings after the first `before` ones.
+pub(super) fn note(
+    before: usize,
+    frame_len: u64,
+    parts: Option<&Parts>,
+    checker: &mut Checker<'_>,
+) {
+    let mut fields: Vec<(Part, Field)> = Vec::new();
+    let mut differ: Vec<(Field, usize)> = Vec::new();
+    for finding in checker.findings().get(before..).unwrap_or_default() {
+        let Some(field) = field_of(finding, frame_len, parts) else { continue };
+        // Some chunks may well differ from the frame, but not all of them.
+        if let Part::Chunk(_) = finding.part {
+            match differ.iter_mut().find(|(each, _)| *each == field.1) {
+                Some((_, count)) => *count += 1,
+                None => differ.push((field.1, 1)),
+            }
+        } else if !fields.contains(&field) {
+            fields.push(field);
+        }
+    }
+    let stored = parts.map_or(0, |parts| check::by_place(&parts.offsets).len());
+    let all = differ.into_iter().filter(|(field, count)| *count == stored || *field == SIZES);
+    fields.extend(all.map(|(field, _)| (Part::Header, field)));
+    if let Some(index) = parts.and_then(|parts| parts.index) {
+        let lost = |finding: &Finding| {
+            matches!(finding.part, Part::Chunk(_)) && finding.rule.id.starts_with("chunk.")
+        };
+        if checker.findings().get(before..).unwrap_or_default().iter().any(lost) {
+            let expected = "the places of the chunks";
+            fields.push((Part::Index, (index.at, index.len, expected)));
+        }
+    }
+    for (part, (at, len, expected)) in fields {
+        let found = "something else, or the fault is there";
+        checker.within(part, 0).found(&rules::SUSPECT, at, len, expected, found);
+    }
+}
+
+fn field_of(finding: &Finding, frame_len: u64, parts: Option<&Parts>) -> Option<(Part, Field)> {
+    let header = |field| Some((Part::Header, field));
+    let is_meta = finding.rule.id.starts_with("frame.meta");
+    match (&finding.part, finding.rule) {
+        (Part::Header, _) if is_meta => header(HEADER_LEN),
+        (Part::Header, rule) if *rule == rules::MARKER && finding.offset > METALAYERS.0 => {
+            header(METALAYERS)
+        }
+        (Part::Trailer, rule) if *rule == rules::TRAILER_MARKER => header(FRAME_LEN),
+        (Part::Trailer, rule)
+            if is_meta || *rule == rules::MARKER || *rule == rules::TRAILER_VERSION =>
+        {
+            let at = frame_len.saturating_sub(TRAILER_LEN_FROM_END);
+            Some((Part::Trailer, (at, 4, "the length of the trailer")))
+        }
+        (Part::Index, rule) if is_index(rule) => header(SIZES),
+        (Part::Chunk(_), rule) if *rule == rules::CHUNK_NBYTES => header(SIZES),
+        (Part::Chunk(_), rule) if *rule == rules::CHUNK_TYPESIZE => header(TYPESIZE),
+        (Part::Chunk(number), rule) if *rule == rules::CHUNK_PARAMS => {
+            let parts = parts?;
+            let start = match (parts.header.layout, parts.offsets.get(*number)?) {
+                (Layout::Contiguous, Offset::At(at)) => u64::from(parts.header.header_len) + at,
+                _ => 0,
+            };
+            header(match finding.offset.checked_sub(start)? {
+                2 => CODEC,
+                8 => BLOCKSIZE,
+                16 => FILTERS,
+                23 => CODEC_META,
+                24 => FILTERS_META,
+                _ => return None,
+            })
+        }
+        _ => None,
+    }
+}
+
+fn is_index(rule: &Rule) -> bool {
+    [&rules::INDEX_CHUNK, &rules::INDEX_PLACE, &rules::INDEX_COUNT]
+        .iter()
+        .any(|each| **each == *rule)
+}

@@ -1,0 +1,56 @@
+//! How much may be spent on bytes that nobody has vouched for.
+
+/// Bounds on what reading and checking may take, whatever the bytes claim.
+///
+/// The defaults fit what people write on an ordinary machine. What goes over them is refused by a reader
+/// and told by a check, whose report is not [complete](crate::Report::is_complete) then.
+///
+/// ```
+/// use blosc2_format::Limits;
+///
+/// let limits = Limits { memory: 16 << 20, ..Limits::default() };
+/// assert_eq!(limits.dimensions, 16);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Most bytes that are held at once for one piece: a chunk as it is stored, a block, an index or
+    /// a metalayer decoded. Default: 2 GiB, the most that a chunk can have.
+    pub memory: u64,
+    /// Most bytes that are decoded in all by one check. Default: 16 TiB.
+    pub total_bytes: u64,
+    /// Most items that an array may have. Default: 2^63 - 1,
+    /// the C library's.
+    pub items: u64,
+    /// Most dimensions that an array may have. Default: 16, as in the C library.
+    pub dimensions: usize,
+    /// Most chunks that a super-chunk may have. Default: 2^24.
+    pub chunks: u64,
+    /// Most metalayers of each kind. Default: 8192, the C library's.
+    pub metalayers: usize,
+    /// Deepest nesting of msgpack values in a metalayer. Default: 64.
+    pub nesting: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            memory: 2 << 30,
+            total_bytes: 16 << 40,
+            items: i64::MAX as u64,
+            dimensions: crate::b2nd::MAX_NDIM,
+            chunks: 1 << 24,
+            metalayers: 8192,
+            nesting: 64,
+        }
+    }
+}
+
+impl Limits {
+    /// `amount` where it is within the limit `max`, an error that names `what` otherwise.
+    pub(crate) fn allow(what: &'static str, amount: u64, max: u64) -> Result<u64, crate::Error> {
+        if amount <= max {
+            return Ok(amount);
+        }
+        Err(crate::Error::Limit { what, amount, max })
+    }
+}

@@ -1,0 +1,237 @@
+//! The header of 96 bytes.
+
+use super::rules;
+use crate::FormatError;
+use crate::error::too_short;
+use crate::report::{Checker, Part, Rule};
+
+/// Length of the header, in bytes.
+pub const HEADER_LEN: usize = 96;
+/// Filters that the header has room for.
+pub(crate) const FILTERS: usize = 5;
+pub(crate) const DELTA: u8 = 3;
+const LAST_CODEC: u16 = 5;
+/// Length of the header that 2.0.0-a5 wrote.
+const ALPHA5_LEN: i64 = 120;
+
+/// The chunks that hold something else than data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Ancillary {
+    /// The reference of the delta filter.
+    Filters,
+    /// For the codec; no function of the library set it.
+    Codec,
+    /// The metadata; no function of the library set it.
+    Metadata,
+    /// The user data; no function of the library set it.
+    Userdata,
+}
+
+impl Ancillary {
+    /// All of them, in the order of the header and of the file.
+    pub const ALL: [Self; 4] = [Self::Filters, Self::Codec, Self::Metadata, Self::Userdata];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Filters => "filters",
+            Self::Codec => "codec",
+            Self::Metadata => "metadata",
+            Self::Userdata => "userdata",
+        }
+    }
+
+    pub(crate) fn part(self) -> Part {
+        Part::Ancillary(self.name())
+    }
+
+    /// Where its position stands in the header.
+    pub(crate) fn field_at(self) -> u64 {
+        40 + 8 * self as u64
+    }
+}
+
+/// The fields of the header as they stand; nothing has been judged.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Header {
+    /// Always 0.
+    pub version: u8,
+    /// Always 0.
+    pub flags: [u8; 3],
+    /// Code of the codec for chunks to come: 0 BloscLZ, 1 LZ4, 2 LZ4HC, 3 Snappy, 4 zlib, 5
+    /// Zstandard.
+    pub codec: u16,
+    /// Compression level for chunks to come.
+    pub level: u16,
+    /// Five filters of three bits each, the first in the lowest.
+    pub filters: u16,
+    /// Not used.
+    pub filters_meta: u16,
+    /// Never set.
+    pub chunksize: u32,
+    /// Number of data chunks.
+    pub nchunks: i64,
+    /// Bytes of all when decompressed: this header, 8 for each data chunk, and all chunks.
+    pub nbytes: i64,
+    /// The same with the chunks as they are stored: the length of it all.
+    pub cbytes: i64,
+    /// Positions of the ancillary chunks, in the order of [`Ancillary::ALL`]; 0 where there is none.
+    pub ancillary: [i64; 4],
+    /// Position of the block of the data chunks' positions.
+    pub index: i64,
+    /// Whatever was in the writer's memory.
+    pub reserved: [u8; 16],
+}
+
+impl Header {
+    /// Reads the fields at the start of `bytes`.
+    ///
+    /// # Errors
+    /// There are fewer than 96 bytes.
+    pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
+        let Some(head) = bytes.first_chunk::<HEADER_LEN>() else {
+            return Err(too_short(bytes, 0, HEADER_LEN, "packed header"));
+        };
+        let i64_at = |at: usize| i64::from_le_bytes(field(head, at));
+        let u16_at = |at: usize| u16::from_le_bytes(field(head, at));
+        Ok(Self {
+            version: head[0],
+            flags: field(head, 1),
+            codec: u16_at(4),
+            level: u16_at(6),
+            filters: u16_at(8),
+            filters_meta: u16_at(10),
+            chunksize: u32::from_le_bytes(field(head, 12)),
+            nchunks: i64_at(16),
+            nbytes: i64_at(24),
+            cbytes: i64_at(32),
+            ancillary: [40, 48, 56, 64].map(i64_at),
+            index: i64_at(72),
+            reserved: field(head, 80),
+        })
+    }
+
+    /// The bytes of the header.
+    pub fn to_bytes(&self) -> [u8; HEADER_LEN] {
+        let mut head = [0; HEADER_LEN];
+        let mut put = |at: usize, bytes: &[u8]| head[at..at + bytes.len()].copy_from_slice(bytes);
+        put(0, &[self.version]);
+        put(1, &self.flags);
+        put(4, &self.codec.to_le_bytes());
+        put(6, &self.level.to_le_bytes());
+        put(8, &self.filters.to_le_bytes());
+        put(10, &self.filters_meta.to_le_bytes());
+        put(12, &self.chunksize.to_le_bytes());
+        put(16, &self.nchunks.to_le_bytes());
+        put(24, &self.nbytes.to_le_bytes());
+        put(32, &self.cbytes.to_le_bytes());
+        for (at, position) in [40, 48, 56, 64].into_iter().zip(self.ancillary) {
+            put(at, &position.to_le_bytes());
+        }
+        put(72, &self.index.to_le_bytes());
+        put(80, &self.reserved);
+        head
+    }
+
+    /// The filters' codes, as many as there is room for: 1 shuffle, 2 bitshuffle, 3 delta.
+    pub fn filter_codes(&self) -> [u8; FILTERS] {
+        std::array::from_fn(|slot| (self.filters >> (3 * slot) & 7) as u8)
+    }
+
+    /// Whether chunks hold the difference to a reference.
+    pub fn has_delta(&self) -> bool {
+        self.filter_codes()[0] == DELTA
+    }
+
+    /// How many of the filters apply: the first, and the second where the first is delta.
+    pub(crate) fn filters_in_use(&self) -> usize {
+        if self.has_delta() { 2 } else { 1 }
+    }
+
+    /// Whether these are the fields that 2.0.0-a5 wrote: bytes for the codec and the level, the
+    /// typesize at 8, and nothing before byte 120.
+    pub(crate) fn is_alpha5(&self) -> bool {
+        let [codec, level] = self.codec.to_le_bytes();
+        let bytes = u16::from(codec) <= LAST_CODEC + 1 && (1..=9).contains(&level);
+        let positions = self.ancillary.iter().filter(|&&position| position != 0);
+        bytes && self.level == 0 && positions.chain([&self.index]).all(|&at| at >= ALPHA5_LEN)
+    }
+
+    /// Checks all that the header alone can tell.
+    pub(crate) fn check(&self, checker: &mut Checker<'_>) {
+        let mut rule =
+            |broken: bool, rule: &'static Rule, at, len, expected: &str, found: String| {
+                if broken {
+                    checker.found(rule, at, len, expected, found);
+                }
+            };
+        let (codec, level) = (self.codec, self.level);
+        rule(self.version != 0, &rules::VERSION, 0, 1, "0", self.version.to_string());
+        rule(self.flags != [0; 3], &rules::FLAGS, 1, 3, "zeros", format!("{:?}", self.flags));
+        rule(codec > LAST_CODEC, &rules::CODEC, 4, 2, "0 to 5", codec.to_string());
+        rule(level > 9, &rules::LEVEL, 6, 2, "0 to 9", level.to_string());
+        let filters = self.filter_codes();
+        let (used, unused) = filters.split_at(self.filters_in_use());
+        let wrong = used.iter().any(|&code| code > DELTA) || self.filters >> 15 != 0;
+        rule(wrong, &rules::FILTERS, 8, 2, "five codes of 0 to 3", format!("{filters:?}"));
+        let extra = unused.iter().any(|&code| code != 0);
+        rule(extra, &rules::UNUSED_FILTERS, 8, 2, "zeros", format!("{unused:?}"));
+        let meta = self.filters_meta;
+        rule(meta != 0, &rules::FILTERS_META, 10, 2, "0", meta.to_string());
+        let chunksize = self.chunksize;
+        rule(
+            chunksize != 0,
+            &rules::CHUNKSIZE,
+            12,
+            4,
+            "0, as nothing set it",
+            chunksize.to_string(),
+        );
+    }
+}
+
+/// The bytes at `at`, which the caller knows to be there; zeros otherwise.
+fn field<const N: usize>(head: &[u8; HEADER_LEN], at: usize) -> [u8; N] {
+    head.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or([0; N])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packed::{Kind, recognise};
+    use crate::report::Report;
+
+    #[test]
+    fn fields_survive_writing_and_reading() {
+        let header = Header {
+            codec: 4,
+            level: 9,
+            filters: 0o20013,
+            filters_meta: 7,
+            nchunks: 3,
+            nbytes: 1 << 40,
+            cbytes: 1 << 39,
+            ancillary: [96, 0, 200, 0],
+            index: 300,
+            reserved: *b"whatever is here",
+            ..Header::default()
+        };
+        assert_eq!(Header::parse(&header.to_bytes()).unwrap(), header);
+        assert_eq!(header.filter_codes(), [3, 1, 0, 0, 2]);
+        assert!(header.has_delta());
+        assert_eq!(Header::parse(&[0; 95]).unwrap_err().found, "95");
+    }
+
+    #[test]
+    fn an_empty_one_is_recognised() {
+        let header = Header { nbytes: 96, cbytes: 96, index: 96, level: 5, ..Header::default() };
+        assert_eq!(recognise(&header.to_bytes(), 96), Some(Kind::Packed));
+        let mut report = Report::new();
+        header.check(&mut Checker::new(&mut report));
+        assert_eq!(report.findings, []);
+        assert_eq!(recognise(&header.to_bytes()[..95], 95), None);
+        assert_eq!(recognise(&[0; 200], 200), None);
+        let alpha5 = Header { codec: 0x0501, level: 0, index: 120, cbytes: 120, ..header };
+        assert_eq!(recognise(&alpha5.to_bytes(), 120), Some(Kind::Alpha5));
+    }
+}

@@ -1,0 +1,256 @@
+//! Writing a packed super-chunk.
+
+use super::header::{Ancillary, DELTA, FILTERS, HEADER_LEN, Header};
+use crate::chunk::{self, Chunk, Encoder, Form};
+use crate::early::whole_chunk;
+use crate::{Error, Limits};
+
+/// Where the block of the data chunks' positions stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum IndexPlace {
+    /// Before the data: by the first writers, of 17 to 20 December 2015.
+    BeforeData,
+    /// At the end.
+    #[default]
+    AtEnd,
+}
+
+/// What the header of a packed super-chunk says.
+///
+/// The default is BloscLZ at level 5 with shuffle, and the positions at the end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Params {
+    /// The codec's code, up to 5.
+    pub codec: u8,
+    /// The compression level, up to 9.
+    pub level: u8,
+    /// Codes of the filters, 0 to 3, first to last. Only the first applies, and the second where the
+    /// first is delta.
+    pub filters: [u8; FILTERS],
+    /// Where the positions stand.
+    pub index: IndexPlace,
+    /// Bytes of an item, for the chunks that the writer makes.
+    pub typesize: u8,
+    /// The last 16 bytes of the header, which nothing reads.
+    pub reserved: [u8; 16],
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            codec: 0,
+            level: 5,
+            filters: [1, 0, 0, 0, 0],
+            index: IndexPlace::AtEnd,
+            typesize: 1,
+            reserved: [0; 16],
+        }
+    }
+}
+
+/// Writes a packed super-chunk, chunk by chunk.
+#[derive(Debug)]
+pub struct Writer {
+    params: Params,
+    header: Header,
+    ancillary: [Vec<u8>; 4],
+    data: Vec<u8>,
+    offsets: Vec<usize>,
+    /// Bytes of the chunks when decompressed.
+    nbytes: [u64; 4],
+    data_nbytes: u64,
+    encoder: Option<Encoder>,
+    /// What delta refers to.
+    reference: Option<Vec<u8>>,
+}
+
+impl Writer {
+    /// For an empty one.
+    ///
+    /// # Errors
+    /// A parameter that the header has no room for.
+    pub fn new(params: Params) -> Result<Self, Error> {
+        let Params { codec, level, filters, reserved, .. } = params;
+        if codec > 5 || level > 9 || filters.iter().any(|&code| code > 3) {
+            let why = format!(
+                "codec {codec} at level {level} with filters {filters:?}; up to 5, 9 and 3 were there"
+            );
+            return Err(Error::Argument(why));
+        }
+        let filters = filters.iter().rev().fold(0, |all, &code| all << 3 | u16::from(code));
+        let header = Header {
+            codec: codec.into(),
+            level: level.into(),
+            filters,
+            reserved,
+            ..Header::default()
+        };
+        Ok(Self {
+            params,
+            header,
+            ancillary: Default::default(),
+            data: Vec::new(),
+            offsets: Vec::new(),
+            nbytes: [0; 4],
+            data_nbytes: 0,
+            encoder: None,
+            reference: None,
+        })
+    }
+
+    /// Sets an ancillary chunk; the filters chunk holds what delta refers to.
+    ///
+    /// # Errors
+    /// It is no chunk of the length that it announces, or it is another reference than that of the
+    /// data before.
+    pub fn set_ancillary_chunk(&mut self, kind: Ancillary, chunk: &[u8]) -> Result<(), Error> {
+        if kind == Ancillary::Filters && self.reference.is_some() {
+            let why = "a reference for delta after data that refers to another";
+            return Err(Error::Argument(why.to_owned()));
+        }
+        self.nbytes[kind as usize] = whole_chunk(chunk)?.nbytes.into();
+        self.ancillary[kind as usize] = chunk.to_vec();
+        Ok(())
+    }
+
+    /// Compresses `data` to a chunk of version 3, as 2.0.0-a3 and a4 had them, and adds it.
+    ///
+    /// With delta the first data is the reference, unless a filters chunk was set before. A chunk
+    /// that ends up stored as it is holds the data itself, [`StoredDelta::Absent`], or differences,
+    /// [`StoredDelta::Present`], where the positions stand before the data: so it is read, too.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for a codec that is not here, [`Error::Argument`] where the data does
+    /// not fit a chunk; a filters chunk that does not decode.
+    ///
+    /// [`StoredDelta::Absent`]: super::StoredDelta::Absent
+    /// [`StoredDelta::Present`]: super::StoredDelta::Present
+    pub fn push(&mut self, data: &[u8]) -> Result<(), Error> {
+        let encoder = match &mut self.encoder {
+            Some(encoder) => encoder,
+            none => none.insert(Encoder::with_form(chunk_params(&self.params), FORM)?),
+        };
+        if !self.header.has_delta() {
+            let chunk = encoder.encode(data)?;
+            return self.push_chunk(&chunk);
+        }
+        let reference = match (&mut self.reference, &self.ancillary[0]) {
+            (Some(reference), _) => reference,
+            (none, filters) if filters.is_empty() => {
+                let filters = stored_chunk(1, data)?;
+                self.nbytes[0] = data.len() as u64;
+                self.ancillary[0] = filters;
+                none.insert(data.to_vec())
+            }
+            (none, filters) => none.insert(Chunk::new(filters, &Limits::default())?.decode()?),
+        };
+        let mut differences = data.to_vec();
+        for (byte, reference) in differences.iter_mut().zip(reference) {
+            *byte = byte.wrapping_sub(*reference);
+        }
+        let mut chunk = encoder.encode(&differences)?;
+        let keeps_data = self.params.index == IndexPlace::AtEnd;
+        if keeps_data && chunk::Header::parse(&chunk)?.is_stored() {
+            let header_len = chunk.len() - data.len();
+            chunk.truncate(header_len);
+            chunk.extend(data);
+        }
+        self.push_chunk(&chunk)
+    }
+
+    /// Adds a data chunk as it is. Where the first filter is delta, it holds differences.
+    ///
+    /// # Errors
+    /// It is no chunk of the length that it announces.
+    pub fn push_chunk(&mut self, chunk: &[u8]) -> Result<(), Error> {
+        self.data_nbytes += u64::from(whole_chunk(chunk)?.nbytes);
+        self.offsets.push(self.data.len());
+        self.data.extend(chunk);
+        Ok(())
+    }
+
+    /// The packed super-chunk.
+    pub fn finish(mut self) -> Vec<u8> {
+        let mut at = HEADER_LEN;
+        for (position, chunk) in self.header.ancillary.iter_mut().zip(&self.ancillary) {
+            if !chunk.is_empty() {
+                *position = at as i64;
+                at += chunk.len();
+            }
+        }
+        let index_len = 8 * self.offsets.len();
+        let (index, data) = match self.params.index {
+            IndexPlace::BeforeData => (at, at + index_len),
+            IndexPlace::AtEnd => (at + self.data.len(), at),
+        };
+        let len = at + self.data.len() + index_len;
+        let own = (HEADER_LEN + index_len) as u64;
+        self.header.index = index as i64;
+        self.header.nchunks = self.offsets.len() as i64;
+        self.header.nbytes = (own + self.nbytes.iter().sum::<u64>() + self.data_nbytes) as i64;
+        self.header.cbytes = len as i64;
+        let positions = self.offsets.iter().map(|offset| (data + offset) as i64);
+        let positions: Vec<u8> = positions.flat_map(i64::to_le_bytes).collect();
+
+        let mut packed = Vec::with_capacity(len);
+        packed.extend(self.header.to_bytes());
+        packed.extend(self.ancillary.concat());
+        match self.params.index {
+            IndexPlace::BeforeData => packed.extend([positions, self.data].concat()),
+            IndexPlace::AtEnd => packed.extend([self.data, positions].concat()),
+        }
+        packed
+    }
+}
+
+/// The form of chunks of version 3, with 16 bytes of header.
+const FORM: Form = Form { version: 3, extended: false, runs: false };
+
+/// The parameters for the data chunks; delta is not theirs.
+fn chunk_params(params: &Params) -> chunk::Params {
+    let [first, second, ..] = params.filters;
+    let mut filters = [0; chunk::MAX_FILTERS];
+    filters[5] = if first == DELTA { second } else { first };
+    let Params { codec, level, typesize, .. } = *params;
+    let default = chunk::Params::default();
+    chunk::Params { codec, level, typesize: typesize.into(), filters, ..default }
+}
+
+/// The chunk that stores `data` as it is, as 2.0.0-a2 wrote it for level 0 and shuffle.
+///
+/// # Errors
+/// `typesize` is 0, or the data is empty or over 2 GiB.
+pub fn stored_chunk(typesize: u8, data: &[u8]) -> Result<Vec<u8>, Error> {
+    let mut chunk = vec![2, 1, 0b11, typesize];
+    chunk.extend(crate::early::stored_sizes(typesize, data, chunk::MIN_HEADER_LEN)?);
+    chunk.extend(data);
+    Ok(chunk)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packed::Packed;
+
+    #[test]
+    fn short_data_with_delta_is_read_wherever_the_positions_are() {
+        for index in [IndexPlace::AtEnd, IndexPlace::BeforeData] {
+            let params = Params { filters: [DELTA, 0, 0, 0, 0], index, ..Params::default() };
+            let mut writer = Writer::new(params).unwrap();
+            let chunks = [&b"0123456789"[..], b"9876543210"];
+            for chunk in chunks {
+                writer.push(chunk).unwrap();
+            }
+            let other = stored_chunk(1, b"another").unwrap();
+            let error = writer.set_ancillary_chunk(Ancillary::Filters, &other).unwrap_err();
+            assert!(matches!(error, Error::Argument(_)), "{error}");
+            let bytes = writer.finish();
+            let mut packed = Packed::open(&bytes, &Limits::default()).unwrap();
+            let mut data = Vec::new();
+            for (number, chunk) in (0..).zip(chunks) {
+                packed.decode_chunk(number, &mut data).unwrap();
+                assert_eq!(data, chunk, "{index:?}");
+            }
+        }
+    }
+}
