@@ -32,8 +32,9 @@ pub(crate) fn test(args: &[String]) -> Result<()> {
 
 /// The tests that need Python, which is here, and are ignored elsewhere.
 fn python(venv: &Venv) -> Result<()> {
-    let tests = ["test", "-p", "blosc2-workspace", "--test", "python", "--", "--ignored"];
-    run::run(with_python(&mut run::cargo(tests), venv)?)
+    let mut command = run::cargo(["test", "-p", "blosc2-workspace", "-p", "blosc2-cli"]);
+    command.args(["--test", "python", "--test", "format", "--", "--ignored"]);
+    run::run(with_python(&mut command, venv)?)
 }
 
 /// Tells the tests where Python is, and where the library of its wheel.

@@ -1,0 +1,43 @@
+//! All that a reader finds in a file, to compare two of them.
+
+use crate::common::assert_same;
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Content {
+    /// The data of each chunk.
+    pub(crate) chunks: Vec<Vec<u8>>,
+    /// The items, where the file holds an array.
+    pub(crate) array: Option<Vec<u8>>,
+    /// Names and contents of the fixed metalayers.
+    pub(crate) meta: Vec<(String, Vec<u8>)>,
+    /// Names and contents of the metalayers of variable length.
+    pub(crate) vlmeta: Vec<(String, Vec<u8>)>,
+}
+
+impl Content {
+    /// Takes over the metalayers whose names `blosc2` cannot say as they are: C's end at a NUL byte.
+    pub(crate) fn take_unnameable(&mut self, from: &Self) {
+        let odd = |name: &str| name.contains(['\0', char::REPLACEMENT_CHARACTER]);
+        let all = from.meta.iter().chain(&from.vlmeta);
+        for (layer, from) in self.meta.iter_mut().chain(&mut self.vlmeta).zip(all) {
+            if odd(&from.0) {
+                layer.clone_from(from);
+            }
+        }
+    }
+
+    /// Fails with the first place where they differ.
+    #[track_caller]
+    pub(crate) fn assert_same(&self, expected: &Self, what: &str) {
+        assert_eq!(self.meta, expected.meta, "{what}: metalayers");
+        assert_eq!(self.vlmeta, expected.vlmeta, "{what}: variable-length metalayers");
+        assert_eq!(self.chunks.len(), expected.chunks.len(), "{what}: chunks");
+        for (index, (found, expected)) in self.chunks.iter().zip(&expected.chunks).enumerate() {
+            assert_same(found, expected, &format!("{what}, chunk {index}"));
+        }
+        match (&self.array, &expected.array) {
+            (Some(found), Some(expected)) => assert_same(found, expected, what),
+            (found, expected) => assert_eq!(found, expected, "{what}: an array"),
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Real files: those in upstream's sources, and those that Python writes.
+
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use blosc2_format::{Error, Limits, Severity};
+use serde_json::Value;
+
+use crate::common::{assert_same, name, run_python, upstream_files};
+use crate::content::Content;
+use crate::{c, rust};
+
+/// A file is read as the C library reads it, and nothing is wrong with it. Gives what C reads; and
+/// whether it can be read without C.
+fn check_file(path: &Path) -> (Content, bool) {
+    let what = name(path);
+    let limits = Limits::default();
+    let expected = c::read(path).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let report = rust::check(path, &limits).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let findings: Vec<String> = report
+        .findings
+        .iter()
+        .filter(|finding| finding.rule.severity == Severity::Error)
+        .map(ToString::to_string)
+        .collect();
+    assert!(findings.is_empty(), "{what}: {findings:#?}");
+    match rust::read(path, &limits) {
+        Ok(found) => found.assert_same(&expected, &what),
+        Err(Error::Unsupported(_)) => return (expected, false),
+        Err(error) => panic!("{what}: {error}"),
+    }
+    (expected, true)
+}
+
+/// Runs a check for each, and fails with all failures.
+fn check_all<T>(cases: &[T], mut check: impl FnMut(&T) -> bool) -> usize {
+    let mut wrong = Vec::new();
+    let mut read = 0;
+    for case in cases {
+        match catch_unwind(AssertUnwindSafe(|| check(case))) {
+            Ok(is_read) => read += usize::from(is_read),
+            Err(panic) => wrong.push(match panic.downcast::<String>() {
+                Ok(message) => *message,
+                Err(_) => "it panicked".into(),
+            }),
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} of {} are wrong:\n{}",
+        wrong.len(),
+        cases.len(),
+        wrong.join("\n")
+    );
+    read
+}
+
+#[test]
+fn frames_in_upstreams_sources_are_read_as_c_reads_them() {
+    let files: Vec<PathBuf> =
+        [("compat", ".b2frame"), ("tests/fuzz/corpus", ".b2frame"), ("plugins/test_data", ".b2nd")]
+            .iter()
+            .flat_map(|(folder, end)| upstream_files(folder, end))
+            .collect();
+    assert_eq!(files.len(), 3 + 5 + 2);
+    assert_eq!(check_all(&files, |path| check_file(path).1), files.len());
+}
+
+#[test]
+fn chunks_in_upstreams_sources_are_read_as_c_reads_them() {
+    let limits = Limits::default();
+    let mut files = upstream_files("compat", ".cdata");
+    // Two are what a filter gave, and no chunks.
+    files.retain(|path| !name(path).contains("shuffle-2"));
+    assert_eq!(files.len(), 27);
+    let read = check_all(&files, |path| {
+        let report = rust::check(path, &limits).unwrap();
+        assert!(report.is_good(), "{}: {:?}", name(path), report.findings);
+        let found = rust::read(path, &limits).unwrap();
+        let expected = blosc2::decompress::<u8>(&fs::read(path).unwrap()).unwrap();
+        assert_same(&found.chunks[0], &expected, &name(path));
+        true
+    });
+    assert_eq!(read, files.len());
+}
+
+/// Python's files against the manifest that `corpus.py` describes.
+#[test]
+#[ignore = "needs Python; cargo xtask test runs it"]
+fn files_that_python_wrote_are_read_as_c_and_python_read_them() {
+    let folder = tempfile::tempdir().unwrap();
+    run_python(include_str!("corpus.py"), folder.path(), &[]);
+    let manifest = fs::read(folder.path().join("manifest.json")).unwrap();
+    let cases: Vec<Value> = serde_json::from_slice(&manifest).unwrap();
+    assert!(cases.len() >= 450, "{} files", cases.len());
+    let read = check_all(&cases, |case| {
+        let file = |key: &str| fs::read(folder.path().join(case[key].as_str().unwrap())).unwrap();
+        let what = case["file"].as_str().unwrap();
+        let (content, is_read) = check_file(&folder.path().join(what));
+
+        let lengths: Vec<usize> = content.chunks.iter().map(Vec::len).collect();
+        assert_eq!(case["lengths"], Value::from(lengths), "{what}");
+        if case["undefined"] != true {
+            assert_same(&content.chunks.concat(), &file("chunks"), what);
+        }
+        if case["data"].is_string() {
+            assert_same(content.array.as_ref().unwrap(), &file("data"), what);
+        }
+        for (key, layers) in [("meta", &content.meta), ("vlmeta", &content.vlmeta)] {
+            for (name, expected) in case[key].as_object().unwrap() {
+                let (_, found) = layers.iter().find(|layer| layer.0 == *name).unwrap();
+                let hex: String = found.iter().map(|byte| format!("{byte:02x}")).collect();
+                assert_eq!(*expected, Value::from(hex), "{what}: {name}");
+            }
+        }
+        is_read
+    });
+    // NDLZ, NDCELL and NDMEAN are read by C alone.
+    assert_eq!(cases.len() - read, 4);
+}

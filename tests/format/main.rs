@@ -1,0 +1,13 @@
+//! `blosc2-format` against the C library and Python: the same bytes read from every kind of file, and
+//! files that one writes read by the others.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod c;
+mod content;
+mod corpus;
+mod flips;
+mod mutants;
+mod rust;
+mod written;

@@ -1,0 +1,45 @@
+//! `blosc2-format`: what it reads in a file, and what it finds wrong with it.
+
+use std::path::Path;
+
+use blosc2_format::file::{self, File};
+use blosc2_format::{Error, Limits, Options, Report};
+
+use crate::content::Content;
+
+/// What `blosc2-format` reads in a file.
+pub(crate) fn read(path: &Path, limits: &Limits) -> Result<Content, Error> {
+    read_all(File::open(path, limits)?)
+}
+
+fn read_all(mut file: File<'_>) -> Result<Content, Error> {
+    let info = file.info().clone();
+    let mut chunks = Vec::new();
+    for number in 0..info.nchunks {
+        let mut data = Vec::new();
+        file.decode_chunk(number, &mut data)?;
+        chunks.push(data);
+    }
+    let mut vlmeta = Vec::new();
+    for name in info.vlmetalayers {
+        let content = file.vlmetalayer(&name)?.expect("a metalayer that is listed");
+        vlmeta.push((name, content));
+    }
+    let whole: Option<Vec<_>> =
+        file.geometry().map(|array| array.shape().iter().map(|&size| 0..size).collect());
+    let array = whole.map(|whole| file.read_box(&whole)).transpose()?;
+    let meta = info.metalayers.into_iter().map(|layer| (layer.name, layer.content)).collect();
+    Ok(Content { chunks, array, meta, vlmeta })
+}
+
+/// What it finds wrong, every block decoded.
+pub(crate) fn check(path: &Path, limits: &Limits) -> Result<Report, Error> {
+    let options = Options { content: true, map: false, limits: *limits };
+    Ok(file::check_path(path, &options)?.1)
+}
+
+/// The same for a frame in memory.
+pub(crate) fn check_bytes(bytes: &[u8], limits: &Limits) -> Report {
+    let options = Options { content: true, map: false, limits: *limits };
+    file::check(bytes, &options).unwrap().1
+}
