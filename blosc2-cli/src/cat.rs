@@ -1,25 +1,28 @@
 //! `blosc2 cat`: items to stdout.
 
+use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
-use blosc2::SChunk;
+use blosc2_format::file::Kind;
 use clap::ValueEnum;
 
 use crate::file::Content;
 use crate::progress;
+use crate::rust::{self, RustItems, Shared};
 use crate::slice::{Pick, Slices};
-use crate::stream::{self, ArrayItems, Items, SChunkItems};
+use crate::stream::{self, ArrayItems, Chunks, Items, SChunkItems};
 
 /// Write the items' bytes to stdout, in C order, as they are stored.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// File or directory of chunks.
+    /// File or directory of chunks; a frame of any version, a packed super-chunk, or a single chunk.
     file: PathBuf,
-    /// What decompresses.
-    #[arg(long, value_enum, default_value_t = Engine::C)]
-    engine: Engine,
+    /// What decompresses: by default C-Blosc2 for what it opens, and Rust for what is older and for
+    /// single chunks.
+    #[arg(long, value_enum)]
+    engine: Option<Engine>,
     /// Which items: `start:stop:step` for each dimension, as in Python, such as `0:10,::2` or
     /// `-1`. Numbers that reach outside are refused. A super-chunk has one dimension.
     #[arg(long, allow_hyphen_values = true)]
@@ -27,27 +30,51 @@ pub(crate) struct Args {
 }
 
 /// What decompresses.
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Engine {
     /// C-Blosc2.
     C,
+    /// The crate `blosc2-format`, which has no C in it.
+    Rust,
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let Engine::C = args.engine;
-    let mut out = BufWriter::new(io::stdout().lock());
     let file = &args.file;
-    match (Content::open_data(file)?, &args.slice) {
-        (Content::SChunk(schunk), None) => write_chunks(&schunk, &mut out)?,
-        (Content::SChunk(schunk), Some(slices)) => {
-            write_items(file, &SChunkItems::new(&schunk)?, slices, &mut out)?;
+    let kind = rust::needed(file);
+    let engine = args.engine.unwrap_or(if kind.is_some() { Engine::Rust } else { Engine::C });
+    let mut out = BufWriter::new(io::stdout().lock());
+    match (engine, kind) {
+        (Engine::Rust, _) => {
+            let shared = Shared::new(file, rust::open_data(file)?);
+            match RustItems::new(&shared) {
+                Some(items) => write_array(args, &items, &mut out)?,
+                None => write_schunk(args, &shared, &mut out)?,
+            }
         }
-        (Content::Array(array), slices) => {
-            let slices = slices.clone().unwrap_or_default();
-            write_items(file, &ArrayItems(&array), &slices, &mut out)?;
-        }
+        (Engine::C, Some(Kind::Chunk)) => write_schunk(args, &CChunk::open(file)?, &mut out)?,
+        (Engine::C, Some(kind)) => bail!(
+            "cannot read ({}): this is {}, older than what C-Blosc2 opens; `--engine rust` \
+             reads it",
+            file.display(),
+            rust::with_article(kind)
+        ),
+        (Engine::C, None) => match Content::open_data(file)? {
+            Content::SChunk(schunk) => write_schunk(args, &schunk, &mut out)?,
+            Content::Array(array) => write_array(args, &ArrayItems(&array), &mut out)?,
+        },
     }
     Ok(out.flush()?)
+}
+
+fn write_array(args: &Args, items: &dyn Items, out: &mut dyn Write) -> Result<()> {
+    write_items(&args.file, items, &args.slice.clone().unwrap_or_default(), out)
+}
+
+fn write_schunk(args: &Args, schunk: &dyn Chunks, out: &mut dyn Write) -> Result<()> {
+    match &args.slice {
+        Some(slices) => write_items(&args.file, &SChunkItems::new(schunk)?, slices, out),
+        None => write_chunks(schunk, out),
+    }
 }
 
 fn write_items(file: &Path, items: &dyn Items, slices: &Slices, out: &mut dyn Write) -> Result<()> {
@@ -59,12 +86,12 @@ fn write_items(file: &Path, items: &dyn Items, slices: &Slices, out: &mut dyn Wr
 }
 
 /// Writes all chunks of a super-chunk, which may have different lengths.
-fn write_chunks(schunk: &SChunk, out: &mut dyn Write) -> Result<()> {
+fn write_chunks(schunk: &dyn Chunks, out: &mut dyn Write) -> Result<()> {
     let expected = schunk.nbytes();
     let bar = progress::bar_beside_stdout(expected);
     let mut found = 0;
-    for chunk in schunk.chunks::<u8>() {
-        let chunk = chunk?;
+    for index in 0..schunk.nchunks() {
+        let chunk = schunk.chunk(index)?;
         out.write_all(&chunk)?;
         bar.inc(chunk.len() as u64);
         found += chunk.len() as u64;
@@ -73,4 +100,43 @@ fn write_chunks(schunk: &SChunk, out: &mut dyn Write) -> Result<()> {
         bail!("cannot read all chunks: expected {expected} bytes in all, found {found}");
     }
     Ok(())
+}
+
+/// A file that is one chunk, decompressed by C-Blosc2.
+struct CChunk {
+    typesize: usize,
+    data: Vec<u8>,
+}
+
+impl CChunk {
+    fn open(path: &Path) -> Result<Self> {
+        let failed =
+            |error: &dyn std::fmt::Display| anyhow!("cannot read ({}): {error}", path.display());
+        let chunk = fs::read(path).map_err(|error| failed(&error))?;
+        let data = blosc2::decompress(&chunk).map_err(|error| failed(&error))?;
+        // Checked by decompressing.
+        Ok(Self { typesize: chunk.get(3).copied().unwrap_or(1).into(), data })
+    }
+}
+
+impl Chunks for CChunk {
+    fn typesize(&self) -> usize {
+        self.typesize
+    }
+
+    fn nbytes(&self) -> u64 {
+        self.data.len() as u64
+    }
+
+    fn nchunks(&self) -> usize {
+        1
+    }
+
+    fn chunksize(&self) -> usize {
+        self.data.len()
+    }
+
+    fn chunk(&self, _index: usize) -> Result<Vec<u8>> {
+        Ok(self.data.clone())
+    }
 }

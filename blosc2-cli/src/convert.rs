@@ -1,7 +1,7 @@
 //! `blosc2 import` and `blosc2 export`: from and to NumPy's npy files.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};

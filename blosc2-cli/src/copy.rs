@@ -2,18 +2,26 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
-use blosc2::DParams;
+use anyhow::{Result, anyhow};
+use blosc2::{CParams, DParams};
+use blosc2_format::chunk;
+use blosc2_format::file::Kind;
+use blosc2_format::frame::Writer;
 
 use crate::UsageError;
-use crate::file::Content;
+use crate::file::{self, Content};
 use crate::params::{Compression, Cut};
-use crate::progress;
+use crate::{progress, rust};
 
 /// Copy a file with other compression, chunks or blocks.
 ///
 /// What is not given stays as it is in IN. When nothing is given, the compressed chunks are taken
 /// over as they are. OUT is one contiguous file, and must not exist yet.
+///
+/// Frames of the betas, packed super-chunks of the alphas and single chunks are compressed anew, and
+/// become frames of today. Their metalayers stay as they are; user metadata becomes the
+/// variable-length metalayer `usermeta`, and what packed super-chunks have beside their data those
+/// that are called `codec`, `metadata` and `userdata`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// File or directory of chunks.
@@ -27,6 +35,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
+    if let Some(kind) = rust::needed(&args.r#in) {
+        return copy_old(args, kind);
+    }
     let content = Content::open(&args.r#in)?;
     let _spinner = progress::spinner(content.nbytes(), "copying");
     let verbatim = args.compression.is_default() && args.cut.is_default();
@@ -52,4 +63,68 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Decodes what C-Blosc2 does not open, and writes it as a frame of today.
+fn copy_old(args: &Args, kind: Kind) -> Result<()> {
+    let path = args.r#in.display();
+    if !args.cut.is_default() {
+        let kind = rust::with_article(kind);
+        let detail = format!("--chunks and --blocks are for arrays of today, and {path} is {kind}");
+        return Err(UsageError(detail).into());
+    }
+    file::refuse_existing(&args.out)?;
+    let mut source = rust::open_data(&args.r#in)?;
+    let info = source.info().clone();
+    let mut params = rust::params(&info);
+    if !params.codec.is_available() {
+        // One that C-Blosc2 does not have any more, in a file without chunks.
+        params = params.codec(CParams::default().codec);
+    }
+    if let Some(geometry) = source.geometry() {
+        params = params.blocksize(geometry.block_len());
+    }
+    let params = args.compression.apply(params);
+    let bar = progress::bar(info.nbytes);
+    let failed = |error: blosc2_format::Error| anyhow!("cannot read ({path}): {error}");
+    let out_path = args.out.display();
+    let unmade = |error: blosc2_format::Error| anyhow!("cannot make a file ({out_path}): {error}");
+    file::create(&args.out, |out| {
+        let mut writer =
+            Writer::new(out, format_params(&params)?, &info.metalayers).map_err(unmade)?;
+        let mut data = Vec::new();
+        for number in 0..info.nchunks {
+            source.decode_chunk(number, &mut data).map_err(failed)?;
+            // Nothing is lost with a chunk of nothing, which frames do not have.
+            if !data.is_empty() {
+                writer.push_chunk(&blosc2::compress(&data, &params)?).map_err(unmade)?;
+            }
+            bar.inc(data.len() as u64);
+        }
+        for name in &info.vlmetalayers {
+            let content = source.vlmetalayer(name).map_err(failed)?;
+            writer.add_vlmetalayer(name, &content.unwrap_or_default()).map_err(unmade)?;
+        }
+        writer.finish().map_err(unmade)?;
+        Ok(())
+    })
+}
+
+/// What the header of a frame says of these parameters.
+fn format_params(params: &CParams) -> Result<chunk::Params> {
+    let mut all = chunk::Params {
+        codec: params.codec.code(),
+        codec_meta: params.codec_meta,
+        level: params.level,
+        typesize: u32::try_from(params.typesize.unwrap_or(1))?,
+        blocksize: params.blocksize.map(u32::try_from).transpose()?,
+        filters: [0; chunk::MAX_FILTERS],
+        ..chunk::Params::default()
+    };
+    // The last slots are used.
+    let slots = all.filters.iter_mut().zip(&mut all.filters_meta).rev();
+    for ((code, meta), filter) in slots.zip(params.filters.iter().rev()) {
+        (*code, *meta) = (filter.code(), filter.meta());
+    }
+    Ok(all)
 }

@@ -1,10 +1,13 @@
 //! Opening files, whatever they hold, and making new ones.
 
-use std::io::Write;
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
 use blosc2::{NDArray, SChunk};
+
+use crate::rust;
 
 /// Metalayers that make a super-chunk an array: today's name and that of Caterva.
 const ARRAY_METALAYERS: [&str; 2] = ["b2nd", "caterva"];
@@ -28,6 +31,14 @@ pub(crate) enum Content {
 impl Content {
     /// Opens a file or a directory.
     pub(crate) fn open(path: &Path) -> Result<Self> {
+        if let Some(kind) = rust::needed(path) {
+            bail!(
+                "cannot open ({}): this is {}, which C-Blosc2 does not open; `copy` makes a \
+                 frame of it",
+                path.display(),
+                rust::with_article(kind)
+            );
+        }
         let schunk = SChunk::open(path)?;
         let names = schunk.meta().names();
         if ARRAY_METALAYERS.iter().any(|array| names.iter().any(|name| name == array)) {
@@ -54,9 +65,7 @@ impl Content {
 
     /// What the file stands for, when its items are not its data.
     pub(crate) fn note(&self) -> Option<&'static str> {
-        let names = self.schunk().meta().names();
-        let carrier = CARRIERS.iter().find(|(name, _)| names.iter().any(|each| each == name));
-        carrier.map(|(_, note)| *note)
+        carrier(&self.schunk().meta().names())
     }
 
     /// Bytes of all items, without the padding of an array's chunks.
@@ -66,6 +75,12 @@ impl Content {
             Self::SChunk(schunk) => schunk.nbytes(),
         }
     }
+}
+
+/// What a file with these metalayers stands for, when its items are not its data.
+pub(crate) fn carrier(names: &[String]) -> Option<&'static str> {
+    let carrier = CARRIERS.iter().find(|(name, _)| names.iter().any(|each| each == name));
+    carrier.map(|(_, note)| *note)
 }
 
 /// Says no when there is something at `path` already.
@@ -78,7 +93,10 @@ pub(crate) fn refuse_existing(path: &Path) -> Result<()> {
 
 /// Makes a file that `write` fills under a temporary name beside it. It gets its own name when it
 /// is complete.
-pub(crate) fn create(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+pub(crate) fn create(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<&mut File>) -> Result<()>,
+) -> Result<()> {
     refuse_existing(path)?;
     let failed =
         |error: std::io::Error| anyhow!("cannot make a file ({}): {error}", path.display());
@@ -96,7 +114,7 @@ pub(crate) fn create(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<(
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let mut file = builder.tempfile_in(folder).map_err(failed)?;
     {
-        let mut buffered = std::io::BufWriter::new(file.as_file_mut());
+        let mut buffered = BufWriter::new(file.as_file_mut());
         // An error of writing here must not pass for a closed pipe of stdout.
         write(&mut buffered).map_err(|error| match error.downcast::<std::io::Error>() {
             Ok(error) => failed(error),

@@ -1,22 +1,28 @@
 //! The command `blosc2`: looks at, reads, recompresses and converts Blosc2 files.
 //!
 //! - `main`: arguments and exit status; `params`: the options that several commands share;
-//! - `info`, `cat`, `copy`, `convert`: the commands, with `file` and `progress` for all of them;
+//! - `info`, `cat`, `check`, `copy`, `convert`: the commands, with `file`, `rust` and `progress` for all
+//!   of them;
+//! - `map`, `svg`: what lies where in a file, as text and drawn;
 //! - `slice`, `stream`: which items of a file, and how they get out of it piece by piece;
 //! - `npy`, `dtype`, `literal`: NumPy's files and its notation of item types.
 
 mod cat;
+mod check;
 mod convert;
 mod copy;
 mod dtype;
 mod file;
 mod info;
 mod literal;
+mod map;
 mod npy;
 mod params;
 mod progress;
+mod rust;
 mod slice;
 mod stream;
+mod svg;
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -39,6 +45,7 @@ struct Cli {
 enum Command {
     Info(info::Args),
     Cat(cat::Args),
+    Check(check::Args),
     Copy(copy::Args),
     Import(convert::ImportArgs),
     Export(convert::ExportArgs),
@@ -64,6 +71,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Info(args) => info::run(&args),
         Command::Cat(args) => cat::run(&args),
+        Command::Check(args) => check::run(&args),
         Command::Copy(args) => copy::run(&args),
         Command::Import(args) => convert::import(&args),
         Command::Export(args) => convert::export(&args),

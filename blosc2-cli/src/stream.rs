@@ -46,10 +46,50 @@ impl Items for ArrayItems<'_> {
     }
 }
 
+/// Chunks that make a super-chunk.
+pub(crate) trait Chunks {
+    /// Bytes of an item.
+    fn typesize(&self) -> usize;
+    /// Bytes of all chunks.
+    fn nbytes(&self) -> u64;
+    /// Number of chunks.
+    fn nchunks(&self) -> usize;
+    /// Bytes of a chunk but for a shorter last one; 0 where they differ.
+    fn chunksize(&self) -> usize;
+    /// One chunk, decompressed.
+    fn chunk(&self, index: usize) -> Result<Vec<u8>>;
+
+    /// Bytes of one chunk, where they differ.
+    fn chunk_len(&self, index: usize) -> Result<u64> {
+        Ok(self.chunk(index)?.len() as u64)
+    }
+}
+
+impl Chunks for SChunk {
+    fn typesize(&self) -> usize {
+        Self::typesize(self)
+    }
+
+    fn nbytes(&self) -> u64 {
+        Self::nbytes(self)
+    }
+
+    fn nchunks(&self) -> usize {
+        Self::nchunks(self)
+    }
+
+    fn chunksize(&self) -> usize {
+        Self::chunksize(self)
+    }
+
+    fn chunk(&self, index: usize) -> Result<Vec<u8>> {
+        Ok(Self::chunk(self, index)?)
+    }
+}
+
 /// The items of a super-chunk, which have one dimension.
-#[derive(Debug)]
 pub(crate) struct SChunkItems<'a> {
-    schunk: &'a SChunk,
+    schunk: &'a dyn Chunks,
     shape: [u64; 1],
     chunks: [u64; 1],
     /// Where each chunk starts, in bytes, and where the last one ends.
@@ -57,7 +97,7 @@ pub(crate) struct SChunkItems<'a> {
 }
 
 impl<'a> SChunkItems<'a> {
-    pub(crate) fn new(schunk: &'a SChunk) -> Result<Self> {
+    pub(crate) fn new(schunk: &'a dyn Chunks) -> Result<Self> {
         let chunksize = schunk.chunksize() as u64;
         let mut bounds = vec![0];
         if chunksize > 0 {
@@ -66,14 +106,13 @@ impl<'a> SChunkItems<'a> {
                 bounds.push(schunk.nbytes());
             }
         } else {
-            // Chunks of different lengths, which only decompressing tells.
-            let mut end = 0;
-            for chunk in schunk.chunks::<u8>() {
-                end += chunk?.len() as u64;
+            let mut end: u64 = 0;
+            for index in 0..schunk.nchunks() {
+                end = end.saturating_add(schunk.chunk_len(index)?);
                 bounds.push(end);
             }
         }
-        let typesize = schunk.typesize() as u64;
+        let typesize = schunk.typesize().max(1) as u64;
         let shape = [bounds.last().map_or(0, |end| end / typesize)];
         Ok(Self { schunk, shape, chunks: [(chunksize / typesize).max(1)], bounds })
     }
@@ -103,7 +142,7 @@ impl Items for SChunkItems<'_> {
             if from >= stop {
                 break;
             }
-            let chunk = self.schunk.chunk::<u8>(index)?;
+            let chunk = self.schunk.chunk(index)?;
             // A frame may lie about its sizes.
             if to.checked_sub(from) != Some(chunk.len() as u64) {
                 let found = chunk.len();

@@ -1,106 +1,15 @@
 //! Runs the command `blosc2` and looks at its output, its files and its exit status.
 
+mod common;
+
 use std::fs;
 use std::io::Read;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
-use blosc2::{CParams, Codec, Filter, NDArray, SChunk};
+use blosc2::{CParams, Codec, Filter, NDArray};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_blosc2");
-
-/// A folder of its own for each test, in which the command runs.
-struct Folder(TempDir);
-
-impl Folder {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn run(&self, args: &[&str]) -> Output {
-        Command::new(PROGRAM).current_dir(self.0.path()).args(args).output().unwrap()
-    }
-
-    /// Runs what has to succeed in silence; gives its stdout.
-    fn good(&self, args: &[&str]) -> Vec<u8> {
-        let output = self.run(args);
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && errors.is_empty(), "{args:?}: {errors}");
-        output.stdout
-    }
-
-    /// Runs what has to fail with one line and without any change; gives the line.
-    fn bad(&self, status: i32, args: &[&str]) -> String {
-        let before = self.files();
-        let output = self.run(args);
-        let line = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(status), "{args:?}: {line}");
-        assert!(line.starts_with("blosc2: ") && line.ends_with('\n'), "{args:?}: {line}");
-        assert_eq!(line.lines().count(), 1, "{args:?}: {line}");
-        assert!(self.files() == before, "{args:?} changed files");
-        line
-    }
-
-    fn info(&self, name: &str) -> Value {
-        serde_json::from_slice(&self.good(&["info", name, "--json"])).unwrap()
-    }
-
-    fn write(&self, name: &str, bytes: &[u8]) {
-        fs::write(self.path(name), bytes).unwrap();
-    }
-
-    fn read(&self, name: &str) -> Vec<u8> {
-        fs::read(self.path(name)).unwrap()
-    }
-
-    /// Names and contents of all files.
-    fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {
-        let entries = fs::read_dir(self.0.path()).unwrap().map(|entry| entry.unwrap().path());
-        let mut files: Vec<_> =
-            entries.map(|path| (path.clone(), fs::read(&path).unwrap_or_default())).collect();
-        files.sort();
-        files
-    }
-
-    /// An array of this shape, whose items are their own numbers; gives its bytes.
-    fn array(&self, name: &str, shape: &[u64], chunks: &[u64], blocks: &[u64]) -> Vec<u8> {
-        let items: Vec<u32> = (0..shape.iter().product::<u64>() as u32).collect();
-        let builder = NDArray::builder().chunks(chunks).blocks(blocks);
-        builder.file(self.path(name)).from_slice(&items, shape).unwrap();
-        items.iter().flat_map(|item| item.to_ne_bytes()).collect()
-    }
-
-    /// A super-chunk of three chunks of 100 items and one of 50; gives its bytes.
-    fn schunk(&self, name: &str, params: &CParams) -> Vec<u8> {
-        let items: Vec<u16> = (0..350).collect();
-        let mut schunk = SChunk::create::<u16>(self.path(name), params).unwrap();
-        for chunk in items.chunks(100) {
-            schunk.append(chunk).unwrap();
-        }
-        items.iter().flat_map(|item| item.to_ne_bytes()).collect()
-    }
-}
-
-/// Files that come with C-Blosc2.
-fn upstream_files(extension: &str, folders: &[&str]) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for folder in folders {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../c-blosc2").join(folder);
-        let entries = fs::read_dir(&folder).unwrap_or_else(|error| {
-            panic!("the sources of C-Blosc2 are needed ({}): {error}", folder.display())
-        });
-        files.extend(entries.map(|entry| entry.unwrap().path()));
-    }
-    files.retain(|file| file.extension().is_some_and(|found| found == extension));
-    files.sort();
-    files
-}
+use common::{Folder, PROGRAM, upstream_files};
 
 #[test]
 fn info_of_an_array() {
@@ -179,6 +88,8 @@ fn info_and_cat_of_upstreams_files() {
         let info = folder.info(path);
         let bytes = folder.good(&["cat", path]);
         assert_eq!(info["nbytes"], json!(bytes.len()), "{path}");
+        assert!(folder.good(&["cat", path, "--engine", "rust"]) == bytes, "{path}");
+        folder.good(&["check", path]);
         let kind = if arrays.contains(file) { "ndarray" } else { "schunk" };
         assert_eq!(info["kind"], kind, "{path}");
 
@@ -218,6 +129,7 @@ fn slices_of_an_array() {
     let bytes = folder.array("a.b2nd", &[10, 7, 6], &[4, 5, 6], &[2, 5, 4]);
     assert_eq!(folder.good(&["cat", "a.b2nd"]), bytes);
     assert_eq!(folder.good(&["cat", "a.b2nd", "--engine", "c"]), bytes);
+    assert_eq!(folder.good(&["cat", "a.b2nd", "--engine", "rust"]), bytes);
 
     let all = |size: i64| (0..size).collect::<Vec<_>>();
     for (slice, along) in [
@@ -241,7 +153,10 @@ fn slices_of_an_array() {
                 }
             }
         }
-        assert_eq!(folder.good(&["cat", "a.b2nd", "--slice", slice]), expected, "{slice}");
+        for engine in ["c", "rust"] {
+            let args = ["cat", "a.b2nd", "--slice", slice, "--engine", engine];
+            assert_eq!(folder.good(&args), expected, "{slice} {engine}");
+        }
     }
     for slice in ["10", "-11", ":11", ":,8:", ":,:,-7:"] {
         let line = folder.bad(1, &["cat", "a.b2nd", "--slice", slice]);
@@ -269,8 +184,10 @@ fn slices_of_a_super_chunk() {
         ("300:20:-170", vec![items[300], items[130]]),
         ("350:", vec![]),
     ] {
-        let found = folder.good(&["cat", "a.b2frame", "--slice", slice]);
-        assert_eq!(found, expected.concat(), "{slice}");
+        for engine in ["c", "rust"] {
+            let args = ["cat", "a.b2frame", "--slice", slice, "--engine", engine];
+            assert_eq!(folder.good(&args), expected.concat(), "{slice} {engine}");
+        }
     }
     folder.bad(1, &["cat", "a.b2frame", "--slice", "351:"]);
     folder.bad(1, &["cat", "a.b2frame", "--slice", "1,1"]);
@@ -281,7 +198,10 @@ fn slices_of_a_super_chunk() {
     let path = varied.unwrap().to_str().unwrap();
     let bytes = folder.good(&["cat", path]);
     let every: Vec<u8> = bytes.iter().rev().step_by(3).copied().collect();
-    assert_eq!(folder.good(&["cat", path, "--slice", "::-3"]), every);
+    for engine in ["c", "rust"] {
+        let args = ["cat", path, "--slice", "::-3", "--engine", engine];
+        assert_eq!(folder.good(&args), every, "{engine}");
+    }
 }
 
 #[test]
@@ -534,9 +454,13 @@ fn bad_files_are_refused() {
         folder.write(&format!("cut{index}"), &good[..len]);
     }
     for name in ["missing", "empty", "text", "folder", "cut0", "cut1", "cut2", "cut3", "cut4"] {
-        for args in
-            [&["info", name][..], &["cat", name], &["copy", name, "o"], &["export", name, "o"]]
-        {
+        for args in [
+            &["info", name][..],
+            &["cat", name],
+            &["cat", name, "--engine", "rust"],
+            &["copy", name, "o"],
+            &["export", name, "o"],
+        ] {
             let line = folder.bad(1, args);
             assert!(line.contains(&format!("({name})")), "{line}");
         }
@@ -552,9 +476,13 @@ fn any_broken_byte_is_survived() {
         let mut bytes = good.clone();
         bytes[at] ^= 0xff;
         folder.write("bad", &bytes);
-        for args in
-            [&["info", "bad"][..], &["cat", "bad", "--slice", ":5"], &["export", "bad", "o"]]
-        {
+        for args in [
+            &["info", "bad"][..],
+            &["cat", "bad", "--slice", ":5"],
+            &["cat", "bad", "--slice", ":5", "--engine", "rust"],
+            &["check", "bad", "--map"],
+            &["export", "bad", "o"],
+        ] {
             let output = folder.run(args);
             assert!(matches!(output.status.code(), Some(0 | 1)), "byte {at}: {output:?}");
             assert!(
@@ -578,6 +506,7 @@ fn nothing_is_overwritten() {
         &["copy", "a.b2nd", "a.b2nd"],
         &["import", "a.npy", "taken"],
         &["export", "a.b2nd", "taken"],
+        &["check", "a.b2nd", "--svg", "taken"],
     ] {
         let line = folder.bad(1, args);
         assert!(line.contains("there is something of that name already"), "{line}");
@@ -596,7 +525,10 @@ fn wrong_usage_is_status_2() {
         (&["copy", "a.b2nd", "o", "--threads", "0"], "--threads"),
         (&["copy", "a.b2nd", "o", "--chunks", "1x2"], "numbers separated by commas"),
         (&["copy", "a.b2nd"], "<OUT>"),
-        (&["cat", "a.b2nd", "--engine", "rust"], "rust"),
+        (&["cat", "a.b2nd", "--engine", "python"], "c, rust"),
+        (&["check"], "<FILES>"),
+        (&["check", "a.b2nd", "--svg", ""], "--svg"),
+        (&["check", "a.b2nd", "--svg", "a.b2nd"], "--svg would write over a.b2nd"),
         (&["info"], "<FILE>"),
         (&["info", "a.b2nd", "--xml"], "--xml"),
         (&["shrink"], "shrink"),
@@ -645,7 +577,7 @@ fn help_and_version() {
     let version = String::from_utf8(folder.good(&["--version"])).unwrap();
     assert_eq!(version, format!("blosc2 {}\n", env!("CARGO_PKG_VERSION")));
     let help = String::from_utf8(folder.good(&["--help"])).unwrap();
-    for command in ["info", "cat", "copy", "import", "export"] {
+    for command in ["info", "cat", "check", "copy", "import", "export"] {
         assert!(help.contains(&format!("\n  {command}")), "{help}");
         folder.good(&[command, "--help"]);
     }
@@ -656,7 +588,7 @@ fn help_and_version() {
 fn a_full_disk_is_an_error() {
     let folder = Folder::new();
     folder.array("a.b2nd", &[3000], &[3000], &[100]);
-    for command in ["cat", "info"] {
+    for command in ["cat", "info", "check"] {
         let output = Command::new(PROGRAM)
             .arg(command)
             .arg(folder.path("a.b2nd"))

@@ -1,0 +1,217 @@
+//! `blosc2 check`: what is wrong with files, all of it.
+
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use blosc2_format::file::{self, Kind};
+use blosc2_format::{Error, Finding, Options, ReadAt, Region, Report, Severity};
+use clap::builder::NonEmptyStringValueParser;
+use indicatif::ProgressBar;
+use serde_json::{Value, json};
+
+use crate::{UsageError, complain, info, map, progress, svg};
+
+/// Tell what is wrong with files of any kind: frames, directories, chunks, old ones too.
+///
+/// Goes through every field and decodes every block, without the C library. Exit status: 0 when no
+/// finding is an error, 1 when some are or a file cannot be read.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Files or directories of chunks.
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Print one JSON array, with an object for each file, instead of lines.
+    #[arg(long)]
+    json: bool,
+    /// Look at the structure only, and do not decode the data.
+    #[arg(long)]
+    no_content: bool,
+    /// Show also what lies where in each file.
+    #[arg(long)]
+    map: bool,
+    /// Draw what lies where in each file to an SVG file, which must not exist yet.
+    #[arg(long, value_name = "FILE", value_parser = NonEmptyStringValueParser::new())]
+    svg: Option<String>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<()> {
+    if let Some(svg) = &args.svg {
+        if args.files.iter().any(|file| file == Path::new(svg)) {
+            return Err(UsageError(format!("--svg would write over {svg}")).into());
+        }
+        crate::file::refuse_existing(Path::new(svg))?;
+    }
+    let map = args.map || args.svg.is_some();
+    let options = Options { content: !args.no_content, map, ..Options::default() };
+    let mut out = BufWriter::new(io::stdout().lock());
+    let (mut objects, mut maps) = (Vec::new(), Vec::new());
+    let (mut bad, mut unreadable) = (0, 0);
+    for path in &args.files {
+        let name = path.display().to_string();
+        let (kind, mut report) = match check(path, &options) {
+            Ok(checked) => checked,
+            Err(error) => {
+                unreadable += 1;
+                let error = format!("cannot read ({name}): {error}");
+                // The last line is that of the exit status.
+                if args.files.len() > 1 {
+                    complain(&error);
+                }
+                objects.push(object(&name, None, &Report::new(), Some(&error), None));
+                if args.files.len() == 1 && !args.json {
+                    bail!("{error}");
+                }
+                continue;
+            }
+        };
+        bad += usize::from(!report.is_good());
+        let regions = std::mem::take(&mut report.regions);
+        let groups = map::groups(&name, regions);
+        if args.json {
+            objects.push(object(&name, kind, &report, None, args.map.then_some(&groups)));
+        } else {
+            write_lines(&mut out, &name, kind, &report)?;
+            if args.map {
+                map::write(&mut out, &groups)?;
+            }
+        }
+        maps.extend(groups);
+    }
+    if args.json {
+        writeln!(out, "{:#}", Value::Array(objects))?;
+    }
+    out.flush()?;
+    if let Some(svg) = &args.svg {
+        crate::file::create(Path::new(svg), |out| Ok(svg::write(out, &maps)?))?;
+    }
+    match (args.files.as_slice(), bad + unreadable) {
+        (_, 0) => Ok(()),
+        ([file], _) => bail!("found errors ({})", file.display()),
+        (files, _) => bail!(
+            "checked {} files: {bad} with errors, {unreadable} that cannot be read",
+            files.len()
+        ),
+    }
+}
+
+fn check(path: &Path, options: &Options) -> Result<(Option<Kind>, Report), Error> {
+    if path.is_dir() {
+        let _spinner = progress::spinner(bytes_in(path), "checking");
+        return file::check_path(path, options);
+    }
+    let file = fs::File::open(path)?;
+    let bar = progress::bar(file.metadata()?.len());
+    file::check(&Watched { file, bar }, options)
+}
+
+/// Bytes of the files in a directory.
+fn bytes_in(path: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(path) else { return 0 };
+    entries.filter_map(|entry| Some(entry.ok()?.metadata().ok()?.len())).sum()
+}
+
+/// A file whose bar goes on as bytes are read.
+struct Watched {
+    file: fs::File,
+    bar: ProgressBar,
+}
+
+impl ReadAt for Watched {
+    fn size(&self) -> io::Result<u64> {
+        self.file.size()
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.bar.inc(buffer.len() as u64);
+        self.file.read_exact_at(offset, buffer)
+    }
+}
+
+const SEVERITIES: [Severity; 3] = [Severity::Error, Severity::Warning, Severity::Note];
+
+fn counts(report: &Report) -> [usize; 3] {
+    SEVERITIES.map(|severity| {
+        report.findings.iter().filter(|finding| finding.rule.severity == severity).count()
+    })
+}
+
+fn write_lines(
+    out: &mut dyn Write,
+    name: &str,
+    kind: Option<Kind>,
+    report: &Report,
+) -> io::Result<()> {
+    let name = info::printable(name);
+    for finding in &report.findings {
+        let section = finding.rule.section;
+        let line = info::printable(&format!("{finding} (see \"{section}\")"));
+        writeln!(out, "{name}: {line}")?;
+    }
+    if report.omitted > 0 {
+        writeln!(out, "{name}: ... and {} findings more", report.omitted)?;
+    }
+    let kind = kind.map_or("none of the formats".to_owned(), |kind| kind.to_string());
+    let parts = counts(report).into_iter().zip(SEVERITIES).map(|(count, severity)| {
+        format!("{count} {severity}{}", if count == 1 { "" } else { "s" })
+    });
+    let parts = parts.collect::<Vec<_>>().join(", ");
+    let verdict = match (report.is_good(), report.is_complete()) {
+        (false, _) => "bad",
+        (true, false) => "good as far as it was looked at",
+        (true, true) => "good",
+    };
+    writeln!(out, "{name}: {kind}, {verdict}: {parts}")
+}
+
+fn object(
+    name: &str,
+    kind: Option<Kind>,
+    report: &Report,
+    error: Option<&str>,
+    groups: Option<&Vec<map::Group>>,
+) -> Value {
+    let [errors, warnings, notes] = counts(report);
+    let map = groups.map(|groups| {
+        groups.iter().flat_map(|group| &group.regions).map(region).collect::<Vec<_>>()
+    });
+    json!({
+        "path": name,
+        "kind": kind.map(info::kind_name),
+        "good": error.is_none() && report.is_good(),
+        "complete": error.is_none() && report.is_complete(),
+        "errors": errors,
+        "warnings": warnings,
+        "notes": notes,
+        "omitted": report.omitted,
+        "unreadable": error,
+        "findings": report.findings.iter().map(finding).collect::<Vec<_>>(),
+        "map": map,
+    })
+}
+
+fn finding(finding: &Finding) -> Value {
+    let rule = finding.rule;
+    json!({
+        "severity": rule.severity.to_string(),
+        "rule": rule.id,
+        "section": rule.section,
+        "file": finding.file.as_deref(),
+        "part": finding.part.to_string(),
+        "offset": finding.offset,
+        "length": finding.len,
+        "what": rule.what,
+        "expected": finding.expected,
+        "found": finding.found,
+    })
+}
+
+fn region(region: &Region) -> Value {
+    json!({
+        "file": region.file.as_deref(),
+        "part": region.part.to_string(),
+        "offset": region.offset,
+        "length": region.len,
+    })
+}
