@@ -8,13 +8,14 @@ use crate::{bindings, demo, hazards, package, run, sanitize, test, vendor};
 
 type Step = (&'static str, fn() -> Result<()>);
 
-const STEPS: [Step; 13] = [
+const STEPS: [Step; 14] = [
     ("vendor", || vendor::vendor(false)),
     ("format", || run::run(&mut run::cargo(["fmt", "--all", "--check"]))),
     ("clippy", clippy),
     ("docs", docs),
     ("docs without C", docs_without_c),
     ("dependencies", dependencies),
+    ("formats without C", format_without_c),
     ("bindings", check_bindings),
     ("package", package::package),
     ("test", || test::test(&[])),
@@ -56,24 +57,34 @@ fn docs_without_c() -> Result<()> {
     )
 }
 
-/// A user of `blosc2` needs a C compiler, and nothing more.
+/// A user of `blosc2` needs a C compiler, and nothing more; one of `blosc2-format` not even that.
 fn dependencies() -> Result<()> {
-    let tree = run::read(&mut run::cargo([
-        "tree",
-        "-p",
-        "blosc2",
-        "-e",
-        "normal,build",
-        "--target",
-        "all",
-        "--prefix",
-        "none",
-    ]))?;
-    let heavy = ["cmake ", "bindgen ", "clang-sys "];
-    if let Some(line) = tree.lines().find(|line| heavy.iter().any(|name| line.starts_with(name))) {
-        bail!("blosc2 now needs {line}: see `cargo tree -p blosc2 -e normal,build`");
+    without("blosc2", &["cmake ", "bindgen ", "clang-sys "])?;
+    without("blosc2-format", &["cc ", "cmake ", "bindgen ", "clang-sys "])
+}
+
+/// Sees that a crate does without others, by the starts of their lines in the tree.
+fn without(crate_: &str, others: &[&str]) -> Result<()> {
+    let tree = ["tree", "-p", crate_, "-e", "normal,build", "--target", "all", "--prefix", "none"];
+    let tree = run::read(&mut run::cargo(tree))?;
+    if let Some(line) = tree.lines().find(|line| others.iter().any(|name| line.starts_with(name))) {
+        bail!("{crate_} now needs {line}: see `cargo tree -p {crate_} -e normal,build`");
     }
-    println!("ci: blosc2 needs neither cmake nor libclang");
+    println!("ci: {crate_} needs none of {}", others.join(", "));
+    Ok(())
+}
+
+/// The formats in pure Rust are tested where there is no C compiler, and built with no codec at all.
+fn format_without_c() -> Result<()> {
+    let target = run::root().join("target").join("format");
+    for (command, features) in [("test", &[][..]), ("clippy", &["--no-default-features"])] {
+        run::run(
+            run::cargo([command, "-p", "blosc2-format"])
+                .args(features)
+                .env("CC", "there-is-no-c-compiler")
+                .env("CARGO_TARGET_DIR", &target),
+        )?;
+    }
     Ok(())
 }
 

@@ -7,6 +7,7 @@ mod bindings;
 mod ci;
 mod demo;
 mod hazards;
+mod miri;
 mod package;
 mod python;
 mod run;
@@ -56,6 +57,8 @@ enum Task {
     Hazards,
     /// Run the tests under the address sanitizer, and the concurrency tests under the thread one
     Sanitize,
+    /// Run the tests of blosc2-format under Miri; needs a nightly toolchain that has it
+    Miri,
     /// Check that the crates can be published, and that blosc2-sys builds from its own package
     Package,
     /// Everything that has to hold before a change lands
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         Task::Bench { name } => demo::bench(name.as_deref()),
         Task::Hazards => hazards::hazards(),
         Task::Sanitize => sanitize::sanitize(),
+        Task::Miri => miri::miri(),
         Task::Package => package::package(),
         Task::Ci => ci::ci(),
     };

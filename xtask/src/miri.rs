@@ -1,0 +1,24 @@
+//! `cargo xtask miri`: the tests of blosc2-format, interpreted.
+//!
+//! The crate has no `unsafe` of its own; this is for the crates of the codecs, and for arithmetic.
+
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::run;
+
+/// Runs the unit tests under Miri, the random ones with few cases: it is some hundred times slower.
+pub(crate) fn miri() -> Result<()> {
+    run::read(Command::new("cargo").args(["+nightly", "miri", "--version"])).context(
+        "Miri is not installed: `rustup toolchain install nightly --component miri,rust-src`",
+    )?;
+    run::run(
+        Command::new("cargo")
+            .current_dir(run::root())
+            .args(["+nightly", "miri", "test", "-p", "blosc2-format", "--lib"])
+            .env("CARGO_TARGET_DIR", run::root().join("target").join("miri"))
+            .env("MIRIFLAGS", "-Zmiri-disable-isolation")
+            .env("PROPTEST_CASES", "2"),
+    )
+}
