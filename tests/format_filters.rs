@@ -81,7 +81,7 @@ fn c_undoes(filters: &[u8]) -> bool {
 /// The outcome that both libraries share: whether there is a chunk.
 fn compare(params: &Params, source: &[u8]) -> bool {
     let what = format!("{} bytes, {params:?}", source.len());
-    let found = Encoder::new(params.clone()).unwrap().encode(source);
+    let found = Encoder::new(*params).unwrap().encode(source);
     let Some(expected) = c_encode(source, params) else {
         assert!(matches!(found, Err(Error::Argument(_))), "{what}: {found:?}");
         return false;

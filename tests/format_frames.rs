@@ -778,7 +778,7 @@ fn random_plan(rng: &mut Rng, codecs: &[u8]) -> Plan {
         _ => {
             let mut chunk = |len| Step::Data(data(*rng.pick(&KINDS), len, rng.next()));
             let mut steps: Vec<_> = (0..count).map(|_| chunk(len)).collect();
-            if count > 0 && count % 2 == 0 {
+            if count > 0 && count.is_multiple_of(2) {
                 steps.push(chunk(typesize as usize));
             }
             steps

@@ -47,9 +47,10 @@ impl<'a> CheckedChunk<'a> {
                 }
             }
         }
-        if header.filters.iter().filter(|&&code| filter::is_delta(code)).count() > 1 {
-            let detail = "delta was applied twice, which C-Blosc2 does not undo".to_owned();
-            return Err(unsupported(detail));
+        if !header.is_delta_undone() {
+            let detail =
+                "delta was applied twice or among other filters, which C-Blosc2 does not undo";
+            return Err(unsupported(detail.to_owned()));
         }
         // The streams of a block are equally long, so that the rest would stay unwritten.
         let typesize = u32::from(header.typesize);

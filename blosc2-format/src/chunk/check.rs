@@ -1,6 +1,5 @@
 //! The check of a chunk: everything that is wrong with it.
 
-use super::decode::is_delta_undone;
 use super::header::RawHeader;
 use super::rules::{self, First};
 use super::streams::Stream;
@@ -97,7 +96,7 @@ fn remarks(raw: &RawHeader, header: &Header, checker: &mut Checker<'_>) {
             other => checker.found(&rules::PLUGIN_FILTER, at, 1, "one that is here", other),
         }
     }
-    if !is_delta_undone(&header.filters) {
+    if !header.is_delta_undone() {
         let found = "several, or one between others";
         checker.found(&rules::DELTA_PLACE, 16, 6, "delta before other filters, once", found);
     }

@@ -1,6 +1,5 @@
 //! Chunks to data.
 
-use super::MAX_FILTERS;
 use super::layout::Chunk;
 use super::rules::First;
 use super::special;
@@ -10,7 +9,6 @@ use crate::filter::Pipeline;
 use crate::{Error, FormatError, Limits};
 
 const DELTA: u8 = 3;
-const TRUNC_PREC: u8 = 4;
 
 /// Decodes chunks; keeps its memory from one to the next.
 ///
@@ -202,7 +200,7 @@ pub(super) fn pipeline(chunk: &Chunk<'_>) -> Result<Pipeline, Error> {
     if header.instrumented {
         return Err(Error::Unsupported("measurements of a codec instead of data".into()));
     }
-    if !is_delta_undone(&header.filters) {
+    if !header.is_delta_undone() {
         let what = "delta in a place where C-Blosc2 undoes it to other data";
         return Err(Error::Unsupported(what.into()));
     }
@@ -223,20 +221,6 @@ fn codec_of(chunk: &Chunk<'_>) -> Result<u8, Error> {
         6 => Err(Error::Unsupported(format!("codec {}", chunk.header().user_codec))),
         other => Err(Error::Unsupported(format!("codec format {other}"))),
     }
-}
-
-/// Whether C-Blosc2 undoes delta where it stands. It does not where there are several, or where three
-/// filters or more come before it and another one after it: the buffers get mixed up.
-pub(super) fn is_delta_undone(filters: &[u8; MAX_FILTERS]) -> bool {
-    let mut places = filters.iter().enumerate().filter(|(_, filter)| **filter == DELTA);
-    let (Some((place, _)), None) = (places.next(), places.next()) else {
-        return !filters.contains(&DELTA);
-    };
-    // Truncated bits stay as they are.
-    let undone = |filter: &&u8| !matches!(**filter, 0 | DELTA | TRUNC_PREC);
-    let before = filters[..place].iter().filter(undone).count();
-    let after = filters[place..].iter().filter(undone).count();
-    before < 3 || after == 0
 }
 
 /// Whether the first block has to be known for the others. Blocks of variable length know their own.

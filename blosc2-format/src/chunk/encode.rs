@@ -1,6 +1,6 @@
 //! Data to chunks.
 
-use super::decode::is_delta_undone;
+use super::header::is_delta_undone;
 use super::plan::Plan;
 use super::{EXTENDED_HEADER_LEN, MIN_HEADER_LEN, Params};
 use crate::Error;

@@ -40,6 +40,7 @@ const EXTENDED: u8 = 0b101;
 const SHUFFLE: u8 = 1;
 const BITSHUFFLE: u8 = 2;
 const DELTA: u8 = 3;
+const TRUNC_PREC: u8 = 4;
 
 /// What a chunk without data repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -346,6 +347,28 @@ impl Header {
     pub fn block_len(&self) -> u32 {
         self.blocksize.min(self.nbytes)
     }
+
+    /// Whether C-Blosc2 undoes delta where it stands among the filters, if it is one of them.
+    ///
+    /// It does not, and gives other data, where delta is there twice, or where three filters or more
+    /// come before it and another one after it.
+    pub fn is_delta_undone(&self) -> bool {
+        is_delta_undone(&self.filters)
+    }
+}
+
+/// Whether C-Blosc2 undoes delta where it stands. It does not where there are several, or where three
+/// filters or more come before it and another one after it: the buffers get mixed up.
+pub(super) fn is_delta_undone(filters: &[u8; MAX_FILTERS]) -> bool {
+    let mut places = filters.iter().enumerate().filter(|(_, filter)| **filter == DELTA);
+    let (Some((place, _)), None) = (places.next(), places.next()) else {
+        return !filters.contains(&DELTA);
+    };
+    // Truncated bits stay as they are.
+    let undone = |filter: &&u8| !matches!(**filter, 0 | DELTA | TRUNC_PREC);
+    let before = filters[..place].iter().filter(undone).count();
+    let after = filters[place..].iter().filter(undone).count();
+    before < 3 || after == 0
 }
 
 /// The codec that a format stands for: LZ4HC writes LZ4's, so LZ4 is given for both.
