@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::run;
+use crate::{run, test};
 
 /// How long the threads of the concurrency tests go on, in seconds.
 const SOAK: &str = "30";
@@ -82,11 +82,14 @@ pub(crate) fn sanitize() -> Result<()> {
     Ok(())
 }
 
-/// All tests of the library and of the workspace, but for those that need Python, and for the one that
-/// needs the allocator of glibc.
+/// All tests of the library and of the workspace, but for those that need Python, for the one that
+/// needs the allocator of glibc, and for those of the formats in Rust that give C nothing new.
 fn address() -> Result<()> {
-    let tests = "test -p blosc2 -p blosc2-workspace --lib --tests --no-fail-fast -- \
-                 --skip what_memory_held_is_neither_read_nor_written";
+    let programs = test::of_workspace(|name| !name.starts_with("format_"))?.join(" ");
+    let tests = format!(
+        "test -p blosc2 -p blosc2-workspace --lib {programs} --no-fail-fast -- \
+         --skip what_memory_held_is_neither_read_nor_written"
+    );
     let suppressions = suppressions("sanitize-address", LOST_BY_C)?;
     // Tests ask for more memory than there is, and expect an error.
     let options = "detect_leaks=1 allocator_may_return_null=1";
