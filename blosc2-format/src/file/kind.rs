@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::chunk;
 use crate::early::{self, Layout};
-use crate::{ReadAt, packed};
+use crate::{ReadAt, directory, packed};
 
 /// What a file or a directory is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -47,8 +47,6 @@ impl fmt::Display for Kind {
 
 /// How many of the first bytes are looked at.
 const START_LEN: u64 = 96;
-/// The file of a directory that has all but the chunks.
-const INDEX_FILE: &str = "chunks.b2frame";
 /// The name of all frames at byte 1, its marker and its end counted in.
 const MAGIC: &[u8] = b"\xa8b2frame\0";
 /// With fewer equal bytes it is something else.
@@ -103,7 +101,7 @@ fn is_chunk(start: &[u8], size: u64) -> bool {
 pub fn recognise_path(path: impl AsRef<Path>) -> std::io::Result<Option<Kind>> {
     let path = path.as_ref();
     if path.is_dir() {
-        return Ok(path.join(INDEX_FILE).exists().then_some(Kind::Directory));
+        return Ok(path.join(directory::INDEX).exists().then_some(Kind::Directory));
     }
     recognise(&std::fs::File::open(path)?)
 }
