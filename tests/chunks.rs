@@ -5,10 +5,12 @@ mod common;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use blosc2::{CParams, Codec, ErrorKind, Filter, SplitMode, Threads};
+use blosc2::{CParams, Codec, ErrorKind, Filter, Threads};
 use blosc2_format::chunk::Header;
 
-use common::{KINDS, Kind, Rng, assert_same, codecs, data, hex, lossless};
+use common::mutants::{mutant, samples};
+use common::round_trip::Case;
+use common::{KINDS, Kind, Rng, assert_same, codecs, data, hex};
 
 /// Fills fresh memory with a byte, so that bytes that nobody wrote can be told.
 struct Poison;
@@ -41,113 +43,6 @@ unsafe impl GlobalAlloc for Poison {
 #[global_allocator]
 static ALLOCATOR: Poison = Poison;
 
-/// One way to compress one buffer.
-#[derive(Debug, Clone)]
-struct Case {
-    params: CParams,
-    typesize: usize,
-    len: usize,
-    kind: Kind,
-    seed: u64,
-    /// Bytes by which the source is misaligned.
-    shift: usize,
-}
-
-fn case(seed: u64) -> Case {
-    let rng = &mut Rng(seed);
-    let typesize = match rng.below(10) {
-        0..=4 => *rng.pick(&[1, 2, 4, 8, 16]),
-        5..=7 => 1 + rng.below(300) as usize,
-        8 => *rng.pick(&[254, 255, 256, 257]),
-        _ => *rng.pick(&[1000, 70_000]),
-    };
-    let mut filters = Vec::new();
-    for position in 0..rng.below(7) {
-        filters.push(lossless(typesize, position == 0, rng));
-    }
-    let mut len = match rng.below(6) {
-        0 => rng.below(40) as usize,
-        1 => typesize * rng.below(3) as usize,
-        2 => typesize * rng.below(20) as usize + rng.below(typesize as u64) as usize,
-        3 => rng.below(3000) as usize,
-        _ => rng.below(100_000) as usize,
-    }
-    .min(200_000);
-    if filters.first() == Some(&Filter::Delta) {
-        len -= len % typesize;
-    }
-    let codec = *rng.pick(&codecs());
-    let mut params = CParams::new()
-        .codec(codec)
-        .level(rng.below(10) as u8)
-        .typesize(typesize)
-        .filters(&filters)
-        .split(*rng.pick(&[
-            SplitMode::Always,
-            SplitMode::Never,
-            SplitMode::Auto,
-            SplitMode::ForwardCompat,
-        ]))
-        .threads(Threads::new(*rng.pick(&[1, 1, 1, 2, 4])));
-    if rng.below(2) == 0 {
-        let size = *rng.pick(&[1, 16, 128, 1000, 4096, 5000, 65_536, 1 << 20]);
-        params = params.blocksize(size.max(typesize));
-    }
-    let has_dictionaries = matches!(codec, Codec::Zstd | Codec::Lz4 | Codec::Lz4Hc);
-    if has_dictionaries && rng.below(4) == 0 {
-        params = params.dictionary(true);
-    }
-    let shift = *rng.pick(&[0, 0, 1, 3, 5]);
-    Case { params, typesize, len, kind: *rng.pick(&KINDS), seed, shift }
-}
-
-fn check_round_trip(case: &Case) {
-    let all = data(case.kind, case.shift + case.len, case.seed);
-    // C could write to its source: this is compared with it afterwards.
-    let before = all.clone();
-    let source = &all[case.shift..];
-
-    let chunk = match blosc2::compress(source, &case.params) {
-        Ok(chunk) => chunk,
-        Err(error) => panic!("{case:?}: {error}"),
-    };
-    assert!(all == before, "{case:?}: the source was written to");
-    assert!(chunk.len() <= source.len() + 32, "{case:?}: {} bytes", chunk.len());
-    let header = Header::parse(&chunk).unwrap();
-    assert_eq!(header.nbytes as usize, source.len(), "{case:?}");
-    assert_eq!(header.cbytes as usize, chunk.len(), "{case:?}");
-    let typesize = if case.typesize > 255 { 1 } else { case.typesize };
-    assert_eq!(usize::from(header.typesize), typesize, "{case:?}");
-
-    let found =
-        blosc2::decompress::<u8>(&chunk).unwrap_or_else(|error| panic!("{case:?}: {error}"));
-    assert_same(&found, source, &format!("{case:?}"));
-    if case.params.threads == Threads::ONE {
-        let again = blosc2::compress(source, &case.params).unwrap();
-        assert_same(&again, &chunk, &format!("{case:?}: compressed again"));
-    }
-
-    // Any bytes may follow a chunk.
-    let mut longer = chunk.clone();
-    longer.extend([0xaa; 40]);
-    assert!(blosc2::decompress::<u8>(&longer).unwrap() == found, "{case:?}: with more bytes");
-    // A chunk without its last byte is no chunk.
-    let error = blosc2::decompress::<u8>(&chunk[..chunk.len() - 1]).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InvalidData, "{case:?}: {error}");
-}
-
-#[test]
-fn whatever_is_compressed_comes_back() {
-    let broken: Vec<String> = (0..2500)
-        .filter_map(|seed| {
-            let case = case(seed);
-            let outcome = std::panic::catch_unwind(|| check_round_trip(&case));
-            outcome.err().map(|_| format!("{case:?}"))
-        })
-        .collect();
-    assert!(broken.is_empty(), "{} cases fail:\n{}", broken.len(), broken.join("\n"));
-}
-
 #[test]
 fn every_codec_at_every_level_brings_every_kind_of_data_back() {
     for codec in codecs() {
@@ -155,7 +50,7 @@ fn every_codec_at_every_level_brings_every_kind_of_data_back() {
             for kind in KINDS {
                 for (typesize, len) in [(1, 0), (4, 1), (4, 4), (8, 31), (2, 33), (4, 40_000)] {
                     let params = CParams::new().codec(codec).level(level).typesize(typesize);
-                    check_round_trip(&Case { params, typesize, len, kind, seed: 1, shift: 0 });
+                    Case::new(params, kind, len, 1).check();
                 }
             }
         }
@@ -181,8 +76,7 @@ fn six_filters_leave_the_source_as_it_was() {
                     .typesize(4)
                     .blocksize(4096)
                     .threads(Threads::new(threads));
-                let (len, seed) = (40_000, count as u64);
-                check_round_trip(&Case { params, typesize: 4, len, kind, seed, shift: 0 });
+                Case::new(params, kind, 40_000, count as u64).check();
             }
         }
     }
@@ -199,8 +93,7 @@ fn delta_and_filters_in_any_number_go_with_a_misaligned_source() {
         ] {
             for typesize in [1, 2, 4, 8, 16, 24] {
                 let params = CParams::new().filters(filters).typesize(typesize).blocksize(2400);
-                let (len, kind, seed) = (24_000, Kind::Ramp, 3);
-                check_round_trip(&Case { params, typesize, len, kind, seed, shift });
+                Case { shift, ..Case::new(params, Kind::Ramp, 24_000, 3) }.check();
             }
         }
     }
@@ -371,85 +264,6 @@ fn codes_without_a_name_work_as_their_named_twins() {
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
 }
 
-/// Chunks of many kinds, to be broken.
-fn samples() -> Vec<(String, Vec<u8>)> {
-    let mut samples = Vec::new();
-    for seed in 0..60 {
-        let mut case = case(1000 + seed);
-        case.len = case.len.min(6000);
-        if case.params.filters.first() == Some(&Filter::Delta) {
-            case.len -= case.len % case.typesize;
-        }
-        let source = data(case.kind, case.len, seed);
-        samples.push((format!("{case:?}"), blosc2::compress(&source, &case.params).unwrap()));
-    }
-    for path in common::upstream_files("compat", ".cdata") {
-        let file = common::name(&path);
-        if file.starts_with("blosc-") {
-            samples.push((file, std::fs::read(path).unwrap()));
-        }
-    }
-    // Chunks without data, and with a repeated value.
-    for flag in [0x10, 0x20, 0x30, 0x40] {
-        let mut chunk = vec![0; 32];
-        chunk[..4].copy_from_slice(&[5, 1, 0b101, 4]);
-        chunk[4..8].copy_from_slice(&4000u32.to_le_bytes());
-        chunk[8..12].copy_from_slice(&1000u32.to_le_bytes());
-        chunk[31] = flag;
-        if flag == 0x30 {
-            chunk.extend([1, 2, 3, 4]);
-        }
-        let len = chunk.len() as u32;
-        chunk[12..16].copy_from_slice(&len.to_le_bytes());
-        assert!(blosc2::decompress::<u8>(&chunk).is_ok(), "special {flag:#x}");
-        samples.push((format!("special {flag:#x}"), chunk));
-    }
-    // Blocks of different lengths: the chunks of a real file.
-    let file =
-        std::fs::read(common::upstream("compat/vlblocks-lz4-variable-3.0.0.b2frame")).unwrap();
-    for start in 0..file.len() - 32 {
-        if file[start] == 6 && file[start + 30] == 1 {
-            if let Ok(header) = Header::parse(&file[start..]) {
-                let chunk = &file[start..start + header.cbytes as usize];
-                if blosc2::decompress::<u8>(chunk).is_ok() {
-                    samples.push((format!("variable blocks at {start}"), chunk.to_vec()));
-                }
-            }
-        }
-    }
-    samples
-}
-
-/// A chunk with a few bytes changed, mostly where headers are.
-fn mutant(chunk: &[u8], rng: &mut Rng) -> Vec<u8> {
-    let mut bytes = chunk.to_vec();
-    for _ in 0..1 + rng.below(3) {
-        let near = if rng.below(3) == 0 { bytes.len() } else { bytes.len().min(64) };
-        if near == 0 {
-            return bytes;
-        }
-        let at = rng.below(near as u64) as usize;
-        match rng.below(6) {
-            0 => bytes[at] ^= 1 << rng.below(8),
-            1 => bytes[at] = rng.next() as u8,
-            2 => bytes[at] = *rng.pick(&[0, 1, 0x7f, 0x80, 0xff]),
-            3 => {
-                let number = *rng.pick(&[0, 1, 2, 16, 31, 32, 33, 255, 65_536, i32::MAX, -1, -2]);
-                let at = at / 4 * 4;
-                if let Some(place) = bytes.get_mut(at..at + 4) {
-                    place.copy_from_slice(&number.to_le_bytes());
-                }
-            }
-            4 => bytes.truncate(rng.below(bytes.len() as u64 + 1) as usize),
-            _ => {
-                let len = (rng.below(9) as usize).min(bytes.len() - at);
-                bytes.drain(at..at + len);
-            }
-        }
-    }
-    bytes
-}
-
 /// Decompresses with fresh memory holding this byte.
 fn decompressed(chunk: &[u8], fill: u8) -> Result<Vec<u8>, String> {
     FILL.store(fill, Ordering::Relaxed);
@@ -499,19 +313,6 @@ fn every_cut_of_a_chunk_is_an_error() {
             let error = blosc2::decompress::<u8>(&chunk[..len]).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidData, "{len} of {}", chunk.len());
         }
-    }
-}
-
-#[test]
-fn random_bytes_are_no_chunk() {
-    let mut rng = Rng(4);
-    for _ in 0..20_000 {
-        let len = rng.below(100) as usize;
-        let bytes = data(Kind::Random, len, rng.next());
-        if Header::parse(&bytes).is_ok_and(|header| header.nbytes > 1 << 24) {
-            continue;
-        }
-        let _ = blosc2::decompress::<u8>(&bytes);
     }
 }
 

@@ -223,7 +223,7 @@ fn chunks_of_old_writers_are_read_as_c_does() {
         let report = check(&bytes);
         if what.ends_with("shuffle-2.20.0.cdata") {
             // What a filter makes of 4 MB, without a chunk around it.
-            assert_eq!(report.findings[0].rule.id, "chunk.version", "{what}");
+            assert!(!report.is_good(), "{what}");
             continue;
         }
         let expected = good(blosc2::decompress::<u8>(&bytes), &what);
@@ -347,10 +347,12 @@ fn special_chunks_are_those_of_c() {
             assert_same(&found, &expected, &what);
             let report = check(&found);
             match c_decode(&found) {
-                Some(data) => {
-                    assert!(report.is_good(), "{what}: {:?}", report.findings);
-                    assert_same(&good(decode(&found), &what), &data, &what);
+                // C-Blosc2 as released refuses blocks of no whole values, too; patched, it reads them.
+                Some(data) if !report.is_good() => {
+                    assert_eq!(report.findings[0].rule.id, "chunk.special_blocks", "{what}");
+                    assert!(special == Special::Value && data == value.repeat(nbytes / typesize));
                 }
+                Some(data) => assert_same(&good(decode(&found), &what), &data, &what),
                 None => assert!(!report.is_good() && decode(&found).is_err(), "{what}"),
             }
         }

@@ -3,11 +3,12 @@
 mod common;
 
 use std::fs;
+use std::path::PathBuf;
 
-use blosc2::{Codec, ErrorKind, NDArray, SChunk};
-use blosc2_format::chunk::Header;
+use blosc2::{Chunk, Codec, DParams, Decompressor, ErrorKind, NDArray, SChunk};
+use blosc2_format::Limits;
 
-use common::{assert_same, name, upstream, upstream_files};
+use common::{Rng, assert_same, name, upstream, upstream_files};
 
 /// The arrays in upstream's `plugins/test_data`, whose README tells the shapes. Their dtype says
 /// `|u1`, but their items are floats of 4 bytes.
@@ -111,29 +112,81 @@ fn counting() -> Vec<u8> {
     (0..1_000_000i32).flat_map(i32::to_le_bytes).collect()
 }
 
+/// The chunks in `compat` with their file names. Two files there are the output of a filter instead.
+fn old_chunks() -> Vec<(String, Chunk)> {
+    let mut files = upstream_files("compat", ".cdata");
+    files.retain(|path| {
+        !["shuffle-", "bitshuffle-"].iter().any(|each| name(path).starts_with(each))
+    });
+    assert_eq!(files.len(), 27, "{files:?}");
+    let read = |path: PathBuf| (name(&path), Chunk::new(fs::read(&path).unwrap()).unwrap());
+    files.into_iter().map(read).collect()
+}
+
 #[test]
 fn chunks_of_every_version_since_1_3_0_decode_to_what_was_compressed() {
     let expected = counting();
-    let mut decoded = 0;
-    for path in upstream_files("compat", ".cdata") {
-        let file = name(&path);
-        if file.starts_with("shuffle-") || file.starts_with("bitshuffle-") {
-            continue; // The output of a filter, not a chunk.
-        }
-        let chunk = fs::read(&path).unwrap();
-        let header = Header::parse(&chunk).unwrap();
-        assert_eq!(header.cbytes as usize, chunk.len(), "{file}");
-        let data = blosc2::decompress::<u8>(&chunk).unwrap_or_else(|error| {
-            panic!("{file}: {error}");
-        });
-        assert_eq!(data.len(), header.nbytes as usize, "{file}");
+    for (file, chunk) in old_chunks() {
+        assert_eq!(chunk.cbytes(), chunk.as_bytes().len(), "{file}");
+        let data = chunk.decompress::<u8>().unwrap_or_else(|error| panic!("{file}: {error}"));
+        assert_eq!(data.len(), chunk.nbytes(), "{file}");
         // As upstream: the last bytes of unaligned bitshuffled data are not looked at.
         let checked = if file.contains("-bitshuffle") { data.len() / 8 * 8 } else { data.len() };
         assert!(checked > 0 && checked <= expected.len(), "{file}: {checked} bytes");
         assert_same(&data[..checked], &expected[..checked], &file);
-        decoded += 1;
+
+        let formats = blosc2_format::chunk::Chunk::new(chunk.as_bytes(), &Limits::default());
+        assert_same(&formats.unwrap().decode().unwrap(), &data, &file);
     }
-    assert_eq!(decoded, 27);
+}
+
+#[test]
+fn parts_of_chunks_of_every_version_are_those_of_the_whole() {
+    let mut decompressor = Decompressor::new(&DParams::default()).unwrap();
+    for (seed, (file, chunk)) in old_chunks().into_iter().enumerate() {
+        let rng = &mut Rng(seed as u64);
+        let data = chunk.decompress::<u8>().unwrap();
+        let numbers: Vec<i32> =
+            data.chunks_exact(4).map(|item| i32::from_le_bytes(item.try_into().unwrap())).collect();
+        let (len, block) = (data.len(), chunk.blocksize().unwrap());
+        let mut ranges = vec![0..0, 0..1, 0..len, len - 1..len, len..len, block - 1..block + 1];
+        ranges.push(len / block * block - 1..len);
+        for _ in 0..40 {
+            let (one, other) = (rng.below(len as u64 + 1), rng.below(len as u64 + 1));
+            let start = one.min(other) as usize;
+            // Most of them short.
+            let stop = if rng.below(4) == 0 { one.max(other) as usize } else { start + 100 };
+            ranges.push(start..stop.min(len));
+        }
+        for range in ranges {
+            let what = format!("{file}, {range:?}");
+            let bytes = decompressor.items::<u8>(&chunk, range.clone()).unwrap();
+            assert_same(&bytes, &data[range.clone()], &what);
+            let range = range.start / 4..range.end / 4;
+            let items = decompressor.items::<i32>(&chunk, range.clone()).unwrap();
+            assert!(items == numbers[range], "{what}");
+        }
+        for range in [len..len + 1, len + 1..len + 1, 0..usize::MAX] {
+            let error = decompressor.items::<u8>(&chunk, range).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::OutOfBounds, "{file}");
+        }
+
+        // Some blocks, none and all; the other bytes stay as they are.
+        for odds in [1, 2, 5, u64::MAX] {
+            let wanted: Vec<bool> = (0..chunk.nblocks()).map(|_| rng.below(odds) == 0).collect();
+            let before = vec![0x5a; block];
+            let mut target = vec![0x5a; len];
+            decompressor.decompress_masked(&chunk, &wanted, &mut target).unwrap();
+            let blocks = target.chunks(block).zip(data.chunks(block)).zip(&wanted);
+            for (at, ((found, expected), wanted)) in blocks.enumerate() {
+                let what = format!("{file}, block {at}");
+                match wanted {
+                    true => assert_same(found, expected, &what),
+                    false => assert_same(found, &before[..found.len()], &what),
+                }
+            }
+        }
+    }
 }
 
 /// `text` and its NUL byte, over and over, in `len` bytes.

@@ -1,6 +1,5 @@
 //! `blosc2 cat`: items to stdout.
 
-use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -8,6 +7,7 @@ use anyhow::{Result, anyhow, bail};
 use blosc2_format::file::Kind;
 use clap::ValueEnum;
 
+use crate::chunk;
 use crate::file::Content;
 use crate::progress;
 use crate::rust::{self, RustItems, Shared};
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
                 None => write_schunk(args, &shared, &mut out)?,
             }
         }
-        (Engine::C, Some(Kind::Chunk)) => write_schunk(args, &CChunk::open(file)?, &mut out)?,
+        (Engine::C, Some(Kind::Chunk)) => write_schunk(args, &chunk::Data::open(file)?, &mut out)?,
         (Engine::C, Some(kind)) => bail!(
             "cannot read ({}): this is {}, older than what C-Blosc2 opens; `--engine rust` \
              reads it",
@@ -100,43 +100,4 @@ fn write_chunks(schunk: &dyn Chunks, out: &mut dyn Write) -> Result<()> {
         bail!("cannot read all chunks: expected {expected} bytes in all, found {found}");
     }
     Ok(())
-}
-
-/// A file that is one chunk, decompressed by C-Blosc2.
-struct CChunk {
-    typesize: usize,
-    data: Vec<u8>,
-}
-
-impl CChunk {
-    fn open(path: &Path) -> Result<Self> {
-        let failed =
-            |error: &dyn std::fmt::Display| anyhow!("cannot read ({}): {error}", path.display());
-        let chunk = fs::read(path).map_err(|error| failed(&error))?;
-        let data = blosc2::decompress(&chunk).map_err(|error| failed(&error))?;
-        // Checked by decompressing.
-        Ok(Self { typesize: chunk.get(3).copied().unwrap_or(1).into(), data })
-    }
-}
-
-impl Chunks for CChunk {
-    fn typesize(&self) -> usize {
-        self.typesize
-    }
-
-    fn nbytes(&self) -> u64 {
-        self.data.len() as u64
-    }
-
-    fn nchunks(&self) -> usize {
-        1
-    }
-
-    fn chunksize(&self) -> usize {
-        self.data.len()
-    }
-
-    fn chunk(&self, _index: usize) -> Result<Vec<u8>> {
-        Ok(self.data.clone())
-    }
 }

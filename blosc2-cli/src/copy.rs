@@ -4,22 +4,26 @@ use std::path::PathBuf;
 
 use anyhow::{Result, anyhow};
 use blosc2::{CParams, DParams};
-use blosc2_format::chunk;
+use blosc2_format::chunk::{MAX_FILTERS, Params};
 use blosc2_format::file::Kind;
 use blosc2_format::frame::Writer;
 
 use crate::UsageError;
 use crate::file::{self, Content};
 use crate::params::{Compression, Cut};
-use crate::{progress, rust};
+use crate::{chunk, progress, rust};
 
 /// Copy a file with other compression, chunks or blocks.
 ///
 /// What is not given stays as it is in IN. When nothing is given, the compressed chunks are taken
 /// over as they are. OUT is one contiguous file, and must not exist yet.
 ///
-/// Frames of the betas, packed super-chunks of the alphas and single chunks are compressed anew, and
-/// become frames of today. Their metalayers stay as they are; user metadata becomes the
+/// A file that is a single chunk becomes one again, or a frame where the name of OUT ends in
+/// `.b2frame`. A chunk does not say everything: it is compressed at level 5 unless one is given, the streams
+/// of a block are split as the codec prefers, and LZ4HC, which cannot be told from LZ4, becomes LZ4.
+///
+/// Frames of the betas and packed super-chunks of the alphas are compressed anew, and become frames of
+/// today. Their metalayers stay as they are; user metadata becomes the
 /// variable-length metalayer `usermeta`, and what packed super-chunks have beside their data those
 /// that are called `codec`, `metadata` and `userdata`.
 #[derive(Debug, clap::Args)]
@@ -36,7 +40,12 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     if let Some(kind) = rust::needed(&args.r#in) {
-        return copy_old(args, kind);
+        refuse_cut(args, kind)?;
+        let to_frame = args.out.extension().is_some_and(|ending| ending == "b2frame");
+        return match kind {
+            Kind::Chunk if !to_frame => chunk::copy(&args.r#in, &args.out, &args.compression),
+            _ => copy_to_frame(args),
+        };
     }
     let content = Content::open(&args.r#in)?;
     let _spinner = progress::spinner(content.nbytes(), "copying");
@@ -65,14 +74,19 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Decodes what C-Blosc2 does not open, and writes it as a frame of today.
-fn copy_old(args: &Args, kind: Kind) -> Result<()> {
-    let path = args.r#in.display();
-    if !args.cut.is_default() {
-        let kind = rust::with_article(kind);
-        let detail = format!("--chunks and --blocks are for arrays of today, and {path} is {kind}");
-        return Err(UsageError(detail).into());
+/// Says no to the options for arrays.
+fn refuse_cut(args: &Args, kind: Kind) -> Result<()> {
+    if args.cut.is_default() {
+        return Ok(());
     }
+    let (path, kind) = (args.r#in.display(), rust::with_article(kind));
+    let detail = format!("--chunks and --blocks are for arrays of today, and {path} is {kind}");
+    Err(UsageError(detail).into())
+}
+
+/// Decodes what C-Blosc2 does not open, and writes it as a frame of today.
+fn copy_to_frame(args: &Args) -> Result<()> {
+    let path = args.r#in.display();
     file::refuse_existing(&args.out)?;
     let mut source = rust::open_data(&args.r#in)?;
     let info = source.info().clone();
@@ -111,15 +125,15 @@ fn copy_old(args: &Args, kind: Kind) -> Result<()> {
 }
 
 /// What the header of a frame says of these parameters.
-fn format_params(params: &CParams) -> Result<chunk::Params> {
-    let mut all = chunk::Params {
+fn format_params(params: &CParams) -> Result<Params> {
+    let mut all = Params {
         codec: params.codec.code(),
         codec_meta: params.codec_meta,
         level: params.level,
         typesize: u32::try_from(params.typesize.unwrap_or(1))?,
         blocksize: params.blocksize.map(u32::try_from).transpose()?,
-        filters: [0; chunk::MAX_FILTERS],
-        ..chunk::Params::default()
+        filters: [0; MAX_FILTERS],
+        ..Params::default()
     };
     // The last slots are used.
     let slots = all.filters.iter_mut().zip(&mut all.filters_meta).rev();

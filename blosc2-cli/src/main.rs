@@ -1,14 +1,15 @@
 //! The command `blosc2`: looks at, reads, recompresses and converts Blosc2 files.
 //!
 //! - `main`: arguments and exit status; `params`: the options that several commands share;
-//! - `info`, `cat`, `check`, `copy`, `convert`: the commands, with `file`, `rust` and `progress` for all
-//!   of them;
+//! - `info`, `cat`, `check`, `copy`, `convert`: the commands, with `file`, `rust`, `chunk` and `progress`
+//!   for all of them;
 //! - `map`, `svg`: what lies where in a file, as text and drawn;
 //! - `slice`, `stream`: which items of a file, and how they get out of it piece by piece;
 //! - `npy`, `dtype`, `literal`: NumPy's files and its notation of item types.
 
 mod cat;
 mod check;
+mod chunk;
 mod convert;
 mod copy;
 mod dtype;
@@ -25,7 +26,7 @@ mod stream;
 mod svg;
 
 use std::fmt;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
 use clap::error::ErrorKind as ClapKind;
@@ -103,6 +104,9 @@ fn usage(error: &clap::Error) -> ExitCode {
     if asked || error.kind() == ClapKind::DisplayHelpOnMissingArgumentOrSubcommand {
         // A reader that has gone away is no error of ours.
         let _ = error.print();
+        if error.kind() == ClapKind::DisplayVersion {
+            let _ = write!(io::stdout(), "{}", build());
+        }
         return ExitCode::from(if asked { 0 } else { 2 });
     }
     let text = error.to_string();
@@ -115,10 +119,23 @@ fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(2)
 }
 
+/// What there is of C in this program.
+fn build() -> String {
+    let kernels = blosc2::instruction_set().map(|name| format!(" ({name})")).unwrap_or_default();
+    let mut text = format!("C-Blosc2 {}{kernels}\n", blosc2::c_version());
+    for codec in blosc2::codecs() {
+        text += &match codec.library() {
+            Some(library) => format!("  {codec}: {} {}\n", library.name, library.version),
+            None => format!("  {codec}\n"),
+        };
+    }
+    text
+}
+
 /// Writes one line to stderr, whatever the text holds.
 fn complain(text: &str) {
     let line: String =
         text.chars().map(|each| if each.is_control() { ' ' } else { each }).collect();
     // There is nobody left to tell when stderr is closed.
-    let _ = io::Write::write_all(&mut io::stderr(), format!("blosc2: {line}\n").as_bytes());
+    let _ = io::stderr().write_all(format!("blosc2: {line}\n").as_bytes());
 }

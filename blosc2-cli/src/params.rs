@@ -10,6 +10,10 @@ pub(crate) struct Compression {
     /// Codec: blosclz, lz4, lz4hc, zlib, zstd, ...
     #[arg(long)]
     codec: Option<Codec>,
+    /// Parameter of the codec, such as the side of a cell of ndlz, 4 or 8; 0 for another codec than
+    /// before.
+    #[arg(long)]
+    codec_meta: Option<u8>,
     /// Compression level, 0 (store) to 9.
     #[arg(long, value_parser = clap::value_parser!(u8).range(0..=9))]
     level: Option<u8>,
@@ -25,7 +29,10 @@ pub(crate) struct Compression {
 impl Compression {
     /// Whether nothing is asked for that would change the compressed bytes.
     pub(crate) fn is_default(&self) -> bool {
-        self.codec.is_none() && self.level.is_none() && self.filters.is_none()
+        self.codec.is_none()
+            && self.codec_meta.is_none()
+            && self.level.is_none()
+            && self.filters.is_none()
     }
 
     pub(crate) fn threads(&self) -> Threads {
@@ -37,6 +44,9 @@ impl Compression {
         if let Some(codec) = self.codec.filter(|&codec| codec != params.codec) {
             // What a codec is told beside the level is of no use to another.
             params = params.codec(codec).codec_meta(0).dictionary(false);
+        }
+        if let Some(meta) = self.codec_meta {
+            params = params.codec_meta(meta);
         }
         if let Some(level) = self.level {
             params = params.level(level);

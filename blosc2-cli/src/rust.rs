@@ -1,5 +1,6 @@
 //! Files that are read by `blosc2-format`, without C-Blosc2.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::ops::Range;
 use std::path::Path;
@@ -120,11 +121,11 @@ impl Chunks for Shared<'_> {
         self.file.borrow_mut().chunk_nbytes(index as u64).map_err(|error| self.failed(error))
     }
 
-    fn chunk(&self, index: usize) -> Result<Vec<u8>> {
+    fn chunk(&self, index: usize) -> Result<Cow<'_, [u8]>> {
         let mut data = Vec::new();
         let decoded = self.file.borrow_mut().decode_chunk(index as u64, &mut data);
         decoded.map_err(|error| anyhow!("{}, chunk {index}", self.failed(error)))?;
-        Ok(data)
+        Ok(data.into())
     }
 }
 

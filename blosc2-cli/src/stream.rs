@@ -1,5 +1,6 @@
 //! Picked items out of a file, piece by piece, so that memory holds one piece only.
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::ops::Range;
 
@@ -57,7 +58,7 @@ pub(crate) trait Chunks {
     /// Bytes of a chunk but for a shorter last one; 0 where they differ.
     fn chunksize(&self) -> usize;
     /// One chunk, decompressed.
-    fn chunk(&self, index: usize) -> Result<Vec<u8>>;
+    fn chunk(&self, index: usize) -> Result<Cow<'_, [u8]>>;
 
     /// Bytes of one chunk, where they differ.
     fn chunk_len(&self, index: usize) -> Result<u64> {
@@ -82,8 +83,8 @@ impl Chunks for SChunk {
         Self::chunksize(self)
     }
 
-    fn chunk(&self, index: usize) -> Result<Vec<u8>> {
-        Ok(Self::chunk(self, index)?)
+    fn chunk(&self, index: usize) -> Result<Cow<'_, [u8]>> {
+        Ok(Self::chunk(self, index)?.into())
     }
 }
 

@@ -575,7 +575,13 @@ fn what_only_looks_like_data_is_not_read() {
 fn help_and_version() {
     let folder = Folder::new();
     let version = String::from_utf8(folder.good(&["--version"])).unwrap();
-    assert_eq!(version, format!("blosc2 {}\n", env!("CARGO_PKG_VERSION")));
+    let expected =
+        format!("blosc2 {}\nC-Blosc2 {}", env!("CARGO_PKG_VERSION"), blosc2::c_version());
+    assert!(version.starts_with(&expected), "{version}");
+    for codec in blosc2::codecs() {
+        assert!(version.contains(&format!("\n  {codec}")), "{version}");
+    }
+    assert!(version.contains("\n  lz4: LZ4 1."), "{version}");
     let help = String::from_utf8(folder.good(&["--help"])).unwrap();
     for command in ["info", "cat", "check", "copy", "import", "export"] {
         assert!(help.contains(&format!("\n  {command}")), "{help}");

@@ -86,9 +86,13 @@ pub(crate) fn compile(source: &Path, hardened: bool) {
     }
     if hardened {
         objects.extend(objects_of(&our_c(""), &["environment.c"], false, &[], &[]));
+        let mut files = vec!["context.c"];
         if cfg!(feature = "dynamic-plugins") {
+            files.push("plugins.c");
+        }
+        for file in files {
             // An absolute path, so that it is found beside the headers of `source`.
-            let file = our_c("plugins.c").display().to_string();
+            let file = our_c(file).display().to_string();
             objects.extend(objects_of(source, &[&file], hardened, &[], &[]));
         }
     }

@@ -66,6 +66,91 @@ pub unsafe fn load_codec(code: u8) -> core::ffi::c_int {
     }
 }
 
+/// Lets a context for compression write chunks with the header of Blosc1, of 16 bytes, which that
+/// library reads, or with that of Blosc2 again; gives 0 or an error code.
+///
+/// `blosc2_compress_ctx` gives `BLOSC2_ERROR_INVALID_PARAM` then when the header has no place for the
+/// parameters: there may be one filter, [`BLOSC_SHUFFLE`] without a meta value or [`BLOSC_BITSHUFFLE`], a
+/// codec from [`BLOSC_BLOSCLZ`] to [`BLOSC_ZSTD`], and no dictionary. So does `blosc2_vlcompress_ctx`,
+/// since Blosc1 has no blocks of variable lengths. 16 bytes more than the source are room enough.
+///
+/// An installed library (feature `system`) cannot do it, and this gives an error.
+///
+/// # Safety
+/// - `context` comes from `blosc2_create_cctx`, has not been freed, and is not in use meanwhile.
+pub unsafe fn set_blosc1(context: *mut blosc2_context, blosc1: bool) -> core::ffi::c_int {
+    #[cfg(not(blosc2_hardened))]
+    {
+        let _ = (context, blosc1);
+        BLOSC2_ERROR_FAILURE
+    }
+    #[cfg(blosc2_hardened)]
+    {
+        unsafe extern "C" {
+            fn blosc2_sys_set_blosc1(context: *mut blosc2_context, blosc1: bool);
+        }
+        // SAFETY: the function (build/c/context.c) sets a field of the context, which is the
+        // caller's to change.
+        unsafe { blosc2_sys_set_blosc1(context, blosc1) };
+        BLOSC2_ERROR_SUCCESS
+    }
+}
+
+/// Sets the sizes of items and blocks that a context for compression uses at its next call, 0 for automatic
+/// blocks; gives 0 or an error code.
+///
+/// Without this call they are those that the call before has used, whatever was asked for when the
+/// context was made.
+///
+/// An installed library (feature `system`) cannot do it, and this gives an error.
+///
+/// # Safety
+/// - `context` comes from `blosc2_create_cctx`, has not been freed, and is not in use meanwhile.
+/// - The sizes are such as `blosc2_create_cctx` takes.
+pub unsafe fn set_sizes(
+    context: *mut blosc2_context,
+    typesize: i32,
+    blocksize: i32,
+) -> core::ffi::c_int {
+    #[cfg(not(blosc2_hardened))]
+    {
+        let _ = (context, typesize, blocksize);
+        BLOSC2_ERROR_FAILURE
+    }
+    #[cfg(blosc2_hardened)]
+    {
+        unsafe extern "C" {
+            fn blosc2_sys_set_sizes(context: *mut blosc2_context, typesize: i32, blocksize: i32);
+        }
+        // SAFETY: the function (build/c/context.c) sets fields of the context, which is the
+        // caller's to change.
+        unsafe { blosc2_sys_set_sizes(context, typesize, blocksize) };
+        BLOSC2_ERROR_SUCCESS
+    }
+}
+
+/// The instruction set whose shuffle and bitshuffle run on this processor: `avx512`, `avx2`, `sse2`,
+/// `neon`, `altivec` or `generic`.
+///
+/// `None` with an installed library (feature `system`), which does not tell.
+///
+/// # Safety
+/// - No other thread calls the library for the first time meanwhile: its choice is not synchronised.
+pub unsafe fn kernels() -> Option<&'static core::ffi::CStr> {
+    #[cfg(not(blosc2_hardened))]
+    {
+        None
+    }
+    #[cfg(blosc2_hardened)]
+    {
+        unsafe extern "C" {
+            fn blosc2_sys_kernels() -> *const core::ffi::c_char;
+        }
+        // SAFETY: the function (build/patches, kernels) gives a string literal.
+        Some(unsafe { core::ffi::CStr::from_ptr(blosc2_sys_kernels()) })
+    }
+}
+
 /// Whether the library was built from source with this crate's patches (`build/patches`).
 ///
 /// `false` with the feature `system`: an installed library has upstream's faults, and callers have

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use blosc2_sys as sys;
 
 use crate::init::init;
-use crate::{Error, ErrorKind, Result, plugins};
+use crate::{Error, ErrorKind, Result, closures, plugins};
 
 /// A compression algorithm, by its code in the formats.
 ///
@@ -69,6 +69,9 @@ impl Codec {
         let code = self.code();
         if init().is_err() || (plugins::may_be_loaded(code) && !plugins::is_loaded(code)) {
             return false;
+        }
+        if closures::is_user_code(code) {
+            return closures::is_codec(code); // C knows all codes of users.
         }
         // An installed library may know more codes that it would load a library for, and its codecs
         // for arrays read and write outside their buffers, or other data than was given.
@@ -135,9 +138,10 @@ fn available() -> String {
 
 impl fmt::Display for Codec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self, NAMED.iter().find(|entry| entry.0 == *self)) {
-            (_, Some(entry)) => f.write_str(entry.2),
-            (other, None) => write!(f, "codec {}", other.code()),
+        let named = NAMED.iter().find(|entry| entry.0 == *self).map(|entry| entry.2);
+        match named.or_else(|| closures::codec_name(self.code())) {
+            Some(name) => f.write_str(name),
+            None => write!(f, "codec {}", self.code()),
         }
     }
 }
@@ -148,8 +152,9 @@ impl FromStr for Codec {
     /// Reads a name such as `zstd`, or a code such as `5`.
     fn from_str(text: &str) -> Result<Self> {
         let named = NAMED.iter().find(|entry| entry.2.eq_ignore_ascii_case(text));
+        let named = named.map(|entry| entry.0).or_else(|| closures::codec_named(text));
         match (named, text.parse()) {
-            (Some(entry), _) => Ok(entry.0),
+            (Some(codec), _) => Ok(codec),
             (None, Ok(code)) => Ok(Self::from_code(code)),
             (None, Err(_)) => {
                 let names: Vec<&str> = NAMED.iter().map(|entry| entry.2).collect();

@@ -3,6 +3,7 @@
 use std::error::Error as StdError;
 use std::ffi::CStr;
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use blosc2_sys as sys;
@@ -26,6 +27,8 @@ pub enum ErrorKind {
     InvalidData,
     /// More than the format can hold.
     TooLarge,
+    /// A buffer of the caller's without room for the result.
+    BufferTooSmall,
     /// No such file.
     NotFound,
     /// A path that is taken; nothing is overwritten by accident.
@@ -38,6 +41,9 @@ pub enum ErrorKind {
     Io,
     /// There is not enough memory.
     OutOfMemory,
+    /// A closure or a type of the program's own failed, panicked, or broke its rules: a codec, a filter, a
+    /// prefilter, a postfilter or a tuner. What it failed with is the [`source`](StdError::source).
+    Callback,
     /// The C library failed for a reason of its own; see [`Error::code`].
     Library,
 }
@@ -71,27 +77,53 @@ impl Error {
 
     /// An error that C reported by a code.
     pub(crate) fn from_code(doing: impl Into<String>, code: i32) -> Self {
-        // SAFETY: the function takes any code and gives a static string that ends in a NUL byte
-        // (blosc2.c, blosc2_error_string).
-        let text = unsafe { CStr::from_ptr(sys::blosc2_error_string(code)) };
-        let mut error = Self::new(
-            kind_of_code(code),
-            doing,
-            format_args!("C-Blosc2 says \"{}\" (code {code})", text.to_string_lossy()),
-        );
+        let detail = format!("C-Blosc2 says \"{}\" (code {code})", error_text(code));
+        let mut error = Self::new(kind_of_code(code), doing, detail);
         error.0.code = Some(code);
         error
     }
 
-    pub(crate) fn from_io(doing: impl Into<String>, path: &Path, source: std::io::Error) -> Self {
+    pub(crate) fn from_io(doing: impl Into<String>, path: &Path, source: io::Error) -> Self {
+        Self::of_io(doing, source).at(path)
+    }
+
+    /// An error of the system, or of another reader or writer, that is about no path.
+    pub(crate) fn of_io(doing: impl Into<String>, source: io::Error) -> Self {
         let kind = match source.kind() {
-            std::io::ErrorKind::NotFound => ErrorKind::NotFound,
-            std::io::ErrorKind::AlreadyExists => ErrorKind::AlreadyExists,
-            std::io::ErrorKind::OutOfMemory => ErrorKind::OutOfMemory,
+            io::ErrorKind::NotFound => ErrorKind::NotFound,
+            io::ErrorKind::AlreadyExists => ErrorKind::AlreadyExists,
+            io::ErrorKind::OutOfMemory => ErrorKind::OutOfMemory,
             _ => ErrorKind::Io,
         };
-        let mut error = Self::new(kind, doing, &source).at(path);
+        let mut error = Self::new(kind, doing, &source);
         error.0.source = Some(Box::new(source));
+        error
+    }
+
+    /// An error of reading or writing a frame.
+    pub(crate) fn from_frame(doing: impl Into<String>, source: blosc2_format::Error) -> Self {
+        use blosc2_format::Error as Format;
+        let kind = match source {
+            Format::Format(source) => return Self::from_format(doing, source),
+            Format::Io(source) => return Self::of_io(doing, source),
+            Format::Unsupported(_) => ErrorKind::Unsupported,
+            Format::Limit { .. } => ErrorKind::TooLarge,
+            Format::Argument(_) => ErrorKind::InvalidArgument,
+            _ => ErrorKind::Library,
+        };
+        let mut error = Self::new(kind, doing, &source);
+        error.0.source = Some(Box::new(source));
+        error
+    }
+
+    /// `detail` says which closure it was, and what it failed with or why it panicked.
+    pub(crate) fn from_closure(
+        doing: &str,
+        detail: String,
+        source: Option<Box<dyn StdError + Send + Sync>>,
+    ) -> Self {
+        let mut error = Self::new(ErrorKind::Callback, doing, detail);
+        error.0.source = source;
         error
     }
 
@@ -142,6 +174,56 @@ impl StdError for Error {
     }
 }
 
+/// For readers and writers; the error is inside, and comes out again the other way.
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        let source = error.0.source.as_ref().and_then(|source| source.downcast_ref::<Self>());
+        let kind = match error.kind() {
+            ErrorKind::Io => source.map_or(io::ErrorKind::Other, Self::kind),
+            ErrorKind::InvalidArgument
+            | ErrorKind::OutOfBounds
+            | ErrorKind::TypeMismatch
+            | ErrorKind::BufferTooSmall => io::ErrorKind::InvalidInput,
+            ErrorKind::Unsupported => io::ErrorKind::Unsupported,
+            ErrorKind::InvalidData => io::ErrorKind::InvalidData,
+            ErrorKind::TooLarge => io::ErrorKind::FileTooLarge,
+            ErrorKind::NotFound => io::ErrorKind::NotFound,
+            ErrorKind::AlreadyExists => io::ErrorKind::AlreadyExists,
+            ErrorKind::ReadOnly => io::ErrorKind::PermissionDenied,
+            ErrorKind::Busy => io::ErrorKind::ResourceBusy,
+            ErrorKind::OutOfMemory => io::ErrorKind::OutOfMemory,
+            ErrorKind::Callback | ErrorKind::Library => io::ErrorKind::Other,
+        };
+        Self::new(kind, error)
+    }
+}
+
+/// Where a [`FrameReader`](crate::FrameReader) or a [`FrameWriter`](crate::FrameWriter) is used as what
+/// `std::io` has; an error that came from this crate is taken out again.
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        match error.downcast::<Self>() {
+            Ok(error) => error,
+            Err(error) => Self::of_io("read or write", error),
+        }
+    }
+}
+
+/// What C-Blosc2 says of an error code of its own, such as that of [`Error::code`].
+///
+/// Any number can be asked for. C's `blosc2_error_string`.
+///
+/// ```
+/// assert_eq!(blosc2::error_text(-5), "Not enough space to read");
+/// assert_eq!(blosc2::error_text(-12345), "Unknown error");
+/// ```
+pub fn error_text(code: i32) -> &'static str {
+    // SAFETY: the function takes any code and gives a constant string that ends in a NUL byte
+    // (blosc2.c, blosc2_error_string).
+    let text = unsafe { CStr::from_ptr(sys::blosc2_error_string(code)) };
+    text.to_str().unwrap_or("unknown")
+}
+
 fn kind_of_code(code: i32) -> ErrorKind {
     match code {
         sys::BLOSC2_ERROR_MEMORY_ALLOC => ErrorKind::OutOfMemory,
@@ -179,6 +261,21 @@ mod tests {
         let error = error.at(Path::new("a.b2nd")).at(Path::new("b.b2nd"));
         assert_eq!(error.to_string(), "cannot open the array (a.b2nd): no dtype");
         assert_eq!(error.path(), Some(Path::new("a.b2nd")));
+    }
+
+    #[test]
+    fn errors_go_through_those_of_std_io() {
+        let bad = Error::new(ErrorKind::InvalidData, "read", "no frame").at(Path::new("a"));
+        let inside = io::Error::from(bad);
+        assert_eq!(inside.kind(), io::ErrorKind::InvalidData);
+        assert_eq!(inside.to_string(), "cannot read (a): no frame");
+        let out = Error::from(inside);
+        assert_eq!((out.kind(), out.path()), (ErrorKind::InvalidData, Some(Path::new("a"))));
+
+        let full = Error::from(io::Error::from(io::ErrorKind::StorageFull));
+        assert_eq!(full.kind(), ErrorKind::Io);
+        assert!(full.to_string().starts_with("cannot read or write: "), "{full}");
+        assert_eq!(io::Error::from(full).kind(), io::ErrorKind::StorageFull);
     }
 
     #[test]

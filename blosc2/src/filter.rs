@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use blosc2_sys as sys;
 
-use crate::{Error, ErrorKind, Result};
+use crate::init::init;
+use crate::{Error, ErrorKind, Result, closures};
 
 /// A filter with its parameter, by its code in the formats.
 ///
@@ -56,6 +57,10 @@ const BYTEDELTA_BUGGY: u8 = sys::BLOSC_FILTER_BYTEDELTA_BUGGY as u8;
 const BYTEDELTA: u8 = sys::BLOSC_FILTER_BYTEDELTA as u8;
 const INT_TRUNC: u8 = sys::BLOSC_FILTER_INT_TRUNC as u8;
 
+/// The names of those that are always there.
+pub(crate) const NAMES: [&str; 8] =
+    ["shuffle", "bitshuffle", "delta", "trunc_prec", "int_trunc", "bytedelta", "ndcell", "ndmean"];
+
 impl Filter {
     /// The filter of a code and its parameter; `None` for code 0, an empty slot.
     pub fn from_code(code: u8, meta: u8) -> Option<Self> {
@@ -97,6 +102,18 @@ impl Filter {
             Self::NdMean(side) => (NDMEAN, side),
             Self::Other { code, meta } => (code, meta),
         }
+    }
+
+    /// Whether this build, or the program, has it.
+    ///
+    /// ```
+    /// use blosc2::Filter;
+    ///
+    /// assert!(Filter::Bitshuffle.is_available());
+    /// assert!(!Filter::Other { code: 99, meta: 0 }.is_available());
+    /// ```
+    pub fn is_available(self) -> bool {
+        init().is_ok() && is_available(self.code())
     }
 
     /// Whether it needs the shape of an array, so that it works in an array only.
@@ -160,6 +177,7 @@ pub(crate) fn is_available(code: u8) -> bool {
             | BYTEDELTA
             | INT_TRUNC
     ) || (code == NDMEAN && sys::HARDENED) // That of an installed library misplaces cells.
+        || closures::is_filter(code)
 }
 
 /// Whether a filter leaves the end of a block of `len` bytes unwritten when it is undone: the first
@@ -167,6 +185,11 @@ pub(crate) fn is_available(code: u8) -> bool {
 pub(crate) fn leaves_rest_unwritten(code: u8, meta: u8, typesize: u32, len: u32) -> bool {
     let streams = if meta == 0 { typesize } else { meta.into() };
     code == BYTEDELTA_BUGGY && !len.is_multiple_of(streams)
+}
+
+/// Whether it is bytedelta, of today or the first one.
+pub(crate) fn is_bytedelta(code: u8) -> bool {
+    matches!(code, BYTEDELTA | BYTEDELTA_BUGGY)
 }
 
 pub(crate) fn is_delta(code: u8) -> bool {
@@ -186,8 +209,13 @@ impl fmt::Display for Filter {
             Self::ByteDelta(streams) => write!(f, "bytedelta:{streams}"),
             Self::NdCell(side) => write!(f, "ndcell:{side}"),
             Self::NdMean(side) => write!(f, "ndmean:{side}"),
-            Self::Other { code, meta: 0 } => write!(f, "filter {code}"),
-            Self::Other { code, meta } => write!(f, "filter {code}:{meta}"),
+            Self::Other { code, meta } => {
+                match closures::filter_name(code) {
+                    Some(name) => f.write_str(name)?,
+                    None => write!(f, "filter {code}")?,
+                }
+                if meta == 0 { Ok(()) } else { write!(f, ":{meta}") }
+            }
         }
     }
 }
@@ -229,9 +257,10 @@ impl FromStr for Filter {
             "bytedelta" => Ok(Self::ByteDelta(unsigned(Some(0))?)),
             "ndcell" => Ok(Self::NdCell(unsigned(None)?)),
             "ndmean" => Ok(Self::NdMean(unsigned(None)?)),
-            _ => Err(invalid(
-                "one of shuffle, bitshuffle, delta, trunc_prec, int_trunc, bytedelta, ndcell, ndmean",
-            )),
+            other => match closures::filter_named(other) {
+                Some(code) => Ok(Self::Other { code, meta: unsigned(Some(0))? }),
+                None => Err(invalid(&format!("one of {}", NAMES.join(", ")))),
+            },
         }
     }
 }

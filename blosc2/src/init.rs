@@ -1,11 +1,10 @@
 //! Starting the C library, once.
 
-use std::ffi::CStr;
 use std::sync::OnceLock;
 
 use blosc2_sys as sys;
 
-use crate::{Error, ErrorKind, Result, fork};
+use crate::{Error, ErrorKind, Result, closures, fork};
 
 /// Variables by which an unhardened library overrides what the program asked for.
 const OVERRIDES: &[&str] = &[
@@ -34,6 +33,8 @@ pub(crate) fn init() -> Result<()> {
             sys::blosc2_init();
             sys::blosc2_list_compressors();
         }
+        closures::announce();
+        choose_shuffle();
         choose_kernels();
         fork::watch();
     });
@@ -52,6 +53,14 @@ pub(crate) fn init() -> Result<()> {
             ),
         )),
     }
+}
+
+/// Shuffles a byte: the kernels are chosen at the first call, by stores that other threads would race
+/// with (shuffle.c, init_shuffle_implementation).
+fn choose_shuffle() {
+    let (source, mut target) = ([0u8; 1], [0u8; 1]);
+    // SAFETY: one byte is read and one is written.
+    unsafe { sys::blosc2_shuffle(1, 1, source.as_ptr().cast(), target.as_mut_ptr().cast()) };
 }
 
 /// Compresses and decompresses a little with zlib: libdeflate chooses its kernels at the first call,
@@ -80,16 +89,4 @@ fn choose_kernels() {
             sys::blosc2_free_ctx(context);
         }
     }
-}
-
-/// The version of the C library in use, such as `3.3.2`. C's `blosc2_get_version_string`.
-///
-/// ```
-/// assert!(blosc2::c_version().starts_with("3."));
-/// ```
-pub fn c_version() -> &'static str {
-    // SAFETY: the function gives a constant string that ends in a NUL byte, and needs no
-    // initialisation (blosc2.c, blosc2_get_version_string).
-    let version = unsafe { CStr::from_ptr(sys::blosc2_get_version_string()) };
-    version.to_str().unwrap_or("unknown")
 }

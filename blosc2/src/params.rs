@@ -14,7 +14,8 @@ use std::thread;
 use blosc2_format::chunk::{MAX_BLOCKSIZE, MAX_FILTERS};
 use blosc2_sys as sys;
 
-use crate::{Codec, Error, ErrorKind, Filter, Result, filter};
+use crate::closures::{self, Tuning};
+use crate::{Codec, Error, ErrorKind, Filter, Result, Tuner, filter};
 
 /// The most bytes that one chunk holds when decompressed: 2 GiB less 33.
 pub const MAX_CHUNK_LEN: usize = sys::BLOSC2_MAX_BUFFERSIZE as usize;
@@ -59,7 +60,8 @@ impl SplitMode {
 
 /// How many threads work on one chunk.
 ///
-/// One by default, which composes with threads of the program's own. More are refused in a process that was
+/// One by default, which composes with threads of the program's own. On several, the blocks of a chunk are put
+/// in the order in which they are done, so that the bytes of a chunk may differ from run to run; its data does not. More are refused in a process that was
 /// forked after C-Blosc2 had started threads, since those stay behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Threads(i16);
@@ -121,6 +123,10 @@ pub struct CParams {
     pub dictionary: bool,
     /// Threads for one chunk.
     pub threads: Threads,
+    /// Whether chunks get the header of Blosc1, of 16 bytes, so that Blosc1 can read them.
+    pub blosc1: bool,
+    /// What chooses these parameters anew for each chunk.
+    pub tuner: Option<Tuner>,
 }
 
 impl Default for CParams {
@@ -135,6 +141,8 @@ impl Default for CParams {
             filters: vec![Filter::Shuffle],
             dictionary: false,
             threads: Threads::ONE,
+            blosc1: false,
+            tuner: None,
         }
     }
 }
@@ -199,36 +207,94 @@ impl CParams {
         self
     }
 
-    /// Checks the values and fills in the typesize; `in_array` allows what needs an array's shape.
-    pub(crate) fn resolve(&self, default_typesize: usize, in_array: bool) -> Result<Resolved> {
+    /// Sets whether chunks get the header of Blosc1, so that Blosc1 can read them: bare chunks, as Zarr
+    /// and HDF5 keep them.
+    ///
+    /// It knows typesizes to 255, one filter, which is shuffle or bitshuffle, and no dictionaries. With the
+    /// feature `system` this is [`ErrorKind::Unsupported`].
+    ///
+    /// ```
+    /// # if blosc2::instruction_set().is_none() {
+    /// #     return Ok::<(), blosc2::Error>(()); // An installed library cannot do it.
+    /// # }
+    /// use blosc2::{CParams, ChunkRef, Codec, Filter};
+    ///
+    /// let params = CParams::new().codec(Codec::Lz4).filters(&[Filter::Bitshuffle]).blosc1(true);
+    /// let bytes = blosc2::compress(&[1.0f32; 1000], &params)?;
+    /// let chunk = ChunkRef::new(&bytes)?;
+    /// assert!(chunk.is_blosc1() && chunk.format_version() == 2);
+    /// assert_eq!(chunk.decompress::<f32>()?, [1.0; 1000]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    pub fn blosc1(mut self, blosc1: bool) -> Self {
+        self.blosc1 = blosc1;
+        self
+    }
+
+    /// Sets the tuner, which chooses these parameters anew for each chunk.
+    pub fn tuner(mut self, tuner: Tuner) -> Self {
+        self.tuner = Some(tuner);
+        self
+    }
+
+    /// The codec; `Other` may hold a code that has a name.
+    fn named_codec(&self) -> Codec {
+        Codec::from_code(self.codec.code())
+    }
+
+    /// The filters, in the same way.
+    fn named_filters(&self) -> Vec<Filter> {
+        let named = |filter: &Filter| Filter::from_code(filter.code(), filter.meta());
+        self.filters.iter().filter_map(named).collect()
+    }
+
+    /// Checks what does not depend on the typesize: all is there, and within its range.
+    pub(crate) fn check_values(&self) -> Result<()> {
+        let doing = "compress with these parameters";
+        let invalid = |detail: String| Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
+        let unsupported = |detail: &str| Err(Error::new(ErrorKind::Unsupported, doing, detail));
+        let (codec, filters) = (self.named_codec(), self.named_filters());
+        if self.level > 9 {
+            return invalid(format!("the level has to be 0 to 9, got {}", self.level));
+        }
+        codec.check_available(doing)?;
+        if filters.len() > MAX_FILTERS {
+            let count = filters.len();
+            return invalid(format!("there can be {MAX_FILTERS} filters, got {count}"));
+        }
+        if let Some(filter) = filters.iter().find(|filter| !filter::is_available(filter.code())) {
+            return unsupported(&format!("{filter} is not in this build"));
+        }
+        if self.dictionary && !matches!(codec, Codec::Zstd | Codec::Lz4 | Codec::Lz4Hc) {
+            return invalid(format!("the codec {codec} has no dictionaries"));
+        }
+        if !sys::HARDENED && self.dictionary && codec != Codec::Zstd {
+            return unsupported(
+                "an installed C-Blosc2 makes dictionaries of LZ4 by overlapping copies",
+            );
+        }
+        if let Some(blocksize) = self.blocksize.filter(|&size| size > MAX_BLOCKSIZE as usize) {
+            let limit = MAX_BLOCKSIZE;
+            return invalid(format!("a block has at most {limit} bytes, got {blocksize}"));
+        }
+        Tuning::of(self, Purpose::Chunk).map(drop)
+    }
+
+    /// Checks the values and fills in the typesize.
+    pub(crate) fn resolve(&self, default_typesize: usize, purpose: Purpose) -> Result<Resolved> {
         let doing = "compress with these parameters";
         let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, doing, detail);
-        // `Other` may hold a code that has a name.
-        let codec = Codec::from_code(self.codec.code());
-        let filters: Vec<Filter> = self
-            .filters
-            .iter()
-            .filter_map(|filter| Filter::from_code(filter.code(), filter.meta()))
-            .collect();
+        let in_array = purpose == Purpose::Array;
+        self.check_values()?;
+        let (codec, filters) = (self.named_codec(), self.named_filters());
         let typesize = self.typesize.unwrap_or(default_typesize);
         if typesize == 0 || typesize > MAX_TYPESIZE {
             return Err(invalid(format!(
                 "the typesize has to be 1 to {MAX_TYPESIZE}, got {typesize}"
             )));
         }
-        if self.level > 9 {
-            return Err(invalid(format!("the level has to be 0 to 9, got {}", self.level)));
-        }
-        codec.check_available(doing)?;
         if codec.needs_array() && !in_array {
             return Err(invalid(format!("the codec {codec} works in arrays only")));
-        }
-        if self.dictionary && !matches!(codec, Codec::Zstd | Codec::Lz4 | Codec::Lz4Hc) {
-            return Err(invalid(format!("the codec {codec} has no dictionaries")));
-        }
-        if !sys::HARDENED && self.dictionary && codec != Codec::Zstd {
-            let detail = "an installed C-Blosc2 makes dictionaries of LZ4 by overlapping copies";
-            return Err(Error::new(ErrorKind::Unsupported, doing, detail));
         }
         if codec == Codec::Ndlz && (typesize != 1 || !matches!(self.codec_meta, 4 | 8)) {
             let meta = self.codec_meta;
@@ -237,16 +303,16 @@ impl CParams {
             )));
         }
         let blocksize = self.blocksize.unwrap_or(0);
-        if blocksize > MAX_BLOCKSIZE as usize {
-            let limit = MAX_BLOCKSIZE;
-            return Err(invalid(format!("a block has at most {limit} bytes, got {blocksize}")));
-        }
         if self.blocksize.is_some_and(|size| size < typesize) {
             return Err(invalid(format!(
                 "a block has to hold an item of {typesize} bytes, got a block of {blocksize}"
             )));
         }
         check_filters(&filters, typesize, in_array, self.dictionary)?;
+        closures::check_shape(codec, &filters, doing)?;
+        if self.blosc1 {
+            self.check_blosc1(codec, &filters, typesize, purpose)?;
+        }
 
         let mut c = sys::blosc2_cparams_defaults();
         c.compcode = codec.code();
@@ -267,8 +333,56 @@ impl CParams {
                 filter => filter.meta(),
             };
         }
-        Ok(Resolved { c, filters })
+        let tuning = Tuning::of(self, purpose)?;
+        Ok(Resolved { c, filters, blosc1: self.blosc1, tuning })
     }
+
+    /// Sees that Blosc1 can read what comes out.
+    fn check_blosc1(
+        &self,
+        codec: Codec,
+        filters: &[Filter],
+        typesize: usize,
+        purpose: Purpose,
+    ) -> Result<()> {
+        let doing = "compress to chunks of Blosc1";
+        let invalid = |detail: String| Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
+        if !sys::HARDENED {
+            let detail = "an installed C-Blosc2 does so where an environment variable says it only";
+            return Err(Error::new(ErrorKind::Unsupported, doing, detail));
+        }
+        if purpose != Purpose::Chunk {
+            return invalid("they stand alone, not in super-chunks or arrays".to_owned());
+        }
+        if typesize > 255 {
+            return invalid(format!("the typesize has to be 1 to 255, got {typesize}"));
+        }
+        let known =
+            matches!(codec, Codec::BloscLz | Codec::Lz4 | Codec::Lz4Hc | Codec::Zlib | Codec::Zstd);
+        if !known || self.codec_meta != 0 {
+            return invalid(format!("it does not know the codec {codec} with {}", self.codec_meta));
+        }
+        if !matches!(filters, [] | [Filter::Shuffle | Filter::Bitshuffle]) {
+            let names: Vec<String> = filters.iter().map(ToString::to_string).collect();
+            let names = names.join(", ");
+            return invalid(format!("there can be one filter, shuffle or bitshuffle, got {names}"));
+        }
+        if self.dictionary {
+            return invalid("they have no dictionaries".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// What chunks are made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To stand alone.
+    Chunk,
+    /// To be in a super-chunk.
+    Frame,
+    /// To be in an array, whose shape codecs and filters may need.
+    Array,
 }
 
 fn check_filters(
@@ -279,10 +393,6 @@ fn check_filters(
 ) -> Result<()> {
     let doing = "compress with these filters";
     let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, doing, detail);
-    if filters.len() > MAX_FILTERS {
-        let count = filters.len();
-        return Err(invalid(format!("there can be {MAX_FILTERS} filters, got {count}")));
-    }
     for (position, each) in filters.iter().enumerate() {
         if let Some(objection) = each.objection(typesize) {
             let kind = match filter::is_available(each.code()) {
@@ -294,13 +404,20 @@ fn check_filters(
         if each.needs_array() && !in_array {
             return Err(invalid(format!("the filter {each} works in arrays only")));
         }
+        // Elsewhere C-Blosc2 as released reads other data with several threads.
         if filter::is_delta(each.code()) && position > 0 {
             return Err(invalid("delta has to be the first filter".to_owned()));
         }
     }
+    let uses_delta = filters.iter().any(|each| filter::is_delta(each.code()));
+    if let (true, Some(mean)) =
+        (uses_delta, filters.iter().find(|each| matches!(each, Filter::NdMean(_))))
+    {
+        return Err(invalid(format!("delta needs the data as it was, which {mean} loses")));
+    }
     // Without the patches of blosc2-sys, C takes the source as scratch space from the third filter
     // on. A copy of the source serves, but not where C looks at it again.
-    let twice = dictionary || filters.iter().any(|each| filter::is_delta(each.code()));
+    let twice = dictionary || uses_delta;
     if !sys::HARDENED && filters.len() > 2 && twice {
         let detail =
             "an installed C-Blosc2 corrupts data with three filters and delta or a dictionary";
@@ -314,6 +431,8 @@ fn check_filters(
 pub(crate) struct Resolved {
     pub(crate) c: sys::blosc2_cparams,
     pub(crate) filters: Vec<Filter>,
+    pub(crate) blosc1: bool,
+    pub(crate) tuning: Option<Tuning>,
 }
 
 impl Resolved {
@@ -352,13 +471,13 @@ mod tests {
     use super::*;
 
     fn kind(params: CParams, typesize: usize) -> ErrorKind {
-        params.resolve(typesize, false).unwrap_err().kind()
+        params.resolve(typesize, Purpose::Chunk).unwrap_err().kind()
     }
 
     #[cfg(any(feature = "zstd", feature = "system"))]
     #[test]
     fn defaults_are_pythons() {
-        let c = CParams::new().resolve(4, false).unwrap().c;
+        let c = CParams::new().resolve(4, Purpose::Chunk).unwrap().c;
         assert_eq!((c.compcode, c.clevel, c.typesize, c.nthreads), (5, 5, 4, 1));
         assert_eq!((c.splitmode, c.blocksize, c.use_dict), (3, 0, 0));
         assert_eq!(c.filters, [0, 0, 0, 0, 0, 1]);

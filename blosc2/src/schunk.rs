@@ -11,7 +11,6 @@
 //! # Ok::<(), blosc2::Error>(())
 //! ```
 
-use std::mem::MaybeUninit;
 use std::ops::Deref;
 use std::path::Path;
 use std::ptr::{self, NonNull};
@@ -21,14 +20,15 @@ use blosc2_format::chunk::{Header, MAX_FILTERS, Special};
 use blosc2_sys as sys;
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::checked::CheckedChunk;
-use crate::chunk::to_items;
-use crate::context::{Compressor, Decompressor};
-use crate::element::{Element, as_bytes};
+use crate::decoder::Decoder;
+use crate::decompressor::to_items;
+use crate::element::{Element, as_bytes, as_bytes_mut};
+use crate::encoder::Encoder;
 use crate::init::init;
-use crate::params::Resolved;
+use crate::memory::Target;
+use crate::params::{Purpose, Resolved};
 use crate::storage::{self, FrameFile};
-use crate::{CParams, Codec, DParams, Error, ErrorKind, Filter, Result, SplitMode};
+use crate::{CParams, ChunkRef, Codec, DParams, Error, ErrorKind, Filter, Result, SplitMode};
 
 /// A sequence of compressed chunks, with metalayers. C's `blosc2_schunk`, Python's `SChunk`.
 ///
@@ -38,10 +38,10 @@ use crate::{CParams, Codec, DParams, Error, ErrorKind, Filter, Result, SplitMode
 #[derive(Debug)]
 pub struct SChunk {
     // The contexts look at the super-chunk, so they are dropped before it; the file is given free after.
-    compressor: Option<Mutex<Compressor>>,
+    compressor: Option<Mutex<Encoder>>,
     /// Where chunks are compressed to before they are appended.
     buffer: Vec<u8>,
-    decompressors: Mutex<Vec<Decompressor>>,
+    decompressors: Mutex<Vec<Decoder>>,
     dparams: DParams,
     typesize: usize,
     raw: Mutex<Raw>,
@@ -84,7 +84,7 @@ impl SChunk {
     /// # Errors
     /// A parameter out of range, or a codec or filter that this build does not have.
     pub fn in_memory<T: Element>(params: &CParams) -> Result<Self> {
-        Self::new(&params.resolve(size_of::<T>(), false)?, None)
+        Self::new(&params.resolve(size_of::<T>(), Purpose::Frame)?, None)
     }
 
     /// Makes an empty super-chunk in a new contiguous file, for items of type `T`.
@@ -97,7 +97,7 @@ impl SChunk {
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be made.
     pub fn create<T: Element>(path: impl AsRef<Path>, params: &CParams) -> Result<Self> {
         let path = path.as_ref();
-        let resolved = params.resolve(size_of::<T>(), false)?;
+        let resolved = params.resolve(size_of::<T>(), Purpose::Frame)?;
         storage::create(path, |temporary| Self::new(&resolved, Some(temporary)).map(drop))?;
         let mut schunk = Self::open_rw(path)?;
         schunk.set_compression(resolved)?;
@@ -126,13 +126,14 @@ impl SChunk {
     /// [`in_memory`](Self::in_memory) where this build cannot compress as the file says.
     pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
         let mut schunk = Self::open_frame(path.as_ref(), true)?;
-        let params = schunk.cparams().resolve(schunk.typesize, true).map_err(|error| {
-            let kind = match error.kind() {
-                ErrorKind::InvalidArgument => ErrorKind::InvalidData,
-                kind => kind,
-            };
-            schunk.error(kind, "open a frame to append to it", error)
-        })?;
+        let params =
+            schunk.cparams().resolve(schunk.typesize, Purpose::Array).map_err(|error| {
+                let kind = match error.kind() {
+                    ErrorKind::InvalidArgument => ErrorKind::InvalidData,
+                    kind => kind,
+                };
+                schunk.error(kind, "open a frame to append to it", error)
+            })?;
         schunk.set_compression(params)?;
         Ok(schunk)
     }
@@ -218,7 +219,7 @@ impl SChunk {
         let schunk = self.raw_mut().as_ptr();
         // SAFETY: the compressor is dropped before `raw`, being declared first. It is used through
         // `&mut self` only, so nothing else touches the metalayers meanwhile.
-        let compressor = unsafe { Compressor::for_schunk(params, schunk)? };
+        let compressor = unsafe { Encoder::for_schunk(params, schunk)? };
         self.compressor = Some(Mutex::new(compressor));
         Ok(())
     }
@@ -332,9 +333,9 @@ impl SChunk {
 
     /// Appends a chunk of our own making.
     pub(crate) fn append_chunk(&mut self, chunk: &[u8]) -> Result<usize> {
-        let chunk = CheckedChunk::new(chunk)?;
+        let chunk = ChunkRef::to_decompress(chunk)?;
         self.check_append(chunk.nbytes())?;
-        self.push(chunk.header(), chunk.bytes())
+        self.push(chunk.header(), chunk.as_bytes())
     }
 
     /// Appends a chunk, of which this is the header.
@@ -428,7 +429,7 @@ impl SChunk {
     pub fn chunk<T: Element>(&self, index: usize) -> Result<Vec<T>> {
         self.check_item::<T>("read a chunk")?;
         let chunk = self.compressed(index)?;
-        let chunk = CheckedChunk::new(&chunk).map_err(|error| self.at(error))?;
+        let chunk = ChunkRef::to_decompress(&chunk).map_err(|error| self.at(error))?;
         to_items(chunk.nbytes(), |target| {
             self.with_decompressor(&chunk, |each| each.decompress(&chunk, target))
         })
@@ -441,17 +442,13 @@ impl SChunk {
     pub fn chunk_into<T: Element>(&self, index: usize, items: &mut [T]) -> Result<()> {
         self.check_item::<T>("read a chunk")?;
         let chunk = self.compressed(index)?;
-        let chunk = CheckedChunk::new(&chunk).map_err(|error| self.at(error))?;
+        let chunk = ChunkRef::to_decompress(&chunk).map_err(|error| self.at(error))?;
         let len = size_of_val(items);
         if chunk.nbytes() != len {
             let detail = format!("chunk {index} has {} bytes, the items {len}", chunk.nbytes());
             return Err(self.error(ErrorKind::InvalidArgument, "read a chunk", detail));
         }
-        // SAFETY: the same bytes; decompression only ever writes initialised ones, and any bytes
-        // are valid items.
-        let target = unsafe {
-            std::slice::from_raw_parts_mut(items.as_mut_ptr().cast::<MaybeUninit<u8>>(), len)
-        };
+        let target = Target::of(as_bytes_mut(items));
         self.with_decompressor(&chunk, |each| each.decompress(&chunk, target))
     }
 
@@ -532,7 +529,8 @@ impl SChunk {
             }
             params.blocksize = Some(blocksize);
         }
-        let params = params.resolve(self.typesize, is_array)?;
+        let params = params
+            .resolve(self.typesize, if is_array { Purpose::Array } else { Purpose::Frame })?;
         storage::create(path.as_ref(), |temporary| {
             let mut target = Self::new(&params, Some(temporary))?;
             target.set_chunksize(self.chunksize());
@@ -562,7 +560,7 @@ impl SChunk {
         c.splitmode = fields.splitmode.into();
         c.filters = fields.filters;
         c.filters_meta = fields.filters_meta;
-        Resolved { c, filters: Vec::new() }
+        Resolved { c, filters: Vec::new(), blosc1: false, tuning: None }
     }
 
     fn append_verbatim(&mut self, chunk: &[u8]) -> Result<()> {
@@ -627,8 +625,8 @@ impl SChunk {
     /// Runs `work` with a decompressor of the pool, to decompress this chunk.
     pub(crate) fn with_decompressor<R>(
         &self,
-        chunk: &CheckedChunk<'_>,
-        work: impl FnOnce(&mut Decompressor) -> Result<R>,
+        chunk: &ChunkRef<'_>,
+        work: impl FnOnce(&mut Decoder) -> Result<R>,
     ) -> Result<R> {
         let pooled = {
             let mut pool = self.decompressors.lock();
@@ -640,7 +638,7 @@ impl SChunk {
                 let schunk = self.lock().as_ptr();
                 // SAFETY: the pool is dropped before `raw`, being declared first. Metalayers change
                 // under the lock only, which is held where a decompressor looks at them (below).
-                unsafe { Decompressor::for_schunk(&self.dparams, schunk)? }
+                unsafe { Decoder::for_schunk(&self.dparams, schunk)? }
             }
         };
         // When a file has changed, reading its next chunk reads its metalayers anew, so they must not

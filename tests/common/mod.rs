@@ -3,6 +3,9 @@
 // Each test file uses a part of this.
 #![allow(dead_code)]
 
+pub(crate) mod mutants;
+pub(crate) mod round_trip;
+
 use std::env;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -78,6 +81,27 @@ pub(crate) fn data(kind: Kind, len: usize, seed: u64) -> Vec<u8> {
             bytes
         }
     }
+}
+
+/// Text of which every line is much like the others: what dictionaries are for.
+pub(crate) fn records(len: usize) -> Vec<u8> {
+    let mut rng = Rng(len as u64);
+    let lines = (0..).flat_map(|line| {
+        let (one, other) = (rng.below(1000), rng.below(50));
+        format!(
+            "{{\"id\":\"item-{line:05}\",\"price\":{one}.50,\"in_stock\":{},\"origins\":null,\
+             \"labels\":null,\"quantity\":{other},\"text\":\"ITEM NUMBER {line}\"}}\n",
+            other > 20
+        )
+        .into_bytes()
+    });
+    lines.take(len).collect()
+}
+
+/// The codecs of this build that have dictionaries.
+pub(crate) fn dictionary_codecs() -> Vec<Codec> {
+    let has = |codec: &Codec| matches!(codec, Codec::Zstd | Codec::Lz4 | Codec::Lz4Hc);
+    codecs().into_iter().filter(has).collect()
 }
 
 /// The codecs of this build that work outside arrays.
@@ -175,7 +199,13 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 /// Fails with the first place where bytes differ, rather than with all of them.
 #[track_caller]
 pub(crate) fn assert_same(found: &[u8], expected: &[u8], what: &str) {
+    if found == expected {
+        return; // At once, where there is much.
+    }
     assert_eq!(found.len(), expected.len(), "{what}: length");
+    if found == expected {
+        return; // Quicker than the search.
+    }
     if let Some(at) = (0..found.len()).find(|&at| found[at] != expected[at]) {
         let end = (at + 16).min(found.len());
         panic!(

@@ -59,7 +59,15 @@ mod safe {
     use std::fs;
     use std::thread;
 
-    use blosc2::{CParams, Codec, ErrorKind, Filter, NDArray, SChunk};
+    use blosc2::{CParams, ChunkRef, Codec, ErrorKind, Filter, NDArray, SChunk};
+
+    #[test]
+    fn getitem_takes_the_second_block_for_all() {
+        let items: Vec<i32> = (0..1024).map(|i| i / 3).collect();
+        let chunk = blosc2::compress(&items, &CParams::new().blocksize(1024)).unwrap();
+        let found = ChunkRef::new(&chunk).unwrap().items::<i32>(1..257).unwrap();
+        assert_eq!(found, items[1..257]);
+    }
 
     /// A file with 256 x 256 bytes in one block, whose metalayer says that the block has 65537 x
     /// 65536.

@@ -548,6 +548,165 @@ const char *delta_of_variable_blocks_is_wrong(void) {
   return NULL;
 }
 
+/* Numbers through these filters and back, some times. One block only where there are more than two
+ * filters, which spoil the source. */
+static const char *pass_filters(const uint8_t *filters, int nfilters, int16_t threads, int times) {
+  int32_t words[ITEMS], source[ITEMS], back[ITEMS];
+  uint8_t chunk[ROOM];
+  for (int i = 0; i < ITEMS; i++) words[i] = source[i] = i * 3;
+  blosc2_cparams cparams = params(4, BLOSC_NOFILTER);
+  memcpy(cparams.filters, filters, (size_t)nfilters);
+  if (nfilters > 2) cparams.blocksize = sizeof source;
+  int len = pack(cparams, source, sizeof source, chunk, sizeof chunk);
+  WRONG_IF(len <= 0, "the source cannot be compressed");
+  for (int i = 0; i < times; i++) {
+    int read = unpack(threads, chunk, len, back, sizeof back);
+    WRONG_IF(read != sizeof back || memcmp(back, words, sizeof back) != 0, "other data comes back");
+  }
+  return NULL;
+}
+
+/* Undoing three filters in front of delta, and one behind it, mixed up the places for their results.
+ * Two stored blocks, since C spoils the source of so many filters. */
+const char *delta_after_three_filters_is_wrong(void) {
+  enum { BLOCK_LEN = 1024, STARTS = BLOSC_EXTENDED_HEADER_LENGTH, FIRST = STARTS + 8, EACH = 4 + BLOCK_LEN };
+  uint8_t filters[] = {BLOSC_SHUFFLE, BLOSC_SHUFFLE, BLOSC_SHUFFLE, BLOSC_DELTA, BLOSC_SHUFFLE};
+  uint8_t source[2 * BLOCK_LEN], chunk[FIRST + 2 * EACH] = {0}, back[2 * BLOCK_LEN];
+  fill_noise(source, sizeof source, 1);
+  put_header(chunk, BLOSC2_VERSION_FORMAT_STABLE, EXTENDED | NOT_SPLIT, 4, sizeof source, BLOCK_LEN,
+             sizeof chunk);
+  memcpy(chunk + BLOSC2_CHUNK_FILTER_CODES, filters, sizeof filters);
+  for (int i = 0; i < 2; i++) {
+    uint8_t here[BLOCK_LEN], there[BLOCK_LEN];
+    blosc2_shuffle(4, BLOCK_LEN, source + i * BLOCK_LEN, here);
+    blosc2_shuffle(4, BLOCK_LEN, here, there);
+    blosc2_shuffle(4, BLOCK_LEN, there, here);
+    for (int j = 0; j < BLOCK_LEN; j++) {
+      there[j] = here[j] ^ (i > 0 ? source[j] : j >= 4 ? here[j - 4] : 0);
+    }
+    uint8_t *stream = chunk + FIRST + i * EACH;
+    put32(chunk + STARTS + 4 * i, FIRST + i * EACH);
+    put32(stream, BLOCK_LEN);
+    blosc2_shuffle(4, BLOCK_LEN, there, stream + 4);
+  }
+  int read = unpack(1, chunk, sizeof chunk, back, sizeof back);
+  WRONG_IF(read != sizeof back || memcmp(back, source, sizeof back) != 0, "other data comes back");
+  return NULL;
+}
+
+const char *delta_twice_is_wrong(void) {
+  uint8_t filters[] = {BLOSC_DELTA, BLOSC_SHUFFLE, BLOSC_DELTA};
+  return pass_filters(filters, 3, 1, 1);
+}
+
+/* With threads, the reference was the first block before the filters in front of delta were undone. */
+const char *delta_after_a_filter_is_wrong_with_threads(void) {
+  uint8_t filters[] = {BLOSC_SHUFFLE, BLOSC_DELTA};
+  return pass_filters(filters, 2, 4, 300);
+}
+
+static int add_one(blosc2_postfilter_params *block) {
+  for (int i = 0; i < block->size; i++) block->output[i] = (uint8_t)(block->input[i] + 1);
+  return 0;
+}
+
+static blosc2_context *new_dctx_with(blosc2_postfilter_fn postfilter) {
+  static blosc2_postfilter_params postparams;
+  blosc2_dparams dparams = BLOSC2_DPARAMS_DEFAULTS;
+  dparams.postfilter = postfilter;
+  dparams.postparams = &postparams;
+  return blosc2_create_dctx(dparams);
+}
+
+/* The reference was what the postfilter had made of the first block. */
+const char *delta_before_a_postfilter_is_wrong(void) {
+  static uint8_t chunk[ROOM];
+  static int32_t words[ITEMS], back[ITEMS];
+  int len = number_chunk(BLOSC_DELTA, words, chunk);
+  blosc2_context *context = new_dctx_with(add_one);
+  int read = blosc2_decompress_ctx(context, chunk, len, back, sizeof back);
+  blosc2_free_ctx(context);
+  WRONG_IF(read != sizeof back, "the chunk cannot be read");
+  for (size_t i = 0; i < sizeof back; i++) {
+    uint8_t expected = (uint8_t)(((uint8_t *)words)[i] + 1);
+    WRONG_IF(((uint8_t *)back)[i] != expected, "other data comes back");
+  }
+  return NULL;
+}
+
+static int subtract_one(blosc2_prefilter_params *block) {
+  for (int i = 0; i < block->output_size; i++) block->output[i] = (uint8_t)(block->input[i] - 1);
+  return 0;
+}
+
+/* The reference was the first block of the source, but the prefilter had changed it. */
+const char *delta_after_a_prefilter_is_wrong(void) {
+  static uint8_t source[4 * ITEMS], chunk[ROOM], back[4 * ITEMS];
+  for (size_t i = 0; i < sizeof source; i++) source[i] = (uint8_t)(i / 1000);
+  blosc2_prefilter_params preparams = {0};
+  blosc2_cparams cparams = params(4, BLOSC_DELTA);
+  cparams.prefilter = subtract_one;
+  cparams.preparams = &preparams;
+  int len = pack(cparams, source, sizeof source, chunk, sizeof chunk);
+  if (len <= 0) return NULL;
+  int read = unpack(1, chunk, len, back, sizeof back);
+  WRONG_IF(read != sizeof back, "the chunk cannot be read");
+  for (size_t i = 0; i < sizeof back; i++) {
+    WRONG_IF(back[i] != (uint8_t)(source[i] - 1), "other data comes back");
+  }
+  return NULL;
+}
+
+/* Values that are not there are no data for a postfilter: it saw what was in memory. */
+const char *postfilter_sees_uninitialised_values(void) {
+  enum { LEN = 8192 };
+  static uint8_t source[LEN], chunk[LEN + BLOSC2_MAX_OVERHEAD], back[LEN];
+  fill_noise(source, LEN, 1);
+  blosc2_context *context = new_dctx_with(add_one);
+  int len = pack(params(1, BLOSC_NOFILTER), source, LEN, chunk, sizeof chunk);
+  blosc2_decompress_ctx(context, chunk, len, back, LEN);
+  blosc2_chunk_uninit(params(1, BLOSC_NOFILTER), LEN, chunk, sizeof chunk);
+  int read = blosc2_decompress_ctx(context, chunk, BLOSC_EXTENDED_HEADER_LENGTH, back, LEN);
+  blosc2_free_ctx(context);
+  WRONG_IF(read != LEN, "the chunk cannot be read");
+  for (int i = 0; i < LEN; i++) WRONG_IF(back[i] != 1, "the chunk before comes back");
+  return NULL;
+}
+
+/* A chunk that repeats a value of 300 bytes has items of one byte. */
+enum { LONG_VALUE = 300, LONG_VALUES = 1000 };
+static int long_value_chunk(uint8_t *value, uint8_t *chunk, int32_t room) {
+  fill_noise(value, LONG_VALUE, 1);
+  blosc2_cparams cparams = params(LONG_VALUE, BLOSC_NOFILTER);
+  cparams.blocksize = 200;
+  return blosc2_chunk_repeatval(cparams, LONG_VALUE * LONG_VALUES, chunk, room, value);
+}
+
+/* Its blocks, here of 200 bytes, could not be filled where they were no whole number of values. */
+const char *long_value_cannot_be_read(void) {
+  static uint8_t value[LONG_VALUE], chunk[1000], back[LONG_VALUE * LONG_VALUES];
+  int len = long_value_chunk(value, chunk, sizeof chunk);
+  WRONG_IF(unpack(1, chunk, len, back, sizeof back) != sizeof back, "the chunk cannot be read");
+  for (size_t i = 0; i < sizeof back; i++) {
+    WRONG_IF(back[i] != value[i % LONG_VALUE], "other data comes back");
+  }
+  return NULL;
+}
+
+/* And items of it were taken from the start of the value. */
+const char *items_of_a_long_value_are_wrong(void) {
+  static uint8_t value[LONG_VALUE], chunk[1000], back[LONG_VALUE];
+  int len = long_value_chunk(value, chunk, sizeof chunk);
+  blosc2_context *context = new_dctx(1, NULL);
+  int read = blosc2_getitem_ctx(context, chunk, len, 100, LONG_VALUE, back, sizeof back);
+  blosc2_free_ctx(context);
+  WRONG_IF(read != LONG_VALUE, "the items cannot be read");
+  for (int i = 0; i < LONG_VALUE; i++) {
+    WRONG_IF(back[i] != value[(100 + i) % LONG_VALUE], "other items come back");
+  }
+  return NULL;
+}
+
 /* Compresses blocks of variable length into `room` bytes, and reads what comes of it. */
 static const char *pack_variable(int nblocks, int32_t len, int clevel, bool dictionary, bool noise,
                                  int32_t room) {
@@ -920,6 +1079,21 @@ static const char *compress_with_variables(void) {
 
 /* What a program asks for has to win over what happens to be in its environment. */
 const char *environment_overrides_the_parameters(void) { return in_child(compress_with_variables); }
+
+static const char *compress_for_blosc1(void) {
+  static int32_t words[ITEMS];
+  static uint8_t chunk[ROOM];
+  setenv("BLOSC_BLOSC1_COMPAT", "1", 1);
+  int len = blosc2_compress(5, BLOSC_SHUFFLE, 4, words, sizeof words, chunk, sizeof chunk);
+  WRONG_IF(len <= 0, "the source cannot be compressed");
+  bool is_short = (chunk[BLOSC2_CHUNK_FLAGS] & EXTENDED) != EXTENDED;
+  WRONG_IF(is_short && chunk[BLOSC2_CHUNK_VERSION] != BLOSC1_VERSION_FORMAT,
+           "Blosc1 takes the chunk for one from the future");
+  return NULL;
+}
+
+/* The header of Blosc1 with the version of Blosc2. */
+const char *chunk_for_blosc1_has_another_version(void) { return in_child(compress_for_blosc1); }
 
 static void write_script(const char *path, const char *mark) {
   FILE *file = fopen(path, "w");

@@ -33,6 +33,14 @@ upstream! {
     masked_first_block_of_delta_hangs_threads,
     broken_first_block_of_delta_hangs_threads,
     delta_of_variable_blocks_is_wrong,
+    delta_after_three_filters_is_wrong,
+    delta_twice_is_wrong,
+    delta_after_a_filter_is_wrong_with_threads,
+    delta_before_a_postfilter_is_wrong,
+    delta_after_a_prefilter_is_wrong,
+    postfilter_sees_uninitialised_values,
+    long_value_cannot_be_read,
+    items_of_a_long_value_are_wrong,
     variable_blocks_without_room_read_null,
     variable_blocks_without_room_for_their_starts_read_null,
     variable_blocks_without_room_for_samples_read_on,
@@ -70,11 +78,12 @@ upstream! {
     #[cfg(unix)]
     environment_overrides_the_parameters,
     #[cfg(unix)]
+    chunk_for_blosc1_has_another_version,
+    #[cfg(unix)]
     chunk_starts_python,
     #[cfg(unix)]
     #[ignore = "guarded in Rust"]
     child_waits_for_threads_of_its_parent,
-    #[ignore = "guarded in Rust"]
     nested_call_waits_for_its_own_thread,
 }
 
@@ -86,7 +95,10 @@ mod safe {
     #[cfg(unix)]
     use crate::common::fork;
     use crate::common::{VARIABLES, own_process, run_alone};
-    use blosc2::{CParams, Codec, DParams, ErrorKind, Filter, NDArray, SChunk, SplitMode, Threads};
+    use blosc2::{
+        BoxError, CParams, Chunk, ChunkBlock, ChunkRef, Codec, Compressor, DParams, Decompressor,
+        ErrorKind, Filter, NDArray, SChunk, SplitMode, Threads,
+    };
 
     /// The flags of a chunk's header.
     const EXTENDED: u8 = 5;
@@ -144,6 +156,69 @@ mod safe {
         let chunk = blosc2::compress(&source, &params).unwrap();
         assert!(source == before);
         assert!(blosc2::decompress::<i32>(&chunk).unwrap() == before);
+    }
+
+    fn copy(block: &mut ChunkBlock<'_>) -> Result<(), BoxError> {
+        let input = block.input();
+        block.output().copy_from_slice(input);
+        Ok(())
+    }
+
+    #[test]
+    fn prefilter_and_two_filters_write_into_the_source() {
+        let source: Vec<i32> = (0..20_000).map(|i| i / 3).collect();
+        let before = source.clone();
+        let params = CParams::new().filters(&[Filter::Shuffle, Filter::Bitshuffle]).blocksize(8192);
+        let mut compressor = Compressor::new(&params).unwrap().with_prefilter(copy);
+        let chunk = compressor.compress(&source).unwrap();
+        assert!(source == before);
+        assert!(chunk.decompress::<i32>().unwrap() == before);
+    }
+
+    /// The output of a prefilter has the size of its input; what the closure leaves is zeros, also after
+    /// the last whole item.
+    #[test]
+    fn prefilter_output_overflows_the_scratch() {
+        let source = vec![5u8; 20_000];
+        let nines = |block: &mut ChunkBlock<'_>| -> Result<(), BoxError> {
+            assert_eq!(block.output().len(), block.input().len());
+            block.output().fill(9);
+            Ok(())
+        };
+        let mut compressor = Compressor::new(&lz4(1).filters(&[])).unwrap().with_prefilter(nines);
+        let chunk = compressor.compress(&source).unwrap();
+        assert!(chunk.decompress::<u8>().unwrap() == [9; 20_000]);
+    }
+
+    #[test]
+    fn prefilter_leaves_the_end_uninitialised() {
+        let some = |block: &mut ChunkBlock<'_>| -> Result<(), BoxError> {
+            let len = block.output().len() / 4 * 4;
+            block.output()[..len].fill(9);
+            Ok(())
+        };
+        let mut compressor = Compressor::new(&lz4(4).filters(&[])).unwrap().with_prefilter(some);
+        let found: Vec<u8> = compressor.compress(&[5u8; 4003]).unwrap().decompress().unwrap();
+        assert!(found[..4000] == [9; 4000] && found[4000..] == [0; 3]);
+    }
+
+    #[test]
+    fn nested_call_waits_for_its_own_thread() {
+        let words: Vec<i32> = (0..20_000).collect();
+        let params = lz4(4).filters(&[]).threads(Threads::new(4));
+        let chunk = blosc2::compress(&words, &params).unwrap();
+        let (inner, expected) = (chunk.clone(), words.clone());
+        let nested = move |block: &mut ChunkBlock<'_>| -> Result<(), BoxError> {
+            let params = DParams::new().threads(Threads::new(4));
+            let chunk = blosc2::ChunkRef::new(inner.as_slice())?;
+            let mut decompressor = Decompressor::new(&params)?;
+            assert!(decompressor.decompress::<i32>(&chunk)? == expected);
+            copy(block)
+        };
+        let params = DParams::new().threads(Threads::new(4));
+        let mut decompressor = Decompressor::new(&params).unwrap().with_postfilter(nested);
+        let chunk = blosc2::ChunkRef::new(chunk.as_slice()).unwrap();
+        assert!(decompressor.decompress::<i32>(&chunk).unwrap() == words);
     }
 
     /// Reads the frame of chunks of several typesizes that C writes.
@@ -441,5 +516,402 @@ mod safe {
         chunk.resize(60, 0);
         let error = blosc2::decompress::<u8>(&chunk).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported);
+    }
+
+    /// 20,000 numbers, and blocks of 8 KiB.
+    fn numbers() -> Vec<i32> {
+        (0..20_000).map(|i| i * 3).collect()
+    }
+
+    fn decompressor(threads: usize) -> Decompressor {
+        Decompressor::new(&DParams::new().threads(Threads::new(threads))).unwrap()
+    }
+
+    #[test]
+    fn lazy_items_of_mixed_typesizes_overflow() {
+        let source = noise(8 * 65_536);
+        let chunk = |typesize| {
+            let params = lz4(typesize).blocksize(65_536).split(SplitMode::Always);
+            Chunk::new(blosc2::compress(&source, &params).unwrap()).unwrap()
+        };
+        let (narrow, wide) = (chunk(1), chunk(128));
+        let mut decompressor = decompressor(1);
+        for _ in 0..4 {
+            assert!(decompressor.items::<u8>(&narrow, 100..228).unwrap() == source[100..228]);
+            assert!(decompressor.items::<u8>(&wide, 128..256).unwrap() == source[128..256]);
+        }
+    }
+
+    fn steps() -> Vec<u8> {
+        (0..200_000).map(|i| (i / 500) as u8).collect()
+    }
+
+    #[test]
+    fn dictionary_samples_overflow_the_destination() {
+        let source = steps();
+        let mut compressor = Compressor::new(&lz4(4).dictionary(true)).unwrap();
+        let mut target = vec![0; 100_000];
+        let len = compressor.compress_into(&source, &mut target).unwrap();
+        assert!(blosc2::decompress::<u8>(&target[..len]).unwrap() == source);
+    }
+
+    #[test]
+    fn dictionary_overflows_the_destination() {
+        let params = lz4(4).dictionary(true).threads(Threads::new(2));
+        let mut compressor = Compressor::new(&params).unwrap();
+        let error = compressor.compress_into(&noise(200_000), &mut [0; 100]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::BufferTooSmall, "{error}");
+    }
+
+    /// A chunk with a dictionary, and its items.
+    fn with_dictionary(codec: Codec) -> (Vec<i32>, Vec<u8>) {
+        let items: Vec<i32> = (0..20_000).map(|i| i * 7919 % 1000).collect();
+        let params = lz4(4).codec(codec).blocksize(64).dictionary(true);
+        let chunk = blosc2::compress(&items, &params).unwrap();
+        assert!(ChunkRef::new(&chunk).unwrap().has_dictionary());
+        (items, chunk)
+    }
+
+    #[test]
+    fn items_use_a_freed_dictionary() {
+        let (items, first) = with_dictionary(Codec::Zstd);
+        let second = Chunk::new(first.clone()).unwrap();
+        let mut decompressor = decompressor(1);
+        decompressor.decompress::<i32>(&ChunkRef::new(&first).unwrap()).unwrap();
+        drop(first);
+        let found = decompressor.items::<i32>(&second, 5000..5010).unwrap();
+        assert_eq!(found, items[5000..5010]);
+    }
+
+    fn read_items_with_dictionary(codec: Codec) {
+        let (items, chunk) = with_dictionary(codec);
+        let chunk = Chunk::new(chunk).unwrap();
+        assert_eq!(chunk.items::<i32>(5000..5010).unwrap(), items[5000..5010]);
+    }
+
+    #[test]
+    fn items_ignore_the_dictionary_of_lz4() {
+        read_items_with_dictionary(Codec::Lz4);
+    }
+
+    #[test]
+    fn items_ignore_the_dictionary_of_zstd() {
+        read_items_with_dictionary(Codec::Zstd);
+    }
+
+    #[test]
+    fn block_starts_overflow() {
+        let source = vec![0u8; (1 << 29) + 8];
+        let mut compressor = Compressor::new(&lz4(1).filters(&[]).blocksize(1)).unwrap();
+        let error = compressor.compress_into(&source, &mut [0; 100]).unwrap_err();
+        let expected =
+            if blosc2_sys::HARDENED { ErrorKind::BufferTooSmall } else { ErrorKind::Unsupported };
+        assert_eq!(error.kind(), expected, "{error}");
+    }
+
+    #[test]
+    fn items_take_a_pending_mask() {
+        let items = numbers();
+        let chunk = Chunk::new(blosc2::compress(&items, &lz4(4)).unwrap()).unwrap();
+        let mut decompressor = decompressor(1);
+        let error = decompressor.decompress_masked(&chunk, &[false; 2], &mut [0; 80_000]);
+        assert_eq!(error.unwrap_err().kind(), ErrorKind::InvalidArgument);
+        let found = decompressor.items::<i32>(&chunk, 19_000..19_001).unwrap();
+        assert_eq!(found, items[19_000..19_001]);
+    }
+
+    #[test]
+    fn items_of_delta_are_wrong() {
+        let items = numbers();
+        let params = lz4(4).filters(&[Filter::Delta, Filter::Shuffle]);
+        let chunk = Chunk::new(blosc2::compress(&items, &params).unwrap()).unwrap();
+        for threads in [1, 4] {
+            let found = decompressor(threads).items::<i32>(&chunk, 10_000..15_000).unwrap();
+            assert!(found == items[10_000..15_000]);
+        }
+    }
+
+    /// The chunk that the C function of the same name makes, of these filters.
+    fn stored_blocks(filters: [u8; 6], block: impl Fn(usize) -> Vec<u8>) -> Vec<u8> {
+        let mut chunk = header(5, EXTENDED | NOT_SPLIT, 4, [2048, 1024, 32 + 8 + 2 * 1028]);
+        chunk[16..22].copy_from_slice(&filters);
+        chunk.extend([40i32, 40 + 1028].iter().flat_map(|start| start.to_le_bytes()));
+        for index in 0..2 {
+            chunk.extend(1024i32.to_le_bytes());
+            chunk.extend(block(index));
+        }
+        chunk
+    }
+
+    /// Delta, as C applies it to block 0 or 1 of items of 4 bytes.
+    fn delta(index: usize, data: &[u8], source: &[u8]) -> Vec<u8> {
+        let before = |at: usize| match index {
+            0 => at.checked_sub(4).map_or(0, |before| data[before]),
+            _ => source[at],
+        };
+        (0..data.len()).map(|at| data[at] ^ before(at)).collect()
+    }
+
+    fn shuffle(data: &[u8]) -> Vec<u8> {
+        let count = data.len() / 4;
+        (0..data.len()).map(|at| data[at % count * 4 + at / count]).collect()
+    }
+
+    /// Both libraries in Rust read the chunk, on any number of threads, also in part.
+    fn assert_reads(chunk: &[u8], source: &[u8]) {
+        for threads in [1, 4] {
+            let chunk = ChunkRef::new(chunk).unwrap();
+            let mut decompressor = decompressor(threads);
+            assert!(decompressor.decompress::<u8>(&chunk).unwrap() == source);
+            assert!(decompressor.items::<u8>(&chunk, 1500..1900).unwrap() == source[1500..1900]);
+        }
+        let chunk = blosc2_format::chunk::Chunk::new(chunk, &Default::default()).unwrap();
+        assert!(chunk.decode().unwrap() == source);
+    }
+
+    #[test]
+    fn delta_after_three_filters_is_wrong() {
+        let source = noise(2048);
+        let chunk = stored_blocks([1, 1, 1, 3, 1, 0], |index| {
+            let block = &source[index * 1024..][..1024];
+            shuffle(&delta(index, &shuffle(&shuffle(&shuffle(block))), &source))
+        });
+        assert_reads(&chunk, &source);
+    }
+
+    #[test]
+    fn delta_twice_is_wrong() {
+        let source = noise(2048);
+        let chunk = stored_blocks([3, 1, 3, 0, 0, 0], |index| {
+            let block = &source[index * 1024..][..1024];
+            delta(index, &shuffle(&delta(index, block, &source)), &source)
+        });
+        assert_reads(&chunk, &source);
+    }
+
+    #[test]
+    fn delta_after_a_filter_is_wrong_with_threads() {
+        let source = noise(2048);
+        let chunk = stored_blocks([1, 3, 0, 0, 0, 0], |index| {
+            delta(index, &shuffle(&source[index * 1024..][..1024]), &source)
+        });
+        for _ in 0..50 {
+            assert_reads(&chunk, &source);
+        }
+    }
+
+    #[test]
+    fn delta_before_a_postfilter_is_wrong() {
+        let items = numbers();
+        let params = lz4(4).filters(&[Filter::Delta, Filter::Shuffle]);
+        let chunk = Chunk::new(blosc2::compress(&items, &params).unwrap()).unwrap();
+        let add_one = |block: &mut ChunkBlock<'_>| -> Result<(), BoxError> {
+            let input = block.input_as::<i32>()?;
+            let pairs = block.output_as::<i32>()?.iter_mut().zip(input);
+            pairs.for_each(|(to, from)| *to = from + 1);
+            Ok(())
+        };
+        let expected: Vec<i32> = items.iter().map(|item| item + 1).collect();
+        for threads in [1, 4] {
+            let mut decompressor = decompressor(threads).with_postfilter(add_one);
+            assert!(decompressor.decompress::<i32>(&chunk).unwrap() == expected);
+            let found = decompressor.items::<i32>(&chunk, 10_000..15_000).unwrap();
+            assert!(found == expected[10_000..15_000]);
+        }
+    }
+
+    #[test]
+    fn delta_after_a_prefilter_is_wrong() {
+        let double = |block: &mut ChunkBlock<'_>| -> Result<(), BoxError> {
+            let input = block.input_as::<i32>()?;
+            let pairs = block.output_as::<i32>()?.iter_mut().zip(input);
+            pairs.for_each(|(to, from)| *to = from * 2);
+            Ok(())
+        };
+        let params = lz4(4).filters(&[Filter::Delta, Filter::Shuffle]);
+        let mut compressor = Compressor::new(&params).unwrap().with_prefilter(double);
+        let items = numbers();
+        let chunk = compressor.compress(&items).unwrap();
+        let expected: Vec<i32> = items.iter().map(|item| item * 2).collect();
+        assert!(chunk.decompress::<i32>().unwrap() == expected);
+    }
+
+    #[test]
+    fn postfilter_sees_uninitialised_values() {
+        let copy = |block: &mut ChunkBlock<'_>| -> Result<(), BoxError> {
+            let input = block.input_as::<u8>()?;
+            block.output_as::<u8>()?.copy_from_slice(input);
+            Ok(())
+        };
+        let mut decompressor = decompressor(1).with_postfilter(copy);
+        let chunk = Chunk::new(blosc2::compress(&noise(8192), &lz4(1)).unwrap()).unwrap();
+        decompressor.decompress::<u8>(&chunk).unwrap();
+        let uninit = Chunk::uninit::<u8>(8192, &lz4(1)).unwrap();
+        assert!(decompressor.decompress::<u8>(&uninit).unwrap() == [0; 8192]);
+    }
+
+    /// A chunk of 1000 times 300 bytes, and the bytes.
+    fn long_value() -> (Chunk, Vec<u8>) {
+        let value = noise(300);
+        let chunk = Chunk::repeat(&value, 1000, &CParams::new().blocksize(8192)).unwrap();
+        (chunk, value.repeat(1000))
+    }
+
+    #[test]
+    fn long_value_cannot_be_read() {
+        assert_invalid(Chunk::repeat(&noise(300), 1000, &CParams::new().blocksize(200)));
+        let (chunk, expected) = long_value();
+        assert!(chunk.decompress::<u8>().unwrap() == expected);
+        // Blocks that C writes too.
+        let mut bytes = chunk.into_bytes();
+        bytes[8..12].copy_from_slice(&200i32.to_le_bytes());
+        assert!(blosc2::decompress::<u8>(&bytes).unwrap() == expected);
+    }
+
+    #[test]
+    fn items_of_a_long_value_are_wrong() {
+        let (chunk, expected) = long_value();
+        assert!(chunk.items::<u8>(100..400).unwrap() == expected[100..400]);
+    }
+
+    /// Compresses blocks of equal lengths as ones of variable length, and reads all and one of them.
+    fn pass_variable(source: &[u8], len: usize, params: &CParams) {
+        let blocks: Vec<&[u8]> = source.chunks(len).collect();
+        let chunk = Compressor::new(params).unwrap().compress_blocks(&blocks).unwrap();
+        assert!(chunk.blocks().unwrap().iter().eq(blocks.iter().copied()));
+        assert!(chunk.block(blocks.len() - 1).unwrap() == blocks[blocks.len() - 1]);
+        assert!(chunk.decompress::<u8>().unwrap() == source);
+    }
+
+    #[test]
+    fn variable_blocks_without_room_read_null() {
+        pass_variable(&noise(4 * 4096), 4096, &lz4(1));
+    }
+
+    #[test]
+    fn variable_blocks_without_room_for_their_starts_read_null() {
+        pass_variable(&noise(10), 1, &lz4(1));
+    }
+
+    #[test]
+    fn variable_blocks_without_room_for_samples_read_on() {
+        pass_variable(&steps()[..40_960], 4096, &lz4(1).codec(Codec::Zstd).dictionary(true));
+    }
+
+    #[test]
+    fn variable_blocks_at_level_zero_crash() {
+        let mut compressor = Compressor::new(&lz4(1).level(0)).unwrap();
+        let block = [7u8; 100].as_slice();
+        let chunk = compressor.compress_blocks(&[block]);
+        if blosc2_sys::HARDENED {
+            assert_eq!(chunk.unwrap().block(0).unwrap(), block);
+        } else {
+            assert_eq!(chunk.unwrap_err().kind(), ErrorKind::Unsupported);
+        }
+    }
+
+    #[test]
+    fn blocks_shorter_than_an_item_are_lost() {
+        let params = lz4(8).blocksize(4).split(SplitMode::Always);
+        let error = blosc2::compress(&noise(1000), &params).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    }
+
+    /// Refuses blocks of variable length without data, however they are to be read.
+    fn assert_empty_variable_is_broken() {
+        let mut chunk = header(6, EXTENDED | NOT_SPLIT, 1, [0, 5, 32]);
+        chunk[30] = 1;
+        let error = Chunk::new(chunk).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidData, "{error}");
+    }
+
+    #[test]
+    fn empty_variable_blocks_divide_by_zero_on_threads() {
+        assert_empty_variable_is_broken();
+    }
+
+    #[test]
+    fn empty_variable_blocks_read_null() {
+        assert_empty_variable_is_broken();
+    }
+
+    #[test]
+    fn single_empty_variable_block_reads_null() {
+        assert_empty_variable_is_broken();
+    }
+
+    #[test]
+    fn short_header_takes_the_last_filter_parameters() {
+        let items = numbers();
+        let params = lz4(4).filters(&[Filter::ShuffleBytes(2)]);
+        let grouped = blosc2::compress(&items, &params).unwrap();
+        let source = noise(32);
+        let mut chunk = header(2, 1 | NOT_SPLIT, 4, [32, 32, 56]);
+        chunk.extend([20i32, 32].iter().flat_map(|value| value.to_le_bytes()));
+        chunk.extend(shuffle(&source));
+        let mut decompressor = decompressor(1);
+        let read = decompressor.decompress::<i32>(&Chunk::new(grouped).unwrap()).unwrap();
+        assert!(read == items);
+        assert_eq!(decompressor.decompress::<u8>(&Chunk::new(chunk).unwrap()).unwrap(), source);
+    }
+
+    /// Delta is refused with blocks of variable length.
+    fn assert_no_delta(blocks: &[&[u8]]) {
+        let mut compressor = Compressor::new(&lz4(1).filters(&[Filter::Delta])).unwrap();
+        let error = compressor.compress_blocks(blocks).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    }
+
+    #[test]
+    fn delta_of_variable_blocks_is_wrong() {
+        assert_no_delta(&[&[1; 10_000], &[2; 10_000], &[3; 10_000]]);
+    }
+
+    #[test]
+    fn delta_reads_past_a_short_block() {
+        assert_no_delta(&[b"9"]);
+    }
+
+    fn assert_invalid(chunk: blosc2::Result<Chunk>) {
+        let error = chunk.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    }
+
+    #[test]
+    fn typesize_zero_of_zeros_divides_by_zero() {
+        assert_invalid(Chunk::zeros::<u8>(100, &CParams::new().typesize(0)));
+    }
+
+    #[test]
+    fn typesize_zero_of_nans_divides_by_zero() {
+        assert_invalid(Chunk::nans::<f32>(25, &CParams::new().typesize(0)));
+    }
+
+    #[test]
+    fn typesize_zero_of_uninit_divides_by_zero() {
+        assert_invalid(Chunk::uninit::<u8>(100, &CParams::new().typesize(0)));
+    }
+
+    #[test]
+    fn typesize_zero_of_a_value_divides_by_zero() {
+        assert_invalid(Chunk::repeat::<u8>(&[], 100, &CParams::new()));
+    }
+
+    #[test]
+    fn unknown_library_is_null() {
+        assert!(Codec::from_code(200).library().is_none());
+    }
+
+    #[test]
+    fn chunk_for_blosc1_has_another_version() {
+        // 20 items: no multiple of 8, which Blosc1 does not shuffle.
+        let source = noise(80).repeat(5);
+        let params = lz4(4).filters(&[Filter::Bitshuffle]).blocksize(80).blosc1(true);
+        let chunk = Chunk::new(blosc2::compress(&source, &params).unwrap()).unwrap();
+        assert_eq!((chunk.is_blosc1(), chunk.format_version()), (true, 2));
+        assert!(chunk.decompress::<u8>().unwrap() == source);
+        let chunk =
+            blosc2_format::chunk::Chunk::new(chunk.as_bytes(), &Default::default()).unwrap();
+        assert!(chunk.decode().unwrap() == source);
     }
 }

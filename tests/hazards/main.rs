@@ -36,6 +36,7 @@ macro_rules! upstream {
 }
 
 mod arrays;
+mod callbacks;
 mod chunks;
 #[path = "../common/mod.rs"]
 mod common;

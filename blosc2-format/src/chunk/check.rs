@@ -48,7 +48,9 @@ pub(crate) fn check(bytes: &[u8], options: &Options, checker: &mut Checker<'_>) 
 /// What does not keep the data from being read, and what needs something that is not here.
 fn remarks(raw: &RawHeader, header: &Header, checker: &mut Checker<'_>) {
     let version = header.version;
-    if header.variable_blocks != (version == 6) {
+    if version > super::MAX_VERSION {
+        checker.found(&rules::OTHER_VERSION, 0, 1, "1 to 6", version);
+    } else if header.variable_blocks != (version == 6) {
         let expected = if header.variable_blocks { "6 with variable blocks" } else { "5 or less" };
         checker.found(&rules::OTHER_VERSION, 0, 1, expected, version);
     } else if header.extended && version < 3 {

@@ -200,10 +200,6 @@ pub(super) fn pipeline(chunk: &Chunk<'_>) -> Result<Pipeline, Error> {
     if header.instrumented {
         return Err(Error::Unsupported("measurements of a codec instead of data".into()));
     }
-    if !header.is_delta_undone() {
-        let what = "delta in a place where C-Blosc2 undoes it to other data";
-        return Err(Error::Unsupported(what.into()));
-    }
     let (filters, metas) = (&header.filters, &header.filters_meta);
     let typesize = header.typesize.into();
     Pipeline::new(filters, metas, typesize, chunk.typesize(), header.version)

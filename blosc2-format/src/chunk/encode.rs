@@ -1,6 +1,5 @@
 //! Data to chunks.
 
-use super::header::is_delta_undone;
 use super::plan::Plan;
 use super::{EXTENDED_HEADER_LEN, MIN_HEADER_LEN, Params};
 use crate::Error;
@@ -217,10 +216,6 @@ impl Encoder {
 
     fn pipeline(&self, plan: &Plan) -> Result<Pipeline, Error> {
         let Params { filters, filters_meta, typesize, .. } = &self.params;
-        if !is_delta_undone(filters) {
-            let what = "delta in a place where C-Blosc2 undoes it to other data";
-            return Err(Error::Argument(what.into()));
-        }
         let inner = plan.typesize.into();
         Pipeline::new(filters, filters_meta, inner, *typesize as usize, self.form.version)
     }

@@ -114,7 +114,9 @@ impl RawHeader {
 
     /// The rules without which the fields mean nothing. `header` is what they mean.
     pub(crate) fn check(&self, header: &Header, findings: &mut impl Findings) {
-        if self.version == 0 || self.version > MAX_VERSION {
+        // A later version that sets no new flag can be read, as C does.
+        let new_flags = self.extension.is_some_and(|extension| extension.flags2 & !1 != 0);
+        if self.version == 0 || (self.version > MAX_VERSION && new_flags) {
             findings.found(&rules::VERSION, 0, 1, "1 to 6", self.version);
         }
         if self.typesize == 0 {
@@ -255,7 +257,7 @@ impl Header {
     ///
     /// # Errors
     /// - fewer than 16 bytes, or fewer than 32 where the extended header is announced;
-    /// - a version of 0 or above 6;
+    /// - a version of 0, or one above 6 with flags that are not known;
     /// - sizes that no writer gives: negative, a block or a type of size zero, a compressed size
     ///   below the header's;
     /// - combinations that the format excludes: an unknown special value, a special value or stored
@@ -348,27 +350,23 @@ impl Header {
         self.blocksize.min(self.nbytes)
     }
 
-    /// Whether C-Blosc2 undoes delta where it stands among the filters, if it is one of them.
+    /// Whether C-Blosc2 as released undoes delta where it stands among the filters, if it is one of
+    /// them.
     ///
     /// It does not, and gives other data, where delta is there twice, or where three filters or more
-    /// come before it and another one after it.
+    /// come before it and another one after it: its buffers get mixed up. Such chunks are decoded here.
     pub fn is_delta_undone(&self) -> bool {
-        is_delta_undone(&self.filters)
+        let filters = &self.filters;
+        let mut places = filters.iter().enumerate().filter(|(_, filter)| **filter == DELTA);
+        let (Some((place, _)), None) = (places.next(), places.next()) else {
+            return !filters.contains(&DELTA);
+        };
+        // Truncated bits stay as they are.
+        let undone = |filter: &&u8| !matches!(**filter, 0 | DELTA | TRUNC_PREC);
+        let before = filters[..place].iter().filter(undone).count();
+        let after = filters[place..].iter().filter(undone).count();
+        before < 3 || after == 0
     }
-}
-
-/// Whether C-Blosc2 undoes delta where it stands. It does not where there are several, or where three
-/// filters or more come before it and another one after it: the buffers get mixed up.
-pub(super) fn is_delta_undone(filters: &[u8; MAX_FILTERS]) -> bool {
-    let mut places = filters.iter().enumerate().filter(|(_, filter)| **filter == DELTA);
-    let (Some((place, _)), None) = (places.next(), places.next()) else {
-        return !filters.contains(&DELTA);
-    };
-    // Truncated bits stay as they are.
-    let undone = |filter: &&u8| !matches!(**filter, 0 | DELTA | TRUNC_PREC);
-    let before = filters[..place].iter().filter(undone).count();
-    let after = filters[place..].iter().filter(undone).count();
-    before < 3 || after == 0
 }
 
 /// The codec that a format stands for: LZ4HC writes LZ4's, so LZ4 is given for both.
@@ -426,8 +424,12 @@ mod tests {
             head[at] = value;
             Header::parse(&head).unwrap_err().offset
         };
-        assert_eq!(broken(0, 7), 0);
         assert_eq!(broken(0, 0), 0);
+        let mut later = sample();
+        later[0] = 7;
+        assert_eq!(Header::parse(&later).unwrap().version, 7);
+        later[30] = 2;
+        assert_eq!(Header::parse(&later).unwrap_err().offset, 0);
         assert_eq!(broken(3, 0), 3);
         assert_eq!(broken(7, 0x80), 4);
         assert_eq!(broken(11, 0x80), 8);

@@ -40,7 +40,7 @@ rules! {
     USER_CODEC warning "chunk.user_codec" "code of the codec" "Codecs";
     FILTER error "chunk.filter" "filter" "Filters";
     LOST_END error "chunk.lost_end" "end of the blocks" "Filters";
-    DELTA_PLACE note "chunk.delta_place" "filters" "Filters";
+    DELTA_PLACE warning "chunk.delta_place" "filters" "Filters";
     PLUGIN_FILTER note "chunk.plugin_filter" "filter" "Filters";
 
     SPECIAL error "chunk.special" "special value" SPECIAL_VALUES;

@@ -346,7 +346,11 @@ fn each_rule_of_the_streams_is_found() {
     assert_eq!(rules(&gap), ["chunk.gap"]);
     assert_eq!(rules(&good[..15]), ["chunk.header"]);
     assert_eq!(rules(&good[..31]), ["chunk.extended_header"]);
-    assert_eq!(rules(&with(good, &[(0, 9), (3, 0)])), ["chunk.version", "chunk.typesize"]);
+    assert_eq!(rules(&with(good.clone(), &[(0, 0), (3, 0)])), ["chunk.version", "chunk.typesize"]);
+    assert_eq!(rules(&with(good.clone(), &[(0, 9), (30, 2)])), ["chunk.version"]);
+    let later = with(good.clone(), &[(0, 9)]);
+    assert_eq!(rules(&later), ["chunk.other_version"]);
+    assert_eq!(decode(&later).unwrap(), decode(&good).unwrap());
 }
 
 #[test]

@@ -90,8 +90,9 @@ fn is_chunk(start: &[u8], size: u64) -> bool {
     let Some(head) = start.first_chunk::<{ chunk::MIN_HEADER_LEN }>() else {
         return false;
     };
-    let [.., a, b, c, d] = *head;
-    chunk::Header::parse(start).is_ok() || u64::from(u32::from_le_bytes([a, b, c, d])) == size
+    let [version, .., a, b, c, d] = *head;
+    let is_header = version <= chunk::MAX_VERSION && chunk::Header::parse(start).is_ok();
+    is_header || u64::from(u32::from_le_bytes([a, b, c, d])) == size
 }
 
 /// Tells what is at `path`; `None` where it is none of the formats.

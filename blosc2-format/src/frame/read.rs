@@ -158,7 +158,11 @@ impl<R: ReadAt> Frame<R> {
         Ok(chunk)
     }
 
-    fn chunk_into(&self, number: u64, chunk: &mut Vec<u8>) -> Result<(), Error> {
+    /// The same, which replaces what is in `chunk`, and uses its memory.
+    ///
+    /// # Errors
+    /// As [`chunk`](Self::chunk); `chunk` holds anything then.
+    pub fn chunk_into(&self, number: u64, chunk: &mut Vec<u8>) -> Result<(), Error> {
         match self.offset(number)? {
             Offset::Special(special) => *chunk = self.parts.special_chunk(number, special)?,
             Offset::At(offset) => self.at(offset, |source, header, span| {
@@ -203,6 +207,11 @@ impl<R: ReadAt> Frame<R> {
     }
 
     /// What it is read from; the index file of a directory.
+    pub fn get_mut(&mut self) -> &mut R {
+        &mut self.source
+    }
+
+    /// Gives back what it is read from; the index file of a directory.
     pub fn into_inner(self) -> R {
         self.source
     }

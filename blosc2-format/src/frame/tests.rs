@@ -237,7 +237,7 @@ fn every_rule_is_found() {
         frame[index + 13] = 0x10;
     });
     assert_found("frame.index.chunk", put(index + 3, b"\x04"));
-    assert_found("frame.index.chunk", put(index, b"\x07"));
+    assert_found("frame.index.chunk", put(index, b"\0"));
     assert_found("frame.index.params", put(index + 22, b"\x01"));
     assert_found("frame.index.count", put(0x3a, b"\0\0\x04\0"));
     assert_found("frame.offset", put(index + 32 + 4, b"\x01"));

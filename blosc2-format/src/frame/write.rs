@@ -125,6 +125,11 @@ impl<W: Write + Seek> Writer<W> {
         self.builder.nchunks()
     }
 
+    /// The destination.
+    pub fn get_ref(&self) -> &W {
+        &self.out
+    }
+
     /// Writes index, trailer and header, and gives the destination back, positioned after the frame.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use super::NDArray;
 use super::geometry::{Geometry, Window, copy_box, for_each_index, position};
 use super::partition::partition;
 use crate::element::{Element, as_bytes, zeroed};
-use crate::params::Resolved;
+use crate::params::{Purpose, Resolved};
 use crate::{CParams, Codec, Error, ErrorKind, Filter, Result, SChunk, storage};
 
 const DOING: &str = "make an array";
@@ -122,7 +122,7 @@ impl NDArrayBuilder {
 
     fn plan(self, shape: &[u64], dtype: &str, typesize: usize) -> Result<Plan> {
         let params = CParams { typesize: Some(typesize), blocksize: None, ..self.cparams };
-        let mut params = params.resolve(typesize, true)?;
+        let mut params = params.resolve(typesize, Purpose::Array)?;
         for (name, given) in [("chunk", &self.chunks), ("block", &self.blocks)] {
             let found = given.as_ref().map_or(shape.len(), Vec::len);
             let zero =

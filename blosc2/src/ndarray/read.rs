@@ -6,9 +6,9 @@ use blosc2_format::chunk::Special;
 
 use super::NDArray;
 use super::geometry::{Window, copy_box, fill_box, for_each_index, position};
-use crate::checked::CheckedChunk;
 use crate::element::{Element, as_bytes_mut, zeroed};
-use crate::{Error, ErrorKind, Result};
+use crate::memory::Target;
+use crate::{ChunkRef, Error, ErrorKind, Result};
 
 const DOING: &str = "read from an array";
 
@@ -149,7 +149,7 @@ impl NDArray {
         let number = position(chunk, &geometry.chunk_grid);
         let at = |error: Error| self.schunk.at(error);
         let compressed = self.schunk.compressed(number)?;
-        let compressed = CheckedChunk::new(&compressed).map_err(at)?;
+        let compressed = ChunkRef::to_decompress(&compressed).map_err(at)?;
         let header = compressed.header();
         if compressed.nbytes() != geometry.chunk_len {
             let (expected, found) = (geometry.chunk_len, header.nbytes);
@@ -164,7 +164,7 @@ impl NDArray {
         if let Some(place) = self.place_of_chunk((&start, &stop), window) {
             let target = &mut bytes[place..place + geometry.chunk_len];
             return self.schunk.with_decompressor(&compressed, |each| {
-                each.decompress_blocks(&compressed, None, target)
+                each.decompress(&compressed, Target::of(target))
             });
         }
 
@@ -191,8 +191,9 @@ impl NDArray {
         if scratch.is_empty() {
             *scratch = zeroed(geometry.chunk_len, DOING)?;
         }
-        self.schunk.with_decompressor(&compressed, |each| {
-            each.decompress_blocks(&compressed, wanted.as_deref(), scratch)
+        self.schunk.with_decompressor(&compressed, |each| match &wanted {
+            Some(wanted) => each.decompress_masked(&compressed, wanted, scratch),
+            None => each.decompress(&compressed, Target::of(scratch)),
         })?;
 
         for_each_index(&first, &last, |block| {
@@ -227,7 +228,7 @@ impl NDArray {
 }
 
 /// The item that a chunk without data repeats, where that needs no decompression.
-fn repeated_item(chunk: &CheckedChunk<'_>, typesize: usize) -> Option<Vec<u8>> {
+fn repeated_item(chunk: &ChunkRef<'_>, typesize: usize) -> Option<Vec<u8>> {
     match chunk.header().special? {
         Special::Zeros | Special::Uninit => Some(vec![0; typesize]),
         Special::Value => {

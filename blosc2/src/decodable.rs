@@ -1,40 +1,25 @@
-//! Chunks that C may be given.
+//! What decompressing a chunk needs, and what of it C may be given.
 
 use blosc2_format::chunk::Header;
 use blosc2_sys as sys;
 
-use crate::{Codec, Error, ErrorKind, Filter, Result, filter, plugins};
+use crate::chunk::ChunkBytes;
+use crate::{Chunk, ChunkRef, Codec, Error, ErrorKind, Filter, Result, closures, filter, plugins};
 
-/// The bytes of a chunk that has been looked at: it is whole, its fields agree, and what it needs is
-/// compiled in.
-#[derive(Debug)]
-pub(crate) struct CheckedChunk<'a> {
-    bytes: &'a [u8],
-    header: Header,
-}
-
-impl<'a> CheckedChunk<'a> {
-    /// Looks at a chunk; what follows its end is left out.
-    pub(crate) fn new(bytes: &'a [u8]) -> Result<Self> {
-        let doing = "decompress a chunk";
+impl ChunkRef<'_> {
+    /// Sees that C can decompress the chunk: what it needs is here, and C undoes it rightly.
+    pub(crate) fn check_decodable(&self, doing: &str) -> Result<()> {
         let invalid = |detail: &str| Error::new(ErrorKind::InvalidData, doing, detail);
         let unsupported = |detail: String| Error::new(ErrorKind::Unsupported, doing, detail);
-        let header = Header::parse(bytes).map_err(|error| Error::from_format(doing, error))?;
-        if header.cbytes as usize > bytes.len() {
-            let (announced, found) = (header.cbytes, bytes.len());
-            return Err(invalid(&format!("it announces {announced} bytes, but {found} are there")));
-        }
-        if header.lazy {
-            return Err(invalid("its blocks are not with it (a lazy chunk)"));
-        }
-        let bytes = &bytes[..header.cbytes as usize];
+        let header = self.header();
         if !header.is_compressed() {
-            return Ok(Self { bytes, header });
+            return Ok(());
         }
         if header.instrumented {
             return Err(unsupported("it holds measurements of a codec, no data".to_owned()));
         }
-        Codec::from_code(header.codec()).check_available(doing)?;
+        self.codec().check_available(doing)?;
+        closures::check_shape(self.codec(), &self.filters(), doing)?;
         for (&code, &meta) in header.filters.iter().zip(&header.filters_meta) {
             if let Some(each) = Filter::from_code(code, meta) {
                 if !filter::is_available(code) {
@@ -47,74 +32,52 @@ impl<'a> CheckedChunk<'a> {
                 }
             }
         }
-        if !header.is_delta_undone() {
-            let detail =
-                "delta was applied twice or among other filters, which C-Blosc2 does not undo";
-            return Err(unsupported(detail.to_owned()));
+        // So that there are no more blocks than bytes of the chunk.
+        let table = header.header_len() + 4 * self.nblocks();
+        if table > self.cbytes() {
+            let (nblocks, cbytes) = (self.nblocks(), self.cbytes());
+            return Err(invalid(&format!("{nblocks} blocks in a chunk of {cbytes} bytes")));
         }
         // The streams of a block are equally long, so that the rest would stay unwritten.
         let typesize = u32::from(header.typesize);
-        if header.split && !header.variable_blocks && header.block_len() % typesize != 0 {
+        if header.split && !header.variable_blocks && !header.block_len().is_multiple_of(typesize) {
             let block = header.block_len();
             let detail =
                 format!("a block of {block} bytes cannot be split into {typesize} equal streams");
             return Err(invalid(&detail));
         }
         if !sys::HARDENED {
-            if loses_end_of_blosc1(&header) {
+            if self.uses_delta() && (header.variable_blocks || !header.is_delta_undone()) {
+                let detail = "an installed C-Blosc2 undoes delta wrongly twice, after three filters and \
+                              before another, and among blocks of variable length";
+                return Err(unsupported(detail.to_owned()));
+            }
+            if loses_end_of_blosc1(header) {
                 let detail =
                     "an installed C-Blosc2 loses the end of this chunk of Blosc1 (bitshuffle)";
                 return Err(unsupported(detail.to_owned()));
             }
-            if header.codec() == Codec::BloscLz.code() && has_endless_match(bytes) {
+            if header.codec() == Codec::BloscLz.code() && has_endless_match(self.as_bytes()) {
                 return Err(invalid("it holds a match whose length overflows"));
             }
         }
-        Ok(Self { bytes, header })
+        Ok(())
     }
+}
 
-    /// The chunk, as long as its header says.
-    pub(crate) fn bytes(&self) -> &'a [u8] {
-        self.bytes
-    }
-
-    pub(crate) fn header(&self) -> &Header {
-        &self.header
-    }
-
-    /// Bytes of the data.
-    pub(crate) fn nbytes(&self) -> usize {
-        self.header.nbytes as usize
-    }
-
-    /// What follows the header.
-    pub(crate) fn body(&self) -> &'a [u8] {
-        &self.bytes[self.header.header_len()..]
-    }
-
+impl<B: ChunkBytes> Chunk<B> {
     /// Whether delta was among its filters.
     pub(crate) fn uses_delta(&self) -> bool {
-        self.header.is_compressed()
-            && self.header.filters.iter().any(|&code| filter::is_delta(code))
-    }
-
-    /// Whether delta was the first filter, so that it is undone at last.
-    pub(crate) fn starts_with_delta(&self) -> bool {
-        let first = self.header.filters.iter().find(|&&code| code != 0);
-        first.is_some_and(|&code| filter::is_delta(code))
+        let header = self.header();
+        header.is_compressed() && header.filters.iter().any(|&code| filter::is_delta(code))
     }
 
     /// Whether decompression looks at the metalayers of a super-chunk, for the shape of an array.
     pub(crate) fn needs_shape(&self) -> bool {
-        let header = &self.header;
-
-        let filters = header.filters.iter().zip(&header.filters_meta);
-        header.is_compressed()
-            && (Codec::from_code(header.codec()).needs_array()
-                || plugins::may_be_loaded(header.codec())
-                || filters
-                    .filter_map(|(&code, &meta)| Filter::from_code(code, meta))
-                    .any(Filter::needs_array))
+        self.header().is_compressed()
+            && (self.codec().needs_array()
+                || plugins::may_be_loaded(self.codec().code())
+                || self.filters().into_iter().any(Filter::needs_array))
     }
 }
 

@@ -1,0 +1,171 @@
+//! What a filter sees: a block that it reads, and one that it writes.
+
+use std::ops::{Deref, DerefMut};
+
+use crate::element::{Element, as_bytes, as_bytes_mut, zeroed};
+use crate::{Error, ErrorKind, Result};
+
+use super::BoxError;
+
+/// A block on its way through a filter: what it reads, and what it writes.
+///
+/// Both have the same length, a multiple of the typesize but for the last block of data that is
+/// none. They start at an address that fits every [`Element`]. The output is zeros at first.
+#[derive(Debug)]
+pub struct FilterBlock<'a> {
+    input: &'a [u8],
+    output: &'a mut [u8],
+    typesize: usize,
+    meta: u8,
+}
+
+impl<'a> FilterBlock<'a> {
+    /// The bytes to read.
+    pub fn input(&self) -> &'a [u8] {
+        self.input
+    }
+
+    /// The bytes to write, as many as there are to read; zeros at first.
+    pub fn output(&mut self) -> &mut [u8] {
+        self.output
+    }
+
+    /// The items to read.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TypeMismatch`]: the block is no whole number of them.
+    pub fn input_as<T: Element>(&self) -> Result<&'a [T]> {
+        let len = count::<T>(self.input.len())?;
+        let start = self.input.as_ptr().cast::<T>();
+        check_aligned(start)?;
+        // SAFETY: the bytes are `len` items, at an address that fits them, and any bytes are valid items.
+        Ok(unsafe { std::slice::from_raw_parts(start, len) })
+    }
+
+    /// The items to write.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TypeMismatch`]: the block is no whole number of them.
+    pub fn output_as<T: Element>(&mut self) -> Result<&mut [T]> {
+        let len = count::<T>(self.output.len())?;
+        let start = self.output.as_mut_ptr().cast::<T>();
+        check_aligned(start)?;
+        // SAFETY: the bytes are `len` items, at an address that fits them; any bytes are valid items,
+        // and items have no padding, so that the bytes stay initialised.
+        Ok(unsafe { std::slice::from_raw_parts_mut(start, len) })
+    }
+
+    /// Bytes of an item, as the chunk says: 1 for those of more than 255 bytes.
+    pub fn typesize(&self) -> usize {
+        self.typesize
+    }
+
+    /// The parameter of a filter; 0 for a prefilter or postfilter.
+    pub fn meta(&self) -> u8 {
+        self.meta
+    }
+}
+
+fn count<T: Element>(len: usize) -> Result<usize> {
+    let size = size_of::<T>();
+    if len.is_multiple_of(size) {
+        return Ok(len / size);
+    }
+    let detail = format!("{len} bytes are no whole number of {} ({size} bytes)", T::DTYPE);
+    Err(Error::new(ErrorKind::TypeMismatch, "view a block", detail))
+}
+
+/// A type of the user's may ask for more than any number does.
+fn check_aligned<T: Element>(start: *const T) -> Result<()> {
+    if start.is_aligned() {
+        return Ok(());
+    }
+    let detail = format!("{} wants to be aligned to {} bytes", T::DTYPE, align_of::<T>());
+    Err(Error::new(ErrorKind::TypeMismatch, "view a block", detail))
+}
+
+/// A block of a chunk on its way through a prefilter or a postfilter.
+///
+/// It has all that a [`FilterBlock`] has, and knows its place in the chunk.
+#[derive(Debug)]
+pub struct ChunkBlock<'a> {
+    block: FilterBlock<'a>,
+    index: usize,
+    offset: usize,
+}
+
+impl ChunkBlock<'_> {
+    /// The number of the block in its chunk.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Bytes of the chunk's data in front of the block.
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+}
+
+impl<'a> Deref for ChunkBlock<'a> {
+    type Target = FilterBlock<'a>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.block
+    }
+}
+
+impl DerefMut for ChunkBlock<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.block
+    }
+}
+
+/// Where a block is in its chunk.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) index: usize,
+    pub(super) offset: usize,
+}
+
+/// Runs a closure on a block, whose output holds zeros.
+pub(super) fn with_block<R>(
+    input: &[u8],
+    output: &mut [u8],
+    typesize: usize,
+    meta: u8,
+    work: impl FnOnce(&mut FilterBlock<'_>) -> Result<R, BoxError>,
+) -> Result<R, BoxError> {
+    let doing = "run a closure on a block";
+    let is_aligned = |bytes: &[u8]| bytes.as_ptr().align_offset(align_of::<u64>()) == 0;
+    let words = |len: usize| zeroed::<u64>(len.div_ceil(8), doing);
+    let mut copy: Vec<u64>;
+    let mut input = input;
+    if !is_aligned(input) {
+        copy = words(input.len())?;
+        as_bytes_mut(&mut copy)[..input.len()].copy_from_slice(input);
+        input = &as_bytes(&copy)[..input.len()];
+    }
+    if is_aligned(output) {
+        return work(&mut FilterBlock { input, output, typesize, meta });
+    }
+    let mut output_words = words(output.len())?;
+    let aligned = &mut as_bytes_mut(&mut output_words)[..output.len()];
+    let result = work(&mut FilterBlock { input, output: aligned, typesize, meta })?;
+    output.copy_from_slice(aligned);
+    Ok(result)
+}
+
+/// The same for a block with a place.
+pub(super) fn with_chunk_block<R>(
+    input: &[u8],
+    output: &mut [u8],
+    typesize: usize,
+    place: Place,
+    work: impl FnOnce(&mut ChunkBlock<'_>) -> Result<R, BoxError>,
+) -> Result<R, BoxError> {
+    with_block(input, output, typesize, 0, |block| {
+        let FilterBlock { input, ref mut output, typesize, meta } = *block;
+        let block = FilterBlock { input, output, typesize, meta };
+        work(&mut ChunkBlock { block, index: place.index, offset: place.offset })
+    })
+}

@@ -1,0 +1,326 @@
+//! One call into C, and the closures that it leads to.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::slice;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use blosc2_sys as sys;
+use parking_lot::Mutex;
+
+use super::tuner::tuner_name;
+use super::{BoxError, ChunkFilter, codec_name, filter_name};
+use crate::Error;
+
+thread_local! {
+    /// How many closures run on this thread, one inside the other.
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+    /// The call that this thread has made into an installed library, which has one thread only and
+    /// does not hand on whose call it is.
+    static CURRENT: Cell<*const Call<'static>> = const { Cell::new(ptr::null()) };
+}
+
+/// How many closures may run inside each other, so that those that call themselves end.
+const DEEPEST: usize = 32;
+
+/// How many threads a context may use now: inside a closure one, since the others may be waiting for it.
+pub(crate) fn threads(wanted: i16) -> i16 {
+    if DEPTH.get() > 0 { 1 } else { wanted }
+}
+
+/// One call of a context, as the closures see it that it leads to.
+#[derive(Default)]
+pub(crate) struct Call<'a> {
+    pub(super) prefilter: Option<&'a ChunkFilter>,
+    pub(super) postfilter: Option<&'a ChunkFilter>,
+    /// Bytes of the source that is compressed.
+    pub(super) source_len: usize,
+    /// The codec of the chunk that is decompressed.
+    pub(super) codec: u8,
+    /// What went wrong first.
+    failure: Mutex<Option<Failure>>,
+}
+
+/// What went wrong in a closure.
+#[derive(Debug)]
+struct Failure {
+    what: String,
+    source: Option<BoxError>,
+}
+
+impl<'a> Call<'a> {
+    /// A call that compresses so many bytes; C runs the prefilter, if there is one.
+    pub(crate) fn compressing(source_len: usize, prefilter: Option<&'a ChunkFilter>) -> Self {
+        Self { prefilter, source_len, ..Self::default() }
+    }
+
+    /// A call that decompresses a chunk of this codec; C runs the postfilter, if there is one.
+    pub(crate) fn decompressing(codec: u8, postfilter: Option<&'a ChunkFilter>) -> Self {
+        Self { postfilter, codec, ..Self::default() }
+    }
+
+    /// The error of a closure, if one has failed, whatever C made of it.
+    pub(crate) fn check(&self, doing: &str) -> crate::Result<()> {
+        let failure = self.failure.lock().take();
+        failure.map_or(Ok(()), |failure| Err(failure.into_error(doing)))
+    }
+
+    /// Runs what C called for, and gives C 0 or more, or an error code.
+    pub(super) fn run(&self, title: Title, work: impl FnOnce() -> Result<i32, BoxError>) -> c_int {
+        match guarded(title, work) {
+            Ok(value) => value,
+            Err(failure) => {
+                let later = {
+                    let mut first = self.failure.lock();
+                    match &*first {
+                        None => first.replace(failure),
+                        Some(_) => Some(failure),
+                    }
+                };
+                discard(later);
+                sys::BLOSC2_ERROR_FAILURE
+            }
+        }
+    }
+}
+
+impl Failure {
+    fn into_error(self, doing: &str) -> Error {
+        Error::from_closure(doing, self.what, self.source)
+    }
+}
+
+/// What a closure is called in errors.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Title {
+    Codec(u8),
+    Filter(u8),
+    Prefilter,
+    Postfilter,
+    Tuner(u8),
+}
+
+impl fmt::Display for Title {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (what, code, name) = match *self {
+            Self::Codec(code) => ("codec", code, codec_name(code)),
+            Self::Filter(code) => ("filter", code, filter_name(code)),
+            Self::Tuner(id) => ("tuner", id, tuner_name(id)),
+            Self::Prefilter => return f.write_str("the prefilter"),
+            Self::Postfilter => return f.write_str("the postfilter"),
+        };
+        match name {
+            Some(name) => write!(f, "the {what} {name}"),
+            None => write!(f, "the {what} {code}"),
+        }
+    }
+}
+
+/// Runs a closure on this thread alone, outside C.
+pub(super) fn run_here<R>(
+    title: Title,
+    doing: &str,
+    work: impl FnOnce() -> Result<R, BoxError>,
+) -> crate::Result<R> {
+    guarded(title, work).map_err(|failure| failure.into_error(doing))
+}
+
+/// Runs a closure; a panic in it becomes a failure.
+fn guarded<R>(title: Title, work: impl FnOnce() -> Result<R, BoxError>) -> Result<R, Failure> {
+    if DEPTH.get() >= DEEPEST {
+        let what =
+            format!("{title} was called by itself, or others by it, more than {DEEPEST} times");
+        return Err(Failure { what, source: None });
+    }
+    let _inside = Inside::new();
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(source)) => {
+            // The closure's error may panic when it is asked what it says.
+            let text = catch_unwind(AssertUnwindSafe(|| source.to_string()));
+            let text = text.unwrap_or_else(message_of);
+            Err(Failure { what: format!("{title} failed: {text}"), source: Some(source) })
+        }
+        Err(payload) => {
+            let what = format!("{title} panicked: {}", message_of(payload));
+            Err(Failure { what, source: None })
+        }
+    }
+}
+
+/// The message of a panic.
+fn message_of(payload: Box<dyn Any + Send>) -> String {
+    let text = match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
+        (Some(text), _) => (*text).to_owned(),
+        (None, Some(text)) => text.clone(),
+        (None, None) => "without a message".to_owned(),
+    };
+    discard(payload);
+    text
+}
+
+/// Drops what a closure left, which may panic; then what that leaves is not dropped any more.
+fn discard<T>(value: T) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
+        std::mem::forget(payload);
+    }
+}
+
+/// Says that this thread is inside a closure.
+struct Inside;
+
+impl Inside {
+    fn new() -> Self {
+        DEPTH.set(DEPTH.get() + 1);
+        Self
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
+    }
+}
+
+/// Where the functions that C calls find the call that is going on in a context.
+///
+/// C keeps the address for as long as the context lives, so this has to live longer.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Slot(Arc<AtomicPtr<Call<'static>>>);
+
+impl Slot {
+    /// What C hands to codecs, filters and prefilters of a context with this slot.
+    pub(crate) fn preparams(&self) -> sys::blosc2_prefilter_params {
+        sys::blosc2_prefilter_params {
+            user_data: self.address(),
+            input: ptr::null(),
+            output: ptr::null_mut(),
+            output_size: 0,
+            output_typesize: 0,
+            output_offset: 0,
+            nchunk: -1,
+            nblock: 0,
+            tid: 0,
+            ttmp: ptr::null_mut(),
+            ttmp_nbytes: 0,
+            ctx: ptr::null_mut(),
+            output_is_disposable: false,
+        }
+    }
+
+    /// What C hands to codecs, filters and postfilters of a context with this slot.
+    pub(crate) fn postparams(&self) -> sys::blosc2_postfilter_params {
+        sys::blosc2_postfilter_params {
+            user_data: self.address(),
+            input: ptr::null(),
+            output: ptr::null_mut(),
+            size: 0,
+            typesize: 0,
+            offset: 0,
+            nchunk: -1,
+            nblock: 0,
+            tid: 0,
+            ttmp: ptr::null_mut(),
+            ttmp_nbytes: 0,
+            ctx: ptr::null_mut(),
+        }
+    }
+
+    fn address(&self) -> *mut c_void {
+        Arc::as_ptr(&self.0).cast_mut().cast()
+    }
+
+    /// Makes a call into C, during which its closures find `call`.
+    pub(crate) fn during<R>(&self, call: &Call<'_>, work: impl FnOnce() -> R) -> R {
+        let call = ptr::from_ref(call).cast::<Call<'static>>();
+        let _ending = Ending { slot: self, before: CURRENT.replace(call) };
+        self.0.store(call.cast_mut(), Ordering::Release);
+        work()
+    }
+}
+
+/// Takes a call away from where the closures find it.
+struct Ending<'a> {
+    slot: &'a Slot,
+    before: *const Call<'static>,
+}
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.slot.0.store(ptr::null_mut(), Ordering::Release);
+        CURRENT.set(self.before);
+    }
+}
+
+impl<'a> Call<'a> {
+    /// The call that led to this use of a codec or filter; `None` where C works for itself.
+    ///
+    /// # Safety
+    /// C has filled the parameters for the function that it calls, from a context that has no preparams
+    /// but those of a [`Slot`]; and the reference is not used after that function.
+    pub(super) unsafe fn of_compression(params: &sys::blosc2_cparams) -> Option<&'a Self> {
+        // SAFETY: the context's own copy, which lives as long as it (blosc2.c, blosc2_ctx_get_cparams).
+        let given = unsafe { params.preparams.as_ref() };
+        // SAFETY: the caller's promise.
+        unsafe { Self::at(given.map_or(ptr::null_mut(), |given| given.user_data)) }
+    }
+
+    /// The same when decompressing.
+    ///
+    /// # Safety
+    /// As for [`of_compression`](Self::of_compression), with postparams.
+    pub(super) unsafe fn of_decompression(params: &sys::blosc2_dparams) -> Option<&'a Self> {
+        // SAFETY: the context's own copy, which lives as long as it (blosc2.c, blosc2_ctx_get_dparams).
+        let given = unsafe { params.postparams.as_ref() };
+        // SAFETY: the caller's promise.
+        unsafe { Self::at(given.map_or(ptr::null_mut(), |given| given.user_data)) }
+    }
+
+    /// The call that is going on in a slot.
+    ///
+    /// # Safety
+    /// `user_data` is null or that of a [`Slot`] that is alive; and the reference is not used after the
+    /// function has returned to C, which is still inside [`Slot::during`] then.
+    pub(super) unsafe fn at(user_data: *mut c_void) -> Option<&'a Self> {
+        let slot = user_data.cast::<AtomicPtr<Call<'static>>>();
+        // SAFETY: the caller says that it is null or a slot's.
+        let call = match unsafe { slot.as_ref() } {
+            Some(slot) => slot.load(Ordering::Acquire),
+            None if sys::HARDENED => ptr::null_mut(),
+            None => CURRENT.get().cast_mut(),
+        };
+        // SAFETY: null, or a call that `Slot::during` keeps until C has returned, all of whose threads are
+        // done with it then (blosc2.c, parallel_blosc).
+        unsafe { call.cast::<Self>().as_ref() }
+    }
+}
+
+/// What C gives a closure to read and to write; the latter is filled with zeros.
+///
+/// # Safety
+/// `input_len` initialised bytes are at `input`, and there is room for `output_len` at `output`, which do
+/// not overlap; nothing else reads or writes the latter, or writes the former, before C goes on.
+pub(super) unsafe fn buffers<'a>(
+    input: *const u8,
+    input_len: i32,
+    output: *mut u8,
+    output_len: i32,
+) -> Result<(&'a [u8], &'a mut [u8]), BoxError> {
+    let (input_len, output_len) = (usize::try_from(input_len)?, usize::try_from(output_len)?);
+    let apart =
+        input.addr() + input_len <= output.addr() || output.addr() + output_len <= input.addr();
+    if input.is_null() || output.is_null() || !apart {
+        return Err("C-Blosc2 gave it no memory of its own".into());
+    }
+    // SAFETY: the caller's promise; what C has not written is zero after the first call.
+    unsafe {
+        ptr::write_bytes(output, 0, output_len);
+        let input = slice::from_raw_parts(input, input_len);
+        Ok((input, slice::from_raw_parts_mut(output, output_len)))
+    }
+}

@@ -1,0 +1,244 @@
+//! Codecs of one's own.
+
+use std::ffi::{CString, c_int, c_void};
+
+use blosc2_sys as sys;
+
+#[cfg(doc)]
+use crate::ErrorKind;
+use crate::{Codec, Result};
+
+use super::BoxError;
+use super::call::{Call, Title, buffers};
+use super::registry::Registry;
+
+/// A codec of one's own, to be used by its code like any other; see [`Codec::register`].
+///
+/// Its functions are called from many threads at once, and once or more for each block of a chunk.
+/// They may use this crate themselves; inside them it works on one thread.
+pub trait UserCodec: Send + Sync + 'static {
+    /// Compresses `input` to the start of `output`, and gives the number of bytes that it took; `None`
+    /// where they do not fit, after which the input is stored as it is.
+    ///
+    /// `output` holds zeros, and is never longer than `input`. What is as long as the input is stored
+    /// too. Runs of one byte are not given to a codec at all.
+    ///
+    /// # Errors
+    /// Anything; it becomes the source of the error of the call, of [`ErrorKind::Callback`].
+    fn compress(
+        &self,
+        input: &[u8],
+        output: &mut [u8],
+        info: &CodecInfo,
+    ) -> Result<Option<usize>, BoxError>;
+
+    /// Decompresses `input` to all of `output`, which holds zeros.
+    ///
+    /// The input may be any bytes, if chunks come from elsewhere.
+    ///
+    /// # Errors
+    /// Anything, such as an input that is broken; it becomes the source of the error of the call, of
+    /// [`ErrorKind::Callback`].
+    fn decompress(&self, input: &[u8], output: &mut [u8], info: &CodecInfo)
+    -> Result<(), BoxError>;
+}
+
+/// A pair of closures is a codec.
+impl<C, D> UserCodec for (C, D)
+where
+    C: Fn(&[u8], &mut [u8], &CodecInfo) -> Result<Option<usize>, BoxError> + Send + Sync + 'static,
+    D: Fn(&[u8], &mut [u8], &CodecInfo) -> Result<(), BoxError> + Send + Sync + 'static,
+{
+    fn compress(
+        &self,
+        input: &[u8],
+        output: &mut [u8],
+        info: &CodecInfo,
+    ) -> Result<Option<usize>, BoxError> {
+        self.0(input, output, info)
+    }
+
+    fn decompress(
+        &self,
+        input: &[u8],
+        output: &mut [u8],
+        info: &CodecInfo,
+    ) -> Result<(), BoxError> {
+        self.1(input, output, info)
+    }
+}
+
+/// What a codec is told besides the data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CodecInfo {
+    /// The codec's parameter, as the chunk keeps it.
+    pub meta: u8,
+    /// Bytes of an item, as the chunk says: 1 for those of more than 255 bytes.
+    pub typesize: usize,
+    /// The level, 1 to 9; 0 when decompressing, since chunks do not keep it.
+    pub level: u8,
+}
+
+static CODECS: Registry<dyn UserCodec> = Registry::new();
+
+/// Whether there is a codec of the user's with this code.
+pub(crate) fn is_codec(code: u8) -> bool {
+    CODECS.get(code).is_some() || CODECS.is_taken(code)
+}
+
+/// The name of a codec of the user's.
+pub(crate) fn codec_name(code: u8) -> Option<&'static str> {
+    CODECS.name(code)
+}
+
+/// The codec of the user's with this name.
+pub(crate) fn codec_named(name: &str) -> Option<Codec> {
+    CODECS.code(name).map(Codec::from_code)
+}
+
+impl Codec {
+    /// Makes a codec of one's own available under a code, 160 to 255, until the program ends.
+    ///
+    /// Chunks keep the code, and whoever reads them has to register the same codec. C's
+    /// `blosc2_register_codec`, Python's `register_codec`.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidArgument`]: another code, or a name that is empty, a number, or has a colon;
+    /// - [`ErrorKind::AlreadyExists`]: the code or the name is taken.
+    ///
+    /// ```
+    /// use blosc2::{BoxError, CParams, Codec, CodecInfo, UserCodec};
+    ///
+    /// /// Counts how often each byte is repeated.
+    /// struct RunLengths;
+    ///
+    /// impl UserCodec for RunLengths {
+    ///     fn compress(
+    ///         &self,
+    ///         input: &[u8],
+    ///         output: &mut [u8],
+    ///         _: &CodecInfo,
+    ///     ) -> Result<Option<usize>, BoxError> {
+    ///         let mut len = 0;
+    ///         for run in input.chunk_by(|a, b| a == b).flat_map(|run| run.chunks(255)) {
+    ///             let Some(pair) = output.get_mut(len..len + 2) else { return Ok(None) };
+    ///             pair.copy_from_slice(&[run.len() as u8, run[0]]);
+    ///             len += 2;
+    ///         }
+    ///         Ok(Some(len))
+    ///     }
+    ///
+    ///     fn decompress(
+    ///         &self,
+    ///         input: &[u8],
+    ///         mut output: &mut [u8],
+    ///         _: &CodecInfo,
+    ///     ) -> Result<(), BoxError> {
+    ///         for pair in input.chunks_exact(2) {
+    ///             let (run, rest) =
+    ///                 output.split_at_mut_checked(pair[0].into()).ok_or("too many bytes")?;
+    ///             run.fill(pair[1]);
+    ///             output = rest;
+    ///         }
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// let codec = Codec::register(200, "run_lengths", RunLengths)?;
+    /// let data: Vec<u8> = (0..10_000).map(|i| (i / 100) as u8).collect();
+    /// let chunk = blosc2::compress(&data, &CParams::new().codec(codec).filters(&[]))?;
+    /// assert!(chunk.len() < 500);
+    /// assert_eq!(blosc2::decompress::<u8>(&chunk)?, data);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    pub fn register(code: u8, name: &str, codec: impl UserCodec) -> Result<Self> {
+        let doing = "register a codec";
+        crate::init::init()?;
+        let built_in = name.parse::<Self>().is_ok_and(|codec| codec_name(codec.code()).is_none());
+        CODECS.set(doing, code, name, Box::new(codec), built_in)?;
+        Ok(Self::from_code(code))
+    }
+}
+
+/// Makes C know the codes of all users' codecs. Once, before any other call but `blosc2_init`.
+pub(super) fn announce() {
+    for code in Registry::<dyn UserCodec>::codes() {
+        let Ok(name) = CString::new(format!("user codec {code}")) else { continue };
+        let mut codec = sys::blosc2_codec {
+            compcode: code,
+            compname: name.into_raw(), // C keeps it for ever.
+            complib: 0,
+            version: 1,
+            encoder: Some(encode),
+            decoder: Some(decode),
+        };
+        // SAFETY: C copies the structure, whose name is never freed (blosc2.c, register_codec_private).
+        // No other call is made into C meanwhile (init.rs).
+        if unsafe { sys::blosc2_register_codec(&mut codec) } < 0 {
+            CODECS.take(code);
+        }
+    }
+}
+
+/// A codec, as C asks for it.
+fn find(code: u8) -> Result<&'static dyn UserCodec, BoxError> {
+    CODECS.get(code).ok_or_else(|| format!("no codec is registered with the code {code}").into())
+}
+
+unsafe extern "C" fn encode(
+    input: *const u8,
+    input_len: i32,
+    output: *mut u8,
+    output_len: i32,
+    meta: u8,
+    params: *mut sys::blosc2_cparams,
+    _source: *const c_void,
+) -> c_int {
+    // SAFETY: C fills the parameters on its stack for this call (blosc2.c, blosc_c).
+    let params = unsafe { &*params };
+    // SAFETY: the context has this from `Slot::preparams`; the call is not used after this function.
+    let Some(call) = (unsafe { Call::of_compression(params) }) else {
+        return sys::BLOSC2_ERROR_CODEC_SUPPORT; // C compresses for itself.
+    };
+    let code = params.compcode;
+    call.run(Title::Codec(code), || {
+        // SAFETY: C gives a stream of the block, and the room for it in other memory, of which no other
+        // thread knows (blosc2.c, blosc_c).
+        let (input, output) = unsafe { buffers(input, input_len, output, output_len)? };
+        let (typesize, level) = (usize::try_from(params.typesize)?, params.clevel);
+        let room = output.len();
+        match find(code)?.compress(input, output, &CodecInfo { meta, typesize, level })? {
+            None => Ok(0), // C stores the stream.
+            Some(0) => Err("it gave a length of 0; what does not fit is `None`".into()),
+            Some(len) if len <= room => Ok(i32::try_from(len)?),
+            Some(len) => Err(format!("it gave a length of {len}, with room for {room}").into()),
+        }
+    })
+}
+
+unsafe extern "C" fn decode(
+    input: *const u8,
+    input_len: i32,
+    output: *mut u8,
+    output_len: i32,
+    meta: u8,
+    params: *mut sys::blosc2_dparams,
+    _chunk: *const c_void,
+) -> c_int {
+    // SAFETY: C fills the parameters on its stack for this call (blosc2.c, blosc_d).
+    let params = unsafe { &*params };
+    // SAFETY: the context has this from `Slot::postparams`; the call is not used after this function.
+    let Some(call) = (unsafe { Call::of_decompression(params) }) else {
+        return sys::BLOSC2_ERROR_CODEC_SUPPORT; // C decompresses for itself.
+    };
+    let code = call.codec;
+    call.run(Title::Codec(code), || {
+        // SAFETY: C gives a stream of the chunk, and its place in the block in other memory, of which no
+        // other thread knows (blosc2.c, blosc_d).
+        let (input, output) = unsafe { buffers(input, input_len, output, output_len)? };
+        let typesize = usize::try_from(params.typesize)?;
+        find(code)?.decompress(input, output, &CodecInfo { meta, typesize, level: 0 })?;
+        Ok(output_len)
+    })
+}

@@ -1,0 +1,131 @@
+//! Prefilters and postfilters: closures around the pipeline of a context.
+
+use std::ffi::c_int;
+use std::fmt;
+
+use blosc2_sys as sys;
+
+use crate::Result;
+
+use super::block::{Place, with_chunk_block};
+use super::call::{Call, Title, buffers, run_here};
+use super::{BoxError, ChunkBlock};
+
+type Closure = Box<dyn Fn(&mut ChunkBlock<'_>) -> Result<(), BoxError> + Send + Sync>;
+
+/// What runs on each block of a chunk, before the filters or after they are undone.
+pub(crate) struct ChunkFilter {
+    title: Title,
+    closure: Closure,
+}
+
+impl fmt::Debug for ChunkFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ChunkFilter").field(&self.title).finish()
+    }
+}
+
+impl ChunkFilter {
+    pub(crate) fn prefilter<E: Into<BoxError>>(
+        closure: impl Fn(&mut ChunkBlock<'_>) -> Result<(), E> + Send + Sync + 'static,
+    ) -> Self {
+        Self::new(Title::Prefilter, closure)
+    }
+
+    pub(crate) fn postfilter<E: Into<BoxError>>(
+        closure: impl Fn(&mut ChunkBlock<'_>) -> Result<(), E> + Send + Sync + 'static,
+    ) -> Self {
+        Self::new(Title::Postfilter, closure)
+    }
+
+    fn new<E: Into<BoxError>>(
+        title: Title,
+        closure: impl Fn(&mut ChunkBlock<'_>) -> Result<(), E> + Send + Sync + 'static,
+    ) -> Self {
+        Self { title, closure: Box::new(move |block| closure(block).map_err(Into::into)) }
+    }
+
+    /// Runs it on this thread, on each block of `source`, which together make the output.
+    pub(crate) fn run(
+        &self,
+        source: &[u8],
+        output: &mut [u8],
+        blocks: Blocks,
+        doing: &str,
+    ) -> Result<()> {
+        let len = if blocks.len == 0 { source.len().max(1) } else { blocks.len };
+        for (at, (input, output)) in source.chunks(len).zip(output.chunks_mut(len)).enumerate() {
+            let place = Place { index: blocks.index + at, offset: blocks.offset + at * len };
+            output.fill(0);
+            run_here(self.title, doing, || {
+                with_chunk_block(input, output, blocks.typesize, place, |block| {
+                    (self.closure)(block)
+                })
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// How data is cut into blocks, of which the first is at some place in its chunk.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Blocks {
+    /// Bytes of a block but the last; 0 for all data.
+    pub(crate) len: usize,
+    pub(crate) typesize: usize,
+    /// The number of the first block.
+    pub(crate) index: usize,
+    /// Bytes in front of the first block.
+    pub(crate) offset: usize,
+}
+
+/// The function that C calls for a prefilter.
+pub(crate) unsafe extern "C" fn prefilter(params: *mut sys::blosc2_prefilter_params) -> c_int {
+    // SAFETY: C fills the parameters on its stack for this call (blosc2.c, pipeline_forward).
+    let params = unsafe { &*params };
+    // SAFETY: the user data are of `Slot::preparams`; the call is not used after this function.
+    let Some(call) = (unsafe { Call::at(params.user_data) }) else {
+        return sys::BLOSC2_ERROR_FILTER_PIPELINE;
+    };
+    call.run(Title::Prefilter, || {
+        let closure = call.prefilter.ok_or("there is none")?;
+        let typesize = usize::try_from(params.output_typesize)?;
+        let offset = usize::try_from(params.output_offset)?;
+        let index = usize::try_from(params.nblock)?;
+        let mut context = sys::blosc2_cparams_defaults();
+        // SAFETY: the context is the one that works on this block; the function reads its fields, which
+        // do not change meanwhile (blosc2.c, blosc2_ctx_get_cparams).
+        unsafe { sys::blosc2_ctx_get_cparams(params.ctx, &mut context) };
+        // `output_size` leaves the bytes after the last whole item out.
+        let len = usize::try_from(context.blocksize)?.min(call.source_len - offset);
+        let len = i32::try_from(len)?;
+        // SAFETY: C gives the block's bytes in the source, and scratch memory for them or their place in the
+        // chunk, of which no other thread knows.
+        let (input, output) = unsafe { buffers(params.input, len, params.output, len)? };
+        let place = Place { index, offset };
+        with_chunk_block(input, output, typesize, place, |block| (closure.closure)(block))?;
+        Ok(0)
+    })
+}
+
+/// The function that C calls for a postfilter.
+pub(crate) unsafe extern "C" fn postfilter(params: *mut sys::blosc2_postfilter_params) -> c_int {
+    // SAFETY: C fills the parameters on its stack for this call (blosc2.c, pipeline_backward, blosc_d).
+    let params = unsafe { &*params };
+    // SAFETY: the user data are of `Slot::postparams`; the call is not used after this function.
+    let Some(call) = (unsafe { Call::at(params.user_data) }) else {
+        return sys::BLOSC2_ERROR_POSTFILTER;
+    };
+    call.run(Title::Postfilter, || {
+        let closure = call.postfilter.ok_or("there is none")?;
+        let typesize = usize::try_from(params.typesize)?;
+        let offset = usize::try_from(params.offset)?;
+        let place = Place { index: usize::try_from(params.nblock)?, offset };
+        // SAFETY: C gives the decoded block in scratch memory, and its place in the destination, of which
+        // no other thread knows.
+        let (input, output) =
+            unsafe { buffers(params.input, params.size, params.output, params.size)? };
+        with_chunk_block(input, output, typesize, place, |block| (closure.closure)(block))?;
+        Ok(0)
+    })
+}

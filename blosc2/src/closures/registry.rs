@@ -1,0 +1,109 @@
+//! What users register by a code: once, for as long as the program runs.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::{Error, ErrorKind, Result};
+
+/// The first code of users; the last is 255 (`BLOSC2_USER_REGISTERED_*_START` in blosc2.h).
+const FIRST: u8 = 160;
+const COUNT: usize = 256 - FIRST as usize;
+
+/// A table of codes. Looking up takes no lock.
+pub(super) struct Registry<T: ?Sized + 'static> {
+    entries: [OnceLock<Entry<T>>; COUNT],
+    /// Codes that C had for somebody else when this crate started.
+    taken: [AtomicBool; COUNT],
+    /// Held while something is registered, so that no name is taken twice.
+    registering: Mutex<()>,
+}
+
+struct Entry<T: ?Sized> {
+    name: String,
+    value: Box<T>,
+}
+
+impl<T: ?Sized> Registry<T> {
+    pub(super) const fn new() -> Self {
+        Self {
+            entries: [const { OnceLock::new() }; COUNT],
+            taken: [const { AtomicBool::new(false) }; COUNT],
+            registering: Mutex::new(()),
+        }
+    }
+
+    /// All codes of users.
+    pub(super) fn codes() -> impl Iterator<Item = u8> {
+        FIRST..=u8::MAX
+    }
+
+    fn entry(&self, code: u8) -> Option<&Entry<T>> {
+        self.entries[place(code)?].get()
+    }
+
+    pub(super) fn get(&self, code: u8) -> Option<&T> {
+        self.entry(code).map(|entry| entry.value.as_ref())
+    }
+
+    pub(super) fn name(&self, code: u8) -> Option<&str> {
+        self.entry(code).map(|entry| entry.name.as_str())
+    }
+
+    /// The code of a name.
+    pub(super) fn code(&self, name: &str) -> Option<u8> {
+        let is_named = |&code: &u8| self.name(code).is_some_and(|n| n.eq_ignore_ascii_case(name));
+        Self::codes().find(is_named)
+    }
+
+    /// Says that C has this code for somebody else.
+    pub(super) fn take(&self, code: u8) {
+        if let Some(place) = place(code) {
+            self.taken[place].store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn is_taken(&self, code: u8) -> bool {
+        place(code).is_some_and(|place| self.taken[place].load(Ordering::Relaxed))
+    }
+
+    /// Registers a value; `built_in` says that the name is of one that has always been there.
+    pub(super) fn set(
+        &self,
+        doing: &str,
+        code: u8,
+        name: &str,
+        value: Box<T>,
+        built_in: bool,
+    ) -> Result<()> {
+        let invalid = |detail: String| Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
+        let exists = |detail: String| Err(Error::new(ErrorKind::AlreadyExists, doing, detail));
+        let Some(place) = place(code) else {
+            return invalid(format!("users have the codes {FIRST} to 255, got {code}"));
+        };
+        // As a text it has to be told from a code, and from what has a parameter.
+        if name.is_empty() || name.contains(':') || name.parse::<u8>().is_ok() {
+            return invalid(format!("a name is no number and has no colon, got `{name}`"));
+        }
+        let _registering = self.registering.lock();
+        if built_in || self.code(name).is_some() {
+            return exists(format!("the name {name} is taken"));
+        }
+        if self.taken[place].load(Ordering::Relaxed) {
+            return exists(format!("C-Blosc2 has the code {code} for somebody else"));
+        }
+        match self.entries[place].set(Entry { name: name.to_owned(), value }) {
+            Ok(()) => Ok(()),
+            Err(_) => {
+                let other = self.name(code).unwrap_or_default();
+                exists(format!("the code {code} belongs to {other}"))
+            }
+        }
+    }
+}
+
+/// The place of a user's code.
+pub(super) fn place(code: u8) -> Option<usize> {
+    code.checked_sub(FIRST).map(usize::from)
+}

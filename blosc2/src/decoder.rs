@@ -1,0 +1,526 @@
+//! C's contexts for decompression, and what is decompressed without them.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use blosc2_format::chunk::{Header, Special};
+use blosc2_sys as sys;
+
+use crate::chunk::layout;
+use crate::closures::{self, Blocks, Call, ChunkFilter, Closures};
+use crate::context::Context;
+use crate::init::init;
+use crate::memory::{AlignedBytes, Target};
+use crate::{ChunkRef, DParams, Error, ErrorKind, Result};
+
+const DOING: &str = "decompress a chunk";
+
+/// Decompresses chunks, one after the other, with the same parameters.
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    params: sys::blosc2_dparams,
+    /// The context, with the block and item sizes that its scratch memory was made for.
+    context: Option<(Context, [u32; 2])>,
+    /// Runs in C, but for what `postfilter_here` takes over.
+    postfilter: Option<Arc<ChunkFilter>>,
+}
+
+// SAFETY: the parameters hold pointers of C's, of which only `schunk` may be set; whoever sets it
+// keeps the super-chunk alive and unchanged during calls (see `for_schunk`). For `Context` see there.
+unsafe impl Send for Decoder {}
+
+// The same for what the compiler can see, now that it is told not to look.
+const _: fn() = || {
+    fn is_send<T: Send>() {}
+    is_send::<(Context, Arc<ChunkFilter>)>();
+};
+
+impl Decoder {
+    pub(crate) fn new(params: &DParams) -> Result<Self> {
+        init()?;
+        Ok(Self { params: params.to_c(), context: None, postfilter: None })
+    }
+
+    /// A decoder whose codec and filters may look at a super-chunk's metalayers.
+    ///
+    /// # Safety
+    /// `schunk` outlives the decoder, and its metalayers do not change during its calls.
+    pub(crate) unsafe fn for_schunk(
+        params: &DParams,
+        schunk: *mut sys::blosc2_schunk,
+    ) -> Result<Self> {
+        let mut decoder = Self::new(params)?;
+        decoder.params.schunk = schunk.cast();
+        Ok(decoder)
+    }
+
+    pub(crate) fn set_postfilter(&mut self, postfilter: ChunkFilter) {
+        self.postfilter = Some(Arc::new(postfilter));
+        self.context = None;
+    }
+
+    /// Decompresses a whole chunk to `target`, which has to be as long as its data; on success all of it
+    /// is initialised.
+    pub(crate) fn decompress(
+        &mut self,
+        chunk: &ChunkRef<'_>,
+        mut target: Target<'_>,
+    ) -> Result<()> {
+        if chunk.nbytes() != target.len() {
+            return Err(wrong_len(chunk, target.len()));
+        }
+        let all = 0..chunk.nbytes();
+        let keep = |block: Range<usize>, data: &[u8]| target.part(block).write(data);
+        if self.postfilter_here(chunk, &all, |_| true, keep)? {
+            return Ok(());
+        }
+        if !chunk.header().is_compressed() {
+            return uncompressed(chunk, 0, target);
+        }
+        // Delta is undone as numbers, where they lie; an installed library may look at more than it has
+        // written.
+        if chunk.uses_delta() && !(sys::HARDENED && target.is_aligned()) {
+            let mut data = AlignedBytes::zeroed(chunk.nbytes(), DOING)?;
+            self.run(chunk, data.as_target(), None)?;
+            target.write(data.as_slice());
+            return Ok(());
+        }
+        self.run(chunk, target, None)
+    }
+
+    /// Decompresses the blocks for which `wanted` is true to their places in `target`, which has to be
+    /// as long as the whole data. Other bytes stay as they are.
+    pub(crate) fn decompress_masked(
+        &mut self,
+        chunk: &ChunkRef<'_>,
+        wanted: &[bool],
+        target: &mut [u8],
+    ) -> Result<()> {
+        if chunk.nbytes() != target.len() {
+            return Err(wrong_len(chunk, target.len()));
+        }
+        if wanted.len() != chunk.nblocks() {
+            let (expected, found) = (chunk.nblocks(), wanted.len());
+            let detail = format!("it has {expected} blocks, the mask {found}");
+            return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
+        }
+        if !wanted.contains(&true) {
+            return Ok(());
+        }
+        if !wanted.contains(&false) {
+            return self.decompress(chunk, Target::of(target));
+        }
+        let all = 0..chunk.nbytes();
+        let keep = |block: Range<usize>, data: &[u8]| target[block].copy_from_slice(data);
+        if self.postfilter_here(chunk, &all, |block| wanted[block], keep)? {
+            return Ok(());
+        }
+        let each = |work: &mut dyn FnMut(usize, Range<usize>) -> Result<()>| {
+            each_block(chunk, &all, |block, range| match wanted[block] {
+                true => work(block, range),
+                false => Ok(()),
+            })
+        };
+        if !chunk.header().is_compressed() {
+            return each(&mut |_, range| {
+                uncompressed(chunk, range.start, Target::of(&mut target[range]))
+            });
+        }
+        if chunk.has_variable_blocks() && sys::HARDENED {
+            return each(&mut |block, range| {
+                self.variable_block(chunk, block, Target::of(&mut target[range]))
+            });
+        }
+        let mut skipped: Vec<bool> = wanted.iter().map(|wanted| !wanted).collect();
+        // Delta needs the first block for all others; an installed library does not care for that.
+        if chunk.uses_delta() || chunk.has_variable_blocks() {
+            let mut data = AlignedBytes::zeroed(chunk.nbytes(), DOING)?;
+            self.run(chunk, data.as_target(), sys::HARDENED.then_some(&mut skipped[..]))?;
+            return each(&mut |_, range| {
+                target[range.clone()].copy_from_slice(&data.as_slice()[range]);
+                Ok(())
+            });
+        }
+        self.run(chunk, Target::of(target), Some(&mut skipped))
+    }
+
+    /// Decompresses as many bytes as `target` has, from the byte `start` on; they have to be inside. On
+    /// success all of it is initialised.
+    pub(crate) fn range(
+        &mut self,
+        chunk: &ChunkRef<'_>,
+        start: usize,
+        mut target: Target<'_>,
+    ) -> Result<()> {
+        let (stop, span) = (start + target.len(), start..start + target.len());
+        if target.is_empty() {
+            return Ok(());
+        }
+        if target.len() == chunk.nbytes() {
+            return self.decompress(chunk, target);
+        }
+        let mut keep = |block: Range<usize>, data: &[u8]| {
+            let (from, to) = (start.max(block.start), stop.min(block.end));
+            let data = &data[from - block.start..to - block.start];
+            target.part(from - start..to - start).write(data);
+        };
+        if self.postfilter_here(chunk, &span, |_| true, &mut keep)? {
+            return Ok(());
+        }
+        if !chunk.header().is_compressed() {
+            return uncompressed(chunk, start, target);
+        }
+        if chunk.has_variable_blocks() && sys::HARDENED {
+            return each_block(chunk, &span, |block, range| {
+                let mut data = AlignedBytes::zeroed(range.len(), DOING)?;
+                self.variable_block(chunk, block, data.as_target())?;
+                keep(range, data.as_slice());
+                Ok(())
+            });
+        }
+        if chunk.has_variable_blocks() {
+            target.write(&self.whole(chunk)?.as_slice()[span]);
+            return Ok(());
+        }
+        // C takes whole items.
+        let size = chunk.typesize();
+        let items = chunk.nbytes() / size * size;
+        let (low, high) = (start / size * size, stop.next_multiple_of(size));
+        // An installed library takes them from wrong blocks, or gives errors, for some chunks.
+        if high > items || !sys::HARDENED {
+            return self.blocks_of(chunk, start, target);
+        }
+        // Delta is undone as numbers, so that it takes aligned memory.
+        if (low, high) == (start, stop) && !chunk.uses_delta() {
+            return self.items(chunk, start, target);
+        }
+        let mut wider = AlignedBytes::zeroed(high - low, DOING)?;
+        self.items(chunk, low, wider.as_target())?;
+        target.write(&wider.as_slice()[start - low..stop - low]);
+        Ok(())
+    }
+
+    /// Decompresses a block to `target`, which has to be as long as the block.
+    pub(crate) fn block(
+        &mut self,
+        chunk: &ChunkRef<'_>,
+        block: usize,
+        target: Target<'_>,
+    ) -> Result<()> {
+        // Its place is only looked for where it matters.
+        if chunk.has_variable_blocks() && sys::HARDENED && self.postfilter.is_none() {
+            return self.variable_block(chunk, block, target);
+        }
+        match chunk.block_range(block)? {
+            Some(range) if range.len() == target.len() => self.range(chunk, range.start, target),
+            _ => Err(wrong_len(chunk, target.len())),
+        }
+    }
+
+    fn variable_block(
+        &mut self,
+        chunk: &ChunkRef<'_>,
+        block: usize,
+        mut target: Target<'_>,
+    ) -> Result<()> {
+        chunk.check_decodable(DOING)?;
+        let (source_len, block) = (to_c(chunk.cbytes())?, to_c(block)?);
+        let expected = to_c(target.len())?;
+        let mut context = self.context_for(chunk.header())?;
+        let (mut memory, mut len) = (std::ptr::null_mut(), 0);
+        let call = self.call(chunk);
+        let written = context.during(&call, |context| {
+            // SAFETY: the chunk was checked as in `items`, and the results are writable. C looks whether
+            // there is such a block, and gives memory of its own for it, or none on an error (blosc2.c,
+            // decompress_single_vlblock).
+            unsafe {
+                sys::blosc2_vldecompress_block_ctx(
+                    context,
+                    chunk.as_bytes().as_ptr().cast(),
+                    source_len,
+                    block,
+                    &mut memory,
+                    &mut len,
+                )
+            }
+        });
+        let result = call.check(DOING).and_then(|()| came_out(written, expected));
+        if !memory.is_null() {
+            if result.is_ok() && len == expected {
+                // SAFETY: C has given `len` bytes and written all of them, as many as the target has;
+                // they overlap nothing of ours.
+                unsafe { memory.copy_to_nonoverlapping(target.as_mut_ptr(), target.len()) };
+            }
+            // SAFETY: the memory came from C's malloc, and is freed once.
+            unsafe { libc::free(memory.cast()) };
+        }
+        result?;
+        self.context = Some((context, scratch_of(chunk.header())));
+        Ok(())
+    }
+
+    /// Gives `keep` those of the blocks in `span` that are wanted, as the postfilter makes them here, and
+    /// says whether it does; C runs it where it does so rightly, on all threads.
+    ///
+    /// C does not run it on chunks that are not read by C at all, and does not know where blocks of
+    /// variable length are; an installed library takes what it made for the reference of delta.
+    fn postfilter_here(
+        &mut self,
+        chunk: &ChunkRef<'_>,
+        span: &Range<usize>,
+        wanted: impl Fn(usize) -> bool,
+        mut keep: impl FnMut(Range<usize>, &[u8]),
+    ) -> Result<bool> {
+        let is_compressed = chunk.header().is_compressed();
+        let in_c = sys::HARDENED && is_compressed && !chunk.has_variable_blocks();
+        let Some(postfilter) = self.postfilter.take_if(|_| !in_c) else {
+            return Ok(false);
+        };
+        // Without it from here on.
+        let data = is_compressed.then(|| self.whole(chunk)).transpose();
+        self.postfilter = Some(postfilter.clone());
+        let data = data?;
+        each_block(chunk, span, |index, block| {
+            if !wanted(index) {
+                return Ok(());
+            }
+            let mut made = AlignedBytes::zeroed(block.len(), DOING)?;
+            let place =
+                Blocks { len: block.len(), typesize: chunk.typesize(), index, offset: block.start };
+            match &data {
+                Some(data) => {
+                    let input = &data.as_slice()[block.clone()];
+                    postfilter.run(input, made.as_mut_slice(), place, DOING)?;
+                }
+                None => {
+                    let mut input = AlignedBytes::zeroed(block.len(), DOING)?;
+                    uncompressed(chunk, block.start, input.as_target())?;
+                    postfilter.run(input.as_slice(), made.as_mut_slice(), place, DOING)?;
+                }
+            }
+            keep(block, made.as_slice());
+            Ok(())
+        })?;
+        Ok(true)
+    }
+
+    /// The range, by way of the blocks that it touches.
+    fn blocks_of(
+        &mut self,
+        chunk: &ChunkRef<'_>,
+        start: usize,
+        mut target: Target<'_>,
+    ) -> Result<()> {
+        // The table of blocks has to fit, so that there are not more of them than the chunk has bytes.
+        chunk.check_decodable(DOING)?;
+        let stop = start + target.len();
+        let len = chunk.header().block_len() as usize;
+        let mut skipped: Vec<bool> = (0..chunk.nblocks())
+            .map(|block| block * len >= stop || start >= (block + 1) * len)
+            .collect();
+        let mut data = AlignedBytes::zeroed(chunk.nbytes(), DOING)?;
+        let with_mask = sys::HARDENED || !chunk.uses_delta();
+        let skipped = with_mask.then_some(&mut skipped[..]);
+        self.run(chunk, data.as_target(), skipped)?;
+        target.write(&data.as_slice()[start..stop]);
+        Ok(())
+    }
+
+    /// A range of whole items, in C.
+    fn items(&mut self, chunk: &ChunkRef<'_>, start: usize, mut target: Target<'_>) -> Result<()> {
+        chunk.check_decodable(DOING)?;
+        let source_len = to_c(chunk.cbytes())?;
+        let (from, len) = (to_c(start)?, to_c(target.len())?);
+        let mut context = self.context_for(chunk.header())?;
+        let call = self.call(chunk);
+        let written = context.during(&call, |context| {
+            // SAFETY: the chunk is as long as its header says, not lazy, and needs nothing that is not
+            // there; the target has room for the range. C looks whether the range is inside, and checks
+            // block starts and streams against the chunk's length (blosc2.c, blosc2_getitem_bytes_ctx,
+            // _blosc_getitem). It does this on the caller's thread.
+            unsafe {
+                sys::blosc2_getitem_bytes_ctx(
+                    context,
+                    chunk.as_bytes().as_ptr().cast(),
+                    source_len,
+                    from,
+                    len,
+                    target.as_mut_ptr().cast(),
+                    len,
+                )
+            }
+        });
+        call.check(DOING)?;
+        came_out(written, len)?;
+        self.context = Some((context, scratch_of(chunk.header())));
+        Ok(())
+    }
+
+    /// All of a chunk, in aligned memory.
+    fn whole(&mut self, chunk: &ChunkRef<'_>) -> Result<AlignedBytes> {
+        let mut data = AlignedBytes::zeroed(chunk.nbytes(), DOING)?;
+        self.decompress(chunk, data.as_target())?;
+        Ok(data)
+    }
+
+    /// Decompresses all blocks, or those that are not to be skipped.
+    fn run(
+        &mut self,
+        chunk: &ChunkRef<'_>,
+        target: Target<'_>,
+        skipped: Option<&mut [bool]>,
+    ) -> Result<()> {
+        chunk.check_decodable(DOING)?;
+        if target.is_empty() {
+            return Ok(());
+        }
+        let mut context = self.context_for(chunk.header())?;
+        if let Some(skipped) = skipped {
+            let count = to_c(skipped.len())?;
+            // SAFETY: C copies the `count` flags (blosc2.c, blosc2_set_maskout) and uses them for the
+            // next decompression, which follows; on its failure the context is dropped.
+            let code =
+                unsafe { sys::blosc2_set_maskout(context.as_ptr(), skipped.as_mut_ptr(), count) };
+            if code < 0 {
+                return Err(Error::from_code(DOING, code));
+            }
+        }
+        decompress_with(&mut context, &self.call(chunk), chunk, target)?;
+        self.context = Some((context, scratch_of(chunk.header())));
+        Ok(())
+    }
+
+    /// The call that decompresses a chunk in C.
+    fn call(&self, chunk: &ChunkRef<'_>) -> Call<'_> {
+        Call::decompressing(chunk.codec().code(), self.postfilter.as_deref())
+    }
+
+    fn context_for(&mut self, header: &Header) -> Result<Context> {
+        let threads = closures::threads(self.params.nthreads);
+        let closures = match self.postfilter.is_some() {
+            true => Closures::Around,
+            false => closures::registered(header.codec(), &header.filters),
+        };
+        match self.context.take() {
+            // Without the patches of blosc2-sys, scratch memory that was made for items of one size is
+            // too small for larger ones.
+            Some((context, scratch))
+                if context.suits(threads, closures)
+                    && (sys::HARDENED || scratch == scratch_of(header)) =>
+            {
+                context.checked(DOING)
+            }
+            _ => {
+                let params = sys::blosc2_dparams { nthreads: threads, ..self.params };
+                // SAFETY: `schunk` is null or alive (see `for_schunk`).
+                unsafe { Context::for_decompression(params, closures, DOING)? }.checked(DOING)
+            }
+        }
+    }
+}
+
+/// Runs `work` on the blocks that have bytes in `span`: their numbers and ranges.
+fn each_block(
+    chunk: &ChunkRef<'_>,
+    span: &Range<usize>,
+    mut work: impl FnMut(usize, Range<usize>) -> Result<()>,
+) -> Result<()> {
+    let Some(len) = chunk.blocksize() else {
+        let layout = layout(chunk.as_bytes())?;
+        let mut start = 0;
+        for block in 0..chunk.nblocks() {
+            let range = start..start + layout.block_size(block);
+            start = range.end;
+            if range.start < span.end && span.start < range.end {
+                work(block, range)?;
+            }
+        }
+        return Ok(());
+    };
+    let first = span.start / len.max(1);
+    for (block, start) in (first..).zip((first * len..span.end).step_by(len.max(1))) {
+        work(block, start..chunk.nbytes().min(start + len))?;
+    }
+    Ok(())
+}
+
+/// Not-a-number as the items of a chunk that holds nothing else.
+fn nan(header: &Header) -> Result<&'static [u8]> {
+    const SINGLE: [u8; 4] = f32::NAN.to_ne_bytes();
+    const DOUBLE: [u8; 8] = f64::NAN.to_ne_bytes();
+    match header.typesize {
+        4 => Ok(&SINGLE),
+        8 => Ok(&DOUBLE),
+        size => {
+            let detail = format!("it holds NaN as items of {size} bytes, expected 4 or 8");
+            Err(Error::new(ErrorKind::InvalidData, DOING, detail))
+        }
+    }
+}
+
+/// The bytes of a chunk that was not compressed, from the byte `start` on.
+fn uncompressed(chunk: &ChunkRef<'_>, start: usize, mut target: Target<'_>) -> Result<()> {
+    if target.is_empty() {
+        return Ok(());
+    }
+    match chunk.header().special {
+        // Parsing has seen that the lengths agree.
+        None => target.write(&chunk.body()[start..start + target.len()]),
+        Some(Special::Zeros | Special::Uninit) => target.repeat(&[0], 0),
+        Some(Special::Nan) => target.repeat(nan(chunk.header())?, start),
+        Some(Special::Value) => target.repeat(chunk.body(), start),
+    }
+    Ok(())
+}
+
+fn decompress_with(
+    context: &mut Context,
+    call: &Call<'_>,
+    chunk: &ChunkRef<'_>,
+    mut target: Target<'_>,
+) -> Result<()> {
+    let source_len = to_c(chunk.cbytes())?;
+    let target_len = to_c(target.len())?;
+    let written = context.during(call, |context| {
+        // SAFETY: the chunk was checked: it is as long as its header says, is not lazy, and uses
+        // nothing that is not compiled in; the target has room for the data. C checks the block starts
+        // and stream lengths against both lengths as it goes (blosc2.c, initialize_context_decompression,
+        // blosc_d).
+        unsafe {
+            sys::blosc2_decompress_ctx(
+                context,
+                chunk.as_bytes().as_ptr().cast(),
+                source_len,
+                target.as_mut_ptr().cast(),
+                target_len,
+            )
+        }
+    });
+    call.check(DOING)?;
+    came_out(written, target_len)
+}
+
+/// What C says after decompression.
+fn came_out(written: i32, expected: i32) -> Result<()> {
+    match written {
+        code if code < 0 => Err(Error::from_code(DOING, code)),
+        written if written == expected => Ok(()),
+        written => {
+            let detail = format!("{written} bytes came out, expected {expected}");
+            Err(Error::new(ErrorKind::InvalidData, DOING, detail))
+        }
+    }
+}
+
+fn wrong_len(chunk: &ChunkRef<'_>, len: usize) -> Error {
+    let detail = format!("it holds {} bytes, the target has {len}", chunk.nbytes());
+    Error::new(ErrorKind::InvalidArgument, DOING, detail)
+}
+
+fn to_c(len: usize) -> Result<i32> {
+    i32::try_from(len).map_err(|_| Error::new(ErrorKind::TooLarge, DOING, "it is over 2 GiB"))
+}
+
+fn scratch_of(header: &Header) -> [u32; 2] {
+    [header.block_len(), u32::from(header.typesize)]
+}

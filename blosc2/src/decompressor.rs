@@ -1,0 +1,375 @@
+//! Chunks to buffers.
+//!
+//! ```
+//! use blosc2::{CParams, ChunkRef, DParams, Decompressor};
+//!
+//! let bytes = blosc2::compress(&[3u8; 10_000], &CParams::new().blocksize(1000))?;
+//! let chunk = ChunkRef::new(&bytes)?;
+//!
+//! let mut decompressor = Decompressor::new(&DParams::default())?;
+//! let mut all = [0u8; 10_000];
+//! decompressor.decompress_into(&chunk, &mut all)?;
+//! let some: Vec<u8> = decompressor.items(&chunk, 500..700)?;
+//! assert_eq!(some, all[500..700]);
+//! # Ok::<(), blosc2::Error>(())
+//! ```
+
+use std::mem::MaybeUninit;
+use std::ops::{Bound, Range, RangeBounds};
+
+use crate::blocks::{Blocks, Cut};
+use crate::chunk::{ChunkBytes, layout};
+use crate::closures::ChunkFilter;
+use crate::decoder::Decoder;
+use crate::element::{Element, as_bytes_mut};
+use crate::memory::Target;
+use crate::{BoxError, Chunk, ChunkBlock, ChunkRef, DParams, Error, ErrorKind, Result};
+
+const DOING: &str = "decompress a chunk";
+
+/// Decompresses a chunk to items.
+///
+/// A chunk does not say what its items are, so any type goes whose size divides the data. Chunks of
+/// Blosc1 are read too. C's `blosc2_decompress_ctx`, Python's `decompress2`. To decompress parts, see
+/// [`Chunk`]; to decompress many chunks, [`Decompressor`].
+///
+/// # Errors
+/// - [`ErrorKind::InvalidData`]: not a chunk, cut short, or broken;
+/// - [`ErrorKind::Unsupported`]: made with a codec or filter that this build does not have;
+/// - [`ErrorKind::TypeMismatch`]: the data is no whole number of items.
+///
+/// ```
+/// use blosc2::ErrorKind;
+///
+/// let error = blosc2::decompress::<u8>(b"no chunk at all, just some text").unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::InvalidData);
+/// ```
+pub fn decompress<T: Element>(chunk: &[u8]) -> Result<Vec<T>> {
+    ChunkRef::to_decompress(chunk)?.decompress()
+}
+
+/// Decompresses any number of chunks with the same parameters. C's context for decompression.
+///
+/// It keeps its memory from one chunk to the next. It can be sent to another thread, and works on one
+/// chunk at a time; on how many threads is up to [`DParams::threads`].
+#[derive(Debug)]
+pub struct Decompressor {
+    params: DParams,
+    decoder: Decoder,
+}
+
+impl Decompressor {
+    /// A decompressor with these parameters.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] where the C library in use cannot be used as it is set up.
+    pub fn new(params: &DParams) -> Result<Self> {
+        Ok(Self { params: params.clone(), decoder: Decoder::new(params)? })
+    }
+
+    /// Runs a closure on each block after it is decompressed, which makes of it what the caller gets.
+    ///
+    /// It is run whatever kind of chunk it is, for parts too, and only on the blocks that are needed: on the
+    /// threads of the decompressor, at once; on the caller's where the chunk is stored, special or of blocks of
+    /// variable length. A decompressor with a closure starts threads of its own, so that it is worth keeping.
+    /// The closure may use this crate itself; inside it that works on one thread. Where it fails or panics, decompressing gives an error of [`ErrorKind::Callback`], and may be
+    /// tried again. C's `postfilter`, Python's `postfilter`.
+    ///
+    /// ```
+    /// use blosc2::{BoxError, CParams, ChunkBlock, ChunkRef, DParams, Decompressor};
+    ///
+    /// let celsius = |block: &mut ChunkBlock<'_>| -> Result<(), BoxError> {
+    ///     let kelvin = block.input_as::<f32>()?;
+    ///     for (to, from) in block.output_as::<f32>()?.iter_mut().zip(kelvin) {
+    ///         *to = from - 273.0;
+    ///     }
+    ///     Ok(())
+    /// };
+    /// let bytes = blosc2::compress(&[300f32; 1000], &CParams::default())?;
+    /// let mut decompressor = Decompressor::new(&DParams::default())?.with_postfilter(celsius);
+    /// let chunk = ChunkRef::new(&bytes)?;
+    /// assert_eq!(decompressor.items::<f32>(&chunk, 5..7)?, [27.0; 2]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    pub fn with_postfilter<E: Into<BoxError>>(
+        mut self,
+        postfilter: impl Fn(&mut ChunkBlock<'_>) -> Result<(), E> + Send + Sync + 'static,
+    ) -> Self {
+        self.decoder.set_postfilter(ChunkFilter::postfilter(postfilter));
+        self
+    }
+
+    /// The parameters.
+    pub fn params(&self) -> &DParams {
+        &self.params
+    }
+
+    /// Decompresses all of a chunk to items.
+    ///
+    /// # Errors
+    /// As [`Chunk::decompress`].
+    pub fn decompress<T: Element>(&mut self, chunk: &Chunk<impl ChunkBytes>) -> Result<Vec<T>> {
+        let chunk = chunk.borrowed();
+        to_items(chunk.nbytes(), |target| self.decoder.decompress(&chunk, target))
+    }
+
+    /// Decompresses all of a chunk into the caller's items, which have to have just as many bytes.
+    ///
+    /// # Errors
+    /// As [`Chunk::decompress`], and [`ErrorKind::InvalidArgument`] where the lengths differ.
+    pub fn decompress_into<T: Element>(
+        &mut self,
+        chunk: &Chunk<impl ChunkBytes>,
+        items: &mut [T],
+    ) -> Result<()> {
+        self.decoder.decompress(&chunk.borrowed(), Target::of(as_bytes_mut(items)))
+    }
+
+    /// Decompresses all of a chunk to memory that need not be initialised, and gives that back as bytes.
+    ///
+    /// # Errors
+    /// As [`decompress_into`](Self::decompress_into).
+    ///
+    /// ```
+    /// use blosc2::{CParams, ChunkRef, DParams, Decompressor};
+    ///
+    /// let bytes = blosc2::compress(b"some bytes", &CParams::default())?;
+    /// let mut target = Vec::with_capacity(10);
+    /// let mut decompressor = Decompressor::new(&DParams::default())?;
+    /// let chunk = ChunkRef::new(&bytes)?;
+    /// let found = decompressor.decompress_uninit(&chunk, &mut target.spare_capacity_mut()[..10])?;
+    /// assert_eq!(found, b"some bytes");
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    pub fn decompress_uninit<'t>(
+        &mut self,
+        chunk: &Chunk<impl ChunkBytes>,
+        target: &'t mut [MaybeUninit<u8>],
+    ) -> Result<&'t mut [u8]> {
+        self.decoder.decompress(&chunk.borrowed(), Target::new(target))?;
+        // SAFETY: decompression has initialised all of it.
+        Ok(unsafe { std::slice::from_raw_parts_mut(target.as_mut_ptr().cast(), target.len()) })
+    }
+
+    /// Decompresses a range of items; with `u8`, of bytes. C's `blosc2_getitem_ctx`.
+    ///
+    /// Only the blocks that hold them are decompressed, on one thread unless that is all of them. Items are
+    /// counted by the size of `T`, whatever the chunk's typesize.
+    ///
+    /// # Errors
+    /// - As [`Chunk::decompress`];
+    /// - [`ErrorKind::OutOfBounds`]: the range reaches outside the data;
+    /// - [`ErrorKind::TypeMismatch`]: it has no end, and the data is no whole number of items.
+    pub fn items<T: Element>(
+        &mut self,
+        chunk: &Chunk<impl ChunkBytes>,
+        range: impl RangeBounds<usize>,
+    ) -> Result<Vec<T>> {
+        let chunk = chunk.borrowed();
+        let size = size_of::<T>();
+        let start = match range.start_bound() {
+            Bound::Included(&start) => Some(start),
+            Bound::Excluded(&before) => before.checked_add(1),
+            Bound::Unbounded => Some(0),
+        };
+        let stop = match range.end_bound() {
+            Bound::Included(&last) => last.checked_add(1),
+            Bound::Excluded(&stop) => Some(stop),
+            Bound::Unbounded => Some(whole_items::<T>(chunk.nbytes())?),
+        };
+        let (Some(start), Some(stop)) = (start, stop) else {
+            return Err(outside(&chunk, "a range", size));
+        };
+        let bytes = bytes_of(&chunk, start, stop, size)?;
+        to_items(bytes.len(), |target| self.decoder.range(&chunk, bytes.start, target))
+    }
+
+    /// Decompresses as many items as the caller's slice has, from number `start` on.
+    ///
+    /// # Errors
+    /// As [`items`](Self::items).
+    pub fn items_into<T: Element>(
+        &mut self,
+        chunk: &Chunk<impl ChunkBytes>,
+        start: usize,
+        items: &mut [T],
+    ) -> Result<()> {
+        let chunk = chunk.borrowed();
+        let stop = start.saturating_add(items.len());
+        let bytes = bytes_of(&chunk, start, stop, size_of::<T>())?;
+        self.decoder.range(&chunk, bytes.start, Target::of(as_bytes_mut(items)))
+    }
+
+    /// Decompresses the blocks for which `wanted` is true to their places in `target`, which is as long as
+    /// the whole data; other bytes stay as they are. C's `blosc2_set_maskout`, the other way round.
+    ///
+    /// # Errors
+    /// As [`Chunk::decompress`], and [`ErrorKind::InvalidArgument`] where there are not as many flags as
+    /// blocks, or not as many bytes as in the data.
+    ///
+    /// ```
+    /// use blosc2::{CParams, ChunkRef, DParams, Decompressor};
+    ///
+    /// let bytes = blosc2::compress(&[7u8; 3000], &CParams::new().blocksize(1000))?;
+    /// let mut target = [0; 3000];
+    /// let mut decompressor = Decompressor::new(&DParams::default())?;
+    /// decompressor.decompress_masked(&ChunkRef::new(&bytes)?, &[false, true, false], &mut target)?;
+    /// assert_eq!((target[999], target[1000], target[1999], target[2000]), (0, 7, 7, 0));
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    pub fn decompress_masked(
+        &mut self,
+        chunk: &Chunk<impl ChunkBytes>,
+        wanted: &[bool],
+        target: &mut [u8],
+    ) -> Result<()> {
+        self.decoder.decompress_masked(&chunk.borrowed(), wanted, target)
+    }
+
+    /// Decompresses one block. C's `blosc2_vldecompress_block_ctx` for blocks of variable length.
+    ///
+    /// # Errors
+    /// As [`items`](Self::items).
+    pub fn block(&mut self, chunk: &Chunk<impl ChunkBytes>, block: usize) -> Result<Vec<u8>> {
+        let chunk = chunk.borrowed();
+        let Some(len) = chunk.block_len(block)? else {
+            let detail = format!("it has {} blocks, asked for block {block}", chunk.nblocks());
+            return Err(Error::new(ErrorKind::OutOfBounds, DOING, detail));
+        };
+        to_items(len, |target| self.decoder.block(&chunk, block, target))
+    }
+
+    /// Decompresses all blocks. C's `blosc2_vldecompress_ctx`.
+    ///
+    /// # Errors
+    /// As [`Chunk::decompress`].
+    pub fn blocks(&mut self, chunk: &Chunk<impl ChunkBytes>) -> Result<Blocks> {
+        let chunk = chunk.borrowed();
+        let cut = match chunk.blocksize() {
+            Some(len) => Cut::Every(len),
+            None => {
+                let layout = layout(chunk.as_bytes())?;
+                let mut end = 0;
+                let ends = (0..chunk.nblocks()).map(|block| {
+                    end += layout.block_size(block);
+                    end
+                });
+                Cut::At(ends.collect())
+            }
+        };
+        Ok(Blocks::new(self.decompress(&chunk)?, cut))
+    }
+}
+
+/// Decompression with default parameters; see [`Decompressor`].
+impl<B: ChunkBytes> Chunk<B> {
+    /// Decompresses all of it to items.
+    ///
+    /// A chunk does not say what its items are, so any type goes whose size divides the data. C's
+    /// `blosc2_decompress_ctx`, Python's `decompress2`.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidData`]: it is broken;
+    /// - [`ErrorKind::Unsupported`]: a codec or filter that this build does not have;
+    /// - [`ErrorKind::TypeMismatch`]: the data is no whole number of items;
+    /// - [`ErrorKind::OutOfMemory`].
+    pub fn decompress<T: Element>(&self) -> Result<Vec<T>> {
+        Decompressor::new(&DParams::default())?.decompress(self)
+    }
+
+    /// Decompresses all of it into the caller's items, which have to have just as many bytes.
+    ///
+    /// # Errors
+    /// As [`decompress`](Self::decompress), and [`ErrorKind::InvalidArgument`] where the lengths differ.
+    pub fn decompress_into<T: Element>(&self, items: &mut [T]) -> Result<()> {
+        Decompressor::new(&DParams::default())?.decompress_into(self, items)
+    }
+
+    /// Decompresses all of it to memory that need not be initialised, and gives that back as bytes.
+    ///
+    /// # Errors
+    /// As [`decompress_into`](Self::decompress_into).
+    pub fn decompress_uninit<'t>(&self, target: &'t mut [MaybeUninit<u8>]) -> Result<&'t mut [u8]> {
+        Decompressor::new(&DParams::default())?.decompress_uninit(self, target)
+    }
+
+    /// Decompresses a range of items; with `u8`, of bytes. C's `blosc2_getitem_ctx`.
+    ///
+    /// Only the blocks that hold them are decompressed.
+    ///
+    /// # Errors
+    /// - As [`decompress`](Self::decompress);
+    /// - [`ErrorKind::OutOfBounds`]: the range reaches outside the data;
+    /// - [`ErrorKind::TypeMismatch`]: it has no end, and the data is no whole number of items.
+    pub fn items<T: Element>(&self, range: impl RangeBounds<usize>) -> Result<Vec<T>> {
+        Decompressor::new(&DParams::default())?.items(self, range)
+    }
+
+    /// Decompresses as many items as the caller's slice has, from number `start` on.
+    ///
+    /// # Errors
+    /// As [`items`](Self::items).
+    pub fn items_into<T: Element>(&self, start: usize, items: &mut [T]) -> Result<()> {
+        Decompressor::new(&DParams::default())?.items_into(self, start, items)
+    }
+
+    /// Decompresses one block. C's `blosc2_vldecompress_block_ctx` for blocks of variable length.
+    ///
+    /// # Errors
+    /// As [`items`](Self::items).
+    pub fn block(&self, block: usize) -> Result<Vec<u8>> {
+        Decompressor::new(&DParams::default())?.block(self, block)
+    }
+
+    /// Decompresses all blocks. C's `blosc2_vldecompress_ctx`.
+    ///
+    /// # Errors
+    /// As [`decompress`](Self::decompress).
+    pub fn blocks(&self) -> Result<Blocks> {
+        Decompressor::new(&DParams::default())?.blocks(self)
+    }
+}
+
+/// The bytes of items, if they are inside.
+fn bytes_of(chunk: &ChunkRef<'_>, start: usize, stop: usize, size: usize) -> Result<Range<usize>> {
+    let bytes = start.checked_mul(size).zip(stop.checked_mul(size));
+    match bytes {
+        Some((from, to)) if from <= to && to <= chunk.nbytes() => Ok(from..to),
+        _ => Err(outside(chunk, &format!("items {start} to {stop}"), size)),
+    }
+}
+
+fn outside(chunk: &ChunkRef<'_>, asked: &str, size: usize) -> Error {
+    let len = chunk.nbytes();
+    let detail = format!("it holds {len} bytes, asked for {asked} of {size} bytes");
+    Error::new(ErrorKind::OutOfBounds, DOING, detail)
+}
+
+/// How many items so many bytes are.
+fn whole_items<T: Element>(len: usize) -> Result<usize> {
+    let size = size_of::<T>();
+    if len.is_multiple_of(size) {
+        return Ok(len / size);
+    }
+    let detail = format!("{len} bytes are no whole number of {} ({size} bytes)", T::DTYPE);
+    Err(Error::new(ErrorKind::TypeMismatch, DOING, detail))
+}
+
+/// A vector of items filled with `len` bytes by `fill`, which initialises all of them on success.
+pub(crate) fn to_items<T: Element>(
+    len: usize,
+    fill: impl FnOnce(Target<'_>) -> Result<()>,
+) -> Result<Vec<T>> {
+    let count = whole_items::<T>(len)?;
+    let mut items: Vec<T> = Vec::new();
+    items.try_reserve_exact(count).map_err(|error| {
+        Error::new(ErrorKind::OutOfMemory, DOING, format_args!("{len} bytes: {error}"))
+    })?;
+    let spare = items.spare_capacity_mut();
+    // SAFETY: the spare capacity holds at least `len` bytes, which may be uninitialised here too.
+    let target = unsafe { std::slice::from_raw_parts_mut(spare.as_mut_ptr().cast(), len) };
+    fill(Target::new(target))?;
+    // SAFETY: `fill` has initialised all bytes, and any bytes are valid items.
+    unsafe { items.set_len(count) };
+    Ok(items)
+}

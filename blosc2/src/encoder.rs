@@ -1,0 +1,459 @@
+//! C's contexts for compression.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use blosc2_format::chunk::Header;
+use blosc2_sys as sys;
+
+use crate::closures::{self, Blocks, Call, ChunkFilter, Closures, Tuning};
+use crate::context::Context;
+use crate::init::init;
+use crate::memory::{AlignedBytes, Target};
+use crate::params::{MAX_CHUNK_LEN, Resolved};
+use crate::{Error, ErrorKind, Result, filter};
+
+const COMPRESS: &str = "compress a buffer";
+/// Bytes that a chunk may take beyond its data.
+pub(crate) const OVERHEAD: usize = sys::BLOSC2_MAX_OVERHEAD as usize;
+/// The same with a header of Blosc1.
+const BLOSC1_OVERHEAD: usize = sys::BLOSC_MIN_HEADER_LENGTH as usize;
+/// What a block of variable length may take beyond its data: its place in the table, its length, and
+/// that of its stream.
+const BLOCK_OVERHEAD: usize = 12;
+/// The largest dictionary, with its length.
+const MAX_DICTIONARY: usize = 4 + sys::BLOSC2_MAXDICTSIZE as usize;
+
+/// Compresses buffers, one after the other, with the same parameters.
+#[derive(Debug)]
+pub(crate) struct Encoder {
+    params: Resolved,
+    /// The context, with the length of the source that it was last used for: C takes over the sizes
+    /// of one call for the next, and an installed library cannot be told other ones.
+    context: Option<(Context, usize)>,
+    prefilter: Option<Arc<ChunkFilter>>,
+    tuning: Option<Tuning>,
+}
+
+// SAFETY: the parameters hold pointers of C's, of which only `schunk` may be set; whoever sets it
+// keeps the super-chunk alive and unchanged during calls (see `for_schunk`). For `Context` see above.
+unsafe impl Send for Encoder {}
+
+// The same for what the compiler can see, now that it is told not to look.
+const _: fn() = || {
+    fn is_send<T: Send>() {}
+    fn is_sync<T: Sync>() {}
+    is_send::<(Context, Arc<ChunkFilter>, Tuning)>();
+    is_sync::<Call<'_>>(); // C's threads share it.
+};
+
+impl Encoder {
+    /// The parameters, to make another one.
+    pub(crate) fn into_params(self) -> Resolved {
+        self.params
+    }
+
+    pub(crate) fn typesize(&self) -> usize {
+        self.params.typesize()
+    }
+
+    pub(crate) fn new(params: Resolved) -> Result<Self> {
+        init()?;
+        let tuning = params.tuning.clone();
+        Ok(Self { params, context: None, prefilter: None, tuning })
+    }
+
+    /// An encoder whose codec and filters may look at a super-chunk's metalayers.
+    ///
+    /// # Safety
+    /// `schunk` outlives the encoder, and its metalayers do not change during `compress`.
+    pub(crate) unsafe fn for_schunk(
+        mut params: Resolved,
+        schunk: *mut sys::blosc2_schunk,
+    ) -> Result<Self> {
+        params.c.schunk = schunk.cast();
+        Self::new(params)
+    }
+
+    /// Goes on with these parameters, which differ by the typesize from those that it was made with.
+    pub(crate) fn set_params(&mut self, params: Resolved) -> Result<()> {
+        let params = match &self.tuning {
+            Some(tuning) => tuning.resolve(params.typesize())?,
+            None => params,
+        };
+        let (old, new) = (&self.params.c, &params.c);
+        // A context can be told other sizes, but no filters that go by them.
+        if !sys::HARDENED || old.filters_meta != new.filters_meta {
+            self.context = None;
+        }
+        self.params = params;
+        Ok(())
+    }
+
+    pub(crate) fn set_prefilter(&mut self, prefilter: Arc<ChunkFilter>) {
+        self.prefilter = Some(prefilter);
+        self.context = None;
+    }
+
+    /// The typesize that closures are told, which is that of the chunk's header.
+    fn told_typesize(&self) -> usize {
+        if self.typesize() > 255 { 1 } else { self.typesize() }
+    }
+
+    /// Whether C runs the prefilter. With delta it would take the reference from what was not
+    /// prefiltered; and an installed library writes where it must not.
+    fn prefilters_in_c(&self) -> bool {
+        let delta = self.params.filters.iter().any(|filter| filter::is_delta(filter.code()));
+        self.prefilter.is_some() && sys::HARDENED && !delta
+    }
+
+    /// What the prefilter makes of `source`, where it is run here.
+    fn prefiltered(&self, source: &[u8], blocks: Blocks) -> Result<AlignedBytes> {
+        let mut data = AlignedBytes::zeroed(source.len(), COMPRESS)?;
+        if let Some(prefilter) = &self.prefilter {
+            prefilter.run(source, data.as_mut_slice(), blocks, COMPRESS)?;
+        }
+        Ok(data)
+    }
+
+    /// The same for blocks of variable length, for which C has no places.
+    fn prefiltered_blocks(&self, blocks: &[&[u8]]) -> Result<Vec<AlignedBytes>> {
+        let mut offset = 0;
+        let mut each = |(index, block): (usize, &&[u8])| {
+            let place = Blocks { len: block.len(), typesize: self.told_typesize(), index, offset };
+            offset += block.len();
+            self.prefiltered(block, place)
+        };
+        blocks.iter().enumerate().map(&mut each).collect()
+    }
+
+    /// Compresses `source`, replacing the content of `chunk`.
+    pub(crate) fn compress_to(&mut self, source: &[u8], chunk: &mut Vec<u8>) -> Result<Header> {
+        self.tuned(&[source], |encoder| encoder.compress_vec(source, chunk))
+    }
+
+    /// Compresses `source` to the start of `target`, of which as many bytes are initialised as the
+    /// header says.
+    pub(crate) fn compress_uninit(&mut self, source: &[u8], target: Target<'_>) -> Result<Header> {
+        self.tuned(&[source], |encoder| encoder.compress(source, target))
+    }
+
+    /// Compresses each of `blocks` to a block of its own, replacing the content of `chunk`.
+    pub(crate) fn compress_blocks(
+        &mut self,
+        blocks: &[&[u8]],
+        chunk: &mut Vec<u8>,
+    ) -> Result<Header> {
+        self.tuned(blocks, |encoder| encoder.blocks(blocks, chunk))
+    }
+
+    /// Lets the tuner choose the parameters of what `work` does.
+    fn tuned(
+        &mut self,
+        data: &[&[u8]],
+        work: impl FnOnce(&mut Self) -> Result<Header>,
+    ) -> Result<Header> {
+        let Some(tuning) = &mut self.tuning else {
+            return work(self);
+        };
+        if let Some(params) = tuning.next(data, &self.params)? {
+            self.params = params;
+            self.context = None;
+        }
+        let start = Instant::now();
+        let header = work(self)?;
+        if let Some(tuning) = &mut self.tuning {
+            tuning.measured(start, &header)?;
+        }
+        Ok(header)
+    }
+
+    fn compress_vec(&mut self, source: &[u8], chunk: &mut Vec<u8>) -> Result<Header> {
+        chunk.clear();
+        if source.len() > MAX_CHUNK_LEN {
+            return Err(too_large(source.len()));
+        }
+        reserve(chunk, source.len() + OVERHEAD)?;
+        let header = self.compress(source, Target::new(chunk.spare_capacity_mut()))?;
+        // SAFETY: so many bytes of the spare capacity were initialised.
+        unsafe { chunk.set_len(header.cbytes as usize) };
+        Ok(header)
+    }
+
+    fn compress(&mut self, source: &[u8], mut target: Target<'_>) -> Result<Header> {
+        let header_len = if self.params.blosc1 { BLOSC1_OVERHEAD } else { OVERHEAD };
+        if source.len() > MAX_CHUNK_LEN {
+            return Err(too_large(source.len()));
+        }
+        let bound = source.len() + header_len;
+        if target.len() < header_len {
+            return Err(does_not_fit(target.len(), bound));
+        }
+        self.check_whole_items(source.len())?;
+        if !sys::HARDENED && target.len() < bound {
+            // An installed library writes dictionaries and block tables without a look at the room.
+            let mut chunk = Vec::new();
+            let header = self.compress_vec(source, &mut chunk)?;
+            if chunk.len() > target.len() {
+                return Err(does_not_fit(target.len(), bound));
+            }
+            target.part(0..chunk.len()).write(&chunk);
+            return Ok(header);
+        }
+        let here = self.prefilter.is_some() && !self.prefilters_in_c();
+        if here && self.params.c.blocksize == 0 {
+            // C would say how it has cut the data afterwards only.
+            let detail = "a prefilter with delta, or in an installed library, needs a block size";
+            return Err(Error::new(ErrorKind::InvalidArgument, COMPRESS, detail));
+        }
+        let blocks = Blocks {
+            // 0 is for data of less than an item, which is one block.
+            len: usize::try_from(self.blocksize_for(source.len())).unwrap_or(0),
+            typesize: self.told_typesize(),
+            index: 0,
+            offset: 0,
+        };
+        let filtered = here.then(|| self.prefiltered(source, blocks)).transpose()?;
+        let source = filtered.as_ref().map_or(source, AlignedBytes::as_slice);
+        // More room than enough is of no use, and may be more than C can count.
+        let room_len = target.len().min(bound);
+        let len = i32::try_from(source.len()).map_err(|_| too_large(source.len()))?;
+        let room = i32::try_from(room_len).map_err(|_| too_large(source.len()))?;
+        let blocksize = self.blocksize_for(source.len());
+        if !sys::HARDENED && blocksize > 0 && len / blocksize > (i32::MAX - (room - len)) / 4 {
+            let detail = "an installed C-Blosc2 writes so many blocks outside the chunk";
+            return Err(Error::new(ErrorKind::Unsupported, COMPRESS, detail));
+        }
+        let copy =
+            self.needs_copy(source).then(|| AlignedBytes::of(source, COMPRESS)).transpose()?;
+        let given = copy.as_ref().map_or(source, AlignedBytes::as_slice);
+
+        let mut context = self.context_for(source.len(), self.closures(self.prefilters_in_c()))?;
+        let call = Call::compressing(source.len(), self.prefilter.as_deref());
+        let written = context.during(&call, |context| {
+            // SAFETY: `given` is as long as `source`, and the target has room for `room` bytes. With the
+            // patches of blosc2-sys the source is only read; without them `needs_copy` has copied it where
+            // C writes to it (blosc2.c, pipeline_forward). On success C has written as many bytes as it
+            // returns.
+            unsafe {
+                let (from, to) = (given.as_ptr().cast(), target.as_mut_ptr().cast());
+                sys::blosc2_compress_ctx(context, from, len, to, room)
+            }
+        });
+        call.check(COMPRESS)?;
+        let len = match usize::try_from(written) {
+            Ok(0) => return Err(does_not_fit(target.len(), bound)),
+            Ok(len) if len >= header_len && len <= room_len => len,
+            Ok(_) => return Err(Error::from_code(COMPRESS, sys::BLOSC2_ERROR_WRITE_BUFFER)),
+            Err(_) => return Err(Error::from_code(COMPRESS, written)),
+        };
+        self.context = Some((context, source.len()));
+        // SAFETY: see above; so many bytes are initialised.
+        let chunk = unsafe { std::slice::from_raw_parts_mut(target.as_mut_ptr(), len) };
+        mend(chunk, source)
+    }
+
+    fn blocks(&mut self, blocks: &[&[u8]], chunk: &mut Vec<u8>) -> Result<Header> {
+        chunk.clear();
+        let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, COMPRESS, detail);
+        if self.params.blosc1 {
+            return Err(invalid("Blosc1 has no blocks of variable length".to_owned()));
+        }
+        if self.params.filters.iter().any(|filter| filter::is_delta(filter.code())) {
+            let detail = "delta needs a first block as long as the others, which may vary here";
+            return Err(invalid(detail.to_owned()));
+        }
+        if !sys::HARDENED && self.params.c.clevel == 0 {
+            let detail = "an installed C-Blosc2 crashes on such blocks at level 0";
+            return Err(Error::new(ErrorKind::Unsupported, COMPRESS, detail));
+        }
+        if !sys::HARDENED && self.params.c.use_dict != 0 {
+            let detail =
+                "an installed C-Blosc2 may write a dictionary for such blocks outside them";
+            return Err(Error::new(ErrorKind::Unsupported, COMPRESS, detail));
+        }
+        if blocks.is_empty() {
+            return Err(invalid("there is no block".to_owned()));
+        }
+        let mut total = 0usize;
+        for (index, block) in blocks.iter().enumerate() {
+            if block.is_empty() {
+                return Err(invalid(format!("block {index} has no bytes")));
+            }
+            total = total.saturating_add(block.len());
+            self.check_whole_items(block.len())?;
+        }
+        if total > MAX_CHUNK_LEN {
+            return Err(too_large(total));
+        }
+        let dictionary = if self.params.c.use_dict != 0 { MAX_DICTIONARY } else { 0 };
+        let bound = blocks.len().saturating_mul(BLOCK_OVERHEAD).saturating_add(total);
+        let bound = bound.saturating_add(OVERHEAD + dictionary).min(i32::MAX as usize);
+        let does_not_fit = || {
+            let (count, limit) = (blocks.len(), i32::MAX);
+            let detail =
+                format!("{count} blocks of {total} bytes: a chunk has at most {limit} bytes");
+            Error::new(ErrorKind::TooLarge, COMPRESS, detail)
+        };
+        let room = i32::try_from(bound).map_err(|_| does_not_fit())?;
+        let nblocks = i32::try_from(blocks.len()).map_err(|_| does_not_fit())?;
+
+        let copy = match self.prefilter.is_some() {
+            true => Some(self.prefiltered_blocks(blocks)?),
+            false => blocks
+                .iter()
+                .any(|block| self.needs_copy(block))
+                .then(|| blocks.iter().map(|block| AlignedBytes::of(block, COMPRESS)).collect())
+                .transpose()?,
+        };
+        let given: Vec<*const std::ffi::c_void> = match &copy {
+            None => blocks.iter().map(|block| block.as_ptr().cast()).collect(),
+            Some(copies) => copies.iter().map(|copy| copy.as_slice().as_ptr().cast()).collect(),
+        };
+        let lens: Vec<i32> =
+            blocks.iter().map(|block| i32::try_from(block.len()).unwrap_or(i32::MAX)).collect();
+        reserve(chunk, bound)?;
+        let mut context = self.context_for(total, self.closures(false))?;
+        let call = Call::compressing(total, None);
+        let written = context.during(&call, |context| {
+            // SAFETY: there are `nblocks` pointers to as many bytes as their lengths say, which C only reads
+            // (or copies of them), and the chunk has room for `room` bytes. On success C has written as many
+            // as it returns.
+            unsafe {
+                sys::blosc2_vlcompress_ctx(
+                    context,
+                    given.as_ptr(),
+                    lens.as_ptr(),
+                    nblocks,
+                    chunk.as_mut_ptr().cast(),
+                    room,
+                )
+            }
+        });
+        call.check(COMPRESS)?;
+        let len = match usize::try_from(written) {
+            Ok(0) => return Err(does_not_fit()),
+            Ok(len) if len >= OVERHEAD && len <= bound => len,
+            Ok(_) => return Err(Error::from_code(COMPRESS, sys::BLOSC2_ERROR_WRITE_BUFFER)),
+            Err(_) => return Err(Error::from_code(COMPRESS, written)),
+        };
+        // SAFETY: see above; the chunk's capacity is at least `bound`.
+        unsafe { chunk.set_len(len) };
+        if sys::HARDENED {
+            self.context = Some((context, total));
+        }
+        Header::parse(chunk).map_err(|error| Error::from_format(COMPRESS, error))
+    }
+
+    fn check_whole_items(&self, len: usize) -> Result<()> {
+        let typesize = self.params.typesize();
+        let needs_whole = self.params.filters.iter().find(|each| each.needs_whole_items());
+        match needs_whole {
+            Some(filter) if !len.is_multiple_of(typesize) => {
+                let detail =
+                    format!("{filter} needs whole items of {typesize} bytes, got {len} bytes");
+                Err(Error::new(ErrorKind::InvalidArgument, COMPRESS, detail))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether C must be given a copy: where it writes to its source, and where a filter that reads
+    /// the source as numbers would find it misaligned.
+    fn needs_copy(&self, source: &[u8]) -> bool {
+        let filters = &self.params.filters;
+        let scribbles = !sys::HARDENED && filters.len() > 2;
+        let reads_numbers = filters.first().is_some_and(|first| first.needs_whole_items());
+        scribbles || (reads_numbers && source.as_ptr().align_offset(8) != 0)
+    }
+
+    /// The block size to ask for: just what C will make of it, since it writes to the header what it
+    /// is asked for (blosc2.c, initialize_context_compression; stune.c). 0 is automatic.
+    fn blocksize_for(&self, len: usize) -> i32 {
+        let typesize = self.params.c.typesize;
+        let len = i32::try_from(len).unwrap_or(i32::MAX);
+        let blocksize = self.params.c.blocksize.min(len);
+        if len < typesize { 0 } else { blocksize / typesize * typesize }
+    }
+
+    /// Which closures run in C; the prefilter may run here instead.
+    fn closures(&self, prefilter_in_c: bool) -> Closures {
+        match prefilter_in_c {
+            true => Closures::Around,
+            false => closures::registered(self.params.c.compcode, &self.params.c.filters),
+        }
+    }
+
+    /// A context to compress so many bytes.
+    fn context_for(&mut self, len: usize, closures: Closures) -> Result<Context> {
+        let blocksize = self.blocksize_for(len);
+        let threads = closures::threads(self.params.c.nthreads);
+        let context = self.context.take().filter(|each| each.0.suits(threads, closures));
+        match context {
+            Some((mut context, last)) if sys::HARDENED || last == len => {
+                if sys::HARDENED {
+                    let typesize = self.params.c.typesize;
+                    // SAFETY: the context is alive and nobody else's, and the sizes ones that it could
+                    // have been made with.
+                    let code = unsafe { sys::set_sizes(context.as_ptr(), typesize, blocksize) };
+                    if code < 0 {
+                        return Err(Error::from_code(COMPRESS, code));
+                    }
+                }
+                context.checked(COMPRESS)
+            }
+            _ => self.new_context(blocksize, len, closures),
+        }
+    }
+
+    fn new_context(&self, blocksize: i32, len: usize, closures: Closures) -> Result<Context> {
+        // In an installed library, less data gets no dictionary anyway, but wrong flags
+        // (blosc2.c, blosc2_compress_ctx).
+        let small = !sys::HARDENED && len / 20 < sys::BLOSC2_MINUSEFULDICT as usize;
+        let use_dict = if small { 0 } else { self.params.c.use_dict };
+        let nthreads = closures::threads(self.params.c.nthreads);
+        let params = sys::blosc2_cparams { blocksize, use_dict, nthreads, ..self.params.c };
+        // SAFETY: the parameters are valid (CParams::resolve). `schunk` is null or alive (see
+        // `for_schunk`).
+        let mut context = unsafe { Context::for_compression(params, closures, COMPRESS)? };
+        if self.params.blosc1 {
+            // SAFETY: the context is alive and nobody else's.
+            let code = unsafe { sys::set_blosc1(context.as_ptr(), true) };
+            if code < 0 {
+                return Err(Error::from_code(COMPRESS, code));
+            }
+        }
+        context.checked(COMPRESS)
+    }
+}
+
+fn too_large(len: usize) -> Error {
+    let detail = format!("a chunk holds at most {MAX_CHUNK_LEN} bytes, got {len}");
+    Error::new(ErrorKind::TooLarge, COMPRESS, detail)
+}
+
+fn does_not_fit(room: usize, bound: usize) -> Error {
+    let detail = format!("the chunk does not fit into {room} bytes; {bound} are always enough");
+    Error::new(ErrorKind::BufferTooSmall, COMPRESS, detail)
+}
+
+fn reserve(bytes: &mut Vec<u8>, len: usize) -> Result<()> {
+    bytes.try_reserve(len).map_err(|error| {
+        Error::new(ErrorKind::OutOfMemory, COMPRESS, format_args!("{len} bytes: {error}"))
+    })
+}
+
+/// Puts right what C leaves wrong in a chunk that it has just made.
+fn mend(chunk: &mut [u8], source: &[u8]) -> Result<Header> {
+    let mut header = Header::parse(chunk).map_err(|error| Error::from_format(COMPRESS, error))?;
+    if !header.is_compressed() && header.dictionary {
+        // The flag that says that a dictionary follows; none does (blosc2.c, blosc_compress_context).
+        chunk[sys::BLOSC2_CHUNK_BLOSC2_FLAGS as usize] &= !(sys::BLOSC2_USEDICT as u8);
+        header.dictionary = false;
+    }
+    if header.is_stored() && !sys::HARDENED {
+        // What C found in its source after the filters had written to it.
+        chunk[OVERHEAD..].copy_from_slice(source);
+    }
+    Ok(header)
+}

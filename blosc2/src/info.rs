@@ -1,0 +1,162 @@
+//! What the C library in use is, and what it has.
+
+use std::ffi::{CStr, c_char};
+use std::ptr;
+
+use blosc2_sys as sys;
+
+use crate::Codec;
+use crate::init::init;
+
+/// The version of the C library in use, such as `3.3.2`. C's `blosc2_get_version_string`.
+///
+/// ```
+/// assert!(blosc2::c_version().starts_with("3."));
+/// ```
+pub fn c_version() -> &'static str {
+    // SAFETY: the function gives a constant string that ends in a NUL byte, and needs no
+    // initialisation (blosc2.c, blosc2_get_version_string).
+    let version = unsafe { CStr::from_ptr(sys::blosc2_get_version_string()) };
+    version.to_str().unwrap_or("unknown")
+}
+
+/// The codecs that this program can compress and decompress with, by their codes in order.
+///
+/// Those that were compiled in, and those that were registered or loaded since. C's
+/// `blosc2_list_compressors`, which has the former only; Python's `compressor_list`.
+///
+/// ```
+/// use blosc2::Codec;
+///
+/// let codecs = blosc2::codecs();
+/// assert!(codecs.starts_with(&[Codec::BloscLz, Codec::Lz4, Codec::Lz4Hc]));
+/// ```
+pub fn codecs() -> Vec<Codec> {
+    (0..=u8::MAX).map(Codec::from_code).filter(|codec| codec.is_available()).collect()
+}
+
+/// The instruction set whose shuffle and bitshuffle run on this processor: `avx512`, `avx2`, `sse2`,
+/// `neon`, `altivec` or `generic`.
+///
+/// `None` with an installed library (feature `system`), which does not tell.
+///
+/// ```
+/// println!("shuffled with {}", blosc2::instruction_set().unwrap_or("unknown instructions"));
+/// ```
+pub fn instruction_set() -> Option<&'static str> {
+    init().ok()?;
+    // SAFETY: `init` has made the library choose, which it does once.
+    unsafe { sys::kernels() }?.to_str().ok()
+}
+
+/// The library behind a codec; see [`Codec::library`].
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Library {
+    /// Its name, such as `LZ4`.
+    pub name: String,
+    /// Its version, such as `1.10.0`, or with a name before it where it stands in for the original,
+    /// such as `libdeflate 1.25`.
+    pub version: String,
+}
+
+impl Codec {
+    /// The library that does the work of this codec, with its version.
+    ///
+    /// `None` for a codec that this build does not have, and for one that came as a plugin: C-Blosc2
+    /// has no version of those. C's `blosc2_get_complib_info`, Python's `clib_info`.
+    ///
+    /// ```
+    /// use blosc2::Codec;
+    ///
+    /// let library = Codec::Lz4Hc.library().unwrap();
+    /// assert_eq!(library.name, "LZ4");
+    /// assert!(library.version.starts_with("1."));
+    /// assert_eq!(Codec::Other(200).library(), None);
+    /// ```
+    pub fn library(self) -> Option<Library> {
+        // `Other` may hold a code that has a name.
+        let codec = Self::from_code(self.code());
+        let original =
+            matches!(codec, Self::BloscLz | Self::Lz4 | Self::Lz4Hc | Self::Zlib | Self::Zstd);
+        if !original || !codec.is_available() {
+            return None;
+        }
+        let mut key = ptr::null();
+        let (mut name, mut version) = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: the library is initialised, as the codec is available; so `key` becomes a constant
+        // string that ends in a NUL byte. For these codecs C does not look at the registered ones,
+        // and gives two strings of its own making (blosc2.c, blosc2_compcode_to_compname,
+        // blosc2_get_complib_info).
+        unsafe {
+            sys::blosc2_compcode_to_compname(codec.code().into(), &mut key);
+            sys::blosc2_get_complib_info(key, &mut name, &mut version);
+        }
+        let (name, version) = (take(name), take(version));
+        Some(Library { name: name?, version: version? })
+    }
+}
+
+/// A string that C has made by strdup, which is freed; `None` for null, when C had no memory.
+fn take(text: *mut c_char) -> Option<String> {
+    if text.is_null() {
+        return None;
+    }
+    // SAFETY: it is not null, ends in a NUL byte, comes from malloc, and nobody else has it.
+    unsafe {
+        let owned = CStr::from_ptr(text).to_string_lossy().into_owned();
+        libc::free(text.cast());
+        Some(owned)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codecs_are_those_that_can_be_used() {
+        let codecs = codecs();
+        assert!(codecs.is_sorted_by_key(|codec| codec.code()));
+        for code in 0..=255 {
+            let codec = Codec::from_code(code);
+            assert_eq!(codecs.contains(&codec), codec.is_available(), "{codec}");
+        }
+        assert_eq!(codecs.contains(&Codec::Zstd), cfg!(any(feature = "zstd", feature = "system")));
+    }
+
+    #[test]
+    fn libraries_of_the_codecs_in_this_build() {
+        let names = [
+            (Codec::BloscLz, "BloscLZ"),
+            (Codec::Lz4, "LZ4"),
+            (Codec::Lz4Hc, "LZ4"),
+            (Codec::Zlib, "Zlib"),
+            (Codec::Zstd, "Zstd"),
+            (Codec::Other(Codec::Lz4.code()), "LZ4"),
+        ];
+        for (codec, name) in names {
+            let library = codec.library();
+            assert_eq!(library.is_some(), codec.is_available(), "{codec}");
+            if let Some(library) = library {
+                assert_eq!(library.name, name);
+                assert!(library.version.contains(|digit: char| digit.is_ascii_digit()), "{codec}");
+            }
+        }
+        // Those without a version, and without a name.
+        for codec in [Codec::Ndlz, Codec::ZfpRate, Codec::Other(3), Codec::Other(36)] {
+            assert_eq!(codec.library(), None, "{codec}");
+        }
+        assert_eq!(Codec::Lz4.library(), Codec::Lz4Hc.library());
+    }
+
+    #[test]
+    fn the_instruction_set_is_one_of_this_processor() {
+        let found = instruction_set();
+        assert_eq!(found.is_some(), sys::HARDENED);
+        #[cfg(target_arch = "x86_64")]
+        assert!(found.is_none_or(|name| ["avx512", "avx2", "sse2"].contains(&name)), "{found:?}");
+        #[cfg(target_arch = "aarch64")]
+        assert!(found.is_none_or(|name| name == "neon"), "{found:?}");
+    }
+}

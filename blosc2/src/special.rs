@@ -1,0 +1,153 @@
+//! Chunks that hold no data but say what it is made of.
+
+use blosc2_format::chunk::Header;
+use blosc2_sys as sys;
+
+use crate::element::{Element, as_bytes};
+use crate::init::init;
+use crate::params::Purpose;
+use crate::{CParams, Chunk, Error, ErrorKind, MAX_CHUNK_LEN, Result};
+
+const DOING: &str = "make a chunk without data";
+
+impl Chunk {
+    /// A chunk of `len` items that are all zero, in 32 bytes. C's `blosc2_chunk_zeros`.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidArgument`]: a parameter out of range, a typesize in `params` that does
+    ///   not divide the data, or a chunk for Blosc1;
+    /// - [`ErrorKind::Unsupported`]: a codec that this build does not have, whose blocks would be copied;
+    /// - [`ErrorKind::TooLarge`]: more than [`MAX_CHUNK_LEN`] bytes.
+    pub fn zeros<T: Element>(len: usize, params: &CParams) -> Result<Self> {
+        without_value::<T>(len, params, sys::blosc2_chunk_zeros)
+    }
+
+    /// A chunk of `len` items of which nothing was written yet, in 32 bytes; they are read as zeros.
+    /// C's `blosc2_chunk_uninit`.
+    ///
+    /// # Errors
+    /// As [`zeros`](Self::zeros).
+    pub fn uninit<T: Element>(len: usize, params: &CParams) -> Result<Self> {
+        without_value::<T>(len, params, sys::blosc2_chunk_uninit)
+    }
+
+    /// A chunk of `len` times not-a-number, in 32 bytes; `T` is `f32` or `f64`. C's `blosc2_chunk_nans`.
+    ///
+    /// # Errors
+    /// As [`zeros`](Self::zeros), and [`ErrorKind::InvalidArgument`] where `T` is no such type, or `params`
+    /// has another typesize than it.
+    pub fn nans<T: Element>(len: usize, params: &CParams) -> Result<Self> {
+        let size = size_of::<T>();
+        let typesize = params.typesize.unwrap_or(size);
+        if !matches!(T::DTYPE.get(1..), Some("f4" | "f8")) || typesize != size {
+            let dtype = T::DTYPE;
+            let detail =
+                format!("NaN takes f4 or f8 items, got {dtype} with a typesize of {typesize}");
+            return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
+        }
+        without_value::<T>(len, params, sys::blosc2_chunk_nans)
+    }
+
+    /// A chunk of `count` times the same item, in 32 bytes and the item. C's `blosc2_chunk_repeatval`.
+    ///
+    /// The item is all of `item`: one number, or several that make an item of more bytes. Zero times it
+    /// is a chunk of zeros, since C does not read it otherwise.
+    ///
+    /// # Errors
+    /// As [`zeros`](Self::zeros), and [`ErrorKind::InvalidArgument`] where `params` has another typesize
+    /// than the item.
+    ///
+    /// ```
+    /// use blosc2::{CParams, Chunk};
+    ///
+    /// let chunk = Chunk::repeat(&[1.5f32], 1000, &CParams::default())?;
+    /// assert_eq!(chunk.cbytes(), 36);
+    /// assert_eq!(chunk.decompress::<f32>()?, [1.5; 1000]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    pub fn repeat<T: Element>(item: &[T], count: usize, params: &CParams) -> Result<Self> {
+        let item = as_bytes(item);
+        if params.typesize.is_some_and(|typesize| typesize != item.len()) {
+            let typesize = params.typesize.unwrap_or(0);
+            let detail = format!("the typesize is {typesize}, the item has {} bytes", item.len());
+            return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
+        }
+        if count == 0 {
+            // C would write the value, and then not read a chunk of a value that is there no time.
+            return make(item.len(), Some(0), 0, params, |c, nbytes, target, room| {
+                // SAFETY: as `make` promises.
+                unsafe { sys::blosc2_chunk_zeros(c, nbytes, target.cast(), room) }
+            });
+        }
+        make(
+            item.len(),
+            count.checked_mul(item.len()),
+            item.len(),
+            params,
+            |c, nbytes, target, room| {
+                // SAFETY: C reads an item of the typesize, which is that of `item`; the rest is what `make`
+                // promises.
+                unsafe {
+                    sys::blosc2_chunk_repeatval(
+                        c,
+                        nbytes,
+                        target.cast(),
+                        room,
+                        item.as_ptr().cast(),
+                    )
+                }
+            },
+        )
+    }
+}
+
+type MakeInC =
+    unsafe extern "C" fn(sys::blosc2_cparams, i32, *mut std::ffi::c_void, i32) -> std::ffi::c_int;
+
+fn without_value<T: Element>(len: usize, params: &CParams, in_c: MakeInC) -> Result<Chunk> {
+    make(size_of::<T>(), len.checked_mul(size_of::<T>()), 0, params, |c, nbytes, target, room| {
+        // SAFETY: as `make` promises (blosc2.c, blosc2_chunk_zeros and its like).
+        unsafe { in_c(c, nbytes, target.cast(), room) }
+    })
+}
+
+/// Has C write a chunk of a header and `extra` bytes: the parameters are valid, the library ready, and
+/// there are as many bytes at the target as its length says.
+fn make(
+    size: usize,
+    nbytes: Option<usize>,
+    extra: usize,
+    params: &CParams,
+    in_c: impl FnOnce(sys::blosc2_cparams, i32, *mut u8, i32) -> std::ffi::c_int,
+) -> Result<Chunk> {
+    init()?;
+    let too_large = |_| {
+        let detail = format!("a chunk holds at most {MAX_CHUNK_LEN} bytes");
+        Error::new(ErrorKind::TooLarge, DOING, detail)
+    };
+    let nbytes = nbytes.filter(|&len| len <= MAX_CHUNK_LEN).ok_or(()).map_err(too_large)?;
+    if params.blosc1 {
+        let detail = "Blosc1 has no chunks without data";
+        return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
+    }
+    // Codec and level matter to the size of the blocks, filters to nothing.
+    let resolved = params.clone().filters(&[]).resolve(size, Purpose::Chunk)?;
+    let typesize = resolved.typesize();
+    if !nbytes.is_multiple_of(typesize) {
+        let detail = format!("{nbytes} bytes are no whole number of items of {typesize} bytes");
+        return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
+    }
+    let mut chunk = vec![0; sys::BLOSC2_MAX_OVERHEAD as usize + extra];
+    let (len, room) = (
+        i32::try_from(nbytes).map_err(|_| too_large(()))?,
+        i32::try_from(chunk.len()).map_err(|_| too_large(()))?,
+    );
+    // One thread: nothing is compressed.
+    let c = sys::blosc2_cparams { nthreads: 1, ..resolved.c };
+    let written = in_c(c, len, chunk.as_mut_ptr(), room);
+    if written != room {
+        return Err(Error::from_code(DOING, written));
+    }
+    let header = Header::parse(&chunk).map_err(|error| Error::from_format(DOING, error))?;
+    Ok(Chunk::trusted(chunk, header))
+}

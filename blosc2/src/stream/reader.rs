@@ -1,0 +1,364 @@
+//! The data of a frame as a stream.
+
+use std::fmt;
+use std::io::{self, BufRead, Read, Seek, SeekFrom};
+use std::ops::Range;
+
+use blosc2_format::chunk::{EXTENDED_HEADER_LEN, Header};
+use blosc2_format::frame::Frame;
+use blosc2_format::{Limits, ReadAt};
+use parking_lot::Mutex;
+
+use crate::{Chunk, DParams, Decompressor, Error, ErrorKind, Result, filter};
+
+const DOING: &str = "read a frame";
+/// Where the header of a chunk has the parameters of its filters.
+const METAS_AT: usize = 24;
+/// How many bytes of a chunk that is not compressed are made for a reader that asks for few.
+const PIECE: u64 = 1 << 16;
+
+/// Decompresses a contiguous frame, chunk by chunk, as it is read.
+///
+/// It reads frames of C-Blosc2 since 2.0, of Python and of [`FrameWriter`](crate::FrameWriter), with
+/// chunks of one length or of several. Any bytes can be given: what does not follow the format is an error.
+///
+/// Memory holds the index of the frame, and one chunk: as it is stored, and decompressed. A chunk that is
+/// not compressed, or holds no data but one value, is not decompressed as a whole. Whoever gives buffers
+/// that take a whole chunk gets it there directly. A short frame may have compressed chunks of up to
+/// [`MAX_CHUNK_LEN`](crate::MAX_CHUNK_LEN) bytes: where that is too much,
+/// [`chunksize`](Self::chunksize) tells before reading.
+///
+/// The data are the bytes of the chunks, one after the other. An array is read so too, but with the
+/// padding of its chunks and in their order; to read its items, see [`NDArray`](crate::NDArray).
+///
+/// ```
+/// use std::io::{Cursor, Read, Seek, SeekFrom, Write};
+/// use blosc2::{CParams, FrameReader, FrameWriter};
+///
+/// let mut writer = FrameWriter::new(Cursor::new(Vec::new()), 1000, &CParams::default())?;
+/// writer.write_all(&[7; 12_345])?;
+/// let frame = writer.finish()?.into_inner();
+///
+/// let mut reader = FrameReader::new(Cursor::new(frame))?;
+/// assert_eq!(reader.nbytes(), 12_345);
+/// reader.seek(SeekFrom::End(-2))?;
+/// let mut last = Vec::new();
+/// reader.read_to_end(&mut last)?;
+/// assert_eq!(last, [7, 7]);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub struct FrameReader<R> {
+    frame: Frame<Tail<R>>,
+    decompressor: Decompressor,
+    /// Where the next byte is, from the start of the data.
+    position: u64,
+    /// The chunk that was read last; `None` before the first, at the end, and after an error.
+    stored: Option<Stored>,
+    /// What was decompressed last, and which part of the data it is.
+    data: Vec<u8>,
+    range: Range<u64>,
+    /// Where the first chunks end, as far as that was looked at; for chunks of several lengths.
+    ends: Vec<u64>,
+}
+
+impl<R: Read + Seek> FrameReader<R> {
+    /// Opens the frame that starts where `reader` is; something else may follow it.
+    ///
+    /// Reads its header, its index and its trailer. One thread decompresses.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidData`]: not a frame, cut short, or broken; the index of a directory;
+    /// - [`ErrorKind::Io`] and the like: the reader's own.
+    pub fn new(reader: R) -> Result<Self> {
+        Self::with_params(reader, &DParams::default())
+    }
+
+    /// The same with parameters for decompression.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_params(reader: R, params: &DParams) -> Result<Self> {
+        let source = Tail::new(reader).map_err(|error| Error::of_io(DOING, error))?;
+        // As many chunks as there is room for, so that memory stays within the length of the frame.
+        let room = source.len / EXTENDED_HEADER_LEN as u64;
+        let limits = Limits { chunks: Limits::default().chunks.max(room), ..Limits::default() };
+        let frame =
+            Frame::open(source, &limits).map_err(|error| Error::from_frame(DOING, error))?;
+        let decompressor = Decompressor::new(params)?;
+        let (data, ends) = (Vec::new(), Vec::new());
+        Ok(Self { frame, decompressor, position: 0, stored: None, data, range: 0..0, ends })
+    }
+
+    /// Bytes of the data, decompressed.
+    pub fn nbytes(&self) -> u64 {
+        self.frame.header().nbytes
+    }
+
+    /// Bytes of an item, as the header says.
+    pub fn typesize(&self) -> usize {
+        usize::try_from(self.frame.header().typesize).unwrap_or(usize::MAX)
+    }
+
+    /// Bytes of a chunk, decompressed, as the header says; the last one may have fewer. `None` where there
+    /// is no chunk, or where they have several lengths.
+    ///
+    /// ```
+    /// use std::io::{Cursor, Write};
+    /// use blosc2::{CParams, FrameReader, FrameWriter};
+    ///
+    /// let mut writer = FrameWriter::new(Cursor::new(Vec::new()), 1000, &CParams::default())?;
+    /// writer.write_all(&[7; 12_345])?;
+    /// let reader = FrameReader::new(Cursor::new(writer.finish()?.into_inner()))?;
+    /// assert_eq!(reader.chunksize(), Some(1000));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn chunksize(&self) -> Option<usize> {
+        chunksize(&self.frame).map(|size| usize::try_from(size).unwrap_or(usize::MAX))
+    }
+
+    /// The reader, to be looked at or moved: each chunk is looked for anew where it is.
+    pub fn get_mut(&mut self) -> &mut R {
+        self.frame.get_mut().reader.get_mut()
+    }
+
+    /// Gives the reader back, wherever it is.
+    pub fn into_inner(self) -> R {
+        self.frame.into_inner().reader.into_inner()
+    }
+
+    /// What was decompressed from the position on; nothing at the end.
+    fn rest(&mut self) -> Result<&[u8]> {
+        if !self.range.contains(&self.position) {
+            self.load()?;
+            let Some(stored) = &self.stored else { return Ok(&[]) };
+            let piece = stored.piece(self.position);
+            // Nothing is there if this fails.
+            self.range = 0..0;
+            resize(&mut self.data, len(&piece))?;
+            stored.decompress(&mut self.decompressor, piece.start, &mut self.data)?;
+            self.range = piece;
+        }
+        let from = len(&(self.range.start..self.position));
+        Ok(self.data.get(from..).unwrap_or_default())
+    }
+
+    /// Decompresses from the position on to `buffer`, and says how many bytes; none where too little fits
+    /// to do it at once, or where it was done before.
+    fn read_directly(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        if self.range.contains(&self.position) {
+            return Ok(0);
+        }
+        self.load()?;
+        let Some(stored) = &self.stored else { return Ok(0) };
+        let piece = stored.piece(self.position);
+        if piece.start != self.position || buffer.len() < len(&piece) {
+            return Ok(0);
+        }
+        let count = buffer.len().min(len(&(self.position..stored.range.end)));
+        stored.decompress(&mut self.decompressor, self.position, &mut buffer[..count])?;
+        Ok(count)
+    }
+
+    /// The chunk with the byte at the position, which is inside the data, and which part of it it is.
+    fn find(&mut self) -> Result<(u64, Range<u64>)> {
+        let nbytes = self.nbytes();
+        if let Some(size) = chunksize(&self.frame) {
+            let number = self.position / size;
+            let start = number * size;
+            return Ok((number, start..start.saturating_add(size).min(nbytes)));
+        }
+        let mut end = self.ends.last().copied().unwrap_or(0);
+        while end <= self.position {
+            let number = self.ends.len() as u64;
+            let wrong = |found: String| {
+                let detail = format!("its chunks have {found} bytes, expected {nbytes} in all");
+                Error::new(ErrorKind::InvalidData, DOING, detail)
+            };
+            if number >= self.frame.nchunks() {
+                return Err(wrong(end.to_string()));
+            }
+            let len = self.frame.chunk_nbytes(number);
+            end = end.saturating_add(len.map_err(|error| Error::from_frame(DOING, error))?);
+            if end > nbytes {
+                return Err(wrong(format!("at least {end}")));
+            }
+            self.ends.push(end);
+        }
+        let number = self.ends.partition_point(|&end| end <= self.position);
+        let start = if number == 0 { 0 } else { self.ends[number - 1] };
+        Ok((number as u64, start..self.ends[number]))
+    }
+
+    /// Reads the chunk at the position, if it is not there; at the end there is none.
+    fn load(&mut self) -> Result<()> {
+        let is_it = |stored: &Stored| stored.range.contains(&self.position);
+        if self.stored.as_ref().is_some_and(is_it) {
+            return Ok(());
+        }
+        // Its memory serves the next one.
+        let mut bytes = self.stored.take().map(|old| old.chunk.into_bytes()).unwrap_or_default();
+        if self.position >= self.nbytes() {
+            return Ok(());
+        }
+        let (number, range) = self.find()?;
+        let doing = format!("read chunk {number} of a frame");
+        let failed = |error| Error::from_frame(&doing, error);
+        self.frame.chunk_into(number, &mut bytes).map_err(failed)?;
+        name_streams(&mut bytes, self.frame.header().typesize);
+        let chunk = Chunk::new(bytes)?;
+        if chunk.needs_shape() {
+            let detail = "it needs the shape of its array; open it as an array";
+            return Err(Error::new(ErrorKind::Unsupported, doing, detail));
+        }
+        if chunk.nbytes() != len(&range) {
+            let detail = format!("it has {} bytes, expected {}", chunk.nbytes(), len(&range));
+            return Err(Error::new(ErrorKind::InvalidData, doing, detail));
+        }
+        self.stored = Some(Stored { chunk, range });
+        Ok(())
+    }
+}
+
+impl<R: Read + Seek> fmt::Debug for FrameReader<R> {
+    /// Sizes, but no data.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FrameReader")
+            .field("nbytes", &self.nbytes())
+            .field("typesize", &self.typesize())
+            .field("chunksize", &self.chunksize())
+            .field("position", &self.position)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A chunk as it is stored, and which part of the data it is.
+struct Stored {
+    chunk: Chunk,
+    range: Range<u64>,
+}
+
+impl Stored {
+    /// What to decompress for the byte at `position`, which is inside: all, or a part that does not need
+    /// the others.
+    fn piece(&self, position: u64) -> Range<u64> {
+        if self.chunk.header().is_compressed() {
+            return self.range.clone();
+        }
+        position..self.range.end.min(position.saturating_add(PIECE))
+    }
+
+    /// Decompresses the data from `start` on, of which `target` takes no more than there is.
+    fn decompress(
+        &self,
+        decompressor: &mut Decompressor,
+        start: u64,
+        target: &mut [u8],
+    ) -> Result<()> {
+        decompressor.items_into(&self.chunk, len(&(self.range.start..start)), target)
+    }
+}
+
+impl<R: Read + Seek> Read for FrameReader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        let mut count = self.read_directly(buffer)?;
+        if count == 0 {
+            let rest = self.rest()?;
+            count = rest.len().min(buffer.len());
+            buffer[..count].copy_from_slice(&rest[..count]);
+        }
+        self.consume(count);
+        Ok(count)
+    }
+}
+
+impl<R: Read + Seek> BufRead for FrameReader<R> {
+    /// What is left of the chunk at the position, or the start of that; nothing at the end.
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        Ok(self.rest()?)
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.position = self.position.saturating_add(amount as u64);
+    }
+}
+
+impl<R: Read + Seek> Seek for FrameReader<R> {
+    /// Goes to a place in the data, also behind its end, where there is nothing to read.
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let (from, by) = match to {
+            SeekFrom::Start(position) => (position, 0),
+            SeekFrom::End(by) => (self.nbytes(), by),
+            SeekFrom::Current(by) => (self.position, by),
+        };
+        self.position = from.checked_add_signed(by).ok_or_else(|| {
+            let detail = format!("there is no place {by} bytes from {from}");
+            Error::new(ErrorKind::InvalidArgument, "seek in a frame", detail)
+        })?;
+        Ok(self.position)
+    }
+}
+
+/// Bytes of each chunk but the last, where they are the same.
+fn chunksize<R: ReadAt>(frame: &Frame<R>) -> Option<u64> {
+    frame.header().chunksize.map(u64::from).filter(|&size| size > 0)
+}
+
+/// How long a part of a chunk is.
+fn len(range: &Range<u64>) -> usize {
+    usize::try_from(range.end - range.start).unwrap_or(usize::MAX)
+}
+
+fn resize(data: &mut Vec<u8>, len: usize) -> Result<()> {
+    data.try_reserve(len.saturating_sub(data.len())).map_err(|error| {
+        Error::new(ErrorKind::OutOfMemory, DOING, format_args!("{len} bytes: {error}"))
+    })?;
+    data.resize(len, 0);
+    Ok(())
+}
+
+/// Writes into a chunk how many streams bytedelta has, where it leaves that to the typesize of its
+/// super-chunk: C would look for one.
+fn name_streams(chunk: &mut [u8], typesize: u32) {
+    let (Ok(header), Ok(typesize)) = (Header::parse(chunk), u8::try_from(typesize)) else { return };
+    if !header.extended {
+        return;
+    }
+    for (slot, code) in header.filters.into_iter().enumerate() {
+        let meta = &mut chunk[METAS_AT + slot];
+        if *meta == 0 && filter::is_bytedelta(code) {
+            *meta = typesize;
+        }
+    }
+}
+
+/// What a stream holds from where it stood, at any place.
+#[derive(Debug)]
+struct Tail<R> {
+    reader: Mutex<R>,
+    start: u64,
+    len: u64,
+}
+
+impl<R: Seek> Tail<R> {
+    fn new(mut reader: R) -> io::Result<Self> {
+        let start = reader.stream_position()?;
+        let len = reader.seek(SeekFrom::End(0))?.saturating_sub(start);
+        Ok(Self { reader: Mutex::new(reader), start, len })
+    }
+}
+
+impl<R: Read + Seek> ReadAt for Tail<R> {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.len)
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let place = self.start.checked_add(offset).ok_or(io::ErrorKind::UnexpectedEof)?;
+        let mut reader = self.reader.lock();
+        reader.seek(SeekFrom::Start(place))?;
+        reader.read_exact(buffer)
+    }
+}

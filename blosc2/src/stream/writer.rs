@@ -1,0 +1,196 @@
+//! Data of any length to a frame.
+
+use std::fmt;
+use std::io::{self, Seek, Write};
+
+use blosc2_format::chunk::{Params, SplitMode};
+use blosc2_format::frame::Writer;
+
+use crate::encoder::Encoder;
+use crate::params::{MAX_CHUNK_LEN, Purpose, Resolved};
+use crate::{CParams, Error, ErrorKind, Result};
+
+const DOING: &str = "write a frame";
+
+/// Compresses what is written to it, chunk by chunk, to a contiguous frame.
+///
+/// [`FrameReader`](crate::FrameReader), [`SChunk::open`](crate::SChunk::open) and Python's `blosc2.open`
+/// read it. The frame starts at the position where the destination is; the chunks are written as they fill
+/// up, so that memory holds a chunk or two besides 24 bytes for each.
+///
+/// **[`finish`](Self::finish) has to be called.** Without it the destination holds no frame, and readers
+/// say so: neither dropping the writer nor `flush` can write the rest.
+///
+/// After an error, all that follows fails: the frame cannot become whole.
+///
+/// Data that ends inside an item can be read back all the same. Its last chunk is made without the filters
+/// that need whole items (delta, trunc_prec and int_trunc), and without a tuner.
+///
+/// ```
+/// use std::io::{Cursor, Read, Write};
+/// use blosc2::{CParams, FrameReader, FrameWriter};
+///
+/// let params = CParams::new().typesize(8);
+/// let mut writer = FrameWriter::new(Cursor::new(Vec::new()), 1 << 20, &params)?;
+/// for number in 0..100_000u64 {
+///     writer.write_all(&number.to_le_bytes())?;
+/// }
+/// let frame = writer.finish()?.into_inner();
+/// assert!(frame.len() < 100_000);
+///
+/// let mut data = Vec::new();
+/// FrameReader::new(Cursor::new(frame))?.read_to_end(&mut data)?;
+/// assert_eq!(data[8 * 99_999..], 99_999u64.to_le_bytes());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[must_use = "there is no frame until `finish` is called"]
+pub struct FrameWriter<W> {
+    frame: Writer<W>,
+    params: CParams,
+    encoder: Encoder,
+    chunksize: usize,
+    /// What does not fill a chunk yet.
+    rest: Vec<u8>,
+    /// The chunk that was made last: its memory serves the next one.
+    chunk: Vec<u8>,
+    failed: bool,
+}
+
+impl<W: Write + Seek> FrameWriter<W> {
+    /// Starts a frame of chunks of `chunksize` bytes, of which the last one may have fewer.
+    ///
+    /// Items are bytes unless `params` have a typesize. A MiB is a good chunk size for most data: smaller
+    /// chunks compress less, larger ones take more memory, and more time for a small part.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidArgument`]: a chunk size of 0 or above [`MAX_CHUNK_LEN`], or one that is no
+    ///   multiple of the typesize; a parameter out of range;
+    /// - [`ErrorKind::Unsupported`]: a codec or filter that this build does not have;
+    /// - [`ErrorKind::Io`] and the like: the destination's own.
+    pub fn new(out: W, chunksize: usize, params: &CParams) -> Result<Self> {
+        let resolved = params.resolve(1, Purpose::Frame)?;
+        let typesize = resolved.typesize();
+        if !(1..=MAX_CHUNK_LEN).contains(&chunksize) || !chunksize.is_multiple_of(typesize) {
+            let detail = format!(
+                "a chunk has to have 1 to {MAX_CHUNK_LEN} bytes, in items of {typesize}, got \
+                 {chunksize}"
+            );
+            return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
+        }
+        let failed = |error| Error::from_frame(DOING, error);
+        let frame = Writer::new(out, format_params(&resolved)?, &[]).map_err(failed)?;
+        let (params, encoder) = (params.clone(), Encoder::new(resolved)?);
+        let (rest, chunk) = (Vec::new(), Vec::new());
+        Ok(Self { frame, params, encoder, chunksize, rest, chunk, failed: false })
+    }
+
+    /// The destination, which holds the chunks that were full so far, and no frame yet.
+    pub fn get_ref(&self) -> &W {
+        self.frame.get_ref()
+    }
+
+    /// Writes what is left, with all that makes a frame of the chunks, and gives the destination back,
+    /// positioned behind the frame.
+    ///
+    /// # Errors
+    /// As for writing.
+    pub fn finish(mut self) -> Result<W> {
+        self.check()?;
+        if !self.rest.is_empty() {
+            let rest = std::mem::take(&mut self.rest);
+            if !rest.len().is_multiple_of(self.encoder.typesize()) {
+                self.take_parts_of_items()?;
+            }
+            self.push(&rest)?;
+        }
+        self.frame.finish().map_err(|error| Error::from_frame(DOING, error))
+    }
+
+    /// Leaves out what needs whole items.
+    fn take_parts_of_items(&mut self) -> Result<()> {
+        let mut params = CParams { tuner: None, ..self.params.clone() };
+        params.filters.retain(|filter| !filter.needs_whole_items());
+        self.encoder = Encoder::new(params.resolve(1, Purpose::Frame)?)?;
+        Ok(())
+    }
+
+    /// Says no when a chunk is missing.
+    fn check(&self) -> Result<()> {
+        if self.failed {
+            let detail = "an earlier write failed, so that a part of the data is missing";
+            return Err(Error::new(ErrorKind::Io, DOING, detail));
+        }
+        Ok(())
+    }
+
+    /// Adds a chunk.
+    fn push(&mut self, data: &[u8]) -> Result<()> {
+        self.failed = true;
+        self.encoder.compress_to(data, &mut self.chunk)?;
+        self.frame.push_chunk(&self.chunk).map_err(|error| Error::from_frame(DOING, error))?;
+        self.failed = false;
+        Ok(())
+    }
+}
+
+impl<W> fmt::Debug for FrameWriter<W> {
+    /// Sizes, but no data.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FrameWriter")
+            .field("typesize", &self.encoder.typesize())
+            .field("chunksize", &self.chunksize)
+            .field("rest", &self.rest.len())
+            .field("failed", &self.failed)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<W: Write + Seek> Write for FrameWriter<W> {
+    /// Takes at most what fills a chunk.
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        self.check()?;
+        let taken = &data[..data.len().min(self.chunksize - self.rest.len())];
+        if taken.len() == self.chunksize {
+            self.push(taken)?;
+            return Ok(taken.len());
+        }
+        self.rest.try_reserve(taken.len())?;
+        self.rest.extend_from_slice(taken);
+        if self.rest.len() == self.chunksize {
+            let mut full = std::mem::take(&mut self.rest);
+            self.push(&full)?;
+            full.clear();
+            self.rest = full;
+        }
+        Ok(taken.len())
+    }
+
+    /// Does nothing: a chunk is written when it is full, and the last one by
+    /// [`finish`](FrameWriter::finish).
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(self.check()?)
+    }
+}
+
+/// What the header of a frame says of these parameters.
+fn format_params(params: &Resolved) -> Result<Params> {
+    let c = &params.c;
+    let size = |size: i32| {
+        u32::try_from(size).map_err(|_| Error::new(ErrorKind::InvalidArgument, DOING, "a size"))
+    };
+    Ok(Params {
+        codec: c.compcode,
+        codec_meta: c.compcode_meta,
+        level: c.clevel,
+        typesize: size(c.typesize)?,
+        blocksize: Some(size(c.blocksize)?).filter(|&blocksize| blocksize > 0),
+        filters: c.filters,
+        filters_meta: c.filters_meta,
+        split: match c.splitmode {
+            blosc2_sys::BLOSC_ALWAYS_SPLIT => SplitMode::Always,
+            blosc2_sys::BLOSC_NEVER_SPLIT => SplitMode::Never,
+            blosc2_sys::BLOSC_AUTO_SPLIT => SplitMode::Auto,
+            _ => SplitMode::ForwardCompat,
+        },
+    })
+}

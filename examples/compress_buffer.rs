@@ -1,0 +1,28 @@
+//! One buffer to one chunk and back: the choice of codec and filter, a compressor that is used again,
+//! and a target of the caller's.
+
+use blosc2::{CParams, ChunkRef, Codec, Compressor, Filter, Threads, compress_bound};
+
+fn main() -> blosc2::Result<()> {
+    let readings: Vec<f64> = (0..500_000).map(|i| 20.0 + (i % 1000) as f64 / 100.0).collect();
+
+    // The bytes of a chunk can be kept anywhere, and say how to decompress them.
+    let bytes: Vec<u8> = blosc2::compress(&readings, &CParams::default())?;
+    assert_eq!(blosc2::decompress::<f64>(&bytes)?, readings);
+
+    let chunk = ChunkRef::new(&bytes)?;
+    assert_eq!(chunk.nbytes(), size_of_val(&readings[..]));
+    println!("{} bytes to {} by {}", chunk.nbytes(), chunk.cbytes(), chunk.codec());
+
+    // Many buffers: the compressor keeps its memory, and the target is always long enough.
+    let params =
+        CParams::new().codec(Codec::Lz4).filters(&[Filter::Bitshuffle]).threads(Threads::auto());
+    let mut compressor = Compressor::new(&params)?;
+    let mut target = vec![0; compress_bound(size_of_val(&readings[..100_000]))];
+    for part in readings.chunks(100_000) {
+        let len = compressor.compress_into(part, &mut target)?;
+        assert!(len < target.len() / 10);
+        assert_eq!(blosc2::decompress::<f64>(&target[..len])?, part);
+    }
+    Ok(())
+}

@@ -1,0 +1,47 @@
+//! A filter of one's own: differences of neighbouring items, which help data that grows slowly.
+//!
+//! `cargo run --example custom_filter`
+
+use blosc2::{BoxError, CParams, Codec, Filter, FilterBlock, Threads, UserFilter};
+
+/// Keeps the first item of each block, and of the others the difference to the one before.
+struct Differences;
+
+impl UserFilter for Differences {
+    fn forward(&self, block: &mut FilterBlock<'_>) -> Result<(), BoxError> {
+        let (input, mut last) = (block.input_as::<i64>()?, 0i64);
+        for (to, &from) in block.output_as::<i64>()?.iter_mut().zip(input) {
+            *to = from.wrapping_sub(last);
+            last = from;
+        }
+        Ok(())
+    }
+
+    fn backward(&self, block: &mut FilterBlock<'_>) -> Result<(), BoxError> {
+        let (input, mut last) = (block.input_as::<i64>()?, 0i64);
+        for (to, &from) in block.output_as::<i64>()?.iter_mut().zip(input) {
+            last = last.wrapping_add(from);
+            *to = last;
+        }
+        Ok(())
+    }
+}
+
+fn main() -> blosc2::Result<()> {
+    let differences = Filter::register(160, "differences", Differences)?;
+
+    // Nanoseconds since 1970, about one a millisecond.
+    let start = 1_700_000_000_000_000_000;
+    let times: Vec<i64> = (0..1_000_000).map(|i| start + i * 1_000_000 + i * i % 997).collect();
+    let params = CParams::new().codec(Codec::Lz4).threads(Threads::auto());
+
+    let plain = blosc2::compress(&times, &params)?;
+    let params = params.filters(&[differences, Filter::Shuffle]);
+    let filtered = blosc2::compress(&times, &params)?;
+    assert_eq!(blosc2::decompress::<i64>(&filtered)?, times);
+
+    println!("{} bytes of times", size_of_val(times.as_slice()));
+    println!("{:9} bytes with shuffle", plain.len());
+    println!("{:9} bytes with {differences} and shuffle", filtered.len());
+    Ok(())
+}

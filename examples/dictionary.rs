@@ -1,0 +1,32 @@
+//! Records that are read one by one: each is a block of its own, and a dictionary holds what all of
+//! them have in common.
+
+use blosc2::{CParams, Codec, Compressor};
+
+fn main() -> blosc2::Result<()> {
+    let records: Vec<String> = (0..2000)
+        .map(|id| {
+            let (price, stock) = (id * 7 % 500, id % 3 > 0);
+            format!("{{\"id\": \"item-{id:04}\", \"price\": {price}, \"in_stock\": {stock}}}")
+        })
+        .collect();
+    let blocks: Vec<&[u8]> = records.iter().map(|record| record.as_bytes()).collect();
+
+    let plain = CParams::new().codec(Codec::Lz4).filters(&[]);
+    let without = Compressor::new(&plain)?.compress_blocks(&blocks)?;
+    let with = Compressor::new(&plain.dictionary(true))?.compress_blocks(&blocks)?;
+    assert!(with.has_dictionary() && !without.has_dictionary());
+    assert!(with.cbytes() < without.cbytes());
+
+    // One record, without decompressing the others.
+    assert_eq!(with.block(1234)?, blocks[1234]);
+    assert_eq!(with.nblocks(), 2000);
+
+    println!(
+        "{} bytes: {} without a dictionary, {} with one",
+        with.nbytes(),
+        without.cbytes(),
+        with.cbytes()
+    );
+    Ok(())
+}

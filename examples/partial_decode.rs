@@ -1,0 +1,32 @@
+//! Parts of a chunk: a range of items, single blocks, and those blocks that a mask asks for.
+
+use blosc2::{CParams, Compressor, DParams, Decompressor};
+
+fn main() -> blosc2::Result<()> {
+    let items: Vec<u32> = (0..1_000_000).map(|i| i / 3).collect();
+    // What is read at once is a block: smaller ones make for less to read, larger ones for less to store.
+    let params = CParams::new().blocksize(64 * 1024);
+    let chunk = Compressor::new(&params)?.compress(&items)?;
+
+    // Only the block of these items is decompressed.
+    let some: Vec<u32> = chunk.items(700_000..700_005)?;
+    assert_eq!(some, items[700_000..700_005]);
+
+    // A block, and where in the data it is.
+    let range = chunk.block_range(3)?.expect("there are 62 blocks");
+    assert_eq!(range, 3 * 65_536..4 * 65_536);
+    assert_eq!(chunk.block(3)?.len(), 65_536);
+
+    // Several blocks, each to its place; the rest of the target stays as it is.
+    let mut wanted = vec![false; chunk.nblocks()];
+    wanted[3] = true;
+    wanted[40] = true;
+    let mut target = vec![0; chunk.nbytes()];
+    let mut decompressor = Decompressor::new(&DParams::default())?;
+    decompressor.decompress_masked(&chunk, &wanted, &mut target)?;
+    assert_eq!(target[range.clone()], chunk.items::<u8>(range)?);
+    assert_eq!(target[..1000], [0; 1000]);
+
+    println!("{} of {} blocks read", wanted.iter().filter(|&&wanted| wanted).count(), wanted.len());
+    Ok(())
+}

@@ -1,0 +1,25 @@
+//! Compresses what comes from a reader to a file, without holding it in memory, and reads a part of it.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
+
+use blosc2::{CParams, Codec, FrameReader, FrameWriter};
+
+fn main() -> blosc2::Result<()> {
+    // Anything that can be read: a socket, a pipe, another file.
+    let text: String = (1..=200_000).map(|number| format!("line {number}\n")).collect();
+    let mut source = text.as_bytes();
+
+    let file = File::create("lines.b2frame")?;
+    let mut writer = FrameWriter::new(file, 1 << 20, &CParams::new().codec(Codec::Lz4))?;
+    io::copy(&mut source, &mut writer)?;
+    let file = writer.finish()?; // Without this there is no frame.
+    println!("{} bytes in a file of {}", text.len(), file.metadata()?.len());
+
+    let mut reader = FrameReader::new(BufReader::new(File::open("lines.b2frame")?))?;
+    reader.seek(SeekFrom::End(-24))?;
+    for line in reader.lines() {
+        println!("{}", line?);
+    }
+    Ok(())
+}
