@@ -4,25 +4,26 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{bindings, demo, hazards, package, run, sanitize, test, vendor};
+use crate::{bindings, demo, hazards, package, peers, run, sanitize, test, vendor};
 
 type Step = (&'static str, fn() -> Result<()>);
 
-const STEPS: [Step; 14] = [
+const STEPS: [Step; 15] = [
     ("vendor", || vendor::vendor(false)),
-    ("format", || run::run(&mut run::cargo(["fmt", "--all", "--check"]))),
+    ("format", format),
     ("clippy", clippy),
     ("docs", docs),
     ("docs without C", docs_without_c),
     ("dependencies", dependencies),
-    ("formats without C", format_without_c),
+    ("formats without C", formats_without_c),
     ("bindings", check_bindings),
     ("package", package::package),
-    ("test", || test::test(&[])),
+    ("test", || test::test(&[], false)),
+    ("peers", peers::peers),
     ("no features", no_features),
     ("hazards", || on_linux(hazards::hazards)),
     ("sanitize", || on_linux(sanitize::sanitize)),
-    ("demo", demo::demo),
+    ("demo", demo),
 ];
 
 /// Runs all steps, and stops at the first that fails.
@@ -38,6 +39,12 @@ pub(crate) fn ci() -> Result<()> {
     Ok(())
 }
 
+fn format() -> Result<()> {
+    let check = ["fmt", "--all", "--check"];
+    run::run(&mut run::cargo(check))?;
+    run::run(run::cargo(check).current_dir(run::root().join("peers")))
+}
+
 fn clippy() -> Result<()> {
     run::run(&mut run::cargo(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
 }
@@ -46,11 +53,12 @@ fn docs() -> Result<()> {
     run::run(run::cargo(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// Documentation is built where there is neither network nor C sources: the crate must not mind.
+/// Documentation is built where there is neither network nor C sources: the crate must not mind. The
+/// features would only bring in codecs to compile.
 fn docs_without_c() -> Result<()> {
     let target = run::root().join("target").join("docs-rs");
     run::run(
-        run::cargo(["doc", "-p", "blosc2-sys", "--no-deps"])
+        run::cargo(["doc", "-p", "blosc2-sys", "--no-deps", "--no-default-features"])
             .env("DOCS_RS", "1")
             .env("BLOSC2_SYS_SOURCE_DIR", target.join("no-sources"))
             .env("CARGO_TARGET_DIR", &target),
@@ -74,13 +82,11 @@ fn without(crate_: &str, others: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The formats in pure Rust are tested where there is no C compiler, and built with no codec at all.
-fn format_without_c() -> Result<()> {
-    for (command, features) in [("test", &[][..]), ("clippy", &["--no-default-features"])] {
+/// The formats in pure Rust and their tests build where there is no C compiler, and with no codec at all.
+fn formats_without_c() -> Result<()> {
+    for what in ["--all-targets", "--no-default-features"] {
         run::run(
-            run::cargo([command, "-p", "blosc2-format"])
-                .args(features)
-                .env("CC", "there-is-no-c-compiler"),
+            run::cargo(["clippy", "-p", "blosc2-format", what]).env("CC", "there-is-no-c-compiler"),
         )?;
     }
     Ok(())
@@ -88,10 +94,12 @@ fn format_without_c() -> Result<()> {
 
 /// Without the optional codecs, the library does without them.
 fn no_features() -> Result<()> {
-    run::run(
-        run::cargo(["test", "-p", "blosc2", "--lib", "--no-default-features"])
-            .env("CARGO_TARGET_DIR", run::root().join("target").join("no-features")),
-    )
+    run::run(&mut run::cargo(["test", "-p", "blosc2", "--lib", "--no-default-features"]))
+}
+
+/// What the tests have built is good enough to see the examples work.
+fn demo() -> Result<()> {
+    demo::demo("--profile=dev")
 }
 
 fn check_bindings() -> Result<()> {

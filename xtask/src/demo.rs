@@ -1,25 +1,26 @@
 //! `cargo xtask demo` and `cargo xtask bench`: see it work, and see how fast.
 
-use anyhow::Result;
+use std::process::Command;
+
+use anyhow::{Context, Result};
 
 use crate::python::{BLOSC2, Venv};
 use crate::{run, test, vendor};
 
-/// Builds the examples, and runs the main ones; the demo compresses the sources of the C library.
-pub(crate) fn demo() -> Result<()> {
+/// Builds the examples with a profile, and runs the main ones; the demo compresses the sources of the C
+/// library.
+pub(crate) fn demo(profile: &str) -> Result<()> {
     vendor::vendor(false)?;
     let root = run::root();
     let folder = root.join("target").join("demo");
     test::empty(&folder)?;
-    let manifest = root.join("Cargo.toml");
-    let cargo = |verb: &str| {
-        let mut command = run::cargo([verb, "--release", "-p", "blosc2-workspace"]);
-        command.arg("--manifest-path").arg(&manifest).current_dir(&folder);
-        command
-    };
-    run::run(cargo("build").arg("--examples"))?;
-    run::run(cargo("run").args(["--example", "demo", "--"]).arg(root.join("c-blosc2")))?;
-    run::run(cargo("run").args(["--example", "quickstart"]))
+    let build = ["build", "--workspace", "--examples", profile, "--message-format=json"];
+    let messages = run::read_stdout(&mut run::cargo(build))?;
+    for (example, argument) in [("demo", Some(root.join("c-blosc2"))), ("quickstart", None)] {
+        let program = run::executable(&messages, example).context("an example was not built")?;
+        run::run(Command::new(program).args(argument).current_dir(&folder))?;
+    }
+    Ok(())
 }
 
 /// Runs the benches of `blosc2`: all, those of one file, or those whose name contains `name`.

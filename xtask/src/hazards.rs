@@ -9,6 +9,8 @@ use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 use std::{fmt, fs};
@@ -68,9 +70,9 @@ pub(crate) fn hazards() -> Result<()> {
         "hazard",
         ["upstream", "with the patches", "through blosc2", "on an installed library"],
     );
-    for row in rows {
+    let outcomes = in_parallel(&rows, |row| {
         let left = fail_once(&upstream, row)?;
-        let patched = match ignored.contains(row) {
+        let patched = match ignored.contains(*row) {
             true => Outcome::NotPatched,
             false => run_test(&ours, row)?,
         };
@@ -79,12 +81,15 @@ pub(crate) fn hazards() -> Result<()> {
             true => (run_test(&ours, &safe)?, run_test(&upstream, &safe)?),
             false => (Outcome::NotWrapped, Outcome::NotWrapped),
         };
+        Ok([left, patched, right, installed])
+    })?;
+    for (row, outcomes) in rows.into_iter().zip(outcomes) {
         let name = row.replace("::upstream", "");
-        let outcomes = [&left, &patched, &right, &installed];
-        print_row(&name, outcomes.map(|outcome| outcome.to_string()));
+        print_row(&name, outcomes.each_ref().map(Outcome::to_string));
+        let [left, patched, right, installed] = &outcomes;
         let failed = |outcome: &Outcome| matches!(outcome, Outcome::Failed(_));
-        let refused = right == Outcome::Refused;
-        if !failed(&left) || failed(&patched) || failed(&right) || failed(&installed) || refused {
+        let refused = *right == Outcome::Refused;
+        if !failed(left) || failed(patched) || failed(right) || failed(installed) || refused {
             bad.push(name);
         }
     }
@@ -93,6 +98,30 @@ pub(crate) fn hazards() -> Result<()> {
     }
     println!("hazards: all fail upstream, and none here");
     traced()
+}
+
+/// Does the same for all rows, on as many threads as there are processors; keeps their order.
+fn in_parallel<T: Sync, R: Send>(
+    rows: &[T],
+    work: impl Fn(&T) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(row) = rows.get(at) else { break };
+                    let result = work(row);
+                    done.lock().unwrap_or_else(PoisonError::into_inner).push((at, result));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
 fn print_row(name: &str, [left, patched, right, installed]: [impl fmt::Display; 4]) {
@@ -132,8 +161,18 @@ fn traced() -> Result<()> {
 
 /// Builds a file of tests, and gives its program.
 fn build(test: &str, folder: &str, unhardened: bool) -> Result<PathBuf> {
-    let args =
-        ["test", "-p", "blosc2-workspace", "--test", test, "--no-run", "--message-format=json"];
+    // The packages are those that `sanitize` chooses, so that both build the same.
+    let args = [
+        "test",
+        "-p",
+        "blosc2",
+        "-p",
+        "blosc2-workspace",
+        "--test",
+        test,
+        "--no-run",
+        "--message-format=json",
+    ];
     let mut command = ADDRESS.cargo(&args, folder, "")?;
     if unhardened {
         command.env("BLOSC2_SYS_UNHARDENED", "1");

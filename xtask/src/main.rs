@@ -9,6 +9,7 @@ mod demo;
 mod hazards;
 mod miri;
 mod package;
+mod peers;
 mod python;
 mod run;
 mod sanitize;
@@ -42,6 +43,9 @@ enum Task {
     },
     /// Run every test: the workspace in several settings, the `system` feature, and valgrind
     Test {
+        /// Only the tests of the largest buffers, which need 7 GiB of memory
+        #[arg(long, conflicts_with = "args")]
+        large: bool,
         /// Arguments of `cargo test`; with them, nothing else is run
         #[arg(last = true)]
         args: Vec<String>,
@@ -61,6 +65,8 @@ enum Task {
     Miri,
     /// Check that the crates can be published, and that blosc2-sys builds from its own package
     Package,
+    /// Read the chunks of other implementations of Blosc, and let them read ours
+    Peers,
     /// Everything that has to hold before a change lands
     Ci,
 }
@@ -69,13 +75,14 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Task::Vendor { force } => vendor::vendor(force),
         Task::Bindings { check } => bindings::bindings(check),
-        Task::Test { args } => test::test(&args),
-        Task::Demo => demo::demo(),
+        Task::Test { large, args } => test::test(&args, large),
+        Task::Demo => demo::demo("--release"),
         Task::Bench { name } => demo::bench(name.as_deref()),
         Task::Hazards => hazards::hazards(),
         Task::Sanitize => sanitize::sanitize(),
         Task::Miri => miri::miri(),
         Task::Package => package::package(),
+        Task::Peers => peers::peers(),
         Task::Ci => ci::ci(),
     };
     match done {

@@ -129,7 +129,8 @@ fn build_alone(archive: &Path, name: &str) -> Result<()> {
     run::run(
         run::cargo(["build"])
             .current_dir(&folder)
-            .env("CARGO_TARGET_DIR", place.join("target"))
+            // What it depends on is that of the workspace, and built already.
+            .env("CARGO_TARGET_DIR", run::root().join("target"))
             .env_remove("BLOSC2_SYS_SOURCE_DIR"),
     )
     .with_context(|| format!("{name} does not build from its own package"))?;

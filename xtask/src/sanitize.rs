@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 use crate::{run, test};
 
 /// How long the threads of the concurrency tests go on, in seconds.
-const SOAK: &str = "30";
+const SOAK: &str = "15";
 
 /// What the thread sanitizer must not report: std comes compiled without it, so that it does not see
 /// how std orders accesses. No report with a frame of C's, or of ours, is left out by these.
@@ -83,9 +83,11 @@ pub(crate) fn sanitize() -> Result<()> {
 }
 
 /// All tests of the library and of the workspace, but for those that need Python, for the one that
-/// needs the allocator of glibc, and for those of the formats in Rust that give C nothing new.
+/// needs the allocator of glibc, for those of the largest buffers, and for those of the formats in Rust
+/// that give C nothing new.
 fn address() -> Result<()> {
-    let programs = test::of_workspace(|name| !name.starts_with("format_"))?.join(" ");
+    let programs =
+        test::of_workspace(|name| !name.starts_with("format_") && name != "large")?.join(" ");
     let tests = format!(
         "test -p blosc2 -p blosc2-workspace --lib {programs} --no-fail-fast -- \
          --skip what_memory_held_is_neither_read_nor_written"
@@ -95,16 +97,19 @@ fn address() -> Result<()> {
     let options = "detect_leaks=1 allocator_may_return_null=1";
     let tests: Vec<&str> = tests.split_whitespace().collect();
     let mut command = ADDRESS.cargo(&tests, "sanitize-address", options)?;
-    run::run(command.env("LSAN_OPTIONS", format!("print_suppressions=0 {suppressions}")))
+    command.env("LSAN_OPTIONS", format!("print_suppressions=0 {suppressions}"));
+    // Broken chunks are what this is for; sound ones and the formats in Rust have had their round.
+    command.env("BLOSC2_TEST_STRINGS", "100000");
+    run::run(command.env("BLOSC2_TEST_CASES", "500").env("BLOSC2_TEST_MUTANTS", "4000"))
 }
 
-/// The concurrency tests, long enough for rare meetings.
+/// The concurrency tests, long enough for rare meetings, and those of closures on C's threads.
 fn thread() -> Result<()> {
     let suppressions = suppressions("sanitize-thread", UNINSTRUMENTED_STD)?;
     let options = format!("halt_on_error=1 second_deadlock_stack=1 {suppressions}");
     // One test after the other, so that the library is started on the thread that starts the others:
     // how `OnceLock` would order that is not seen either.
-    let test = "test -p blosc2-workspace --test concurrency -- --test-threads=1";
+    let test = "test -p blosc2-workspace --test concurrency --test closures -- --test-threads=1";
     let tests: Vec<&str> = test.split(' ').collect();
     run::run(THREAD.cargo(&tests, "sanitize-thread", &options)?.env("BLOSC2_TEST_SECONDS", SOAK))
 }

@@ -1,8 +1,12 @@
 //! `cargo xtask test`: all set-up, then every test.
 //!
-//! The rounds: the workspace as it is built by default; the same with variables set by which upstream
-//! overrides parameters; loading plugins; `blosc2` on an installed libblosc2 (the feature `system`; the
-//! wheel's library plays that part); and the first example under valgrind.
+//! The rounds: the workspace as it is built by default; what needs Python; the largest buffers; the
+//! workspace with variables set by which upstream overrides parameters; loading plugins; `blosc2` on an
+//! installed libblosc2 (the feature `system`; the wheel's library plays that part); and the first example
+//! under valgrind.
+//!
+//! All but two of them choose `--workspace`, and then what to run: with a choice of packages, features
+//! would differ, and nearly everything would be compiled once more.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,21 +17,57 @@ use anyhow::{Context, Result};
 use crate::python::{BLOSC2, Venv};
 use crate::{run, vendor};
 
-/// Runs every test. With `args`, only `cargo test` with these arguments.
-pub(crate) fn test(args: &[String]) -> Result<()> {
+/// Runs every test. With `args`, only `cargo test` with these arguments; with `large`, only the tests
+/// that need much memory, whether it seems to be there or not.
+pub(crate) fn test(args: &[String], large: bool) -> Result<()> {
     vendor::vendor(false)?;
     let venv = Venv::with(BLOSC2)?;
     if !args.is_empty() {
         return run::run(with_python(run::cargo(["test"]).args(args), &venv)?);
     }
+    if large {
+        return run::run(&mut largest_buffers());
+    }
     run::run(with_python(&mut run::cargo(["test", "--workspace"]), &venv)?)?;
     python(&venv)?;
+    large_if_there_is_room()?;
     environment(&venv)?;
     plugins()?;
     system(&venv)?;
     valgrind()?;
     println!("test: everything passed");
     Ok(())
+}
+
+/// What the tests of the largest buffers need, in bytes: three buffers of 2 GiB, and some room.
+const LARGE: u64 = 7 << 30;
+
+fn large_if_there_is_room() -> Result<()> {
+    match available_memory() {
+        Some(there) if there >= LARGE => run::run(&mut largest_buffers()),
+        there => {
+            let there = there.map_or("it is not known how many".to_owned(), |bytes| {
+                format!("{:.1}", bytes as f64 / f64::from(1 << 30))
+            });
+            println!(
+                "test: the largest buffers are LEFT OUT: they need {} GiB of memory, and {there} \
+                 are free; `cargo xtask test --large` tests them all the same",
+                LARGE >> 30
+            );
+            Ok(())
+        }
+    }
+}
+
+fn largest_buffers() -> Command {
+    run::cargo(["test", "--workspace", "--test", "large", "--", "--ignored"])
+}
+
+/// Bytes of memory that programs can still get, where Linux tells.
+fn available_memory() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix(" kB")?.parse().ok().map(|kib: u64| kib << 10)
 }
 
 /// Arguments that choose among the test programs of the workspace, by name.
@@ -48,7 +88,7 @@ pub(crate) fn of_workspace(wanted: impl Fn(&str) -> bool) -> Result<Vec<String>>
 
 /// The tests that need Python, which is here, and are ignored elsewhere.
 fn python(venv: &Venv) -> Result<()> {
-    let mut command = run::cargo(["test", "-p", "blosc2-workspace", "-p", "blosc2-cli"]);
+    let mut command = run::cargo(["test", "--workspace"]);
     command.args(["--test", "python", "--test", "format", "--", "--ignored"]);
     run::run(with_python(&mut command, venv)?)
 }
@@ -66,13 +106,16 @@ const VARIABLES: [(&str, &str); 4] = [
     ("BLOSC_NTHREADS", "64"),
 ];
 
-/// Runs the tests where the environment says something else than they do, but for those of the formats
-/// in Rust, which ask C for the same things once more.
+/// Runs the tests where the environment says something else than they do, but for those that would show
+/// nothing new: of the formats in Rust, which ask C for the same things once more; of the declarations;
+/// of calls in C, which do listen to them; of broken chunks, none of which compresses. Of the long random
+/// ones, a part has to do.
 fn environment(venv: &Venv) -> Result<()> {
-    let mut command = run::cargo(["test", "-p", "blosc2", "-p", "blosc2-cli"]);
-    command.args(["-p", "blosc2-workspace", "--lib", "--bins", "--test", "cli"]);
-    command.args(of_workspace(|name| !name.starts_with("format"))?);
-    run::run(with_python(command.envs(VARIABLES), venv)?)
+    let mut command = run::cargo(["test", "--workspace", "--lib", "--bins", "--test", "cli"]);
+    let others = ["abi", "broken_chunks", "hazards", "large"];
+    command.args(of_workspace(|name| !name.starts_with("format") && !others.contains(&name))?);
+    command.envs(VARIABLES).env("BLOSC2_TEST_CASES", "500");
+    run::run(with_python(&mut command, venv)?)
         .context("the tests fail when variables of C-Blosc2 are set")
 }
 
@@ -94,9 +137,8 @@ fn system(venv: &Venv) -> Result<()> {
     };
     let mut command =
         run::cargo(["test", "-p", "blosc2", "--no-default-features", "--features", "system"]);
+    // The other features keep what is built apart from the other rounds.
     command
-        // Apart from the other build, or each would undo the other's.
-        .env("CARGO_TARGET_DIR", run::root().join("target").join("system"))
         .env("PKG_CONFIG_PATH", run::prepend("PKG_CONFIG_PATH", &venv.pkg_config()?)?)
         .env(search, run::prepend(search, &venv.lib()?)?);
     // An installed library listens to them, which `blosc2` refuses.
@@ -115,8 +157,7 @@ fn valgrind() -> Result<()> {
     run::need("valgrind", "valgrind")?;
     let messages = run::read_stdout(&mut run::cargo([
         "build",
-        "-p",
-        "blosc2-workspace",
+        "--workspace",
         "--example",
         "quickstart",
         "--message-format=json",
