@@ -594,7 +594,7 @@ impl SChunk {
     }
 
     /// One chunk as it is stored.
-    pub(crate) fn compressed(&self, index: usize) -> Result<ChunkBytes<'_>> {
+    pub(crate) fn compressed(&self, index: usize) -> Result<CompressedChunk<'_>> {
         let doing = "read a chunk";
         let raw = self.lock();
         let _reading = self.file.as_ref().map(|file| file.claim.reading());
@@ -616,7 +616,7 @@ impl SChunk {
             };
         };
         // Also where reading failed after C had made a copy, which is ours to free then.
-        let mut chunk = ChunkBytes { start, len: 0, owned, schunk: std::marker::PhantomData };
+        let mut chunk = CompressedChunk { start, len: 0, owned, schunk: std::marker::PhantomData };
         chunk.len = usize::try_from(len)
             .map_err(|_| self.at(Error::from_code(format!("{doing} (number {index})"), len)))?;
         Ok(chunk)
@@ -701,14 +701,14 @@ pub struct FileFormat {
 
 /// The bytes of a stored chunk: memory of the super-chunk's, or a copy that C made.
 #[derive(Debug)]
-pub(crate) struct ChunkBytes<'a> {
+pub(crate) struct CompressedChunk<'a> {
     start: NonNull<u8>,
     len: usize,
     owned: bool,
     schunk: std::marker::PhantomData<&'a SChunk>,
 }
 
-impl Deref for ChunkBytes<'_> {
+impl Deref for CompressedChunk<'_> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -718,7 +718,7 @@ impl Deref for ChunkBytes<'_> {
     }
 }
 
-impl Drop for ChunkBytes<'_> {
+impl Drop for CompressedChunk<'_> {
     fn drop(&mut self) {
         if self.owned {
             // SAFETY: `needs_free` says that C allocated this with malloc for the caller.
