@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use blosc2::{CParams, Codec, DParams, Filter, NDArray, SChunk, Threads};
+use blosc2::{CParams, Codec, DParams, Filter, NDArray, OpenOptions, SChunk, Threads};
 
 use common::{KINDS, Kind, Model, Rng, codecs, data, random_box};
 
@@ -82,6 +82,33 @@ fn chunks_of_one_super_chunk_are_read_on_many_threads() {
                 assert!(schunk.chunk::<u8>(index).unwrap() == chunks[index]);
                 assert_eq!((schunk.nchunks(), schunk.chunksize()), (40, 30_000));
                 assert!(schunk.meta().names().is_empty());
+            }
+        });
+    }
+}
+
+#[test]
+fn random_ranges_of_one_file_are_read_on_many_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ranges.b2frame");
+    let items: Vec<u32> = (0..200_000u32).map(|item| item.wrapping_mul(77) >> 5).collect();
+    let params = CParams::new().codec(Codec::Lz4).blocksize(4096);
+    let mut schunk = SChunk::create::<u32>(&path, &params).unwrap();
+    for chunk in items.chunks(9_000) {
+        schunk.append(chunk).unwrap();
+    }
+    drop(schunk);
+    let whole = OpenOptions::new().open(&path).unwrap();
+    let locked = OpenOptions::new().locking(true).open(&path).unwrap();
+    for schunk in [&whole, &locked] {
+        on_threads(THREADS, |seed| {
+            let mut rng = Rng(seed);
+            for round in 0..200 {
+                let len = *rng.pick(&[1, 100, 5_000, 30_000]);
+                let start = rng.below(items.len() as u64 - len);
+                let range = start as usize..(start + len) as usize;
+                let found = schunk.items::<u32>(start..start + len).unwrap();
+                assert!(found == items[range.clone()], "thread {seed}, round {round}: {range:?}");
             }
         });
     }

@@ -1,24 +1,27 @@
 //! `blosc2 cat`: items to stdout.
 
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, BufRead, BufWriter, Write};
+use std::path::PathBuf;
 
 use anyhow::{Result, anyhow, bail};
+use blosc2::SChunk;
 use blosc2_format::file::Kind;
 use clap::ValueEnum;
 
-use crate::chunk;
-use crate::file::Content;
+use crate::chunk::ChunkItems;
+use crate::file::{Content, Place};
 use crate::progress;
-use crate::rust::{self, RustItems, Shared};
+use crate::rust::{self, RustItems};
 use crate::slice::{Pick, Slices};
-use crate::stream::{self, ArrayItems, Chunks, Items, SChunkItems};
+use crate::stream::{self, ArrayItems, Items, SChunkItems};
 
 /// Write the items' bytes to stdout, in C order, as they are stored.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// File or directory of chunks; a frame of any version, a packed super-chunk, or a single chunk.
     file: PathBuf,
+    #[command(flatten)]
+    place: Place,
     /// What decompresses: by default C-Blosc2 for what it opens, and Rust for what is older and for
     /// single chunks.
     #[arg(long, value_enum)]
@@ -39,65 +42,67 @@ enum Engine {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let file = &args.file;
-    let kind = rust::needed(file);
+    let source = args.place.of(&args.file);
+    let kind = rust::needed(source);
     let engine = args.engine.unwrap_or(if kind.is_some() { Engine::Rust } else { Engine::C });
     let mut out = BufWriter::new(io::stdout().lock());
     match (engine, kind) {
         (Engine::Rust, _) => {
-            let shared = Shared::new(file, rust::open_data(file)?);
-            match RustItems::new(&shared) {
-                Some(items) => write_array(args, &items, &mut out)?,
-                None => write_schunk(args, &shared, &mut out)?,
+            let file = rust::open_data(source)?;
+            let nbytes = file.info().nbytes;
+            let items = RustItems::new(source, file)?;
+            match args.slice.is_some() || items.is_array() {
+                true => write_items(args, &items, &mut out)?,
+                false => items.write_chunks(&mut out, &progress::bar_beside_stdout(nbytes))?,
             }
         }
-        (Engine::C, Some(Kind::Chunk)) => write_schunk(args, &chunk::Data::open(file)?, &mut out)?,
+        (Engine::C, Some(Kind::Chunk)) => {
+            let items = ChunkItems::open(source)?;
+            match args.slice.is_some() {
+                true => write_items(args, &items, &mut out)?,
+                false => out.write_all(&items.data()?)?,
+            }
+        }
         (Engine::C, Some(kind)) => bail!(
             "cannot read ({}): this is {}, older than what C-Blosc2 opens; `--engine rust` \
              reads it",
-            file.display(),
+            args.file.display(),
             rust::with_article(kind)
         ),
-        (Engine::C, None) => match Content::open_data(file)? {
-            Content::SChunk(schunk) => write_schunk(args, &schunk, &mut out)?,
-            Content::Array(array) => write_array(args, &ArrayItems(&array), &mut out)?,
+        (Engine::C, None) => match Content::open_data(source)? {
+            Content::SChunk(schunk) if args.slice.is_none() => write_all(&schunk, &mut out)?,
+            Content::SChunk(schunk) => write_items(args, &SChunkItems::new(&schunk), &mut out)?,
+            Content::Array(array) => write_items(args, &ArrayItems(&array), &mut out)?,
         },
     }
     Ok(out.flush()?)
 }
 
-fn write_array(args: &Args, items: &dyn Items, out: &mut dyn Write) -> Result<()> {
-    write_items(&args.file, items, &args.slice.clone().unwrap_or_default(), out)
-}
-
-fn write_schunk(args: &Args, schunk: &dyn Chunks, out: &mut dyn Write) -> Result<()> {
-    match &args.slice {
-        Some(slices) => write_items(&args.file, &SChunkItems::new(schunk)?, slices, out),
-        None => write_chunks(schunk, out),
-    }
-}
-
-fn write_items(file: &Path, items: &dyn Items, slices: &Slices, out: &mut dyn Write) -> Result<()> {
-    let picks = slices
+/// Writes the items that were asked for, all without a slice.
+fn write_items(args: &Args, items: &dyn Items, out: &mut dyn Write) -> Result<()> {
+    let picks = args
+        .slice
+        .clone()
+        .unwrap_or_default()
         .resolve(items.shape())
-        .map_err(|error| anyhow!("{error} (--slice of {})", file.display()))?;
+        .map_err(|error| anyhow!("{error} (--slice of {})", args.file.display()))?;
     let bytes = picks.iter().map(Pick::count).fold(items.typesize() as u64, u64::saturating_mul);
     stream::write(items, &picks, out, &progress::bar_beside_stdout(bytes))
 }
 
-/// Writes all chunks of a super-chunk, which may have different lengths.
-fn write_chunks(schunk: &dyn Chunks, out: &mut dyn Write) -> Result<()> {
-    let expected = schunk.nbytes();
-    let bar = progress::bar_beside_stdout(expected);
-    let mut found = 0;
-    for index in 0..schunk.nchunks() {
-        let chunk = schunk.chunk(index)?;
-        out.write_all(&chunk)?;
-        bar.inc(chunk.len() as u64);
-        found += chunk.len() as u64;
+/// Writes all bytes of a super-chunk, also the last ones that are no whole item.
+fn write_all(schunk: &SChunk, out: &mut dyn Write) -> Result<()> {
+    let bar = progress::bar_beside_stdout(schunk.nbytes());
+    let mut reader = schunk.reader();
+    loop {
+        // The error of a reader is no error of stdout.
+        let piece = reader.fill_buf().map_err(blosc2::Error::from)?;
+        if piece.is_empty() {
+            return Ok(());
+        }
+        out.write_all(piece)?;
+        let len = piece.len();
+        bar.inc(len as u64);
+        reader.consume(len);
     }
-    if found != expected {
-        bail!("cannot read all chunks: expected {expected} bytes in all, found {found}");
-    }
-    Ok(())
 }

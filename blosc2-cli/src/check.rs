@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use blosc2_format::file::{self, Kind};
+use blosc2_format::read_at::Tail;
 use blosc2_format::{Error, Finding, Options, ReadAt, Region, Report, Severity};
 use clap::builder::NonEmptyStringValueParser;
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
+use crate::file::{Place, Source};
 use crate::{UsageError, complain, info, map, progress, svg};
 
 /// Tell what is wrong with files of any kind: frames, directories, chunks, old ones too.
@@ -22,6 +24,8 @@ pub(crate) struct Args {
     /// Files or directories of chunks.
     #[arg(required = true)]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    place: Place,
     /// Print one JSON array, with an object for each file, instead of lines.
     #[arg(long)]
     json: bool,
@@ -50,7 +54,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let (mut bad, mut unreadable) = (0, 0);
     for path in &args.files {
         let name = path.display().to_string();
-        let (kind, mut report) = match check(path, &options) {
+        let (kind, mut report) = match check(args.place.of(path), &options) {
             Ok(checked) => checked,
             Err(error) => {
                 unreadable += 1;
@@ -96,13 +100,14 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
 }
 
-fn check(path: &Path, options: &Options) -> Result<(Option<Kind>, Report), Error> {
-    if path.is_dir() {
-        let _spinner = progress::spinner(bytes_in(path), "checking");
-        return file::check_path(path, options);
+fn check(source: Source<'_>, options: &Options) -> Result<(Option<Kind>, Report), Error> {
+    if source.path.is_dir() {
+        source.kind()?;
+        let _spinner = progress::spinner(bytes_in(source.path), "checking");
+        return file::check_path(source.path, options);
     }
-    let file = fs::File::open(path)?;
-    let bar = progress::bar(file.metadata()?.len());
+    let file = source.bytes()?;
+    let bar = progress::bar(file.size()?);
     file::check(&Watched { file, bar }, options)
 }
 
@@ -114,7 +119,7 @@ fn bytes_in(path: &Path) -> u64 {
 
 /// A file whose bar goes on as bytes are read.
 struct Watched {
-    file: fs::File,
+    file: Tail<fs::File>,
     bar: ProgressBar,
 }
 

@@ -1,35 +1,33 @@
 //! Files that are one chunk, by C-Blosc2.
 
-use std::borrow::Cow;
-use std::fmt::Display;
-use std::fs;
 use std::io::Write;
+use std::ops::Range;
 use std::path::Path;
 
-use anyhow::{Result, anyhow};
-use blosc2::{CParams, Chunk, Compressor};
+use anyhow::Result;
+use blosc2::{CParams, Chunk, Compressor, ReadAt};
 
-use crate::file;
+use crate::file::{self, Source};
 use crate::params::Compression;
-use crate::stream::Chunks;
+use crate::stream::{self, Items};
 
-/// Reads a chunk.
-fn open(path: &Path) -> Result<Chunk> {
-    let bytes = fs::read(path).map_err(|error| unread(path, &error))?;
-    Chunk::new(bytes).map_err(|error| unread(path, &error))
-}
-
-fn unread(path: &Path, error: &dyn Display) -> anyhow::Error {
-    anyhow!("cannot read ({}): {error}", path.display())
+/// Reads a chunk; what follows it is left alone.
+fn open(source: Source<'_>) -> Result<Chunk> {
+    let read = || {
+        let bytes = source.bytes()?;
+        bytes.read_vec_at(0, bytes.size()?)
+    };
+    let bytes = read().map_err(|error| source.unread(&error))?;
+    Chunk::new(bytes).map_err(|error| source.unread(&error))
 }
 
 /// Writes the chunk in a file to another one, as it is or compressed anew.
-pub(crate) fn copy(path: &Path, out: &Path, compression: &Compression) -> Result<()> {
+pub(crate) fn copy(source: Source<'_>, out: &Path, compression: &Compression) -> Result<()> {
     file::refuse_existing(out)?;
-    let mut chunk = open(path)?;
+    let mut chunk = open(source)?;
     if !compression.is_default() {
         let params = compression.apply(params(&chunk));
-        chunk = compress(&chunk, &params).map_err(|error| unread(path, &error))?;
+        chunk = compress(&chunk, &params).map_err(|error| source.unread(&error))?;
     }
     file::create(out, |file| Ok(file.write_all(chunk.as_bytes())?))
 }
@@ -60,38 +58,40 @@ fn compress(chunk: &Chunk, params: &CParams) -> blosc2::Result<Chunk> {
     compressor.compress_blocks(&blocks.iter().collect::<Vec<_>>())
 }
 
-/// The data of a file that is one chunk.
-pub(crate) struct Data {
-    typesize: usize,
-    data: Vec<u8>,
+/// The items of a file that is one chunk.
+pub(crate) struct ChunkItems {
+    chunk: Chunk,
+    len: [u64; 1],
 }
 
-impl Data {
-    pub(crate) fn open(path: &Path) -> Result<Self> {
-        let chunk = open(path)?;
-        let data = chunk.decompress().map_err(|error| unread(path, &error))?;
-        Ok(Self { typesize: chunk.typesize(), data })
+impl ChunkItems {
+    pub(crate) fn open(source: Source<'_>) -> Result<Self> {
+        let chunk = open(source)?;
+        let len = [(chunk.nbytes() / chunk.typesize()) as u64];
+        Ok(Self { chunk, len })
+    }
+
+    /// All bytes, also the last ones that are no whole item.
+    pub(crate) fn data(&self) -> Result<Vec<u8>> {
+        Ok(self.chunk.decompress()?)
     }
 }
 
-impl Chunks for Data {
+impl Items for ChunkItems {
+    fn shape(&self) -> &[u64] {
+        &self.len
+    }
+
+    fn chunks(&self) -> &[u64] {
+        &self.len
+    }
+
     fn typesize(&self) -> usize {
-        self.typesize
+        self.chunk.typesize()
     }
 
-    fn nbytes(&self) -> u64 {
-        self.data.len() as u64
-    }
-
-    fn nchunks(&self) -> usize {
-        1
-    }
-
-    fn chunksize(&self) -> usize {
-        self.data.len()
-    }
-
-    fn chunk(&self, _index: usize) -> Result<Cow<'_, [u8]>> {
-        Ok(Cow::Borrowed(&self.data))
+    fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<u8>> {
+        let bytes = stream::bytes_of(ranges, self.typesize())?;
+        Ok(self.chunk.items::<u8>(usize::try_from(bytes.start)?..usize::try_from(bytes.end)?)?)
     }
 }

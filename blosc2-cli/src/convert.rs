@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use blosc2::{CParams, NDArray};
 
 use crate::dtype::Dtype;
-use crate::file::{self, Content};
+use crate::file::{self, Content, Place};
 use crate::npy::{self, Header};
 use crate::params::{Compression, Cut};
 use crate::progress;
@@ -35,6 +35,8 @@ pub(crate) struct ImportArgs {
 pub(crate) struct ExportArgs {
     /// File or directory of chunks.
     r#in: PathBuf,
+    #[command(flatten)]
+    place: Place,
     /// File to make; must not exist yet.
     out: PathBuf,
 }
@@ -81,7 +83,7 @@ fn read_npy(path: &Path) -> Result<(Header, Vec<u8>)> {
 
 pub(crate) fn export(args: &ExportArgs) -> Result<()> {
     file::refuse_existing(&args.out)?;
-    let Content::Array(array) = Content::open_data(&args.r#in)? else {
+    let Content::Array(array) = Content::open_data(args.place.of(&args.r#in))? else {
         let path = args.r#in.display();
         bail!(
             "cannot export ({path}): it is a super-chunk without shape and dtype; `cat` reads it"

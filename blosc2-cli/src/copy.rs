@@ -9,14 +9,14 @@ use blosc2_format::file::Kind;
 use blosc2_format::frame::Writer;
 
 use crate::UsageError;
-use crate::file::{self, Content};
+use crate::file::{self, Content, Place, Source};
 use crate::params::{Compression, Cut};
 use crate::{chunk, progress, rust};
 
 /// Copy a file with other compression, chunks or blocks.
 ///
 /// What is not given stays as it is in IN. When nothing is given, the compressed chunks are taken
-/// over as they are. OUT is one contiguous file, and must not exist yet.
+/// over as they are. OUT is one contiguous file unless a directory is asked for, and must not exist yet.
 ///
 /// A file that is a single chunk becomes one again, or a frame where the name of OUT ends in
 /// `.b2frame`. A chunk does not say everything: it is compressed at level 5 unless one is given, the streams
@@ -30,8 +30,13 @@ use crate::{chunk, progress, rust};
 pub(crate) struct Args {
     /// File or directory of chunks.
     r#in: PathBuf,
+    #[command(flatten)]
+    place: Place,
     /// File to make.
     out: PathBuf,
+    /// Make a directory with a file for each chunk. What is compressed anew is held in memory until then.
+    #[arg(long)]
+    directory: bool,
     #[command(flatten)]
     compression: Compression,
     #[command(flatten)]
@@ -39,15 +44,16 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    if let Some(kind) = rust::needed(&args.r#in) {
-        refuse_cut(args, kind)?;
+    let source = args.place.of(&args.r#in);
+    if let Some(kind) = rust::needed(source) {
+        refuse_options(args, kind)?;
         let to_frame = args.out.extension().is_some_and(|ending| ending == "b2frame");
         return match kind {
-            Kind::Chunk if !to_frame => chunk::copy(&args.r#in, &args.out, &args.compression),
-            _ => copy_to_frame(args),
+            Kind::Chunk if !to_frame => chunk::copy(source, &args.out, &args.compression),
+            _ => copy_to_frame(args, source),
         };
     }
-    let content = Content::open(&args.r#in)?;
+    let content = Content::open(source)?;
     let _spinner = progress::spinner(content.nbytes(), "copying");
     let verbatim = args.compression.is_default() && args.cut.is_default();
     let params = args.compression.apply(content.schunk().cparams());
@@ -60,35 +66,43 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             ))
             .into());
         }
-        Content::SChunk(schunk) if verbatim => schunk.save(&args.out)?,
-        Content::Array(array) if verbatim => array.save(&args.out)?,
+        content if verbatim && args.directory => content.schunk().save_directory(&args.out)?,
+        content if verbatim => content.schunk().save(&args.out)?,
         Content::SChunk(mut schunk) => {
             schunk.set_dparams(dparams);
-            schunk.copy(&args.out, &params)?;
+            match args.directory {
+                true => schunk.recompress(&params)?.save_directory(&args.out)?,
+                false => schunk.copy(&args.out, &params)?,
+            }
         }
         Content::Array(mut array) => {
             array.set_dparams(dparams);
-            args.cut.builder().cparams(params).file(&args.out).copy(&array)?;
+            let builder = args.cut.builder().cparams(params);
+            match args.directory {
+                true => builder.copy(&array)?.schunk().save_directory(&args.out)?,
+                false => builder.file(&args.out).copy(&array).map(drop)?,
+            }
         }
     }
     Ok(())
 }
 
-/// Says no to the options for arrays.
-fn refuse_cut(args: &Args, kind: Kind) -> Result<()> {
-    if args.cut.is_default() {
-        return Ok(());
-    }
+/// Says no to the options for what is of today.
+fn refuse_options(args: &Args, kind: Kind) -> Result<()> {
+    let what = match (args.cut.is_default(), args.directory) {
+        (true, false) => return Ok(()),
+        (false, _) => "--chunks and --blocks are for arrays of today",
+        (true, true) => "--directory is for frames of today",
+    };
     let (path, kind) = (args.r#in.display(), rust::with_article(kind));
-    let detail = format!("--chunks and --blocks are for arrays of today, and {path} is {kind}");
-    Err(UsageError(detail).into())
+    Err(UsageError(format!("{what}, and {path} is {kind}")).into())
 }
 
 /// Decodes what C-Blosc2 does not open, and writes it as a frame of today.
-fn copy_to_frame(args: &Args) -> Result<()> {
+fn copy_to_frame(args: &Args, source: Source<'_>) -> Result<()> {
     let path = args.r#in.display();
     file::refuse_existing(&args.out)?;
-    let mut source = rust::open_data(&args.r#in)?;
+    let mut source = rust::open_data(source)?;
     let info = source.info().clone();
     let mut params = rust::params(&info);
     if !params.codec.is_available() {

@@ -1,23 +1,89 @@
 //! Opening files, whatever they hold, and making new ones.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
-use blosc2::{NDArray, SChunk};
+use blosc2::{ErrorKind, NDArray, OpenOptions, SChunk};
+use blosc2_format::file::{self, Kind};
+use blosc2_format::read_at::Tail;
 
 use crate::rust;
 
 /// Metalayers that make a super-chunk an array: today's name and that of Caterva.
 const ARRAY_METALAYERS: [&str; 2] = ["b2nd", "caterva"];
 
-/// Metalayers of files that look like data but stand for something else.
-const CARRIERS: [(&str, &str); 3] = [
-    ("b2o", "a reference to a Python object, such as a lazy expression; its items hold no data"),
-    ("LazyArray", "a lazy expression of Python; its items hold no data"),
-    ("proxy-source", "the cache of a proxy; items not fetched yet hold no data"),
-];
+/// Where in a file to look.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(crate) struct Place {
+    /// Byte of the file at which the frame starts, where it lies inside a larger one.
+    #[arg(long, value_name = "BYTE", default_value_t = 0, global = true)]
+    offset: u64,
+}
+
+impl Place {
+    pub(crate) fn of<'a>(&self, path: &'a Path) -> Source<'a> {
+        Source { path, offset: self.offset }
+    }
+}
+
+/// A file or a directory, or what starts inside a file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Source<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) offset: u64,
+}
+
+impl Source<'_> {
+    /// The bytes of the file.
+    pub(crate) fn bytes(&self) -> io::Result<Tail<File>> {
+        Ok(Tail::new(File::open(self.path)?, self.offset))
+    }
+
+    /// What it is; `None` for none of the formats.
+    pub(crate) fn kind(&self) -> io::Result<Option<Kind>> {
+        if self.path.is_dir() {
+            if self.offset > 0 {
+                return Err(io::Error::other("it is a directory, and --offset is for files"));
+            }
+            return file::recognise_path(self.path);
+        }
+        file::recognise(&self.bytes()?)
+    }
+
+    /// Opens it as a super-chunk.
+    pub(crate) fn open(&self) -> Result<SChunk> {
+        self.open_with(OpenOptions::new())
+    }
+
+    /// Opens it as a super-chunk to be changed.
+    pub(crate) fn open_rw(&self) -> Result<SChunk> {
+        self.open_with(OpenOptions::new().write(true))
+    }
+
+    /// The same with other options.
+    pub(crate) fn open_with(&self, options: OpenOptions) -> Result<SChunk> {
+        let kind = self.kind().map_err(|error| self.unread(&error))?;
+        if let Some(kind) = kind.filter(|&kind| rust::is_needed(kind)) {
+            bail!(
+                "cannot open ({}): this is {}, which C-Blosc2 does not open; `copy` makes a \
+                 frame of it",
+                self.path.display(),
+                rust::with_article(kind)
+            );
+        }
+        options.offset(self.offset).open(self.path).map_err(|error| match kind {
+            // There is nothing to mend in what is no frame.
+            None if error.kind() == ErrorKind::InvalidData => anyhow!("{error}"),
+            _ => error.into(),
+        })
+    }
+
+    pub(crate) fn unread(&self, error: &dyn std::fmt::Display) -> anyhow::Error {
+        anyhow!("cannot read ({}): {error}", self.path.display())
+    }
+}
 
 /// What is in a file.
 #[derive(Debug)]
@@ -30,28 +96,19 @@ pub(crate) enum Content {
 
 impl Content {
     /// Opens a file or a directory.
-    pub(crate) fn open(path: &Path) -> Result<Self> {
-        if let Some(kind) = rust::needed(path) {
-            bail!(
-                "cannot open ({}): this is {}, which C-Blosc2 does not open; `copy` makes a \
-                 frame of it",
-                path.display(),
-                rust::with_article(kind)
-            );
-        }
-        let schunk = SChunk::open(path)?;
-        let names = schunk.meta().names();
-        if ARRAY_METALAYERS.iter().any(|array| names.iter().any(|name| name == array)) {
+    pub(crate) fn open(source: Source<'_>) -> Result<Self> {
+        let schunk = source.open()?;
+        if ARRAY_METALAYERS.iter().any(|array| schunk.meta().contains(array)) {
             return Ok(Self::Array(NDArray::from_schunk(schunk)?));
         }
         Ok(Self::SChunk(schunk))
     }
 
     /// Opens a file whose items are data.
-    pub(crate) fn open_data(path: &Path) -> Result<Self> {
-        let content = Self::open(path)?;
+    pub(crate) fn open_data(source: Source<'_>) -> Result<Self> {
+        let content = Self::open(source)?;
         match content.note() {
-            Some(note) => bail!("cannot read items ({}): this is {note}", path.display()),
+            Some(note) => bail!("cannot read items ({}): this is {note}", source.path.display()),
             None => Ok(content),
         }
     }
@@ -65,7 +122,7 @@ impl Content {
 
     /// What the file stands for, when its items are not its data.
     pub(crate) fn note(&self) -> Option<&'static str> {
-        carrier(&self.schunk().meta().names())
+        self.schunk().carries().map(told)
     }
 
     /// Bytes of all items, without the padding of an array's chunks.
@@ -77,10 +134,16 @@ impl Content {
     }
 }
 
-/// What a file with these metalayers stands for, when its items are not its data.
-pub(crate) fn carrier(names: &[String]) -> Option<&'static str> {
-    let carrier = CARRIERS.iter().find(|(name, _)| names.iter().any(|each| each == name));
-    carrier.map(|(_, note)| *note)
+/// What a metalayer of such a name says of a file.
+fn told(carrier: &str) -> &'static str {
+    match carrier {
+        "b2o" => {
+            "a reference to a Python object, such as a lazy expression; its items hold no data"
+        }
+        "LazyArray" => "a lazy expression of Python; its items hold no data",
+        "proxy-source" => "the cache of a proxy; items not fetched yet hold no data",
+        _ => "something else than its items",
+    }
 }
 
 /// Says no when there is something at `path` already.

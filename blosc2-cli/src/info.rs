@@ -1,14 +1,14 @@
 //! `blosc2 info`: what a file says about itself.
 
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
-use anyhow::Result;
-use blosc2::{Codec, Filter};
+use anyhow::{Result, bail};
+use blosc2::{ChunkInfo, Codec, Filter, SChunk, Special};
 use blosc2_format::file::{File, Kind};
 use serde_json::{Map, Value, json};
 
-use crate::file::{Content, carrier};
+use crate::file::{Content, Place};
 use crate::rust;
 
 /// Tell kind, shapes, compression, sizes and metalayers of a file.
@@ -16,27 +16,100 @@ use crate::rust;
 pub(crate) struct Args {
     /// File or directory of chunks.
     file: PathBuf,
+    #[command(flatten)]
+    place: Place,
     /// Print one JSON object instead of lines.
     #[arg(long)]
     json: bool,
+    /// Tell also of each chunk: its bytes, decompressed and stored, its ratio, and what it is made of.
+    #[arg(long)]
+    chunks: bool,
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     let path = args.file.display().to_string();
-    let facts = match rust::needed(&args.file) {
-        Some(kind) => of_file(&rust::open(&args.file)?, rust::ambiguity(&args.file, kind)),
-        None => of_content(&Content::open(&args.file)?),
+    let source = args.place.of(&args.file);
+    let (facts, chunks) = match rust::needed(source) {
+        Some(kind) if args.chunks => {
+            let kind = rust::with_article(kind);
+            bail!("cannot list chunks ({path}): this is {kind}; `check --map` tells where they lie")
+        }
+        Some(kind) => (of_file(&rust::open(source)?, rust::ambiguity(source, kind)), None),
+        None => {
+            let content = Content::open(source)?;
+            let chunks = args.chunks.then(|| of_chunks(content.schunk())).transpose()?;
+            (of_content(&content), chunks)
+        }
     };
-    let facts = facts.to_json(&path);
-    let mut out = io::stdout().lock();
+    let mut facts = facts.to_json(&path);
+    let mut out = BufWriter::new(io::stdout().lock());
     if args.json {
+        if let Some(chunks) = chunks {
+            facts.insert("chunk_list".to_owned(), chunks.iter().map(ChunkFacts::to_json).collect());
+        }
         writeln!(out, "{:#}", Value::Object(facts))?;
-    } else {
-        for (name, value) in facts.iter().filter(|(_, value)| !value.is_null()) {
-            writeln!(out, "{name:<14} {}", plain(value))?;
+        return Ok(out.flush()?);
+    }
+    for (name, value) in facts.iter().filter(|(_, value)| !value.is_null()) {
+        writeln!(out, "{name:<14} {}", plain(value))?;
+    }
+    if let Some(chunks) = chunks {
+        writeln!(
+            out,
+            "{:>8} {:>12} {:>10} {:>10} {:>8} data",
+            "chunk", "place", "nbytes", "cbytes", "ratio"
+        )?;
+        for (index, ChunkFacts { place, info }) in chunks.iter().enumerate() {
+            let place = place.map_or("-".to_owned(), |place| place.to_string());
+            let (nbytes, cbytes, ratio) = (info.nbytes, info.cbytes, info.cratio());
+            let made_of = made_of(info);
+            writeln!(
+                out,
+                "{index:>8} {place:>12} {nbytes:>10} {cbytes:>10} {ratio:>8.2} {made_of}"
+            )?;
         }
     }
     Ok(out.flush()?)
+}
+
+/// What is told of a chunk.
+struct ChunkFacts {
+    /// Bytes from the header to it, or the number of its file.
+    place: Option<u64>,
+    info: ChunkInfo,
+}
+
+fn of_chunks(schunk: &SChunk) -> Result<Vec<ChunkFacts>> {
+    let places = schunk.offsets().into_iter();
+    let facts = places.zip(schunk.chunk_infos());
+    facts.map(|(place, info)| Ok(ChunkFacts { place, info: info? })).collect()
+}
+
+impl ChunkFacts {
+    fn to_json(&self) -> Value {
+        let ChunkFacts { place, info } = self;
+        json!({
+            "place": place,
+            "nbytes": info.nbytes,
+            "cbytes": info.cbytes,
+            "ratio": (info.cbytes > 0).then(|| info.cratio()),
+            "blocksize": info.blocksize,
+            "data": made_of(info),
+        })
+    }
+}
+
+/// What a chunk is made of.
+fn made_of(info: &ChunkInfo) -> &'static str {
+    match info.special {
+        Some(Special::Zeros) => "zeros",
+        Some(Special::Nan) => "nan",
+        Some(Special::Repeated) => "repeated",
+        Some(Special::Uninit) => "uninit",
+        Some(_) => "special",
+        None if info.is_stored => "stored",
+        None => "compressed",
+    }
 }
 
 /// What a file says of itself, whoever has read it.
@@ -129,7 +202,7 @@ fn of_file(file: &File<'_>, ambiguity: Option<&'static str>) -> Facts {
             Kind::Frame | Kind::Directory => "schunk",
             kind => kind_name(kind),
         },
-        note: carrier(&meta).or(ambiguity),
+        note: ambiguity,
         array,
         typesize: info.typesize.into(),
         nbytes: rust::nbytes(file),

@@ -1,8 +1,8 @@
 //! The command `blosc2`: looks at, reads, recompresses and converts Blosc2 files.
 //!
 //! - `main`: arguments and exit status; `params`: the options that several commands share;
-//! - `info`, `cat`, `check`, `copy`, `convert`: the commands, with `file`, `rust`, `chunk` and `progress`
-//!   for all of them;
+//! - `info`, `cat`, `check`, `repair`, `copy`, `meta`, `convert`: the commands, with `file`, `rust`, `chunk` and
+//!   `progress` for all of them;
 //! - `map`, `svg`: what lies where in a file, as text and drawn;
 //! - `slice`, `stream`: which items of a file, and how they get out of it piece by piece;
 //! - `npy`, `dtype`, `literal`: NumPy's files and its notation of item types.
@@ -17,9 +17,11 @@ mod file;
 mod info;
 mod literal;
 mod map;
+mod meta;
 mod npy;
 mod params;
 mod progress;
+mod repair;
 mod rust;
 mod slice;
 mod stream;
@@ -48,6 +50,8 @@ enum Command {
     Cat(cat::Args),
     Check(check::Args),
     Copy(copy::Args),
+    Meta(meta::Args),
+    Repair(repair::Args),
     Import(convert::ImportArgs),
     Export(convert::ExportArgs),
 }
@@ -74,6 +78,8 @@ fn main() -> ExitCode {
         Command::Cat(args) => cat::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Copy(args) => copy::run(&args),
+        Command::Meta(args) => meta::run(&args),
+        Command::Repair(args) => repair::run(&args),
         Command::Import(args) => convert::import(&args),
         Command::Export(args) => convert::export(&args),
     };
@@ -94,7 +100,16 @@ fn fail(error: &anyhow::Error) -> ExitCode {
         complain(&format!("cannot write to stdout: {error}"));
         return ExitCode::from(1);
     }
-    complain(&error.to_string());
+    let damaged = error.downcast_ref::<blosc2::Error>().and_then(|error| match error.kind() {
+        blosc2::ErrorKind::InvalidData => error.path(),
+        _ => None,
+    });
+    complain(&match damaged {
+        Some(_) => {
+            format!("{error}; `blosc2 check` tells more, `blosc2 repair` saves what is whole")
+        }
+        None => error.to_string(),
+    });
     ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
 }
 

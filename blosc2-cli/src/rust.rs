@@ -1,24 +1,28 @@
 //! Files that are read by `blosc2-format`, without C-Blosc2.
 
-use std::borrow::Cow;
 use std::cell::RefCell;
+use std::io::Write;
 use std::ops::Range;
-use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
 use blosc2::{CParams, Codec, Filter};
 use blosc2_format::file::{self, File, Info, Kind};
 use blosc2_format::{Limits, Options};
+use indicatif::ProgressBar;
 
 use crate::complain;
-use crate::file::carrier;
-use crate::stream::{Chunks, Items};
+use crate::file::{Content, Source};
+use crate::stream::{self, Items};
 
 /// What a file is, when C-Blosc2 does not open files of that kind.
-pub(crate) fn needed(path: &Path) -> Option<Kind> {
-    // Where nothing can be read, C-Blosc2's wrapper says it.
-    let kind = file::recognise_path(path).ok().flatten()?;
-    (kind == Kind::Chunk || kind.is_old()).then_some(kind)
+pub(crate) fn needed(source: Source<'_>) -> Option<Kind> {
+    // Where nothing can be read, the one who opens it says it.
+    source.kind().ok().flatten().filter(|&kind| is_needed(kind))
+}
+
+/// Whether C-Blosc2 does not open files of that kind.
+pub(crate) fn is_needed(kind: Kind) -> bool {
+    kind == Kind::Chunk || kind.is_old()
 }
 
 /// What a file is, for the middle of a sentence.
@@ -29,17 +33,21 @@ pub(crate) fn with_article(kind: Kind) -> String {
 }
 
 /// Opens a file of any kind.
-pub(crate) fn open(path: &Path) -> Result<File<'static>> {
-    let failed = |error| anyhow!("cannot open ({}): {error}", path.display());
-    File::open(path, &Limits::default()).map_err(failed)
+pub(crate) fn open(source: Source<'_>) -> Result<File<'static>> {
+    let limits = Limits::default();
+    let file = match source.path.is_dir() {
+        true => source.kind().map_err(Into::into).and_then(|_| File::open(source.path, &limits)),
+        false => source.bytes().map_err(Into::into).and_then(|it| File::from_reader(it, &limits)),
+    };
+    file.map_err(|error| anyhow!("cannot open ({}): {error}", source.path.display()))
 }
 
 /// What cannot be told from a file, though its data depends on it.
-pub(crate) fn ambiguity(path: &Path, kind: Kind) -> Option<&'static str> {
+pub(crate) fn ambiguity(source: Source<'_>, kind: Kind) -> Option<&'static str> {
     if kind != Kind::Packed {
         return None;
     }
-    let (_, report) = file::check_path(path, &Options::default()).ok()?;
+    let (_, report) = file::check(&source.bytes().ok()?, &Options::default()).ok()?;
     let ambiguous = report.findings.iter().any(|each| each.rule.id == "packed.delta_ambiguous");
     ambiguous.then_some(
         "whether chunks that are stored as they are hold data or differences cannot be told; the \
@@ -48,18 +56,16 @@ pub(crate) fn ambiguity(path: &Path, kind: Kind) -> Option<&'static str> {
 }
 
 /// Opens a file whose items are data, and warns where that is ambiguous.
-pub(crate) fn open_data(path: &Path) -> Result<File<'static>> {
-    let file = open(path)?;
-    let names: Vec<_> = file.info().metalayers.iter().map(|each| each.name.clone()).collect();
-    match carrier(&names) {
-        Some(note) => bail!("cannot read items ({}): this is {note}", path.display()),
-        None => {
-            if let Some(note) = ambiguity(path, file.info().kind) {
-                complain(&format!("warning ({}): {note}", path.display()));
-            }
-            Ok(file)
-        }
+pub(crate) fn open_data(source: Source<'_>) -> Result<File<'static>> {
+    let file = open(source)?;
+    if !is_needed(file.info().kind) {
+        // Only what is of today may stand for something else.
+        Content::open_data(source)?;
     }
+    if let Some(note) = ambiguity(source, file.info().kind) {
+        complain(&format!("warning ({}): {note}", source.path.display()));
+    }
+    Ok(file)
 }
 
 /// How a file is compressed, as far as it says.
@@ -83,68 +89,86 @@ pub(crate) fn nbytes(file: &File<'_>) -> u64 {
     }
 }
 
-/// A file whose parts are read through a shared reference.
-#[derive(Debug)]
-pub(crate) struct Shared<'a> {
-    path: &'a Path,
-    file: RefCell<File<'static>>,
-}
-
-impl<'a> Shared<'a> {
-    pub(crate) fn new(path: &'a Path, file: File<'static>) -> Self {
-        Self { path, file: RefCell::new(file) }
-    }
-
-    fn failed(&self, error: blosc2_format::Error) -> anyhow::Error {
-        anyhow!("cannot read ({}): {error}", self.path.display())
-    }
-}
-
-impl Chunks for Shared<'_> {
-    fn typesize(&self) -> usize {
-        self.file.borrow().info().typesize as usize
-    }
-
-    fn nbytes(&self) -> u64 {
-        self.file.borrow().info().nbytes
-    }
-
-    fn nchunks(&self) -> usize {
-        self.file.borrow().info().nchunks as usize
-    }
-
-    fn chunksize(&self) -> usize {
-        self.file.borrow().info().chunksize.unwrap_or(0) as usize
-    }
-
-    fn chunk_len(&self, index: usize) -> Result<u64> {
-        self.file.borrow_mut().chunk_nbytes(index as u64).map_err(|error| self.failed(error))
-    }
-
-    fn chunk(&self, index: usize) -> Result<Cow<'_, [u8]>> {
-        let mut data = Vec::new();
-        let decoded = self.file.borrow_mut().decode_chunk(index as u64, &mut data);
-        decoded.map_err(|error| anyhow!("{}, chunk {index}", self.failed(error)))?;
-        Ok(data.into())
-    }
-}
-
-/// The items of an array.
+/// The items of a file.
 #[derive(Debug)]
 pub(crate) struct RustItems<'a> {
-    shared: &'a Shared<'a>,
+    source: Source<'a>,
+    file: RefCell<File<'static>>,
     shape: Vec<u64>,
     chunks: Vec<u64>,
+    typesize: usize,
+    /// Where each chunk starts, in bytes, and where the last one ends, unless it holds an array.
+    bounds: Option<Vec<u64>>,
 }
 
 impl<'a> RustItems<'a> {
-    /// `None` where the file holds no array.
-    pub(crate) fn new(shared: &'a Shared<'a>) -> Option<Self> {
-        let file = shared.file.borrow();
-        let geometry = file.geometry()?;
-        let chunks = geometry.chunks().iter().map(|&size| size.max(1)).collect();
-        Some(Self { shared, shape: geometry.shape().to_vec(), chunks })
+    pub(crate) fn new(source: Source<'a>, mut file: File<'static>) -> Result<Self> {
+        let typesize = usize::try_from(file.info().typesize)?;
+        let (shape, chunks, bounds) = match file.geometry() {
+            Some(geometry) => {
+                let chunks = geometry.chunks().iter().map(|&size| size.max(1)).collect();
+                (geometry.shape().to_vec(), chunks, None)
+            }
+            None => {
+                let bounds = bounds(&mut file).map_err(|error| source.unread(&error))?;
+                let size = typesize.max(1) as u64;
+                let chunk = u64::from(file.info().chunksize.unwrap_or(0)) / size;
+                let len = bounds.last().map_or(0, |end| end / size);
+                (vec![len], vec![chunk.max(1)], Some(bounds))
+            }
+        };
+        Ok(Self { source, file: RefCell::new(file), shape, chunks, typesize, bounds })
     }
+
+    pub(crate) fn is_array(&self) -> bool {
+        self.bounds.is_none()
+    }
+
+    fn chunk(&self, index: u64) -> Result<Vec<u8>> {
+        let mut data = Vec::new();
+        let decoded = self.file.borrow_mut().decode_chunk(index, &mut data);
+        decoded.map_err(|error| anyhow!("{}, chunk {index}", self.source.unread(&error)))?;
+        Ok(data)
+    }
+
+    /// Writes all chunks, which may have different lengths.
+    pub(crate) fn write_chunks(&self, out: &mut dyn Write, bar: &ProgressBar) -> Result<()> {
+        let (nchunks, expected) = {
+            let file = self.file.borrow();
+            (file.info().nchunks, file.info().nbytes)
+        };
+        let mut found = 0;
+        for index in 0..nchunks {
+            let chunk = self.chunk(index)?;
+            out.write_all(&chunk)?;
+            bar.inc(chunk.len() as u64);
+            found += chunk.len() as u64;
+        }
+        if found != expected {
+            bail!("cannot read all chunks: expected {expected} bytes in all, found {found}");
+        }
+        Ok(())
+    }
+}
+
+/// Where the chunks of a file start, and where the last one ends.
+fn bounds(file: &mut File<'_>) -> Result<Vec<u64>, blosc2_format::Error> {
+    let (nchunks, nbytes) = (file.info().nchunks, file.info().nbytes);
+    let mut bounds = vec![0];
+    match u64::from(file.info().chunksize.unwrap_or(0)) {
+        0 => {
+            let mut end: u64 = 0;
+            for index in 0..nchunks {
+                end = end.saturating_add(file.chunk_nbytes(index)?);
+                bounds.push(end);
+            }
+        }
+        size => {
+            bounds.extend((1..nchunks).map(|index| index.saturating_mul(size)));
+            bounds.extend((nchunks > 0).then_some(nbytes));
+        }
+    }
+    Ok(bounds)
 }
 
 impl Items for RustItems<'_> {
@@ -157,11 +181,31 @@ impl Items for RustItems<'_> {
     }
 
     fn typesize(&self) -> usize {
-        self.shared.typesize()
+        self.typesize
     }
 
     fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<u8>> {
-        let read = self.shared.file.borrow_mut().read_box(ranges);
-        read.map_err(|error| self.shared.failed(error))
+        let Some(bounds) = &self.bounds else {
+            let read = self.file.borrow_mut().read_box(ranges);
+            return read.map_err(|error| self.source.unread(&error));
+        };
+        let Range { start, end } = stream::bytes_of(ranges, self.typesize)?;
+        let mut bytes = Vec::new();
+        let first = bounds.partition_point(|&bound| bound <= start).saturating_sub(1);
+        for (index, bounds) in bounds.windows(2).enumerate().skip(first) {
+            let (from, to) = (bounds[0], bounds[1]);
+            if from >= end {
+                break;
+            }
+            let chunk = self.chunk(index as u64)?;
+            // A frame may lie about its sizes.
+            if to.checked_sub(from) != Some(chunk.len() as u64) {
+                let found = chunk.len();
+                bail!("cannot read chunk {index}: it has {found} bytes, not as the frame says");
+            }
+            let wanted = (start.max(from) - from) as usize..(end.min(to) - from) as usize;
+            bytes.extend_from_slice(chunk.get(wanted).unwrap_or_default());
+        }
+        Ok(bytes)
     }
 }

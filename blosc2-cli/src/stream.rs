@@ -1,6 +1,5 @@
 //! Picked items out of a file, piece by piece, so that memory holds one piece only.
 
-use std::borrow::Cow;
 use std::io::Write;
 use std::ops::Range;
 
@@ -47,75 +46,23 @@ impl Items for ArrayItems<'_> {
     }
 }
 
-/// Chunks that make a super-chunk.
-pub(crate) trait Chunks {
-    /// Bytes of an item.
-    fn typesize(&self) -> usize;
-    /// Bytes of all chunks.
-    fn nbytes(&self) -> u64;
-    /// Number of chunks.
-    fn nchunks(&self) -> usize;
-    /// Bytes of a chunk but for a shorter last one; 0 where they differ.
-    fn chunksize(&self) -> usize;
-    /// One chunk, decompressed.
-    fn chunk(&self, index: usize) -> Result<Cow<'_, [u8]>>;
-
-    /// Bytes of one chunk, where they differ.
-    fn chunk_len(&self, index: usize) -> Result<u64> {
-        Ok(self.chunk(index)?.len() as u64)
-    }
-}
-
-impl Chunks for SChunk {
-    fn typesize(&self) -> usize {
-        Self::typesize(self)
-    }
-
-    fn nbytes(&self) -> u64 {
-        Self::nbytes(self)
-    }
-
-    fn nchunks(&self) -> usize {
-        Self::nchunks(self)
-    }
-
-    fn chunksize(&self) -> usize {
-        Self::chunksize(self)
-    }
-
-    fn chunk(&self, index: usize) -> Result<Cow<'_, [u8]>> {
-        Ok(Self::chunk(self, index)?.into())
-    }
-}
-
 /// The items of a super-chunk, which have one dimension.
+#[derive(Debug)]
 pub(crate) struct SChunkItems<'a> {
-    schunk: &'a dyn Chunks,
+    schunk: &'a SChunk,
     shape: [u64; 1],
     chunks: [u64; 1],
-    /// Where each chunk starts, in bytes, and where the last one ends.
-    bounds: Vec<u64>,
 }
 
 impl<'a> SChunkItems<'a> {
-    pub(crate) fn new(schunk: &'a dyn Chunks) -> Result<Self> {
-        let chunksize = schunk.chunksize() as u64;
-        let mut bounds = vec![0];
-        if chunksize > 0 {
-            bounds.extend((1..schunk.nchunks() as u64).map(|index| index * chunksize));
-            if schunk.nchunks() > 0 {
-                bounds.push(schunk.nbytes());
-            }
-        } else {
-            let mut end: u64 = 0;
-            for index in 0..schunk.nchunks() {
-                end = end.saturating_add(schunk.chunk_len(index)?);
-                bounds.push(end);
-            }
-        }
-        let typesize = schunk.typesize().max(1) as u64;
-        let shape = [bounds.last().map_or(0, |end| end / typesize)];
-        Ok(Self { schunk, shape, chunks: [(chunksize / typesize).max(1)], bounds })
+    pub(crate) fn new(schunk: &'a SChunk) -> Self {
+        let typesize = schunk.typesize() as u64;
+        let chunksize = match schunk.chunksize() as u64 {
+            // They differ.
+            0 => PIECE,
+            size => size,
+        };
+        Self { schunk, shape: [schunk.len()], chunks: [(chunksize / typesize).max(1)] }
     }
 }
 
@@ -133,27 +80,16 @@ impl Items for SChunkItems<'_> {
     }
 
     fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<u8>> {
-        let [range] = ranges else { bail!("cannot slice: a super-chunk has one dimension") };
-        let typesize = self.schunk.typesize() as u64;
-        let (start, stop) = (range.start * typesize, range.end * typesize);
-        let mut bytes = Vec::new();
-        let first = self.bounds.partition_point(|&bound| bound <= start).saturating_sub(1);
-        for (index, bounds) in self.bounds.windows(2).enumerate().skip(first) {
-            let (from, to) = (bounds[0], bounds[1]);
-            if from >= stop {
-                break;
-            }
-            let chunk = self.schunk.chunk(index)?;
-            // A frame may lie about its sizes.
-            if to.checked_sub(from) != Some(chunk.len() as u64) {
-                let found = chunk.len();
-                bail!("cannot read chunk {index}: it has {found} bytes, not as the frame says");
-            }
-            let wanted = (start.max(from) - from) as usize..(stop.min(to) - from) as usize;
-            bytes.extend_from_slice(chunk.get(wanted).unwrap_or_default());
-        }
-        Ok(bytes)
+        let bytes = bytes_of(ranges, self.typesize())?;
+        Ok(self.schunk.items::<u8>(bytes)?)
     }
+}
+
+/// The bytes of a range of items of one dimension.
+pub(crate) fn bytes_of(ranges: &[Range<u64>], typesize: usize) -> Result<Range<u64>> {
+    let [range] = ranges else { bail!("cannot slice: a super-chunk has one dimension") };
+    let size = typesize as u64;
+    Ok(range.start.saturating_mul(size)..range.end.saturating_mul(size))
 }
 
 /// Writes the picked items, in the order of the picks.

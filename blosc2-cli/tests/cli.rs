@@ -583,7 +583,7 @@ fn help_and_version() {
     }
     assert!(version.contains("\n  lz4: LZ4 1."), "{version}");
     let help = String::from_utf8(folder.good(&["--help"])).unwrap();
-    for command in ["info", "cat", "check", "copy", "import", "export"] {
+    for command in ["info", "cat", "check", "copy", "meta", "import", "export"] {
         assert!(help.contains(&format!("\n  {command}")), "{help}");
         folder.good(&[command, "--help"]);
     }

@@ -129,9 +129,15 @@ impl FolderMut for Memory {
     }
 }
 
-/// The name of the file that holds a chunk.
-pub(crate) fn chunk_name(number: u64) -> String {
+/// The name of the file that holds the chunk of this number in the index.
+pub fn chunk_name(number: u64) -> String {
     format!("{number:08X}.chunk")
+}
+
+/// The number of the chunk that a file of this name holds; `None` for other names.
+pub(crate) fn chunk_number(name: &str) -> Option<u64> {
+    let number = u64::from_str_radix(name.strip_suffix(".chunk")?, 16).ok()?;
+    (chunk_name(number) == name).then_some(number)
 }
 
 /// Checks a directory: its index file, the files of the chunks, and what else is there.
@@ -212,8 +218,7 @@ pub(crate) fn check_into<F: Folder>(
 
 /// Looks at a file that the index does not name.
 fn check_unused<F: Folder>(folder: &F, name: &str, checker: &mut Checker<'_>) -> Result<(), Error> {
-    let number = name.strip_suffix(".chunk").and_then(|id| u64::from_str_radix(id, 16).ok());
-    if number.is_none_or(|number| chunk_name(number) != name) {
+    if chunk_number(name).is_none() {
         checker.found(&STRANGER, 0, 0, "index, chunks and lock", "another file");
         return Ok(());
     }
@@ -252,7 +257,7 @@ impl<F: FolderMut> Writer<F> {
     /// As [`frame::Writer::push`](crate::frame::Writer::push).
     pub fn push(&mut self, data: &[u8]) -> Result<(), Error> {
         let chunk = self.builder.encode(data)?;
-        self.add(chunk)
+        self.push_chunk(&chunk)
     }
 
     /// Compresses blocks of any lengths and adds them as one chunk.
@@ -261,7 +266,7 @@ impl<F: FolderMut> Writer<F> {
     /// As [`frame::Writer::push_blocks`](crate::frame::Writer::push_blocks).
     pub fn push_blocks(&mut self, blocks: &[&[u8]]) -> Result<(), Error> {
         let chunk = self.builder.encode_blocks(blocks)?;
-        self.add(chunk)
+        self.push_chunk(&chunk)
     }
 
     /// Adds a chunk that was compressed before.
@@ -269,7 +274,10 @@ impl<F: FolderMut> Writer<F> {
     /// # Errors
     /// As [`frame::Writer::push_chunk`](crate::frame::Writer::push_chunk).
     pub fn push_chunk(&mut self, chunk: &[u8]) -> Result<(), Error> {
-        self.add(chunk.to_vec())
+        for (number, bytes) in self.builder.add(chunk)? {
+            self.folder.create(&chunk_name(number), &bytes)?;
+        }
+        Ok(())
     }
 
     /// Fills a frame that has no chunks yet with `nbytes` bytes of one value.
@@ -277,7 +285,7 @@ impl<F: FolderMut> Writer<F> {
     /// # Errors
     /// As [`frame::Writer::fill`](crate::frame::Writer::fill).
     pub fn fill(&mut self, special: Special, nbytes: u64, chunksize: u32) -> Result<(), Error> {
-        self.builder.fill(special, nbytes, chunksize)
+        self.builder.outline.fill(special, nbytes, chunksize)
     }
 
     /// Adds a metalayer of variable length.
@@ -298,7 +306,7 @@ impl<F: FolderMut> Writer<F> {
 
     /// How many chunks there are so far.
     pub fn nchunks(&self) -> u64 {
-        self.builder.nchunks()
+        self.builder.outline.nchunks()
     }
 
     /// Writes the index file, and gives the folder back.
@@ -306,23 +314,14 @@ impl<F: FolderMut> Writer<F> {
     /// # Errors
     /// [`Error::Io`] where the folder fails.
     pub fn finish(mut self) -> Result<F, Error> {
-        while let Some((number, bytes)) = self.builder.settle()? {
-            self.folder.create(&chunk_name(number), &bytes)?;
-        }
-        let mut end = self.builder.index()?;
-        end.extend(self.builder.trailer());
-        let header_len = self.builder.header(0).len();
-        let mut index = self.builder.header(self.builder.frame_len(header_len + end.len()));
+        let outline = &self.builder.outline;
+        let mut end = outline.index()?;
+        end.extend(outline.trailer());
+        let header_len = outline.header(0).len();
+        let mut index = outline.header(outline.frame_len(header_len + end.len()));
         index.extend(end);
         self.folder.create(INDEX, &index)?;
         Ok(self.folder)
-    }
-
-    fn add(&mut self, chunk: Vec<u8>) -> Result<(), Error> {
-        if let Some((number, bytes)) = self.builder.add(chunk)? {
-            self.folder.create(&chunk_name(number), &bytes)?;
-        }
-        Ok(())
     }
 }
 

@@ -16,6 +16,14 @@ pub struct Limits {
     /// Most bytes that are held at once for one piece: a chunk as it is stored, a block, an index or
     /// a metalayer decoded. Default: 2 GiB, the most that a chunk can have.
     pub memory: u64,
+    /// Most bytes that are held at once for what a frame has besides its data: the index of its chunks
+    /// and its metalayers, decoded. Default: `None`, which stands for 12 times the size of the file
+    /// and 40 MiB. With what reading takes besides, opening a frame and reading its metadata then
+    /// allocates at most 16 times the size of the file and 64 MiB, whatever the bytes claim. A few
+    /// bytes may rightly stand for more: millions of chunks of zeros, or a long metalayer of one
+    /// value. Such a frame is an [`Error::Limit`](crate::Error::Limit) that names this field, and is
+    /// read with a higher value.
+    pub metadata: Option<u64>,
     /// Most bytes that are decoded in all by one check. Default: 16 TiB.
     pub total_bytes: u64,
     /// Most items that an array may have. Default: 2^63 - 1,
@@ -35,6 +43,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             memory: 2 << 30,
+            metadata: None,
             total_bytes: 16 << 40,
             items: i64::MAX as u64,
             dimensions: crate::b2nd::MAX_NDIM,
@@ -46,6 +55,11 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// What [`metadata`](Self::metadata) is for a file of `size` bytes.
+    pub(crate) fn metadata_of(&self, size: u64) -> u64 {
+        self.metadata.unwrap_or_else(|| size.saturating_mul(12).saturating_add(40 << 20))
+    }
+
     /// `amount` where it is within the limit `max`, an error that names `what` otherwise.
     pub(crate) fn allow(what: &'static str, amount: u64, max: u64) -> Result<u64, crate::Error> {
         if amount <= max {

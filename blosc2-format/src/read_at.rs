@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
+use std::sync::Arc;
 
 /// Bytes that can be read from any position, such as a file or a slice.
 pub trait ReadAt {
@@ -56,15 +57,25 @@ impl ReadAt for Vec<u8> {
     }
 }
 
-impl<T: ReadAt + ?Sized> ReadAt for &T {
-    fn size(&self) -> io::Result<u64> {
-        (**self).size()
-    }
+macro_rules! through_pointers {
+    ($($pointer:ty),*) => {
+        $(impl<T: ReadAt + ?Sized> ReadAt for $pointer {
+            fn size(&self) -> io::Result<u64> {
+                (**self).size()
+            }
 
-    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        (**self).read_exact_at(offset, buffer)
-    }
+            fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+                (**self).read_exact_at(offset, buffer)
+            }
+
+            fn read_vec_at(&self, offset: u64, len: u64) -> io::Result<Vec<u8>> {
+                (**self).read_vec_at(offset, len)
+            }
+        })*
+    };
 }
+
+through_pointers!(&T, Box<T>, Arc<T>);
 
 impl ReadAt for File {
     fn size(&self) -> io::Result<u64> {

@@ -159,6 +159,8 @@ pub struct Report {
     /// an error, one of those in the report is.
     pub omitted: u64,
     errors: usize,
+    /// Whether only the first error is kept.
+    is_brief: bool,
 }
 
 impl Report {
@@ -168,6 +170,11 @@ impl Report {
     /// A report without findings.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A report that keeps the first error and nothing else, for those who stop there.
+    pub(crate) fn brief() -> Self {
+        Self { is_brief: true, ..Self::default() }
     }
 
     /// The worst severity among the findings; `None` without findings.
@@ -231,7 +238,8 @@ impl<'a> Checker<'a> {
         let is_error = rule.severity == Severity::Error;
         let is_first = is_error && self.report.errors == 0;
         self.report.errors += usize::from(is_error);
-        if self.report.findings.len() >= Report::MAX_FINDINGS && !is_first {
+        let is_full = self.report.is_brief || self.report.findings.len() >= Report::MAX_FINDINGS;
+        if is_full && !is_first {
             self.report.omitted += 1;
             return;
         }

@@ -106,6 +106,17 @@ pub enum Special {
     Uninit,
 }
 
+impl Special {
+    pub(crate) fn from_format(special: format::Special) -> Self {
+        match special {
+            format::Special::Zeros => Self::Zeros,
+            format::Special::Nan => Self::Nan,
+            format::Special::Value => Self::Repeated,
+            format::Special::Uninit => Self::Uninit,
+        }
+    }
+}
+
 impl<B: ChunkBytes> Chunk<B> {
     /// Looks at the chunk at the start of `bytes`; what follows its end is left out.
     ///
@@ -238,12 +249,7 @@ impl<B: ChunkBytes> Chunk<B> {
 
     /// What the data is made of, where there is none in the chunk.
     pub fn special(&self) -> Option<Special> {
-        self.header.special.map(|special| match special {
-            format::Special::Zeros => Special::Zeros,
-            format::Special::Nan => Special::Nan,
-            format::Special::Value => Special::Repeated,
-            format::Special::Uninit => Special::Uninit,
-        })
+        self.header.special.map(Special::from_format)
     }
 
     /// Whether the data is in the chunk as it was given, neither filtered nor compressed.

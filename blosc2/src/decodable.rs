@@ -4,7 +4,7 @@ use blosc2_format::chunk::Header;
 use blosc2_sys as sys;
 
 use crate::chunk::ChunkBytes;
-use crate::{Chunk, ChunkRef, Codec, Error, ErrorKind, Filter, Result, closures, filter, plugins};
+use crate::{Chunk, ChunkRef, Codec, Error, ErrorKind, Filter, Result, closures, filter};
 
 impl ChunkRef<'_> {
     /// Sees that C can decompress the chunk: what it needs is here, and C undoes it rightly.
@@ -72,12 +72,19 @@ impl<B: ChunkBytes> Chunk<B> {
         header.is_compressed() && header.filters.iter().any(|&code| filter::is_delta(code))
     }
 
-    /// Whether decompression looks at the metalayers of a super-chunk, for the shape of an array.
+    /// Whether decompression needs the shape of an array. (The streams of ndlz have it themselves.)
     pub(crate) fn needs_shape(&self) -> bool {
         self.header().is_compressed()
-            && (self.codec().needs_array()
-                || plugins::may_be_loaded(self.codec().code())
+            && ((self.codec().needs_array() && self.codec() != Codec::Ndlz)
                 || self.filters().into_iter().any(Filter::needs_array))
+    }
+
+    /// Whether decompression needs the typesize of a super-chunk, as the chunk does not say it.
+    pub(crate) fn needs_typesize(&self) -> bool {
+        let header = self.header();
+        let mut filters = header.filters.iter().zip(&header.filters_meta);
+        header.is_compressed()
+            && filters.any(|(&code, &meta)| filter::is_bytedelta(code) && meta == 0)
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use blosc2_format::chunk::{Header, Special};
 use blosc2_sys as sys;
 
+use crate::array_shape::ArrayShape;
 use crate::chunk::layout;
 use crate::closures::{self, Blocks, Call, ChunkFilter, Closures};
 use crate::context::Context;
@@ -19,43 +20,36 @@ const DOING: &str = "decompress a chunk";
 #[derive(Debug)]
 pub(crate) struct Decoder {
     params: sys::blosc2_dparams,
+    // The context looks at the shape, so it is dropped before it.
     /// The context, with the block and item sizes that its scratch memory was made for.
     context: Option<(Context, [u32; 2])>,
     /// Runs in C, but for what `postfilter_here` takes over.
     postfilter: Option<Arc<ChunkFilter>>,
+    shape: Option<Arc<ArrayShape>>,
 }
 
-// SAFETY: the parameters hold pointers of C's, of which only `schunk` may be set; whoever sets it
-// keeps the super-chunk alive and unchanged during calls (see `for_schunk`). For `Context` see there.
+// SAFETY: the parameters hold pointers of C's, none of which is set. For `Context` see there.
 unsafe impl Send for Decoder {}
 
 // The same for what the compiler can see, now that it is told not to look.
 const _: fn() = || {
     fn is_send<T: Send>() {}
-    is_send::<(Context, Arc<ChunkFilter>)>();
+    is_send::<(Context, Arc<ChunkFilter>, Arc<ArrayShape>)>();
 };
 
 impl Decoder {
     pub(crate) fn new(params: &DParams) -> Result<Self> {
+        Self::with_shape(params, None)
+    }
+
+    /// A decoder whose codec and filters may ask for the shape of an array.
+    pub(crate) fn with_shape(params: &DParams, shape: Option<Arc<ArrayShape>>) -> Result<Self> {
         init()?;
-        Ok(Self { params: params.to_c(), context: None, postfilter: None })
+        Ok(Self { params: params.to_c(), context: None, postfilter: None, shape })
     }
 
-    /// A decoder whose codec and filters may look at a super-chunk's metalayers.
-    ///
-    /// # Safety
-    /// `schunk` outlives the decoder, and its metalayers do not change during its calls.
-    pub(crate) unsafe fn for_schunk(
-        params: &DParams,
-        schunk: *mut sys::blosc2_schunk,
-    ) -> Result<Self> {
-        let mut decoder = Self::new(params)?;
-        decoder.params.schunk = schunk.cast();
-        Ok(decoder)
-    }
-
-    pub(crate) fn set_postfilter(&mut self, postfilter: ChunkFilter) {
-        self.postfilter = Some(Arc::new(postfilter));
+    pub(crate) fn set_postfilter(&mut self, postfilter: Arc<ChunkFilter>) {
+        self.postfilter = Some(postfilter);
         self.context = None;
     }
 
@@ -200,6 +194,15 @@ impl Decoder {
         Ok(())
     }
 
+    /// The bytes of the data that [`range`](Self::range) needs for these: a postfilter takes whole blocks.
+    pub(crate) fn needed(&self, header: &Header, range: Range<usize>) -> Range<usize> {
+        let (nbytes, len) = (header.nbytes as usize, header.block_len().max(1) as usize);
+        if self.postfilter.is_none() || header.variable_blocks || range.is_empty() {
+            return range;
+        }
+        range.start / len * len..range.end.next_multiple_of(len).min(nbytes)
+    }
+
     /// Decompresses a block to `target`, which has to be as long as the block.
     pub(crate) fn block(
         &mut self,
@@ -223,7 +226,7 @@ impl Decoder {
         block: usize,
         mut target: Target<'_>,
     ) -> Result<()> {
-        chunk.check_decodable(DOING)?;
+        self.check(chunk)?;
         let (source_len, block) = (to_c(chunk.cbytes())?, to_c(block)?);
         let expected = to_c(target.len())?;
         let mut context = self.context_for(chunk.header())?;
@@ -312,7 +315,7 @@ impl Decoder {
         mut target: Target<'_>,
     ) -> Result<()> {
         // The table of blocks has to fit, so that there are not more of them than the chunk has bytes.
-        chunk.check_decodable(DOING)?;
+        self.check(chunk)?;
         let stop = start + target.len();
         let len = chunk.header().block_len() as usize;
         let mut skipped: Vec<bool> = (0..chunk.nblocks())
@@ -328,7 +331,7 @@ impl Decoder {
 
     /// A range of whole items, in C.
     fn items(&mut self, chunk: &ChunkRef<'_>, start: usize, mut target: Target<'_>) -> Result<()> {
-        chunk.check_decodable(DOING)?;
+        self.check(chunk)?;
         let source_len = to_c(chunk.cbytes())?;
         let (from, len) = (to_c(start)?, to_c(target.len())?);
         let mut context = self.context_for(chunk.header())?;
@@ -370,7 +373,7 @@ impl Decoder {
         target: Target<'_>,
         skipped: Option<&mut [bool]>,
     ) -> Result<()> {
-        chunk.check_decodable(DOING)?;
+        self.check(chunk)?;
         if target.is_empty() {
             return Ok(());
         }
@@ -388,6 +391,20 @@ impl Decoder {
         decompress_with(&mut context, &self.call(chunk), chunk, target)?;
         self.context = Some((context, scratch_of(chunk.header())));
         Ok(())
+    }
+
+    /// Sees that C can decompress the chunk with what there is.
+    fn check(&self, chunk: &ChunkRef<'_>) -> Result<()> {
+        chunk.check_decodable(DOING)?;
+        let is_array = self.shape.as_ref().is_some_and(|shape| shape.is_array());
+        let detail = if chunk.needs_shape() && !is_array {
+            "it needs the shape of its array; open it as an array"
+        } else if chunk.needs_typesize() && self.shape.is_none() {
+            "its bytedelta needs the typesize of its super-chunk"
+        } else {
+            return Ok(());
+        };
+        Err(Error::new(ErrorKind::Unsupported, DOING, detail))
     }
 
     /// The call that decompresses a chunk in C.
@@ -411,8 +428,10 @@ impl Decoder {
                 context.checked(DOING)
             }
             _ => {
-                let params = sys::blosc2_dparams { nthreads: threads, ..self.params };
-                // SAFETY: `schunk` is null or alive (see `for_schunk`).
+                let shape = self.shape.as_ref().map(|shape| shape.as_ptr().cast());
+                let schunk = shape.unwrap_or(std::ptr::null_mut());
+                let params = sys::blosc2_dparams { nthreads: threads, schunk, ..self.params };
+                // SAFETY: `schunk` is null, or the shape, which is dropped after the context.
                 unsafe { Context::for_decompression(params, closures, DOING)? }.checked(DOING)
             }
         }

@@ -16,6 +16,7 @@
 
 use std::mem::MaybeUninit;
 use std::ops::{Bound, Range, RangeBounds};
+use std::sync::Arc;
 
 use crate::blocks::{Blocks, Cut};
 use crate::chunk::{ChunkBytes, layout};
@@ -95,7 +96,7 @@ impl Decompressor {
         mut self,
         postfilter: impl Fn(&mut ChunkBlock<'_>) -> Result<(), E> + Send + Sync + 'static,
     ) -> Self {
-        self.decoder.set_postfilter(ChunkFilter::postfilter(postfilter));
+        self.decoder.set_postfilter(Arc::new(ChunkFilter::postfilter(postfilter)));
         self
     }
 
@@ -166,21 +167,7 @@ impl Decompressor {
         range: impl RangeBounds<usize>,
     ) -> Result<Vec<T>> {
         let chunk = chunk.borrowed();
-        let size = size_of::<T>();
-        let start = match range.start_bound() {
-            Bound::Included(&start) => Some(start),
-            Bound::Excluded(&before) => before.checked_add(1),
-            Bound::Unbounded => Some(0),
-        };
-        let stop = match range.end_bound() {
-            Bound::Included(&last) => last.checked_add(1),
-            Bound::Excluded(&stop) => Some(stop),
-            Bound::Unbounded => Some(whole_items::<T>(chunk.nbytes())?),
-        };
-        let (Some(start), Some(stop)) = (start, stop) else {
-            return Err(outside(&chunk, "a range", size));
-        };
-        let bytes = bytes_of(&chunk, start, stop, size)?;
+        let bytes = chunk_range::<T>(range, chunk.nbytes())?;
         to_items(bytes.len(), |target| self.decoder.range(&chunk, bytes.start, target))
     }
 
@@ -196,7 +183,7 @@ impl Decompressor {
     ) -> Result<()> {
         let chunk = chunk.borrowed();
         let stop = start.saturating_add(items.len());
-        let bytes = bytes_of(&chunk, start, stop, size_of::<T>())?;
+        let bytes = chunk_range::<T>(start..stop, chunk.nbytes())?;
         self.decoder.range(&chunk, bytes.start, Target::of(as_bytes_mut(items)))
     }
 
@@ -330,19 +317,52 @@ impl<B: ChunkBytes> Chunk<B> {
     }
 }
 
-/// The bytes of items, if they are inside.
-fn bytes_of(chunk: &ChunkRef<'_>, start: usize, stop: usize, size: usize) -> Result<Range<usize>> {
-    let bytes = start.checked_mul(size).zip(stop.checked_mul(size));
-    match bytes {
-        Some((from, to)) if from <= to && to <= chunk.nbytes() => Ok(from..to),
-        _ => Err(outside(chunk, &format!("items {start} to {stop}"), size)),
-    }
+/// The bytes of a range of items in a chunk of `nbytes` bytes.
+pub(crate) fn chunk_range<T: Element>(
+    range: impl RangeBounds<usize>,
+    nbytes: usize,
+) -> Result<Range<usize>> {
+    let wide = |bound: Bound<&usize>| bound.map(|&place| place as u64);
+    let range = (wide(range.start_bound()), wide(range.end_bound()));
+    let bytes = byte_range::<T>(range, nbytes as u64, DOING)?;
+    // Inside the chunk.
+    Ok(bytes.start as usize..bytes.end as usize)
 }
 
-fn outside(chunk: &ChunkRef<'_>, asked: &str, size: usize) -> Error {
-    let len = chunk.nbytes();
-    let detail = format!("it holds {len} bytes, asked for {asked} of {size} bytes");
-    Error::new(ErrorKind::OutOfBounds, DOING, detail)
+/// The bytes of a range of items in so many bytes.
+pub(crate) fn byte_range<T: Element>(
+    range: impl RangeBounds<u64>,
+    nbytes: u64,
+    doing: &str,
+) -> Result<Range<u64>> {
+    let size = size_of::<T>() as u64;
+    let start = match range.start_bound() {
+        Bound::Included(&start) => Some(start),
+        Bound::Excluded(&before) => before.checked_add(1),
+        Bound::Unbounded => Some(0),
+    };
+    let stop = match range.end_bound() {
+        Bound::Included(&last) => last.checked_add(1),
+        Bound::Excluded(&stop) => Some(stop),
+        Bound::Unbounded if nbytes.is_multiple_of(size) => Some(nbytes / size),
+        Bound::Unbounded => {
+            let detail =
+                format!("{nbytes} bytes are no whole number of {} ({size} bytes)", T::DTYPE);
+            return Err(Error::new(ErrorKind::TypeMismatch, doing, detail));
+        }
+    };
+    let bytes = |items: Option<u64>| items.and_then(|items| items.checked_mul(size));
+    match (bytes(start), bytes(stop)) {
+        (Some(from), Some(to)) if from <= to && to <= nbytes => Ok(from..to),
+        _ => {
+            let asked = match (start, stop) {
+                (Some(start), Some(stop)) => format!("items {start} to {stop}"),
+                _ => "a range".to_owned(),
+            };
+            let detail = format!("it holds {nbytes} bytes, asked for {asked} of {size} bytes");
+            Err(Error::new(ErrorKind::OutOfBounds, doing, detail))
+        }
+    }
 }
 
 /// How many items so many bytes are.

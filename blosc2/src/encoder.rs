@@ -6,12 +6,13 @@ use std::time::Instant;
 use blosc2_format::chunk::Header;
 use blosc2_sys as sys;
 
+use crate::array_shape::ArrayShape;
 use crate::closures::{self, Blocks, Call, ChunkFilter, Closures, Tuning};
 use crate::context::Context;
 use crate::init::init;
 use crate::memory::{AlignedBytes, Target};
 use crate::params::{MAX_CHUNK_LEN, Resolved};
-use crate::{Error, ErrorKind, Result, filter};
+use crate::{Codec, Error, ErrorKind, Result, filter};
 
 const COMPRESS: &str = "compress a buffer";
 /// Bytes that a chunk may take beyond its data.
@@ -28,51 +29,40 @@ const MAX_DICTIONARY: usize = 4 + sys::BLOSC2_MAXDICTSIZE as usize;
 #[derive(Debug)]
 pub(crate) struct Encoder {
     params: Resolved,
+    // The context looks at the shape, so it is dropped before it.
     /// The context, with the length of the source that it was last used for: C takes over the sizes
     /// of one call for the next, and an installed library cannot be told other ones.
     context: Option<(Context, usize)>,
     prefilter: Option<Arc<ChunkFilter>>,
     tuning: Option<Tuning>,
+    shape: Option<Arc<ArrayShape>>,
 }
 
-// SAFETY: the parameters hold pointers of C's, of which only `schunk` may be set; whoever sets it
-// keeps the super-chunk alive and unchanged during calls (see `for_schunk`). For `Context` see above.
+// SAFETY: the parameters hold pointers of C's, none of which is set. For `Context` see there.
 unsafe impl Send for Encoder {}
 
 // The same for what the compiler can see, now that it is told not to look.
 const _: fn() = || {
     fn is_send<T: Send>() {}
     fn is_sync<T: Sync>() {}
-    is_send::<(Context, Arc<ChunkFilter>, Tuning)>();
+    is_send::<(Context, Arc<ChunkFilter>, Tuning, Arc<ArrayShape>)>();
     is_sync::<Call<'_>>(); // C's threads share it.
 };
 
 impl Encoder {
-    /// The parameters, to make another one.
-    pub(crate) fn into_params(self) -> Resolved {
-        self.params
-    }
-
     pub(crate) fn typesize(&self) -> usize {
         self.params.typesize()
     }
 
     pub(crate) fn new(params: Resolved) -> Result<Self> {
-        init()?;
-        let tuning = params.tuning.clone();
-        Ok(Self { params, context: None, prefilter: None, tuning })
+        Self::with_shape(params, None)
     }
 
-    /// An encoder whose codec and filters may look at a super-chunk's metalayers.
-    ///
-    /// # Safety
-    /// `schunk` outlives the encoder, and its metalayers do not change during `compress`.
-    pub(crate) unsafe fn for_schunk(
-        mut params: Resolved,
-        schunk: *mut sys::blosc2_schunk,
-    ) -> Result<Self> {
-        params.c.schunk = schunk.cast();
-        Self::new(params)
+    /// An encoder whose codec and filters may ask for the shape of an array.
+    pub(crate) fn with_shape(params: Resolved, shape: Option<Arc<ArrayShape>>) -> Result<Self> {
+        init()?;
+        let tuning = params.tuning.clone();
+        Ok(Self { params, context: None, prefilter: None, tuning, shape })
     }
 
     /// Goes on with these parameters, which differ by the typesize from those that it was made with.
@@ -384,8 +374,25 @@ impl Encoder {
         }
     }
 
+    /// Sees that there is the shape of an array if the codec or a filter needs one.
+    fn check_shape(&self) -> Result<()> {
+        let is_array = self.shape.as_ref().is_some_and(|shape| shape.is_array());
+        if is_array {
+            return Ok(());
+        }
+        let codec = Codec::from_code(self.params.c.compcode);
+        let filter = self.params.filters.iter().find(|each| each.needs_array());
+        let detail = match filter {
+            _ if codec.needs_array() => format!("the codec {codec} works in arrays only"),
+            Some(filter) => format!("the filter {filter} works in arrays only"),
+            None => return Ok(()),
+        };
+        Err(Error::new(ErrorKind::InvalidArgument, COMPRESS, detail))
+    }
+
     /// A context to compress so many bytes.
     fn context_for(&mut self, len: usize, closures: Closures) -> Result<Context> {
+        self.check_shape()?;
         let blocksize = self.blocksize_for(len);
         let threads = closures::threads(self.params.c.nthreads);
         let context = self.context.take().filter(|each| each.0.suits(threads, closures));
@@ -412,9 +419,11 @@ impl Encoder {
         let small = !sys::HARDENED && len / 20 < sys::BLOSC2_MINUSEFULDICT as usize;
         let use_dict = if small { 0 } else { self.params.c.use_dict };
         let nthreads = closures::threads(self.params.c.nthreads);
-        let params = sys::blosc2_cparams { blocksize, use_dict, nthreads, ..self.params.c };
-        // SAFETY: the parameters are valid (CParams::resolve). `schunk` is null or alive (see
-        // `for_schunk`).
+        let shape = self.shape.as_ref().map(|shape| shape.as_ptr().cast());
+        let schunk = shape.unwrap_or(std::ptr::null_mut());
+        let params = sys::blosc2_cparams { blocksize, use_dict, nthreads, schunk, ..self.params.c };
+        // SAFETY: the parameters are valid (CParams::resolve). `schunk` is null, or the shape, which is
+        // dropped after the context.
         let mut context = unsafe { Context::for_compression(params, closures, COMPRESS)? };
         if self.params.blosc1 {
             // SAFETY: the context is alive and nobody else's.

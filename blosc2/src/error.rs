@@ -42,7 +42,7 @@ pub enum ErrorKind {
     /// There is not enough memory.
     OutOfMemory,
     /// A closure or a type of the program's own failed, panicked, or broke its rules: a codec, a filter, a
-    /// prefilter, a postfilter or a tuner. What it failed with is the [`source`](StdError::source).
+    /// prefilter, a postfilter, a tuner or a storage. What it failed with is the [`source`](StdError::source).
     Callback,
     /// The C library failed for a reason of its own; see [`Error::code`].
     Library,
@@ -93,7 +93,11 @@ impl Error {
             io::ErrorKind::NotFound => ErrorKind::NotFound,
             io::ErrorKind::AlreadyExists => ErrorKind::AlreadyExists,
             io::ErrorKind::OutOfMemory => ErrorKind::OutOfMemory,
-            _ => ErrorKind::Io,
+            // One of ours, by way of a storage.
+            _ => match source.get_ref().and_then(|inner| inner.downcast_ref::<Self>()) {
+                Some(inner) => inner.kind(),
+                None => ErrorKind::Io,
+            },
         };
         let mut error = Self::new(kind, doing, &source);
         error.0.source = Some(Box::new(source));
@@ -134,6 +138,12 @@ impl Error {
         let mut error = Self::new(ErrorKind::InvalidData, doing, &source);
         error.0.source = Some(Box::new(source));
         error
+    }
+
+    /// Says more of what went wrong.
+    pub(crate) fn with_detail(mut self, detail: String) -> Self {
+        self.0.detail = detail;
+        self
     }
 
     /// Names the file that this is about.

@@ -4,6 +4,7 @@
 //! - [`compress`] and [`decompress`]: one buffer, one chunk;
 //! - [`Chunk`], [`Compressor`], [`Decompressor`]: all that can be done with chunks, and their parts;
 //! - [`SChunk`]: many chunks, in memory or in a file;
+//! - [`Storage`]: where those can be kept, also a place of your own;
 //! - [`NDArray`]: an n-dimensional array;
 //! - [`FrameWriter`] and [`FrameReader`]: data of any length, by the traits of `std::io`;
 //! - [`CParams`], [`Codec`], [`Filter`]: how data is compressed;
@@ -12,9 +13,10 @@
 //! - [`raw`]: shuffle and bitshuffle alone;
 //! - [`c_version`], [`codecs`], [`instruction_set`]: what the C library in use is and has.
 
+mod array_shape;
 mod blocks;
+mod bytes;
 mod chunk;
-mod claim;
 mod closures;
 mod codec;
 mod compressor;
@@ -30,18 +32,20 @@ mod filter;
 mod fork;
 mod info;
 mod init;
+mod lock;
 mod memory;
-mod metalayers;
 mod ndarray;
 mod params;
+mod partial;
 mod plugins;
 pub mod raw;
 mod schunk;
 mod special;
-mod storage;
 mod stream;
 
 pub use blocks::Blocks;
+pub use blosc2_format::ReadAt;
+pub use bytes::{MappedFile, ReadOnly, Seekable, Storage};
 pub use chunk::{Chunk, ChunkBytes, ChunkRef, Special, Validation};
 pub use closures::{
     BoxError, ChunkBlock, CodecInfo, FilterBlock, Tune, Tuner, TunerInput, TunerOutcome, UserCodec,
@@ -54,8 +58,10 @@ pub use element::Element;
 pub use error::{Error, ErrorKind, Result, error_text};
 pub use filter::Filter;
 pub use info::{Library, c_version, codecs, instruction_set};
-pub use metalayers::Metalayers;
 pub use ndarray::{NDArray, NDArrayBuilder};
 pub use params::{CParams, DParams, MAX_CHUNK_LEN, MAX_TYPESIZE, SplitMode, Threads};
-pub use schunk::{Chunks, FileFormat, SChunk};
+pub use schunk::{
+    Check, ChunkInfo, Chunks, FileFormat, Items, LazyChunk, Metalayers, MetalayersMut, OpenOptions,
+    Rebuilt, Repaired, SChunk, SChunkReader, SChunkWriter, repair, repair_to,
+};
 pub use stream::{FrameReader, FrameWriter};

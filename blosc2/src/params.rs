@@ -11,7 +11,7 @@
 
 use std::thread;
 
-use blosc2_format::chunk::{MAX_BLOCKSIZE, MAX_FILTERS};
+use blosc2_format::chunk::{self as format, MAX_BLOCKSIZE, MAX_FILTERS};
 use blosc2_sys as sys;
 
 use crate::closures::{self, Tuning};
@@ -45,6 +45,24 @@ impl SplitMode {
             sys::BLOSC_NEVER_SPLIT => Self::Never,
             sys::BLOSC_AUTO_SPLIT => Self::Auto,
             _ => Self::ForwardCompat,
+        }
+    }
+
+    pub(crate) fn from_format(split: format::SplitMode) -> Self {
+        match split {
+            format::SplitMode::Always => Self::Always,
+            format::SplitMode::Never => Self::Never,
+            format::SplitMode::Auto => Self::Auto,
+            format::SplitMode::ForwardCompat => Self::ForwardCompat,
+        }
+    }
+
+    fn to_format(self) -> format::SplitMode {
+        match self {
+            Self::Always => format::SplitMode::Always,
+            Self::Never => format::SplitMode::Never,
+            Self::Auto => format::SplitMode::Auto,
+            Self::ForwardCompat => format::SplitMode::ForwardCompat,
         }
     }
 
@@ -438,6 +456,24 @@ pub(crate) struct Resolved {
 impl Resolved {
     pub(crate) fn typesize(&self) -> usize {
         self.c.typesize as usize
+    }
+
+    /// What the header of a frame says of them.
+    pub(crate) fn to_format(&self) -> format::Params {
+        let c = &self.c;
+        // Sizes were checked when they were resolved.
+        let size = |size: i32| u32::try_from(size).unwrap_or(0);
+        let code = u8::try_from(c.splitmode).unwrap_or(u8::MAX);
+        format::Params {
+            codec: c.compcode,
+            codec_meta: c.compcode_meta,
+            level: c.clevel,
+            typesize: size(c.typesize),
+            blocksize: Some(size(c.blocksize)).filter(|&blocksize| blocksize > 0),
+            filters: c.filters,
+            filters_meta: c.filters_meta,
+            split: SplitMode::from_code(code).to_format(),
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Chunks of many kinds, and broken ones.
+//! Chunks of many kinds, and broken ones; broken files.
 
 use blosc2::{Compressor, Filter};
 use blosc2_format::chunk::Header;
@@ -47,12 +47,13 @@ pub(crate) fn samples() -> Vec<(String, Vec<u8>)> {
     // Blocks of different lengths: the chunks of a real file.
     let file = std::fs::read(upstream("compat/vlblocks-lz4-variable-3.0.0.b2frame")).unwrap();
     for start in 0..file.len() - 32 {
-        if file[start] == 6 && file[start + 30] == 1 {
-            if let Ok(header) = Header::parse(&file[start..]) {
-                let chunk = &file[start..start + header.cbytes as usize];
-                if blosc2::decompress::<u8>(chunk).is_ok() {
-                    samples.push((format!("variable blocks at {start}"), chunk.to_vec()));
-                }
+        if file[start] == 6
+            && file[start + 30] == 1
+            && let Ok(header) = Header::parse(&file[start..])
+        {
+            let chunk = &file[start..start + header.cbytes as usize];
+            if blosc2::decompress::<u8>(chunk).is_ok() {
+                samples.push((format!("variable blocks at {start}"), chunk.to_vec()));
             }
         }
     }
@@ -87,4 +88,29 @@ pub(crate) fn mutant(chunk: &[u8], rng: &mut Rng) -> Vec<u8> {
         }
     }
     bytes
+}
+
+/// Changes bytes of a file in one to four places, most of them near the ends.
+pub(crate) fn mutate(bytes: &mut [u8], rng: &mut Rng) {
+    const NUMBERS: [u32; 12] =
+        [0, 1, u32::MAX, 2, 16, 31, 32, 255, 0x7fff_ffff, 0x8000_0000, 65536, 8];
+    for _ in 0..=rng.below(4) {
+        let len = bytes.len() as u64;
+        let at = match rng.below(5) {
+            0 | 1 => rng.below(len.min(160)),
+            2 | 3 => len - 1 - rng.below(len.min(120)),
+            _ => rng.below(len),
+        } as usize;
+        let mut write = |new: &[u8]| {
+            let end = (at + new.len()).min(bytes.len());
+            bytes[at..end].copy_from_slice(&new[..end - at]);
+        };
+        match rng.below(6) {
+            0 | 1 => write(&[rng.next() as u8]),
+            2 => bytes[at] ^= 1 << rng.below(8),
+            3 => write(&rng.pick(&NUMBERS).to_le_bytes()),
+            4 => write(&rng.pick(&NUMBERS).to_be_bytes()),
+            _ => write(&i64::MAX.to_be_bytes()),
+        }
+    }
 }

@@ -1,10 +1,8 @@
 //! Small files of every kind, each changed in a few places: whatever becomes of them, they are refused or
 //! read, soon and with little memory; and what is found without fault, C reads alike.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::fs;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,6 +11,8 @@ use blosc2_format::b2nd::Meta;
 use blosc2_format::chunk::Header;
 use blosc2_format::{Error, Limits};
 
+use crate::common::measure::{Counting, measure};
+use crate::common::mutants::mutate;
 use crate::common::{Kind, Rng, data, listing, name, upstream, upstream_files};
 use crate::{c, rust};
 
@@ -21,104 +21,8 @@ const MUTANTS: usize = 20_000;
 const MOST_MEMORY: usize = 64 << 20;
 const MOST_TIME: Duration = Duration::from_secs(1);
 
-/// Counts the bytes that each thread holds.
-struct Counting;
-
-thread_local! {
-    static HELD: Cell<usize> = const { Cell::new(0) };
-    static PEAK: Cell<usize> = const { Cell::new(0) };
-}
-
-impl Counting {
-    fn count(&self, more: usize, less: usize) {
-        let held = HELD.get().wrapping_add(more).wrapping_sub(less);
-        HELD.set(held);
-        // What another thread had allocated makes it negative.
-        if held as isize > PEAK.get() as isize {
-            PEAK.set(held);
-        }
-    }
-}
-
-// SAFETY: the system's allocator does all of it; the counters of the thread need no memory.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        self.count(layout.size(), 0);
-        // SAFETY: as the caller's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        self.count(layout.size(), 0);
-        // SAFETY: as the caller's.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        self.count(size, layout.size());
-        // SAFETY: as the caller's.
-        unsafe { System.realloc(at, layout, size) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        self.count(0, layout.size());
-        // SAFETY: as the caller's.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
-
 #[global_allocator]
 static COUNTING: Counting = Counting;
-
-/// The time that this thread has run: unlike the clock's, it does not depend on what else runs.
-#[cfg(unix)]
-fn own_time() -> Duration {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `now` is writable.
-    let code = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut now) };
-    assert_eq!(code, 0);
-    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
-}
-
-#[cfg(not(unix))]
-fn own_time() -> Duration {
-    static START: std::sync::LazyLock<std::time::Instant> =
-        std::sync::LazyLock::new(std::time::Instant::now);
-    START.elapsed()
-}
-
-/// What a measured call gave, how long it ran, and the most memory that it held.
-fn measure<T>(call: impl FnOnce() -> T) -> (std::thread::Result<T>, Duration, usize) {
-    let (start, held) = (own_time(), HELD.get());
-    PEAK.set(held);
-    let result = catch_unwind(AssertUnwindSafe(call));
-    (result, own_time() - start, PEAK.get().wrapping_sub(held))
-}
-
-/// Changes bytes in one to four places, most of them near the ends.
-fn mutate(bytes: &mut [u8], rng: &mut Rng) {
-    const NUMBERS: [u32; 12] =
-        [0, 1, u32::MAX, 2, 16, 31, 32, 255, 0x7fff_ffff, 0x8000_0000, 65536, 8];
-    for _ in 0..=rng.below(4) {
-        let len = bytes.len() as u64;
-        let at = match rng.below(5) {
-            0 | 1 => rng.below(len.min(160)),
-            2 | 3 => len - 1 - rng.below(len.min(120)),
-            _ => rng.below(len),
-        } as usize;
-        let mut write = |new: &[u8]| {
-            let end = (at + new.len()).min(bytes.len());
-            bytes[at..end].copy_from_slice(&new[..end - at]);
-        };
-        match rng.below(6) {
-            0 | 1 => write(&[rng.next() as u8]),
-            2 => bytes[at] ^= 1 << rng.below(8),
-            3 => write(&rng.pick(&NUMBERS).to_le_bytes()),
-            4 => write(&rng.pick(&NUMBERS).to_be_bytes()),
-            _ => write(&i64::MAX.to_be_bytes()),
-        }
-    }
-}
 
 /// What readers a file is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

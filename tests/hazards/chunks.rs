@@ -473,6 +473,27 @@ mod safe {
     }
 
     #[cfg(unix)]
+    /// Items of a super-chunk of a chunk, and of several blocks.
+    fn scattered(params: &CParams) {
+        let items: Vec<i32> = (0..50_000).map(|at| at / 3).collect();
+        let mut schunk = SChunk::in_memory::<i32>(&params.clone().blocksize(8192)).unwrap();
+        schunk.append(&items).unwrap();
+        let numbers = [49_999u64, 0, 2047, 2048, 30_000, 30_000];
+        let expected = numbers.map(|number| items[number as usize]);
+        assert_eq!(schunk.gather::<i32>(&numbers).unwrap(), expected);
+        assert!(schunk.items::<i32>(2000..30_000).unwrap() == items[2000..30_000]);
+    }
+
+    #[test]
+    fn scattered_items_ignore_the_dictionary() {
+        scattered(&CParams::new().codec(Codec::Zstd).dictionary(true));
+    }
+
+    #[test]
+    fn scattered_items_of_delta_are_wrong() {
+        scattered(&CParams::new().filters(&[Filter::Delta, Filter::Shuffle]));
+    }
+
     #[test]
     fn environment_overrides_the_parameters() {
         if own_process().is_none() {

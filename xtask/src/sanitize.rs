@@ -82,12 +82,16 @@ pub(crate) fn sanitize() -> Result<()> {
     Ok(())
 }
 
+/// Test programs that give C nothing new, or need more memory or Python.
+const OTHERS: [&str; 5] = ["abi", "crashes", "large", "python", "unfinished"];
+
 /// All tests of the library and of the workspace, but for those that need Python, for the one that
 /// needs the allocator of glibc, for those of the largest buffers, and for those of the formats in Rust
 /// that give C nothing new.
 fn address() -> Result<()> {
     let programs =
-        test::of_workspace(|name| !name.starts_with("format_") && name != "large")?.join(" ");
+        test::of_workspace(|name| !name.starts_with("format_") && !OTHERS.contains(&name))?
+            .join(" ");
     let tests = format!(
         "test -p blosc2 -p blosc2-workspace --lib {programs} --no-fail-fast -- \
          --skip what_memory_held_is_neither_read_nor_written"
@@ -98,9 +102,9 @@ fn address() -> Result<()> {
     let tests: Vec<&str> = tests.split_whitespace().collect();
     let mut command = ADDRESS.cargo(&tests, "sanitize-address", options)?;
     command.env("LSAN_OPTIONS", format!("print_suppressions=0 {suppressions}"));
-    // Broken chunks are what this is for; sound ones and the formats in Rust have had their round.
-    command.env("BLOSC2_TEST_STRINGS", "100000");
-    run::run(command.env("BLOSC2_TEST_CASES", "500").env("BLOSC2_TEST_MUTANTS", "4000"))
+    // Broken chunks and frames are what this is for; sound ones and the formats in Rust have had their round.
+    command.env("BLOSC2_TEST_STRINGS", "100000").env("BLOSC2_TEST_HOSTILE", "20000");
+    run::run(command.env("BLOSC2_TEST_CASES", "300").env("BLOSC2_TEST_MUTANTS", "1000"))
 }
 
 /// The concurrency tests, long enough for rare meetings, and those of closures on C's threads.

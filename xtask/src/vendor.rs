@@ -133,10 +133,10 @@ fn fill(root: &Path) -> Result<()> {
     // A fresh clone has the empty folder. Should another run have filled it meanwhile, this fails,
     // and so does the rename.
     let _ = fs::remove_dir(&folder);
-    if let Err(error) = fs::rename(&fresh, &folder) {
-        if !matches!(inspect(&folder)?, State::Good) {
-            return Err(error).with_context(|| format!("{FOLDER} cannot be put in place"));
-        }
+    if let Err(error) = fs::rename(&fresh, &folder)
+        && !matches!(inspect(&folder)?, State::Good)
+    {
+        return Err(error).with_context(|| format!("{FOLDER} cannot be put in place"));
     }
     Ok(())
 }

@@ -64,6 +64,7 @@ pub(crate) fn check(
 /// To see what is wrong with shapes before it matters whether they are too large to go on.
 const UNLIMITED: Limits = Limits {
     memory: u64::MAX,
+    metadata: None,
     total_bytes: u64::MAX,
     items: u64::MAX,
     dimensions: MAX_NDIM,

@@ -154,14 +154,15 @@ fn blocks(chunk: &Chunk<'_>, checker: &mut Checker<'_>) {
     for block in 0..chunk.nblocks() {
         let start = chunk.block_range(block).start;
         if let Some(end) = chunk.walk(block, checker, |_| ()) {
-            ranges.push((start, end, block));
+            // A chunk has less than 4 GiB; there may be many blocks.
+            ranges.push((start as u32, end as u32, block as u32));
         }
     }
     if ranges.len() < chunk.nblocks() {
         return;
     }
     ranges.sort_unstable();
-    let mut last = chunk.data();
+    let mut last = chunk.data() as u32;
     // An old chunk that was split though the rule says no has most of its streams left over.
     let gap = if chunk.is_split_unknown() { &rules::OLD_SPLIT } else { &rules::GAP };
     for (start, end, block) in ranges {
@@ -169,19 +170,19 @@ fn blocks(chunk: &Chunk<'_>, checker: &mut Checker<'_>) {
             let expected = format_args!("block {block} to start at {last} or after");
             checker.found(
                 &rules::OVERLAP,
-                start as u64,
-                (last.min(end) - start) as u64,
+                start.into(),
+                (last.min(end) - start).into(),
                 expected,
                 start,
             );
         } else if start > last {
-            checker.found(gap, last as u64, (start - last) as u64, "none", start - last);
+            checker.found(gap, last.into(), (start - last).into(), "none", start - last);
         }
         last = last.max(end);
     }
-    let end = chunk.header().cbytes as usize;
+    let end = chunk.header().cbytes;
     if end > last {
-        checker.found(gap, last as u64, (end - last) as u64, "none", end - last);
+        checker.found(gap, last.into(), (end - last).into(), "none", end - last);
     }
 }
 

@@ -130,10 +130,8 @@ impl Encoder {
     pub fn encode(&mut self, data: &[u8]) -> Result<Vec<u8>, Error> {
         let plan = Plan::new(&self.params, data.len())?;
         let stored = self.params.level == 0 || plan.nbytes < MIN_NBYTES;
-        if !stored {
-            if let Some(chunk) = self.compress(data, &plan)? {
-                return Ok(chunk);
-            }
+        if !stored && let Some(chunk) = self.compress(data, &plan)? {
+            return Ok(chunk);
         }
         // Data that turned out to be incompressible keeps the flags of the attempt.
         let table = self.header_len() + 4 * plan.nblocks();

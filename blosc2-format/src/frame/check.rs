@@ -53,7 +53,7 @@ fn check_parts<R: ReadAt + ?Sized>(
     let Some(parts) = limited(found, checker)?.flatten() else { return Ok(None) };
     let header_len = u64::from(parts.header.header_len);
     let mut chunks = ChunkChecker::new(&parts, options, checker);
-    let (mut end, mut last) = (header_len, None);
+    let (mut end, mut last, mut overlapping) = (header_len, None, 0u64);
     for (place, number) in by_place(&parts.offsets) {
         let room = parts.room().saturating_sub(place);
         if room == 0 {
@@ -72,6 +72,12 @@ fn check_parts<R: ReadAt + ?Sized>(
         if at < end {
             let expected = format_args!("no byte before {end}, where another chunk ends");
             within.found(&rules::CHUNK_OVERLAP, 0, 0, expected.to_string(), at);
+            // To look at the same bytes again and again takes long, and does not help.
+            overlapping = overlapping.saturating_add(end - at);
+            if overlapping > parts.room() {
+                chunks.incomplete = true;
+                continue;
+            }
         }
         let Some(len) = chunks.check(number, source, at, room, &mut within)? else { continue };
         if !chunks.incomplete {
@@ -116,17 +122,19 @@ pub(crate) fn limited<T>(
 }
 
 /// The chunks that are stored, with their numbers, in the order of their places.
-pub(crate) fn by_place(offsets: &Offsets) -> Vec<(u64, u64)> {
-    let mut places: Vec<_> = match offsets {
+pub(crate) fn by_place(offsets: &Offsets) -> impl ExactSizeIterator<Item = (u64, u64)> {
+    let place = move |number: u32| offsets.get(number.into()).and_then(Offset::place);
+    let mut numbers: Vec<u32> = match offsets {
+        // An index has less than 2 GiB, so that there are fewer chunks.
         Offsets::Each(offsets) => {
-            let numbered = offsets.iter().zip(0..);
-            numbered.filter_map(|(offset, number)| Some((offset.place()?, number))).collect()
+            let all = 0..u32::try_from(offsets.len()).unwrap_or(u32::MAX);
+            all.filter(|&number| place(number).is_some()).collect()
         }
         // The index was told that they cannot all be at one place.
-        Offsets::Alike(offset, _) => offset.place().map(|place| (place, 0)).into_iter().collect(),
+        Offsets::Alike(..) => place(0).map(|_| 0).into_iter().collect(),
     };
-    places.sort_unstable();
-    places
+    numbers.sort_unstable_by_key(|&number| (place(number), number));
+    numbers.into_iter().map(move |number| (place(number).unwrap_or(u64::MAX), number.into()))
 }
 
 fn gap(from: u64, to: u64, options: &Options, checker: &mut Checker<'_>) {
@@ -188,12 +196,12 @@ pub(crate) fn check_vlmetalayers<R: ReadAt + ?Sized>(
         let mut within = checker.within(Part::VlMetalayer(name.clone()), span.at);
         // The trailer was within the limits, and this is a part of it.
         let bytes = source.read_vec_at(span.at, span.len)?;
-        if let Ok(header) = chunk::Header::parse(&bytes) {
-            if u64::from(header.cbytes) != span.len {
-                let expected = format_args!("{}, all of the content", span.len).to_string();
-                within.found(&rules::VLMETA_CHUNK, 12, 4, expected, header.cbytes);
-                continue;
-            }
+        if let Ok(header) = chunk::Header::parse(&bytes)
+            && u64::from(header.cbytes) != span.len
+        {
+            let expected = format_args!("{}, all of the content", span.len).to_string();
+            within.found(&rules::VLMETA_CHUNK, 12, 4, expected, header.cbytes);
+            continue;
         }
         chunk::check(&bytes, options, &mut within);
     }
@@ -363,10 +371,10 @@ impl<'a> ChunkChecker<'a> {
         if chunk.nbytes == 0 {
             checker.found(&rules::CHUNK_EMPTY, 4, 4, "at least 1", 0);
         }
-        if let Some(nbytes) = self.parts.nbytes_of(number) {
-            if nbytes != u64::from(chunk.nbytes) {
-                checker.found(&rules::CHUNK_NBYTES, 4, 4, nbytes, chunk.nbytes);
-            }
+        if let Some(nbytes) = self.parts.nbytes_of(number)
+            && nbytes != u64::from(chunk.nbytes)
+        {
+            checker.found(&rules::CHUNK_NBYTES, 4, 4, nbytes, chunk.nbytes);
         }
         let typesize = u8::try_from(frame.typesize).unwrap_or(1);
         if chunk.typesize != typesize {
@@ -483,16 +491,7 @@ fn splits(frame: &Header, chunk: &chunk::Header) -> Option<bool> {
         3 | 4 => SplitMode::Auto,
         _ => return None,
     };
-    let params = Params {
-        codec: frame.codec,
-        codec_meta: frame.codec_meta,
-        level: frame.level,
-        typesize: frame.typesize,
-        blocksize: Some(chunk.blocksize),
-        filters: frame.filters,
-        filters_meta: frame.filters_meta,
-        split,
-    };
+    let params = Params { blocksize: Some(chunk.blocksize), split, ..frame.params() };
     let plan = Plan::new(&params, usize::try_from(chunk.nbytes).ok()?).ok()?;
     Some(plan.split)
 }

@@ -1,8 +1,8 @@
 //! The header and the end of the trailer: the fields that stand at fixed places.
 
-use super::rules;
+use super::{journal, rules};
 use crate::FormatError;
-use crate::chunk::MAX_FILTERS;
+use crate::chunk::{MAX_FILTERS, Params, SplitMode};
 use crate::error::too_short;
 use crate::report::{Checker, Report, Rule};
 
@@ -72,6 +72,25 @@ pub struct Header {
 }
 
 impl Header {
+    /// What it says of how the chunks are compressed.
+    pub fn params(&self) -> Params {
+        Params {
+            codec: self.codec,
+            codec_meta: self.codec_meta,
+            level: self.level,
+            typesize: self.typesize,
+            blocksize: Some(self.blocksize).filter(|&size| size > 0),
+            filters: self.filters,
+            filters_meta: self.filters_meta,
+            split: match self.split_mode {
+                1 => SplitMode::Always,
+                2 => SplitMode::Never,
+                3 => SplitMode::Auto,
+                _ => SplitMode::ForwardCompat,
+            },
+        }
+    }
+
     /// Reads the header at the start of `frame`, of which the first 87 bytes suffice.
     ///
     /// # Errors
@@ -107,6 +126,13 @@ impl Header {
         if !(MIN_VERSION..=MAX_VERSION).contains(&version) {
             let expected = "2 or 3 (version 1 is of the betas, with another header)";
             checker.found(&rules::VERSION, 0x19, 1, expected, version);
+            return None;
+        }
+        let mark = frame[journal::MARK_AT as usize];
+        if [journal::UNFINISHED, journal::UNFINISHED_WITHOUT_JOURNAL].contains(&mark) {
+            let found =
+                format_args!("{mark:#04x}, as a writer stopped while it changed this frame");
+            checker.found(&rules::UNFINISHED, journal::MARK_AT, 1, "a finished one", found);
             return None;
         }
         let min_len = MIN_HEADER_LEN as u32;

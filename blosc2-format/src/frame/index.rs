@@ -11,6 +11,8 @@ use crate::{Error, Limits, ReadAt};
 pub(crate) const OFFSET_LEN: u64 = 8;
 /// Bytes of a block of the index, as the library cuts it.
 pub(crate) const INDEX_BLOCKSIZE: u32 = 16 * 1024;
+/// Bytes that are held for each chunk: where it is, and its place in the order that a check goes by.
+const HELD_LEN: u64 = 24;
 
 /// Where the data of a chunk is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,6 +36,14 @@ impl Offsets {
         match self {
             Self::Each(offsets) => offsets.len() as u64,
             Self::Alike(_, count) => *count,
+        }
+    }
+
+    /// How many bytes this holds, with what a check needs to go through them.
+    pub(crate) fn held(&self) -> u64 {
+        match self {
+            Self::Each(offsets) => HELD_LEN * offsets.len() as u64,
+            Self::Alike(..) => 0,
         }
     }
 
@@ -103,7 +113,14 @@ pub(crate) fn find<R: ReadAt + ?Sized>(
     Limits::allow("bytes of the index", len, limits.memory)?;
     let nbytes = u64::from(chunk_header.nbytes);
     Limits::allow("chunks", nbytes / OFFSET_LEN, limits.chunks)?;
-    Limits::allow("bytes of the index", nbytes, limits.memory)?;
+    let alike = matches!(chunk_header.special, Some(Special::Zeros | Special::Value));
+    if !alike {
+        let each = HELD_LEN * (nbytes / OFFSET_LEN);
+        // A block goes through the codec and the filters.
+        let held = each.saturating_add(3 * u64::from(chunk_header.block_len()));
+        let metadata = limits.metadata_of(source.size()?);
+        Limits::allow("bytes to hold for the index (see `Limits::metadata`)", held, metadata)?;
+    }
     let bytes = source.read_vec_at(at, len)?;
     let errors = checker.errors();
     chunk::check(&bytes, &Options { limits: *limits, ..Options::default() }, checker);
@@ -194,37 +211,84 @@ fn offsets(
     let chunk = Chunk::new(bytes, limits)?;
     let nbytes = u64::from(chunk.header().nbytes);
     let count = nbytes / OFFSET_LEN;
-    let alike = match chunk.header().special {
-        Some(Special::Zeros) => Some(0),
-        Some(Special::Value) => bytes
-            .get(EXTENDED_HEADER_LEN..)
-            .and_then(|value| value.first_chunk())
-            .map(|value| i64::from_le_bytes(*value)),
-        _ => None,
-    };
     let len = bytes.len() as u64;
-    if let Some(offset) = alike {
+    if let Some(offset) = repeated(&chunk) {
         if count > 1 && offset >= 0 {
             let found = format_args!("{offset} for all of {count} chunks").to_string();
             checker.found(&rules::OFFSET, 0, len, "a place of its own for each chunk", found);
         }
         return Ok(Offsets::Alike(Offset::read(0, offset, header, len, checker), count));
     }
-    let mut data = vec![0; usize::try_from(nbytes).unwrap_or(usize::MAX)];
-    Decoder::default().decode(&chunk, &mut data)?;
-    let offsets = data.chunks_exact(OFFSET_LEN as usize).enumerate().map(|(number, bytes)| {
-        let offset = bytes.first_chunk().map_or(0, |bytes| i64::from_le_bytes(*bytes));
-        Offset::read(number, offset, header, len, checker)
-    });
-    Ok(Offsets::Each(offsets.collect()))
+    let mut offsets = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
+    decode(&chunk, |offset| {
+        offsets.push(Offset::read(offsets.len(), offset, header, len, checker));
+        true
+    })?;
+    Ok(Offsets::Each(offsets))
+}
+
+/// The offset of all chunks, where the index repeats one.
+fn repeated(chunk: &Chunk<'_>) -> Option<i64> {
+    match chunk.header().special? {
+        Special::Value => {
+            let value = chunk.bytes().get(EXTENDED_HEADER_LEN..)?.first_chunk()?;
+            Some(i64::from_le_bytes(*value))
+        }
+        Special::Zeros => Some(0),
+        Special::Nan | Special::Uninit => None,
+    }
+}
+
+/// What the highest byte of a negative offset stands for.
+fn special(value: i64) -> Option<Special> {
+    match value.to_be_bytes()[0] {
+        0x81 => Some(Special::Zeros),
+        0x82 => Some(Special::Nan),
+        0x84 => Some(Special::Uninit),
+        _ => None,
+    }
+}
+
+/// Decodes the numbers of an index, and holds no more than a block of them; goes on while `each` says
+/// so.
+pub(super) fn decode(chunk: &Chunk<'_>, mut each: impl FnMut(i64) -> bool) -> Result<(), Error> {
+    if let Some(offset) = repeated(chunk) {
+        let count = u64::from(chunk.header().nbytes) / OFFSET_LEN;
+        let _ = (0..count).all(|_| each(offset));
+        return Ok(());
+    }
+    let mut decoder = Decoder::default();
+    let (mut data, mut rest) = (Vec::new(), 0);
+    for block in 0..chunk.nblocks() {
+        data.resize(rest + chunk.block_size(block), 0);
+        decoder.decode_block(chunk, block, &mut data[rest..])?;
+        let (numbers, partial) = data.as_chunks();
+        if !numbers.iter().all(|number| each(i64::from_le_bytes(*number))) {
+            return Ok(());
+        }
+        // A block need not end with a number.
+        rest = partial.len();
+        let end = data.len() - rest;
+        data.copy_within(end.., 0);
+    }
+    Ok(())
 }
 
 impl Offset {
     /// Where the chunk is, where it is anywhere.
-    pub(crate) fn place(self) -> Option<u64> {
+    pub fn place(self) -> Option<u64> {
         match self {
             Self::At(place) => Some(place),
             Self::Special(_) => None,
+        }
+    }
+
+    /// What an offset means that breaks no rule.
+    pub(super) fn of(value: i64) -> Option<Self> {
+        match u64::try_from(value) {
+            Ok(place) => Some(Self::At(place)),
+            Err(_) if value << 8 == 0 => special(value).map(Self::Special),
+            Err(_) => None,
         }
     }
 
@@ -243,15 +307,13 @@ impl Offset {
             if value << 8 != 0 {
                 wrong(&rules::OFFSET_RESERVED, "0 below the highest byte".into());
             }
-            return match (value >> 56) as u8 {
-                0x81 => Self::Special(Special::Zeros),
-                0x82 => Self::Special(Special::Nan),
-                0x84 => Self::Special(Special::Uninit),
-                _ => {
+            return special(value).map_or_else(
+                || {
                     wrong(&rules::OFFSET_KIND, "0x81, 0x82 or 0x84 as the highest byte".into());
                     Self::At(u64::MAX)
-                }
-            };
+                },
+                Self::Special,
+            );
         };
         let max = match header.layout {
             Layout::Contiguous => header.cbytes.checked_sub(EXTENDED_HEADER_LEN as u64),

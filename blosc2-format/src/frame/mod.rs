@@ -16,9 +16,12 @@ pub(crate) mod build;
 pub(crate) mod check;
 mod header;
 pub(crate) mod index;
+pub mod journal;
+pub(crate) mod outline;
 pub(crate) mod parts;
 mod read;
 pub(crate) mod rules;
+mod salvage;
 mod section;
 mod suspect;
 #[cfg(test)]
@@ -31,6 +34,8 @@ pub use header::{
     Header, Layout, MAX_VERSION, MIN_HEADER_LEN, MIN_TRAILER_LEN, MIN_VERSION, check_trailer,
 };
 pub use index::Offset;
+pub use outline::{Outline, Sizes, Stores};
 pub use parts::Metalayer;
 pub use read::Frame;
+pub use salvage::{Order, Piece, Salvaged, Whole, salvage, salvage_directory};
 pub use write::Writer;

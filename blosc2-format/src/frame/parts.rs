@@ -78,9 +78,10 @@ impl Parts {
             check_fields(head, &header, checker);
         }
         if header.layout != layout {
+            let kinds = ["0, a frame that has its chunks", "1, the index of a directory"];
             let (expected, found) = match layout {
-                Layout::Contiguous => ("0, a frame that has its chunks", 1),
-                Layout::Directory => ("1, the index of a directory", 0),
+                Layout::Contiguous => (kinds[0], kinds[1]),
+                Layout::Directory => (kinds[1], kinds[0]),
             };
             checker.found(&rules::LAYOUT, 0x1a, 1, expected, found);
             return Ok(None);
@@ -98,6 +99,8 @@ impl Parts {
 
         let header_len = u64::from(header.header_len);
         Limits::allow("bytes of the header", header_len, limits.memory)?;
+        let metadata = limits.metadata_of(size);
+        Limits::allow("bytes of the header (see `Limits::metadata`)", 2 * header_len, metadata)?;
         let bytes = source.read_vec_at(0, header_len)?;
         let max = limits.metalayers.min(section::MAX_METALAYERS);
         let place = Place { at: METALAYERS_AT, index_from: METALAYERS_AT, max };
@@ -119,10 +122,10 @@ impl Parts {
             };
             checker.found(&rules::HAS_VLMETA, 0x44, 1, expected, found);
         }
-        let Some((index, offsets)) = index::find(source, &header, trailer.span, limits, checker)?
-        else {
-            return Ok(None);
-        };
+        // The index has what the metalayers leave.
+        let rest = Limits { metadata: Some(metadata - 2 * header_len), ..*limits };
+        let found = index::find(source, &header, trailer.span, &rest, checker)?;
+        let Some((index, offsets)) = found else { return Ok(None) };
         Ok(Some(Self {
             metalayers: entries.iter().map(|entry| metalayer(&bytes, entry)).collect(),
             metalayer_spans: entries.iter().map(|entry| span(entry, 0)).collect(),
@@ -132,6 +135,11 @@ impl Parts {
             trailer: trailer.span,
             vlmetalayers: trailer.metalayers,
         }))
+    }
+
+    /// How many bytes this holds, about.
+    pub(crate) fn held(&self) -> u64 {
+        u64::from(self.header.header_len) + self.offsets.held()
     }
 
     /// How many bytes after the header chunks may take.
@@ -256,6 +264,8 @@ impl Trailer {
         let Some(len) = header::trailer_len(header, &tail, &mut whole) else { return Ok(None) };
         let at = header.frame_len.saturating_sub(u64::from(len));
         Limits::allow("bytes of the trailer", u64::from(len), limits.memory)?;
+        let metadata = limits.metadata_of(source.size()?);
+        Limits::allow("bytes of the trailer (see `Limits::metadata`)", u64::from(len), metadata)?;
         let bytes = source.read_vec_at(at, u64::from(len))?;
 
         let mut within = checker.within(Part::Trailer, at);

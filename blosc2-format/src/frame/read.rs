@@ -45,7 +45,7 @@ impl<R: ReadAt> Frame<R> {
     /// - [`Error::Limit`] where they take more than `limits` allow;
     /// - [`Error::Io`] where `source` fails.
     pub fn open(source: R, limits: &Limits) -> Result<Self, Error> {
-        let parts = Self::parts(&source, Layout::Contiguous, limits)?;
+        let parts = parts(&source, Layout::Contiguous, limits)?;
         Ok(Self::new(source, None, parts, limits))
     }
 
@@ -58,7 +58,7 @@ impl<R: ReadAt> Frame<R> {
         F: Folder<File = R> + 'static,
     {
         let source = folder.open(directory::INDEX)?;
-        let parts = Self::parts(&source, Layout::Directory, limits)?;
+        let parts = parts(&source, Layout::Directory, limits)?;
         Ok(Self::new(source, Some(Box::new(folder)), parts, limits))
     }
 
@@ -70,16 +70,6 @@ impl<R: ReadAt> Frame<R> {
     ) -> Self {
         let decoder = Decoder::default();
         Self { source, folder, parts, limits: *limits, decoder, stored: Vec::new() }
-    }
-
-    fn parts(source: &R, layout: Layout, limits: &Limits) -> Result<Parts, Error> {
-        let mut report = Report::new();
-        let parts = Parts::find(source, layout, limits, &mut Checker::new(&mut report))?;
-        match (report.first_error(), parts) {
-            (None, Some(parts)) => Ok(parts),
-            (Some(finding), _) => Err(FormatError::from(finding).into()),
-            (None, None) => Err(FormatError::of(&rules::SHORT, 0, "a frame", "none").into()),
-        }
     }
 
     pub(crate) fn limits(&self) -> &Limits {
@@ -122,11 +112,19 @@ impl<R: ReadAt> Frame<R> {
     /// The content of a variable-length metalayer; `None` where there is none of this name.
     ///
     /// # Errors
-    /// The chunk that holds it is wrong or cannot be decoded, [`Error::Limit`] and [`Error::Io`].
+    /// - the chunk that holds it is wrong or cannot be decoded;
+    /// - [`Error::Limit`] where it has more than [`Limits::metadata`] leaves besides the index;
+    /// - [`Error::Io`].
     pub fn vlmetalayer(&mut self, name: &str) -> Result<Option<Vec<u8>>, Error> {
         let Some(bytes) = self.vlmetalayer_chunk(name)? else { return Ok(None) };
         let mut content = Vec::new();
         let chunk = Chunk::new(&bytes, &self.limits)?;
+        // The content, and a block that goes through the codec and the filters.
+        let block = (0..chunk.nblocks()).map(|block| chunk.block_size(block)).max();
+        let held = u64::from(chunk.header().nbytes) + 2 * block.unwrap_or(0) as u64;
+        let metadata = self.limits.metadata_of(self.source.size()?);
+        let max = metadata.saturating_sub(self.parts.held());
+        Limits::allow("bytes to hold for a metalayer (see `Limits::metadata`)", held, max)?;
         self.decoder.decode_vec(&chunk, &mut content)?;
         Ok(Some(content))
     }
@@ -238,6 +236,21 @@ impl<R: ReadAt> Frame<R> {
         })?;
         let (header, span) = locate(&file, Span { at: 0, len: file.size()? })?;
         then(&file, header, span)
+    }
+}
+
+/// All but the chunks of the frame at the start of `source`; the first error where it has one.
+pub(super) fn parts<R: ReadAt + ?Sized>(
+    source: &R,
+    layout: Layout,
+    limits: &Limits,
+) -> Result<Parts, Error> {
+    let mut report = Report::brief();
+    let parts = Parts::find(source, layout, limits, &mut Checker::new(&mut report))?;
+    match (report.first_error(), parts) {
+        (None, Some(parts)) => Ok(parts),
+        (Some(finding), _) => Err(FormatError::from(finding).into()),
+        (None, None) => Err(FormatError::of(&rules::SHORT, 0, "a frame", "none").into()),
     }
 }
 

@@ -6,6 +6,7 @@ const HEADER: &str = "Frame: header";
 const METALAYERS: &str = "Frame: metalayers";
 const INDEX: &str = "Frame: index";
 const TRAILER: &str = "Frame: trailer";
+const CHANGES: &str = "Frame: changes";
 const FRAME: &str = "Frame";
 
 macro_rules! rules {
@@ -23,6 +24,7 @@ rules! {
     VERSION = error("frame.version", "frame version", HEADER);
     HEADER_LEN = error("frame.header_len", "header length", HEADER);
     FRAME_LEN = error("frame.frame_len", "frame length", HEADER);
+    UNFINISHED = error("frame.unfinished", "state of the frame", CHANGES);
     TRAILING = note("frame.trailing", "bytes after the frame", FRAME);
     OFFSET_SIZE = error("frame.offset_size", "size of an offset", HEADER);
     FLAGS = warning("frame.flags", "general flags", HEADER);

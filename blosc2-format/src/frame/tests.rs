@@ -190,6 +190,8 @@ fn every_rule_is_found() {
     assert_found("frame.version", put(0x19, b"\x11"));
     assert_found("frame.header_len", put(0x0b, b"\0\0\0\x56"));
     assert_found("frame.frame_len", |frame| frame.truncate(end - 1));
+    assert_found("frame.unfinished", put(0x10, b"\x7f"));
+    assert_found("frame.unfinished", put(0x10, b"\x7e"));
     assert_found("frame.trailing", |frame| frame.push(0));
     assert_found("frame.offset_size", put(0x19, b"\x02"));
     assert_found("frame.flags", put(0x19, b"\x52"));

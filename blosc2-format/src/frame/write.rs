@@ -52,7 +52,7 @@ impl<W: Write + Seek> Writer<W> {
     pub fn new(mut out: W, params: Params, metalayers: &[Metalayer]) -> Result<Self, Error> {
         let builder = Builder::new(params, Layout::Contiguous, metalayers)?;
         let start = out.stream_position()?;
-        let header = builder.header(0);
+        let header = builder.outline.header(0);
         out.write_all(&header)?;
         let chunks_at = start + header.len() as u64;
         Ok(Self { out, start, chunks_at, builder })
@@ -70,7 +70,7 @@ impl<W: Write + Seek> Writer<W> {
     /// is not here; [`Error::Io`] where the destination fails.
     pub fn push(&mut self, data: &[u8]) -> Result<(), Error> {
         let chunk = self.builder.encode(data)?;
-        self.add(chunk)
+        self.push_chunk(&chunk)
     }
 
     /// Compresses blocks of any lengths and adds them as one chunk. Either all chunks of a frame are
@@ -80,7 +80,7 @@ impl<W: Write + Seek> Writer<W> {
     /// As [`push`](Self::push), and where there is no block or an empty one.
     pub fn push_blocks(&mut self, blocks: &[&[u8]]) -> Result<(), Error> {
         let chunk = self.builder.encode_blocks(blocks)?;
-        self.add(chunk)
+        self.push_chunk(&chunk)
     }
 
     /// Adds a chunk that was compressed before.
@@ -90,7 +90,10 @@ impl<W: Write + Seek> Writer<W> {
     /// longer or shorter than that says, where it is empty or lazy, or where it has variable blocks
     /// and the chunks before it have not; [`Error::Io`] where the destination fails.
     pub fn push_chunk(&mut self, chunk: &[u8]) -> Result<(), Error> {
-        self.add(chunk.to_vec())
+        for (_, bytes) in self.builder.add(chunk)? {
+            self.out.write_all(&bytes)?;
+        }
+        Ok(())
     }
 
     /// Fills a frame that has no chunks yet with `nbytes` bytes of one value, in chunks of
@@ -100,7 +103,7 @@ impl<W: Write + Seek> Writer<W> {
     /// [`Error::Argument`] where there are chunks, where a size is no whole number of items, and for
     /// [`Special::Value`].
     pub fn fill(&mut self, special: Special, nbytes: u64, chunksize: u32) -> Result<(), Error> {
-        self.builder.fill(special, nbytes, chunksize)
+        self.builder.outline.fill(special, nbytes, chunksize)
     }
 
     /// Adds a metalayer of variable length to the trailer.
@@ -122,7 +125,7 @@ impl<W: Write + Seek> Writer<W> {
 
     /// How many chunks there are so far.
     pub fn nchunks(&self) -> u64 {
-        self.builder.nchunks()
+        self.builder.outline.nchunks()
     }
 
     /// The destination.
@@ -135,25 +138,16 @@ impl<W: Write + Seek> Writer<W> {
     /// # Errors
     /// [`Error::Io`] where the destination fails.
     pub fn finish(mut self) -> Result<W, Error> {
-        while let Some((_, bytes)) = self.builder.settle()? {
-            self.out.write_all(&bytes)?;
-        }
-        let mut end = self.builder.index()?;
-        end.extend(self.builder.trailer());
+        let outline = &self.builder.outline;
+        let mut end = outline.index()?;
+        end.extend(outline.trailer());
         self.out.write_all(&end)?;
         let header_len = self.chunks_at - self.start;
-        let len = self.builder.frame_len(end.len()) + header_len;
+        let len = outline.frame_len(end.len()) + header_len;
         self.out.seek(SeekFrom::Start(self.start))?;
-        self.out.write_all(&self.builder.header(len))?;
+        self.out.write_all(&outline.header(len))?;
         self.out.seek(SeekFrom::Start(self.start + len))?;
         self.out.flush()?;
         Ok(self.out)
-    }
-
-    fn add(&mut self, chunk: Vec<u8>) -> Result<(), Error> {
-        if let Some((_, bytes)) = self.builder.add(chunk)? {
-            self.out.write_all(&bytes)?;
-        }
-        Ok(())
     }
 }

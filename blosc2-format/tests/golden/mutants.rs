@@ -8,6 +8,7 @@ use crate::{Golden, data};
 
 const LIMITS: Limits = Limits {
     memory: 1 << 20,
+    metadata: None,
     total_bytes: 4 << 20,
     items: 1 << 20,
     dimensions: 16,
@@ -83,11 +84,10 @@ proptest! {
             Ok(mut packed) => {
                 let nchunks = packed.nchunks();
                 let decoded = data(nchunks, |number, data| packed.decode_chunk(number, data));
-                if good {
-                    if let Some(data) = readable(decoded) {
+                if good
+                    && let Some(data) = readable(decoded) {
                         prop_assert_eq!(data.len() as u64, packed.nbytes());
                     }
-                }
             }
             Err(error) if good => { readable::<()>(Err(error)); }
             Err(_) => {}

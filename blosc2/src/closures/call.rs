@@ -154,7 +154,7 @@ fn guarded<R>(title: Title, work: impl FnOnce() -> Result<R, BoxError>) -> Resul
 }
 
 /// The message of a panic.
-fn message_of(payload: Box<dyn Any + Send>) -> String {
+pub(crate) fn message_of(payload: Box<dyn Any + Send>) -> String {
     let text = match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
         (Some(text), _) => (*text).to_owned(),
         (None, Some(text)) => text.clone(),

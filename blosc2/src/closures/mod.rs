@@ -13,7 +13,7 @@ mod registry;
 mod tuner;
 
 pub use block::{ChunkBlock, FilterBlock};
-pub(crate) use call::{Call, Slot, threads};
+pub(crate) use call::{Call, Slot, message_of, threads};
 pub use codec::{CodecInfo, UserCodec};
 pub(crate) use codec::{codec_name, codec_named, is_codec};
 pub use filter::UserFilter;

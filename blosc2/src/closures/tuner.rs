@@ -215,7 +215,7 @@ impl Tuning {
             }
             let resolved = params.resolve(typesize, self.purpose)?;
             let blocksize = if in_array { now.c.blocksize } else { resolved.c.blocksize };
-            let c = sys::blosc2_cparams { blocksize, schunk: now.c.schunk, ..resolved.c };
+            let c = sys::blosc2_cparams { blocksize, ..resolved.c };
             Ok(Some(Resolved { c, ..resolved }))
         })?;
         self.params = params;

@@ -1,6 +1,5 @@
 //! Making arrays: the items of each chunk are put in block order, compressed and appended.
 
-use std::ffi::CString;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -11,7 +10,8 @@ use super::geometry::{Geometry, Window, copy_box, for_each_index, position};
 use super::partition::partition;
 use crate::element::{Element, as_bytes, zeroed};
 use crate::params::{Purpose, Resolved};
-use crate::{CParams, Codec, Error, ErrorKind, Filter, Result, SChunk, storage};
+use crate::schunk::{Store, files, new_store};
+use crate::{CParams, Codec, Error, ErrorKind, Filter, Result, SChunk};
 
 const DOING: &str = "make an array";
 
@@ -216,7 +216,9 @@ impl Plan {
         match &self.path {
             None => NDArray::from_schunk(self.write(None, items)?),
             Some(path) => {
-                storage::create(path, |temporary| self.write(Some(temporary), items).map(drop))?;
+                files::create(path, false, |temporary| {
+                    self.write(Some(temporary), items).map(drop)
+                })?;
                 NDArray::open(path)
             }
         }
@@ -224,16 +226,23 @@ impl Plan {
 
     fn write(&self, path: Option<&Path>, items: Items<'_>) -> Result<SChunk> {
         let geometry = &self.geometry;
-        let mut schunk = SChunk::new(&self.params, path)?;
-        schunk.set_chunksize(geometry.chunk_len);
         let meta = geometry.to_meta(&self.dtype).to_bytes();
         let meta = meta.map_err(|error| Error::from_format(DOING, error))?;
-        let name = CString::new(NAME)
-            .map_err(|error| Error::new(ErrorKind::InvalidArgument, DOING, error))?;
-        schunk.add_meta(&name, &meta)?;
+        let mut metalayers = vec![(NAME.to_owned(), meta)];
         if let Items::Array(source) = items {
-            source.schunk.copy_metalayers_to(&mut schunk, &[NAME, OLD_NAME])?;
+            for layer in source.schunk.meta().iter() {
+                let layer = layer?;
+                if ![NAME, OLD_NAME].contains(&layer.0.as_str()) {
+                    metalayers.push(layer);
+                }
+            }
         }
+        let store = match path {
+            Some(path) => new_store(path, false)?,
+            None => Store::Memory(Default::default()),
+        };
+        let (params, chunk_len) = (self.params.clone(), Some(geometry.chunk_len));
+        let mut schunk = SChunk::with_params(params, store, &metalayers, chunk_len)?;
 
         let origin = vec![0; geometry.ndim()];
         let padded_len = if geometry.nchunks > 0 { geometry.chunk_len } else { 0 };
@@ -267,6 +276,7 @@ impl Plan {
         if let Items::Array(source) = items {
             source.schunk.copy_vlmetalayers_to(&mut schunk)?;
         }
+        schunk.finish()?;
         Ok(schunk)
     }
 

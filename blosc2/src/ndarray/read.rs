@@ -8,6 +8,7 @@ use super::NDArray;
 use super::geometry::{Window, copy_box, fill_box, for_each_index, position};
 use crate::element::{Element, as_bytes_mut, zeroed};
 use crate::memory::Target;
+use crate::schunk::Reading;
 use crate::{ChunkRef, Error, ErrorKind, Result};
 
 const DOING: &str = "read from an array";
@@ -24,10 +25,12 @@ impl NDArray {
     /// - [`ErrorKind::TypeMismatch`]: the dtype is not that of `T`;
     /// - [`ErrorKind::InvalidData`], [`ErrorKind::Unsupported`]: as for
     ///   [`decompress`](crate::decompress);
+    /// - [`ErrorKind::TooLarge`]: more memory than [`OpenOptions::max_read`](crate::OpenOptions::max_read);
     /// - [`ErrorKind::Io`]: the file cannot be read.
     pub fn read<T: Element>(&self, ranges: &[Range<u64>]) -> Result<Vec<T>> {
         self.check_dtype::<T>()?;
         let len = self.check_ranges(ranges)?;
+        self.schunk.allow(DOING, len as u64)?;
         let mut items = zeroed::<T>(len / size_of::<T>(), DOING)?;
         self.read_checked(ranges, as_bytes_mut(&mut items))?;
         Ok(items)
@@ -55,7 +58,9 @@ impl NDArray {
     /// # Errors
     /// As for [`read`](Self::read), the dtype apart.
     pub fn read_bytes(&self, ranges: &[Range<u64>]) -> Result<Vec<u8>> {
-        let mut bytes = zeroed(self.check_ranges(ranges)?, DOING)?;
+        let len = self.check_ranges(ranges)?;
+        self.schunk.allow(DOING, len as u64)?;
+        let mut bytes = zeroed(len, DOING)?;
         self.read_checked(ranges, &mut bytes)?;
         Ok(bytes)
     }
@@ -130,16 +135,19 @@ impl NDArray {
         let first: Vec<u64> = start.iter().zip(chunks).map(|(at, size)| at / size).collect();
         let last: Vec<u64> = stop.iter().zip(chunks).map(|(at, size)| at.div_ceil(*size)).collect();
 
+        // All chunks are of the same moment.
+        let reading = self.schunk.reading()?;
         let mut scratch = Vec::new();
         for_each_index(&first, &last, |chunk| {
             let window = Window { shape: &extent, origin: &start };
-            self.read_chunk(chunk, (&start, &stop), (bytes, window), &mut scratch)
+            self.read_chunk(&reading, chunk, (&start, &stop), (bytes, window), &mut scratch)
         })
     }
 
     /// Copies the part of the box that lies in one chunk.
     fn read_chunk(
         &self,
+        reading: &Reading<'_>,
         chunk: &[u64],
         bounds: (&[u64], &[u64]),
         (bytes, window): (&mut [u8], Window<'_>),
@@ -147,67 +155,65 @@ impl NDArray {
     ) -> Result<()> {
         let geometry = &self.geometry;
         let number = position(chunk, &geometry.chunk_grid);
-        let at = |error: Error| self.schunk.at(error);
-        let compressed = self.schunk.compressed(number)?;
-        let compressed = ChunkRef::to_decompress(&compressed).map_err(at)?;
-        let header = compressed.header();
-        if compressed.nbytes() != geometry.chunk_len {
-            let (expected, found) = (geometry.chunk_len, header.nbytes);
-            let detail = format!("chunk {number} has {found} bytes, expected {expected}");
-            return Err(self.schunk.error(ErrorKind::InvalidData, DOING, detail));
-        }
-        let (start, stop) = geometry.in_chunk(chunk, bounds);
+        self.schunk.with_chunk_in(reading, number, None, |compressed, decoder| {
+            let header = compressed.header();
+            if compressed.nbytes() != geometry.chunk_len {
+                let (expected, found) = (geometry.chunk_len, header.nbytes);
+                let detail = format!("chunk {number} has {found} bytes, expected {expected}");
+                return Err(Error::new(ErrorKind::InvalidData, DOING, detail));
+            }
+            let (start, stop) = geometry.in_chunk(chunk, bounds);
 
-        if let Some(item) = repeated_item(&compressed, geometry.typesize) {
-            return fill_box((&start, &stop), &item, (bytes, window));
-        }
-        if let Some(place) = self.place_of_chunk((&start, &stop), window) {
-            let target = &mut bytes[place..place + geometry.chunk_len];
-            return self.schunk.with_decompressor(&compressed, |each| {
-                each.decompress(&compressed, Target::of(target))
-            });
-        }
+            if let Some(item) = repeated_item(compressed, geometry.typesize) {
+                return fill_box((&start, &stop), &item, (bytes, window));
+            }
+            if let Some(place) = self.place_of_chunk((&start, &stop), window) {
+                let target = &mut bytes[place..place + geometry.chunk_len];
+                return decoder.decompress(compressed, Target::of(target));
+            }
 
-        // The blocks that the box touches, in block indices of the chunk.
-        let origin: Vec<u64> =
-            chunk.iter().zip(&geometry.chunks).map(|(at, size)| at * size).collect();
-        let blocks = &geometry.blocks;
-        let axes = 0..geometry.ndim();
-        let first: Vec<u64> =
-            axes.clone().map(|axis| (start[axis] - origin[axis]) / blocks[axis]).collect();
-        let last: Vec<u64> =
-            axes.map(|axis| (stop[axis] - origin[axis]).div_ceil(blocks[axis])).collect();
+            // The blocks that the box touches, in block indices of the chunk.
+            let origin: Vec<u64> =
+                chunk.iter().zip(&geometry.chunks).map(|(at, size)| at * size).collect();
+            let blocks = &geometry.blocks;
+            let axes = 0..geometry.ndim();
+            let first: Vec<u64> =
+                axes.clone().map(|axis| (start[axis] - origin[axis]) / blocks[axis]).collect();
+            let last: Vec<u64> =
+                axes.map(|axis| (stop[axis] - origin[axis]).div_ceil(blocks[axis])).collect();
 
-        // Chunks written by others may have blocks of another size; those are decompressed whole.
-        let same_blocks =
-            !header.variable_blocks && header.block_len() as usize == geometry.block_len;
-        let mut wanted = same_blocks.then(|| vec![false; geometry.nblocks()]);
-        if let Some(wanted) = &mut wanted {
+            // Chunks written by others may have blocks of another size; those are decompressed whole.
+            let same_blocks =
+                !header.variable_blocks && header.block_len() as usize == geometry.block_len;
+            let mut wanted = same_blocks.then(|| vec![false; geometry.nblocks()]);
+            if let Some(wanted) = &mut wanted {
+                for_each_index(&first, &last, |block| {
+                    wanted[position(block, &geometry.block_grid)] = true;
+                    Ok(())
+                })?;
+            }
+            if scratch.is_empty() {
+                *scratch = zeroed(geometry.chunk_len, DOING)?;
+            }
+            match &wanted {
+                Some(wanted) => decoder.decompress_masked(compressed, wanted, scratch)?,
+                None => decoder.decompress(compressed, Target::of(scratch))?,
+            }
+
             for_each_index(&first, &last, |block| {
-                wanted[position(block, &geometry.block_grid)] = true;
-                Ok(())
-            })?;
-        }
-        if scratch.is_empty() {
-            *scratch = zeroed(geometry.chunk_len, DOING)?;
-        }
-        self.schunk.with_decompressor(&compressed, |each| match &wanted {
-            Some(wanted) => each.decompress_masked(&compressed, wanted, scratch),
-            None => each.decompress(&compressed, Target::of(scratch)),
-        })?;
-
-        for_each_index(&first, &last, |block| {
-            let at = position(block, &geometry.block_grid) * geometry.block_len;
-            let from = &scratch[at..at + geometry.block_len];
-            let corner: Vec<u64> =
-                (0..block.len()).map(|axis| origin[axis] + block[axis] * blocks[axis]).collect();
-            let low: Vec<u64> =
-                corner.iter().zip(&start).map(|(at, start)| *at.max(start)).collect();
-            let high: Vec<u64> = (0..block.len())
-                .map(|axis| (corner[axis] + blocks[axis]).min(stop[axis]))
-                .collect();
-            let from_window = Window { shape: blocks, origin: &corner };
-            copy_box((&low, &high), (from, from_window), (bytes, window), geometry.typesize)
+                let at = position(block, &geometry.block_grid) * geometry.block_len;
+                let from = &scratch[at..at + geometry.block_len];
+                let corner: Vec<u64> = (0..block.len())
+                    .map(|axis| origin[axis] + block[axis] * blocks[axis])
+                    .collect();
+                let low: Vec<u64> =
+                    corner.iter().zip(&start).map(|(at, start)| *at.max(start)).collect();
+                let high: Vec<u64> = (0..block.len())
+                    .map(|axis| (corner[axis] + blocks[axis]).min(stop[axis]))
+                    .collect();
+                let from_window = Window { shape: blocks, origin: &corner };
+                copy_box((&low, &high), (from, from_window), (bytes, window), geometry.typesize)
+            })
         })
     }
 

@@ -3,11 +3,10 @@
 use std::fmt;
 use std::io::{self, Seek, Write};
 
-use blosc2_format::chunk::{Params, SplitMode};
 use blosc2_format::frame::Writer;
 
 use crate::encoder::Encoder;
-use crate::params::{MAX_CHUNK_LEN, Purpose, Resolved};
+use crate::params::{MAX_CHUNK_LEN, Purpose};
 use crate::{CParams, Error, ErrorKind, Result};
 
 const DOING: &str = "write a frame";
@@ -78,7 +77,7 @@ impl<W: Write + Seek> FrameWriter<W> {
             return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
         }
         let failed = |error| Error::from_frame(DOING, error);
-        let frame = Writer::new(out, format_params(&resolved)?, &[]).map_err(failed)?;
+        let frame = Writer::new(out, resolved.to_format(), &[]).map_err(failed)?;
         let (params, encoder) = (params.clone(), Encoder::new(resolved)?);
         let (rest, chunk) = (Vec::new(), Vec::new());
         Ok(Self { frame, params, encoder, chunksize, rest, chunk, failed: false })
@@ -170,27 +169,4 @@ impl<W: Write + Seek> Write for FrameWriter<W> {
     fn flush(&mut self) -> io::Result<()> {
         Ok(self.check()?)
     }
-}
-
-/// What the header of a frame says of these parameters.
-fn format_params(params: &Resolved) -> Result<Params> {
-    let c = &params.c;
-    let size = |size: i32| {
-        u32::try_from(size).map_err(|_| Error::new(ErrorKind::InvalidArgument, DOING, "a size"))
-    };
-    Ok(Params {
-        codec: c.compcode,
-        codec_meta: c.compcode_meta,
-        level: c.clevel,
-        typesize: size(c.typesize)?,
-        blocksize: Some(size(c.blocksize)?).filter(|&blocksize| blocksize > 0),
-        filters: c.filters,
-        filters_meta: c.filters_meta,
-        split: match c.splitmode {
-            blosc2_sys::BLOSC_ALWAYS_SPLIT => SplitMode::Always,
-            blosc2_sys::BLOSC_NEVER_SPLIT => SplitMode::Never,
-            blosc2_sys::BLOSC_AUTO_SPLIT => SplitMode::Auto,
-            _ => SplitMode::ForwardCompat,
-        },
-    })
 }

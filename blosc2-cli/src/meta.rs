@@ -1,0 +1,254 @@
+//! `blosc2 meta`: the metalayers of a file, to be read and changed.
+
+use std::io::{self, BufWriter, Read, Write};
+use std::path::PathBuf;
+
+use anyhow::{Result, anyhow, bail};
+use blosc2::{ErrorKind, MetalayersMut, OpenOptions, SChunk};
+use clap::Subcommand;
+use rmpv::Value as Msgpack;
+use serde_json::{Map, Value, json};
+
+use crate::UsageError;
+use crate::file::{Place, Source};
+use crate::info::printable;
+
+/// Characters of a value in the list.
+const SHORT: usize = 60;
+/// The most bytes of memory that a value takes where it is asked for: those of any chunk.
+const MOST: u64 = 1 << 31;
+
+/// List the metalayers of a file, or get, set or delete one.
+///
+/// Values are shown and taken as JSON, and stored as msgpack, as Python's `meta` and `vlmeta` do it. What JSON
+/// has no kind for is shown as an object: bytes as `{"bytes": HEX}`, msgpack's extension types as `{"ext": TYPE,
+/// "bytes": HEX}`. In the list, what is no msgpack is shown as the bytes that it is: `b"..."`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// File or directory of chunks.
+    file: PathBuf,
+    #[command(flatten)]
+    place: Place,
+    /// Print one JSON array, with an object for each metalayer, instead of lines.
+    #[arg(long)]
+    json: bool,
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Print the value of a metalayer.
+    Get {
+        /// Name of the metalayer.
+        name: String,
+        /// Print its bytes as they are.
+        #[arg(long)]
+        raw: bool,
+        /// One of the fixed metalayers.
+        #[arg(long)]
+        fixed: bool,
+    },
+    /// Add a metalayer, or change its value.
+    Set {
+        /// Name of the metalayer, 1 to 31 bytes.
+        name: String,
+        /// JSON; `-` reads it from stdin.
+        #[arg(allow_hyphen_values = true)]
+        value: String,
+        /// Store VALUE as the bytes that it is.
+        #[arg(long)]
+        raw: bool,
+        /// One of the fixed metalayers, which keep their lengths and are added before the first chunk.
+        #[arg(long)]
+        fixed: bool,
+        /// Also one whose name says what kind of file it is.
+        #[arg(long)]
+        force: bool,
+    },
+    /// Remove a metalayer.
+    Del {
+        /// Name of the metalayer.
+        name: String,
+        /// One of the fixed metalayers, which can be removed before the first chunk.
+        #[arg(long)]
+        fixed: bool,
+        /// Also one whose name says what kind of file it is.
+        #[arg(long)]
+        force: bool,
+    },
+}
+
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let source = args.place.of(&args.file);
+    let action = match &args.action {
+        None => return list(source, args.json),
+        Some(_) if args.json => {
+            return Err(UsageError("--json is for the list of all metalayers".to_owned()).into());
+        }
+        Some(action) => action,
+    };
+    match action {
+        Action::Get { name, raw, fixed } => {
+            let schunk = source.open_with(OpenOptions::new().max_read(MOST))?;
+            let layers = if *fixed { schunk.meta() } else { schunk.vlmeta() };
+            let bytes = layers.get(name)?.ok_or_else(|| missing(source, &schunk, name, *fixed))?;
+            let mut out = io::stdout().lock();
+            if *raw {
+                out.write_all(&bytes)?;
+            } else {
+                let value = layers.get_value::<Msgpack>(name);
+                let value = value.map_err(|error| anyhow!("{error}; --raw prints its bytes"))?;
+                writeln!(out, "{}", to_json(&value.unwrap_or(Msgpack::Nil)))?;
+            }
+            Ok(out.flush()?)
+        }
+        Action::Set { name, value, raw, fixed, force } => {
+            let bytes = match value.as_str() {
+                "-" => stdin()?,
+                value => value.as_bytes().to_vec(),
+            };
+            // Before the file is touched.
+            let value = if *raw { None } else { Some(parse(&bytes)?) };
+            let mut schunk = open_to_change(source, name, *force)?;
+            let mut layers = layers(&mut schunk, *fixed);
+            match value {
+                Some(value) => layers.set_value(name, &value)?,
+                None => layers.set(name, &bytes)?,
+            }
+            Ok(())
+        }
+        Action::Del { name, fixed, force } => {
+            let mut schunk = open_to_change(source, name, *force)?;
+            if !layers(&mut schunk, *fixed).remove(name)? {
+                return Err(missing(source, &schunk, name, *fixed));
+            }
+            Ok(())
+        }
+    }
+}
+
+fn list(source: Source<'_>, as_json: bool) -> Result<()> {
+    let schunk = source.open()?;
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut objects = Vec::new();
+    for (kind, layers) in [("meta", schunk.meta()), ("vlmeta", schunk.vlmeta())] {
+        for name in layers.names() {
+            let bytes = match layers.get(&name) {
+                // A few bytes of a file may stand for very many.
+                Err(error) if error.kind() == ErrorKind::TooLarge => None,
+                bytes => bytes?,
+            };
+            let value = layers.get_value::<Msgpack>(&name).ok().flatten();
+            let value = value.as_ref().map(to_json);
+            let len = bytes.as_ref().map(Vec::len);
+            if as_json {
+                let object = json!({"kind": kind, "name": name, "length": len, "value": value});
+                objects.push(object);
+                continue;
+            }
+            let value = match (value, &bytes) {
+                (Some(value), _) => value.to_string(),
+                (None, Some(bytes)) => {
+                    let start = &bytes[..bytes.len().min(SHORT)];
+                    format!("b\"{}\"", start.escape_ascii())
+                }
+                (None, None) => "(too much to list; `get` reads it)".to_owned(),
+            };
+            let (name, mut value) = (printable(&name), printable(&value));
+            let cut = value.char_indices().nth(SHORT).map(|(end, _)| end);
+            if let Some(end) = cut {
+                value.truncate(end);
+                value.push_str("...");
+            }
+            let len = len.map_or("-".to_owned(), |len| len.to_string());
+            writeln!(out, "{kind:<6} {name:<31} {len:>8} {value}")?;
+        }
+    }
+    if as_json {
+        writeln!(out, "{:#}", Value::Array(objects))?;
+    }
+    Ok(out.flush()?)
+}
+
+fn open_to_change(source: Source<'_>, name: &str, force: bool) -> Result<SChunk> {
+    if !force && MetalayersMut::is_reserved(name) {
+        bail!(
+            "cannot change a metalayer ({}): `{}` says what kind of file it is; --force does it \
+             all the same",
+            source.path.display(),
+            name
+        );
+    }
+    source.open_rw()
+}
+
+/// Reserved names were looked at already.
+fn layers(schunk: &mut SChunk, fixed: bool) -> MetalayersMut<'_> {
+    if fixed { schunk.meta_mut().with_reserved() } else { schunk.vlmeta_mut().with_reserved() }
+}
+
+fn missing(source: Source<'_>, schunk: &SChunk, name: &str, fixed: bool) -> anyhow::Error {
+    let (kind, hint) = match (fixed, schunk.meta().contains(name)) {
+        (true, _) => ("fixed metalayer", ""),
+        (false, true) => ("metalayer of variable length", ", but a fixed one: --fixed finds it"),
+        (false, false) => ("metalayer of variable length", ""),
+    };
+    let path = source.path.display();
+    anyhow!("cannot find a metalayer ({path}): there is no {kind} `{name}`{hint}")
+}
+
+fn stdin() -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let read = io::stdin().lock().read_to_end(&mut bytes);
+    // An error of stdin must not pass for one of stdout.
+    read.map_err(|error| anyhow!("cannot read stdin: {error}"))?;
+    Ok(bytes)
+}
+
+fn parse(text: &[u8]) -> Result<Value> {
+    let hint = "a text needs quotes of its own, and --raw takes any bytes";
+    let value = serde_json::from_slice(text);
+    value.map_err(|error| UsageError(format!("VALUE is no JSON: {error}; {hint}")).into())
+}
+
+/// A value as JSON, as far as that has one.
+fn to_json(value: &Msgpack) -> Value {
+    match value {
+        Msgpack::Nil => Value::Null,
+        Msgpack::Boolean(value) => json!(value),
+        Msgpack::Integer(number) => match (number.as_u64(), number.as_i64()) {
+            (Some(number), _) => json!(number),
+            (None, number) => json!(number),
+        },
+        Msgpack::F32(number) => float((*number).into()),
+        Msgpack::F64(number) => float(*number),
+        Msgpack::String(text) => match text.as_str() {
+            Some(text) => json!(text),
+            None => json!({ "bytes": hex(text.as_bytes()) }),
+        },
+        Msgpack::Binary(bytes) => json!({ "bytes": hex(bytes) }),
+        Msgpack::Array(values) => values.iter().map(to_json).collect(),
+        Msgpack::Map(pairs) => {
+            let pairs = pairs.iter().map(|(key, value)| {
+                let key = match to_json(key) {
+                    Value::String(key) => key,
+                    // JSON has texts only.
+                    key => key.to_string(),
+                };
+                (key, to_json(value))
+            });
+            Value::Object(pairs.collect::<Map<_, _>>())
+        }
+        Msgpack::Ext(kind, bytes) => json!({ "ext": kind, "bytes": hex(bytes) }),
+    }
+}
+
+/// JSON has no infinity, and nothing that is not a number.
+fn float(number: f64) -> Value {
+    if number.is_finite() { json!(number) } else { json!(number.to_string()) }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,87 @@
+//! What is whole in the files of a directory.
+
+use std::io::ErrorKind;
+
+use super::walk;
+use super::{File, Salvaged, Whole};
+use crate::chunk::{self, EXTENDED_HEADER_LEN};
+use crate::directory::{self, Folder};
+use crate::frame::Layout;
+use crate::{Error, Limits, ReadAt};
+
+/// Finds what is whole in a frame that is kept as a directory and damaged: files are lost, cut short, or
+/// have bytes that are wrong.
+///
+/// As [`salvage`](super::salvage) does; without an index, chunks are in the order of their files. One
+/// file at a time is held.
+///
+/// ```
+/// use blosc2_format::chunk::Params;
+/// use blosc2_format::directory::{self, INDEX, Memory};
+/// use blosc2_format::frame::{Order, salvage_directory};
+/// use blosc2_format::Limits;
+///
+/// let mut writer = directory::Writer::new(Memory::default(), Params::default(), &[])?;
+/// writer.push(&[1; 800])?;
+/// let mut files = writer.finish()?;
+/// files.0.remove(INDEX);
+/// let salvaged = salvage_directory(&files, &Limits::default())?;
+/// assert_eq!(salvaged.order, Order::File);
+/// assert_eq!(salvaged.chunks.len(), 1);
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`salvage`](super::salvage), where `folder` or a file fails; an index file that is not there is
+/// none.
+pub fn salvage_directory<F: Folder>(folder: &F, limits: &Limits) -> Result<Salvaged, Error> {
+    let mut numbers: Vec<u64> =
+        folder.names()?.iter().filter_map(|name| directory::chunk_number(name)).collect();
+    numbers.sort_unstable();
+    let (mut chunks, mut first, mut damaged) = (Vec::new(), None, 0u64);
+    for number in numbers {
+        let file = folder.open(&directory::chunk_name(number))?;
+        let size = file.size()?;
+        let Some((header, whole)) = read(&file, number, limits)? else {
+            damaged = damaged.saturating_add(size);
+            continue;
+        };
+        damaged = damaged.saturating_add(size - u64::from(whole.len));
+        match &mut first {
+            None => first = Some((header, true)),
+            Some((first, is_same)) => *is_same &= first.typesize == header.typesize,
+        }
+        chunks.push(whole);
+    }
+    let no_file: &[u8] = &[];
+    let index: Box<dyn ReadAt + '_> = match folder.open(directory::INDEX) {
+        Ok(index) => Box::new(index),
+        Err(error) if error.kind() == ErrorKind::NotFound => Box::new(no_file),
+        Err(error) => return Err(error.into()),
+    };
+    let mut file = File::read(&*index, index.size()?, Layout::Directory, Some(&chunks), limits)?;
+    file.walked.first = first;
+    let pieces = file.pieces(&chunks, |place| {
+        let found = chunks.binary_search_by_key(&place, |chunk| chunk.at);
+        Ok(found.ok().map(|number| chunks[number]))
+    })?;
+    file.finish(&chunks, pieces, damaged)
+}
+
+/// The chunk of a file, where it is whole.
+fn read<R: ReadAt>(
+    file: &R,
+    number: u64,
+    limits: &Limits,
+) -> Result<Option<(chunk::Header, Whole)>, Error> {
+    let size = file.size()?;
+    let head = file.read_vec_at(0, size.min(EXTENDED_HEADER_LEN as u64))?;
+    let Ok(header) = chunk::Header::parse(&head) else { return Ok(None) };
+    let len = u64::from(header.cbytes);
+    if len > size || !walk::is_data(&header) {
+        return Ok(None);
+    }
+    let (report, _) = walk::check(&file.read_vec_at(0, len)?, limits);
+    let whole = Whole { at: number, len: header.cbytes, nbytes: header.nbytes };
+    Ok(report.is_good().then_some((header, whole)))
+}

@@ -1,0 +1,385 @@
+//! Going through a file from one thing that is whole to the next: chunks, indexes, trailers.
+
+use super::Whole;
+use crate::chunk::{self, Chunk, EXTENDED_HEADER_LEN, MAX_VERSION, MIN_HEADER_LEN, Special};
+use crate::frame::index::{self, OFFSET_LEN, Offset};
+use crate::frame::parts::{Span, TRAILER_END_LEN};
+use crate::report::{Checker, Options, Report};
+use crate::{Error, Limits, ReadAt};
+
+/// Bytes that are read at once.
+const WINDOW: u64 = 64 << 10;
+/// Most places of contents of metalayers that are kept.
+const MAX_CONTENTS: usize = 1 << 14;
+/// What a trailer starts with: its markers and its version; the size of the index follows.
+const TRAILER_START: [u8; 4] = [0x94, 1, 0x93, 0xcd];
+
+/// What is known before.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Known<'a> {
+    /// Where to start looking for chunks.
+    pub(super) start: u64,
+    /// Where the header ends, from which offsets count.
+    pub(super) base: Option<u64>,
+    /// The typesize in the headers of the chunks.
+    pub(super) typesize: Option<u8>,
+    /// Where the header says that the index is.
+    pub(super) index_at: Option<u64>,
+    /// Whether the header says that there is data.
+    pub(super) has_data: bool,
+    /// The chunk files of a directory, in order, where it is one; the file with the index has no chunks
+    /// then.
+    pub(super) files: Option<&'a [Whole]>,
+}
+
+/// What is whole.
+#[derive(Debug, Default)]
+pub(super) struct Walked {
+    /// The chunks with data, in the order of the file.
+    pub(super) chunks: Vec<Whole>,
+    /// Header of the first of them, and whether its typesize is that of all.
+    pub(super) first: Option<(chunk::Header, bool)>,
+    /// The chunks that hold offsets.
+    pub(super) indexes: Vec<Whole>,
+    pub(super) trailers: Vec<Span>,
+    /// How many bytes belong to nothing that is whole.
+    pub(super) damaged: u64,
+    /// Whether looking for chunks was given up, as it took too long.
+    pub(super) is_given_up: bool,
+}
+
+/// What is at a place.
+enum Found {
+    Data(chunk::Header),
+    Index(chunk::Header),
+}
+
+pub(super) struct Walk<'a, R: ?Sized> {
+    source: &'a R,
+    size: u64,
+    limits: &'a Limits,
+    known: Known<'a>,
+    window: Vec<u8>,
+    window_at: u64,
+    /// What was spent on what turned out to be nothing, and what may be.
+    spent: u64,
+    most: u64,
+    walked: Walked,
+    typesizes: [bool; 256],
+    /// Where metalayers that cannot be followed have their contents.
+    contents: Vec<u64>,
+}
+
+impl<'a, R: ReadAt + ?Sized> Walk<'a, R> {
+    /// Of the first `size` bytes.
+    pub(super) fn new(source: &'a R, size: u64, limits: &'a Limits) -> Self {
+        Self {
+            source,
+            size,
+            limits,
+            known: Known::default(),
+            window: Vec::new(),
+            window_at: 0,
+            spent: 0,
+            most: size.saturating_mul(16).saturating_add(64 << 20),
+            walked: Walked::default(),
+            typesizes: [true; 256],
+            contents: Vec::new(),
+        }
+    }
+
+    /// Goes through the file once, and over no byte that was found whole twice.
+    pub(super) fn run(mut self, known: Known<'a>) -> Result<Walked, Error> {
+        self.known = known;
+        if let Some(typesize) = known.typesize {
+            self.typesizes = [false; 256];
+            self.typesizes[usize::from(typesize)] = true;
+        }
+        let (mut at, mut is_synced) = (known.start, false);
+        while at < self.size {
+            if self.spent > self.most {
+                self.walked.is_given_up = true;
+                self.walked.damaged += self.size - at;
+                break;
+            }
+            if let Some(len) = self.trailer_len(at)? {
+                self.walked.trailers.push(Span { at, len });
+                at += len;
+                is_synced = true;
+                continue;
+            }
+            is_synced |= known.base == Some(at);
+            let Some(found) = self.look_at(at, is_synced)? else {
+                self.walked.damaged += 1;
+                at += 1;
+                is_synced = false;
+                continue;
+            };
+            let (Found::Data(header) | Found::Index(header)) = &found;
+            let whole = Whole { at, len: header.cbytes, nbytes: header.nbytes };
+            match found {
+                Found::Index(_) => self.walked.indexes.push(whole),
+                Found::Data(header) => {
+                    let typesize = header.typesize;
+                    match &mut self.walked.first {
+                        Some((first, is_same)) => *is_same &= first.typesize == typesize,
+                        first => *first = Some((header, true)),
+                    }
+                    self.typesizes[usize::from(typesize)] = true;
+                    self.walked.chunks.push(whole);
+                }
+            }
+            at += u64::from(whole.len);
+            is_synced = true;
+        }
+        Ok(self.walked)
+    }
+
+    /// The end of the section of metalayers at `at`, where one is there and can be followed.
+    ///
+    /// Its offsets count from `from`. The contents that they lead to are no chunks of the frame, even
+    /// where it cannot be followed.
+    pub(super) fn section_end(&mut self, at: u64, from: u64) -> Result<Option<u64>, Error> {
+        let Some(&[0x93, 0xcd, _, _, 0xde, high, low]) = self.get(at, 7)? else { return Ok(None) };
+        let count = u16::from_be_bytes([high, low]);
+        let mut end = at + 7;
+        for _ in 0..count {
+            let Some(&[marker]) = self.get(end, 1)? else { return Ok(None) };
+            end += 1 + u64::from(marker & 0x1f);
+            let offset = self.get(end, 5)?.and_then(|offset| offset.first_chunk());
+            let Some(&[0xd2, a, b, c, d]) = offset.filter(|_| marker & 0xe0 == 0xa0) else {
+                return Ok(None);
+            };
+            if self.contents.len() < MAX_CONTENTS {
+                self.contents.push(from + 5 + u64::from(u32::from_be_bytes([a, b, c, d])));
+            }
+            end += 5;
+        }
+        let [high, low] = count.to_be_bytes();
+        if self.get(end, 3)? != Some(&[0xdc, high, low]) {
+            return Ok(None);
+        }
+        end += 3;
+        for _ in 0..count {
+            let Some(&[0xc6, ref len @ ..]) = self.get(end, 5)? else { return Ok(None) };
+            let len = len.first_chunk().map_or(0, |len| u32::from_be_bytes(*len));
+            end += 5 + u64::from(len);
+        }
+        Ok(Some(end).filter(|&end| end <= self.size))
+    }
+
+    /// The length of the trailer at `at`, where there is one.
+    fn trailer_len(&mut self, at: u64) -> Result<Option<u64>, Error> {
+        if self.get(at, 4)? != Some(&TRAILER_START) {
+            return Ok(None);
+        }
+        let Some(end) = self.section_end(at + 2, at)? else {
+            self.spent += WINDOW;
+            return Ok(None);
+        };
+        let len = end - at + TRAILER_END_LEN as u64;
+        let found = self.get(end, TRAILER_END_LEN)?;
+        let found = found.and_then(|tail| tail.first_chunk());
+        let Some(&[0xce, a, b, c, d, 0xd8]) = found else { return Ok(None) };
+        Ok(Some(len).filter(|&len| len == u32::from_be_bytes([a, b, c, d]).into()))
+    }
+
+    /// The chunk at `at`, where one is there and whole. One that does not follow another has to be more
+    /// like a chunk of this frame.
+    fn look_at(&mut self, at: u64, is_synced: bool) -> Result<Option<Found>, Error> {
+        let room = self.size - at;
+        let shortest = if is_synced { MIN_HEADER_LEN } else { EXTENDED_HEADER_LEN };
+        let len = EXTENDED_HEADER_LEN.min(usize::try_from(room).unwrap_or(usize::MAX));
+        let Some(head) = self.get(at, len)?.filter(|head| head.len() >= shortest) else {
+            return Ok(None);
+        };
+        let is_extended = (3..=MAX_VERSION).contains(&head[0]) && head[2] & 0b101 == 0b101;
+        if !is_synced && !is_extended {
+            return Ok(None);
+        }
+        let Ok(header) = chunk::Header::parse(head) else { return Ok(None) };
+        let len = u64::from(header.cbytes);
+        let may_be_index = may_be_index(&header);
+        let may_be_data = self.known.files.is_none()
+            && len >= EXTENDED_HEADER_LEN as u64
+            && is_data(&header)
+            && (is_synced || self.typesizes[usize::from(header.typesize)]);
+        if len > room || !(may_be_data || may_be_index) {
+            return Ok(None);
+        }
+        if !is_synced && self.is_metalayer(at, header.cbytes)? {
+            return Ok(None);
+        }
+        let Some((bytes, has_gap)) = self.check(Span { at, len })? else { return Ok(None) };
+        if has_gap {
+            // Its length may be what is wrong, and the next chunk start before its end.
+            self.spent = self.spent.saturating_add(len + u64::from(header.nbytes));
+            return Ok(None);
+        }
+        if may_be_index && self.is_index(at, &bytes)? {
+            return Ok(Some(Found::Index(header)));
+        }
+        Ok(may_be_data.then_some(Found::Data(header)))
+    }
+
+    /// The chunk at `at`, where the index says that one is.
+    pub(super) fn whole(&mut self, at: u64) -> Result<Option<Whole>, Error> {
+        let room = self.size.saturating_sub(at);
+        if room < MIN_HEADER_LEN as u64 || self.spent > self.most {
+            return Ok(None);
+        }
+        let head = self.source.read_vec_at(at, room.min(EXTENDED_HEADER_LEN as u64))?;
+        let Ok(header) = chunk::Header::parse(&head) else { return Ok(None) };
+        let len = u64::from(header.cbytes);
+        if len > room || !is_data(&header) {
+            return Ok(None);
+        }
+        // Chunks that are looked at here may overlap.
+        self.spent = self.spent.saturating_add(len + u64::from(header.nbytes));
+        let whole = Whole { at, len: header.cbytes, nbytes: header.nbytes };
+        Ok(self.check(Span { at, len })?.map(|_| whole))
+    }
+
+    /// Whether the first chunk, or else the trailer, may be at `at`.
+    pub(super) fn is_start(&mut self, at: u64) -> Result<bool, Error> {
+        Ok(self.trailer_len(at)?.is_some() || self.whole(at)?.is_some())
+    }
+
+    /// The bytes of the chunk there, where it is whole and can be decoded as far as that is known here, and
+    /// whether some of them are of no use.
+    fn check(&mut self, span: Span) -> Result<Option<(Vec<u8>, bool)>, Error> {
+        if span.len > self.limits.memory {
+            return Ok(None);
+        }
+        let bytes = self.source.read_vec_at(span.at, span.len)?;
+        let (report, decoded) = check(&bytes, self.limits);
+        if !report.is_good() {
+            self.spent = self.spent.saturating_add(span.len + decoded);
+            return Ok(None);
+        }
+        let has_gap = report.findings.iter().any(|finding| finding.rule.id == "chunk.gap");
+        Ok(Some((bytes, has_gap)))
+    }
+
+    /// Whether this is the content of a metalayer, as its offset or what stands before says.
+    fn is_metalayer(&mut self, at: u64, len: u32) -> Result<bool, Error> {
+        if self.contents.contains(&at) {
+            return Ok(true);
+        }
+        let Some(before) = at.checked_sub(5) else { return Ok(false) };
+        let [a, b, c, d] = len.to_be_bytes();
+        let mut marker = [0; 5];
+        // The window goes forward only.
+        self.source.read_exact_at(before, &mut marker)?;
+        Ok(marker == [0xc6, a, b, c, d])
+    }
+
+    /// Whether the whole chunk `bytes` at `at` holds offsets. Data may have the same form, so that the
+    /// numbers have to lead to chunks, or the place has to be that of an index.
+    fn is_index(&mut self, at: u64, bytes: &[u8]) -> Result<bool, Error> {
+        let Ok(chunk) = Chunk::new(bytes, self.limits) else { return Ok(false) };
+        // One special value for all is an index, one place is none.
+        let may_have_places = chunk.header().special != Some(Special::Value);
+        let base = base(&self.known, &self.walked.chunks);
+        let starts = self.known.files.unwrap_or(&self.walked.chunks);
+        let max = self.limits.metadata_of(self.size);
+        let held = |places: &Vec<u64>| OFFSET_LEN * places.len() as u64;
+        let (mut places, mut exact, mut is_index) = (Vec::new(), true, true);
+        let decoded = index::decode(&chunk, |offset| {
+            match Offset::of(offset) {
+                Some(Offset::Special(_)) => {}
+                Some(Offset::At(place)) => {
+                    let start = match self.known.files {
+                        Some(_) => place,
+                        None => base.saturating_add(place),
+                    };
+                    exact &= starts.binary_search_by_key(&start, |chunk| chunk.at).is_ok();
+                    let end = start.saturating_add(EXTENDED_HEADER_LEN as u64);
+                    is_index &= may_have_places && (self.known.files.is_some() || end <= at);
+                    places.push(place);
+                    is_index &= held(&places) <= max;
+                }
+                None => is_index = false,
+            }
+            is_index
+        });
+        places.sort_unstable();
+        let apart = if self.known.files.is_some() { 1 } else { EXTENDED_HEADER_LEN as u64 };
+        let are_apart = places.windows(2).all(|two| two[1] - two[0] >= apart);
+        Limits::allow("bytes of offsets (see `Limits::metadata`)", held(&places), max)?;
+        if decoded.is_err() || !is_index || !are_apart {
+            return Ok(false);
+        }
+        if self.known.index_at == Some(at) {
+            return Ok(true);
+        }
+        let end = at + bytes.len() as u64;
+        // A single zero leads to the first chunk, whatever it is.
+        if exact && (places.len() != 1 || self.may_end(end)?) {
+            return Ok(true);
+        }
+        // A trailer that was cut off has its start, perhaps.
+        let len = TRAILER_START.len().min(usize::try_from(self.size - end).unwrap_or(usize::MAX));
+        let next = self.get(end, len)?.unwrap_or_default();
+        Ok(!next.is_empty() && TRAILER_START.starts_with(next))
+    }
+
+    /// Whether the chunks may end at `at`: no chunk follows, and the header does not say more.
+    fn may_end(&mut self, at: u64) -> Result<bool, Error> {
+        let next = self.get(at, EXTENDED_HEADER_LEN)?.map(chunk::Header::parse);
+        let is_chunk = next.is_some_and(|next| next.is_ok_and(|next| is_data(&next)));
+        Ok(!self.known.has_data && !is_chunk)
+    }
+
+    /// The `len` bytes at `at`; `None` where the file ends before.
+    fn get(&mut self, at: u64, len: usize) -> Result<Option<&[u8]>, Error> {
+        let end = at.saturating_add(len as u64);
+        if end > self.size {
+            return Ok(None);
+        }
+        if at < self.window_at || end > self.window_at + self.window.len() as u64 {
+            let len = WINDOW.min(self.size - at).max(len as u64);
+            self.window = self.source.read_vec_at(at, len)?;
+            self.window_at = at;
+        }
+        let from = usize::try_from(at - self.window_at).unwrap_or(usize::MAX);
+        Ok(self.window.get(from..).and_then(|rest| rest.get(..len)))
+    }
+}
+
+/// From where offsets count: where nothing says it, the first chunk that is whole may be the first one.
+pub(super) fn base(known: &Known<'_>, chunks: &[Whole]) -> u64 {
+    known.base.or(chunks.first().map(|chunk| chunk.at)).unwrap_or(known.start)
+}
+
+/// What is wrong with the chunk that should be all of `bytes`, with its content as far as that can be
+/// decoded here; and how much was decoded.
+pub(super) fn check(bytes: &[u8], limits: &Limits) -> (Report, u64) {
+    let mut report = Report::new();
+    let options = Options { content: true, map: false, limits: *limits };
+    let decoded = chunk::check(bytes, &options, &mut Checker::new(&mut report));
+    (report, decoded)
+}
+
+/// Whether a frame may store such a chunk.
+pub(super) fn is_data(header: &chunk::Header) -> bool {
+    header.nbytes > 0 && !header.lazy && matches!(header.special, None | Some(Special::Value))
+}
+
+/// Whether it has the form of an index, as C-Blosc2 writes it.
+fn may_be_index(header: &chunk::Header) -> bool {
+    let form = header.extended
+        && u64::from(header.typesize) == OFFSET_LEN
+        && header.nbytes > 0
+        && u64::from(header.nbytes).is_multiple_of(OFFSET_LEN)
+        && !(header.variable_blocks || header.dictionary || header.lazy || header.instrumented)
+        && header.filters.iter().all(|&filter| filter <= 1);
+    let codec = header.memcpyed || header.codec_format == 0;
+    // One chunk at place 0 is an index of zeros.
+    let special = match header.special {
+        None => codec,
+        Some(Special::Zeros) => u64::from(header.nbytes) == OFFSET_LEN,
+        Some(special) => special == Special::Value && header.cbytes == 40,
+    };
+    form && special
+}

@@ -1,0 +1,284 @@
+//! The shape of an array, where C's codecs and filters for arrays look for it.
+
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
+use blosc2_sys as sys;
+
+use crate::init::init;
+use crate::{Error, ErrorKind, Result};
+
+const DOING: &str = "give C-Blosc2 the shape of an array";
+
+/// What C's codecs and filters ask the super-chunk of a context for: how large items are, and the
+/// metalayer with the shape of an array.
+///
+/// Contexts share one, which never changes, so that no lock is needed.
+#[derive(Debug)]
+pub(crate) struct ArrayShape {
+    /// A super-chunk without chunks, in memory.
+    schunk: NonNull<sys::blosc2_schunk>,
+    is_array: bool,
+}
+
+// SAFETY: C keeps nothing of a super-chunk in thread-local storage.
+unsafe impl Send for ArrayShape {}
+
+// SAFETY: the super-chunk is not changed after `new`. Of the super-chunk of a context C reads
+// `current_nchunk` (blosc2.c, for prefilters and postfilters), `frame`, which is null (for lazy chunks),
+// `typesize` and `metalayers` (blosc2.h, blosc2_meta_get, which copies the content; in plugins: ndlz, zfp,
+// ndcell, ndmean, bytedelta). Nothing of it is written: zfp_getcell, which keeps the block shape there
+// upstream, does not with the patches of blosc2-sys, and is not used without them.
+unsafe impl Sync for ArrayShape {}
+
+impl ArrayShape {
+    /// The shape for items of so many bytes; `meta` is the content of the metalayer `b2nd`, or of
+    /// `caterva`, whose first fields are the same. `None` is for chunks that are not of an array.
+    ///
+    /// C looks at no more than the dimensions and the three shapes, and within the content, when it
+    /// needs them.
+    pub(crate) fn new(typesize: usize, meta: Option<&[u8]>) -> Result<Arc<Self>> {
+        init()?;
+        let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, DOING, detail);
+        let size = i32::try_from(typesize).ok().filter(|&size| size > 0);
+        let typesize = size.ok_or_else(|| invalid(format!("a typesize of {typesize}")))?;
+        // C compresses nothing with these.
+        let mut cparams = sys::blosc2_cparams { typesize, ..sys::blosc2_cparams_defaults() };
+        let mut dparams = sys::blosc2_dparams_defaults();
+        let mut settings = sys::blosc2_storage {
+            contiguous: false,
+            urlpath: ptr::null_mut(),
+            cparams: &mut cparams,
+            dparams: &mut dparams,
+            io: ptr::null_mut(),
+        };
+        // SAFETY: the settings and what they point to live through the call, and C copies them
+        // (schunk.c, get_new_storage).
+        let schunk = NonNull::new(unsafe { sys::blosc2_schunk_new(&mut settings) });
+        let failed = || Error::new(ErrorKind::Library, DOING, "C-Blosc2 gave no super-chunk");
+        let shape = Self { schunk: schunk.ok_or_else(failed)?, is_array: meta.is_some() };
+        if let Some(meta) = meta {
+            let len = i32::try_from(meta.len());
+            let len = len.map_err(|_| invalid(format!("a metalayer of {} bytes", meta.len())))?;
+            // SAFETY: the super-chunk is alive and nobody else's yet, the name ends in a NUL byte, and C
+            // copies the `len` bytes, which it only reads (schunk.c, blosc2_meta_add).
+            let code = unsafe {
+                let content = meta.as_ptr().cast_mut();
+                sys::blosc2_meta_add(shape.schunk.as_ptr(), c"b2nd".as_ptr(), content, len)
+            };
+            if code < 0 {
+                return Err(Error::from_code(DOING, code));
+            }
+        }
+        Ok(Arc::new(shape))
+    }
+
+    /// Whether there is a shape, besides the size of items.
+    pub(crate) fn is_array(&self) -> bool {
+        self.is_array
+    }
+
+    /// The super-chunk, for the parameters of a context that does not outlive this.
+    pub(crate) fn as_ptr(&self) -> *mut sys::blosc2_schunk {
+        self.schunk.as_ptr()
+    }
+}
+
+impl Drop for ArrayShape {
+    fn drop(&mut self) {
+        // SAFETY: the pointer came from blosc2_schunk_new and is freed once; whoever has a context with
+        // it has the `Arc`.
+        unsafe { sys::blosc2_schunk_free(self.as_ptr()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blosc2_format::b2nd::Meta;
+
+    use crate::decoder::Decoder;
+    use crate::encoder::Encoder;
+    use crate::memory::Target;
+    use crate::params::Purpose;
+    use crate::{CParams, ChunkRef, Codec, DParams, Filter};
+
+    use super::*;
+
+    const SIDE: usize = 32;
+    const BLOCK: usize = 16;
+
+    /// Bytes of the metalayer after what codecs and filters look at: the dtype.
+    const REST: usize = 9;
+
+    /// The metalayer of an array of one chunk.
+    fn meta(block: usize) -> Vec<u8> {
+        let square = |side: usize| vec![i32::try_from(side).unwrap(); 2];
+        let (shape, chunks, blocks) = (vec![SIDE as i64; 2], square(SIDE), square(block));
+        Meta { shape, chunks, blocks, dtype: None, dtype_format: 0 }.to_bytes().unwrap()
+    }
+
+    fn array() -> Arc<ArrayShape> {
+        ArrayShape::new(1, Some(&meta(BLOCK))).unwrap()
+    }
+
+    fn data() -> Vec<u8> {
+        (0..SIDE * SIDE).map(|k| (k / SIDE / 5 * 3 + k % SIDE / 9) as u8).collect()
+    }
+
+    /// Parameters that need the shape of an array of bytes, and lose nothing.
+    fn needing_shape() -> Vec<CParams> {
+        let lz4 = CParams::new().codec(Codec::Lz4);
+        let ndlz = CParams::new().codec(Codec::Ndlz).codec_meta(4).filters(&[]);
+        let ndcell = lz4.filters(&[Filter::NdCell(4), Filter::Shuffle]);
+        if sys::HARDENED { vec![ndcell, ndlz] } else { vec![ndcell] }
+    }
+
+    fn encode(params: &CParams, shape: Option<Arc<ArrayShape>>) -> Result<Vec<u8>> {
+        let params = params.clone().blocksize(BLOCK * BLOCK);
+        let params = params.resolve(1, Purpose::Array).unwrap();
+        let mut chunk = Vec::new();
+        Encoder::with_shape(params, shape)?.compress_to(&data(), &mut chunk)?;
+        Ok(chunk)
+    }
+
+    fn decode(chunk: &[u8], start: usize, len: usize, decoder: &mut Decoder) -> Result<Vec<u8>> {
+        let mut found = vec![0; len];
+        decoder.range(&ChunkRef::to_decompress(chunk)?, start, Target::of(&mut found))?;
+        Ok(found)
+    }
+
+    #[test]
+    fn contexts_on_all_threads_share_a_shape() {
+        let shape = array();
+        for params in needing_shape() {
+            std::thread::scope(|scope| {
+                for _ in 0..4 {
+                    scope.spawn(|| {
+                        let chunk = encode(&params, Some(shape.clone())).unwrap();
+                        let dparams = DParams::new();
+                        let mut decoder =
+                            Decoder::with_shape(&dparams, Some(shape.clone())).unwrap();
+                        for start in 0..SIDE {
+                            let len = data().len() - 2 * start;
+                            let found = decode(&chunk, start, len, &mut decoder).unwrap();
+                            assert_eq!(found, data()[start..start + len]);
+                        }
+                    });
+                }
+            });
+        }
+        assert_eq!(Arc::strong_count(&shape), 1);
+    }
+
+    #[cfg(feature = "zfp")]
+    #[test]
+    fn zfp_takes_items_by_the_shape_of_each_block() {
+        let metalayer = |block| ArrayShape::new(4, Some(&meta(block))).unwrap();
+        let items: Vec<f32> = (0..32 * 32).map(|k| k as f32).collect();
+        let chunk_of = |block: usize| {
+            let params = CParams::new().codec(Codec::ZfpRate).codec_meta(50).filters(&[]);
+            let params = params.blocksize(block * block * 4).resolve(4, Purpose::Array).unwrap();
+            let shape = metalayer(block);
+            let mut chunk = Vec::new();
+            let source = crate::element::as_bytes(&items);
+            Encoder::with_shape(params, Some(shape))
+                .unwrap()
+                .compress_to(source, &mut chunk)
+                .unwrap();
+            chunk
+        };
+        let shape = metalayer(16);
+        let mut decoder = Decoder::with_shape(&DParams::new(), Some(shape)).unwrap();
+        let (right, wrong) = (chunk_of(16), chunk_of(8));
+        for _ in 0..2 {
+            let found = decode(&right, 4 * 300, 8, &mut decoder).unwrap();
+            let mut pair = [0f32; 2];
+            crate::element::as_bytes_mut(&mut pair).copy_from_slice(&found);
+            assert!((pair[0] - items[300]).abs() < 0.2 && (pair[1] - items[301]).abs() < 0.2);
+            assert!(decode(&wrong, 4 * 300, 8, &mut decoder).is_err());
+        }
+    }
+
+    #[test]
+    fn without_a_shape_they_are_refused() {
+        let typesize_only = ArrayShape::new(1, None).unwrap();
+        for params in needing_shape() {
+            let chunk = encode(&params, Some(array())).unwrap();
+            for shape in [None, Some(typesize_only.clone())] {
+                let error = encode(&params, shape.clone()).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+                assert!(error.to_string().contains("arrays only"), "{error}");
+                let mut decoder = Decoder::with_shape(&DParams::new(), shape).unwrap();
+                let found = decode(&chunk, 0, data().len(), &mut decoder);
+                if params.codec == Codec::Ndlz {
+                    assert_eq!(found.unwrap(), data()); // Its streams have the shape.
+                    continue;
+                }
+                let error = found.unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+                assert!(error.to_string().contains("the shape of its array"), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn broken_metalayers_are_errors() {
+        let meta = meta(BLOCK);
+        let other_ndim = |ndim: u8| {
+            let mut meta = meta.clone();
+            meta[2] = ndim;
+            meta
+        };
+        let block_of = |side: [u8; 4]| {
+            let mut meta = meta.clone();
+            let end = meta.len() - REST;
+            meta[end - 4..end].copy_from_slice(&side);
+            meta
+        };
+        let needed = meta.len() - REST;
+        let mut broken: Vec<Vec<u8>> = (0..needed).map(|len| meta[..len].to_vec()).collect();
+        broken.extend([0, 1, 3, 16, 17, 127, 255].map(other_ndim));
+        broken.extend([[0; 4], [255; 4], [0, 0, 0, 17], [127, 255, 255, 255]].map(block_of));
+        for params in needing_shape() {
+            let chunk = encode(&params, Some(array())).unwrap();
+            for meta in &broken {
+                let shape = ArrayShape::new(1, Some(meta)).unwrap();
+                let mut decoder =
+                    Decoder::with_shape(&DParams::new(), Some(shape.clone())).unwrap();
+                let found = decode(&chunk, 0, data().len(), &mut decoder);
+                match params.codec {
+                    Codec::Ndlz => assert_eq!(found.unwrap(), data()),
+                    _ => assert!(found.is_err(), "{meta:?}"),
+                }
+                assert!(encode(&params, Some(shape)).is_err(), "{meta:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn bytedelta_asks_for_the_typesize() {
+        let items: Vec<u8> = (0..4000u32).flat_map(u32::to_le_bytes).collect();
+        let filters = [Filter::Shuffle, Filter::ByteDelta(4)];
+        let params = CParams::new().codec(Codec::Lz4).filters(&filters);
+        let mut chunk = crate::compress(&items, &params.typesize(4)).unwrap();
+        let meta = chunk[24..30].iter().rposition(|&meta| meta == 4).unwrap();
+        chunk[24 + meta] = 0;
+        let shape = |size| Some(ArrayShape::new(size, None).unwrap());
+        let found = |shape| {
+            let mut decoder = Decoder::with_shape(&DParams::new(), shape).unwrap();
+            decode(&chunk, 0, items.len(), &mut decoder)
+        };
+        assert_eq!(found(shape(4)).unwrap(), items);
+        assert_ne!(found(shape(2)).unwrap(), items);
+        let error = found(None).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    }
+
+    #[test]
+    fn a_typesize_is_positive() {
+        for size in [0, usize::MAX, 1 << 31] {
+            let error = ArrayShape::new(size, None).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+        }
+    }
+}

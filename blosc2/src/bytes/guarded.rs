@@ -1,0 +1,69 @@
+//! Storages of the program's own, which may panic.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use blosc2_format::ReadAt;
+
+use super::Storage;
+use super::token::Token;
+use crate::Error;
+use crate::closures::message_of;
+
+/// A storage whose panics are errors, of the kind [`Callback`](crate::ErrorKind::Callback).
+#[derive(Debug)]
+pub(crate) struct Guarded<S>(pub(crate) S);
+
+impl<S: ReadAt> ReadAt for Guarded<S> {
+    fn size(&self) -> io::Result<u64> {
+        guarded("ask for the size of a storage", || self.0.size())
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        guarded("read from a storage", || self.0.read_exact_at(offset, buffer))
+    }
+
+    /// The length is checked here, whatever the storage returns.
+    fn read_vec_at(&self, offset: u64, len: u64) -> io::Result<Vec<u8>> {
+        let bytes = guarded("read from a storage", || self.0.read_vec_at(offset, len))?;
+        if bytes.len() as u64 != len {
+            let detail = format!("asked for {len} bytes, it gave {}", bytes.len());
+            return Err(Error::from_closure("read from a storage", detail, None).into());
+        }
+        Ok(bytes)
+    }
+}
+
+impl<S: Storage> Storage for Guarded<S> {
+    fn write_all_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        guarded("write to a storage", || self.0.write_all_at(offset, bytes))
+    }
+
+    fn set_size(&mut self, len: u64) -> io::Result<()> {
+        guarded("set the length of a storage", || self.0.set_size(len))
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        guarded("sync a storage", || self.0.sync())
+    }
+
+    fn stable_bytes(&self, token: Token) -> Option<&[u8]> {
+        self.0.stable_bytes(token)
+    }
+}
+
+fn guarded<T>(doing: &str, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let failed = |detail| Err(Error::from_closure(doing, detail, None).into());
+    // A storage that panicked may be in any state of its own; each call on it is guarded again.
+    match catch_unwind(AssertUnwindSafe(work)) {
+        // Its error may panic when it is asked what it says, which is done outside of this.
+        Ok(Err(error)) => match catch_unwind(AssertUnwindSafe(|| error.to_string())) {
+            Ok(_) => Err(error),
+            Err(payload) => {
+                failed(format!("the storage's error panicked: {}", message_of(payload)))
+            }
+        },
+        Ok(result) => result,
+        Err(payload) => failed(format!("the storage panicked: {}", message_of(payload))),
+    }
+}

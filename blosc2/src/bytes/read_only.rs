@@ -1,0 +1,60 @@
+//! Storages of what can only be read.
+
+use std::io;
+
+use blosc2_format::ReadAt;
+
+use super::token::Token;
+use super::{Storage, read_only};
+
+/// A [`Storage`] of anything that can be read at positions; writing to it fails.
+///
+/// ```
+/// use blosc2::{ReadOnly, Storage};
+///
+/// let mut storage = ReadOnly::new(b"some bytes".to_vec());
+/// let error = storage.write_all_at(0, b"S").unwrap_err();
+/// assert_eq!(error.to_string(), "cannot write: the storage can only be read");
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct ReadOnly<R>(R);
+
+impl<R> ReadOnly<R> {
+    /// What `source` holds.
+    pub fn new(source: R) -> Self {
+        Self(source)
+    }
+
+    /// The source.
+    pub fn into_inner(self) -> R {
+        self.0
+    }
+}
+
+impl<R: ReadAt> ReadAt for ReadOnly<R> {
+    fn size(&self) -> io::Result<u64> {
+        self.0.size()
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.0.read_exact_at(offset, buffer)
+    }
+
+    fn read_vec_at(&self, offset: u64, len: u64) -> io::Result<Vec<u8>> {
+        self.0.read_vec_at(offset, len)
+    }
+}
+
+impl<R: ReadAt + Send + Sync> Storage for ReadOnly<R> {
+    fn write_all_at(&mut self, _: u64, _: &[u8]) -> io::Result<()> {
+        Err(read_only("write"))
+    }
+
+    fn set_size(&mut self, _: u64) -> io::Result<()> {
+        Err(read_only("set the length"))
+    }
+
+    fn stable_bytes(&self, _: Token) -> Option<&[u8]> {
+        None
+    }
+}

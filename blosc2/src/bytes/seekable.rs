@@ -1,0 +1,91 @@
+//! Storages of what the traits of `std::io` read and write.
+
+use std::io::{self, Read, Seek, SeekFrom, Write};
+
+use blosc2_format::ReadAt;
+use parking_lot::Mutex;
+
+use super::Storage;
+use crate::{Error, ErrorKind};
+
+/// Zeros are written in pieces of this many bytes.
+const ZEROS: [u8; 4096] = [0; 4096];
+
+/// A [`Storage`] of anything that is `Read + Write + Seek`; `Read + Seek` suffices for [`ReadAt`].
+///
+/// One thread after the other reads, as there is one position. Its length cannot be set, as those traits
+/// have no such thing: a frame that shrinks leaves bytes after its end, and a change that the death of the
+/// program cuts short is not taken back. [`sync`](Storage::sync) calls `flush`.
+///
+/// ```
+/// use std::io::Cursor;
+///
+/// use blosc2::{ReadAt, Seekable, Storage};
+///
+/// let mut storage = Seekable::new(Cursor::new(Vec::new()));
+/// storage.write_all_at(3, b"abc")?;
+/// assert_eq!(storage.read_vec_at(2, 3)?, b"\0ab");
+/// assert_eq!(storage.into_inner().into_inner(), b"\0\0\0abc");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct Seekable<T>(Mutex<T>);
+
+impl<T> Seekable<T> {
+    /// What `inner` holds from its start on, wherever its position is.
+    pub fn new(inner: T) -> Self {
+        Self(Mutex::new(inner))
+    }
+
+    /// What it was made of; its position is anywhere.
+    pub fn into_inner(self) -> T {
+        self.0.into_inner()
+    }
+}
+
+impl<T: Read + Seek> ReadAt for Seekable<T> {
+    fn size(&self) -> io::Result<u64> {
+        self.0.lock().seek(SeekFrom::End(0))
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let mut inner = self.0.lock();
+        seek(&mut *inner, offset)?;
+        inner.read_exact(buffer)
+    }
+}
+
+impl<T: Read + Write + Seek + Send> Storage for Seekable<T> {
+    fn write_all_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let inner = self.0.get_mut();
+        // What is between its end and a position behind is left to each type.
+        extend(inner, offset)?;
+        seek(inner, offset)?;
+        inner.write_all(bytes)
+    }
+
+    fn set_size(&mut self, _: u64) -> io::Result<()> {
+        let detail = "`Write` and `Seek` cannot make anything shorter";
+        Err(Error::new(ErrorKind::Unsupported, "set the length of a storage", detail).into())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.0.get_mut().flush()
+    }
+}
+
+fn seek(inner: &mut impl Seek, offset: u64) -> io::Result<()> {
+    let at = inner.seek(SeekFrom::Start(offset))?;
+    if at == offset { Ok(()) } else { Err(io::Error::other(format!("{at} for position {offset}"))) }
+}
+
+/// Writes zeros up to `len`, where it ends before.
+fn extend(inner: &mut (impl Write + Seek), len: u64) -> io::Result<()> {
+    let mut at = inner.seek(SeekFrom::End(0))?;
+    while at < len {
+        let count = usize::try_from(len - at).map_or(ZEROS.len(), |left| left.min(ZEROS.len()));
+        inner.write_all(&ZEROS[..count])?;
+        at += count as u64;
+    }
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! The types of others that are storages: files and memory.
+
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+
+use super::token::Token;
+use super::{Storage, read_only};
+
+impl Storage for File {
+    #[cfg(unix)]
+    fn write_all_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        std::os::unix::fs::FileExt::write_all_at(self, bytes, offset)
+    }
+
+    /// Moves the file's own position, as the system has no other way.
+    #[cfg(windows)]
+    fn write_all_at(&mut self, mut offset: u64, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match std::os::windows::fs::FileExt::seek_write(self, bytes, offset) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    bytes = &bytes[written..];
+                    offset += written as u64;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn set_size(&mut self, len: u64) -> io::Result<()> {
+        self.set_len(len)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_data()
+    }
+}
+
+impl Storage for Vec<u8> {
+    fn write_all_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let start = usize::try_from(offset).map_err(|_| ErrorKind::OutOfMemory)?;
+        let end = start.checked_add(bytes.len()).ok_or(ErrorKind::OutOfMemory)?;
+        if end > self.len() {
+            resize(self, end)?;
+        }
+        self[start..end].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn set_size(&mut self, len: u64) -> io::Result<()> {
+        resize(self, usize::try_from(len).map_err(|_| ErrorKind::OutOfMemory)?)
+    }
+
+    fn take_vec(&mut self, _: Token) -> Option<Vec<u8>> {
+        Some(std::mem::take(self))
+    }
+
+    fn stable_bytes(&self, _: Token) -> Option<&[u8]> {
+        Some(self)
+    }
+}
+
+/// Without an abort where there is not so much memory.
+pub(super) fn resize(bytes: &mut Vec<u8>, len: usize) -> io::Result<()> {
+    bytes.try_reserve(len.saturating_sub(bytes.len())).map_err(|_| ErrorKind::OutOfMemory)?;
+    bytes.resize(len, 0);
+    Ok(())
+}
+
+/// Memory that is shared: it can be read, not written.
+impl Storage for Arc<[u8]> {
+    fn write_all_at(&mut self, _: u64, _: &[u8]) -> io::Result<()> {
+        Err(read_only("write"))
+    }
+
+    fn set_size(&mut self, _: u64) -> io::Result<()> {
+        Err(read_only("set the length"))
+    }
+
+    fn stable_bytes(&self, _: Token) -> Option<&[u8]> {
+        Some(self)
+    }
+}
+
+/// Memory that is borrowed: it can be read, not written.
+impl Storage for &[u8] {
+    fn write_all_at(&mut self, _: u64, _: &[u8]) -> io::Result<()> {
+        Err(read_only("write"))
+    }
+
+    fn set_size(&mut self, _: u64) -> io::Result<()> {
+        Err(read_only("set the length"))
+    }
+
+    fn stable_bytes(&self, _: Token) -> Option<&[u8]> {
+        Some(self)
+    }
+}
+
+impl<S: Storage + ?Sized> Storage for Box<S> {
+    fn write_all_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        (**self).write_all_at(offset, bytes)
+    }
+
+    fn set_size(&mut self, len: u64) -> io::Result<()> {
+        (**self).set_size(len)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        (**self).sync()
+    }
+
+    fn take_vec(&mut self, token: Token) -> Option<Vec<u8>> {
+        (**self).take_vec(token)
+    }
+
+    fn stable_bytes(&self, token: Token) -> Option<&[u8]> {
+        (**self).stable_bytes(token)
+    }
+}

@@ -1,0 +1,557 @@
+//! Reading of a stored chunk what a part of its data needs, and no more.
+
+use std::ops::Range;
+
+use blosc2_format::chunk::Header;
+use blosc2_sys as sys;
+
+use crate::element::zeroed;
+use crate::{Error, ErrorKind, Result, filter};
+
+const DOING: &str = "read a part of a chunk";
+/// Chunks of so many bytes are read whole: it takes no longer.
+const SMALL: usize = 64 * 1024;
+/// Bytes that are rather read through than left out by another read.
+const GAP: usize = 4096;
+
+/// Gets of a stored chunk what the bytes `range` of its data need, to decompress them by
+/// [`Decoder::range`](crate::decoder::Decoder::range).
+///
+/// `buffer` becomes as long as the chunk; what was not needed is zeros, or also there. `read` fills
+/// memory with the bytes of the chunk from some place on. `header` is that of the chunk. The caller sees
+/// that the chunk may be that long, and with a postfilter asks
+/// [`Decoder::needed`](crate::decoder::Decoder::needed) for the range.
+///
+/// # Errors
+/// - [`ErrorKind::InvalidArgument`]: the range is not inside the data;
+/// - [`ErrorKind::InvalidData`]: the table of blocks, a block's start or the dictionary is not inside
+///   the chunk;
+/// - [`ErrorKind::OutOfMemory`], and what `read` fails with.
+pub(crate) fn fetch(
+    header: &Header,
+    range: Range<usize>,
+    buffer: &mut Vec<u8>,
+    mut read: impl FnMut(usize, &mut [u8]) -> Result<()>,
+) -> Result<()> {
+    let (nbytes, cbytes) = (header.nbytes as usize, header.cbytes as usize);
+    if range.start > range.end || range.end > nbytes {
+        let detail = format!("it holds {nbytes} bytes, which {range:?} is not inside");
+        return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
+    }
+    let simple = cbytes <= SMALL
+        || range.len() > nbytes / 4 * 3
+        || header.special.is_some()
+        || header.variable_blocks
+        || !header.extended
+        || header.lazy
+        || !sys::HARDENED; // It decompresses more than the range.
+    if simple {
+        if buffer.capacity() < cbytes {
+            *buffer = Vec::new();
+        }
+        buffer.clear();
+        match buffer.capacity() {
+            0 => *buffer = zeroed(cbytes, DOING)?,
+            _ => buffer.resize(cbytes, 0),
+        }
+        return read(0, buffer);
+    }
+    // Fresh memory is not touched where nothing is read to it.
+    *buffer = Vec::new();
+    *buffer = zeroed(cbytes, DOING)?;
+    let head = header.header_len();
+    if header.is_stored() {
+        let spans = vec![0..head, head + range.start..head + range.end];
+        return read_all(spans, buffer, &mut read);
+    }
+    let parts = Parts::read(header, buffer, &mut read)?;
+    let blocks = parts.blocks_of(range);
+    let mut spans: Vec<_> = blocks.iter().map(|block| block.span.clone()).collect();
+    spans.push(parts.dictionary);
+    read_all(spans, buffer, &mut read)?;
+    // A block that goes on where another one starts is nothing that a writer makes, but readers take it.
+    if blocks.iter().all(|block| block.is_whole(buffer)) { Ok(()) } else { read(0, buffer) }
+}
+
+/// Reads these parts of a chunk, those that are close to each other at once.
+fn read_all(
+    mut spans: Vec<Range<usize>>,
+    buffer: &mut [u8],
+    read: &mut impl FnMut(usize, &mut [u8]) -> Result<()>,
+) -> Result<()> {
+    spans.retain(|span| !span.is_empty());
+    spans.sort_unstable_by_key(|span| span.start);
+    let mut spans = spans.into_iter().peekable();
+    while let Some(mut span) = spans.next() {
+        while let Some(next) = spans.next_if(|next| next.start <= span.end + GAP) {
+            span.end = span.end.max(next.end);
+        }
+        read(span.start, &mut buffer[span])?;
+    }
+    Ok(())
+}
+
+/// Where the parts of a compressed chunk are.
+#[derive(Debug)]
+struct Parts<'a> {
+    header: &'a Header,
+    /// The start of each block.
+    starts: Vec<usize>,
+    /// Those in order, and the end of the chunk.
+    borders: Vec<usize>,
+    /// Without its length.
+    dictionary: Range<usize>,
+}
+
+/// A block that is needed.
+#[derive(Debug)]
+struct Block {
+    /// From its start to what follows it.
+    span: Range<usize>,
+    streams: usize,
+}
+
+impl<'a> Parts<'a> {
+    /// Reads the table of blocks to its place, and all that is in front of it.
+    fn read(
+        header: &'a Header,
+        buffer: &mut [u8],
+        read: &mut impl FnMut(usize, &mut [u8]) -> Result<()>,
+    ) -> Result<Self> {
+        let invalid = |detail: String| Err(Error::new(ErrorKind::InvalidData, DOING, detail));
+        let (head, cbytes) = (header.header_len(), buffer.len());
+        let nblocks = header.nblocks() as usize;
+        let mut data = head.saturating_add(nblocks.saturating_mul(4));
+        // With the length of the dictionary.
+        let first = if header.dictionary { data.saturating_add(4) } else { data };
+        if first > cbytes {
+            return invalid(format!("{nblocks} blocks in a chunk of {cbytes} bytes"));
+        }
+        read(0, &mut buffer[..first])?;
+        let mut dictionary = first..first;
+        if header.dictionary {
+            let len = usize::try_from(number(buffer, data)).unwrap_or(0);
+            let most = (sys::BLOSC2_MAXDICTSIZE as usize).min(cbytes - first);
+            if !(1..=most).contains(&len) {
+                return invalid(format!("a dictionary of {len} bytes, expected 1 to {most}"));
+            }
+            dictionary.end += len;
+            data = dictionary.end;
+        }
+        let mut starts = Vec::with_capacity(nblocks);
+        for block in 0..nblocks {
+            let start = number(buffer, head + 4 * block);
+            match usize::try_from(start) {
+                Ok(start) if start >= data && start + 4 <= cbytes => starts.push(start),
+                _ => {
+                    let expected = format!("{data} to {}", cbytes.saturating_sub(4));
+                    return invalid(format!(
+                        "block {block} starts at {start}, expected {expected}"
+                    ));
+                }
+            }
+        }
+        let mut borders = starts.clone();
+        borders.push(cbytes);
+        borders.sort_unstable();
+        Ok(Self { header, starts, borders, dictionary })
+    }
+
+    /// The blocks that these bytes of the data need.
+    fn blocks_of(&self, range: Range<usize>) -> Vec<Block> {
+        if range.is_empty() {
+            return Vec::new();
+        }
+        let header = self.header;
+        let (nbytes, len) = (header.nbytes as usize, header.block_len() as usize);
+        // C takes whole items, which blocks need not hold.
+        let size = usize::from(header.typesize);
+        let stop = range.end.next_multiple_of(size).min(nbytes);
+        let wanted = range.start / size * size / len..stop.div_ceil(len);
+        let uses_delta = header.filters.iter().any(|&code| filter::is_delta(code));
+        let reference = (uses_delta && wanted.start > 0).then_some(0);
+        let block = |block| {
+            let start = self.starts[block];
+            let next = self.borders.partition_point(|&border| border <= start);
+            let full = (block + 1) * len <= nbytes;
+            let streams = if header.split && full { size } else { 1 };
+            Block { span: start..self.borders[next], streams }
+        };
+        reference.into_iter().chain(wanted).map(block).collect()
+    }
+}
+
+impl Block {
+    /// Whether its streams end where the next block starts at the latest.
+    fn is_whole(&self, chunk: &[u8]) -> bool {
+        let mut at = self.span.start;
+        (0..self.streams).all(|_| {
+            if at + 4 > self.span.end {
+                return false;
+            }
+            let len = number(chunk, at);
+            // Below 0 it stands for a byte over and over, and a byte follows.
+            at = at.saturating_add(4 + usize::try_from(len).unwrap_or(1));
+            at <= self.span.end
+        })
+    }
+}
+
+/// The number at a place inside a chunk.
+fn number(chunk: &[u8], at: usize) -> i32 {
+    chunk
+        .get(at..)
+        .and_then(|rest| rest.first_chunk())
+        .map_or(0, |bytes| i32::from_le_bytes(*bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
+    use crate::closures::ChunkFilter;
+    use crate::decoder::Decoder;
+    use crate::encoder::Encoder;
+    use crate::memory::Target;
+    use crate::params::Purpose;
+    use crate::{CParams, ChunkRef, Codec, DParams, Filter, SplitMode, Threads};
+
+    use super::*;
+
+    const LEN: usize = 600_000;
+
+    /// Bytes of several kinds, a stretch each: random, half of them so, equal, zeros.
+    fn data(seed: u64, kinds: &[u8]) -> Vec<u8> {
+        let mut state = seed | 1;
+        let mut random = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) as u8
+        };
+        let kind_at = |at: usize| kinds[at / 7001 % kinds.len()];
+        let mut byte = |at: usize| match kind_at(at) {
+            0 => random(),
+            1 if (at / 500).is_multiple_of(2) => random(),
+            2 => 42,
+            _ => 0,
+        };
+        (0..LEN).map(&mut byte).collect()
+    }
+
+    fn compress(data: &[u8], params: &CParams) -> Vec<u8> {
+        let mut chunk = Vec::new();
+        let params = params.resolve(1, Purpose::Frame).unwrap();
+        Encoder::new(params).unwrap().compress_to(data, &mut chunk).unwrap();
+        chunk
+    }
+
+    fn header(chunk: &[u8]) -> Header {
+        Header::parse(chunk).unwrap()
+    }
+
+    /// A part of a chunk from what `fetch` gets, and how many bytes that was, and reads.
+    fn part(
+        chunk: &[u8],
+        range: Range<usize>,
+        decoder: &mut Decoder,
+        buffer: &mut Vec<u8>,
+    ) -> Result<(Vec<u8>, usize, usize)> {
+        let header = header(chunk);
+        let (mut bytes, mut reads) = (0, 0);
+        fetch(&header, decoder.needed(&header, range.clone()), buffer, |start, target| {
+            (bytes, reads) = (bytes + target.len(), reads + 1);
+            target.copy_from_slice(&chunk[start..start + target.len()]);
+            Ok(())
+        })?;
+        assert_eq!(buffer.len(), chunk.len());
+        let found = decode(buffer, range, decoder)?;
+        Ok((found, bytes, reads))
+    }
+
+    fn decode(chunk: &[u8], range: Range<usize>, decoder: &mut Decoder) -> Result<Vec<u8>> {
+        let mut found = vec![0; range.len()];
+        decoder.range(&ChunkRef::to_decompress(chunk)?, range.start, Target::of(&mut found))?;
+        Ok(found)
+    }
+
+    fn decoder() -> Decoder {
+        Decoder::new(&DParams::new()).unwrap()
+    }
+
+    fn codecs() -> Vec<Codec> {
+        let all = [Codec::BloscLz, Codec::Lz4, Codec::Lz4Hc, Codec::Zlib, Codec::Zstd];
+        all.into_iter().filter(|codec| codec.is_available()).collect()
+    }
+
+    fn params() -> impl Strategy<Value = CParams> {
+        let filters: Vec<Vec<Filter>> = vec![
+            vec![],
+            vec![Filter::Shuffle],
+            vec![Filter::Bitshuffle],
+            vec![Filter::Delta, Filter::Shuffle],
+            vec![Filter::Shuffle, Filter::ByteDelta(0)],
+        ];
+        let split = [SplitMode::Always, SplitMode::Never, SplitMode::Auto];
+        (
+            select(codecs()),
+            select(filters),
+            select(split.to_vec()),
+            select(vec![1usize, 2, 3, 4, 8, 12]),
+            select(vec![4096usize, 30_000, 200_000]),
+            select(vec![0u8, 1, 5]),
+            any::<bool>(),
+            1usize..4,
+        )
+            .prop_map(
+                |(codec, filters, split, typesize, block, level, dictionary, threads)| {
+                    let with = sys::HARDENED
+                        || (codec == Codec::Zstd && !filters.contains(&Filter::Delta));
+                    let known = matches!(codec, Codec::Lz4 | Codec::Lz4Hc | Codec::Zstd);
+                    // Delta takes whole items.
+                    let typesize = if filters.contains(&Filter::Delta) { 4 } else { typesize };
+                    CParams::new()
+                        .codec(codec)
+                        .filters(&filters)
+                        .split(split)
+                        .typesize(typesize)
+                        .blocksize(block)
+                        .level(level)
+                        .dictionary(dictionary && with && known)
+                        .threads(Threads::new(threads))
+                },
+            )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn a_part_is_that_of_the_whole(
+            params in params(),
+            seed in any::<u64>(),
+            kinds in prop::collection::vec(0u8..4, 1..5),
+            ranges in prop::collection::vec((0..LEN, select(vec![0usize, 1, 100, 5000, 200_000, LEN])), 8),
+        ) {
+            let data = data(seed, &kinds);
+            let chunk = compress(&data, &params);
+            let (mut decoder, mut buffer) = (decoder(), Vec::new());
+            for (start, len) in ranges {
+                let range = start..LEN.min(start + len);
+                let (found, bytes, _) = part(&chunk, range.clone(), &mut decoder, &mut buffer).unwrap();
+                prop_assert!(found == data[range.clone()], "{params:?} {range:?}");
+                prop_assert!(bytes <= chunk.len());
+            }
+        }
+
+        /// What is read of a broken chunk is what all of it gives, or an error.
+        #[test]
+        fn broken_chunks_are_errors_or_the_same(
+            params in params(),
+            seed in any::<u64>(),
+            changes in prop::collection::vec((0usize..400, any::<u8>()), 1..4),
+            starts in prop::collection::vec(0..LEN - 100, 4),
+        ) {
+            let mut chunk = compress(&data(seed, &[0, 1, 2]), &params);
+            let cbytes = chunk.len();
+            for (at, byte) in changes {
+                chunk[at] = byte;
+            }
+            chunk[12..16].copy_from_slice(&u32::try_from(cbytes).unwrap().to_le_bytes());
+            if let Ok(header) = Header::parse(&chunk) {
+                let (mut decoder, mut buffer) = (decoder(), Vec::new());
+                for start in starts {
+                    let range = start..(start + 100).min(header.nbytes as usize);
+                    if range.is_empty() || header.nbytes > 1 << 24 {
+                        continue;
+                    }
+                    if let Ok((found, ..)) = part(&chunk, range.clone(), &mut decoder, &mut buffer) {
+                        prop_assert_eq!(found, decode(&chunk, range, &mut decoder).unwrap());
+                    }
+                }
+            }
+        }
+    }
+
+    /// A chunk of 147 blocks that cannot be made much smaller.
+    fn large(params: CParams) -> (Vec<u8>, Vec<u8>) {
+        let data = data(5, &[1]);
+        let chunk = compress(&data, &params.typesize(4).blocksize(4096));
+        assert!(chunk.len() > LEN / 4 && header(&chunk).is_compressed());
+        (data, chunk)
+    }
+
+    fn lz4() -> CParams {
+        CParams::new().codec(Codec::Lz4).filters(&[Filter::Shuffle])
+    }
+
+    /// An installed library has chunks read whole.
+    fn is_little(bytes: usize, most: usize) -> bool {
+        bytes <= most || !sys::HARDENED
+    }
+
+    #[test]
+    fn little_is_read_for_a_small_range() {
+        let all = [
+            (lz4(), 0),
+            (lz4().filters(&[Filter::Delta]), 4200),
+            (lz4().dictionary(sys::HARDENED), 33_000),
+        ];
+        for (params, more) in all {
+            let (data, chunk) = large(params);
+            let mut buffer = Vec::new();
+            // In a block, and in two.
+            for (start, blocks) in [(300_000, 1), (4096 * 70 - 3, 2), (0, 1), (LEN - 7, 1)] {
+                let range = start..start + 7;
+                let (found, bytes, reads) =
+                    part(&chunk, range.clone(), &mut decoder(), &mut buffer).unwrap();
+                assert_eq!(found, data[range]);
+                assert!(
+                    is_little(bytes, 700 + 4200 * blocks + more),
+                    "{bytes} bytes, {reads} reads"
+                );
+                assert!(reads <= 4, "{reads}");
+            }
+        }
+    }
+
+    #[test]
+    fn of_stored_chunks_the_range_is_read() {
+        let data = data(7, &[0]);
+        let chunk = compress(&data, &lz4().level(0).blocksize(4096));
+        assert!(header(&chunk).is_stored());
+        let range = 100_000..100_100;
+        let (found, bytes, reads) =
+            part(&chunk, range.clone(), &mut decoder(), &mut Vec::new()).unwrap();
+        assert_eq!(found, data[range]);
+        assert!(is_little(bytes, 132) && reads <= 2, "{bytes} bytes, {reads} reads");
+    }
+
+    #[test]
+    fn a_postfilter_has_whole_blocks() {
+        let inverted: Vec<u8> = data(5, &[1]).iter().map(|byte| !byte).collect();
+        let filter = ChunkFilter::postfilter(|block| {
+            for at in 0..block.input().len() {
+                block.output()[at] = !block.input()[at];
+            }
+            Ok::<(), crate::BoxError>(())
+        });
+        let filter = Arc::new(filter);
+        for level in [0, 5] {
+            let chunk = compress(&data(5, &[1]), &lz4().level(level).typesize(4).blocksize(4096));
+            let mut decoder = decoder();
+            decoder.set_postfilter(filter.clone());
+            for start in [0, 4095, 300_001, LEN - 9] {
+                let range = start..start + 9;
+                let (found, bytes, _) =
+                    part(&chunk, range.clone(), &mut decoder, &mut Vec::new()).unwrap();
+                assert_eq!(found, inverted[range]);
+                assert!(is_little(bytes, 10_000), "{bytes}");
+            }
+        }
+    }
+
+    #[test]
+    fn special_chunks_and_blocks_of_variable_length_are_whole() {
+        let mut zeros = compress(&vec![0; LEN], &lz4());
+        assert!(header(&zeros).special.is_some());
+        let range = 5..500;
+        let mut buffer = vec![1; 9];
+        let (found, bytes, _) = part(&zeros, range.clone(), &mut decoder(), &mut buffer).unwrap();
+        assert_eq!((found, bytes), (vec![0; 495], 32));
+
+        let data = data(5, &[1]);
+        let blocks: Vec<&[u8]> = data.chunks(50_001).collect();
+        let params = lz4().resolve(1, Purpose::Chunk).unwrap();
+        Encoder::new(params).unwrap().compress_blocks(&blocks, &mut zeros).unwrap();
+        let (found, bytes, _) = part(&zeros, range.clone(), &mut decoder(), &mut buffer).unwrap();
+        assert_eq!((&found[..], bytes), (&data[range], zeros.len()));
+    }
+
+    /// The entry of the table of blocks.
+    fn entry(block: usize) -> Range<usize> {
+        32 + 4 * block..36 + 4 * block
+    }
+
+    #[test]
+    fn blocks_lie_in_any_order() {
+        let (data, chunk) = large(lz4());
+        let nblocks = header(&chunk).nblocks() as usize;
+        let start = |block| usize::try_from(number(&chunk, entry(block).start)).unwrap();
+        let mut other = chunk[..entry(nblocks).start].to_vec();
+        for block in (0..nblocks).rev() {
+            let end = if block + 1 < nblocks { start(block + 1) } else { chunk.len() };
+            let at = i32::try_from(other.len()).unwrap().to_le_bytes();
+            other[entry(block)].copy_from_slice(&at);
+            other.extend(&chunk[start(block)..end]);
+        }
+        let mut buffer = Vec::new();
+        for range in [0..9, 100_000..140_000, LEN - 5000..LEN] {
+            let (found, bytes, reads) =
+                part(&other, range.clone(), &mut decoder(), &mut buffer).unwrap();
+            assert_eq!(found, data[range.clone()]);
+            assert!(is_little(bytes, range.len() + 14_000) && reads <= 2, "{bytes} in {reads}");
+        }
+    }
+
+    #[test]
+    fn a_block_may_go_on_in_the_next_one() {
+        let (data, mut chunk) = large(lz4());
+        let inside = number(&chunk, entry(50).start) + 8;
+        chunk[entry(51)].copy_from_slice(&inside.to_le_bytes());
+        let range = 4096 * 50..4096 * 51;
+        let (found, bytes, _) =
+            part(&chunk, range.clone(), &mut decoder(), &mut Vec::new()).unwrap();
+        assert_eq!(found, data[range]);
+        assert!(bytes >= chunk.len());
+    }
+
+    #[test]
+    fn parts_outside_the_chunk_are_errors() {
+        if !sys::HARDENED {
+            return; // All is read, and looked at by others.
+        }
+        let (_, chunk) = large(lz4().dictionary(true));
+        let cbytes = i32::try_from(chunk.len()).unwrap();
+        let dictionary = entry(header(&chunk).nblocks() as usize);
+        let kind = |at: Range<usize>, number: i32| {
+            let mut chunk = chunk.clone();
+            chunk[at].copy_from_slice(&number.to_le_bytes());
+            part(&chunk, 4..9, &mut decoder(), &mut Vec::new()).map(drop).map_err(|e| e.kind())
+        };
+        for start in [-1, 0, 600, cbytes - 3, cbytes, i32::MAX, i32::MIN] {
+            assert_eq!(kind(entry(0), start), Err(ErrorKind::InvalidData), "{start}");
+            assert_eq!(kind(entry(99), start), Err(ErrorKind::InvalidData), "{start}");
+        }
+        for len in [-1, 0, 33_000, i32::MAX, i32::MIN] {
+            assert_eq!(kind(dictionary.clone(), len), Err(ErrorKind::InvalidData), "{len}");
+        }
+        // More blocks than there is room for.
+        assert_eq!(kind(8..12, 1), Err(ErrorKind::InvalidData));
+        assert_eq!(kind(8..12, 4096), Ok(()));
+        for range in [LEN..LEN + 1, 0..LEN + 1, Range { start: 2, end: 1 }] {
+            let error = fetch(&header(&chunk), range, &mut Vec::new(), |_, _| Ok(())).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+        }
+    }
+
+    #[test]
+    fn errors_of_the_reader_are_given_back() {
+        let (_, chunk) = large(lz4());
+        for fine in 0..2 {
+            let mut left = fine;
+            let failed = fetch(&header(&chunk), 9..10, &mut Vec::new(), |start, target| {
+                if left == 0 {
+                    return Err(Error::new(ErrorKind::Io, "read", "the disk is gone"));
+                }
+                left -= 1;
+                target.copy_from_slice(&chunk[start..start + target.len()]);
+                Ok(())
+            });
+            let failed = failed.map_err(|error| error.kind());
+            let whole = fine == 1 && !sys::HARDENED;
+            assert_eq!(failed, if whole { Ok(()) } else { Err(ErrorKind::Io) });
+        }
+    }
+}

@@ -1,0 +1,404 @@
+//! Changes of the chunks: add, replace, remove, reorder.
+
+use blosc2_format::chunk::Header;
+use blosc2_format::frame::{Offset, Stores};
+
+use super::sharing::version;
+use super::store::State;
+use super::{Access, SChunk, array_meta};
+use crate::chunk::ChunkBytes;
+use crate::element::{Element, as_bytes};
+use crate::lock::Guard;
+use crate::params::MAX_CHUNK_LEN;
+use crate::{Chunk, Error, ErrorKind, Result, Special};
+
+const APPEND: &str = "append a chunk";
+const INSERT: &str = "insert a chunk";
+const UPDATE: &str = "update a chunk";
+
+impl SChunk {
+    /// Compresses items and appends them as one chunk; gives the number of chunks.
+    ///
+    /// Chunks are best of one size. A longer one, and any after a shorter one, makes it a super-chunk of
+    /// chunks of different sizes, in which finding an item takes a look at each chunk once. C's
+    /// `blosc2_schunk_append_buffer`, Python's `append_data`.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::ReadOnly`]: opened for reading;
+    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize;
+    /// - [`ErrorKind::InvalidArgument`]: no items; or the chunks are those of an array, whose shape would
+    ///   not fit any more; or they have blocks of different lengths, and this one has not; or something else
+    ///   follows the frame in its file, such as another frame, which would be lost;
+    /// - [`ErrorKind::TooLarge`]: more than [`MAX_CHUNK_LEN`](crate::MAX_CHUNK_LEN) bytes;
+    /// - [`ErrorKind::Unsupported`]: this build cannot compress as the file says;
+    /// - [`ErrorKind::Io`]: the file cannot be written.
+    pub fn append<T: Element>(&mut self, items: &[T]) -> Result<usize> {
+        self.check_item::<T>(APPEND)?;
+        self.check_change(APPEND, Access::Append)?;
+        self.check_no_array(APPEND)?;
+        self.append_bytes(as_bytes(items))
+    }
+
+    /// Appends a chunk that is compressed already.
+    ///
+    /// Its items have to be of the super-chunk's typesize, whatever its codec and filters. A chunk of one
+    /// value takes no room, unless chunks have different sizes. C's `blosc2_schunk_append_chunk`.
+    ///
+    /// # Errors
+    /// As for [`append`](Self::append), and [`ErrorKind::Unsupported`] for a chunk of Blosc1.
+    pub fn append_chunk(&mut self, chunk: &Chunk<impl ChunkBytes>) -> Result<usize> {
+        self.check_change(APPEND, Access::Append)?;
+        self.check_chunk(APPEND, chunk)?;
+        self.push(APPEND, self.nchunks(), chunk.as_bytes())
+    }
+
+    /// Compresses each of `blocks` to a block of its own, and appends them as one chunk.
+    ///
+    /// Either all chunks of a super-chunk are made so or none. Reading one block costs no more than that
+    /// block, whatever its length: for strings and documents. Python's vl-blocks.
+    ///
+    /// # Errors
+    /// As for [`append`](Self::append); [`ErrorKind::InvalidArgument`] also for no block and for an empty one.
+    pub fn append_blocks(&mut self, blocks: &[&[u8]]) -> Result<usize> {
+        self.check_change(APPEND, Access::Append)?;
+        self.check_no_array(APPEND)?;
+        let chunk = self.compressed_blocks(blocks)?;
+        self.push(APPEND, self.nchunks(), &chunk)
+    }
+
+    /// Compresses items and puts them as one chunk in front of the chunk `index`; gives the number of
+    /// chunks. C's `blosc2_schunk_insert_chunk`, Python's `insert_data`.
+    ///
+    /// # Errors
+    /// As for [`append`](Self::append); [`ErrorKind::OutOfBounds`] where `index` is above the number of chunks.
+    pub fn insert<T: Element>(&mut self, index: usize, items: &[T]) -> Result<usize> {
+        self.check_item::<T>(INSERT)?;
+        self.check_change(INSERT, Access::Write)?;
+        self.check_no_array(INSERT)?;
+        let chunk = self.compressed_bytes(INSERT, as_bytes(items))?;
+        self.push(INSERT, index, &chunk)
+    }
+
+    /// Puts a chunk that is compressed already in front of the chunk `index`.
+    ///
+    /// # Errors
+    /// As for [`append_chunk`](Self::append_chunk) and [`insert`](Self::insert).
+    pub fn insert_chunk(&mut self, index: usize, chunk: &Chunk<impl ChunkBytes>) -> Result<usize> {
+        self.check_change(INSERT, Access::Write)?;
+        self.check_chunk(INSERT, chunk)?;
+        self.push(INSERT, index, chunk.as_bytes())
+    }
+
+    /// Compresses items and replaces the chunk `index` by them.
+    ///
+    /// In a contiguous frame the new chunk goes where the old one was if there is room, otherwise to the
+    /// end; the gap stays until the frame is [saved](Self::save) elsewhere. Other programs that read the
+    /// same file without locking may see the chunk half-written. C's `blosc2_schunk_update_chunk`,
+    /// Python's `update_data`.
+    ///
+    /// # Errors
+    /// As for [`append`](Self::append); [`ErrorKind::OutOfBounds`] where there is no such chunk.
+    pub fn update<T: Element>(&mut self, index: usize, items: &[T]) -> Result<()> {
+        self.check_item::<T>(UPDATE)?;
+        self.check_change(UPDATE, Access::Write)?;
+        self.check_same_size(index, size_of_val(items))?;
+        let chunk = self.compressed_bytes(UPDATE, as_bytes(items))?;
+        self.put(vec![(index, chunk)])
+    }
+
+    /// Replaces the chunk `index` by one that is compressed already.
+    ///
+    /// # Errors
+    /// As for [`append_chunk`](Self::append_chunk) and [`update`](Self::update).
+    pub fn update_chunk(&mut self, index: usize, chunk: &Chunk<impl ChunkBytes>) -> Result<()> {
+        self.check_change(UPDATE, Access::Write)?;
+        self.check_storable(UPDATE, chunk)?;
+        self.check_same_size(index, chunk.nbytes())?;
+        let blocksize = self.blocksize().filter(|_| self.is_array() && chunk.special().is_none());
+        if blocksize.is_some() && chunk.blocksize() != blocksize {
+            let found = chunk.blocksize();
+            let detail =
+                format!("blocks of {found:?} bytes, those of the array have {blocksize:?}");
+            return Err(self.error(ErrorKind::InvalidArgument, UPDATE, detail));
+        }
+        self.put(vec![(index, chunk.as_bytes().to_vec())])
+    }
+
+    /// Removes the chunk `index`; gives the number of chunks that are left. C's
+    /// `blosc2_schunk_delete_chunk`, Python's `delete_chunk`.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::ReadOnly`]: opened for reading or appending;
+    /// - [`ErrorKind::OutOfBounds`]: there is no such chunk;
+    /// - [`ErrorKind::InvalidArgument`]: the chunks are those of an array;
+    /// - [`ErrorKind::Io`]: the file cannot be written.
+    pub fn delete(&mut self, index: usize) -> Result<usize> {
+        let doing = "delete a chunk";
+        self.check_change(doing, Access::Write)?;
+        self.check_no_array(doing)?;
+        self.change(doing, |state, freed| {
+            no_array(state, doing)?;
+            let sizes = state.sizes(index, doing)?;
+            freed.extend(state.outline.offset(index as u64).and_then(Offset::place));
+            let removed = state.outline.remove(index as u64, sizes);
+            removed.map_err(|error| Error::from_frame(doing, error))?;
+            Ok(Stores::new())
+        })?;
+        Ok(self.nchunks())
+    }
+
+    /// Puts the chunks into another order: first the one whose index is `order[0]`, and so on.
+    ///
+    /// C's `blosc2_schunk_reorder_offsets`, Python's `reorder_offsets`.
+    ///
+    /// # Errors
+    /// As for [`delete`](Self::delete); [`ErrorKind::InvalidArgument`] where `order` has not each index once.
+    pub fn reorder(&mut self, order: &[usize]) -> Result<()> {
+        let doing = "reorder chunks";
+        self.check_change(doing, Access::Write)?;
+        self.check_no_array(doing)?;
+        self.change(doing, |state, _| {
+            no_array(state, doing)?;
+            state.outline.reorder(order).map_err(|error| Error::from_frame(doing, error))
+        })
+    }
+
+    /// Makes an empty super-chunk one of `nitems` times the same: zeros, NaN or nothing, in chunks of
+    /// `chunk_items`. It takes no room, however many there are.
+    ///
+    /// C's `blosc2_schunk_fill_special`, Python's `fill_special`. To repeat any other item, append
+    /// [`Chunk::repeat`](crate::Chunk::repeat).
+    ///
+    /// # Errors
+    /// - [`ErrorKind::ReadOnly`]: opened for reading;
+    /// - [`ErrorKind::InvalidArgument`]: there are chunks; chunks of no items; NaN for items of neither 4 nor 8
+    ///   bytes; [`Special::Repeated`]; more chunks than a frame can have;
+    /// - [`ErrorKind::TooLarge`]: chunks of more than [`MAX_CHUNK_LEN`](crate::MAX_CHUNK_LEN) bytes;
+    /// - [`ErrorKind::Io`]: the file cannot be written.
+    pub fn fill(&mut self, special: Special, nitems: u64, chunk_items: usize) -> Result<()> {
+        use blosc2_format::chunk::Special as Format;
+
+        let doing = "fill a super-chunk";
+        self.check_change(doing, Access::Append)?;
+        self.check_no_array(doing)?;
+        let invalid = |detail: &str| self.error(ErrorKind::InvalidArgument, doing, detail);
+        let special = match special {
+            Special::Zeros => Format::Zeros,
+            Special::Nan => Format::Nan,
+            Special::Uninit => Format::Uninit,
+            Special::Repeated => return Err(invalid("it takes zeros, NaN or nothing")),
+        };
+        let chunksize = chunk_items.checked_mul(self.typesize);
+        let chunksize = chunksize.filter(|&size| size <= MAX_CHUNK_LEN).ok_or_else(|| {
+            let detail = format!("a chunk has at most {MAX_CHUNK_LEN} bytes");
+            self.error(ErrorKind::TooLarge, doing, detail)
+        })?;
+        let nbytes = nitems.checked_mul(self.typesize as u64);
+        let nbytes = nbytes.filter(|&nbytes| i64::try_from(nbytes).is_ok());
+        let nbytes = nbytes.ok_or_else(|| invalid("there are more than 2^63 bytes"))?;
+        self.change(doing, |state, _| {
+            no_array(state, doing)?;
+            let (count, max) = (nbytes.div_ceil(chunksize.max(1) as u64), state.limits.chunks);
+            if count > max {
+                let detail = format!("{count} chunks, of which there may be {max}");
+                return Err(Error::new(ErrorKind::TooLarge, doing, detail));
+            }
+            // At most 2 GiB.
+            let filled = state.outline.fill(special, nbytes, chunksize as u32);
+            filled.map_err(|error| Error::from_frame(doing, error))?;
+            Ok(Stores::new())
+        })
+    }
+
+    /// Appends bytes as a chunk, whatever the chunks are of.
+    pub(crate) fn append_bytes(&mut self, bytes: &[u8]) -> Result<usize> {
+        let chunk = self.compressed_bytes(APPEND, bytes)?;
+        self.push(APPEND, self.nchunks(), &chunk)
+    }
+
+    /// Adds a chunk of our own making, or one that was looked at.
+    pub(super) fn push(&mut self, doing: &str, index: usize, chunk: &[u8]) -> Result<usize> {
+        self.change(doing, |state, _| {
+            // The chunks of an array are put by those who make one.
+            if !state.unfinished {
+                no_array(state, doing)?;
+            }
+            let nchunks = state.nchunks();
+            let index = if doing == APPEND { nchunks } else { index };
+            if index > nchunks {
+                let detail = format!("there are {nchunks} chunks, asked for a place at {index}");
+                return Err(Error::new(ErrorKind::OutOfBounds, doing, detail));
+            }
+            let stores = state.outline.insert(index as u64, chunk);
+            stores.map_err(|error| Error::from_frame(doing, error))
+        })?;
+        Ok(self.nchunks())
+    }
+
+    /// Replaces chunks, all of them or none.
+    pub(super) fn put(&mut self, chunks: Vec<(usize, Vec<u8>)>) -> Result<()> {
+        self.change(UPDATE, |state, freed| {
+            let before = (chunks.len() > 1).then(|| state.outline.clone());
+            let mut all = Stores::new();
+            let replaced = chunks.iter().try_for_each(|(index, chunk)| {
+                let sizes = state.sizes(*index, UPDATE)?;
+                let index = *index as u64;
+                let old = state.outline.offset(index).and_then(Offset::place);
+                let stores = state.outline.replace(index, sizes, chunk, true);
+                all.extend(stores.map_err(|error| Error::from_frame(UPDATE, error))?);
+                if state.outline.offset(index).and_then(Offset::place) != old {
+                    freed.extend(old);
+                }
+                Ok(())
+            });
+            match (replaced, before) {
+                (Ok(()), _) => Ok(all),
+                (Err(error), Some(before)) => {
+                    state.outline = before;
+                    Err(error)
+                }
+                (Err(error), None) => Err(error),
+            }
+        })
+    }
+
+    /// Changes the outline by `work` and stores what comes of it; when that fails, all is as before.
+    pub(super) fn change<'a>(
+        &mut self,
+        doing: &str,
+        work: impl FnOnce(&mut State, &mut Vec<u64>) -> Result<Stores<'a>>,
+    ) -> Result<()> {
+        if self.broken {
+            let detail = "an earlier change failed and could not be taken back";
+            return Err(self.error(ErrorKind::InvalidData, doing, detail));
+        }
+        let held = self.held();
+        let Self { state, place, lock, broken, starts, .. } = self;
+        let place = place.as_ref();
+        let at = |error: Error| match place {
+            Some(place) => error.at(&place.path),
+            None => error,
+        };
+        let lock = lock.as_ref().filter(|lock| lock.held().is_none());
+        let lock = lock.map(|lock| lock.exclusive()).transpose().map_err(at)?;
+        let gate = place.map(|place| place.claim.writing());
+        let state = state.get_mut();
+        let mut now = version(place, lock.as_ref(), held);
+        if state.version != now {
+            state.reload(doing).map_err(at)?;
+            state.version = now;
+        }
+        *starts.get_mut() = None;
+        let mut freed = Vec::new();
+        // Where that fails, nothing has changed.
+        let stores = work(state, &mut freed).map_err(at)?;
+        if let Err(error) = state.commit(doing, stores, &freed) {
+            *broken = state.unfinished || state.reload(doing).is_err();
+            return Err(at(error));
+        }
+        if let Some(place) = place {
+            now.here = place.claim.changed();
+        }
+        now.locked = lock.as_ref().map_or(now.locked, Guard::sequence);
+        state.version = now;
+        drop((lock, gate));
+        Ok(())
+    }
+
+    /// Compresses bytes to a chunk.
+    pub(super) fn compressed_bytes(&mut self, doing: &str, bytes: &[u8]) -> Result<Vec<u8>> {
+        if bytes.is_empty() {
+            return Err(self.error(ErrorKind::InvalidArgument, doing, "it has no bytes"));
+        }
+        self.make_encoder()?;
+        let mut chunk = Vec::new();
+        let compressed = match &mut self.encoder {
+            Some(encoder) => encoder.get_mut().compress_to(bytes, &mut chunk),
+            None => Err(Error::new(ErrorKind::Unsupported, doing, "there is no encoder")),
+        };
+        compressed.map_err(|error| self.at(error))?;
+        Ok(chunk)
+    }
+
+    /// Compresses blocks of any lengths to a chunk.
+    pub(super) fn compressed_blocks(&mut self, blocks: &[&[u8]]) -> Result<Vec<u8>> {
+        self.make_encoder()?;
+        let mut chunk = Vec::new();
+        if let Some(encoder) = &mut self.encoder {
+            let made = encoder.get_mut().compress_blocks(blocks, &mut chunk);
+            made.map_err(|error| self.at(error))?;
+        }
+        Ok(chunk)
+    }
+
+    pub(super) fn check_change(&self, doing: &str, needed: Access) -> Result<()> {
+        match (self.access, needed) {
+            (Access::Read, _) => {
+                Err(self.error(ErrorKind::ReadOnly, doing, "it was opened for reading"))
+            }
+            (Access::Append, Access::Write) => {
+                Err(self.error(ErrorKind::ReadOnly, doing, "it was opened for appending"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Sees that chunks may be added and removed.
+    pub(super) fn check_no_array(&self, doing: &str) -> Result<()> {
+        no_array(&self.look(), doing).map_err(|error| self.at(error))
+    }
+
+    /// Sees that a part of a chunk can be read and written again.
+    pub(super) fn check_unfiltered(&self, doing: &str) -> Result<()> {
+        if self.prefilter.is_none() && self.postfilter.is_none() {
+            return Ok(());
+        }
+        let detail = "with a prefilter or a postfilter, chunks are replaced whole";
+        Err(self.error(ErrorKind::Unsupported, doing, detail))
+    }
+
+    fn check_chunk(&self, doing: &str, chunk: &Chunk<impl ChunkBytes>) -> Result<()> {
+        self.check_no_array(doing)?;
+        self.check_storable(doing, chunk)
+    }
+
+    /// Sees that a chunk can be one of these.
+    fn check_storable(&self, doing: &str, chunk: &Chunk<impl ChunkBytes>) -> Result<()> {
+        let header: &Header = chunk.header();
+        if !header.extended {
+            let detail = "it is a chunk of Blosc1, with a header of 16 bytes";
+            return Err(self.error(ErrorKind::Unsupported, doing, detail));
+        }
+        let typesize = if self.typesize > 255 { 1 } else { self.typesize };
+        if chunk.typesize() != typesize {
+            let (found, typesize) = (chunk.typesize(), self.typesize);
+            let detail = format!("its items have {found} bytes, expected {typesize}");
+            return Err(self.error(ErrorKind::TypeMismatch, doing, detail));
+        }
+        Ok(())
+    }
+
+    /// Sees that a chunk of an array keeps its size.
+    fn check_same_size(&self, index: usize, len: usize) -> Result<()> {
+        if !self.is_array() || len == self.chunksize() {
+            return Ok(());
+        }
+        let chunksize = self.chunksize();
+        let detail = format!("chunk {index} of an array has {chunksize} bytes, got {len}");
+        Err(self.error(ErrorKind::InvalidArgument, UPDATE, detail))
+    }
+
+    /// Makes a frame of what was stored so far.
+    pub(crate) fn finish(&mut self) -> Result<()> {
+        self.state.get_mut().finish("write a frame")
+    }
+}
+
+/// Sees that the chunks are not those of an array.
+fn no_array(state: &State, doing: &str) -> Result<()> {
+    if array_meta(&state.outline).is_none() {
+        return Ok(());
+    }
+    let detail = "its chunks are those of an array, whose shape says how many there are";
+    Err(Error::new(ErrorKind::InvalidArgument, doing, detail))
+}

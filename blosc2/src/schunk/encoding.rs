@@ -1,0 +1,155 @@
+//! How chunks are compressed and decompressed.
+
+use std::sync::{Arc, OnceLock};
+
+use blosc2_format::chunk::Params;
+use blosc2_format::frame::Outline;
+use parking_lot::Mutex;
+
+use super::{SChunk, array_meta};
+use crate::array_shape::ArrayShape;
+use crate::closures::ChunkFilter;
+use crate::encoder::Encoder;
+use crate::params::Purpose;
+use crate::{CParams, Codec, DParams, Error, ErrorKind, Filter, Result, SplitMode};
+
+impl SChunk {
+    /// Sets how chunks are decompressed from now on.
+    pub fn set_dparams(&mut self, params: DParams) {
+        self.dparams = params;
+        self.workers.get_mut().clear();
+    }
+
+    /// Sets how new chunks are compressed from now on, which the header of a frame does not tell.
+    ///
+    /// Python's `cparams`, set on a `SChunk`.
+    ///
+    /// # Errors
+    /// A parameter out of range, another typesize, or a codec or filter that this build does not have.
+    pub fn set_cparams(&mut self, params: &CParams) -> Result<()> {
+        let doing = "set how chunks are compressed";
+        if params.typesize.is_some_and(|asked| asked != self.typesize) {
+            let detail = format!("items have {} bytes", self.typesize);
+            return Err(self.error(ErrorKind::InvalidArgument, doing, detail));
+        }
+        let before = self.encoding.replace(params.clone());
+        self.encoder = None;
+        let made = self.make_encoder();
+        if made.is_err() {
+            self.encoding = before;
+        }
+        made
+    }
+
+    /// How the chunks are compressed, as the super-chunk says; a file does not keep the threads.
+    pub fn cparams(&self) -> CParams {
+        cparams(&self.look().outline)
+    }
+
+    /// Changes the data of new chunks before they are compressed; see
+    /// [`Compressor::with_prefilter`](crate::Compressor::with_prefilter).
+    ///
+    /// # Errors
+    /// As for compressing.
+    pub fn set_prefilter<E: Into<crate::BoxError>>(
+        &mut self,
+        prefilter: impl for<'b> Fn(&mut crate::ChunkBlock<'b>) -> std::result::Result<(), E>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Result<()> {
+        self.prefilter = Some(Arc::new(ChunkFilter::prefilter(prefilter)));
+        self.encoder = None;
+        self.make_encoder()
+    }
+
+    /// Changes the data of chunks after they were decompressed; see
+    /// [`Decompressor::with_postfilter`](crate::Decompressor::with_postfilter).
+    pub fn set_postfilter<E: Into<crate::BoxError>>(
+        &mut self,
+        postfilter: impl for<'b> Fn(&mut crate::ChunkBlock<'b>) -> std::result::Result<(), E>
+        + Send
+        + Sync
+        + 'static,
+    ) {
+        self.postfilter = Some(Arc::new(ChunkFilter::postfilter(postfilter)));
+        self.workers.get_mut().clear();
+    }
+
+    /// Makes the encoder of new chunks.
+    pub(super) fn make_encoder(&mut self) -> Result<()> {
+        if self.encoder.is_some() {
+            return Ok(());
+        }
+        let purpose = if self.is_array() { Purpose::Array } else { Purpose::Frame };
+        let resolved = match &self.encoding {
+            Some(params) => self.as_array_wants(params)?.resolve(self.typesize, purpose),
+            None => self.cparams().resolve(self.typesize, purpose).map_err(|error| {
+                let kind = match error.kind() {
+                    ErrorKind::InvalidArgument => ErrorKind::InvalidData,
+                    kind => kind,
+                };
+                Error::new(kind, "compress as the header says", error)
+            }),
+        };
+        let params = resolved.map_err(|error| self.at(error))?;
+        let mut encoder = Encoder::with_shape(params, Some(self.shape()?))?;
+        if let Some(prefilter) = &self.prefilter {
+            encoder.set_prefilter(Arc::clone(prefilter));
+        }
+        self.encoder = Some(Mutex::new(encoder));
+        Ok(())
+    }
+
+    /// The parameters with the block size of an array, which its metalayer says.
+    fn as_array_wants(&self, params: &CParams) -> Result<CParams> {
+        let mut params = params.clone();
+        if let Some(blocksize) = self.blocksize().filter(|_| self.is_array()) {
+            if params.blocksize.is_some_and(|asked| asked != blocksize) {
+                let doing = "set how chunks are compressed";
+                let detail = format!("it holds an array, whose blocks have {blocksize} bytes");
+                return Err(self.error(ErrorKind::InvalidArgument, doing, detail));
+            }
+            params.blocksize = Some(blocksize);
+        }
+        Ok(params)
+    }
+
+    /// What codecs for arrays ask for.
+    pub(super) fn shape(&self) -> Result<Arc<ArrayShape>> {
+        if let Some(shape) = self.shape.get() {
+            return Ok(Arc::clone(shape));
+        }
+        let shape = {
+            let state = self.look();
+            ArrayShape::new(self.typesize, array_meta(&state.outline))?
+        };
+        Ok(Arc::clone(self.shape.get_or_init(|| shape)))
+    }
+
+    /// Drops what was made from the outline.
+    pub(super) fn forget(&mut self) {
+        *self.starts.get_mut() = None;
+        self.shape = OnceLock::new();
+        self.workers.get_mut().clear();
+        self.encoder = None;
+    }
+}
+
+/// What the header of a frame says of compression.
+fn cparams(outline: &Outline) -> CParams {
+    let Params { codec, codec_meta, level, typesize, blocksize, filters, filters_meta, split } =
+        *outline.params();
+    let filters = filters.iter().zip(filters_meta);
+    CParams {
+        codec: Codec::from_code(codec),
+        codec_meta,
+        level,
+        typesize: usize::try_from(typesize).ok(),
+        blocksize: blocksize.and_then(|size| usize::try_from(size).ok()),
+        split: SplitMode::from_format(split),
+        filters: filters.filter_map(|(&code, meta)| Filter::from_code(code, meta)).collect(),
+        dictionary: outline.dictionary(),
+        ..CParams::default()
+    }
+}

@@ -1,0 +1,148 @@
+//! Files and directories that appear when they are complete.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::{Error, ErrorKind, Result};
+
+const DOING: &str = "make a file";
+
+/// Makes a file or a directory at `path` that `write` makes under a temporary name beside it. It gets its own
+/// name when it is complete and on the device. With `replace` it takes the place of a file; otherwise what is at
+/// `path` is left alone.
+pub(crate) fn create(
+    path: &Path,
+    replace: bool,
+    write: impl FnOnce(&Path) -> Result<()>,
+) -> Result<()> {
+    let io = |error| Error::from_io(DOING, path, error);
+    let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, DOING, detail);
+    let Some(name) = path.file_name() else {
+        return Err(invalid(format!("`{}` names no file", path.display())));
+    };
+    let taken = path.symlink_metadata();
+    if !replace && taken.is_ok() {
+        let detail = "there is something of that name already";
+        return Err(Error::new(ErrorKind::AlreadyExists, DOING, detail).at(path));
+    }
+    if taken.is_ok_and(|metadata| metadata.is_dir()) {
+        return Err(invalid("a directory is not replaced: remove it first".to_owned()).at(path));
+    }
+    let parent = parent(path);
+    fs::metadata(parent).map_err(io)?;
+    // A folder of its own, so that nothing of the temporary name is there.
+    let folder = tempfile::Builder::new().prefix(".blosc2-").tempdir_in(parent).map_err(io)?;
+    let temporary = folder.path().join(name);
+    write(&temporary).map_err(|error| error.at(path))?;
+    if temporary.is_dir() {
+        sync_directory(&temporary).map_err(io)?;
+        // An empty directory keeps the name, and gives it away to none but a rename.
+        fs::create_dir(path).map_err(io)?;
+        return fs::rename(&temporary, path).map_err(io);
+    }
+    File::open(&temporary).and_then(|file| file.sync_all()).map_err(io)?;
+    let file = tempfile::TempPath::try_from_path(&temporary).map_err(io)?;
+    let named = if replace { file.persist(path) } else { file.persist_noclobber(path) };
+    named.map_err(|error| io(error.error))?;
+    sync_folder(parent).map_err(io)
+}
+
+/// Puts what `write` makes under a temporary name in the place of the file or directory at `path`, which gets the
+/// name `kept`. There must be nothing of that name.
+///
+/// For a file there is the old one or the new one at any moment; a directory has no name for a moment in between.
+/// What is in `path` under the names `carried` is in both then.
+pub(crate) fn replace(
+    path: &Path,
+    kept: &Path,
+    carried: &[&str],
+    write: impl FnOnce(&Path) -> Result<()>,
+) -> Result<()> {
+    let io = |error| Error::from_io(DOING, path, error);
+    if kept.symlink_metadata().is_ok() {
+        let detail = "what is replaced would be kept under this name, which is taken";
+        return Err(Error::new(ErrorKind::AlreadyExists, DOING, detail).at(kept));
+    }
+    let metadata = fs::metadata(path).map_err(io)?;
+    if !metadata.is_dir() {
+        let mut is_kept = false;
+        let replaced = create(path, true, |temporary| {
+            write(temporary)?;
+            fs::set_permissions(temporary, metadata.permissions()).map_err(io)?;
+            keep(path, kept).map_err(io)?;
+            is_kept = true;
+            Ok(())
+        });
+        if replaced.is_err() && is_kept {
+            // The other name is there as before.
+            let _ = fs::remove_file(kept);
+        }
+        return replaced;
+    }
+    let parent = parent(path);
+    let folder = tempfile::Builder::new().prefix(".blosc2-").tempdir_in(parent).map_err(io)?;
+    let temporary = folder.path().join("new");
+    write(&temporary)?;
+    for name in carried {
+        if path.join(name).exists() {
+            keep(&path.join(name), &temporary.join(name)).map_err(io)?;
+        }
+    }
+    sync_directory(&temporary).map_err(io)?;
+    fs::rename(path, kept).map_err(io)?;
+    if let Err(error) = fs::rename(&temporary, path) {
+        let _ = fs::rename(kept, path);
+        return Err(io(error));
+    }
+    sync_folder(parent).map_err(io)
+}
+
+/// Gives a file another name, or copies it where it can have only one.
+fn keep(path: &Path, kept: &Path) -> io::Result<()> {
+    match fs::hard_link(path, kept) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            let mut copy = File::create_new(kept)?;
+            let copied = File::open(path).and_then(|mut file| io::copy(&mut file, &mut copy));
+            let copied = copied.and_then(|_| copy.sync_all());
+            if copied.is_err() {
+                let _ = fs::remove_file(kept);
+            }
+            copied
+        }
+        linked => linked,
+    }
+}
+
+/// The folder of a path.
+fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Sees that the names in a folder are on the device, where the system can do that.
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
+    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+}
+
+/// The same with the files in it.
+pub(crate) fn sync_directory(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_file() {
+            File::open(path)?.sync_all()?;
+        }
+    }
+    sync_folder(folder)
+}
+
+/// A path that holds wherever the program goes.
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
+    if path.as_os_str().is_empty() {
+        return Err(Error::new(ErrorKind::InvalidArgument, "use a path", "it is empty"));
+    }
+    std::path::absolute(path)
+        .map_err(|error| Error::from_io("find the folder of the program", path, error))
+}

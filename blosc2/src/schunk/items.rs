@@ -1,0 +1,405 @@
+//! Items across chunks: ranges, single ones, all of them.
+
+use std::fmt;
+use std::iter::FusedIterator;
+use std::marker::PhantomData;
+use std::ops::{Range, RangeBounds};
+use std::sync::Arc;
+
+use super::read::check_range;
+use super::{Access, Reading, SChunk};
+use crate::decompressor::{byte_range, to_items};
+use crate::element::{Element, as_bytes, as_bytes_mut};
+use crate::memory::Target;
+use crate::{Error, ErrorKind, Result};
+
+const READ: &str = "read items";
+const WRITE: &str = "write items";
+/// The most bytes that are decompressed ahead.
+const PIECE: u64 = 1 << 20;
+
+impl SChunk {
+    /// Reads a range of items, across chunks; with `u8`, of bytes.
+    ///
+    /// Only the blocks that hold them are read and decompressed. C's `blosc2_schunk_get_slice_buffer`,
+    /// Python's `get_slice`.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::OutOfBounds`]: the range reaches outside;
+    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize;
+    /// - [`ErrorKind::TooLarge`]: more memory than [`OpenOptions::max_read`](crate::OpenOptions::max_read);
+    /// - as for [`chunk`](Self::chunk).
+    pub fn items<T: Element>(&self, range: impl RangeBounds<u64>) -> Result<Vec<T>> {
+        self.check_item::<T>(READ)?;
+        let reading = self.reading()?;
+        let bytes = byte_range::<T>(range, reading.nbytes(), READ);
+        let bytes = bytes.map_err(|error| self.at(error))?;
+        let nbytes = bytes.end - bytes.start;
+        self.allow(READ, nbytes)?;
+        let len = usize::try_from(nbytes)
+            .map_err(|_| self.error(ErrorKind::TooLarge, READ, format!("{nbytes} bytes")))?;
+        to_items(len, |target| self.read_in(&reading, bytes.start, target))
+    }
+
+    /// Reads as many items as the caller's slice has, from number `start` on.
+    ///
+    /// # Errors
+    /// As for [`items`](Self::items).
+    pub fn items_into<T: Element>(&self, start: u64, items: &mut [T]) -> Result<()> {
+        self.check_item::<T>(READ)?;
+        let stop = start.saturating_add(items.len() as u64);
+        let reading = self.reading()?;
+        let bytes = byte_range::<T>(start..stop, reading.nbytes(), READ);
+        let bytes = bytes.map_err(|error| self.at(error))?;
+        self.read_in(&reading, bytes.start, Target::of(as_bytes_mut(items)))
+    }
+
+    /// Reads bytes from `start` on; on success all of the target is initialised.
+    pub(super) fn read_to(&self, start: u64, target: Target<'_>) -> Result<()> {
+        self.read_in(&self.reading()?, start, target)
+    }
+
+    fn read_in(&self, reading: &Reading<'_>, start: u64, mut target: Target<'_>) -> Result<()> {
+        let stop = start.saturating_add(target.len() as u64);
+        self.each_part(reading, start..stop, |index, part, done| {
+            let target = target.part(done..done + part.len());
+            self.with_chunk_in(reading, index, Some(part.clone()), |chunk, decoder| {
+                check_range(chunk, &part, index)?;
+                decoder.range(chunk, part.start, target)
+            })
+        })
+    }
+
+    /// Writes items over those from number `start` on; there have to be as many already.
+    ///
+    /// The chunks that they touch are compressed anew, which leaves gaps as [`update`](Self::update) does.
+    /// Either all of them are written or, where that fails, none. C's `blosc2_schunk_set_slice_buffer`,
+    /// Python's `schunk[start:stop] = items`.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::ReadOnly`]: opened for reading or appending;
+    /// - [`ErrorKind::OutOfBounds`]: the items reach outside;
+    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize;
+    /// - [`ErrorKind::Unsupported`]: there is a prefilter or a postfilter, which would be run on the other items of
+    ///   the chunks once more; or the chunks have blocks of different lengths;
+    /// - as for reading and for [`append`](Self::append).
+    pub fn write_items<T: Element>(&mut self, start: u64, items: &[T]) -> Result<()> {
+        self.check_item::<T>(WRITE)?;
+        self.check_change(WRITE, Access::Write)?;
+        if self.has_variable_blocks() {
+            let detail = "blocks of its chunks have lengths of their own";
+            return Err(self.error(ErrorKind::Unsupported, WRITE, detail));
+        }
+        self.check_unfiltered(WRITE)?;
+        // Nobody may change the chunks between reading and writing them.
+        self.locked(|schunk| schunk.overwrite(start, items))
+    }
+
+    fn overwrite<T: Element>(&mut self, start: u64, items: &[T]) -> Result<()> {
+        let stop = start.saturating_add(items.len() as u64);
+        let bytes = as_bytes(items);
+        let mut parts = Vec::new();
+        {
+            let reading = self.reading()?;
+            let range = byte_range::<T>(start..stop, reading.nbytes(), WRITE);
+            let range = range.map_err(|error| self.at(error))?;
+            self.each_part(&reading, range, |index, part, done| {
+                parts.push((index, part, done));
+                Ok(())
+            })?;
+        }
+        let mut chunks = Vec::with_capacity(parts.len());
+        let mut data = Vec::new();
+        for (index, part, done) in parts {
+            let new = &bytes[done..done + part.len()];
+            let nbytes = self.chunk_info(index)?.nbytes;
+            let chunk = if part.len() == nbytes {
+                self.compressed_bytes(WRITE, new)?
+            } else {
+                data.clear();
+                let missing = data.try_reserve_exact(nbytes);
+                missing.map_err(|error| self.error(ErrorKind::OutOfMemory, WRITE, error))?;
+                data.resize(nbytes, 0);
+                self.chunk_into(index, &mut data)?;
+                data[part].copy_from_slice(new);
+                self.compressed_bytes(WRITE, &data)?
+            };
+            chunks.push((index, chunk));
+        }
+        if chunks.is_empty() { Ok(()) } else { self.put(chunks) }
+    }
+
+    /// Reads single items by their numbers, in any order, also several times the same.
+    ///
+    /// Each block is decompressed once, whatever the order. C's `blosc2_schunk_get_sparse_buffer`.
+    ///
+    /// ```
+    /// use blosc2::{CParams, SChunk};
+    ///
+    /// let mut schunk = SChunk::in_memory::<u32>(&CParams::default())?;
+    /// schunk.append(&(0..1000u32).collect::<Vec<_>>())?;
+    /// assert_eq!(schunk.gather::<u32>(&[999, 0, 500, 0])?, [999, 0, 500, 0]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`items`](Self::items).
+    pub fn gather<T: Element>(&self, numbers: &[u64]) -> Result<Vec<T>> {
+        let len = numbers.len().saturating_mul(size_of::<T>());
+        self.allow(READ, len as u64)?;
+        // Each number has a slot of its own, so that all are filled.
+        to_items(len, |target| self.gather_to::<T>(numbers, target))
+    }
+
+    /// Reads single items by their numbers into the caller's slice, of which there have to be as many.
+    ///
+    /// # Errors
+    /// As for [`items`](Self::items), and [`ErrorKind::InvalidArgument`] where the lengths differ.
+    pub fn gather_into<T: Element>(&self, numbers: &[u64], items: &mut [T]) -> Result<()> {
+        if numbers.len() != items.len() {
+            let detail = format!("{} numbers for {} items", numbers.len(), items.len());
+            return Err(self.error(ErrorKind::InvalidArgument, READ, detail));
+        }
+        self.gather_to::<T>(numbers, Target::of(as_bytes_mut(items)))
+    }
+
+    fn gather_to<T: Element>(&self, numbers: &[u64], mut target: Target<'_>) -> Result<()> {
+        self.check_item::<T>(READ)?;
+        let reading = self.reading()?;
+        let (size, nbytes) = (size_of::<T>(), reading.nbytes());
+        let mut order: Vec<(u64, usize)> = Vec::with_capacity(numbers.len());
+        for (slot, &number) in numbers.iter().enumerate() {
+            let bytes = byte_range::<T>(number..number.saturating_add(1), nbytes, READ);
+            order.push((bytes.map_err(|error| self.at(error))?.start, slot));
+        }
+        order.sort_unstable();
+        let starts = self.starts(&reading)?;
+        let starts = starts.as_deref().map(Vec::as_slice);
+        let mut rest = &order[..];
+        let mut block = Vec::new();
+        while let Some(&(first, _)) = rest.first() {
+            let (index, chunk) = reading.chunk_of(first, starts);
+            // An item that lies across two chunks.
+            if first + size as u64 > chunk.end {
+                let slot = rest[0].1 * size;
+                self.read_in(&reading, first, target.part(slot..slot + size))?;
+                rest = &rest[1..];
+                continue;
+            }
+            let count = rest.partition_point(|&(at, _)| at + size as u64 <= chunk.end);
+            let (these, others) = rest.split_at(count);
+            rest = others;
+            let span = (these[0].0 - chunk.start) as usize
+                ..(these[count - 1].0 - chunk.start) as usize + size;
+            self.with_chunk_in(&reading, index, Some(span.clone()), |compressed, decoder| {
+                check_range(compressed, &span, index)?;
+                let len = match compressed.has_variable_blocks() {
+                    true => compressed.nbytes(),
+                    false => compressed.header().block_len() as usize,
+                };
+                if !compressed.header().is_compressed() {
+                    // There are no blocks to keep.
+                    for &(at, slot) in these {
+                        let at = (at - chunk.start) as usize;
+                        decoder.range(
+                            compressed,
+                            at,
+                            target.part(slot * size..(slot + 1) * size),
+                        )?;
+                    }
+                    return Ok(());
+                }
+                self.allow_scratch(READ, len as u64)?;
+                let mut loaded = 0..0;
+                for &(at, slot) in these {
+                    let at = (at - chunk.start) as usize;
+                    if !(loaded.start <= at && at + size <= loaded.end) {
+                        // The blocks of the item, within what was read of the chunk.
+                        let from = (at / len * len).max(span.start);
+                        let to = (at + size).next_multiple_of(len).min(span.end);
+                        loaded = from..to;
+                        block.clear();
+                        let room = block.try_reserve_exact(loaded.len());
+                        room.map_err(|error| Error::new(ErrorKind::OutOfMemory, READ, error))?;
+                        block.resize(loaded.len(), 0);
+                        decoder.range(compressed, from, Target::of(&mut block))?;
+                    }
+                    let item = &block[at - loaded.start..][..size];
+                    target.part(slot * size..(slot + 1) * size).write(item);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// All items, one by one. They are decompressed ahead, at most a MiB.
+    ///
+    /// ```
+    /// use blosc2::{CParams, SChunk};
+    ///
+    /// let mut schunk = SChunk::in_memory::<u16>(&CParams::default())?;
+    /// schunk.append(&[1u16, 2, 3])?;
+    /// schunk.append(&[4u16])?;
+    /// let sum = schunk.iter::<u16>().sum::<blosc2::Result<u16>>()?;
+    /// assert_eq!(sum, 10);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    pub fn iter<T: Element>(&self) -> Items<'_, T> {
+        let left = self.nbytes() / size_of::<T>().max(1) as u64;
+        Items { schunk: self, at: 0, left, ahead: Vec::new().into_iter(), item: PhantomData }
+    }
+
+    /// Calls `work` with each chunk that a range of bytes touches: its index, the bytes in the chunk, and
+    /// how many bytes of the range came before.
+    fn each_part(
+        &self,
+        reading: &Reading<'_>,
+        bytes: Range<u64>,
+        mut work: impl FnMut(usize, Range<usize>, usize) -> Result<()>,
+    ) -> Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let starts = self.starts(reading)?;
+        let mut at = bytes.start;
+        while at < bytes.end {
+            let (index, chunk) = reading.chunk_of(at, starts.as_deref().map(Vec::as_slice));
+            let stop = bytes.end.min(chunk.end);
+            if stop <= at {
+                let detail = format!("byte {at} is in no chunk");
+                return Err(self.error(ErrorKind::OutOfBounds, READ, detail));
+            }
+            // Within a chunk, and within what fits in memory.
+            let part = (at - chunk.start) as usize..(stop - chunk.start) as usize;
+            work(index, part, (at - bytes.start) as usize)?;
+            at = stop;
+        }
+        Ok(())
+    }
+
+    /// Where chunks start, and the end of the last one, where they have different sizes.
+    fn starts(&self, reading: &Reading<'_>) -> Result<Option<Arc<Vec<u64>>>> {
+        let state = &reading.state;
+        if state.outline.chunksize() != Some(0) {
+            return Ok(None);
+        }
+        if let Some(starts) = &*self.starts.read() {
+            return Ok(Some(Arc::clone(starts)));
+        }
+        let mut starts = vec![0];
+        let mut end = 0;
+        for index in 0..state.nchunks() {
+            let (_, header) = state.locate(index).map_err(|error| self.at(error))?;
+            end += u64::from(header.nbytes);
+            starts.push(end);
+        }
+        let nbytes = reading.nbytes();
+        if end != nbytes {
+            let detail = format!("its chunks have {end} bytes, it says {nbytes}");
+            return Err(self.error(ErrorKind::InvalidData, READ, detail));
+        }
+        let starts = Arc::new(starts);
+        // Those who change the state empty it, which they cannot do now.
+        *self.starts.write() = Some(Arc::clone(&starts));
+        Ok(Some(starts))
+    }
+
+    /// A piece from `byte` on that is worth decompressing at once; empty at the end.
+    pub(super) fn piece(&self, byte: u64) -> Result<Range<u64>> {
+        let reading = self.reading()?;
+        if byte >= reading.nbytes() {
+            return Ok(byte..byte);
+        }
+        let starts = self.starts(&reading)?;
+        let (_, chunk) = reading.chunk_of(byte, starts.as_deref().map(Vec::as_slice));
+        let block = self.blocksize().map_or(PIECE, |size| size as u64).clamp(1, PIECE);
+        let step = PIECE / block * block;
+        // Pieces start where blocks do, so that none is decompressed twice.
+        let stop = chunk.start + ((byte - chunk.start) / step + 1) * step;
+        Ok(byte..stop.min(chunk.end))
+    }
+}
+
+impl Reading<'_> {
+    fn nbytes(&self) -> u64 {
+        self.state.outline.nbytes()
+    }
+
+    /// The chunk that holds a byte: its index, and its bytes.
+    fn chunk_of(&self, byte: u64, starts: Option<&[u64]>) -> (usize, Range<u64>) {
+        match starts {
+            None => {
+                let size = u64::from(self.state.outline.chunksize().unwrap_or(0).max(1));
+                let index = byte / size;
+                (index as usize, index * size..((index + 1) * size).min(self.nbytes()))
+            }
+            Some(starts) => {
+                let index = starts.partition_point(|&start| start <= byte).saturating_sub(1);
+                let end = starts.get(index + 1).copied().unwrap_or(0);
+                (index, starts.get(index).copied().unwrap_or(0)..end)
+            }
+        }
+    }
+}
+
+/// The items of a [`SChunk`]. Made by [`SChunk::iter`].
+///
+/// After an error there are no more items.
+pub struct Items<'a, T> {
+    schunk: &'a SChunk,
+    /// The byte after those that were read.
+    at: u64,
+    /// Items that are still to come.
+    left: u64,
+    ahead: std::vec::IntoIter<T>,
+    item: PhantomData<T>,
+}
+
+impl<T: Element> Items<'_, T> {
+    fn read_ahead(&mut self) -> Result<()> {
+        self.schunk.check_item::<T>(READ)?;
+        let size = size_of::<T>() as u64;
+        let piece = self.schunk.piece(self.at)?;
+        // Whole items, at least one, which may lie across two chunks.
+        let count = ((piece.end - piece.start) / size).clamp(1, self.left);
+        let end = self.at + count * size;
+        // At most a MiB or an item.
+        let items: Vec<T> =
+            to_items((count * size) as usize, |target| self.schunk.read_to(self.at, target))?;
+        (self.at, self.ahead) = (end, items.into_iter());
+        Ok(())
+    }
+}
+
+impl<T: Element> Iterator for Items<'_, T> {
+    type Item = Result<T>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.left == 0 {
+            return None;
+        }
+        if self.ahead.len() == 0
+            && let Err(error) = self.read_ahead()
+        {
+            self.left = 0;
+            return Some(Err(error));
+        }
+        self.left -= 1;
+        self.ahead.next().map(Ok)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let exact = usize::try_from(self.left).ok();
+        // An error ends it.
+        (exact.map_or(usize::MAX, |left| left.min(1)), exact)
+    }
+}
+
+impl<T: Element> FusedIterator for Items<'_, T> {}
+
+impl<T> fmt::Debug for Items<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Items").field("left", &self.left).finish_non_exhaustive()
+    }
+}

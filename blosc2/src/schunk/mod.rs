@@ -1,0 +1,415 @@
+//! Super-chunks: any number of chunks, with metadata, in memory, in a file or elsewhere.
+//!
+//! ```
+//! use blosc2::{CParams, SChunk};
+//!
+//! let mut schunk = SChunk::in_memory::<i32>(&CParams::default())?;
+//! schunk.append(&[1i32, 2, 3])?;
+//! schunk.append(&[4i32, 5])?;
+//! assert_eq!(schunk.items::<i32>(1..4)?, [2, 3, 4]);
+//! schunk.vlmeta_mut().set("author", b"me")?;
+//!
+//! let bytes = schunk.to_bytes()?; // what a file would hold
+//! let again = SChunk::from_bytes(bytes)?;
+//! assert_eq!(again.chunk::<i32>(1)?, [4, 5]);
+//! # Ok::<(), blosc2::Error>(())
+//! ```
+
+mod change;
+mod claim;
+mod content;
+mod encoding;
+pub(crate) mod files;
+mod items;
+mod limits;
+mod metalayers;
+#[cfg(feature = "msgpack")]
+mod msgpack;
+mod options;
+mod read;
+mod repair;
+mod sharing;
+mod store;
+mod whole;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use blosc2_format::Limits;
+use blosc2_format::b2nd::{NAME, OLD_NAME};
+use blosc2_format::frame::{Layout, Offset, Outline};
+use parking_lot::{Mutex, RwLock};
+
+use crate::array_shape::ArrayShape;
+use crate::closures::ChunkFilter;
+use crate::decoder::Decoder;
+use crate::element::Element;
+use crate::encoder::Encoder;
+use crate::init::init;
+use crate::lock::FrameLock;
+use crate::params::Resolved;
+use crate::{CParams, DParams, Error, ErrorKind, Result};
+
+use claim::Claim;
+use limits::MaxRead;
+use store::{State, Version};
+
+pub(crate) use options::new_store;
+pub(crate) use sharing::Reading;
+pub(crate) use store::Store;
+
+pub use content::{SChunkReader, SChunkWriter};
+pub use items::Items;
+pub use metalayers::{Metalayers, MetalayersMut};
+pub use options::{Check, OpenOptions};
+pub use read::{ChunkInfo, Chunks, LazyChunk};
+pub use repair::{Rebuilt, Repaired, repair, repair_to};
+
+/// A sequence of compressed chunks, with metalayers. C's `blosc2_schunk`, Python's `SChunk`.
+///
+/// Most super-chunks have chunks of the same number of bytes, but for a shorter last one; others have
+/// chunks of any sizes. Items may be read across chunks in either case.
+///
+/// Reading takes `&self` and may happen on many threads at once; each has a context of its own for the
+/// decompression. Changing takes `&mut self`. Each change is complete when it returns: what is in a file
+/// is a frame again. A change that fails leaves everything as it was.
+///
+/// [`OpenOptions`] has all the ways to make and to open one; the functions here are the usual ones.
+pub struct SChunk {
+    state: RwLock<State>,
+    typesize: usize,
+    /// Made when it is needed first.
+    encoder: Option<Mutex<Encoder>>,
+    /// How new chunks are compressed, where that is not what the header says.
+    encoding: Option<CParams>,
+    workers: Mutex<Vec<Worker>>,
+    dparams: DParams,
+    prefilter: Option<Arc<ChunkFilter>>,
+    postfilter: Option<Arc<ChunkFilter>>,
+    shape: OnceLock<Arc<ArrayShape>>,
+    access: Access,
+    place: Option<Place>,
+    lock: Option<Arc<FrameLock>>,
+    max_read: MaxRead,
+    /// Where chunks start, in bytes of their data, where they have different sizes.
+    starts: RwLock<Option<Arc<Vec<u64>>>>,
+    /// Set by a failure that left what is stored in an unknown state.
+    broken: bool,
+}
+
+/// What may be done with a super-chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Read,
+    Append,
+    Write,
+}
+
+/// A file or directory.
+#[derive(Debug)]
+struct Place {
+    /// As it was given.
+    path: PathBuf,
+    claim: Claim,
+}
+
+/// What a thread reads chunks with.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    pub(crate) decoder: Decoder,
+    /// The compressed chunk.
+    buffer: Vec<u8>,
+}
+
+/// How a file stores its chunks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FileFormat {
+    /// Version of the frame format.
+    pub version: u8,
+    /// Whether all is in one file, rather than in a directory.
+    pub contiguous: bool,
+}
+
+impl SChunk {
+    /// Makes an empty super-chunk in memory, for items of type `T`.
+    ///
+    /// The typesize is that of `T` unless `params` has one.
+    ///
+    /// # Errors
+    /// A parameter out of range, or a codec or filter that this build does not have.
+    pub fn in_memory<T: Element>(params: &CParams) -> Result<Self> {
+        OpenOptions::new().cparams(params).typesize(size_of::<T>()).in_memory()
+    }
+
+    /// Makes an empty super-chunk in a new contiguous file, for items of type `T`.
+    ///
+    /// The file is complete after each change. C's `blosc2_schunk_new` with a path.
+    ///
+    /// # Errors
+    /// - As for [`in_memory`](Self::in_memory);
+    /// - [`ErrorKind::AlreadyExists`]: there is something at `path`; it is left alone;
+    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be made.
+    pub fn create<T: Element>(path: impl AsRef<Path>, params: &CParams) -> Result<Self> {
+        OpenOptions::new().create_new(true).cparams(params).typesize(size_of::<T>()).open(path)
+    }
+
+    /// Opens a file or a directory for reading.
+    ///
+    /// What is around the chunks is checked now, each chunk when it is read first; see [`Check`].
+    ///
+    /// # Errors
+    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: it cannot be read;
+    /// - [`ErrorKind::InvalidData`]: it is no frame, was cut short, or is broken.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        OpenOptions::new().open(path)
+    }
+
+    /// Opens a file or a directory for reading and changing.
+    ///
+    /// New chunks are compressed as the file says. Only one handle of a program may write to a file,
+    /// unless they lock it ([`OpenOptions::locking`]). Others may read it meanwhile, and see each
+    /// change.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Busy`] where there is such a handle; as for [`open`](Self::open).
+    pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
+        OpenOptions::new().write(true).open(path)
+    }
+
+    /// Takes a frame in memory, without a copy.
+    ///
+    /// All of its structure is checked: header, metalayers, index, trailer, and the headers of all
+    /// chunks. To choose another check, or to change the frame, see [`OpenOptions::from_bytes`]. C's
+    /// `blosc2_schunk_from_buffer`, Python's `schunk_from_cframe`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidData`]: it is no frame, was cut short, or is broken.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
+        OpenOptions::new().from_bytes(bytes)
+    }
+
+    /// A super-chunk of this outline and store, which nobody else knows yet.
+    fn new(state: State, access: Access, dparams: DParams) -> Result<Self> {
+        init()?;
+        let typesize = state.outline.params().typesize;
+        let typesize =
+            usize::try_from(typesize).ok().filter(|&size| size > 0).ok_or_else(|| {
+                let detail = "its typesize is 0";
+                Error::new(ErrorKind::InvalidData, "open a frame", detail)
+            })?;
+        Ok(Self {
+            state: RwLock::new(state),
+            typesize,
+            encoder: None,
+            encoding: None,
+            workers: Mutex::default(),
+            dparams,
+            prefilter: None,
+            postfilter: None,
+            shape: OnceLock::new(),
+            access,
+            place: None,
+            lock: None,
+            max_read: MaxRead::Any,
+            starts: RwLock::new(None),
+            broken: false,
+        })
+    }
+
+    /// A new super-chunk for parameters that were checked, with these metalayers, and chunks of this many
+    /// bytes where that is known.
+    pub(crate) fn with_params(
+        params: Resolved,
+        store: Store,
+        metalayers: &[(String, Vec<u8>)],
+        chunksize: Option<usize>,
+    ) -> Result<Self> {
+        let doing = "make a super-chunk";
+        let failed = |error| Error::from_frame(doing, error);
+        let layout = match store {
+            Store::Frame(_) => Layout::Contiguous,
+            Store::Memory(_) | Store::Directory(..) => Layout::Directory,
+        };
+        let mut outline = Outline::new(params.to_format(), layout);
+        outline.set_dictionary(params.c.use_dict != 0);
+        for (name, content) in metalayers {
+            outline.add_metalayer(name, content).map_err(failed)?;
+        }
+        if let Some(size) = chunksize.and_then(|size| u32::try_from(size).ok()) {
+            outline.set_chunksize(size).map_err(failed)?;
+        }
+        let (version, limits) = (Version::default(), Limits::default());
+        let state = State { outline, store, version, unfinished: true, limits };
+        let mut schunk = Self::new(state, Access::Write, DParams::default())?;
+        schunk.encoder = Some(Mutex::new(Encoder::with_shape(params, Some(schunk.shape()?))?));
+        Ok(schunk)
+    }
+
+    /// Bytes of an item.
+    pub fn typesize(&self) -> usize {
+        self.typesize
+    }
+
+    /// Number of chunks.
+    pub fn nchunks(&self) -> usize {
+        self.look().nchunks()
+    }
+
+    /// Bytes of every chunk but a shorter last one; 0 when there is none yet, or where they differ.
+    pub fn chunksize(&self) -> usize {
+        self.look().outline.chunksize().unwrap_or(0) as usize
+    }
+
+    /// Bytes of a block, as the header says; `None` where each chunk has what fits it.
+    pub fn blocksize(&self) -> Option<usize> {
+        self.look().outline.params().blocksize.map(|size| size as usize)
+    }
+
+    /// Whether chunks have different sizes.
+    pub fn has_variable_chunks(&self) -> bool {
+        self.look().outline.chunksize() == Some(0)
+    }
+
+    /// Whether the blocks of each chunk have different sizes; see [`append_blocks`](Self::append_blocks).
+    pub fn has_variable_blocks(&self) -> bool {
+        self.look().outline.variable_blocks()
+    }
+
+    /// Bytes of all chunks when decompressed.
+    pub fn nbytes(&self) -> u64 {
+        self.look().outline.nbytes()
+    }
+
+    /// Number of items in all chunks; the last bytes that are no whole item are left out.
+    pub fn len(&self) -> u64 {
+        self.nbytes() / self.typesize as u64
+    }
+
+    /// Whether there are no items.
+    pub fn is_empty(&self) -> bool {
+        self.nbytes() == 0
+    }
+
+    /// Bytes of all chunks when compressed; in a contiguous frame with the gaps that changes left.
+    pub fn cbytes(&self) -> u64 {
+        self.look().outline.cbytes()
+    }
+
+    /// How many bytes one byte of the compressed chunks stands for. Python's `cratio`.
+    ///
+    /// 0 where there is no compressed byte: for no chunks, and for special values only.
+    pub fn cratio(&self) -> f64 {
+        match self.cbytes() {
+            0 => 0.0,
+            cbytes => self.nbytes() as f64 / cbytes as f64,
+        }
+    }
+
+    /// Bytes of the frame, or of a directory's index file; 0 in memory of its own.
+    ///
+    /// C's `blosc2_schunk_frame_len`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`]: the file cannot be read.
+    pub fn frame_len(&self) -> Result<u64> {
+        self.look().frame_len()
+    }
+
+    /// Where each chunk is: the bytes between the header and the chunk, or the number of its file. `None`
+    /// for special values, of which nothing is stored. C's `blosc2_frame_get_offsets`.
+    pub fn offsets(&self) -> Vec<Option<u64>> {
+        let state = self.look();
+        let offsets = (0..state.outline.nchunks()).map(|index| state.outline.offset(index));
+        offsets.map(|offset| offset.and_then(Offset::place)).collect()
+    }
+
+    /// The file or directory, if it is in one.
+    pub fn path(&self) -> Option<&Path> {
+        self.place.as_ref().map(|place| place.path.as_path())
+    }
+
+    /// The layout of the file and the version of its format; `None` in memory of its own.
+    pub fn file_format(&self) -> Option<FileFormat> {
+        let state = self.look();
+        let contiguous = match &state.store {
+            Store::Memory(_) => return None,
+            Store::Frame(_) => true,
+            Store::Directory(..) => false,
+        };
+        Some(FileFormat { version: state.outline.version(), contiguous })
+    }
+
+    /// What else it is, where it carries something that is no plain data.
+    ///
+    /// Python keeps references, lazy expressions and proxies in super-chunks, which then hold no data of their
+    /// own, or only a part of it: `LazyArray` (a computation), `b2o` (an object of another kind), and
+    /// `proxy-source` (a cache of another source). `None` is data.
+    pub fn carries(&self) -> Option<&'static str> {
+        let state = self.look();
+        let fixed = state.outline.metalayers().iter();
+        let names: Vec<&str> =
+            fixed.chain(state.outline.vlmetalayers()).map(|each| each.name.as_str()).collect();
+        CARRIERS.into_iter().find(|carrier| names.contains(carrier))
+    }
+
+    /// Sees that all changes are on the device. A change does not wait for that by itself.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`]: the system's own.
+    pub fn sync(&mut self) -> Result<()> {
+        let synced = match &mut self.state.get_mut().store {
+            Store::Memory(_) => Ok(()),
+            Store::Frame(frame) => frame.storage.sync(),
+            Store::Directory(path, _) => files::sync_directory(path),
+        };
+        synced.map_err(|error| self.at(Error::of_io("sync a frame", error)))
+    }
+
+    /// Whether the chunks are those of an array.
+    pub(crate) fn is_array(&self) -> bool {
+        array_meta(&self.look().outline).is_some()
+    }
+
+    fn check_item<T: Element>(&self, doing: &str) -> Result<()> {
+        let size = size_of::<T>();
+        if size == self.typesize || T::DTYPE == u8::DTYPE {
+            return Ok(());
+        }
+        let detail = format!("items have {} bytes, {} has {size}", self.typesize, T::DTYPE);
+        Err(self.error(ErrorKind::TypeMismatch, doing, detail))
+    }
+
+    pub(crate) fn error(&self, kind: ErrorKind, doing: &str, detail: impl ToString) -> Error {
+        self.at(Error::new(kind, doing, detail))
+    }
+
+    pub(crate) fn at(&self, error: Error) -> Error {
+        match self.path() {
+            Some(path) => error.at(path),
+            None => error,
+        }
+    }
+}
+
+impl fmt::Debug for SChunk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut fields = f.debug_struct("SChunk");
+        if let Some(path) = self.path() {
+            fields.field("path", &path);
+        }
+        fields.field("typesize", &self.typesize).field("nchunks", &self.nchunks());
+        fields.field("nbytes", &self.nbytes()).field("cbytes", &self.cbytes());
+        fields.finish_non_exhaustive()
+    }
+}
+
+/// Names of metalayers by which Python marks what is no plain data.
+const CARRIERS: [&str; 3] = ["LazyArray", "b2o", "proxy-source"];
+
+/// The metalayer with the shape of an array.
+fn array_meta(outline: &Outline) -> Option<&[u8]> {
+    let find = |name| outline.metalayers().iter().find(|each| each.name == name);
+    find(NAME).or_else(|| find(OLD_NAME)).map(|each| each.content.as_slice())
+}

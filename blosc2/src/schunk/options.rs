@@ -1,0 +1,473 @@
+//! All the ways to open and to make a super-chunk.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::Path;
+use std::sync::Arc;
+
+use blosc2_format::directory::{self, Disk};
+use blosc2_format::frame::{self, Layout, Outline};
+use blosc2_format::read_at::Tail;
+use blosc2_format::{Limits, Options, ReadAt};
+
+use super::claim::{self, Claim};
+use super::limits::MaxRead;
+use super::sharing::version;
+use super::store::{FrameBytes, State, Store, Version, read_directory};
+use super::{Access, Place, SChunk, files};
+use crate::bytes::{Guarded, ReadOnly, Safety, Storage};
+use crate::lock::FrameLock;
+use crate::params::Purpose;
+use crate::{CParams, DParams, Error, ErrorKind, Result};
+
+const OPEN: &str = "open a frame";
+const MAKE: &str = "make a super-chunk";
+/// How much of a frame is looked at when it is opened.
+///
+/// Whatever is chosen, what is around the chunks is checked, and each chunk before it is decompressed, so
+/// that broken bytes give an error or other data, nothing worse. More checks find more of what is broken
+/// sooner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Check {
+    /// Header, metalayers, index and trailer: what opening has to read. Together with reading an item it takes about
+    /// as long as C's calls do: 40 µs for a file of 1000 chunks. The default for files and storages.
+    Around,
+    /// Also the chunks: each is in its place, none in another's, and its header and table of blocks are right.
+    /// A read for each chunk: a microsecond or two in memory, about five from a file. The default for
+    /// [`from_bytes`](OpenOptions::from_bytes).
+    Structure,
+    /// Also their data: all of it is decompressed by the Rust implementation of the format. Takes longer than
+    /// reading all.
+    Content,
+}
+
+/// Options for opening and making super-chunks.
+///
+/// Without any, what is there is opened for reading.
+///
+/// ```
+/// use blosc2::{CParams, Codec, OpenOptions};
+///
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("log.b2frame");
+/// let params = CParams::new().codec(Codec::Lz4);
+/// let options = OpenOptions::new().append(true).create(true).cparams(&params).typesize(8);
+/// for run in 0..3u64 {
+///     options.open(&path)?.append(&[run; 100])?;
+/// }
+/// assert_eq!(OpenOptions::new().open(&path)?.nchunks(), 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct OpenOptions {
+    write: bool,
+    append: bool,
+    create: bool,
+    create_new: bool,
+    replace: bool,
+    locking: bool,
+    durable: bool,
+    directory: bool,
+    check: Option<Check>,
+    offset: u64,
+    cparams: Option<CParams>,
+    dparams: DParams,
+    typesize: usize,
+    meta: Vec<(String, Vec<u8>)>,
+    max_read: Option<u64>,
+    limits: Limits,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl OpenOptions {
+    /// To read what is there.
+    pub fn new() -> Self {
+        Self {
+            write: false,
+            append: false,
+            create: false,
+            create_new: false,
+            replace: false,
+            locking: false,
+            durable: false,
+            directory: false,
+            check: None,
+            offset: 0,
+            cparams: None,
+            dparams: DParams::default(),
+            typesize: 1,
+            meta: Vec::new(),
+            max_read: None,
+            limits: Limits::default(),
+        }
+    }
+
+    /// For reading and changing.
+    pub fn write(mut self, write: bool) -> Self {
+        self.write = write;
+        self
+    }
+
+    /// For reading and appending: nothing that is there can be changed or removed.
+    pub fn append(mut self, append: bool) -> Self {
+        self.append = append;
+        self
+    }
+
+    /// Makes one where there is none. For changing, unless it is for appending. Python's mode `a`.
+    pub fn create(mut self, create: bool) -> Self {
+        self.create = create;
+        self
+    }
+
+    /// Makes one, where there must be none.
+    pub fn create_new(mut self, create_new: bool) -> Self {
+        self.create_new = create_new;
+        self
+    }
+
+    /// Makes one, in the place of a file that may be there. Python's mode `w`.
+    pub fn replace(mut self, replace: bool) -> Self {
+        self.replace = replace;
+        self
+    }
+
+    /// Lets several programs use one file at once: each change and each read takes a lock. It has no meaning
+    /// elsewhere than in files.
+    ///
+    /// It is that of C-Blosc2 3.2 and later, a file of the same name with `.b2lock` at its end (in a directory,
+    /// `.b2lock`), which stays. All that use the file have to lock it. Any number of handles may change it
+    /// then; each sees what the others did: a read gives what is there at that moment, and never a part of a
+    /// change. The numbers that a handle tells, such as [`nchunks`](SChunk::nchunks), are those of its last
+    /// read, change or [`refresh`](SChunk::refresh). A program that dies while it changes the file leaves
+    /// it marked, which [`repair`](crate::repair) takes back. All have to use the same path: through a link, the lock is
+    /// another one. Nor does it go with replacing the file, or with network file systems.
+    /// Python's `locking=True`; the variable `BLOSC_LOCKING` is not looked at.
+    pub fn locking(mut self, locking: bool) -> Self {
+        self.locking = locking;
+        self
+    }
+
+    /// Waits at each step of a change until it is on the device.
+    ///
+    /// Without it, a change survives the death of the program; with it, that of the machine as well. It
+    /// takes milliseconds a change.
+    pub fn durable(mut self, durable: bool) -> Self {
+        self.durable = durable;
+        self
+    }
+
+    /// Makes a directory with a file for each chunk, where one is made.
+    pub fn directory(mut self, directory: bool) -> Self {
+        self.directory = directory;
+        self
+    }
+
+    /// How much is looked at when a frame is opened.
+    pub fn check(mut self, check: Check) -> Self {
+        self.check = Some(check);
+        self
+    }
+
+    /// Opens the frame that starts at this byte of the file, for reading. See
+    /// [`SChunk::append_to_file`].
+    pub fn offset(mut self, offset: u64) -> Self {
+        self.offset = offset;
+        self
+    }
+
+    /// How chunks are compressed: what a new super-chunk says, and what is done in one that is opened,
+    /// instead of what that says.
+    pub fn cparams(mut self, params: &CParams) -> Self {
+        self.cparams = Some(params.clone());
+        self
+    }
+
+    /// How chunks are decompressed.
+    pub fn dparams(mut self, params: &DParams) -> Self {
+        self.dparams = params.clone();
+        self
+    }
+
+    /// Bytes of an item of a new super-chunk, unless its compression parameters say so. 1 by default.
+    pub fn typesize(mut self, typesize: usize) -> Self {
+        self.typesize = typesize;
+        self
+    }
+
+    /// Gives a new super-chunk a fixed metalayer; in files they can be added before the first chunk only.
+    pub fn meta(mut self, name: &str, content: &[u8]) -> Self {
+        self.meta.push((name.to_owned(), content.to_vec()));
+        self
+    }
+
+    /// The most bytes of memory that one read may take for its result. More is an error of
+    /// [`ErrorKind::TooLarge`].
+    ///
+    /// A few bytes may rightly stand for gigabytes of zeros. Without this option, what was opened may take a
+    /// GiB, or 256 bytes for each byte that is stored if that is more; what was made by this handle, any
+    /// number. Reads into memory of the caller's are not limited, nor is walking over the chunks or items
+    /// of a large super-chunk.
+    pub fn max_read(mut self, bytes: u64) -> Self {
+        self.max_read = Some(bytes);
+        self
+    }
+
+    /// What opening may take, whatever the frame says: see [`Limits`](blosc2_format::Limits).
+    ///
+    /// By default it allocates at most 16 times the bytes that are stored and 64 MiB, and takes up to 2^24
+    /// chunks.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Opens or makes a file or a directory.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: it cannot be read or made;
+    /// - [`ErrorKind::AlreadyExists`]: there is one, and a new one was asked for; it is left alone;
+    /// - [`ErrorKind::InvalidData`]: it is no frame, was cut short, or is broken;
+    /// - [`ErrorKind::Busy`]: this program has it open for changing already, without a lock;
+    /// - [`ErrorKind::TooLarge`]: it needs more than the [`limits`](Self::limits) allow;
+    /// - [`ErrorKind::InvalidArgument`]: options that contradict each other, or parameters out of range;
+    /// - [`ErrorKind::Unsupported`]: a codec or filter that this build does not have, where one is made.
+    pub fn open(&self, path: impl AsRef<Path>) -> Result<SChunk> {
+        let path = path.as_ref();
+        let makes = self.create_new || self.replace || self.create && !path.exists();
+        if self.offset > 0 && (makes || self.access() != Access::Read) {
+            let detail = "a frame inside a larger file can only be read";
+            return Err(Error::new(ErrorKind::InvalidArgument, OPEN, detail).at(path));
+        }
+        if makes {
+            let made = files::create(path, self.replace, |temporary| self.make(temporary));
+            match made {
+                // Another program was faster.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists && !self.create_new => {}
+                made => made?,
+            }
+        }
+        self.open_path(path)
+    }
+
+    /// Opens a frame in a storage of the program's own, or makes one there.
+    ///
+    /// With [`create`](Self::create) and the like the storage has to be empty. For reading only, a
+    /// [`ReadOnly`] does, which takes all that can be read at positions.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open); errors and panics of the storage are those of the call that met them.
+    pub fn open_storage(&self, storage: impl Storage + 'static) -> Result<SChunk> {
+        self.check_offset()?;
+        let mut storage = Guarded(storage);
+        let size = storage.size().map_err(|error| Error::of_io(OPEN, error))?;
+        let makes = self.create_new || self.replace || self.create && size == 0;
+        if makes && size > 0 && self.create_new {
+            let detail = format!("the storage has {size} bytes");
+            return Err(Error::new(ErrorKind::AlreadyExists, MAKE, detail));
+        }
+        if makes {
+            let cut = if size > 0 { storage.set_size(0) } else { Ok(()) };
+            cut.map_err(|error| Error::of_io(MAKE, error))?;
+        }
+        if makes {
+            return self.new_in(Store::Frame(FrameBytes::new(storage, self.safety())));
+        }
+        if self.offset > 0 {
+            let storage = ReadOnly::new(Tail::new(storage, self.offset));
+            return self.open_frame(FrameBytes::new(storage, self.safety()), Check::Around);
+        }
+        self.open_frame(FrameBytes::new(storage, self.safety()), Check::Around)
+    }
+
+    /// Takes a frame in memory, without a copy; [`SChunk::into_bytes`] gives it back.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn from_bytes(&self, bytes: Vec<u8>) -> Result<SChunk> {
+        self.check_offset()?;
+        if self.offset > 0 {
+            let storage = ReadOnly::new(Tail::new(bytes, self.offset));
+            return self.open_frame(FrameBytes::new(storage, Safety::Errors), Check::Structure);
+        }
+        self.open_frame(FrameBytes::new(bytes, Safety::Errors), Check::Structure)
+    }
+
+    /// Makes one in memory, each chunk in memory of its own.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn in_memory(&self) -> Result<SChunk> {
+        self.new_in(Store::Memory(BTreeMap::new()))
+    }
+
+    /// Makes one in memory that is a frame in one buffer, as a file would be.
+    ///
+    /// Appending is slower than [`in_memory`](Self::in_memory), [`SChunk::into_bytes`] takes no time. C's
+    /// `contiguous` without a path.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn in_buffer(&self) -> Result<SChunk> {
+        self.new_in(Store::Frame(FrameBytes::new(Vec::new(), Safety::Errors)))
+    }
+
+    /// Sees that nothing is to be changed inside something larger.
+    fn check_offset(&self) -> Result<()> {
+        if self.offset > 0 && self.access() != Access::Read {
+            let detail = "a frame inside a larger one can only be read";
+            return Err(Error::new(ErrorKind::InvalidArgument, OPEN, detail));
+        }
+        Ok(())
+    }
+
+    fn access(&self) -> Access {
+        match (self.append, self.write || self.create || self.create_new || self.replace) {
+            (true, _) => Access::Append,
+            (false, true) => Access::Write,
+            (false, false) => Access::Read,
+        }
+    }
+
+    fn safety(&self) -> Safety {
+        if self.durable { Safety::PowerLoss } else { Safety::Death }
+    }
+
+    /// An empty frame, complete.
+    fn new_in(&self, store: Store) -> Result<SChunk> {
+        let params = self.cparams.clone().unwrap_or_default();
+        let resolved = params.resolve(self.typesize, Purpose::Frame)?;
+        let mut schunk = SChunk::with_params(resolved, store, &self.meta, None)?;
+        schunk.set_dparams(self.dparams.clone());
+        schunk.encoding = Some(params);
+        schunk.max_read = self.max_read.map_or(MaxRead::Any, MaxRead::Bytes);
+        schunk.finish()?;
+        if self.append {
+            schunk.access = Access::Append;
+        }
+        Ok(schunk)
+    }
+
+    fn make(&self, path: &Path) -> Result<()> {
+        let store = new_store(path, self.directory)?;
+        self.new_in(store).map(drop)
+    }
+
+    fn open_path(&self, path: &Path) -> Result<SChunk> {
+        let io = |error| Error::from_io(OPEN, path, error);
+        let invalid = |detail: &str| Error::new(ErrorKind::InvalidData, OPEN, detail).at(path);
+        let absolute = files::absolute(path)?;
+        let metadata = fs::metadata(path).map_err(io)?;
+        let directory = metadata.is_dir();
+        // A pipe would be waited for.
+        if !directory && !metadata.is_file() {
+            return Err(invalid("it is neither a file nor a directory"));
+        }
+        if directory && !absolute.join(directory::INDEX).is_file() {
+            let detail = format!("the directory is no frame: it has no {}", directory::INDEX);
+            return Err(invalid(&detail));
+        }
+        if !directory && metadata.len() == 0 {
+            return Err(invalid("the file is empty"));
+        }
+        let access = self.access();
+        let claimed = match (access, self.locking) {
+            (Access::Read, _) => claim::Access::Reads,
+            (_, false) => claim::Access::Writes,
+            (_, true) => claim::Access::WritesLocked,
+        };
+        let claim = Claim::new(path, &metadata, claimed)?;
+        let lock = self.locking.then(|| FrameLock::open(&absolute, directory)).transpose()?;
+        let lock = lock.map(Arc::new);
+        let place = Place { path: path.to_owned(), claim };
+        let opened = {
+            let guard = lock.as_ref().map(|lock| lock.shared()).transpose()?;
+            let _gate = place.claim.reading();
+            let now = version(Some(&place), guard.as_ref(), None);
+            let opened = if directory {
+                self.open_directory(&absolute)
+            } else {
+                let file = File::options().read(true).write(access != Access::Read).open(path);
+                let file = file.map_err(io)?;
+                match self.offset {
+                    0 => self.open_frame(FrameBytes::new(file, self.safety()), Check::Around),
+                    offset => {
+                        let storage = ReadOnly::new(Tail::new(file, offset));
+                        let frame = FrameBytes::new(storage, self.safety());
+                        self.open_frame(frame, Check::Around)
+                    }
+                }
+            };
+            opened.map(|schunk| (schunk, now))
+        };
+        let (mut schunk, now) = opened.map_err(|error| error.at(path))?;
+        schunk.state.get_mut().version = now;
+        schunk.place = Some(place);
+        schunk.lock = lock;
+        Ok(schunk)
+    }
+
+    fn open_directory(&self, path: &Path) -> Result<SChunk> {
+        let depth = self.check.unwrap_or(Check::Around);
+        if depth != Check::Around {
+            verify(directory::check(&Disk(path.to_owned()), &self.check_options(depth)))?;
+        }
+        let outline = read_directory(path, &self.limits);
+        let outline = outline.map_err(|error| Error::from_frame(OPEN, error))?;
+        self.opened(outline, Store::Directory(path.to_owned(), self.safety()))
+    }
+
+    fn open_frame(&self, frame: FrameBytes, default: Check) -> Result<SChunk> {
+        let depth = self.check.unwrap_or(default);
+        if depth != Check::Around {
+            verify(frame::check(&*frame.storage, &self.check_options(depth)))?;
+        }
+        let outline = Outline::read(&*frame.storage, Layout::Contiguous, &self.limits);
+        let outline = outline.map_err(|error| Error::from_frame(OPEN, error))?;
+        self.opened(outline, Store::Frame(frame))
+    }
+
+    fn check_options(&self, depth: Check) -> Options {
+        let content = depth == Check::Content;
+        Options { content, limits: self.limits, ..Options::default() }
+    }
+
+    fn opened(&self, outline: Outline, store: Store) -> Result<SChunk> {
+        let (version, limits) = (Version::default(), self.limits);
+        let state = State { outline, store, version, unfinished: false, limits };
+        let mut schunk = SChunk::new(state, self.access(), self.dparams.clone())?;
+        schunk.max_read = self.max_read.map_or(MaxRead::Plausible, MaxRead::Bytes);
+        if let (Some(params), true) = (&self.cparams, self.access() != Access::Read) {
+            schunk.set_cparams(params)?;
+        }
+        Ok(schunk)
+    }
+}
+
+/// The error that a check found.
+fn verify(report: std::result::Result<blosc2_format::Report, blosc2_format::Error>) -> Result<()> {
+    let report = report.map_err(|error| Error::from_frame(OPEN, error))?;
+    if report.is_good() {
+        return Ok(());
+    }
+    let worst = report.findings.iter().max_by_key(|finding| finding.rule.severity);
+    let detail = worst.map_or_else(|| "it is broken".to_owned(), ToString::to_string);
+    Err(Error::new(ErrorKind::InvalidData, OPEN, detail))
+}
+
+/// What a new file or directory is written to; there is nothing of that name.
+pub(crate) fn new_store(path: &Path, directory: bool) -> Result<Store> {
+    let io = |error| Error::from_io(MAKE, path, error);
+    if directory {
+        fs::create_dir(path).map_err(io)?;
+        return Ok(Store::Directory(files::absolute(path)?, Safety::Errors));
+    }
+    let file = File::options().read(true).write(true).create_new(true).open(path).map_err(io)?;
+    Ok(Store::Frame(FrameBytes::new(file, Safety::Errors)))
+}

@@ -1,0 +1,309 @@
+//! Reading chunks, whole and in part.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Range, RangeBounds};
+
+use blosc2_format::chunk::Header;
+use blosc2_format::frame::Offset;
+
+use super::{Reading, SChunk, Worker};
+use crate::decoder::Decoder;
+use crate::decompressor::{chunk_range, to_items};
+use crate::element::{Element, as_bytes_mut};
+use crate::memory::Target;
+use crate::{Chunk, ChunkRef, Error, ErrorKind, Result, Special};
+
+const READ: &str = "read a chunk";
+
+impl SChunk {
+    /// Decompresses one chunk to items.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::OutOfBounds`]: there is no such chunk;
+    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize;
+    /// - [`ErrorKind::InvalidData`], [`ErrorKind::Unsupported`]: as for
+    ///   [`decompress`](crate::decompress);
+    /// - [`ErrorKind::TooLarge`]: more memory than [`OpenOptions::max_read`](crate::OpenOptions::max_read);
+    /// - [`ErrorKind::Io`]: the file cannot be read.
+    pub fn chunk<T: Element>(&self, index: usize) -> Result<Vec<T>> {
+        self.check_item::<T>(READ)?;
+        self.with_chunk(index, None, |chunk, decoder| {
+            self.allow(READ, chunk.nbytes() as u64)?;
+            to_items(chunk.nbytes(), |target| decoder.decompress(chunk, target))
+        })
+    }
+
+    /// Decompresses one chunk into the caller's items, of which there have to be just as many.
+    ///
+    /// # Errors
+    /// As for [`chunk`](Self::chunk), and [`ErrorKind::InvalidArgument`] where the lengths differ.
+    pub fn chunk_into<T: Element>(&self, index: usize, items: &mut [T]) -> Result<()> {
+        self.check_item::<T>(READ)?;
+        let bytes = as_bytes_mut(items);
+        self.with_chunk(index, None, |chunk, decoder| {
+            if chunk.nbytes() != bytes.len() {
+                let len = bytes.len();
+                let detail = format!("chunk {index} has {} bytes, the items {len}", chunk.nbytes());
+                return Err(Error::new(ErrorKind::InvalidArgument, READ, detail));
+            }
+            decoder.decompress(chunk, Target::of(bytes))
+        })
+    }
+
+    /// All chunks, decompressed one by one, from the front or from the back.
+    pub fn chunks<T: Element>(&self) -> Chunks<'_, T> {
+        Chunks { schunk: self, range: 0..self.nchunks(), item: PhantomData }
+    }
+
+    /// One chunk as it is stored, or a chunk that is equal where the index says all of it. C's
+    /// `blosc2_schunk_get_chunk`, Python's `get_chunk`.
+    ///
+    /// # Errors
+    /// As for [`chunk`](Self::chunk).
+    pub fn compressed_chunk(&self, index: usize) -> Result<Chunk> {
+        self.with_chunk(index, None, |chunk, _| Ok(Chunk::from(chunk.borrowed())))
+    }
+
+    /// One chunk, of which only the header is read, and later what is asked for. C's
+    /// `blosc2_schunk_get_lazychunk`.
+    ///
+    /// ```
+    /// use blosc2::{CParams, SChunk};
+    ///
+    /// let mut schunk = SChunk::in_memory::<u64>(&CParams::default())?;
+    /// schunk.append(&(0..1_000_000u64).collect::<Vec<_>>())?;
+    /// let chunk = schunk.lazy_chunk(0)?;
+    /// assert_eq!(chunk.info().nbytes, 8_000_000);
+    /// assert_eq!(chunk.items::<u64>(500_000..500_002)?, [500_000, 500_001]); // one block
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`chunk`](Self::chunk).
+    pub fn lazy_chunk(&self, index: usize) -> Result<LazyChunk<'_>> {
+        Ok(LazyChunk { schunk: self, index, info: self.chunk_info(index)? })
+    }
+
+    /// What the header of a chunk says; nothing is decompressed.
+    ///
+    /// # Errors
+    /// As for [`chunk`](Self::chunk).
+    pub fn chunk_info(&self, index: usize) -> Result<ChunkInfo> {
+        let reading = self.reading()?;
+        let stored = matches!(reading.state.outline.offset(index as u64), Some(Offset::At(_)));
+        let (_, header) = reading.state.locate(index).map_err(|error| self.at(error))?;
+        Ok(ChunkInfo::new(&header, stored))
+    }
+
+    /// What the headers of all chunks say, in order. Python's `iterchunks_info`.
+    pub fn chunk_infos(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = Result<ChunkInfo>> + ExactSizeIterator + '_ {
+        (0..self.nchunks()).map(|index| self.chunk_info(index))
+    }
+
+    /// Decompresses one block of a chunk.
+    ///
+    /// It is the way to what [`append_blocks`](Self::append_blocks) took. C's `blosc2_schunk_get_vlblock`.
+    ///
+    /// # Errors
+    /// As for [`chunk`](Self::chunk); [`ErrorKind::OutOfBounds`] also where the chunk has no such block.
+    pub fn block(&self, index: usize, block: usize) -> Result<Vec<u8>> {
+        self.with_chunk(index, None, |chunk, decoder| {
+            let Some(len) = chunk.block_len(block)? else {
+                let detail = format!("chunk {index} has {} blocks, not {block}", chunk.nblocks());
+                return Err(Error::new(ErrorKind::OutOfBounds, "read a block", detail));
+            };
+            self.allow("read a block", len as u64)?;
+            to_items(len, |target| decoder.block(chunk, block, target))
+        })
+    }
+
+    /// Runs `work` on a chunk and a decoder.
+    pub(crate) fn with_chunk<R>(
+        &self,
+        index: usize,
+        range: Option<Range<usize>>,
+        work: impl FnOnce(&ChunkRef<'_>, &mut Decoder) -> Result<R>,
+    ) -> Result<R> {
+        self.with_chunk_in(&self.reading()?, index, range, work)
+    }
+
+    /// The same within a read. Where a range of the data is given, all else of the chunk may be missing.
+    pub(crate) fn with_chunk_in<R>(
+        &self,
+        reading: &Reading<'_>,
+        index: usize,
+        range: Option<Range<usize>>,
+        work: impl FnOnce(&ChunkRef<'_>, &mut Decoder) -> Result<R>,
+    ) -> Result<R> {
+        let mut worker = self.worker()?;
+        let Worker { decoder, buffer } = &mut worker;
+        let result = reading.state.locate(index).and_then(|(located, header)| {
+            if header.is_compressed() {
+                // Blocks go through codec and filters; a part of some chunks takes all of their data.
+                let whole = match &range {
+                    Some(range) => takes_all(&header, range),
+                    None => false,
+                };
+                let block = if header.variable_blocks { 0 } else { u64::from(header.block_len()) };
+                let nbytes = if whole { u64::from(header.nbytes) } else { 0 };
+                self.allow_scratch(READ, nbytes.max(4 * block))?;
+            }
+            if let Some(bytes) = located.in_memory(&header) {
+                return work(&ChunkRef::to_decompress(bytes)?, decoder);
+            }
+            let range = range.map(|range| decoder.needed(&header, range));
+            located.fetch(&header, range, buffer)?;
+            work(&ChunkRef::to_decompress(buffer)?, decoder)
+        });
+        self.workers.lock().push(worker);
+        result.map_err(|error| self.at(error))
+    }
+
+    fn worker(&self) -> Result<Worker> {
+        if let Some(worker) = self.workers.lock().pop() {
+            return Ok(worker);
+        }
+        let mut decoder = Decoder::with_shape(&self.dparams, Some(self.shape()?))?;
+        if let Some(postfilter) = &self.postfilter {
+            decoder.set_postfilter(postfilter.clone());
+        }
+        Ok(Worker { decoder, buffer: Vec::new() })
+    }
+}
+
+/// Whether a part of a chunk's data is decompressed by way of all of it.
+fn takes_all(header: &Header, range: &Range<usize>) -> bool {
+    let typesize = u32::from(header.typesize.max(1));
+    let items = (header.nbytes / typesize * typesize) as usize;
+    header.variable_blocks || range.end > items || !blosc2_sys::HARDENED
+}
+
+/// What the header of a chunk says. Made by [`SChunk::chunk_info`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct ChunkInfo {
+    /// Bytes of its data.
+    pub nbytes: usize,
+    /// Bytes where it is stored; 0 where the index says all of it.
+    pub cbytes: usize,
+    /// Bytes of a block; `None` where blocks have different lengths.
+    pub blocksize: Option<usize>,
+    /// What it is made of, where it holds no data.
+    pub special: Option<Special>,
+    /// Whether its data is stored as it is.
+    pub is_stored: bool,
+}
+
+impl ChunkInfo {
+    fn new(header: &Header, stored: bool) -> Self {
+        Self {
+            nbytes: header.nbytes as usize,
+            cbytes: if stored { header.cbytes as usize } else { 0 },
+            blocksize: (!header.variable_blocks).then(|| header.block_len() as usize),
+            special: header.special.map(Special::from_format),
+            is_stored: header.is_stored(),
+        }
+    }
+
+    /// How many bytes one byte of the compressed chunk stands for; 0 where there is none.
+    pub fn cratio(&self) -> f64 {
+        if self.cbytes == 0 { 0.0 } else { self.nbytes as f64 / self.cbytes as f64 }
+    }
+}
+
+/// A chunk that stays where it is stored. Made by [`SChunk::lazy_chunk`].
+#[derive(Debug, Clone, Copy)]
+pub struct LazyChunk<'a> {
+    schunk: &'a SChunk,
+    index: usize,
+    info: ChunkInfo,
+}
+
+impl LazyChunk<'_> {
+    /// What its header says.
+    pub fn info(&self) -> ChunkInfo {
+        self.info
+    }
+
+    /// Reads and decompresses the blocks of some items; the range counts items of `T`.
+    ///
+    /// # Errors
+    /// As for [`SChunk::chunk`]; [`ErrorKind::OutOfBounds`] where the range reaches outside.
+    pub fn items<T: Element>(&self, range: impl RangeBounds<usize>) -> Result<Vec<T>> {
+        let schunk = self.schunk;
+        schunk.check_item::<T>(READ)?;
+        let bytes = chunk_range::<T>(range, self.info.nbytes).map_err(|error| schunk.at(error))?;
+        schunk.allow(READ, bytes.len() as u64)?;
+        schunk.with_chunk(self.index, Some(bytes.clone()), |chunk, decoder| {
+            check_range(chunk, &bytes, self.index)?;
+            to_items(bytes.len(), |target| decoder.range(chunk, bytes.start, target))
+        })
+    }
+
+    /// Decompresses one of its blocks.
+    ///
+    /// # Errors
+    /// As for [`SChunk::block`].
+    pub fn block(&self, block: usize) -> Result<Vec<u8>> {
+        self.schunk.block(self.index, block)
+    }
+
+    /// Reads all of it.
+    ///
+    /// # Errors
+    /// As for [`SChunk::compressed_chunk`].
+    pub fn read(&self) -> Result<Chunk> {
+        self.schunk.compressed_chunk(self.index)
+    }
+}
+
+/// Sees that a range is inside a chunk, which others may have changed since it was computed.
+pub(super) fn check_range(chunk: &ChunkRef<'_>, bytes: &Range<usize>, index: usize) -> Result<()> {
+    if bytes.end <= chunk.nbytes() {
+        return Ok(());
+    }
+    let detail = format!("chunk {index} has {} bytes, asked for {bytes:?}", chunk.nbytes());
+    Err(Error::new(ErrorKind::OutOfBounds, READ, detail))
+}
+
+/// The chunks of a [`SChunk`], decompressed one by one. Made by [`SChunk::chunks`].
+pub struct Chunks<'a, T> {
+    schunk: &'a SChunk,
+    range: Range<usize>,
+    item: PhantomData<T>,
+}
+
+impl<T: Element> Iterator for Chunks<'_, T> {
+    type Item = Result<Vec<T>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.range.next().map(|index| self.schunk.chunk(index))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.range.size_hint()
+    }
+
+    fn nth(&mut self, count: usize) -> Option<Self::Item> {
+        self.range.nth(count).map(|index| self.schunk.chunk(index))
+    }
+}
+
+impl<T: Element> DoubleEndedIterator for Chunks<'_, T> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.range.next_back().map(|index| self.schunk.chunk(index))
+    }
+}
+
+impl<T: Element> ExactSizeIterator for Chunks<'_, T> {}
+
+impl<T: Element> std::iter::FusedIterator for Chunks<'_, T> {}
+
+impl<T> fmt::Debug for Chunks<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Chunks").field("range", &self.range).finish_non_exhaustive()
+    }
+}

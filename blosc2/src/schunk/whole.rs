@@ -1,0 +1,246 @@
+//! Super-chunks as a whole: to bytes and files, copied, recompressed.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use blosc2_format::ReadAt;
+use blosc2_format::frame::{Layout, Outline};
+
+use super::options::new_store;
+use super::store::{FrameBytes, State, Store, Version};
+use super::{Access, Reading, SChunk, files};
+use crate::bytes::token::Token;
+use crate::bytes::{Safety, Storage};
+use crate::memory::Target;
+use crate::params::Purpose;
+use crate::{CParams, Error, ErrorKind, Result};
+
+const SAVE: &str = "save a super-chunk";
+const COPY: &str = "copy a super-chunk";
+
+impl SChunk {
+    /// Writes everything to a new contiguous file, chunks as they are, without the gaps that changes left.
+    ///
+    /// The file appears when it is complete and on the device. C's `blosc2_schunk_to_file`.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::AlreadyExists`]: there is something at `path`; it is left alone;
+    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be made;
+    /// - [`ErrorKind::InvalidData`]: a chunk is broken.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        files::create(path.as_ref(), false, |temporary| self.save_new(temporary, false))
+    }
+
+    /// The same, in the place of a file that may be there: at any moment there is the old one or the new one.
+    ///
+    /// # Errors
+    /// As for [`save`](Self::save); the old file is left alone then.
+    pub fn save_replacing(&self, path: impl AsRef<Path>) -> Result<()> {
+        files::create(path.as_ref(), true, |temporary| self.save_new(temporary, false))
+    }
+
+    /// Writes everything to a new directory with a file for each chunk, chunks as they are.
+    ///
+    /// # Errors
+    /// As for [`save`](Self::save).
+    pub fn save_directory(&self, path: impl AsRef<Path>) -> Result<()> {
+        files::create(path.as_ref(), false, |temporary| self.save_new(temporary, true))
+    }
+
+    fn save_new(&self, path: &Path, directory: bool) -> Result<()> {
+        self.save_to(new_store(path, directory)?).map(drop)
+    }
+
+    /// Writes everything behind the end of a file, and gives the byte at which the frame starts, for
+    /// [`OpenOptions::offset`](crate::OpenOptions::offset). C's `blosc2_schunk_append_file`.
+    ///
+    /// # Errors
+    /// As for [`save`](Self::save); [`ErrorKind::NotFound`] where there is no such file. Nothing is appended
+    /// then.
+    pub fn append_to_file(&self, path: impl AsRef<Path>) -> Result<u64> {
+        let path = path.as_ref();
+        let io = |error| Error::from_io(SAVE, path, error);
+        let file = File::options().read(true).write(true).open(path).map_err(io)?;
+        let start = file.metadata().map_err(io)?.len();
+        let undo = file.try_clone().map_err(io)?;
+        let frame = FrameBytes::new(Shifted { file, start }, Safety::Errors);
+        let saved = self.save_to(Store::Frame(frame)).and_then(|_| undo.sync_all().map_err(io));
+        if let Err(error) = saved {
+            let _ = undo.set_len(start);
+            return Err(error.at(path));
+        }
+        Ok(start)
+    }
+
+    /// Everything as a frame in one buffer, without the gaps that changes left. C's
+    /// `blosc2_schunk_to_buffer`, Python's `to_cframe`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidData`]: a chunk is broken; [`ErrorKind::Io`]: the file cannot be read.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let frame = FrameBytes::new(Vec::new(), Safety::Errors);
+        self.save_to(Store::Frame(frame))?.into_bytes()
+    }
+
+    /// The same, without a copy where the super-chunk is a frame in one buffer already: the bytes that
+    /// [`from_bytes`](Self::from_bytes) took, with all changes.
+    ///
+    /// # Errors
+    /// As for [`to_bytes`](Self::to_bytes).
+    pub fn into_bytes(mut self) -> Result<Vec<u8>> {
+        let state = self.state.get_mut();
+        let len = state.frame_len()?;
+        if let Store::Frame(frame) = &mut state.store
+            && let Some(mut bytes) = frame.storage.take_vec(Token)
+        {
+            bytes.truncate(usize::try_from(len).unwrap_or(usize::MAX));
+            return Ok(bytes);
+        }
+        self.to_bytes()
+    }
+
+    /// A copy in memory, chunks as they are. C's `blosc2_schunk_copy`, Python's `copy`.
+    ///
+    /// # Errors
+    /// As for [`to_bytes`](Self::to_bytes).
+    pub fn try_clone(&self) -> Result<Self> {
+        self.save_to(Store::Memory(Default::default()))
+    }
+
+    /// Puts all chunks as they are, and the metalayers, into a new store.
+    fn save_to(&self, store: Store) -> Result<Self> {
+        // Nobody changes it meanwhile.
+        let reading = self.reading()?;
+        let mut target = self.hollow(&reading, store)?;
+        // All are there already where each is the same special value.
+        for index in target.nchunks()..reading.state.nchunks() {
+            self.with_chunk_in(&reading, index, None, |chunk, _| {
+                if !chunk.header().extended {
+                    let detail =
+                        format!("chunk {index} is one of Blosc1, with a header of 16 bytes");
+                    return Err(Error::new(ErrorKind::Unsupported, SAVE, detail));
+                }
+                target.push(SAVE, index, chunk.as_bytes()).map(drop)
+            })?;
+        }
+        target.finish()?;
+        Ok(target)
+    }
+
+    /// One without chunks, unless all of them are alike and take no room.
+    fn hollow(&self, reading: &Reading<'_>, store: Store) -> Result<Self> {
+        let layout = match store {
+            Store::Frame(_) => Layout::Contiguous,
+            Store::Memory(_) | Store::Directory(..) => Layout::Directory,
+        };
+        let outline = reading.state.outline.emptied(layout);
+        let (version, limits) = (Version::default(), reading.state.limits);
+        let state = State { outline, store, version, unfinished: true, limits };
+        let mut target = Self::new(state, Access::Write, self.dparams.clone())?;
+        (target.encoding, target.max_read) = (self.encoding.clone(), self.max_read);
+        Ok(target)
+    }
+
+    /// Writes everything to a new contiguous file, compressed anew.
+    ///
+    /// The block size of an array is kept, since its metalayer says so. To cut an array into other
+    /// chunks and blocks, see [`NDArrayBuilder::copy`](crate::NDArrayBuilder::copy).
+    ///
+    /// # Errors
+    /// As for [`save`](Self::save), for reading chunks and for compressing.
+    pub fn copy(&self, path: impl AsRef<Path>, params: &CParams) -> Result<()> {
+        files::create(path.as_ref(), false, |temporary| {
+            self.copy_to(new_store(temporary, false)?, params).map(drop)
+        })
+    }
+
+    /// A copy in memory, compressed anew.
+    ///
+    /// # Errors
+    /// As for [`copy`](Self::copy).
+    pub fn recompress(&self, params: &CParams) -> Result<Self> {
+        self.copy_to(Store::Memory(Default::default()), params)
+    }
+
+    fn copy_to(&self, store: Store, params: &CParams) -> Result<Self> {
+        // Nobody changes it meanwhile.
+        let reading = self.reading()?;
+        let mut params = params.clone();
+        let is_array = self.is_array();
+        if is_array && params.typesize.is_some_and(|asked| asked != self.typesize) {
+            let detail = format!("it holds an array, whose items have {} bytes", self.typesize);
+            return Err(self.error(ErrorKind::InvalidArgument, COPY, detail));
+        }
+        if let (true, Some(blocksize)) = (is_array, self.cparams().blocksize) {
+            if params.blocksize.is_some_and(|asked| asked != blocksize) {
+                let detail = format!("it holds an array, whose blocks have {blocksize} bytes");
+                return Err(self.error(ErrorKind::InvalidArgument, COPY, detail));
+            }
+            params.blocksize = Some(blocksize);
+        }
+        let purpose = if is_array { Purpose::Array } else { Purpose::Frame };
+        let resolved = params.resolve(self.typesize, purpose)?;
+        let meta = self.meta().iter().collect::<Result<Vec<_>>>()?;
+        let chunksize =
+            Some(self.chunksize()).filter(|&size| size > 0 || self.has_variable_chunks());
+        let mut target = Self::with_params(resolved, store, &meta, chunksize)?;
+        target.max_read = self.max_read;
+        self.copy_vlmetalayers_to(&mut target)?;
+        let mut data = Vec::new();
+        for index in 0..reading.state.nchunks() {
+            self.with_chunk_in(&reading, index, None, |chunk, decoder| {
+                self.allow(COPY, chunk.nbytes() as u64)?;
+                if chunk.has_variable_blocks() {
+                    let blocks = chunk.blocks()?;
+                    let blocks: Vec<&[u8]> = blocks.iter().collect();
+                    let chunk = target.compressed_blocks(&blocks)?;
+                    return target.push(COPY, index, &chunk).map(drop);
+                }
+                data.resize(chunk.nbytes(), 0);
+                decoder.decompress(chunk, Target::of(&mut data))?;
+                target.append_bytes(&data).map(drop)
+            })?;
+        }
+        target.finish()?;
+        Ok(target)
+    }
+
+    /// Puts the metalayers of variable length, as they are, into one that is being made.
+    pub(crate) fn copy_vlmetalayers_to(&self, target: &mut Self) -> Result<()> {
+        let state = self.look();
+        let outline: &mut Outline = &mut target.state.get_mut().outline;
+        for layer in state.outline.vlmetalayers() {
+            let set = outline.set_vlmetalayer_chunk(&layer.name, &layer.content);
+            set.map_err(|error| self.at(Error::from_frame(COPY, error)))?;
+        }
+        Ok(())
+    }
+}
+
+/// A file from some byte on, to be written once.
+#[derive(Debug)]
+struct Shifted {
+    file: File,
+    start: u64,
+}
+
+impl ReadAt for Shifted {
+    fn size(&self) -> io::Result<u64> {
+        Ok(ReadAt::size(&self.file)?.saturating_sub(self.start))
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        ReadAt::read_exact_at(&self.file, self.start + offset, buffer)
+    }
+}
+
+impl Storage for Shifted {
+    fn write_all_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        Storage::write_all_at(&mut self.file, self.start + offset, bytes)
+    }
+
+    fn set_size(&mut self, size: u64) -> io::Result<()> {
+        self.file.set_len(self.start + size)
+    }
+}

@@ -1,0 +1,58 @@
+//! A super-chunk in a storage of the program's own: here a file that counts what is read and written.
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use blosc2::{CParams, OpenOptions, ReadAt, Storage};
+
+/// Could as well be a database, or something behind a network.
+struct Counted {
+    file: File,
+    read: Arc<AtomicU64>,
+    written: Arc<AtomicU64>,
+}
+
+impl ReadAt for Counted {
+    fn size(&self) -> io::Result<u64> {
+        self.file.size()
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.read.fetch_add(buffer.len() as u64, Relaxed);
+        self.file.read_exact_at(offset, buffer)
+    }
+}
+
+impl Storage for Counted {
+    fn write_all_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.written.fetch_add(bytes.len() as u64, Relaxed);
+        self.file.write_all_at(offset, bytes)
+    }
+
+    fn set_size(&mut self, len: u64) -> io::Result<()> {
+        self.file.set_size(len)
+    }
+}
+
+fn main() -> blosc2::Result<()> {
+    let (read, written) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
+    let file = tempfile::tempfile()?;
+    let storage = Counted { file, read: read.clone(), written: written.clone() };
+    let params = CParams::new().blocksize(64 * 1024);
+    let options = OpenOptions::new().create(true).cparams(&params).typesize(8);
+    let mut schunk = options.open_storage(storage)?;
+    for start in (0..1_000_000).step_by(100_000) {
+        schunk.append(&(start..start + 100_000).map(|i| i * i % 10_007).collect::<Vec<u64>>())?;
+    }
+    println!("{} bytes of data, {} written", schunk.nbytes(), written.load(Relaxed));
+    assert!(written.load(Relaxed) >= schunk.frame_len()?);
+
+    // Of ten chunks one block is read, beside the header of its chunk.
+    read.store(0, Relaxed);
+    assert_eq!(schunk.items::<u64>(765_432..765_433)?, [765_432 * 765_432 % 10_007]);
+    println!("{} bytes read for one item", read.load(Relaxed));
+    assert!(read.load(Relaxed) < schunk.frame_len()? / 10);
+    Ok(())
+}

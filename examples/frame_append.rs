@@ -1,0 +1,25 @@
+//! A file that grows: each run of a program appends to it, and a crash in between leaves what was there.
+
+use blosc2::{CParams, Codec, OpenOptions, SChunk};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("readings.b2frame");
+
+    // Opens the file, or makes it; what is there cannot be changed by accident.
+    let params = CParams::new().codec(Codec::Zstd).level(5);
+    let options =
+        OpenOptions::new().append(true).create(true).cparams(&params).typesize(size_of::<f64>());
+    for day in 0..3 {
+        let mut file = options.open(&path)?;
+        let readings: Vec<f64> = (0..24).map(|hour| f64::from(day * 24 + hour)).collect();
+        let nchunks = file.append(&readings)?; // The file is complete again.
+        println!("day {day}: {nchunks} chunks in {} bytes", file.frame_len()?);
+    }
+
+    let file = SChunk::open(&path)?;
+    assert_eq!((file.nchunks(), file.len()), (3, 72));
+    // From 22 h of the first day to 2 h of the second, across two chunks.
+    assert_eq!(file.items::<f64>(22..26)?, [22.0, 23.0, 24.0, 25.0]);
+    Ok(())
+}

@@ -1,0 +1,30 @@
+//! A super-chunk that is never a file: made in memory, changed, sent as bytes, and read where they arrive.
+
+use blosc2::{CParams, OpenOptions, SChunk};
+
+fn main() -> blosc2::Result<()> {
+    // Each chunk in memory of its own, which is the fastest to change.
+    let mut schunk = SChunk::in_memory::<u32>(&CParams::default())?;
+    for start in [0, 1000, 2000] {
+        schunk.append(&(start..start + 1000).collect::<Vec<u32>>())?;
+    }
+    schunk.update(1, &[7u32; 1000])?;
+    schunk.reorder(&[2, 0, 1])?;
+    schunk.write_items(0, &[1u32, 2, 3])?;
+
+    // One frame, byte for byte what a file would hold; Python: blosc2.schunk_from_cframe.
+    let bytes = schunk.to_bytes()?;
+    println!("{} bytes of data in a frame of {}", schunk.nbytes(), bytes.len());
+
+    // Its structure is checked first. It takes the bytes, and gives them back, without a copy.
+    let received = SChunk::from_bytes(bytes)?;
+    assert_eq!(received.items::<u32>(..5)?, [1, 2, 3, 2003, 2004]);
+    assert_eq!(received.items::<u32>(2999..)?, [7]);
+    let bytes = received.into_bytes()?;
+
+    // The same to be changed, still in that buffer.
+    let mut changed = OpenOptions::new().write(true).from_bytes(bytes)?;
+    changed.delete(0)?;
+    assert_eq!((changed.nchunks(), changed.len()), (2, 2000));
+    Ok(())
+}

@@ -1,0 +1,404 @@
+//! Chunks are added, removed, replaced and reordered.
+
+use std::fs;
+
+use blosc2::{
+    CParams, Chunk, Codec, Compressor, DParams, ErrorKind, Filter, OpenOptions, SChunk, Special,
+    Threads,
+};
+
+use super::common::{Rng, listing};
+use super::{
+    CHUNK, PLACES, Place, assert_holds, assert_keeps, filled, folder, kind, model, numbers,
+};
+
+#[test]
+fn chunks_are_deleted_anywhere() {
+    for place in PLACES {
+        for seed in 0..3 {
+            let (_folder, path) = folder();
+            let mut rng = Rng(seed);
+            let mut model = model(10);
+            let mut schunk = filled(place, &path, &CParams::new(), &model);
+            // The ends and the middle first, and then all that is left.
+            for first in [0, 8, 4] {
+                model.remove(first);
+                assert_eq!(schunk.delete(first).unwrap(), model.len());
+            }
+            schunk = assert_keeps(place, schunk, &path, &model, "after three");
+            while !model.is_empty() {
+                let index = rng.below(model.len() as u64) as usize;
+                model.remove(index);
+                assert_eq!(schunk.delete(index).unwrap(), model.len());
+                assert_holds(&schunk, &model, &format!("{place:?}, without {index}"));
+            }
+            // There can be chunks again.
+            model.push(numbers(3));
+            schunk.append(&model[0]).unwrap();
+            let schunk = assert_keeps(place, schunk, &path, &model, "filled again");
+            drop(schunk);
+            if place == Place::Directory {
+                // The index, and one chunk.
+                assert_eq!(fs::read_dir(&path).unwrap().count(), 2);
+            }
+        }
+    }
+}
+
+#[test]
+fn chunks_are_inserted_anywhere() {
+    for place in PLACES {
+        let (_folder, path) = folder();
+        let mut rng = Rng(7);
+        let mut model = model(2);
+        let mut schunk = filled(place, &path, &CParams::new(), &model);
+        for number in 2..12 {
+            let index = match number {
+                2 => 0,
+                3 => 3,
+                _ => rng.below(model.len() as u64 + 1) as usize,
+            };
+            // Both ways in turn.
+            let chunk = numbers(number);
+            let count = if number % 2 == 0 {
+                schunk.insert(index, &chunk).unwrap()
+            } else {
+                let compressed = Compressor::new(&CParams::new()).unwrap().compress(&chunk);
+                schunk.insert_chunk(index, &compressed.unwrap()).unwrap()
+            };
+            model.insert(index, chunk);
+            assert_eq!(count, model.len());
+            if number % 3 == 0 {
+                schunk = assert_keeps(place, schunk, &path, &model, &format!("with {number}"));
+            }
+        }
+        assert_eq!(schunk.chunksize(), 4 * CHUNK, "{place:?}");
+        assert_keeps(place, schunk, &path, &model, "inserted");
+    }
+}
+
+#[test]
+fn chunks_are_replaced_anywhere() {
+    let zeros = vec![0; CHUNK];
+    let mut rng = Rng(5);
+    let noise: Vec<i32> = (0..CHUNK).map(|_| rng.next() as i32).collect();
+    for place in PLACES {
+        let (_folder, path) = folder();
+        let mut model = model(8);
+        let mut schunk = filled(place, &path, &CParams::new(), &model);
+        // By one that takes more room, the same, less, none; by noise again where nothing was stored.
+        for (index, chunk) in
+            [(0, &noise), (7, &numbers(50)), (3, &zeros), (0, &zeros), (3, &noise), (7, &zeros)]
+        {
+            schunk.update(index, chunk).unwrap();
+            model[index].clone_from(chunk);
+            let what = format!("chunk {index} replaced");
+            schunk = assert_keeps(place, schunk, &path, &model, &what);
+        }
+        assert_eq!(schunk.chunk_info(0).unwrap().cbytes, 0, "{place:?}");
+        let nothing = Chunk::uninit::<i32>(CHUNK, &CParams::new()).unwrap();
+        for (index, chunk) in model.iter_mut().enumerate() {
+            schunk.update_chunk(index, &nothing).unwrap();
+            chunk.clone_from(&zeros);
+        }
+        assert_keeps(place, schunk, &path, &model, "all replaced by nothing");
+        if place == Place::Directory {
+            assert_eq!(fs::read_dir(&path).unwrap().count(), 1);
+        }
+    }
+}
+
+#[test]
+fn chunks_are_put_into_any_order() {
+    for place in PLACES {
+        for count in [1, 5, 20] {
+            let (_folder, path) = folder();
+            let mut model = model(count);
+            let mut schunk = filled(place, &path, &CParams::new(), &model);
+            let mut rng = Rng(count as u64);
+            for _ in 0..2 {
+                let mut order: Vec<usize> = (0..count).collect();
+                for at in (1..count).rev() {
+                    order.swap(at, rng.below(at as u64 + 1) as usize);
+                }
+                schunk.reorder(&order).unwrap();
+                model = order.iter().map(|&index| model[index].clone()).collect();
+                schunk = assert_keeps(place, schunk, &path, &model, &format!("{order:?}"));
+            }
+            // Not all, too many, one twice, one that is not there; -1 of C, which is none either.
+            let mut wrong = vec![vec![0; count - 1], (0..=count).collect(), vec![count; count]];
+            wrong.push((0..count).map(|at| if at == 0 { usize::MAX } else { at }).collect());
+            wrong.extend((count > 1).then(|| vec![0; count]));
+            for order in wrong {
+                assert_eq!(kind(schunk.reorder(&order)), ErrorKind::InvalidArgument, "{order:?}");
+            }
+            // A short last chunk stays the last one, or the chunks have different lengths.
+            assert_keeps(place, schunk, &path, &model, "nothing changed");
+        }
+    }
+}
+
+#[test]
+fn special_values_of_gigabytes_take_no_room() {
+    const ITEMS: u64 = 1_000_000;
+    for place in PLACES {
+        for special in [Special::Zeros, Special::Nan, Special::Uninit] {
+            for (rest, dictionary) in [(0, false), (1, true), (10, false)] {
+                let (folder, path) = folder();
+                let params = CParams::new().codec(Codec::Zstd).level(9).dictionary(dictionary);
+                let options = OpenOptions::new().cparams(&params).typesize(4);
+                let mut schunk = place.make(&path, &options);
+                schunk.fill(special, 600 * ITEMS + rest, ITEMS as usize).unwrap();
+                let schunk = place.reopened(schunk, &path);
+                let what = format!("{place:?}, {special:?}, {rest}, {dictionary}");
+                assert_eq!(schunk.len(), 600 * ITEMS + rest, "{what}");
+                assert_eq!(schunk.nchunks(), 600 + usize::from(rest > 0), "{what}");
+                assert_eq!(schunk.cbytes(), 0, "{what}");
+                let stored: u64 = listing(folder.path()).iter().map(|(_, len)| len).sum();
+                assert!(stored < 2000 && schunk.frame_len().unwrap() < 2000, "{what}: {stored}");
+                let last = schunk.nchunks() - 1;
+                for index in [0, 300, last] {
+                    let chunk = schunk.chunk::<f32>(index).unwrap();
+                    let len = if index == 600 { rest } else { ITEMS };
+                    assert_eq!(chunk.len() as u64, len, "{what}");
+                    let right = match special {
+                        Special::Nan => chunk.iter().all(|item| item.is_nan()),
+                        _ => chunk.iter().all(|item| item.to_bits() == 0),
+                    };
+                    assert!(right, "{what}: chunk {index}");
+                    let stored = schunk.compressed_chunk(index).unwrap();
+                    assert_eq!((stored.special(), stored.cbytes()), (Some(special), 32), "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_change_between_the_chunks() {
+    let data: Vec<Vec<i32>> = (0..12).map(|seed| (seed..seed + 200_000).collect()).collect();
+    for place in PLACES {
+        let (_folder, path) = folder();
+        let mut schunk = filled(place, &path, &CParams::new(), &[]);
+        for (count, chunk) in (1..).zip(&data) {
+            let threads = Threads::new(count % 4 + 1);
+            schunk.set_cparams(&CParams::new().threads(threads)).unwrap();
+            schunk.set_dparams(DParams::new().threads(Threads::new(5 - threads.count())));
+            schunk.append(chunk).unwrap();
+            assert!(schunk.chunk::<i32>(count - 1).unwrap() == *chunk, "{place:?}");
+        }
+        assert_keeps(place, schunk, &path, &data, "with any number of threads");
+    }
+}
+
+#[test]
+fn chunks_of_any_lengths() {
+    let lists = [&["alpha", "bravo bravo", "charlie-charlie-charlie"][..], &["one", "two", "six"]];
+    for place in PLACES {
+        for (list, variable) in lists.into_iter().zip([true, false]) {
+            let (_folder, path) = folder();
+            let what = format!("{place:?}, {list:?}");
+            let mut schunk = place.make(&path, &OpenOptions::new());
+            for text in list {
+                schunk.append(text.as_bytes()).unwrap();
+            }
+            let check = |schunk: &SChunk, texts: &[&str]| {
+                let found: blosc2::Result<Vec<Vec<u8>>> = schunk.chunks::<u8>().collect();
+                assert_eq!(found.unwrap(), texts.iter().map(|t| t.as_bytes()).collect::<Vec<_>>());
+                assert_eq!(schunk.items::<u8>(..).unwrap(), texts.concat().as_bytes(), "{what}");
+                assert_eq!(schunk.has_variable_chunks(), variable, "{what}");
+                assert_eq!(schunk.chunksize(), if variable { 0 } else { 3 }, "{what}");
+                // What the header says: the version, and the flag of variable chunks.
+                let bytes = schunk.to_bytes().unwrap();
+                let expected = if variable { 3 } else { 2 };
+                assert_eq!(
+                    (bytes[25] & 0x0f, bytes[25] & 0x40 != 0),
+                    (expected, variable),
+                    "{what}"
+                );
+            };
+            check(&schunk, list);
+            let mut texts = list.to_vec();
+            if variable {
+                for (index, text) in [(1, "bravo bravo bravo bravo"), (2, "tiny")] {
+                    schunk.update(index, text.as_bytes()).unwrap();
+                    texts[index] = text;
+                }
+                check(&schunk, &texts);
+            }
+            check(&place.reopened(schunk, &path), &texts);
+        }
+    }
+}
+
+#[test]
+fn metalayers_follow_the_chunks() {
+    let texts: [&[u8]; 4] = [&[b'a'; 56], &[b'b'; 77], &[b'c'; 48], b""];
+    for place in PLACES {
+        for count in [0, 1, 10] {
+            let (_folder, path) = folder();
+            let options = OpenOptions::new().typesize(4).meta("one", b"first").meta("two", b"12");
+            let mut schunk = place.make(&path, &options);
+            let mut model = Vec::new();
+            for text in texts {
+                schunk.vlmeta_mut().set("text", text).unwrap();
+                schunk.vlmeta_mut().set("other", b"stays").unwrap();
+                schunk.meta_mut().set("two", &[text.len() as u8; 2]).unwrap();
+                for _ in 0..count {
+                    model.push(numbers(model.len()));
+                    schunk.append(&model[model.len() - 1]).unwrap();
+                }
+                schunk = assert_keeps(place, schunk, &path, &model, "with metalayers");
+                let get = |name| schunk.vlmeta().get(name).unwrap().unwrap();
+                assert_eq!((get("text"), get("other")), (text.to_vec(), b"stays".to_vec()));
+                let get = |name| schunk.meta().get(name).unwrap().unwrap();
+                assert_eq!(
+                    (get("one"), get("two")),
+                    (b"first".to_vec(), vec![text.len() as u8; 2])
+                );
+                // The length of a fixed one is fixed.
+                let longer = schunk.meta_mut().set("two", b"123");
+                assert_eq!(kind(longer), ErrorKind::InvalidArgument, "{place:?}");
+            }
+            assert!(schunk.vlmeta_mut().remove("text").unwrap());
+            let schunk = assert_keeps(place, schunk, &path, &model, "with one less");
+            assert_eq!(schunk.vlmeta().names(), ["other"], "{place:?}");
+            assert_eq!(schunk.meta().names(), ["one", "two"], "{place:?}");
+        }
+    }
+}
+
+#[test]
+fn ranges_are_written_across_chunks() {
+    let mut rng = Rng(11);
+    for place in PLACES {
+        for last in [CHUNK, 10] {
+            let (_folder, path) = folder();
+            let mut chunks = model(5);
+            chunks[4].truncate(last);
+            let len = 4 * CHUNK + last;
+            let params = CParams::new().filters(&[Filter::Delta, Filter::Shuffle]);
+            let mut schunk = filled(place, &path, &params, &chunks);
+            let mut all = chunks.concat();
+            let mut ranges = vec![0..len, 0..1, len - 1..len, CHUNK..2 * CHUNK, 0..0, len..len];
+            ranges.extend([CHUNK - 1..CHUNK + 1, 10..4 * CHUNK + 1, 3 * CHUNK + 5..len]);
+            for _ in 0..10 {
+                let start = rng.below(len as u64) as usize;
+                ranges.push(start..start + rng.below((len - start) as u64 + 1) as usize);
+            }
+            for range in ranges {
+                let new: Vec<i32> = range.clone().map(|_| rng.next() as i32 >> 16).collect();
+                schunk.write_items(range.start as u64, &new).unwrap();
+                all[range].copy_from_slice(&new);
+                assert!(schunk.items::<i32>(..).unwrap() == all, "{place:?}");
+            }
+            for start in [len as u64, 1 + len as u64, u64::MAX] {
+                let outside = schunk.write_items(start, &[1i32]);
+                assert_eq!(kind(outside), ErrorKind::OutOfBounds, "{place:?}");
+            }
+            let model: Vec<Vec<i32>> = all.chunks(CHUNK).map(<[_]>::to_vec).collect();
+            assert_keeps(place, schunk, &path, &model, "written to");
+        }
+    }
+}
+
+#[test]
+fn what_is_out_of_range_changes_nothing() {
+    for place in PLACES {
+        let (_folder, path) = folder();
+        let model = model(2);
+        let mut schunk = filled(place, &path, &CParams::new(), &model);
+        let chunk = schunk.compressed_chunk(0).unwrap();
+        let out = ErrorKind::OutOfBounds;
+        // C's indices have a sign: what is left of -1 is here.
+        for index in [2, 3, usize::MAX, usize::MAX - 1, 1 << 40] {
+            assert_eq!(kind(schunk.chunk::<i32>(index)), out, "{place:?}");
+            assert_eq!(kind(schunk.chunk_into(index, &mut numbers(0))), out, "{place:?}");
+            assert_eq!(kind(schunk.compressed_chunk(index)), out, "{place:?}");
+            assert_eq!(kind(schunk.lazy_chunk(index)), out, "{place:?}");
+            assert_eq!(kind(schunk.chunk_info(index)), out, "{place:?}");
+            assert_eq!(kind(schunk.block(index, 0)), out, "{place:?}");
+            assert_eq!(kind(schunk.update(index, &numbers(1))), out, "{place:?}");
+            assert_eq!(kind(schunk.update_chunk(index, &chunk)), out, "{place:?}");
+            assert_eq!(kind(schunk.delete(index)), out, "{place:?}");
+            if index > 2 {
+                assert_eq!(kind(schunk.insert(index, &numbers(1))), out, "{place:?}");
+                assert_eq!(kind(schunk.insert_chunk(index, &chunk)), out, "{place:?}");
+            }
+        }
+        assert_eq!(kind(schunk.block(0, usize::MAX)), out, "{place:?}");
+        assert_keeps(place, schunk, &path, &model, "asked for what is not there");
+    }
+}
+
+#[test]
+fn chunks_of_blosc1_stay_outside() {
+    // C reads a byte of its data as a flag.
+    let mut decoy = vec![5, 1, 2, 1];
+    for field in [24u32, 24, 40] {
+        decoy.extend(field.to_le_bytes());
+    }
+    decoy.resize(40, 0);
+    decoy[30] = 1;
+    let empty: Vec<u8> = [5, 1, 2, 1]
+        .into_iter()
+        .chain([0u32, 1, 16].into_iter().flat_map(u32::to_le_bytes))
+        .collect();
+    for bytes in [decoy, empty] {
+        let chunk = Chunk::new(bytes).unwrap();
+        assert!(!chunk.has_variable_blocks() && chunk.is_blosc1());
+        for place in PLACES {
+            let (_folder, path) = folder();
+            let mut schunk = place.make(&path, &OpenOptions::new());
+            schunk.append(b"some bytes").unwrap();
+            let refused = ErrorKind::Unsupported;
+            assert_eq!(kind(schunk.append_chunk(&chunk)), refused, "{place:?}");
+            assert_eq!(kind(schunk.insert_chunk(0, &chunk)), refused, "{place:?}");
+            assert_eq!(kind(schunk.update_chunk(0, &chunk)), refused, "{place:?}");
+            let schunk = place.reopened(schunk, &path);
+            assert_eq!(schunk.items::<u8>(..).unwrap(), b"some bytes", "{place:?}");
+            assert!(!schunk.has_variable_blocks(), "{place:?}");
+        }
+    }
+}
+
+#[test]
+fn five_thousand_files_of_chunks() {
+    let (_folder, path) = folder();
+    let mut schunk = OpenOptions::new().typesize(4).in_memory().unwrap();
+    for number in 0..4990i32 {
+        schunk.append(&[number, 1, 2]).unwrap();
+    }
+    schunk.save_directory(&path).unwrap();
+    let mut schunk = SChunk::open_rw(&path).unwrap();
+    for number in 4990..5000i32 {
+        schunk.append(&[number, 1, 2]).unwrap();
+    }
+    drop(schunk);
+    assert_eq!(fs::read_dir(&path).unwrap().count(), 5001);
+    let schunk = SChunk::open(&path).unwrap();
+    assert_eq!(schunk.nchunks(), 5000);
+    for (number, chunk) in (0..).zip(schunk.chunks::<i32>()) {
+        assert_eq!(chunk.unwrap(), [number, 1, 2]);
+    }
+}
+
+#[test]
+fn names_of_chunk_files() {
+    // Also with a slash at the end.
+    for end in ["frame", "frame/"] {
+        let (folder, _) = folder();
+        let path = folder.path().join(end);
+        let model = model(11);
+        let schunk = filled(Place::Directory, &path, &CParams::new(), &model);
+        assert_keeps(Place::Directory, schunk, &path, &model, end);
+        let mut names: Vec<String> = fs::read_dir(&path)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        let mut expected: Vec<String> = (0..11).map(|id| format!("{id:08X}.chunk")).collect();
+        expected.push("chunks.b2frame".to_owned());
+        assert_eq!(names, expected);
+    }
+}

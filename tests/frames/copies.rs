@@ -1,0 +1,249 @@
+//! Super-chunks as a whole: copied, saved, in one buffer, inside larger files.
+
+use std::fs;
+
+use blosc2::{
+    CParams, Check, Codec, ErrorKind, Filter, MappedFile, OpenOptions, SChunk, Special, SplitMode,
+};
+
+use super::{
+    CHUNK, PLACES, Place, assert_holds, assert_keeps, filled, folder, kind, model, numbers,
+};
+
+/// With one metalayer of each kind.
+fn with_metalayers(place: Place, path: &std::path::Path, model: &[Vec<i32>]) -> SChunk {
+    let params = CParams::new().level(9).split(SplitMode::Never);
+    let options = OpenOptions::new().cparams(&params).typesize(4).meta("fixed", b"12345678");
+    let mut schunk = place.make(path, &options);
+    schunk.vlmeta_mut().set("variable", b"123456789").unwrap();
+    for chunk in model {
+        schunk.append(chunk).unwrap();
+    }
+    schunk
+}
+
+#[test]
+fn copies_go_from_every_storage_to_every_other() {
+    let other = CParams::new().level(2).blocksize(1000).split(SplitMode::Always);
+    for place in PLACES {
+        // The last one ends anywhere.
+        for (count, last) in [(0, 0), (1, CHUNK), (1, 3), (10, CHUNK), (10, 7)] {
+            let (folder, path) = folder();
+            let mut model = model(count);
+            if let Some(chunk) = model.last_mut() {
+                chunk.truncate(last);
+            }
+            let schunk = with_metalayers(place, &path, &model);
+            let at = |name: &str| folder.path().join(name);
+            schunk.save(at("saved")).unwrap();
+            schunk.save_directory(at("directory")).unwrap();
+            fs::write(at("replaced"), b"something else").unwrap();
+            schunk.save_replacing(at("replaced")).unwrap();
+            schunk.copy(at("copied"), &other).unwrap();
+            let copies = [
+                ("saved", SChunk::open(at("saved")), 9),
+                ("directory", SChunk::open(at("directory")), 9),
+                ("replaced", SChunk::open(at("replaced")), 9),
+                ("bytes", schunk.to_bytes().and_then(SChunk::from_bytes), 9),
+                ("clone", schunk.try_clone(), 9),
+                ("copied", SChunk::open(at("copied")), 2),
+                ("recompressed", schunk.recompress(&other), 2),
+            ];
+            for (name, copy, level) in copies {
+                let what = format!("{place:?} to {name}, {count} chunks");
+                let copy = copy.unwrap();
+                assert_holds(&copy, &model, &what);
+                assert_eq!(copy.meta().get("fixed").unwrap().unwrap(), b"12345678", "{what}");
+                assert_eq!(copy.vlmeta().get("variable").unwrap().unwrap(), b"123456789", "{what}");
+                assert_eq!(copy.cparams().level, level, "{what}");
+                if level == 2 && count > 1 {
+                    assert_eq!(copy.chunk_info(0).unwrap().blocksize, Some(1000), "{what}");
+                }
+                let bytes = copy.to_bytes().unwrap();
+                let checked = OpenOptions::new().check(Check::Content).from_bytes(bytes);
+                assert_holds(&checked.unwrap(), &model, &what);
+            }
+            // What is there stays there.
+            let before = fs::read(at("saved")).unwrap();
+            assert_eq!(kind(schunk.save(at("saved"))), ErrorKind::AlreadyExists, "{place:?}");
+            assert_eq!(kind(schunk.copy(at("saved"), &other)), ErrorKind::AlreadyExists);
+            assert!(fs::read(at("saved")).unwrap() == before);
+            assert_keeps(place, schunk, &path, &model, "copied from");
+        }
+    }
+}
+
+#[test]
+fn copies_keep_special_chunks() {
+    let zeros = vec![0; CHUNK];
+    let ones = vec![1; CHUNK];
+    for place in PLACES {
+        let (_folder, path) = folder();
+        let model = [zeros.clone(), numbers(1), ones.clone(), zeros.clone()];
+        let schunk = filled(place, &path, &CParams::new(), &model);
+        let specials = [Some(Special::Zeros), None, None, Some(Special::Zeros)];
+        let clone = schunk.try_clone().unwrap();
+        let bytes = schunk.to_bytes().and_then(SChunk::from_bytes).unwrap();
+        let recompressed = schunk.recompress(&CParams::new().codec(Codec::Lz4)).unwrap();
+        for copy in [clone, bytes, recompressed, schunk] {
+            assert_holds(&copy, &model, &format!("{place:?}"));
+            for (index, special) in specials.into_iter().enumerate() {
+                let info = copy.chunk_info(index).unwrap();
+                assert_eq!(info.special, special, "{place:?}, chunk {index}");
+                assert_eq!(info.cbytes == 0, special.is_some(), "{place:?}, chunk {index}");
+                let chunk = copy.compressed_chunk(index).unwrap();
+                assert_eq!(chunk.cbytes() == 32, special.is_some(), "{place:?}, chunk {index}");
+            }
+        }
+    }
+}
+
+#[test]
+fn conversions_there_and_back() {
+    for count in [0, 1, 5, 10] {
+        for place in PLACES {
+            let (folder, path) = folder();
+            let mut model = model(count);
+            for chunk in model.iter_mut().skip(2) {
+                chunk.fill(0);
+            }
+            let schunk = filled(place, &path, &CParams::new(), &model);
+            let bytes = schunk.to_bytes().unwrap();
+            let file = folder.path().join("file");
+            SChunk::from_bytes(bytes.clone()).unwrap().save(&file).unwrap();
+            assert!(fs::read(&file).unwrap() == bytes, "{place:?}");
+            let from_file = SChunk::open(&file).unwrap();
+            assert_holds(&from_file, &model, &format!("{place:?}"));
+            assert!(from_file.into_bytes().unwrap() == bytes, "{place:?}");
+            assert!(schunk.into_bytes().unwrap() == bytes, "{place:?}");
+        }
+    }
+}
+
+#[test]
+fn a_frame_keeps_its_parameters() {
+    for place in PLACES {
+        for count in [0, 1, 10] {
+            let (folder, path) = folder();
+            let params = CParams::new()
+                .codec(Codec::Lz4)
+                .level(3)
+                .blocksize(4096)
+                .split(SplitMode::Always)
+                .filters(&[Filter::TruncPrec(23), Filter::ByteDelta(4), Filter::Bitshuffle]);
+            let mut schunk = filled(place, &path, &params, &[]);
+            for number in 0..count {
+                let items: Vec<f32> = numbers(number).into_iter().map(|item| item as f32).collect();
+                schunk.append(&items).unwrap();
+            }
+            let file = folder.path().join("file");
+            schunk.save(&file).unwrap();
+            for again in [place.reopened(schunk, &path), SChunk::open(&file).unwrap()] {
+                let what = format!("{place:?}, {count} chunks");
+                let found = again.cparams();
+                assert_eq!((found.codec, found.level), (Codec::Lz4, 3), "{what}");
+                assert_eq!((found.typesize, found.blocksize), (Some(4), Some(4096)), "{what}");
+                assert_eq!((again.typesize(), again.blocksize()), (4, Some(4096)), "{what}");
+                assert_eq!((found.filters, found.split), (params.filters.clone(), params.split));
+                assert_eq!(again.len() as usize, count * CHUNK, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn offsets_say_where_chunks_are() {
+    for place in PLACES {
+        for count in [1, 10] {
+            let (_folder, path) = folder();
+            let mut schunk = filled(place, &path, &CParams::new(), &model(count));
+            schunk.append(&vec![0; CHUNK]).unwrap();
+            let schunk = place.reopened(schunk, &path);
+            let offsets = schunk.offsets();
+            assert_eq!(offsets.len(), count + 1, "{place:?}");
+            assert_eq!(offsets[count], None, "{place:?}: zeros are nowhere");
+            let mut end = 0;
+            for (index, offset) in offsets[..count].iter().enumerate() {
+                let cbytes = schunk.chunk_info(index).unwrap().cbytes;
+                assert_eq!(cbytes, schunk.compressed_chunk(index).unwrap().cbytes());
+                if place.is_contiguous() {
+                    // One behind the other.
+                    assert_eq!(*offset, Some(end), "{place:?}");
+                } else {
+                    assert_eq!(*offset, Some(index as u64), "{place:?}");
+                }
+                end += cbytes as u64;
+            }
+            assert_eq!(schunk.cbytes(), end, "{place:?}");
+        }
+    }
+}
+
+#[test]
+fn a_frame_is_appended_to_a_file_and_read_there() {
+    for place in PLACES {
+        let (folder, path) = folder();
+        let model = model(10);
+        let schunk = with_metalayers(place, &path, &model);
+        for before in [0, 1, 31, 87, 5000] {
+            let file = folder.path().join(format!("larger{before}"));
+            fs::write(&file, vec![b'x'; before]).unwrap();
+            let what = format!("{place:?} behind {before} bytes");
+            let first = schunk.append_to_file(&file).unwrap();
+            let second = schunk.append_to_file(&file).unwrap();
+            let frame = schunk.to_bytes().unwrap();
+            assert_eq!((first, second), (before as u64, first + frame.len() as u64), "{what}");
+            let bytes = fs::read(&file).unwrap();
+            assert!(bytes == [&vec![b'x'; before][..], &frame, &frame].concat(), "{what}");
+            for offset in [first, second] {
+                let options = OpenOptions::new().offset(offset);
+                // SAFETY: nobody else knows the file, and nothing writes to it meanwhile.
+                let mapped = unsafe { MappedFile::open(&file) }.unwrap();
+                for opened in [
+                    options.open(&file).unwrap(),
+                    options.from_bytes(bytes.clone()).unwrap(),
+                    options.open_storage(mapped).unwrap(),
+                ] {
+                    assert_holds(&opened, &model, &what);
+                    assert_eq!(opened.vlmeta().names(), ["variable"], "{what}");
+                }
+                if offset > 0 {
+                    let changed = options.clone().write(true).open(&file);
+                    assert_eq!(kind(changed), ErrorKind::InvalidArgument, "{what}");
+                }
+            }
+            let len = bytes.len() as u64;
+            for offset in [first + 1, len - 1, len, len + 1, u64::MAX] {
+                let none = OpenOptions::new().offset(offset).open(&file);
+                assert_eq!(kind(none), ErrorKind::InvalidData, "{what}, opened at {offset}");
+            }
+        }
+        let nowhere = folder.path().join("nowhere");
+        assert_eq!(kind(schunk.append_to_file(&nowhere)), ErrorKind::NotFound, "{place:?}");
+        assert!(!nowhere.exists());
+    }
+}
+
+#[test]
+fn a_private_map_keeps_its_changes() {
+    let (_folder, path) = folder();
+    let mut model = model(3);
+    drop(filled(Place::Mapped, &path, &CParams::new(), &model));
+    let before = fs::read(&path).unwrap();
+    // SAFETY: here and below, nobody else knows the file, and nothing else writes to it meanwhile.
+    let read = unsafe { MappedFile::open(&path) }.unwrap();
+    let mut read = OpenOptions::new().open_storage(read).unwrap();
+    assert_holds(&read, &model, "mapped for reading");
+    assert_eq!(kind(read.append(&numbers(0))), ErrorKind::ReadOnly);
+    drop(read);
+    // SAFETY: as above.
+    let private = unsafe { MappedFile::copy_on_write(&path) }.unwrap();
+    let mut private = OpenOptions::new().write(true).open_storage(private).unwrap();
+    model.push(numbers(3));
+    private.append(&model[3]).unwrap();
+    model[1].fill(7);
+    private.update(1, &model[1]).unwrap();
+    assert_holds(&private, &model, "changed in private");
+    drop(private);
+    assert!(fs::read(&path).unwrap() == before);
+}
