@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 use crate::{run, test};
 
 /// How long the threads of the concurrency tests go on, in seconds.
-const SOAK: &str = "15";
+const SOAK: &str = "6";
 
 /// What the thread sanitizer must not report: std comes compiled without it, so that it does not see
 /// how std orders accesses. No report with a frame of C's, or of ours, is left out by these.
@@ -82,8 +82,19 @@ pub(crate) fn sanitize() -> Result<()> {
     Ok(())
 }
 
-/// Test programs that give C nothing new, or need more memory or Python.
-const OTHERS: [&str; 5] = ["abi", "crashes", "large", "python", "unfinished"];
+/// Test programs that give C nothing new, or need more memory or Python; `hazards` has a step of its own with
+/// the same sanitizer.
+const OTHERS: [&str; 9] = [
+    "abi",
+    "crashes",
+    "frames",
+    "hazards",
+    "large",
+    "lock_processes",
+    "model",
+    "python",
+    "unfinished",
+];
 
 /// All tests of the library and of the workspace, but for those that need Python, for the one that
 /// needs the allocator of glibc, for those of the largest buffers, and for those of the formats in Rust
