@@ -1,6 +1,6 @@
 //! How chunks are compressed and decompressed.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use blosc2_format::chunk::Params;
 use blosc2_format::frame::Outline;
@@ -117,20 +117,18 @@ impl SChunk {
 
     /// What codecs for arrays ask for.
     pub(super) fn shape(&self) -> Result<Arc<ArrayShape>> {
-        if let Some(shape) = self.shape.get() {
+        let mut shape = self.shape.lock();
+        if let Some(shape) = &*shape {
             return Ok(Arc::clone(shape));
         }
-        let shape = {
-            let state = self.look();
-            ArrayShape::new(self.typesize, array_meta(&state.outline))?
-        };
-        Ok(Arc::clone(self.shape.get_or_init(|| shape)))
+        let made = ArrayShape::new(self.typesize, array_meta(&self.look().outline))?;
+        Ok(Arc::clone(shape.insert(made)))
     }
 
     /// Drops what was made from the outline.
     pub(super) fn forget(&mut self) {
         *self.starts.get_mut() = None;
-        self.shape = OnceLock::new();
+        *self.shape.get_mut() = None;
         self.workers.get_mut().clear();
         self.encoder = None;
     }

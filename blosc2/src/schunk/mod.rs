@@ -34,7 +34,7 @@ mod whole;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use blosc2_format::Limits;
 use blosc2_format::b2nd::{NAME, OLD_NAME};
@@ -87,7 +87,7 @@ pub struct SChunk {
     dparams: DParams,
     prefilter: Option<Arc<ChunkFilter>>,
     postfilter: Option<Arc<ChunkFilter>>,
-    shape: OnceLock<Arc<ArrayShape>>,
+    shape: Mutex<Option<Arc<ArrayShape>>>,
     access: Access,
     place: Option<Place>,
     lock: Option<Arc<FrameLock>>,
@@ -208,7 +208,7 @@ impl SChunk {
             dparams,
             prefilter: None,
             postfilter: None,
-            shape: OnceLock::new(),
+            shape: Mutex::new(None),
             access,
             place: None,
             lock: None,
