@@ -54,8 +54,9 @@ impl SChunk {
 
     /// Compresses each of `blocks` to a block of its own, and appends them as one chunk.
     ///
-    /// Either all chunks of a super-chunk are made so or none. Reading one block costs no more than that
-    /// block, whatever its length: for strings and documents. Python's vl-blocks.
+    /// Either all chunks of a super-chunk are made so or none. Reading one block decompresses no more than that
+    /// block, whatever its length: for strings and documents. (From a file, the compressed chunk is read whole.)
+    /// Python's vl-blocks.
     ///
     /// # Errors
     /// As for [`append`](Self::append); [`ErrorKind::InvalidArgument`] also for no block and for an empty one.

@@ -27,7 +27,8 @@ impl SChunk {
     /// # Errors
     /// - [`ErrorKind::AlreadyExists`]: there is something at `path`; it is left alone;
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be made;
-    /// - [`ErrorKind::InvalidData`]: a chunk is broken.
+    /// - [`ErrorKind::InvalidData`]: a chunk is broken;
+    /// - [`ErrorKind::Unsupported`]: a chunk of Blosc1.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         files::create(path.as_ref(), false, |temporary| self.save_new(temporary, false))
     }
