@@ -3,8 +3,8 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use crate::Result;
 use crate::element::{as_bytes, as_bytes_mut, zeroed};
+use crate::{Error, ErrorKind, Result};
 
 /// A copy of bytes, aligned for every number.
 pub(crate) struct AlignedBytes {
@@ -35,6 +35,15 @@ impl AlignedBytes {
     pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
         &mut as_bytes_mut(&mut self.words)[..self.len]
     }
+}
+
+/// Makes a buffer this long, without an abort where there is not so much memory; new bytes are zeros.
+pub(crate) fn resize(bytes: &mut Vec<u8>, len: usize, doing: &str) -> Result<()> {
+    bytes.try_reserve(len.saturating_sub(bytes.len())).map_err(|error| {
+        Error::new(ErrorKind::OutOfMemory, doing, format_args!("{len} bytes: {error}"))
+    })?;
+    bytes.resize(len, 0);
+    Ok(())
 }
 
 /// Memory to be filled, which need not be initialised; nothing but initialised bytes is ever written to it.

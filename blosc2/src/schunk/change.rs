@@ -49,7 +49,7 @@ impl SChunk {
     pub fn append_chunk(&mut self, chunk: &Chunk<impl ChunkBytes>) -> Result<usize> {
         self.check_change(APPEND, Access::Append)?;
         self.check_chunk(APPEND, chunk)?;
-        self.push(APPEND, self.nchunks(), chunk.as_bytes())
+        self.push(APPEND, None, chunk.as_bytes())
     }
 
     /// Compresses each of `blocks` to a block of its own, and appends them as one chunk.
@@ -64,7 +64,7 @@ impl SChunk {
         self.check_change(APPEND, Access::Append)?;
         self.check_no_array(APPEND)?;
         let chunk = self.compressed_blocks(blocks)?;
-        self.push(APPEND, self.nchunks(), &chunk)
+        self.push(APPEND, None, &chunk)
     }
 
     /// Compresses items and puts them as one chunk in front of the chunk `index`; gives the number of
@@ -77,7 +77,7 @@ impl SChunk {
         self.check_change(INSERT, Access::Write)?;
         self.check_no_array(INSERT)?;
         let chunk = self.compressed_bytes(INSERT, as_bytes(items))?;
-        self.push(INSERT, index, &chunk)
+        self.push(INSERT, Some(index), &chunk)
     }
 
     /// Puts a chunk that is compressed already in front of the chunk `index`.
@@ -87,7 +87,7 @@ impl SChunk {
     pub fn insert_chunk(&mut self, index: usize, chunk: &Chunk<impl ChunkBytes>) -> Result<usize> {
         self.check_change(INSERT, Access::Write)?;
         self.check_chunk(INSERT, chunk)?;
-        self.push(INSERT, index, chunk.as_bytes())
+        self.push(INSERT, Some(index), chunk.as_bytes())
     }
 
     /// Compresses items and replaces the chunk `index` by them.
@@ -104,7 +104,7 @@ impl SChunk {
         self.check_change(UPDATE, Access::Write)?;
         self.check_same_size(index, size_of_val(items))?;
         let chunk = self.compressed_bytes(UPDATE, as_bytes(items))?;
-        self.put(vec![(index, chunk)])
+        self.put(&[(index, &chunk)])
     }
 
     /// Replaces the chunk `index` by one that is compressed already.
@@ -122,7 +122,7 @@ impl SChunk {
                 format!("blocks of {found:?} bytes, those of the array have {blocksize:?}");
             return Err(self.error(ErrorKind::InvalidArgument, UPDATE, detail));
         }
-        self.put(vec![(index, chunk.as_bytes().to_vec())])
+        self.put(&[(index, chunk.as_bytes())])
     }
 
     /// Removes the chunk `index`; gives the number of chunks that are left. C's
@@ -136,7 +136,6 @@ impl SChunk {
     pub fn delete(&mut self, index: usize) -> Result<usize> {
         let doing = "delete a chunk";
         self.check_change(doing, Access::Write)?;
-        self.check_no_array(doing)?;
         self.change(doing, |state, freed| {
             no_array(state, doing)?;
             let sizes = state.sizes(index, doing)?;
@@ -157,7 +156,6 @@ impl SChunk {
     pub fn reorder(&mut self, order: &[usize]) -> Result<()> {
         let doing = "reorder chunks";
         self.check_change(doing, Access::Write)?;
-        self.check_no_array(doing)?;
         self.change(doing, |state, _| {
             no_array(state, doing)?;
             state.outline.reorder(order).map_err(|error| Error::from_frame(doing, error))
@@ -181,7 +179,6 @@ impl SChunk {
 
         let doing = "fill a super-chunk";
         self.check_change(doing, Access::Append)?;
-        self.check_no_array(doing)?;
         let invalid = |detail: &str| self.error(ErrorKind::InvalidArgument, doing, detail);
         let special = match special {
             Special::Zeros => Format::Zeros,
@@ -214,18 +211,23 @@ impl SChunk {
     /// Appends bytes as a chunk, whatever the chunks are of.
     pub(crate) fn append_bytes(&mut self, bytes: &[u8]) -> Result<usize> {
         let chunk = self.compressed_bytes(APPEND, bytes)?;
-        self.push(APPEND, self.nchunks(), &chunk)
+        self.push(APPEND, None, &chunk)
     }
 
-    /// Adds a chunk of our own making, or one that was looked at.
-    pub(super) fn push(&mut self, doing: &str, index: usize, chunk: &[u8]) -> Result<usize> {
+    /// Adds a chunk of our own making, or one that was looked at, in front of another one or behind the last.
+    pub(super) fn push(
+        &mut self,
+        doing: &str,
+        before: Option<usize>,
+        chunk: &[u8],
+    ) -> Result<usize> {
         self.change(doing, |state, _| {
             // The chunks of an array are put by those who make one.
             if !state.unfinished {
                 no_array(state, doing)?;
             }
             let nchunks = state.nchunks();
-            let index = if doing == APPEND { nchunks } else { index };
+            let index = before.unwrap_or(nchunks);
             if index > nchunks {
                 let detail = format!("there are {nchunks} chunks, asked for a place at {index}");
                 return Err(Error::new(ErrorKind::OutOfBounds, doing, detail));
@@ -237,13 +239,13 @@ impl SChunk {
     }
 
     /// Replaces chunks, all of them or none.
-    pub(super) fn put(&mut self, chunks: Vec<(usize, Vec<u8>)>) -> Result<()> {
+    pub(super) fn put(&mut self, chunks: &[(usize, &[u8])]) -> Result<()> {
         self.change(UPDATE, |state, freed| {
             let before = (chunks.len() > 1).then(|| state.outline.clone());
             let mut all = Stores::new();
-            let replaced = chunks.iter().try_for_each(|(index, chunk)| {
-                let sizes = state.sizes(*index, UPDATE)?;
-                let index = *index as u64;
+            let replaced = chunks.iter().try_for_each(|&(index, chunk)| {
+                let sizes = state.sizes(index, UPDATE)?;
+                let index = index as u64;
                 let old = state.outline.offset(index).and_then(Offset::place);
                 let stores = state.outline.replace(index, sizes, chunk, true);
                 all.extend(stores.map_err(|error| Error::from_frame(UPDATE, error))?);
@@ -311,24 +313,17 @@ impl SChunk {
         if bytes.is_empty() {
             return Err(self.error(ErrorKind::InvalidArgument, doing, "it has no bytes"));
         }
-        self.make_encoder()?;
         let mut chunk = Vec::new();
-        let compressed = match &mut self.encoder {
-            Some(encoder) => encoder.get_mut().compress_to(bytes, &mut chunk),
-            None => Err(Error::new(ErrorKind::Unsupported, doing, "there is no encoder")),
-        };
-        compressed.map_err(|error| self.at(error))?;
+        let made = self.encoder()?.compress_to(bytes, &mut chunk);
+        made.map_err(|error| self.at(error))?;
         Ok(chunk)
     }
 
     /// Compresses blocks of any lengths to a chunk.
     pub(super) fn compressed_blocks(&mut self, blocks: &[&[u8]]) -> Result<Vec<u8>> {
-        self.make_encoder()?;
         let mut chunk = Vec::new();
-        if let Some(encoder) = &mut self.encoder {
-            let made = encoder.get_mut().compress_blocks(blocks, &mut chunk);
-            made.map_err(|error| self.at(error))?;
-        }
+        let made = self.encoder()?.compress_blocks(blocks, &mut chunk);
+        made.map_err(|error| self.at(error))?;
         Ok(chunk)
     }
 

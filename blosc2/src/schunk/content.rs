@@ -205,7 +205,7 @@ impl SChunkWriter<'_> {
                     let mut data = schunk.chunk::<u8>(index)?;
                     data.extend_from_slice(&rest[..count]);
                     let chunk = schunk.compressed_bytes(WRITE, &data)?;
-                    schunk.put(vec![(index, chunk)])?;
+                    schunk.put(&[(index, &chunk)])?;
                 } else {
                     schunk.append_bytes(&rest[..count])?;
                 }

@@ -34,7 +34,7 @@ impl SChunk {
         }
         let before = self.encoding.replace(params.clone());
         self.encoder = None;
-        let made = self.make_encoder();
+        let made = self.encoder().map(drop);
         if made.is_err() {
             self.encoding = before;
         }
@@ -60,7 +60,7 @@ impl SChunk {
     ) -> Result<()> {
         self.prefilter = Some(Arc::new(ChunkFilter::prefilter(prefilter)));
         self.encoder = None;
-        self.make_encoder()
+        self.encoder().map(drop)
     }
 
     /// Changes the data of chunks after they were decompressed; see
@@ -76,14 +76,21 @@ impl SChunk {
         self.workers.get_mut().clear();
     }
 
-    /// Makes the encoder of new chunks.
-    pub(super) fn make_encoder(&mut self) -> Result<()> {
-        if self.encoder.is_some() {
-            return Ok(());
-        }
+    /// The encoder of new chunks, made when it is needed first.
+    pub(super) fn encoder(&mut self) -> Result<&mut Encoder> {
+        let encoder = match self.encoder.take() {
+            Some(encoder) => encoder,
+            None => Mutex::new(self.new_encoder()?),
+        };
+        Ok(self.encoder.insert(encoder).get_mut())
+    }
+
+    fn new_encoder(&self) -> Result<Encoder> {
         let purpose = if self.is_array() { Purpose::Array } else { Purpose::Frame };
         let resolved = match &self.encoding {
-            Some(params) => self.as_array_wants(params)?.resolve(self.typesize, purpose),
+            Some(params) => self
+                .as_array_wants(params, "set how chunks are compressed")?
+                .resolve(self.typesize, purpose),
             None => self.cparams().resolve(self.typesize, purpose).map_err(|error| {
                 let kind = match error.kind() {
                     ErrorKind::InvalidArgument => ErrorKind::InvalidData,
@@ -97,16 +104,14 @@ impl SChunk {
         if let Some(prefilter) = &self.prefilter {
             encoder.set_prefilter(Arc::clone(prefilter));
         }
-        self.encoder = Some(Mutex::new(encoder));
-        Ok(())
+        Ok(encoder)
     }
 
     /// The parameters with the block size of an array, which its metalayer says.
-    fn as_array_wants(&self, params: &CParams) -> Result<CParams> {
+    pub(super) fn as_array_wants(&self, params: &CParams, doing: &str) -> Result<CParams> {
         let mut params = params.clone();
         if let Some(blocksize) = self.blocksize().filter(|_| self.is_array()) {
             if params.blocksize.is_some_and(|asked| asked != blocksize) {
-                let doing = "set how chunks are compressed";
                 let detail = format!("it holds an array, whose blocks have {blocksize} bytes");
                 return Err(self.error(ErrorKind::InvalidArgument, doing, detail));
             }

@@ -10,8 +10,8 @@ use super::read::check_range;
 use super::{Access, Reading, SChunk};
 use crate::decompressor::{byte_range, to_items};
 use crate::element::{Element, as_bytes, as_bytes_mut};
-use crate::memory::Target;
-use crate::{Error, ErrorKind, Result};
+use crate::memory::{Target, resize};
+use crate::{ErrorKind, Result};
 
 const READ: &str = "read items";
 const WRITE: &str = "write items";
@@ -116,17 +116,15 @@ impl SChunk {
             let chunk = if part.len() == nbytes {
                 self.compressed_bytes(WRITE, new)?
             } else {
-                data.clear();
-                let missing = data.try_reserve_exact(nbytes);
-                missing.map_err(|error| self.error(ErrorKind::OutOfMemory, WRITE, error))?;
-                data.resize(nbytes, 0);
+                resize(&mut data, nbytes, WRITE)?;
                 self.chunk_into(index, &mut data)?;
                 data[part].copy_from_slice(new);
                 self.compressed_bytes(WRITE, &data)?
             };
             chunks.push((index, chunk));
         }
-        if chunks.is_empty() { Ok(()) } else { self.put(chunks) }
+        let chunks: Vec<_> = chunks.iter().map(|(index, chunk)| (*index, &chunk[..])).collect();
+        if chunks.is_empty() { Ok(()) } else { self.put(&chunks) }
     }
 
     /// Reads single items by their numbers, in any order, also several times the same.
@@ -218,10 +216,7 @@ impl SChunk {
                         let from = (at / len * len).max(span.start);
                         let to = (at + size).next_multiple_of(len).min(span.end);
                         loaded = from..to;
-                        block.clear();
-                        let room = block.try_reserve_exact(loaded.len());
-                        room.map_err(|error| Error::new(ErrorKind::OutOfMemory, READ, error))?;
-                        block.resize(loaded.len(), 0);
+                        resize(&mut block, loaded.len(), READ)?;
                         decoder.range(compressed, from, Target::of(&mut block))?;
                     }
                     let item = &block[at - loaded.start..][..size];

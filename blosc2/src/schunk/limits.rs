@@ -65,9 +65,15 @@ impl SChunk {
         if !matches!(self.max_read, MaxRead::Plausible) {
             return self.allow(doing, held);
         }
-        let state = self.look();
-        let max = state.outline.metadata_left(&state.limits, state.stored_bytes());
-        drop(state);
+        let max = {
+            let state = self.look();
+            let left = |stored| state.outline.metadata_left(&state.limits, stored);
+            // What is stored in a directory is only counted where that matters.
+            if held <= left(0) {
+                return Ok(());
+            }
+            left(state.stored_bytes())
+        };
         if held <= max {
             return Ok(());
         }

@@ -12,7 +12,7 @@ use super::store::{FrameBytes, State, Store, Version};
 use super::{Access, Reading, SChunk, files};
 use crate::bytes::token::Token;
 use crate::bytes::{Safety, Storage};
-use crate::memory::Target;
+use crate::memory::{Target, resize};
 use crate::params::Purpose;
 use crate::{CParams, Error, ErrorKind, Result};
 
@@ -122,7 +122,7 @@ impl SChunk {
                         format!("chunk {index} is one of Blosc1, with a header of 16 bytes");
                     return Err(Error::new(ErrorKind::Unsupported, SAVE, detail));
                 }
-                target.push(SAVE, index, chunk.as_bytes()).map(drop)
+                target.push(SAVE, None, chunk.as_bytes()).map(drop)
             })?;
         }
         target.finish()?;
@@ -167,19 +167,12 @@ impl SChunk {
     fn copy_to(&self, store: Store, params: &CParams) -> Result<Self> {
         // Nobody changes it meanwhile.
         let reading = self.reading()?;
-        let mut params = params.clone();
         let is_array = self.is_array();
         if is_array && params.typesize.is_some_and(|asked| asked != self.typesize) {
             let detail = format!("it holds an array, whose items have {} bytes", self.typesize);
             return Err(self.error(ErrorKind::InvalidArgument, COPY, detail));
         }
-        if let (true, Some(blocksize)) = (is_array, self.cparams().blocksize) {
-            if params.blocksize.is_some_and(|asked| asked != blocksize) {
-                let detail = format!("it holds an array, whose blocks have {blocksize} bytes");
-                return Err(self.error(ErrorKind::InvalidArgument, COPY, detail));
-            }
-            params.blocksize = Some(blocksize);
-        }
+        let params = self.as_array_wants(params, COPY)?;
         let purpose = if is_array { Purpose::Array } else { Purpose::Frame };
         let resolved = params.resolve(self.typesize, purpose)?;
         let meta = self.meta().iter().collect::<Result<Vec<_>>>()?;
@@ -196,9 +189,9 @@ impl SChunk {
                     let blocks = chunk.blocks()?;
                     let blocks: Vec<&[u8]> = blocks.iter().collect();
                     let chunk = target.compressed_blocks(&blocks)?;
-                    return target.push(COPY, index, &chunk).map(drop);
+                    return target.push(COPY, None, &chunk).map(drop);
                 }
-                data.resize(chunk.nbytes(), 0);
+                resize(&mut data, chunk.nbytes(), COPY)?;
                 decoder.decompress(chunk, Target::of(&mut data))?;
                 target.append_bytes(&data).map(drop)
             })?;

@@ -9,6 +9,7 @@ use blosc2_format::frame::Frame;
 use blosc2_format::{Limits, ReadAt};
 use parking_lot::Mutex;
 
+use crate::memory::resize;
 use crate::{Chunk, DParams, Decompressor, Error, ErrorKind, Result, filter};
 
 const DOING: &str = "read a frame";
@@ -134,7 +135,7 @@ impl<R: Read + Seek> FrameReader<R> {
             let piece = stored.piece(self.position);
             // Nothing is there if this fails.
             self.range = 0..0;
-            resize(&mut self.data, len(&piece))?;
+            resize(&mut self.data, len(&piece), DOING)?;
             stored.decompress(&mut self.decompressor, piece.start, &mut self.data)?;
             self.range = piece;
         }
@@ -309,14 +310,6 @@ fn chunksize<R: ReadAt>(frame: &Frame<R>) -> Option<u64> {
 /// How long a part of a chunk is.
 fn len(range: &Range<u64>) -> usize {
     usize::try_from(range.end - range.start).unwrap_or(usize::MAX)
-}
-
-fn resize(data: &mut Vec<u8>, len: usize) -> Result<()> {
-    data.try_reserve(len.saturating_sub(data.len())).map_err(|error| {
-        Error::new(ErrorKind::OutOfMemory, DOING, format_args!("{len} bytes: {error}"))
-    })?;
-    data.resize(len, 0);
-    Ok(())
 }
 
 /// Writes into a chunk how many streams bytedelta has, where it leaves that to the typesize of its
