@@ -14,9 +14,13 @@ use std::path::{Path, PathBuf};
 const VERSION: &str = "3.3.2";
 
 fn main() {
-    for name in
-        ["BLOSC2_SYS_SOURCE_DIR", "BLOSC2_SYS_USE_PKG_CONFIG", "BLOSC2_SYS_UNHARDENED", "DOCS_RS"]
-    {
+    for name in [
+        "BLOSC2_SYS_BINDINGS_ONLY",
+        "BLOSC2_SYS_SOURCE_DIR",
+        "BLOSC2_SYS_UNHARDENED",
+        "BLOSC2_SYS_USE_PKG_CONFIG",
+        "DOCS_RS",
+    ] {
         println!("cargo::rerun-if-env-changed={name}");
     }
     println!("cargo::rerun-if-changed=build");
@@ -48,7 +52,10 @@ fn build_from_source() -> PathBuf {
     if hardened {
         println!("cargo::rustc-cfg=blosc2_hardened");
     }
-    compile::compile(&copy, hardened);
+    // `cargo xtask bindings` has no use for the library.
+    if cfg!(not(feature = "bindgen")) || env::var_os("BLOSC2_SYS_BINDINGS_ONLY").is_none() {
+        compile::compile(&copy, hardened);
+    }
 
     println!("cargo::metadata=root={}", out_dir().display());
     println!("cargo::metadata=version={VERSION}");

@@ -48,9 +48,12 @@ pub(crate) fn bindings(check: bool) -> Result<()> {
 fn generate() -> Result<String> {
     let venv = Venv::with(LIBCLANG)?;
     let messages = run::read_stdout(
-        run::cargo(["build", "-p", "blosc2-sys", "--features", "bindgen", "--message-format=json"])
+        // The codecs are no part of the declarations.
+        run::cargo(["build", "-p", "blosc2-sys", "--no-default-features", "--features", "bindgen"])
+            .arg("--message-format=json")
             .env("LIBCLANG_PATH", venv.libclang()?)
             .env("BINDGEN_EXTRA_CLANG_ARGS", clang_args())
+            .env("BLOSC2_SYS_BINDINGS_ONLY", "1")
             .env_remove("BLOSC2_SYS_SOURCE_DIR")
             .env_remove("BLOSC2_SYS_USE_PKG_CONFIG"),
     )

@@ -120,16 +120,18 @@ fn build_alone(archive: &Path, name: &str) -> Result<()> {
         .unpack(&sources)
         .with_context(|| format!("{} cannot be unpacked", archive.display()))?;
     let folder = sources.join(name);
-    // Without this, cargo would take the folder for a lost member of our workspace.
+    // Without the first, cargo would take the folder for a lost member of our workspace; with the others,
+    // what it depends on is built as it is there, and so is there already.
+    let manifest = fs::read_to_string(run::root().join("Cargo.toml"))?;
+    let profiles = manifest.find("[profile.").map_or("", |start| &manifest[start..]);
     OpenOptions::new()
         .append(true)
         .open(folder.join("Cargo.toml"))
-        .and_then(|mut file| file.write_all(b"\n[workspace]\n"))
+        .and_then(|mut file| write!(file, "\n[workspace]\n\n{profiles}"))
         .with_context(|| format!("{} has no Cargo.toml", folder.display()))?;
     run::run(
         run::cargo(["build"])
             .current_dir(&folder)
-            // What it depends on is that of the workspace, and built already.
             .env("CARGO_TARGET_DIR", run::root().join("target"))
             .env_remove("BLOSC2_SYS_SOURCE_DIR"),
     )
