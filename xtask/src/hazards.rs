@@ -9,14 +9,13 @@ use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 use std::{fmt, fs};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::programs::in_parallel;
 use crate::sanitize::ADDRESS;
 use crate::{run, vendor};
 
@@ -54,8 +53,8 @@ impl fmt::Display for Outcome {
 /// Runs every row, and prints the table.
 pub(crate) fn hazards() -> Result<()> {
     vendor::vendor(false)?;
-    let upstream = build("hazards", "hazards-unhardened", true)?;
-    let ours = build("hazards", "sanitize-address", false)?;
+    let upstream = keep(&build("hazards", true)?)?;
+    let ours = build("hazards", false)?;
     let tests = list(&ours, &[])?;
     let ignored = list(&ours, &["--ignored"])?;
     let rows: Vec<&String> = tests.iter().filter(|test| test.contains("::upstream::")).collect();
@@ -100,30 +99,6 @@ pub(crate) fn hazards() -> Result<()> {
     traced()
 }
 
-/// Does the same for all rows, on as many threads as there are processors; keeps their order.
-fn in_parallel<T: Sync, R: Send>(
-    rows: &[T],
-    work: impl Fn(&T) -> Result<R> + Sync,
-) -> Result<Vec<R>> {
-    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(row) = rows.get(at) else { break };
-                    let result = work(row);
-                    done.lock().unwrap_or_else(PoisonError::into_inner).push((at, result));
-                }
-            });
-        }
-    });
-    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    done.sort_by_key(|(at, _)| *at);
-    done.into_iter().map(|(_, result)| result).collect()
-}
-
 fn print_row(name: &str, [left, patched, right, installed]: [impl fmt::Display; 4]) {
     println!("{name:<64} {left:<52} {patched:<17} {right:<16} {installed}");
 }
@@ -133,7 +108,7 @@ fn print_row(name: &str, [left, patched, right, installed]: [impl fmt::Display; 
 fn traced() -> Result<()> {
     const TEST: &str = "codecs_and_filters_of_any_number_start_no_program_and_load_no_library";
     run::need("strace", "strace")?;
-    let program = build("process", "sanitize-address", false)?;
+    let program = build("process", false)?;
     let record = run::root().join("target").join("hazards-trace.txt");
     run::run(
         Command::new("strace")
@@ -159,8 +134,8 @@ fn traced() -> Result<()> {
     Ok(())
 }
 
-/// Builds a file of tests, and gives its program.
-fn build(test: &str, folder: &str, unhardened: bool) -> Result<PathBuf> {
+/// Builds a file of tests, and gives its program, where the next build may put another one.
+fn build(test: &str, unhardened: bool) -> Result<PathBuf> {
     // The packages are those that `sanitize` chooses, so that both build the same.
     let args = [
         "test",
@@ -173,11 +148,22 @@ fn build(test: &str, folder: &str, unhardened: bool) -> Result<PathBuf> {
         "--no-run",
         "--message-format=json",
     ];
-    let mut command = ADDRESS.cargo(&args, folder, "")?;
+    let mut command = ADDRESS.cargo(&args, "")?;
     if unhardened {
         command.env("BLOSC2_SYS_UNHARDENED", "1");
     }
     run::executable(&run::read_stdout(&mut command)?, test).context("cargo built no tests")
+}
+
+/// Copies a program to where no build writes: so both are built in one place, where most is the same.
+fn keep(program: &Path) -> Result<PathBuf> {
+    let copy = run::root().join("target").join("hazards-unhardened");
+    // A folder, where an earlier version of this built.
+    let name = program.file_name().context("the program has no name")?;
+    fs::create_dir_all(&copy)?;
+    let copy = copy.join(name);
+    fs::copy(program, &copy).with_context(|| format!("{} cannot be copied", program.display()))?;
+    Ok(copy)
 }
 
 /// The names of the tests.

@@ -10,6 +10,7 @@ mod hazards;
 mod miri;
 mod package;
 mod peers;
+mod programs;
 mod python;
 mod run;
 mod sanitize;
