@@ -5,7 +5,7 @@
 //! installed libblosc2 (the feature `system`; the wheel's library plays that part); and the first example
 //! under valgrind.
 //!
-//! All but two of them choose `--workspace`, and then what to run: with a choice of packages, features
+//! All but one of them choose `--workspace`, and then what to run: with a choice of packages, features
 //! would differ, and nearly everything would be compiled once more.
 
 use std::fs;
@@ -15,7 +15,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::python::{BLOSC2, Venv};
-use crate::{run, vendor};
+use crate::{programs, run, vendor};
 
 /// Runs every test. With `args`, only `cargo test` with these arguments; with `large`, only the tests
 /// that need much memory, whether it seems to be there or not.
@@ -28,7 +28,8 @@ pub(crate) fn test(args: &[String], large: bool) -> Result<()> {
     if large {
         return run::run(&mut largest_buffers());
     }
-    run::run(with_python(&mut run::cargo(["test", "--workspace"]), &venv)?)?;
+    programs::test(with_python(&mut run::cargo(["test", "--workspace"]), &venv)?, &[])?;
+    run::run(&mut run::cargo(["test", "--workspace", "--doc"]))?;
     python(&venv)?;
     large_if_there_is_room()?;
     environment(&venv)?;
@@ -90,8 +91,7 @@ pub(crate) fn of_workspace(wanted: impl Fn(&str) -> bool) -> Result<Vec<String>>
 fn python(venv: &Venv) -> Result<()> {
     let mut command = run::cargo(["test", "--workspace"]);
     command.args(["--test=python", "--test=python_values", "--test=format", "--test=model"]);
-    command.args(["--", "--ignored"]);
-    run::run(with_python(&mut command, venv)?)
+    programs::test(with_python(&mut command, venv)?, &["--ignored"])
 }
 
 /// Tells the tests where Python is, and where the library of its wheel.
@@ -128,14 +128,14 @@ fn environment(venv: &Venv) -> Result<()> {
     ];
     command.args(of_workspace(|name| !name.starts_with("format") && !others.contains(&name))?);
     command.envs(VARIABLES).env("BLOSC2_TEST_CASES", "500");
-    run::run(with_python(&mut command, venv)?)
+    programs::test(with_python(&mut command, venv)?, &[])
         .context("the tests fail when variables of C-Blosc2 are set")
 }
 
 /// Tests that a plugin is loaded when a program asks, and only then.
 fn plugins() -> Result<()> {
-    let test = ["test", "-p", "blosc2-workspace", "--test", "process"];
-    run::run(run::cargo(test).args(["--features", "dynamic-plugins"]))
+    let test = ["test", "--workspace", "--test", "process", "--features", "dynamic-plugins"];
+    run::run(&mut run::cargo(test))
 }
 
 /// Tests `blosc2` on the library of the wheel, found by pkg-config.
