@@ -93,7 +93,7 @@ fn codec_and_ratio(schunk: &SChunk) -> String {
 /// Compresses an array in several ways, saves it, and compares what is read back from memory and file.
 fn recompress(array: &NDArray, folder: &Path) -> Result<()> {
     let path = array.schunk().path().context("a file")?.to_owned();
-    let original = array.read_bytes(&array.whole())?;
+    let original = array.read_bytes(..)?;
     println!("\n{}, {} bytes, one thread", name(&path), original.len());
     println!("  codec    filters                      ratio   write MB/s   read MB/s");
     let ways: [(Codec, &[Filter]); 8] = [
@@ -110,12 +110,12 @@ fn recompress(array: &NDArray, folder: &Path) -> Result<()> {
         let params = CParams::new().codec(codec).filters(filters);
         let write = best(|| NDArray::builder().cparams(params.clone()).copy(array))?;
         let copied = NDArray::builder().cparams(params.clone()).copy(array)?;
-        let read = best(|| copied.read_bytes(&copied.whole()))?;
+        let read = best(|| copied.read_bytes(..))?;
 
         let saved = folder.join(format!("{number}-{}", name(&path)));
         copied.save(&saved)?;
         for copy in [&copied, &NDArray::open(&saved)?] {
-            let bytes = copy.read_bytes(&copy.whole())?;
+            let bytes = copy.read_bytes(..)?;
             ensure!(bytes == original, "{codec} with {filters:?} gives other bytes");
         }
         let names: Vec<String> = filters.iter().map(ToString::to_string).collect();

@@ -95,7 +95,7 @@ fn check_reads(array: &NDArray, model: &Model, rng: &mut Rng, what: &str) {
     assert_eq!(array.ndim(), model.shape.len(), "{what}");
     assert_eq!(array.len(), model.shape.iter().product::<u64>(), "{what}");
     assert_eq!(array.is_empty(), model.bytes.is_empty(), "{what}");
-    let whole = array.read_bytes(&array.whole()).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let whole = array.read_bytes(..).unwrap_or_else(|e| panic!("{what}: {e}"));
     assert_same(&whole, &model.bytes, what);
     for _ in 0..6 {
         let ranges = random_box(&model.shape, rng);
@@ -209,7 +209,7 @@ fn no_dimensions_is_one_item() {
     let array = NDArray::builder().file(&path).from_slice(&[42.5f64], &[]).unwrap();
     assert_eq!((array.ndim(), array.len(), array.schunk().nchunks()), (0, 1, 1));
     assert_eq!(array.read_all::<f64>().unwrap(), [42.5]);
-    assert_eq!(array.read::<f64>(&[]).unwrap(), [42.5]);
+    assert_eq!(array.read::<f64>(..).unwrap(), [42.5]);
     assert_eq!(NDArray::builder().copy(&array).unwrap().read_all::<f64>().unwrap(), [42.5]);
 }
 
@@ -335,7 +335,7 @@ fn filters_that_look_at_the_shape_refuse_what_they_cannot_do() {
         let model = Model::new(shape, 4, Kind::Random, 1);
         let array = NDArray::builder().chunks(shape).blocks(blocks).cparams(params);
         let array = array.from_bytes(&model.bytes, shape, "<f4", 4)?;
-        array.read_bytes(&array.whole())
+        array.read_bytes(..)
     };
     for params in [
         CParams::new().filters(&[Filter::NdCell(0)]),

@@ -54,9 +54,47 @@ fn boxes_of_one_array_are_read_on_many_threads() {
             builder.file(&path).from_bytes(&model.bytes, &model.shape, "<u4", 4).unwrap();
         read_boxes(&memory, &model, 60);
         read_boxes(&file, &model, 60);
-        // C's own threads below those.
-        file.set_dparams(DParams::new().threads(Threads::new(2)));
+        // Blocks that one thread has decoded are there for the others.
+        file.set_cache(40 << 10);
         read_boxes(&file, &model, 30);
+    }
+}
+
+#[test]
+fn one_read_or_write_works_on_several_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = Model::new(&[400, 500], 4, Kind::Mixed, 3);
+    let threads = Threads::new(4);
+    let builder = NDArray::builder()
+        .chunks(&[90, 500])
+        .blocks(&[20, 250])
+        .cparams(CParams::new().codec(Codec::Lz4).threads(threads))
+        .dparams(DParams::new().threads(threads));
+    let file = builder.clone().file(folder.path().join("threads.b2nd"));
+    for builder in [builder, file] {
+        let mut array = builder.from_bytes(&model.bytes, &model.shape, "<u4", 4).unwrap();
+        assert!(array.read_bytes(..).unwrap() == model.bytes);
+        // Threads of the reads below those of the program.
+        on_threads(2, |seed| {
+            let mut rng = Rng(seed);
+            for _ in 0..20 {
+                let ranges = random_box(&model.shape, &mut rng);
+                assert!(array.read_bytes(&ranges).unwrap() == model.read(&ranges));
+                let points: Vec<[u64; 2]> =
+                    (0..500).map(|_| [rng.below(400), rng.below(500)]).collect();
+                let found = array.read_points::<u32>(&points).unwrap();
+                for (point, found) in points.iter().zip(found) {
+                    let at = (point[0] * 500 + point[1]) as usize * 4;
+                    assert_eq!(found.to_ne_bytes(), model.bytes[at..at + 4]);
+                }
+            }
+        });
+        array.fill(&[0..400, 10..490], 7u32).unwrap();
+        array.append(0, &[8u32; 200 * 500]).unwrap();
+        let rows = array.read::<u32>(&[0..600, 9..11]).unwrap();
+        assert!(
+            rows.chunks(2).enumerate().all(|(row, pair)| pair[1] == if row < 400 { 7 } else { 8 })
+        );
     }
 }
 

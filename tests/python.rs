@@ -62,7 +62,7 @@ fn check_array_of_python(folder: &Path, case: &Value, rng: &mut Rng) {
     let read = |ranges: &[std::ops::Range<u64>]| {
         array.read_bytes(ranges).unwrap_or_else(|error| panic!("{case}: {ranges:?}: {error}"))
     };
-    assert_same(&read(&array.whole()), &raw, &case.to_string());
+    assert_same(&read(&[]), &raw, &case.to_string());
     for _ in 0..12 {
         let ranges = random_box(array.shape(), rng);
         assert_same(&read(&ranges), &model.read(&ranges), &format!("{case}: {ranges:?}"));

@@ -5,11 +5,11 @@ use std::io::{BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use blosc2::{CParams, NDArray};
+use blosc2::{CParams, Dtype, NDArray};
+use blosc2_format::npy::Header;
 
-use crate::dtype::Dtype;
 use crate::file::{self, Content, Place};
-use crate::npy::{self, Header};
+use crate::npy::fortran_to_c;
 use crate::params::{Compression, Cut};
 use crate::progress;
 use crate::slice::Slices;
@@ -46,9 +46,9 @@ pub(crate) fn import(args: &ImportArgs) -> Result<()> {
     let failed = |error: anyhow::Error| anyhow!("cannot read ({}): {error}", args.r#in.display());
     let (header, bytes) = read_npy(&args.r#in).map_err(failed)?;
     let _spinner = progress::spinner(bytes.len() as u64, "compressing");
-    let typesize = usize::try_from(header.dtype.size()?)?;
+    let (dtype, typesize) = (header.dtype.to_string(), header.dtype.size());
     let builder = args.cut.builder().cparams(args.compression.apply(CParams::new()));
-    builder.file(&args.out).from_bytes(&bytes, &header.shape, &header.dtype.to_text(), typesize)?;
+    builder.file(&args.out).from_bytes(&bytes, &header.shape, &dtype, typesize)?;
     Ok(())
 }
 
@@ -58,13 +58,16 @@ fn read_npy(path: &Path) -> Result<(Header, Vec<u8>)> {
     let bar = progress::bar(file.metadata()?.len());
     let mut file = bar.wrap_read(BufReader::new(file));
     let header = Header::read(&mut file)?;
-    let typesize = header.dtype.size()?;
+    if header.dtype.has_pointers() {
+        bail!("its items `{}` are pointers to Python objects, not data", header.dtype);
+    }
+    let typesize = header.dtype.size();
     if typesize == 0 {
         bail!("its items have no bytes");
     }
     let len = match header.shape.contains(&0) {
         true => Some(0),
-        false => header.shape.iter().try_fold(typesize, |len, &size| len.checked_mul(size)),
+        false => header.shape.iter().try_fold(typesize as u64, |len, &size| len.checked_mul(size)),
     };
     let len = len.ok_or_else(|| anyhow!("its shape {:?} is too large", header.shape))?;
     let mut bytes = Vec::new();
@@ -76,7 +79,7 @@ fn read_npy(path: &Path) -> Result<(Header, Vec<u8>)> {
         bail!("more bytes follow the {len} of its items; only one array can be imported");
     }
     if header.fortran_order {
-        bytes = npy::fortran_to_c(&bytes, &header.shape, usize::try_from(typesize)?);
+        bytes = fortran_to_c(&bytes, &header.shape, typesize);
     }
     Ok((header, bytes))
 }
@@ -102,20 +105,20 @@ pub(crate) fn export(args: &ExportArgs) -> Result<()> {
 fn npy_header(array: &NDArray) -> Result<Vec<u8>> {
     let hint = "`cat` reads its bytes";
     let text = array.dtype().with_context(|| format!("it says no dtype; {hint}"))?;
-    let dtype = Dtype::parse(text).map_err(|error| anyhow!("{error}; {hint}"))?;
-    let (said, typesize) = (dtype.size()?, array.typesize());
-    if said != typesize as u64 {
+    let mut dtype = Dtype::parse(text).map_err(|error| anyhow!("{error}; {hint}"))?;
+    if dtype.has_pointers() {
+        bail!("its items `{text}` are pointers to Python objects, not data; {hint}");
+    }
+    let (said, typesize) = (dtype.size(), array.typesize());
+    if said != typesize {
         bail!("its dtype `{text}` has {said} bytes, but its items have {typesize}; {hint}");
     }
     let mut shape = array.shape().to_vec();
-    let dtype = match dtype {
-        // As NumPy does it: the items' own dimensions become the last ones.
-        Dtype::Array(inner, inner_shape) => {
-            shape.extend(inner_shape);
-            *inner
-        }
-        one => one,
-    };
+    // As NumPy does it: the items' own dimensions become the last ones.
+    while let Some((item, item_shape)) = dtype.subarray() {
+        shape.extend(item_shape);
+        dtype = item.clone();
+    }
     let header = Header { dtype, shape, fortran_order: false };
     header.to_bytes().map_err(|error| anyhow!("{error}; {hint}"))
 }

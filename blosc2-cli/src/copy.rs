@@ -34,7 +34,7 @@ pub(crate) struct Args {
     place: Place,
     /// File to make.
     out: PathBuf,
-    /// Make a directory with a file for each chunk. What is compressed anew is held in memory until then.
+    /// Make a directory with a file for each chunk. A super-chunk that is compressed anew is held in memory until then.
     #[arg(long)]
     directory: bool,
     #[command(flatten)]
@@ -57,7 +57,6 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let _spinner = progress::spinner(content.nbytes(), "copying");
     let verbatim = args.compression.is_default() && args.cut.is_default();
     let params = args.compression.apply(content.schunk().cparams());
-    let dparams = DParams::new().threads(args.compression.threads());
     match content {
         Content::SChunk(_) if !args.cut.is_default() => {
             let path = args.r#in.display();
@@ -69,19 +68,19 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         content if verbatim && args.directory => content.schunk().save_directory(&args.out)?,
         content if verbatim => content.schunk().save(&args.out)?,
         Content::SChunk(mut schunk) => {
-            schunk.set_dparams(dparams);
+            schunk.set_dparams(DParams::new().threads(args.compression.threads()));
             match args.directory {
                 true => schunk.recompress(&params)?.save_directory(&args.out)?,
                 false => schunk.copy(&args.out, &params)?,
             }
         }
-        Content::Array(mut array) => {
-            array.set_dparams(dparams);
+        Content::Array(array) => {
             let builder = args.cut.builder().cparams(params);
-            match args.directory {
-                true => builder.copy(&array)?.schunk().save_directory(&args.out)?,
-                false => builder.file(&args.out).copy(&array).map(drop)?,
-            }
+            let builder = match args.directory {
+                true => builder.directory(&args.out),
+                false => builder.file(&args.out),
+            };
+            builder.copy(&array)?;
         }
     }
     Ok(())

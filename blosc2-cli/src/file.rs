@@ -87,6 +87,7 @@ impl Source<'_> {
 
 /// What is in a file.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 pub(crate) enum Content {
     /// An n-dimensional array.
     Array(NDArray),

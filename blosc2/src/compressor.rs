@@ -15,7 +15,7 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use crate::closures::ChunkFilter;
-use crate::element::{Element, as_bytes};
+use crate::element::{Element, bytes_of};
 use crate::encoder::{Encoder, OVERHEAD};
 use crate::memory::Target;
 use crate::params::Purpose;
@@ -138,7 +138,7 @@ impl Compressor {
     /// As [`compress`].
     pub fn compress<T: Element>(&mut self, items: &[T]) -> Result<Chunk> {
         let mut bytes = Vec::new();
-        let header = self.encoder_for::<T>()?.compress_to(as_bytes(items), &mut bytes)?;
+        let header = self.encoder_for::<T>()?.compress_to(&bytes_of(items), &mut bytes)?;
         bytes.shrink_to_fit();
         Ok(Chunk::trusted(bytes, header))
     }
@@ -163,7 +163,7 @@ impl Compressor {
     /// ```
     pub fn compress_into<T: Element>(&mut self, items: &[T], target: &mut [u8]) -> Result<usize> {
         let encoder = self.encoder_for::<T>()?;
-        let header = encoder.compress_uninit(as_bytes(items), Target::of(target))?;
+        let header = encoder.compress_uninit(&bytes_of(items), Target::of(target))?;
         Ok(header.cbytes as usize)
     }
 
@@ -177,7 +177,7 @@ impl Compressor {
         target: &'t mut [MaybeUninit<u8>],
     ) -> Result<&'t mut [u8]> {
         let header =
-            self.encoder_for::<T>()?.compress_uninit(as_bytes(items), Target::new(target))?;
+            self.encoder_for::<T>()?.compress_uninit(&bytes_of(items), Target::new(target))?;
         let chunk = &mut target[..header.cbytes as usize];
         // SAFETY: the encoder has initialised as many bytes as the header says.
         Ok(unsafe { std::slice::from_raw_parts_mut(chunk.as_mut_ptr().cast(), chunk.len()) })
@@ -201,7 +201,8 @@ impl Compressor {
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     pub fn compress_blocks<T: Element>(&mut self, blocks: &[&[T]]) -> Result<Chunk> {
-        let blocks: Vec<&[u8]> = blocks.iter().map(|block| as_bytes(block)).collect();
+        let blocks: Vec<_> = blocks.iter().map(|block| bytes_of(block)).collect();
+        let blocks: Vec<&[u8]> = blocks.iter().map(|block| &**block).collect();
         let mut bytes = Vec::new();
         let header = self.encoder_for::<T>()?.compress_blocks(&blocks, &mut bytes)?;
         bytes.shrink_to_fit();

@@ -48,6 +48,10 @@ impl Decoder {
         Ok(Self { params: params.to_c(), context: None, postfilter: None, shape })
     }
 
+    pub(crate) fn has_postfilter(&self) -> bool {
+        self.postfilter.is_some()
+    }
+
     pub(crate) fn set_postfilter(&mut self, postfilter: Arc<ChunkFilter>) {
         self.postfilter = Some(postfilter);
         self.context = None;

@@ -22,7 +22,7 @@ use crate::blocks::{Blocks, Cut};
 use crate::chunk::{ChunkBytes, layout};
 use crate::closures::ChunkFilter;
 use crate::decoder::Decoder;
-use crate::element::{Element, as_bytes_mut};
+use crate::element::{Element, make_valid, with_bytes_mut};
 use crate::memory::Target;
 use crate::{BoxError, Chunk, ChunkBlock, ChunkRef, DParams, Error, ErrorKind, Result};
 
@@ -123,7 +123,7 @@ impl Decompressor {
         chunk: &Chunk<impl ChunkBytes>,
         items: &mut [T],
     ) -> Result<()> {
-        self.decoder.decompress(&chunk.borrowed(), Target::of(as_bytes_mut(items)))
+        with_bytes_mut(items, |bytes| self.decoder.decompress(&chunk.borrowed(), Target::of(bytes)))
     }
 
     /// Decompresses all of a chunk to memory that need not be initialised, and gives that back as bytes.
@@ -184,7 +184,7 @@ impl Decompressor {
         let chunk = chunk.borrowed();
         let stop = start.saturating_add(items.len());
         let bytes = chunk_range::<T>(start..stop, chunk.nbytes())?;
-        self.decoder.range(&chunk, bytes.start, Target::of(as_bytes_mut(items)))
+        with_bytes_mut(items, |target| self.decoder.range(&chunk, bytes.start, Target::of(target)))
     }
 
     /// Decompresses the blocks for which `wanted` is true to their places in `target`, which is as long as
@@ -347,7 +347,7 @@ pub(crate) fn byte_range<T: Element>(
         Bound::Unbounded if nbytes.is_multiple_of(size) => Some(nbytes / size),
         Bound::Unbounded => {
             let detail =
-                format!("{nbytes} bytes are no whole number of {} ({size} bytes)", T::DTYPE);
+                format!("{nbytes} bytes are no whole number of {} ({size} bytes)", T::dtype());
             return Err(Error::new(ErrorKind::TypeMismatch, doing, detail));
         }
     };
@@ -371,7 +371,7 @@ fn whole_items<T: Element>(len: usize) -> Result<usize> {
     if len.is_multiple_of(size) {
         return Ok(len / size);
     }
-    let detail = format!("{len} bytes are no whole number of {} ({size} bytes)", T::DTYPE);
+    let detail = format!("{len} bytes are no whole number of {} ({size} bytes)", T::dtype());
     Err(Error::new(ErrorKind::TypeMismatch, DOING, detail))
 }
 
@@ -389,7 +389,9 @@ pub(crate) fn to_items<T: Element>(
     // SAFETY: the spare capacity holds at least `len` bytes, which may be uninitialised here too.
     let target = unsafe { std::slice::from_raw_parts_mut(spare.as_mut_ptr().cast(), len) };
     fill(Target::new(target))?;
-    // SAFETY: `fill` has initialised all bytes, and any bytes are valid items.
+    // SAFETY: `fill` has initialised all bytes.
+    make_valid::<T>(unsafe { std::slice::from_raw_parts_mut(items.as_mut_ptr().cast(), len) });
+    // SAFETY: as many items as there is room for, and they are valid now.
     unsafe { items.set_len(count) };
     Ok(items)
 }

@@ -1,54 +1,385 @@
-//! Types that an array can hold.
+//! Types that an array can hold, and their bytes.
 
-use std::alloc::Layout;
+use std::any::TypeId;
+use std::borrow::Cow;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::ops::Range;
 
-use crate::{Error, ErrorKind, Result};
+use blosc2_format::dtype::{Kind, MAX_NESTING, MAX_SIZE};
 
-/// A type whose values are plain bytes, with the NumPy dtype that describes them.
+use crate::{Dtype, Error, ErrorKind, Result};
+
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an item of chunks and arrays",
+    note = "numbers, bools, arrays of those, and structures with `#[derive(Element)]` can"
+)]
+/// A type whose values are bytes, with the NumPy dtype that describes them.
+///
+/// | type | dtype |
+/// |---|---|
+/// | `u8` to `u64`, `i8` to `i64` | `\|u1` to `<u8`, `\|i1` to `<i8` |
+/// | `f32`, `f64` | `<f4`, `<f8` |
+/// | `bool` | `\|b1`; bytes other than 0 and 1 are read as true, as in NumPy |
+/// | `[T; N]`, also nested | `('<f4', (2, 3))`; no empty ones |
+/// | `half::f16`, feature `half` | `<f2` |
+/// | `num_complex::Complex`, feature `num-complex` | `<c8`, `<c16` |
+/// | structures, feature `derive`: `#[derive(Element)]` | `[('id', '<u2'), ('x', '<f4')]` |
+///
+/// with the byte order of this machine. There are none for `u128` and `i128`, which NumPy does not have; for
+/// `usize` and `isize`, since a file should not depend on the machine that writes it; and for `char`, since
+/// not all numbers in a file would be one.
+///
+/// Padding between the fields of a structure is written as zeros.
 ///
 /// # Safety
-/// The type has a size above zero, every bit pattern of that size is a valid value, no byte of a value
-/// is padding, and [`DTYPE`](Element::DTYPE) describes just such items: the same size, kind and byte
-/// order.
+/// [`LAYOUT`](Element::LAYOUT) has to have the size of the type; where it says bytes, any bytes are a valid
+/// value, and where it says a bool, 0 and 1 are. So `dtype` has to describe such items: the same size, kinds
+/// and offsets. What `LAYOUT` leaves out may be uninitialised, and no more than that.
 pub unsafe trait Element: Copy + Send + Sync + 'static {
-    /// The dtype as NumPy writes it, such as `<f4`; its byte order is this machine's.
-    const DTYPE: &'static str;
+    /// Which bytes of a value are what.
+    const LAYOUT: Layout;
+
+    /// The dtype of a value, in this machine's byte order.
+    ///
+    /// ```
+    /// use blosc2::Element;
+    ///
+    /// if cfg!(target_endian = "little") {
+    ///     assert_eq!(f32::dtype().to_string(), "<f4");
+    ///     assert_eq!(<[[u16; 3]; 2]>::dtype().to_string(), "('<u2', (2, 3))");
+    /// }
+    /// assert_eq!(bool::dtype().to_string(), "|b1");
+    /// ```
+    fn dtype() -> Dtype;
 }
 
-macro_rules! elements {
-    ($($type:ty => $little:literal, $big:literal;)*) => {$(
-        // SAFETY: primitive numbers have no padding and no invalid bit pattern, and the dtype is
-        // that of the same size and kind in this machine's byte order.
+/// Which bytes of an [`Element`] are any bytes, which are bools, and which are padding.
+///
+/// A type that wraps another one, with `repr(transparent)`, has that one's.
+#[derive(Debug, Clone, Copy)]
+pub struct Layout {
+    size: usize,
+    form: Form,
+    has_padding: bool,
+    has_bools: bool,
+    nesting: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Form {
+    Bytes,
+    Bool,
+    Array { item: &'static Layout, count: usize },
+    Struct(&'static [LayoutField]),
+}
+
+/// A field in the [`Layout`] of a structure.
+#[derive(Debug, Clone, Copy)]
+pub struct LayoutField {
+    offset: usize,
+    layout: Layout,
+}
+
+/// What some bytes of an item are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Bytes,
+    Bools,
+    Padding,
+}
+
+impl Layout {
+    /// A byte that is 0 or 1.
+    pub const BOOL: Self = Self { form: Form::Bool, has_bools: true, ..Self::bytes(1) };
+
+    /// So many bytes, of which any are a value.
+    ///
+    /// # Panics
+    /// When there are none, or more than 2^31 - 1, where the compiler sees it.
+    pub const fn bytes(size: usize) -> Self {
+        assert!(size > 0, "an element has to have bytes");
+        assert!(size <= MAX_SIZE, "an element can have at most 2^31 - 1 bytes");
+        Self { size, form: Form::Bytes, has_padding: false, has_bools: false, nesting: 0 }
+    }
+
+    /// So many items.
+    ///
+    /// # Panics
+    /// As [`bytes`](Self::bytes), or when arrays and structures are nested more than 32 levels deep.
+    pub const fn array<T: Element>(count: usize) -> Self {
+        let item = const { &T::LAYOUT };
+        Self::of_items(item, count).checked()
+    }
+
+    const fn of_items(item: &'static Self, count: usize) -> Self {
+        let size = item.size.saturating_mul(count);
+        let (form, nesting) = (Form::Array { item, count }, item.nesting + 1);
+        Self { size, form, nesting, ..*item }
+    }
+
+    /// A structure of `size` bytes; what is in no field is padding.
+    ///
+    /// # Panics
+    /// As [`array`](Self::array), or when the fields are not in the order in which they lie, overlap, or reach
+    /// too far.
+    pub const fn structure(size: usize, fields: &'static [LayoutField]) -> Self {
+        let (mut end, mut nesting, mut index) = (0, 0, 0);
+        let (mut has_padding, mut has_bools) = (false, false);
+        while index < fields.len() {
+            let LayoutField { offset, layout } = fields[index];
+            assert!(offset >= end, "fields have to be in their order and must not overlap");
+            has_padding |= offset > end || layout.has_padding;
+            has_bools |= layout.has_bools;
+            nesting = if layout.nesting > nesting { layout.nesting } else { nesting };
+            end = offset + layout.size;
+            index += 1;
+        }
+        assert!(end <= size, "fields have to lie in the structure");
+        has_padding |= end < size;
+        let (form, nesting) = (Form::Struct(fields), nesting + 1);
+        Self { size, form, has_padding, has_bools, nesting }.checked()
+    }
+
+    const fn checked(self) -> Self {
+        assert!(self.nesting <= MAX_NESTING, "an element can be nested at most 32 levels deep");
+        Self { size: Self::bytes(self.size).size, ..self }
+    }
+
+    /// Whether any bytes are a value, and all of them are of it.
+    pub const fn is_plain(&self) -> bool {
+        !self.has_padding && !self.has_bools
+    }
+
+    /// Whether there are bytes that are of no value.
+    pub const fn has_padding(&self) -> bool {
+        self.has_padding
+    }
+
+    /// Visits the parts of an item that starts at `at`, in their order.
+    fn visit(&self, at: usize, work: &mut impl FnMut(Range<usize>, Part)) {
+        let end = at + self.size;
+        match self.form {
+            _ if self.is_plain() => work(at..end, Part::Bytes),
+            Form::Bytes => work(at..end, Part::Bytes),
+            Form::Bool | Form::Array { item: Self { form: Form::Bool, .. }, .. } => {
+                work(at..end, Part::Bools);
+            }
+            Form::Array { item, count } => {
+                (0..count).for_each(|index| item.visit(at + index * item.size, work));
+            }
+            Form::Struct(fields) => {
+                let mut done = at;
+                for field in fields {
+                    let start = at + field.offset;
+                    if done < start {
+                        work(done..start, Part::Padding);
+                    }
+                    field.layout.visit(start, work);
+                    done = start + field.layout.size;
+                }
+                if done < end {
+                    work(done..end, Part::Padding);
+                }
+            }
+        }
+    }
+}
+
+impl LayoutField {
+    /// A field so many bytes after the start of the structure.
+    pub const fn new<T: Element>(offset: usize) -> Self {
+        Self { offset, layout: T::LAYOUT }
+    }
+}
+
+macro_rules! numbers {
+    ($($type:ty, $kind:ident;)*) => {$(
+        // SAFETY: numbers have no padding and no invalid bit pattern, and the dtype is that of the same
+        // size and kind in this machine's byte order.
         unsafe impl Element for $type {
-            const DTYPE: &'static str = if cfg!(target_endian = "little") { $little } else { $big };
+            const LAYOUT: Layout = Layout::bytes(size_of::<Self>());
+
+            fn dtype() -> Dtype {
+                scalar(Kind::$kind, size_of::<Self>())
+            }
         }
     )*};
 }
 
-elements! {
-    u8 => "|u1", "|u1";
-    i8 => "|i1", "|i1";
-    u16 => "<u2", ">u2";
-    i16 => "<i2", ">i2";
-    u32 => "<u4", ">u4";
-    i32 => "<i4", ">i4";
-    u64 => "<u8", ">u8";
-    i64 => "<i8", ">i8";
-    f32 => "<f4", ">f4";
-    f64 => "<f8", ">f8";
+numbers! {
+    u8, UInt;
+    i8, Int;
+    u16, UInt;
+    i16, Int;
+    u32, UInt;
+    i32, Int;
+    u64, UInt;
+    i64, Int;
+    f32, Float;
+    f64, Float;
 }
 
-/// The bytes of a slice.
+#[cfg(feature = "half")]
+numbers! {
+    half::f16, Float;
+}
+
+// These are two numbers, `repr(C)`.
+#[cfg(feature = "num-complex")]
+numbers! {
+    num_complex::Complex<f32>, Complex;
+    num_complex::Complex<f64>, Complex;
+}
+
+// SAFETY: a bool is a byte that is 0 or 1, and NumPy's is too.
+unsafe impl Element for bool {
+    const LAYOUT: Layout = Layout::BOOL;
+
+    fn dtype() -> Dtype {
+        scalar(Kind::Bool, 1)
+    }
+}
+
+// SAFETY: an array is its items one after the other, in NumPy too.
+unsafe impl<T: Element, const N: usize> Element for [T; N] {
+    const LAYOUT: Layout = Layout::array::<T>(N);
+
+    /// Arrays of arrays have several dimensions, as in NumPy.
+    fn dtype() -> Dtype {
+        let item = T::dtype();
+        let (item, inner) = item.subarray().unwrap_or((&item, &[]));
+        let shape = [&[N as u64], inner].concat();
+        // Layout has seen to the size and the number of levels.
+        Dtype::array(item.clone(), &shape).expect("an array that NumPy can have")
+    }
+}
+
+fn scalar(kind: Kind, size: usize) -> Dtype {
+    Dtype::scalar(kind, size).expect("a scalar that NumPy has")
+}
+
+/// Whether the items are single bytes, which stand for items of any type.
+pub(crate) fn is_byte<T: Element>() -> bool {
+    TypeId::of::<T>() == TypeId::of::<u8>()
+}
+
+/// The layout of so many items. Stops the compiler where a layout cannot be that of its type.
+fn layout_of<T: Element>(count: usize) -> Layout {
+    const {
+        assert!(T::LAYOUT.size == size_of::<T>(), "the layout has another size than the type");
+    }
+    Layout::of_items(const { &T::LAYOUT }, count)
+}
+
+/// The bytes of a slice of numbers.
 pub(crate) fn as_bytes<T: Element>(items: &[T]) -> &[u8] {
-    // SAFETY: an Element has no padding, so all its bytes are initialised; the length is in bytes.
+    const { assert!(T::LAYOUT.is_plain()) };
+    // SAFETY: the items have no padding, so all their bytes are initialised; the length is in bytes.
     unsafe { std::slice::from_raw_parts(items.as_ptr().cast(), size_of_val(items)) }
 }
 
-/// The bytes of a slice, to be written.
+/// The bytes of a slice of numbers, to be written.
 pub(crate) fn as_bytes_mut<T: Element>(items: &mut [T]) -> &mut [u8] {
+    const { assert!(T::LAYOUT.is_plain()) };
     let len = size_of_val(items);
-    // SAFETY: an Element has no padding, and any bytes are a valid value; the length is in bytes.
+    // SAFETY: the items have no padding, and any bytes are a valid value; the length is in bytes.
     unsafe { std::slice::from_raw_parts_mut(items.as_mut_ptr().cast(), len) }
+}
+
+/// The bytes of any items; where there is padding a copy, with zeros in it.
+pub(crate) fn bytes_of<T: Element>(items: &[T]) -> Cow<'_, [u8]> {
+    let layout = layout_of::<T>(items.len());
+    let (start, len) = (items.as_ptr(), size_of_val(items));
+    if !layout.has_padding {
+        // SAFETY: the items have no padding, so all their bytes are initialised; the length is in bytes.
+        return Cow::Borrowed(unsafe { std::slice::from_raw_parts(start.cast(), len) });
+    }
+    let start = start.cast::<u8>();
+    let mut copy = vec![0; len];
+    layout.visit(0, &mut |range, part| {
+        if part != Part::Padding {
+            // SAFETY: the range is in the items, as `copy` is as long; and what is not padding is a part
+            // of a value, and initialised.
+            let part = unsafe { std::slice::from_raw_parts(start.add(range.start), range.len()) };
+            copy[range].copy_from_slice(part);
+        }
+    });
+    Cow::Owned(copy)
+}
+
+/// Lets `work` write the bytes of any items, whatever it writes and however it ends. Padding is zeros at first.
+pub(crate) fn with_bytes_mut<T: Element, R>(
+    items: &mut [T],
+    work: impl FnOnce(&mut [u8]) -> R,
+) -> R {
+    let layout = layout_of::<T>(items.len());
+    let (start, len) = (items.as_mut_ptr(), size_of_val(items));
+    if layout.has_padding {
+        // SAFETY: the memory of the items, of which nothing but padding is written below.
+        let memory: &mut [MaybeUninit<u8>] =
+            unsafe { std::slice::from_raw_parts_mut(start.cast(), len) };
+        layout.visit(0, &mut |range, part| {
+            if part == Part::Padding {
+                memory[range].fill(MaybeUninit::new(0));
+            }
+        });
+    }
+    // SAFETY: all bytes are initialised, padding just now. Nobody sees the items until `Written` is
+    // dropped, after which they are valid, also when `work` panics.
+    let bytes = unsafe { std::slice::from_raw_parts_mut(start.cast(), len) };
+    let written = Written::<T>(bytes, PhantomData);
+    work(&mut *written.0)
+}
+
+/// Bytes of items, that are made valid in the end.
+struct Written<'a, T: Element>(&'a mut [u8], PhantomData<T>);
+
+impl<T: Element> Drop for Written<'_, T> {
+    fn drop(&mut self) {
+        make_valid::<T>(self.0);
+    }
+}
+
+/// A vector of items whose bytes `fill` writes; they are zeros at first.
+pub(crate) fn make_items<T: Element>(
+    len: usize,
+    doing: &str,
+    fill: impl FnOnce(&mut [u8]) -> Result<()>,
+) -> Result<Vec<T>> {
+    let mut items = zeroed::<T>(len, doing)?;
+    // SAFETY: `zeroed` has initialised all bytes, padding too, and nobody has written items since; they
+    // are valid again before they are given away, and nothing is dropped with them otherwise.
+    let bytes = unsafe {
+        std::slice::from_raw_parts_mut(items.as_mut_ptr().cast::<u8>(), size_of::<T>() * len)
+    };
+    fill(bytes)?;
+    make_valid::<T>(bytes);
+    Ok(items)
+}
+
+/// Makes bytes a valid value of whole items: what is not zero is true.
+pub(crate) fn make_valid<T: Element>(bytes: &mut [u8]) {
+    let layout = layout_of::<T>(bytes.len() / size_of::<T>());
+    if layout.has_bools {
+        layout.visit(0, &mut |range, part| {
+            if part == Part::Bools {
+                bytes[range].iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+            }
+        });
+    }
+}
+
+/// Whether bytes are valid values of whole items as they are.
+pub(crate) fn are_valid<T: Element>(bytes: &[u8]) -> bool {
+    let layout = layout_of::<T>(bytes.len() / size_of::<T>());
+    let mut valid = true;
+    if layout.has_bools {
+        layout.visit(0, &mut |range, part| {
+            valid &= part != Part::Bools || bytes[range].iter().all(|&byte| byte <= 1);
+        });
+    }
+    valid
 }
 
 /// A vector of zero items, taken from the system without touching them.
@@ -60,7 +391,7 @@ pub(crate) fn zeroed<T: Element>(len: usize, doing: &str) -> Result<Vec<T>> {
     }
     let size = len.saturating_mul(size_of::<T>());
     let out_of_memory = || Error::new(ErrorKind::OutOfMemory, doing, format_args!("{size} bytes"));
-    let layout = Layout::array::<T>(len).map_err(|_| out_of_memory())?;
+    let layout = std::alloc::Layout::array::<T>(len).map_err(|_| out_of_memory())?;
     // SAFETY: the layout has a size above zero, as an Element has.
     let start = unsafe { std::alloc::alloc_zeroed(layout) };
     if start.is_null() {
@@ -69,4 +400,189 @@ pub(crate) fn zeroed<T: Element>(len: usize, doing: &str) -> Result<Vec<T>> {
     // SAFETY: the memory comes from the global allocator with the layout of `len` items, and zeros
     // are a valid value of an Element.
     Ok(unsafe { Vec::from_raw_parts(start.cast(), len, len) })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    /// Two bytes of padding, of which the second is at the end, and bools within and alone.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    #[repr(C)]
+    struct Padded {
+        first: u8,
+        number: u16,
+        inner: [Inner; 2],
+    }
+
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    #[repr(C, align(4))]
+    struct Inner {
+        number: u16,
+        is: [bool; 1],
+    }
+
+    // SAFETY: the fields are those of the type, and the rest is padding.
+    unsafe impl Element for Padded {
+        const LAYOUT: Layout = Layout::structure(
+            size_of::<Self>(),
+            const {
+                &[
+                    LayoutField::new::<u8>(std::mem::offset_of!(Self, first)),
+                    LayoutField::new::<u16>(std::mem::offset_of!(Self, number)),
+                    LayoutField::new::<[Inner; 2]>(std::mem::offset_of!(Self, inner)),
+                ]
+            },
+        );
+
+        fn dtype() -> Dtype {
+            u8::dtype()
+        }
+    }
+
+    // SAFETY: as above.
+    unsafe impl Element for Inner {
+        const LAYOUT: Layout = Layout::structure(
+            size_of::<Self>(),
+            const {
+                &[
+                    LayoutField::new::<u16>(std::mem::offset_of!(Self, number)),
+                    LayoutField::new::<[bool; 1]>(std::mem::offset_of!(Self, is)),
+                ]
+            },
+        );
+
+        fn dtype() -> Dtype {
+            u8::dtype()
+        }
+    }
+
+    /// The places of padding in an item, and of bools.
+    const PADDING: [usize; 3] = [1, 7, 11];
+    const BOOLS: [usize; 2] = [6, 10];
+
+    const ITEM: Padded = Padded {
+        first: 1,
+        number: u16::from_ne_bytes([2, 3]),
+        inner: [
+            Inner { number: u16::from_ne_bytes([4, 5]), is: [true] },
+            Inner { number: u16::from_ne_bytes([6, 7]), is: [false] },
+        ],
+    };
+    const BYTES: [u8; 12] = [1, 0, 2, 3, 4, 5, 1, 0, 6, 7, 0, 0];
+
+    /// Items in memory that was full of other bytes.
+    fn dirty(count: usize) -> Vec<Padded> {
+        let mut items: Vec<Padded> = Vec::with_capacity(count);
+        let start = items.as_mut_ptr();
+        for index in 0..count {
+            // SAFETY: within the capacity; field by field, so that the padding stays as it is.
+            unsafe {
+                let item = start.add(index);
+                item.write_bytes(0xaa, 1);
+                (*item).first = ITEM.first;
+                (*item).number = ITEM.number;
+                for (inner, from) in (*item).inner.iter_mut().zip(ITEM.inner) {
+                    inner.number = from.number;
+                    inner.is = from.is;
+                }
+            }
+        }
+        // SAFETY: all fields are written.
+        unsafe { items.set_len(count) };
+        items
+    }
+
+    #[test]
+    fn padding_is_copied_as_zeros() {
+        let items = dirty(3);
+        let bytes = bytes_of(&items);
+        assert!(matches!(bytes, Cow::Owned(_)));
+        assert_eq!(*bytes, BYTES.repeat(3));
+        // What Rust leaves uninitialised is never read.
+        let bytes = bytes_of(std::slice::from_ref(&ITEM));
+        assert_eq!(*bytes, BYTES);
+    }
+
+    #[test]
+    fn what_has_no_padding_is_borrowed() {
+        assert!(matches!(bytes_of(&[1u16, 2]), Cow::Borrowed([_, _, _, _])));
+        assert!(matches!(bytes_of(&[[true, false]]), Cow::Borrowed([1, 0])));
+        assert!(matches!(bytes_of::<Padded>(&[]), Cow::Owned(empty) if empty.is_empty()));
+        assert!(Layout::array::<u32>(3).is_plain());
+        assert!(!bool::LAYOUT.is_plain() && !bool::LAYOUT.has_padding());
+        assert!(Padded::LAYOUT.has_padding());
+    }
+
+    #[test]
+    fn any_bytes_can_be_written_to_items() {
+        let mut items = dirty(2);
+        with_bytes_mut(&mut items, |bytes| {
+            for (at, byte) in bytes.iter_mut().enumerate() {
+                assert_eq!(*byte, BYTES[at % 12], "{at}");
+                *byte = 0xaa;
+            }
+        });
+        for item in items {
+            assert_eq!((item.first, item.number), (0xaa, 0xaaaa));
+            assert_eq!(item.inner, [Inner { number: 0xaaaa, is: [true] }; 2]);
+        }
+    }
+
+    #[test]
+    fn items_are_valid_after_a_panic() {
+        let mut items = [false, true, true];
+        let panics = catch_unwind(AssertUnwindSafe(|| {
+            with_bytes_mut(&mut items, |bytes| {
+                bytes.copy_from_slice(&[2, 0, 0xff]);
+                panic!("after writing");
+            })
+        }));
+        assert!(panics.is_err());
+        assert_eq!(items, [true, false, true]);
+    }
+
+    #[test]
+    fn items_are_made_of_any_bytes() {
+        let items = make_items::<Padded>(2, "test", |bytes| {
+            assert!(bytes.iter().all(|&byte| byte == 0) && bytes.len() == 24);
+            bytes.fill(0x55);
+            Ok(())
+        });
+        let items = items.unwrap();
+        assert_eq!(items[1].inner[1], Inner { number: 0x5555, is: [true] });
+        assert_eq!(make_items::<[bool; 2]>(2, "test", |_| Ok(())).unwrap(), [[false; 2]; 2]);
+        assert!(make_items::<bool>(0, "test", |_| Ok(())).unwrap().is_empty());
+        let failed = make_items::<bool>(2, "test", |bytes| {
+            bytes.fill(9);
+            Err(Error::new(ErrorKind::Io, "test", "nothing"))
+        });
+        assert_eq!(failed.unwrap_err().kind(), ErrorKind::Io);
+        let huge = make_items::<u64>(usize::MAX / 4, "test", |_| Ok(()));
+        assert_eq!(huge.unwrap_err().kind(), ErrorKind::OutOfMemory);
+    }
+
+    #[test]
+    fn only_bools_can_be_invalid() {
+        let mut bytes = vec![0xaa; 24];
+        make_valid::<Padded>(&mut bytes);
+        for (at, byte) in bytes.iter().enumerate() {
+            let expected = if BOOLS.contains(&(at % 12)) { 1 } else { 0xaa };
+            assert_eq!(*byte, expected, "{at}");
+        }
+        assert!(are_valid::<Padded>(&bytes));
+        for at in 0..12 {
+            let mut bytes = [0; 12];
+            bytes[at] = 2;
+            assert_eq!(are_valid::<Padded>(&bytes), !BOOLS.contains(&at), "{at}");
+        }
+        assert!(are_valid::<u8>(&[0xaa]));
+        let mut padding = Vec::new();
+        Padded::LAYOUT.visit(0, &mut |range, part| {
+            padding.extend(range.filter(|_| part == Part::Padding));
+        });
+        assert_eq!(padding, PADDING);
+    }
 }

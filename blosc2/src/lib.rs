@@ -44,7 +44,9 @@ mod special;
 mod stream;
 
 pub use blocks::Blocks;
-pub use blosc2_format::ReadAt;
+#[cfg(feature = "derive")]
+pub use blosc2_derive::Element;
+pub use blosc2_format::{Dtype, ReadAt, dtype};
 pub use bytes::{MappedFile, ReadOnly, Seekable, Storage};
 pub use chunk::{Chunk, ChunkBytes, ChunkRef, Special, Validation};
 pub use closures::{
@@ -54,11 +56,14 @@ pub use closures::{
 pub use codec::Codec;
 pub use compressor::{Compressor, compress, compress_bound};
 pub use decompressor::{Decompressor, decompress};
-pub use element::Element;
+pub use element::{Element, Layout, LayoutField};
 pub use error::{Error, ErrorKind, Result, error_text};
 pub use filter::Filter;
 pub use info::{Library, c_version, codecs, instruction_set};
-pub use ndarray::{NDArray, NDArrayBuilder};
+pub use ndarray::{
+    Along, Appender, ArrayBlock, ArrayChunk, ArrayInfo, Caches, NDArray, NDArrayBuilder,
+    NDArrayView, Number, Selection,
+};
 pub use params::{CParams, DParams, MAX_CHUNK_LEN, MAX_TYPESIZE, SplitMode, Threads};
 pub use schunk::{
     Check, ChunkInfo, Chunks, FileFormat, Items, LazyChunk, Metalayers, MetalayersMut, OpenOptions,

@@ -76,11 +76,12 @@ impl SplitMode {
     }
 }
 
-/// How many threads work on one chunk.
+/// How many threads work on one chunk, or on the chunks of an array.
 ///
-/// One by default, which composes with threads of the program's own. On several, the blocks of a chunk are put
-/// in the order in which they are done, so that the bytes of a chunk may differ from run to run; its data does not. More are refused in a process that was
-/// forked after C-Blosc2 had started threads, since those stay behind.
+/// One by default, which composes with threads of the program's own. Where several work on one chunk, its blocks
+/// are put in the order in which they are done, so that the bytes of the chunk may differ from run to run; its data
+/// does not. More are refused for single chunks in a process that was forked after C-Blosc2 had started threads, since
+/// those stay behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Threads(i16);
 
@@ -101,6 +102,11 @@ impl Threads {
     /// The number.
     pub fn count(self) -> usize {
         usize::from(self.0.unsigned_abs())
+    }
+
+    /// For threads of our own.
+    pub(crate) fn for_any(self) -> i16 {
+        self.0
     }
 
     /// What C is told: its pool of threads is safe only when hardened.

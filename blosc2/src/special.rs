@@ -1,9 +1,10 @@
 //! Chunks that hold no data but say what it is made of.
 
 use blosc2_format::chunk::Header;
+use blosc2_format::dtype::Kind;
 use blosc2_sys as sys;
 
-use crate::element::{Element, as_bytes};
+use crate::element::{Element, bytes_of};
 use crate::init::init;
 use crate::params::Purpose;
 use crate::{CParams, Chunk, Error, ErrorKind, MAX_CHUNK_LEN, Result};
@@ -39,8 +40,8 @@ impl Chunk {
     pub fn nans<T: Element>(len: usize, params: &CParams) -> Result<Self> {
         let size = size_of::<T>();
         let typesize = params.typesize.unwrap_or(size);
-        if !matches!(T::DTYPE.get(1..), Some("f4" | "f8")) || typesize != size {
-            let dtype = T::DTYPE;
+        let dtype = T::dtype();
+        if dtype.kind() != Some(Kind::Float) || !matches!(size, 4 | 8) || typesize != size {
             let detail =
                 format!("NaN takes f4 or f8 items, got {dtype} with a typesize of {typesize}");
             return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
@@ -66,7 +67,7 @@ impl Chunk {
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     pub fn repeat<T: Element>(item: &[T], count: usize, params: &CParams) -> Result<Self> {
-        let item = as_bytes(item);
+        let item = bytes_of(item);
         if params.typesize.is_some_and(|typesize| typesize != item.len()) {
             let typesize = params.typesize.unwrap_or(0);
             let detail = format!("the typesize is {typesize}, the item has {} bytes", item.len());

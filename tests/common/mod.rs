@@ -7,6 +7,7 @@ pub(crate) mod measure;
 pub(crate) mod mutants;
 pub(crate) mod round_trip;
 
+use std::collections::BTreeSet;
 use std::env;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -239,6 +240,20 @@ pub(crate) fn upstream_files(folder: &str, suffix: &str) -> Vec<PathBuf> {
 /// The last part of a path.
 pub(crate) fn name(path: &Path) -> String {
     path.file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+/// What is between backticks.
+fn quoted(text: &str) -> BTreeSet<&str> {
+    text.split('`').skip(1).step_by(2).collect()
+}
+
+/// The columns of the tables that a file of tests opens with: names of upstream's tests, and of those here.
+pub(crate) fn table(text: &str) -> (BTreeSet<&str>, BTreeSet<&str>) {
+    let rows = text.lines().filter_map(|line| line.strip_prefix("//! | `"));
+    let rows: Vec<_> = rows.map(|row| row.split_once(" | ").unwrap()).collect();
+    let names = rows.iter().flat_map(|(names, _)| names.split(['`', ',', ' ']));
+    let tests = rows.iter().flat_map(|(_, tests)| quoted(tests));
+    (names.filter(|name| !name.is_empty()).collect(), tests.collect())
 }
 
 /// Everything below a folder, with lengths: to see that nothing was written or lost.

@@ -41,8 +41,8 @@
 //! | `update_chunk` | `chunks_are_replaced_anywhere` |
 //! | `variable_chunks` | `chunks_of_any_lengths`, `later_versions_are_refused` |
 //!
-//! Of these, C's arrays that grow are tested where arrays are. The tests of chunks and contexts are in
-//! `contexts.rs`.
+//! Of these, C's arrays that grow and are shared are tested in `array_behaviour` too. The tests of chunks and
+//! contexts are in `contexts.rs`.
 
 mod changes;
 #[path = "../common/mod.rs"]
@@ -60,7 +60,7 @@ use std::path::{Path, PathBuf};
 use blosc2::{CParams, Check, ErrorKind, MappedFile, OpenOptions, SChunk, Seekable};
 use tempfile::TempDir;
 
-use common::{name, upstream_files};
+use common::{name, table, upstream_files};
 
 /// Items of a chunk.
 const CHUNK: usize = 1500;
@@ -188,24 +188,10 @@ fn kind<T: std::fmt::Debug>(result: blosc2::Result<T>) -> ErrorKind {
     result.unwrap_err().kind()
 }
 
-/// What is between backticks.
-fn quoted(text: &str) -> BTreeSet<&str> {
-    text.split('`').skip(1).step_by(2).collect()
-}
-
-/// The columns of the tables of a file of tests.
-fn columns(text: &str) -> (BTreeSet<&str>, BTreeSet<&str>) {
-    let rows = text.lines().filter_map(|line| line.strip_prefix("//! | `"));
-    let rows: Vec<_> = rows.map(|row| row.split_once(" | ").unwrap()).collect();
-    let names = rows.iter().flat_map(|(names, _)| names.split(['`', ',', ' ']));
-    let tests = rows.iter().flat_map(|(_, tests)| quoted(tests));
-    (names.filter(|name| !name.is_empty()).collect(), tests.collect())
-}
-
 #[test]
 fn each_test_of_upstream_has_its_row_and_each_row_its_tests() {
-    let (names, tests) = columns(include_str!("main.rs"));
-    let (others, _) = columns(include_str!("../contexts.rs"));
+    let (names, tests) = table(include_str!("main.rs"));
+    let (others, _) = table(include_str!("../contexts.rs"));
     let patterns: Vec<&str> = names.union(&others).copied().collect();
     let found = upstream_files("tests", ".c").into_iter().map(|path| name(&path));
     let found: BTreeSet<String> = found

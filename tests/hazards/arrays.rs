@@ -59,7 +59,64 @@ mod safe {
     use std::fs;
     use std::thread;
 
-    use blosc2::{CParams, ChunkRef, Codec, ErrorKind, Filter, NDArray, SChunk};
+    use blosc2::{
+        CParams, Chunk, ChunkRef, Codec, ErrorKind, Filter, NDArray, OpenOptions, SChunk, Special,
+    };
+    use blosc2_format::b2nd::Meta;
+
+    /// 10 x 10 items of 4 bytes in four chunks: item i is i.
+    fn hundred() -> NDArray {
+        let items: Vec<i32> = (0..100).collect();
+        let builder = NDArray::builder().chunks(&[5, 5]).blocks(&[5, 5]);
+        builder.from_slice(&items, &[10, 10]).unwrap()
+    }
+
+    /// An array without items along its first dimension.
+    fn empty() -> NDArray {
+        NDArray::builder().chunks(&[2, 2]).blocks(&[2, 2]).zeros::<i32>(&[0, 4]).unwrap()
+    }
+
+    /// A frame of these chunks that says that it is an array of one dimension, of bytes.
+    fn claimed(size: i64, chunk: i32, block: i32, chunks: &[&[u8]]) -> blosc2::Result<NDArray> {
+        let meta = Meta {
+            shape: vec![size],
+            chunks: vec![chunk],
+            blocks: vec![block],
+            dtype: Some("|u1".to_owned()),
+            dtype_format: 0,
+        };
+        // Chunks are not appended to what is called an array.
+        let options = OpenOptions::new().typesize(1).meta("x2nd", &meta.to_bytes().unwrap());
+        let params = CParams::new().blocksize(usize::try_from(block).unwrap());
+        let mut schunk = options.cparams(&params).in_buffer()?;
+        for chunk in chunks {
+            schunk.append_chunk(&ChunkRef::new(chunk)?)?;
+        }
+        let mut frame = schunk.into_bytes()?;
+        let name = frame.windows(4).position(|bytes| bytes == b"x2nd").unwrap();
+        frame[name] = b'b';
+        NDArray::from_bytes(frame)
+    }
+
+    /// An array of one chunk of 4096 items, which is stored as another one: refused, or nothing that nobody stored.
+    fn array_of_chunk(chunk: &[u8], set: bool) {
+        let found = claimed(4096, 4096, 512, &[chunk]).and_then(|mut array| {
+            if set {
+                array.set(&[0], 0u8)?;
+            }
+            array.read::<u8>(&[0..4095])
+        });
+        match found {
+            Ok(found) => assert!(found.iter().all(|&byte| byte == 0)),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::InvalidData, "{error}"),
+        }
+    }
+
+    /// Zeros, in as many blocks as the array has, but smaller ones.
+    fn small_chunk() -> Vec<u8> {
+        let params = CParams::new().codec(Codec::Lz4).filters(&[]).blocksize(128);
+        blosc2::compress(&[0u8; 1024], &params).unwrap()
+    }
 
     #[test]
     fn getitem_takes_the_second_block_for_all() {
@@ -204,5 +261,263 @@ mod safe {
                 });
             }
         });
+    }
+
+    #[test]
+    fn slice_reaches_behind_the_buffer() {
+        let mut buffer = [0i32; 9];
+        for len in [0, 8, 9] {
+            let found = hundred().read_into(&[0..3, 0..3], &mut buffer[..len]);
+            match len {
+                9 => found.unwrap(),
+                _ => assert_eq!(found.unwrap_err().kind(), ErrorKind::InvalidArgument),
+            }
+        }
+        assert_eq!(buffer, [0, 1, 2, 10, 11, 12, 20, 21, 22]);
+    }
+
+    #[test]
+    fn set_slice_reads_behind_the_buffer() {
+        let mut array = hundred();
+        for len in [0, 8, 10] {
+            let error = array.write(&[0..3, 0..3], &[7i32; 10][..len]).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        }
+        assert_eq!(array.read_all::<i32>().unwrap(), (0..100).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn slice_of_one_item_reaches_behind_the_buffer() {
+        let array = NDArray::from_slice(&[[7u8; 64]], &[]).unwrap();
+        let error = array.read_bytes_into(.., &mut [0]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert_eq!(array.read_bytes(..).unwrap(), [7; 64]);
+    }
+
+    #[test]
+    fn set_slice_of_one_item_reads_behind_the_buffer() {
+        let mut array = NDArray::from_slice(&[[7u8; 64]], &[]).unwrap();
+        let error = array.write_bytes(.., &[0]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert_eq!(array.read_bytes(..).unwrap(), [7; 64]);
+    }
+
+    /// A shape of so many chunks that no frame can have them.
+    #[test]
+    fn slice_counts_all_chunks_before_it() {
+        let error = claimed(1 << 62, 1, 1, &[]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidData);
+        let size = 1u64 << 33;
+        let array = NDArray::builder().chunks(&[1 << 10]).uninit::<u8>(&[size]).unwrap();
+        assert_eq!(array.read::<u8>(&[size - 1..size]).unwrap(), [0]);
+    }
+
+    /// The metalayer says that there are more chunks than there are.
+    #[test]
+    fn slice_numbers_chunks_that_are_not_there() {
+        let chunk = Chunk::zeros::<u8>(4, &CParams::new().blocksize(2)).unwrap();
+        assert!(claimed(4, 4, 2, &[chunk.as_bytes()]).is_ok());
+        let error = claimed(1 << 20, 4, 2, &[chunk.as_bytes()]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn slice_of_a_small_chunk_discloses_memory() {
+        array_of_chunk(&small_chunk(), false);
+    }
+
+    #[test]
+    fn set_slice_of_a_small_chunk_stores_memory() {
+        array_of_chunk(&small_chunk(), true);
+    }
+
+    #[test]
+    fn slice_without_values_discloses_memory() {
+        let params = CParams::new().blocksize(512);
+        array_of_chunk(Chunk::uninit::<u8>(4096, &params).unwrap().as_bytes(), false);
+        let array = NDArray::builder().chunks(&[4096]).uninit::<u8>(&[4096]).unwrap();
+        assert_eq!(array.read::<u8>(&[1..4095]).unwrap(), [0; 4094]);
+    }
+
+    #[test]
+    fn selection_overflows_a_small_buffer() {
+        let list = || [vec![0, 1, 2, 3, 4], vec![0, 1, 2, 3, 4]];
+        let mut buffer = [0i32; 2];
+        let error = hundred().read_into(list(), &mut buffer).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert_eq!(buffer, [0; 2]);
+        let error = hundred().write(list(), &buffer).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    }
+
+    /// Lists hold no numbers below 0.
+    #[test]
+    fn selection_takes_a_negative_index() {
+        let list = [vec![0], vec![3u64.wrapping_neg()]];
+        let error = hundred().read::<i32>(list).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::OutOfBounds);
+    }
+
+    #[test]
+    fn selection_takes_the_index_after_the_last() {
+        let error = hundred().read::<i32>([vec![0], vec![10]]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::OutOfBounds);
+    }
+
+    #[test]
+    fn selection_refuses_a_large_buffer() {
+        let mut buffer = [0i32; 8];
+        let list = || [vec![3], vec![4]];
+        // The part of it that is for the items.
+        hundred().read_into(list(), &mut buffer[..1]).unwrap();
+        assert_eq!(buffer, [34, 0, 0, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn selection_needs_a_dimension() {
+        let array = NDArray::from_slice(&[7i32], &[]).unwrap();
+        let error = array.read::<i32>([vec![0]]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert_eq!(array.read::<i32>(Vec::<Vec<u64>>::new()).unwrap(), [7]);
+    }
+
+    #[test]
+    fn insert_takes_a_negative_axis() {
+        let error = hundred().insert(100usize.wrapping_neg(), 0, &[0i32; 100]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    }
+
+    #[test]
+    fn append_takes_a_negative_axis() {
+        let error = hundred().append(100usize.wrapping_neg(), &[0i32; 25]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    }
+
+    #[test]
+    fn delete_takes_a_negative_axis() {
+        let error = hundred().delete(100usize.wrapping_neg(), 0..0).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    }
+
+    #[test]
+    fn insert_divides_by_no_items() {
+        let error = empty().insert(1, 0, &[0i32; 4]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    }
+
+    /// An array without items along its first dimension, and its chunks without any too.
+    fn no_chunks() -> NDArray {
+        let builder = NDArray::builder().chunks(&[0, 2]).blocks(&[0, 2]);
+        builder.zeros::<i32>(&[0, 4]).unwrap()
+    }
+
+    #[test]
+    fn append_divides_by_no_items() {
+        let error = no_chunks().append(0, &[0i32; 4]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    }
+
+    #[test]
+    fn resize_divides_by_no_items() {
+        let error = no_chunks().resize(&[5, 4]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    }
+
+    #[test]
+    fn new_array_divides_by_no_items() {
+        for (chunks, blocks) in [([0], [0]), ([5], [0]), ([0], [5])] {
+            let builder = NDArray::builder().chunks(&chunks).blocks(&blocks);
+            let error = builder.special(Special::Zeros, &[5], "<i4", 4).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        }
+    }
+
+    #[test]
+    fn append_misplaces_items() {
+        let builder = NDArray::builder().chunks(&[4]).blocks(&[2]);
+        let mut array = builder.from_slice(&[0i32, 1, 2, 3, 4], &[5]).unwrap();
+        array.append(0, &[5i32, 6, 7, 8]).unwrap();
+        assert_eq!(array.read_all::<i32>().unwrap(), (0..9).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn append_misplaces_narrow_chunks() {
+        let items: Vec<i32> = (0..48).collect();
+        let builder = NDArray::builder().chunks(&[4, 4]).blocks(&[4, 4]);
+        let mut array = builder.from_slice(&items[..32], &[4, 8]).unwrap();
+        array.append(0, &items[32..]).unwrap();
+        assert_eq!(array.shape(), [6, 8]);
+        assert_eq!(array.read_all::<i32>().unwrap(), items);
+    }
+
+    #[test]
+    fn concatenate_divides_by_no_items() {
+        let builder = || NDArray::builder().chunks(&[3, 0]).blocks(&[3, 0]);
+        let (left, right) = (builder().zeros::<i32>(&[3, 0]), builder().zeros::<i32>(&[3, 0]));
+        let (left, right) = (left.unwrap(), right.unwrap());
+        let both = builder().concatenate([&left, &right], 1).unwrap();
+        assert_eq!(both.shape(), [3, 0]);
+        assert_eq!(both.read_all::<i32>().unwrap(), []);
+    }
+
+    /// The chunks of the second array are larger than its metalayer says.
+    #[test]
+    fn concatenate_overflows_its_buffer() {
+        let chunk = Chunk::zeros::<u8>(4096, &CParams::new()).unwrap();
+        let error = claimed(3, 1, 1, &[chunk.as_bytes(); 3]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn view_frees_metalayers_twice() {
+        let builder = NDArray::builder().chunks(&[1, 4]).blocks(&[1, 4]);
+        let mut array = builder.zeros::<i32>(&[1, 4]).unwrap();
+        array.vlmeta_mut().set("name", b"content").unwrap();
+        let view = array.view().squeeze();
+        assert_eq!(view.read_all::<i32>().unwrap(), [0; 4]);
+        drop(view);
+        assert_eq!(array.vlmeta().get("name").unwrap().unwrap(), b"content");
+        array.append(0, &[1i32; 4]).unwrap();
+    }
+
+    #[test]
+    fn expand_dims_overflows_its_shapes() {
+        let array = hundred();
+        let mut view = array.view();
+        while view.ndim() < 16 {
+            view = view.expand_dims(2).unwrap();
+        }
+        assert_eq!(view.expand_dims(2).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    }
+
+    #[test]
+    fn context_overflows_with_metalayers() {
+        let names: Vec<String> = (0..4096).map(|number| number.to_string()).collect();
+        for (count, fits) in [(15, true), (16, false), (4096, false)] {
+            let builder = NDArray::builder().chunks(&[1]).blocks(&[1]);
+            let builder = names[..count].iter().fold(builder, |all, name| all.meta(name, b"text"));
+            match builder.zeros::<i32>(&[1]) {
+                Ok(array) => assert!(fits && array.meta().len() == 16, "{count}"),
+                Err(error) => {
+                    assert!(!fits && error.kind() == ErrorKind::InvalidArgument, "{error}")
+                }
+            }
+        }
+    }
+
+    /// A super-chunk that is no array goes with the error, and its file with it.
+    #[test]
+    #[cfg(unix)]
+    fn opening_no_array_keeps_the_file_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("frame.b2frame");
+        let mut schunk = OpenOptions::new().create_new(true).typesize(4).open(&path).unwrap();
+        schunk.append(&[1i32, 2, 3]).unwrap();
+        drop(schunk);
+        for _ in 0..4 {
+            assert_eq!(NDArray::open_rw(&path).unwrap_err().kind(), ErrorKind::InvalidData);
+        }
+        // One that stayed open for changing would be in the way.
+        SChunk::open_rw(&path).unwrap();
     }
 }

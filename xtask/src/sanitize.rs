@@ -85,8 +85,9 @@ pub(crate) fn sanitize() -> Result<()> {
 
 /// Test programs that give C nothing new, or need more memory or Python; `hazards` has a step of its own with
 /// the same sanitizer.
-const OTHERS: [&str; 9] = [
+const OTHERS: [&str; 13] = [
     "abi",
+    "array_behaviour",
     "crashes",
     "frames",
     "hazards",
@@ -94,6 +95,9 @@ const OTHERS: [&str; 9] = [
     "lock_processes",
     "model",
     "python",
+    "python_arrays",
+    "python_dtypes",
+    "python_values",
     "unfinished",
 ];
 

@@ -90,7 +90,9 @@ pub(crate) fn of_workspace(wanted: impl Fn(&str) -> bool) -> Result<Vec<String>>
 /// The tests that need Python, which is here, and are ignored elsewhere.
 fn python(venv: &Venv) -> Result<()> {
     let mut command = run::cargo(["test", "--workspace"]);
-    command.args(["--test=python", "--test=python_values", "--test=format", "--test=model"]);
+    command.args(["--test=python", "--test=python_arrays", "--test=python_dtypes"]);
+    command.args(["--test=python_values", "--test=array_shapes"]);
+    command.args(["--test=format", "--test=model"]);
     programs::test(with_python(&mut command, venv)?, &["--ignored"])
 }
 
@@ -116,6 +118,8 @@ fn environment(venv: &Venv) -> Result<()> {
     // C's variables are about chunks; what is around them has had its round.
     let others = [
         "abi",
+        "array_behaviour",
+        "array_shapes",
         "broken_chunks",
         "crashes",
         "frames",

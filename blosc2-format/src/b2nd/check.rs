@@ -1,10 +1,10 @@
 //! What is wrong with a metalayer, and whether it fits the frame around it.
 
-use super::raw::{Dtype, Raw, Sizes};
-use super::{Geometry, MAX_NDIM, Meta, dtype, rules};
+use super::raw::{Raw, Sizes};
+use super::{Geometry, MAX_NDIM, Meta, raw, rules};
 use crate::chunk::Header;
 use crate::report::{Checker, Report, Rule};
-use crate::{Error, FormatError, Limits};
+use crate::{Dtype, Error, FormatError, Limits};
 
 /// What the rest of a frame says of the chunks of an array.
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +31,9 @@ pub(crate) fn check(
     let raw = Raw::read(content);
     check_fields(&raw, content, checker);
     let (frame, meta) = (frame?, to_meta(&raw)?);
-    if let (Some(dtype), Some(Dtype { at, text, marker: 0xdb, .. })) = (&meta.dtype, &raw.dtype) {
+    if let (Some(dtype), Some(raw::Dtype { at, text, marker: 0xdb, .. })) =
+        (&meta.dtype, &raw.dtype)
+    {
         check_dtype(dtype, (at + 6, text.len()), frame.typesize, limits, checker);
     }
     if checker.errors() > before {
@@ -182,7 +184,8 @@ fn check_dtype(
     checker: &mut Checker<'_>,
 ) {
     let (at, len) = (at as u64, len as u64);
-    match dtype::itemsize(text, limits.nesting) {
+    let dtype = Dtype::parse_nested(text, limits.nesting.min(Dtype::MAX_BRACKETS)).ok();
+    match dtype.filter(|dtype| !dtype.has_pointers()).map(|dtype| dtype.size() as u64) {
         None => {
             let found = format_args!("`{}`", text.escape_default());
             checker.found(&rules::DTYPE_UNKNOWN, at, len, "a dtype of NumPy", found);

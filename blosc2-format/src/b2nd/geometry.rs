@@ -113,6 +113,16 @@ impl Geometry {
         &self.blocks
     }
 
+    /// Number of chunks along each dimension.
+    pub fn chunk_grid(&self) -> &[u64] {
+        &self.chunk_grid
+    }
+
+    /// Number of blocks of a chunk along each dimension.
+    pub fn block_grid(&self) -> &[u64] {
+        &self.block_grid
+    }
+
     /// Bytes of an item.
     pub fn typesize(&self) -> usize {
         self.typesize

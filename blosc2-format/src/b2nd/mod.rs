@@ -27,7 +27,6 @@
 //! ```
 
 mod check;
-mod dtype;
 mod geometry;
 mod meta;
 mod raw;

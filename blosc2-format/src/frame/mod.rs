@@ -34,7 +34,7 @@ pub use header::{
     Header, Layout, MAX_VERSION, MIN_HEADER_LEN, MIN_TRAILER_LEN, MIN_VERSION, check_trailer,
 };
 pub use index::Offset;
-pub use outline::{Outline, Sizes, Stores};
+pub use outline::{Outline, Sizes, Slot, Stores};
 pub use parts::Metalayer;
 pub use read::Frame;
 pub use salvage::{Order, Piece, Salvaged, Whole, salvage, salvage_directory};

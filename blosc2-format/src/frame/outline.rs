@@ -75,6 +75,17 @@ pub struct Outline {
     stored_header: Option<u64>,
 }
 
+/// What a chunk is after [`Outline::rearrange`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Slot<'a> {
+    /// The one that has had this number.
+    Kept(u64),
+    /// One of zeros, which takes no room.
+    Zeros,
+    /// A new one.
+    New(&'a [u8]),
+}
+
 /// Sizes of a chunk that is to be replaced or removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sizes {
@@ -368,13 +379,18 @@ impl Outline {
     /// [`Error::Format`] where `chunk` starts with no header of a chunk; [`Error::Argument`] where it is
     /// longer or shorter than that says, empty or lazy, where it has variable blocks and the others
     /// have not, or where there are as many chunks as a frame can have. Nothing has changed then.
-    pub fn insert<'a>(&mut self, number: u64, chunk: &'a [u8]) -> Result<Stores<'a>, Error> {
+    pub fn insert<'a>(
+        &mut self,
+        number: u64,
+        chunk: impl Into<Cow<'a, [u8]>>,
+    ) -> Result<Stores<'a>, Error> {
+        let chunk = chunk.into();
         let count = self.nchunks();
         if number > count || count >= MAX_CHUNKS {
             let what = format!("chunk {number} among {count}; a frame has at most {MAX_CHUNKS}");
             return Err(Error::Argument(what));
         }
-        let header = self.check_chunk(chunk, count == 0)?;
+        let header = self.check_chunk(&chunk, count == 0)?;
         let nbytes = header.nbytes;
         let fixed = |size: u32| match number == count {
             true => self.nbytes_of(count - 1) == Some(size) && nbytes <= size,
@@ -506,6 +522,95 @@ impl Outline {
         Ok(stores)
     }
 
+    /// Makes the frame one of these chunks, each of `chunksize` bytes when decoded. Each old chunk is kept once or
+    /// not at all: `dropped` are those that are not kept, with their sizes.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] where a chunk has another size, where one is kept twice, both kept and dropped or
+    /// neither, or where there are more chunks than a frame can have; as [`insert`](Self::insert) for the new
+    /// ones. Nothing has changed then.
+    pub fn rearrange<'a>(
+        &mut self,
+        chunksize: u32,
+        slots: &[Slot<'a>],
+        dropped: &[(u64, Sizes)],
+    ) -> Result<Stores<'a>, Error> {
+        let wrong = |what: String| Err(Error::Argument(what));
+        let (old_count, count) = (self.nchunks(), slots.len() as u64);
+        if count > MAX_CHUNKS {
+            return wrong(format!("{count} chunks: a frame has at most {MAX_CHUNKS}"));
+        }
+        if !chunksize.is_multiple_of(self.params.typesize) {
+            let typesize = self.params.typesize;
+            return wrong(format!("chunks of {chunksize} bytes: no whole items of {typesize}"));
+        }
+        if old_count > 0 && self.nbytes != old_count * u64::from(chunksize) {
+            return wrong(format!("its chunks have not {chunksize} bytes each"));
+        }
+        let mut kept = vec![false; old_count as usize];
+        let numbers = slots.iter().filter_map(|slot| match slot {
+            Slot::Kept(number) => Some(*number),
+            _ => None,
+        });
+        for number in numbers.chain(dropped.iter().map(|(number, _)| *number)) {
+            let seen = kept.get_mut(number as usize).ok_or_else(|| no_chunk(number, old_count))?;
+            if mem::replace(seen, true) {
+                return wrong(format!("chunk {number} is kept or dropped twice"));
+            }
+        }
+        if kept.contains(&false) {
+            return wrong("of each chunk it has to be said whether it is kept".into());
+        }
+        let mut admitted = Vec::new();
+        for slot in slots {
+            let Slot::New(bytes) = *slot else { continue };
+            let header = self.check_chunk(bytes, old_count == 0)?;
+            if header.nbytes != chunksize || header.variable_blocks {
+                let found = header.nbytes;
+                return wrong(format!("a chunk of {found} bytes, expected {chunksize}"));
+            }
+            admitted.push(self.admit(&header, bytes, chunksize)?);
+        }
+        self.check_files(admitted.len())?;
+
+        // Nothing fails any more.
+        let kept_places = slots.iter().filter_map(|slot| match slot {
+            Slot::Kept(number) => self.offset(*number).and_then(Offset::place),
+            _ => None,
+        });
+        let places = dropped.iter().filter_map(|&(number, _)| self.offset(number)?.place());
+        match (self.layout, kept_places.max()) {
+            (Layout::Directory, _) => {
+                let sizes = dropped.iter().map(|(_, sizes)| u64::from(sizes.cbytes));
+                self.cbytes = self.cbytes.saturating_sub(sizes.sum());
+            }
+            (Layout::Contiguous, None) => self.cbytes = 0,
+            // What lies behind all that is kept is given free.
+            (Layout::Contiguous, Some(last)) => {
+                let behind = places.filter(|&place| place > last).min();
+                self.cbytes = behind.unwrap_or(self.cbytes);
+            }
+        }
+        let mut stores = Vec::new();
+        let mut admitted = admitted.into_iter();
+        let mut offsets = Vec::with_capacity(slots.len());
+        for slot in slots {
+            offsets.push(match slot {
+                Slot::Kept(number) => self.offsets.get(*number),
+                Slot::Zeros => Some(Offset::Special(Special::Zeros)),
+                Slot::New(_) => admitted
+                    .next()
+                    .map(|(stored, special)| self.place(stored, special, &mut stores)),
+            });
+        }
+        self.offsets = match slots.iter().all(|slot| *slot == Slot::Zeros) && count > 0 {
+            true => Offsets::Alike(Offset::Special(Special::Zeros), count),
+            false => Offsets::Each(offsets.into_iter().flatten().collect()),
+        };
+        (self.nbytes, self.chunksize) = (count * u64::from(chunksize), Some(chunksize));
+        Ok(stores)
+    }
+
     /// Makes all of an empty frame one value: `nbytes` bytes in chunks of `chunksize`. That takes no room.
     ///
     /// # Errors
@@ -579,7 +684,7 @@ impl Outline {
     fn admit<'a>(
         &self,
         header: &chunk::Header,
-        bytes: &'a [u8],
+        bytes: impl Into<Cow<'a, [u8]>>,
         chunksize: u32,
     ) -> Result<Admitted<'a>, Error> {
         let typesize = self.params.typesize;

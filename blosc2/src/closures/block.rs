@@ -2,10 +2,12 @@
 
 use std::ops::{Deref, DerefMut};
 
-use crate::element::{Element, as_bytes, as_bytes_mut, zeroed};
+use crate::element::{Element, are_valid, as_bytes, as_bytes_mut, zeroed};
 use crate::{Error, ErrorKind, Result};
 
 use super::BoxError;
+
+const VIEW: &str = "view a block";
 
 /// A block on its way through a filter: what it reads, and what it writes.
 ///
@@ -33,25 +35,31 @@ impl<'a> FilterBlock<'a> {
     /// The items to read.
     ///
     /// # Errors
-    /// [`ErrorKind::TypeMismatch`]: the block is no whole number of them.
+    /// [`ErrorKind::TypeMismatch`]: the block is no whole number of them, or has bools that are neither 0 nor
+    /// 1.
     pub fn input_as<T: Element>(&self) -> Result<&'a [T]> {
-        let len = count::<T>(self.input.len())?;
+        let len = count::<T>(self.input)?;
         let start = self.input.as_ptr().cast::<T>();
         check_aligned(start)?;
-        // SAFETY: the bytes are `len` items, at an address that fits them, and any bytes are valid items.
+        // SAFETY: the bytes are `len` items, at an address that fits them, and valid as such.
         Ok(unsafe { std::slice::from_raw_parts(start, len) })
     }
 
     /// The items to write.
     ///
     /// # Errors
-    /// [`ErrorKind::TypeMismatch`]: the block is no whole number of them.
+    /// [`ErrorKind::TypeMismatch`]: as for [`input_as`](Self::input_as); or they have padding, in which bytes
+    /// would be left that are not initialised.
     pub fn output_as<T: Element>(&mut self) -> Result<&mut [T]> {
-        let len = count::<T>(self.output.len())?;
+        let len = count::<T>(self.output)?;
+        if T::LAYOUT.has_padding() {
+            let detail = format!("items of {} have padding; write the bytes", T::dtype());
+            return Err(Error::new(ErrorKind::TypeMismatch, VIEW, detail));
+        }
         let start = self.output.as_mut_ptr().cast::<T>();
         check_aligned(start)?;
-        // SAFETY: the bytes are `len` items, at an address that fits them; any bytes are valid items,
-        // and items have no padding, so that the bytes stay initialised.
+        // SAFETY: the bytes are `len` items, at an address that fits them; they are
+        // valid as such, and have no padding, so that the bytes stay initialised.
         Ok(unsafe { std::slice::from_raw_parts_mut(start, len) })
     }
 
@@ -66,13 +74,16 @@ impl<'a> FilterBlock<'a> {
     }
 }
 
-fn count<T: Element>(len: usize) -> Result<usize> {
-    let size = size_of::<T>();
+/// How many valid items there are.
+fn count<T: Element>(bytes: &[u8]) -> Result<usize> {
+    let (len, size) = (bytes.len(), size_of::<T>());
     if len.is_multiple_of(size) {
-        return Ok(len / size);
+        let detail = "it has bools that are neither 0 nor 1";
+        let invalid = || Error::new(ErrorKind::TypeMismatch, VIEW, detail);
+        return are_valid::<T>(bytes).then_some(len / size).ok_or_else(invalid);
     }
-    let detail = format!("{len} bytes are no whole number of {} ({size} bytes)", T::DTYPE);
-    Err(Error::new(ErrorKind::TypeMismatch, "view a block", detail))
+    let detail = format!("{len} bytes are no whole number of {} ({size} bytes)", T::dtype());
+    Err(Error::new(ErrorKind::TypeMismatch, VIEW, detail))
 }
 
 /// A type of the user's may ask for more than any number does.
@@ -80,8 +91,8 @@ fn check_aligned<T: Element>(start: *const T) -> Result<()> {
     if start.is_aligned() {
         return Ok(());
     }
-    let detail = format!("{} wants to be aligned to {} bytes", T::DTYPE, align_of::<T>());
-    Err(Error::new(ErrorKind::TypeMismatch, "view a block", detail))
+    let detail = format!("{} wants to be aligned to {} bytes", T::dtype(), align_of::<T>());
+    Err(Error::new(ErrorKind::TypeMismatch, VIEW, detail))
 }
 
 /// A block of a chunk on its way through a prefilter or a postfilter.

@@ -1,21 +1,34 @@
-//! Making arrays: the items of each chunk are put in block order, compressed and appended.
+//! Making arrays.
 
+use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use blosc2_format::b2nd::{NAME, OLD_NAME};
+use blosc2_format::b2nd::{Geometry, NAME, OLD_NAME};
+use parking_lot::Mutex;
 
-use super::NDArray;
-use super::geometry::{Geometry, Window, copy_box, for_each_index, position};
-use super::partition::partition;
-use crate::element::{Element, as_bytes, zeroed};
+use super::gather::Scratch;
+use super::partition::{Caches, partition};
+use super::plan::{Plan, c_order, chunk_ranges};
+use super::region::Region;
+use super::scatter::{Data, Source, Team, Writers};
+use super::shape::meta_of;
+use super::{NDArray, cut};
+use crate::bytes::Storage;
+use crate::element::{Element, bytes_of};
 use crate::params::{Purpose, Resolved};
 use crate::schunk::{Store, files, new_store};
-use crate::{CParams, Codec, Error, ErrorKind, Filter, Result, SChunk};
+use crate::{
+    CParams, Codec, DParams, Error, ErrorKind, Filter, OpenOptions, Result, SChunk, Special,
+};
 
-const DOING: &str = "make an array";
+pub(super) const MAKE: &str = "make an array";
 
-/// What an array is to be like. Made by [`NDArray::builder`].
+/// What an array is to be like, and where. Made by [`NDArray::builder`].
+///
+/// It is in memory unless something else is said. A file or directory appears when it is complete; the array that is given
+/// back can be changed.
 ///
 /// ```
 /// use blosc2::{CParams, Codec, NDArray};
@@ -26,15 +39,34 @@ const DOING: &str = "make an array";
 ///     .cparams(CParams::new().codec(Codec::Lz4))
 ///     .from_slice(&[1.0f64; 100], &[10, 10])?;
 /// assert_eq!(array.schunk().nchunks(), 2);
+///
+/// let table = NDArray::builder().from_fn(&[9, 9], |index| (index[0] + 1) * (index[1] + 1))?;
+/// assert_eq!(table.item::<u64>(&[6, 7])?, 56);
 /// # Ok::<(), blosc2::Error>(())
 /// ```
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 #[must_use = "a builder makes nothing by itself"]
 pub struct NDArrayBuilder {
     chunks: Option<Vec<u64>>,
     blocks: Option<Vec<u64>>,
+    caches: Caches,
     cparams: CParams,
-    path: Option<PathBuf>,
+    dparams: DParams,
+    meta: Vec<(String, Vec<u8>)>,
+    place: Place,
+    replace: bool,
+}
+
+/// Where an array is made.
+#[derive(Clone, Default)]
+enum Place {
+    #[default]
+    Memory,
+    Buffer,
+    File(PathBuf),
+    Directory(PathBuf),
+    /// Until an array is made there.
+    Storage(Arc<Mutex<Option<Box<dyn Storage>>>>),
 }
 
 impl NDArrayBuilder {
@@ -50,15 +82,62 @@ impl NDArrayBuilder {
         self
     }
 
-    /// Sets how chunks are compressed. Typesize and block size come from items and block shape.
+    /// Sets the sizes of the caches by which automatic shapes go. By default they are fixed, so that the same array
+    /// makes the same file everywhere; Python takes those of the machine, as [`Caches::detect`] does.
+    pub fn caches(mut self, caches: Caches) -> Self {
+        self.caches = caches;
+        self
+    }
+
+    /// Sets how chunks are compressed, and on how many threads. Typesize and block size come from items and block
+    /// shape.
     pub fn cparams(mut self, params: CParams) -> Self {
         self.cparams = params;
         self
     }
 
-    /// Makes the array in a new contiguous file instead of memory. It appears when it is complete.
+    /// Sets how the array that is given back is read.
+    pub fn dparams(mut self, params: DParams) -> Self {
+        self.dparams = params;
+        self
+    }
+
+    /// Adds a metalayer of a fixed length. Python's `meta`.
+    pub fn meta(mut self, name: &str, content: &[u8]) -> Self {
+        self.meta.push((name.to_owned(), content.to_vec()));
+        self
+    }
+
+    /// Makes the array in a new contiguous file.
     pub fn file(mut self, path: impl AsRef<Path>) -> Self {
-        self.path = Some(path.as_ref().to_owned());
+        self.place = Place::File(path.as_ref().to_owned());
+        self
+    }
+
+    /// Makes the array in a new directory, with a file for each chunk. Python's `contiguous=False`.
+    pub fn directory(mut self, path: impl AsRef<Path>) -> Self {
+        self.place = Place::Directory(path.as_ref().to_owned());
+        self
+    }
+
+    /// Makes the array in memory in one buffer, as a file would be, which [`SChunk::into_bytes`] gives away without a
+    /// copy.
+    pub fn contiguous(mut self) -> Self {
+        self.place = Place::Buffer;
+        self
+    }
+
+    /// Makes the array in a storage of the program's own, which has to be empty. Of a builder and its clones one can make
+    /// an array there.
+    pub fn storage(mut self, storage: impl Storage + 'static) -> Self {
+        self.place = Place::Storage(Arc::new(Mutex::new(Some(Box::new(storage)))));
+        self
+    }
+
+    /// Sets whether a file may be replaced; otherwise what is at the path is left alone. At any moment there is
+    /// the old one or the new one.
+    pub fn replace(mut self, replace: bool) -> Self {
+        self.replace = replace;
         self
     }
 
@@ -72,7 +151,7 @@ impl NDArrayBuilder {
     /// - [`ErrorKind::AlreadyExists`]: there is something at the path; it is left alone;
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be made.
     pub fn from_slice<T: Element>(self, items: &[T], shape: &[u64]) -> Result<NDArray> {
-        self.from_bytes(as_bytes(items), shape, T::DTYPE, size_of::<T>())
+        self.from_bytes(&bytes_of(items), shape, &T::dtype().to_string(), size_of::<T>())
     }
 
     /// Makes an array of items of any dtype, given as bytes in C order.
@@ -88,77 +167,378 @@ impl NDArrayBuilder {
         dtype: &str,
         typesize: usize,
     ) -> Result<NDArray> {
-        let plan = self.plan(shape, dtype, typesize)?;
-        let expected = plan.geometry.box_len(shape);
-        if expected != Some(bytes.len()) {
+        let order = self.order(shape, dtype, typesize)?;
+        // The order has counted the items.
+        let expected = order.geometry.len().checked_mul(typesize as u64);
+        if expected != Some(bytes.len() as u64) {
             let found = bytes.len();
             let detail = format!(
                 "an array of shape {shape:?} with items of {typesize} bytes has {} bytes, got {found}",
                 expected.map_or("too many".to_owned(), |len| len.to_string())
             );
-            return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
+            return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
         }
-        plan.build(Items::Bytes(bytes))
+        let strides = c_order(shape, typesize);
+        // SAFETY: the bytes are borrowed, and as many as the items in C order have.
+        unsafe { order.make_of(Source::new(bytes.as_ptr()), &strides) }
     }
 
-    /// Copies an array, its metalayers too.
+    /// Makes an array of the items of an iterator, in C order.
     ///
-    /// Chunk and block shapes that are not set are those of `source`, where both are not set; an
-    /// automatic one is found where only the other is. Python's `copy`.
+    /// Items of a row of chunks are in memory at once. Python's `fromiter`.
     ///
     /// # Errors
-    /// As for [`from_slice`](Self::from_slice) and for reading `source`.
-    pub fn copy(mut self, source: &NDArray) -> Result<NDArray> {
+    /// As for [`from_slice`](Self::from_slice), also where the iterator ends early or goes on.
+    pub fn from_iter<T: Element>(
+        self,
+        items: impl IntoIterator<Item = T>,
+        shape: &[u64],
+    ) -> Result<NDArray> {
+        let mut items = items.into_iter();
+        let order = self.order(shape, &T::dtype().to_string(), size_of::<T>())?;
+        order.make(|schunk, geometry| {
+            let wrong = |what: &str| {
+                let detail = format!("the iterator {what} the {} items", geometry.len());
+                Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail))
+            };
+            let rows = shape.first().copied().unwrap_or(1);
+            let step = geometry.chunks().first().copied().unwrap_or(1).max(1);
+            // Of an array without items there is nothing to go through.
+            let rows = if geometry.is_empty() { 0 } else { rows };
+            let row = shape.iter().skip(1).fold(1u64, |all, &size| all.saturating_mul(size));
+            let writers = Writers::default();
+            let mut slab: Vec<T> = Vec::new();
+            for start in (0..rows).step_by(usize::try_from(step).unwrap_or(usize::MAX)) {
+                let end = rows.min(start + step);
+                let count = usize::try_from((end - start) * row).unwrap_or(usize::MAX);
+                slab.clear();
+                slab.try_reserve(count)
+                    .map_err(|error| Error::new(ErrorKind::OutOfMemory, MAKE, error))?;
+                slab.extend(items.by_ref().take(count));
+                if slab.len() < count {
+                    return wrong("ends before");
+                }
+                let mut ranges: Vec<Range<u64>> = shape.iter().map(|&size| 0..size).collect();
+                if let Some(first) = ranges.first_mut() {
+                    *first = start..end;
+                }
+                let region = Region::of_box(ranges);
+                let bytes = bytes_of(&slab);
+                let strides = c_order(&region.shape(), size_of::<T>());
+                let plan = Plan::new(geometry, &region, &strides);
+                // SAFETY: the bytes are those of the items of the region in C order.
+                unsafe { pack(schunk, &writers, &plan, Source::new(bytes.as_ptr())) }?;
+            }
+            if items.next().is_some() { wrong("goes on after") } else { Ok(()) }
+        })
+    }
+
+    /// Makes an array whose items are all zero, which takes no room. Python's `zeros`.
+    ///
+    /// # Errors
+    /// As for [`from_slice`](Self::from_slice).
+    pub fn zeros<T: Element>(self, shape: &[u64]) -> Result<NDArray> {
+        self.special(Special::Zeros, shape, &T::dtype().to_string(), size_of::<T>())
+    }
+
+    /// Makes an array of which nothing is written yet, which takes no room; it is read as zeros. Python's `uninit`.
+    ///
+    /// # Errors
+    /// As for [`from_slice`](Self::from_slice).
+    pub fn uninit<T: Element>(self, shape: &[u64]) -> Result<NDArray> {
+        self.special(Special::Uninit, shape, &T::dtype().to_string(), size_of::<T>())
+    }
+
+    /// Makes an array of not-a-number, which takes no room; `T` is `f32` or `f64`. Python's `nans`.
+    ///
+    /// # Errors
+    /// As for [`from_slice`](Self::from_slice), and [`ErrorKind::InvalidArgument`] for other items.
+    pub fn nans<T: Element>(self, shape: &[u64]) -> Result<NDArray> {
+        let dtype = T::dtype();
+        if dtype.kind() != Some(crate::dtype::Kind::Float) || ![4, 8].contains(&dtype.size()) {
+            let detail = format!("NaN takes f4 or f8 items, got {}", T::dtype());
+            return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
+        }
+        self.special(Special::Nan, shape, &T::dtype().to_string(), size_of::<T>())
+    }
+
+    /// Makes an array of one value, of any dtype, whose items have `typesize` bytes: zeros, NaN or nothing yet. It
+    /// takes no room.
+    ///
+    /// # Errors
+    /// As for [`from_slice`](Self::from_slice), and [`ErrorKind::InvalidArgument`] for [`Special::Repeated`].
+    pub fn special(
+        self,
+        special: Special,
+        shape: &[u64],
+        dtype: &str,
+        typesize: usize,
+    ) -> Result<NDArray> {
+        if special == Special::Repeated {
+            let detail = "it takes zeros, NaN or nothing";
+            return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
+        }
+        self.order(shape, dtype, typesize)?.make(|schunk, geometry| {
+            let items = geometry.chunk_len() / typesize;
+            let all = items as u64 * geometry.nchunks();
+            if all > 0 { schunk.fill(special, all, items) } else { Ok(()) }
+        })
+    }
+
+    /// Makes an array of the same item everywhere, which is stored once for each chunk. Python's `full`.
+    ///
+    /// # Errors
+    /// As for [`from_slice`](Self::from_slice).
+    pub fn full<T: Element>(self, item: T, shape: &[u64]) -> Result<NDArray> {
+        let items = [item];
+        self.full_bytes(&bytes_of(&items), shape, &T::dtype().to_string())
+    }
+
+    /// Makes an array of the same item of any dtype everywhere, given as bytes.
+    ///
+    /// # Errors
+    /// As for [`from_slice`](Self::from_slice).
+    pub fn full_bytes(self, item: &[u8], shape: &[u64], dtype: &str) -> Result<NDArray> {
+        if item.iter().all(|&byte| byte == 0) {
+            return self.special(Special::Zeros, shape, dtype, item.len());
+        }
+        let mut cparams = self.cparams.clone();
+        if cparams.codec.needs_array() || cparams.filters.iter().any(|each| each.needs_array()) {
+            // A value that is not compressed needs neither.
+            cparams = CParams::new();
+        }
+        self.order(shape, dtype, item.len())?.make(|schunk, geometry| {
+            let count = geometry.chunk_len() / item.len();
+            let params =
+                cparams.typesize(item.len()).blocksize(geometry.block_len().max(item.len()));
+            let chunk = crate::Chunk::repeat(item, count, &params)?;
+            (0..geometry.nchunks()).try_for_each(|_| schunk.push_made(chunk.as_bytes()))
+        })
+    }
+
+    /// Makes an array, of which `data` gives that of each chunk; on several threads.
+    pub(super) fn by_chunks<'d>(
+        self,
+        shape: &[u64],
+        (dtype, typesize): (&str, usize),
+        vlmeta: Option<&SChunk>,
+        data: impl Fn(&Team<'_>, &mut Scratch, usize) -> Result<Data<'d>> + Sync,
+    ) -> Result<NDArray> {
+        self.order(shape, dtype, typesize)?.make(|schunk, geometry| {
+            // There are no more than an index of 2 GiB has places for.
+            let (writers, count) = (Writers::default(), geometry.nchunks() as usize);
+            if count > 0 {
+                let team = writers.team(schunk, geometry, count)?;
+                let data = |scratch: &mut Scratch, number| data(&team, scratch, number);
+                team.pack(data, |chunk| schunk.push_made(&chunk))?;
+            }
+            match vlmeta {
+                Some(source) => source.copy_vlmetalayers_to(schunk),
+                None => Ok(()),
+            }
+        })
+    }
+
+    /// Makes an array, of which `fill` gives the items of each chunk, in C order and from zeros.
+    pub(super) fn by_boxes(
+        self,
+        shape: &[u64],
+        dtype: (&str, usize),
+        vlmeta: Option<&SChunk>,
+        fill: impl Fn(&[Range<u64>], &mut [u8]) -> Result<()> + Sync,
+    ) -> Result<NDArray> {
+        self.by_chunks(shape, dtype, vlmeta, |team, scratch, number| {
+            team.boxed(scratch, &chunk_ranges(team.geometry, number), &fill)
+        })
+    }
+
+    /// Adds the metalayers of an array, but for that of its shapes.
+    pub(super) fn meta_from(mut self, source: &NDArray) -> Result<Self> {
+        for layer in source.schunk.meta().iter() {
+            let (name, content) = layer?;
+            let given = self.meta.iter().any(|(other, _)| *other == name);
+            if !given && ![NAME, OLD_NAME].contains(&name.as_str()) {
+                self.meta.push((name, content));
+            }
+        }
+        Ok(self)
+    }
+
+    /// Takes the chunk and block shapes of an array, unless there are some.
+    pub(super) fn cut_as(mut self, source: &NDArray) -> Self {
         if self.chunks.is_none() && self.blocks.is_none() {
             self.chunks = Some(source.chunks().to_vec());
             self.blocks = Some(source.blocks().to_vec());
         }
-        // Where there is none, bytes of the right number, as C does.
-        let dtype =
-            source.dtype().map_or_else(|| format!("|S{}", source.typesize()), str::to_owned);
-        let plan = self.plan(source.shape(), &dtype, source.typesize())?;
-        plan.build(Items::Array(source))
+        self
     }
 
-    fn plan(self, shape: &[u64], dtype: &str, typesize: usize) -> Result<Plan> {
-        let params = CParams { typesize: Some(typesize), blocksize: None, ..self.cparams };
-        let mut params = params.resolve(typesize, Purpose::Array)?;
+    pub(super) fn order(self, shape: &[u64], dtype: &str, typesize: usize) -> Result<Order> {
+        let resolving =
+            CParams { typesize: Some(typesize), blocksize: None, ..self.cparams.clone() };
+        let mut params = resolving.resolve(typesize, Purpose::Array)?;
+        let error = |kind, detail: String| Error::new(kind, MAKE, detail);
+        if shape.len() > blosc2_format::b2nd::MAX_NDIM {
+            let (max, found) = (blosc2_format::b2nd::MAX_NDIM, shape.len());
+            let detail = format!("an array has at most {max} dimensions, got {found}");
+            return Err(error(ErrorKind::InvalidArgument, detail));
+        }
         for (name, given) in [("chunk", &self.chunks), ("block", &self.blocks)] {
             let found = given.as_ref().map_or(shape.len(), Vec::len);
             let zero =
                 given.iter().flatten().zip(shape).any(|(&part, &size)| part == 0 && size > 0);
-            if given.iter().flatten().any(|&part| i32::try_from(part).is_err()) {
-                let given = given.as_deref().unwrap_or_default();
+            let given = given.as_deref().unwrap_or_default();
+            if given.iter().any(|&part| i32::try_from(part).is_err()) {
                 let detail = format!("a {name} of {given:?} items: a side has fewer than 2^31");
-                return Err(Error::new(ErrorKind::TooLarge, DOING, detail));
+                return Err(error(ErrorKind::TooLarge, detail));
             }
             if found != shape.len() || zero {
-                let detail = format!(
-                    "a {name} shape of {:?} does not fit the shape {shape:?}",
-                    given.as_deref().unwrap_or_default()
-                );
-                return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
+                let detail =
+                    format!("a {name} shape of {given:?} does not fit the shape {shape:?}");
+                return Err(error(ErrorKind::InvalidArgument, detail));
             }
         }
-        let (chunks, blocks) =
-            partition(shape, typesize as u64, self.chunks.as_deref(), self.blocks.as_deref());
+        let (chunks, blocks) = partition(
+            shape,
+            typesize as u64,
+            (self.chunks.as_deref(), self.blocks.as_deref()),
+            &self.caches,
+        );
+        if chunks.iter().chain(&blocks).any(|&side| i32::try_from(side).is_err()) {
+            let detail = format!("chunks of {chunks:?} items: a side has fewer than 2^31");
+            return Err(error(ErrorKind::TooLarge, detail));
+        }
         if let Some(axis) = (0..shape.len()).find(|&axis| blocks[axis] > chunks[axis]) {
             let (block, chunk) = (blocks[axis], chunks[axis]);
             let detail =
                 format!("along dimension {axis} a block has {block} items, a chunk {chunk}");
-            return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
+            return Err(error(ErrorKind::InvalidArgument, detail));
+        }
+        if let Some(axis) = (0..shape.len()).find(|&axis| blocks[axis] == 0 && chunks[axis] > 0) {
+            let detail = format!("along dimension {axis} a block has no items");
+            return Err(error(ErrorKind::InvalidArgument, detail));
         }
         check_plugins(&params, shape.len(), typesize)?;
-        let geometry = Geometry::new(shape, &chunks, &blocks, typesize, DOING)?;
-        params.c.blocksize = i32::try_from(geometry.block_len)
+        let too_large = |detail: String| error(ErrorKind::TooLarge, detail);
+        let mut meta = blosc2_format::b2nd::Meta {
+            shape: Vec::with_capacity(shape.len()),
+            chunks: sizes(&chunks),
+            blocks: sizes(&blocks),
+            dtype: None,
+            dtype_format: 0,
+        };
+        for &size in shape {
+            meta.shape.push(i64::try_from(size).map_err(|_| {
+                too_large(format!("{size} items along a dimension, at most 2^63 - 1"))
+            })?);
+        }
+        let geometry = cut(&meta, typesize).map_err(|error| too_large(error.to_string()))?;
+        params.c.blocksize = i32::try_from(geometry.block_len())
             .ok()
             .filter(|&len| len.unsigned_abs() <= blosc2_format::chunk::MAX_BLOCKSIZE)
-            .ok_or_else(|| {
-                let detail = format!("a block of shape {blocks:?} is too large");
-                Error::new(ErrorKind::TooLarge, DOING, detail)
-            })?;
-        Ok(Plan { geometry, params, dtype: dtype.to_owned(), path: self.path })
+            .ok_or_else(|| too_large(format!("a block of shape {blocks:?} is too large")))?;
+        Ok(Order { geometry, params, dtype: dtype.to_owned(), builder: self })
     }
+}
+
+fn sizes(shape: &[u64]) -> Vec<i32> {
+    // Checked to fit before.
+    shape.iter().map(|&size| size as i32).collect()
+}
+
+/// A checked order for an array.
+pub(super) struct Order {
+    geometry: Geometry,
+    params: Resolved,
+    dtype: String,
+    builder: NDArrayBuilder,
+}
+
+impl Order {
+    /// Makes the array of items in memory.
+    ///
+    /// # Safety
+    /// The source is memory for all items of the array with these strides.
+    pub(super) unsafe fn make_of(self, source: Source, strides: &[isize]) -> Result<NDArray> {
+        self.make(|schunk, geometry| {
+            let region = Region::whole(geometry.shape());
+            let plan = Plan::new(geometry, &region, strides);
+            // SAFETY: the caller's promise.
+            unsafe { pack(schunk, &Writers::default(), &plan, source) }
+        })
+    }
+
+    /// Makes the array, whose chunks `write` appends.
+    fn make(self, write: impl FnOnce(&mut SChunk, &Geometry) -> Result<()>) -> Result<NDArray> {
+        let Self { geometry, params, dtype, builder } = self;
+        let NDArrayBuilder { cparams, dparams, meta, place, replace, .. } = builder;
+        let own = meta_of(&geometry, Some(&dtype)).to_bytes();
+        let own = own.map_err(|error| Error::from_format(MAKE, error))?;
+        let metalayers: Vec<_> = [(NAME.to_owned(), own)].into_iter().chain(meta).collect();
+        let fill = |store: Store| -> Result<SChunk> {
+            let mut schunk =
+                SChunk::with_params(params, store, &metalayers, Some(geometry.chunk_len()))?;
+            schunk.set_cparams(&cparams_for(&cparams))?;
+            write(&mut schunk, &geometry)?;
+            schunk.finish()?;
+            Ok(schunk)
+        };
+        let schunk = match place {
+            Place::Memory => fill(Store::Memory(Default::default()))?,
+            Place::Buffer => fill(OpenOptions::new_buffer())?,
+            Place::Storage(storage) => {
+                let detail = "a clone of this builder has made an array in the storage";
+                let taken = || Error::new(ErrorKind::AlreadyExists, MAKE, detail);
+                let storage = storage.lock().take().ok_or_else(taken)?;
+                fill(OpenOptions::new_storage(storage, replace)?)?
+            }
+            Place::File(path) => {
+                files::create(&path, replace, |temporary| {
+                    fill(new_store(temporary, false)?).map(drop)
+                })?;
+                SChunk::open_rw(path)?
+            }
+            Place::Directory(path) => {
+                files::create(&path, false, |temporary| {
+                    fill(new_store(temporary, true)?).map(drop)
+                })?;
+                SChunk::open_rw(path)?
+            }
+        };
+        let mut array = NDArray::from_schunk(schunk)?;
+        array.set_cparams(&cparams_for(&cparams))?;
+        array.set_dparams(dparams);
+        Ok(array)
+    }
+}
+
+/// The parameters of an array's super-chunk, which knows the sizes.
+fn cparams_for(params: &CParams) -> CParams {
+    CParams { typesize: None, blocksize: None, ..params.clone() }
+}
+
+/// Compresses what is planned, which is all of the next chunks, and appends it.
+///
+/// # Safety
+/// The source is memory for the items of the plan.
+unsafe fn pack(
+    schunk: &mut SChunk,
+    writers: &Writers,
+    plan: &Plan<'_>,
+    source: Source,
+) -> Result<()> {
+    let count = plan.nchunks();
+    if count == 0 {
+        return Ok(());
+    }
+    let team = writers.team(schunk, plan.geometry(), count)?;
+    team.pack(
+        |scratch, number| {
+            // SAFETY: the caller's promise; all is packed before this returns.
+            unsafe { team.fill(&plan.chunk(number), source, scratch, |_| Ok(())) }
+        },
+        |chunk| schunk.push_made(chunk),
+    )
 }
 
 /// Checks what codecs and filters for arrays ask of them, since C says no more than that they failed.
@@ -167,7 +547,7 @@ fn check_plugins(params: &Resolved, ndim: usize, typesize: usize) -> Result<()> 
     let codec = Codec::from_code(params.c.compcode);
     let needs = |what: &str, asks: &str| {
         let detail = format!("{what} needs {asks}, got {ndim} dimensions of {typesize} bytes");
-        Err(Error::new(ErrorKind::InvalidArgument, DOING, detail))
+        Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail))
     };
     match codec {
         Codec::Ndlz if ndim != 2 => return needs("ndlz", "2 dimensions"),
@@ -194,112 +574,12 @@ fn check_plugins(params: &Resolved, ndim: usize, typesize: usize) -> Result<()> 
     Ok(())
 }
 
-/// A checked order for an array.
-struct Plan {
-    geometry: Geometry,
-    params: Resolved,
-    dtype: String,
-    path: Option<PathBuf>,
-}
-
-/// Where the items come from.
-#[derive(Clone, Copy)]
-enum Items<'a> {
-    /// All of them in C order.
-    Bytes(&'a [u8]),
-    /// An array of the same shape, whose metalayers are copied too.
-    Array(&'a NDArray),
-}
-
-impl Plan {
-    fn build(self, items: Items<'_>) -> Result<NDArray> {
-        match &self.path {
-            None => NDArray::from_schunk(self.write(None, items)?),
-            Some(path) => {
-                files::create(path, false, |temporary| {
-                    self.write(Some(temporary), items).map(drop)
-                })?;
-                NDArray::open(path)
-            }
-        }
-    }
-
-    fn write(&self, path: Option<&Path>, items: Items<'_>) -> Result<SChunk> {
-        let geometry = &self.geometry;
-        let meta = geometry.to_meta(&self.dtype).to_bytes();
-        let meta = meta.map_err(|error| Error::from_format(DOING, error))?;
-        let mut metalayers = vec![(NAME.to_owned(), meta)];
-        if let Items::Array(source) = items {
-            for layer in source.schunk.meta().iter() {
-                let layer = layer?;
-                if ![NAME, OLD_NAME].contains(&layer.0.as_str()) {
-                    metalayers.push(layer);
-                }
-            }
-        }
-        let store = match path {
-            Some(path) => new_store(path, false)?,
-            None => Store::Memory(Default::default()),
-        };
-        let (params, chunk_len) = (self.params.clone(), Some(geometry.chunk_len));
-        let mut schunk = SChunk::with_params(params, store, &metalayers, chunk_len)?;
-
-        let origin = vec![0; geometry.ndim()];
-        let padded_len = if geometry.nchunks > 0 { geometry.chunk_len } else { 0 };
-        let mut padded: Vec<u8> = zeroed(padded_len, DOING)?;
-        let mut part = Vec::new();
-        for_each_index(&origin, &geometry.chunk_grid, |chunk| {
-            let (start, stop) = geometry.in_chunk(chunk, (&origin, &geometry.shape));
-            let extent: Vec<u64> =
-                start.iter().zip(&stop).map(|(start, stop)| stop - start).collect();
-            if extent != geometry.chunks {
-                // Chunks at the edges are padded with zeros.
-                padded.fill(0);
-            }
-            match items {
-                Items::Bytes(bytes) => {
-                    let window = Window { shape: &geometry.shape, origin: &origin };
-                    self.cut_chunk((&start, &stop), (bytes, window), &mut padded)?;
-                }
-                Items::Array(source) => {
-                    let ranges: Vec<Range<u64>> =
-                        start.iter().zip(&stop).map(|(&start, &stop)| start..stop).collect();
-                    part.resize(extent.iter().product::<u64>() as usize * geometry.typesize, 0);
-                    source.read_bytes_into(&ranges, &mut part)?;
-                    let window = Window { shape: &extent, origin: &start };
-                    self.cut_chunk((&start, &stop), (&part, window), &mut padded)?;
-                }
-            }
-            schunk.append_bytes(&padded).map(drop)
-        })?;
-
-        if let Items::Array(source) = items {
-            source.schunk.copy_vlmetalayers_to(&mut schunk)?;
-        }
-        schunk.finish()?;
-        Ok(schunk)
-    }
-
-    /// Puts the items of a chunk, which reach from `start` to `stop`, in block order.
-    fn cut_chunk(
-        &self,
-        (start, stop): (&[u64], &[u64]),
-        (bytes, window): (&[u8], Window<'_>),
-        padded: &mut [u8],
-    ) -> Result<()> {
-        let Geometry { blocks, block_grid, block_len, typesize, .. } = &self.geometry;
-        for_each_index(&vec![0; start.len()], block_grid, |block| {
-            let low: Vec<u64> =
-                (0..start.len()).map(|axis| start[axis] + block[axis] * blocks[axis]).collect();
-            let high: Vec<u64> =
-                (0..start.len()).map(|axis| (low[axis] + blocks[axis]).min(stop[axis])).collect();
-            if (0..start.len()).any(|axis| low[axis] >= high[axis]) {
-                return Ok(());
-            }
-            let at = position(block, block_grid) * block_len;
-            let target = &mut padded[at..at + block_len];
-            let to_window = Window { shape: blocks, origin: &low };
-            copy_box((&low, &high), (bytes, window), (target, to_window), *typesize)
-        })
+impl fmt::Debug for NDArrayBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NDArrayBuilder")
+            .field("chunks", &self.chunks)
+            .field("blocks", &self.blocks)
+            .field("cparams", &self.cparams)
+            .finish_non_exhaustive()
     }
 }

@@ -1,24 +1,61 @@
 //! N-dimensional arrays: a super-chunk with shapes.
 
+mod appender;
 mod builder;
-mod geometry;
+mod cache;
+mod chunks;
+mod copy;
+#[cfg(feature = "ndarray")]
+mod external;
+mod gather;
+mod info;
+mod parallel;
 mod partition;
-mod read;
+mod plan;
+mod points;
+mod region;
+mod scatter;
+mod selection;
+mod shape;
 
+mod view;
+mod write;
+
+use std::ops::{Deref, DerefMut};
 use std::path::Path;
 
-use blosc2_format::b2nd::{Meta, NAME, OLD_NAME};
+use blosc2_format::Limits;
+use blosc2_format::b2nd::{Geometry, Meta};
+use parking_lot::Mutex;
 
-use crate::{CParams, DParams, Element, Error, ErrorKind, Result, SChunk};
+use crate::schunk::{Access, Reading, Version};
+use crate::{
+    CParams, DParams, Dtype, Element, Error, ErrorKind, Metalayers, MetalayersMut, OpenOptions,
+    Result, SChunk, Threads,
+};
 
+pub use appender::Appender;
 pub use builder::NDArrayBuilder;
-use geometry::Geometry;
+pub use chunks::{ArrayBlock, ArrayChunk};
+pub use copy::Number;
+pub use info::ArrayInfo;
+pub use partition::Caches;
+pub use selection::{Along, Selection};
+pub use view::NDArrayView;
+
+use cache::Cache;
+use gather::Readers;
+use scatter::Writers;
+
+const OPEN: &str = "open an array";
 
 /// An n-dimensional array of items, compressed chunk by chunk. C's `b2nd_array_t`, Python's
 /// `NDArray`.
 ///
-/// The array is cut into chunks and the chunks into blocks; reading a box decompresses only the
-/// blocks that it touches. Reading takes `&self` and may happen on many threads at once.
+/// The array is cut into chunks and the chunks into blocks; reading decompresses only the
+/// blocks that it touches, each once. Reading takes `&self` and may happen on many threads at once; one read can
+/// use several threads by itself ([`DParams::threads`]). Changing takes `&mut self`, and is all done when it returns or,
+/// where it fails, not at all.
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -26,22 +63,33 @@ use geometry::Geometry;
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("squares.b2nd");
 /// let squares: Vec<i64> = (0..100).map(|i| i * i).collect();
-/// NDArray::from_slice(&squares, &[10, 10])?.save(&path)?;
+/// NDArray::builder().file(&path).from_slice(&squares, &[10, 10])?;
 ///
-/// let array = NDArray::open(&path)?;
+/// let mut array = NDArray::open_rw(&path)?;
 /// assert_eq!(array.shape(), [10, 10]);
 /// assert_eq!(array.read::<i64>(&[9..10, 8..10])?, [9604, 9801]);
+/// array.write(&[0..1, 0..3], &[-1i64, -2, -3])?;
+/// array.append(0, &[7i64; 20])?; // two rows
+/// assert_eq!(array.item::<i64>(&[11, 9])?, 7);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
 pub struct NDArray {
     schunk: SChunk,
     geometry: Geometry,
-    dtype: Option<String>,
+    dtype: Option<Notation>,
+    /// Whether items of the other byte order are turned.
+    native: bool,
+    readers: Readers,
+    writers: Writers,
+    /// The version of the frame that the geometry is of.
+    version: Version,
 }
 
 impl NDArray {
     /// Opens an array in a file or a directory for reading. C's `b2nd_open`, Python's `blosc2.open`.
+    ///
+    /// For other ways see [`OpenOptions`], which opens a super-chunk, and [`from_schunk`](Self::from_schunk).
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: it cannot be read;
@@ -51,42 +99,46 @@ impl NDArray {
         Self::from_schunk(SChunk::open(path)?)
     }
 
+    /// Opens an array in a file or a directory for reading and changing.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open), and [`ErrorKind::Busy`] where this program has it open for changing already.
+    pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
+        Self::from_schunk(SChunk::open_rw(path)?)
+    }
+
+    /// Takes an array in one buffer, as a file has it, without a copy; it can be changed. C's
+    /// `b2nd_from_cframe`, Python's `ndarray_from_cframe`.
+    ///
+    /// # Errors
+    /// As for [`SChunk::from_bytes`], and [`ErrorKind::InvalidData`] where it is no array.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
+        Self::from_schunk(OpenOptions::new().write(true).from_bytes(bytes)?)
+    }
+
     /// Takes a super-chunk that holds an array. C's `b2nd_from_schunk`.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidData`]: it has no metalayer `b2nd`, or one that does not fit its chunks.
-    pub fn from_schunk(schunk: SChunk) -> Result<Self> {
-        let doing = "open an array";
-        let meta = match schunk.meta().get(NAME)? {
-            Some(content) => Some(content),
-            None => schunk.meta().get(OLD_NAME)?,
+    pub fn from_schunk(mut schunk: SChunk) -> Result<Self> {
+        let (geometry, dtype, version) = {
+            let reading = schunk.reading()?;
+            let (geometry, dtype) = parse(&reading, &schunk).map_err(|error| schunk.at(error))?;
+            (geometry, dtype, reading.version())
         };
-        let invalid = |detail: String| schunk.error(ErrorKind::InvalidData, doing, detail);
-        let Some(meta) = meta else {
-            return Err(invalid("it is a super-chunk without the shapes of an array".to_owned()));
-        };
-        let meta =
-            Meta::parse(&meta).map_err(|error| schunk.at(Error::from_format(doing, error)))?;
-        // Parsed sizes are never negative.
-        let sizes = |sizes: &[i32]| -> Vec<u64> { sizes.iter().map(|&size| size as u64).collect() };
-        let shape: Vec<u64> = meta.shape.iter().map(|&size| size as u64).collect();
-        let (chunks, blocks) = (sizes(&meta.chunks), sizes(&meta.blocks));
-        let geometry = Geometry::new(&shape, &chunks, &blocks, schunk.typesize(), doing)
-            .map_err(|error| invalid(error.to_string()))?;
-        let (nchunks, chunksize) = (schunk.nchunks(), schunk.chunksize());
-        if nchunks != geometry.nchunks {
-            let expected = geometry.nchunks;
-            return Err(invalid(format!(
-                "its shape has {expected} chunks, the frame has {nchunks}"
-            )));
-        }
-        if nchunks > 0 && chunksize != geometry.chunk_len {
-            let expected = geometry.chunk_len;
-            return Err(invalid(format!(
-                "a chunk of its shape has {expected} bytes, one of the frame {chunksize}"
-            )));
-        }
-        Ok(Self { schunk, geometry, dtype: meta.dtype })
+        let threads = schunk.dparams().threads;
+        // The threads of this handle are its own.
+        let dparams = schunk.dparams().clone().threads(Threads::ONE);
+        schunk.set_dparams(dparams);
+        Ok(Self {
+            schunk,
+            geometry,
+            dtype,
+            native: false,
+            readers: Readers::new(threads),
+            writers: Writers::default(),
+            version,
+        })
     }
 
     /// Makes an array in memory of items in C order, with automatic chunks and blocks. Python's
@@ -105,22 +157,22 @@ impl NDArray {
 
     /// Number of items along each dimension.
     pub fn shape(&self) -> &[u64] {
-        &self.geometry.shape
+        self.geometry.shape()
     }
 
     /// Number of dimensions; 0 for a single item.
     pub fn ndim(&self) -> usize {
-        self.geometry.ndim()
+        self.shape().len()
     }
 
     /// Items of a chunk along each dimension.
     pub fn chunks(&self) -> &[u64] {
-        &self.geometry.chunks
+        self.geometry.chunks()
     }
 
     /// Items of a block along each dimension.
     pub fn blocks(&self) -> &[u64] {
-        &self.geometry.blocks
+        self.geometry.blocks()
     }
 
     /// The dtype as the file has it, in NumPy's notation; old files have none.
@@ -128,42 +180,125 @@ impl NDArray {
     /// It is not always true: two of C-Blosc2's own files say `|u1` of items of 4 bytes. Sizes come
     /// from [`typesize`](Self::typesize).
     pub fn dtype(&self) -> Option<&str> {
-        self.dtype.as_deref()
+        self.dtype.as_ref().map(|dtype| dtype.text.as_str())
+    }
+
+    /// What the dtype says: `None` where there is none, or where it is not understood.
+    pub fn parsed_dtype(&self) -> Option<&Dtype> {
+        self.dtype.as_ref()?.dtype.as_ref()
     }
 
     /// Bytes of an item.
     pub fn typesize(&self) -> usize {
-        self.geometry.typesize
+        self.geometry.typesize()
     }
 
     /// Number of items.
     pub fn len(&self) -> u64 {
-        self.geometry.shape.iter().product()
+        self.geometry.len()
     }
 
     /// Whether there are no items.
     pub fn is_empty(&self) -> bool {
-        self.geometry.shape.contains(&0)
+        self.geometry.is_empty()
     }
 
-    /// The super-chunk that holds the array.
+    /// The super-chunk that holds the array. It reads chunks on one thread.
     pub fn schunk(&self) -> &SChunk {
         &self.schunk
     }
 
     /// Gives back the super-chunk that holds the array.
-    pub fn into_schunk(self) -> SChunk {
+    pub fn into_schunk(mut self) -> SChunk {
+        let dparams = self.schunk.dparams().clone().threads(self.readers.threads);
+        self.schunk.set_dparams(dparams);
         self.schunk
     }
 
-    /// Sets how chunks are decompressed from now on.
+    /// Metalayers of a fixed length; the one named `b2nd` has the shapes.
+    pub fn meta(&self) -> Metalayers<'_> {
+        self.schunk.meta()
+    }
+
+    /// Metalayers of a fixed length, to be changed. That of the shapes is none of them: it follows the array.
+    pub fn meta_mut(&mut self) -> MetalayersMut<'_> {
+        self.schunk.meta_mut()
+    }
+
+    /// Metalayers of any length. Python's `vlmeta`.
+    pub fn vlmeta(&self) -> Metalayers<'_> {
+        self.schunk.vlmeta()
+    }
+
+    /// Metalayers of any length, to be changed.
+    pub fn vlmeta_mut(&mut self) -> MetalayersMut<'_> {
+        self.schunk.vlmeta_mut()
+    }
+
+    /// Sets how chunks are decompressed from now on: each read spreads chunks, or blocks of them, over the threads.
     pub fn set_dparams(&mut self, params: DParams) {
-        self.schunk.set_dparams(params);
+        self.readers.threads = params.threads;
+        self.schunk.set_dparams(params.threads(Threads::ONE));
     }
 
     /// How the chunks are compressed. The block size is that of the block shape.
     pub fn cparams(&self) -> CParams {
         self.schunk.cparams()
+    }
+
+    /// Sets how new chunks are compressed from now on; each write spreads its chunks over the threads.
+    ///
+    /// # Errors
+    /// As for [`SChunk::set_cparams`].
+    pub fn set_cparams(&mut self, params: &CParams) -> Result<()> {
+        self.writers.clear();
+        self.schunk.set_cparams(params)
+    }
+
+    /// Changes the data of new chunks before they are compressed; see [`SChunk::set_prefilter`]. It sees whole chunks,
+    /// padding too, block by block; parts of chunks cannot be written then.
+    ///
+    /// # Errors
+    /// As for [`SChunk::set_prefilter`].
+    pub fn set_prefilter<E: Into<crate::BoxError>>(
+        &mut self,
+        prefilter: impl for<'b> Fn(&mut crate::ChunkBlock<'b>) -> std::result::Result<(), E>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Result<()> {
+        self.writers.clear();
+        self.schunk.set_prefilter(prefilter)
+    }
+
+    /// Changes the data of chunks after they were decompressed, block by block; see [`SChunk::set_postfilter`].
+    pub fn set_postfilter<E: Into<crate::BoxError>>(
+        &mut self,
+        postfilter: impl for<'b> Fn(&mut crate::ChunkBlock<'b>) -> std::result::Result<(), E>
+        + Send
+        + Sync
+        + 'static,
+    ) {
+        if let Some(cache) = &mut self.readers.cache {
+            cache.clear();
+        }
+        self.schunk.set_postfilter(postfilter);
+    }
+
+    /// Keeps up to so many bytes of decoded blocks, and of what keeping them takes, those that were used last, for the
+    /// next reads.
+    ///
+    /// It pays where reads come back to the same blocks, as for neighbouring items one by one. With 0, and at first,
+    /// none are kept. Changes are seen all the same.
+    pub fn set_cache(&mut self, bytes: usize) {
+        self.readers.cache = (bytes > 0).then(|| Cache::new(bytes));
+    }
+
+    /// Sets whether items of the other byte order than this machine's are read and written as its own.
+    ///
+    /// Without it, as at first, they are no items of a Rust type, but bytes.
+    pub fn set_native(&mut self, native: bool) {
+        self.native = native;
     }
 
     /// Writes the array to a new contiguous file, chunks as they are. C's `b2nd_save`.
@@ -175,5 +310,193 @@ impl NDArray {
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be made.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         self.schunk.save(path)
+    }
+
+    /// The array in one buffer, as a file has it. C's `b2nd_to_cframe`, Python's `to_cframe`.
+    ///
+    /// # Errors
+    /// As for [`SChunk::to_bytes`].
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        self.schunk.to_bytes()
+    }
+
+    /// Reads anew what others have changed, the shape too, and says whether there was anything. C's
+    /// `b2nd_refresh`.
+    ///
+    /// Reading sees changed items by itself, as [`SChunk::refresh`] says, but keeps to the shape that this handle
+    /// knows.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn refresh(&mut self) -> Result<bool> {
+        let changed = self.schunk.refresh()?;
+        let reading = self.schunk.reading()?;
+        let now = parse(&reading, &self.schunk).map_err(|error| self.schunk.at(error))?;
+        let version = reading.version();
+        drop(reading);
+        let reshaped = now != (self.geometry.clone(), self.dtype.clone());
+        (self.geometry, self.dtype) = now;
+        self.version = version;
+        self.writers.clear();
+        if reshaped && let Some(cache) = &mut self.readers.cache {
+            cache.clear();
+        }
+        Ok(changed || reshaped)
+    }
+
+    /// The shapes as they are now, where others have changed them since.
+    fn geometry_now(&self, reading: &Reading<'_>) -> Result<Option<Geometry>> {
+        if reading.version() == self.version {
+            return Ok(None);
+        }
+        let (geometry, _) = parse(reading, &self.schunk)?;
+        self.check_cut(&geometry)?;
+        Ok((geometry != self.geometry).then_some(geometry))
+    }
+
+    /// Sees that others have changed no more than the shape.
+    fn check_cut(&self, now: &Geometry) -> Result<()> {
+        let cut = |geometry: &Geometry| {
+            let (chunks, blocks) = (geometry.chunks().to_vec(), geometry.blocks().to_vec());
+            (chunks, blocks, geometry.typesize())
+        };
+        if cut(now) == cut(&self.geometry) {
+            return Ok(());
+        }
+        let detail = "it was made anew with other chunks: open it again";
+        Err(Error::new(ErrorKind::InvalidData, OPEN, detail))
+    }
+
+    /// Changes the array by `work`, which is given the shapes as they are then; nobody else comes between.
+    fn changing<R>(
+        &mut self,
+        doing: &str,
+        work: impl FnOnce(Change<'_>) -> Result<R>,
+    ) -> Result<R> {
+        self.schunk.check_change(doing, Access::Write)?;
+        let Self { schunk, geometry, readers, writers, version, .. } = self;
+        let result = schunk.locked(|schunk| {
+            let (now, seen) = {
+                let reading = schunk.reading()?;
+                (parse(&reading, schunk)?.0, reading.version())
+            };
+            if now.chunks() != geometry.chunks() || now.blocks() != geometry.blocks() {
+                let detail = "it was made anew with other chunks: open it again";
+                return Err(Error::new(ErrorKind::InvalidData, doing, detail));
+            }
+            (*geometry, *version) = (now, seen);
+            let result = work(Change { schunk, geometry, readers, writers })?;
+            // It is done, whether or not that can be read.
+            if let Ok(reading) = schunk.reading() {
+                *version = reading.version();
+            }
+            Ok(result)
+        });
+        // Old blocks may have been read for the new ones.
+        if let Some(cache) = &mut self.readers.cache {
+            cache.clear();
+        }
+        result.map_err(|error| self.schunk.at(error))
+    }
+}
+
+/// A dtype as a file has it.
+#[derive(Debug, Clone, PartialEq)]
+struct Notation {
+    text: String,
+    /// What it says, where it is understood.
+    dtype: Option<Dtype>,
+}
+
+/// An array that nobody else changes.
+struct Change<'a> {
+    schunk: &'a mut SChunk,
+    /// Its shapes as they are now, to be changed with it.
+    geometry: &'a mut Geometry,
+    readers: &'a Readers,
+    writers: &'a Writers,
+}
+
+/// The shapes and the dtype that the metalayer says, checked against the chunks.
+fn parse(reading: &Reading<'_>, schunk: &SChunk) -> Result<(Geometry, Option<Notation>)> {
+    let invalid = |detail: String| Error::new(ErrorKind::InvalidData, OPEN, detail);
+    let Some(meta) = reading.array_meta() else {
+        return Err(invalid("it is a super-chunk without the shapes of an array".to_owned()));
+    };
+    let meta = Meta::parse(meta).map_err(|error| Error::from_format(OPEN, error))?;
+    let geometry = cut(&meta, schunk.typesize()).map_err(|error| invalid(error.to_string()))?;
+    let (nchunks, chunksize) = (reading.nchunks(), reading.chunksize());
+    if nchunks != geometry.nchunks() {
+        let expected = geometry.nchunks();
+        return Err(invalid(format!("its shape has {expected} chunks, the frame has {nchunks}")));
+    }
+    if nchunks > 0 && chunksize != geometry.chunk_len() {
+        let expected = geometry.chunk_len();
+        let detail =
+            format!("a chunk of its shape has {expected} bytes, one of the frame {chunksize}");
+        return Err(invalid(detail));
+    }
+    let dtype = meta.dtype.map(|text| {
+        let dtype = Dtype::parse(&text).ok();
+        Notation { text, dtype }
+    });
+    Ok((geometry, dtype))
+}
+
+/// The shapes of an array, with as many chunks as a frame can have.
+fn cut(meta: &Meta, typesize: usize) -> std::result::Result<Geometry, blosc2_format::Error> {
+    let typesize = u32::try_from(typesize).unwrap_or(u32::MAX);
+    Geometry::new(meta, typesize, &Limits { chunks: MAX_CHUNKS, ..Limits::default() })
+}
+
+/// The most chunks whose places an index can hold.
+const MAX_CHUNKS: u64 = (i32::MAX as u64 - 32) / 8;
+
+/// What is kept for the next read or write.
+trait Reused {
+    /// Gives up memory that is only rarely needed.
+    fn trim(&mut self);
+}
+
+/// Something that goes back to others of its kind when it is not used any more.
+#[derive(Debug)]
+struct Pooled<'a, T: Reused> {
+    pool: &'a Mutex<Vec<T>>,
+    /// There until it goes back.
+    value: Option<T>,
+}
+
+impl<'a, T: Reused> Pooled<'a, T> {
+    fn new(pool: &'a Mutex<Vec<T>>, value: T) -> Self {
+        Self { pool, value: Some(value) }
+    }
+}
+
+impl<T: Reused> Deref for Pooled<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        match &self.value {
+            Some(value) => value,
+            None => unreachable!("it has not gone back yet"),
+        }
+    }
+}
+
+impl<T: Reused> DerefMut for Pooled<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        match &mut self.value {
+            Some(value) => value,
+            None => unreachable!("it has not gone back yet"),
+        }
+    }
+}
+
+impl<T: Reused> Drop for Pooled<'_, T> {
+    fn drop(&mut self) {
+        if let Some(mut value) = self.value.take() {
+            value.trim();
+            self.pool.lock().push(value);
+        }
     }
 }

@@ -3,9 +3,77 @@
 //! The algorithm is Python blosc2's (`compute_chunks_blocks`), which looks at the caches of the
 //! machine; with the cache sizes fixed here, a file is the same wherever it is written.
 
-/// Cache sizes in bytes, of a common x86-64 machine.
-const L2: u64 = 512 << 10;
-const L3: u64 = 32 << 20;
+/// The sizes of a processor's caches, in bytes, by which automatic chunk and block shapes go.
+///
+/// The default is fixed: 32 KiB, 512 KiB and 32 MiB, those of a common x86-64 machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Caches {
+    /// The first level, for data.
+    pub l1: u64,
+    /// The second level.
+    pub l2: u64,
+    /// The third level; as much as the second one where there is none.
+    pub l3: u64,
+}
+
+impl Default for Caches {
+    fn default() -> Self {
+        Self { l1: 32 << 10, l2: 512 << 10, l3: 32 << 20 }
+    }
+}
+
+impl Caches {
+    /// The caches of this machine, as Python finds them; `None` where the system does not tell, as other systems than
+    /// Linux do not here.
+    pub fn detect() -> Option<Self> {
+        let folder = std::path::Path::new("/sys/devices/system/cpu/cpu0/cache");
+        let mut sizes = [None; 3];
+        for entry in std::fs::read_dir(folder).ok()?.flatten() {
+            let read = |name: &str| std::fs::read_to_string(entry.path().join(name)).ok();
+            let (Some(level), Some(kind), Some(size)) = (read("level"), read("type"), read("size"))
+            else {
+                continue;
+            };
+            let size = size.trim();
+            let (digits, unit) = match size.strip_suffix('K') {
+                Some(digits) => (digits, 1 << 10),
+                None => size.strip_suffix('M').map_or((size, 1), |digits| (digits, 1 << 20)),
+            };
+            let level = level.trim().parse::<usize>().ok().and_then(|level| level.checked_sub(1));
+            if let (Some(level), Ok(size), true) =
+                (level, digits.parse::<u64>(), kind.trim() != "Instruction")
+                && let Some(slot) = sizes.get_mut(level)
+            {
+                *slot = Some(size * unit);
+            }
+        }
+        let [l1, l2, l3] = sizes;
+        let (l1, l2) = (l1?, l2?);
+        Some(Self { l1, l2, l3: l3.unwrap_or(l2) })
+    }
+
+    /// The least bytes of a block, where items are smaller.
+    fn block(&self) -> u64 {
+        let floor = match (cfg!(target_arch = "x86_64"), self.l2 >= 2 << 20) {
+            (true, false) => self.l2 / 4,
+            (true, true) => self.l1.saturating_mul(4),
+            (false, _) => self.l1,
+        };
+        MIN_BLOCK.max(floor)
+    }
+
+    /// The bytes of a chunk whose blocks have so many.
+    fn chunk(&self, block: u64) -> u64 {
+        let chunk = if block.saturating_mul(32) < 64 << 20 { 32 * block } else { block };
+        let chunk = if self.l3 > self.l2 { self.l3 } else { chunk };
+        let mut chunk = chunk / OPERANDS;
+        if self.l2 > chunk {
+            chunk = chunk.max(self.l2 / OPERANDS);
+        }
+        let chunk = chunk.clamp(MIN_CHUNK, MAX_CHUNK).max(block);
+        chunk / block * block
+    }
+}
 
 const MIN_BLOCK: u64 = 32 << 10;
 const MIN_CHUNK: u64 = 4 << 20;
@@ -17,19 +85,19 @@ const OPERANDS: u64 = 4;
 ///
 /// Given shapes have as many dimensions as `shape`, are not zero along a dimension with items, and have
 /// sizes below 2^31.
-pub(crate) fn partition(
+pub(super) fn partition(
     shape: &[u64],
     typesize: u64,
-    chunks: Option<&[u64]>,
-    blocks: Option<&[u64]>,
+    given: (Option<&[u64]>, Option<&[u64]>),
+    caches: &Caches,
 ) -> (Vec<u64>, Vec<u64>) {
-    match (chunks, blocks) {
+    match given {
         (Some(chunks), Some(blocks)) => (chunks.to_vec(), blocks.to_vec()),
         (None, None) if shape.contains(&0) => (shape.to_vec(), shape.to_vec()),
         (Some(chunks), None) => {
             let blocks = match chunks.contains(&0) {
                 true => chunks.to_vec(),
-                false => auto_blocks(chunks, typesize),
+                false => auto_blocks(chunks, typesize, caches),
             };
             (chunks.to_vec(), blocks)
         }
@@ -38,23 +106,21 @@ pub(crate) fn partition(
             let full: Vec<u64> = shape.iter().map(|&size| size.max(1)).collect();
             let blocks = match blocks {
                 Some(blocks) => blocks.iter().map(|&size| size.max(1)).collect(),
-                None => auto_blocks(&full, typesize),
+                None => auto_blocks(&full, typesize, caches),
             };
-            (auto_chunks(&full, &blocks, typesize), blocks)
+            (auto_chunks(&full, &blocks, typesize, caches), blocks)
         }
     }
 }
 
-fn auto_blocks(outer: &[u64], typesize: u64) -> Vec<u64> {
-    let bytes = MIN_BLOCK.max(L2 / 4).max(typesize);
+fn auto_blocks(outer: &[u64], typesize: u64, caches: &Caches) -> Vec<u64> {
+    let bytes = caches.block().max(typesize);
     fill(bytes / typesize, outer, &vec![1; outer.len()])
 }
 
-fn auto_chunks(shape: &[u64], blocks: &[u64], typesize: u64) -> Vec<u64> {
+fn auto_chunks(shape: &[u64], blocks: &[u64], typesize: u64, caches: &Caches) -> Vec<u64> {
     let block = blocks.iter().fold(typesize, |all, &size| all.saturating_mul(size));
-    let bytes = (L3 / OPERANDS).clamp(MIN_CHUNK, MAX_CHUNK).max(block);
-    let bytes = bytes / block * block;
-    fill(bytes / typesize, shape, blocks)
+    fill(caches.chunk(block) / typesize, shape, blocks)
         .into_iter()
         .zip(shape.iter().zip(blocks))
         .map(|(chunk, (&size, &block))| chunk.next_multiple_of(block).min(size))
@@ -109,7 +175,8 @@ mod tests {
 
     #[test]
     fn shapes_are_those_that_python_gives_with_the_same_caches() {
-        let auto = |shape: &[u64], typesize| partition(shape, typesize, None, None);
+        let auto =
+            |shape: &[u64], typesize| partition(shape, typesize, (None, None), &Caches::default());
         assert_eq!(auto(&[8192, 8192], 4), (vec![256, 8192], vec![4, 8192]));
         assert_eq!(auto(&[100_000_000], 8), (vec![1_008_000], vec![16_000]));
         assert_eq!(auto(&[], 8), (vec![], vec![]));
@@ -119,9 +186,15 @@ mod tests {
 
     #[test]
     fn given_shapes_at_the_edges_are_taken() {
-        assert_eq!(partition(&[0, 5], 1, None, Some(&[0, 5])), (vec![1, 5], vec![1, 5]));
-        assert_eq!(partition(&[0, 5], 1, Some(&[0, 5]), None), (vec![0, 5], vec![0, 5]));
+        assert_eq!(
+            partition(&[0, 5], 1, (None, Some(&[0, 5])), &Caches::default()),
+            (vec![1, 5], vec![1, 5])
+        );
+        assert_eq!(
+            partition(&[0, 5], 1, (Some(&[0, 5]), None), &Caches::default()),
+            (vec![0, 5], vec![0, 5])
+        );
         let huge = [(1 << 31) - 1; 16];
-        assert_eq!(partition(&[1; 16], 8, None, Some(&huge)).1, huge);
+        assert_eq!(partition(&[1; 16], 8, (None, Some(&huge)), &Caches::default()).1, huge);
     }
 }

@@ -1,13 +1,16 @@
 //! Changes of the chunks: add, replace, remove, reorder.
 
+use std::borrow::Cow;
+
+use blosc2_format::b2nd::NAME;
 use blosc2_format::chunk::Header;
-use blosc2_format::frame::{Offset, Stores};
+use blosc2_format::frame::{Layout, Offset, Sizes, Slot, Stores};
 
 use super::sharing::version;
 use super::store::State;
-use super::{Access, SChunk, array_meta};
+use super::{Access, SChunk, array_meta, array_name};
 use crate::chunk::ChunkBytes;
-use crate::element::{Element, as_bytes};
+use crate::element::{Element, bytes_of};
 use crate::lock::Guard;
 use crate::params::MAX_CHUNK_LEN;
 use crate::{Chunk, Error, ErrorKind, Result, Special};
@@ -36,7 +39,7 @@ impl SChunk {
         self.check_item::<T>(APPEND)?;
         self.check_change(APPEND, Access::Append)?;
         self.check_no_array(APPEND)?;
-        self.append_bytes(as_bytes(items))
+        self.append_bytes(&bytes_of(items))
     }
 
     /// Appends a chunk that is compressed already.
@@ -64,7 +67,7 @@ impl SChunk {
         self.check_change(APPEND, Access::Append)?;
         self.check_no_array(APPEND)?;
         let chunk = self.compressed_blocks(blocks)?;
-        self.push(APPEND, None, &chunk)
+        self.push(APPEND, None, chunk)
     }
 
     /// Compresses items and puts them as one chunk in front of the chunk `index`; gives the number of
@@ -76,8 +79,8 @@ impl SChunk {
         self.check_item::<T>(INSERT)?;
         self.check_change(INSERT, Access::Write)?;
         self.check_no_array(INSERT)?;
-        let chunk = self.compressed_bytes(INSERT, as_bytes(items))?;
-        self.push(INSERT, Some(index), &chunk)
+        let chunk = self.compressed_bytes(INSERT, &bytes_of(items))?;
+        self.push(INSERT, Some(index), chunk)
     }
 
     /// Puts a chunk that is compressed already in front of the chunk `index`.
@@ -103,7 +106,7 @@ impl SChunk {
         self.check_item::<T>(UPDATE)?;
         self.check_change(UPDATE, Access::Write)?;
         self.check_same_size(index, size_of_val(items))?;
-        let chunk = self.compressed_bytes(UPDATE, as_bytes(items))?;
+        let chunk = self.compressed_bytes(UPDATE, &bytes_of(items))?;
         self.put(&[(index, &chunk)])
     }
 
@@ -195,7 +198,9 @@ impl SChunk {
         let nbytes = nbytes.filter(|&nbytes| i64::try_from(nbytes).is_ok());
         let nbytes = nbytes.ok_or_else(|| invalid("there are more than 2^63 bytes"))?;
         self.change(doing, |state, _| {
-            no_array(state, doing)?;
+            if !state.unfinished {
+                no_array(state, doing)?;
+            }
             let (count, max) = (nbytes.div_ceil(chunksize.max(1) as u64), state.limits.chunks);
             if count > max {
                 let detail = format!("{count} chunks, of which there may be {max}");
@@ -211,15 +216,20 @@ impl SChunk {
     /// Appends bytes as a chunk, whatever the chunks are of.
     pub(crate) fn append_bytes(&mut self, bytes: &[u8]) -> Result<usize> {
         let chunk = self.compressed_bytes(APPEND, bytes)?;
-        self.push(APPEND, None, &chunk)
+        self.push(APPEND, None, chunk)
+    }
+
+    /// Appends a chunk that was compressed for this one, whatever the chunks are of.
+    pub(crate) fn push_made<'a>(&mut self, chunk: impl Into<Cow<'a, [u8]>>) -> Result<()> {
+        self.push(APPEND, None, chunk).map(drop)
     }
 
     /// Adds a chunk of our own making, or one that was looked at, in front of another one or behind the last.
-    pub(super) fn push(
+    pub(super) fn push<'a>(
         &mut self,
         doing: &str,
         before: Option<usize>,
-        chunk: &[u8],
+        chunk: impl Into<Cow<'a, [u8]>>,
     ) -> Result<usize> {
         self.change(doing, |state, _| {
             // The chunks of an array are put by those who make one.
@@ -239,7 +249,7 @@ impl SChunk {
     }
 
     /// Replaces chunks, all of them or none.
-    pub(super) fn put(&mut self, chunks: &[(usize, &[u8])]) -> Result<()> {
+    pub(crate) fn put(&mut self, chunks: &[(usize, &[u8])]) -> Result<()> {
         self.change(UPDATE, |state, freed| {
             let before = (chunks.len() > 1).then(|| state.outline.clone());
             let mut all = Stores::new();
@@ -263,6 +273,49 @@ impl SChunk {
                 (Err(error), None) => Err(error),
             }
         })
+    }
+
+    /// Makes the chunks these, all at once, of an array whose metalayer has this content then.
+    pub(crate) fn rearrange(
+        &mut self,
+        doing: &str,
+        meta: &[u8],
+        chunksize: usize,
+        slots: &[Slot<'_>],
+    ) -> Result<()> {
+        let failed = |error| Error::from_frame(doing, error);
+        self.change(doing, |state, freed| {
+            let mut dropped = vec![true; state.nchunks()];
+            for slot in slots {
+                if let Slot::Kept(number) = slot
+                    && let Some(dropped) = dropped.get_mut(*number as usize)
+                {
+                    *dropped = false;
+                }
+            }
+            let dropped = (0..dropped.len()).filter(|&number| dropped[number]);
+            let dropped: Vec<(u64, Sizes)> = dropped
+                .map(|number| {
+                    let place = state.outline.offset(number as u64).and_then(Offset::place);
+                    freed.extend(place);
+                    // Of a frame in one piece they do not matter.
+                    let sizes = match state.outline.layout() {
+                        Layout::Contiguous => Sizes::default(),
+                        Layout::Directory => state.sizes(number, doing)?,
+                    };
+                    Ok((number as u64, sizes))
+                })
+                .collect::<Result<_>>()?;
+            let mut outline = state.outline.clone();
+            let name = array_name(&outline).unwrap_or(NAME);
+            outline.update_metalayer(name, meta).map_err(failed)?;
+            // What fits the frame was checked to fit 2^31.
+            let stores = outline.rearrange(chunksize as u32, slots, &dropped).map_err(failed)?;
+            state.outline = outline;
+            Ok(stores)
+        })?;
+        self.forget();
+        Ok(())
     }
 
     /// Changes the outline by `work` and stores what comes of it; when that fails, all is as before.
@@ -327,7 +380,7 @@ impl SChunk {
         Ok(chunk)
     }
 
-    pub(super) fn check_change(&self, doing: &str, needed: Access) -> Result<()> {
+    pub(crate) fn check_change(&self, doing: &str, needed: Access) -> Result<()> {
         match (self.access, needed) {
             (Access::Read, _) => {
                 Err(self.error(ErrorKind::ReadOnly, doing, "it was opened for reading"))
@@ -345,7 +398,7 @@ impl SChunk {
     }
 
     /// Sees that a part of a chunk can be read and written again.
-    pub(super) fn check_unfiltered(&self, doing: &str) -> Result<()> {
+    pub(crate) fn check_unfiltered(&self, doing: &str) -> Result<()> {
         if self.prefilter.is_none() && self.postfilter.is_none() {
             return Ok(());
         }

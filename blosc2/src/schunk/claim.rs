@@ -108,7 +108,8 @@ impl Claim {
 
     /// Keeps writers out, while the file is read.
     pub(crate) fn reading(&self) -> RwLockReadGuard<'_, ()> {
-        self.shared.gate.read()
+        // A thread may read several arrays of one file at once, while others wait to write.
+        self.shared.gate.read_recursive()
     }
 
     /// Keeps readers out, while the file is written.

@@ -11,9 +11,14 @@ use crate::array_shape::ArrayShape;
 use crate::closures::ChunkFilter;
 use crate::encoder::Encoder;
 use crate::params::Purpose;
-use crate::{CParams, Codec, DParams, Error, ErrorKind, Filter, Result, SplitMode};
+use crate::{CParams, Codec, DParams, Error, ErrorKind, Filter, Result, SplitMode, Threads};
 
 impl SChunk {
+    /// How chunks are decompressed.
+    pub fn dparams(&self) -> &DParams {
+        &self.dparams
+    }
+
     /// Sets how chunks are decompressed from now on.
     pub fn set_dparams(&mut self, params: DParams) {
         self.dparams = params;
@@ -80,12 +85,26 @@ impl SChunk {
     pub(super) fn encoder(&mut self) -> Result<&mut Encoder> {
         let encoder = match self.encoder.take() {
             Some(encoder) => encoder,
-            None => Mutex::new(self.new_encoder()?),
+            None => Mutex::new(self.new_encoder(None)?),
         };
         Ok(self.encoder.insert(encoder).get_mut())
     }
 
-    fn new_encoder(&self) -> Result<Encoder> {
+    /// An encoder for an array with blocks of so many bytes, that has so many threads.
+    pub(crate) fn array_encoder(&self, blocksize: usize, threads: Threads) -> Result<Encoder> {
+        self.new_encoder(Some((blocksize, threads)))
+    }
+
+    /// How many threads compress.
+    pub(crate) fn encoding_threads(&self) -> Threads {
+        match &self.encoding {
+            // A tuner sees one chunk after the other.
+            Some(params) if params.tuner.is_none() => params.threads,
+            _ => Threads::ONE,
+        }
+    }
+
+    fn new_encoder(&self, array: Option<(usize, Threads)>) -> Result<Encoder> {
         let purpose = if self.is_array() { Purpose::Array } else { Purpose::Frame };
         let resolved = match &self.encoding {
             Some(params) => self
@@ -99,7 +118,12 @@ impl SChunk {
                 Error::new(kind, "compress as the header says", error)
             }),
         };
-        let params = resolved.map_err(|error| self.at(error))?;
+        let mut params = resolved.map_err(|error| self.at(error))?;
+        if let Some((blocksize, threads)) = array {
+            // Checked where the shapes were.
+            params.c.blocksize = blocksize as i32;
+            params.c.nthreads = threads.for_c();
+        }
         let mut encoder = Encoder::with_shape(params, Some(self.shape()?))?;
         if let Some(prefilter) = &self.prefilter {
             encoder.set_prefilter(Arc::clone(prefilter));

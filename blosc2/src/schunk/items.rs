@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::read::check_range;
 use super::{Access, Reading, SChunk};
 use crate::decompressor::{byte_range, to_items};
-use crate::element::{Element, as_bytes, as_bytes_mut};
+use crate::element::{Element, bytes_of, with_bytes_mut};
 use crate::memory::{Target, resize};
 use crate::{ErrorKind, Result};
 
@@ -51,7 +51,7 @@ impl SChunk {
         let reading = self.reading()?;
         let bytes = byte_range::<T>(start..stop, reading.nbytes(), READ);
         let bytes = bytes.map_err(|error| self.at(error))?;
-        self.read_in(&reading, bytes.start, Target::of(as_bytes_mut(items)))
+        with_bytes_mut(items, |target| self.read_in(&reading, bytes.start, Target::of(target)))
     }
 
     /// Reads bytes from `start` on; on success all of the target is initialised.
@@ -97,7 +97,7 @@ impl SChunk {
 
     fn overwrite<T: Element>(&mut self, start: u64, items: &[T]) -> Result<()> {
         let stop = start.saturating_add(items.len() as u64);
-        let bytes = as_bytes(items);
+        let bytes = bytes_of(items);
         let mut parts = Vec::new();
         {
             let reading = self.reading()?;
@@ -158,7 +158,7 @@ impl SChunk {
             let detail = format!("{} numbers for {} items", numbers.len(), items.len());
             return Err(self.error(ErrorKind::InvalidArgument, READ, detail));
         }
-        self.gather_to::<T>(numbers, Target::of(as_bytes_mut(items)))
+        with_bytes_mut(items, |bytes| self.gather_to::<T>(numbers, Target::of(bytes)))
     }
 
     fn gather_to<T: Element>(&self, numbers: &[u64], mut target: Target<'_>) -> Result<()> {

@@ -44,7 +44,7 @@ impl SChunk {
     }
 
     /// The same for what decompressing takes besides its result.
-    pub(super) fn allow_scratch(&self, doing: &str, nbytes: u64) -> Result<()> {
+    pub(crate) fn allow_scratch(&self, doing: &str, nbytes: u64) -> Result<()> {
         if nbytes <= SCRATCH { Ok(()) } else { self.allow(doing, nbytes) }
     }
 

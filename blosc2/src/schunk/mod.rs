@@ -44,7 +44,7 @@ use parking_lot::{Mutex, RwLock};
 use crate::array_shape::ArrayShape;
 use crate::closures::ChunkFilter;
 use crate::decoder::Decoder;
-use crate::element::Element;
+use crate::element::{Element, is_byte};
 use crate::encoder::Encoder;
 use crate::init::init;
 use crate::lock::FrameLock;
@@ -53,11 +53,11 @@ use crate::{CParams, DParams, Error, ErrorKind, Result};
 
 use claim::Claim;
 use limits::MaxRead;
-use store::{State, Version};
+use store::State;
 
 pub(crate) use options::new_store;
 pub(crate) use sharing::Reading;
-pub(crate) use store::Store;
+pub(crate) use store::{Store, Version};
 
 pub use content::{SChunkReader, SChunkWriter};
 pub use items::Items;
@@ -100,7 +100,7 @@ pub struct SChunk {
 
 /// What may be done with a super-chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Access {
+pub(crate) enum Access {
     Read,
     Append,
     Write,
@@ -374,10 +374,10 @@ impl SChunk {
 
     fn check_item<T: Element>(&self, doing: &str) -> Result<()> {
         let size = size_of::<T>();
-        if size == self.typesize || T::DTYPE == u8::DTYPE {
+        if size == self.typesize || is_byte::<T>() {
             return Ok(());
         }
-        let detail = format!("items have {} bytes, {} has {size}", self.typesize, T::DTYPE);
+        let detail = format!("items have {} bytes, {} has {size}", self.typesize, T::dtype());
         Err(self.error(ErrorKind::TypeMismatch, doing, detail))
     }
 
@@ -410,6 +410,13 @@ const CARRIERS: [&str; 3] = ["LazyArray", "b2o", "proxy-source"];
 
 /// The metalayer with the shape of an array.
 fn array_meta(outline: &Outline) -> Option<&[u8]> {
-    let find = |name| outline.metalayers().iter().find(|each| each.name == name);
-    find(NAME).or_else(|| find(OLD_NAME)).map(|each| each.content.as_slice())
+    let name = array_name(outline)?;
+    let found = outline.metalayers().iter().find(|each| each.name == name);
+    found.map(|each| each.content.as_slice())
+}
+
+/// Its name.
+fn array_name(outline: &Outline) -> Option<&'static str> {
+    let names = [NAME, OLD_NAME];
+    names.into_iter().find(|name| outline.metalayers().iter().any(|each| each.name == *name))
 }

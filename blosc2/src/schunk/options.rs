@@ -318,6 +318,24 @@ impl OpenOptions {
         self.new_in(Store::Frame(FrameBytes::new(Vec::new(), Safety::Errors)))
     }
 
+    /// What a frame in one new buffer is made in.
+    pub(crate) fn new_buffer() -> Store {
+        Store::Frame(FrameBytes::new(Vec::new(), Safety::Errors))
+    }
+
+    /// What a frame in a storage, which is empty or may be emptied, is made in.
+    pub(crate) fn new_storage(storage: impl Storage + 'static, replace: bool) -> Result<Store> {
+        let mut storage = Guarded(storage);
+        let size = storage.size().map_err(|error| Error::of_io(MAKE, error))?;
+        if size > 0 && !replace {
+            let detail = format!("the storage has {size} bytes");
+            return Err(Error::new(ErrorKind::AlreadyExists, MAKE, detail));
+        }
+        let cut = if size > 0 { storage.set_size(0) } else { Ok(()) };
+        cut.map_err(|error| Error::of_io(MAKE, error))?;
+        Ok(Store::Frame(FrameBytes::new(storage, Safety::Death)))
+    }
+
     /// Sees that nothing is to be changed inside something larger.
     fn check_offset(&self) -> Result<()> {
         if self.offset > 0 && self.access() != Access::Read {

@@ -10,7 +10,7 @@ use blosc2_format::frame::Offset;
 use super::{Reading, SChunk, Worker};
 use crate::decoder::Decoder;
 use crate::decompressor::{chunk_range, to_items};
-use crate::element::{Element, as_bytes_mut};
+use crate::element::{Element, with_bytes_mut};
 use crate::memory::Target;
 use crate::{Chunk, ChunkRef, Error, ErrorKind, Result, Special};
 
@@ -40,14 +40,13 @@ impl SChunk {
     /// As for [`chunk`](Self::chunk), and [`ErrorKind::InvalidArgument`] where the lengths differ.
     pub fn chunk_into<T: Element>(&self, index: usize, items: &mut [T]) -> Result<()> {
         self.check_item::<T>(READ)?;
-        let bytes = as_bytes_mut(items);
         self.with_chunk(index, None, |chunk, decoder| {
-            if chunk.nbytes() != bytes.len() {
-                let len = bytes.len();
+            let len = size_of_val(items);
+            if chunk.nbytes() != len {
                 let detail = format!("chunk {index} has {} bytes, the items {len}", chunk.nbytes());
                 return Err(Error::new(ErrorKind::InvalidArgument, READ, detail));
             }
-            decoder.decompress(chunk, Target::of(bytes))
+            with_bytes_mut(items, |bytes| decoder.decompress(chunk, Target::of(bytes)))
         })
     }
 

@@ -5,7 +5,7 @@ use std::panic::{self, AssertUnwindSafe};
 use parking_lot::RwLockReadGuard;
 
 use super::store::{self, State, Version};
-use super::{Place, SChunk};
+use super::{Place, SChunk, array_meta};
 use crate::lock::Guard;
 use crate::{ErrorKind, Result};
 
@@ -14,6 +14,27 @@ pub(crate) struct Reading<'a> {
     pub(super) state: RwLockReadGuard<'a, State>,
     _lock: Option<Guard<'a>>,
     _gate: Option<RwLockReadGuard<'a, ()>>,
+}
+
+impl Reading<'_> {
+    /// What was last seen of others who change it.
+    pub(crate) fn version(&self) -> Version {
+        self.state.version
+    }
+
+    pub(crate) fn nchunks(&self) -> u64 {
+        self.state.outline.nchunks()
+    }
+
+    /// Bytes of each chunk; 0 where they differ.
+    pub(crate) fn chunksize(&self) -> usize {
+        self.state.outline.chunksize().unwrap_or(0) as usize
+    }
+
+    /// The metalayer with the shape of an array.
+    pub(crate) fn array_meta(&self) -> Option<&[u8]> {
+        array_meta(&self.state.outline)
+    }
 }
 
 impl SChunk {

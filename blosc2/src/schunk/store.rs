@@ -1,7 +1,7 @@
 //! Where chunks are, and how what is around them is written.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::ops::Range;
@@ -231,8 +231,12 @@ impl State {
                 for place in freed {
                     chunks.remove(place);
                 }
-                let owned = stores.into_iter().map(|(place, bytes)| (place, bytes.into_owned()));
-                chunks.extend(owned);
+                chunks.extend(stores.into_iter().map(|(place, bytes)| {
+                    let mut bytes = bytes.into_owned();
+                    // It may have been made for the longest chunk that could have come out.
+                    bytes.shrink_to_fit();
+                    (place, bytes)
+                }));
                 Ok(())
             }
             Store::Frame(FrameBytes { storage, .. }) if self.unfinished => {
@@ -272,12 +276,13 @@ impl State {
                 // The new index is there now, whether or not the device has its name yet.
                 sync().map_err(|error| Error::from_io(doing, path, error))?;
                 // A broken index may name a file twice.
-                let named = |place: u64| {
-                    let mut offsets =
-                        (0..outline.nchunks()).filter_map(|each| outline.offset(each));
-                    offsets.any(|offset| offset.place() == Some(place))
+                let named: HashSet<u64> = match freed.is_empty() {
+                    true => HashSet::new(),
+                    false => (0..outline.nchunks())
+                        .filter_map(|each| outline.offset(each)?.place())
+                        .collect(),
                 };
-                for place in freed.iter().filter(|&&place| !named(place)) {
+                for place in freed.iter().filter(|place| !named.contains(place)) {
                     // What stays is not part of the frame any more.
                     let _ = fs::remove_file(path.join(chunk_name(*place)));
                 }

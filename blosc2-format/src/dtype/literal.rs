@@ -1,9 +1,20 @@
 //! Python's literals, as far as they occur in dtypes and in the headers of npy files.
 
-use anyhow::{Result, anyhow, bail};
+/// What a text is not, and from which byte on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unlike {
+    pub(crate) at: usize,
+    pub(crate) expected: String,
+}
 
-/// Deeper nesting than any dtype has.
-const MAX_DEPTH: usize = 32;
+impl Unlike {
+    /// Of the text as a whole.
+    pub(crate) fn new(expected: impl Into<String>) -> Self {
+        Self { at: 0, expected: expected.into() }
+    }
+}
+
+pub(crate) type Result<T, E = Unlike> = std::result::Result<T, E>;
 
 /// The value of a literal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,16 +23,18 @@ pub(crate) enum Value {
     Int(u64),
     Bool(bool),
     None,
+    /// `numpy.record`, which is no literal, but what Python writes of the dtype of a record array.
+    Record,
     List(Vec<Value>),
     Tuple(Vec<Value>),
     Dict(Vec<(Value, Value)>),
 }
 
 impl Value {
-    /// Reads a literal that is the whole text.
-    pub(crate) fn parse(text: &str) -> Result<Self> {
+    /// Reads a literal that is the whole text, and nests no deeper than so many levels.
+    pub(crate) fn parse(text: &str, nesting: usize) -> Result<Self> {
         let mut parser = Parser { text, at: 0 };
-        let value = parser.value(0)?;
+        let value = parser.value(nesting)?;
         parser.skip_space();
         match parser.peek() {
             None => Ok(value),
@@ -35,6 +48,10 @@ impl Value {
 
     pub(crate) fn as_int(&self) -> Option<u64> {
         if let Self::Int(number) = self { Some(*number) } else { None }
+    }
+
+    pub(crate) fn as_usize(&self) -> Option<usize> {
+        self.as_int().and_then(|number| number.try_into().ok())
     }
 
     pub(crate) fn as_bool(&self) -> Option<bool> {
@@ -110,26 +127,25 @@ impl Parser<'_> {
         }
     }
 
-    fn unexpected(&self, expected: &str) -> anyhow::Error {
-        let found = self.peek().map_or("the end".to_owned(), |each| format!("`{each}`"));
-        anyhow!("expected {expected} at character {}, found {found}", self.at)
+    fn unexpected(&self, expected: &str) -> Unlike {
+        Unlike { at: self.at, expected: expected.to_owned() }
     }
 
-    fn value(&mut self, depth: usize) -> Result<Value> {
-        if depth > MAX_DEPTH {
-            bail!("it is nested too deeply");
-        }
+    /// A value of so many levels at most.
+    fn value(&mut self, nesting: usize) -> Result<Value> {
         self.skip_space();
+        let inner = nesting.checked_sub(1);
+        let inner = inner.ok_or_else(|| self.unexpected("nothing that is nested so deeply"))?;
         match self.peek() {
             Some(quote @ ('\'' | '"')) => self.string(quote).map(Value::Str),
             Some('0'..='9') => self.number(),
             Some('[') => {
                 self.next();
-                Ok(Value::List(self.values(']', depth)?.0))
+                Ok(Value::List(self.values(']', inner)?.0))
             }
             Some('(') => {
                 self.next();
-                let (mut values, comma) = self.values(')', depth)?;
+                let (mut values, comma) = self.values(')', inner)?;
                 match values.pop() {
                     // Parentheses without a comma make no tuple.
                     Some(value) if values.is_empty() && !comma => Ok(value),
@@ -141,17 +157,18 @@ impl Parser<'_> {
             }
             Some('{') => {
                 self.next();
-                self.dict(depth)
+                self.dict(inner)
             }
             _ if self.eat("True") => Ok(Value::Bool(true)),
             _ if self.eat("False") => Ok(Value::Bool(false)),
             _ if self.eat("None") => Ok(Value::None),
+            _ if self.eat("numpy.record") => Ok(Value::Record),
             _ => Err(self.unexpected("a literal")),
         }
     }
 
     /// Values up to `close`, and whether there is a comma after the last.
-    fn values(&mut self, close: char, depth: usize) -> Result<(Vec<Value>, bool)> {
+    fn values(&mut self, close: char, nesting: usize) -> Result<(Vec<Value>, bool)> {
         let mut values = Vec::new();
         let mut comma = false;
         loop {
@@ -163,13 +180,13 @@ impl Parser<'_> {
             if !comma && !values.is_empty() {
                 return Err(self.unexpected("a comma"));
             }
-            values.push(self.value(depth + 1)?);
+            values.push(self.value(nesting)?);
             self.skip_space();
             comma = self.eat(",");
         }
     }
 
-    fn dict(&mut self, depth: usize) -> Result<Value> {
+    fn dict(&mut self, nesting: usize) -> Result<Value> {
         let mut entries = Vec::new();
         let mut comma = true;
         loop {
@@ -180,12 +197,12 @@ impl Parser<'_> {
             if !comma {
                 return Err(self.unexpected("a comma"));
             }
-            let key = self.value(depth + 1)?;
+            let key = self.value(nesting)?;
             self.skip_space();
             if !self.eat(":") {
                 return Err(self.unexpected("a colon"));
             }
-            entries.push((key, self.value(depth + 1)?));
+            entries.push((key, self.value(nesting)?));
             self.skip_space();
             comma = self.eat(",");
         }
@@ -197,7 +214,9 @@ impl Parser<'_> {
             self.next();
         }
         let digits = &self.text[start..self.at];
-        let number = digits.parse().map_err(|_| anyhow!("{digits} is too large"))?;
+        let number = digits.parse();
+        let number =
+            number.map_err(|_| Unlike { at: start, expected: "a smaller number".into() })?;
         // Python 2 wrote long numbers so.
         self.eat("L");
         Ok(Value::Int(number))
@@ -225,7 +244,7 @@ impl Parser<'_> {
             Some('x') => self.code(2)?,
             Some('u') => self.code(4)?,
             Some('U') => self.code(8)?,
-            _ => bail!("it has an escape that is not known, before character {}", self.at),
+            _ => return Err(self.unexpected("an escape of Python's before this")),
         })
     }
 
@@ -255,7 +274,7 @@ mod tests {
             ("[True, None]", Value::List(vec![Value::Bool(true), Value::None])),
             ("{'a': 1, }", Value::Dict(vec![(text("a"), Value::Int(1))])),
         ] {
-            assert_eq!(Value::parse(source).unwrap(), expected, "{source}");
+            assert_eq!(Value::parse(source, 32).unwrap(), expected, "{source}");
         }
     }
 
@@ -281,7 +300,7 @@ mod tests {
             "'\\",
             &deep,
         ] {
-            assert!(Value::parse(source).is_err(), "{:.20}", source);
+            assert!(Value::parse(source, 32).is_err(), "{:.20}", source);
         }
     }
 
@@ -291,7 +310,7 @@ mod tests {
         assert_eq!(quote("a'b"), "\"a'b\"");
         assert_eq!(quote("a'\"\n\u{1}é"), "'a\\'\"\\n\\x01é'");
         for text in ["a'b\"c\\", "\u{85}\t", "日本"] {
-            assert_eq!(Value::parse(&quote(text)).unwrap().as_str(), Some(text));
+            assert_eq!(Value::parse(&quote(text), 1).unwrap().as_str(), Some(text));
         }
     }
 }

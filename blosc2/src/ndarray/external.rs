@@ -1,0 +1,186 @@
+//! Arrays and views of the crate `ndarray`: selections by `s![...]`, reading to them and writing from them.
+
+use ::ndarray::{ArrayD, ArrayView, ArrayViewMut, Dimension, SliceInfoElem};
+
+use super::gather::{READ, Sink};
+use super::plan::Items;
+use super::region::Region;
+use super::scatter::{Source, WRITE};
+use super::selection::{Along, Selection};
+use super::view::NDArrayView;
+use super::{NDArray, NDArrayBuilder};
+use crate::element::Element;
+use crate::{ErrorKind, Result};
+
+impl From<SliceInfoElem> for Along {
+    fn from(elem: SliceInfoElem) -> Self {
+        // Numbers of a pointer's size fit.
+        match elem {
+            SliceInfoElem::Index(at) => Self::At(at as i64),
+            SliceInfoElem::Slice { start, end, step } => Self::Slice {
+                start: start as i64,
+                end: end.map(|end| end as i64),
+                step: step as i64,
+            },
+            SliceInfoElem::NewAxis => Self::New,
+        }
+    }
+}
+
+impl<T, In, Out> From<::ndarray::SliceInfo<T, In, Out>> for Selection
+where
+    T: AsRef<[SliceInfoElem]>,
+    In: Dimension,
+    Out: Dimension,
+{
+    fn from(slice: ::ndarray::SliceInfo<T, In, Out>) -> Self {
+        let elems: &[SliceInfoElem] = (*slice).as_ref();
+        elems.iter().copied().collect()
+    }
+}
+
+impl NDArray {
+    /// Reads the selected items to an array of the crate `ndarray`.
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    /// use ndarray::s;
+    ///
+    /// let array = NDArray::from_slice(&(0..20i32).collect::<Vec<_>>(), &[4, 5])?;
+    /// let part = array.read_array::<i32>(s![1..3, ..;-2])?;
+    /// assert_eq!(part, ndarray::array![[9, 7, 5], [14, 12, 10]].into_dyn());
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read).
+    pub fn read_array<T: Element>(&self, selection: impl Into<Selection>) -> Result<ArrayD<T>> {
+        self.view().read_array(selection)
+    }
+
+    /// Reads the selected items to a view of the crate `ndarray`, of any layout and of their shape.
+    ///
+    /// # Errors
+    /// As for [`read_into`](Self::read_into), and [`ErrorKind::InvalidArgument`] where the shapes differ.
+    pub fn read_to_view<T: Element, D: Dimension>(
+        &self,
+        selection: impl Into<Selection>,
+        items: ArrayViewMut<'_, T, D>,
+    ) -> Result<()> {
+        self.view().read_to_view(selection, items)
+    }
+
+    /// Writes the items of a view of the crate `ndarray`, of any layout, over the selected ones, which have its shape.
+    ///
+    /// # Errors
+    /// As for [`write`](Self::write), and [`ErrorKind::InvalidArgument`] where the shapes differ.
+    pub fn write_view<T: Element, D: Dimension>(
+        &mut self,
+        selection: impl Into<Selection>,
+        items: ArrayView<'_, T, D>,
+    ) -> Result<()> {
+        let region = self.select(&selection.into(), WRITE)?;
+        let swapped = self.check_dtype::<T>(WRITE)?;
+        self.check_shape(&region, items.shape(), WRITE)?;
+        if T::LAYOUT.is_plain() && swapped.is_none() {
+            let (start, strides) = (items.as_ptr().cast(), strides::<T>(items.strides()));
+            // SAFETY: the view is borrowed, has the shape of the region, and says where its items are; all their
+            // bytes are initialised, as those of plain items are.
+            return unsafe { self.scatter(Items::Region(&region, &strides), Source::new(start)) };
+        }
+        let items: Vec<T> = items.iter().copied().collect();
+        let bytes = self.stored_bytes(&items, WRITE)?;
+        self.write_region(&region, &bytes)
+    }
+
+    fn check_shape(&self, region: &Region, found: &[usize], doing: &str) -> Result<()> {
+        let expected = region.shape();
+        if expected.len() == found.len()
+            && expected.iter().zip(found).all(|(&size, &found)| size == found as u64)
+        {
+            return Ok(());
+        }
+        let detail = format!("the selected items have the shape {expected:?}, the view {found:?}");
+        Err(self.schunk.error(ErrorKind::InvalidArgument, doing, detail))
+    }
+}
+
+impl NDArrayView<'_> {
+    /// Reads the selected items to an array of the crate `ndarray`; see [`NDArray::read_array`].
+    ///
+    /// # Errors
+    /// As for [`NDArray::read`].
+    pub fn read_array<T: Element>(&self, selection: impl Into<Selection>) -> Result<ArrayD<T>> {
+        let region = self.slice(selection)?.region;
+        let items = self.array.read_region::<T>(&region)?;
+        // They fit memory, so their numbers do.
+        let shape: Vec<usize> = region.shape().iter().map(|&size| size as usize).collect();
+        ArrayD::from_shape_vec(shape, items)
+            .map_err(|error| self.error(ErrorKind::TooLarge, READ, error.to_string()))
+    }
+
+    /// Reads the selected items to a view of the crate `ndarray`; see [`NDArray::read_to_view`].
+    ///
+    /// # Errors
+    /// As for [`NDArray::read_to_view`].
+    pub fn read_to_view<T: Element, D: Dimension>(
+        &self,
+        selection: impl Into<Selection>,
+        mut items: ArrayViewMut<'_, T, D>,
+    ) -> Result<()> {
+        let (array, region) = (self.array, self.slice(selection)?.region);
+        let swapped = array.check_dtype::<T>(READ)?;
+        array.check_shape(&region, items.shape(), READ)?;
+        if T::LAYOUT.is_plain() && swapped.is_none() {
+            let strides = strides::<T>(items.strides());
+            // SAFETY: the view is borrowed to be changed, has the shape of the region, and says where its items are,
+            // each in a place of its own; any bytes are a plain item.
+            return unsafe {
+                let sink = Sink::new(items.as_mut_ptr().cast(), false);
+                array.gather(Items::Region(&region, &strides), sink)
+            };
+        }
+        let read = array.read_region::<T>(&region)?;
+        items.iter_mut().zip(read).for_each(|(to, from)| *to = from);
+        Ok(())
+    }
+}
+
+impl NDArrayBuilder {
+    /// Makes an array of the items of a view of the crate `ndarray`, of any layout.
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// let matrix = ndarray::array![[1.0f32, 2.0], [3.0, 4.0]];
+    /// let transposed = NDArray::builder().from_view(matrix.t())?;
+    /// assert_eq!(transposed.read_all::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`from_slice`](Self::from_slice).
+    pub fn from_view<T: Element, D: Dimension>(
+        self,
+        items: ArrayView<'_, T, D>,
+    ) -> Result<NDArray> {
+        let shape: Vec<u64> = items.shape().iter().map(|&size| size as u64).collect();
+        if !T::LAYOUT.is_plain() {
+            let items: Vec<T> = items.iter().copied().collect();
+            return self.from_slice(&items, &shape);
+        }
+        let (start, strides) = (items.as_ptr().cast(), strides::<T>(items.strides()));
+        // SAFETY: the view is borrowed and says where its items are; all their bytes are initialised, as those of
+        // plain items are.
+        unsafe {
+            self.order(&shape, &T::dtype().to_string(), size_of::<T>())?
+                .make_of(Source::new(start), &strides)
+        }
+    }
+}
+
+/// Strides in bytes, of those in items.
+fn strides<T>(strides: &[isize]) -> Vec<isize> {
+    // They are between items of one allocation.
+    strides.iter().map(|stride| stride * size_of::<T>().cast_signed()).collect()
+}

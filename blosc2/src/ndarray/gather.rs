@@ -1,0 +1,299 @@
+//! Reading regions: each chunk is fetched once, each of the blocks that are needed decompressed once.
+
+use std::ops::Range;
+
+use blosc2_format::b2nd::Geometry;
+use blosc2_format::chunk::Special;
+
+use parking_lot::Mutex;
+
+use super::cache::{Blocks, Cache};
+use super::plan::{BlockPlan, ChunkPlan, Plan};
+use super::{Pooled, Reused, parallel};
+use crate::closures;
+use crate::decoder::Decoder;
+use crate::memory::{Target, resize};
+use crate::schunk::Reading;
+use crate::{ChunkRef, Error, ErrorKind, Result, SChunk, Threads};
+
+pub(super) const READ: &str = "read from an array";
+
+/// Blocks of fewer bytes are decompressed together, in one call of C.
+const SINGLE_BLOCK: usize = 8 << 10;
+/// What is worth a thread of its own, in bytes of decompressed blocks.
+const WORTHWHILE: usize = 128 << 10;
+/// With fewer chunks for each thread, the chunks are split.
+const CHUNKS_PER_THREAD: usize = 4;
+
+/// Memory for the items of a region, each in a place of its own; threads write to it side by side.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sink {
+    start: *mut u8,
+    /// Whether all of it is zeros.
+    zeros: bool,
+}
+
+// SAFETY: threads write to different places of it, and nobody reads meanwhile; see `Sink::new`.
+unsafe impl Send for Sink {}
+// SAFETY: as above.
+unsafe impl Sync for Sink {}
+
+impl Sink {
+    /// Memory whose first item is at `start`.
+    ///
+    /// # Safety
+    /// Until the last copy of this is gone, nobody else uses the memory. For every item of the region that
+    /// it is used for, at the place that the strides give it from `start`, there are as many bytes as an item has,
+    /// which may be written; those of different items do not overlap.
+    pub(super) unsafe fn new(start: *mut u8, zeros: bool) -> Self {
+        Self { start, zeros }
+    }
+
+    /// Copies bytes to a place.
+    ///
+    /// # Safety
+    /// The place is that of items which no other thread writes.
+    #[inline]
+    unsafe fn write(self, at: isize, bytes: &[u8]) {
+        // SAFETY: the caller's promise and that of `new`. Rust's slices and C's memory do not overlap it.
+        unsafe {
+            let to = self.start.offset(at);
+            match bytes.len() {
+                // Single items, without a call.
+                1 => to.write(bytes[0]),
+                2 => to.cast::<[u8; 2]>().write_unaligned([bytes[0], bytes[1]]),
+                4 => to.cast::<[u8; 4]>().write_unaligned(*bytes.as_ptr().cast()),
+                8 => to.cast::<[u8; 8]>().write_unaligned(*bytes.as_ptr().cast()),
+                len => to.copy_from_nonoverlapping(bytes.as_ptr(), len),
+            }
+        }
+    }
+
+    /// A place for so many bytes.
+    ///
+    /// # Safety
+    /// The place is that of items which no other thread writes, in one piece.
+    unsafe fn target<'a>(self, at: isize, len: usize) -> Target<'a> {
+        // SAFETY: the caller's promise and that of `new`; bytes that need not be initialised can be anything.
+        Target::new(unsafe { std::slice::from_raw_parts_mut(self.start.offset(at).cast(), len) })
+    }
+
+    /// Puts what a block holds to its places.
+    fn put(self, block: &BlockPlan<'_>, bytes: &[u8]) {
+        block.each_piece(|from, to, len| {
+            // SAFETY: the plan gives each item its place, and each block to one thread.
+            unsafe { self.write(to, &bytes[from..from + len]) }
+        });
+    }
+
+    /// Puts the same item to all places of a block.
+    fn fill(self, block: &BlockPlan<'_>, item: &[u8]) {
+        block.each_piece(|_, to, len| {
+            // SAFETY: as in `put`.
+            unsafe { self.target(to, len) }.repeat(item, 0);
+        });
+    }
+}
+
+/// What a thread works with.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    pub(super) chunk: Vec<u8>,
+    pub(super) block: Vec<u8>,
+}
+
+/// What is kept of a scratch, in bytes of each kind; chunks are hardly longer.
+const KEPT: usize = 64 << 20;
+
+impl Reused for Scratch {
+    fn trim(&mut self) {
+        for memory in [&mut self.chunk, &mut self.block] {
+            if memory.capacity() > KEPT {
+                *memory = Vec::new();
+            }
+        }
+    }
+}
+
+/// What the plan of a block takes, in bytes; a file may have blocks of one item.
+const PLANNED: u64 = 64;
+
+/// How an array is read.
+#[derive(Debug)]
+pub(super) struct Readers {
+    pub(super) threads: Threads,
+    pub(super) cache: Option<Cache>,
+    scratches: Mutex<Vec<Scratch>>,
+}
+
+impl Readers {
+    pub(super) fn new(threads: Threads) -> Self {
+        Self { threads, cache: None, scratches: Mutex::default() }
+    }
+
+    /// Reads what is planned.
+    ///
+    /// # Safety
+    /// The sink is memory for the items of the plan.
+    pub(super) unsafe fn gather(
+        &self,
+        (schunk, reading): (&SChunk, &Reading<'_>),
+        plan: &Plan<'_>,
+        sink: Sink,
+        threads: Threads,
+    ) -> Result<()> {
+        let geometry = plan.geometry();
+        let nchunks = plan.nchunks();
+        schunk.allow_scratch(READ, plan.most_blocks().saturating_mul(PLANNED))?;
+        let mut threads: usize = closures::threads(threads.for_any()).unsigned_abs().into();
+        if threads > 1 && nchunks < CHUNKS_PER_THREAD {
+            let blocks: usize = (0..nchunks).map(|number| plan.chunk(number).nblocks()).sum();
+            threads = threads.min(blocks.saturating_mul(geometry.block_len()) / WORTHWHILE);
+        }
+        // In parts small enough that the first thread does not wait for those that start later.
+        let parts = match threads {
+            0 | 1 => 1,
+            _ => (CHUNKS_PER_THREAD * threads).div_ceil(nchunks.max(1)),
+        };
+        let cache = self.cache.as_ref().map(|cache| cache.of(reading.version()));
+        let gathering = Gathering { schunk, reading, geometry, sink, cache };
+        let scratch = || {
+            let scratch = self.scratches.lock().pop().unwrap_or_default();
+            Ok(Pooled::new(&self.scratches, scratch))
+        };
+        parallel::each(threads, nchunks * parts, scratch, |scratch, number| {
+            let chunk = plan.chunk(number / parts);
+            let (part, nblocks) = (number % parts, chunk.nblocks());
+            let blocks = nblocks * part / parts..nblocks * (part + 1) / parts;
+            gathering.chunk(&chunk, blocks, scratch)
+        })
+    }
+}
+
+/// A read.
+struct Gathering<'a> {
+    schunk: &'a SChunk,
+    reading: &'a Reading<'a>,
+    geometry: &'a Geometry,
+    sink: Sink,
+    cache: Option<Blocks<'a>>,
+}
+
+impl Gathering<'_> {
+    /// Reads some of the blocks of a chunk.
+    fn chunk(
+        &self,
+        plan: &ChunkPlan<'_>,
+        blocks: Range<usize>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let mut needed = Vec::with_capacity(blocks.len());
+        for index in blocks {
+            let block = plan.block(index);
+            let put = |bytes: &[u8]| self.sink.put(&block, bytes);
+            let kept = |cache: &Blocks<'_>| cache.with(plan.number, block.number, put);
+            if !self.cache.as_ref().is_some_and(kept) {
+                needed.push(index);
+            }
+        }
+        let (Some(&first), Some(&last)) = (needed.first(), needed.last()) else {
+            return Ok(());
+        };
+        // They come in ascending order.
+        let len = self.geometry.block_len();
+        let range = plan.block(first).number * len..(plan.block(last).number + 1) * len;
+        self.schunk.with_chunk_in(self.reading, plan.number, Some(range), |chunk, decoder| {
+            let (expected, found) = (self.geometry.chunk_len(), chunk.nbytes());
+            if found != expected {
+                let number = plan.number;
+                let detail = format!("chunk {number} has {found} bytes, expected {expected}");
+                return Err(Error::new(ErrorKind::InvalidData, READ, detail));
+            }
+            self.decode(plan, chunk, decoder, &needed, scratch)
+        })
+    }
+
+    /// Decompresses blocks of a chunk, and puts their items to their places.
+    fn decode(
+        &self,
+        plan: &ChunkPlan<'_>,
+        chunk: &ChunkRef<'_>,
+        decoder: &mut Decoder,
+        needed: &[usize],
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (sink, len) = (self.sink, self.geometry.block_len());
+        let blocks = || needed.iter().map(|&index| plan.block(index));
+        if let Some(item) = repeated_item(chunk, self.geometry.typesize(), decoder) {
+            if !sink.zeros || item.iter().any(|&byte| byte != 0) {
+                blocks().for_each(|block| sink.fill(&block, &item));
+            }
+            return Ok(());
+        }
+        if self.cache.is_none()
+            && needed.len() == plan.nblocks()
+            && let Some(place) = plan.in_one_piece()
+        {
+            // SAFETY: the blocks are all of the chunk, and lie there one behind the other.
+            return decoder.decompress(chunk, unsafe { sink.target(place, chunk.nbytes()) });
+        }
+        // Chunks written by others may have blocks of another size; those are decompressed whole.
+        let header = chunk.header();
+        let same = !header.variable_blocks && header.block_len() as usize == len;
+        // Each alone costs C its preparations: delta's reference, the dictionary.
+        let prepared = chunk.uses_delta() || header.dictionary;
+        let alone = needed.len() == 1 || len >= SINGLE_BLOCK && !prepared;
+        // Codecs for arrays may take parts of blocks for cells.
+        if same && alone && !chunk.needs_shape() {
+            for block in blocks() {
+                let start = block.number * len;
+                if let (Some(place), None) = (block.in_one_piece(), &self.cache) {
+                    // SAFETY: the block lies there in one piece.
+                    decoder.range(chunk, start, unsafe { sink.target(place, len) })?;
+                    continue;
+                }
+                resize(&mut scratch.block, len, READ)?;
+                decoder.range(chunk, start, Target::of(&mut scratch.block))?;
+                self.put(plan.number, &block, &scratch.block);
+            }
+            return Ok(());
+        }
+        self.schunk.allow_scratch(READ, chunk.nbytes() as u64)?;
+        resize(&mut scratch.chunk, chunk.nbytes(), READ)?;
+        if same {
+            let mut wanted = vec![false; chunk.nblocks()];
+            for block in blocks() {
+                wanted[block.number] = true;
+            }
+            decoder.decompress_masked(chunk, &wanted, &mut scratch.chunk)?;
+        } else {
+            decoder.decompress(chunk, Target::of(&mut scratch.chunk))?;
+        }
+        for block in blocks() {
+            self.put(plan.number, &block, &scratch.chunk[block.number * len..][..len]);
+        }
+        Ok(())
+    }
+
+    fn put(&self, chunk: usize, block: &BlockPlan<'_>, bytes: &[u8]) {
+        self.sink.put(block, bytes);
+        if let Some(cache) = &self.cache {
+            cache.keep(chunk, block.number, bytes);
+        }
+    }
+}
+
+/// The item that a chunk without data repeats, where that needs no decompression.
+fn repeated_item(chunk: &ChunkRef<'_>, typesize: usize, decoder: &Decoder) -> Option<Vec<u8>> {
+    if decoder.has_postfilter() {
+        return None;
+    }
+    match chunk.header().special? {
+        Special::Zeros | Special::Uninit => Some(vec![0; typesize]),
+        Special::Value => {
+            let value = chunk.body();
+            (value.len() == typesize).then(|| value.to_vec())
+        }
+        Special::Nan => None,
+    }
+}

@@ -1,0 +1,76 @@
+//! What an array is like, in one place.
+
+use std::fmt;
+
+use super::NDArray;
+use crate::CParams;
+
+/// What an array is like: as data, and by `Display` as text. Made by [`NDArray::info`]. Python's `array.info`.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ArrayInfo {
+    /// Number of items along each dimension.
+    pub shape: Vec<u64>,
+    /// Items of a chunk along each dimension.
+    pub chunks: Vec<u64>,
+    /// Items of a block along each dimension.
+    pub blocks: Vec<u64>,
+    /// The dtype as the file has it.
+    pub dtype: Option<String>,
+    /// Bytes of an item.
+    pub typesize: usize,
+    /// Bytes of all chunks when decompressed, padding counted in.
+    pub nbytes: u64,
+    /// Bytes of all chunks when compressed.
+    pub cbytes: u64,
+    /// How many bytes one byte of the compressed chunks stands for; 0 where there is none.
+    pub cratio: f64,
+    /// Number of chunks.
+    pub nchunks: usize,
+    /// How the chunks are compressed.
+    pub cparams: CParams,
+}
+
+impl NDArray {
+    /// What the array is like.
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// let info = NDArray::from_slice(&[0.5f64; 600], &[20, 30])?.info();
+    /// assert_eq!((info.nchunks, info.typesize), (1, 8));
+    /// assert!(info.to_string().starts_with("shape   [20, 30]\n"));
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    pub fn info(&self) -> ArrayInfo {
+        let schunk = &self.schunk;
+        ArrayInfo {
+            shape: self.shape().to_vec(),
+            chunks: self.chunks().to_vec(),
+            blocks: self.blocks().to_vec(),
+            dtype: self.dtype().map(str::to_owned),
+            typesize: self.typesize(),
+            nbytes: schunk.nbytes(),
+            cbytes: schunk.cbytes(),
+            cratio: schunk.cratio(),
+            nchunks: schunk.nchunks(),
+            cparams: self.cparams(),
+        }
+    }
+}
+
+impl fmt::Display for ArrayInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let filters: Vec<String> = self.cparams.filters.iter().map(ToString::to_string).collect();
+        writeln!(f, "shape   {:?}", self.shape)?;
+        writeln!(f, "chunks  {:?}", self.chunks)?;
+        writeln!(f, "blocks  {:?}", self.blocks)?;
+        writeln!(f, "dtype   {}", self.dtype.as_deref().unwrap_or("none"))?;
+        writeln!(f, "nbytes  {}", self.nbytes)?;
+        writeln!(f, "cbytes  {}", self.cbytes)?;
+        writeln!(f, "cratio  {:.2}", self.cratio)?;
+        writeln!(f, "nchunks {}", self.nchunks)?;
+        writeln!(f, "codec   {}, level {}", self.cparams.codec, self.cparams.level)?;
+        write!(f, "filters {}", if filters.is_empty() { "none".into() } else { filters.join(", ") })
+    }
+}

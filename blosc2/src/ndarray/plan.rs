@@ -1,0 +1,551 @@
+//! The plan of a read or a write: which chunks, which of their blocks, and where the items of each go.
+
+use std::ops::Range;
+
+use blosc2_format::b2nd::Geometry;
+
+use super::region::{Positions, Region};
+use crate::{Error, ErrorKind, Result};
+
+/// How many bytes are between neighbours in memory along each dimension of a region.
+pub(super) type Strides = Vec<isize>;
+
+/// The strides of items in C order.
+pub(super) fn c_order(shape: &[u64], typesize: usize) -> Strides {
+    let mut strides = vec![0; shape.len()];
+    // All items are in memory, so that their bytes can be counted.
+    let mut stride = typesize as isize;
+    for (each, &size) in strides.iter_mut().zip(shape).rev() {
+        *each = stride;
+        stride = stride.saturating_mul(size.max(1) as isize);
+    }
+    strides
+}
+
+/// Items of an array, and how they lie in memory.
+#[derive(Clone, Copy)]
+pub(super) enum Items<'a> {
+    /// With these strides.
+    Region(&'a Region, &'a [isize]),
+    /// One after the other.
+    Points(&'a dyn Indices),
+}
+
+impl Items<'_> {
+    /// A plan for them, in an array that others may have shrunk.
+    pub(super) fn plan<'p>(&'p self, geometry: &'p Geometry, doing: &str) -> Result<Plan<'p>> {
+        match *self {
+            Items::Region(region, strides) => {
+                region.check_inside(geometry.shape(), doing)?;
+                Ok(Plan::new(geometry, region, strides))
+            }
+            Items::Points(points) => Plan::of_points(geometry, points, doing),
+        }
+    }
+}
+
+/// What is to be read or written, by chunks.
+#[derive(Debug)]
+pub(super) struct Plan<'a> {
+    geometry: &'a Geometry,
+    what: What<'a>,
+}
+
+#[derive(Debug)]
+enum What<'a> {
+    Region(Vec<Axis<'a>>),
+    /// Single items by their places, and where those of each chunk are.
+    Points(Vec<Point>, Vec<Range<usize>>),
+}
+
+/// The indices of single items.
+pub(super) trait Indices {
+    fn count(&self) -> usize;
+
+    /// Writes the index of one of them, which has as many numbers as the array has dimensions.
+    fn index(&self, number: usize, index: &mut [u64]);
+}
+
+/// A single item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Point {
+    chunk: usize,
+    block: usize,
+    /// Its number among the points, so that of equal ones the last is written last.
+    number: usize,
+    /// Its place in the block, in bytes.
+    at: usize,
+}
+
+/// One dimension of the array.
+#[derive(Debug)]
+struct Axis<'a> {
+    positions: &'a Positions,
+    /// Of a list, the positions in ascending order, each with its number in the list.
+    sorted: Vec<(u64, u64)>,
+    /// Bytes between neighbours in memory.
+    stride: isize,
+    /// Chunks that have positions, by their places along this dimension.
+    chunks: Vec<u64>,
+}
+
+/// Positions one after the other in a block, and in memory.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    /// The first one in the block.
+    at: usize,
+    /// Its place in memory, in bytes.
+    memory: isize,
+    len: usize,
+}
+
+impl<'a> Plan<'a> {
+    /// A plan for a region, which is inside the array, of items that lie so in memory.
+    pub(super) fn new(geometry: &'a Geometry, region: &'a Region, strides: &[isize]) -> Self {
+        let stride_of = |axis: usize| {
+            let dim = region.dims.iter().position(|dim| *dim == Some(axis));
+            dim.map_or(0, |dim| strides[dim])
+        };
+        if region.positions.iter().any(|positions| positions.len() == 0) {
+            // Nothing, however large the other dimensions are.
+            return Self { geometry, what: What::Points(Vec::new(), Vec::new()) };
+        }
+        let axes = region.positions.iter().enumerate();
+        let axes = axes.map(|(axis, positions)| {
+            Axis::new(positions, geometry.chunks()[axis].max(1), stride_of(axis))
+        });
+        Self { geometry, what: What::Region(axes.collect()) }
+    }
+
+    /// A plan for single items, which lie in memory one after the other.
+    fn of_points(geometry: &'a Geometry, points: &dyn Indices, doing: &str) -> Result<Self> {
+        let (shape, chunks, blocks) = (geometry.shape(), geometry.chunks(), geometry.blocks());
+        let (chunk_grid, block_grid) = (geometry.chunk_grid(), geometry.block_grid());
+        let mut index = vec![0; shape.len()];
+        let mut point = |number| {
+            points.index(number, &mut index);
+            let (mut chunk, mut block, mut at) = (0, 0, 0);
+            for (axis, &index) in index.iter().enumerate() {
+                if index >= shape[axis] {
+                    let detail = format!("others have shrunk the array to {shape:?}");
+                    return Err(Error::new(ErrorKind::OutOfBounds, doing, detail));
+                }
+                // All are below the sizes of the array, of a chunk, of a block.
+                let in_chunk = index % chunks[axis];
+                chunk = chunk * chunk_grid[axis] + index / chunks[axis];
+                block = block * block_grid[axis] + in_chunk / blocks[axis];
+                at = at * blocks[axis] + in_chunk % blocks[axis];
+            }
+            let at = at as usize * geometry.typesize();
+            Ok(Point { chunk: chunk as usize, block: block as usize, number, at })
+        };
+        let points = (0..points.count()).map(&mut point);
+        let mut points: Vec<Point> = points.collect::<Result<_>>()?;
+        points.sort_unstable();
+        let mut ranges: Vec<Range<usize>> = Vec::new();
+        for (number, point) in points.iter().enumerate() {
+            match ranges.last_mut() {
+                Some(range) if points[range.start].chunk == point.chunk => range.end += 1,
+                _ => ranges.push(number..number + 1),
+            }
+        }
+        Ok(Self { geometry, what: What::Points(points, ranges) })
+    }
+
+    pub(super) fn geometry(&self) -> &'a Geometry {
+        self.geometry
+    }
+
+    /// How many blocks of one chunk have a part, at most.
+    pub(super) fn most_blocks(&self) -> u64 {
+        let count = match &self.what {
+            What::Region(axes) => {
+                axes.iter().fold(1, |all: u64, axis| all.saturating_mul(axis.positions.len()))
+            }
+            What::Points(points, _) => points.len() as u64,
+        };
+        count.min(self.geometry.nblocks())
+    }
+
+    /// How many chunks have a part.
+    pub(super) fn nchunks(&self) -> usize {
+        match &self.what {
+            // No more than the array has.
+            What::Region(axes) => axes.iter().map(|axis| axis.chunks.len()).product(),
+            What::Points(_, ranges) => ranges.len(),
+        }
+    }
+
+    /// The part of one of these chunks.
+    pub(super) fn chunk(&self, number: usize) -> ChunkPlan<'_> {
+        let (number, covers, what) = match &self.what {
+            What::Region(axes) => self.region_in_chunk(axes, number),
+            What::Points(points, ranges) => {
+                let points = &points[ranges[number].clone()];
+                let blocks = points.chunk_by(|one, other| one.block == other.block).collect();
+                (points[0].chunk, false, InChunk::Points(blocks))
+            }
+        };
+        let (typesize, block_len) = (self.geometry.typesize(), self.geometry.block_len());
+        ChunkPlan { number, what, typesize, block_len, covers }
+    }
+
+    fn region_in_chunk(&self, axes: &[Axis<'_>], mut number: usize) -> (usize, bool, InChunk<'_>) {
+        let geometry = self.geometry;
+        let mut place = vec![0; axes.len()];
+        for (place, axis) in place.iter_mut().zip(axes).rev() {
+            *place = axis.chunks[number % axis.chunks.len()];
+            number /= axis.chunks.len();
+        }
+        let (chunks, blocks) = (geometry.chunks(), geometry.blocks());
+        let mut covers = true;
+        let mut along = Vec::with_capacity(axes.len());
+        for (at, axis) in axes.iter().enumerate() {
+            let start = place[at] * chunks[at];
+            let end = geometry.shape()[at].min(start + chunks[at]);
+            let part = axis.in_chunk(start, end, blocks[at].max(1));
+            covers &= part.distinct == end - start;
+            along.push(AxisInChunk {
+                blocks: part.blocks,
+                runs: part.runs,
+                stride: axis.stride,
+                side: blocks[at] as usize,
+                grid: geometry.block_grid()[at] as usize,
+            });
+        }
+        (position(&place, geometry.chunk_grid()), covers, InChunk::Region(along))
+    }
+}
+
+impl<'a> Axis<'a> {
+    fn new(positions: &'a Positions, side: u64, stride: isize) -> Self {
+        let mut sorted = Vec::new();
+        let mut chunks = Vec::new();
+        match positions {
+            Positions::Slice { count: 0, .. } => {}
+            Positions::Slice { start, step, count } => {
+                let last = positions.get(count - 1);
+                let (low, high) = ((*start).min(last), (*start).max(last));
+                if step.unsigned_abs() <= side {
+                    chunks.extend(low / side..=high / side);
+                } else {
+                    chunks.extend((0..*count).map(|index| positions.get(index) / side));
+                    chunks.sort_unstable();
+                    chunks.dedup();
+                }
+            }
+            Positions::List(list) => {
+                sorted = list.iter().copied().zip(0..).collect();
+                // In the order of the list where they are equal, so that the last one is written last.
+                sorted.sort();
+                chunks.extend(sorted.iter().map(|(at, _)| at / side));
+                chunks.dedup();
+            }
+        }
+        Self { positions, sorted, stride, chunks }
+    }
+
+    /// The positions from `start` to `end`, which are of a chunk.
+    fn in_chunk(&self, start: u64, end: u64, side: u64) -> Part {
+        let mut part = Part { blocks: Vec::new(), runs: Vec::new(), distinct: 0 };
+        match *self.positions {
+            Positions::Slice { start: first, step, count } => {
+                // Numbers of positions, of which those in the chunk are one after the other.
+                let by = step.unsigned_abs();
+                let reach =
+                    |to: u64| if to > first { (to - first).div_ceil(by).min(count) } else { 0 };
+                let numbers = match step > 0 {
+                    true => reach(start)..reach(end),
+                    false => {
+                        let from = if first >= end { (first - end) / by + 1 } else { 0 };
+                        let to = if first >= start { (first - start) / by + 1 } else { 0 };
+                        from.min(count)..to.min(count)
+                    }
+                };
+                part.distinct = numbers.end - numbers.start;
+                if step == 1 {
+                    // Block by block.
+                    let mut number = numbers.start;
+                    while number < numbers.end {
+                        let at = first + number - start;
+                        let len = (side - at % side).min(numbers.end - number);
+                        part.push(at, side, self.memory(number), len as usize, None);
+                        number += len;
+                    }
+                } else {
+                    let mut push = |number: u64| {
+                        let at = self.positions.get(number) - start;
+                        part.push(at, side, self.memory(number), 1, None);
+                    };
+                    match step > 0 {
+                        true => numbers.for_each(&mut push),
+                        false => numbers.rev().for_each(&mut push),
+                    }
+                }
+            }
+            Positions::List(_) => {
+                let from = self.sorted.partition_point(|&(at, _)| at < start);
+                let mut before = None;
+                for &(at, number) in &self.sorted[from..] {
+                    if at >= end {
+                        break;
+                    }
+                    part.distinct += u64::from(before != Some(at));
+                    before = Some(at);
+                    part.push(at - start, side, self.memory(number), 1, Some(self.stride));
+                }
+            }
+        }
+        part
+    }
+
+    /// Where the item of a number is in memory.
+    fn memory(&self, number: u64) -> isize {
+        self.stride * number as isize
+    }
+}
+
+/// The positions of a dimension in a chunk, by blocks.
+#[derive(Debug)]
+struct Part {
+    /// Blocks by their places in the chunk, each with its runs.
+    blocks: Vec<(usize, Range<usize>)>,
+    runs: Vec<Run>,
+    /// How many positions there are, each counted once.
+    distinct: u64,
+}
+
+impl Part {
+    /// Adds positions; with `join`, which is the stride in memory, to the last run if they follow it.
+    fn push(&mut self, at: u64, side: u64, memory: isize, len: usize, join: Option<isize>) {
+        // Both are below the number of items of a chunk.
+        let (block, at) = ((at / side) as usize, (at % side) as usize);
+        let new = self.blocks.last().is_none_or(|(last, _)| *last != block);
+        if let (Some(stride), false, Some(last)) = (join, new, self.runs.last_mut())
+            && last.at + last.len == at
+            && last.memory + stride * last.len as isize == memory
+        {
+            last.len += len;
+            return;
+        }
+        let number = self.runs.len();
+        self.runs.push(Run { at, memory, len });
+        match self.blocks.last_mut() {
+            Some((_, runs)) if !new => runs.end = number + 1,
+            _ => self.blocks.push((block, number..number + 1)),
+        }
+    }
+}
+
+/// What of a plan is in one chunk.
+#[derive(Debug)]
+pub(super) struct ChunkPlan<'a> {
+    pub(super) number: usize,
+    what: InChunk<'a>,
+    typesize: usize,
+    block_len: usize,
+    /// Whether it is all items of the chunk but padding.
+    pub(super) covers: bool,
+}
+
+#[derive(Debug)]
+enum InChunk<'a> {
+    Region(Vec<AxisInChunk>),
+    /// Single items, by blocks.
+    Points(Vec<&'a [Point]>),
+}
+
+#[derive(Debug)]
+struct AxisInChunk {
+    blocks: Vec<(usize, Range<usize>)>,
+    runs: Vec<Run>,
+    stride: isize,
+    /// Items of a block, and blocks of the chunk, along this dimension.
+    side: usize,
+    grid: usize,
+}
+
+/// A block, and how its items lie in memory.
+#[derive(Debug)]
+pub(super) struct BlockPlan<'a> {
+    pub(super) number: usize,
+    pub(super) len: usize,
+    what: InBlock<'a>,
+}
+
+#[derive(Debug)]
+enum InBlock<'a> {
+    Region {
+        /// The dimensions that are gone through, from the outermost on.
+        axes: Vec<AxisInBlock<'a>>,
+        /// Bytes that lie in one piece both in the block and in memory, of which all else consists.
+        unit: usize,
+        /// The place in memory to which those of the runs are relative.
+        memory: isize,
+    },
+    /// Single items of so many bytes.
+    Points(&'a [Point], usize),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct AxisInBlock<'a> {
+    runs: &'a [Run],
+    stride: isize,
+    /// Bytes between neighbours in the block.
+    step: usize,
+}
+
+impl ChunkPlan<'_> {
+    /// How many blocks have a part.
+    pub(super) fn nblocks(&self) -> usize {
+        match &self.what {
+            InChunk::Region(axes) => axes.iter().map(|axis| axis.blocks.len()).product(),
+            InChunk::Points(blocks) => blocks.len(),
+        }
+    }
+
+    /// The place in memory where all of the chunk lies as it does in the chunk, if it does.
+    pub(super) fn in_one_piece(&self) -> Option<isize> {
+        let InChunk::Region(axes) = &self.what else { return None };
+        let all = axes.iter().all(|axis| axis.blocks.len() == axis.grid);
+        let place = if all { self.block(0).in_one_piece()? } else { return None };
+        let follows = |index: usize| {
+            self.block(index).in_one_piece() == Some(place + (index * self.block_len) as isize)
+        };
+        (1..self.nblocks()).all(follows).then_some(place)
+    }
+
+    /// One of these blocks.
+    pub(super) fn block(&self, index: usize) -> BlockPlan<'_> {
+        let (number, what) = match &self.what {
+            InChunk::Region(axes) => self.region_in_block(axes, index),
+            InChunk::Points(blocks) => {
+                (blocks[index][0].block, InBlock::Points(blocks[index], self.typesize))
+            }
+        };
+        BlockPlan { number, len: self.block_len, what }
+    }
+
+    fn region_in_block<'b>(
+        &self,
+        along: &'b [AxisInChunk],
+        mut index: usize,
+    ) -> (usize, InBlock<'b>) {
+        let mut axes = Vec::with_capacity(along.len());
+        let (mut number, mut scale, mut step) = (0, 1, self.typesize);
+        for axis in along.iter().rev() {
+            let (place, runs) = &axis.blocks[index % axis.blocks.len()];
+            index /= axis.blocks.len();
+            number += place * scale;
+            scale *= axis.grid;
+            axes.push(AxisInBlock { runs: &axis.runs[runs.clone()], stride: axis.stride, step });
+            step *= axis.side;
+        }
+        // Dimensions from the last one on that are whole and without gaps in both places are one piece.
+        let (mut unit, mut memory, mut done) = (self.typesize, 0, 0);
+        for (axis, from) in axes.iter().zip(along.iter().rev()) {
+            let [run] = *axis.runs else { break };
+            let gapless = run.len == 1 || axis.stride == unit as isize;
+            if run.len != from.side || !gapless {
+                break;
+            }
+            unit *= run.len;
+            memory += run.memory;
+            done += 1;
+        }
+        axes.drain(..done);
+        axes.reverse();
+        (number, InBlock::Region { axes, unit, memory })
+    }
+}
+
+impl BlockPlan<'_> {
+    /// The place in memory where the whole block lies in one piece, if it does.
+    pub(super) fn in_one_piece(&self) -> Option<isize> {
+        match &self.what {
+            InBlock::Region { axes, unit, memory } if axes.is_empty() && *unit == self.len => {
+                Some(*memory)
+            }
+            _ => None,
+        }
+    }
+
+    /// Calls `visit` for each piece: with its place in the block and in memory, and its length, in bytes.
+    #[inline]
+    pub(super) fn each_piece(&self, mut visit: impl FnMut(usize, isize, usize)) {
+        match &self.what {
+            InBlock::Region { axes, unit, memory } => pieces(axes, *unit, 0, *memory, &mut visit),
+            InBlock::Points(points, typesize) => {
+                for point in *points {
+                    visit(point.at, (point.number * typesize) as isize, *typesize);
+                }
+            }
+        }
+    }
+}
+
+fn pieces(
+    axes: &[AxisInBlock<'_>],
+    unit: usize,
+    block: usize,
+    memory: isize,
+    visit: &mut impl FnMut(usize, isize, usize),
+) {
+    let Some((axis, inner)) = axes.split_first() else {
+        return visit(block, memory, unit);
+    };
+    let together = inner.is_empty() && axis.step == unit && axis.stride == unit as isize;
+    for run in axis.runs {
+        let (mut block, mut memory) = (block + run.at * axis.step, memory + run.memory);
+        if together {
+            visit(block, memory, run.len * unit);
+            continue;
+        }
+        for _ in 0..run.len {
+            pieces(inner, unit, block, memory, visit);
+            block += axis.step;
+            memory += axis.stride;
+        }
+    }
+}
+
+/// The position of an index in C order.
+pub(super) fn position(index: &[u64], shape: &[u64]) -> usize {
+    index.iter().zip(shape).fold(0, |all, (&index, &size)| all * size as usize + index as usize)
+}
+
+/// The items of a chunk along each dimension, padding left out.
+pub(super) fn chunk_ranges(geometry: &Geometry, number: usize) -> Vec<Range<u64>> {
+    let place = unravel(number, geometry.chunk_grid());
+    let shapes = geometry.chunks().iter().zip(geometry.shape());
+    let range = |(place, (&chunk, &size)): (u64, (&u64, &u64))| {
+        place * chunk..size.min((place + 1) * chunk)
+    };
+    place.into_iter().zip(shapes).map(range).collect()
+}
+
+/// The items of a block of a chunk along each dimension, padding left out.
+pub(super) fn block_ranges(
+    geometry: &Geometry,
+    chunk: &[Range<u64>],
+    number: usize,
+) -> Vec<Range<u64>> {
+    let place = unravel(number, geometry.block_grid());
+    let along = place.iter().zip(geometry.blocks()).zip(chunk);
+    let range = |((place, side), chunk): ((&u64, &u64), &Range<u64>)| {
+        let start = (chunk.start + place * side).min(chunk.end);
+        start..chunk.end.min(start + side)
+    };
+    along.map(range).collect()
+}
+
+/// The index of a position in C order.
+pub(super) fn unravel(mut position: usize, shape: &[u64]) -> Vec<u64> {
+    let mut index = vec![0; shape.len()];
+    for (at, &size) in index.iter_mut().zip(shape).rev() {
+        // What is counted is in memory, or its number is.
+        *at = (position % size as usize) as u64;
+        position /= size as usize;
+    }
+    index
+}

@@ -1,0 +1,149 @@
+//! Which items of an array: positions along each dimension.
+
+use std::ops::Range;
+
+use super::selection::{Along, Selection};
+use crate::{Error, ErrorKind, Result};
+
+/// Positions along a dimension of an array, each inside it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Positions {
+    /// So many from a first one on, so far apart; back with a step below 0.
+    Slice {
+        start: u64,
+        step: i64,
+        count: u64,
+    },
+    List(Vec<u64>),
+}
+
+impl Positions {
+    pub(crate) fn range(range: Range<u64>) -> Self {
+        Self::Slice { start: range.start, step: 1, count: range.end - range.start }
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Self::Slice { count, .. } => *count,
+            Self::List(list) => list.len() as u64,
+        }
+    }
+
+    pub(crate) fn get(&self, index: u64) -> u64 {
+        match self {
+            Self::Slice { start, step, .. } => {
+                start.wrapping_add_signed(step.wrapping_mul(index as i64))
+            }
+            Self::List(list) => list[index as usize],
+        }
+    }
+
+    /// Sees that all are inside a dimension of this size.
+    pub(crate) fn check_inside(&self, size: u64) -> Result<(), String> {
+        let highest = match self {
+            Self::Slice { count: 0, .. } => None,
+            Self::Slice { start, count, .. } => Some((*start).max(self.get(count - 1))),
+            Self::List(list) => list.iter().max().copied(),
+        };
+        match highest.filter(|&highest| highest >= size) {
+            Some(highest) => Err(format!("item {highest} of {size}")),
+            None => Ok(()),
+        }
+    }
+
+    /// Those of these that `inner` counts.
+    fn select(&self, inner: &Self) -> Self {
+        match (self, inner) {
+            (Self::Slice { step, .. }, Self::Slice { start, step: by, count }) => {
+                let step = if *count > 1 { step * by } else { 1 };
+                let start = if *count > 0 { self.get(*start) } else { 0 };
+                Self::Slice { start, step, count: *count }
+            }
+            _ => Self::List((0..inner.len()).map(|index| self.get(inner.get(index))).collect()),
+        }
+    }
+}
+
+/// Items of an array, as an array of their own: which ones along each dimension of the array, and which of
+/// those dimensions each of their own is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Region {
+    pub(crate) positions: Vec<Positions>,
+    /// A dimension of the array, or none for a new one of one item.
+    pub(crate) dims: Vec<Option<usize>>,
+}
+
+impl Region {
+    /// All of an array of this shape.
+    pub(crate) fn whole(shape: &[u64]) -> Self {
+        Self {
+            positions: shape.iter().map(|&size| Positions::range(0..size)).collect(),
+            dims: (0..shape.len()).map(Some).collect(),
+        }
+    }
+
+    /// A box inside an array.
+    pub(crate) fn of_box(ranges: impl IntoIterator<Item = Range<u64>>) -> Self {
+        let positions: Vec<Positions> = ranges.into_iter().map(Positions::range).collect();
+        Self { dims: (0..positions.len()).map(Some).collect(), positions }
+    }
+
+    /// Sees that all of it is inside an array, whose shape others may have changed.
+    pub(crate) fn check_inside(&self, shape: &[u64], doing: &str) -> Result<()> {
+        for (axis, (positions, &size)) in self.positions.iter().zip(shape).enumerate() {
+            positions.check_inside(size).map_err(|what| {
+                let detail = format!("others have shrunk dimension {axis}: {what}");
+                Error::new(ErrorKind::OutOfBounds, doing, detail)
+            })?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn shape(&self) -> Vec<u64> {
+        let size = |dim: &Option<usize>| dim.map_or(1, |axis| self.positions[axis].len());
+        self.dims.iter().map(size).collect()
+    }
+
+    /// The items of this one that are selected.
+    pub(crate) fn select(&self, selection: &Selection, doing: &str) -> Result<Self> {
+        let mut region = Self { positions: self.positions.clone(), dims: Vec::new() };
+        let mut dims = self.dims.iter();
+        let (ndim, along) = (self.dims.len(), selection.along());
+        let given = along.iter().filter(|along| **along != Along::New).count();
+        if given > ndim {
+            let detail = format!("there are {ndim} dimensions, got selections for {given}");
+            return Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
+        }
+        let mut number = 0;
+        for along in along {
+            if *along == Along::New {
+                region.dims.push(None);
+                continue;
+            }
+            let Some(dim) = dims.next() else { break };
+            let size = dim.map_or(1, |axis| self.positions[axis].len());
+            let inner = along.resolve(size).map_err(|(kind, what)| {
+                Error::new(kind, doing, format!("dimension {number} has {size} items, {what}"))
+            })?;
+            number += 1;
+            let single = matches!(along, Along::At(_));
+            match *dim {
+                Some(axis) => {
+                    region.positions[axis] = self.positions[axis].select(&inner);
+                    if !single {
+                        region.dims.push(Some(axis));
+                    }
+                }
+                // A dimension of one item that the array does not have.
+                None if single => {}
+                None if inner.len() == 1 => region.dims.push(None),
+                None => {
+                    let detail = "of a dimension that was added, all is selected or its item";
+                    return Err(Error::new(ErrorKind::Unsupported, doing, detail));
+                }
+            }
+        }
+        region.dims.extend(dims);
+        Ok(region)
+    }
+}

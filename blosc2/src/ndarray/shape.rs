@@ -1,0 +1,464 @@
+//! Changes of the shape: which chunks stay, and which are made anew.
+
+use std::ops::Range;
+
+use blosc2_format::b2nd::{Geometry, Meta};
+use blosc2_format::frame::Slot;
+
+use super::gather::{Scratch, Sink};
+use super::plan::{ChunkPlan, Plan, c_order, chunk_ranges, position};
+use super::region::Region;
+use super::scatter::Source;
+use super::{Change, NDArray, cut};
+use crate::element::Element;
+use crate::{Error, ErrorKind, Result, SChunk, Threads};
+
+impl NDArray {
+    /// Gives the array another shape of as many dimensions; new items are zeros.
+    ///
+    /// Chunks that no longer have items go; those at the new edges are compressed anew where they lose or gain
+    /// some. C's `b2nd_resize`, Python's `resize`.
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// let mut array = NDArray::from_slice(&[1u8, 2, 3, 4], &[2, 2])?;
+    /// array.resize(&[3, 1])?;
+    /// assert_eq!(array.read_all::<u8>()?, [1, 3, 0]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// - [`ErrorKind::ReadOnly`]: opened for reading or appending;
+    /// - [`ErrorKind::InvalidArgument`]: another number of dimensions; items along a dimension whose chunks have
+    ///   none, as those of an array that was made empty with automatic chunks;
+    /// - [`ErrorKind::TooLarge`]: more items or chunks than the format can hold;
+    /// - as for [`write`](Self::write).
+    pub fn resize(&mut self, shape: &[u64]) -> Result<()> {
+        let doing = "resize an array";
+        self.check_ndim(shape.len(), doing)?;
+        self.reshape(doing, |change| {
+            let old = change.geometry.shape();
+            let kept: Vec<u64> = old.iter().zip(shape).map(|(old, new)| *old.min(new)).collect();
+            let first = kept.first().copied().unwrap_or(1);
+            let moved = Moved { axis: 0, parts: vec![(0..first, 0)], kept };
+            Ok((shape.to_vec(), moved, None))
+        })
+    }
+
+    /// Adds items at the end of a dimension: so many as make it longer by a whole number. C's `b2nd_append`,
+    /// Python's `append`, for any dimension.
+    ///
+    /// Where the old end was not that of a chunk, the chunks there are compressed anew. For many small pieces
+    /// [`appender`](Self::appender) does that once for each chunk.
+    ///
+    /// # Errors
+    /// As for [`insert`](Self::insert).
+    pub fn append<T: Element>(&mut self, axis: usize, items: &[T]) -> Result<()> {
+        let doing = "append to an array";
+        let bytes = self.stored_bytes(items, doing)?;
+        self.put_in(doing, axis, None, &bytes)
+    }
+
+    /// Adds items of any dtype, given as bytes as they are stored, at the end of a dimension.
+    ///
+    /// # Errors
+    /// As for [`append`](Self::append), the dtype apart.
+    pub fn append_bytes(&mut self, axis: usize, bytes: &[u8]) -> Result<()> {
+        self.put_in("append to an array", axis, None, bytes)
+    }
+
+    /// Puts items in front of those of the number `at` along a dimension: so many, in C order, as make it longer by a
+    /// whole number. C's `b2nd_insert`, for any place.
+    ///
+    /// Where the number of chunks that come in is whole, and `at` is the start of one, the others stay as they are;
+    /// otherwise all that follow along the dimension are compressed anew.
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// let mut array = NDArray::from_slice(&[1i32, 2, 3, 4], &[2, 2])?;
+    /// array.insert(1, 1, &[8, 9])?; // a column
+    /// assert_eq!(array.read_all::<i32>()?, [1, 8, 2, 3, 9, 4]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidArgument`]: no such dimension, or a number of items that does not fit the others;
+    /// - [`ErrorKind::OutOfBounds`]: `at` is behind the end;
+    /// - [`ErrorKind::TypeMismatch`]: the dtype is not that of `T`;
+    /// - as for [`resize`](Self::resize).
+    pub fn insert<T: Element>(&mut self, axis: usize, at: u64, items: &[T]) -> Result<()> {
+        let doing = "insert into an array";
+        let bytes = self.stored_bytes(items, doing)?;
+        self.put_in(doing, axis, Some(at), &bytes)
+    }
+
+    /// Puts items of any dtype, given as bytes as they are stored, in front of others.
+    ///
+    /// # Errors
+    /// As for [`insert`](Self::insert), the dtype apart.
+    pub fn insert_bytes(&mut self, axis: usize, at: u64, bytes: &[u8]) -> Result<()> {
+        self.put_in("insert into an array", axis, Some(at), bytes)
+    }
+
+    /// Removes the items of a range along a dimension. C's `b2nd_delete`, for any range.
+    ///
+    /// Where whole chunks go, the others stay as they are; otherwise all that follow along the dimension are compressed
+    /// anew.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidArgument`]: no such dimension, or a range that ends before it starts;
+    /// - [`ErrorKind::OutOfBounds`]: the range reaches outside;
+    /// - as for [`resize`](Self::resize).
+    pub fn delete(&mut self, axis: usize, range: Range<u64>) -> Result<()> {
+        let doing = "delete from an array";
+        self.check_axis(axis, doing)?;
+        self.reshape(doing, |change| {
+            let mut shape = change.geometry.shape().to_vec();
+            let size = shape[axis];
+            if range.start > range.end {
+                let detail = format!("the range {range:?} ends before it starts");
+                return Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
+            }
+            if range.end > size {
+                let detail = format!("dimension {axis} has {size} items, asked for {range:?}");
+                return Err(Error::new(ErrorKind::OutOfBounds, doing, detail));
+            }
+            let count = range.end - range.start;
+            shape[axis] = size - count;
+            let parts = vec![(0..range.start, 0), (range.start..shape[axis], -count.cast_signed())];
+            let moved = Moved { axis, parts, kept: shape.clone() };
+            Ok((shape, moved, None))
+        })
+    }
+
+    fn put_in(&mut self, doing: &str, axis: usize, at: Option<u64>, bytes: &[u8]) -> Result<()> {
+        self.check_axis(axis, doing)?;
+        let known = self.shape().to_vec();
+        self.reshape(doing, |change| {
+            let mut shape = change.geometry.shape().to_vec();
+            check_others(&known, &shape, axis, doing)?;
+            let invalid = |detail| Error::new(ErrorKind::InvalidArgument, doing, detail);
+            let size = shape[axis];
+            let at = at.unwrap_or(size);
+            if at > size {
+                let detail =
+                    format!("dimension {axis} has {size} items, asked for a place at {at}");
+                return Err(Error::new(ErrorKind::OutOfBounds, doing, detail));
+            }
+            let others = shape.iter().enumerate().filter(|&(other, _)| other != axis);
+            let slab = others.fold(change.geometry.typesize() as u64, |all, (_, &size)| {
+                all.saturating_mul(size)
+            });
+            let found = bytes.len() as u64;
+            let count = found.checked_div(slab).unwrap_or(0);
+            if count * slab != found {
+                let detail = format!(
+                    "along dimension {axis} of {shape:?} one more takes {slab} bytes, got {found}"
+                );
+                return Err(invalid(detail));
+            }
+            let longer = size.checked_add(count).ok_or_else(|| invalid("too many".into()))?;
+            let kept = shape.clone();
+            shape[axis] = longer;
+            let parts = vec![(0..at, 0), (at + count..longer, count.cast_signed())];
+            let mut new: Vec<Range<u64>> = shape.iter().map(|&size| 0..size).collect();
+            new[axis] = at..at + count;
+            Ok((shape, Moved { axis, parts, kept }, Some((new, bytes))))
+        })
+    }
+
+    pub(super) fn check_axis(&self, axis: usize, doing: &str) -> Result<()> {
+        if axis < self.ndim() {
+            return Ok(());
+        }
+        let detail = format!("there are {} dimensions, got number {axis}", self.ndim());
+        Err(self.schunk.error(ErrorKind::InvalidArgument, doing, detail))
+    }
+
+    fn check_ndim(&self, found: usize, doing: &str) -> Result<()> {
+        if found == self.ndim() {
+            return Ok(());
+        }
+        let detail = format!("the array has {} dimensions, the new shape {found}", self.ndim());
+        Err(self.schunk.error(ErrorKind::InvalidArgument, doing, detail))
+    }
+
+    /// Gives the array another shape. `plan` says which, where the old items go, and what else comes in.
+    fn reshape<'i>(
+        &mut self,
+        doing: &str,
+        plan: impl FnOnce(&Change<'_>) -> Result<(Vec<u64>, Moved, Option<New<'i>>)>,
+    ) -> Result<()> {
+        self.changing(doing, |change| {
+            let (shape, moved, new) = plan(&change)?;
+            let old = change.geometry.clone();
+            let geometry = recut(&old, &shape, doing)?;
+            if geometry.shape() == old.shape() {
+                return Ok(());
+            }
+            let typesize = geometry.typesize();
+            let (region, bytes) = new.map_or_else(
+                || (Region::of_box(shape.iter().map(|_| 0..0)), &[][..]),
+                |(ranges, bytes)| (Region::of_box(ranges), bytes),
+            );
+            // Of no dimensions there is no new shape.
+            let strides = c_order(&region.shape(), typesize);
+            let plan = Plan::new(&geometry, &region, &strides);
+            let arrivals: Vec<ChunkPlan<'_>> =
+                (0..plan.nchunks()).map(|number| plan.chunk(number)).collect();
+            let chunks = moved.chunks(&old, &geometry, &arrivals);
+            let Change { schunk, readers, writers, .. } = change;
+            let made: Vec<&Made> = chunks.iter().filter_map(Chunk::made).collect();
+            if made.iter().any(|made| !made.from.is_empty()) {
+                schunk.check_unfiltered(doing)?;
+            }
+            let mut packed = Vec::with_capacity(made.len());
+            if !made.is_empty() {
+                let reading = schunk.reading()?;
+                let team = writers.team(schunk, &geometry, made.len())?;
+                // SAFETY: the bytes are as many as the new items have, and outlive the packing.
+                let source = unsafe { Source::new(bytes.as_ptr()) };
+                let data = |scratch: &mut Scratch, number: usize| {
+                    let made = made[number];
+                    let gather = |ranges: &[Range<u64>], bytes: &mut [u8]| {
+                        let extent: Vec<u64> =
+                            ranges.iter().map(|range| range.end - range.start).collect();
+                        let strides = c_order(&extent, typesize);
+                        made.from.iter().try_for_each(|from| {
+                            let at = from.to.iter().zip(&strides);
+                            let at: isize = at.map(|(&to, stride)| to as isize * stride).sum();
+                            let region = Region::of_box(from.ranges.iter().cloned());
+                            let plan = Plan::new(&old, &region, &strides);
+                            // SAFETY: the part lies in the box of the chunk, whose strides these are.
+                            let sink = unsafe { Sink::new(bytes.as_mut_ptr().offset(at), false) };
+                            let from = (&*schunk, &reading);
+                            // SAFETY: as above.
+                            unsafe { readers.gather(from, &plan, sink, Threads::ONE) }
+                        })
+                    };
+                    let base = |scratch: &mut Scratch| team.put_box(scratch, &made.ranges, gather);
+                    match made.arrivals.map(|index| &arrivals[index]) {
+                        // SAFETY: the source is memory for the items of this plan.
+                        Some(plan) => unsafe { team.fill(plan, source, scratch, base) },
+                        None => team.boxed(scratch, &made.ranges, gather),
+                    }
+                };
+                team.pack(data, |chunk| {
+                    packed.push(chunk);
+                    Ok(())
+                })?;
+            }
+            let mut packed = packed.iter();
+            let slots = chunks.iter().map(|chunk| match chunk {
+                Chunk::Kept(number) => Slot::Kept(*number as u64),
+                Chunk::Zeros => Slot::Zeros,
+                Chunk::Made(_) => packed.next().map_or(Slot::Zeros, |chunk| Slot::New(chunk)),
+            });
+            let slots: Vec<Slot<'_>> = slots.collect();
+            let meta = reshaped_meta(schunk, &geometry, doing)?;
+            schunk.rearrange(doing, &meta, geometry.chunk_len(), &slots)?;
+            *change.geometry = geometry.clone();
+            Ok(())
+        })
+    }
+}
+
+/// Sees that items which were made for one shape fit another, along all dimensions but one.
+pub(super) fn check_others(known: &[u64], now: &[u64], axis: usize, doing: &str) -> Result<()> {
+    let differs = |&other: &usize| other != axis && known[other] != now[other];
+    if (0..known.len()).find(differs).is_none() {
+        return Ok(());
+    }
+    let detail = format!("others have changed the shape from {known:?} to {now:?}");
+    Err(Error::new(ErrorKind::InvalidArgument, doing, detail))
+}
+
+/// New items: where they go, and their bytes in C order.
+type New<'i> = (Vec<Range<u64>>, &'i [u8]);
+
+/// The shapes of an array with the same chunks and blocks.
+fn recut(old: &Geometry, shape: &[u64], doing: &str) -> Result<Geometry> {
+    for (axis, &size) in shape.iter().enumerate() {
+        if size > 0 && old.chunks()[axis] == 0 {
+            let detail = format!(
+                "along dimension {axis} its chunks have no items: make it with chunks of some size"
+            );
+            return Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
+        }
+    }
+    let too_large = |error: &dyn std::fmt::Display| Error::new(ErrorKind::TooLarge, doing, error);
+    if let Some(size) = shape.iter().find(|&&size| i64::try_from(size).is_err()) {
+        return Err(too_large(&format_args!("{size} items along a dimension, at most 2^63 - 1")));
+    }
+    let mut meta = meta_of(old, None);
+    meta.shape = shape.iter().map(|size| size.cast_signed()).collect();
+    cut(&meta, old.typesize()).map_err(|error| too_large(&error))
+}
+
+/// The metalayer of an array with another shape; all else that it says stays.
+fn reshaped_meta(schunk: &SChunk, geometry: &Geometry, doing: &str) -> Result<Vec<u8>> {
+    let reading = schunk.reading()?;
+    let old = reading.array_meta().unwrap_or_default();
+    let format = |error| Error::from_format(doing, error);
+    let mut meta = Meta::parse(old).map_err(format)?;
+    meta.shape = geometry.shape().iter().map(|size| size.cast_signed()).collect();
+    let new = meta.to_bytes().map_err(format)?;
+    if new.len() != old.len() {
+        let detail = "its metalayer is one of before C-Blosc2 2.7: copy the array";
+        return Err(Error::new(ErrorKind::Unsupported, doing, detail));
+    }
+    Ok(new)
+}
+
+/// The metalayer that says these shapes.
+pub(super) fn meta_of(geometry: &Geometry, dtype: Option<&str>) -> Meta {
+    // Checked to fit when the geometry was made.
+    let sizes = |shape: &[u64]| shape.iter().map(|&size| size as i32).collect();
+    Meta {
+        shape: geometry.shape().iter().map(|size| size.cast_signed()).collect(),
+        chunks: sizes(geometry.chunks()),
+        blocks: sizes(geometry.blocks()),
+        dtype: dtype.map(str::to_owned),
+        dtype_format: 0,
+    }
+}
+
+/// Where the old items are after a change: along one dimension ranges of them, each moved so far; along the others the
+/// first ones.
+struct Moved {
+    axis: usize,
+    /// New places, and how far they are from the old ones.
+    parts: Vec<(Range<u64>, i64)>,
+    kept: Vec<u64>,
+}
+
+/// What a chunk is after a change.
+enum Chunk {
+    Kept(usize),
+    Zeros,
+    Made(Made),
+}
+
+/// A chunk that is made anew.
+struct Made {
+    /// Its items, in the new array.
+    ranges: Vec<Range<u64>>,
+    from: Vec<From>,
+    /// The number of the plan of its new items.
+    arrivals: Option<usize>,
+}
+
+/// A box of old items in a chunk.
+struct From {
+    /// In the old array.
+    ranges: Vec<Range<u64>>,
+    /// The place of its first item in the chunk.
+    to: Vec<u64>,
+}
+
+impl Chunk {
+    fn made(&self) -> Option<&Made> {
+        match self {
+            Self::Made(made) => Some(made),
+            _ => None,
+        }
+    }
+}
+
+/// What becomes of the chunks at a place along one dimension.
+#[derive(Clone, Copy)]
+struct Along {
+    /// The old place, where all items of these chunks come from chunks there, and are all that those have.
+    same: Option<u64>,
+    /// Whether there are old items at all.
+    any: bool,
+}
+
+impl Moved {
+    /// What each chunk is after the change; `arrivals` are the plans of those that get new items.
+    fn chunks(&self, old: &Geometry, new: &Geometry, arrivals: &[ChunkPlan<'_>]) -> Vec<Chunk> {
+        if new.is_empty() {
+            // However large the other dimensions are.
+            return Vec::new();
+        }
+        let mut arrivals = arrivals.iter().enumerate().peekable();
+        let along: Vec<Vec<Along>> =
+            (0..new.shape().len()).map(|axis| self.along(old, new, axis)).collect();
+        let mut place = vec![0; along.len()];
+        let mut from = vec![0; along.len()];
+        let each = |number: usize| {
+            let arrival =
+                arrivals.next_if(|(_, plan)| plan.number == number).map(|(index, _)| index);
+            let (mut same, mut any) = (arrival.is_none(), true);
+            for (axis, along) in along.iter().enumerate() {
+                let along = along[place[axis]];
+                from[axis] = along.same.unwrap_or(0);
+                (same, any) = (same && along.same.is_some(), any && along.any);
+            }
+            // On to the next place.
+            for (at, along) in place.iter_mut().zip(&along).rev() {
+                *at += 1;
+                if *at < along.len() {
+                    break;
+                }
+                *at = 0;
+            }
+            match (same, any || arrival.is_some()) {
+                (true, _) => Chunk::Kept(position(&from, old.chunk_grid())),
+                (false, false) => Chunk::Zeros,
+                (false, true) => {
+                    let ranges = chunk_ranges(new, number);
+                    Chunk::Made(Made { from: self.from(&ranges), ranges, arrivals: arrival })
+                }
+            }
+        };
+        // Checked to fit when the geometry was made.
+        (0..new.nchunks() as usize).map(each).collect()
+    }
+
+    fn along(&self, old: &Geometry, new: &Geometry, axis: usize) -> Vec<Along> {
+        let (side, old_size, size) = (old.chunks()[axis], old.shape()[axis], new.shape()[axis]);
+        let whole = [(0..self.kept[axis], 0)];
+        let parts = if axis == self.axis { &self.parts[..] } else { &whole };
+        let each = |place: u64| {
+            let range = place * side..size.min((place + 1) * side);
+            let mut along = Along { same: None, any: false };
+            for (part, shift) in parts {
+                let cut = range.start.max(part.start)..range.end.min(part.end);
+                along.any |= !cut.is_empty();
+                let start = range.start.wrapping_add_signed(-shift);
+                if cut == range
+                    && start.is_multiple_of(side)
+                    && old_size.min(start + side) == range.end.wrapping_add_signed(-shift)
+                {
+                    along.same = Some(start / side);
+                }
+            }
+            along
+        };
+        (0..new.chunk_grid()[axis]).map(each).collect()
+    }
+
+    /// The old items of a chunk.
+    fn from(&self, ranges: &[Range<u64>]) -> Vec<From> {
+        let part = |(part, shift): &(Range<u64>, i64)| {
+            let mut to = vec![0; ranges.len()];
+            let mut source = ranges.to_vec();
+            for (axis, range) in source.iter_mut().enumerate() {
+                let there = if axis == self.axis { part.clone() } else { 0..self.kept[axis] };
+                let cut = range.start.max(there.start)..range.end.min(there.end);
+                if cut.is_empty() {
+                    return None;
+                }
+                to[axis] = cut.start - range.start;
+                let back =
+                    |at: u64| at.wrapping_add_signed(if axis == self.axis { -shift } else { 0 });
+                *range = back(cut.start)..back(cut.end);
+            }
+            Some(From { ranges: source, to })
+        };
+        self.parts.iter().filter_map(part).collect()
+    }
+}

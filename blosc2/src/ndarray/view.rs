@@ -1,0 +1,383 @@
+//! Reading, from an array or from a view of it.
+
+use blosc2_format::b2nd::MAX_NDIM;
+
+use super::NDArray;
+use super::gather::{READ, Sink};
+use super::plan::{Items, c_order};
+use super::region::Region;
+use super::selection::Selection;
+use crate::dtype::SwapPlan;
+use crate::element::{Element, make_items, with_bytes_mut, zeroed};
+use crate::{Error, ErrorKind, Result};
+
+impl NDArray {
+    /// Reads the selected items, in C order.
+    ///
+    /// A selection is one range for each dimension, or what [`Selection`] says; with the feature `ndarray` also
+    /// `s![...]`. C's `b2nd_get_slice_cbuffer` and `b2nd_get_orthogonal_selection`, Python's `array[...]` and `oindex`.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::OutOfBounds`]: a selection that reaches outside the array;
+    /// - [`ErrorKind::InvalidArgument`]: selections for more dimensions than there are, or a range that ends before it
+    ///   starts;
+    /// - [`ErrorKind::TypeMismatch`]: the dtype is not that of `T`;
+    /// - [`ErrorKind::InvalidData`], [`ErrorKind::Unsupported`]: as for
+    ///   [`decompress`](crate::decompress);
+    /// - [`ErrorKind::TooLarge`]: more memory than [`OpenOptions::max_read`](crate::OpenOptions::max_read);
+    /// - [`ErrorKind::Io`]: the file cannot be read.
+    pub fn read<T: Element>(&self, selection: impl Into<Selection>) -> Result<Vec<T>> {
+        self.read_region(&self.select(&selection.into(), READ)?)
+    }
+
+    /// Reads the selected items into the caller's, of which there have to be just as many.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read), and [`ErrorKind::InvalidArgument`] where the numbers differ. The caller's items
+    /// may be partly written then.
+    pub fn read_into<T: Element>(
+        &self,
+        selection: impl Into<Selection>,
+        items: &mut [T],
+    ) -> Result<()> {
+        self.read_region_into(&self.select(&selection.into(), READ)?, items)
+    }
+
+    /// Reads all items, in C order. C's `b2nd_to_cbuffer`, Python's `array[:]`.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read).
+    pub fn read_all<T: Element>(&self) -> Result<Vec<T>> {
+        self.read(..)
+    }
+
+    /// Reads one item, by its index.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read).
+    pub fn item<T: Element>(&self, index: &[u64]) -> Result<T> {
+        let region = self.region_of_item(index, READ)?;
+        self.read_region(&region).map(|items| items[0])
+    }
+
+    /// Reads the selected items of any dtype as they are stored, byte order included.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read), the dtype apart.
+    pub fn read_bytes(&self, selection: impl Into<Selection>) -> Result<Vec<u8>> {
+        self.read_region_bytes(&self.select(&selection.into(), READ)?)
+    }
+
+    /// Reads the selected items of any dtype into the caller's bytes, which have to be just as many.
+    ///
+    /// # Errors
+    /// As for [`read_into`](Self::read_into), the dtype apart.
+    pub fn read_bytes_into(&self, selection: impl Into<Selection>, bytes: &mut [u8]) -> Result<()> {
+        self.read_region_bytes_into(&self.select(&selection.into(), READ)?, bytes)
+    }
+
+    /// All of the array as a view, of which parts can be taken without reading.
+    ///
+    /// ```
+    /// use blosc2::{Along, NDArray};
+    ///
+    /// let array = NDArray::from_slice(&(0..24i32).collect::<Vec<_>>(), &[1, 4, 6])?;
+    /// let view = array.view().squeeze().permute(&[1, 0])?;
+    /// assert_eq!(view.shape(), [6, 4]);
+    /// assert_eq!(view.read::<i32>(&[0..1, 0..4])?, [0, 6, 12, 18]); // a column
+    /// let odd = view.slice([Along::Slice { start: 1, end: None, step: 2 }])?;
+    /// assert_eq!(odd.read_all::<i32>()?[..4], [1, 7, 13, 19]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    pub fn view(&self) -> NDArrayView<'_> {
+        NDArrayView { array: self, region: Region::whole(self.shape()) }
+    }
+
+    pub(super) fn select(&self, selection: &Selection, doing: &str) -> Result<Region> {
+        let region = Region::whole(self.shape()).select(selection, doing);
+        region.map_err(|error| self.schunk.at(error))
+    }
+
+    pub(super) fn region_of_item(&self, index: &[u64], doing: &str) -> Result<Region> {
+        self.check_index(index, doing)?;
+        Ok(Region::of_box(index.iter().map(|&at| at..at + 1)))
+    }
+
+    pub(super) fn check_index(&self, index: &[u64], doing: &str) -> Result<()> {
+        let shape = self.shape();
+        if index.len() != shape.len() {
+            let (ndim, found) = (shape.len(), index.len());
+            let detail = format!("an index has {ndim} numbers, got {found}");
+            return Err(self.schunk.error(ErrorKind::InvalidArgument, doing, detail));
+        }
+        if index.iter().zip(shape).any(|(at, size)| at >= size) {
+            let detail = format!("the shape is {shape:?}, asked for the item {index:?}");
+            return Err(self.schunk.error(ErrorKind::OutOfBounds, doing, detail));
+        }
+        Ok(())
+    }
+
+    pub(super) fn read_region<T: Element>(&self, region: &Region) -> Result<Vec<T>> {
+        let swapped = self.check_dtype::<T>(READ)?;
+        let len = self.allowed_len(region)?;
+        make_items(len / size_of::<T>(), READ, |bytes| self.read_to(region, bytes, true, swapped))
+    }
+
+    fn read_region_into<T: Element>(&self, region: &Region, items: &mut [T]) -> Result<()> {
+        let swapped = self.check_dtype::<T>(READ)?;
+        self.check_len(region, size_of_val(items), READ)?;
+        with_bytes_mut(items, |bytes| self.read_to(region, bytes, false, swapped))
+    }
+
+    fn read_region_bytes(&self, region: &Region) -> Result<Vec<u8>> {
+        let mut bytes = zeroed(self.allowed_len(region)?, READ)?;
+        self.read_to(region, &mut bytes, true, None)?;
+        Ok(bytes)
+    }
+
+    pub(super) fn read_region_bytes_into(&self, region: &Region, bytes: &mut [u8]) -> Result<()> {
+        self.check_len(region, bytes.len(), READ)?;
+        self.read_to(region, bytes, false, None)
+    }
+
+    /// Reads a region into bytes, of which there are just enough.
+    fn read_to(
+        &self,
+        region: &Region,
+        bytes: &mut [u8],
+        zeros: bool,
+        swapped: Option<SwapPlan>,
+    ) -> Result<()> {
+        let strides = c_order(&region.shape(), self.typesize());
+        // SAFETY: the bytes are borrowed, and as many as the items in C order have.
+        let sink = unsafe { Sink::new(bytes.as_mut_ptr(), zeros) };
+        // SAFETY: as above; the strides are those of the C order.
+        unsafe { self.gather(Items::Region(region, &strides), sink) }?;
+        if let Some(swapped) = swapped {
+            swapped.apply(bytes);
+        }
+        Ok(())
+    }
+
+    /// Reads items as they are now, all of one moment.
+    ///
+    /// # Safety
+    /// The sink is memory for the items.
+    pub(super) unsafe fn gather(&self, items: Items<'_>, sink: Sink) -> Result<()> {
+        let Self { schunk, geometry, readers, .. } = self;
+        let reading = schunk.reading()?;
+        let gathered = self.geometry_now(&reading).and_then(|now| {
+            let plan = items.plan(now.as_ref().unwrap_or(geometry), READ)?;
+            // SAFETY: the caller's promise.
+            unsafe { readers.gather((schunk, &reading), &plan, sink, readers.threads) }
+        });
+        gathered.map_err(|error| schunk.at(error))
+    }
+
+    /// The bytes of a region, if they fit this machine.
+    fn len_of(&self, region: &Region, doing: &str) -> Result<usize> {
+        let shape = region.shape();
+        let items =
+            shape.iter().try_fold(self.typesize() as u64, |all, &size| all.checked_mul(size));
+        let len = if shape.contains(&0) { Some(0) } else { items };
+        let len = len.and_then(|len| isize::try_from(len).ok());
+        len.map(isize::unsigned_abs).ok_or_else(|| {
+            let detail = format!("{shape:?} items do not fit in memory");
+            self.schunk.error(ErrorKind::TooLarge, doing, detail)
+        })
+    }
+
+    /// The same, where the super-chunk may make one read take so many.
+    fn allowed_len(&self, region: &Region) -> Result<usize> {
+        let len = self.len_of(region, READ)?;
+        self.schunk.allow(READ, len as u64)?;
+        Ok(len)
+    }
+
+    pub(super) fn check_len(&self, region: &Region, found: usize, doing: &str) -> Result<()> {
+        let expected = self.len_of(region, doing)?;
+        if expected == found {
+            return Ok(());
+        }
+        let (shape, size) = (region.shape(), self.typesize());
+        let detail = format!(
+            "{shape:?} items of {size} bytes are {expected} bytes, the caller's memory has {found}"
+        );
+        Err(self.schunk.error(ErrorKind::InvalidArgument, doing, detail))
+    }
+
+    /// Sees that items are `T`, and says how they are turned where they are in the other byte order.
+    pub(super) fn check_dtype<T: Element>(&self, doing: &str) -> Result<Option<SwapPlan>> {
+        let (asked, typesize) = (T::dtype(), self.typesize());
+        let dtype = self.parsed_dtype();
+        if typesize == size_of::<T>() && (self.dtype.is_none() || dtype == Some(&asked)) {
+            return Ok(None);
+        }
+        let error = |detail| self.schunk.error(ErrorKind::TypeMismatch, doing, detail);
+        let turned = dtype.filter(|dtype| {
+            typesize == size_of::<T>() && !dtype.is_native() && dtype.to_native() == asked
+        });
+        match turned {
+            Some(dtype) if self.native => {
+                dtype.swap_plan().map(Some).map_err(|cause| error(cause.to_string()))
+            }
+            Some(dtype) => Err(error(format!(
+                "the items are {dtype}, in the other byte order than {asked}; NDArray::set_native turns them"
+            ))),
+            None => {
+                let (text, size) = (self.dtype().unwrap_or("of no dtype"), size_of::<T>());
+                let detail = format!(
+                    "the items are {text} of {typesize} bytes, asked for {asked} of {size} bytes"
+                );
+                Err(error(detail))
+            }
+        }
+    }
+}
+
+/// A part of an array, or its dimensions in another order, which is read when it is asked for.
+///
+/// It borrows the array, and costs next to nothing. Made by [`NDArray::view`]. C's views (`b2nd_squeeze`,
+/// `b2nd_expand_dims`) share the array's memory without owning it; these cannot outlive it.
+#[derive(Debug, Clone)]
+pub struct NDArrayView<'a> {
+    pub(super) array: &'a NDArray,
+    pub(super) region: Region,
+}
+
+impl<'a> NDArrayView<'a> {
+    /// The array that it is of.
+    pub fn array(&self) -> &'a NDArray {
+        self.array
+    }
+
+    /// Number of items along each dimension.
+    pub fn shape(&self) -> Vec<u64> {
+        self.region.shape()
+    }
+
+    /// Number of dimensions.
+    pub fn ndim(&self) -> usize {
+        self.region.dims.len()
+    }
+
+    /// Number of items.
+    pub fn len(&self) -> u64 {
+        self.shape().iter().fold(1, |all, &size| all.saturating_mul(size))
+    }
+
+    /// Whether there are no items.
+    pub fn is_empty(&self) -> bool {
+        self.shape().contains(&0)
+    }
+
+    /// The selected items of these.
+    ///
+    /// # Errors
+    /// As for [`NDArray::read`] of the selection; [`ErrorKind::Unsupported`] where nothing is selected of a dimension
+    /// that was [added](Self::expand_dims).
+    pub fn slice(&self, selection: impl Into<Selection>) -> Result<Self> {
+        let region = self.region.select(&selection.into(), "select items");
+        let region = region.map_err(|error| self.array.schunk.at(error))?;
+        Ok(Self { array: self.array, region })
+    }
+
+    /// Without the dimensions of one item. C's `b2nd_squeeze`, Python's `squeeze`.
+    pub fn squeeze(mut self) -> Self {
+        let mut sizes = self.shape().into_iter();
+        self.region.dims.retain(|_| sizes.next() != Some(1));
+        self
+    }
+
+    /// With a new dimension of one item in front of the dimension `axis`, or behind the last one. C's
+    /// `b2nd_expand_dims`, Python's `expand_dims`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`]: `axis` is over the number of dimensions, or there are 16 already.
+    pub fn expand_dims(mut self, axis: usize) -> Result<Self> {
+        let ndim = self.ndim();
+        if axis > ndim || ndim >= MAX_NDIM {
+            let detail = format!("a dimension at {axis}, of {ndim} dimensions");
+            return Err(self.error(ErrorKind::InvalidArgument, "add a dimension", detail));
+        }
+        self.region.dims.insert(axis, None);
+        Ok(self)
+    }
+
+    /// With the dimensions in another order: first the one whose number is `order[0]`, and so on. Python's
+    /// `permute_dims`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`]: `order` has not each dimension once.
+    pub fn permute(mut self, order: &[usize]) -> Result<Self> {
+        let mut sorted = order.to_vec();
+        sorted.sort_unstable();
+        if !sorted.into_iter().eq(0..self.ndim()) {
+            let detail = format!("{order:?} for {} dimensions: each once", self.ndim());
+            return Err(self.error(ErrorKind::InvalidArgument, "reorder dimensions", detail));
+        }
+        let dims = &self.region.dims;
+        self.region.dims = order.iter().map(|&dim| dims[dim]).collect();
+        Ok(self)
+    }
+
+    /// With all dimensions in the opposite order. Python's `transpose`.
+    pub fn transpose(mut self) -> Self {
+        self.region.dims.reverse();
+        self
+    }
+
+    /// Reads the selected items; see [`NDArray::read`].
+    ///
+    /// # Errors
+    /// As for [`NDArray::read`].
+    pub fn read<T: Element>(&self, selection: impl Into<Selection>) -> Result<Vec<T>> {
+        self.array.read_region(&self.slice(selection)?.region)
+    }
+
+    /// Reads the selected items into the caller's; see [`NDArray::read_into`].
+    ///
+    /// # Errors
+    /// As for [`NDArray::read_into`].
+    pub fn read_into<T: Element>(
+        &self,
+        selection: impl Into<Selection>,
+        items: &mut [T],
+    ) -> Result<()> {
+        self.array.read_region_into(&self.slice(selection)?.region, items)
+    }
+
+    /// Reads all its items, in C order.
+    ///
+    /// # Errors
+    /// As for [`NDArray::read`].
+    pub fn read_all<T: Element>(&self) -> Result<Vec<T>> {
+        self.array.read_region(&self.region)
+    }
+
+    /// Reads the selected items of any dtype as they are stored; see [`NDArray::read_bytes`].
+    ///
+    /// # Errors
+    /// As for [`NDArray::read_bytes`].
+    pub fn read_bytes(&self, selection: impl Into<Selection>) -> Result<Vec<u8>> {
+        self.array.read_region_bytes(&self.slice(selection)?.region)
+    }
+
+    /// Reads the selected items of any dtype into the caller's bytes; see [`NDArray::read_bytes_into`].
+    ///
+    /// # Errors
+    /// As for [`NDArray::read_bytes_into`].
+    pub fn read_bytes_into(&self, selection: impl Into<Selection>, bytes: &mut [u8]) -> Result<()> {
+        self.array.read_region_bytes_into(&self.slice(selection)?.region, bytes)
+    }
+
+    pub(super) fn error(&self, kind: ErrorKind, doing: &str, detail: String) -> Error {
+        self.array.schunk.error(kind, doing, detail)
+    }
+}
+
+impl<'a> From<&'a NDArray> for NDArrayView<'a> {
+    fn from(array: &'a NDArray) -> Self {
+        array.view()
+    }
+}

@@ -1,0 +1,103 @@
+//! Writing items.
+
+use std::borrow::Cow;
+
+use super::NDArray;
+use super::plan::{Items, c_order};
+use super::region::Region;
+use super::scatter::{Source, WRITE};
+use super::selection::Selection;
+use crate::element::{Element, bytes_of};
+use crate::{ErrorKind, Result};
+
+impl NDArray {
+    /// Writes items over the selected ones, in C order; there have to be just as many.
+    ///
+    /// The chunks that the selection touches are compressed anew, several at once with [`CParams::threads`](crate::CParams::threads).
+    /// Either all items are written or, where that fails, none. Where a list names an item several times, the last
+    /// one stays. C's `b2nd_set_slice_cbuffer` and `b2nd_set_orthogonal_selection`, Python's `array[...] = items`.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::ReadOnly`]: opened for reading or appending;
+    /// - [`ErrorKind::InvalidArgument`]: another number of items than are selected;
+    /// - [`ErrorKind::OutOfBounds`], [`ErrorKind::TypeMismatch`]: as for [`read`](Self::read);
+    /// - [`ErrorKind::Unsupported`]: a part of a chunk where the super-chunk has a prefilter or a postfilter;
+    /// - as for reading, for compressing, and for writing to a file.
+    pub fn write<T: Element>(
+        &mut self,
+        selection: impl Into<Selection>,
+        items: &[T],
+    ) -> Result<()> {
+        let region = self.select(&selection.into(), WRITE)?;
+        let bytes = self.stored_bytes(items, WRITE)?;
+        self.write_region(&region, &bytes)
+    }
+
+    /// Writes items of any dtype, given as bytes as they are stored, over the selected ones.
+    ///
+    /// # Errors
+    /// As for [`write`](Self::write), the dtype apart.
+    pub fn write_bytes(&mut self, selection: impl Into<Selection>, bytes: &[u8]) -> Result<()> {
+        let region = self.select(&selection.into(), WRITE)?;
+        self.write_region(&region, bytes)
+    }
+
+    /// Writes the same item over all selected ones.
+    ///
+    /// # Errors
+    /// As for [`write`](Self::write).
+    pub fn fill<T: Element>(&mut self, selection: impl Into<Selection>, item: T) -> Result<()> {
+        let items = [item];
+        let bytes = self.stored_bytes(&items, WRITE)?;
+        self.fill_bytes(selection, &bytes)
+    }
+
+    /// Writes the same item of any dtype, given as bytes as it is stored, over all selected ones.
+    ///
+    /// # Errors
+    /// As for [`fill`](Self::fill), the dtype apart.
+    pub fn fill_bytes(&mut self, selection: impl Into<Selection>, item: &[u8]) -> Result<()> {
+        let region = self.select(&selection.into(), WRITE)?;
+        if item.len() != self.typesize() {
+            let (expected, found) = (self.typesize(), item.len());
+            let detail = format!("an item has {expected} bytes, got {found}");
+            return Err(self.schunk.error(ErrorKind::InvalidArgument, WRITE, detail));
+        }
+        // All are in the same place.
+        let strides = vec![0; region.dims.len()];
+        // SAFETY: the bytes are an item, and are borrowed until all is written.
+        unsafe { self.scatter(Items::Region(&region, &strides), Source::new(item.as_ptr())) }
+    }
+
+    /// Writes one item, by its index.
+    ///
+    /// # Errors
+    /// As for [`write`](Self::write).
+    pub fn set<T: Element>(&mut self, index: &[u64], item: T) -> Result<()> {
+        let region = self.region_of_item(index, WRITE)?;
+        let items = [item];
+        let bytes = self.stored_bytes(&items, WRITE)?;
+        self.write_region(&region, &bytes)
+    }
+
+    /// The bytes of items as the array stores them.
+    pub(super) fn stored_bytes<'i, T: Element>(
+        &self,
+        items: &'i [T],
+        doing: &str,
+    ) -> Result<Cow<'i, [u8]>> {
+        let swapped = self.check_dtype::<T>(doing)?;
+        let mut bytes = bytes_of(items);
+        if let Some(swapped) = swapped {
+            swapped.apply(bytes.to_mut());
+        }
+        Ok(bytes)
+    }
+
+    pub(super) fn write_region(&mut self, region: &Region, bytes: &[u8]) -> Result<()> {
+        self.check_len(region, bytes.len(), WRITE)?;
+        let strides = c_order(&region.shape(), self.typesize());
+        // SAFETY: the bytes are borrowed, and as many as the items in C order have.
+        unsafe { self.scatter(Items::Region(region, &strides), Source::new(bytes.as_ptr())) }
+    }
+}

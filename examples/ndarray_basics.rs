@@ -1,0 +1,45 @@
+//! An array: made of a function, stored, sliced, changed, copied with other chunks.
+
+use blosc2::{CParams, Codec, NDArray, Threads};
+use ndarray::s;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("waves.b2nd");
+
+    // A thousand rows, computed and compressed on all cores, chunk by chunk.
+    let params = CParams::new().codec(Codec::Zstd).level(5).threads(Threads::auto());
+    let mut waves = NDArray::builder()
+        .cparams(params.clone())
+        .file(&path)
+        .from_fn(&[1000, 2000], |at| (at[0] as f32 / 50.0).sin() * at[1] as f32)?;
+    println!("{}", waves.info());
+
+    // A box, every hundredth row backwards, a column, one item.
+    let corner: Vec<f32> = waves.read(&[0..10, 0..20])?;
+    assert_eq!(corner.len(), 200);
+    let rows = waves.read_array::<f32>(s![..;-100, 500..505])?;
+    assert_eq!(rows.shape(), [10, 5]);
+    let column = waves.view().transpose().read_array::<f32>(s![1999, ..])?;
+    assert_eq!(column[999], waves.item::<f32>(&[999, 1999])?);
+
+    // What is written goes to the file at once, all of it or nothing.
+    waves.write(&[0..1, 0..3], &[1.0f32, 2.0, 3.0])?;
+    waves.fill(s![.., 1000..], 0.0f32)?;
+    waves.resize(&[1001, 2000])?;
+    drop(waves);
+
+    let waves = NDArray::open(&path)?;
+    assert_eq!(waves.read::<f32>(&[0..1, 0..4])?, [1.0, 2.0, 3.0, 0.0]);
+    assert_eq!(waves.read::<f32>(&[1000..1001, 0..1])?, [0.0]);
+
+    // The same items in other chunks, as 64-bit numbers, in memory.
+    let copy = NDArray::builder()
+        .chunks(&[1001, 64])
+        .blocks(&[128, 64])
+        .cparams(params)
+        .cast::<f64>(&waves)?;
+    assert_eq!(copy.item::<f64>(&[0, 2])?, 3.0);
+    println!("{} bytes as f32, {} as f64", waves.schunk().cbytes(), copy.schunk().cbytes());
+    Ok(())
+}

@@ -1,0 +1,37 @@
+//! Reading on many threads: within one read, or one array by threads of the program's own.
+
+use blosc2::{CParams, Codec, DParams, NDArray, Threads};
+use rayon::iter::ParallelIterator;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("table.b2nd");
+    let params = CParams::new().codec(Codec::Lz4).threads(Threads::auto());
+    let builder = NDArray::builder().chunks(&[100, 1000]).blocks(&[10, 1000]);
+    let mut table =
+        builder.cparams(params).file(&path).from_fn(&[1000, 1000], |at| at[0] * at[1])?;
+
+    // One read that spreads its chunks over all cores.
+    table.set_dparams(DParams::new().threads(Threads::auto()));
+    let whole: u64 = table.read_all::<u64>()?.into_iter().sum();
+
+    // Chunks by rayon's threads, each read on the thread that works on it.
+    table.set_dparams(DParams::new());
+    let sums: blosc2::Result<Vec<u64>> =
+        table.par_chunks().map(|chunk| Ok(chunk.read::<u64>()?.into_iter().sum())).collect();
+    assert_eq!(sums?.into_iter().sum::<u64>(), whole);
+
+    // Threads of the program's own, with blocks that several of them need kept for a while.
+    table.set_cache(16 << 20);
+    let row = |row: u64| table.read::<u64>(&[row..row + 1, 0..1000]);
+    std::thread::scope(|scope| -> blosc2::Result<()> {
+        let readers: Vec<_> = (0..8u64).map(|first| scope.spawn(move || row(first * 7))).collect();
+        for (first, reader) in (0..8u64).zip(readers) {
+            let row = reader.join().expect("a reader panicked")?;
+            assert_eq!(row[999], first * 7 * 999);
+        }
+        Ok(())
+    })?;
+    println!("the sum is {whole}");
+    Ok(())
+}

@@ -1,0 +1,34 @@
+//! Structures as items: their fields are NumPy's fields.
+
+use blosc2::{Element, NDArray};
+
+/// A measurement; three bytes between `valid` and `position` are padding, which is written as zeros.
+#[derive(Clone, Copy, Debug, PartialEq, Element)]
+#[repr(C)]
+struct Reading {
+    sensor: u32,
+    valid: bool,
+    #[element(name = "xy")]
+    position: [f32; 2],
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("readings.b2nd");
+    NDArray::builder().file(&path).from_fn(&[100, 10], |at| Reading {
+        sensor: at[1] as u32,
+        valid: at[0] % 3 > 0,
+        position: [at[0] as f32, 0.5],
+    })?;
+
+    // In Python this is an array of dtype {'names': ['sensor', 'valid', 'xy'], ...}, with array["xy"] and so on.
+    let readings = NDArray::open(&path)?;
+    println!("{}", readings.dtype().unwrap_or_default());
+    let row = readings.read::<Reading>(&[7..8, 0..10])?;
+    assert_eq!(row[9], Reading { sensor: 9, valid: true, position: [7.0, 0.5] });
+
+    // Another structure is not taken for it.
+    let error = readings.read_all::<u64>().unwrap_err();
+    println!("{error}");
+    Ok(())
+}

@@ -1,0 +1,363 @@
+//! Several handles of one array: what each sees of the others' changes, with the lock and without it.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use blosc2::{ErrorKind, NDArray, OpenOptions, Result};
+
+use super::{IN_FILES, Place, folder, kind};
+
+fn locking(path: &Path) -> NDArray {
+    let schunk = OpenOptions::new().write(true).locking(true).open(path).unwrap();
+    NDArray::from_schunk(schunk).unwrap()
+}
+
+fn reading(path: &Path, lock: bool) -> NDArray {
+    let schunk = OpenOptions::new().locking(lock).open(path).unwrap();
+    NDArray::from_schunk(schunk).unwrap()
+}
+
+/// What is at an index, wherever the array ends.
+fn item(row: u64, column: u64) -> i32 {
+    (row * 1000 + column + 1) as i32
+}
+
+/// The items of a box.
+fn items(rows: std::ops::Range<u64>, columns: std::ops::Range<u64>) -> Vec<i32> {
+    rows.flat_map(|row| columns.clone().map(move |column| item(row, column))).collect()
+}
+
+/// Ten rows of ten.
+fn square(place: Place, path: &Path) {
+    let builder = NDArray::builder().chunks(&[5, 5]).blocks(&[5, 5]);
+    let items = items(0..10, 0..10);
+    drop(place.of(builder, path).from_slice(&items, &[10, 10]).unwrap());
+}
+
+/// Both ways of storing, each with the lock and without it.
+fn each_way(work: impl Fn(Place, bool, &Path)) {
+    for place in IN_FILES {
+        for lock in [false, true] {
+            let (_folder, path) = folder();
+            square(place, &path);
+            work(place, lock, &path);
+        }
+    }
+}
+
+fn writer(path: &Path, lock: bool) -> NDArray {
+    if lock { locking(path) } else { NDArray::open_rw(path).unwrap() }
+}
+
+#[test]
+fn readers_follow_growth_when_they_ask() {
+    each_way(|place, lock, path| {
+        let what = format!("{place:?}, lock {lock}");
+        let (mut writer, mut reader) = (writer(path, lock), reading(path, lock));
+        assert!(!reader.refresh().unwrap(), "{what}: nothing has changed");
+        assert_eq!(reader.read::<i32>(&[0..1, 0..10]).unwrap(), items(0..1, 0..10), "{what}");
+
+        writer.resize(&[20, 10]).unwrap();
+        writer.write(&[10..20, 0..10], &items(10..20, 0..10)).unwrap();
+        // It keeps to the shape that it knows, and what is there is right.
+        assert_eq!(reader.shape(), [10, 10], "{what}");
+        assert_eq!(reader.read_all::<i32>().unwrap(), items(0..10, 0..10), "{what}");
+        let outside = reader.read::<i32>(&[10..20, 0..10]);
+        assert_eq!(kind(outside), ErrorKind::OutOfBounds, "{what}");
+        assert!(reader.refresh().unwrap(), "{what}: it has grown");
+        assert_eq!(reader.shape(), [20, 10], "{what}");
+        assert!(!reader.refresh().unwrap(), "{what}: it knows that");
+        assert_eq!(reader.read_all::<i32>().unwrap(), items(0..20, 0..10), "{what}");
+
+        // Along the other dimension, after which each chunk has another number.
+        writer.append(1, &items(0..20, 10..17)).unwrap();
+        assert_eq!(reader.shape(), [20, 10], "{what}");
+        assert_eq!(reader.read_all::<i32>().unwrap(), items(0..20, 0..10), "{what}");
+        assert_eq!(reader.item::<i32>(&[19, 9]).unwrap(), item(19, 9), "{what}");
+        assert_eq!(reader.read_points::<i32>(&[[19, 9], [0, 7]]).unwrap(), [19010, 8], "{what}");
+        assert!(reader.refresh().unwrap(), "{what}");
+        assert_eq!(reader.read_all::<i32>().unwrap(), items(0..20, 0..17), "{what}");
+        // Where items come in front, what is read is what is there now.
+        writer.insert(0, 0, &[-1; 5 * 17]).unwrap();
+        assert_eq!(reader.read::<i32>(&[0..5, 0..17]).unwrap(), [-1; 5 * 17], "{what}");
+        assert_eq!(reader.read::<i32>(&[5..20, 0..17]).unwrap(), items(0..15, 0..17), "{what}");
+    });
+}
+
+#[test]
+fn readers_beside_an_array_that_shrinks() {
+    each_way(|place, lock, path| {
+        let what = format!("{place:?}, lock {lock}");
+        let (mut writer, mut reader) = (writer(path, lock), reading(path, lock));
+        reader.set_cache(1 << 20);
+        assert_eq!(reader.read_all::<i32>().unwrap(), items(0..10, 0..10), "{what}");
+        writer.resize(&[5, 10]).unwrap();
+        // What is gone is out of bounds, for a reader that does not know it too.
+        assert_eq!(reader.shape(), [10, 10], "{what}");
+        assert_eq!(kind(reader.read_all::<i32>()), ErrorKind::OutOfBounds, "{what}");
+        assert_eq!(kind(reader.item::<i32>(&[9, 9])), ErrorKind::OutOfBounds, "{what}");
+        let points = reader.read_points::<i32>(&[[0, 0], [5, 0]]);
+        assert_eq!(kind(points), ErrorKind::OutOfBounds, "{what}");
+        let lists = reader.read::<i32>([vec![0, 7], vec![0]]);
+        assert_eq!(kind(lists), ErrorKind::OutOfBounds, "{what}");
+        let view = reader.view().squeeze();
+        assert_eq!(kind(view.read::<i32>(&[9..10, 0..1])), ErrorKind::OutOfBounds, "{what}");
+        let found = reader.read::<i32>(&[0..5, 0..10]).unwrap();
+        assert_eq!(found, items(0..5, 0..10), "{what}");
+        assert!(reader.refresh().unwrap(), "{what}");
+        assert_eq!(reader.shape(), [5, 10], "{what}");
+        assert_eq!(reader.read_all::<i32>().unwrap(), items(0..5, 0..10), "{what}");
+
+        // To nothing, and larger again: zeros.
+        writer.resize(&[0, 10]).unwrap();
+        assert_eq!(kind(reader.item::<i32>(&[0, 0])), ErrorKind::OutOfBounds, "{what}");
+        writer.resize(&[7, 3]).unwrap();
+        assert_eq!(reader.read::<i32>(&[0..5, 0..3]).unwrap(), [0; 15], "{what}");
+        assert!(reader.refresh().unwrap(), "{what}");
+        assert_eq!(reader.read_all::<i32>().unwrap(), [0; 21], "{what}");
+    });
+}
+
+#[test]
+fn metalayers_follow_other_handles() {
+    each_way(|place, lock, path| {
+        let what = format!("{place:?}, lock {lock}");
+        let mut writer = writer(path, lock);
+        writer.vlmeta_mut().set("text", b"old").unwrap();
+        let mut reader = reading(path, lock);
+        assert_eq!(reader.vlmeta().get("text").unwrap().unwrap(), b"old", "{what}");
+        writer.vlmeta_mut().set("text", b"brand-new").unwrap();
+        assert!(reader.refresh().unwrap(), "{what}");
+        assert_eq!(reader.vlmeta().get("text").unwrap().unwrap(), b"brand-new", "{what}");
+        assert!(!reader.refresh().unwrap(), "{what}");
+        assert_eq!(reader.read_all::<i32>().unwrap(), items(0..10, 0..10), "{what}");
+    });
+}
+
+#[test]
+fn an_array_that_was_made_anew_has_to_be_opened_anew() {
+    let (folder, path) = folder();
+    square(Place::File, &path);
+    let mut reader = reading(&path, false);
+    // Another file under its name: this handle stays with its own.
+    let other = NDArray::builder().chunks(&[3]).from_slice(&[1u8; 9], &[9]).unwrap();
+    let aside = folder.path().join("other.b2nd");
+    other.save(&aside).unwrap();
+    std::fs::rename(&aside, &path).unwrap();
+    reader.refresh().unwrap();
+    assert_eq!(reader.read_all::<i32>().unwrap(), items(0..10, 0..10));
+    assert_eq!(reading(&path, false).shape(), [9]);
+}
+
+/// Runs writers and, until they are done, readers.
+fn beside(writers: &[&(dyn Fn() + Sync)], readers: &[&(dyn Fn() + Sync)]) {
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let readers: Vec<_> = readers
+            .iter()
+            .map(|read| {
+                let done = &done;
+                scope.spawn(move || {
+                    read();
+                    while !done.load(Ordering::Relaxed) {
+                        read();
+                    }
+                })
+            })
+            .collect();
+        let writers: Vec<_> = writers.iter().map(|write| scope.spawn(write)).collect();
+        let written: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
+        done.store(true, Ordering::Relaxed);
+        let read = readers.into_iter().map(|reader| reader.join());
+        assert!(written.into_iter().chain(read).all(|each| each.is_ok()));
+    });
+}
+
+#[test]
+fn readers_beside_a_writer_that_grows_along_any_dimension() {
+    for place in IN_FILES {
+        let (_folder, path) = folder();
+        square(place, &path);
+        let write = || {
+            let mut writer = locking(&path);
+            for step in 0..24u64 {
+                let [rows, columns] = *writer.shape() else { unreachable!("two dimensions") };
+                match step % 6 {
+                    0 | 1 => writer.append(0, &items(rows..rows + 3, 0..columns)),
+                    2 | 3 => writer.append(1, &items(0..rows, columns..columns + 3)),
+                    4 => writer.write(&[0..rows, 0..columns], &items(0..rows, 0..columns)),
+                    _ => writer.resize(&[rows - 2, columns - 4]),
+                }
+                .unwrap();
+            }
+        };
+        let check = |reader: &NDArray| {
+            let [rows, columns] = *reader.shape() else { unreachable!("two dimensions") };
+            let whole = reader.read_all::<i32>();
+            let corner = reader.item::<i32>(&[rows - 1, columns - 1]);
+            // What was cut off is out of bounds; nothing else goes wrong.
+            let is_gone = |kind| kind == ErrorKind::OutOfBounds;
+            match whole {
+                Ok(found) => assert!(found == items(0..rows, 0..columns), "{place:?}"),
+                Err(error) => assert!(is_gone(error.kind()), "{place:?}: {error}"),
+            }
+            match corner {
+                Ok(found) => assert_eq!(found, item(rows - 1, columns - 1), "{place:?}"),
+                Err(error) => assert!(is_gone(error.kind()), "{place:?}: {error}"),
+            }
+            // What is there all the time is read all the time.
+            let found = reader.read::<i32>(&[0..10, 0..10]).unwrap();
+            assert!(found == items(0..10, 0..10), "{place:?}");
+        };
+        // One that stays and looks anew, one that is opened each time.
+        let stays = || {
+            let mut reader = reading(&path, true);
+            for _ in 0..5 {
+                check(&reader);
+                reader.refresh().unwrap();
+                check(&reader);
+            }
+        };
+        let opens = || check(&reading(&path, true));
+        beside(&[&write], &[&stays, &opens]);
+        let found = NDArray::open(&path).unwrap();
+        assert_eq!(found.shape(), [10 + 4 * 4, 10 + 4 * 2], "{place:?}");
+        assert!(found.read_all::<i32>().unwrap() == items(0..26, 0..18), "{place:?}");
+    }
+}
+
+/// Runs of the same number.
+fn runs(items: &[i64]) -> Vec<(i64, usize)> {
+    items.chunk_by(|one, other| one == other).map(|run| (run[0], run.len())).collect()
+}
+
+#[test]
+fn locked_writers_insert_side_by_side() {
+    const WRITERS: i64 = 3;
+    const STEPS: i64 = 12;
+    const ITEMS: usize = 10;
+    for place in IN_FILES {
+        // At the start, which C can where the items fill chunks; and where they do not.
+        for chunk in [ITEMS as u64, 7] {
+            let (_folder, path) = folder();
+            let builder = NDArray::builder().chunks(&[chunk]).blocks(&[5]);
+            drop(place.of(builder, &path).from_slice(&[-1i64; 16], &[16]).unwrap());
+            let insert = |writer: i64| {
+                let mut array = locking(&path);
+                for step in 0..STEPS {
+                    array.insert(0, 0, &[writer * 1000 + step; ITEMS]).unwrap();
+                }
+            };
+            // Others open it all the time.
+            let open = || {
+                let items = reading(&path, true).read_all::<i64>().unwrap();
+                // Its shape is that of a moment before: of what comes last, a part may be behind it.
+                let mut runs = runs(&items);
+                runs.pop();
+                let torn = runs.iter().find(|run| run.0 >= 0 && run.1 != ITEMS);
+                assert_eq!(torn, None, "{place:?}, chunks of {chunk}: {runs:?}");
+            };
+            beside(&[&|| insert(0), &|| insert(1), &|| insert(2)], &[&open]);
+
+            let array = NDArray::open(&path).unwrap();
+            let mut runs = runs(&array.read_all::<i64>().unwrap());
+            assert_eq!(runs.pop(), Some((-1, 16)), "{place:?}: what was there");
+            assert!(runs.iter().all(|run| run.1 == ITEMS), "{place:?}: {runs:?}");
+            assert_eq!(runs.len() as i64, WRITERS * STEPS, "{place:?}: {runs:?}");
+            let tags: BTreeSet<i64> = runs.iter().map(|run| run.0).collect();
+            let expected =
+                (0..WRITERS).flat_map(|writer| (0..STEPS).map(move |s| writer * 1000 + s));
+            assert_eq!(tags, expected.collect(), "{place:?}");
+            // Those of one writer came one after the other.
+            for writer in 0..WRITERS {
+                let of: Vec<i64> =
+                    runs.iter().map(|run| run.0).filter(|tag| tag / 1000 == writer).collect();
+                assert!(of.is_sorted_by(|one, other| one > other), "{place:?}: {of:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn locked_writers_append_beside_one_who_cuts() {
+    const ITEMS: usize = 10;
+    for place in IN_FILES {
+        let (_folder, path) = folder();
+        let builder = NDArray::builder().chunks(&[80]).blocks(&[10]);
+        drop(place.of(builder, &path).from_slice(&[-1i64; 200], &[200]).unwrap());
+        let append = |writer: i64| {
+            let mut array = locking(&path);
+            for step in 0..20 {
+                array.append(0, &[writer * 1000 + step; ITEMS]).unwrap();
+            }
+        };
+        let cut = || {
+            let mut array = locking(&path);
+            for _ in 0..15 {
+                array.refresh().unwrap();
+                let len = array.shape()[0].saturating_sub(7);
+                array.resize(&[len]).unwrap();
+            }
+        };
+        beside(&[&|| append(0), &|| append(1), &cut], &[]);
+        let items = NDArray::open(&path).unwrap().read_all::<i64>().unwrap();
+        assert!(!items.is_empty(), "{place:?}");
+        let runs = runs(&items);
+        // Any run may have been cut, none is longer or mixed, and only the first one is the old one.
+        for (number, (tag, len)) in runs.iter().enumerate() {
+            let most = if *tag == -1 { 200 } else { ITEMS };
+            assert!(*len <= most && (*tag != -1 || number == 0), "{place:?}: {runs:?}");
+        }
+        let tags: BTreeSet<i64> = runs.iter().map(|run| run.0).collect();
+        assert_eq!(tags.len(), runs.len(), "{place:?}: one came twice: {runs:?}");
+    }
+}
+
+#[test]
+fn writes_across_chunks_are_seen_whole() {
+    for place in IN_FILES {
+        let (_folder, path) = folder();
+        let builder = NDArray::builder().chunks(&[50, 50]).blocks(&[50, 50]);
+        drop(place.of(builder, &path).zeros::<i32>(&[200, 50]).unwrap());
+        let write = |tag: i32| {
+            let mut array = locking(&path);
+            for step in 0..30 {
+                array.write(.., &vec![step * 10 + tag; 200 * 50]).unwrap();
+                // A part of each chunk, and back.
+                array.write(&[40..160, 10..20], &vec![-tag; 120 * 10]).unwrap();
+                array.fill(.., step * 10 + tag).unwrap();
+            }
+        };
+        let read = || {
+            let reader = reading(&path, true);
+            for _ in 0..10 {
+                let items = reader.read_all::<i32>().unwrap();
+                let outside = items[0];
+                let inside = items[40 * 50 + 10];
+                assert!(inside == outside || inside < 0, "{place:?}: {inside} in {outside}");
+                for (at, &item) in items.iter().enumerate() {
+                    let is_inside = (40..160).contains(&(at / 50)) && (10..20).contains(&(at % 50));
+                    let expected = if is_inside { inside } else { outside };
+                    assert_eq!(item, expected, "{place:?}: half of a change, at {at}");
+                }
+            }
+        };
+        beside(&[&|| write(1), &|| write(2)], &[&read]);
+    }
+}
+
+#[test]
+fn writers_who_do_not_lock_come_one_after_the_other() {
+    let (_folder, path) = folder();
+    square(Place::File, &path);
+    let mut one = NDArray::open_rw(&path).unwrap();
+    let other: Result<NDArray> = NDArray::open_rw(&path);
+    assert_eq!(kind(other), ErrorKind::Busy);
+    one.append(0, &items(10..11, 0..10)).unwrap();
+    drop(one);
+    let mut other = NDArray::open_rw(&path).unwrap();
+    other.append(0, &items(11..12, 0..10)).unwrap();
+    assert_eq!(other.read_all::<i32>().unwrap(), items(0..12, 0..10));
+}

@@ -1,0 +1,178 @@
+//! Arrays in files, in buffers and inside other files, and copies from each to each.
+
+use std::fs;
+
+use blosc2::{CParams, Codec, ErrorKind, NDArray, OpenOptions, Threads};
+
+use super::c::CArray;
+use super::{
+    Cut, IN_FILES, PLACES, Place, assert_c_holds, assert_holds, assert_keeps, cut, filled, folder,
+    kind, numbers,
+};
+
+const TYPESIZES: [usize; 4] = [1, 2, 4, 8];
+
+const SHAPES: [Cut; 8] = [
+    cut(&[], &[], &[]),
+    cut(&[10], &[7], &[2]),
+    cut(&[100, 100], &[20, 20], &[10, 10]),
+    cut(&[40, 55, 23], &[31, 5, 22], &[4, 4, 4]),
+    cut(&[100, 0, 12], &[31, 0, 12], &[10, 0, 12]),
+    cut(&[25, 15, 31, 12], &[20, 10, 20, 10], &[5, 5, 5, 10]),
+    cut(&[1, 1, 1024, 1, 1], &[1, 1, 500, 1, 1], &[1, 1, 200, 1, 1]),
+    cut(&[5, 1, 100, 3, 1, 2], &[5, 1, 50, 2, 1, 2], &[2, 1, 20, 2, 1, 2]),
+];
+
+#[test]
+fn files_hold_what_was_put_in() {
+    for cut in SHAPES {
+        for typesize in TYPESIZES {
+            for place in IN_FILES {
+                let (_folder, path) = folder();
+                let model = numbers(cut.shape, typesize, 1);
+                let made = cut.holding(&model, place, &path);
+                // While the first handle is there, too.
+                let what = format!("{place:?}, {cut:?}, {typesize} bytes");
+                assert_holds(&NDArray::open(&path).unwrap(), &model, &what);
+                assert_keeps(place, made, &path, &model, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn saved_arrays_are_the_same() {
+    for cut in SHAPES {
+        for typesize in TYPESIZES {
+            for place in PLACES {
+                let (_folder, path) = folder();
+                let model = numbers(cut.shape, typesize, 1);
+                let array = cut.holding(&model, place, &path);
+                let saved = path.with_extension("saved");
+                array.save(&saved).unwrap();
+                let what = format!("{place:?}, {cut:?}, {typesize} bytes");
+                assert_keeps(Place::File, NDArray::open(&saved).unwrap(), &saved, &model, &what);
+                assert_eq!(kind(array.save(&saved)), ErrorKind::AlreadyExists, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_array_is_appended_to_any_file() {
+    for cut in &SHAPES[..4] {
+        for (place, padding) in
+            [(Place::Memory, 1), (Place::Memory, 57), (Place::Buffer, 1024), (Place::Buffer, 4031)]
+        {
+            for typesize in TYPESIZES {
+                let (_folder, path) = folder();
+                let model = numbers(cut.shape, typesize, 1);
+                let array = cut.holding(&model, place, &path);
+                fs::write(&path, vec![0; padding]).unwrap();
+                let offset = array.schunk().append_to_file(&path).unwrap();
+                assert_eq!(offset, padding as u64);
+                let what = format!("{place:?}, {cut:?}, {typesize} bytes, at {padding}");
+                let found = OpenOptions::new().offset(offset).open(&path).unwrap();
+                assert_holds(&NDArray::from_schunk(found).unwrap(), &model, &what);
+                assert_c_holds(&CArray::open_at(&path, offset), &model, &what);
+                // It is read only there.
+                let found = OpenOptions::new().write(true).offset(offset).open(&path);
+                assert_eq!(kind(found), ErrorKind::InvalidArgument, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn two_arrays_are_in_one_file() {
+    const CHUNK: u64 = 20_000;
+    const COUNT: u64 = 20;
+    let (_folder, path) = folder();
+    let array = |factor: i32| {
+        let params = CParams::new().codec(Codec::Lz4).level(9).threads(Threads::new(4));
+        let builder = NDArray::builder().chunks(&[CHUNK]).blocks(&[CHUNK]).cparams(params);
+        let item = |index: &[u64]| {
+            let (chunk, at) = (index[0] / CHUNK, index[0] % CHUNK);
+            factor * (chunk * at) as i32
+        };
+        builder.contiguous().from_fn(&[COUNT * CHUNK], item).unwrap()
+    };
+    let (first, second) = (array(1), array(2));
+    first.save(&path).unwrap();
+    let len = fs::metadata(&path).unwrap().len();
+    assert_eq!(second.schunk().append_to_file(&path).unwrap(), len);
+    for (array, offset) in [(first, 0), (second, len)] {
+        let found = OpenOptions::new().offset(offset).open(&path).unwrap();
+        let found = NDArray::from_schunk(found).unwrap();
+        assert!(found.to_bytes().unwrap() == array.to_bytes().unwrap(), "at {offset}");
+        let items = array.read_all::<i32>().unwrap();
+        assert!(found.read_all::<i32>().unwrap() == items, "at {offset}");
+        let c = CArray::open_at(&path, offset).read_all();
+        assert!(c.chunks_exact(4).zip(&items).all(|(c, item)| c == item.to_le_bytes()));
+    }
+}
+
+#[test]
+fn arrays_in_one_buffer_are_the_same() {
+    for cut in SHAPES {
+        for typesize in TYPESIZES {
+            for place in PLACES {
+                let (_folder, path) = folder();
+                let model = numbers(cut.shape, typesize, 1);
+                let what = format!("{place:?}, {cut:?}, {typesize} bytes");
+                let array = cut.holding(&model, place, &path);
+                let bytes = array.to_bytes().unwrap();
+                assert_holds(&NDArray::from_bytes(bytes.clone()).unwrap(), &model, &what);
+                // The bytes are those of a file.
+                let path = path.with_extension("file");
+                fs::write(&path, bytes).unwrap();
+                assert_keeps(Place::File, NDArray::open(&path).unwrap(), &path, &model, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn copies_go_from_every_storage_to_every_other() {
+    let cases: [(Cut, &[u64], &[u64]); 6] = [
+        (cut(&[30, 30], &[20, 20], &[10, 10]), &[20, 20], &[10, 10]),
+        (cut(&[40, 15, 23], &[31, 5, 22], &[4, 4, 4]), &[30, 5, 20], &[10, 4, 4]),
+        (cut(&[40, 0, 12], &[31, 0, 12], &[10, 0, 12]), &[20, 0, 12], &[20, 0, 6]),
+        (cut(&[12, 15, 16, 6], &[6, 10, 10, 5], &[5, 5, 5, 5]), &[12, 10, 10, 5], &[5, 5, 5, 5]),
+        (
+            cut(&[1, 1, 1024, 1, 1], &[1, 1, 500, 1, 1], &[1, 1, 200, 1, 1]),
+            &[1, 1, 300, 1, 1],
+            &[1, 1, 50, 1, 1],
+        ),
+        (
+            cut(&[5, 1, 100, 3, 1, 2], &[4, 1, 50, 2, 1, 2], &[2, 1, 20, 2, 1, 2]),
+            &[4, 1, 50, 2, 1, 1],
+            &[2, 1, 20, 2, 1, 1],
+        ),
+    ];
+    let content = 8.34f64.to_le_bytes();
+    for (cut, chunks, blocks) in cases {
+        for typesize in [2, 4] {
+            for place in PLACES {
+                let (_folder, path) = folder();
+                let model = numbers(cut.shape, typesize, 1);
+                let builder = place.of(cut.builder(), &path).meta("random", &content);
+                let mut array = filled(builder, &model);
+                array.vlmeta_mut().set("random", &content).unwrap();
+                for to in PLACES {
+                    let what = format!("{place:?} to {to:?}, {cut:?}, {typesize} bytes");
+                    let path = path.with_extension(format!("{to:?}"));
+                    let builder = NDArray::builder().chunks(chunks).blocks(blocks);
+                    let copy = to.of(builder, &path).copy(&array).unwrap();
+                    assert_eq!((copy.chunks(), copy.blocks()), (chunks, blocks), "{what}");
+                    let copy = assert_keeps(to, copy, &path, &model, &what);
+                    assert_eq!(copy.meta().get("random").unwrap().unwrap(), content, "{what}");
+                    assert_eq!(copy.vlmeta().get("random").unwrap().unwrap(), content, "{what}");
+                    // As they are, where nothing is asked for.
+                    let same = NDArray::builder().copy(&copy).unwrap();
+                    assert_eq!((same.chunks(), same.blocks()), (chunks, blocks), "{what}");
+                }
+            }
+        }
+    }
+}

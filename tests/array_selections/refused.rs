@@ -1,0 +1,257 @@
+//! What is refused, and leaves both the array and the caller's memory as they were.
+
+use blosc2::{Along, ErrorKind, NDArray, Result, Selection};
+use ndarray::{Array, Array2, ArrayViewMut};
+
+const SHAPE: [u64; 2] = [5, 7];
+const ITEMS: [i32; 35] = {
+    let mut items = [0; 35];
+    let mut at = 0;
+    while at < 35 {
+        items[at] = at as i32;
+        at += 1;
+    }
+    items
+};
+
+fn array() -> NDArray {
+    NDArray::builder().chunks(&[2, 3]).blocks(&[2, 2]).from_slice(&ITEMS, &SHAPE).unwrap()
+}
+
+#[track_caller]
+fn refused<R: std::fmt::Debug>(result: Result<R>, kind: ErrorKind) {
+    let error = result.unwrap_err();
+    assert_eq!(error.kind(), kind, "{error}");
+}
+
+/// Tries all ways to read and write so many items, which have to be refused.
+#[track_caller]
+fn refused_everywhere(selection: &Selection, count: usize, kind: ErrorKind) {
+    let mut array = array();
+    array.set_cache(1 << 20);
+    refused(array.read::<i32>(selection), kind);
+    refused(array.read_bytes(selection), kind);
+    refused(array.read_array::<i32>(selection), kind);
+    refused(array.view().read::<i32>(selection), kind);
+    refused(array.view().slice(selection), kind);
+    let mut items = vec![-1i32; count];
+    refused(array.read_into(selection, &mut items), kind);
+    refused(array.view().read_into(selection, &mut items), kind);
+    refused(array.read_to_view(selection, ArrayViewMut::from(&mut items[..])), kind);
+    assert!(items.iter().all(|&item| item == -1));
+    let mut bytes = vec![0xee; 4 * count];
+    refused(array.read_bytes_into(selection, &mut bytes), kind);
+    assert!(bytes.iter().all(|&byte| byte == 0xee));
+    refused(array.write(selection, &items), kind);
+    refused(array.write_bytes(selection, &bytes), kind);
+    refused(array.fill(selection, -1i32), kind);
+    refused(array.write_view(selection, Array::from(items).view()), kind);
+    assert_eq!(array.read_all::<i32>().unwrap(), ITEMS);
+}
+
+fn slice(start: i64, end: i64, step: i64) -> Along {
+    Along::Slice { start, end: Some(end), step }
+}
+
+#[test]
+fn what_is_outside_of_the_array() {
+    let selections: [Vec<Along>; 16] = [
+        vec![Along::At(5)],
+        vec![Along::At(-6)],
+        vec![Along::At(i64::MAX)],
+        vec![Along::At(i64::MIN)],
+        vec![Along::ALL, Along::At(7)],
+        vec![slice(0, 6, 1)],
+        vec![slice(6, 6, 1)],
+        vec![slice(-6, 5, 1)],
+        vec![slice(0, -6, 1)],
+        vec![Along::Slice { start: 6, end: None, step: -1 }],
+        vec![Along::New, Along::ALL, slice(0, 8, 3)],
+        vec![(0..u64::MAX).into()],
+        vec![(u64::MAX..u64::MAX).into()],
+        vec![Along::List(vec![0, 5])],
+        vec![Along::ALL, Along::List(vec![0, 1, 2, u64::MAX])],
+        // Nothing is selected, but one of the two is outside.
+        vec![slice(2, 2, 1), Along::List(vec![7])],
+    ];
+    for selection in selections {
+        refused_everywhere(&selection.into(), 1, ErrorKind::OutOfBounds);
+    }
+}
+
+#[test]
+fn what_is_no_selection() {
+    let selections: [Vec<Along>; 5] = [
+        vec![slice(0, 5, 0)],
+        vec![slice(3, 2, 1)],
+        vec![slice(-1, -2, -1)],
+        vec![Along::ALL, Along::ALL, Along::ALL],
+        vec![Along::At(0), Along::New, Along::At(0), Along::List(vec![])],
+    ];
+    for selection in selections {
+        refused_everywhere(&selection.into(), 1, ErrorKind::InvalidArgument);
+    }
+}
+
+#[test]
+fn other_numbers_of_items_than_are_selected() {
+    use ErrorKind::InvalidArgument;
+    let mut array = array();
+    let selections = [
+        (Selection::all(), 35_usize),
+        (Selection::from([Along::At(0), Along::At(0)]), 1),
+        (Selection::from([slice(1, 4, 2), Along::List(vec![6, 6, 0])]), 6),
+        (Selection::from([slice(1, 1, 1)]), 0),
+    ];
+    for (selection, count) in selections {
+        for wrong in [count + 1, count.wrapping_sub(1), 0, 2 * count] {
+            if wrong == count || wrong > 100 {
+                continue;
+            }
+            let mut items = vec![-1i32; wrong];
+            refused(array.read_into(&selection, &mut items), InvalidArgument);
+            refused(array.view().read_into(&selection, &mut items), InvalidArgument);
+            assert!(items.iter().all(|&item| item == -1));
+            refused(array.write(&selection, &items), InvalidArgument);
+        }
+        for wrong in [4 * count + 1, (4 * count).wrapping_sub(1), 4 * count + 4] {
+            if wrong > 1000 {
+                continue;
+            }
+            let mut bytes = vec![0xee; wrong];
+            refused(array.read_bytes_into(&selection, &mut bytes), InvalidArgument);
+            refused(array.view().read_bytes_into(&selection, &mut bytes), InvalidArgument);
+            assert!(bytes.iter().all(|&byte| byte == 0xee));
+            refused(array.write_bytes(&selection, &bytes), InvalidArgument);
+        }
+    }
+    // As many items, but in another shape.
+    let mut turned = Array2::from_elem((7, 5), -1);
+    refused(array.read_to_view(.., turned.view_mut()), InvalidArgument);
+    refused(array.view().read_to_view(.., turned.view_mut()), InvalidArgument);
+    assert!(turned.iter().all(|&item| item == -1));
+    refused(array.write_view(.., turned.view()), InvalidArgument);
+    let flat = Array::from_elem(35, -1);
+    refused(array.write_view(.., flat.view()), InvalidArgument);
+    assert_eq!(array.read_all::<i32>().unwrap(), ITEMS);
+}
+
+#[test]
+fn items_of_another_type() {
+    fn all<T: blosc2::Element + PartialEq + std::fmt::Debug>(item: T) {
+        use ErrorKind::TypeMismatch;
+        let mut array = array();
+        refused(array.read::<T>(..), TypeMismatch);
+        refused(array.read_all::<T>(), TypeMismatch);
+        refused(array.item::<T>(&[0, 0]), TypeMismatch);
+        refused(array.read_array::<T>(..), TypeMismatch);
+        refused(array.read_points::<T>(&[[0, 0]]), TypeMismatch);
+        refused(array.read_mask::<T>(&[true; 35]), TypeMismatch);
+        refused(array.view().read_all::<T>(), TypeMismatch);
+        let mut items = vec![item; 35];
+        refused(array.read_into(.., &mut items), TypeMismatch);
+        refused(array.read_points_into(&[[0, 0]], &mut items[..1]), TypeMismatch);
+        let mut memory = Array2::from_elem((5, 7), item);
+        refused(array.read_to_view(.., memory.view_mut()), TypeMismatch);
+        assert!(items.iter().chain(&memory).all(|found| *found == item));
+        refused(array.write(.., &items), TypeMismatch);
+        refused(array.write_view(.., memory.view()), TypeMismatch);
+        refused(array.fill(.., item), TypeMismatch);
+        refused(array.set(&[0, 0], item), TypeMismatch);
+        refused(array.write_points(&[[0, 0]], &[item]), TypeMismatch);
+        refused(array.write_mask(&[true; 35], &items), TypeMismatch);
+        assert_eq!(array.read_all::<i32>().unwrap(), ITEMS);
+    }
+    all(1u32);
+    all(1f32);
+    all(1i16);
+    all(1i64);
+    all([1u8; 4]);
+    all(true);
+}
+
+#[test]
+fn points_and_masks_that_do_not_fit() {
+    use ErrorKind::{InvalidArgument, OutOfBounds};
+    let mut array = array();
+    for (point, kind) in [
+        (vec![5, 0], OutOfBounds),
+        (vec![0, 7], OutOfBounds),
+        (vec![0, u64::MAX], OutOfBounds),
+        (vec![0], InvalidArgument),
+        (vec![0, 0, 0], InvalidArgument),
+        (vec![], InvalidArgument),
+    ] {
+        refused(array.item::<i32>(&point), kind);
+        refused(array.set(&point, -1i32), kind);
+        let points = [vec![1, 1], point];
+        let mut items = [-1i32; 2];
+        refused(array.read_points::<i32>(&points), kind);
+        refused(array.read_points_into(&points, &mut items), kind);
+        assert_eq!(items, [-1; 2]);
+        refused(array.write_points(&points, &items), kind);
+    }
+    for wrong in [0, 1, 3] {
+        let mut items = vec![-1i32; wrong];
+        let points = [[0, 0], [1, 1]];
+        refused(array.read_points_into(&points, &mut items), InvalidArgument);
+        assert!(items.iter().all(|&item| item == -1));
+        refused(array.write_points(&points, &items), InvalidArgument);
+        let mut mask = [false; 35];
+        mask[3..5].fill(true);
+        refused(array.write_mask(&mask, &items), InvalidArgument);
+    }
+    for len in [0, 34, 36, 70] {
+        let mask = vec![true; len];
+        refused(array.read_mask::<i32>(&mask), InvalidArgument);
+        refused(array.write_mask(&mask, &vec![-1i32; len]), InvalidArgument);
+    }
+    assert_eq!(array.read_all::<i32>().unwrap(), ITEMS);
+}
+
+#[test]
+fn views_that_there_are_not() {
+    use ErrorKind::{InvalidArgument, OutOfBounds, Unsupported};
+    let array = array();
+    for order in [&[0][..], &[0, 0], &[0, 2], &[0, 1, 2], &[]] {
+        refused(array.view().permute(order), InvalidArgument);
+    }
+    refused(array.view().expand_dims(3), InvalidArgument);
+    let mut deep = array.view();
+    while deep.ndim() < 16 {
+        deep = deep.expand_dims(0).unwrap();
+    }
+    refused(deep.expand_dims(0), InvalidArgument);
+    // Bounds are those of the view.
+    let part = array.view().slice(&[1..3, 2..6]).unwrap();
+    refused(part.read::<i32>(&[0..3, 0..1]), OutOfBounds);
+    refused(part.read::<i32>([Along::At(0), Along::At(4)]), OutOfBounds);
+    refused(part.read::<i32>([Along::At(-3)]), OutOfBounds);
+    let wide = array.view().expand_dims(0).unwrap();
+    refused(wide.slice([Along::List(vec![0, 0])]), Unsupported);
+    refused(wide.slice([slice(0, 0, 1)]), Unsupported);
+    refused(wide.slice([Along::At(1)]), OutOfBounds);
+}
+
+#[test]
+fn changes_of_what_may_only_be_read() {
+    use ErrorKind::ReadOnly;
+    let folder = tempfile::tempdir().unwrap();
+    for directory in [false, true] {
+        let path = folder.path().join(format!("{directory}"));
+        let builder = NDArray::builder().chunks(&[2, 3]).blocks(&[2, 2]);
+        let builder = if directory { builder.directory(&path) } else { builder.file(&path) };
+        drop(builder.from_slice(&ITEMS, &SHAPE).unwrap());
+        let mut array = NDArray::open(&path).unwrap();
+        refused(array.write(.., &[-1i32; 35]), ReadOnly);
+        refused(array.write_bytes(.., &[0xff; 140]), ReadOnly);
+        refused(array.write(&[1..2, 1..2], &[-1i32]), ReadOnly);
+        refused(array.fill(.., -1i32), ReadOnly);
+        refused(array.set(&[0, 0], -1i32), ReadOnly);
+        refused(array.write_points(&[[0, 0]], &[-1i32]), ReadOnly);
+        refused(array.write_mask(&[true; 35], &[-1i32; 35]), ReadOnly);
+        refused(array.write_view(.., Array2::from_elem((5, 7), -1i32).view()), ReadOnly);
+        assert_eq!(array.read_all::<i32>().unwrap(), ITEMS);
+        assert_eq!(NDArray::open(&path).unwrap().read_all::<i32>().unwrap(), ITEMS);
+    }
+}

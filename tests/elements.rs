@@ -1,0 +1,242 @@
+//! Items that are no plain numbers: bools, structures with padding, arrays, half and complex numbers.
+
+use blosc2::{BoxError, ChunkRef, SChunk};
+use blosc2::{CParams, Chunk, ChunkBlock, DParams, Decompressor, Dtype, Element, ErrorKind};
+use half::f16;
+use num_complex::Complex;
+
+#[derive(Debug, Clone, Copy, PartialEq, Element)]
+#[repr(C)]
+struct Padded {
+    ok: bool,
+    value: f64,
+    inner: [Inner; 2],
+    last: u8,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Element)]
+#[repr(C)]
+struct Inner(u8, #[element(name = "it's")] u16);
+
+#[derive(Debug, Clone, Copy, PartialEq, Element)]
+#[repr(C, packed)]
+struct Packed {
+    r#type: bool,
+    value: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Element)]
+#[repr(C, packed(2))]
+struct Half {
+    first: u8,
+    value: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Element)]
+#[repr(C, align(8))]
+struct Aligned(u8);
+
+#[derive(Debug, Clone, Copy, PartialEq, Element)]
+#[repr(transparent)]
+struct Metres([f32; 2]);
+
+const ITEM: Padded = Padded { ok: true, value: 2.5, inner: [Inner(1, 2), Inner(3, 4)], last: 5 };
+
+/// Items in memory that was full of other bytes.
+fn dirty(count: usize) -> Vec<Padded> {
+    let mut items: Vec<Padded> = Vec::with_capacity(count);
+    for item in items.spare_capacity_mut() {
+        let item = item.as_mut_ptr();
+        // SAFETY: memory of one item; field by field, so that the padding stays as it is.
+        unsafe {
+            item.write_bytes(0xaa, 1);
+            (*item).ok = ITEM.ok;
+            (*item).value = ITEM.value;
+            for (inner, Inner(first, second)) in (*item).inner.iter_mut().zip(ITEM.inner) {
+                inner.0 = first;
+                inner.1 = second;
+            }
+            (*item).last = ITEM.last;
+        }
+    }
+    // SAFETY: all fields of as many items are written.
+    unsafe { items.set_len(count) };
+    items
+}
+
+/// The bytes of an item as they are stored.
+fn stored() -> Vec<u8> {
+    let mut bytes = vec![0; 32];
+    bytes[0] = 1;
+    bytes[8..16].copy_from_slice(&2.5f64.to_ne_bytes());
+    for (at, Inner(first, second)) in [16, 20].into_iter().zip(ITEM.inner) {
+        bytes[at] = first;
+        bytes[at + 2..at + 4].copy_from_slice(&second.to_ne_bytes());
+    }
+    bytes[24] = 5;
+    bytes
+}
+
+#[test]
+fn dtypes_are_those_of_numpy() {
+    let native = |text: &str| match cfg!(target_endian = "little") {
+        true => text.to_owned(),
+        false => text.replace('<', ">"),
+    };
+    let inner =
+        "{'names': ['f0', \"it's\"], 'formats': ['u1', '<u2'], 'offsets': [0, 2], 'itemsize': 4}";
+    let padded = format!(
+        "{{'names': ['ok', 'value', 'inner', 'last'], 'formats': ['?', '<f8', ({inner}, (2,)), 'u1'], \
+         'offsets': [0, 8, 16, 24], 'itemsize': 32}}"
+    );
+    let half = "{'names': ['first', 'value'], 'formats': ['u1', '<u8'], 'offsets': [0, 2], 'itemsize': 10}";
+    let aligned = "{'names': ['f0'], 'formats': ['u1'], 'offsets': [0], 'itemsize': 8}";
+    for (dtype, text) in [
+        (u8::dtype(), "|u1"),
+        (i16::dtype(), "<i2"),
+        (u64::dtype(), "<u8"),
+        (f32::dtype(), "<f4"),
+        (bool::dtype(), "|b1"),
+        (f16::dtype(), "<f2"),
+        (Complex::<f32>::dtype(), "<c8"),
+        (Complex::<f64>::dtype(), "<c16"),
+        (<[f32; 3]>::dtype(), "('<f4', (3,))"),
+        (<[[bool; 2]; 3]>::dtype(), "('?', (3, 2))"),
+        (Packed::dtype(), "[('type', '?'), ('value', '<u4')]"),
+        (Half::dtype(), half),
+        (Aligned::dtype(), aligned),
+        (Metres::dtype(), "('<f4', (2,))"),
+        (<[Metres; 4]>::dtype(), "('<f4', (4, 2))"),
+        (Inner::dtype(), inner),
+        (Padded::dtype(), &padded),
+    ] {
+        assert_eq!(dtype.to_string(), native(text));
+        assert_eq!(Dtype::parse(&native(text)).unwrap(), dtype);
+        assert!(dtype.is_native());
+    }
+    assert_eq!((Padded::dtype().size(), Half::dtype().size()), (size_of::<Padded>(), 10));
+}
+
+#[test]
+fn padding_is_stored_as_zeros() {
+    let items = dirty(1000);
+    let params = CParams::default();
+    let expected = stored().repeat(1000);
+
+    let chunk = blosc2::compress(&items, &params).unwrap();
+    assert_eq!(blosc2::decompress::<u8>(&chunk).unwrap(), expected);
+    assert_eq!(blosc2::decompress::<Padded>(&chunk).unwrap(), items);
+    // Neither as it is stored without compression.
+    let plain = blosc2::compress(&items, &params.clone().level(0)).unwrap();
+    assert!(!plain.contains(&0xaa));
+    let mut blocks = blosc2::Compressor::new(&params).unwrap();
+    let blocks = blocks.compress_blocks(&[&items[..3], &items[3..5]]).unwrap();
+    assert_eq!(blocks.block(1).unwrap(), stored().repeat(2));
+    let repeated = Chunk::repeat(&items[..1], 10, &params).unwrap();
+    assert_eq!(repeated.decompress::<u8>().unwrap(), stored().repeat(10));
+
+    let mut schunk = SChunk::in_memory::<Padded>(&params).unwrap();
+    schunk.append(&items).unwrap();
+    schunk.insert(0, &items).unwrap();
+    schunk.update(1, &items).unwrap();
+    schunk.write_items(5, &items[..7]).unwrap();
+    assert_eq!(schunk.items::<u8>(..).unwrap(), expected.repeat(2));
+    assert_eq!(schunk.items::<Padded>(3..5).unwrap(), items[3..5]);
+    assert_eq!(schunk.gather::<Padded>(&[1999, 0]).unwrap(), items[..2]);
+    assert_eq!(schunk.iter::<Padded>().map(Result::unwrap).collect::<Vec<_>>()[..1000], items);
+    let mut into = dirty(1000);
+    into[3].value = 0.0;
+    schunk.chunk_into(0, &mut into).unwrap();
+    assert_eq!(into, items);
+}
+
+#[test]
+fn whatever_is_not_zero_is_true() {
+    let bytes: Vec<u8> = (0..=255).cycle().take(10_000).collect();
+    let expected: Vec<bool> = bytes.iter().map(|&byte| byte != 0).collect();
+    let params = CParams::default();
+    let chunk = blosc2::compress(&bytes, &params).unwrap();
+    assert_eq!(blosc2::decompress::<bool>(&chunk).unwrap(), expected);
+    assert_eq!(blosc2::decompress::<[bool; 5]>(&chunk).unwrap().as_flattened(), expected);
+    let packed = blosc2::decompress::<Packed>(&chunk).unwrap();
+    assert!(packed.iter().zip(expected.chunks(5)).all(|(item, bytes)| item.r#type == bytes[0]));
+
+    let mut decompressor = Decompressor::new(&DParams::default()).unwrap();
+    let chunk = ChunkRef::new(&chunk).unwrap();
+    let mut into = vec![false; 10_000];
+    decompressor.decompress_into(&chunk, &mut into).unwrap();
+    assert_eq!(into, expected);
+    decompressor.items_into(&chunk, 7, &mut into[..100]).unwrap();
+    assert_eq!(into[..100], expected[7..107]);
+    assert_eq!(decompressor.items::<bool>(&chunk, 7..107).unwrap(), expected[7..107]);
+
+    let mut schunk = SChunk::in_memory::<bool>(&params).unwrap();
+    schunk.append(&bytes).unwrap();
+    assert_eq!(schunk.chunk::<bool>(0).unwrap(), expected);
+    assert_eq!(schunk.items::<bool>(3..3000).unwrap(), expected[3..3000]);
+    schunk.items_into(5, &mut into).unwrap_err();
+    schunk.items_into(5, &mut into[..9000]).unwrap();
+    assert_eq!(into[..9000], expected[5..9005]);
+    let mut few = [false; 3];
+    schunk.gather_into(&[255, 256, 257], &mut few).unwrap();
+    assert_eq!(few, [true, false, true]);
+}
+
+#[test]
+fn items_stay_valid_where_reading_fails() {
+    let bytes = [7u8; 100_000];
+    let params = CParams::new().blocksize(1000);
+    let chunk = blosc2::compress(&bytes, &params).unwrap();
+    let fails = |block: &mut ChunkBlock<'_>| -> Result<(), BoxError> {
+        block.output().fill(7);
+        if block.index() > 50 { Err("that is enough".into()) } else { Ok(()) }
+    };
+    let mut decompressor = Decompressor::new(&DParams::default()).unwrap().with_postfilter(fails);
+    let mut items = vec![false; 100_000];
+    let error = decompressor.decompress_into(&ChunkRef::new(&chunk).unwrap(), &mut items);
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::Callback);
+    let written = items.iter().filter(|&&item| item).count();
+    // A bool is 0 or 1, which is what counting goes by.
+    let ones: usize = items.iter().map(|&item| usize::from(item)).sum();
+    assert_eq!(written, ones);
+    assert!(written > 0);
+}
+
+#[test]
+fn views_of_blocks_are_of_valid_items() {
+    let kind = |result: blosc2::Result<()>| result.map_err(|error| error.kind());
+    let check = move |block: &mut ChunkBlock<'_>| -> Result<(), BoxError> {
+        let not = Err(ErrorKind::TypeMismatch);
+        assert_eq!(kind(block.input_as::<bool>().map(drop)), not);
+        assert_eq!(kind(block.output_as::<Padded>().map(drop)), not);
+        assert!(block.input_as::<Aligned>().is_ok());
+        block.output_as::<bool>()?.fill(true);
+        assert!(block.output_as::<bool>()?.iter().all(|&item| item));
+        block.output()[3] = 2;
+        assert_eq!(kind(block.output_as::<bool>().map(drop)), not);
+        block.output()[3] = 0;
+        Ok(())
+    };
+    let mut compressor =
+        blosc2::Compressor::new(&CParams::new().blocksize(320)).unwrap().with_prefilter(check);
+    let mut expected = [true; 320];
+    expected[3] = false;
+    let chunk = compressor.compress(&[2u8; 320]).unwrap();
+    assert_eq!(chunk.decompress::<bool>().unwrap(), expected);
+}
+
+#[test]
+fn numbers_of_other_crates_are_items() {
+    let halves: Vec<f16> = (0..1000).map(|i| f16::from_f32(i as f32 / 8.0)).collect();
+    let chunk = blosc2::compress(&halves, &CParams::default()).unwrap();
+    assert_eq!(ChunkRef::new(&chunk).unwrap().typesize(), 2);
+    assert_eq!(blosc2::decompress::<f16>(&chunk).unwrap(), halves);
+    let complex: Vec<_> = (0..1000).map(|i| Complex::new(f64::from(i), -0.5)).collect();
+    let chunk = blosc2::compress(&complex, &CParams::default()).unwrap();
+    assert_eq!(ChunkRef::new(&chunk).unwrap().typesize(), 16);
+    assert_eq!(blosc2::decompress::<[f64; 2]>(&chunk).unwrap()[3], [3.0, -0.5]);
+    assert_eq!(blosc2::decompress::<Complex<f64>>(&chunk).unwrap(), complex);
+    // Not of these, which C makes of 4 and 8 bytes only.
+    let error = Chunk::nans::<f16>(10, &CParams::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+}
