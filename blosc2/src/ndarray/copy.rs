@@ -81,6 +81,9 @@ impl NDArrayBuilder {
 
     /// Copies an array or a view of one, with each item made another by a function; see [`copy`](Self::copy).
     ///
+    /// The function is called on several threads. It must not use a locking handle of the array's file, which is locked
+    /// meanwhile.
+    ///
     /// # Errors
     /// As for [`copy`](Self::copy), and [`ErrorKind::TypeMismatch`] where the items are not `A`.
     pub fn map<'a, A: Element, B: Element>(
