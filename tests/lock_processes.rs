@@ -240,6 +240,7 @@ fn python_beside(script: &str, folder: &Path, arguments: &[&str]) -> Child {
 }
 
 #[test]
+#[ignore = "needs Python; cargo xtask test runs it"]
 fn python_reads_what_is_being_written() {
     for (name, directory) in KINDS {
         let folder = tempfile::tempdir().unwrap();
@@ -263,6 +264,7 @@ fn python_reads_what_is_being_written() {
 }
 
 #[test]
+#[ignore = "needs Python; cargo xtask test runs it"]
 fn what_python_is_writing_is_read() {
     for (name, directory) in KINDS {
         let folder = tempfile::tempdir().unwrap();

@@ -8,8 +8,9 @@ use blosc2::SChunk;
 use blosc2_format::file::Kind;
 use clap::ValueEnum;
 
+use crate::UsageError;
 use crate::chunk::ChunkItems;
-use crate::file::{Content, Place};
+use crate::file::{Content, Node};
 use crate::progress;
 use crate::rust::{self, RustItems};
 use crate::slice::{Pick, Slices};
@@ -21,7 +22,7 @@ pub(crate) struct Args {
     /// File or directory of chunks; a frame of any version, a packed super-chunk, or a single chunk.
     file: PathBuf,
     #[command(flatten)]
-    place: Place,
+    node: Node,
     /// What decompresses: by default C-Blosc2 for what it opens, and Rust for what is older and for
     /// single chunks.
     #[arg(long, value_enum)]
@@ -42,11 +43,14 @@ enum Engine {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let source = args.place.of(&args.file);
+    let source = args.node.of(&args.file);
     let kind = rust::needed(source);
     let engine = args.engine.unwrap_or(if kind.is_some() { Engine::Rust } else { Engine::C });
     let mut out = BufWriter::new(io::stdout().lock());
     match (engine, kind) {
+        (Engine::Rust, _) if source.key.is_some() => {
+            return Err(UsageError("--engine rust reads files, not what a key names".into()).into());
+        }
         (Engine::Rust, _) => {
             let file = rust::open_data(source)?;
             let nbytes = file.info().nbytes;

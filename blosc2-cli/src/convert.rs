@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use blosc2::{CParams, Dtype, NDArray};
 use blosc2_format::npy::Header;
 
-use crate::file::{self, Content, Place};
+use crate::file::{self, Content, Node};
 use crate::npy::fortran_to_c;
 use crate::params::{Compression, Cut};
 use crate::progress;
@@ -36,7 +36,7 @@ pub(crate) struct ExportArgs {
     /// File or directory of chunks.
     r#in: PathBuf,
     #[command(flatten)]
-    place: Place,
+    node: Node,
     /// File to make; must not exist yet.
     out: PathBuf,
 }
@@ -86,7 +86,7 @@ fn read_npy(path: &Path) -> Result<(Header, Vec<u8>)> {
 
 pub(crate) fn export(args: &ExportArgs) -> Result<()> {
     file::refuse_existing(&args.out)?;
-    let Content::Array(array) = Content::open_data(args.place.of(&args.r#in))? else {
+    let Content::Array(array) = Content::open_data(args.node.of(&args.r#in))? else {
         let path = args.r#in.display();
         bail!(
             "cannot export ({path}): it is a super-chunk without shape and dtype; `cat` reads it"

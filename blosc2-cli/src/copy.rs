@@ -9,7 +9,7 @@ use blosc2_format::file::Kind;
 use blosc2_format::frame::Writer;
 
 use crate::UsageError;
-use crate::file::{self, Content, Place, Source};
+use crate::file::{self, Content, Node, Source};
 use crate::params::{Compression, Cut};
 use crate::{chunk, progress, rust};
 
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     /// File or directory of chunks.
     r#in: PathBuf,
     #[command(flatten)]
-    place: Place,
+    node: Node,
     /// File to make.
     out: PathBuf,
     /// Make a directory with a file for each chunk. A super-chunk that is compressed anew is held in memory until then.
@@ -44,7 +44,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let source = args.place.of(&args.r#in);
+    let source = args.node.of(&args.r#in);
     if let Some(kind) = rust::needed(source) {
         refuse_options(args, kind)?;
         let to_frame = args.out.extension().is_some_and(|ending| ending == "b2frame");

@@ -8,6 +8,7 @@ use anyhow::{Result, anyhow, bail};
 use blosc2::{ErrorKind, NDArray, OpenOptions, SChunk};
 use blosc2_format::file::{self, Kind};
 use blosc2_format::read_at::Tail;
+use blosc2_store::{EmbedStore, Object, TreeStore};
 
 use crate::rust;
 
@@ -24,7 +25,23 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn of<'a>(&self, path: &'a Path) -> Source<'a> {
-        Source { path, offset: self.offset }
+        Source { path, offset: self.offset, key: None }
+    }
+}
+
+/// Where in a file or a store to look.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Node {
+    #[command(flatten)]
+    place: Place,
+    /// Key of what is meant in a store, such as `/group/array`; `ls` shows them.
+    #[arg(long, conflicts_with = "offset")]
+    key: Option<String>,
+}
+
+impl Node {
+    pub(crate) fn of<'a>(&'a self, path: &'a Path) -> Source<'a> {
+        Source { key: self.key.as_deref(), ..self.place.of(path) }
     }
 }
 
@@ -33,6 +50,8 @@ impl Place {
 pub(crate) struct Source<'a> {
     pub(crate) path: &'a Path,
     pub(crate) offset: u64,
+    /// In a store.
+    pub(crate) key: Option<&'a str>,
 }
 
 impl Source<'_> {
@@ -43,6 +62,10 @@ impl Source<'_> {
 
     /// What it is; `None` for none of the formats.
     pub(crate) fn kind(&self) -> io::Result<Option<Kind>> {
+        if self.key.is_some() {
+            // All in a store is of today.
+            return Ok(None);
+        }
         if self.path.is_dir() {
             if self.offset > 0 {
                 return Err(io::Error::other("it is a directory, and --offset is for files"));
@@ -62,8 +85,43 @@ impl Source<'_> {
         self.open_with(OpenOptions::new().write(true))
     }
 
+    /// Opens it as whatever it is.
+    pub(crate) fn object(&self) -> Result<Object> {
+        let Some(key) = self.key else {
+            return match self.is_store()? {
+                true => Ok(Object::open(self.path)?),
+                false => Ok(Object::from_schunk(self.open()?)?),
+            };
+        };
+        if !self.is_store()? {
+            return Ok(EmbedStore::open(self.path)?.get(key)?);
+        }
+        let store = TreeStore::open(self.path)?;
+        match store.get(key) {
+            // The parts of a table have keys that are not shown.
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                Ok(Object::from_schunk(store.schunk(key)?)?)
+            }
+            object => Ok(object?),
+        }
+    }
+
+    /// Whether it is a store of files.
+    pub(crate) fn is_store(&self) -> Result<bool> {
+        if self.offset > 0 {
+            return Ok(false);
+        }
+        Ok(TreeStore::is_at(self.path)?)
+    }
+
     /// The same with other options.
     pub(crate) fn open_with(&self, options: OpenOptions) -> Result<SChunk> {
+        if self.is_store()? {
+            return self.open_in_store();
+        }
+        if let Some(key) = self.key {
+            return Ok(EmbedStore::open(self.path)?.frame(key)?);
+        }
         let kind = self.kind().map_err(|error| self.unread(&error))?;
         if let Some(kind) = kind.filter(|&kind| rust::is_needed(kind)) {
             bail!(
@@ -78,6 +136,40 @@ impl Source<'_> {
             None if error.kind() == ErrorKind::InvalidData => anyhow!("{error}"),
             _ => error.into(),
         })
+    }
+
+    fn open_in_store(&self) -> Result<SChunk> {
+        if let Some(key) = self.key {
+            match TreeStore::open(self.path)?.schunk(key) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                found => return Ok(found?),
+            }
+        }
+        let key = self.key.unwrap_or_default();
+        let what = match self.group()? {
+            Some(_) => format!("a group; `ls --key {key}` lists what is below it"),
+            None => match self.object()? {
+                Object::CTable(_) => format!(
+                    "a table; `ls` lists its columns, --key {key}/_cols/NAME names one as it is \
+                     stored, with rows that were removed"
+                ),
+                _ => "a store of many things; `ls` lists them, --key names one".to_owned(),
+            },
+        };
+        bail!("cannot open ({}): this is {what}", self.path.display())
+    }
+
+    /// The group that the key names, if it is one, and its store.
+    pub(crate) fn group(&self) -> Result<Option<(TreeStore, &str)>> {
+        let Some(key) = self.key else { return Ok(None) };
+        if !self.is_store()? {
+            return Ok(None);
+        }
+        // `ls` shows a slash at their end.
+        let key = key.strip_suffix('/').unwrap_or(key);
+        let store = TreeStore::open(self.path)?;
+        let is_group = store.groups().any(|group| group == key);
+        Ok(is_group.then_some((store, key)))
     }
 
     pub(crate) fn unread(&self, error: &dyn std::fmt::Display) -> anyhow::Error {
@@ -100,7 +192,7 @@ impl Content {
     pub(crate) fn open(source: Source<'_>) -> Result<Self> {
         let schunk = source.open()?;
         if ARRAY_METALAYERS.iter().any(|array| schunk.meta().contains(array)) {
-            return Ok(Self::Array(NDArray::from_schunk(schunk)?));
+            return Ok(Self::Array(NDArray::from_carrier(schunk)?));
         }
         Ok(Self::SChunk(schunk))
     }
@@ -108,9 +200,18 @@ impl Content {
     /// Opens a file whose items are data.
     pub(crate) fn open_data(source: Source<'_>) -> Result<Self> {
         let content = Self::open(source)?;
-        match content.note() {
-            Some(note) => bail!("cannot read items ({}): this is {note}", source.path.display()),
-            None => Ok(content),
+        let pointers = match &content {
+            Self::Array(array) => array.parsed_dtype().is_some_and(|dtype| dtype.has_pointers()),
+            Self::SChunk(schunk) => schunk.vlmeta().contains("__pack_tensor__"),
+        };
+        if content.schunk().carries().is_none() && !pointers {
+            return Ok(content);
+        }
+        let path = source.path.display();
+        // Says what it is, where it is no data.
+        match source.object()? {
+            Object::Carrier(carrier) => bail!("cannot read items ({path}): this is {carrier}"),
+            _ => Ok(content),
         }
     }
 
@@ -121,29 +222,12 @@ impl Content {
         }
     }
 
-    /// What the file stands for, when its items are not its data.
-    pub(crate) fn note(&self) -> Option<&'static str> {
-        self.schunk().carries().map(told)
-    }
-
     /// Bytes of all items, without the padding of an array's chunks.
     pub(crate) fn nbytes(&self) -> u64 {
         match self {
             Self::Array(array) => array.len().saturating_mul(array.typesize() as u64),
             Self::SChunk(schunk) => schunk.nbytes(),
         }
-    }
-}
-
-/// What a metalayer of such a name says of a file.
-fn told(carrier: &str) -> &'static str {
-    match carrier {
-        "b2o" => {
-            "a reference to a Python object, such as a lazy expression; its items hold no data"
-        }
-        "LazyArray" => "a lazy expression of Python; its items hold no data",
-        "proxy-source" => "the cache of a proxy; items not fetched yet hold no data",
-        _ => "something else than its items",
     }
 }
 

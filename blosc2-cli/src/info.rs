@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use blosc2::{ChunkInfo, Codec, Filter, SChunk, Special};
 use blosc2_format::file::{File, Kind};
+use blosc2_store::Object;
 use serde_json::{Map, Value, json};
 
-use crate::file::{Content, Place};
+use crate::file::{Content, Node};
+use crate::ls;
 use crate::rust;
 
 /// Tell kind, shapes, compression, sizes and metalayers of a file.
@@ -17,7 +19,7 @@ pub(crate) struct Args {
     /// File or directory of chunks.
     file: PathBuf,
     #[command(flatten)]
-    place: Place,
+    node: Node,
     /// Print one JSON object instead of lines.
     #[arg(long)]
     json: bool,
@@ -28,20 +30,36 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     let path = args.file.display().to_string();
-    let source = args.place.of(&args.file);
-    let (facts, chunks) = match rust::needed(source) {
+    let source = args.node.of(&args.file);
+    let (mut facts, chunks) = match rust::needed(source) {
         Some(kind) if args.chunks => {
             let kind = rust::with_article(kind);
             bail!("cannot list chunks ({path}): this is {kind}; `check --map` tells where they lie")
         }
-        Some(kind) => (of_file(&rust::open(source)?, rust::ambiguity(source, kind)), None),
+        Some(kind) => {
+            let facts = of_file(&rust::open(source)?, rust::ambiguity(source, kind));
+            (facts.to_json(&path), None)
+        }
         None => {
-            let content = Content::open(source)?;
-            let chunks = args.chunks.then(|| of_chunks(content.schunk())).transpose()?;
-            (of_content(&content), chunks)
+            let object = source.object();
+            let store = match (source.group()?, &object) {
+                (Some((store, group)), _) => Some(ls::group_facts(&store, group, &path)?),
+                (None, Ok(object)) => ls::store_facts(object, &path)?,
+                (None, Err(_)) => None,
+            };
+            match store {
+                Some(_) if args.chunks => {
+                    bail!("cannot list chunks ({path}): this is a store; --key names what is in it")
+                }
+                Some(facts) => (facts, None),
+                None => {
+                    let content = Content::open(source)?;
+                    let chunks = args.chunks.then(|| of_chunks(content.schunk())).transpose()?;
+                    (of_content(&content, object).to_json(&path), chunks)
+                }
+            }
         }
     };
-    let mut facts = facts.to_json(&path);
     let mut out = BufWriter::new(io::stdout().lock());
     if args.json {
         if let Some(chunks) = chunks {
@@ -115,7 +133,9 @@ fn made_of(info: &ChunkInfo) -> &'static str {
 /// What a file says of itself, whoever has read it.
 struct Facts {
     kind: &'static str,
-    note: Option<&'static str>,
+    note: Option<String>,
+    shape: Option<Vec<u64>>,
+    dtype: Option<String>,
     array: Option<Shapes>,
     typesize: u64,
     nbytes: u64,
@@ -138,8 +158,8 @@ struct Shapes {
     dtype: Option<String>,
 }
 
-/// As C-Blosc2 reads it.
-fn of_content(content: &Content) -> Facts {
+/// As C-Blosc2 reads it. `object` is what it stands for.
+fn of_content(content: &Content, object: Result<Object>) -> Facts {
     let schunk = content.schunk();
     let params = schunk.cparams();
     let array = match content {
@@ -152,9 +172,19 @@ fn of_content(content: &Content) -> Facts {
         Content::SChunk(_) => None,
     };
     let format = schunk.file_format();
+    let plain = if array.is_some() { "ndarray" } else { "schunk" };
+    let (kind, note) = match &object {
+        Ok(object @ Object::Carrier(carrier)) => (object.kind(), Some(carrier.to_string())),
+        Ok(object) => (object.kind(), None),
+        Err(error) => (plain, Some(error.to_string())),
+    };
+    // Of tensors and the like what they say.
+    let (shape, dtype) = object.ok().as_ref().map(ls::shape_of).unwrap_or_default();
     Facts {
-        kind: if array.is_some() { "ndarray" } else { "schunk" },
-        note: content.note(),
+        kind,
+        note,
+        shape: array.as_ref().map(|array| array.shape.clone()).or(shape),
+        dtype: array.as_ref().and_then(|array| array.dtype.clone()).or(dtype),
         array,
         typesize: schunk.typesize() as u64,
         nbytes: content.nbytes(),
@@ -202,7 +232,9 @@ fn of_file(file: &File<'_>, ambiguity: Option<&'static str>) -> Facts {
             Kind::Frame | Kind::Directory => "schunk",
             kind => kind_name(kind),
         },
-        note: ambiguity,
+        note: ambiguity.map(str::to_owned),
+        shape: array.as_ref().map(|array| array.shape.clone()),
+        dtype: array.as_ref().and_then(|array| array.dtype.clone()),
         array,
         typesize: info.typesize.into(),
         nbytes: rust::nbytes(file),
@@ -231,10 +263,10 @@ impl Facts {
             "path": path,
             "kind": self.kind,
             "note": self.note,
-            "shape": array.map(|array| &array.shape),
+            "shape": self.shape,
             "chunks": array.map(|array| &array.chunks),
             "blocks": array.map(|array| &array.blocks),
-            "dtype": array.and_then(|array| array.dtype.as_ref()),
+            "dtype": self.dtype,
             "typesize": self.typesize,
             "nbytes": self.nbytes,
             "cbytes": self.cbytes,
@@ -262,6 +294,15 @@ fn plain(value: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Array(values) if values.is_empty() => "-".to_owned(),
         Value::Array(values) => values.iter().map(plain).collect::<Vec<_>>().join(", "),
+        Value::Object(facts) => match (&facts.get("name"), &facts.get("kind")) {
+            // A column of a table.
+            (Some(name), Some(kind)) => format!("{} ({})", plain(name), plain(kind)),
+            _ if facts.is_empty() => "-".to_owned(),
+            _ => {
+                let facts = facts.iter().map(|(name, value)| format!("{name}: {}", plain(value)));
+                facts.collect::<Vec<_>>().join(", ")
+            }
+        },
         Value::Number(number) if number.is_f64() => {
             format!("{:.2}", number.as_f64().unwrap_or_default())
         }

@@ -1,7 +1,7 @@
 //! The command `blosc2`: looks at, reads, recompresses and converts Blosc2 files.
 //!
 //! - `main`: arguments and exit status; `params`: the options that several commands share;
-//! - `info`, `cat`, `check`, `repair`, `copy`, `meta`, `convert`: the commands, with `file`, `rust`, `chunk` and
+//! - `info`, `ls`, `cat`, `check`, `repair`, `copy`, `meta`, `convert`: the commands, with `file`, `rust`, `chunk` and
 //!   `progress` for all of them;
 //! - `map`, `svg`: what lies where in a file, as text and drawn;
 //! - `slice`, `stream`: which items of a file, and how they get out of it piece by piece;
@@ -14,6 +14,7 @@ mod convert;
 mod copy;
 mod file;
 mod info;
+mod ls;
 mod map;
 mod meta;
 mod npy;
@@ -45,6 +46,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Info(info::Args),
+    Ls(ls::Args),
     Cat(cat::Args),
     Check(check::Args),
     Copy(copy::Args),
@@ -73,6 +75,7 @@ fn main() -> ExitCode {
     };
     let result = match cli.command {
         Command::Info(args) => info::run(&args),
+        Command::Ls(args) => ls::run(&args),
         Command::Cat(args) => cat::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Copy(args) => copy::run(&args),

@@ -4,10 +4,9 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::PathBuf;
 
 use anyhow::{Result, anyhow, bail};
-use blosc2::{ErrorKind, MetalayersMut, OpenOptions, SChunk};
+use blosc2::{ErrorKind, MetalayersMut, OpenOptions, SChunk, Value};
 use clap::Subcommand;
-use rmpv::Value as Msgpack;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
 
 use crate::UsageError;
 use crate::file::{Place, Source};
@@ -20,9 +19,10 @@ const MOST: u64 = 1 << 31;
 
 /// List the metalayers of a file, or get, set or delete one.
 ///
-/// Values are shown and taken as JSON, and stored as msgpack, as Python's `meta` and `vlmeta` do it. What JSON
-/// has no kind for is shown as an object: bytes as `{"bytes": HEX}`, msgpack's extension types as `{"ext": TYPE,
-/// "bytes": HEX}`. In the list, what is no msgpack is shown as the bytes that it is: `b"..."`.
+/// Values are shown and taken as JSON, and stored as msgpack, as Python's `meta` and `vlmeta` do it. Tuples, sets,
+/// complex numbers and arrays are shown as lists. What JSON has no kind for is shown as an object: bytes as
+/// `{"bytes": HEX}`, msgpack's extension types as `{"ext": TYPE, "bytes": HEX}`. In the list, what is no msgpack
+/// is shown as the bytes that it is: `b"..."`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// File or directory of chunks.
@@ -93,13 +93,19 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             let schunk = source.open_with(OpenOptions::new().max_read(MOST))?;
             let layers = if *fixed { schunk.meta() } else { schunk.vlmeta() };
             let bytes = layers.get(name)?.ok_or_else(|| missing(source, &schunk, name, *fixed))?;
-            let mut out = io::stdout().lock();
+            let mut out = BufWriter::new(io::stdout().lock());
             if *raw {
                 out.write_all(&bytes)?;
             } else {
-                let value = layers.get_value::<Msgpack>(name);
+                let value = layers.value(name);
                 let value = value.map_err(|error| anyhow!("{error}; --raw prints its bytes"))?;
-                writeln!(out, "{}", to_json(&value.unwrap_or(Msgpack::Nil)))?;
+                let value = value.unwrap_or(Value::None);
+                check(&value).map_err(|error| {
+                    let path = source.path.display();
+                    anyhow!("cannot show a metalayer ({path}): {error}; --raw prints its bytes")
+                })?;
+                serde_json::to_writer(&mut out, &value).map_err(io::Error::from)?;
+                writeln!(out)?;
             }
             Ok(out.flush()?)
         }
@@ -131,7 +137,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 fn list(source: Source<'_>, as_json: bool) -> Result<()> {
     let schunk = source.open()?;
     let mut out = BufWriter::new(io::stdout().lock());
-    let mut objects = Vec::new();
+    let mut rows = Vec::new();
     for (kind, layers) in [("meta", schunk.meta()), ("vlmeta", schunk.vlmeta())] {
         for name in layers.names() {
             let bytes = match layers.get(&name) {
@@ -139,16 +145,15 @@ fn list(source: Source<'_>, as_json: bool) -> Result<()> {
                 Err(error) if error.kind() == ErrorKind::TooLarge => None,
                 bytes => bytes?,
             };
-            let value = layers.get_value::<Msgpack>(&name).ok().flatten();
-            let value = value.as_ref().map(to_json);
-            let len = bytes.as_ref().map(Vec::len);
+            let value = layers.value(&name).ok().flatten();
+            let length = bytes.as_ref().map(Vec::len);
             if as_json {
-                let object = json!({"kind": kind, "name": name, "length": len, "value": value});
-                objects.push(object);
+                let value = value.filter(|value| check(value).is_ok());
+                rows.push(Row { kind, name, length, value });
                 continue;
             }
             let value = match (value, &bytes) {
-                (Some(value), _) => value.to_string(),
+                (Some(value), _) => start(&value),
                 (None, Some(bytes)) => {
                     let start = &bytes[..bytes.len().min(SHORT)];
                     format!("b\"{}\"", start.escape_ascii())
@@ -161,14 +166,57 @@ fn list(source: Source<'_>, as_json: bool) -> Result<()> {
                 value.truncate(end);
                 value.push_str("...");
             }
-            let len = len.map_or("-".to_owned(), |len| len.to_string());
-            writeln!(out, "{kind:<6} {name:<31} {len:>8} {value}")?;
+            let length = length.map_or("-".to_owned(), |length| length.to_string());
+            writeln!(out, "{kind:<6} {name:<31} {length:>8} {value}")?;
         }
     }
     if as_json {
-        writeln!(out, "{:#}", Value::Array(objects))?;
+        serde_json::to_writer_pretty(&mut out, &rows).map_err(io::Error::from)?;
+        writeln!(out)?;
     }
     Ok(out.flush()?)
+}
+
+/// A metalayer in the list.
+#[derive(Debug, Serialize)]
+struct Row {
+    kind: &'static str,
+    name: String,
+    length: Option<usize>,
+    value: Option<Value>,
+}
+
+/// Sees that JSON has all of a value, before a part of it is printed.
+fn check(value: &Value) -> serde_json::Result<()> {
+    serde_json::to_writer(io::sink(), value)
+}
+
+/// The start of the JSON of a value, which may be long; the text of one that JSON cannot say.
+fn start(value: &Value) -> String {
+    struct Start(Vec<u8>);
+
+    impl Write for Start {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            // A character has up to 4 bytes, and one more than fits shows that there are more.
+            if self.0.len() > 4 * SHORT {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            self.0.extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let mut start = Start(Vec::new());
+    if serde_json::to_writer(&mut start, value).is_err_and(|error| !error.is_io()) {
+        start.0.clear();
+        // It fails where there is enough.
+        let _ = write!(start, "{value}");
+    }
+    String::from_utf8_lossy(&start.0).into_owned()
 }
 
 fn open_to_change(source: Source<'_>, name: &str, force: bool) -> Result<SChunk> {
@@ -206,49 +254,8 @@ fn stdin() -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn parse(text: &[u8]) -> Result<Value> {
+fn parse(text: &[u8]) -> Result<serde_json::Value> {
     let hint = "a text needs quotes of its own, and --raw takes any bytes";
     let value = serde_json::from_slice(text);
     value.map_err(|error| UsageError(format!("VALUE is no JSON: {error}; {hint}")).into())
-}
-
-/// A value as JSON, as far as that has one.
-fn to_json(value: &Msgpack) -> Value {
-    match value {
-        Msgpack::Nil => Value::Null,
-        Msgpack::Boolean(value) => json!(value),
-        Msgpack::Integer(number) => match (number.as_u64(), number.as_i64()) {
-            (Some(number), _) => json!(number),
-            (None, number) => json!(number),
-        },
-        Msgpack::F32(number) => float((*number).into()),
-        Msgpack::F64(number) => float(*number),
-        Msgpack::String(text) => match text.as_str() {
-            Some(text) => json!(text),
-            None => json!({ "bytes": hex(text.as_bytes()) }),
-        },
-        Msgpack::Binary(bytes) => json!({ "bytes": hex(bytes) }),
-        Msgpack::Array(values) => values.iter().map(to_json).collect(),
-        Msgpack::Map(pairs) => {
-            let pairs = pairs.iter().map(|(key, value)| {
-                let key = match to_json(key) {
-                    Value::String(key) => key,
-                    // JSON has texts only.
-                    key => key.to_string(),
-                };
-                (key, to_json(value))
-            });
-            Value::Object(pairs.collect::<Map<_, _>>())
-        }
-        Msgpack::Ext(kind, bytes) => json!({ "ext": kind, "bytes": hex(bytes) }),
-    }
-}
-
-/// JSON has no infinity, and nothing that is not a number.
-fn float(number: f64) -> Value {
-    if number.is_finite() { json!(number) } else { json!(number.to_string()) }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -560,7 +560,7 @@ fn what_only_looks_like_data_is_not_read() {
     let folder = Folder::new();
     folder.write("lazy.b2nd", &bytes);
     let info = folder.info("lazy.b2nd");
-    assert_eq!((&info["kind"], &info["meta"]), (&json!("ndarray"), &json!(["b2nd", "b2o"])));
+    assert_eq!((&info["kind"], &info["meta"]), (&json!("lazyexpr"), &json!(["b2nd", "b2o"])));
     assert_eq!(info["vlmeta"], json!(["b2o", "_b2o_user_vlmeta"]));
     assert!(info["note"].as_str().unwrap().contains("lazy expression"), "{info}");
     for args in [&["cat", "lazy.b2nd"][..], &["export", "lazy.b2nd", "o"]] {
@@ -583,7 +583,7 @@ fn help_and_version() {
     }
     assert!(version.contains("\n  lz4: LZ4 1."), "{version}");
     let help = String::from_utf8(folder.good(&["--help"])).unwrap();
-    for command in ["info", "cat", "check", "copy", "meta", "import", "export"] {
+    for command in ["info", "ls", "cat", "check", "copy", "meta", "import", "export"] {
         assert!(help.contains(&format!("\n  {command}")), "{help}");
         folder.good(&[command, "--help"]);
     }

@@ -5,7 +5,7 @@ mod common;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use blosc2::{CParams, SChunk};
+use blosc2::{ArrayValue, CParams, Dtype, SChunk};
 use serde_json::{Value, json};
 
 use common::{Folder, PROGRAM};
@@ -119,10 +119,18 @@ fn what_json_has_not_is_shown_all_the_same() {
     let folder = Folder::new();
     folder.schunk("a.b2frame", &CParams::new());
     let mut schunk = SChunk::open_rw(folder.path("a.b2frame")).unwrap();
-    let values: [(&str, &[u8], &str); 6] = [
+    let array = [
+        &b"\xc7\x26\x2e\x83\xa5dtype\x81\xa3str\xa3>u2\xa5shape\x92\x01\x03"[..],
+        b"\xa4data\xc4\x06\x00\x01\x02\x03\xff\xff",
+    ];
+    let array = array.concat();
+    let values: [(&str, &[u8], &str); 9] = [
         ("bytes", b"\xc4\x02a\xff", r#"{"bytes":"61ff"}"#),
-        ("ext", b"\xd5\x2d\x91\x01", r#"{"ext":45,"bytes":"9101"}"#),
-        ("keys", b"\x82\x01\x02\xc0\x03", r#"{"1":2,"null":3}"#),
+        ("ext", b"\xd5\x05\x91\x01", r#"{"ext":5,"bytes":"9101"}"#),
+        ("set", b"\xd5\x2d\x91\x01", "[1]"),
+        ("complex", b"\xd8\x2c\x3f\xf8\0\0\0\0\0\0\x7f\xf0\0\0\0\0\0\0", r#"[1.5,"inf"]"#),
+        ("array", &array, "[[1,515,65535]]"),
+        ("keys", b"\x82\x01\x02\xc0\x03", r#"{"1":2,"None":3}"#),
         ("nan", b"\xca\x7f\xc0\x00\x00", r#""NaN""#),
         ("tuple", b"\x93\xa9__tuple__\x01\x02", "[1,2]"),
         ("big", b"\xcf\xff\xff\xff\xff\xff\xff\xff\xff", "18446744073709551615"),
@@ -133,6 +141,43 @@ fn what_json_has_not_is_shown_all_the_same() {
     drop(schunk);
     for (name, _, shown) in values {
         assert_eq!(text(folder.good(&["meta", "a.b2frame", "get", name])), format!("{shown}\n"));
+    }
+    let list = text(folder.good(&["meta", "a.b2frame"]));
+    assert!(list.lines().zip(values).all(|(line, (.., shown))| line.ends_with(shown)), "{list}");
+    let rows: Value =
+        serde_json::from_slice(&folder.good(&["meta", "a.b2frame", "--json"])).unwrap();
+    for (row, (.., shown)) in rows.as_array().unwrap().iter().zip(values) {
+        assert_eq!(row["value"].to_string(), shown);
+    }
+}
+
+#[test]
+fn what_json_cannot_say_is_listed_and_not_printed() {
+    let folder = Folder::new();
+    folder.schunk("a.b2frame", &CParams::new());
+    let mut schunk = SChunk::open_rw(folder.path("a.b2frame")).unwrap();
+    // A quintillion lists of no items, and a number of 128 bits.
+    for (name, dtype, shape, len) in
+        [("lists", "<f8", vec![1 << 60, 0], 0), ("long", "<f16", vec![1], 16)]
+    {
+        let array = ArrayValue::new(Dtype::parse(dtype).unwrap(), shape, vec![0; len]).unwrap();
+        schunk.vlmeta_mut().set_value(name, &blosc2::Value::from(array)).unwrap();
+    }
+    drop(schunk);
+    let list = text(folder.good(&["meta", "a.b2frame"]));
+    let lines: Vec<&str> = list.lines().collect();
+    assert!(
+        lines[0].ends_with(" array([], shape=(1152921504606846976, 0), dtype='<f8')"),
+        "{list}"
+    );
+    assert!(lines[1].ends_with(" array([?], dtype='<f16')"), "{list}");
+    let rows: Value =
+        serde_json::from_slice(&folder.good(&["meta", "a.b2frame", "--json"])).unwrap();
+    assert_eq!((&rows[0]["value"], &rows[1]["value"]), (&Value::Null, &Value::Null));
+    for (name, told) in [("lists", "too many values"), ("long", "Rust has no type for")] {
+        let line = folder.bad(1, &["meta", "a.b2frame", "get", name]);
+        assert!(line.contains("(a.b2frame)") && line.contains(told), "{line}");
+        assert!(line.ends_with("--raw prints its bytes\n"), "{line}");
     }
 }
 
@@ -190,7 +235,7 @@ fn mistakes_change_nothing() {
         assert!(line.contains(told), "{line}");
     }
     folder.good(&["meta", "a.b2frame", "set", "b2o", "{}", "--force"]);
-    assert!(folder.bad(1, &["cat", "a.b2frame"]).contains("a reference to a Python object"));
+    assert!(folder.bad(1, &["cat", "a.b2frame"]).contains("an object of Python"));
     folder.good(&["meta", "a.b2frame", "del", "b2o", "--force"]);
     folder.good(&["cat", "a.b2frame"]);
 }

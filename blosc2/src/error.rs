@@ -63,8 +63,16 @@ struct Repr {
 }
 
 impl Error {
-    /// `doing` continues "cannot ...".
-    pub(crate) fn new(kind: ErrorKind, doing: impl Into<String>, detail: impl ToString) -> Self {
+    /// An error of a crate that builds on this one. `doing` continues "cannot ...", `detail` says what was
+    /// expected and what was got.
+    ///
+    /// ```
+    /// use blosc2::{Error, ErrorKind};
+    ///
+    /// let error = Error::new(ErrorKind::InvalidData, "open a group", "there is no `zarr.json`");
+    /// assert_eq!(error.at("data.zarr").to_string(), "cannot open a group (data.zarr): there is no `zarr.json`");
+    /// ```
+    pub fn new(kind: ErrorKind, doing: impl Into<String>, detail: impl ToString) -> Self {
         Self(Box::new(Repr {
             kind,
             doing: doing.into(),
@@ -87,8 +95,8 @@ impl Error {
         Self::of_io(doing, source).at(path)
     }
 
-    /// An error of the system, or of another reader or writer, that is about no path.
-    pub(crate) fn of_io(doing: impl Into<String>, source: io::Error) -> Self {
+    /// An error of the system, or of another reader or writer, in a crate that builds on this one.
+    pub fn of_io(doing: impl Into<String>, source: io::Error) -> Self {
         let kind = match source.kind() {
             io::ErrorKind::NotFound => ErrorKind::NotFound,
             io::ErrorKind::AlreadyExists => ErrorKind::AlreadyExists,
@@ -146,9 +154,9 @@ impl Error {
         self
     }
 
-    /// Names the file that this is about.
-    pub(crate) fn at(mut self, path: &Path) -> Self {
-        self.0.path.get_or_insert_with(|| path.to_owned());
+    /// Names the file that this is about, if none is named yet.
+    pub fn at(mut self, path: impl AsRef<Path>) -> Self {
+        self.0.path.get_or_insert_with(|| path.as_ref().to_owned());
         self
     }
 

@@ -42,6 +42,8 @@ pub mod raw;
 mod schunk;
 mod special;
 mod stream;
+#[cfg(feature = "msgpack")]
+mod value;
 
 pub use blocks::Blocks;
 #[cfg(feature = "derive")]
@@ -70,3 +72,5 @@ pub use schunk::{
     Rebuilt, Repaired, SChunk, SChunkReader, SChunkWriter, repair, repair_to,
 };
 pub use stream::{FrameReader, FrameWriter};
+#[cfg(feature = "msgpack")]
+pub use value::{ArrayValue, Value};

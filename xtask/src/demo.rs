@@ -23,15 +23,16 @@ pub(crate) fn demo(profile: &str) -> Result<()> {
     Ok(())
 }
 
-/// Runs the benches of `blosc2`: all, those of one file, or those whose name contains `name`.
+/// Runs the benches of the libraries: all, those of one file, or those whose name contains `name`.
 pub(crate) fn bench(name: Option<&str>) -> Result<()> {
     vendor::vendor(false)?;
     let venv = Venv::with(BLOSC2)?;
-    let mut command = run::cargo(["bench", "-p", "blosc2"]);
+    let mut command = run::cargo(["bench", "-p", "blosc2", "-p", "blosc2-store"]);
     command.env("BLOSC2_TEST_PYTHON", &venv.python).env("BLOSC2_TEST_SYSTEM_LIB", venv.lib()?);
     if let Some(name) = name {
-        let file = run::root().join("blosc2").join("benches").join(format!("{name}.rs"));
-        command.args([if file.exists() { "--bench" } else { "--" }, name]);
+        let of = |folder| run::root().join(folder).join("benches").join(format!("{name}.rs"));
+        let is_file = ["blosc2", "blosc2-store"].into_iter().any(|folder| of(folder).exists());
+        command.args([if is_file { "--bench" } else { "--" }, name]);
     }
     run::run(&mut command)
 }

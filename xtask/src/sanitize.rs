@@ -85,7 +85,7 @@ pub(crate) fn sanitize() -> Result<()> {
 
 /// Test programs that give C nothing new, or need more memory or Python; `hazards` has a step of its own with
 /// the same sanitizer.
-const OTHERS: [&str; 13] = [
+const OTHERS: [&str; 9] = [
     "abi",
     "array_behaviour",
     "crashes",
@@ -94,10 +94,6 @@ const OTHERS: [&str; 13] = [
     "large",
     "lock_processes",
     "model",
-    "python",
-    "python_arrays",
-    "python_dtypes",
-    "python_values",
     "unfinished",
 ];
 
@@ -105,10 +101,12 @@ const OTHERS: [&str; 13] = [
 /// needs the allocator of glibc, for those of the largest buffers, and for those of the formats in Rust
 /// that give C nothing new.
 fn address() -> Result<()> {
-    let programs =
-        test::of_workspace(|name| !name.starts_with("format") && !OTHERS.contains(&name))?
-            .join(" ");
-    let tests = format!("test -p blosc2 -p blosc2-workspace --lib {programs}");
+    let programs = test::of_workspace(|name| {
+        let with_others = ["format", "python"].iter().any(|start| name.starts_with(start));
+        !with_others && !OTHERS.contains(&name)
+    })?
+    .join(" ");
+    let tests = format!("test -p blosc2 -p blosc2-store -p blosc2-workspace --lib {programs}");
     let suppressions = suppressions("sanitize-address", LOST_BY_C)?;
     // Tests ask for more memory than there is, and expect an error.
     let options = "detect_leaks=1 allocator_may_return_null=1";

@@ -67,12 +67,48 @@ pub struct Outline {
     offsets: Offsets,
     nbytes: u64,
     cbytes: u64,
-    /// The number of the next file in a directory.
-    next_file: u64,
+    files: Files,
     chunksize: Option<u32>,
     variable_blocks: bool,
     /// Bytes of the header where it was read; it may have a gap at its end.
     stored_header: Option<u64>,
+}
+
+/// The numbers of the files of a directory, of which new ones get the lowest that are free.
+///
+/// The library takes them for positions in a frame, and opens none where one is too large for its chunks.
+#[derive(Debug, Clone, Default)]
+struct Files {
+    /// Above all numbers that there are.
+    next: u64,
+    /// Free numbers below, the lowest one last.
+    free: Vec<u64>,
+    /// Whether there may be others.
+    holes: bool,
+}
+
+impl Files {
+    /// A number that is none of these.
+    fn number(&mut self, used: impl Iterator<Item = u64>) -> u64 {
+        if self.free.is_empty() && mem::take(&mut self.holes) {
+            let used: Vec<u64> = used.collect();
+            // There is one among so many.
+            let mut is_used = vec![false; self.next.min(used.len() as u64 + 1) as usize];
+            self.holes = self.next > is_used.len() as u64;
+            for number in used {
+                if let Some(is_used) = is_used.get_mut(number as usize) {
+                    *is_used = true;
+                }
+            }
+            let numbered = is_used.into_iter().enumerate().rev();
+            self.free =
+                numbered.filter(|(_, is_used)| !is_used).map(|(number, _)| number as u64).collect();
+        }
+        self.free.pop().unwrap_or_else(|| {
+            self.next += 1;
+            self.next - 1
+        })
+    }
 }
 
 /// What a chunk is after [`Outline::rearrange`].
@@ -107,7 +143,7 @@ impl Outline {
             offsets: Offsets::Each(Vec::new()),
             nbytes: 0,
             cbytes: 0,
-            next_file: 0,
+            files: Files::default(),
             chunksize: None,
             variable_blocks: false,
             stored_header: None,
@@ -132,10 +168,11 @@ impl Outline {
             vlmetalayers.push(Metalayer { name: name.clone(), content });
         }
         let header = &parts.header;
-        let next_file = match header.layout {
-            Layout::Contiguous => 0,
+        let files = match header.layout {
+            Layout::Contiguous => Files::default(),
             Layout::Directory => {
-                parts.offsets.iter().filter_map(Offset::place).max().map_or(0, |max| max + 1)
+                let last = parts.offsets.iter().filter_map(Offset::place).max();
+                Files { next: last.map_or(0, |last| last + 1), holes: true, ..Files::default() }
             }
         };
         Ok(Self {
@@ -145,7 +182,7 @@ impl Outline {
             // A frame whose chunks were all deleted may still count their bytes.
             cbytes: if header.nbytes == 0 { 0 } else { header.cbytes },
             nbytes: header.nbytes,
-            next_file,
+            files,
             chunksize: header.chunksize,
             variable_blocks: header.variable_blocks,
             stored_header: Some(header.header_len.into()),
@@ -472,6 +509,7 @@ impl Outline {
             self.offsets.each()[number] = self.place(Some(bytes.into()), None, &mut stores);
         }
         self.offsets.each()[number] = offset;
+        self.files.holes = true;
         Ok(stores)
     }
 
@@ -484,6 +522,7 @@ impl Outline {
         let old = self.offset(number).ok_or_else(|| no_chunk(number, count))?;
         self.vacate(number as usize, old, was);
         self.offsets.each().remove(number as usize);
+        self.files.holes = true;
         self.nbytes = self.nbytes.saturating_sub(was.nbytes.into());
         if count == 1 {
             (self.nbytes, self.variable_blocks, self.chunksize) = (0, false, None);
@@ -608,6 +647,7 @@ impl Outline {
             false => Offsets::Each(offsets.into_iter().flatten().collect()),
         };
         (self.nbytes, self.chunksize) = (count * u64::from(chunksize), Some(chunksize));
+        self.files.holes = true;
         Ok(stores)
     }
 
@@ -733,7 +773,7 @@ impl Outline {
 
     /// Whether a directory can have so many files more, and another one.
     fn check_files(&self, more: usize) -> Result<(), Error> {
-        if self.layout == Layout::Directory && self.next_file + more as u64 > u32::MAX.into() {
+        if self.layout == Layout::Directory && self.files.next + more as u64 > u32::MAX.into() {
             return Err(Error::Argument("file numbers of a directory end at FFFFFFFF".into()));
         }
         Ok(())
@@ -749,10 +789,12 @@ impl Outline {
         let Some(bytes) = stored else { return Offset::Special(special.unwrap_or(Special::Zeros)) };
         let place = match self.layout {
             Layout::Contiguous => self.cbytes,
-            Layout::Directory => self.next_file,
+            Layout::Directory => {
+                let stored = stores.iter().map(|(place, _)| *place);
+                self.files.number(self.offsets.iter().filter_map(Offset::place).chain(stored))
+            }
         };
         self.cbytes += bytes.len() as u64;
-        self.next_file += 1;
         stores.push((place, bytes));
         Offset::At(place)
     }

@@ -16,11 +16,12 @@ use super::scatter::{Data, Source, Team, Writers};
 use super::shape::meta_of;
 use super::{NDArray, cut};
 use crate::bytes::Storage;
+use crate::dtype::Kind;
 use crate::element::{Element, bytes_of};
 use crate::params::{Purpose, Resolved};
 use crate::schunk::{Store, files, new_store};
 use crate::{
-    CParams, Codec, DParams, Error, ErrorKind, Filter, OpenOptions, Result, SChunk, Special,
+    CParams, Codec, DParams, Dtype, Error, ErrorKind, Filter, OpenOptions, Result, SChunk, Special,
 };
 
 pub(super) const MAKE: &str = "make an array";
@@ -50,7 +51,7 @@ pub struct NDArrayBuilder {
     chunks: Option<Vec<u64>>,
     blocks: Option<Vec<u64>>,
     caches: Caches,
-    cparams: CParams,
+    cparams: Option<CParams>,
     dparams: DParams,
     meta: Vec<(String, Vec<u8>)>,
     place: Place,
@@ -91,8 +92,11 @@ impl NDArrayBuilder {
 
     /// Sets how chunks are compressed, and on how many threads. Typesize and block size come from items and block
     /// shape.
+    ///
+    /// Where this is not called they are those of [`CParams::default`], but that text of four-byte characters (`<U10`)
+    /// is shuffled by characters, as in Python: with [`Filter::ShuffleBytes`] of 4.
     pub fn cparams(mut self, params: CParams) -> Self {
-        self.cparams = params;
+        self.cparams = Some(params);
         self
     }
 
@@ -255,7 +259,7 @@ impl NDArrayBuilder {
     /// As for [`from_slice`](Self::from_slice), and [`ErrorKind::InvalidArgument`] for other items.
     pub fn nans<T: Element>(self, shape: &[u64]) -> Result<NDArray> {
         let dtype = T::dtype();
-        if dtype.kind() != Some(crate::dtype::Kind::Float) || ![4, 8].contains(&dtype.size()) {
+        if dtype.kind() != Some(Kind::Float) || ![4, 8].contains(&dtype.size()) {
             let detail = format!("NaN takes f4 or f8 items, got {}", T::dtype());
             return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
         }
@@ -299,10 +303,7 @@ impl NDArrayBuilder {
     /// # Errors
     /// As for [`from_slice`](Self::from_slice).
     pub fn full_bytes(self, item: &[u8], shape: &[u64], dtype: &str) -> Result<NDArray> {
-        if item.iter().all(|&byte| byte == 0) {
-            return self.special(Special::Zeros, shape, dtype, item.len());
-        }
-        let mut cparams = self.cparams.clone();
+        let mut cparams = self.cparams_for(dtype);
         if cparams.codec.needs_array() || cparams.filters.iter().any(|each| each.needs_array()) {
             // A value that is not compressed needs neither.
             cparams = CParams::new();
@@ -374,9 +375,12 @@ impl NDArrayBuilder {
     }
 
     pub(super) fn order(self, shape: &[u64], dtype: &str, typesize: usize) -> Result<Order> {
-        let resolving =
-            CParams { typesize: Some(typesize), blocksize: None, ..self.cparams.clone() };
-        let mut params = resolving.resolve(typesize, Purpose::Array)?;
+        if Dtype::parse(dtype).is_ok_and(|dtype| dtype.has_pointers()) {
+            let detail = format!("items `{dtype}` are pointers to objects of Python's, no data");
+            return Err(Error::new(ErrorKind::Unsupported, MAKE, detail));
+        }
+        let cparams = CParams { typesize: None, blocksize: None, ..self.cparams_for(dtype) };
+        let mut params = cparams.resolve(typesize, Purpose::Array)?;
         let error = |kind, detail: String| Error::new(kind, MAKE, detail);
         if shape.len() > blosc2_format::b2nd::MAX_NDIM {
             let (max, found) = (blosc2_format::b2nd::MAX_NDIM, shape.len());
@@ -437,9 +441,23 @@ impl NDArrayBuilder {
             .ok()
             .filter(|&len| len.unsigned_abs() <= blosc2_format::chunk::MAX_BLOCKSIZE)
             .ok_or_else(|| too_large(format!("a block of shape {blocks:?} is too large")))?;
-        Ok(Order { geometry, params, dtype: dtype.to_owned(), builder: self })
+        Ok(Order { geometry, params, cparams, dtype: dtype.to_owned(), builder: self })
+    }
+
+    /// How items of this dtype are compressed.
+    fn cparams_for(&self, dtype: &str) -> CParams {
+        self.cparams.clone().unwrap_or_else(|| {
+            let is_text = |dtype: Dtype| dtype.kind() == Some(Kind::Unicode);
+            match Dtype::parse(dtype).is_ok_and(is_text) {
+                true => CParams::new().filters(&[Filter::ShuffleBytes(CHARACTER)]),
+                false => CParams::new(),
+            }
+        })
     }
 }
+
+/// Bytes of a character of NumPy's text.
+const CHARACTER: u8 = 4;
 
 fn sizes(shape: &[u64]) -> Vec<i32> {
     // Checked to fit before.
@@ -450,6 +468,8 @@ fn sizes(shape: &[u64]) -> Vec<i32> {
 pub(super) struct Order {
     geometry: Geometry,
     params: Resolved,
+    /// The parameters of the super-chunk, which knows the sizes.
+    cparams: CParams,
     dtype: String,
     builder: NDArrayBuilder,
 }
@@ -470,15 +490,15 @@ impl Order {
 
     /// Makes the array, whose chunks `write` appends.
     fn make(self, write: impl FnOnce(&mut SChunk, &Geometry) -> Result<()>) -> Result<NDArray> {
-        let Self { geometry, params, dtype, builder } = self;
-        let NDArrayBuilder { cparams, dparams, meta, place, replace, .. } = builder;
+        let Self { geometry, params, cparams, dtype, builder } = self;
+        let NDArrayBuilder { dparams, meta, place, replace, .. } = builder;
         let own = meta_of(&geometry, Some(&dtype)).to_bytes();
         let own = own.map_err(|error| Error::from_format(MAKE, error))?;
         let metalayers: Vec<_> = [(NAME.to_owned(), own)].into_iter().chain(meta).collect();
         let fill = |store: Store| -> Result<SChunk> {
             let mut schunk =
                 SChunk::with_params(params, store, &metalayers, Some(geometry.chunk_len()))?;
-            schunk.set_cparams(&cparams_for(&cparams))?;
+            schunk.set_cparams(&cparams)?;
             write(&mut schunk, &geometry)?;
             schunk.finish()?;
             Ok(schunk)
@@ -506,15 +526,10 @@ impl Order {
             }
         };
         let mut array = NDArray::from_schunk(schunk)?;
-        array.set_cparams(&cparams_for(&cparams))?;
+        array.set_cparams(&cparams)?;
         array.set_dparams(dparams);
         Ok(array)
     }
-}
-
-/// The parameters of an array's super-chunk, which knows the sizes.
-fn cparams_for(params: &CParams) -> CParams {
-    CParams { typesize: None, blocksize: None, ..params.clone() }
 }
 
 /// Compresses what is planned, which is all of the next chunks, and appends it.

@@ -119,8 +119,37 @@ impl NDArray {
     /// Takes a super-chunk that holds an array. C's `b2nd_from_schunk`.
     ///
     /// # Errors
+    /// - [`ErrorKind::InvalidData`]: it has no metalayer `b2nd`, or one that does not fit its chunks;
+    /// - [`ErrorKind::Unsupported`]: it [carries](SChunk::carries) something that is no plain data, such as a lazy
+    ///   expression of Python's, whose items would read as zeros; or its items are pointers to objects of Python's,
+    ///   which mean nothing outside of the program that wrote them.
+    pub fn from_schunk(schunk: SChunk) -> Result<Self> {
+        if let Some(name) = schunk.carries() {
+            let what = match name {
+                "proxy-source" => "the cache of a proxy, in which items not fetched yet are zeros",
+                _ => "a computation or a reference of Python's, whose own items are all zeros",
+            };
+            let detail = format!(
+                "its metalayer `{name}` says that it is {what}; \
+                 NDArray::from_carrier takes the items all the same"
+            );
+            return Err(schunk.error(ErrorKind::Unsupported, OPEN, detail));
+        }
+        let array = Self::from_carrier(schunk)?;
+        if let Some(dtype) = array.parsed_dtype().filter(|dtype| dtype.has_pointers()) {
+            let detail =
+                format!("its items `{dtype}` are pointers to objects of Python's, no data");
+            return Err(array.schunk.error(ErrorKind::Unsupported, OPEN, detail));
+        }
+        Ok(array)
+    }
+
+    /// Takes a super-chunk that holds an array, also where its items are not the data that it stands for; see
+    /// [`SChunk::carries`].
+    ///
+    /// # Errors
     /// [`ErrorKind::InvalidData`]: it has no metalayer `b2nd`, or one that does not fit its chunks.
-    pub fn from_schunk(mut schunk: SChunk) -> Result<Self> {
+    pub fn from_carrier(mut schunk: SChunk) -> Result<Self> {
         let (geometry, dtype, version) = {
             let reading = schunk.reading()?;
             let (geometry, dtype) = parse(&reading, &schunk).map_err(|error| schunk.at(error))?;

@@ -54,7 +54,9 @@ impl Caches {
 
     /// The least bytes of a block, where items are smaller.
     fn block(&self) -> u64 {
-        let floor = match (cfg!(target_arch = "x86_64"), self.l2 >= 2 << 20) {
+        // The default is such a machine wherever it is used.
+        let x86_64 = cfg!(target_arch = "x86_64") || *self == Self::default();
+        let floor = match (x86_64, self.l2 >= 2 << 20) {
             (true, false) => self.l2 / 4,
             (true, true) => self.l1.saturating_mul(4),
             (false, _) => self.l1,

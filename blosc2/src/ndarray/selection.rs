@@ -111,6 +111,7 @@ impl From<i64> for Along {
 ///
 /// let array = NDArray::from_slice(&(0..20i32).collect::<Vec<_>>(), &[4, 5])?;
 /// assert_eq!(array.read::<i32>(&[1..3, 0..2])?, [5, 6, 10, 11]);
+/// assert_eq!(array.read::<i32>(1..2)?, [5, 6, 7, 8, 9]); // the second row
 /// // A row, backwards.
 /// let last = Selection::from([Along::At(-1), Along::Slice { start: 0, end: None, step: -1 }]);
 /// assert_eq!(array.read::<i32>(&last)?, [19, 18, 17, 16, 15]);
@@ -172,6 +173,13 @@ impl<A: Into<Along> + Clone> From<&Vec<A>> for Selection {
 impl From<&Self> for Selection {
     fn from(selection: &Self) -> Self {
         selection.clone()
+    }
+}
+
+/// Along the first dimension.
+impl From<Range<u64>> for Selection {
+    fn from(range: Range<u64>) -> Self {
+        Self(vec![range.into()])
     }
 }
 

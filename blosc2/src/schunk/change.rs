@@ -93,6 +93,18 @@ impl SChunk {
         self.push(INSERT, Some(index), chunk.as_bytes())
     }
 
+    /// Compresses each of `blocks` to a block of its own, and puts them as one chunk in front of the chunk
+    /// `index`.
+    ///
+    /// # Errors
+    /// As for [`append_blocks`](Self::append_blocks) and [`insert`](Self::insert).
+    pub fn insert_blocks(&mut self, index: usize, blocks: &[&[u8]]) -> Result<usize> {
+        self.check_change(INSERT, Access::Write)?;
+        self.check_no_array(INSERT)?;
+        let chunk = self.compressed_blocks(blocks)?;
+        self.push(INSERT, Some(index), chunk)
+    }
+
     /// Compresses items and replaces the chunk `index` by them.
     ///
     /// In a contiguous frame the new chunk goes where the old one was if there is room, otherwise to the
@@ -107,6 +119,17 @@ impl SChunk {
         self.check_change(UPDATE, Access::Write)?;
         self.check_same_size(index, size_of_val(items))?;
         let chunk = self.compressed_bytes(UPDATE, &bytes_of(items))?;
+        self.put(&[(index, &chunk)])
+    }
+
+    /// Compresses each of `blocks` to a block of its own, and replaces the chunk `index` by them.
+    ///
+    /// # Errors
+    /// As for [`append_blocks`](Self::append_blocks) and [`update`](Self::update).
+    pub fn update_blocks(&mut self, index: usize, blocks: &[&[u8]]) -> Result<()> {
+        self.check_change(UPDATE, Access::Write)?;
+        self.check_no_array(UPDATE)?;
+        let chunk = self.compressed_blocks(blocks)?;
         self.put(&[(index, &chunk)])
     }
 

@@ -24,15 +24,7 @@ pub(super) enum MaxRead {
 impl SChunk {
     /// Sees that one read may take so much memory.
     pub(crate) fn allow(&self, doing: &str, nbytes: u64) -> Result<()> {
-        let max = match self.max_read {
-            MaxRead::Any => return Ok(()),
-            MaxRead::Plausible if nbytes <= PLAUSIBLE => return Ok(()),
-            MaxRead::Plausible => {
-                let stored = self.look().stored_bytes();
-                stored.saturating_mul(PLAUSIBLE_RATIO).max(PLAUSIBLE)
-            }
-            MaxRead::Bytes(max) => max,
-        };
+        let max = self.allowed(nbytes);
         if nbytes <= max {
             return Ok(());
         }
@@ -41,6 +33,19 @@ impl SChunk {
              read into memory of your own"
         );
         Err(self.error(ErrorKind::TooLarge, doing, detail))
+    }
+
+    /// The most bytes that one read may take, where it is to take so many.
+    pub(crate) fn allowed(&self, nbytes: u64) -> u64 {
+        match self.max_read {
+            MaxRead::Any => u64::MAX,
+            MaxRead::Plausible if nbytes <= PLAUSIBLE => PLAUSIBLE,
+            MaxRead::Plausible => {
+                let stored = self.look().stored_bytes();
+                stored.saturating_mul(PLAUSIBLE_RATIO).max(PLAUSIBLE)
+            }
+            MaxRead::Bytes(max) => max,
+        }
     }
 
     /// The same for what decompressing takes besides its result.
@@ -57,23 +62,8 @@ impl SChunk {
         }
         // A block goes through the codec and the filters.
         let block = if header.variable_blocks { nbytes } else { header.block_len().into() };
-        self.allow_values(doing, nbytes + 2 * block)
-    }
-
-    /// The same for what is made of such a content.
-    pub(crate) fn allow_values(&self, doing: &str, held: u64) -> Result<()> {
-        if !matches!(self.max_read, MaxRead::Plausible) {
-            return self.allow(doing, held);
-        }
-        let max = {
-            let state = self.look();
-            let left = |stored| state.outline.metadata_left(&state.limits, stored);
-            // What is stored in a directory is only counted where that matters.
-            if held <= left(0) {
-                return Ok(());
-            }
-            left(state.stored_bytes())
-        };
+        let held = nbytes + 2 * block;
+        let max = self.metadata_allowed(held);
         if held <= max {
             return Ok(());
         }
@@ -81,5 +71,20 @@ impl SChunk {
             "it takes {held} bytes of memory, the limit is {max}: raise it with OpenOptions::max_read"
         );
         Err(self.error(ErrorKind::TooLarge, doing, detail))
+    }
+
+    /// The most bytes that the content of a metalayer may take, and what is made of it, where it is to take so
+    /// many.
+    pub(crate) fn metadata_allowed(&self, held: u64) -> u64 {
+        match self.max_read {
+            MaxRead::Any => u64::MAX,
+            MaxRead::Bytes(max) => max,
+            MaxRead::Plausible => {
+                let state = self.look();
+                let left = |stored| state.outline.metadata_left(&state.limits, stored);
+                // What is stored in a directory is only counted where that matters.
+                if held <= left(0) { left(0) } else { left(state.stored_bytes()) }
+            }
+        }
     }
 }

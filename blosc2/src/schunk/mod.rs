@@ -30,6 +30,8 @@ mod read;
 mod repair;
 mod sharing;
 mod store;
+#[cfg(feature = "msgpack")]
+mod values;
 mod whole;
 
 use std::fmt;
@@ -339,6 +341,11 @@ impl SChunk {
             Store::Directory(..) => false,
         };
         Some(FileFormat { version: state.outline.version(), contiguous })
+    }
+
+    /// Whether it was made or opened for changing; not for reading or appending only.
+    pub fn is_writable(&self) -> bool {
+        self.access == Access::Write
     }
 
     /// What else it is, where it carries something that is no plain data.

@@ -17,7 +17,7 @@ use super::store::{FrameBytes, State, Store, Version, read_directory};
 use super::{Access, Place, SChunk, files};
 use crate::bytes::{Guarded, ReadOnly, Safety, Storage};
 use crate::lock::FrameLock;
-use crate::params::Purpose;
+use crate::params::{MAX_CHUNK_LEN, Purpose};
 use crate::{CParams, DParams, Error, ErrorKind, Result};
 
 const OPEN: &str = "open a frame";
@@ -74,6 +74,7 @@ pub struct OpenOptions {
     cparams: Option<CParams>,
     dparams: DParams,
     typesize: usize,
+    chunksize: Option<usize>,
     meta: Vec<(String, Vec<u8>)>,
     max_read: Option<u64>,
     limits: Limits,
@@ -102,6 +103,7 @@ impl OpenOptions {
             cparams: None,
             dparams: DParams::default(),
             typesize: 1,
+            chunksize: None,
             meta: Vec::new(),
             max_read: None,
             limits: Limits::default(),
@@ -198,6 +200,14 @@ impl OpenOptions {
     /// Bytes of an item of a new super-chunk, unless its compression parameters say so. 1 by default.
     pub fn typesize(mut self, typesize: usize) -> Self {
         self.typesize = typesize;
+        self
+    }
+
+    /// Bytes of every chunk but a shorter last one, to be said in a new super-chunk's header before there is any.
+    ///
+    /// Otherwise the first chunk says so. Python's `SChunk(chunksize=...)`.
+    pub fn chunksize(mut self, bytes: usize) -> Self {
+        self.chunksize = Some(bytes);
         self
     }
 
@@ -361,7 +371,14 @@ impl OpenOptions {
     fn new_in(&self, store: Store) -> Result<SChunk> {
         let params = self.cparams.clone().unwrap_or_default();
         let resolved = params.resolve(self.typesize, Purpose::Frame)?;
-        let mut schunk = SChunk::with_params(resolved, store, &self.meta, None)?;
+        if let Some(size) = self.chunksize
+            && (!(1..=MAX_CHUNK_LEN).contains(&size) || !size.is_multiple_of(self.typesize))
+        {
+            let typesize = self.typesize;
+            let detail = format!("chunks of {size} bytes, of items of {typesize}");
+            return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
+        }
+        let mut schunk = SChunk::with_params(resolved, store, &self.meta, self.chunksize)?;
         schunk.set_dparams(self.dparams.clone());
         schunk.encoding = Some(params);
         schunk.max_read = self.max_read.map_or(MaxRead::Any, MaxRead::Bytes);

@@ -9,7 +9,7 @@ use blosc2_format::frame::{Layout, Outline};
 
 use super::options::new_store;
 use super::store::{FrameBytes, State, Store, Version};
-use super::{Access, Reading, SChunk, files};
+use super::{Access, OpenOptions, Reading, SChunk, files};
 use crate::bytes::token::Token;
 use crate::bytes::{Safety, Storage};
 use crate::memory::{Target, resize};
@@ -51,6 +51,26 @@ impl SChunk {
 
     fn save_new(&self, path: &Path, directory: bool) -> Result<()> {
         self.save_to(new_store(path, directory)?).map(drop)
+    }
+
+    /// Writes everything to a storage of the program's own, which has to be empty: a file that needs no
+    /// [`sync`](Storage::sync), or a place elsewhere.
+    ///
+    /// ```
+    /// use blosc2::{CParams, SChunk};
+    ///
+    /// let mut schunk = SChunk::in_memory::<u8>(&CParams::default())?;
+    /// schunk.append(b"some bytes")?;
+    /// let file = tempfile::tempfile()?;
+    /// schunk.save_in(file.try_clone()?)?;
+    /// assert_eq!(file.metadata()?.len(), schunk.to_bytes()?.len() as u64);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`save`](Self::save); [`ErrorKind::AlreadyExists`]: there are bytes in it.
+    pub fn save_in(&self, storage: impl Storage + 'static) -> Result<()> {
+        self.save_to(OpenOptions::new_storage(storage, false)?).map(drop)
     }
 
     /// Writes everything behind the end of a file, and gives the byte at which the frame starts, for

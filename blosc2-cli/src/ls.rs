@@ -1,0 +1,264 @@
+//! `blosc2 ls`: what is in a store.
+
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use blosc2::{ErrorKind, NDArray, SChunk, Value as Pythons};
+use blosc2_store::{Object, TreeStore};
+use serde_json::{Map, Value, json};
+
+use crate::file::Node;
+use crate::info::printable;
+
+/// List the keys of a store, groups with a `/` at their end, and the columns of a table.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Store: a folder, a zip file or a file of Python's TreeStore, DictStore or EmbedStore; or a table.
+    file: PathBuf,
+    #[command(flatten)]
+    node: Node,
+    /// Open each, and tell what it is.
+    #[arg(short, long)]
+    long: bool,
+    /// Print one JSON array instead of lines.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let source = args.node.of(&args.file);
+    let entries = match source.group()? {
+        Some((store, group)) => of_tree(&store, group, args.long),
+        None => of_object(source.object()?, args.long),
+    };
+    let Some(entries) = entries else {
+        bail!("cannot list ({}): it is one thing; `info` tells of it", args.file.display());
+    };
+    let mut out = BufWriter::new(io::stdout().lock());
+    if args.json {
+        let entries: Vec<Value> = entries.iter().map(Entry::to_json).collect();
+        writeln!(out, "{:#}", Value::Array(entries))?;
+        return Ok(out.flush()?);
+    }
+    let width = entries.iter().map(|entry| entry.name.chars().count()).max().unwrap_or(0);
+    for Entry { name, facts } in &entries {
+        let name = printable(name);
+        match facts {
+            Some(facts) => writeln!(out, "{name:<width$}  {}", printable(&facts.text()))?,
+            None => writeln!(out, "{name}")?,
+        }
+    }
+    Ok(out.flush()?)
+}
+
+/// A line of the list.
+struct Entry {
+    name: String,
+    facts: Option<Facts>,
+}
+
+/// What is told of it.
+#[derive(Default)]
+struct Facts {
+    kind: String,
+    shape: Option<Vec<u64>>,
+    dtype: Option<String>,
+    nbytes: Option<u64>,
+    cbytes: Option<u64>,
+    note: Option<String>,
+}
+
+impl Facts {
+    fn text(&self) -> String {
+        let shape = self.shape.as_ref().map(|shape| format!("{shape:?}"));
+        let sizes = self.nbytes.zip(self.cbytes);
+        let sizes = sizes.map(|(nbytes, cbytes)| format!("{nbytes} bytes, {cbytes} stored"));
+        let parts = [Some(self.kind.clone()), shape, self.dtype.clone(), sizes, self.note.clone()];
+        parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
+    }
+}
+
+impl Entry {
+    fn to_json(&self) -> Value {
+        let mut object = Map::from_iter([("key".to_owned(), json!(self.name))]);
+        if let Some(facts) = &self.facts {
+            object.insert("kind".to_owned(), json!(facts.kind));
+            object.insert("shape".to_owned(), json!(facts.shape));
+            object.insert("dtype".to_owned(), json!(facts.dtype));
+            object.insert("nbytes".to_owned(), json!(facts.nbytes));
+            object.insert("cbytes".to_owned(), json!(facts.cbytes));
+            object.insert("note".to_owned(), json!(facts.note));
+        }
+        Value::Object(object)
+    }
+}
+
+/// What is in an object; `None` for what holds nothing else.
+fn of_object(object: Object, long: bool) -> Option<Vec<Entry>> {
+    match object {
+        Object::TreeStore(store) => of_tree(&store, "/", long),
+        Object::EmbedStore(store) => {
+            let entry = |key: &str| {
+                let facts = long.then(|| facts(store.get(key)));
+                Entry { name: key.to_owned(), facts }
+            };
+            Some(store.keys().map(entry).collect())
+        }
+        Object::CTable(table) => {
+            let columns = table.columns().iter().map(|column| {
+                let kind = column.kind().to_string();
+                let note = column.is_nullable().then(|| "nullable".to_owned());
+                let facts = long.then(|| Facts { kind, note, ..Facts::default() });
+                Entry { name: column.name().to_owned(), facts }
+            });
+            Some(columns.collect())
+        }
+        _ => None,
+    }
+}
+
+/// What is below a group.
+fn of_tree(store: &TreeStore, group: &str, long: bool) -> Option<Vec<Entry>> {
+    let above = if group == "/" { "/".to_owned() } else { format!("{group}/") };
+    let mut entries: Vec<Entry> = store
+        .groups()
+        .filter(|each| each.starts_with(&above))
+        .map(|each| {
+            let facts = long.then(|| Facts {
+                kind: "group".to_owned(),
+                note: attributes_note(store, each),
+                ..Facts::default()
+            });
+            Entry { name: format!("{each}/"), facts }
+        })
+        .collect();
+    let keys = store.keys().filter(|key| key.starts_with(&above));
+    entries.extend(keys.map(|key| {
+        let facts = long.then(|| facts(store.get(key)));
+        Entry { name: key.to_owned(), facts }
+    }));
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    Some(entries)
+}
+
+fn attributes_note(store: &TreeStore, group: &str) -> Option<String> {
+    let attributes = match store.attributes(group) {
+        Ok(attributes) => attributes,
+        Err(error) => return Some(error.to_string()),
+    };
+    let names: Vec<String> = attributes.into_iter().map(|(name, _)| name).collect();
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
+fn facts(object: blosc2::Result<Object>) -> Facts {
+    let object = match object {
+        Ok(object) => object,
+        Err(error) => {
+            let kind = match error.kind() {
+                ErrorKind::Unsupported => "unsupported",
+                _ => "broken",
+            };
+            let note = Some(error.to_string());
+            return Facts { kind: kind.to_owned(), note, ..Facts::default() };
+        }
+    };
+    let (shape, dtype) = shape_of(&object);
+    let schunk = object.schunk();
+    Facts {
+        kind: object.kind().to_owned(),
+        nbytes: schunk.map(|schunk| nbytes_of(schunk, &object)),
+        cbytes: schunk.map(SChunk::cbytes),
+        note: match &object {
+            Object::Carrier(carrier) => Some(carrier.to_string()),
+            _ => None,
+        },
+        shape,
+        dtype,
+    }
+}
+
+/// Bytes of all items, without the padding of an array's chunks.
+fn nbytes_of(schunk: &SChunk, object: &Object) -> u64 {
+    match object {
+        Object::NDArray(array) => array.len().saturating_mul(array.typesize() as u64),
+        _ => schunk.nbytes(),
+    }
+}
+
+/// How many of what there are in an object, where it says so.
+pub(crate) fn shape_of(object: &Object) -> (Option<Vec<u64>>, Option<String>) {
+    let of_array =
+        |array: &NDArray| (Some(array.shape().to_vec()), array.dtype().map(str::to_owned));
+    match object {
+        Object::NDArray(array) => of_array(array),
+        Object::Tensor(tensor) => (Some(tensor.shape().to_vec()), Some(tensor.dtype().to_string())),
+        Object::ObjectArray(array) => (Some(vec![array.len() as u64]), None),
+        Object::BatchArray(array) => (array.nitems().ok().map(|len| vec![len]), None),
+        Object::ListArray(array) => (Some(vec![array.len()]), None),
+        Object::CTable(table) => (Some(vec![table.nrows(), table.columns().len() as u64]), None),
+        _ => (None, None),
+    }
+}
+
+fn attributes(attributes: Vec<(String, Pythons)>) -> Result<Map<String, Value>> {
+    let values = attributes.into_iter();
+    values.map(|(name, value)| Ok((name, serde_json::to_value(&value)?))).collect()
+}
+
+/// What a group tells of itself.
+pub(crate) fn group_facts(
+    store: &TreeStore,
+    group: &str,
+    path: &str,
+) -> Result<Map<String, Value>> {
+    let above = format!("{group}/");
+    let facts = [
+        ("path", json!(path)),
+        ("kind", json!("group")),
+        ("keys", store.keys().filter(|key| key.starts_with(&above)).collect()),
+        ("groups", store.groups().filter(|each| each.starts_with(&above)).collect()),
+        ("attributes", attributes(store.attributes(group)?)?.into()),
+    ];
+    Ok(facts.into_iter().map(|(name, fact)| (name.to_owned(), fact)).collect())
+}
+
+/// What a store or table tells of itself; `None` for all else.
+pub(crate) fn store_facts(object: &Object, path: &str) -> Result<Option<Map<String, Value>>> {
+    let facts = match object {
+        Object::TreeStore(store) => json!({
+            "path": path,
+            "kind": object.kind(),
+            "form": if store.is_archive() { "zip" } else { "folder" },
+            "keys": store.keys().collect::<Vec<_>>(),
+            "groups": store.groups().collect::<Vec<_>>(),
+            "attributes": attributes(store.attributes("/")?)?,
+        }),
+        Object::EmbedStore(store) => json!({
+            "path": path,
+            "kind": object.kind(),
+            "form": "file",
+            "keys": store.keys().collect::<Vec<_>>(),
+            "nbytes": store.schunk().nbytes(),
+            "cbytes": store.schunk().cbytes(),
+        }),
+        Object::CTable(table) => {
+            let columns = table.columns().iter().map(|column| {
+                json!({
+                    "name": column.name(),
+                    "kind": column.kind().to_string(),
+                    "nullable": column.is_nullable(),
+                })
+            });
+            json!({
+                "path": path,
+                "kind": object.kind(),
+                "nrows": table.nrows(),
+                "columns": columns.collect::<Vec<_>>(),
+                "attributes": attributes(table.attributes()?)?,
+            })
+        }
+        _ => return Ok(None),
+    };
+    Ok(facts.as_object().cloned())
+}

@@ -1,0 +1,166 @@
+//! Stores, tables and all else that Python keeps in files: what the command tells of them and reads.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+/// Runs the command where the files of Python's lie.
+fn run(args: &[&str]) -> Output {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/python_files/4.14.1");
+    Command::new(env!("CARGO_BIN_EXE_blosc2")).args(args).current_dir(folder).output().unwrap()
+}
+
+fn good(args: &[&str]) -> Vec<u8> {
+    let output = run(args);
+    assert_eq!(output.status.code(), Some(0), "{args:?}: {output:?}");
+    assert!(output.stderr.is_empty(), "{args:?}: {output:?}");
+    output.stdout
+}
+
+fn text(args: &[&str]) -> String {
+    String::from_utf8(good(args)).unwrap()
+}
+
+fn json_of(args: &[&str]) -> Value {
+    serde_json::from_slice(&good(args)).unwrap()
+}
+
+fn bad(status: i32, args: &[&str]) -> String {
+    let output = run(args);
+    assert_eq!(output.status.code(), Some(status), "{args:?}: {output:?}");
+    assert!(output.stdout.is_empty(), "{args:?}");
+    let line = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(line.lines().count(), 1, "{line}");
+    line
+}
+
+#[test]
+fn trees_are_told() {
+    for (file, form) in [("tree.b2d", "folder"), ("tree.b2z", "zip")] {
+        let expected = json!({
+            "path": file,
+            "kind": "treestore",
+            "form": form,
+            "keys": ["/array", "/batches", "/group/chunks", "/group/deep/one", "/objects"],
+            "groups": ["/group", "/group/deep"],
+            "attributes": {"title": "a tree"},
+        });
+        assert_eq!(json_of(&["info", file, "--json"]), expected);
+        let list =
+            "/array\n/batches\n/group/\n/group/chunks\n/group/deep/\n/group/deep/one\n/objects\n";
+        assert_eq!(text(&["ls", file]), list);
+        for key in ["/group/deep", "/group/deep/"] {
+            assert_eq!(text(&["ls", file, "--key", key]), "/group/deep/one\n");
+        }
+        let expected = json!({
+            "path": file,
+            "kind": "group",
+            "keys": ["/group/chunks", "/group/deep/one"],
+            "groups": ["/group/deep"],
+            "attributes": {"pair": [1, 2.5]},
+        });
+        assert_eq!(json_of(&["info", file, "--key", "/group", "--json"]), expected);
+        let long = json_of(&["ls", file, "--long", "--json"]);
+        assert_eq!(long[0]["shape"], json!([100, 7]));
+        let of = |at: usize| (&long[at]["key"], &long[at]["kind"], &long[at]["note"]);
+        assert_eq!(of(2), (&json!("/group/"), &json!("group"), &json!("pair")));
+        assert_eq!(of(5), (&json!("/group/deep/one"), &json!("ndarray"), &Value::Null));
+        let info = json_of(&["info", file, "--key", "/array", "--json"]);
+        assert_eq!((&info["kind"], &info["dtype"]), (&json!("ndarray"), &json!("<i4")));
+    }
+    let info = text(&["info", "tree.b2z"]);
+    assert!(info.contains("\nkeys           /array, /batches, "), "{info}");
+    assert!(info.contains("\nattributes     title: a tree\n"), "{info}");
+    assert_eq!(json_of(&["info", "dict.b2z", "--json"])["kind"], "dictstore");
+    assert_eq!(text(&["ls", "embedded.b2e"]), "/array\n/group/chunks\n");
+}
+
+#[test]
+fn nodes_are_read() {
+    for file in ["tree.b2d", "tree.b2z", "dict.b2d", "dict.b2z", "embedded.b2e"] {
+        assert_eq!(good(&["cat", file, "--key", "/group/chunks"]), b"abc".repeat(100), "{file}");
+        let row = good(&["cat", file, "--key", "/array", "--slice", "1"]);
+        let numbers = row.chunks(4).map(|item| i32::from_le_bytes(item.try_into().unwrap()));
+        assert!(numbers.eq(7..14), "{file}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (copy, npy) = (folder.path().join("copy.b2nd"), folder.path().join("a.npy"));
+    let (copy, npy) = (copy.to_str().unwrap(), npy.to_str().unwrap());
+    good(&["copy", "tree.b2z", copy, "--key", "/array"]);
+    assert_eq!(good(&["cat", copy]), good(&["cat", "tree.b2d", "--key", "/array"]));
+    good(&["export", "tree.b2z", npy, "--key", "/array"]);
+    assert!(std::fs::read(npy).unwrap().ends_with(&good(&["cat", copy])));
+}
+
+#[test]
+fn tables_are_told() {
+    for file in ["table.b2d", "table.b2z"] {
+        let info = json_of(&["info", file, "--json"]);
+        assert_eq!((&info["kind"], &info["nrows"]), (&json!("ctable"), &json!(8)));
+        let first = json!({"name": "number", "kind": "int64", "nullable": false});
+        assert_eq!(info["columns"][0], first);
+        let names = "number\nratio\nyes\nname\ntext\nkind\nlong\nitems\nmaybe\n";
+        assert_eq!(text(&["ls", file]), names);
+        // The physical rows, of which two were removed.
+        let numbers = good(&["cat", file, "--key", "/_cols/number"]);
+        assert_eq!(numbers[..16], [0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
+    }
+    let info = text(&["info", "table.b2z"]);
+    assert!(info.contains("\ncolumns        number (int64), ratio (float32), "), "{info}");
+}
+
+#[test]
+fn what_holds_values_is_told() {
+    for (file, kind, shape) in [
+        ("objects.b2frame", "objectarray", json!([12])),
+        ("batches.b2b", "batcharray", json!([14])),
+        ("lists.b2b", "listarray", json!([20])),
+        ("lists_vl.b2frame", "listarray", json!([20])),
+        ("tensor.bl2", "tensor", json!([10, 20])),
+    ] {
+        let info = json_of(&["info", file, "--json"]);
+        assert_eq!((&info["kind"], &info["shape"]), (&json!(kind), &shape), "{file}");
+    }
+}
+
+#[test]
+fn what_is_no_data_is_told_and_refused() {
+    for (file, kind, told) in [
+        ("expression.b2nd", "lazyexpr", "`a + 2 * b`, of a: operand_a.b2nd, b: operand_b.b2nd"),
+        ("function.b2nd", "lazyudf", "`twice`, of o0: operand_a.b2nd, o1: operand_b.b2nd"),
+        ("proxy.b2nd", "proxy", "the cache of a proxy of Python's, of operand_a.b2nd"),
+        ("pointers.b2nd", "ndarray", "its items `|O` are pointers"),
+        ("pointers.bl2", "schunk", "its dtype is |O"),
+    ] {
+        let info = json_of(&["info", file, "--json"]);
+        assert_eq!(info["kind"], kind, "{file}");
+        assert!(info["note"].as_str().unwrap().contains(told), "{info}");
+        let line = bad(1, &["cat", file]);
+        assert!(line.contains(told), "{line}");
+    }
+}
+
+#[test]
+fn what_cannot_be_is_told() {
+    for (status, args, told) in [
+        (1, &["cat", "tree.b2z"][..], "this is a store of many things"),
+        (1, &["copy", "tree.b2d", "x"], "this is a store of many things"),
+        (1, &["cat", "table.b2z"], "this is a table; `ls` lists its columns, --key /_cols/NAME"),
+        (1, &["cat", "tree.b2z", "--key", "/group"], "this is a group; `ls --key /group` lists"),
+        (1, &["info", "tree.b2z", "--key", "/none"], "no key `/none`"),
+        (1, &["cat", "tree.b2z", "--key", "/none"], "no key `/none`"),
+        (1, &["cat", "embedded.b2e", "--key", "/none"], "no key `/none`"),
+        (1, &["cat", "scalar.b2nd", "--key", "/a"], "no store"),
+        (1, &["ls", "scalar.b2nd"], "it is one thing"),
+        (1, &["ls", "tree.b2z", "--key", "/array"], "it is one thing"),
+        (1, &["ls", "tree.b2z", "--key", "/none"], "no key `/none`"),
+        (1, &["ls", "none"], "none"),
+        (1, &["info", "tree.b2z", "--chunks"], "this is a store"),
+        (2, &["cat", "tree.b2z", "--key", "/array", "--engine", "rust"], "--engine rust"),
+        (2, &["cat", "tree.b2z", "--key", "/array", "--offset", "3"], "--offset"),
+    ] {
+        let line = bad(status, args);
+        assert!(line.contains(told), "{args:?}: {line}");
+    }
+}

@@ -1,0 +1,315 @@
+//! Zip files whose members are read where they lie.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, Permissions};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom};
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use blosc2::{Error, ErrorKind, ReadAt, Result};
+use walkdir::WalkDir;
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipArchive, ZipWriter};
+
+/// As much of the end of a file is read at once: the directory of thousands of members.
+const TAIL: u64 = 1 << 20;
+
+/// Where an archive lies.
+pub(crate) type Source = Arc<dyn ReadAt + Send + Sync>;
+
+/// A zip file, of which nothing but the directory has been read.
+pub(crate) struct Archive {
+    source: Source,
+    zip: Mutex<ZipArchive<Reader>>,
+    /// The number of each member.
+    members: BTreeMap<String, usize>,
+}
+
+impl Archive {
+    pub(crate) fn open(source: Source) -> Result<Self> {
+        let reader = Reader::new(Arc::clone(&source)).map_err(failed)?;
+        let opening = Arc::clone(&reader.opening);
+        let zip = ZipArchive::new(reader).map_err(of_zip)?;
+        *opening.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let members = zip.file_names().enumerate();
+        let members = members.map(|(number, name)| (name.to_owned(), number)).collect();
+        Ok(Self { source, zip: Mutex::new(zip), members })
+    }
+
+    /// Whether a file may be one.
+    pub(crate) fn is_in(file: &File) -> io::Result<bool> {
+        let mut start = [0; 4];
+        if ReadAt::size(file)? < 22 {
+            return Ok(false);
+        }
+        file.read_exact_at(0, &mut start)?;
+        Ok(start == *b"PK\x03\x04" || start == *b"PK\x05\x06")
+    }
+
+    /// The names of all members.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.members.keys().map(String::as_str)
+    }
+
+    /// Whether there is a member of this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.members.contains_key(name)
+    }
+
+    /// The bytes of a member, which has to be stored as it is.
+    pub(crate) fn member(&self, name: &str) -> Result<Window> {
+        let mut zip = self.zip();
+        let missing = || Error::new(ErrorKind::NotFound, DOING, format!("no member `{name}`"));
+        let number = *self.members.get(name).ok_or_else(missing)?;
+        let member = zip.by_index_raw(number).map_err(of_zip)?;
+        if member.compression() != CompressionMethod::Stored || member.encrypted() {
+            let how = if member.encrypted() { "encrypted" } else { "compressed" };
+            let detail = format!(
+                "its member `{name}` is {how}: a store is read in place, so that all must be stored as they \
+                 are; unpack it and open the folder"
+            );
+            return Err(Error::new(ErrorKind::Unsupported, DOING, detail));
+        }
+        let outside = || {
+            let detail = format!("its member `{name}` reaches beyond the end of the file");
+            Error::new(ErrorKind::InvalidData, DOING, detail)
+        };
+        let (start, len) = (member.data_start().ok_or_else(outside)?, member.compressed_size());
+        let size = self.source.size().map_err(failed)?;
+        if start.checked_add(len).is_none_or(|end| end > size) {
+            return Err(outside());
+        }
+        Ok(Window { source: Arc::clone(&self.source), start, len })
+    }
+
+    /// Writes all members to files in a folder.
+    pub(crate) fn unpack(&self, folder: &Path) -> Result<()> {
+        let invalid = |detail| Error::new(ErrorKind::InvalidData, UNPACK, detail);
+        // Members that share their bytes could make any number of them.
+        let mut left = self.source.size().map_err(failed)?;
+        for name in self.names() {
+            let inside = Path::new(name);
+            let is_inside = inside.components().all(|part| matches!(part, Component::Normal(_)));
+            if !is_inside || name.contains('\\') {
+                return Err(invalid(format!("its member `{name}` would lie outside")));
+            }
+            let path = folder.join(inside);
+            let io = |error| Error::of_io(UNPACK, error).at(&path);
+            if name.ends_with('/') {
+                fs::create_dir_all(&path).map_err(io)?;
+                continue;
+            }
+            if let Some(parent) = path.parent() {
+                fs::create_dir_all(parent).map_err(io)?;
+            }
+            let member = self.member(name)?;
+            let shared = || invalid("its members share their bytes".to_owned());
+            left = left.checked_sub(member.len).ok_or_else(shared)?;
+            let mut target = File::create_new(&path).map_err(io)?;
+            io::copy(&mut WindowReader::new(member), &mut target).map_err(io)?;
+        }
+        Ok(())
+    }
+
+    fn zip(&self) -> std::sync::MutexGuard<'_, ZipArchive<Reader>> {
+        // Nothing of it is left half done by a panic.
+        self.zip.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Archive {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Archive").field("members", &self.zip().len()).finish_non_exhaustive()
+    }
+}
+
+const DOING: &str = "read a zip file";
+const UNPACK: &str = "unpack a zip file";
+const PACK: &str = "pack a zip file";
+
+fn failed(error: io::Error) -> Error {
+    Error::new(ErrorKind::Io, DOING, error)
+}
+
+fn of_zip(error: zip::result::ZipError) -> Error {
+    match error {
+        zip::result::ZipError::Io(error) => match error.kind() {
+            io::ErrorKind::UnexpectedEof => {
+                Error::new(ErrorKind::InvalidData, DOING, "it was cut short")
+            }
+            io::ErrorKind::QuotaExceeded => Error::new(ErrorKind::InvalidData, DOING, error),
+            _ => failed(error),
+        },
+        error => Error::new(ErrorKind::InvalidData, DOING, error),
+    }
+}
+
+/// Packs all files of a folder, as they are, the largest first and `last` last.
+///
+/// The file appears when it is complete; with permissions it takes the place of one that had those.
+pub(crate) fn pack(
+    folder: &Path,
+    last: &str,
+    path: &Path,
+    replaced: Option<Permissions>,
+) -> Result<()> {
+    let io = |error| Error::of_io(PACK, error).at(path);
+    let mut members: Vec<(u64, PathBuf)> = Vec::new();
+    for entry in files_of(folder) {
+        let file = entry.map_err(io)?;
+        members.push((fs::metadata(&file).map_err(io)?.len(), file));
+    }
+    let last = folder.join(last);
+    members.sort_by_key(|(len, file)| (*file == last, u64::MAX - len));
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(TEMPORARY);
+    // Readable for whom the umask lets read, as any new file.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut file = builder.tempfile_in(folder_of(path)).map_err(io)?;
+    let mut zip = ZipWriter::new(BufWriter::new(file.as_file_mut()));
+    for (len, member) in members {
+        let name = member.strip_prefix(folder).unwrap_or(&member).to_string_lossy();
+        let name = name.replace(std::path::MAIN_SEPARATOR, "/");
+        let options = SimpleFileOptions::default()
+            .compression_method(CompressionMethod::Stored)
+            .large_file(len >= u32::MAX.into());
+        zip.start_file(name, options).map_err(|error| io(error.into()))?;
+        let mut source = File::open(&member).map_err(io)?;
+        io::copy(&mut source, &mut zip).map_err(io)?;
+    }
+    let written = zip.finish().map_err(|error| io(error.into()))?;
+    written.into_inner().map_err(|error| io(error.into_error()))?.sync_all().map_err(io)?;
+    let Some(permissions) = replaced else {
+        return file.persist_noclobber(path).map(drop).map_err(|error| io(error.error));
+    };
+    file.as_file().set_permissions(permissions).map_err(io)?;
+    file.persist(path).map(drop).map_err(|error| io(error.error))
+}
+
+/// What the names of files and folders that are there for a while start with.
+pub(crate) const TEMPORARY: &str = ".blosc2-";
+
+/// The files below a folder, in order; those that links lead to are among them, but no folders.
+pub(crate) fn files_of(folder: &Path) -> impl Iterator<Item = io::Result<PathBuf>> {
+    let walk = WalkDir::new(folder).min_depth(1).sort_by_file_name().into_iter();
+    let lasting = |name: &std::ffi::OsStr| !name.to_string_lossy().starts_with(TEMPORARY);
+    let entries = walk.filter_entry(move |entry| lasting(entry.file_name()));
+    entries.filter_map(|entry| match entry {
+        Ok(entry) => entry.path().is_file().then(|| Ok(entry.into_path())),
+        Err(error) => Some(Err(error.into())),
+    })
+}
+
+/// The folder that a file is or will be in.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// A part of an archive.
+#[derive(Clone)]
+pub(crate) struct Window {
+    source: Source,
+    start: u64,
+    len: u64,
+}
+
+impl ReadAt for Window {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.len)
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let end = offset.checked_add(buffer.len() as u64);
+        if end.is_none_or(|end| end > self.len) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.source.read_exact_at(self.start + offset, buffer)
+    }
+}
+
+/// Reads a window from its start.
+struct WindowReader {
+    window: Window,
+    position: u64,
+}
+
+impl WindowReader {
+    fn new(window: Window) -> Self {
+        Self { window, position: 0 }
+    }
+}
+
+impl Read for WindowReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.window.len - self.position;
+        let len = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+        self.window.read_exact_at(self.position, &mut buffer[..len])?;
+        self.position += len as u64;
+        Ok(len)
+    }
+}
+
+/// What the zip library reads: from memory what is at the end, and no more than it asks for of all else.
+struct Reader {
+    source: Source,
+    size: u64,
+    position: u64,
+    /// What there is until the directory has been read.
+    opening: Arc<Mutex<Option<Opening>>>,
+}
+
+struct Opening {
+    /// The last bytes of the file.
+    tail: Vec<u8>,
+    /// What may still be read: the library tries whatever looks like a directory, of which there may be many.
+    left: u64,
+}
+
+impl Reader {
+    fn new(source: Source) -> io::Result<Self> {
+        let size = source.size()?;
+        let len = size.min(TAIL);
+        let tail = source.read_vec_at(size - len, len)?;
+        let opening = Opening { tail, left: (16 << 20) + 64 * size };
+        Ok(Self { source, size, position: 0, opening: Arc::new(Mutex::new(Some(opening))) })
+    }
+}
+
+impl Read for Reader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.size.saturating_sub(self.position);
+        let len = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+        let buffer = &mut buffer[..len];
+        let mut opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = opening.as_mut().map(|opening| {
+            // A read takes time, however short it is.
+            opening.left = opening.left.checked_sub(64 + len as u64)?;
+            let at = self.position.checked_sub(self.size - opening.tail.len() as u64);
+            Some(at.and_then(|at| opening.tail.get(usize::try_from(at).ok()?..)?.get(..len)))
+        });
+        match held {
+            Some(None) => {
+                let detail = "it has too many of what looks like a directory";
+                return Err(io::Error::new(io::ErrorKind::QuotaExceeded, detail));
+            }
+            Some(Some(Some(bytes))) => buffer.copy_from_slice(bytes),
+            _ => self.source.read_exact_at(self.position, buffer)?,
+        }
+        self.position += len as u64;
+        Ok(len)
+    }
+}
+
+impl Seek for Reader {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let position = match to {
+            SeekFrom::Start(position) => Some(position),
+            SeekFrom::End(offset) => self.size.checked_add_signed(offset),
+            SeekFrom::Current(offset) => self.position.checked_add_signed(offset),
+        };
+        let outside = || io::Error::new(io::ErrorKind::InvalidInput, "a place before the start");
+        self.position = position.ok_or_else(outside)?;
+        Ok(self.position)
+    }
+}

@@ -1,0 +1,922 @@
+//! Arrays of batches: a batch of items in each chunk.
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use blosc2::{Error, ErrorKind, Metalayers, MetalayersMut, OpenOptions, Result, SChunk, Value};
+use serde::Serialize;
+
+use crate::tag::{check_new, error, tag, what};
+
+const NAME: &str = "batcharray";
+/// The metalayer of variable length with the number of items of each batch.
+const LENGTHS: &str = "_batch_array_metadata";
+const BATCH_LENGTHS: &str = "batch_lengths";
+const ITEMS_PER_BLOCK: &str = "items_per_block";
+const OPEN: &str = "open an array of batches";
+const MAKE: &str = "make an array of batches";
+const READ: &str = "read from an array of batches";
+const WRITE: &str = "write to an array of batches";
+
+/// An array of batches of items of any kinds and sizes: a batch is a chunk, some of its items are a block.
+/// Python's `BatchArray`.
+///
+/// A batch is written at once, and has at least one item. The blocks of a batch have
+/// [`items_per_block`](Self::items_per_block) items each, the last one may have less; to read an item takes its
+/// block, so that fewer of them make that faster, and more of them compress better.
+///
+/// It is a super-chunk with the metalayer `batcharray`, in a file, in a directory or in memory. How many items
+/// each batch has is kept beside them. Where that was not finished, because a program was stopped, the items are
+/// counted when they are needed.
+///
+/// ```
+/// use blosc2_store::BatchArray;
+///
+/// let mut array = BatchArray::in_memory()?;
+/// array.append(&["one", "two"])?;
+/// array.append(&[3.5, 4.5, 5.5])?;
+/// assert_eq!(array.batch(1)?, [3.5.into(), 4.5.into(), 5.5.into()]);
+/// assert_eq!(array.item(2)?, 3.5.into());
+/// assert_eq!((array.len(), array.nitems()?), (2, 5));
+/// # Ok::<(), blosc2::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct BatchArray {
+    schunk: SChunk,
+    known: Known,
+}
+
+/// What is known of the batches.
+#[derive(Debug)]
+struct Known {
+    /// `None` where no batch is there yet, or where the file does not say.
+    items_per_block: Option<u64>,
+    /// Where each batch starts among all items, and where the last one ends.
+    starts: OnceLock<Vec<u64>>,
+}
+
+impl BatchArray {
+    /// Opens a file or a directory for reading.
+    ///
+    /// # Errors
+    /// As for [`SChunk::open`] and [`from_schunk`](Self::from_schunk).
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::from_schunk(SChunk::open(path)?)
+    }
+
+    /// Opens a file or a directory for reading and changing.
+    ///
+    /// # Errors
+    /// As for [`SChunk::open_rw`] and [`from_schunk`](Self::from_schunk).
+    pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
+        Self::from_schunk(SChunk::open_rw(path)?)
+    }
+
+    /// Makes an empty one in a new contiguous file, compressed as Python does: with the default parameters.
+    ///
+    /// # Errors
+    /// As for [`SChunk::create`].
+    pub fn create(path: impl AsRef<Path>) -> Result<Self> {
+        Self::new_in(OpenOptions::new().create_new(true).open(path)?, None)
+    }
+
+    /// Makes an empty one in memory, compressed as Python does: with the default parameters.
+    ///
+    /// # Errors
+    /// As for [`SChunk::in_memory`].
+    pub fn in_memory() -> Result<Self> {
+        Self::new_in(OpenOptions::new().in_memory()?, None)
+    }
+
+    /// Makes one of an empty super-chunk, which may be anywhere and have any parameters, with so many items in a
+    /// block.
+    ///
+    /// With `None`, the first batch decides: as many of its items as take 1 MiB in msgpack at the levels 1 to 3,
+    /// 8 MiB at 4 to 6, 16 MiB at 7 and 8, and all of them at 0 and 9.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidArgument`]: it has chunks, or items of more than a byte; `Some(0)`;
+    /// - as for [`MetalayersMut::set`].
+    pub fn new_in(mut schunk: SChunk, items_per_block: Option<u64>) -> Result<Self> {
+        check_new(&schunk, MAKE)?;
+        if items_per_block == Some(0) {
+            let detail = "a block has at least one item, got 0";
+            return Err(error(&schunk, ErrorKind::InvalidArgument, MAKE, detail));
+        }
+        let meta = Value::from([
+            ("version", 1.into()),
+            ("serializer", "msgpack".into()),
+            (ITEMS_PER_BLOCK, items_per_block.map_or(Value::None, Value::from)),
+            ("arrow_schema", Value::None),
+        ]);
+        schunk.meta_mut().set_value(NAME, &meta)?;
+        Self::from_schunk(schunk)
+    }
+
+    /// Takes a super-chunk that is one.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidData`]: it has no metalayer `batcharray`, or a wrong one;
+    /// - [`ErrorKind::Unsupported`]: its items are in Arrow's format, or the version is a later one.
+    pub fn from_schunk(schunk: SChunk) -> Result<Self> {
+        let known = Known::read(&schunk)?;
+        Ok(Self { schunk, known })
+    }
+
+    /// The super-chunk.
+    pub fn schunk(&self) -> &SChunk {
+        &self.schunk
+    }
+
+    /// The super-chunk, with all of it.
+    pub fn into_schunk(self) -> SChunk {
+        self.schunk
+    }
+
+    /// The metalayers of variable length: the user's, and `_batch_array_metadata`.
+    pub fn vlmeta(&self) -> Metalayers<'_> {
+        self.schunk.vlmeta()
+    }
+
+    /// The metalayers of variable length, to be changed. `_batch_array_metadata` is the array's own.
+    pub fn vlmeta_mut(&mut self) -> MetalayersMut<'_> {
+        self.schunk.vlmeta_mut()
+    }
+
+    /// Reads anew what other handles and programs have changed; see [`SChunk::refresh`].
+    ///
+    /// # Errors
+    /// As for [`SChunk::refresh`] and [`from_schunk`](Self::from_schunk).
+    pub fn refresh(&mut self) -> Result<()> {
+        self.schunk.refresh()?;
+        self.known = Known::read(&self.schunk)?;
+        Ok(())
+    }
+
+    /// Number of batches.
+    pub fn len(&self) -> usize {
+        self.schunk.nchunks()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Most items of a block; `None` before the first batch, unless it was said.
+    pub fn items_per_block(&self) -> Option<u64> {
+        self.known.items_per_block
+    }
+
+    /// Number of items in all batches.
+    ///
+    /// # Errors
+    /// Where they have to be counted, as for [`batch`](Self::batch).
+    pub fn nitems(&self) -> Result<u64> {
+        Ok(self.starts()?.last().copied().unwrap_or(0))
+    }
+
+    /// Number of items in a batch.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfBounds`] where there is no such batch; as for [`nitems`](Self::nitems).
+    pub fn batch_len(&self, index: usize) -> Result<u64> {
+        match self.starts()?.get(index..).unwrap_or_default() {
+            [start, end, ..] => Ok(end - start),
+            _ => Err(no_batch(&self.schunk, READ, index)),
+        }
+    }
+
+    /// Reads the items of a batch.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::OutOfBounds`]: there is no such batch;
+    /// - [`ErrorKind::InvalidData`]: it is broken, or has another number of items than is kept for it; see
+    ///   [`recount`](Self::recount);
+    /// - as for [`SChunk::block_values`].
+    pub fn batch(&self, index: usize) -> Result<Vec<Value>> {
+        let items = batch(&self.schunk, index)?;
+        let len = items.len() as u64;
+        match self.known.starts.get().and_then(|starts| starts.get(index..)) {
+            Some([start, end, ..]) if end - start != len => {
+                let kept = end - start;
+                let detail = format!("batch {index} has {len} items, {kept} are kept for it");
+                Err(error(&self.schunk, ErrorKind::InvalidData, READ, detail))
+            }
+            _ => Ok(items),
+        }
+    }
+
+    /// All batches, read one by one, from the front or from the back.
+    pub fn batches(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = Result<Vec<Value>>> + ExactSizeIterator + '_ {
+        (0..self.len()).map(|index| self.batch(index))
+    }
+
+    /// Reads one of the items of all batches. Python's `items[index]`.
+    ///
+    /// Of its batch one block is decompressed. To read many, see [`items`](Self::items) and
+    /// [`batch`](Self::batch).
+    ///
+    /// # Errors
+    /// - [`ErrorKind::OutOfBounds`]: there are not so many;
+    /// - as for [`batch`](Self::batch).
+    pub fn item(&self, index: u64) -> Result<Value> {
+        let (first, items) = self.around(index)?;
+        let item = usize::try_from(index - first).ok();
+        item.and_then(|item| items.into_iter().nth(item)).ok_or_else(|| {
+            let detail = format!("item {index} is missing in its batch");
+            error(&self.schunk, ErrorKind::InvalidData, READ, detail)
+        })
+    }
+
+    /// All items of all batches, read batch by batch. After an error the next batch follows.
+    pub fn items(&self) -> impl Iterator<Item = Result<Value>> + '_ {
+        self.batches().flat_map(|batch| match batch {
+            Ok(items) => items.into_iter().map(Ok).collect(),
+            Err(error) => vec![Err(error)],
+        })
+    }
+
+    /// Appends a batch.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidArgument`]: it has no items; the first one of a block is the text `__tuple__`, which
+    ///   Python would not read;
+    /// - as for [`Value::from_type`], [`SChunk::append_blocks`] and [`MetalayersMut::set`].
+    pub fn append<T: Serialize>(&mut self, items: &[T]) -> Result<()> {
+        self.append_values(&values_of(items)?)
+    }
+
+    /// Puts a batch in front of the one at `index`, or behind the last.
+    ///
+    /// # Errors
+    /// As for [`append`](Self::append); [`ErrorKind::OutOfBounds`] where `index` is above the number of batches.
+    pub fn insert<T: Serialize>(&mut self, index: usize, items: &[T]) -> Result<()> {
+        self.change(&Edit::Insert(index, &values_of(items)?))
+    }
+
+    /// Puts a batch in the place of another one.
+    ///
+    /// # Errors
+    /// As for [`append`](Self::append); [`ErrorKind::OutOfBounds`] where there is no such batch.
+    pub fn set<T: Serialize>(&mut self, index: usize, items: &[T]) -> Result<()> {
+        self.set_values(index, &values_of(items)?)
+    }
+
+    /// Removes a batch.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::OutOfBounds`]: there is no such batch;
+    /// - as for [`SChunk::delete`] and [`MetalayersMut::set`].
+    pub fn remove(&mut self, index: usize) -> Result<()> {
+        self.change(&Edit::Remove(index))
+    }
+
+    /// Counts the items of all batches, whatever is kept of that, and keeps what it finds: in memory alone where
+    /// it was not opened for changing.
+    ///
+    /// What is kept may be wrong where a program was stopped that takes less care.
+    ///
+    /// # Errors
+    /// As for [`batch`](Self::batch) and [`MetalayersMut::set`].
+    pub fn recount(&mut self) -> Result<()> {
+        let lengths = count(&self.schunk)?;
+        if self.schunk.is_writable() {
+            keep_lengths(&mut self.schunk, &lengths)?;
+        }
+        self.known.starts = OnceLock::from(starts_of(&self.schunk, &lengths)?);
+        Ok(())
+    }
+
+    pub(crate) fn append_values(&mut self, items: &[Value]) -> Result<()> {
+        self.change(&Edit::Append(items))
+    }
+
+    pub(crate) fn set_values(&mut self, index: usize, items: &[Value]) -> Result<()> {
+        self.change(&Edit::Set(index, items))
+    }
+
+    /// The batch of an item, and which of its items it is.
+    pub(crate) fn locate(&self, index: u64) -> Result<(usize, u64)> {
+        let starts = self.starts()?;
+        // The last batch that starts there or before; the end of all is no start.
+        let after = starts.partition_point(|&start| start <= index);
+        match starts[..after].last() {
+            Some(start) if after < starts.len() => Ok((after - 1, index - start)),
+            _ => {
+                let nitems = starts.last().copied().unwrap_or(0);
+                let detail = format!("there are {nitems} items, asked for {index}");
+                Err(error(&self.schunk, ErrorKind::OutOfBounds, READ, detail))
+            }
+        }
+    }
+
+    /// The items that are decompressed together with one of them, and the number of the first: those of its block.
+    pub(crate) fn around(&self, index: u64) -> Result<(u64, Vec<Value>)> {
+        let (batch, inner) = self.locate(index)?;
+        let start = index - inner;
+        let Some(per_block) = self.known.items_per_block else {
+            return Ok((start, self.batch(batch)?));
+        };
+        let block = inner / per_block;
+        let before = block * per_block;
+        let expected = (self.batch_len(batch)? - before).min(per_block);
+        let place = usize::try_from(block).unwrap_or(usize::MAX);
+        let found = match self.schunk.block_value(batch, place) {
+            Ok(value) => list(&self.schunk, batch, place, value)?,
+            // The batch is there, so that it is the block that is not.
+            Err(error) if error.kind() == ErrorKind::OutOfBounds => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        if found.len() as u64 != expected {
+            let found = found.len();
+            let detail =
+                format!("block {block} of batch {batch} has {found} items, expected {expected}");
+            return Err(error(&self.schunk, ErrorKind::InvalidData, READ, detail));
+        }
+        Ok((start + before, found))
+    }
+
+    /// Where each batch starts, counted where nobody knows.
+    fn starts(&self) -> Result<&[u64]> {
+        if let Some(starts) = self.known.starts.get() {
+            return Ok(starts);
+        }
+        let starts = starts_of(&self.schunk, &count(&self.schunk)?)?;
+        Ok(self.known.starts.get_or_init(|| starts))
+    }
+
+    fn change(&mut self, edit: &Edit<'_>) -> Result<()> {
+        let changed = self.schunk.locked(|schunk| change(schunk, edit));
+        let (known, result) = match changed {
+            Ok(known) => (Ok(known), Ok(())),
+            // It may have changed something.
+            Err(error) => (Known::read(&self.schunk), Err(error)),
+        };
+        if let Ok(known) = known {
+            self.known = known;
+        }
+        result
+    }
+}
+
+impl Known {
+    fn read(schunk: &SChunk) -> Result<Self> {
+        let meta = tag(schunk, NAME, OPEN)?;
+        let items_per_block = match meta.get(ITEMS_PER_BLOCK) {
+            None | Some(Value::None) => None,
+            Some(number) => match number.as_u64() {
+                Some(number) if number > 0 => Some(number),
+                _ => {
+                    let detail =
+                        format!("its items per block are {}, expected 1 or more", what(number));
+                    return Err(error(schunk, ErrorKind::InvalidData, OPEN, detail));
+                }
+            },
+        };
+        let lengths = kept_lengths(schunk)?;
+        let starts = lengths.and_then(|lengths| starts_of(schunk, &lengths).ok());
+        Ok(Self { items_per_block, starts: starts.map(OnceLock::from).unwrap_or_default() })
+    }
+}
+
+/// A change of the batches.
+#[derive(Debug)]
+enum Edit<'a> {
+    Append(&'a [Value]),
+    Insert(usize, &'a [Value]),
+    Set(usize, &'a [Value]),
+    Remove(usize),
+}
+
+/// Changes the batches. As long as chunks and lengths differ, the lengths say that they are not known, so that
+/// nobody takes the old ones, here and in Python.
+fn change(schunk: &mut SChunk, edit: &Edit<'_>) -> Result<Known> {
+    let Known { mut items_per_block, starts } = Known::read(schunk)?;
+    let before = match starts.get() {
+        Some(starts) => starts.windows(2).map(|pair| pair[1] - pair[0]).collect(),
+        None => count(schunk)?,
+    };
+    let mut after = before.clone();
+    let nbatches = before.len();
+    match *edit {
+        Edit::Append(items) => after.push(items.len() as u64),
+        Edit::Insert(index, items) if index <= nbatches => after.insert(index, items.len() as u64),
+        Edit::Set(index, items) if index < nbatches => after[index] = items.len() as u64,
+        Edit::Remove(index) if index < nbatches => drop(after.remove(index)),
+        Edit::Insert(index, _) | Edit::Set(index, _) | Edit::Remove(index) => {
+            return Err(no_batch(schunk, WRITE, index));
+        }
+    }
+    let starts = starts_of(schunk, &after)?;
+    let blocks = match *edit {
+        Edit::Append(items) | Edit::Insert(_, items) | Edit::Set(_, items) => {
+            let per_block = match items_per_block {
+                Some(per_block) => per_block,
+                None => guess(schunk.cparams().level, items)?,
+            };
+            let blocks = blocks(schunk, items, per_block)?;
+            if items_per_block.is_none() && nbatches == 0 {
+                keep_items_per_block(schunk, per_block)?;
+                items_per_block = Some(per_block);
+            }
+            blocks
+        }
+        Edit::Remove(_) => Vec::new(),
+    };
+    let blocks: Vec<&[u8]> = blocks.iter().map(Vec::as_slice).collect();
+    if after != before {
+        schunk.vlmeta_mut().set(LENGTHS, &lengths_value(Value::None)?)?;
+    }
+    let changed = match *edit {
+        Edit::Append(_) => schunk.append_blocks(&blocks).map(drop),
+        Edit::Insert(index, _) => schunk.insert_blocks(index, &blocks).map(drop),
+        Edit::Set(index, _) => schunk.update_blocks(index, &blocks),
+        Edit::Remove(index) => schunk.delete(index).map(drop),
+    };
+    if after != before {
+        let kept = keep_lengths(schunk, if changed.is_ok() { &after } else { &before });
+        changed.and(kept)?;
+    } else {
+        changed?;
+    }
+    Ok(Known { items_per_block, starts: starts.into() })
+}
+
+/// The values of a batch of the program's own types.
+fn values_of<T: Serialize>(items: &[T]) -> Result<Vec<Value>> {
+    items.iter().map(Value::from_type).collect()
+}
+
+/// The bytes of the blocks of a batch.
+fn blocks(schunk: &SChunk, items: &[Value], per_block: u64) -> Result<Vec<Vec<u8>>> {
+    if items.is_empty() {
+        let detail = "a batch has at least one item, got none";
+        return Err(error(schunk, ErrorKind::InvalidArgument, WRITE, detail));
+    }
+    let per_block = usize::try_from(per_block).unwrap_or(usize::MAX);
+    items.chunks(per_block).map(|block| Value::List(block.to_vec()).to_msgpack()).collect()
+}
+
+/// How many items of a first batch make a block, by the level of compression.
+fn guess(level: u8, items: &[Value]) -> Result<u64> {
+    let all = items.len() as u64;
+    let budget = match level {
+        1..=3 => 1 << 20,
+        4..=6 => 1 << 23,
+        7 | 8 => 1 << 24,
+        _ => return Ok(all),
+    };
+    let mut nbytes = 0;
+    for (count, item) in (0..).zip(items) {
+        nbytes += item.to_msgpack()?.len();
+        if count > 0 && nbytes > budget {
+            return Ok(count);
+        }
+    }
+    Ok(all)
+}
+
+/// The items of a batch, whatever is kept of it.
+fn batch(schunk: &SChunk, index: usize) -> Result<Vec<Value>> {
+    if index >= schunk.nchunks() {
+        return Err(no_batch(schunk, READ, index));
+    }
+    let mut items = Vec::new();
+    for (block, value) in schunk.block_values(index)?.into_iter().enumerate() {
+        items.append(&mut list(schunk, index, block, value)?);
+    }
+    Ok(items)
+}
+
+/// The items of a block.
+fn list(schunk: &SChunk, batch: usize, block: usize, value: Value) -> Result<Vec<Value>> {
+    match value {
+        Value::List(items) => Ok(items),
+        _ => {
+            let detail = format!("block {block} of batch {batch} is no list");
+            Err(error(schunk, ErrorKind::InvalidData, READ, detail))
+        }
+    }
+}
+
+/// How many items the batches have.
+fn count(schunk: &SChunk) -> Result<Vec<u64>> {
+    (0..schunk.nchunks()).map(|index| Ok(batch(schunk, index)?.len() as u64)).collect()
+}
+
+/// The same as it is kept; `None` where that does not fit the batches.
+fn kept_lengths(schunk: &SChunk) -> Result<Option<Vec<u64>>> {
+    let lengths = match schunk.vlmeta().value(LENGTHS)? {
+        None => Some(Vec::new()),
+        Some(kept) => kept.get(BATCH_LENGTHS).and_then(Value::as_list).and_then(|lengths| {
+            lengths.iter().map(|len| len.as_u64().filter(|&len| len > 0)).collect()
+        }),
+    };
+    Ok(lengths.filter(|lengths| lengths.len() == schunk.nchunks()))
+}
+
+fn keep_lengths(schunk: &mut SChunk, lengths: &[u64]) -> Result<()> {
+    if lengths.is_empty() {
+        return schunk.vlmeta_mut().remove(LENGTHS).map(drop);
+    }
+    let lengths = lengths.iter().map(|&len| len.into()).collect();
+    schunk.vlmeta_mut().set(LENGTHS, &lengths_value(Value::List(lengths))?)
+}
+
+fn lengths_value(lengths: Value) -> Result<Vec<u8>> {
+    Value::from([(BATCH_LENGTHS, lengths)]).to_msgpack()
+}
+
+/// Puts the items per block into the metalayer, which is put anew as its length changes.
+fn keep_items_per_block(schunk: &mut SChunk, per_block: u64) -> Result<()> {
+    let mut meta = tag(schunk, NAME, WRITE)?;
+    if let Value::Map(pairs) = &mut meta {
+        match pairs.iter_mut().find(|(name, _)| name.as_str() == Some(ITEMS_PER_BLOCK)) {
+            Some((_, number)) => *number = per_block.into(),
+            None => pairs.push((ITEMS_PER_BLOCK.into(), per_block.into())),
+        }
+    }
+    let meta = meta.to_msgpack()?;
+    schunk.meta_mut().remove(NAME)?;
+    schunk.meta_mut().set(NAME, &meta)
+}
+
+/// Where batches of such lengths start, and where the last one ends.
+fn starts_of(schunk: &SChunk, lengths: &[u64]) -> Result<Vec<u64>> {
+    let mut end = Some(0u64);
+    let ends = lengths.iter().map(|&len| {
+        end = end.and_then(|end| end.checked_add(len));
+        end
+    });
+    let starts: Option<Vec<u64>> = std::iter::once(Some(0)).chain(ends).collect();
+    starts.ok_or_else(|| {
+        error(schunk, ErrorKind::InvalidData, READ, "there are more than 2^64 items")
+    })
+}
+
+fn no_batch(schunk: &SChunk, doing: &str, index: usize) -> Error {
+    let nbatches = schunk.nchunks();
+    let detail = format!("there are {nbatches} batches, asked for {index}");
+    error(schunk, ErrorKind::OutOfBounds, doing, detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    use blosc2::{CParams, ReadAt, Storage};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn ints(items: &[i64]) -> Vec<Value> {
+        items.iter().map(|&item| item.into()).collect()
+    }
+
+    fn small() -> BatchArray {
+        let mut array =
+            BatchArray::new_in(OpenOptions::new().in_buffer().unwrap(), Some(2)).unwrap();
+        array.append(&[1, 2, 3]).unwrap();
+        array.append(&[4]).unwrap();
+        array.append(&[5, 6, 7, 8]).unwrap();
+        array
+    }
+
+    fn batches(array: &BatchArray) -> Vec<Vec<Value>> {
+        array.batches().map(Result::unwrap).collect()
+    }
+
+    fn reopened(array: BatchArray, write: bool) -> Result<BatchArray> {
+        let bytes = array.into_schunk().into_bytes().unwrap();
+        BatchArray::from_schunk(OpenOptions::new().write(write).from_bytes(bytes).unwrap())
+    }
+
+    /// The same batches, of whose lengths this is kept.
+    fn kept(lengths: &Value) -> BatchArray {
+        let mut array = small();
+        array.vlmeta_mut().set_value(LENGTHS, lengths).unwrap();
+        reopened(array, true).unwrap()
+    }
+
+    #[test]
+    fn lengths_that_do_not_fit_are_counted() {
+        let of = |lengths: Value| Value::from([(BATCH_LENGTHS, lengths)]);
+        for lengths in [
+            Value::None,
+            5.into(),
+            "text".into(),
+            Value::from([("other", 1.into())]),
+            of(Value::None),
+            of("text".into()),
+            of(Value::List(vec![])),
+            of(ints(&[3, 1]).into()),
+            of(ints(&[3, 1, 4, 1]).into()),
+            of(ints(&[3, 0, 4]).into()),
+            of(ints(&[3, -1, 4]).into()),
+            of(Value::List(vec![3.into(), "1".into(), 4.into()])),
+            of(Value::List(vec![3.into(), u64::MAX.into(), 4.into()])),
+        ] {
+            let mut array = kept(&lengths);
+            assert_eq!(array.nitems().unwrap(), 8, "{lengths:?}");
+            let items: Vec<Value> = (0..8).map(|item| array.item(item).unwrap()).collect();
+            assert_eq!(items, ints(&[1, 2, 3, 4, 5, 6, 7, 8]));
+            assert_eq!(array.batch_len(2).unwrap(), 4);
+            array.insert(1, &[9]).unwrap();
+            assert_eq!(array.nitems().unwrap(), 9);
+            let kept = array.vlmeta().value(LENGTHS).unwrap();
+            assert_eq!(kept, Some(of(ints(&[3, 1, 1, 4]).into())));
+        }
+        let mut array = small();
+        array.vlmeta_mut().remove(LENGTHS).unwrap();
+        assert_eq!(reopened(array, false).unwrap().nitems().unwrap(), 8);
+    }
+
+    #[test]
+    fn lengths_that_are_wrong_are_an_error_until_they_are_counted() {
+        // The first two are seen by the number of items in a block, the last one by that of the blocks.
+        for lengths in [[3, 1, 3], [2, 2, 4], [3, 1, 5]] {
+            let lengths = Value::from([(BATCH_LENGTHS, ints(&lengths).into())]);
+            for write in [true, false] {
+                let mut array = reopened(kept(&lengths), write).unwrap();
+                let errors: Vec<blosc2::Error> = (0..array.nitems().unwrap())
+                    .map(|item| array.item(item))
+                    .chain((0..3).map(|index| array.batch(index).map(Value::from)))
+                    .filter_map(Result::err)
+                    .collect();
+                assert!(errors.len() > 1);
+                assert!(errors.iter().any(|error| error.to_string().contains("are kept for it")));
+                assert!(errors.iter().all(|error| error.kind() == ErrorKind::InvalidData));
+                array.recount().unwrap();
+                assert_eq!(array.nitems().unwrap(), 8);
+                assert_eq!(array.item(7).unwrap(), 8.into());
+                let again = reopened(array, false).unwrap();
+                assert_eq!(again.batch(2).is_ok() && again.batch(1).is_ok(), write);
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let mut array = small();
+        let before = batches(&array);
+        let refused = |kind, changed: Result<()>, text: &str| {
+            let error = changed.expect_err(text);
+            assert_eq!(error.kind(), kind, "{error}");
+            assert!(error.to_string().contains(text), "{error}");
+        };
+        use ErrorKind::{InvalidArgument, OutOfBounds};
+        refused(InvalidArgument, array.append::<u8>(&[]), "at least one item");
+        refused(InvalidArgument, array.set::<u8>(0, &[]), "at least one item");
+        refused(InvalidArgument, array.append(&["__tuple__"]), "`__tuple__`");
+        // The first of the second block.
+        refused(InvalidArgument, array.append(&["a", "b", "__tuple__"]), "`__tuple__`");
+        refused(InvalidArgument, array.append(&[Value::Int(1 << 64)]), "integer");
+        refused(OutOfBounds, array.insert(4, &[1]), "there are 3 batches, asked for 4");
+        refused(OutOfBounds, array.set(3, &[1]), "there are 3 batches, asked for 3");
+        refused(OutOfBounds, array.remove(3), "there are 3 batches, asked for 3");
+        refused(OutOfBounds, array.batch(3).map(drop), "there are 3 batches, asked for 3");
+        refused(OutOfBounds, array.batch_len(3).map(drop), "there are 3 batches, asked for 3");
+        refused(OutOfBounds, array.batch_len(usize::MAX).map(drop), "there are 3 batches");
+        refused(OutOfBounds, array.item(8).map(drop), "there are 8 items, asked for 8");
+        assert_eq!(batches(&array), before);
+        assert_eq!(batches(&reopened(array, false).unwrap()), before);
+
+        let mut array = reopened(small(), false).unwrap();
+        for changed in [array.append(&[1]), array.set(0, &[7, 8, 9]), array.remove(0)] {
+            assert_eq!(changed.unwrap_err().kind(), ErrorKind::ReadOnly);
+        }
+        assert_eq!(array.nitems().unwrap(), 8);
+    }
+
+    #[test]
+    fn what_is_no_array_of_batches_is_refused() {
+        let schunk = || OpenOptions::new().in_memory().unwrap();
+        let with = |tag: Value| {
+            let mut schunk = schunk();
+            schunk.meta_mut().set_value(NAME, &tag).unwrap();
+            BatchArray::from_schunk(schunk)
+        };
+        let refused =
+            |opened: Result<BatchArray>, kind| assert_eq!(opened.unwrap_err().kind(), kind);
+        refused(BatchArray::from_schunk(schunk()), ErrorKind::InvalidData);
+        refused(with(5.into()), ErrorKind::InvalidData);
+        refused(with(Value::from([("serializer", "arrow".into())])), ErrorKind::Unsupported);
+        refused(with(Value::from([("version", 2.into())])), ErrorKind::Unsupported);
+        for number in [0.into(), (-1).into(), "2".into(), 1.5.into()] {
+            let tag = Value::from([(ITEMS_PER_BLOCK, number)]);
+            refused(with(tag), ErrorKind::InvalidData);
+        }
+        assert!(with(Value::from([(ITEMS_PER_BLOCK, u64::MAX.into())])).is_ok());
+
+        refused(BatchArray::new_in(schunk(), Some(0)), ErrorKind::InvalidArgument);
+        let wide = OpenOptions::new().typesize(2).in_memory().unwrap();
+        refused(BatchArray::new_in(wide, None), ErrorKind::InvalidArgument);
+        let mut full = schunk();
+        full.append(&[1u8]).unwrap();
+        refused(BatchArray::new_in(full, None), ErrorKind::InvalidArgument);
+    }
+
+    #[test]
+    fn blocks_that_are_no_lists_are_refused() {
+        let made = |work: &dyn Fn(&mut SChunk)| {
+            let mut schunk = BatchArray::in_memory().unwrap().into_schunk();
+            work(&mut schunk);
+            BatchArray::from_schunk(schunk).unwrap()
+        };
+        for array in [
+            made(&|schunk| assert_eq!(schunk.append_blocks(&[b"\x91\x01", b"\x01"]).unwrap(), 1)),
+            made(&|schunk| assert_eq!(schunk.append_blocks(&[b"\xc1"]).unwrap(), 1)),
+            made(&|schunk| assert_eq!(schunk.append_blocks(&[b"\x92\x01"]).unwrap(), 1)),
+            made(&|schunk| assert_eq!(schunk.append(b"no blocks").unwrap(), 1)),
+            made(&|schunk| schunk.fill(blosc2::Special::Zeros, 5000, 5000).unwrap()),
+        ] {
+            for error in [
+                array.batch(0).unwrap_err(),
+                array.nitems().unwrap_err(),
+                array.item(0).unwrap_err(),
+            ] {
+                assert_eq!(error.kind(), ErrorKind::InvalidData);
+            }
+        }
+    }
+
+    #[test]
+    fn where_the_file_does_not_say_how_many_items_a_block_has_all_are_read() {
+        let mut schunk = BatchArray::in_memory().unwrap().into_schunk();
+        schunk.append_blocks(&[b"\x91\x01", b"\x93\x02\x03\x04"]).unwrap();
+        let mut array = BatchArray::from_schunk(schunk).unwrap();
+        assert_eq!(array.items_per_block(), None);
+        array.append(&[5, 6]).unwrap();
+        assert_eq!(array.items_per_block(), None);
+        let items: Vec<Value> = (0..6).map(|item| array.item(item).unwrap()).collect();
+        assert_eq!(items, ints(&[1, 2, 3, 4, 5, 6]));
+    }
+
+    #[test]
+    fn a_change_that_fails_changes_nothing() {
+        let mut array = small();
+        let before = batches(&array);
+        let mut failing = small().into_schunk();
+        failing.set_prefilter(|_| Err("no")).unwrap();
+        let mut failing = BatchArray::from_schunk(failing).unwrap();
+        for number in 0..15 {
+            array.vlmeta_mut().set(&number.to_string(), b"").unwrap();
+        }
+        array.vlmeta_mut().remove(LENGTHS).unwrap();
+        array.vlmeta_mut().set("15", b"").unwrap();
+        // There is no place for one more metalayer; nothing is compressed.
+        for array in [&mut array, &mut failing] {
+            for changed in [array.append(&[1]), array.insert(0, &[1]), array.set(0, &[1])] {
+                assert!(changed.is_err());
+            }
+            assert_eq!(batches(array), before);
+            assert_eq!(array.nitems().unwrap(), 8);
+        }
+        assert_eq!(kept_lengths(failing.schunk()).unwrap(), Some(vec![3, 1, 4]));
+    }
+
+    /// Bytes of which a program that dies after so many writes leaves what it has written.
+    #[derive(Clone)]
+    struct Dying(Arc<Mutex<(Vec<u8>, usize)>>);
+
+    impl Dying {
+        fn live(&self) -> io::Result<()> {
+            let mut inner = self.0.lock().unwrap();
+            let dead = || io::Error::other("it is dead");
+            inner.1 = inner.1.checked_sub(1).ok_or_else(dead)?;
+            Ok(())
+        }
+    }
+
+    impl ReadAt for Dying {
+        fn size(&self) -> io::Result<u64> {
+            self.0.lock().unwrap().0.size()
+        }
+
+        fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+            self.0.lock().unwrap().0.read_exact_at(offset, buffer)
+        }
+    }
+
+    impl Storage for Dying {
+        fn write_all_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+            self.live()?;
+            self.0.lock().unwrap().0.write_all_at(offset, bytes)
+        }
+
+        fn set_size(&mut self, size: u64) -> io::Result<()> {
+            self.live()?;
+            self.0.lock().unwrap().0.set_size(size)
+        }
+    }
+
+    #[test]
+    fn a_program_that_dies_leaves_the_old_batches_or_the_new_ones() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.b2b");
+        let start = small().into_schunk().into_bytes().unwrap();
+        type Work = fn(&mut BatchArray) -> Result<()>;
+        let changes: [Work; 5] = [
+            |array| array.append(&[9, 9]),
+            |array| array.insert(1, &["text"]),
+            |array| array.set(0, &[1]),
+            |array| array.set(0, &[4, 4, 4]),
+            |array| array.remove(2),
+        ];
+        for work in changes {
+            let mut after = small();
+            let before = batches(&after);
+            work(&mut after).unwrap();
+            let after = batches(&after);
+            let mut seen = [0, 0];
+            for writes in 0.. {
+                let bytes = Dying(Arc::new(Mutex::new((start.clone(), writes))));
+                let options = OpenOptions::new().write(true);
+                let mut array =
+                    BatchArray::from_schunk(options.open_storage(bytes.clone()).unwrap()).unwrap();
+                let done = work(&mut array).is_ok();
+                drop(array);
+                std::fs::write(&path, &bytes.0.lock().unwrap().0).unwrap();
+                blosc2::repair(&path).unwrap();
+                let left = BatchArray::open(&path).unwrap();
+                let found = batches(&left);
+                assert!(found == before || found == after, "{writes} writes: {found:?}");
+                seen[usize::from(found == after)] += 1;
+                assert_eq!(left.nitems().unwrap(), found.concat().len() as u64);
+                let items: Vec<Value> =
+                    (0..left.nitems().unwrap()).map(|item| left.item(item).unwrap()).collect();
+                assert_eq!(items, found.concat());
+                if done {
+                    assert_eq!(found, after);
+                    break;
+                }
+            }
+            assert!(seen.iter().all(|&seen| seen > 0), "{seen:?}");
+        }
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Append(Vec<i64>),
+        Insert(usize, Vec<i64>),
+        Set(usize, Vec<i64>),
+        Remove(usize),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let batch = || prop::collection::vec(any::<i64>(), 1..9);
+        let step = prop_oneof![
+            batch().prop_map(Step::Append),
+            (0..9usize, batch()).prop_map(|(index, items)| Step::Insert(index, items)),
+            (0..9usize, batch()).prop_map(|(index, items)| Step::Set(index, items)),
+            (0..9usize).prop_map(Step::Remove),
+        ];
+        prop::collection::vec(step, 0..12)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+
+        #[test]
+        fn changes_do_what_they_do_to_lists(steps in steps(), per_block in prop::option::of(1..5u64)) {
+            let params = CParams::default().level(1);
+            let schunk = OpenOptions::new().cparams(&params).in_buffer().unwrap();
+            let mut array = BatchArray::new_in(schunk, per_block).unwrap();
+            let mut model: Vec<Vec<Value>> = Vec::new();
+            for step in steps {
+                match step {
+                    Step::Append(items) => {
+                        array.append(&items).unwrap();
+                        model.push(ints(&items));
+                    }
+                    Step::Insert(index, items) if index <= model.len() => {
+                        array.insert(index, &items).unwrap();
+                        model.insert(index, ints(&items));
+                    }
+                    Step::Set(index, items) if index < model.len() => {
+                        array.set(index, &items).unwrap();
+                        model[index] = ints(&items);
+                    }
+                    Step::Remove(index) if index < model.len() => {
+                        array.remove(index).unwrap();
+                        model.remove(index);
+                    }
+                    _ => {}
+                }
+                prop_assert_eq!(array.len(), model.len());
+                prop_assert_eq!(array.nitems().unwrap(), model.concat().len() as u64);
+            }
+            let array = reopened(array, false).unwrap();
+            prop_assert_eq!(&batches(&array), &model);
+            let items: Vec<Value> =
+                (0..array.nitems().unwrap()).map(|item| array.item(item).unwrap()).collect();
+            prop_assert_eq!(items, model.concat());
+            let kept = kept_lengths(array.schunk()).unwrap().unwrap();
+            prop_assert!(kept.into_iter().eq(model.iter().map(|batch| batch.len() as u64)));
+        }
+    }
+}

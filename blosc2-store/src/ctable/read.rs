@@ -1,0 +1,589 @@
+//! Reading columns, however they are stored.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use blosc2::dtype::{ByteOrder, Kind};
+use blosc2::{ArrayValue, Dtype, Error, ErrorKind, NDArray, Result, SChunk, Value};
+use half::f16;
+
+use super::column::{Column, ColumnKind, Nulls};
+use super::live::{AT_ONCE, GAP, LiveRows, Span, check_rows};
+use super::{Leaves, OPEN, READ};
+use crate::tag::{error, what};
+use crate::{BatchArray, ObjectArray};
+
+/// Live rows that are decoded at once.
+const WINDOW: u64 = 1 << 16;
+
+/// What a column is stored in.
+#[derive(Debug)]
+pub(super) struct Stored {
+    pub(super) content: Content,
+    /// Which rows have a value; without it, all of those of which the content does not say otherwise.
+    marks: Option<NDArray>,
+}
+
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one for each column")]
+pub(super) enum Content {
+    /// Items of one size and shape.
+    Items(NDArray),
+    /// Places in a list of texts, which is read when it is needed.
+    Codes { codes: NDArray, texts: BatchArray, decoded: OnceLock<Vec<String>> },
+    /// Texts, one after the other, and where each starts and the last one ends.
+    Texts { offsets: NDArray, bytes: NDArray },
+    /// Values in batches.
+    Batches(BatchArray),
+    /// Values in chunks of their own.
+    Cells(ObjectArray),
+}
+
+impl Stored {
+    pub(super) fn open(leaves: &dyn Leaves, root: &str, column: &Column) -> Result<Self> {
+        let key = format!("{root}{}", column.key);
+        let marks_key = format!("{key}.notnull");
+        let marks = match column.nulls {
+            Nulls::Mask => {
+                leaves.leaf(&marks_key, "b2nd")?.map(NDArray::from_schunk).transpose()?
+            }
+            _ => None,
+        };
+        if let Some(marks) = &marks {
+            check_array(marks, "|b1", |dtype| dtype.kind() == Some(Kind::Bool))?;
+        }
+        let content = match &column.kind {
+            ColumnKind::Dictionary { .. } => {
+                let codes = array(leaves, &key)?;
+                check_array(&codes, "<i4", |dtype| is(dtype, Kind::Int, 4))?;
+                let texts = BatchArray::from_schunk(leaf(leaves, &format!("{key}_dict"), "b2b")?)?;
+                Content::Codes { codes, texts, decoded: OnceLock::new() }
+            }
+            ColumnKind::Utf8 => {
+                let offsets = array(leaves, &key)?;
+                check_array(&offsets, "<i8", |dtype| is(dtype, Kind::Int, 8))?;
+                let bytes = array(leaves, &format!("{key}.utf8"))?;
+                check_array(&bytes, "|u1", |dtype| is(dtype, Kind::UInt, 1))?;
+                Content::Texts { offsets, bytes }
+            }
+            ColumnKind::VlString
+            | ColumnKind::VlBytes
+            | ColumnKind::Struct(_)
+            | ColumnKind::Object
+            | ColumnKind::List(_) => {
+                let schunk = leaf(leaves, &key, "b2b")?;
+                match schunk.meta().contains("vlarray") {
+                    true => Content::Cells(ObjectArray::from_schunk(schunk)?),
+                    false => Content::Batches(BatchArray::from_schunk(schunk)?),
+                }
+            }
+            kind => {
+                let array = array(leaves, &key)?;
+                check_items(&array, kind)?;
+                Content::Items(array)
+            }
+        };
+        Ok(Self { content, marks })
+    }
+
+    /// The array of items of one size; `None` where there is none.
+    pub(super) fn items(&self) -> Option<&NDArray> {
+        match &self.content {
+            Content::Items(array) | Content::Codes { codes: array, .. } => Some(array),
+            _ => None,
+        }
+    }
+
+    /// Its super-chunks.
+    fn schunks(&self) -> Vec<&SChunk> {
+        let mut all = match &self.content {
+            Content::Items(array) => vec![array.schunk()],
+            Content::Codes { codes, texts, .. } => vec![codes.schunk(), texts.schunk()],
+            Content::Texts { offsets, bytes } => vec![offsets.schunk(), bytes.schunk()],
+            Content::Batches(array) => vec![array.schunk()],
+            Content::Cells(array) => vec![array.schunk()],
+        };
+        all.extend(self.marks.as_ref().map(NDArray::schunk));
+        all
+    }
+
+    /// What may be allocated for what is read of it.
+    pub(super) fn budget(&self) -> Budget {
+        Budget::of(self.schunks().iter().map(|schunk| schunk.cbytes()).sum())
+    }
+
+    /// The values of rows; `None` for those that have none.
+    pub(super) fn values(
+        &self,
+        column: &Column,
+        live: &LiveRows,
+        rows: Range<u64>,
+    ) -> Result<Vec<Value>> {
+        let mut budget = self.budget();
+        let mut held = None;
+        let mut values = Vec::new();
+        for span in live.spans(rows, self.items()).of(WINDOW) {
+            let span = span?;
+            let mut more = self.content.values(column, &span, &mut held, &budget)?;
+            if let Some(marks) = &self.marks {
+                for (value, mark) in more.iter_mut().zip(span.read::<bool>(marks)?) {
+                    if !mark {
+                        *value = Value::None;
+                    }
+                }
+            }
+            if let Nulls::Sentinel(sentinel) = &column.nulls {
+                self.content.remove_nulls(column, &mut more, sentinel);
+            }
+            if column.kind == ColumnKind::Bool {
+                for value in &mut more {
+                    if let Value::Int(number) = value {
+                        *value = Value::Bool(*number != 0);
+                    }
+                }
+            }
+            budget.take(more.iter().map(weight).sum())?;
+            values.append(&mut more);
+        }
+        Ok(values)
+    }
+
+    /// Which rows have no value.
+    pub(super) fn nulls(
+        &self,
+        column: &Column,
+        live: &LiveRows,
+        rows: Range<u64>,
+    ) -> Result<Vec<bool>> {
+        let mut nulls = Vec::new();
+        self.budget().take(rows.end - rows.start)?;
+        match (&column.nulls, &self.content, &self.marks) {
+            (Nulls::Mask, _, Some(marks)) => {
+                for span in live.spans(rows, Some(marks)).of(WINDOW) {
+                    nulls.extend(span?.read::<bool>(marks)?.into_iter().map(|mark| !mark));
+                }
+            }
+            (Nulls::Never | Nulls::Mask, ..) => {
+                nulls.resize((rows.end - rows.start) as usize, false);
+            }
+            (Nulls::Code(null), Content::Codes { codes, .. }, _) => {
+                for span in live.spans(rows, Some(codes)).of(WINDOW) {
+                    let codes = span?.read::<i32>(codes)?;
+                    nulls.extend(codes.into_iter().map(|code| i64::from(code) == *null));
+                }
+            }
+            _ => {
+                for start in rows.clone().step_by(WINDOW as usize) {
+                    let end = rows.end.min(start + WINDOW);
+                    let values = self.values(column, live, start..end)?;
+                    nulls.extend(values.into_iter().map(|value| value == Value::None));
+                }
+            }
+        }
+        Ok(nulls)
+    }
+}
+
+/// The rows of a batch that were decompressed last, and the number of the first.
+type Held = Option<(u64, Vec<Value>)>;
+
+impl Content {
+    /// The values of the live rows of a span, also those that stand for none.
+    fn values(
+        &self,
+        column: &Column,
+        span: &Span,
+        held: &mut Held,
+        budget: &Budget,
+    ) -> Result<Vec<Value>> {
+        match self {
+            Self::Items(array) => {
+                let inner = &array.shape()[1..];
+                let row = row_bytes(array);
+                let bytes = span.read_bytes(array, row)?;
+                let dtype = array.parsed_dtype().ok_or_else(|| no_dtype(array))?;
+                let is_array = matches!(column.kind, ColumnKind::NDArray { .. });
+                let values = bytes.chunks_exact(row).map(|row| match is_array {
+                    true => ArrayValue::new(dtype.clone(), inner.to_vec(), row.to_vec())
+                        .map(Value::Array),
+                    false => scalar(dtype, row)
+                        .map_err(|detail| failed(array.schunk(), ErrorKind::InvalidData, detail)),
+                });
+                values.collect()
+            }
+            Self::Codes { codes, texts, decoded } => {
+                let numbers = span.read::<i32>(codes)?;
+                let texts = match decoded.get() {
+                    Some(texts) => texts,
+                    None => {
+                        let texts = texts_of(texts)?;
+                        decoded.get_or_init(|| texts)
+                    }
+                };
+                let null = match column.nulls {
+                    Nulls::Code(null) => Some(null),
+                    _ => None,
+                };
+                let found = numbers.into_iter().map(|code| {
+                    if Some(i64::from(code)) == null {
+                        return Ok(None);
+                    }
+                    let text = usize::try_from(code).ok().and_then(|code| texts.get(code));
+                    text.map(Some).ok_or_else(|| {
+                        let len = texts.len();
+                        let detail = format!("a row has the code {code}, there are {len} texts");
+                        failed(codes.schunk(), ErrorKind::InvalidData, detail)
+                    })
+                });
+                let found: Vec<Option<&String>> = found.collect::<Result<_>>()?;
+                // Few long texts can be those of many rows.
+                budget.check(found.iter().flatten().map(|text| text.len() as u64).sum())?;
+                let values = found.into_iter().map(|text| match text {
+                    Some(text) => text.as_str().into(),
+                    None => Value::None,
+                });
+                Ok(values.collect())
+            }
+            Self::Texts { offsets, bytes } => texts(offsets, bytes, span, budget),
+            Self::Batches(array) => in_batches(array, span, held, budget),
+            Self::Cells(array) => {
+                check_rows(&span.rows, array.len() as u64)
+                    .map_err(|detail| failed(array.schunk(), ErrorKind::InvalidData, detail))?;
+                let mut taken = budget.clone();
+                let cells = span.numbers().map(|row| {
+                    let value = array.get(row as usize)?;
+                    taken.take(weight(&value))?;
+                    Ok(value)
+                });
+                cells.collect()
+            }
+        }
+    }
+
+    /// Puts nothing in the place of what stands for it.
+    fn remove_nulls(&self, column: &Column, values: &mut [Value], sentinel: &Value) {
+        let dtype = match self {
+            Self::Items(array) => array.parsed_dtype(),
+            _ => None,
+        };
+        let sentinel = as_item(sentinel, dtype);
+        for value in values {
+            let is_null = match value {
+                Value::Array(array) => {
+                    let dtype = array.dtype();
+                    let mut items = array.data().chunks_exact(dtype.size().max(1));
+                    items.all(|item| scalar(dtype, item).is_ok_and(|item| same(&item, &sentinel)))
+                }
+                // NumPy's NaT, whatever else stands for none.
+                Value::Int(moment) if matches!(column.kind, ColumnKind::Timestamp { .. }) => {
+                    *moment == i64::MIN.into() || same(value, &sentinel)
+                }
+                _ => same(value, &sentinel),
+            };
+            if is_null {
+                *value = Value::None;
+            }
+        }
+    }
+}
+
+/// Bytes of a row of an array.
+pub(super) fn row_bytes(array: &NDArray) -> usize {
+    array.typesize().saturating_mul(array.shape()[1..].iter().product::<u64>() as usize)
+}
+
+/// The live rows of a span of an array of batches.
+fn in_batches(
+    array: &BatchArray,
+    span: &Span,
+    held: &mut Held,
+    budget: &Budget,
+) -> Result<Vec<Value>> {
+    let invalid = |detail| failed(array.schunk(), ErrorKind::InvalidData, detail);
+    check_rows(&span.rows, array.nitems()?).map_err(invalid)?;
+    let mut budget = budget.clone();
+    let mut values = Vec::new();
+    for row in span.numbers() {
+        // Of those that were decompressed last, this one.
+        let at = |(first, items): &(u64, Vec<Value>)| {
+            let at = usize::try_from(row.checked_sub(*first)?).ok()?;
+            (at < items.len()).then_some(at)
+        };
+        let (at, items) = match held.take().and_then(|last| Some((at(&last)?, last))) {
+            Some(found) => found,
+            None => {
+                let found = array.around(row)?;
+                let missing = || invalid(format!("row {row} is missing in its batch"));
+                (at(&found).ok_or_else(missing)?, found)
+            }
+        };
+        let value = &held.insert(items).1[at];
+        budget.take(weight(value))?;
+        values.push(value.clone());
+    }
+    Ok(values)
+}
+
+/// The texts of the live rows of a span.
+fn texts(offsets: &NDArray, bytes: &NDArray, span: &Span, budget: &Budget) -> Result<Vec<Value>> {
+    let invalid = |detail| failed(offsets.schunk(), ErrorKind::InvalidData, detail);
+    span.check_inside(offsets, offsets.shape()[0].saturating_sub(1))?;
+    let rows = &span.rows;
+    let places = rows.start..rows.end + 1;
+    let ends = offsets.read::<i64>([places])?;
+    let len = bytes.shape()[0];
+    let in_order = ends.is_sorted() && ends.first().is_none_or(|&first| first >= 0);
+    let (Some(&last), true) = (ends.last(), in_order) else {
+        let detail = format!("the places of the texts of the rows {rows:?} are not in order");
+        return Err(invalid(detail));
+    };
+    if last as u64 > len {
+        let detail =
+            format!("the texts of the rows {rows:?} end at byte {last}, there are {len} bytes");
+        return Err(invalid(detail));
+    }
+    let live = span.keep(ends.windows(2).collect(), 1);
+    budget.check(live.iter().map(|ends| (ends[1] - ends[0]) as u64).sum())?;
+    let mut texts = Vec::with_capacity(live.len());
+    let mut live = live.into_iter().peekable();
+    while let Some(ends) = live.next() {
+        let first = ends[0];
+        let mut run = vec![ends];
+        while let Some(ends) = live.next_if(|ends| {
+            let gap = ends[0] - run[run.len() - 1][1];
+            gap <= GAP as i64 && ends[1] - first <= AT_ONCE as i64
+        }) {
+            run.push(ends);
+        }
+        let places = first as u64..run[run.len() - 1][1] as u64;
+        let bytes = bytes.read::<u8>([places])?;
+        for ends in run {
+            let text = &bytes[(ends[0] - first) as usize..(ends[1] - first) as usize];
+            match std::str::from_utf8(text) {
+                Ok(text) => texts.push(text.into()),
+                Err(error) => return Err(invalid(format!("a text is not UTF-8: {error}"))),
+            }
+        }
+    }
+    Ok(texts)
+}
+
+/// The texts of a dictionary.
+fn texts_of(array: &BatchArray) -> Result<Vec<String>> {
+    let mut budget = Budget::of(array.schunk().cbytes());
+    let mut texts = Vec::new();
+    for item in array.items() {
+        let item = item?;
+        budget.take(weight(&item))?;
+        let Value::Str(text) = item else {
+            let detail = format!("the dictionary has {} among its texts", what(&item));
+            return Err(failed(array.schunk(), ErrorKind::InvalidData, detail));
+        };
+        texts.push(text);
+    }
+    Ok(texts)
+}
+
+/// An item as a value.
+fn scalar(dtype: &Dtype, bytes: &[u8]) -> Result<Value, String> {
+    let order = dtype.byte_order();
+    let number = |bytes: &[u8]| {
+        let shift = |number: u64, &byte: &u8| number << 8 | u64::from(byte);
+        match order {
+            Some(ByteOrder::Big) => bytes.iter().fold(0, shift),
+            _ => bytes.iter().rev().fold(0, shift),
+        }
+    };
+    let float = |bytes: &[u8]| match bytes.len() {
+        2 => f16::from_bits(number(bytes) as u16).to_f64(),
+        4 => f32::from_bits(number(bytes) as u32).into(),
+        _ => f64::from_bits(number(bytes)),
+    };
+    let unknown = || Err(format!("items of {dtype} have no plain value"));
+    Ok(match (dtype.kind(), bytes.len()) {
+        (Some(Kind::Bool), 1) => Value::Bool(bytes[0] != 0),
+        (Some(Kind::UInt), 1..=8) => number(bytes).into(),
+        (Some(Kind::Int), len @ 1..=8) => {
+            // The sign is the highest bit of those that there are.
+            let unused = 64 - 8 * len;
+            ((number(bytes) << unused) as i64 >> unused).into()
+        }
+        (Some(Kind::Float), 2 | 4 | 8) => float(bytes).into(),
+        (Some(Kind::Complex), 8 | 16) => {
+            let (re, im) = bytes.split_at(bytes.len() / 2);
+            Value::Complex { re: float(re), im: float(im) }
+        }
+        (Some(Kind::Unicode), _) => {
+            let chars = bytes.chunks_exact(4).map(|char| {
+                let code = number(char) as u32;
+                char::from_u32(code).ok_or_else(|| format!("a text has the character {code:#x}"))
+            });
+            let text: String = chars.collect::<Result<_, _>>()?;
+            text.trim_end_matches('\0').into()
+        }
+        (Some(Kind::Bytes), _) => Value::Bytes(without_zeros(bytes).to_vec()),
+        _ => return unknown(),
+    })
+}
+
+/// Without the zeros at its end, which NumPy does not tell from those that fill an item.
+fn without_zeros(bytes: &[u8]) -> &[u8] {
+    let len = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    &bytes[..len]
+}
+
+/// What stands for no value, as it comes out of an item.
+fn as_item(sentinel: &Value, dtype: Option<&Dtype>) -> Value {
+    let float = |number: f64| match dtype.map(Dtype::size) {
+        Some(2) => f16::from_f64(number).to_f64(),
+        Some(4) => (number as f32).into(),
+        _ => number,
+    };
+    match (sentinel, dtype.and_then(Dtype::kind)) {
+        (Value::Bool(value), _) => Value::Int((*value).into()),
+        (Value::Float(number), Some(Kind::Float)) => float(*number).into(),
+        (Value::Int(number), Some(Kind::Float)) => float(*number as f64).into(),
+        (Value::Str(text), Some(Kind::Unicode)) => text.trim_end_matches('\0').into(),
+        (Value::Bytes(bytes), Some(Kind::Bytes)) => without_zeros(bytes).to_vec().into(),
+        (sentinel, _) => sentinel.clone(),
+    }
+}
+
+/// Whether an item is the one that stands for no value: any NaN is a NaN.
+fn same(item: &Value, sentinel: &Value) -> bool {
+    match (item, sentinel) {
+        (Value::Float(item), Value::Float(sentinel)) if sentinel.is_nan() => item.is_nan(),
+        (Value::Int(item), Value::Float(sentinel)) => *item as f64 == *sentinel,
+        (Value::Bool(item), sentinel) => *sentinel == Value::Int((*item).into()),
+        (item, sentinel) => item == sentinel,
+    }
+}
+
+/// What results may allocate, at the word of a file that may stand for far more than it holds.
+#[derive(Debug, Clone)]
+pub(super) struct Budget {
+    left: u64,
+}
+
+impl Budget {
+    /// As for arrays: a GiB, or 256 bytes for each byte that is stored.
+    pub(super) fn of(stored: u64) -> Self {
+        Self { left: stored.saturating_mul(256).max(1 << 30) }
+    }
+
+    pub(super) fn take(&mut self, nbytes: u64) -> Result<()> {
+        self.check(nbytes)?;
+        self.left -= nbytes;
+        Ok(())
+    }
+
+    fn check(&self, nbytes: u64) -> Result<()> {
+        if nbytes <= self.left {
+            return Ok(());
+        }
+        let detail = format!(
+            "{nbytes} bytes more than were read go over the limit by {}: read fewer rows at a time",
+            nbytes - self.left
+        );
+        Err(Error::new(ErrorKind::TooLarge, READ, detail))
+    }
+}
+
+/// Bytes of memory that a value takes, about.
+fn weight(value: &Value) -> u64 {
+    let content = match value {
+        Value::Str(text) => text.len() as u64,
+        Value::Bytes(bytes) | Value::Frame(bytes) | Value::Ext(_, bytes) => bytes.len() as u64,
+        Value::Array(array) => (array.data().len() + size_of::<Dtype>()) as u64,
+        Value::List(items) | Value::Tuple(items) | Value::Set(items) => {
+            items.iter().map(weight).sum()
+        }
+        Value::Objects { values, .. } => values.iter().map(weight).sum(),
+        Value::Map(pairs) => pairs.iter().map(|(key, item)| weight(key) + weight(item)).sum(),
+        Value::Reference(value) => weight(value),
+        _ => 0,
+    };
+    size_of::<Value>() as u64 + content
+}
+
+/// The super-chunk of a key, which has to be there.
+pub(super) fn leaf(leaves: &dyn Leaves, key: &str, ending: &str) -> Result<SChunk> {
+    let missing = || Error::new(ErrorKind::InvalidData, OPEN, format!("there is no `{key}`"));
+    leaves.leaf(key, ending)?.ok_or_else(missing)
+}
+
+/// The array of a key, which has to be there and to have a dimension of rows.
+pub(super) fn array(leaves: &dyn Leaves, key: &str) -> Result<NDArray> {
+    let array = NDArray::from_schunk(leaf(leaves, key, "b2nd")?)?;
+    if array.ndim() == 0 {
+        let detail = "an array of no dimension, expected one of rows";
+        return Err(error(array.schunk(), ErrorKind::InvalidData, OPEN, detail));
+    }
+    Ok(array)
+}
+
+fn is(dtype: &Dtype, kind: Kind, size: usize) -> bool {
+    dtype.kind() == Some(kind) && dtype.size() == size && dtype.is_native()
+}
+
+/// Sees that a part of a column is of one dimension and the type that it has to be.
+pub(super) fn check_array(
+    array: &NDArray,
+    expected: &str,
+    fits: impl Fn(&Dtype) -> bool,
+) -> Result<()> {
+    if array.ndim() == 1 && array.parsed_dtype().is_some_and(fits) {
+        return Ok(());
+    }
+    Err(unlike(array, &format!("{expected} and one dimension")))
+}
+
+/// Sees that an array holds what its column should.
+fn check_items(array: &NDArray, kind: &ColumnKind) -> Result<()> {
+    let dtype = array.parsed_dtype().ok_or_else(|| no_dtype(array))?;
+    let inner = &array.shape()[1..];
+    let is = |kind, size| dtype.kind() == Some(kind) && dtype.size() == size && inner.is_empty();
+    let is_text = |kind| dtype.kind() == Some(kind) && inner.is_empty();
+    let fits = match kind {
+        ColumnKind::Int8 => is(Kind::Int, 1),
+        ColumnKind::Int16 => is(Kind::Int, 2),
+        ColumnKind::Int32 => is(Kind::Int, 4),
+        ColumnKind::Int64 | ColumnKind::Timestamp { .. } => is(Kind::Int, 8),
+        ColumnKind::UInt8 => is(Kind::UInt, 1),
+        ColumnKind::UInt16 => is(Kind::UInt, 2),
+        ColumnKind::UInt32 => is(Kind::UInt, 4),
+        ColumnKind::UInt64 => is(Kind::UInt, 8),
+        ColumnKind::Float32 => is(Kind::Float, 4),
+        ColumnKind::Float64 => is(Kind::Float, 8),
+        ColumnKind::Complex64 => is(Kind::Complex, 8),
+        ColumnKind::Complex128 => is(Kind::Complex, 16),
+        ColumnKind::Bool => is(Kind::Bool, 1) || is(Kind::UInt, 1),
+        ColumnKind::String { .. } => is_text(Kind::Unicode),
+        ColumnKind::Bytes { .. } => is_text(Kind::Bytes),
+        // A structure has a short name there, by which its fields are lost.
+        ColumnKind::NDArray { shape, dtype: expected } => {
+            inner == shape && !shape.contains(&0) && dtype.size() == expected.size()
+        }
+        _ => false,
+    };
+    // A typesize is that of the dtype, unless the file lies.
+    if fits && dtype.size() == array.typesize() {
+        return Ok(());
+    }
+    Err(unlike(array, &format!("those of a column of {kind}")))
+}
+
+fn unlike(array: &NDArray, expected: &str) -> Error {
+    let dtype = array.dtype().unwrap_or("unknown items");
+    let detail = format!("an array of {dtype} and shape {:?}, expected {expected}", array.shape());
+    error(array.schunk(), ErrorKind::InvalidData, OPEN, detail)
+}
+
+fn no_dtype(array: &NDArray) -> Error {
+    let detail = format!("the dtype {:?} is not known", array.dtype());
+    error(array.schunk(), ErrorKind::InvalidData, OPEN, detail)
+}
+
+fn failed(schunk: &SChunk, kind: ErrorKind, detail: String) -> Error {
+    error(schunk, kind, READ, detail)
+}

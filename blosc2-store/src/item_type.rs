@@ -1,0 +1,648 @@
+//! What the items of lists are, as Python's schemas say it.
+
+use std::cmp::Ordering;
+
+use blosc2::{ErrorKind, Value};
+
+use crate::tag::what;
+
+/// How deep lists may lie in each other.
+const MAX_DEPTH: usize = 32;
+/// Characters and bytes, where nothing else is said.
+const MAX_LENGTH: u64 = 32;
+/// Rows of a batch, where nothing else is said.
+const BATCH_ROWS: u64 = 2048;
+
+/// What the items of a list are: their kind, whether they may be missing, and more that Python's types say, such
+/// as bounds. Python's `SchemaSpec`.
+///
+/// Made of an [`ItemKind`], with the same defaults as in Python.
+///
+/// ```
+/// use blosc2_store::{ItemKind, ItemType};
+///
+/// let count = ItemType::from(ItemKind::UInt16).with("le", 1000).nullable();
+/// let name = ItemType::from(ItemKind::String).with("max_length", 100);
+/// let fields = vec![("name".to_owned(), name), ("count".to_owned(), count)];
+/// let item = ItemType::from(ItemKind::Struct(fields));
+/// assert!(!item.is_nullable());
+/// # Ok::<(), blosc2::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct ItemType {
+    kind: ItemKind,
+    /// As Python writes it; all that it says is kept.
+    metadata: Vec<(Value, Value)>,
+}
+
+/// The kind of an [`ItemType`].
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum ItemKind {
+    /// An integer of 8 bits.
+    Int8,
+    /// An integer of 16 bits.
+    Int16,
+    /// An integer of 32 bits.
+    Int32,
+    /// An integer of 64 bits.
+    Int64,
+    /// An integer of 8 bits without a sign.
+    UInt8,
+    /// An integer of 16 bits without a sign.
+    UInt16,
+    /// An integer of 32 bits without a sign.
+    UInt32,
+    /// An integer of 64 bits without a sign.
+    UInt64,
+    /// A number of 32 bits.
+    Float32,
+    /// A number of 64 bits.
+    Float64,
+    /// A complex number of 2 times 32 bits.
+    Complex64,
+    /// A complex number of 2 times 64 bits.
+    Complex128,
+    /// True or false.
+    Bool,
+    /// A time: an integer of 64 bits, in microseconds since 1970 unless `unit` says `s`, `ms` or `ns`.
+    Timestamp,
+    /// A text of at most 32 characters, unless `max_length` says another number.
+    String,
+    /// Bytes, at most 32 unless `max_length` says another number.
+    Bytes,
+    /// A text of any length. Python's `vlstring`.
+    VlString,
+    /// Bytes of any number. Python's `vlbytes`.
+    VlBytes,
+    /// A text of any length. Python's `utf8`.
+    Utf8,
+    /// A list of items.
+    List(Box<ItemType>),
+    /// A map with these keys, in this order.
+    Struct(Vec<(String, ItemType)>),
+    /// Another kind of Python's, by its name: it can be read, not written.
+    Other(String),
+}
+
+/// The kinds that are nothing but a name.
+const NAMED: [(&str, ItemKind); 19] = [
+    ("int8", ItemKind::Int8),
+    ("int16", ItemKind::Int16),
+    ("int32", ItemKind::Int32),
+    ("int64", ItemKind::Int64),
+    ("uint8", ItemKind::UInt8),
+    ("uint16", ItemKind::UInt16),
+    ("uint32", ItemKind::UInt32),
+    ("uint64", ItemKind::UInt64),
+    ("float32", ItemKind::Float32),
+    ("float64", ItemKind::Float64),
+    ("complex64", ItemKind::Complex64),
+    ("complex128", ItemKind::Complex128),
+    ("bool", ItemKind::Bool),
+    ("timestamp", ItemKind::Timestamp),
+    ("string", ItemKind::String),
+    ("bytes", ItemKind::Bytes),
+    ("vlstring", ItemKind::VlString),
+    ("vlbytes", ItemKind::VlBytes),
+    ("utf8", ItemKind::Utf8),
+];
+
+/// The order in which Python writes what a type says. What is not here comes last.
+const ORDER: [&str; 19] = [
+    "kind",
+    "item",
+    "fields",
+    "ge",
+    "gt",
+    "le",
+    "lt",
+    "min_length",
+    "max_length",
+    "pattern",
+    "unit",
+    "timezone",
+    "nullable",
+    "null_value",
+    "null_storage",
+    "storage",
+    "serializer",
+    "batch_rows",
+    "items_per_block",
+];
+
+impl ItemKind {
+    /// Python's name.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::List(_) => "list",
+            Self::Struct(_) => "struct",
+            Self::Other(name) => name,
+            named => NAMED.iter().find(|(_, kind)| kind == named).map_or("", |(name, _)| name),
+        }
+    }
+
+    /// What types of this kind can say beside it; `None` where that is not known.
+    fn options(&self) -> Option<&'static [&'static str]> {
+        Some(match self {
+            Self::Bool | Self::Complex64 | Self::Complex128 | Self::Utf8 => {
+                &["nullable", "null_value", "null_storage"]
+            }
+            Self::Timestamp => &["unit", "timezone", "nullable", "null_value", "null_storage"],
+            Self::String => {
+                &["min_length", "max_length", "pattern", "nullable", "null_value", "null_storage"]
+            }
+            Self::Bytes => &["min_length", "max_length", "nullable", "null_value", "null_storage"],
+            Self::VlString | Self::VlBytes => {
+                &["nullable", "serializer", "batch_rows", "items_per_block"]
+            }
+            Self::List(_) => {
+                &["item", "nullable", "storage", "serializer", "batch_rows", "items_per_block"]
+            }
+            Self::Struct(_) => &["fields", "nullable"],
+            Self::Other(_) => return None,
+            _ => &["ge", "gt", "le", "lt", "nullable", "null_value", "null_storage"],
+        })
+    }
+}
+
+impl From<ItemKind> for ItemType {
+    fn from(kind: ItemKind) -> Self {
+        let batches = [("serializer", "msgpack".into()), ("batch_rows", BATCH_ROWS.into())];
+        let says: Vec<(&str, Value)> = match &kind {
+            ItemKind::String | ItemKind::Bytes => vec![("max_length", MAX_LENGTH.into())],
+            ItemKind::Timestamp => vec![("unit", "us".into())],
+            ItemKind::VlString | ItemKind::VlBytes => {
+                [("nullable", false.into())].into_iter().chain(batches).collect()
+            }
+            ItemKind::List(item) => {
+                let own = [
+                    ("item", item.metadata()),
+                    ("nullable", false.into()),
+                    ("storage", "batch".into()),
+                ];
+                own.into_iter().chain(batches).collect()
+            }
+            ItemKind::Struct(fields) => {
+                let fields = fields.iter().map(|(name, field)| {
+                    let name = (Value::from("name"), name.as_str().into());
+                    Value::Map([name].into_iter().chain(field.metadata.clone()).collect())
+                });
+                vec![("fields", Value::List(fields.collect())), ("nullable", false.into())]
+            }
+            _ => Vec::new(),
+        };
+        let name = [("kind".into(), kind.name().into())];
+        let says = says.into_iter().map(|(name, value)| (name.into(), value));
+        let metadata = name.into_iter().chain(says).collect();
+        Self { kind, metadata }
+    }
+}
+
+impl ItemType {
+    /// The kind.
+    pub fn kind(&self) -> &ItemKind {
+        &self.kind
+    }
+
+    /// Allows items that are missing: `None`.
+    pub fn nullable(self) -> Self {
+        // There is no value to take for it.
+        let masked = matches!(self.kind, ItemKind::Complex64 | ItemKind::Complex128);
+        let nullable = self.with("nullable", true);
+        if masked { nullable.with("null_storage", "mask") } else { nullable }
+    }
+
+    /// Whether items may be missing.
+    pub fn is_nullable(&self) -> bool {
+        let is_set = |name| !matches!(self.get(name), None | Some(Value::None));
+        self.get("nullable") == Some(&Value::Bool(true))
+            || is_set("null_value")
+            || is_set("null_storage")
+    }
+
+    /// Says something more, by the name of the argument of Python's type:
+    ///
+    /// - of numbers `ge`, `gt`, `le`, `lt`: the least and the greatest, and what they are above and below;
+    /// - of `String` and `Bytes` `min_length` and `max_length`;
+    /// - of `Timestamp` `unit` and `timezone`;
+    /// - of lists in an array of their own `batch_rows`, `items_per_block`, and `storage`, which is `batch` or
+    ///   `vl`.
+    ///
+    /// What is wrong is told when an array is made of it.
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        let value = value.into();
+        match self.metadata.iter_mut().find(|(key, _)| key.as_str() == Some(name)) {
+            Some((_, old)) => *old = value,
+            None => self.metadata.push((name.into(), value)),
+        }
+        let place = |key: &Value| ORDER.iter().position(|name| key.as_str() == Some(name));
+        self.metadata.sort_by_key(|(key, _)| place(key).unwrap_or(ORDER.len()));
+        self
+    }
+
+    /// What it says of something.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        let mut pairs = self.metadata.iter();
+        pairs.find(|(key, _)| key.as_str() == Some(name)).map(|(_, value)| value)
+    }
+
+    /// All that it says, as Python writes it.
+    pub fn metadata(&self) -> Value {
+        Value::Map(self.metadata.clone())
+    }
+
+    /// The type that Python has described so. The error says what is wrong with it.
+    pub(crate) fn from_metadata(metadata: Value) -> Result<Self, String> {
+        let Value::Map(pairs) = metadata else { return Err("a type that is no map".to_owned()) };
+        let mut this = Self { kind: ItemKind::Bool, metadata: pairs };
+        let missing = |what: &str| format!("a type without {what}");
+        let name = this.get("kind").and_then(Value::as_str).ok_or_else(|| missing("a kind"))?;
+        this.kind = match name {
+            "list" => {
+                let item = this.get("item").ok_or_else(|| missing("items"))?;
+                ItemKind::List(Box::new(Self::from_metadata(item.clone())?))
+            }
+            "struct" => {
+                let fields = this.get("fields").and_then(Value::as_list);
+                let fields = fields.ok_or_else(|| missing("fields"))?.iter().map(Self::field);
+                ItemKind::Struct(fields.collect::<Result<_, _>>()?)
+            }
+            name => match NAMED.iter().find(|(known, _)| *known == name) {
+                Some((_, kind)) => kind.clone(),
+                None => ItemKind::Other(name.to_owned()),
+            },
+        };
+        Ok(this)
+    }
+
+    fn field(metadata: &Value) -> Result<(String, Self), String> {
+        let Value::Map(pairs) = metadata else { return Err("a field that is no map".to_owned()) };
+        let name = metadata.get("name").and_then(Value::as_str);
+        let name = name.ok_or("a field without a name")?.to_owned();
+        let others = pairs.iter().filter(|(key, _)| key.as_str() != Some("name")).cloned();
+        Ok((name, Self::from_metadata(Value::Map(others.collect()))?))
+    }
+
+    /// Sees that Python can make a type of it. The error says what is wrong with it.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        self.check_to(MAX_DEPTH)
+    }
+
+    fn check_to(&self, depth: usize) -> Result<(), String> {
+        let kind = self.kind.name();
+        for (name, _) in &self.metadata {
+            let name = name.as_str().unwrap_or_default();
+            let known = |options: &[&str]| name == "kind" || options.contains(&name);
+            if !self.kind.options().is_none_or(known) {
+                return Err(format!("`{name}` is nothing that a type `{kind}` says"));
+            }
+        }
+        ["ge", "gt", "le", "lt"].iter().try_for_each(|name| self.number(name).map(drop))?;
+        ["min_length", "max_length"].iter().try_for_each(|name| self.length(name).map(drop))?;
+        for name in ["batch_rows", "items_per_block"] {
+            if self.length(name)? == Some(0) {
+                return Err(format!("`{name}` 0, expected 1 or more"));
+            }
+        }
+        let deeper = || format!("types deeper than {MAX_DEPTH} levels");
+        let below = || depth.checked_sub(1).ok_or_else(deeper);
+        match &self.kind {
+            ItemKind::List(item) => item.check_to(below()?),
+            ItemKind::Struct(fields) if fields.is_empty() => Err("a map without keys".to_owned()),
+            ItemKind::Struct(fields) => {
+                let below = below()?;
+                fields.iter().try_for_each(|(_, field)| field.check_to(below))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn number(&self, name: &str) -> Result<Option<&Value>, String> {
+        match self.get(name) {
+            None | Some(Value::None) => Ok(None),
+            Some(number @ (Value::Int(_) | Value::Float(_))) => Ok(Some(number)),
+            Some(other) => Err(format!("`{name}` {}, expected a number", what(other))),
+        }
+    }
+
+    pub(crate) fn length(&self, name: &str) -> Result<Option<u64>, String> {
+        match self.get(name) {
+            None | Some(Value::None) => Ok(None),
+            Some(value) => match value.as_u64() {
+                Some(length) => Ok(Some(length)),
+                None => Err(format!("`{name}` {}, expected a number from 0 on", what(value))),
+            },
+        }
+    }
+
+    /// A value as it is stored in lists of this type. The error says why it cannot be.
+    pub(crate) fn stored(&self, value: Value) -> Result<Value, (ErrorKind, String)> {
+        let kind = self.kind.name();
+        if value == Value::None {
+            let none = format!("None, which its type `{kind}` does not allow");
+            return self.is_nullable().then_some(value).ok_or((ErrorKind::InvalidArgument, none));
+        }
+        let other = |value: &Value| {
+            Err((ErrorKind::TypeMismatch, format!("{}, expected `{kind}`", what(value))))
+        };
+        let stored = match (&self.kind, value) {
+            (ItemKind::List(item), Value::List(items)) => {
+                let items = items.into_iter().map(|value| item.stored(value));
+                return items.collect::<Result<_, _>>().map(Value::List);
+            }
+            (ItemKind::Struct(fields), Value::Map(pairs)) => {
+                let fields = fields.iter().map(|(name, field)| {
+                    let value = pairs.iter().find(|(key, _)| key.as_str() == Some(name));
+                    let missing = || (ErrorKind::TypeMismatch, format!("a map without `{name}`"));
+                    let (key, value) = value.cloned().ok_or_else(missing)?;
+                    Ok((key, field.stored(value)?))
+                });
+                return fields.collect::<Result<_, _>>().map(Value::Map);
+            }
+            (ItemKind::Other(_), _) => {
+                let detail = format!("items of the type `{kind}` cannot be written");
+                return Err((ErrorKind::Unsupported, detail));
+            }
+            (ItemKind::Float32, Value::Float(number)) => (number as f32).into(),
+            (ItemKind::Float32, Value::Int(number)) => (number as f32).into(),
+            (ItemKind::Float64, Value::Int(number)) => (number as f64).into(),
+            (ItemKind::Complex64, Value::Complex { re, im }) => {
+                Value::Complex { re: (re as f32).into(), im: (im as f32).into() }
+            }
+            (ItemKind::Bytes | ItemKind::VlBytes, Value::List(items)) => {
+                // What a vector of bytes is to serde.
+                let bytes = items.iter().map(|item| u8::try_from(item.as_u64()?).ok());
+                match bytes.collect::<Option<_>>() {
+                    Some(bytes) => Value::Bytes(bytes),
+                    None => return other(&Value::List(items)),
+                }
+            }
+            (_, value) => value,
+        };
+        let fits = match (&self.kind, &stored) {
+            (ItemKind::Int8, Value::Int(number)) => i8::try_from(*number).is_ok(),
+            (ItemKind::Int16, Value::Int(number)) => i16::try_from(*number).is_ok(),
+            (ItemKind::Int32, Value::Int(number)) => i32::try_from(*number).is_ok(),
+            (ItemKind::Int64 | ItemKind::Timestamp, Value::Int(number)) => {
+                i64::try_from(*number).is_ok()
+            }
+            (ItemKind::UInt8, Value::Int(number)) => u8::try_from(*number).is_ok(),
+            (ItemKind::UInt16, Value::Int(number)) => u16::try_from(*number).is_ok(),
+            (ItemKind::UInt32, Value::Int(number)) => u32::try_from(*number).is_ok(),
+            (ItemKind::UInt64, Value::Int(number)) => u64::try_from(*number).is_ok(),
+            (ItemKind::Float32 | ItemKind::Float64, Value::Float(_))
+            | (ItemKind::Complex64 | ItemKind::Complex128, Value::Complex { .. })
+            | (ItemKind::Bool, Value::Bool(_))
+            | (ItemKind::String | ItemKind::VlString | ItemKind::Utf8, Value::Str(_))
+            | (ItemKind::Bytes | ItemKind::VlBytes, Value::Bytes(_)) => true,
+            _ => false,
+        };
+        if !fits {
+            return other(&stored);
+        }
+        self.check_bounds(&stored).map_err(|detail| (ErrorKind::InvalidArgument, detail))?;
+        Ok(stored)
+    }
+
+    fn check_bounds(&self, value: &Value) -> Result<(), String> {
+        type Fails = fn(Ordering) -> bool;
+        let bounds: [(&str, Fails); 4] = [
+            ("ge", Ordering::is_lt),
+            ("gt", Ordering::is_le),
+            ("le", Ordering::is_gt),
+            ("lt", Ordering::is_ge),
+        ];
+        for (name, fails) in bounds {
+            if let Some(bound) = self.number(name)?
+                && compare(value, bound).is_some_and(fails)
+            {
+                return Err(format!("{}, expected `{name}` {}", what(value), what(bound)));
+            }
+        }
+        let len = match value {
+            Value::Str(text) => text.chars().count() as u64,
+            Value::Bytes(bytes) => bytes.len() as u64,
+            _ => return Ok(()),
+        };
+        let (min, max) = (self.length("min_length")?, self.length("max_length")?);
+        if min.is_some_and(|min| len < min) || max.is_some_and(|max| len > max) {
+            let (min, max) =
+                (min.unwrap_or(0), max.map_or("any".to_owned(), |max| max.to_string()));
+            return Err(format!("{} of length {len}, expected {min} to {max}", what(value)));
+        }
+        Ok(())
+    }
+}
+
+/// How numbers compare; those that are none do not.
+fn compare(one: &Value, other: &Value) -> Option<Ordering> {
+    let number = |value: &Value| match value {
+        Value::Int(number) => Some(*number as f64),
+        Value::Float(number) => Some(*number),
+        _ => None,
+    };
+    match (one, other) {
+        (Value::Int(one), Value::Int(other)) => Some(one.cmp(other)),
+        _ => number(one)?.partial_cmp(&number(other)?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What becomes of a value in a list of such items.
+    fn stored(
+        item: impl Into<ItemType>,
+        value: impl Into<Value>,
+    ) -> Result<Value, (ErrorKind, String)> {
+        item.into().stored(value.into())
+    }
+
+    #[test]
+    fn items_are_of_their_type() {
+        use ItemKind::*;
+
+        let bytes = |bytes: &[u8]| Value::Bytes(bytes.to_vec());
+        let complex = |re, im| Value::Complex { re, im };
+        let long = "é".repeat(32);
+        let kept: Vec<(ItemKind, Value)> = vec![
+            (Int8, (-128).into()),
+            (Int16, 32767.into()),
+            (Int32, i32::MIN.into()),
+            (Int64, i64::MAX.into()),
+            (UInt8, 255.into()),
+            (UInt16, 65535.into()),
+            (UInt32, u32::MAX.into()),
+            (UInt64, u64::MAX.into()),
+            (Float32, 0.5.into()),
+            (Float32, f64::INFINITY.into()),
+            (Float64, 0.1.into()),
+            (Complex64, complex(0.5, 1.0)),
+            (Complex128, complex(0.1, 1.0)),
+            (Bool, true.into()),
+            (Timestamp, i64::MIN.into()),
+            (String, long.as_str().into()),
+            (VlString, "x".repeat(1000).into()),
+            (Utf8, "x".repeat(1000).into()),
+            (Bytes, bytes(&[7; 32])),
+            (VlBytes, bytes(&[7; 1000])),
+            (List(Box::new(Int8.into())), Value::List(vec![1.into()])),
+        ];
+        for (kind, value) in kept {
+            assert_eq!(stored(kind, value.clone()), Ok(value));
+        }
+        // What numpy makes of them too.
+        let single = f64::from(0.1f32);
+        assert_eq!(stored(Float32, 0.1), Ok(single.into()));
+        assert_eq!(stored(Float32, 3), Ok(3.0.into()));
+        assert_eq!(stored(Float64, 3), Ok(3.0.into()));
+        assert_eq!(stored(Complex64, complex(0.1, 0.1)), Ok(complex(single, single)));
+        assert_eq!(stored(Bytes, Value::List(vec![1.into(), 255.into()])), Ok(bytes(&[1, 255])));
+        let field = |name: &str| (name.to_owned(), ItemType::from(Int8));
+        let pairs = Value::from([("c", 3.into()), ("b", 2.into()), ("a", 1.into())]);
+        let fields = Struct(vec![field("a"), field("b")]);
+        let fit = Value::from([("a", 1.into()), ("b", 2.into())]);
+        assert_eq!(stored(fields.clone(), pairs), Ok(fit));
+
+        let refused: Vec<(ItemKind, Value)> = vec![
+            (Int8, 128.into()),
+            (Int16, 32768.into()),
+            (Int32, (1i64 << 31).into()),
+            (Int64, (1u64 << 63).into()),
+            (Timestamp, (1u64 << 63).into()),
+            (UInt8, 256.into()),
+            (UInt16, (-1).into()),
+            (UInt32, (1i64 << 32).into()),
+            (UInt64, (-1).into()),
+            (Int8, 1.0.into()),
+            (Int8, true.into()),
+            (Float64, "1".into()),
+            (Complex64, 1.0.into()),
+            (Bool, 1.into()),
+            (String, bytes(b"a")),
+            (Bytes, "a".into()),
+            (Bytes, Value::List(vec![256.into()])),
+            (List(Box::new(Int8.into())), 1.into()),
+            (List(Box::new(Int8.into())), Value::List(vec!["a".into()])),
+            (fields.clone(), 1.into()),
+            (fields.clone(), Value::from([("a", 1.into())])),
+            (fields, Value::from([("a", 1.into()), ("b", "2".into())])),
+        ];
+        for (kind, value) in refused {
+            let (found, text) = stored(kind, value).unwrap_err();
+            assert_eq!(found, ErrorKind::TypeMismatch, "{text}");
+        }
+        let other = stored(Other("ndarray".to_owned()), 1).unwrap_err();
+        assert_eq!(other.0, ErrorKind::Unsupported);
+    }
+
+    #[test]
+    fn items_are_within_their_bounds() {
+        use ItemKind::*;
+
+        let of = |kind: ItemKind, name, bound: Value| ItemType::from(kind).with(name, bound);
+        let text = |name, len: i32| of(String, name, len.into());
+        let both = |item: ItemType, good: Value, bad: Value| {
+            assert!(item.stored(good).is_ok());
+            let (kind, text) = item.stored(bad).unwrap_err();
+            assert_eq!(kind, ErrorKind::InvalidArgument, "{text}");
+        };
+        both(of(Int32, "ge", 3.into()), 3.into(), 2.into());
+        both(of(Int32, "gt", 2.5.into()), 3.into(), 2.into());
+        both(of(UInt64, "le", u64::MAX.into()).with("gt", 3), u64::MAX.into(), 3.into());
+        both(of(UInt64, "lt", u64::MAX.into()), (u64::MAX - 1).into(), u64::MAX.into());
+        both(of(Float64, "ge", 1.into()), 1.0.into(), 0.9.into());
+        both(of(Float64, "ge", 1.into()), f64::NAN.into(), 0.9.into());
+        both(of(Float32, "lt", 1.5.into()), 1.25.into(), 1.5.into());
+        both(text("max_length", 2), "éé".into(), "aaa".into());
+        both(text("min_length", 2), "éé".into(), "é".into());
+        both(String.into(), "a".repeat(32).into(), "a".repeat(33).into());
+        both(Bytes.into(), Value::Bytes(vec![0; 32]), Value::Bytes(vec![0; 33]));
+        for kind in [Int8, Bool, Complex64, String, VlBytes, List(Box::new(Int8.into()))] {
+            let item = ItemType::from(kind);
+            assert!(!item.is_nullable());
+            assert_eq!(item.stored(Value::None).unwrap_err().0, ErrorKind::InvalidArgument);
+            assert_eq!(item.nullable().stored(Value::None), Ok(Value::None));
+        }
+        assert!(of(Int8, "null_value", 3.into()).is_nullable());
+        assert!(of(Int8, "null_storage", "mask".into()).is_nullable());
+    }
+
+    #[test]
+    fn types_are_written_as_they_were_read() {
+        use ItemKind::*;
+
+        let fields = vec![
+            ("a".to_owned(), ItemType::from(Float32).with("le", 3).with("ge", 1.5)),
+            ("b".to_owned(), ItemType::from(List(Box::new(VlBytes.into()))).nullable()),
+        ];
+        let item = ItemType::from(Struct(fields)).nullable();
+        let metadata = item.metadata();
+        assert_eq!(
+            metadata.to_string(),
+            "{'kind': 'struct', 'fields': [{'name': 'a', 'kind': 'float32', 'ge': 1.5, 'le': 3}, \
+             {'name': 'b', 'kind': 'list', 'item': {'kind': 'vlbytes', 'nullable': False, 'serializer': \
+             'msgpack', 'batch_rows': 2048}, 'nullable': True, 'storage': 'batch', 'serializer': 'msgpack', \
+             'batch_rows': 2048}], 'nullable': True}"
+        );
+        assert_eq!(ItemType::from_metadata(metadata), Ok(item.clone()));
+        assert_eq!(item.check(), Ok(()));
+
+        // What a later Python may add is kept.
+        let other = Value::from([("kind", "dictionary".into()), ("ordered", true.into())]);
+        let item = ItemType::from_metadata(other.clone()).unwrap();
+        assert_eq!((item.kind(), item.metadata()), (&Other("dictionary".to_owned()), other));
+        assert_eq!(item.kind().name(), "dictionary");
+    }
+
+    #[test]
+    fn what_is_no_type_is_refused() {
+        let kind = |name: &str| ("kind", Value::from(name));
+        let bad = [
+            Value::None,
+            Value::Map(vec![]),
+            Value::from([("kind", 5.into())]),
+            Value::from([kind("list")]),
+            Value::from([kind("list"), ("item", "int8".into())]),
+            Value::from([kind("struct")]),
+            Value::from([kind("struct"), ("fields", 5.into())]),
+            Value::from([kind("struct"), ("fields", Value::List(vec![5.into()]))]),
+            Value::from([
+                kind("struct"),
+                ("fields", Value::List(vec![Value::from([kind("int8")])])),
+            ]),
+        ];
+        for metadata in bad {
+            assert!(ItemType::from_metadata(metadata.clone()).is_err(), "{metadata}");
+        }
+        let nest = |levels| {
+            (0..levels).fold(ItemType::from(ItemKind::Int8), |item, _| {
+                ItemKind::List(Box::new(item)).into()
+            })
+        };
+        assert_eq!(nest(MAX_DEPTH).check(), Ok(()));
+        let of_maps = |levels| {
+            (0..levels).fold(ItemType::from(ItemKind::Int8), |item, level| match level % 2 {
+                0 => ItemKind::Struct(vec![("a".to_owned(), item)]).into(),
+                _ => ItemKind::List(Box::new(item)).into(),
+            })
+        };
+        assert_eq!(of_maps(MAX_DEPTH).check(), Ok(()));
+        let of = |kind: ItemKind| ItemType::from(kind);
+        for item in [
+            nest(MAX_DEPTH + 1),
+            of_maps(MAX_DEPTH + 1),
+            of(ItemKind::Int8).with("max_length", 3),
+            of(ItemKind::String).with("ge", 3),
+            of(ItemKind::Int8).with("ge", "a"),
+            of(ItemKind::String).with("max_length", -3),
+            of(ItemKind::Struct(vec![])),
+            of(ItemKind::Struct(vec![("a".to_owned(), of(ItemKind::Bool).with("unit", "s"))])),
+            nest(1).with("batch_rows", 0),
+        ] {
+            assert!(item.check().is_err(), "{item:?}");
+        }
+    }
+}

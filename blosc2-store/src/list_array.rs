@@ -1,0 +1,736 @@
+//! Arrays of lists: a list of items of one type in each row.
+
+use std::path::Path;
+
+use blosc2::{ErrorKind, Metalayers, MetalayersMut, OpenOptions, Result, SChunk, Value};
+use serde::Serialize;
+
+use crate::tag::{check_new, error, tag, what};
+use crate::{BatchArray, ItemKind, ItemType, ObjectArray};
+
+const NAME: &str = "listarray";
+const OPEN: &str = "open an array of lists";
+const MAKE: &str = "make an array of lists";
+const READ: &str = "read from an array of lists";
+const WRITE: &str = "write to an array of lists";
+
+/// An array of lists of any lengths, whose items are of one type. Python's `ListArray`.
+///
+/// Rows are collected and written as a batch of 2048, or of as many as its type says; what is collected is written
+/// by [`flush`](Self::flush), or when the array is dropped, where an error is lost. It is a [`BatchArray`] with the
+/// metalayer `listarray`; or, where its type says so, an [`ObjectArray`], in which each row is written at once.
+///
+/// ```
+/// use blosc2::Value;
+/// use blosc2_store::{ItemKind, ListArray};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("lists.b2b");
+/// let mut lists = ListArray::create(&path, ItemKind::Int32, true)?;
+/// lists.append(Some(&[1, 2, 3]))?;
+/// lists.append::<i32>(None)?;
+/// lists.append::<i32>(Some(&[]))?;
+/// lists.flush()?;
+/// drop(lists);
+///
+/// let lists = ListArray::open(&path)?;
+/// assert_eq!(lists.len(), 3);
+/// assert_eq!(lists.get(0)?, Some(vec![1.into(), 2.into(), 3.into()]));
+/// assert_eq!(lists.get(1)?, None);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct ListArray {
+    /// Of the kind `List`.
+    list: ItemType,
+    /// There until it is given away.
+    rows: Option<Rows>,
+    /// How many rows make a batch.
+    batch_rows: Option<u64>,
+    /// How many rows are stored.
+    stored: u64,
+    /// Rows that are not.
+    pending: Vec<Value>,
+}
+
+/// Where rows are stored.
+#[derive(Debug)]
+enum Rows {
+    Batches(BatchArray),
+    Objects(ObjectArray),
+}
+
+impl ListArray {
+    /// Opens a file or a directory for reading.
+    ///
+    /// # Errors
+    /// As for [`SChunk::open`] and [`from_schunk`](Self::from_schunk).
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::from_schunk(SChunk::open(path)?)
+    }
+
+    /// Opens a file or a directory for reading and changing.
+    ///
+    /// # Errors
+    /// As for [`SChunk::open_rw`] and [`from_schunk`](Self::from_schunk).
+    pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
+        Self::from_schunk(SChunk::open_rw(path)?)
+    }
+
+    /// Makes an empty one in a new contiguous file, for lists of such items; where it is `nullable`, there may be
+    /// no list in a row.
+    ///
+    /// # Errors
+    /// As for [`new_in`](Self::new_in) and [`SChunk::create`].
+    pub fn create(
+        path: impl AsRef<Path>,
+        item: impl Into<ItemType>,
+        nullable: bool,
+    ) -> Result<Self> {
+        let list = list_of(item.into(), nullable);
+        check_list(&list, None)?;
+        Self::new_in(OpenOptions::new().create_new(true).open(path)?, list)
+    }
+
+    /// Makes an empty one in memory.
+    ///
+    /// # Errors
+    /// As for [`new_in`](Self::new_in).
+    pub fn in_memory(item: impl Into<ItemType>, nullable: bool) -> Result<Self> {
+        Self::new_in(OpenOptions::new().in_memory()?, list_of(item.into(), nullable))
+    }
+
+    /// Makes one of an empty super-chunk, which may be anywhere and have any parameters; `list` is a type of the
+    /// kind [`List`](ItemKind::List).
+    ///
+    /// ```
+    /// use blosc2::OpenOptions;
+    /// use blosc2_store::{ItemKind, ItemType, ListArray};
+    ///
+    /// let list = ItemType::from(ItemKind::List(Box::new(ItemKind::Float32.into())));
+    /// let list = list.with("batch_rows", 100).with("items_per_block", 10);
+    /// let mut lists = ListArray::new_in(OpenOptions::new().in_buffer()?, list)?;
+    /// lists.append(Some(&[1.5]))?;
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidArgument`]: it has chunks, or items of more than a byte; `list` is of another kind,
+    ///   or says what types of its kind cannot;
+    /// - [`ErrorKind::Unsupported`]: `serializer` is not `msgpack`;
+    /// - as for [`MetalayersMut::set`].
+    pub fn new_in(mut schunk: SChunk, list: ItemType) -> Result<Self> {
+        check_list(&list, Some(&schunk))?;
+        check_new(&schunk, MAKE)?;
+        schunk.meta_mut().set_value(NAME, &to_tag(&list))?;
+        let rows = if is_batches(&list) {
+            let items_per_block = list.length("items_per_block").unwrap_or(None);
+            Rows::Batches(BatchArray::new_in(schunk, items_per_block)?)
+        } else {
+            Rows::Objects(ObjectArray::new_in(schunk)?)
+        };
+        Self::new(list, rows)
+    }
+
+    /// Takes a super-chunk that is one.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidData`]: it has no metalayer `listarray`, or a wrong one;
+    /// - as for [`BatchArray::from_schunk`], and where the rows have to be counted, as for [`BatchArray::batch`].
+    pub fn from_schunk(schunk: SChunk) -> Result<Self> {
+        let invalid = |detail: String| {
+            error(
+                &schunk,
+                ErrorKind::InvalidData,
+                OPEN,
+                format!("its metalayer `{NAME}` has {detail}"),
+            )
+        };
+        let list = of_tag(tag(&schunk, NAME, OPEN)?).map_err(invalid)?;
+        let rows = match list.get("storage").and_then(Value::as_str) {
+            Some("batch") => Rows::Batches(BatchArray::from_schunk(schunk)?),
+            Some("vl") => Rows::Objects(ObjectArray::from_schunk(schunk)?),
+            _ => {
+                let found = list.get("storage").map_or_else(String::new, what);
+                return Err(invalid(format!("the backend {found}, expected `batch` or `vl`")));
+            }
+        };
+        Self::new(list, rows)
+    }
+
+    fn new(list: ItemType, rows: Rows) -> Result<Self> {
+        let mut this =
+            Self { list, rows: Some(rows), batch_rows: None, stored: 0, pending: Vec::new() };
+        let invalid = |detail| error(this.stored(), ErrorKind::InvalidData, OPEN, detail);
+        this.batch_rows = match this.list.length("batch_rows").map_err(invalid)? {
+            Some(0) => {
+                return Err(invalid("its batches have 0 rows, expected 1 or more".to_owned()));
+            }
+            rows => rows,
+        };
+        this.stored = this.count()?;
+        Ok(this)
+    }
+
+    /// Writes what is collected, and shows the super-chunk with all of it.
+    ///
+    /// # Errors
+    /// As for [`flush`](Self::flush).
+    pub fn schunk(&mut self) -> Result<&SChunk> {
+        self.flush()?;
+        Ok(self.stored())
+    }
+
+    /// The super-chunk, without the rows that are not written yet.
+    pub(crate) fn stored(&self) -> &SChunk {
+        match self.rows() {
+            Rows::Batches(batches) => batches.schunk(),
+            Rows::Objects(objects) => objects.schunk(),
+        }
+    }
+
+    /// Writes what is collected, and gives the super-chunk with all of it.
+    ///
+    /// # Errors
+    /// As for [`flush`](Self::flush).
+    pub fn into_schunk(mut self) -> Result<SChunk> {
+        self.flush()?;
+        match self.rows.take() {
+            Some(Rows::Batches(batches)) => Ok(batches.into_schunk()),
+            Some(Rows::Objects(objects)) => Ok(objects.into_schunk()),
+            None => unreachable!("it is given away only here"),
+        }
+    }
+
+    /// The metalayers of variable length: the user's, and those of the [`BatchArray`].
+    pub fn vlmeta(&self) -> Metalayers<'_> {
+        self.stored().vlmeta()
+    }
+
+    /// The metalayers of variable length, to be changed.
+    pub fn vlmeta_mut(&mut self) -> MetalayersMut<'_> {
+        match self.rows_mut() {
+            Rows::Batches(batches) => batches.vlmeta_mut(),
+            Rows::Objects(objects) => objects.vlmeta_mut(),
+        }
+    }
+
+    /// The type of the rows, of the kind [`List`](ItemKind::List).
+    pub fn list_type(&self) -> &ItemType {
+        &self.list
+    }
+
+    /// The type of the items of the lists.
+    pub fn item_type(&self) -> &ItemType {
+        match self.list.kind() {
+            ItemKind::List(item) => item,
+            _ => &self.list,
+        }
+    }
+
+    /// Whether there may be no list in a row.
+    pub fn is_nullable(&self) -> bool {
+        self.list.is_nullable()
+    }
+
+    /// Reads anew what other handles and programs have changed; see [`SChunk::refresh`].
+    ///
+    /// # Errors
+    /// As for [`SChunk::refresh`] and [`from_schunk`](Self::from_schunk).
+    pub fn refresh(&mut self) -> Result<()> {
+        match self.rows_mut() {
+            Rows::Batches(batches) => batches.refresh()?,
+            Rows::Objects(objects) => objects.refresh()?,
+        }
+        self.stored = self.count()?;
+        Ok(())
+    }
+
+    /// Number of rows, with those that are not written yet.
+    pub fn len(&self) -> u64 {
+        // What is said to be stored may be anything.
+        self.stored.saturating_add(self.pending() as u64)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many rows are collected and not written yet.
+    pub fn pending(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Reads a row; `None` where it has no list.
+    ///
+    /// It takes a block of its batch. To read many, see [`iter`](Self::iter).
+    ///
+    /// # Errors
+    /// - [`ErrorKind::OutOfBounds`]: there are not so many;
+    /// - [`ErrorKind::InvalidData`]: it is no list;
+    /// - as for [`BatchArray::item`] and [`ObjectArray::get`].
+    pub fn get(&self, row: u64) -> Result<Option<Vec<Value>>> {
+        let value = match self.pending_index(row)? {
+            Some(index) => self.pending.get(index).cloned().unwrap_or(Value::None),
+            None => match self.rows() {
+                Rows::Batches(batches) => batches.item(row)?,
+                Rows::Objects(objects) => objects.get(row as usize)?,
+            },
+        };
+        self.row_of(value)
+    }
+
+    /// All rows, read batch by batch. After an error the next batch follows.
+    pub fn iter(&self) -> impl Iterator<Item = Result<Option<Vec<Value>>>> + '_ {
+        let stored: Box<dyn Iterator<Item = Result<Value>> + '_> = match self.rows() {
+            Rows::Batches(batches) => Box::new(batches.items()),
+            Rows::Objects(objects) => Box::new(objects.iter()),
+        };
+        let pending = self.pending.iter().map(|value| Ok(value.clone()));
+        stored.chain(pending).map(|value| self.row_of(value?))
+    }
+
+    /// Appends a row; `None` where it has no list.
+    ///
+    /// Numbers become such of the type's precision, maps keep what the type has a field for; else nothing is
+    /// changed.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::TypeMismatch`]: an item of another type;
+    /// - [`ErrorKind::InvalidArgument`]: an item out of the type's bounds; none where there has to be one; a list that
+    ///   starts with the text `__tuple__`, which Python takes for a tuple;
+    /// - [`ErrorKind::Unsupported`]: items of the kind [`Other`](ItemKind::Other);
+    /// - [`ErrorKind::ReadOnly`]: opened for reading;
+    /// - as for [`BatchArray::append`], where a batch is full; the row is not in the array then.
+    pub fn append<T: Serialize>(&mut self, row: Option<&[T]>) -> Result<()> {
+        let value = self.value_of(row)?;
+        if let Rows::Objects(objects) = self.rows_mut() {
+            objects.append(&value)?;
+            self.stored = self.count()?;
+            return Ok(());
+        }
+        self.pending.push(value);
+        if self.batch_rows.is_some_and(|rows| self.pending() as u64 >= rows)
+            && let Err(error) = self.flush()
+        {
+            self.pending.pop();
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// Puts another row in the place of one. The batch of it is written anew.
+    ///
+    /// # Errors
+    /// As for [`append`](Self::append), [`get`](Self::get) and [`BatchArray::set`].
+    pub fn set<T: Serialize>(&mut self, row: u64, with: Option<&[T]>) -> Result<()> {
+        let value = self.value_of(with)?;
+        if let Some(index) = self.pending_index(row)? {
+            if let Some(old) = self.pending.get_mut(index) {
+                *old = value;
+            }
+            return Ok(());
+        }
+        match self.rows_mut() {
+            Rows::Objects(objects) => objects.set(row as usize, &value),
+            Rows::Batches(batches) => {
+                let (batch, index) = batches.locate(row)?;
+                let mut values = batches.batch(batch)?;
+                // The length was checked.
+                if let Some(old) = values.get_mut(index as usize) {
+                    *old = value;
+                }
+                batches.set_values(batch, &values)
+            }
+        }
+    }
+
+    /// Writes what is collected, as a batch.
+    ///
+    /// # Errors
+    /// As for [`BatchArray::append`]; all stays collected then, and can be written once more.
+    pub fn flush(&mut self) -> Result<()> {
+        if let (Some(Rows::Batches(batches)), false) = (&mut self.rows, self.pending.is_empty()) {
+            batches.append_values(&self.pending)?;
+            self.pending.clear();
+            self.stored = self.count()?;
+        }
+        Ok(())
+    }
+
+    fn rows(&self) -> &Rows {
+        match &self.rows {
+            Some(rows) => rows,
+            None => unreachable!("it is not given away yet"),
+        }
+    }
+
+    fn rows_mut(&mut self) -> &mut Rows {
+        match &mut self.rows {
+            Some(rows) => rows,
+            None => unreachable!("it is not given away yet"),
+        }
+    }
+
+    fn count(&self) -> Result<u64> {
+        match self.rows() {
+            Rows::Batches(batches) => batches.nitems(),
+            Rows::Objects(objects) => Ok(objects.len() as u64),
+        }
+    }
+
+    /// Which of the rows that are not written yet it is, if it is one.
+    fn pending_index(&self, row: u64) -> Result<Option<usize>> {
+        if row >= self.len() {
+            let detail = format!("there are {} rows, asked for {row}", self.len());
+            return Err(error(self.stored(), ErrorKind::OutOfBounds, READ, detail));
+        }
+        Ok(row.checked_sub(self.stored).map(|index| index as usize))
+    }
+
+    fn row_of(&self, value: Value) -> Result<Option<Vec<Value>>> {
+        match value {
+            Value::None => Ok(None),
+            Value::List(items) | Value::Tuple(items) => Ok(Some(items)),
+            _ => {
+                let detail = "a row is neither a list nor None";
+                Err(error(self.stored(), ErrorKind::InvalidData, READ, detail))
+            }
+        }
+    }
+
+    /// A row as it is stored.
+    fn value_of<T: Serialize>(&self, row: Option<&[T]>) -> Result<Value> {
+        if !self.stored().is_writable() {
+            let detail = "it was not opened for changing";
+            return Err(error(self.stored(), ErrorKind::ReadOnly, WRITE, detail));
+        }
+        let value = row.map_or(Ok(Value::None), Value::from_type)?;
+        let failed = |(kind, detail): (ErrorKind, String)| {
+            error(self.stored(), kind, WRITE, format!("the row has {detail}"))
+        };
+        self.list.stored(value).map_err(failed)
+    }
+}
+
+impl Drop for ListArray {
+    fn drop(&mut self) {
+        // `flush` gives the error to those who ask for it.
+        let _ = self.flush();
+    }
+}
+
+fn list_of(item: ItemType, nullable: bool) -> ItemType {
+    let list = ItemType::from(ItemKind::List(Box::new(item)));
+    if nullable { list.nullable() } else { list }
+}
+
+/// Sees that an array can be made of lists of a type.
+fn check_list(list: &ItemType, schunk: Option<&SChunk>) -> Result<()> {
+    let failed = |kind, detail: String| match schunk {
+        Some(schunk) => error(schunk, kind, MAKE, detail),
+        None => blosc2::Error::new(kind, MAKE, detail),
+    };
+    if !matches!(list.kind(), ItemKind::List(_)) {
+        let detail = format!("the type of its rows is `{}`, expected `list`", list.kind().name());
+        return Err(failed(ErrorKind::InvalidArgument, detail));
+    }
+    list.check()
+        .map_err(|detail| failed(ErrorKind::InvalidArgument, format!("its type has {detail}")))?;
+    let text = |name| list.get(name).and_then(Value::as_str);
+    if !matches!(text("storage"), Some("batch" | "vl")) {
+        let found = list.get("storage").map_or_else(String::new, what);
+        let detail = format!("its storage is {found}, expected `batch` or `vl`");
+        return Err(failed(ErrorKind::InvalidArgument, detail));
+    }
+    if text("serializer") != Some("msgpack") {
+        let found = list.get("serializer").map_or_else(String::new, what);
+        let detail = format!("its serializer is {found}, only msgpack is written");
+        return Err(failed(ErrorKind::Unsupported, detail));
+    }
+    Ok(())
+}
+
+fn is_batches(list: &ItemType) -> bool {
+    list.get("storage").and_then(Value::as_str) == Some("batch")
+}
+
+/// The content of the metalayer for a type.
+fn to_tag(list: &ItemType) -> Value {
+    let mut pairs = vec![("version".into(), 1.into())];
+    let Value::Map(says) = list.metadata() else { return Value::Map(pairs) };
+    let (storage, others): (Vec<_>, _) =
+        says.into_iter().partition(|(name, _)| name.as_str() == Some("storage"));
+    pairs.extend(others);
+    pairs.extend(storage.into_iter().map(|(_, storage)| ("backend".into(), storage)));
+    Value::Map(pairs)
+}
+
+/// The type that the metalayer describes. The error says what is wrong with it.
+fn of_tag(tag: Value) -> Result<ItemType, String> {
+    let Value::Map(pairs) = tag else { return Err("no map".to_owned()) };
+    let mut says = vec![("kind".into(), "list".into())];
+    let mut storage = Value::from("batch");
+    for (name, value) in pairs {
+        match name.as_str() {
+            Some("version" | "kind") => {}
+            Some("backend" | "storage") => storage = value,
+            Some("item_spec") => says.push(("item".into(), value)),
+            _ => says.push((name, value)),
+        }
+    }
+    says.push(("storage".into(), storage));
+    ItemType::from_metadata(Value::Map(says))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{EmbedStore, Object};
+
+    fn list(item: impl Into<ItemType>) -> ItemType {
+        list_of(item.into(), true)
+    }
+
+    fn schunk() -> SChunk {
+        OpenOptions::new().in_buffer().unwrap()
+    }
+
+    fn rows(array: &ListArray) -> Vec<Option<Vec<Value>>> {
+        array.iter().map(Result::unwrap).collect()
+    }
+
+    fn row(items: &[i32]) -> Option<Vec<Value>> {
+        Some(items.iter().map(|&item| item.into()).collect())
+    }
+
+    fn batch_lens(array: &ListArray) -> Vec<usize> {
+        match array.rows() {
+            Rows::Batches(batches) => batches.batches().map(|batch| batch.unwrap().len()).collect(),
+            Rows::Objects(objects) => vec![objects.len()],
+        }
+    }
+
+    #[test]
+    fn rows_are_collected_until_they_are_a_batch() {
+        let list = list(ItemKind::Int32).with("batch_rows", 3);
+        let mut array = ListArray::new_in(schunk(), list).unwrap();
+        for number in 0..8 {
+            array.append(Some(&[number, 1])).unwrap();
+            assert_eq!(array.len(), number as u64 + 1);
+            assert_eq!(array.pending() as i32, (number + 1) % 3);
+        }
+        array.set::<i32>(1, None).unwrap();
+        array.set(7, Some(&[70])).unwrap();
+        let mut expected: Vec<_> = (0..8).map(|number| row(&[number, 1])).collect();
+        (expected[1], expected[7]) = (None, row(&[70]));
+        assert_eq!((rows(&array), batch_lens(&array)), (expected.clone(), vec![3, 3]));
+        let got: Vec<_> = (0..8).map(|index| array.get(index).unwrap()).collect();
+        assert_eq!(got, expected);
+        array.flush().unwrap();
+        array.flush().unwrap();
+        array.append::<i32>(Some(&[])).unwrap();
+        assert_eq!((batch_lens(&array), array.pending()), (vec![3, 3, 2], 1));
+        for error in [array.get(9).unwrap_err(), array.set::<i32>(9, None).unwrap_err()] {
+            assert_eq!(error.kind(), ErrorKind::OutOfBounds);
+        }
+
+        let array = ListArray::from_schunk(array.into_schunk().unwrap()).unwrap();
+        expected.push(row(&[]));
+        assert_eq!((rows(&array), batch_lens(&array)), (expected, vec![3, 3, 2, 1]));
+    }
+
+    #[test]
+    fn rows_are_written_when_the_array_is_dropped() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.b2b");
+        let mut array = ListArray::create(&path, ItemKind::UInt8, false).unwrap();
+        for _ in 0..2049 {
+            array.append(Some(b"ab")).unwrap();
+        }
+        assert_eq!(array.pending(), 1);
+        drop(array);
+        let mut array = ListArray::open(&path).unwrap();
+        assert_eq!(batch_lens(&array), [2048, 1]);
+        assert_eq!(array.get(2048).unwrap(), row(&[97, 98]));
+        let error = array.append(Some(b"ab")).unwrap_err();
+        assert_eq!((error.kind(), array.len()), (ErrorKind::ReadOnly, 2049));
+        assert_eq!(array.set(0, Some(b"ab")).unwrap_err().kind(), ErrorKind::ReadOnly);
+        assert_eq!(
+            ListArray::create(&path, ItemKind::UInt8, false).unwrap_err().kind(),
+            ErrorKind::AlreadyExists
+        );
+    }
+
+    #[test]
+    fn rows_that_do_not_fit_are_not_there() {
+        let mut array = ListArray::in_memory(ItemKind::String, false).unwrap();
+        let refused = |changed: Result<()>, kind: ErrorKind, text: &str| {
+            let error = changed.expect_err(text);
+            assert_eq!(error.kind(), kind, "{error}");
+            assert!(error.to_string().contains(text), "{error}");
+        };
+        array.append(Some(&["a"])).unwrap();
+        refused(array.append::<i32>(None), ErrorKind::InvalidArgument, "`list` does not allow");
+        refused(array.append(Some(&[1])), ErrorKind::TypeMismatch, "1, expected `string`");
+        refused(array.set(0, Some(&[1])), ErrorKind::TypeMismatch, "1, expected `string`");
+        let long = ["b".repeat(33)];
+        refused(
+            array.append(Some(&long)),
+            ErrorKind::InvalidArgument,
+            "length 33, expected 0 to 32",
+        );
+        let tuple = Some(&["__tuple__", "a"][..]);
+        refused(array.append(tuple), ErrorKind::InvalidArgument, "`__tuple__`");
+        assert_eq!(rows(&array), [Some(vec!["a".into()])]);
+    }
+
+    #[test]
+    fn the_super_chunk_has_all_rows() {
+        let mut array = ListArray::in_memory(ItemKind::Int32, true).unwrap();
+        array.append(Some(&[1, 2])).unwrap();
+        array.append::<i32>(None).unwrap();
+        let mut store = EmbedStore::in_memory().unwrap();
+        store.insert("/lists", array.schunk().unwrap()).unwrap();
+        assert_eq!((array.len(), array.pending()), (2, 0));
+        let Object::ListArray(kept) = store.get("/lists").unwrap() else { panic!("lists") };
+        assert_eq!(rows(&kept), [row(&[1, 2]), None]);
+    }
+
+    #[test]
+    fn rows_may_have_a_chunk_each() {
+        let list = list(ItemKind::Int32).with("storage", "vl");
+        let mut array = ListArray::new_in(schunk(), list).unwrap();
+        array.append(Some(&[1, 2])).unwrap();
+        array.append::<i32>(None).unwrap();
+        array.append::<i32>(Some(&[])).unwrap();
+        array.set(2, Some(&[3])).unwrap();
+        assert_eq!((array.len(), array.pending()), (3, 0));
+        let array = ListArray::from_schunk(array.into_schunk().unwrap()).unwrap();
+        assert_eq!(rows(&array), [row(&[1, 2]), None, row(&[3])]);
+        assert_eq!(array.get(2).unwrap(), row(&[3]));
+        assert_eq!(array.list_type().get("storage"), Some(&"vl".into()));
+    }
+
+    #[test]
+    fn types_that_cannot_be_are_refused() {
+        let refused = |list: ItemType, kind: ErrorKind| {
+            let error = ListArray::new_in(schunk(), list).unwrap_err();
+            assert_eq!(error.kind(), kind, "{error}");
+        };
+        refused(ItemKind::Int8.into(), ErrorKind::InvalidArgument);
+        refused(list(ItemType::from(ItemKind::Int8).with("unit", "s")), ErrorKind::InvalidArgument);
+        refused(list(ItemKind::Int8).with("batch_rows", 0), ErrorKind::InvalidArgument);
+        refused(list(ItemKind::Int8).with("items_per_block", 0), ErrorKind::InvalidArgument);
+        refused(list(ItemKind::Int8).with("storage", "other"), ErrorKind::InvalidArgument);
+        refused(list(ItemKind::Int8).with("serializer", "arrow"), ErrorKind::Unsupported);
+        let mut full = schunk();
+        full.append(b"a").unwrap();
+        let error = ListArray::new_in(full, list(ItemKind::Int8)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        // Nothing is made then.
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.b2b");
+        let item = ItemType::from(ItemKind::Int8).with("unit", "s");
+        assert!(ListArray::create(&path, item, true).is_err() && !path.exists());
+    }
+
+    #[test]
+    fn what_is_no_array_of_lists_is_refused() {
+        let item = || ("item", Value::from([("kind", "int8".into())]));
+        let with = |tag: Value, batches: bool| {
+            let mut schunk = schunk();
+            schunk.meta_mut().set_value(NAME, &tag)?;
+            let schunk = match batches {
+                true => BatchArray::new_in(schunk, None)?.into_schunk(),
+                false => schunk,
+            };
+            ListArray::from_schunk(schunk)
+        };
+        let refused = |opened: Result<ListArray>, kind: ErrorKind| {
+            let error = opened.unwrap_err();
+            assert_eq!(error.kind(), kind, "{error}");
+        };
+        use ErrorKind::{InvalidData, Unsupported};
+        refused(ListArray::from_schunk(schunk()), InvalidData);
+        refused(with(5.into(), true), InvalidData);
+        refused(with(Value::Map(vec![]), true), InvalidData);
+        refused(with(Value::from([item()]), false), InvalidData);
+        refused(with(Value::from([item(), ("backend", "vl".into())]), true), InvalidData);
+        refused(with(Value::from([item(), ("backend", 5.into())]), true), InvalidData);
+        refused(with(Value::from([item(), ("batch_rows", 0.into())]), true), InvalidData);
+        refused(with(Value::from([item(), ("batch_rows", "a".into())]), true), InvalidData);
+        refused(with(Value::from([item(), ("serializer", "arrow".into())]), true), Unsupported);
+        refused(with(Value::from([item(), ("version", 2.into())]), true), Unsupported);
+        // As it was before there were batches of 2048.
+        let mut array = with(Value::from([("item_spec", item().1)]), true).unwrap();
+        (0..3000).for_each(|_| array.append(Some(&[1])).unwrap());
+        assert_eq!((array.pending(), array.item_type().kind()), (3000, &ItemKind::Int8));
+
+        let mut batches = BatchArray::from_schunk(array.into_schunk().unwrap()).unwrap();
+        batches.append(&[5]).unwrap();
+        let array = ListArray::from_schunk(batches.into_schunk()).unwrap();
+        assert_eq!(array.get(3000).unwrap_err().kind(), InvalidData);
+    }
+
+    #[test]
+    fn there_may_seem_to_be_any_number_of_rows() {
+        let mut array = ListArray::in_memory(ItemKind::Int32, true).unwrap();
+        array.append(Some(&[1])).unwrap();
+        array.flush().unwrap();
+        let lengths = Value::from([("batch_lengths", Value::List(vec![u64::MAX.into()]))]);
+        array.vlmeta_mut().set_value("_batch_array_metadata", &lengths).unwrap();
+        let mut array = ListArray::from_schunk(array.into_schunk().unwrap()).unwrap();
+        assert_eq!(array.len(), u64::MAX);
+        array.append(Some(&[2])).unwrap();
+        assert_eq!(array.len(), u64::MAX);
+        assert_eq!(array.get(0).unwrap(), row(&[1]));
+        for row in [1, u64::MAX - 1] {
+            assert_eq!(array.get(row).unwrap_err().kind(), ErrorKind::InvalidData);
+        }
+        assert_eq!(array.flush().unwrap_err().kind(), ErrorKind::InvalidData);
+        assert_eq!(array.pending(), 1);
+    }
+
+    #[test]
+    fn a_row_whose_batch_cannot_be_written_is_not_there() {
+        let mut schunk = ListArray::new_in(schunk(), list(ItemKind::Int32).with("batch_rows", 2))
+            .and_then(ListArray::into_schunk)
+            .unwrap();
+        schunk.set_prefilter(|_| Err("no")).unwrap();
+        let mut array = ListArray::from_schunk(schunk).unwrap();
+        array.append(Some(&[1])).unwrap();
+        assert_eq!(array.append(Some(&[2])).unwrap_err().kind(), ErrorKind::Callback);
+        assert_eq!(array.flush().unwrap_err().kind(), ErrorKind::Callback);
+        assert_eq!((rows(&array), array.pending()), (vec![row(&[1])], 1));
+    }
+
+    proptest! {
+        #[test]
+        fn broken_bytes_are_an_error_or_other_rows(
+            storage in prop::sample::select(vec!["batch", "vl"]),
+            flips in prop::collection::vec((any::<prop::sample::Index>(), 1..=255u8), 1..4),
+        ) {
+            let list = list(ItemKind::Int32).with("batch_rows", 4).with("storage", storage);
+            let mut array = ListArray::new_in(schunk(), list.with("items_per_block", 3)).unwrap();
+            for number in 0..10 {
+                array.append(Some(&vec![number; number as usize])).unwrap();
+            }
+            let mut bytes = array.into_schunk().unwrap().into_bytes().unwrap();
+            for (index, flip) in flips {
+                let index = index.index(bytes.len());
+                bytes[index] ^= flip;
+            }
+            let opened = OpenOptions::new().max_read(1 << 20).from_bytes(bytes);
+            if let Ok(array) = opened.and_then(ListArray::from_schunk) {
+                // However many there are said to be.
+                let got = (0..array.len().min(100)).map(|row| array.get(row)).filter(Result::is_ok);
+                prop_assert!(got.count() <= 100);
+                prop_assert!(array.iter().take(100).count() <= 100);
+            }
+        }
+    }
+}

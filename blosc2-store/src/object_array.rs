@@ -1,0 +1,266 @@
+//! Arrays of objects: a value in each chunk.
+
+use std::path::Path;
+
+use blosc2::{CParams, Metalayers, MetalayersMut, OpenOptions, Result, SChunk, Value};
+use serde::Serialize;
+
+use crate::tag::{check_new, tag};
+
+const NAME: &str = "vlarray";
+const OPEN: &str = "open an array of objects";
+const MAKE: &str = "make an array of objects";
+
+/// An array of values of any kinds and sizes, each in a chunk of its own. Python's `ObjectArray`, once `VLArray`.
+///
+/// It is a super-chunk with the metalayer `vlarray`, in a file, in a directory or in memory. A value is read and
+/// written without the others; many small ones are better kept in a [`BatchArray`](crate::BatchArray).
+///
+/// ```
+/// use blosc2::Value;
+/// use blosc2_store::ObjectArray;
+///
+/// let mut array = ObjectArray::in_memory()?;
+/// array.append("a text")?;
+/// array.append(&(1.5, [true, false]))?;
+/// array.append(&Value::Set(vec![1.into(), 2.into()]))?; // Python: {1, 2}
+/// array.set(0, &None::<u8>)?;
+/// assert_eq!(array.get(0)?, Value::None);
+/// assert_eq!(array.get(1)?.into_type::<(f64, Vec<bool>)>()?, (1.5, vec![true, false]));
+/// assert_eq!(array.len(), 3);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct ObjectArray {
+    schunk: SChunk,
+}
+
+impl ObjectArray {
+    /// Opens a file or a directory for reading.
+    ///
+    /// # Errors
+    /// As for [`SChunk::open`] and [`from_schunk`](Self::from_schunk).
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::from_schunk(SChunk::open(path)?)
+    }
+
+    /// Opens a file or a directory for reading and changing.
+    ///
+    /// # Errors
+    /// As for [`SChunk::open_rw`] and [`from_schunk`](Self::from_schunk).
+    pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
+        Self::from_schunk(SChunk::open_rw(path)?)
+    }
+
+    /// Makes an empty one in a new contiguous file, compressed [as Python does](Self::default_cparams).
+    ///
+    /// # Errors
+    /// As for [`SChunk::create`].
+    pub fn create(path: impl AsRef<Path>) -> Result<Self> {
+        let options = OpenOptions::new().create_new(true).cparams(&Self::default_cparams());
+        Self::new_in(options.open(path)?)
+    }
+
+    /// Makes an empty one in memory, compressed [as Python does](Self::default_cparams).
+    ///
+    /// # Errors
+    /// As for [`SChunk::in_memory`].
+    pub fn in_memory() -> Result<Self> {
+        Self::new_in(OpenOptions::new().cparams(&Self::default_cparams()).in_memory()?)
+    }
+
+    /// Makes one of an empty super-chunk, which may be anywhere and have any parameters.
+    ///
+    /// ```
+    /// use blosc2::{CParams, Codec, OpenOptions};
+    /// use blosc2_store::ObjectArray;
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("objects");
+    /// let params = CParams::new().codec(Codec::Lz4);
+    /// let options = OpenOptions::new().create_new(true).directory(true).cparams(&params);
+    /// let mut array = ObjectArray::new_in(options.open(path)?)?;
+    /// array.append("a file for each value")?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidArgument`](blosc2::ErrorKind::InvalidArgument): it has chunks, or items of more than a byte;
+    /// - as for [`MetalayersMut::set`].
+    pub fn new_in(mut schunk: SChunk) -> Result<Self> {
+        check_new(&schunk, MAKE)?;
+        let meta = Value::from([("version", 1.into()), ("serializer", "msgpack".into())]);
+        schunk.meta_mut().set_value(NAME, &meta)?;
+        Ok(Self { schunk })
+    }
+
+    /// Takes a super-chunk that is one.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidData`](blosc2::ErrorKind::InvalidData): it has no metalayer `vlarray`, or a wrong one;
+    /// - [`ErrorKind::Unsupported`](blosc2::ErrorKind::Unsupported): its values are not in msgpack, or the version is a later one.
+    pub fn from_schunk(schunk: SChunk) -> Result<Self> {
+        tag(&schunk, NAME, OPEN)?;
+        Ok(Self { schunk })
+    }
+
+    /// How Python compresses them: Zstandard at level 5 with a dictionary for each value, shuffle.
+    pub fn default_cparams() -> CParams {
+        CParams::default().dictionary(true)
+    }
+
+    /// The super-chunk.
+    pub fn schunk(&self) -> &SChunk {
+        &self.schunk
+    }
+
+    /// The super-chunk, with all of it.
+    pub fn into_schunk(self) -> SChunk {
+        self.schunk
+    }
+
+    /// The metalayers of the user's.
+    pub fn vlmeta(&self) -> Metalayers<'_> {
+        self.schunk.vlmeta()
+    }
+
+    /// The metalayers of the user's, to be changed.
+    pub fn vlmeta_mut(&mut self) -> MetalayersMut<'_> {
+        self.schunk.vlmeta_mut()
+    }
+
+    /// Reads anew what other handles and programs have changed; see [`SChunk::refresh`].
+    ///
+    /// # Errors
+    /// As for [`SChunk::refresh`].
+    pub fn refresh(&mut self) -> Result<()> {
+        self.schunk.refresh().map(drop)
+    }
+
+    /// Number of values.
+    pub fn len(&self) -> usize {
+        self.schunk.nchunks()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Reads a value.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfBounds`](blosc2::ErrorKind::OutOfBounds) where there is none of this index; as for [`SChunk::value`].
+    pub fn get(&self, index: usize) -> Result<Value> {
+        self.schunk.value(index)
+    }
+
+    /// All values, read one by one, from the front or from the back.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Result<Value>> + ExactSizeIterator + '_ {
+        (0..self.len()).map(|index| self.get(index))
+    }
+
+    /// Appends a value.
+    ///
+    /// # Errors
+    /// As for [`Value::from_type`] and [`SChunk::append`].
+    pub fn append<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
+        self.schunk.append(&bytes_of(value)?).map(drop)
+    }
+
+    /// Puts a value in front of the one at `index`, or behind the last.
+    ///
+    /// # Errors
+    /// As for [`Value::from_type`] and [`SChunk::insert`].
+    pub fn insert<T: Serialize + ?Sized>(&mut self, index: usize, value: &T) -> Result<()> {
+        self.schunk.insert(index, &bytes_of(value)?).map(drop)
+    }
+
+    /// Puts a value in the place of another one.
+    ///
+    /// # Errors
+    /// As for [`Value::from_type`] and [`SChunk::update`].
+    pub fn set<T: Serialize + ?Sized>(&mut self, index: usize, value: &T) -> Result<()> {
+        self.schunk.update(index, &bytes_of(value)?)
+    }
+
+    /// Removes a value.
+    ///
+    /// # Errors
+    /// As for [`SChunk::delete`].
+    pub fn remove(&mut self, index: usize) -> Result<()> {
+        self.schunk.delete(index).map(drop)
+    }
+}
+
+fn bytes_of<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>> {
+    Value::from_type(value)?.to_msgpack()
+}
+
+#[cfg(test)]
+mod tests {
+    use blosc2::ErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn values_are_put_where_they_were_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.b2frame");
+        let mut array = ObjectArray::create(&path).unwrap();
+        assert!(array.is_empty());
+        array.append("b").unwrap();
+        array.insert(0, &1.5).unwrap();
+        array.insert(2, &Value::Tuple(vec![])).unwrap();
+        array.set(1, &["longer than before"; 9]).unwrap();
+        array.append(&()).unwrap();
+        array.remove(3).unwrap();
+        array.vlmeta_mut().set_value("of", "me").unwrap();
+        drop(array);
+        let mut array = ObjectArray::open(&path).unwrap();
+        let longer = vec![Value::from("longer than before"); 9];
+        let expected = [1.5.into(), longer.into(), Value::Tuple(vec![])];
+        assert_eq!(array.iter().collect::<Result<Vec<_>>>().unwrap(), expected);
+        assert_eq!(array.iter().next_back().unwrap().unwrap(), Value::Tuple(vec![]));
+        assert_eq!(array.vlmeta().value("of").unwrap(), Some("me".into()));
+        assert_eq!(array.append(&1).unwrap_err().kind(), ErrorKind::ReadOnly);
+
+        let mut array = ObjectArray::open_rw(&path).unwrap();
+        let refused = |changed: Result<()>, kind| assert_eq!(changed.unwrap_err().kind(), kind);
+        refused(array.append(&Value::List(vec!["__tuple__".into()])), ErrorKind::InvalidArgument);
+        refused(array.append(&["__tuple__", "a"]), ErrorKind::InvalidArgument);
+        refused(array.insert(4, &1), ErrorKind::OutOfBounds);
+        refused(array.set(3, &1), ErrorKind::OutOfBounds);
+        refused(array.remove(3), ErrorKind::OutOfBounds);
+        refused(array.get(3).map(drop), ErrorKind::OutOfBounds);
+        assert_eq!(array.len(), 3);
+        refused(ObjectArray::create(&path).map(drop), ErrorKind::AlreadyExists);
+    }
+
+    #[test]
+    fn what_is_no_array_of_objects_is_refused() {
+        let schunk = || OpenOptions::new().in_memory().unwrap();
+        let with = |tag: Value| {
+            let mut schunk = schunk();
+            schunk.meta_mut().set_value(NAME, &tag).unwrap();
+            ObjectArray::from_schunk(schunk)
+        };
+        let refused =
+            |opened: Result<ObjectArray>, kind| assert_eq!(opened.unwrap_err().kind(), kind);
+        refused(ObjectArray::from_schunk(schunk()), ErrorKind::InvalidData);
+        refused(with(Value::List(vec![])), ErrorKind::InvalidData);
+        refused(with(Value::from([("serializer", "pickle".into())])), ErrorKind::Unsupported);
+        refused(with(Value::from([("version", 2.into())])), ErrorKind::Unsupported);
+        assert!(with(Value::Map(vec![])).is_ok());
+        let wide = OpenOptions::new().typesize(4).in_memory().unwrap();
+        refused(ObjectArray::new_in(wide), ErrorKind::InvalidArgument);
+
+        let mut schunk = schunk();
+        schunk.append(b"\xc1").unwrap();
+        refused(ObjectArray::new_in(schunk.try_clone().unwrap()), ErrorKind::InvalidArgument);
+        let mut array = ObjectArray::in_memory().unwrap().into_schunk();
+        array.append(b"\xc1").unwrap();
+        let error = ObjectArray::from_schunk(array).unwrap().get(0).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidData);
+    }
+}

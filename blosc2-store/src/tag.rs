@@ -1,0 +1,68 @@
+//! What arrays of values have in common: the metalayer that says what they are, and errors.
+
+use blosc2::{Error, ErrorKind, Result, SChunk, Value};
+
+/// Sees that a super-chunk can become an array of values.
+pub(crate) fn check_new(schunk: &SChunk, doing: &str) -> Result<()> {
+    let (nchunks, typesize) = (schunk.nchunks(), schunk.typesize());
+    if nchunks == 0 && typesize == 1 {
+        return Ok(());
+    }
+    let detail = format!(
+        "it takes a super-chunk without chunks, of items of 1 byte; this one has {nchunks} of items of {typesize}"
+    );
+    Err(error(schunk, ErrorKind::InvalidArgument, doing, detail))
+}
+
+/// The content of the metalayer that says what a super-chunk is; sees that its version is known.
+pub(crate) fn tag(schunk: &SChunk, name: &str, doing: &str) -> Result<Value> {
+    let failed = |kind, detail| error(schunk, kind, doing, detail);
+    let Some(tag) = schunk.meta().value(name)? else {
+        return Err(failed(ErrorKind::InvalidData, format!("there is no metalayer `{name}`")));
+    };
+    if !matches!(tag, Value::Map(_)) {
+        return Err(failed(ErrorKind::InvalidData, format!("the metalayer `{name}` is no map")));
+    }
+    let version = tag.get("version").unwrap_or(&Value::None);
+    if !matches!(version, Value::None | Value::Int(1)) {
+        let detail = format!("the metalayer `{name}` has version {}, expected 1", what(version));
+        return Err(failed(ErrorKind::Unsupported, detail));
+    }
+    match tag.get("serializer") {
+        None => {}
+        Some(serializer) if serializer.as_str() == Some("msgpack") => {}
+        Some(serializer) => {
+            let detail = format!("its values are in {}, only msgpack is read", what(serializer));
+            return Err(failed(ErrorKind::Unsupported, detail));
+        }
+    }
+    Ok(tag)
+}
+
+/// An error about a super-chunk.
+pub(crate) fn error(schunk: &SChunk, kind: ErrorKind, doing: &str, detail: impl ToString) -> Error {
+    let error = Error::new(kind, doing, detail);
+    match schunk.path() {
+        Some(path) => error.at(path),
+        None => error,
+    }
+}
+
+/// A value in a message: in short.
+pub(crate) fn what(value: &Value) -> String {
+    match value {
+        Value::None => "None".to_owned(),
+        Value::Bool(value) => value.to_string(),
+        Value::Int(number) => number.to_string(),
+        Value::Float(number) => number.to_string(),
+        Value::Str(text) if text.len() <= 40 => format!("`{text}`"),
+        Value::Str(_) => "a text".to_owned(),
+        Value::Bytes(_) => "bytes".to_owned(),
+        Value::List(_) => "a list".to_owned(),
+        Value::Tuple(_) => "a tuple".to_owned(),
+        Value::Map(_) => "a map".to_owned(),
+        Value::Set(_) => "a set".to_owned(),
+        Value::Complex { .. } => "a complex number".to_owned(),
+        _ => "an object".to_owned(),
+    }
+}

@@ -1,0 +1,403 @@
+//! Stores that are changed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use blosc2::{Error, ErrorKind, NDArray, NDArrayBuilder, OpenOptions, Result, SChunk, Value};
+use serde::Serialize;
+
+use super::place::{Place, Stamp, folder_beside};
+use super::{ATTRIBUTES, ENDINGS, INDEX, REGISTRY, TreeStore, attributes_key};
+use crate::archive::{self, files_of, folder_of};
+use crate::key;
+use crate::object::Object;
+
+const CHANGE: &str = "change a store";
+const COPY: &str = "copy a store";
+
+impl TreeStore {
+    /// Opens what a key holds, for reading and changing.
+    ///
+    /// The handle has to be dropped before the key gets something else, and of a zip file before
+    /// [`finish`](Self::finish).
+    ///
+    /// # Errors
+    /// - as for [`get`](Self::get);
+    /// - [`ErrorKind::Busy`]: it is open for changing already;
+    /// - [`ErrorKind::Unsupported`]: a table, which is only read here; something small that is embedded in a file of
+    ///   all, which [`insert`](Self::insert) replaces; a link, which may lead elsewhere.
+    pub fn edit(&mut self, key: &str) -> Result<Object> {
+        let unsupported = |detail: String| self.error(ErrorKind::Unsupported, CHANGE, detail);
+        self.folder_for_changes()?;
+        if self.objects.contains_key(key) {
+            return Err(unsupported(format!("`{key}` is a table or the like, which is only read")));
+        }
+        let Some(name) = self.leaves.get(key).cloned() else {
+            if self.embedded.contains(key) {
+                let detail = format!("`{key}` is embedded, it is changed as a whole: by `insert`");
+                return Err(unsupported(detail));
+            }
+            return Err(self.missing(key));
+        };
+        let path = self.real(&name)?;
+        if path.is_symlink() {
+            return Err(unsupported(format!("`{key}` is a link, which may lead elsewhere")));
+        }
+        let object = Object::from_schunk(SChunk::open_rw(path)?)?;
+        self.lent.insert(name);
+        self.changed = true;
+        Ok(object)
+    }
+
+    /// Adds a super-chunk with all its metalayers, or replaces what the key holds; of an array,
+    /// [`NDArray::schunk`] is its super-chunk.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidArgument`]: a key that does not start with `/`, or with empty or special parts; one of
+    ///   a group, below an array, or in a table; one behind a link;
+    /// - [`ErrorKind::Busy`]: what the key holds is open for changing;
+    /// - [`ErrorKind::ReadOnly`]: opened for reading;
+    /// - as for [`SChunk::save`]; what the key held stays then.
+    pub fn insert(&mut self, key: &str, schunk: &SChunk) -> Result<()> {
+        self.check_free(key)?;
+        self.put_schunk(key, ending(schunk), schunk)
+    }
+
+    /// Makes an array under a key, or replaces what the key holds, and opens it for changing, as
+    /// [`edit`](Self::edit) does.
+    ///
+    /// `make` gets a builder that knows the place, and calls one of its last functions, such as
+    /// [`zeros`](NDArrayBuilder::zeros). It may also fill the array.
+    ///
+    /// # Errors
+    /// As for [`insert`](Self::insert), and those of `make`; [`ErrorKind::InvalidArgument`] where it made the array
+    /// elsewhere. What the key held stays then.
+    pub fn create_array(
+        &mut self,
+        key: &str,
+        make: impl FnOnce(NDArrayBuilder) -> Result<NDArray>,
+    ) -> Result<NDArray> {
+        self.check_free(key)?;
+        let name = self.put(key, "b2nd", |path| make(NDArray::builder().file(path)).map(drop))?;
+        let array = NDArray::open_rw(self.real(&name)?)?;
+        self.lent.insert(name);
+        Ok(array)
+    }
+
+    fn put_schunk(&mut self, key: &str, ending: &str, schunk: &SChunk) -> Result<()> {
+        let is_temporary = matches!(self.place, Place::Unpacked { .. });
+        let put = self.put(key, ending, |path| match is_temporary {
+            // Nobody else reads it, and it is gone when the power fails.
+            true => schunk.save_in(fs::File::create_new(path).map_err(io(CHANGE, path))?),
+            false => schunk.save(path),
+        });
+        put.map(drop)
+    }
+
+    /// Puts what `write` makes under a name for a while in the place of a key. Gives the name of the file.
+    fn put(
+        &mut self,
+        key: &str,
+        ending: &str,
+        write: impl FnOnce(&Path) -> Result<()>,
+    ) -> Result<String> {
+        let name = format!("{}.{ending}", key.trim_start_matches('/'));
+        let path = self.real(&name)?;
+        self.check_unused([key])?;
+        let parent = folder_of(&path);
+        fs::create_dir_all(parent).map_err(io(CHANGE, parent))?;
+        let folder = folder_beside(&path)?;
+        let new = folder.path().join("new");
+        write(&new)?;
+        if !new.is_file() {
+            let detail = format!("what is to be `{key}` was made elsewhere: use the builder");
+            return Err(self.error(ErrorKind::InvalidArgument, CHANGE, detail));
+        }
+        fs::rename(&new, &path).map_err(io(CHANGE, &path))?;
+        self.changed = true;
+        let old = self.leaves.insert(key.to_owned(), name.clone());
+        self.remove_files(key, old.as_deref(), Some(&name))?;
+        if self.embedded.remove(key) || self.embed.contains(key) {
+            self.embed.remove(key)?;
+        }
+        Ok(name)
+    }
+
+    /// Removes the files of a key, whatever their endings, but for one.
+    fn remove_files(&self, key: &str, name: Option<&str>, kept: Option<&str>) -> Result<()> {
+        let stem = key.trim_start_matches('/');
+        let names = ENDINGS.iter().map(|ending| format!("{stem}.{ending}"));
+        for name in names.chain(name.map(str::to_owned)).filter(|name| Some(&**name) != kept) {
+            let path = self.real(&name)?;
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(io(CHANGE, &path)(error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a file lies, which no link leads to.
+    fn real(&self, name: &str) -> Result<PathBuf> {
+        let folder = self.folder_for_changes()?;
+        let path = folder.join(name);
+        let above = path.ancestors().skip(1).take_while(|above| *above != folder);
+        if let Some(link) = above.into_iter().find(|above| above.is_symlink()) {
+            let detail = format!("`{}` is a link, which may lead elsewhere", link.display());
+            return Err(self.error(ErrorKind::InvalidArgument, CHANGE, detail));
+        }
+        Ok(path)
+    }
+
+    /// Sees that no handle for changing is left of what keys hold.
+    fn check_unused<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> Result<()> {
+        for name in keys.into_iter().filter_map(|key| self.leaves.get(key)) {
+            self.check_dropped(name)?;
+        }
+        Ok(())
+    }
+
+    fn check_dropped(&self, name: &str) -> Result<()> {
+        if !self.lent.contains(name) {
+            return Ok(());
+        }
+        match SChunk::open_rw(self.real(name)?) {
+            Err(error) if error.kind() == ErrorKind::Busy => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Sees that an array may have this key.
+    fn check_free(&self, key: &str) -> Result<()> {
+        self.folder_for_changes()?;
+        let invalid = |detail: String| Err(self.error(ErrorKind::InvalidArgument, CHANGE, detail));
+        if let Err(detail) = key::check(key) {
+            return invalid(detail);
+        }
+        if key == "/embed" || key.rsplit('/').next() == Some(&ATTRIBUTES[1..]) {
+            return invalid(format!("the key `{key}` has a meaning of its own"));
+        }
+        let object = self.objects.get_key_value(key).map(|(key, _)| key.as_str());
+        if let Some(object) = object.or_else(|| self.object_above(key)) {
+            return invalid(format!("`{object}` is a table or the like; `remove` it first"));
+        }
+        if self.is_dict() {
+            return Ok(());
+        }
+        if self.is_group(key) {
+            return invalid(format!("`{key}` is a group; `remove` it first"));
+        }
+        if let Some(above) = key::above(key).find(|above| self.contains(above)) {
+            return invalid(format!("`{above}` is no group, there can be nothing below it"));
+        }
+        Ok(())
+    }
+
+    /// Removes what a key holds, and of a tree also a group or a table with all that is below it.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::NotFound`]: there is no such key or group;
+    /// - [`ErrorKind::Busy`]: something of it is open for changing;
+    /// - [`ErrorKind::ReadOnly`]: opened for reading;
+    /// - [`ErrorKind::Io`]: a file cannot be removed.
+    pub fn remove(&mut self, key: &str) -> Result<()> {
+        let folder = self.folder_for_changes()?.to_owned();
+        let is_object = self.objects.contains_key(key);
+        if !self.contains(key) && (self.is_dict() || !self.is_group(key)) {
+            return Err(self.missing(key));
+        }
+        let with_below = is_object || !self.is_dict();
+        let goes = |each: &str| each == key || with_below && key::is_below(each, key);
+        let gone: Vec<String> =
+            self.all_keys().filter(|each| goes(each)).map(str::to_owned).collect();
+        self.check_unused(gone.iter().map(String::as_str))?;
+        for name in gone.iter().filter_map(|key| self.leaves.get(key)) {
+            self.real(name)?;
+        }
+        self.changed = true;
+        let objects = self.objects.len();
+        self.objects.retain(|each, _| !goes(each));
+        if self.objects.len() < objects {
+            let listed = self.objects.iter();
+            let listed = listed.map(|(key, is)| (Value::from(key.as_str()), is.clone()));
+            let listed = Value::Map(listed.collect());
+            self.embed.schunk_mut().vlmeta_mut().set_value(REGISTRY, &listed)?;
+        }
+        for key in gone {
+            if let Some(name) = self.leaves.remove(&key) {
+                self.remove_files(&key, Some(&name), None)?;
+                // Folders that are empty now.
+                let above = Path::new(&name).ancestors().skip(1);
+                for above in above.filter(|above| !above.as_os_str().is_empty()) {
+                    if fs::remove_dir(folder.join(above)).is_err() {
+                        break;
+                    }
+                }
+            }
+            if self.embedded.remove(&key) || self.embed.contains(&key) {
+                self.embed.remove(&key)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets an attribute of a group; `/` is the root. A group that does not exist is made.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidArgument`]: a key that no group can have;
+    /// - [`ErrorKind::Unsupported`]: a `DictStore`, which has no groups;
+    /// - as for [`MetalayersMut::set_value`](blosc2::MetalayersMut::set_value).
+    pub fn set_attribute<T: Serialize + ?Sized>(
+        &mut self,
+        group: &str,
+        name: &str,
+        value: &T,
+    ) -> Result<()> {
+        if self.is_dict() {
+            let detail = "it is a DictStore, which has no groups with attributes";
+            return Err(self.error(ErrorKind::Unsupported, CHANGE, detail));
+        }
+        if group != "/" {
+            // A group is no array, and below none.
+            key::check(group)
+                .map_err(|what| self.error(ErrorKind::InvalidArgument, CHANGE, what))?;
+            self.check_free(&format!("{group}/-"))?;
+        }
+        self.change_attributes(group, |schunk| schunk.vlmeta_mut().set_value(name, value))
+    }
+
+    /// Removes an attribute of a group; says whether there was one of this name.
+    ///
+    /// # Errors
+    /// As for [`MetalayersMut::remove`](blosc2::MetalayersMut::remove).
+    pub fn remove_attribute(&mut self, group: &str, name: &str) -> Result<bool> {
+        self.folder_for_changes()?;
+        match self.leaf(&attributes_key(group))? {
+            Some(_) => self.change_attributes(group, |schunk| schunk.vlmeta_mut().remove(name)),
+            None => Ok(false),
+        }
+    }
+
+    fn change_attributes<R>(
+        &mut self,
+        group: &str,
+        change: impl FnOnce(&mut SChunk) -> Result<R>,
+    ) -> Result<R> {
+        self.folder_for_changes()?;
+        let key = attributes_key(group);
+        let mut schunk = match self.leaf(&key)? {
+            Some(schunk) => OpenOptions::new().write(true).from_bytes(schunk.to_bytes()?)?,
+            // Python's chunk size for what has no data.
+            None => OpenOptions::new().chunksize(16 << 20).in_buffer()?,
+        };
+        let changed = change(&mut schunk)?;
+        self.put_schunk(&key, "b2f", &schunk)?;
+        Ok(changed)
+    }
+
+    /// Writes what was changed: a zip file is packed and put in its place, at once. It may be changed again, and
+    /// finished again.
+    ///
+    /// Where it fails, all changes are still there, to try once more.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::Io`]: it cannot be written; the old one is left alone then;
+    /// - [`ErrorKind::Busy`]: something in the zip file is still open for changing; or somebody else has changed the
+    ///   file since it was opened;
+    /// - [`ErrorKind::AlreadyExists`]: somebody else made one in the place of a new one.
+    pub fn finish(&mut self) -> Result<()> {
+        if matches!(self.place, Place::Unpacked { .. }) {
+            if !self.changed {
+                return Ok(());
+            }
+            // What they write later would be lost.
+            self.lent.iter().try_for_each(|name| self.check_dropped(name))?;
+        }
+        match &mut self.place {
+            Place::Unpacked { folder, target, replaced } => {
+                let permissions = match replaced {
+                    Some(stamp) if Stamp::of(target).is_ok_and(|now| now != *stamp) => {
+                        let detail = "somebody else has changed the file since it was opened";
+                        return Err(Error::new(ErrorKind::Busy, CHANGE, detail).at(target));
+                    }
+                    Some(_) => fs::metadata(&*target).ok().map(|metadata| metadata.permissions()),
+                    None => None,
+                };
+                archive::pack(folder.path(), INDEX, target, permissions)?;
+                *replaced = Some(Stamp::of(target).map_err(io(CHANGE, target))?);
+            }
+            Place::Folder { writable: true, .. } => self.embed.schunk_mut().sync()?,
+            Place::Archive(_) | Place::Folder { .. } => return Ok(()),
+        }
+        self.changed = false;
+        Ok(())
+    }
+
+    /// Packs a copy of all of it into a new zip file. Python's `to_b2z`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::AlreadyExists`]: there is something at `path`; [`ErrorKind::Io`]: it cannot be written.
+    pub fn pack(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        match &self.place {
+            Place::Archive(archive) => {
+                let folder = folder_beside(path)?;
+                archive.unpack(folder.path())?;
+                archive::pack(folder.path(), INDEX, path, None)
+            }
+            place => archive::pack(place.folder().unwrap_or(&self.path), INDEX, path, None),
+        }
+    }
+
+    /// Unpacks a copy of all of it into a new folder, which appears when it is complete. Python's `to_b2d`.
+    ///
+    /// # Errors
+    /// As for [`pack`](Self::pack).
+    pub fn unpack(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        if path.symlink_metadata().is_ok() {
+            let detail = "there is something of that name already";
+            return Err(Error::new(ErrorKind::AlreadyExists, COPY, detail).at(path));
+        }
+        let copy = folder_beside(path)?;
+        match &self.place {
+            Place::Archive(archive) => archive.unpack(copy.path())?,
+            place => {
+                let folder = place.folder().unwrap_or(&self.path);
+                for file in files_of(folder) {
+                    let file = file.map_err(io(COPY, folder))?;
+                    let target = copy.path().join(file.strip_prefix(folder).unwrap_or(&file));
+                    fs::create_dir_all(folder_of(&target)).map_err(io(COPY, &target))?;
+                    fs::copy(&file, &target).map_err(io(COPY, &target))?;
+                }
+            }
+        }
+        // An empty folder keeps the name, and gives it away to none but a rename.
+        fs::create_dir(path).map_err(io(COPY, path))?;
+        fs::rename(copy.path(), path).map_err(io(COPY, path))
+    }
+
+    fn folder_for_changes(&self) -> Result<&Path> {
+        match self.place.folder().filter(|_| self.place.is_writable()) {
+            Some(folder) => Ok(folder),
+            None => Err(self.error(ErrorKind::ReadOnly, CHANGE, "it was opened for reading")),
+        }
+    }
+}
+
+/// The error of the system about a path.
+fn io(doing: &'static str, path: &Path) -> impl Fn(std::io::Error) -> Error {
+    move |error| Error::of_io(doing, error).at(path)
+}
+
+/// The ending of the file of a super-chunk, by what it is.
+fn ending(schunk: &SChunk) -> &'static str {
+    let has = |name| schunk.meta().contains(name);
+    match () {
+        () if has("b2nd") => "b2nd",
+        () if has("batcharray") => "b2b",
+        () => "b2f",
+    }
+}

@@ -1,0 +1,75 @@
+//! Where the files of a store lie.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use blosc2::{Error, Result};
+use tempfile::TempDir;
+
+use crate::archive::{Archive, TEMPORARY, folder_of};
+
+#[derive(Debug, Clone)]
+pub(super) enum Place {
+    /// Read in place.
+    Archive(Arc<Archive>),
+    Folder {
+        folder: PathBuf,
+        writable: bool,
+    },
+    /// A zip file that is being made, or changed and replaced.
+    Unpacked {
+        folder: Arc<TempDir>,
+        target: PathBuf,
+        replaced: Option<Stamp>,
+    },
+}
+
+impl Place {
+    pub(super) fn folder(&self) -> Option<&Path> {
+        match self {
+            Self::Archive(_) => None,
+            Self::Folder { folder, .. } => Some(folder),
+            Self::Unpacked { folder, .. } => Some(folder.path()),
+        }
+    }
+
+    pub(super) fn is_writable(&self) -> bool {
+        matches!(self, Self::Unpacked { .. } | Self::Folder { writable: true, .. })
+    }
+
+    /// The same for reading, as far as that can be said.
+    pub(super) fn for_reading(&self) -> Self {
+        match self.clone() {
+            Self::Folder { folder, .. } => Self::Folder { folder, writable: false },
+            place => place,
+        }
+    }
+}
+
+/// What is different of a file that somebody has replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Stamp {
+    len: u64,
+    modified: Option<SystemTime>,
+    file: Option<u64>,
+}
+
+impl Stamp {
+    pub(super) fn of(path: &Path) -> io::Result<Self> {
+        let metadata = fs::metadata(path)?;
+        #[cfg(unix)]
+        let file = Some(std::os::unix::fs::MetadataExt::ino(&metadata));
+        #[cfg(not(unix))]
+        let file = None;
+        Ok(Self { len: metadata.len(), modified: metadata.modified().ok(), file })
+    }
+}
+
+/// A folder for a while, beside something that is there or will be.
+pub(super) fn folder_beside(path: &Path) -> Result<TempDir> {
+    let folder = tempfile::Builder::new().prefix(TEMPORARY).tempdir_in(folder_of(path));
+    folder.map_err(|error| Error::of_io("make a folder", error).at(path))
+}

@@ -1,0 +1,138 @@
+//! Values in chunks and blocks, as Python's arrays of objects keep them there: msgpack.
+
+use super::SChunk;
+use crate::value::{VALUE_SIZE, read_next};
+use crate::{Result, Value};
+
+const READ: &str = "read a value";
+
+/// Values that chunks hold, in msgpack. Needs the feature `msgpack`.
+impl SChunk {
+    /// The content of a chunk as a value of any kind, as Python's `ObjectArray` keeps one in each.
+    ///
+    /// ```
+    /// use blosc2::{CParams, SChunk, Value};
+    ///
+    /// let mut schunk = SChunk::in_memory::<u8>(&CParams::default())?;
+    /// let value = Value::Set(vec!["a".into(), 1.into()]);
+    /// schunk.append(&value.to_msgpack()?)?;
+    /// assert_eq!(schunk.value(0)?, value);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidData`](crate::ErrorKind::InvalidData): it is not msgpack, or deeper than 128 levels;
+    /// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): its values, at 64 bytes each, take more memory than
+    ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows;
+    /// - as for [`chunk`](Self::chunk).
+    pub fn value(&self, index: usize) -> Result<Value> {
+        let bytes = self.chunk::<u8>(index)?;
+        self.read_value(&bytes, &mut self.max_values(bytes.len()), || format!("chunk {index}"))
+    }
+
+    /// The content of one block of a chunk as a value of any kind; see [`append_blocks`](Self::append_blocks).
+    ///
+    /// # Errors
+    /// As for [`value`](Self::value) and [`block`](Self::block).
+    pub fn block_value(&self, index: usize, block: usize) -> Result<Value> {
+        let bytes = self.block(index, block)?;
+        let place = || format!("block {block} of chunk {index}");
+        self.read_value(&bytes, &mut self.max_values(bytes.len()), place)
+    }
+
+    /// The contents of all blocks of a chunk as values of any kind.
+    ///
+    /// # Errors
+    /// As for [`value`](Self::value).
+    pub fn block_values(&self, index: usize) -> Result<Vec<Value>> {
+        let blocks = self.with_chunk(index, None, |chunk, _| {
+            self.allow(READ, chunk.nbytes() as u64)?;
+            chunk.blocks()
+        })?;
+        let mut left = self.max_values(blocks.as_bytes().len());
+        let values = blocks.iter().enumerate().map(|(block, bytes)| {
+            self.read_value(bytes, &mut left, || format!("block {block} of chunk {index}"))
+        });
+        values.collect()
+    }
+
+    /// How many values may be made of so many bytes.
+    fn max_values(&self, nbytes: usize) -> u64 {
+        self.allowed(VALUE_SIZE.saturating_mul(nbytes as u64)) / VALUE_SIZE
+    }
+
+    fn read_value(
+        &self,
+        bytes: &[u8],
+        left: &mut u64,
+        place: impl FnOnce() -> String,
+    ) -> Result<Value> {
+        read_next(bytes, left).map_err(|fault| {
+            let (kind, detail) = fault.in_content();
+            self.error(kind, READ, format!("{}: {detail}", place()))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CParams, ErrorKind, OpenOptions};
+
+    fn schunk() -> SChunk {
+        SChunk::in_memory::<u8>(&CParams::default()).unwrap()
+    }
+
+    #[test]
+    fn chunks_and_blocks_are_values() {
+        let mut chunks = schunk();
+        chunks.append(b"\x92\x01\xc0").unwrap();
+        chunks.append(b"\x01\x02").unwrap();
+        assert_eq!(chunks.value(0).unwrap(), Value::List(vec![1.into(), Value::None]));
+        let error = chunks.value(1).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidData);
+        assert!(error.to_string().contains("chunk 1: its content is no msgpack"), "{error}");
+        assert_eq!(chunks.value(2).unwrap_err().kind(), ErrorKind::OutOfBounds);
+
+        let mut blocks = schunk();
+        blocks.append_blocks(&[b"\x01", b"\xa1x"]).unwrap();
+        blocks.insert_blocks(0, &[b"\x91\x02", b"\xc1"]).unwrap();
+        assert_eq!(blocks.block_values(1).unwrap(), [1.into(), "x".into()]);
+        assert_eq!(blocks.block_value(0, 0).unwrap(), Value::List(vec![2.into()]));
+        for error in [blocks.block_value(0, 1).unwrap_err(), blocks.block_values(0).unwrap_err()] {
+            assert_eq!(error.kind(), ErrorKind::InvalidData);
+            assert!(error.to_string().contains("block 1 of chunk 0"), "{error}");
+        }
+        assert_eq!(blocks.block_value(0, 2).unwrap_err().kind(), ErrorKind::OutOfBounds);
+        blocks.update_blocks(0, &[b"\xc0"]).unwrap();
+        assert_eq!(blocks.block_values(0).unwrap(), [Value::None]);
+        for error in [
+            blocks.insert_blocks(3, &[b"x"]).unwrap_err(),
+            blocks.update_blocks(2, &[b"x"]).unwrap_err(),
+        ] {
+            assert_eq!(error.kind(), ErrorKind::OutOfBounds);
+        }
+        assert_eq!(blocks.nchunks(), 2);
+    }
+
+    #[test]
+    fn memory_of_many_values_is_limited() {
+        // A million nothings, in one value and in two.
+        let half = [&b"\xdd\x00\x07\xa1\x20"[..], &vec![0xc0; 500_000]].concat();
+        let all = [&b"\xdd\x00\x0f\x42\x40"[..], &vec![0xc0; 1_000_000]].concat();
+        let (mut chunks, mut blocks) = (schunk(), schunk());
+        chunks.append(&all).unwrap();
+        blocks.append_blocks(&[&half, &half]).unwrap();
+        let limited = |schunk: SChunk| {
+            let bytes = schunk.into_bytes().unwrap();
+            OpenOptions::new().max_read(40 << 20).from_bytes(bytes).unwrap()
+        };
+        let (chunks, blocks) = (limited(chunks), limited(blocks));
+        assert_eq!(chunks.chunk::<u8>(0).unwrap(), all);
+        let error = chunks.value(0).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TooLarge);
+        assert!(error.to_string().contains("OpenOptions::max_read"), "{error}");
+        assert!(blocks.block_value(0, 1).is_ok());
+        assert_eq!(blocks.block_values(0).unwrap_err().kind(), ErrorKind::TooLarge);
+    }
+}

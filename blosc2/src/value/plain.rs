@@ -1,0 +1,205 @@
+//! Values without the kinds that only Python has: lists, maps, numbers, texts and bytes.
+
+use std::borrow::Cow;
+
+use blosc2_format::dtype::{ByteOrder, Dtype, Kind};
+use half::f16;
+
+use super::{Fault, Value};
+
+/// A value or a part of one.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Node<'a> {
+    Value(&'a Value),
+    Int(i8),
+    Float(f64),
+    Str(&'a str),
+    Bytes(&'a [u8]),
+    /// Items of an array: their type, how many along each dimension, and their bytes.
+    Items(&'a Dtype, &'a [u64], &'a [u8]),
+    /// Values, and how many there are along the first and along each other dimension.
+    Objects(u64, &'a [u64], &'a [Value]),
+}
+
+/// What a node is, plainly.
+pub(super) enum Plain<'a> {
+    None,
+    Bool(bool),
+    Int(i128),
+    Float(f64),
+    Str(Cow<'a, str>),
+    Bytes(&'a [u8]),
+    List(List<'a>),
+    Map(Map<'a>),
+    Ext(i8, &'a [u8]),
+}
+
+pub(super) type List<'a> = Box<dyn ExactSizeIterator<Item = Node<'a>> + 'a>;
+pub(super) type Map<'a> = Box<dyn ExactSizeIterator<Item = (Node<'a>, Node<'a>)> + 'a>;
+
+impl<'a> Node<'a> {
+    /// Values of such a shape; one without dimensions is the value itself.
+    pub(super) fn objects(shape: &'a [u64], values: &'a [Value]) -> Self {
+        match shape {
+            [] => Self::Value(values.first().unwrap_or(&Value::None)),
+            [side, inner @ ..] => Self::Objects(*side, inner, values),
+        }
+    }
+
+    /// Tuples, sets and arrays are lists, complex numbers too, structures maps, frames bytes, and references
+    /// what they hold.
+    pub(super) fn plain(self) -> Result<Plain<'a>, Fault> {
+        let value = match self {
+            Self::Int(number) => return Ok(Plain::Int(number.into())),
+            Self::Float(number) => return Ok(Plain::Float(number)),
+            Self::Str(text) => return Ok(Plain::Str(text.into())),
+            Self::Bytes(bytes) => return Ok(Plain::Bytes(bytes)),
+            Self::Items(dtype, [], bytes) => return item(dtype, bytes),
+            Self::Items(dtype, [side, inner @ ..], bytes) => {
+                let rows = rows(*side, bytes).map(|bytes| Node::Items(dtype, inner, bytes));
+                return Ok(Plain::List(Box::new(rows)));
+            }
+            Self::Objects(side, inner, values) => {
+                let rows = rows(side, values).map(|values| Node::objects(inner, values));
+                return Ok(Plain::List(Box::new(rows)));
+            }
+            Self::Value(value) => value,
+        };
+        Ok(match value {
+            Value::None => Plain::None,
+            Value::Bool(value) => Plain::Bool(*value),
+            Value::Int(number) => Plain::Int(*number),
+            Value::Float(number) => Plain::Float(*number),
+            Value::Str(text) => Plain::Str(text.into()),
+            Value::Bytes(bytes) | Value::Frame(bytes) => Plain::Bytes(bytes),
+            Value::List(items) | Value::Tuple(items) | Value::Set(items) => {
+                Plain::List(Box::new(items.iter().map(Node::Value)))
+            }
+            Value::Map(pairs) => {
+                let pairs = pairs.iter().map(|(key, value)| (Node::Value(key), Node::Value(value)));
+                Plain::Map(Box::new(pairs))
+            }
+            Value::Complex { re, im } => pair(*re, *im),
+            Value::Array(array) => {
+                Node::Items(array.dtype(), array.shape(), array.data()).plain()?
+            }
+            Value::Objects { shape, values } => Node::objects(shape, values).plain()?,
+            Value::Reference(value) => Node::Value(value).plain()?,
+            Value::Ext(kind, bytes) => Plain::Ext(*kind, bytes),
+        })
+    }
+}
+
+fn pair<'a>(re: f64, im: f64) -> Plain<'a> {
+    Plain::List(Box::new([re, im].map(Node::Float).into_iter()))
+}
+
+/// What lies along the first dimension, which has so many rows.
+fn rows<T>(side: u64, items: &[T]) -> impl ExactSizeIterator<Item = &[T]> {
+    let side = usize::try_from(side).unwrap_or(usize::MAX);
+    let len = items.len() / side.max(1);
+    (0..side).map(move |row| items.get(row * len..(row + 1) * len).unwrap_or_default())
+}
+
+fn item<'a>(dtype: &'a Dtype, bytes: &'a [u8]) -> Result<Plain<'a>, Fault> {
+    if let Some(fields) = dtype.fields() {
+        let pairs = fields.iter().map(|field| {
+            let end = field.offset() + field.dtype().size();
+            let bytes = bytes.get(field.offset()..end).unwrap_or_default();
+            (Node::Str(field.name()), Node::Items(field.dtype(), &[], bytes))
+        });
+        return Ok(Plain::Map(Box::new(pairs)));
+    }
+    if let Some((inner, shape)) = dtype.subarray() {
+        return Node::Items(inner, shape, bytes).plain();
+    }
+    let number = |bytes: &[u8]| match dtype.byte_order() {
+        Some(ByteOrder::Big) => bytes.iter().fold(0, |number, &byte| number << 8 | u64::from(byte)),
+        _ => bytes.iter().rfold(0, |number, &byte| number << 8 | u64::from(byte)),
+    };
+    let float = |bytes: &[u8]| match bytes.len() {
+        2 => Ok(f16::from_bits(number(bytes) as u16).to_f64()),
+        4 => Ok(f32::from_bits(number(bytes) as u32).into()),
+        8 => Ok(f64::from_bits(number(bytes))),
+        _ => Err(Fault::wrong(format!("an array of {dtype}, numbers that Rust has no type for"))),
+    };
+    Ok(match dtype.kind() {
+        Some(Kind::Bool) => Plain::Bool(number(bytes) != 0),
+        Some(Kind::UInt) => Plain::Int(number(bytes).into()),
+        Some(Kind::Int | Kind::DateTime | Kind::TimeDelta) => {
+            // The sign is the highest bit of those that there are.
+            let unused = 64u32.saturating_sub(8 * bytes.len() as u32).min(63);
+            Plain::Int(((number(bytes) << unused) as i64 >> unused).into())
+        }
+        Some(Kind::Float) => Plain::Float(float(bytes)?),
+        Some(Kind::Complex) => {
+            let (re, im) = bytes.split_at(bytes.len() / 2);
+            pair(float(re)?, float(im)?)
+        }
+        Some(Kind::Unicode) => {
+            let chars = bytes.chunks_exact(4).map(|char| char::from_u32(number(char) as u32));
+            let text: Option<String> = chars.collect();
+            let text = text.ok_or_else(|| Fault::wrong("an array of texts that are no Unicode"))?;
+            Plain::Str(text.trim_end_matches('\0').to_owned().into())
+        }
+        Some(Kind::Bytes) => {
+            let len = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+            Plain::Bytes(&bytes[..len])
+        }
+        _ => Plain::Bytes(bytes),
+    })
+}
+
+impl Value {
+    /// Sees that it may be taken plainly: a few bytes of an array can stand for any number of lists.
+    pub(super) fn check_plain(&self) -> Result<(), Fault> {
+        /// What arrays without bytes may be.
+        const FREE: u64 = 1 << 20;
+        /// No array of items with bytes has more: that of 64 dimensions of length 1.
+        const PER_BYTE: u64 = 65;
+        let (values, bytes) = self.plain_len();
+        if values > FREE.saturating_add(bytes.saturating_mul(PER_BYTE)) {
+            return Err(Fault::TooMany);
+        }
+        Ok(())
+    }
+
+    /// How many values the arrays in it are plainly, and how many bytes they have. Long names count as
+    /// values, as there is one with each item.
+    pub(crate) fn plain_len(&self) -> (u64, u64) {
+        let (values, bytes, inner) = match self {
+            Self::Array(array) => {
+                let values = grid(array.shape(), item_len(array.dtype()));
+                (values, array.data().len() as u64, &[][..])
+            }
+            Self::Objects { shape, values } => (grid(shape, 0), values.len() as u64, &values[..]),
+            Self::List(items) | Self::Tuple(items) | Self::Set(items) => (0, 0, &items[..]),
+            Self::Reference(value) => (0, 0, std::slice::from_ref(&**value)),
+            Self::Map(pairs) => {
+                let lens = pairs.iter().flat_map(|(key, value)| [key, value]).map(Self::plain_len);
+                return sum(lens, (0, 0));
+            }
+            _ => return (0, 0),
+        };
+        sum(inner.iter().map(Self::plain_len), (values, bytes))
+    }
+}
+
+fn sum(lens: impl Iterator<Item = (u64, u64)>, start: (u64, u64)) -> (u64, u64) {
+    lens.fold(start, |sum, each| (sum.0.saturating_add(each.0), sum.1.saturating_add(each.1)))
+}
+
+/// The lists of a shape, and what is in them, where one item is so many.
+fn grid(shape: &[u64], item: u64) -> u64 {
+    shape.iter().rfold(item, |inner, &side| side.saturating_mul(inner).saturating_add(1))
+}
+
+fn item_len(dtype: &Dtype) -> u64 {
+    if let Some((item, shape)) = dtype.subarray() {
+        return grid(shape, item_len(item));
+    }
+    dtype.fields().unwrap_or_default().iter().fold(1, |sum, field| {
+        let name = 1 + field.name().len() as u64 / 64;
+        sum.saturating_add(name).saturating_add(item_len(field.dtype()))
+    })
+}

@@ -1,0 +1,280 @@
+//! From msgpack to values.
+
+use std::fmt;
+
+use rmp::Marker;
+
+use super::{ArrayValue, MAX_DEPTH, TUPLE, Value, array, ext};
+use crate::ErrorKind;
+
+/// What is wrong with a value.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The bytes are not, or would not be, right.
+    Wrong(String),
+    /// There are more values in it than may be.
+    TooMany,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Wrong(what) => f.write_str(what),
+            Self::TooMany => f.write_str("of too many values"),
+        }
+    }
+}
+
+impl Fault {
+    pub(super) fn wrong(what: impl Into<String>) -> Self {
+        Self::Wrong(what.into())
+    }
+
+    /// The kind of error that it is in what a super-chunk holds, and what it says.
+    pub(crate) fn in_content(&self) -> (ErrorKind, String) {
+        match self {
+            Self::Wrong(what) => (ErrorKind::InvalidData, format!("its content is {what}")),
+            Self::TooMany => {
+                let detail =
+                    format!("its content is {self}: raise the limit with OpenOptions::max_read");
+                (ErrorKind::TooLarge, detail)
+            }
+        }
+    }
+}
+
+/// Reads one value, in which there may be so many.
+pub(crate) fn read(bytes: &[u8], max_values: u64) -> Result<Value, Fault> {
+    let mut left = max_values;
+    read_next(bytes, &mut left)
+}
+
+/// The same where there are more to come; what is left is how many those may have.
+pub(crate) fn read_next(bytes: &[u8], left: &mut u64) -> Result<Value, Fault> {
+    // Each takes a byte at least, so that no length that lies gets memory.
+    let len = bytes.len() as u64;
+    let most = len.min(*left);
+    let mut unclaimed = most;
+    let value = whole(bytes, &mut unclaimed, MAX_DEPTH).map_err(|fault| match fault {
+        Fault::TooMany if len <= *left => cut(),
+        fault => fault,
+    })?;
+    *left -= most - unclaimed;
+    Ok(value)
+}
+
+/// Reads the extension of this type and content.
+pub(super) fn read_extension(kind: i8, content: &[u8]) -> Result<Value, Fault> {
+    let mut left = content.len() as u64;
+    extension(kind, content, &mut left, MAX_DEPTH)
+}
+
+fn cut() -> Fault {
+    Fault::wrong("no msgpack: it was cut short")
+}
+
+/// Reads the value that all of the bytes are.
+fn whole(bytes: &[u8], left: &mut u64, depth: usize) -> Result<Value, Fault> {
+    let mut reader = Reader { rest: bytes, left };
+    reader.claim(1)?;
+    let value = reader.value(depth)?;
+    match reader.rest {
+        [] => Ok(value),
+        _ => Err(Fault::wrong("no msgpack: bytes follow the value")),
+    }
+}
+
+struct Reader<'a, 'n> {
+    rest: &'a [u8],
+    /// How many values there may still be that no list has room for yet.
+    left: &'n mut u64,
+}
+
+impl<'a> Reader<'a, '_> {
+    fn value(&mut self, depth: usize) -> Result<Value, Fault> {
+        Ok(match Marker::from_u8(self.number::<1>()?[0]) {
+            Marker::Null => Value::None,
+            Marker::True => Value::Bool(true),
+            Marker::False => Value::Bool(false),
+            Marker::FixPos(number) => Value::Int(number.into()),
+            Marker::FixNeg(number) => Value::Int(number.into()),
+            Marker::U8 => Value::Int(u8::from_be_bytes(self.number()?).into()),
+            Marker::U16 => Value::Int(u16::from_be_bytes(self.number()?).into()),
+            Marker::U32 => Value::Int(u32::from_be_bytes(self.number()?).into()),
+            Marker::U64 => Value::Int(u64::from_be_bytes(self.number()?).into()),
+            Marker::I8 => Value::Int(i8::from_be_bytes(self.number()?).into()),
+            Marker::I16 => Value::Int(i16::from_be_bytes(self.number()?).into()),
+            Marker::I32 => Value::Int(i32::from_be_bytes(self.number()?).into()),
+            Marker::I64 => Value::Int(i64::from_be_bytes(self.number()?).into()),
+            Marker::F32 => Value::Float(f32::from_be_bytes(self.number()?).into()),
+            Marker::F64 => Value::Float(f64::from_be_bytes(self.number()?)),
+            Marker::FixStr(len) => self.text(len.into())?,
+            Marker::Str8 => self.len8().and_then(|len| self.text(len))?,
+            Marker::Str16 => self.len16().and_then(|len| self.text(len))?,
+            Marker::Str32 => self.len32().and_then(|len| self.text(len))?,
+            Marker::Bin8 => self.len8().and_then(|len| self.bytes(len))?,
+            Marker::Bin16 => self.len16().and_then(|len| self.bytes(len))?,
+            Marker::Bin32 => self.len32().and_then(|len| self.bytes(len))?,
+            Marker::FixArray(len) => self.list(len.into(), depth)?,
+            Marker::Array16 => self.len16().and_then(|len| self.list(len, depth))?,
+            Marker::Array32 => self.len32().and_then(|len| self.list(len, depth))?,
+            Marker::FixMap(len) => self.map(len.into(), depth)?,
+            Marker::Map16 => self.len16().and_then(|len| self.map(len, depth))?,
+            Marker::Map32 => self.len32().and_then(|len| self.map(len, depth))?,
+            Marker::FixExt1 => self.ext(1, depth)?,
+            Marker::FixExt2 => self.ext(2, depth)?,
+            Marker::FixExt4 => self.ext(4, depth)?,
+            Marker::FixExt8 => self.ext(8, depth)?,
+            Marker::FixExt16 => self.ext(16, depth)?,
+            Marker::Ext8 => self.len8().and_then(|len| self.ext(len, depth))?,
+            Marker::Ext16 => self.len16().and_then(|len| self.ext(len, depth))?,
+            Marker::Ext32 => self.len32().and_then(|len| self.ext(len, depth))?,
+            Marker::Reserved => return Err(Fault::wrong("no msgpack: it has a byte 0xc1")),
+        })
+    }
+
+    fn claim(&mut self, values: usize) -> Result<(), Fault> {
+        *self.left = self.left.checked_sub(values as u64).ok_or(Fault::TooMany)?;
+        Ok(())
+    }
+
+    fn take(&mut self, len: usize) -> Result<&'a [u8], Fault> {
+        let (taken, rest) = self.rest.split_at_checked(len).ok_or_else(cut)?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    fn number<const N: usize>(&mut self) -> Result<[u8; N], Fault> {
+        let mut number = [0; N];
+        number.copy_from_slice(self.take(N)?);
+        Ok(number)
+    }
+
+    fn len8(&mut self) -> Result<usize, Fault> {
+        Ok(u8::from_be_bytes(self.number()?).into())
+    }
+
+    fn len16(&mut self) -> Result<usize, Fault> {
+        Ok(u16::from_be_bytes(self.number()?).into())
+    }
+
+    fn len32(&mut self) -> Result<usize, Fault> {
+        Ok(u32::from_be_bytes(self.number()?) as usize)
+    }
+
+    fn text(&mut self, len: usize) -> Result<Value, Fault> {
+        let text = str::from_utf8(self.take(len)?);
+        let text = text.map_err(|_| Fault::wrong("no msgpack: a text in it is not UTF-8"))?;
+        Ok(Value::Str(text.to_owned()))
+    }
+
+    fn bytes(&mut self, len: usize) -> Result<Value, Fault> {
+        Ok(Value::Bytes(self.take(len)?.to_vec()))
+    }
+
+    fn list(&mut self, len: usize, depth: usize) -> Result<Value, Fault> {
+        let below = below(depth)?;
+        self.claim(len)?;
+        let mut items = Vec::with_capacity(len);
+        for _ in 0..len {
+            items.push(self.value(below)?);
+        }
+        if items.first().and_then(Value::as_str) == Some(TUPLE) {
+            items.remove(0);
+            return Ok(Value::Tuple(items));
+        }
+        Ok(Value::List(items))
+    }
+
+    fn map(&mut self, len: usize, depth: usize) -> Result<Value, Fault> {
+        let below = below(depth)?;
+        self.claim(len.saturating_mul(2))?;
+        let mut pairs = Vec::with_capacity(len);
+        for _ in 0..len {
+            pairs.push((self.value(below)?, self.value(below)?));
+        }
+        Ok(Value::Map(pairs))
+    }
+
+    fn ext(&mut self, len: usize, depth: usize) -> Result<Value, Fault> {
+        let kind = i8::from_be_bytes(self.number()?);
+        extension(kind, self.take(len)?, self.left, depth)
+    }
+}
+
+fn extension(kind: i8, bytes: &[u8], left: &mut u64, depth: usize) -> Result<Value, Fault> {
+    let mut inner = || whole(bytes, left, below(depth)?);
+    match kind {
+        ext::FRAME => Ok(Value::Frame(bytes.to_vec())),
+        ext::REFERENCE => Ok(Value::Reference(Box::new(inner()?))),
+        ext::COMPLEX => complex(bytes),
+        ext::SET => {
+            let items = into_list(inner()?);
+            items.map(Value::Set).ok_or_else(|| Fault::wrong("a set that is no list"))
+        }
+        ext::ARRAY => array_of(inner()?),
+        _ => Ok(Value::Ext(kind, bytes.to_vec())),
+    }
+}
+
+/// The items of what was written as a list, also where it is read as a tuple for its first item.
+fn into_list(value: Value) -> Option<Vec<Value>> {
+    match value {
+        Value::List(items) => Some(items),
+        Value::Tuple(mut items) => {
+            items.insert(0, TUPLE.into());
+            Some(items)
+        }
+        _ => None,
+    }
+}
+
+/// The levels that there may be below a list or the like.
+pub(super) fn below(depth: usize) -> Result<usize, Fault> {
+    depth.checked_sub(1).ok_or_else(|| Fault::wrong(format!("deeper than {MAX_DEPTH} levels")))
+}
+
+fn complex(bytes: &[u8]) -> Result<Value, Fault> {
+    let numbers: Result<&[u8; 16], _> = bytes.try_into();
+    let numbers = numbers.map_err(|_| Fault::wrong("a complex number that has not 16 bytes"))?;
+    let number = |at: usize| {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(&numbers[at..at + 8]);
+        f64::from_be_bytes(bytes)
+    };
+    Ok(Value::Complex { re: number(0), im: number(8) })
+}
+
+/// An array of NumPy's from the map that describes it.
+fn array_of(description: Value) -> Result<Value, Fault> {
+    let shape = description.get("shape").and_then(Value::as_list);
+    let shape = shape.and_then(|shape| shape.iter().map(Value::as_u64).collect::<Option<Vec<_>>>());
+    let shape = shape.ok_or_else(|| Fault::wrong("an array without a shape"))?;
+    if description.get("values").is_some() {
+        let values = take(description, "values").and_then(into_list);
+        let values = values.ok_or_else(|| Fault::wrong("an array without values"))?;
+        check_objects(&shape, &values)?;
+        return Ok(Value::Objects { shape, values });
+    }
+    let dtype = description.get("dtype").ok_or_else(|| Fault::wrong("an array without a dtype"))?;
+    let dtype = array::dtype_of(dtype).map_err(Fault::Wrong)?;
+    let Some(Value::Bytes(data)) = take(description, "data") else {
+        return Err(Fault::wrong("an array without data"));
+    };
+    ArrayValue::checked(dtype, shape, data).map(Value::Array).map_err(Fault::Wrong)
+}
+
+fn take(map: Value, key: &str) -> Option<Value> {
+    let Value::Map(pairs) = map else { return None };
+    let mut found = pairs.into_iter().rev().filter(|(name, _)| name.as_str() == Some(key));
+    found.next().map(|(_, value)| value)
+}
+
+pub(super) fn check_objects(shape: &[u64], values: &[Value]) -> Result<(), Fault> {
+    array::check_shape(shape).map_err(Fault::Wrong)?;
+    if array::items_of(shape) != Some(values.len() as u64) {
+        let len = values.len();
+        return Err(Fault::wrong(format!("an array of shape {shape:?} with {len} values")));
+    }
+    Ok(())
+}

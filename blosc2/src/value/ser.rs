@@ -1,0 +1,134 @@
+//! What the program's own types are made into, and values into other formats.
+
+use std::cell::Cell;
+
+use rmp_serde::MSGPACK_EXT_STRUCT_NAME as EXT;
+use serde::ser::{Error, Serialize, SerializeMap, SerializeSeq, Serializer};
+
+use super::plain::{Node, Plain};
+use super::write::{Rules, check_first, marked};
+use super::{Fault, MAX_DEPTH, TUPLE, Value};
+
+thread_local! {
+    /// How many tuples this thread has serialised. In msgpack they look like lists that start with their mark.
+    static TUPLES: Cell<usize> = const { Cell::new(0) };
+}
+
+impl Value {
+    /// The value of one of the program's types.
+    pub(crate) fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, Fault> {
+        let mut bytes = Vec::new();
+        let mut serializer = rmp_serde::Serializer::new(&mut bytes).with_struct_map();
+        let before = TUPLES.get();
+        let written = value.serialize(&mut serializer);
+        let tuples = TUPLES.replace(before) - before;
+        written.map_err(|error| Fault::wrong(error.to_string()))?;
+        let value = super::read(&bytes, u64::MAX)?;
+        if value.tuples() > tuples { Err(marked()) } else { Ok(value) }
+    }
+
+    /// How many tuples there are in it. Those in extensions are written as such, without serde.
+    fn tuples(&self) -> usize {
+        let of_all = |items: &[Self]| items.iter().map(Self::tuples).sum();
+        match self {
+            Self::List(items) => of_all(items),
+            Self::Tuple(items) => 1 + of_all(items),
+            Self::Map(pairs) => pairs.iter().map(|(key, item)| key.tuples() + item.tuples()).sum(),
+            _ => 0,
+        }
+    }
+}
+
+/// Binary formats get msgpack's extensions, those that people read what [`Value::into_type`] makes of the value;
+/// there bytes are maps from `bytes` to their digits, and numbers that are not finite are texts.
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let failed = |fault: Fault| S::Error::custom(format!("the value would be {fault}"));
+        if serializer.is_human_readable() {
+            self.check_plain().map_err(failed)?;
+            return Node::Value(self).serialize(serializer);
+        }
+        match self {
+            Self::List(items) => {
+                check_first(items).map_err(failed)?;
+                serializer.collect_seq(items)
+            }
+            Self::Tuple(items) => {
+                TUPLES.set(TUPLES.get() + 1);
+                let mut list = serializer.serialize_seq(Some(items.len() + 1))?;
+                list.serialize_element(TUPLE)?;
+                items.iter().try_for_each(|item| list.serialize_element(item))?;
+                list.end()
+            }
+            Self::Map(pairs) => {
+                serializer.collect_map(pairs.iter().map(|(key, value)| (key, value)))
+            }
+            value => match value.to_extension(Rules::Pythons, MAX_DEPTH).map_err(failed)? {
+                Some((kind, content)) => {
+                    serializer.serialize_newtype_struct(EXT, &(kind, Bytes(&content)))
+                }
+                None => Node::Value(value).serialize(serializer),
+            },
+        }
+    }
+}
+
+struct Bytes<'a>(&'a [u8]);
+
+impl Serialize for Bytes<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(self.0)
+    }
+}
+
+/// Plainly.
+impl Serialize for Node<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let for_people = serializer.is_human_readable();
+        let failed = |fault: Fault| S::Error::custom(format!("the value is {fault}"));
+        match self.plain().map_err(failed)? {
+            Plain::None => serializer.serialize_unit(),
+            Plain::Bool(value) => serializer.serialize_bool(value),
+            Plain::Int(number) => match (u64::try_from(number), i64::try_from(number)) {
+                (Ok(number), _) => serializer.serialize_u64(number),
+                (_, Ok(number)) => serializer.serialize_i64(number),
+                _ => Err(S::Error::custom("an integer out of the range of 64 bits")),
+            },
+            Plain::Float(number) if for_people && !number.is_finite() => {
+                serializer.collect_str(&number)
+            }
+            Plain::Float(number) => serializer.serialize_f64(number),
+            Plain::Str(text) => serializer.serialize_str(&text),
+            Plain::Bytes(bytes) if for_people => serializer.collect_map([("bytes", hex(bytes))]),
+            Plain::Bytes(bytes) => serializer.serialize_bytes(bytes),
+            Plain::List(items) => serializer.collect_seq(items),
+            Plain::Map(pairs) => {
+                serializer.collect_map(pairs.map(|(key, value)| (Key(key), value)))
+            }
+            Plain::Ext(kind, bytes) => {
+                let mut map = serializer.serialize_map(Some(2))?;
+                map.serialize_entry("ext", &kind)?;
+                map.serialize_entry("bytes", &hex(bytes))?;
+                map.end()
+            }
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A key, which is a text in most formats that people read.
+struct Key<'a>(Node<'a>);
+
+impl Serialize for Key<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Node::Str(text) => serializer.serialize_str(text),
+            Node::Value(Value::Str(text)) => serializer.serialize_str(text),
+            Node::Value(key) => serializer.collect_str(key),
+            key => key.serialize(serializer),
+        }
+    }
+}

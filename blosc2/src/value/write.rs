@@ -1,0 +1,198 @@
+//! From values to msgpack, as Python writes it.
+
+use rmp::encode;
+
+use super::array::dtype_value;
+use super::read::{below, check_objects};
+use super::{Fault, MAX_DEPTH, TUPLE, Value, ext};
+
+/// What may be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rules {
+    Any,
+    /// What Python reads as what it is.
+    Pythons,
+}
+
+impl Value {
+    pub(crate) fn write(&self) -> Result<Vec<u8>, Fault> {
+        let mut writer = Writer { out: Vec::new(), rules: Rules::Pythons };
+        writer.value(self, MAX_DEPTH)?;
+        Ok(writer.out)
+    }
+
+    /// The type and the content of what is an extension in msgpack; `None` for other kinds.
+    pub(super) fn to_extension(
+        &self,
+        rules: Rules,
+        depth: usize,
+    ) -> Result<Option<(i8, Vec<u8>)>, Fault> {
+        let mut writer = Writer { out: Vec::new(), rules };
+        let kind = match self {
+            Self::Frame(frame) => {
+                writer.out.extend_from_slice(frame);
+                ext::FRAME
+            }
+            Self::Reference(value) => {
+                writer.value(value, below(depth)?)?;
+                ext::REFERENCE
+            }
+            Self::Complex { re, im } => {
+                writer.out.extend([re, im].into_iter().flat_map(|number| number.to_be_bytes()));
+                ext::COMPLEX
+            }
+            Self::Set(items) => {
+                if rules == Rules::Pythons && !items.iter().all(is_hashable) {
+                    return Err(Fault::wrong("a set with items that no set of Python's can have"));
+                }
+                writer.list(None, items, below(depth)?)?;
+                ext::SET
+            }
+            Self::Array(array) => {
+                let inner = below(depth)?;
+                let dtype = dtype_value(array.dtype()).map_err(Fault::Wrong)?;
+                done(encode::write_map_len(&mut writer.out, 3))?;
+                writer.text("dtype")?;
+                writer.value(&dtype, below(inner)?)?;
+                writer.shape(array.shape(), below(inner)?)?;
+                writer.text("data")?;
+                writer.bytes(array.data())?;
+                ext::ARRAY
+            }
+            Self::Objects { shape, values } => {
+                let inner = below(depth)?;
+                check_objects(shape, values)?;
+                done(encode::write_map_len(&mut writer.out, 2))?;
+                writer.text("values")?;
+                writer.list(None, values, below(inner)?)?;
+                writer.shape(shape, below(inner)?)?;
+                ext::ARRAY
+            }
+            Self::Ext(kind, bytes) => {
+                if rules == Rules::Pythons {
+                    check_kind(*kind, bytes.len())?;
+                }
+                writer.out.extend_from_slice(bytes);
+                *kind
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some((kind, writer.out)))
+    }
+}
+
+struct Writer {
+    out: Vec<u8>,
+    rules: Rules,
+}
+
+impl Writer {
+    fn value(&mut self, value: &Value, depth: usize) -> Result<(), Fault> {
+        match value {
+            Value::None => done(encode::write_nil(&mut self.out)),
+            Value::Bool(value) => done(encode::write_bool(&mut self.out, *value)),
+            Value::Int(number) => match (u64::try_from(*number), i64::try_from(*number)) {
+                (Ok(number), _) => done(encode::write_uint(&mut self.out, number)),
+                (_, Ok(number)) => done(encode::write_sint(&mut self.out, number)),
+                _ => Err(Fault::wrong("an integer out of the range of 64 bits")),
+            },
+            Value::Float(number) => done(encode::write_f64(&mut self.out, *number)),
+            Value::Str(text) => self.text(text),
+            Value::Bytes(bytes) => self.bytes(bytes),
+            Value::List(items) => self.list(None, items, depth),
+            Value::Tuple(items) => self.list(Some(TUPLE), items, depth),
+            Value::Map(pairs) => {
+                let below = below(depth)?;
+                done(encode::write_map_len(&mut self.out, len(pairs.len())?))?;
+                for (key, value) in pairs {
+                    let is_text = matches!(key, Value::Str(_) | Value::Bytes(_));
+                    if self.rules == Rules::Pythons && !is_text {
+                        return Err(Fault::wrong("a map with keys that are no texts or bytes"));
+                    }
+                    self.value(key, below)?;
+                    self.value(value, below)?;
+                }
+                Ok(())
+            }
+            extension => {
+                let written = extension.to_extension(self.rules, depth)?;
+                let (kind, content) = written.ok_or_else(|| Fault::wrong("of an unknown kind"))?;
+                done(encode::write_ext_meta(&mut self.out, len(content.len())?, kind))?;
+                self.out.extend(content);
+                Ok(())
+            }
+        }
+    }
+
+    fn text(&mut self, text: &str) -> Result<(), Fault> {
+        len(text.len())?;
+        done(encode::write_str(&mut self.out, text))
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+        len(bytes.len())?;
+        done(encode::write_bin(&mut self.out, bytes))
+    }
+
+    fn list(&mut self, mark: Option<&str>, items: &[Value], depth: usize) -> Result<(), Fault> {
+        let below = below(depth)?;
+        if self.rules == Rules::Pythons && mark.is_none() {
+            check_first(items)?;
+        }
+        let count = items.len() + usize::from(mark.is_some());
+        done(encode::write_array_len(&mut self.out, len(count)?))?;
+        mark.map_or(Ok(()), |mark| self.text(mark))?;
+        items.iter().try_for_each(|item| self.value(item, below))
+    }
+
+    fn shape(&mut self, shape: &[u64], depth: usize) -> Result<(), Fault> {
+        let shape: Vec<Value> = shape.iter().map(|&side| side.into()).collect();
+        self.text("shape")?;
+        self.list(None, &shape, depth)
+    }
+}
+
+/// Writing to a vector does not fail.
+fn done<T, E: std::fmt::Display>(written: Result<T, E>) -> Result<(), Fault> {
+    written.map(drop).map_err(|error| Fault::wrong(error.to_string()))
+}
+
+/// A length, which has 32 bits at most.
+fn len(len: usize) -> Result<u32, Fault> {
+    u32::try_from(len).map_err(|_| Fault::wrong(format!("of a length of {len}, beyond 32 bits")))
+}
+
+/// Sees that a list will not be taken for a tuple.
+pub(super) fn check_first(items: &[Value]) -> Result<(), Fault> {
+    match items.first().and_then(Value::as_str) == Some(TUPLE) {
+        true => Err(marked()),
+        false => Ok(()),
+    }
+}
+
+/// A list that would be taken for a tuple.
+pub(super) fn marked() -> Fault {
+    Fault::wrong(format!("a tuple: it is a list that starts with `{TUPLE}`"))
+}
+
+/// Sees that an extension is none that has a kind of its own, and one that Python's msgpack knows: there, 0 to
+/// 127, and -1 for moments.
+fn check_kind(kind: i8, len: usize) -> Result<(), Fault> {
+    match kind {
+        ext::FRAME..=ext::ARRAY => {
+            Err(Fault::wrong(format!("an extension of type {kind}, which has a kind of its own")))
+        }
+        0.. => Ok(()),
+        -1 if matches!(len, 4 | 8 | 12) => Ok(()),
+        _ => Err(Fault::wrong(format!("an extension of type {kind} and {len} bytes"))),
+    }
+}
+
+fn is_hashable(value: &Value) -> bool {
+    match value {
+        Value::List(_) | Value::Map(_) | Value::Set(_) => false,
+        Value::Array(_) | Value::Objects { .. } | Value::Frame(_) => false,
+        Value::Tuple(items) => items.iter().all(is_hashable),
+        _ => true,
+    }
+}
