@@ -448,6 +448,13 @@ fn links_are_read_and_never_changed() {
     assert_eq!(fs::read_dir(&out).unwrap().count(), 1);
     let secret = NDArray::open(out.join("secret.b2nd")).unwrap();
     assert_eq!(secret.read::<i32>(..).unwrap(), [1, 2]);
+
+    // Small things would be written where the link leads to.
+    drop(store);
+    fs::rename(path.join("embed.b2e"), out.join("embed.b2e")).unwrap();
+    symlink(out.join("embed.b2e"), path.join("embed.b2e")).unwrap();
+    assert_eq!(TreeStore::open(&path).unwrap().keys().count(), 0);
+    assert_eq!(TreeStore::open_rw(&path).unwrap_err().kind(), ErrorKind::Unsupported);
 }
 
 #[test]

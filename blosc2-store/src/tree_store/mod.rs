@@ -124,7 +124,8 @@ impl TreeStore {
     /// Opens a folder or a zip file for reading and changing.
     ///
     /// # Errors
-    /// As for [`open`](Self::open); [`ErrorKind::Busy`] where this program has it open for changing already.
+    /// As for [`open`](Self::open); [`ErrorKind::Busy`] where this program has it open for changing already;
+    /// [`ErrorKind::Unsupported`] where the file of small things, `embed.b2e`, is a link.
     pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         if path.is_dir() {
@@ -191,6 +192,10 @@ impl TreeStore {
             return Err(Error::new(ErrorKind::InvalidData, OPEN, detail).at(path));
         }
         let embed = match place.is_writable() {
+            true if index.is_symlink() => {
+                let detail = format!("its `{INDEX}` is a link, which may lead elsewhere");
+                return Err(Error::new(ErrorKind::Unsupported, OPEN, detail).at(path));
+            }
             true => EmbedStore::open_rw(&index),
             false => EmbedStore::open(&index),
         };
