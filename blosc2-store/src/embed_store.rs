@@ -85,7 +85,7 @@ impl EmbedStore {
     /// Makes an empty one in memory.
     ///
     /// # Errors
-    /// None that is known of.
+    /// As for [`SChunk::in_memory`].
     pub fn in_memory() -> Result<Self> {
         Self::empty(Self::options("b2embed")?.in_memory()?)
     }

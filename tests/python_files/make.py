@@ -1,7 +1,8 @@
 """Writes a small file of every kind that a version of Python blosc2 knows, and what is in each.
 
-    python -m venv /tmp/env && /tmp/env/bin/pip install blosc2==4.14.1   # or 2.7.1
-    cd tests/python_files && /tmp/env/bin/python make.py
+    cd tests/python_files
+    pip install blosc2==4.14.1   # or 2.7.1, in a virtual environment
+    python make.py
 
 The files go to a folder named after the version, with `expected.json`: of arrays shape, dtype and the SHA-256 of
 the items, of all else the values as msgpack. `tests/python_files.rs` reads them.

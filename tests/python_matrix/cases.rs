@@ -201,17 +201,20 @@ fn array(
     };
     let shape = Shape::Array { dtype, shape, chunks, blocks };
     let place = *rng.pick(&PLACES);
-    Case {
-        name: String::new(),
-        typesize,
-        shape,
-        params,
-        place,
-        made,
-        bytes,
-        meta: vec![],
-        vlmeta: vec![],
-    }
+    plain(typesize, shape, params, place, made, bytes)
+}
+
+/// A case without a name and metalayers.
+fn plain(
+    typesize: usize,
+    shape: Shape,
+    params: Option<CParams>,
+    place: Place,
+    made: Made,
+    bytes: Vec<u8>,
+) -> Case {
+    let (name, meta, vlmeta) = Default::default();
+    Case { name, typesize, shape, params, place, made, bytes, meta, vlmeta }
 }
 
 fn nans(typesize: usize, count: usize) -> Vec<u8> {
@@ -233,17 +236,7 @@ fn schunk(rng: &mut Rng, typesize: usize, params: Option<CParams>, made: Made) -
         _ => vec![0; len],
     };
     let (shape, params, place) = (Shape::Chunks { size }, params, *rng.pick(&PLACES));
-    Case {
-        name: String::new(),
-        typesize,
-        shape,
-        params,
-        place,
-        made,
-        bytes,
-        meta: vec![],
-        vlmeta: vec![],
-    }
+    plain(typesize, shape, params, place, made, bytes)
 }
 
 /// All cases, always the same ones.
