@@ -12,6 +12,7 @@ use std::{fs, process, ptr};
 
 use blosc2::{CParams, Codec, DParams, NDArray, NDArrayBuilder, Threads};
 use blosc2_sys as sys;
+use blosc2_testing::Rng;
 use serde_json::{Value, json};
 
 /// The array: 256 MiB of items.
@@ -92,8 +93,8 @@ impl Bench<'_> {
     /// Boxes at random places.
     fn boxes(&mut self, c: &CArray, ours: &NDArray) {
         for (sides, count) in [([1, 64], 2000), ([32, 32], 500), ([1, 8192], 100)] {
-            let mut random = Random(42);
-            let corner = |_| [0, 1].map(|axis: usize| random.below(SHAPE[axis] - sides[axis] + 1));
+            let mut rng = Rng(42);
+            let corner = |_| [0, 1].map(|axis: usize| rng.below(SHAPE[axis] - sides[axis] + 1));
             let boxes: Vec<[u64; 2]> = (0..count).map(corner).collect();
             let end = |start: &[u64; 2]| [start[0] + sides[0], start[1] + sides[1]];
             let read = |start: &[u64; 2], target: &mut [f32]| {
@@ -127,9 +128,9 @@ impl Bench<'_> {
 
     /// Some columns of some rows.
     fn product(&mut self, c: &CArray, ours: &NDArray) {
-        let mut random = Random(7);
+        let mut rng = Rng(7);
         let lists = SHAPE.map(|size| {
-            let mut list: Vec<u64> = (0..256).map(|_| random.below(size)).collect();
+            let mut list: Vec<u64> = (0..256).map(|_| rng.below(size)).collect();
             list.sort_unstable();
             list.dedup();
             list
@@ -149,9 +150,9 @@ impl Bench<'_> {
 
     /// Single items.
     fn points(&mut self, c: &CArray, ours: &NDArray) {
-        let mut random = Random(9);
+        let mut rng = Rng(9);
         let [rows, columns] =
-            SHAPE.map(|size| (0..1000).map(|_| random.below(size)).collect::<Vec<_>>());
+            SHAPE.map(|size| (0..1000).map(|_| rng.below(size)).collect::<Vec<_>>());
         let points: Vec<[u64; 2]> = rows.into_iter().zip(columns).map(<[u64; 2]>::from).collect();
         let c_points: Vec<i64> =
             points.iter().map(|[row, column]| (row * SHAPE[1] + column) as i64).collect();
@@ -377,16 +378,6 @@ impl Drop for CArray {
 
 fn signed(numbers: &[u64]) -> Vec<i64> {
     numbers.iter().map(|&number| number as i64).collect()
-}
-
-/// Random numbers that are the same everywhere.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 33) % end
-    }
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

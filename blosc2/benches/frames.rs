@@ -11,6 +11,7 @@ use std::{fs, process, thread};
 
 use blosc2::{CParams, Check, Codec, OpenOptions, SChunk};
 use blosc2_sys as sys;
+use blosc2_testing::Rng;
 use serde_json::{Value, json};
 
 /// Chunks of the file, and items of each.
@@ -123,13 +124,10 @@ fn throughput(schunk: &SChunk, count: u64) -> f64 {
         let threads: Vec<_> = (0..count)
             .map(|seed| {
                 scope.spawn(move || {
-                    let (mut state, mut items) = (seed + 1, 0);
+                    let (mut rng, mut items) = (Rng(seed), 0);
                     let mut target = vec![0u32; RANGE as usize];
                     while start.elapsed() < long {
-                        state = state
-                            .wrapping_mul(6364136223846793005)
-                            .wrapping_add(1442695040888963407);
-                        let at = (state >> 20) % (CHUNKS * ITEMS - RANGE);
+                        let at = rng.below(CHUNKS * ITEMS - RANGE);
                         schunk.items_into(at, &mut target).unwrap();
                         items += black_box(&target).len() as u64;
                     }

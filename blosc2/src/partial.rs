@@ -217,6 +217,8 @@ mod tests {
     use crate::encoder::Encoder;
     use crate::memory::Target;
     use crate::params::Purpose;
+    use blosc2_testing::Rng;
+
     use crate::{CParams, ChunkRef, Codec, DParams, Filter, SplitMode, Threads};
 
     use super::*;
@@ -225,11 +227,8 @@ mod tests {
 
     /// Bytes of several kinds, a stretch each: random, half of them so, equal, zeros.
     fn data(seed: u64, kinds: &[u8]) -> Vec<u8> {
-        let mut state = seed | 1;
-        let mut random = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (state >> 33) as u8
-        };
+        let mut rng = Rng(seed);
+        let mut random = || rng.next() as u8;
         let kind_at = |at: usize| kinds[at / 7001 % kinds.len()];
         let mut byte = |at: usize| match kind_at(at) {
             0 => random(),

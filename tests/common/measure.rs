@@ -1,21 +1,30 @@
-//! What a call costs: the time of its thread, and the most memory that it held.
+//! What a call costs: the time of its thread, and the memory that it allocates; and fresh memory that holds a
+//! byte of the test's choice.
+//!
+//! Every test program has the allocator of this file. Its counters belong to a thread, so tests that run side
+//! by side do not disturb each other.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-/// An allocator that counts the bytes that each thread holds; a test makes it the global one.
-#[derive(Debug)]
-pub(crate) struct Counting;
+/// The system's allocator, which also counts the bytes that each thread holds.
+struct Counting;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 thread_local! {
     static HELD: Cell<usize> = const { Cell::new(0) };
     static PEAK: Cell<usize> = const { Cell::new(0) };
+    static LARGEST: Cell<usize> = const { Cell::new(0) };
+    static FILL: Cell<Option<u8>> = const { Cell::new(None) };
 }
 
 impl Counting {
     fn count(&self, more: usize, less: usize) {
+        LARGEST.set(LARGEST.get().max(more));
         let held = HELD.get().wrapping_add(more).wrapping_sub(less);
         HELD.set(held);
         // What another thread had allocated makes it negative.
@@ -25,12 +34,18 @@ impl Counting {
     }
 }
 
-// SAFETY: the system's allocator does all of it; the counters of the thread need no memory.
+// SAFETY: the system's allocator does all of it; the counters of the thread need no memory, and fresh memory may
+// be written to.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         self.count(layout.size(), 0);
         // SAFETY: as the caller's.
-        unsafe { System.alloc(layout) }
+        let start = unsafe { System.alloc(layout) };
+        if let (Some(fill), false) = (FILL.get(), start.is_null()) {
+            // SAFETY: `layout.size()` bytes were just allocated, and nobody else uses them yet.
+            unsafe { start.write_bytes(fill, layout.size()) };
+        }
+        start
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
@@ -75,4 +90,19 @@ pub(crate) fn measure<T>(call: impl FnOnce() -> T) -> (std::thread::Result<T>, D
     PEAK.set(held);
     let result = catch_unwind(AssertUnwindSafe(call));
     (result, own_time() - start, PEAK.get().wrapping_sub(held))
+}
+
+/// What a call gave, and the length of the largest allocation that it made.
+pub(crate) fn largest_allocation<T>(call: impl FnOnce() -> T) -> (T, usize) {
+    LARGEST.set(0);
+    (call(), LARGEST.get())
+}
+
+/// Makes a call during which memory that this thread allocates holds a byte, unless it was asked for zeroed: bytes
+/// that nobody wrote can be told by it.
+pub(crate) fn with_fresh_memory<T>(fill: u8, call: impl FnOnce() -> T) -> T {
+    FILL.set(Some(fill));
+    let result = call();
+    FILL.set(None);
+    result
 }

@@ -9,96 +9,14 @@ pub(crate) mod round_trip;
 
 use std::collections::BTreeSet;
 use std::env;
+use std::fmt::Debug;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use blosc2::{Codec, Filter};
-
-/// A small generator of numbers, the same on every machine (SplitMix64).
-#[derive(Debug, Clone)]
-pub(crate) struct Rng(pub(crate) u64);
-
-impl Rng {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ (word >> 31)
-    }
-
-    /// A number below `end`.
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    /// One of the choices.
-    pub(crate) fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
-        &choices[self.below(choices.len() as u64) as usize]
-    }
-}
-
-/// What bytes look like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Random,
-    Zeros,
-    Ones,
-    Runs,
-    Ramp,
-    Mixed,
-}
-
-pub(crate) const KINDS: [Kind; 6] =
-    [Kind::Random, Kind::Zeros, Kind::Ones, Kind::Runs, Kind::Ramp, Kind::Mixed];
-
-/// `len` bytes of this kind, always the same for the same seed.
-pub(crate) fn data(kind: Kind, len: usize, seed: u64) -> Vec<u8> {
-    let mut rng = Rng(seed);
-    match kind {
-        Kind::Zeros => vec![0; len],
-        Kind::Ones => vec![0xff; len],
-        Kind::Random => std::iter::repeat_with(|| rng.next() as u8).take(len).collect(),
-        Kind::Runs => {
-            let mut bytes = Vec::with_capacity(len);
-            while bytes.len() < len {
-                let run = (1 + rng.below(300) as usize).min(len - bytes.len());
-                let byte = rng.below(4) as u8 * 60;
-                bytes.resize(bytes.len() + run, byte);
-            }
-            bytes
-        }
-        Kind::Ramp => (0..len.div_ceil(4) as u32)
-            .flat_map(|item| (item.wrapping_mul(3) + 1_000_000).to_le_bytes())
-            .take(len)
-            .collect(),
-        Kind::Mixed => {
-            let mut bytes = Vec::with_capacity(len);
-            while bytes.len() < len {
-                let kind = *rng.pick(&[Kind::Random, Kind::Zeros, Kind::Runs, Kind::Ramp]);
-                let part = (1 + rng.below(5000) as usize).min(len - bytes.len());
-                bytes.extend(data(kind, part, rng.next()));
-            }
-            bytes
-        }
-    }
-}
-
-/// Text of which every line is much like the others: what dictionaries are for.
-pub(crate) fn records(len: usize) -> Vec<u8> {
-    let mut rng = Rng(len as u64);
-    let lines = (0..).flat_map(|line| {
-        let (one, other) = (rng.below(1000), rng.below(50));
-        format!(
-            "{{\"id\":\"item-{line:05}\",\"price\":{one}.50,\"in_stock\":{},\"origins\":null,\
-             \"labels\":null,\"quantity\":{other},\"text\":\"ITEM NUMBER {line}\"}}\n",
-            other > 20
-        )
-        .into_bytes()
-    });
-    lines.take(len).collect()
-}
+use blosc2::{Codec, ErrorKind, Filter};
+#[allow(unused_imports)]
+pub(crate) use blosc2_testing::{KINDS, Kind, Rng, data, records};
 
 /// The codecs of this build that have dictionaries.
 pub(crate) fn dictionary_codecs() -> Vec<Codec> {
@@ -190,6 +108,12 @@ pub(crate) fn random_box(shape: &[u64], rng: &mut Rng) -> Vec<Range<u64>> {
             one.min(other)..one.max(other)
         })
         .collect()
+}
+
+/// The kind of the error that a call failed with.
+#[track_caller]
+pub(crate) fn kind<T: Debug>(result: blosc2::Result<T>) -> ErrorKind {
+    result.unwrap_err().kind()
 }
 
 /// Bytes as hexadecimal digits, shortened.
@@ -314,10 +238,10 @@ pub(crate) fn own_process() -> Option<PathBuf> {
 }
 
 /// Runs a test of this program in a process of its own, with these variables of the library's and no
-/// other ones; gives what it printed.
+/// other ones; returns what it printed. The name may leave out the modules.
 pub(crate) fn run_alone(test: &str, folder: &Path, variables: &[(&str, &str)]) -> String {
     let mut command = Command::new(env::current_exe().unwrap());
-    command.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(FOLDER, folder);
+    command.args([test, "--nocapture", "--test-threads=1"]).env(FOLDER, folder);
     for (name, _) in VARIABLES {
         command.env_remove(name);
     }

@@ -42,25 +42,25 @@
 //! | `variable_chunks` | `chunks_of_any_lengths`, `later_versions_are_refused` |
 //!
 //! Of these, C's arrays that grow and are shared are tested in `array_behaviour` too. The tests of chunks and
-//! contexts are in `contexts.rs`.
+//! contexts are in `chunks/contexts.rs`.
 
 mod changes;
 #[path = "../common/mod.rs"]
 mod common;
 mod copies;
 mod handles;
-mod malformed;
 mod reading;
+mod real_files;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
-use blosc2::{CParams, Check, ErrorKind, MappedFile, OpenOptions, SChunk, Seekable};
+use blosc2::{CParams, Check, MappedFile, OpenOptions, SChunk, Seekable};
 use tempfile::TempDir;
 
-use common::{name, table, upstream_files};
+use common::{kind, name, table, upstream_files};
 
 /// Items of a chunk.
 const CHUNK: usize = 1500;
@@ -184,14 +184,10 @@ fn assert_keeps(
     schunk
 }
 
-fn kind<T: std::fmt::Debug>(result: blosc2::Result<T>) -> ErrorKind {
-    result.unwrap_err().kind()
-}
-
 #[test]
 fn each_test_of_upstream_has_its_row_and_each_row_its_tests() {
     let (names, tests) = table(include_str!("main.rs"));
-    let (others, _) = table(include_str!("../contexts.rs"));
+    let (others, _) = table(include_str!("../chunks/contexts.rs"));
     let patterns: Vec<&str> = names.union(&others).copied().collect();
     let found = upstream_files("tests", ".c").into_iter().map(|path| name(&path));
     let found: BTreeSet<String> = found
@@ -212,7 +208,7 @@ fn each_test_of_upstream_has_its_row_and_each_row_its_tests() {
         include_str!("changes.rs"),
         include_str!("copies.rs"),
         include_str!("handles.rs"),
-        include_str!("malformed.rs"),
+        include_str!("../hostile_input/malformed.rs"),
         include_str!("reading.rs"),
         include_str!("../../blosc2/src/bytes/tests.rs"),
     ];

@@ -94,7 +94,7 @@ mod safe {
 
     #[cfg(unix)]
     use crate::common::fork;
-    use crate::common::{VARIABLES, own_process, run_alone};
+    use crate::common::{Rng, VARIABLES, own_process, run_alone};
     use blosc2::{
         BoxError, CParams, Chunk, ChunkBlock, ChunkRef, Codec, Compressor, DParams, Decompressor,
         ErrorKind, Filter, NDArray, SChunk, SplitMode, Threads,
@@ -127,12 +127,7 @@ mod safe {
 
     /// Bytes that no codec makes smaller.
     fn noise(len: usize) -> Vec<u8> {
-        let mut seed = 1u32;
-        let next = || {
-            seed = seed.wrapping_mul(1_103_515_245).wrapping_add(12_345);
-            (seed >> 16) as u8
-        };
-        std::iter::repeat_with(next).take(len).collect()
+        Rng(1).bytes(len)
     }
 
     fn lz4(typesize: usize) -> CParams {

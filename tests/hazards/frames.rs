@@ -79,12 +79,7 @@ mod safe {
 
     /// Bytes that do not compress.
     fn noise(seed: u32) -> Vec<u8> {
-        let mut state = seed + 1;
-        let mut next = || {
-            state = state.wrapping_mul(1_103_515_245).wrapping_add(12_345);
-            (state >> 16) as u8
-        };
-        (0..CHUNK).map(|_| next()).collect()
+        crate::common::Rng(seed.into()).bytes(CHUNK)
     }
 
     fn folder() -> (TempDir, PathBuf) {

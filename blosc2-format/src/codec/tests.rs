@@ -1,3 +1,4 @@
+use blosc2_testing::Rng;
 use proptest::prelude::*;
 
 use super::*;
@@ -46,12 +47,11 @@ fn some_data(max: usize) -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(piece, 0..16).prop_map(move |pieces| {
         let mut data: Vec<u8> = Vec::new();
         for (kind, byte, len, seed) in pieces {
-            let mut word = seed | 1;
+            let mut rng = Rng(seed.into());
             for i in 0..len.min(max - data.len()) {
-                word = word.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
                 data.push(match kind {
                     0 => byte,
-                    1 => (word >> 24) as u8,
+                    1 => rng.next() as u8,
                     2 if !data.is_empty() => {
                         let back = 1 + seed as usize % data.len();
                         data[data.len() - back]

@@ -25,6 +25,7 @@ const TYPESIZES: [usize; 12] = [1, 2, 3, 4, 7, 8, 12, 16, 17, 24, 100, 255];
 /// Items of a block.
 const ITEMS: [usize; 3] = [37, 40, 300];
 
+/// The hashes above are of what becomes of these bytes, so they have a generator of their own.
 fn noise(len: usize) -> Vec<u8> {
     let mut state = 1_u32;
     let mut next = || {

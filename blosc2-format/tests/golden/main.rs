@@ -10,7 +10,10 @@ use blosc2_format::{Error, Options, Report, Severity};
 
 mod current;
 mod early;
+mod every_file;
 mod findings;
+mod formats_md;
+mod frames;
 mod mutants;
 mod packed;
 mod written;

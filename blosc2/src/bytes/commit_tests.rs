@@ -5,6 +5,7 @@ use std::io::Cursor;
 
 use blosc2_format::frame::{self, Metalayer, Writer};
 use blosc2_format::{Options, ReadAt, chunk};
+use blosc2_testing::Rng;
 
 use super::super::{Recovery, recover};
 use super::*;
@@ -71,15 +72,6 @@ impl Storage for Faulty {
     }
 }
 
-struct Rng(u64);
-
-impl Rng {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 33) as usize % end
-    }
-}
-
 /// A frame of the first `chunks` of some chunks, and its metalayers.
 fn frame(chunks: usize, meta: usize, vlmeta: usize, seed: u64) -> Vec<u8> {
     let params = chunk::Params { typesize: 4, ..chunk::Params::default() };
@@ -89,7 +81,7 @@ fn frame(chunks: usize, meta: usize, vlmeta: usize, seed: u64) -> Vec<u8> {
     let mut writer = Writer::new(Cursor::new(Vec::new()), params, &meta).unwrap();
     let mut rng = Rng(seed);
     for _ in 0..chunks {
-        let chunk: Vec<u8> = (0..40).map(|_| rng.below(5) as u8).collect();
+        let chunk: Vec<u8> = (0..40).map(|_| rng.index(5) as u8).collect();
         writer.push(&chunk).unwrap();
     }
     for each in 0..vlmeta {
@@ -108,17 +100,17 @@ struct Case {
 impl Case {
     fn random(seed: u64) -> Self {
         let mut rng = Rng(seed);
-        let chunks = rng.below(4);
-        let meta = rng.below(3);
-        let mut one = frame(chunks, meta, rng.below(3), 1);
+        let chunks = rng.index(4);
+        let meta = rng.index(3);
+        let mut one = frame(chunks, meta, rng.index(3), 1);
         // Most changes append a chunk or change the trailer.
-        let other = match rng.below(4) {
-            0 => frame(rng.below(4), rng.below(3), rng.below(3), 2),
-            1 => frame(chunks, meta, rng.below(3), 1),
-            _ => frame(chunks + 1, meta, rng.below(3), 1),
+        let other = match rng.index(4) {
+            0 => frame(rng.index(4), rng.index(3), rng.index(3), 2),
+            1 => frame(chunks, meta, rng.index(3), 1),
+            _ => frame(chunks + 1, meta, rng.index(3), 1),
         };
         let mut new = other;
-        match rng.below(8) {
+        match rng.index(8) {
             0 => one.clear(),
             1 | 2 => std::mem::swap(&mut one, &mut new),
             _ => {}
@@ -126,14 +118,14 @@ impl Case {
         let old = one;
         let header_len = frame::Header::parse(&new).unwrap().header_len as usize;
         let same = old.iter().zip(&new).skip(header_len).take_while(|(a, b)| a == b).count();
-        let mut at = header_len + if rng.below(3) > 0 { same } else { 0 };
+        let mut at = header_len + if rng.index(3) > 0 { same } else { 0 };
         let mut writes = Vec::new();
         while at < new.len() {
-            let end = new.len().min(at + 1 + rng.below(300));
+            let end = new.len().min(at + 1 + rng.index(300));
             writes.push((at as u64, new[at..end].to_vec()));
             at = end;
         }
-        if rng.below(2) > 0 {
+        if rng.index(2) > 0 {
             writes.reverse();
         }
         Self { old, new, writes }

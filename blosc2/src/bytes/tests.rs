@@ -5,6 +5,7 @@ use std::io::{self, Cursor};
 use std::sync::Arc;
 
 use blosc2_format::ReadAt;
+use blosc2_testing::Rng;
 
 use super::token::Token;
 use super::*;
@@ -14,11 +15,8 @@ use crate::ErrorKind;
 fn same_as_memory(name: &str, storage: &mut dyn Storage, sized: bool) -> Vec<u8> {
     let mut model = Vec::new();
     storage.read_vec_at(0, storage.size().unwrap()).unwrap().clone_into(&mut model);
-    let mut state = 7u64;
-    let mut below = |end: u64| {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (state >> 33) % end
-    };
+    let mut rng = Rng(7);
+    let mut below = |end: u64| rng.below(end);
     for step in 0..300 {
         let len = model.len() as u64;
         if sized && below(4) == 0 {

@@ -2,6 +2,8 @@
 
 use std::io::Cursor;
 
+use blosc2_testing::Rng;
+
 use super::*;
 use crate::chunk::Encoder;
 use crate::directory::{self, INDEX, Memory};
@@ -107,12 +109,7 @@ fn frame(params: Params, data: &[Vec<u8>]) -> Sample {
 
 /// Bytes that cannot be compressed.
 fn noise(len: usize) -> Vec<u8> {
-    let mut word = 0x2545_f491u32;
-    let next = || {
-        word = word.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (word >> 24) as u8
-    };
-    std::iter::repeat_with(next).take(len).collect()
+    Rng(1).bytes(len)
 }
 
 fn ramp(start: u64, step: u64, len: usize) -> Vec<u8> {

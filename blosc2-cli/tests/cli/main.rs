@@ -1,0 +1,10 @@
+//! Runs the command `blosc2`, and checks its output, its files and its exit status.
+
+mod basics;
+mod common;
+mod formats;
+mod meta;
+mod python;
+mod repair;
+mod storages;
+mod stores;

@@ -1,0 +1,59 @@
+//! What the command makes of old files is what Python reads.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::common::{Folder, old_files};
+
+/// Prints for each file: its length decompressed, typesize, and names of its metalayers.
+const READ: &str = r#"
+import sys
+import blosc2
+
+for path in sys.argv[1:]:
+    schunk = blosc2.open(path, mode="r")
+    data = b"".join(schunk.decompress_chunk(i) for i in range(schunk.nchunks))
+    assert data == open(path + ".raw", "rb").read(), path
+    names = list(schunk.meta.keys()), sorted(schunk.vlmeta.get_names())
+    print(path, len(data), schunk.typesize, *names[0], *names[1])
+"#;
+
+/// A Python with the package `blosc2`.
+fn python() -> PathBuf {
+    if let Some(given) = std::env::var_os("BLOSC2_TEST_PYTHON") {
+        return given.into();
+    }
+    let venv = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/python-venv");
+    let found = [venv.join("bin").join("python"), venv.join("Scripts").join("python.exe")];
+    let found = found.into_iter().find(|path| path.exists());
+    found.expect("there is no Python for the tests: run `cargo xtask test`, which sets it up")
+}
+
+#[test]
+#[ignore = "needs Python; cargo xtask test runs it"]
+fn old_files_become_frames_that_python_reads() {
+    let folder = Folder::new();
+    let (mut names, mut expected) = (Vec::new(), String::new());
+    for (number, (path, raw)) in old_files().iter().enumerate() {
+        let name = format!("{number}.b2frame");
+        assert!(folder.run(&["copy", path, &name]).status.success(), "{path}");
+        folder.write(&format!("{name}.raw"), raw);
+        let info = folder.info(path);
+        let line = format!("{name} {} {}", info["nbytes"], info["typesize"]);
+        let mut vlmeta: Vec<_> = info["vlmeta"].as_array().unwrap().iter().collect();
+        vlmeta.sort_by_key(|name| name.as_str());
+        let all = info["meta"].as_array().unwrap().iter().chain(vlmeta);
+        expected += &all.fold(line, |line, name| format!("{line} {}", name.as_str().unwrap()));
+        expected.push('\n');
+        names.push(name);
+    }
+    let output = Command::new(python())
+        .args(["-I", "-c", READ])
+        .args(&names)
+        .current_dir(folder.path("."))
+        .output()
+        .expect("Python does not start");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
+}

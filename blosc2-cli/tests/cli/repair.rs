@@ -1,0 +1,55 @@
+//! `blosc2 repair`: its line and its exit status.
+
+use blosc2::{CParams, SChunk};
+use blosc2_testing::Rng;
+
+use crate::common::Folder;
+
+#[test]
+fn repair_says_what_it_did() {
+    let folder = Folder::new();
+    let mut schunk = SChunk::create::<u8>(folder.path("a.b2frame"), &CParams::default()).unwrap();
+    for number in 0..4 {
+        schunk.append(&Rng(number).bytes(500)).unwrap();
+    }
+    let first = schunk.chunk::<u8>(0).unwrap();
+    drop(schunk);
+    let good = folder.read("a.b2frame");
+    let line = |args: &[&str]| String::from_utf8(folder.good(args)).unwrap();
+    assert_eq!(line(&["repair", "a.b2frame"]), "a.b2frame: good: nothing was done\n");
+    assert!(folder.read("a.b2frame") == good);
+    folder.good(&["repair", "a.b2frame", "--output", "copy.b2frame"]);
+    assert!(folder.read("copy.b2frame") == good);
+
+    // The mark of a change that was all there.
+    let mut marked = good.clone();
+    marked[0x10] = 0x7f;
+    folder.write("a.b2frame", &marked);
+    folder.bad(1, &["cat", "a.b2frame"]);
+    let expected = "a.b2frame: a change that was stopped at its end was completed\n";
+    assert_eq!(line(&["repair", "a.b2frame"]), expected);
+    assert!(folder.read("a.b2frame") == good);
+
+    folder.write("a.b2frame", &good[..good.len() - 20]);
+    folder.bad(1, &["repair", "a.b2frame", "-o", "copy.b2frame"]);
+    let start = ": rebuilt of 4 whole chunks, none is lost; its vlmetalayers are lost";
+    let found = line(&["repair", "a.b2frame", "-o", "new.b2frame"]);
+    assert_eq!(found, format!("a.b2frame{start}\n"));
+    let found = line(&["repair", "a.b2frame"]);
+    assert_eq!(found, format!("a.b2frame{start}; the damaged one is a.b2frame.damaged\n"));
+    assert_eq!(folder.read("a.b2frame.damaged").len(), good.len() - 20);
+    assert!(folder.read("a.b2frame") == folder.read("new.b2frame"));
+    let schunk = SChunk::open(folder.path("a.b2frame")).unwrap();
+    assert_eq!((schunk.nchunks(), schunk.chunk::<u8>(0).unwrap()), (4, first));
+    folder.good(&["check", "a.b2frame"]);
+}
+
+#[test]
+fn repair_refuses_what_is_no_frame() {
+    let folder = Folder::new();
+    folder.write("text", b"some text, which is no frame");
+    let line = folder.bad(1, &["repair", "text"]);
+    assert!(line.contains("text") && line.contains("it is no frame"), "{line}");
+    folder.bad(1, &["repair", "none"]);
+    folder.bad(2, &["repair"]);
+}

@@ -1,0 +1,111 @@
+//! Random numbers and data for tests, the same on every machine.
+
+/// A small generator of numbers, the same on every machine (SplitMix64).
+#[derive(Debug, Clone)]
+pub struct Rng(
+    /// The seed, then the state.
+    pub u64,
+);
+
+impl Rng {
+    /// The next number.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "it never ends, so that there is nothing to unwrap"
+    )]
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
+    }
+
+    /// Random bytes.
+    pub fn bytes(&mut self, len: usize) -> Vec<u8> {
+        std::iter::repeat_with(|| self.next() as u8).take(len).collect()
+    }
+
+    /// A number below `end`.
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    /// A number below `len`, as an index.
+    pub fn index(&mut self, len: usize) -> usize {
+        self.below(len as u64) as usize
+    }
+
+    /// One of the choices.
+    pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
+        &choices[self.index(choices.len())]
+    }
+}
+
+/// What data looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Every byte is random: no codec makes it smaller.
+    Random,
+    /// Every byte is 0.
+    Zeros,
+    /// Every byte is 255.
+    Ones,
+    /// Runs of up to 300 equal bytes.
+    Runs,
+    /// 32-bit integers, each 3 above the one before.
+    Ramp,
+    /// Stretches of the other kinds.
+    Mixed,
+}
+
+/// All kinds.
+pub const KINDS: [Kind; 6] =
+    [Kind::Random, Kind::Zeros, Kind::Ones, Kind::Runs, Kind::Ramp, Kind::Mixed];
+
+/// `len` bytes of this kind, always the same for the same seed.
+pub fn data(kind: Kind, len: usize, seed: u64) -> Vec<u8> {
+    let mut rng = Rng(seed);
+    match kind {
+        Kind::Zeros => vec![0; len],
+        Kind::Ones => vec![0xff; len],
+        Kind::Random => rng.bytes(len),
+        Kind::Runs => {
+            let mut bytes = Vec::with_capacity(len);
+            while bytes.len() < len {
+                let run = (1 + rng.below(300) as usize).min(len - bytes.len());
+                let byte = rng.below(4) as u8 * 60;
+                bytes.resize(bytes.len() + run, byte);
+            }
+            bytes
+        }
+        Kind::Ramp => (0..len.div_ceil(4) as u32)
+            .flat_map(|item| (item.wrapping_mul(3) + 1_000_000).to_le_bytes())
+            .take(len)
+            .collect(),
+        Kind::Mixed => {
+            let mut bytes = Vec::with_capacity(len);
+            while bytes.len() < len {
+                let kind = *rng.pick(&[Kind::Random, Kind::Zeros, Kind::Runs, Kind::Ramp]);
+                let part = (1 + rng.below(5000) as usize).min(len - bytes.len());
+                bytes.extend(data(kind, part, rng.next()));
+            }
+            bytes
+        }
+    }
+}
+
+/// Text of which every line is much like the others: what dictionaries are for.
+pub fn records(len: usize) -> Vec<u8> {
+    let mut rng = Rng(len as u64);
+    let lines = (0..).flat_map(|line| {
+        let (one, other) = (rng.below(1000), rng.below(50));
+        format!(
+            "{{\"id\":\"item-{line:05}\",\"price\":{one}.50,\"in_stock\":{},\"origins\":null,\
+             \"labels\":null,\"quantity\":{other},\"text\":\"ITEM NUMBER {line}\"}}\n",
+            other > 20
+        )
+        .into_bytes()
+    });
+    lines.take(len).collect()
+}

@@ -1,0 +1,370 @@
+//! Arrays that change: items that come and go, other shapes, boxes that are written.
+
+use blosc2::NDArray;
+
+use super::c::CArray;
+use super::{
+    Cut, Place, assert_c_holds, assert_keeps, constant, cut, everywhere, filled, folder, joined,
+    kind, numbers, part, ranges,
+};
+use crate::common::Model;
+
+/// Upstream has 2 and 4 too; plans know no difference.
+const TYPESIZES: [usize; 2] = [1, 8];
+
+/// Arrays, a dimension, and how many items come at its end.
+const APPENDED: [(Cut, usize, u64); 11] = [
+    (cut(&[5], &[3], &[2]), 0, 10),
+    (cut(&[18, 6], &[6, 6], &[3, 3]), 1, 12),
+    (cut(&[12, 10, 14], &[3, 5, 9], &[3, 4, 4]), 2, 18),
+    (cut(&[10, 10, 5, 5], &[5, 7, 3, 3], &[2, 2, 1, 1]), 3, 30),
+    (cut(&[0], &[3], &[3]), 0, 10),
+    (cut(&[0, 6], &[6, 6], &[3, 3]), 0, 6),
+    (cut(&[0, 6], &[6, 6], &[6, 6]), 0, 6),
+    (cut(&[0, 6], &[6, 6], &[3, 6]), 0, 6),
+    (cut(&[0, 6], &[6, 6], &[4, 6]), 0, 6),
+    (cut(&[0, 6], &[6, 6], &[3, 6]), 0, 13),
+    // Upstream says that this one does not work there.
+    (cut(&[0, 6], &[6, 6], &[4, 6]), 0, 13),
+];
+
+#[test]
+fn items_are_appended_along_each_dimension() {
+    for (cut, axis, count) in APPENDED {
+        let mut shape = cut.shape.to_vec();
+        shape[axis] = count;
+        everywhere(&TYPESIZES, |place, typesize, path| {
+            let (old, new) = (numbers(cut.shape, typesize, 1), numbers(&shape, typesize, 1000));
+            let expected = joined(axis, &[&old, &new]);
+            let what = format!("{cut:?} and {count} along {axis}, {typesize} bytes");
+            let mut array = cut.holding(&old, place, path);
+            array.append_bytes(axis, &new.bytes).unwrap();
+            assert_keeps(place, array, path, &expected, &what);
+
+            if place.is_file() {
+                let mut c = cut.in_c(&old, place, &path.with_extension("c"));
+                c.append(axis, &new.bytes);
+                assert_c_holds(&c, &expected, &what);
+            }
+            if typesize != 8 {
+                return;
+            }
+
+            // The same, a few at a time.
+            let aside = path.with_extension("appender");
+            let mut array = cut.holding(&old, place, &aside);
+            let mut appender = array.appender(axis).unwrap();
+            for at in 0..count {
+                appender.append_bytes(&part(&new, axis, at..at + 1).bytes).unwrap();
+            }
+            appender.flush().unwrap();
+            drop(appender);
+            assert_keeps(place, array, &aside, &expected, &format!("{what}, one by one"));
+        });
+    }
+}
+
+#[test]
+fn items_are_inserted_along_each_dimension() {
+    let cases = [
+        // At the end, where there is padding; at the start; between chunks.
+        (cut(&[5], &[3], &[2]), 0, 5, 10),
+        (cut(&[18, 6], &[6, 6], &[3, 3]), 1, 0, 12),
+        (cut(&[12, 10, 14], &[3, 5, 9], &[3, 4, 4]), 2, 9, 18),
+        (cut(&[10, 10, 5, 5], &[5, 7, 3, 3], &[2, 2, 1, 1]), 3, 3, 30),
+        // Anywhere else, which C cannot do.
+        (cut(&[5], &[3], &[2]), 0, 2, 7),
+        (cut(&[12, 10, 14], &[3, 5, 9], &[3, 4, 4]), 1, 7, 4),
+    ];
+    for (number, (cut, axis, at, count)) in cases.into_iter().enumerate() {
+        let mut shape = cut.shape.to_vec();
+        let size = shape[axis];
+        shape[axis] = count;
+        everywhere(&TYPESIZES, |place, typesize, path| {
+            let (old, new) = (numbers(cut.shape, typesize, 1), numbers(&shape, typesize, 1000));
+            let (before, after) = (part(&old, axis, 0..at), part(&old, axis, at..size));
+            let expected = joined(axis, &[&before, &new, &after]);
+            let what = format!("{cut:?} and {count} at {at} along {axis}, {typesize} bytes");
+            let mut array = cut.holding(&old, place, path);
+            array.insert_bytes(axis, at, &new.bytes).unwrap();
+            assert_keeps(place, array, path, &expected, &what);
+            if number < 4 && place.is_file() {
+                let mut c = cut.in_c(&old, place, &path.with_extension("c"));
+                c.insert(axis, at, &new.bytes);
+                assert_c_holds(&c, &expected, &what);
+            }
+        });
+    }
+}
+
+#[test]
+fn items_are_deleted_along_each_dimension() {
+    let cases = [
+        // The end, the start, whole chunks between others.
+        (cut(&[10], &[3], &[2]), 0, 5..10),
+        (cut(&[18, 12], &[6, 6], &[3, 3]), 1, 0..6),
+        (cut(&[12, 10, 27], &[3, 5, 9], &[3, 4, 4]), 2, 9..18),
+        (cut(&[10, 10, 5, 30], &[5, 7, 3, 3], &[2, 2, 1, 1]), 3, 12..21),
+        // Any others, which C cannot do.
+        (cut(&[10], &[3], &[2]), 0, 4..8),
+        (cut(&[12, 10, 27], &[3, 5, 9], &[3, 4, 4]), 1, 2..3),
+    ];
+    for (number, (cut, axis, range)) in cases.into_iter().enumerate() {
+        let size = cut.shape[axis];
+        everywhere(&TYPESIZES, |place, typesize, path| {
+            let old = numbers(cut.shape, typesize, 1);
+            let (before, after) =
+                (part(&old, axis, 0..range.start), part(&old, axis, range.end..size));
+            let expected = joined(axis, &[&before, &after]);
+            let what = format!("{cut:?} without {range:?} along {axis}, {typesize} bytes");
+            let mut array = cut.holding(&old, place, path);
+            array.delete(axis, range.clone()).unwrap();
+            assert_keeps(place, array, path, &expected, &what);
+            if number < 4 && place.is_file() {
+                let mut c = cut.in_c(&old, place, &path.with_extension("c"));
+                c.delete(axis, range.clone());
+                assert_c_holds(&c, &expected, &what);
+            }
+        });
+    }
+}
+
+/// Arrays, a new shape, and where items come or go along each dimension unless it is the end.
+type Resized = (Cut, &'static [u64], Option<&'static [u64]>);
+
+const RESIZED: [Resized; 16] = [
+    (cut(&[], &[], &[]), &[], None),
+    (cut(&[5], &[3], &[2]), &[10], None),
+    (cut(&[0], &[2], &[1]), &[1], None),
+    (cut(&[0], &[100], &[7]), &[2], None),
+    (cut(&[0, 0], &[100, 10], &[7, 3]), &[2, 2], None),
+    (cut(&[0, 0], &[100, 10], &[7, 3]), &[150, 160], None),
+    (cut(&[20, 5], &[7, 5], &[3, 3]), &[27, 10], Some(&[14, 5])),
+    (cut(&[20, 10], &[7, 5], &[3, 5]), &[10, 10], None),
+    (cut(&[30, 20], &[8, 5], &[2, 2]), &[22, 10], Some(&[8, 5])),
+    (cut(&[12, 10, 14], &[3, 5, 9], &[3, 4, 4]), &[10, 15, 14], None),
+    (cut(&[10, 21, 30], &[8, 7, 15], &[5, 5, 10]), &[10, 13, 10], None),
+    (cut(&[10, 23, 30], &[8, 7, 15], &[5, 5, 10]), &[10, 16, 45], Some(&[0, 0, 0])),
+    (cut(&[75, 50], &[25, 13], &[8, 8]), &[50, 76], Some(&[50, 13])),
+    (cut(&[50, 50], &[25, 13], &[8, 8]), &[49, 51], None),
+    (cut(&[143, 41], &[18, 13], &[7, 7]), &[50, 50], None),
+    (cut(&[10, 10, 5, 5], &[5, 7, 3, 3], &[2, 2, 1, 1]), &[11, 20, 2, 2], None),
+];
+
+/// A model of another shape; new items are zeros.
+fn resized(old: &Model, shape: &[u64], start: Option<&[u64]>) -> Model {
+    let mut model = old.clone();
+    for (axis, &size) in shape.iter().enumerate() {
+        let there = model.shape[axis];
+        let at = start.map_or(there.min(size), |start| start[axis]);
+        let (kept, more) = (there.saturating_sub(size), size.saturating_sub(there));
+        let mut new = model.shape.clone();
+        new[axis] = more;
+        let (before, after) = (part(&model, axis, 0..at), part(&model, axis, at + kept..there));
+        model = joined(axis, &[&before, &constant(&new, old.typesize, 0), &after]);
+    }
+    model
+}
+
+/// The same of an array.
+fn resize(array: &mut NDArray, shape: &[u64], start: Option<&[u64]>) {
+    let Some(start) = start else {
+        return array.resize(shape).unwrap();
+    };
+    for (axis, (&size, &at)) in shape.iter().zip(start).enumerate() {
+        let there = array.shape()[axis];
+        if size < there {
+            array.delete(axis, at..at + there - size).unwrap();
+        } else {
+            let mut new = array.shape().to_vec();
+            new[axis] = size - there;
+            let zeros = constant(&new, array.typesize(), 0);
+            array.insert_bytes(axis, at, &zeros.bytes).unwrap();
+        }
+    }
+}
+
+#[test]
+fn arrays_get_other_shapes() {
+    for (cut, shape, start) in RESIZED {
+        everywhere(&TYPESIZES, |place, typesize, path| {
+            let old = numbers(cut.shape, typesize, 1);
+            let expected = resized(&old, shape, start);
+            let what = format!("{cut:?} to {shape:?} at {start:?}, {typesize} bytes");
+            let mut array = cut.holding(&old, place, path);
+            resize(&mut array, shape, start);
+            assert_keeps(place, array, path, &expected, &what);
+
+            if place.is_file() {
+                let mut c = cut.in_c(&old, place, &path.with_extension("c"));
+                c.resize(shape, start);
+                assert_c_holds(&c, &expected, &what);
+            }
+
+            // Of a value that is in the padding too: C hands that out where the array grows.
+            let one = constant(cut.shape, typesize, 1);
+            let aside = path.with_extension("full");
+            let dtype = format!("|V{typesize}");
+            let builder = place.of(cut.builder(), &aside);
+            let mut array = builder.full_bytes(&vec![1; typesize], cut.shape, &dtype).unwrap();
+            resize(&mut array, shape, start);
+            let expected = resized(&one, shape, start);
+            assert_keeps(place, array, &aside, &expected, &format!("{what}, of ones"));
+        });
+    }
+}
+
+#[test]
+fn a_file_that_grows_step_by_step_has_no_gaps() {
+    const ITEMS: i64 = 100_000;
+    const STEP: i64 = 1000;
+    let builder = || NDArray::builder().chunks(&[16384]).blocks(&[256]);
+    let items: Vec<i64> = (0..ITEMS).collect();
+    let (folder, path) = folder();
+    let mut array = builder().file(&path).zeros::<i64>(&[0]).unwrap();
+    let appended = folder.path().join("appended.b2nd");
+    let mut other = builder().file(&appended).zeros::<i64>(&[0]).unwrap();
+    for start in (0..ITEMS).step_by(STEP as usize) {
+        let range = start as u64..(start + STEP) as u64;
+        let step = &items[start as usize..(start + STEP) as usize];
+        array.resize(&[range.end]).unwrap();
+        array.write(&[range], step).unwrap();
+        other.append(0, step).unwrap();
+    }
+    let at_once = folder.path().join("at_once.b2nd");
+    drop(builder().file(&at_once).from_slice(&items, &[ITEMS as u64]).unwrap());
+    let len = |path| std::fs::metadata(path).unwrap().len();
+    for path in [&path, &appended] {
+        assert!(NDArray::open(path).unwrap().read_all::<i64>().unwrap() == items);
+        let c = CArray::open(path).read_all();
+        assert!(c.chunks_exact(8).zip(&items).all(|(c, item)| c == item.to_le_bytes()));
+        let (found, least) = (len(path), len(&at_once));
+        assert!(found <= least + 4096, "{found} bytes, where {least} are needed");
+    }
+}
+
+/// Two arrays, and the dimension along which they are joined.
+const JOINED: [(Cut, Cut, usize); 13] = [
+    (cut(&[10], &[5], &[1]), cut(&[5], &[5], &[1]), 0),
+    (cut(&[2], &[25], &[5]), cut(&[49], &[25], &[5]), 0),
+    (cut(&[10, 10], &[2, 2], &[1, 1]), cut(&[4, 10], &[2, 2], &[1, 1]), 0),
+    (cut(&[10, 8], &[2, 2], &[1, 1]), cut(&[10, 8], &[2, 2], &[1, 1]), 1),
+    (cut(&[4, 4], &[4, 4], &[2, 2]), cut(&[4, 4], &[4, 4], &[2, 2]), 0),
+    (cut(&[25, 50], &[25, 25], &[5, 5]), cut(&[25, 5], &[25, 25], &[5, 5]), 1),
+    (cut(&[20, 5, 20], &[9, 13, 10], &[5, 8, 5]), cut(&[20, 5, 20], &[9, 13, 10], &[5, 8, 5]), 0),
+    (cut(&[20, 5, 20], &[9, 13, 10], &[5, 8, 5]), cut(&[20, 5, 20], &[9, 13, 10], &[5, 8, 5]), 1),
+    (cut(&[20, 5, 20], &[9, 13, 10], &[5, 8, 5]), cut(&[20, 5, 20], &[9, 13, 10], &[5, 8, 5]), 2),
+    // With other chunks.
+    (cut(&[5, 4, 6], &[2, 4, 5], &[1, 2, 2]), cut(&[7, 4, 6], &[3, 1, 6], &[3, 1, 4]), 0),
+    (
+        cut(&[3, 5, 5, 2], &[2, 5, 3, 2], &[2, 2, 2, 1]),
+        cut(&[3, 6, 5, 2], &[3, 2, 5, 1], &[1, 2, 2, 1]),
+        1,
+    ),
+    // Of which one is empty.
+    (cut(&[0, 4], &[3, 3], &[2, 2]), cut(&[5, 4], &[2, 4], &[2, 2]), 0),
+    (cut(&[5, 4], &[2, 4], &[2, 2]), cut(&[5, 0], &[3, 3], &[2, 2]), 1),
+];
+
+#[test]
+fn arrays_are_joined_along_each_dimension() {
+    for (one, other, axis) in JOINED {
+        everywhere(&[1, 13], |place, typesize, _| {
+            let what = format!("{one:?} and {other:?} along {axis}, {typesize} bytes");
+            for first in [constant(one.shape, typesize, 0), numbers(one.shape, typesize, 7)] {
+                let (_folder, path) = folder();
+                let second = numbers(other.shape, typesize, 1000);
+                let expected = joined(axis, &[&first, &second]);
+                let mut left = one.holding(&first, place, &path.with_extension("left"));
+                let right = other.holding(&second, place, &path.with_extension("right"));
+                let builder = place.of(one.builder(), &path);
+                let both = builder.concatenate([&left, &right], axis).unwrap();
+                assert_eq!(both.chunks(), one.chunks, "{what}");
+                assert_keeps(place, both, &path, &expected, &what);
+                // Without a copy of the first one.
+                left.append_bytes(axis, &right.read_bytes(..).unwrap()).unwrap();
+                let path = path.with_extension("left");
+                assert_keeps(place, left, &path, &expected, &format!("{what}, added"));
+            }
+        });
+    }
+}
+
+/// Arrays, and the first and the last item of a box that is written, one behind it.
+const WRITTEN: [(Cut, &[u64], &[u64]); 13] = [
+    (cut(&[], &[], &[]), &[], &[]),
+    (cut(&[5], &[3], &[2]), &[2], &[5]),
+    (cut(&[20, 0], &[7, 0], &[3, 0]), &[2, 0], &[8, 0]),
+    (cut(&[20, 10], &[7, 5], &[3, 5]), &[2, 0], &[18, 0]),
+    (cut(&[14, 10], &[8, 5], &[2, 2]), &[5, 3], &[9, 10]),
+    (cut(&[12, 10, 14], &[3, 5, 9], &[3, 4, 4]), &[3, 0, 3], &[6, 7, 10]),
+    (cut(&[10, 21, 30, 5], &[8, 7, 15, 3], &[5, 5, 10, 1]), &[5, 4, 3, 3], &[10, 8, 8, 4]),
+    (cut(&[50, 50], &[25, 13], &[8, 8]), &[0, 0], &[10, 10]),
+    (cut(&[150, 45], &[15, 15], &[7, 7]), &[4, 2], &[6, 5]),
+    (cut(&[10, 10], &[5, 7], &[2, 2]), &[0, 0], &[5, 5]),
+    (cut(&[20, 20], &[10, 10], &[5, 10]), &[10, 10], &[20, 20]),
+    (cut(&[3, 4, 5], &[1, 4, 5], &[1, 2, 5]), &[1, 0, 0], &[2, 4, 5]),
+    (cut(&[3, 8, 5], &[1, 4, 5], &[1, 2, 5]), &[1, 4, 0], &[2, 8, 5]),
+];
+
+#[test]
+fn boxes_are_written() {
+    for (cut, start, end) in WRITTEN {
+        let ranges = ranges(start, end);
+        let shape: Vec<u64> = ranges.iter().map(|range| range.end - range.start).collect();
+        everywhere(&TYPESIZES, |place, typesize, path| {
+            let new = numbers(&shape, typesize, 1);
+            let what = format!("{cut:?}, {ranges:?}, {typesize} bytes");
+            let zeros = constant(cut.shape, typesize, 0);
+            let mut array = cut.holding(&zeros, place, path);
+            array.write_bytes(&ranges, &new.bytes).unwrap();
+            assert_eq!(array.read_bytes(&ranges).unwrap(), new.bytes, "{what}");
+
+            let mut c = cut.in_c(&zeros, place, &path.with_extension("c"));
+            c.write(&ranges, &new.bytes);
+            assert_eq!(c.read(&ranges), new.bytes, "{what}, in C");
+            let expected = Model { bytes: c.read_all(), ..zeros };
+            assert_keeps(place, array, path, &expected, &what);
+        });
+    }
+}
+
+/// C puts boxes of chunks together by `b2nd_copy_buffer2`.
+#[test]
+fn boxes_of_chunks_make_up_an_array() {
+    let array = |items: [u8; 9]| NDArray::from_slice(&items, &[3, 3, 1]).unwrap();
+    let first = array([0, 0, 0, 0, 0, 2, 0, 4, 6]);
+    let second = array([1, 3, 0, 5, 7, 0, 0, 0, 0]);
+    let mut both = NDArray::builder().chunks(&[2, 2, 1]).zeros::<u8>(&[2, 2, 2]).unwrap();
+    let part = first.read::<u8>(&[1..3, 1..3, 0..1]).unwrap();
+    both.write(&[0..2, 0..2, 0..1], &part).unwrap();
+    let part = second.read::<u8>(&[0..2, 0..2, 0..1]).unwrap();
+    both.write(&[0..2, 0..2, 1..2], &part).unwrap();
+    assert_eq!(both.read_all::<u8>().unwrap(), [0, 1, 2, 3, 4, 5, 6, 7]);
+}
+
+#[test]
+fn what_does_not_fit_changes_nothing() {
+    use blosc2::ErrorKind::{InvalidArgument, OutOfBounds};
+    let cut = cut(&[6, 4], &[4, 3], &[2, 2]);
+    everywhere(&[2], |place, typesize, path| {
+        let model = numbers(cut.shape, typesize, 1);
+        let mut array = cut.holding(&model, place, path);
+        let bytes = [0; 100];
+        assert_eq!(kind(array.append_bytes(2, &bytes[..8])), InvalidArgument);
+        assert_eq!(kind(array.append_bytes(0, &bytes[..9])), InvalidArgument);
+        assert_eq!(kind(array.append_bytes(1, &bytes[..8])), InvalidArgument);
+        assert_eq!(kind(array.insert_bytes(0, 7, &bytes[..8])), OutOfBounds);
+        assert_eq!(kind(array.delete(1, 3..5)), OutOfBounds);
+        assert_eq!(kind(array.resize(&[6])), InvalidArgument);
+        assert_eq!(kind(array.write_bytes(&[0..2, 0..2], &bytes[..10])), InvalidArgument);
+        assert_eq!(kind(array.write_bytes(&[5..7, 0..1], &bytes[..4])), OutOfBounds);
+        assert_keeps(place, array, path, &model, "after errors");
+    });
+    let (_folder, path) = folder();
+    let model = numbers(&[2, 0], 1, 1);
+    let mut array = filled(Place::File.of(NDArray::builder(), &path), &model);
+    // Automatic chunks of nothing have no room for anything.
+    assert_eq!(kind(array.resize(&[2, 1])), InvalidArgument);
+    assert_keeps(Place::File, array, &path, &model, "without items");
+}

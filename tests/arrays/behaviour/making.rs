@@ -1,0 +1,341 @@
+//! Arrays that are made: of values, of nothing yet, of items of any size, and those that cannot be.
+
+use blosc2::{
+    CParams, Check, Codec, ErrorKind, Filter, NDArray, OpenOptions, SChunk, Special, Threads,
+};
+use blosc2_format::b2nd::Meta;
+
+use super::{
+    Cut, Place, assert_holds, assert_keeps, constant, cut, everywhere, filled, folder, kind,
+    numbers,
+};
+use crate::common::{Kind, assert_same, data};
+
+const SHAPES: [Cut; 9] = [
+    cut(&[], &[], &[]),
+    cut(&[5], &[3], &[2]),
+    // Chunks larger than the array.
+    cut(&[1], &[3], &[2]),
+    cut(&[1, 2], &[3, 3], &[2, 3]),
+    cut(&[20, 0], &[7, 0], &[3, 0]),
+    cut(&[20, 10], &[7, 5], &[3, 5]),
+    cut(&[14, 10], &[8, 5], &[2, 2]),
+    cut(&[12, 10, 14], &[3, 5, 9], &[3, 4, 4]),
+    cut(&[10, 21, 30, 5], &[8, 7, 15, 3], &[5, 5, 10, 1]),
+];
+
+/// Bytes that an array stores for its chunks.
+fn stored(array: &NDArray) -> usize {
+    (0..array.schunk().nchunks()).map(|at| array.schunk().chunk_info(at).unwrap().cbytes).sum()
+}
+
+#[test]
+fn zeros_and_nothing_yet_take_no_room() {
+    for cut in SHAPES {
+        for special in [Special::Zeros, Special::Uninit] {
+            everywhere(&[1, 2, 4, 7], |place, typesize, path| {
+                let what = format!("{special:?}, {cut:?}, {typesize} bytes");
+                let dtype = format!("|V{typesize}");
+                let builder = place.of(cut.builder(), path);
+                let array = builder.special(special, cut.shape, &dtype, typesize).unwrap();
+                assert_eq!(array.ndim(), cut.shape.len(), "{what}");
+                assert_eq!((array.chunks(), array.blocks()), (cut.chunks, cut.blocks), "{what}");
+                assert_eq!(stored(&array), 0, "{what}");
+                let zeros = constant(cut.shape, typesize, 0);
+                // C leaves memory as it was where nothing is written yet.
+                if special == Special::Zeros {
+                    assert_keeps(place, array, path, &zeros, &what);
+                } else {
+                    let array = place.reopened(array, path);
+                    assert_holds(&array, &zeros, &what);
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn arrays_of_no_number_take_no_room() {
+    for cut in SHAPES {
+        everywhere(&[4, 8], |place, typesize, path| {
+            let what = format!("{place:?}, {cut:?}, {typesize} bytes");
+            let builder = place.of(cut.builder(), path);
+            let count = cut.shape.iter().product::<u64>() as usize;
+            if typesize == 4 {
+                let array = builder.nans::<f32>(cut.shape).unwrap();
+                assert_eq!(stored(&array), 0, "{what}");
+                let items = place.reopened(array, path).read_all::<f32>().unwrap();
+                assert!(items.len() == count && items.iter().all(|item| item.is_nan()), "{what}");
+            } else {
+                let array = builder.nans::<f64>(cut.shape).unwrap();
+                assert_eq!(stored(&array), 0, "{what}");
+                let items = place.reopened(array, path).read_all::<f64>().unwrap();
+                assert!(items.len() == count && items.iter().all(|item| item.is_nan()), "{what}");
+            }
+        });
+    }
+    assert_eq!(kind(NDArray::builder().nans::<i32>(&[3])), ErrorKind::InvalidArgument);
+}
+
+#[test]
+fn arrays_of_one_value_hold_it_everywhere() {
+    for cut in SHAPES {
+        everywhere(&[1, 2, 4, 8, 16, 255, 256, 257], |place, typesize, path| {
+            // The lowest byte, or all of them.
+            let value = match typesize {
+                ..=16 => numbers(&[1], typesize, 113).bytes,
+                _ => vec![113; typesize],
+            };
+            let what = format!("{cut:?}, {typesize} bytes");
+            let dtype = format!("|V{typesize}");
+            let builder = place.of(cut.builder(), path);
+            let array = builder.full_bytes(&value, cut.shape, &dtype).unwrap();
+            let mut model = constant(cut.shape, typesize, 0);
+            model.bytes.chunks_exact_mut(typesize).for_each(|to| to.copy_from_slice(&value));
+            let most = (32 + typesize) * array.schunk().nchunks();
+            assert!(stored(&array) <= most, "{what}: {} bytes", stored(&array));
+            assert_keeps(place, array, path, &model, &what);
+        });
+    }
+    let array = NDArray::builder().full(-5i64, &[3, 3]).unwrap();
+    assert_eq!(array.read_all::<i64>().unwrap(), [-5; 9]);
+}
+
+const ROUND_TRIPS: [Cut; 7] = [
+    cut(&[40, 40], &[20, 20], &[10, 10]),
+    cut(&[40, 55, 23], &[31, 5, 22], &[4, 4, 4]),
+    cut(&[40, 0, 12], &[31, 0, 12], &[10, 0, 12]),
+    cut(&[25, 30, 31, 12], &[12, 10, 20, 10], &[5, 5, 5, 10]),
+    cut(&[1, 1, 1024, 1, 1], &[1, 1, 500, 1, 1], &[1, 1, 200, 1, 1]),
+    cut(&[5, 1, 50, 3, 1, 2], &[5, 1, 50, 2, 1, 2], &[2, 1, 20, 2, 1, 2]),
+    // As many dimensions as there can be.
+    cut(
+        &[2, 3, 1, 1, 1, 1, 8, 1, 2, 2, 1, 1, 1, 1, 1, 2],
+        &[1, 2, 1, 1, 1, 2, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1],
+        &[1; 16],
+    ),
+];
+
+#[test]
+fn what_goes_in_comes_out() {
+    for cut in ROUND_TRIPS {
+        everywhere(&[1, 2, 4, 8], |place, typesize, path| {
+            let model = numbers(cut.shape, typesize, 1);
+            let array = cut.holding(&model, place, path);
+            assert_keeps(place, array, path, &model, &format!("{cut:?}, {typesize} bytes"));
+        });
+    }
+    let ndim = 17;
+    let shape = vec![1; ndim];
+    assert_eq!(kind(NDArray::from_slice(&[0u8], &shape)), ErrorKind::InvalidArgument);
+}
+
+#[test]
+fn items_of_more_than_255_bytes() {
+    let cut = cut(&[512], &[128], &[2]);
+    for typesize in [256, 261, 256 * 256] {
+        let mut model = numbers(cut.shape, typesize, 0);
+        for (at, byte) in model.bytes.iter_mut().enumerate() {
+            *byte = (at % 251) as u8;
+        }
+        for place in [Place::Memory, Place::File] {
+            let (_folder, path) = folder();
+            let array = place.reopened(cut.holding(&model, place, &path), &path);
+            let c = cut.in_c(&model, place, &path.with_extension("c"));
+            for range in [0..1, 5..133, 0..512] {
+                let ranges = std::slice::from_ref(&range);
+                let expected = model.read(ranges);
+                let what = format!("{place:?}, {typesize} bytes, {range:?}");
+                assert_same(&array.read_bytes(ranges).unwrap(), &expected, &what);
+                assert_same(&c.read(ranges), &expected, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn strings_are_shuffled_by_their_characters() {
+    const CHARACTERS: usize = 10;
+    const BYTES: usize = 4;
+    for cut in ROUND_TRIPS {
+        let count = cut.shape.iter().product::<u64>() as usize * CHARACTERS;
+        let items: Vec<[u32; CHARACTERS]> = (1..=count as u32)
+            .collect::<Vec<_>>()
+            .chunks_exact(CHARACTERS)
+            .map(|item| item.try_into().unwrap())
+            .collect();
+        let bytes: Vec<u8> = items.iter().flatten().flat_map(|one| one.to_le_bytes()).collect();
+        let make = |filter| {
+            let params = CParams::new().codec(Codec::BloscLz).filters(&[filter]);
+            let builder = cut.builder().cparams(params.threads(Threads::new(2)));
+            builder.from_bytes(&bytes, cut.shape, "<U10", CHARACTERS * BYTES).unwrap()
+        };
+        let (charwise, itemwise) = (make(Filter::ShuffleBytes(BYTES as u8)), make(Filter::Shuffle));
+        for array in [&charwise, &itemwise] {
+            assert_same(&array.read_bytes(..).unwrap(), &bytes, &format!("{cut:?}"));
+        }
+        let (_folder, path) = folder();
+        charwise.save(&path).unwrap();
+        assert_same(&super::CArray::open(&path).read_all(), &bytes, &format!("{cut:?}, in C"));
+        assert_eq!(NDArray::open(&path).unwrap().cparams().filters, [Filter::ShuffleBytes(4)]);
+        // As one chunk, it is no worse than by whole items.
+        let len = |filter| {
+            let params = CParams::new().codec(Codec::BloscLz).filters(&[filter]);
+            let params = params.typesize(CHARACTERS * BYTES);
+            blosc2::compress(&bytes, &params).unwrap().len()
+        };
+        assert!(len(Filter::ShuffleBytes(4)) <= len(Filter::Shuffle), "{cut:?}");
+    }
+}
+
+#[test]
+fn metalayers_stay_with_an_array() {
+    for cut in [cut(&[], &[], &[]), cut(&[10], &[7], &[2]), cut(&[100, 100], &[20, 20], &[10, 10])]
+    {
+        everywhere(&[1, 2, 4, 8], |place, typesize, path| {
+            let model = numbers(cut.shape, typesize, 1);
+            let what = format!("{place:?}, {cut:?}, {typesize} bytes");
+            let fixed = 5.789f64.to_le_bytes();
+            let builder = place.of(cut.builder(), path).meta("fixed", &fixed);
+            let mut array = filled(builder, &model);
+            array.vlmeta_mut().set("one", &56u64.to_le_bytes()).unwrap();
+            assert!(!array.vlmeta().contains("other"), "{what}");
+            assert_eq!(array.vlmeta().get("one").unwrap().unwrap(), 56u64.to_le_bytes());
+            // Of another length.
+            array.vlmeta_mut().set("one", &4.5f32.to_le_bytes()).unwrap();
+            assert_eq!(array.vlmeta().get("one").unwrap().unwrap(), 4.5f32.to_le_bytes());
+            array.vlmeta_mut().set("other", &56u64.to_le_bytes()).unwrap();
+
+            let mut array = place.reopened(array, path);
+            assert_eq!(array.vlmeta().names(), ["one", "other"], "{what}");
+            assert_eq!(array.vlmeta().get("other").unwrap().unwrap(), 56u64.to_le_bytes());
+            assert_eq!(array.meta().names(), ["b2nd", "fixed"], "{what}");
+            assert_eq!(array.meta().get("fixed").unwrap().unwrap(), fixed, "{what}");
+            let fixed = 1e-10f64.to_le_bytes();
+            array.meta_mut().set("fixed", &fixed).unwrap();
+            assert_eq!(array.meta().get("fixed").unwrap().unwrap(), fixed, "{what}");
+            // Its length stays, and what says the shape.
+            let longer = array.meta_mut().set("fixed", &[0; 9]);
+            assert_eq!(kind(longer), ErrorKind::InvalidArgument, "{what}");
+            let shape = array.meta_mut().set("b2nd", &[0; 9]);
+            assert_eq!(kind(shape), ErrorKind::InvalidArgument, "{what}");
+            let array = assert_keeps(place, array, path, &model, &what);
+            assert_eq!(array.meta().get("fixed").unwrap().unwrap(), fixed, "{what}");
+            assert_eq!(array.vlmeta().get("one").unwrap().unwrap(), 4.5f32.to_le_bytes());
+        });
+    }
+}
+
+#[test]
+fn chunks_and_blocks_that_are_too_large_are_refused() {
+    let most = i32::MAX as u64;
+    let cases: [(Cut, ErrorKind); 4] = [
+        (cut(&[i32::MAX as u64], &[i32::MAX as u64], &[1]), ErrorKind::TooLarge),
+        (cut(&[65536, 65536], &[65536, 65536], &[65536, 65536]), ErrorKind::TooLarge),
+        (cut(&[65536, 65536], &[65536, 65536], &[1, 1]), ErrorKind::TooLarge),
+        // A block is not larger than a chunk.
+        (cut(&[65536, 65536], &[65536, 1], &[65536, 65536]), ErrorKind::InvalidArgument),
+    ];
+    for (cut, expected) in cases {
+        let (folder, path) = folder();
+        let made = Place::File.of(cut.builder(), &path).uninit::<u8>(cut.shape);
+        assert_eq!(kind(made), expected, "{cut:?}");
+        assert_eq!(folder.path().read_dir().unwrap().count(), 0, "{cut:?}: something is left");
+    }
+    let builder = || NDArray::builder().chunks(&[1]).blocks(&[1]);
+    assert_eq!(kind(builder().uninit::<u8>(&[most << 31])), ErrorKind::TooLarge);
+    assert_eq!(kind(builder().uninit::<u8>(&[u64::MAX])), ErrorKind::TooLarge);
+    // What fits is made, also without items.
+    let array = cut(&[20, 10], &[7, 5], &[3, 5]).builder().zeros::<u8>(&[20, 10]).unwrap();
+    assert_eq!(array.read::<u8>(&[1..3, 1..4]).unwrap(), [0; 6]);
+    let array = cut(&[0, 0], &[0, 0], &[0, 0]).builder().uninit::<u8>(&[0, 0]).unwrap();
+    assert!(array.read_all::<u8>().unwrap().is_empty());
+}
+
+/// A frame that says that it is an array.
+fn claimed(meta: &[u8], typesize: usize) -> SChunk {
+    OpenOptions::new().typesize(typesize).meta("b2nd", meta).in_buffer().unwrap()
+}
+
+fn meta(shape: &[i64], chunks: &[i32], blocks: &[i32]) -> Meta {
+    Meta {
+        shape: shape.to_vec(),
+        chunks: chunks.to_vec(),
+        blocks: blocks.to_vec(),
+        dtype: Some("|u1".to_owned()),
+        dtype_format: 0,
+    }
+}
+
+#[test]
+fn shapes_that_cannot_be_make_no_array() {
+    let array = |meta: &Meta, typesize| {
+        let array = NDArray::from_schunk(claimed(&meta.to_bytes().unwrap(), typesize));
+        let read_back = claimed(&meta.to_bytes().unwrap(), typesize).into_bytes().unwrap();
+        assert_eq!(array.is_ok(), NDArray::from_bytes(read_back).is_ok());
+        array
+    };
+    assert!(array(&meta(&[0, 0], &[2, 5], &[1, 5]), 1).unwrap().is_empty());
+    let side = 1 << 16;
+    let wide = i64::from(side);
+    for (meta, typesize, detail) in [
+        // Products that overflow: of blocks, of chunks, of all.
+        (meta(&[wide, wide], &[side, 1], &[side, side]), 1, "block"),
+        (meta(&[wide, wide], &[side, side], &[1, 1]), 1, "chunk"),
+        (meta(&[1 << 62, 4], &[1, 1], &[1, 1]), 1, ""),
+        (meta(&[1_073_741_952], &[1_073_741_952], &[128]), 4, "chunk"),
+        // Items along a dimension whose chunks have none.
+        (meta(&[20, 10], &[7, 0], &[3, 0]), 1, "chunk"),
+        (meta(&[20, 10], &[7, 5], &[3, 0]), 1, "block"),
+        (meta(&[20, -10], &[7, 5], &[3, 5]), 1, ""),
+        (meta(&[20, 10], &[7, -5], &[3, 5]), 1, ""),
+    ] {
+        let error = array(&meta, typesize).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidData, "{meta:?}: {error}");
+        let text = error.to_string();
+        assert!(text.contains(detail) && !text.contains("the frame has"), "{meta:?}: {text}");
+    }
+}
+
+#[test]
+fn shapes_that_cannot_be_read_make_no_array() {
+    let good = meta(&[0, 5], &[2, 5], &[1, 5]).to_bytes().unwrap();
+    assert!(NDArray::from_schunk(claimed(&good, 1)).is_ok());
+    let refused = |content: &[u8], what: &str| {
+        let error = NDArray::from_schunk(claimed(content, 1)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidData, "{what}: {error}");
+    };
+    // Old arrays end before the dtype.
+    let old = good.len() - [0, 0xdb, 0, 0, 0, 3, b'|', b'u', b'1'].len();
+    for len in (0..good.len()).filter(|&len| len != old) {
+        refused(&good[..len], &format!("cut after {len} bytes"));
+    }
+    assert_eq!(NDArray::from_schunk(claimed(&good[..old], 1)).unwrap().dtype(), None);
+    // The length of the dtype, below 0 and above what there is.
+    let dtype = good.len() - 3 - 4;
+    assert_eq!(good[dtype..], [0, 0, 0, 3, b'|', b'u', b'1']);
+    for len in [-1i32, i32::MIN, 4, i32::MAX] {
+        let mut bad = good.clone();
+        bad[dtype..dtype + 4].copy_from_slice(&len.to_be_bytes());
+        refused(&bad, &format!("a dtype of {len} bytes"));
+    }
+    // In an array of several chunks, the block's first side.
+    let mut array = cut(&[20, 10], &[7, 5], &[3, 5]).builder().contiguous();
+    array = array.cparams(CParams::new().codec(Codec::Lz4));
+    let frame = array.from_slice(&data(Kind::Random, 200, 1), &[20, 10]).unwrap();
+    let frame = frame.into_schunk().into_bytes().unwrap();
+    let sides = [[0xd2, 0, 0, 0, 3], [0xd2, 0, 0, 0, 5]].concat();
+    let at = frame.windows(10).position(|bytes| bytes == sides).unwrap();
+    for side in [0i32, -3, 8] {
+        let mut bad = frame.clone();
+        bad[at + 1..at + 5].copy_from_slice(&side.to_be_bytes());
+        let found = NDArray::from_bytes(bad.clone());
+        // Blocks that are larger than chunks are read, as C does it, if what they say is so.
+        match found {
+            Ok(array) => assert!(side == 8 && array.read_bytes(..).is_err(), "{side}"),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::InvalidData, "{side}: {error}"),
+        }
+        let checked = OpenOptions::new().check(Check::Content).from_bytes(bad);
+        assert!(checked.is_err(), "{side}");
+    }
+}

@@ -1,0 +1,263 @@
+//! Arrays in every storage: what upstream's own tests of `b2nd` pin, pinned here too.
+//!
+//! Where C's functions are right, they have to give the same.
+//!
+//! | upstream (`c-blosc2/tests/b2nd/test_b2nd_*.c`, `c-blosc2/tests/test_*.c`) | here |
+//! |---|---|
+//! | `append` | `items_are_appended_along_each_dimension` |
+//! | `b2nd_multiwriter_lock` | `locked_writers_insert_side_by_side`, `locked_writers_append_beside_one_who_cuts` |
+//! | `b2nd_set_slice_lock` | `writes_across_chunks_are_seen_whole` |
+//! | `chunk_overflow` | `chunks_and_blocks_that_are_too_large_are_refused` |
+//! | `concatenate` | `arrays_are_joined_along_each_dimension` |
+//! | `copy` | `copies_go_from_every_storage_to_every_other` |
+//! | `copy_buffer` | `boxes_of_chunks_make_up_an_array` |
+//! | `delete` | `items_are_deleted_along_each_dimension` |
+//! | `deserialize_meta_security` | `shapes_that_cannot_be_read_make_no_array` |
+//! | `expand_dims` | `dimensions_of_one_item_come` |
+//! | `full` | `arrays_of_one_value_hold_it_everywhere` |
+//! | `get_slice` | `parts_are_copied_with_other_chunks` |
+//! | `get_slice_buffer` | `boxes_are_read` |
+//! | `get_sparse` | `points_are_read_in_any_order` |
+//! | `growth_swmr` | `readers_follow_growth_when_they_ask`, `readers_beside_an_array_that_shrinks`, `metalayers_follow_other_handles`, `readers_beside_a_writer_that_grows_along_any_dimension` |
+//! | `insert` | `items_are_inserted_along_each_dimension` |
+//! | `large_typesize` | `items_of_more_than_255_bytes` |
+//! | `metalayers` | `metalayers_stay_with_an_array` |
+//! | `nans` | `arrays_of_no_number_take_no_room` |
+//! | `open_offset` | `two_arrays_are_in_one_file` |
+//! | `orthogonal_selection` | `lists_select_their_product` |
+//! | `persistency` | `files_hold_what_was_put_in` |
+//! | `resize` | `arrays_get_other_shapes`, `a_file_that_grows_step_by_step_has_no_gaps` |
+//! | `roundtrip` | `what_goes_in_comes_out` |
+//! | `save` | `saved_arrays_are_the_same` |
+//! | `save_append` | `an_array_is_appended_to_any_file` |
+//! | `serialize` | `arrays_in_one_buffer_are_the_same` |
+//! | `set_slice_buffer` | `boxes_are_written` |
+//! | `shape_overflow` | `chunks_and_blocks_that_are_too_large_are_refused`, `shapes_that_cannot_be_make_no_array` |
+//! | `squeeze` | `dimensions_of_one_item_go` |
+//! | `squeeze_index` | `chosen_dimensions_go` |
+//! | `stringshuffle` | `strings_are_shuffled_by_their_characters` |
+//! | `uninit`, `zeros` | `zeros_and_nothing_yet_take_no_room` |
+//! | `zero_chunkshape_nonzero_shape` | `shapes_that_cannot_be_make_no_array` |
+//!
+//! Random arrays, selections and changes are in `arrays.rs`, `array_selections.rs` and `array_shapes.rs`.
+
+mod c;
+mod changes;
+mod handles;
+mod making;
+mod reading;
+mod storing;
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use blosc2::{CParams, Codec, NDArray, NDArrayBuilder, Threads};
+use tempfile::TempDir;
+
+use crate::common::{Model, assert_same, kind, name, table, upstream_files};
+use c::CArray;
+
+/// Where an array is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Memory,
+    Buffer,
+    File,
+    Directory,
+}
+
+const PLACES: [Place; 4] = [Place::Memory, Place::Buffer, Place::File, Place::Directory];
+const IN_FILES: [Place; 2] = [Place::File, Place::Directory];
+
+impl Place {
+    /// A builder of arrays in this place.
+    fn of(self, builder: NDArrayBuilder, path: &Path) -> NDArrayBuilder {
+        match self {
+            Self::Memory => builder,
+            Self::Buffer => builder.contiguous(),
+            Self::File => builder.file(path),
+            Self::Directory => builder.directory(path),
+        }
+    }
+
+    /// What another program would find.
+    fn reopened(self, array: NDArray, path: &Path) -> NDArray {
+        match self {
+            Self::Memory | Self::Buffer => NDArray::from_bytes(array.to_bytes().unwrap()),
+            Self::File | Self::Directory => {
+                drop(array);
+                NDArray::open_rw(path)
+            }
+        }
+        .unwrap()
+    }
+
+    fn is_file(self) -> bool {
+        IN_FILES.contains(&self)
+    }
+}
+
+/// The shapes of an array, of its chunks and of its blocks.
+#[derive(Debug, Clone, Copy)]
+struct Cut {
+    shape: &'static [u64],
+    chunks: &'static [u64],
+    blocks: &'static [u64],
+}
+
+const fn cut(shape: &'static [u64], chunks: &'static [u64], blocks: &'static [u64]) -> Cut {
+    Cut { shape, chunks, blocks }
+}
+
+impl Cut {
+    fn builder(&self) -> NDArrayBuilder {
+        let params = CParams::new().codec(Codec::Lz4).threads(Threads::new(2));
+        NDArray::builder().chunks(self.chunks).blocks(self.blocks).cparams(params)
+    }
+
+    /// An array of items of no dtype in particular.
+    fn holding(&self, model: &Model, place: Place, path: &Path) -> NDArray {
+        filled(place.of(self.builder(), path), model)
+    }
+
+    /// The same as C has it, in a file.
+    fn in_c(&self, model: &Model, place: Place, path: &Path) -> CArray {
+        let place = if place.is_file() { place } else { Place::File };
+        drop(self.holding(model, place, path));
+        CArray::open(path)
+    }
+}
+
+fn filled(builder: NDArrayBuilder, model: &Model) -> NDArray {
+    let dtype = format!("|V{}", model.typesize);
+    builder.from_bytes(&model.bytes, &model.shape, &dtype, model.typesize).unwrap()
+}
+
+/// Does it for every storage and every size of items, each time in a folder of its own.
+fn everywhere(typesizes: &[usize], mut work: impl FnMut(Place, usize, &Path)) {
+    for place in PLACES {
+        for &typesize in typesizes {
+            let (_folder, path) = folder();
+            work(place, typesize, &path);
+        }
+    }
+}
+
+fn folder() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("array.b2nd");
+    (folder, path)
+}
+
+/// The numbers from `first` on, little-endian.
+fn numbers(shape: &[u64], typesize: usize, first: u64) -> Model {
+    let items: u64 = shape.iter().product();
+    let mut bytes = vec![0; items as usize * typesize];
+    for (number, item) in (first..).zip(bytes.chunks_exact_mut(typesize)) {
+        let len = typesize.min(8);
+        item[..len].copy_from_slice(&number.to_le_bytes()[..len]);
+    }
+    Model { shape: shape.to_vec(), typesize, bytes }
+}
+
+/// The same byte everywhere.
+fn constant(shape: &[u64], typesize: usize, byte: u8) -> Model {
+    let items: u64 = shape.iter().product();
+    Model { shape: shape.to_vec(), typesize, bytes: vec![byte; items as usize * typesize] }
+}
+
+/// All of a shape.
+fn whole(shape: &[u64]) -> Vec<Range<u64>> {
+    shape.iter().map(|&size| 0..size).collect()
+}
+
+/// Ranges from their ends.
+fn ranges(start: &[u64], end: &[u64]) -> Vec<Range<u64>> {
+    start.iter().zip(end).map(|(&start, &end)| start..end).collect()
+}
+
+/// All of a shape but for one dimension.
+fn along(shape: &[u64], axis: usize, range: Range<u64>) -> Vec<Range<u64>> {
+    let mut ranges = whole(shape);
+    ranges[axis] = range;
+    ranges
+}
+
+/// A part of a model along a dimension.
+fn part(model: &Model, axis: usize, range: Range<u64>) -> Model {
+    let ranges = along(&model.shape, axis, range.clone());
+    let mut shape = model.shape.clone();
+    shape[axis] = range.end - range.start;
+    Model { shape, typesize: model.typesize, bytes: model.read(&ranges) }
+}
+
+/// Models one behind the other along a dimension.
+fn joined(axis: usize, models: &[&Model]) -> Model {
+    let mut shape = models[0].shape.clone();
+    shape[axis] = models.iter().map(|model| model.shape[axis]).sum();
+    let typesize = models[0].typesize;
+    let rows: u64 = shape[..axis].iter().product();
+    let mut bytes = Vec::new();
+    for row in 0..rows as usize {
+        for model in models {
+            let len = model.shape[axis..].iter().product::<u64>() as usize * typesize;
+            bytes.extend(&model.bytes[row * len..(row + 1) * len]);
+        }
+    }
+    Model { shape, typesize, bytes }
+}
+
+/// All that is read is what the model says.
+fn assert_holds(array: &NDArray, model: &Model, what: &str) {
+    assert_eq!(array.shape(), model.shape, "{what}");
+    assert_eq!(array.typesize(), model.typesize, "{what}");
+    assert_same(&array.read_bytes(..).unwrap(), &model.bytes, what);
+}
+
+/// The same, here, after it was opened anew, and as C reads it.
+fn assert_keeps(place: Place, array: NDArray, path: &Path, model: &Model, what: &str) -> NDArray {
+    let what = format!("{place:?}, {what}");
+    assert_holds(&array, model, &what);
+    let array = place.reopened(array, path);
+    assert_holds(&array, model, &format!("{what}, opened anew"));
+    if place.is_file() {
+        assert_c_holds(&CArray::open(path), model, &what);
+    }
+    array
+}
+
+fn assert_c_holds(array: &CArray, model: &Model, what: &str) {
+    assert_eq!(array.shape(), model.shape, "{what}, in C");
+    assert_same(&array.read_all(), &model.bytes, &format!("{what}, in C"));
+}
+
+#[test]
+fn each_test_of_upstream_has_its_row_and_each_row_its_tests() {
+    let (names, tests) = table(include_str!("mod.rs"));
+    let found = |folder: &str, prefix: &str| -> BTreeSet<String> {
+        let files = upstream_files(folder, ".c").into_iter().map(|path| name(&path));
+        files
+            .filter_map(|file| Some(file.strip_prefix(prefix)?.strip_suffix(".c")?.to_owned()))
+            .collect()
+    };
+    let (arrays, others) = (found("tests/b2nd", "test_b2nd_"), found("tests", "test_"));
+    assert!(arrays.len() > 30, "{arrays:?}");
+    for test in &arrays {
+        assert!(names.contains(test.as_str()), "{test} is not in the table");
+    }
+    for name in names {
+        assert!(arrays.contains(name) || others.contains(name), "there is no `{name}` upstream");
+    }
+    let sources = [
+        include_str!("changes.rs"),
+        include_str!("handles.rs"),
+        include_str!("making.rs"),
+        include_str!("reading.rs"),
+        include_str!("storing.rs"),
+    ];
+    for test in tests {
+        let function = format!("#[test]\nfn {test}()");
+        assert!(sources.iter().any(|source| source.contains(&function)), "there is no {test}");
+    }
+}

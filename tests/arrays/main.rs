@@ -1,0 +1,10 @@
+//! Arrays: created, changed, selected from and resized, against plain models and the C library.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod behaviour;
+mod elements;
+mod plain_model;
+mod selections;
+mod shapes;

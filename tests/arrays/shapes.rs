@@ -1,0 +1,471 @@
+//! Random sequences of all that changes the shape of an array, in every storage, against a plain model of it.
+//!
+//! After each change the array is what the model is; one that must fail leaves it as it was. After each sequence
+//! `blosc2-format` finds nothing wrong with what is stored; of some sequences Python reads the same array.
+
+use std::env;
+use std::fmt::Write;
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use crate::common::{Rng, codecs, run_python};
+use blosc2::{CParams, Codec, DParams, ErrorKind, Filter, NDArray, Threads};
+use blosc2_format::{Options, Severity, directory, frame};
+use serde_json::{Value, json};
+
+/// How many sequences, unless the environment asks for another number.
+const CASES: u64 = 1000;
+/// How many of them Python reads.
+const IN_PYTHON: u64 = 100;
+const CHANGES: u64 = 8;
+
+/// An array as its items.
+#[derive(Debug, Clone, PartialEq)]
+struct Model {
+    shape: Vec<u64>,
+    items: Vec<u16>,
+}
+
+impl Model {
+    fn new(shape: &[u64], mut item: impl FnMut(&[u64]) -> u16) -> Self {
+        let count: u64 = shape.iter().product();
+        let items = (0..count).map(|number| item(&index(number, shape))).collect();
+        Self { shape: shape.to_vec(), items }
+    }
+
+    fn random(shape: &[u64], rng: &mut Rng) -> Self {
+        let span = [1, 3, 60000][rng.below(3) as usize];
+        Self::new(shape, |_| rng.below(span) as u16)
+    }
+
+    fn get(&self, index: &[u64]) -> Option<u16> {
+        let inside = index.iter().zip(&self.shape).all(|(at, size)| at < size);
+        let number = index.iter().zip(&self.shape).fold(0, |all, (at, size)| all * size + at);
+        inside.then(|| self.items[number as usize])
+    }
+
+    fn resized(&self, shape: &[u64]) -> Self {
+        Self::new(shape, |index| self.get(index).unwrap_or(0))
+    }
+
+    fn inserted(&self, axis: usize, at: u64, new: &Self) -> Self {
+        let (mut shape, count) = (self.shape.clone(), new.shape[axis]);
+        shape[axis] += count;
+        Self::new(&shape, |index| {
+            let mut index = index.to_vec();
+            if (at..at + count).contains(&index[axis]) {
+                index[axis] -= at;
+                return new.get(&index).unwrap();
+            }
+            index[axis] -= if index[axis] < at { 0 } else { count };
+            self.get(&index).unwrap()
+        })
+    }
+
+    fn deleted(&self, axis: usize, range: &Range<u64>) -> Self {
+        let mut shape = self.shape.clone();
+        shape[axis] -= range.end - range.start;
+        Self::new(&shape, |index| {
+            let mut index = index.to_vec();
+            index[axis] += if index[axis] < range.start { 0 } else { range.end - range.start };
+            self.get(&index).unwrap()
+        })
+    }
+
+    fn written(&self, ranges: &[Range<u64>], new: &Self) -> Self {
+        Self::new(&self.shape, |index| {
+            if index.iter().zip(ranges).all(|(at, range)| range.contains(at)) {
+                let inner: Vec<u64> =
+                    index.iter().zip(ranges).map(|(at, range)| at - range.start).collect();
+                return new.get(&inner).unwrap();
+            }
+            self.get(index).unwrap()
+        })
+    }
+}
+
+fn index(mut number: u64, shape: &[u64]) -> Vec<u64> {
+    let mut index = vec![0; shape.len()];
+    for (at, size) in index.iter_mut().zip(shape).rev() {
+        *at = number % size;
+        number /= size;
+    }
+    index
+}
+
+/// Where a sequence keeps its array.
+#[derive(Debug, Clone)]
+enum Place {
+    Memory,
+    Buffer,
+    File(PathBuf),
+    Directory(PathBuf),
+}
+
+struct Sequence {
+    array: NDArray,
+    model: Model,
+    place: Place,
+    cparams: CParams,
+    dparams: DParams,
+    log: String,
+}
+
+impl Sequence {
+    fn start(rng: &mut Rng, folder: &Path) -> Self {
+        let ndim = [1, 1, 2, 2, 3, 4][rng.below(6) as usize];
+        let most = [0, 60, 14, 8, 5][ndim];
+        let shape: Vec<u64> = (0..ndim).map(|_| rng.below(most)).collect();
+        let chunks: Vec<u64> = (0..ndim).map(|_| 1 + rng.below(most)).collect();
+        let blocks: Vec<u64> = chunks.iter().map(|&chunk| 1 + rng.below(chunk)).collect();
+        let filters: [&[Filter]; 4] =
+            [&[Filter::Shuffle], &[], &[Filter::Bitshuffle], &[Filter::Delta, Filter::Shuffle]];
+        let threads = Threads::new([1, 4][rng.below(2) as usize]);
+        let codecs: Vec<Codec> = codecs();
+        let cparams = CParams::new()
+            .codec(*rng.pick(&codecs))
+            .level([0, 1, 5][rng.below(3) as usize])
+            .filters(filters[rng.below(4) as usize])
+            .threads(threads);
+        let dparams = DParams::new().threads(threads);
+        let builder = NDArray::builder().chunks(&chunks).blocks(&blocks);
+        let builder = builder.cparams(cparams.clone()).dparams(dparams.clone());
+        let path = folder.join("array.b2nd");
+        let (place, builder) = match rng.below(4) {
+            0 => (Place::Memory, builder),
+            1 => (Place::Buffer, builder.contiguous()),
+            2 => (Place::File(path.clone()), builder.file(path)),
+            _ => (Place::Directory(path.clone()), builder.directory(path)),
+        };
+        let (array, model) = match rng.below(4) {
+            0 => (builder.zeros::<u16>(&shape), Model::new(&shape, |_| 0)),
+            1 => (builder.full(7u16, &shape), Model::new(&shape, |_| 7)),
+            _ => {
+                let model = Model::random(&shape, rng);
+                (builder.from_slice(&model.items, &shape), model)
+            }
+        };
+        let mut array = array.unwrap();
+        array.set_cache([0, 1000, 1 << 20][rng.below(3) as usize]);
+        let log = format!("{shape:?} in chunks of {chunks:?}, blocks of {blocks:?}, {place:?}");
+        Self { array, model, place, cparams, dparams, log }
+    }
+
+    fn run(&mut self, rng: &mut Rng) {
+        self.compare();
+        for _ in 0..CHANGES {
+            self.change(rng);
+            self.compare();
+        }
+    }
+
+    fn change(&mut self, rng: &mut Rng) {
+        let ndim = self.model.shape.len();
+        let axis = rng.below(ndim as u64) as usize;
+        let size = self.model.shape[axis];
+        let side = self.array.chunks()[axis];
+        let longer = |count: u64, model: &Model| {
+            let mut shape = model.shape.clone();
+            shape[axis] = count;
+            shape
+        };
+        // Whole chunks now and then.
+        let count = |rng: &mut Rng| if rng.below(3) == 0 { side } else { rng.below(6) };
+        match rng.below(8) {
+            0 => {
+                let shape: Vec<u64> = self
+                    .model
+                    .shape
+                    .iter()
+                    .map(|&size| (size + rng.below(9)).saturating_sub(4))
+                    .collect();
+                self.note(format_args!("resize to {shape:?}"));
+                self.array.resize(&shape).unwrap();
+                self.model = self.model.resized(&shape);
+            }
+            1 => {
+                let new = Model::random(&longer(count(rng), &self.model), rng);
+                self.note(format_args!("append {:?} along {axis}", new.shape));
+                self.array.append(axis, &new.items).unwrap();
+                self.put(axis, size, &new);
+            }
+            2 => {
+                let at = if rng.below(3) == 0 { size / side * side } else { rng.below(size + 1) };
+                let new = Model::random(&longer(count(rng), &self.model), rng);
+                self.note(format_args!("insert {:?} at {at} along {axis}", new.shape));
+                self.array.insert(axis, at, &new.items).unwrap();
+                self.put(axis, at, &new);
+            }
+            3 => {
+                let start = rng.below(size + 1);
+                let range = match rng.below(3) {
+                    0 => (start / side * side)..(start / side * side + side).min(size),
+                    _ => start..start + rng.below(size - start + 1),
+                };
+                self.note(format_args!("delete {range:?} along {axis}"));
+                self.array.delete(axis, range.clone()).unwrap();
+                self.model = self.model.deleted(axis, &range);
+            }
+            4 => {
+                let ranges: Vec<Range<u64>> = self
+                    .model
+                    .shape
+                    .iter()
+                    .map(|&size| {
+                        let start = rng.below(size + 1);
+                        start..start + rng.below(size - start + 1)
+                    })
+                    .collect();
+                let shape: Vec<u64> = ranges.iter().map(|range| range.end - range.start).collect();
+                let new = Model::random(&shape, rng);
+                self.note(format_args!("write {ranges:?}"));
+                self.array.write(&ranges, &new.items).unwrap();
+                self.model = self.model.written(&ranges, &new);
+            }
+            5 => {
+                let pieces: Vec<Model> = (0..1 + rng.below(6))
+                    .map(|_| Model::random(&longer(count(rng), &self.model), rng))
+                    .collect();
+                self.note(format_args!("append {} pieces along {axis}", pieces.len()));
+                let mut appender = self.array.appender(axis).unwrap();
+                let mut there = self.model.shape[axis];
+                for piece in &pieces {
+                    appender.append(&piece.items).unwrap();
+                    there += piece.shape[axis];
+                    // Where others have no items, nothing is added by no items.
+                    let all = appender.array().shape()[axis] + appender.pending();
+                    assert!(all == there || piece.items.is_empty());
+                    there = all;
+                    if rng.below(4) == 0 {
+                        appender.flush().unwrap();
+                        assert_eq!(appender.pending(), 0);
+                    }
+                }
+                drop(appender);
+                for piece in &pieces {
+                    self.put(axis, self.model.shape[axis], piece);
+                }
+            }
+            6 => self.reopen(),
+            _ => self.refused(axis, size),
+        }
+    }
+
+    /// What was put in; no items are none, whatever they are of.
+    fn put(&mut self, axis: usize, at: u64, new: &Model) {
+        if !new.items.is_empty() {
+            self.model = self.model.inserted(axis, at, new);
+        }
+    }
+
+    fn refused(&mut self, axis: usize, size: u64) {
+        self.note(format_args!("what is refused, along {axis}"));
+        let (array, ndim) = (&mut self.array, self.model.shape.len());
+        let kind = |result: blosc2::Result<()>, expected| {
+            let error = result.expect_err("it must fail");
+            assert_eq!(error.kind(), expected, "{error}");
+        };
+        kind(array.append(ndim, &[1u16]), ErrorKind::InvalidArgument);
+        kind(array.append(axis, &[1u8]), ErrorKind::TypeMismatch);
+        kind(array.insert(axis, size + 1, &[0u16; 0]), ErrorKind::OutOfBounds);
+        kind(array.delete(axis, 0..size + 1), ErrorKind::OutOfBounds);
+        kind(array.resize(&vec![1; ndim + 1]), ErrorKind::InvalidArgument);
+        kind(array.resize(&vec![1 << 63; ndim]), ErrorKind::TooLarge);
+        let others: u64 = self
+            .model
+            .shape
+            .iter()
+            .enumerate()
+            .filter(|&(at, _)| at != axis)
+            .map(|(_, size)| size)
+            .product();
+        if others != 1 {
+            let odd = vec![1u16; others as usize + 1];
+            kind(array.append(axis, &odd), ErrorKind::InvalidArgument);
+        }
+    }
+
+    fn reopen(&mut self) {
+        self.note(format_args!("reopen"));
+        let old = match &self.place {
+            Place::Memory | Place::Buffer => {
+                let bytes = self.array.to_bytes().unwrap();
+                std::mem::replace(&mut self.array, NDArray::from_bytes(bytes).unwrap())
+            }
+            Place::File(path) | Place::Directory(path) => {
+                let other = NDArray::from_slice(&[0u8], &[1]).unwrap();
+                drop(std::mem::replace(&mut self.array, other));
+                std::mem::replace(&mut self.array, NDArray::open_rw(path).unwrap())
+            }
+        };
+        drop(old);
+        self.array.set_cparams(&self.cparams).unwrap();
+        self.array.set_dparams(self.dparams.clone());
+    }
+
+    fn note(&mut self, what: std::fmt::Arguments<'_>) {
+        write!(self.log, "\n  {what}").unwrap();
+    }
+
+    fn compare(&self) {
+        assert_eq!(self.array.shape(), self.model.shape, "{}", self.log);
+        let items = self.array.read_all::<u16>();
+        let items = items.unwrap_or_else(|error| panic!("{error}\n{}", self.log));
+        assert!(items == self.model.items, "{items:?}\n{:?}\n{}", self.model, self.log);
+    }
+
+    /// What is stored has no fault, gaps apart.
+    fn check(&self) {
+        let options = Options { content: true, ..Options::default() };
+        let report = match &self.place {
+            Place::Memory | Place::Buffer => {
+                frame::check(&self.array.to_bytes().unwrap()[..], &options)
+            }
+            Place::File(path) => frame::check(&fs::read(path).unwrap()[..], &options),
+            Place::Directory(path) => directory::check(&directory::Disk(path.clone()), &options),
+        };
+        let report = report.unwrap();
+        let worst = report.findings.iter().find(|finding| finding.rule.severity != Severity::Note);
+        assert!(report.is_good() && worst.is_none(), "{:?}\n{}", report.findings, self.log);
+    }
+}
+
+#[test]
+fn any_sequence_of_shapes_holds_what_the_model_does() {
+    let cases = env::var("BLOSC2_TEST_CASES").map_or(CASES, |cases| cases.parse().unwrap());
+    let work = |half: u64| {
+        for seed in (0..cases).filter(|seed| seed % 2 == half) {
+            let (mut rng, folder) = (Rng(seed), tempfile::tempdir().unwrap());
+            let mut sequence = Sequence::start(&mut rng, folder.path());
+            sequence.log.insert_str(0, &format!("sequence {seed}: "));
+            sequence.run(&mut rng);
+            sequence.check();
+        }
+    };
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| work(1));
+        work(0);
+        other.join().unwrap();
+    });
+}
+
+/// However large the other dimensions are.
+#[test]
+fn arrays_without_items_take_no_memory() {
+    let builder = || NDArray::builder().chunks(&[1, 1]).blocks(&[1, 1]);
+    let mut array = builder().zeros::<u8>(&[0, 1 << 45]).unwrap();
+    assert!(array.read_all::<u8>().unwrap().is_empty());
+    array.write(.., &[0u8; 0]).unwrap();
+    array.resize(&[1 << 44, 0]).unwrap();
+    array.append(0, &[0u8; 0]).unwrap();
+    assert_eq!(array.shape(), [1 << 44, 0]);
+    let none = builder().from_iter([0u8; 0], &[1 << 40, 0]).unwrap();
+    assert!(none.read_points::<u8>(&[[0u64, 0]; 0]).unwrap().is_empty());
+    let error = NDArray::builder().zeros::<u8>(&[0, (1 << 32) + 5]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
+}
+
+/// Items were made for one shape; those of another are not written as if they fitted.
+#[test]
+fn items_for_a_shape_that_others_have_changed_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("shared.b2nd");
+    let builder = NDArray::builder().chunks(&[20, 50]).blocks(&[2, 5]).file(&path);
+    drop(builder.from_slice(&[1u8; 9], &[3, 3]).unwrap());
+    let open = || {
+        let options = blosc2::OpenOptions::new().write(true).locking(true);
+        NDArray::from_schunk(options.open(&path).unwrap()).unwrap()
+    };
+    let (mut one, mut other) = (open(), open());
+    other.resize(&[3, 4]).unwrap();
+    let error = one.append(0, &[2u8; 12]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    let mut appender = one.appender(0).unwrap();
+    appender.append(&[3u8; 4]).unwrap();
+    other.resize(&[3, 40]).unwrap();
+    for _ in 0..2 {
+        assert!(appender.flush().is_err());
+        assert_eq!(appender.pending(), 1, "what is collected stays");
+    }
+    drop(appender);
+    one.refresh().unwrap();
+    assert_eq!(one.shape(), [3, 40]);
+}
+
+/// One thread reads several handles, or one handle several times, while another writes.
+#[test]
+fn arrays_are_joined_while_others_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("joined.b2nd");
+    let builder = NDArray::builder().chunks(&[20]).blocks(&[5]).file(&path);
+    let mut writer = builder.from_slice(&[5u16; 100], &[100]).unwrap();
+    let (one, other) = (NDArray::open(&path).unwrap(), NDArray::open(&path).unwrap());
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            for round in 0..100u16 {
+                writer.set(&[u64::from(round)], round).unwrap();
+            }
+        });
+        for _ in 0..30 {
+            let joined = NDArray::builder().concatenate([&one, &other, &one], 0).unwrap();
+            assert_eq!(joined.shape(), [300]);
+        }
+    });
+    let options = blosc2::OpenOptions::new().locking(true);
+    let locked = NDArray::from_schunk(options.open(&path).unwrap()).unwrap();
+    let joined = NDArray::builder().stack(vec![&locked; 70], 0).unwrap();
+    assert_eq!(joined.read::<u16>(&[69..70, 99..100]).unwrap(), [99]);
+}
+
+/// Others who make the array larger again find zeros there.
+#[test]
+fn items_that_go_are_not_left_in_the_padding() {
+    for axis in 0..2 {
+        let builder = NDArray::builder().chunks(&[6, 6]).blocks(&[4, 3]);
+        let mut array = builder.from_slice(&[0xabu8; 100], &[10, 10]).unwrap();
+        let mut shape = [10, 10];
+        shape[axis] = 7;
+        array.resize(&shape).unwrap();
+        array.delete(axis, 5..7).unwrap();
+        let there = array
+            .schunk()
+            .chunks::<u8>()
+            .map(|chunk| chunk.unwrap().into_iter().filter(|&byte| byte != 0).count());
+        assert_eq!(there.sum::<usize>(), 50, "dimension {axis}");
+    }
+}
+
+#[test]
+#[ignore = "needs Python; cargo xtask test runs it"]
+fn python_reads_the_same_arrays() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut cases = Vec::new();
+    for seed in 0..IN_PYTHON {
+        let (mut rng, work) = (Rng(seed), tempfile::tempdir().unwrap());
+        let mut sequence = Sequence::start(&mut rng, work.path());
+        sequence.run(&mut rng);
+        let name = format!("{seed}.b2nd");
+        let path = folder.path().join(&name);
+        match &sequence.place {
+            Place::Memory | Place::Buffer => sequence.array.save(&path).unwrap(),
+            Place::File(from) | Place::Directory(from) => fs::rename(from, &path).unwrap(),
+        }
+        let Model { shape, items } = &sequence.model;
+        cases.push(json!({ "file": name, "shape": shape, "items": items }));
+    }
+    fs::write(folder.path().join("cases.json"), Value::from(cases).to_string()).unwrap();
+    let script = r#"
+import json
+import blosc2
+import numpy as np
+
+for case in json.load(open("cases.json")):
+    array = blosc2.open(case["file"])
+    expected = np.array(case["items"], dtype="<u2").reshape(case["shape"])
+    assert array.dtype == expected.dtype and array.shape == expected.shape, case["file"]
+    assert np.array_equal(array[:], expected), case["file"]
+print("all are equal")
+"#;
+    assert_eq!(run_python(script, folder.path(), &[]).trim(), "all are equal");
+}

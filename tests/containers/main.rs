@@ -1,0 +1,10 @@
+//! Python's containers: stores, tables, and arrays of objects, batches and lists.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod python_objects;
+mod python_stores;
+mod python_tables;
+mod stores;
+mod tables;

@@ -1,0 +1,359 @@
+//! Dtypes against NumPy's: what it writes is read, what is written here is read by it, and both compare, lay out
+//! and turn items alike.
+
+use crate::common::run_python;
+use blosc2::{Dtype, Element, NDArray};
+use blosc2_format::npy::Header;
+use serde_json::Value;
+
+/// Makes dtypes of all kinds, nested at random but always the same ones.
+const DTYPES: &str = r#"
+import ast, itertools, json, random, re, sys
+import numpy as np
+
+SCALARS = "|b1 |i1 |u1 |S10 |S1 |S0 |V5 |V1 |V0".split()
+for kind in "i2 i4 i8 u2 u4 u8 f2 f4 f8 f16 c8 c16 c32 U3 U10 U0 M8 m8".split():
+    SCALARS += ["<" + kind, ">" + kind]
+for unit in "Y M W D h m s ms us ns ps fs as".split():
+    SCALARS += [f"<M8[{unit}]", f">m8[{unit}]", f"<m8[25{unit}]"]
+NAMES = ["a", "b", "x y", "it's", 'say "x"', "'\"", "é", "日本", "back\\slash", "tab\t", "f0", "f1", "0", "\x01"]
+
+rng = random.Random(7)
+
+def shape():
+    return tuple(rng.choice([1, 2, 3]) for _ in range(rng.randrange(4)))
+
+def dtype(depth):
+    kind = rng.random()
+    if depth == 0 or kind < 0.3:
+        return np.dtype(rng.choice(SCALARS))
+    if kind < 0.45:
+        item = dtype(depth - 1)
+        # NumPy has no arrays of items without bytes.
+        return np.dtype((item, shape())) if item.itemsize else item
+    names = rng.sample(NAMES, rng.randrange(1, 5))
+    formats = [dtype(depth - 1) for _ in names]
+    titles = [None if rng.random() < 0.8 else "T " + name for name in names]
+    if kind < 0.75:
+        keys = [name if title is None else (title, name) for name, title in zip(names, titles)]
+        return np.dtype(list(zip(keys, formats)), align=rng.random() < 0.3)
+    offsets, end = [], 0
+    for each in formats:
+        end += rng.randrange(4)
+        offsets.append(end)
+        end += 0 if rng.random() < 0.1 else each.itemsize
+    if rng.random() < 0.2:
+        offsets.reverse()
+    end = max(offset + each.itemsize for offset, each in zip(offsets, formats)) + rng.randrange(3)
+    fields = dict(names=names, formats=formats, offsets=offsets, itemsize=end)
+    if any(titles):
+        fields["titles"] = titles
+    return np.dtype(fields)
+
+dtypes = [np.dtype(each) for each in SCALARS]
+dtypes += [np.dtype([]), np.dtype("O"), np.dtype([("o", "O"), ("n", "<i4")])]
+dtypes += [np.dtype((np.record, [("a", "<i4"), ("b", "i1")]))]
+while len(dtypes) < 600:
+    dtypes.append(dtype(rng.randrange(1, 4)))
+
+def text(dtype):
+    return str(dtype) if dtype.kind == "V" else dtype.str
+
+def read(text):
+    """As Python's blosc2 does it, but that it does not expect the last of these errors."""
+    try:
+        return np.dtype(text)
+    except (TypeError, ValueError, SyntaxError):
+        return np.dtype(ast.literal_eval(text))
+
+def is_lossless(dtype):
+    try:
+        return read(text(dtype)) == dtype
+    except ValueError:
+        # The class of records is no literal; and fields are not where they would be if they were aligned.
+        return False
+"#;
+
+fn python(script: &str, arguments: &[&str]) -> Value {
+    let folder = tempfile::tempdir().unwrap();
+    let printed = run_python(&format!("{DTYPES}\n{script}"), folder.path(), arguments);
+    serde_json::from_str(&printed).unwrap()
+}
+
+fn parse(text: &str) -> Dtype {
+    Dtype::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+#[test]
+#[ignore = "needs Python; cargo xtask test runs it"]
+fn what_numpy_writes_is_read() {
+    let script = r#"
+def descr(dtype):
+    try:
+        return repr(np.lib.format.dtype_to_descr(dtype)) if dtype.subdtype is None else None
+    except ValueError:
+        return None
+
+def fields(dtype):
+    if dtype.fields is None:
+        return None
+    return [[name, *dtype.fields[name][1:2], *dtype.fields[name][2:]] for name in dtype.names]
+
+print(json.dumps([dict(
+    text=text(dtype), size=dtype.itemsize, descr=descr(dtype), fields=fields(dtype), lossless=is_lossless(dtype),
+    native=str(dtype.newbyteorder("=").str), is_native=dtype.newbyteorder("=") == dtype, object=dtype.hasobject,
+    shape=dtype.shape,
+) for dtype in dtypes]))
+"#;
+    let found = python(script, &[]);
+    let found = found.as_array().unwrap();
+    assert!(found.len() == 600);
+    let (mut lossy, mut with_descr) = (0, 0);
+    for each in found {
+        let text = each["text"].as_str().unwrap();
+        if !each["lossless"].as_bool().unwrap() && !text.contains("numpy.record") {
+            // Where one of two nested structures is aligned and the other is not, the text does not tell.
+            lossy += 1;
+            continue;
+        }
+        let dtype = parse(text);
+        assert_eq!(dtype.has_pointers(), each["object"].as_bool().unwrap(), "{text}");
+        let shape: Vec<u64> = serde_json::from_value(each["shape"].clone()).unwrap();
+        assert_eq!(dtype.subarray().map_or(&[][..], |(_, shape)| shape), shape, "{text}");
+        assert_eq!(dtype.size() as u64, each["size"].as_u64().unwrap(), "{text}");
+        if !text.contains("numpy.record") {
+            assert_eq!(dtype.to_string(), text);
+        }
+        assert_eq!(dtype.is_native(), each["is_native"].as_bool().unwrap(), "{text}");
+        if dtype.kind().is_some() {
+            assert_eq!(dtype.to_native().to_string(), each["native"].as_str().unwrap(), "{text}");
+        }
+        let fields = dtype.fields().map(|fields| {
+            fields.iter().map(|field| match field.title() {
+                None => serde_json::json!([field.name(), field.offset()]),
+                Some(title) => serde_json::json!([field.name(), field.offset(), title]),
+            })
+        });
+        let fields: Option<Vec<Value>> = fields.map(Iterator::collect);
+        // An empty structure has no fields to NumPy.
+        if fields.as_ref().is_none_or(|fields| !fields.is_empty()) {
+            assert_eq!(serde_json::json!(fields), each["fields"], "{text}");
+        }
+        match each["descr"].as_str() {
+            Some(descr) => {
+                assert_eq!(dtype.to_descr().unwrap(), descr, "{text}");
+                assert_eq!(Dtype::from_descr(descr).unwrap(), dtype, "{text}");
+                with_descr += 1;
+            }
+            None => assert!(dtype.subarray().is_some() || dtype.to_descr().is_err(), "{text}"),
+        }
+    }
+    assert!(lossy < 100 && with_descr > 300, "{lossy} {with_descr}");
+}
+
+#[test]
+#[ignore = "needs Python; cargo xtask test runs it"]
+fn what_is_written_is_read_by_numpy() {
+    // From `descr`, which says padding everywhere, unlike NumPy's text.
+    let script = r#"
+texts, wrong = {}, []
+for dtype in dtypes:
+    if dtype.subdtype is None:
+        try:
+            texts[repr(np.lib.format.dtype_to_descr(dtype))] = dtype
+        except ValueError:
+            pass
+if len(sys.argv) < 2:
+    print(json.dumps(list(texts)))
+else:
+    written = json.loads(open(sys.argv[1]).read())
+    for descr, text in written.items():
+        if read(text) != texts[descr]:
+            wrong.append([descr, text])
+    print(json.dumps(wrong if len(written) == len(texts) else None))
+"#;
+    let descrs = python(script, &[]);
+    let written: serde_json::Map<String, Value> =
+        descrs.as_array().unwrap().iter().fold(serde_json::Map::new(), |mut written, descr| {
+            let descr = descr.as_str().unwrap();
+            let dtype = Dtype::from_descr(descr).unwrap();
+            assert_eq!(parse(&dtype.to_string()), dtype);
+            written.insert(descr.to_owned(), dtype.to_string().into());
+            written
+        });
+    assert!(written.len() > 200, "{}", written.len());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("written.json");
+    std::fs::write(&path, serde_json::to_string(&written).unwrap()).unwrap();
+    let wrong = python(script, &[path.to_str().unwrap()]);
+    assert_eq!(wrong, serde_json::json!([]));
+}
+
+#[test]
+#[ignore = "needs Python; cargo xtask test runs it"]
+fn they_are_equal_where_numpy_says_so() {
+    let script = r#"
+some = dtypes[:80] + rng.sample([dtype for dtype in dtypes[120:] if is_lossless(dtype)], 60)
+some += [dtype.newbyteorder() for dtype in some[80:]]
+for fields in itertools.permutations([("a", "<i4"), ("b", ">i2")]):
+    for names in itertools.permutations("ab"):
+        some.append(np.dtype([(name, kind) for name, (_, kind) in zip(names, fields)]))
+        some.append(np.dtype([((name * 2, name), kind) for name, (_, kind) in zip(names, fields)]))
+        for offsets in [[0, 4], [4, 0], [0, 5], [0, 0]]:
+            for size in [9, 10]:
+                formats = [kind for _, kind in fields]
+                some.append(np.dtype(dict(names=names, formats=formats, offsets=offsets, itemsize=size)))
+some += [np.dtype(("<i4", shape)) for shape in [(1,), (2,), (2, 1), (1, 2)]]
+some.append(np.dtype((np.dtype(("<i4", (2,))), (1,))))
+print(json.dumps([[text(dtype) for dtype in some], [[one == other for other in some] for one in some]]))
+"#;
+    let found = python(script, &[]);
+    let dtypes: Vec<Dtype> =
+        found[0].as_array().unwrap().iter().map(|text| parse(text.as_str().unwrap())).collect();
+    assert!(dtypes.len() > 200);
+    let mut equal = 0;
+    for (row, one) in dtypes.iter().enumerate() {
+        for (column, other) in dtypes.iter().enumerate() {
+            let expected = found[1][row][column].as_bool().unwrap();
+            assert_eq!(one == other, expected, "{one} {other}");
+            equal += usize::from(expected && row != column);
+        }
+    }
+    assert!(equal > 50, "{equal}");
+}
+
+#[test]
+#[ignore = "needs Python; cargo xtask test runs it"]
+fn items_are_turned_as_numpy_does_it() {
+    let script = r#"
+def packed(dtype):
+    if dtype.subdtype:
+        return packed(dtype.base)
+    if dtype.fields is None:
+        return dtype.kind != "V" or dtype.itemsize > 0
+    end = 0
+    for name in dtype.names:
+        if dtype.fields[name][1] != end or not packed(dtype.fields[name][0]):
+            return False
+        end += dtype.fields[name][0].itemsize
+    return end == dtype.itemsize
+
+out = []
+for dtype in dtypes:
+    if dtype.hasobject or dtype.itemsize == 0 or dtype.subdtype or not packed(dtype):
+        continue
+    if re.search(r">[Mm]8'|>[Mm]8$", text(dtype)):
+        # Where dates have no unit, NumPy 2.4 leaves their bytes as they are.
+        continue
+    items = rng.randbytes(3 * dtype.itemsize)
+    native = np.frombuffer(items, dtype).astype(dtype.newbyteorder("="))
+    out.append([text(dtype), list(items), list(native.tobytes())])
+print(json.dumps(out))
+"#;
+    let found = python(script, &[]);
+    let found = found.as_array().unwrap();
+    assert!(found.len() > 150, "{}", found.len());
+    for each in found {
+        let dtype = parse(each[0].as_str().unwrap());
+        let bytes = |value: &Value| serde_json::from_value::<Vec<u8>>(value.clone()).unwrap();
+        let (mut items, native) = (bytes(&each[1]), bytes(&each[2]));
+        let plan = dtype.swap_plan().unwrap();
+        plan.apply(&mut items);
+        assert_eq!(items, native, "{dtype}");
+        plan.apply(&mut items);
+        assert_eq!(items, bytes(&each[1]), "{dtype}");
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Element)]
+#[repr(C)]
+struct Padded {
+    ok: bool,
+    value: f64,
+    pairs: [Pair; 2],
+    #[element(name = "größe")]
+    size: [[u16; 2]; 3],
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Element)]
+#[repr(C)]
+struct Pair(u8, i32);
+
+#[derive(Debug, Clone, Copy, PartialEq, Element)]
+#[repr(C, packed)]
+struct Packed {
+    ok: bool,
+    value: f64,
+}
+
+#[test]
+#[ignore = "needs Python; cargo xtask test runs it"]
+fn structures_are_read_by_python() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let padded: Vec<Padded> = (0..100u8)
+        .map(|i| {
+            let pairs = [Pair(i, -i32::from(i)), Pair(1, 2)];
+            let size = [[i.into(), 1], [2, 3], [4, 5]];
+            Padded { ok: i % 3 == 0, value: f64::from(i) / 2.0, pairs, size }
+        })
+        .collect();
+    let packed: Vec<Packed> =
+        padded.iter().map(|&Padded { ok, value, .. }| Packed { ok, value }).collect();
+    NDArray::builder().file(at("padded.b2nd")).from_slice(&padded, &[10, 10]).unwrap();
+    NDArray::builder().file(at("packed.b2nd")).from_slice(&packed, &[100]).unwrap();
+    let script = r#"
+import blosc2
+import numpy as np
+
+pair = np.dtype([("f0", "u1"), ("f1", "<i4")], align=True)
+padded = np.dtype([("ok", "?"), ("value", "<f8"), ("pairs", pair, (2,)), ("größe", "<u2", (3, 2))], align=True)
+packed = np.dtype([("ok", "?"), ("value", "<f8")])
+found = blosc2.open("padded.b2nd", mode="r")
+assert found.dtype == padded, found.dtype
+items = found[:].reshape(-1)
+assert items["ok"].tolist() == [i % 3 == 0 for i in range(100)]
+assert items["value"].tolist() == [i / 2 for i in range(100)]
+assert items["pairs"]["f1"].tolist() == [[-i, 2] for i in range(100)]
+assert items["größe"][7].tolist() == [[7, 1], [2, 3], [4, 5]]
+found = blosc2.open("packed.b2nd", mode="r")
+assert found.dtype == packed, found.dtype
+assert found[:]["value"].tolist() == [i / 2 for i in range(100)]
+
+# And back: what Python makes of the same dtype, with bytes of its own in the padding.
+copy = blosc2.empty((10, 10), dtype=padded, urlpath="copy.b2nd")
+copy[:] = items.reshape(10, 10)
+"#;
+    run_python(script, folder.path(), &[]);
+    let copy = NDArray::open(at("copy.b2nd")).unwrap();
+    assert_eq!(parse(copy.dtype().unwrap()), Padded::dtype());
+    assert_eq!(copy.read_all::<Padded>().unwrap(), padded);
+}
+
+#[test]
+#[ignore = "needs Python; cargo xtask test runs it"]
+fn headers_of_npy_files_are_numpys() {
+    let script = r#"
+import io
+out = []
+for dtype in dtypes[:60] + dtypes[60::7]:
+    if dtype.hasobject or dtype.itemsize == 0 or dtype.subdtype:
+        continue
+    for order in "CF":
+        file = io.BytesIO()
+        try:
+            np.save(file, np.zeros((2, 3), dtype, order))
+        except ValueError:
+            continue
+        out.append(list(file.getvalue()[: -6 * dtype.itemsize]))
+print(json.dumps(out))
+"#;
+    let found = python(script, &[]);
+    let found: Vec<Vec<u8>> = serde_json::from_value(found).unwrap();
+    assert!(found.len() > 100, "{}", found.len());
+    for bytes in found {
+        let header = Header::read(&mut &bytes[..]).unwrap();
+        assert_eq!(header.shape, [2, 3]);
+        assert_eq!(header.to_bytes().unwrap(), bytes, "{}", header.dtype);
+    }
+}

@@ -1,0 +1,11 @@
+//! Files, values and dtypes between Python and Rust, in both directions.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod arrays;
+mod dtypes;
+mod files;
+mod kept_files;
+mod matrix;
+mod values;

@@ -1,0 +1,9 @@
+//! Super-chunks: created, changed and read in every storage, against plain models.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod model;
+mod rules;
+mod storages;
+mod streams;

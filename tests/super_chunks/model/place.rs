@@ -1,0 +1,267 @@
+//! Where super-chunks are kept: every storage there is.
+
+use std::fmt;
+use std::fs;
+use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use blosc2::{CParams, MappedFile, OpenOptions, ReadAt, SChunk, Seekable, Storage};
+
+use super::stored::Stored;
+use crate::common::Rng;
+
+/// Where a super-chunk is, and how it is found again.
+#[derive(Clone)]
+pub(crate) enum Place {
+    Memory,
+    Buffer,
+    File(PathBuf),
+    Directory(PathBuf),
+    User(UserStorage),
+    Seekable(SharedCursor),
+    Mapped(PathBuf),
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Memory => "in memory",
+            Self::Buffer => "in a buffer",
+            Self::File(_) => "in a file",
+            Self::Directory(_) => "in a directory",
+            Self::User(_) => "in a storage of the user's",
+            Self::Seekable(_) => "in a stream",
+            Self::Mapped(_) => "in a mapped file",
+        })
+    }
+}
+
+impl Place {
+    /// Makes an empty super-chunk.
+    pub(crate) fn make(options: &OpenOptions, folder: &Path, rng: &mut Rng) -> (Self, SChunk) {
+        let path = folder.join("frame");
+        let new = options.clone().create_new(true);
+        match rng.below(8) {
+            0 => (Self::Memory, options.in_memory().unwrap()),
+            1 => (Self::Buffer, options.in_buffer().unwrap()),
+            2 => {
+                let empty = options.in_buffer().unwrap().into_bytes().unwrap();
+                (Self::Buffer, options.clone().write(true).from_bytes(empty).unwrap())
+            }
+            3 => (Self::File(path.clone()), new.open(path).unwrap()),
+            4 => (Self::Directory(path.clone()), new.directory(true).open(path).unwrap()),
+            5 => {
+                let storage = UserStorage::default();
+                (Self::User(storage.clone()), new.open_storage(storage).unwrap())
+            }
+            6 => {
+                let cursor = SharedCursor::default();
+                let schunk = new.open_storage(Seekable::new(cursor.clone())).unwrap();
+                (Self::Seekable(cursor), schunk)
+            }
+            _ => {
+                drop(new.open(&path).unwrap());
+                let place = Self::Mapped(path);
+                let schunk = place.open(&options.clone().write(true), true);
+                (place, schunk)
+            }
+        }
+    }
+
+    /// Whether metalayers stand before chunks in one run of bytes.
+    pub(crate) fn is_contiguous(&self) -> bool {
+        !matches!(self, Self::Memory | Self::Directory(_))
+    }
+
+    /// Opens what is there; of memory there is nothing without the super-chunk.
+    fn open(&self, options: &OpenOptions, writes: bool) -> SChunk {
+        match self {
+            Self::Memory | Self::Buffer => panic!("memory is where the super-chunk is"),
+            Self::File(path) | Self::Directory(path) => options.open(path),
+            Self::User(storage) => options.open_storage(storage.clone()),
+            Self::Seekable(cursor) => options.open_storage(Seekable::new(cursor.clone())),
+            Self::Mapped(path) => {
+                // SAFETY: the file is in a folder of this sequence alone, which does not touch it while it
+                // is mapped.
+                let mapped = unsafe {
+                    if writes { MappedFile::open_rw(path) } else { MappedFile::open(path) }
+                };
+                options.open_storage(mapped.unwrap())
+            }
+        }
+        .unwrap_or_else(|error| panic!("reopen: {error}"))
+    }
+
+    /// Opens it anew.
+    pub(crate) fn reopen(&self, schunk: SChunk, options: &OpenOptions, writes: bool) -> SChunk {
+        match self {
+            Self::Memory => schunk.try_clone().unwrap(),
+            Self::Buffer => options.from_bytes(schunk.into_bytes().unwrap()).unwrap(),
+            _ => {
+                drop(schunk);
+                self.open(options, writes)
+            }
+        }
+    }
+
+    /// What is left there.
+    pub(crate) fn stored(&self, schunk: SChunk, folder: &Path, rng: &mut Rng) -> Stored {
+        match self {
+            Self::Memory if rng.below(2) == 0 => {
+                let path = folder.join("left");
+                schunk.save_directory(&path).unwrap();
+                Stored::Path(path)
+            }
+            Self::Memory | Self::Buffer => Stored::Bytes(schunk.into_bytes().unwrap()),
+            Self::File(path) | Self::Directory(path) | Self::Mapped(path) => {
+                drop(schunk);
+                Stored::Path(path.clone())
+            }
+            Self::User(storage) => {
+                drop(schunk);
+                Stored::Bytes(storage.0.lock().unwrap().bytes.clone())
+            }
+            Self::Seekable(cursor) => {
+                drop(schunk);
+                let mut bytes = cursor.0.lock().unwrap().get_ref().clone();
+                // Its length cannot be set: bytes may follow the frame.
+                let len = u64::from_be_bytes(bytes[0x10..0x18].try_into().unwrap());
+                bytes.truncate(len as usize);
+                Stored::Bytes(bytes)
+            }
+        }
+    }
+}
+
+/// A storage of the user's: bytes that outlive the super-chunk.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct UserStorage(Arc<Mutex<Bytes>>);
+
+#[derive(Debug, Default)]
+struct Bytes {
+    bytes: Vec<u8>,
+    /// How many writes succeed before one fails.
+    fails_after: Option<usize>,
+}
+
+impl UserStorage {
+    /// Lets a write fail after so many; `None` lets none fail. Says whether one was still to fail.
+    pub(crate) fn fail_after(&self, writes: Option<usize>) -> bool {
+        std::mem::replace(&mut self.0.lock().unwrap().fails_after, writes).is_some()
+    }
+}
+
+impl ReadAt for UserStorage {
+    fn size(&self) -> io::Result<u64> {
+        self.0.lock().unwrap().bytes.size()
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.0.lock().unwrap().bytes.read_exact_at(offset, buffer)
+    }
+}
+
+impl Storage for UserStorage {
+    fn write_all_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let mut inner = self.0.lock().unwrap();
+        match inner.fails_after {
+            None => inner.bytes.write_all_at(offset, bytes),
+            Some(0) => {
+                inner.fails_after = None;
+                // Torn.
+                inner.bytes.write_all_at(offset, &bytes[..bytes.len() / 2])?;
+                Err(io::Error::other("no more room"))
+            }
+            Some(left) => {
+                inner.fails_after = Some(left - 1);
+                inner.bytes.write_all_at(offset, bytes)
+            }
+        }
+    }
+
+    fn set_size(&mut self, len: u64) -> io::Result<()> {
+        self.0.lock().unwrap().bytes.set_size(len)
+    }
+}
+
+/// A stream of the user's, which outlives the super-chunk.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SharedCursor(Arc<Mutex<Cursor<Vec<u8>>>>);
+
+impl Read for SharedCursor {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().read(buffer)
+    }
+}
+
+impl Write for SharedCursor {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Seek for SharedCursor {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.0.lock().unwrap().seek(to)
+    }
+}
+
+/// Copies a super-chunk in a way that has its own path, and opens the copy for changing, if it is not in
+/// memory already.
+#[derive(Debug, Clone)]
+pub(crate) enum Copied {
+    Save,
+    SaveReplacing,
+    SaveDirectory,
+    AppendToFile,
+    Copy(Box<CParams>),
+    Recompress(Box<CParams>),
+    TryClone,
+    ToBytes,
+}
+
+impl Copied {
+    pub(crate) fn make(
+        &self,
+        schunk: &SChunk,
+        path: &Path,
+        options: &OpenOptions,
+    ) -> blosc2::Result<(Place, SChunk)> {
+        let writes = options.clone().write(true);
+        let mut place = Place::File(path.to_owned());
+        match self {
+            Self::Save => schunk.save(path)?,
+            Self::SaveReplacing => {
+                fs::write(path, "an old file").unwrap();
+                schunk.save_replacing(path)?;
+            }
+            Self::SaveDirectory => {
+                schunk.save_directory(path)?;
+                place = Place::Directory(path.to_owned());
+            }
+            Self::AppendToFile => {
+                fs::write(path, "what is in front").unwrap();
+                let at = schunk.append_to_file(path)?;
+                assert_eq!(at, 16);
+                // It can be read only; what goes on is its bytes.
+                let inside = OpenOptions::new().offset(at).open(path)?;
+                let bytes = inside.to_bytes()?;
+                assert!(fs::read(path).unwrap()[16..] == bytes, "as `to_bytes` gives it");
+                return Ok((Place::Buffer, writes.from_bytes(bytes)?));
+            }
+            Self::Copy(params) => schunk.copy(path, params)?,
+            Self::Recompress(params) => return Ok((Place::Memory, schunk.recompress(params)?)),
+            Self::TryClone => return Ok((Place::Memory, schunk.try_clone()?)),
+            Self::ToBytes => {
+                return Ok((Place::Buffer, writes.from_bytes(schunk.to_bytes()?)?));
+            }
+        }
+        let copy = writes.open(path)?;
+        Ok((place, copy))
+    }
+}

@@ -1,0 +1,400 @@
+//! Rules of super-chunks that a review once found broken: several handles, storages that fail, limits, sizes.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
+use std::{fs, io, mem, thread};
+
+use blosc2::{
+    CParams, Chunk, ErrorKind, NDArray, OpenOptions, ReadAt, SChunk, Special, Storage, compress,
+};
+use tempfile::TempDir;
+
+use crate::common::measure::measure;
+use crate::common::{Kind, data, name, upstream_files};
+
+fn folder() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("frame");
+    (folder, path)
+}
+
+fn locking(path: &Path) -> SChunk {
+    OpenOptions::new().write(true).create(true).locking(true).typesize(4).open(path).unwrap()
+}
+
+fn kind<T>(result: blosc2::Result<T>) -> Option<ErrorKind> {
+    result.err().map(|error| error.kind())
+}
+
+/// Memory that several hold, and that fails when it is told to.
+#[derive(Clone, Default)]
+struct Failing(Arc<Mutex<Vec<u8>>>, Arc<Faults>);
+
+/// Which read and which write from now on fail, counted from 1; 0 for none.
+#[derive(Default)]
+struct Faults {
+    read: AtomicUsize,
+    write: AtomicUsize,
+}
+
+fn count(left: &AtomicUsize) -> io::Result<()> {
+    let before = left.load(Relaxed);
+    left.store(before.saturating_sub(1), Relaxed);
+    if before == 1 { Err(io::Error::other("told to fail")) } else { Ok(()) }
+}
+
+impl ReadAt for Failing {
+    fn size(&self) -> io::Result<u64> {
+        self.0.lock().unwrap().size()
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        count(&self.1.read)?;
+        self.0.lock().unwrap().read_exact_at(offset, buffer)
+    }
+}
+
+impl Storage for Failing {
+    fn write_all_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        count(&self.1.write)?;
+        self.0.lock().unwrap().write_all_at(offset, bytes)
+    }
+
+    fn set_size(&mut self, size: u64) -> io::Result<()> {
+        self.0.lock().unwrap().set_size(size)
+    }
+}
+
+#[test]
+fn a_writer_of_items_and_a_reader_let_each_other_go_on() {
+    let (_folder, path) = folder();
+    let (mut a, b) = (locking(&path), locking(&path));
+    a.append(&[0i32; 100]).unwrap();
+    a.append(&[0i32; 100]).unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| (1..=100).for_each(|count| a.write_items(50, &[count; 100]).unwrap()));
+        for _ in 0..2 {
+            scope.spawn(|| {
+                for _ in 0..100 {
+                    let items = b.items::<i32>(..).unwrap();
+                    assert!(items[50..150].iter().all(|&item| item == items[50]));
+                }
+            });
+        }
+    });
+    assert_eq!(b.items::<i32>(149..150).unwrap(), [100]);
+}
+
+#[test]
+fn bytes_of_others_come_back_as_they_were() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let golden = root.join("blosc2-format/tests/golden/files/old-frames");
+    let golden = golden.read_dir().unwrap().map(|entry| entry.unwrap().path());
+    let golden = golden.filter(|path| path.is_file() && name(path).starts_with("2."));
+    let files: Vec<PathBuf> = golden.chain(upstream_files("compat", ".b2frame")).collect();
+    assert!(files.len() > 10, "{files:?}");
+    for path in files {
+        let bytes = fs::read(&path).unwrap();
+        let schunk = SChunk::from_bytes(bytes.clone()).unwrap();
+        assert_eq!(schunk.frame_len().unwrap(), bytes.len() as u64, "{path:?}");
+        assert!(schunk.into_bytes().unwrap() == bytes, "{path:?}");
+    }
+}
+
+#[test]
+fn copies_have_each_chunk_once_while_another_handle_reorders() {
+    for locks in [true, false] {
+        let (folder, path) = folder();
+        let options = OpenOptions::new().locking(locks);
+        let mut writer = options.clone().write(true).create(true).typesize(4).open(&path).unwrap();
+        for chunk in 0..12 {
+            writer.append(&[chunk; 50]).unwrap();
+        }
+        let reader = options.open(&path).unwrap();
+        let assert_whole = |copy: SChunk| {
+            let mut first: Vec<i32> = copy.chunks::<i32>().map(|chunk| chunk.unwrap()[0]).collect();
+            first.sort();
+            assert!(first.into_iter().eq(0..12), "locking: {locks}");
+        };
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for step in 1..=60 {
+                    let order: Vec<usize> = (0..12).map(|at| (at + step) % 12).collect();
+                    writer.reorder(&order).unwrap();
+                }
+            });
+            for _ in 0..20 {
+                assert_whole(SChunk::from_bytes(reader.to_bytes().unwrap()).unwrap());
+                assert_whole(reader.try_clone().unwrap());
+            }
+            for copy in 0..3 {
+                let target = folder.path().join(copy.to_string());
+                reader.save(&target).unwrap();
+                assert_whole(SChunk::open(&target).unwrap());
+            }
+        });
+    }
+}
+
+#[test]
+fn a_flush_that_failed_is_done_by_the_next() {
+    let mut failed = 0;
+    for write in 1..8 {
+        let storage = Failing::default();
+        let options = OpenOptions::new().write(true).create(true);
+        let stored = || OpenOptions::new().open_storage(storage.clone()).unwrap().items::<u8>(..);
+        let mut schunk = options.open_storage(storage.clone()).unwrap();
+        let mut writer = schunk.writer(100).unwrap();
+        writer.write_all(&[1; 130]).unwrap();
+        storage.1.write.store(write, Relaxed);
+        failed += usize::from(writer.flush().is_err());
+        storage.1.write.store(0, Relaxed);
+        writer.flush().unwrap();
+        assert!(stored().unwrap() == [1; 130], "{write}");
+    }
+    assert!(failed > 1, "{failed}");
+}
+
+#[test]
+fn what_writers_of_two_handles_write_is_all_there() {
+    let (_folder, path) = folder();
+    let (mut a, mut b) = (locking(&path), locking(&path));
+    let ones: Vec<i32> = vec![1; 35];
+    a.append(&ones[..25]).unwrap();
+    a.append(&ones[..10]).unwrap();
+    let mut writer = a.writer(100).unwrap();
+    writer.write_all(&[3; 7 * 4]).unwrap();
+    let mut other = b.writer(100).unwrap();
+    other.write_all(&[2; 15 * 4]).unwrap();
+    other.write_all(&[2; 30 * 4]).unwrap();
+    other.finish().unwrap();
+    writer.write_all(&[3; 40 * 4]).unwrap();
+    writer.finish().unwrap();
+    let bytes: Vec<u8> = ones.iter().flat_map(|one| one.to_ne_bytes()).collect();
+    let expected = [&bytes[..], &[2; 45 * 4], &[3; 47 * 4]].concat();
+    for schunk in [a, b, SChunk::open(&path).unwrap()] {
+        assert!(schunk.items::<u8>(..).unwrap() == expected);
+    }
+}
+
+#[test]
+fn chunks_of_other_lengths_in_the_same_places_are_found() {
+    for locks in [true, false] {
+        let (_folder, path) = folder();
+        let options = OpenOptions::new().locking(locks);
+        let mut writer = options.clone().create_new(true).open(&path).unwrap();
+        for (value, len) in [(7u8, 100), (8, 200), (9, 50)] {
+            writer.append(&vec![value; len]).unwrap();
+        }
+        let mut reader = options.open(&path).unwrap();
+        assert!(reader.has_variable_chunks());
+        assert_eq!(reader.items::<u8>(150..151).unwrap(), [8]);
+        // A chunk of one value has the same length, however often it has the value.
+        let len = fs::metadata(&path).unwrap().len();
+        writer.update(0, &[1u8; 200]).unwrap();
+        writer.update(1, &[2u8; 100]).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().len(), len);
+        assert!(reader.refresh().unwrap());
+        assert_eq!(reader.items::<u8>(199..201).unwrap(), [1, 2]);
+        assert!(!reader.refresh().unwrap());
+        writer.update(2, &[5u8; 50]).unwrap();
+        assert!(reader.refresh().unwrap());
+        assert_eq!(reader.items::<u8>(299..301).unwrap(), [2, 5]);
+    }
+}
+
+#[test]
+fn chunks_of_an_array_keep_the_size_of_its_blocks() {
+    let (_folder, path) = folder();
+    let items: Vec<i32> = (0..3000).map(|item| item * item).collect();
+    let builder = NDArray::builder().chunks(&[1000]).blocks(&[100]).file(&path);
+    drop(builder.from_slice(&items, &[3000]).unwrap());
+    let mut schunk = SChunk::open_rw(&path).unwrap();
+    schunk.set_cparams(&CParams::new().level(9)).unwrap();
+    schunk.update(0, &items[..1000]).unwrap();
+    assert_eq!(schunk.compressed_chunk(0).unwrap().blocksize(), Some(400));
+    for (blocksize, fits) in [(400, true), (800, false)] {
+        let params = CParams::new().blocksize(blocksize);
+        let chunk = Chunk::new(compress(&items[1000..2000], &params).unwrap()).unwrap();
+        assert_eq!(chunk.blocksize(), Some(blocksize));
+        let updated = schunk.update_chunk(1, &chunk).map_err(|error| error.kind());
+        assert_eq!(updated, if fits { Ok(()) } else { Err(ErrorKind::InvalidArgument) });
+    }
+    drop(schunk);
+    assert!(NDArray::open(&path).unwrap().read_all::<i32>().unwrap() == items);
+}
+
+#[test]
+fn limits_of_reading() {
+    const LEN: u64 = 1 << 30;
+    let params = CParams::new().blocksize(1 << 28);
+    let mut schunk = OpenOptions::new().cparams(&params).in_buffer().unwrap();
+    schunk.fill(Special::Zeros, LEN, LEN as usize).unwrap();
+    let bytes = schunk.into_bytes().unwrap();
+    let schunk = OpenOptions::new().max_read(1 << 20).from_bytes(bytes).unwrap();
+    let gather = || schunk.gather::<u8>(&[LEN - 1, 0, LEN / 2]).unwrap();
+    let (found, _, peak) = measure(gather);
+    assert_eq!(found.unwrap(), [0; 3]);
+    assert!(peak <= 1 << 20, "{peak} bytes");
+    assert_eq!(kind(schunk.items::<u8>(..2 << 20)), Some(ErrorKind::TooLarge));
+    let copy = schunk.try_clone().unwrap();
+    assert_eq!(kind(copy.items::<u8>(..2 << 20)), Some(ErrorKind::TooLarge));
+    assert_eq!(kind(copy.chunk::<u8>(0)), Some(ErrorKind::TooLarge));
+}
+
+#[test]
+fn a_handle_goes_on_after_a_read_that_failed() {
+    let storage = Failing::default();
+    let options = OpenOptions::new().write(true).create(true);
+    let mut schunk = options.open_storage(storage.clone()).unwrap();
+    schunk.append(&[1u8; 100]).unwrap();
+    storage.1.read.store(1, Relaxed);
+    assert!(schunk.delete(5).is_err());
+    storage.1.read.store(0, Relaxed);
+    let _ = schunk.refresh();
+    assert!(schunk.items::<u8>(..).unwrap() == [1; 100]);
+    schunk.append(&[2u8; 100]).unwrap();
+    assert_eq!(schunk.items::<u8>(99..101).unwrap(), [1, 2]);
+}
+
+#[test]
+fn writing_items_stores_nothing_of_a_postfilter() {
+    let items: Vec<u8> = (0..200).collect();
+    let mut schunk = OpenOptions::new().in_buffer().unwrap();
+    schunk.append(&items[..100]).unwrap();
+    schunk.append(&items[100..]).unwrap();
+    schunk.set_postfilter(|block| {
+        let input = block.input();
+        let output = block.output();
+        output.iter_mut().zip(input).for_each(|(new, old)| *new = old.wrapping_add(1));
+        Ok::<(), blosc2::Error>(())
+    });
+    assert_eq!(schunk.items::<u8>(..2).unwrap(), [1, 2]);
+    assert_eq!(kind(schunk.write_items(98, &[77u8; 4])), Some(ErrorKind::Unsupported));
+    let stored = SChunk::from_bytes(schunk.into_bytes().unwrap()).unwrap();
+    assert!(stored.items::<u8>(..).unwrap() == items);
+}
+
+#[test]
+fn a_file_of_other_items_is_an_error() {
+    let (_folder, path) = folder();
+    let frame = |typesize| {
+        let mut schunk = OpenOptions::new().typesize(typesize).in_buffer().unwrap();
+        schunk.append(&data(Kind::Ramp, 4000, 1)).unwrap();
+        schunk.into_bytes().unwrap()
+    };
+    fs::write(&path, frame(4)).unwrap();
+    let mut schunk = SChunk::open(&path).unwrap();
+    schunk.chunk::<i32>(0).unwrap();
+    fs::write(&path, frame(8)).unwrap();
+    assert!(schunk.refresh().is_err());
+    fs::write(&path, frame(4)).unwrap();
+    schunk.refresh().unwrap();
+    assert!(schunk.chunk::<u8>(0).unwrap() == data(Kind::Ramp, 4000, 1));
+}
+
+#[test]
+fn what_another_handle_made_an_array_is_not_appended_to() {
+    let (_folder, path) = folder();
+    let (mut a, mut b) = (locking(&path), locking(&path));
+    let array = NDArray::from_slice(&[0i32; 10], &[10]).unwrap();
+    let shape = array.schunk().meta().get("b2nd").unwrap().unwrap();
+    b.meta_mut().with_reserved().set("b2nd", &shape).unwrap();
+    assert_eq!(kind(a.append(&[1i32; 10])), Some(ErrorKind::InvalidArgument));
+    assert_eq!(SChunk::open(&path).unwrap().nchunks(), 0);
+}
+
+#[test]
+fn handles_swapped_under_the_lock_still_lock() {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = ["a", "b"].map(|name| folder.path().join(name));
+    let [mut a, mut b] = paths.each_ref().map(|path| locking(path));
+    a.locked(|a| {
+        mem::swap(a, &mut b);
+        Ok(())
+    })
+    .unwrap();
+    let counts = || {
+        paths.each_ref().map(|path| {
+            let bytes = fs::read(format!("{}.b2lock", path.display())).unwrap();
+            bytes.get(8..16).map_or(0, |count| u64::from_ne_bytes(count.try_into().unwrap()))
+        })
+    };
+    for _ in 0..2 {
+        let before = counts();
+        a.append(&[1i32]).unwrap();
+        b.append(&[1i32]).unwrap();
+        let after = counts();
+        assert!(after[0] > before[0] && after[1] > before[1], "{before:?}, {after:?}");
+    }
+}
+
+#[test]
+fn chunks_of_a_writer_hold_whole_items() {
+    let mut schunk = SChunk::in_memory::<i32>(&CParams::new()).unwrap();
+    match schunk.writer(10) {
+        Err(error) => assert_eq!(error.kind(), ErrorKind::InvalidArgument),
+        Ok(mut writer) => writer.write_all(&[1; 40]).unwrap(),
+    }
+    assert_eq!(schunk.chunksize() % 4, 0);
+}
+
+#[test]
+fn a_writer_that_locks_and_one_that_does_not() {
+    let (_folder, path) = folder();
+    let plain = || OpenOptions::new().write(true).open(&path);
+    let with_lock = || OpenOptions::new().write(true).locking(true).open(&path);
+    let first = locking(&path);
+    assert_eq!(kind(plain()), Some(ErrorKind::Busy));
+    let second = with_lock().unwrap();
+    drop(first);
+    assert_eq!(kind(plain()), Some(ErrorKind::Busy));
+    drop(second);
+    let first = plain().unwrap();
+    assert_eq!(kind(with_lock()), Some(ErrorKind::Busy));
+    drop(first);
+    with_lock().unwrap();
+}
+
+#[test]
+fn an_emptied_super_chunk_takes_chunks_of_another_size() {
+    let buffer = || OpenOptions::new().typesize(4).in_buffer().unwrap();
+    for mut schunk in [SChunk::in_memory::<i32>(&CParams::new()).unwrap(), buffer()] {
+        schunk.append(&[1i32; 100]).unwrap();
+        schunk.append(&[1i32; 100]).unwrap();
+        schunk.delete(1).unwrap();
+        schunk.delete(0).unwrap();
+        for _ in 0..3 {
+            schunk.append(&[2i32; 50]).unwrap();
+        }
+        assert!(!schunk.has_variable_chunks());
+        assert_eq!((schunk.chunksize(), schunk.nbytes()), (200, 600));
+        assert_eq!(schunk.items::<i32>(..).unwrap(), [2; 150]);
+    }
+}
+
+#[test]
+fn a_file_that_two_chunks_share_stays_for_the_other() {
+    let (_folder, path) = folder();
+    let mut schunk = OpenOptions::new().create_new(true).directory(true).open(&path).unwrap();
+    let noise = data(Kind::Random, 2 * 500, 3);
+    for chunk in noise.chunks(500) {
+        schunk.append(chunk).unwrap();
+    }
+    drop(schunk);
+    // The index is so short that it is stored as it is.
+    let index = path.join("chunks.b2frame");
+    let mut bytes = fs::read(&index).unwrap();
+    let numbers = [0u64, 1].map(u64::to_le_bytes).concat();
+    let at = bytes.windows(16).rposition(|window| window == numbers).unwrap();
+    bytes[at + 8] = 0;
+    fs::write(&index, bytes).unwrap();
+    let mut schunk = SChunk::open_rw(&path).unwrap();
+    assert!(schunk.chunk::<u8>(1).unwrap() == noise[..500]);
+    schunk.delete(1).unwrap();
+    assert!(schunk.items::<u8>(..).unwrap() == noise[..500]);
+    assert!(SChunk::open(&path).unwrap().chunk::<u8>(0).unwrap() == noise[..500]);
+}

@@ -1,0 +1,776 @@
+//! Data through `FrameWriter` and `FrameReader`: against a plain model, the super-chunk, the checker of
+//! `blosc2-format` and Python.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, BufWriter, Cursor, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use blosc2::{
+    BoxError, CParams, Chunk, Codec, DParams, Error, ErrorKind, Filter, FrameReader, FrameWriter,
+    MAX_CHUNK_LEN, NDArray, SChunk, SplitMode, Threads, Tune, Tuner, TunerInput,
+};
+use blosc2_format::read_at::Tail;
+use blosc2_format::{Finding, Options, Severity, chunk, frame};
+
+use crate::common::measure::largest_allocation;
+use crate::common::{
+    KINDS, Kind, Rng, assert_same, codecs, data, lossless, run_python, upstream_files,
+};
+
+/// The frame of `data`, written in pieces of any lengths.
+fn written(data: &[u8], chunksize: usize, params: &CParams, rng: &mut Rng) -> Vec<u8> {
+    let mut writer = FrameWriter::new(Cursor::new(Vec::new()), chunksize, params).unwrap();
+    let mut rest = data;
+    while !rest.is_empty() {
+        let (piece, after) = rest.split_at(piece(rng, chunksize).min(rest.len()));
+        writer.write_all(piece).unwrap();
+        if rng.below(8) == 0 {
+            writer.flush().unwrap();
+        }
+        rest = after;
+    }
+    writer.finish().unwrap().into_inner()
+}
+
+/// A length: often small, around that of a chunk, or of several.
+fn piece(rng: &mut Rng, chunksize: usize) -> usize {
+    let size = chunksize as u64;
+    let len = match rng.below(5) {
+        0 => rng.below(4),
+        1 => size,
+        2 => size - 1 + rng.below(3),
+        3 => rng.below(size + 1),
+        _ => rng.below(4 * size + 100),
+    };
+    len as usize
+}
+
+fn read_all(bytes: &[u8]) -> Vec<u8> {
+    let mut found = Vec::new();
+    FrameReader::new(Cursor::new(bytes)).unwrap().read_to_end(&mut found).unwrap();
+    found
+}
+
+/// No finding: not even a note, but for a last chunk of no whole items, which may have parameters of
+/// its own.
+fn assert_clean(bytes: &[u8], what: &str) {
+    let report = frame::check(bytes, &Options { content: true, ..Options::default() }).unwrap();
+    let reader = FrameReader::new(Cursor::new(bytes)).unwrap();
+    let whole = reader.nbytes().is_multiple_of(reader.typesize() as u64);
+    let wrong = |each: &Finding| whole || each.rule.severity > Severity::Note;
+    assert!(!report.findings.iter().any(wrong) && report.is_complete(), "{what}: {report:?}");
+}
+
+/// What the super-chunk in a file holds.
+fn of_schunk(path: &Path, chunksize: usize) -> Vec<u8> {
+    let schunk = SChunk::open(path).unwrap();
+    let chunks: Vec<Vec<u8>> = schunk.chunks::<u8>().collect::<Result<_, _>>().unwrap();
+    if let Some((last, others)) = chunks.split_last() {
+        assert!(others.iter().all(|chunk| chunk.len() == chunksize));
+        assert!((1..=chunksize).contains(&last.len()));
+    }
+    chunks.concat()
+}
+
+fn random_params(typesize: usize, rng: &mut Rng) -> CParams {
+    let count = rng.below(3);
+    let filters: Vec<Filter> = (0..count).map(|at| lossless(typesize, at == 0, rng)).collect();
+    let params = CParams::new()
+        .codec(*rng.pick(&codecs()))
+        .level(rng.below(10) as u8)
+        .typesize(typesize)
+        .filters(&filters)
+        .split(*rng.pick(&[SplitMode::Auto, SplitMode::Always, SplitMode::Never]))
+        .threads(Threads::new(*rng.pick(&[1, 1, 1, 3])));
+    match rng.below(3) {
+        0 => params.blocksize(typesize * (1 + rng.below(2000) as usize)),
+        _ => params,
+    }
+}
+
+#[test]
+fn any_split_of_writes_reads_and_seeks() {
+    let rng = &mut Rng(1);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.b2frame");
+    for case in 0..400 {
+        let typesize = match rng.below(4) {
+            0 => 1 + rng.below(300) as usize,
+            _ => *rng.pick(&[1, 2, 4, 8]),
+        };
+        let items = match rng.below(3) {
+            0 => 1 + rng.below(20),
+            1 => 1 + rng.below(300),
+            _ => 1 + rng.below(20_000 / typesize as u64),
+        };
+        let chunksize = typesize * items as usize;
+        let len = piece(rng, chunksize) * rng.below(8) as usize + rng.below(20) as usize;
+        let len = len.min(300 * chunksize).min(200_000);
+        let params = random_params(typesize, rng);
+        let content = data(*rng.pick(&KINDS), len, rng.next());
+        let what = format!("case {case}: {len} bytes in chunks of {chunksize}, {params:?}");
+
+        let bytes = written(&content, chunksize, &params, rng);
+        assert_clean(&bytes, &what);
+        assert_same(&read_all(&bytes), &content, &what);
+        fs::write(&path, &bytes).unwrap();
+        assert_same(&of_schunk(&path, chunksize), &content, &what);
+        let schunk = SChunk::open(&path).unwrap();
+        assert_eq!(schunk.nchunks(), len.div_ceil(chunksize), "{what}");
+        assert_eq!(schunk.typesize(), typesize, "{what}");
+        if params.blocksize.is_none() {
+            // How many threads there were is kept nowhere.
+            let mut expected = params.clone().threads(Threads::ONE);
+            for filter in &mut expected.filters {
+                if *filter == Filter::ByteDelta(0) {
+                    *filter = Filter::ByteDelta(typesize as u8);
+                }
+            }
+            assert_eq!(schunk.cparams(), expected, "{what}");
+        }
+        like_a_plain_cursor(&bytes, &content, chunksize, rng, &what);
+    }
+}
+
+/// Reads and seeks as in the data itself.
+fn like_a_plain_cursor(bytes: &[u8], content: &[u8], size: usize, rng: &mut Rng, what: &str) {
+    let dparams = DParams::new().threads(Threads::new(*rng.pick(&[1, 1, 3])));
+    let mut reader = FrameReader::with_params(Cursor::new(bytes), &dparams).unwrap();
+    assert_eq!(reader.nbytes(), content.len() as u64, "{what}");
+    let mut plain = Cursor::new(content);
+    for _ in 0..60 {
+        let len = content.len() as i64;
+        match rng.below(6) {
+            0 => {
+                let to = match rng.below(3) {
+                    0 => SeekFrom::Start(rng.below(len as u64 + 10)),
+                    1 => SeekFrom::End(5 - rng.below(len as u64 + 10) as i64),
+                    _ => SeekFrom::Current(rng.below(2 * size as u64 + 4) as i64 - size as i64),
+                };
+                let (found, expected) = (reader.seek(to), plain.seek(to));
+                match (found, expected) {
+                    (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{what}: {to:?}"),
+                    (found, expected) => {
+                        let kinds = [found.unwrap_err().kind(), expected.unwrap_err().kind()];
+                        assert_eq!(kinds, [io::ErrorKind::InvalidInput; 2], "{what}: {to:?}");
+                    }
+                }
+            }
+            1 => {
+                let taken = reader.fill_buf().unwrap();
+                let expected = plain.fill_buf().unwrap();
+                assert_eq!(taken.is_empty(), expected.is_empty(), "{what}");
+                assert_same(taken, &expected[..taken.len()], what);
+                let amount = rng.below(taken.len() as u64 + 1) as usize;
+                reader.consume(amount);
+                plain.consume(amount);
+            }
+            2 => {
+                let (mut found, mut expected) = (Vec::new(), Vec::new());
+                let end = *rng.pick(&[0, 60, 200]);
+                reader.read_until(end, &mut found).unwrap();
+                plain.read_until(end, &mut expected).unwrap();
+                assert_same(&found, &expected, what);
+            }
+            _ => {
+                let mut found = vec![0; piece(rng, size)];
+                let read = reader.read(&mut found).unwrap();
+                let mut expected = vec![0; read];
+                plain.read_exact(&mut expected).unwrap();
+                assert_same(&found[..read], &expected, what);
+                let at_end = plain.position() >= content.len() as u64;
+                assert!(read > 0 || found.is_empty() || at_end, "{what}");
+            }
+        }
+        assert_eq!(reader.stream_position().unwrap(), plain.position(), "{what}");
+    }
+}
+
+#[test]
+fn lengths_around_whole_chunks() {
+    let rng = &mut Rng(2);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.b2frame");
+    for (chunksize, typesize) in [(1, 1), (2, 2), (7, 1), (32, 8), (33, 1), (1000, 1000)] {
+        let params = CParams::new().codec(Codec::Lz4).typesize(typesize);
+        let lens = [0, 1, chunksize - 1, chunksize, chunksize + 1, 2 * chunksize, 5 * chunksize];
+        for len in lens {
+            for kind in KINDS {
+                let content = data(kind, len, 3);
+                let bytes = written(&content, chunksize, &params, rng);
+                let what = format!("{len} bytes in chunks of {chunksize}, {kind:?}");
+                assert_clean(&bytes, &what);
+                assert_same(&read_all(&bytes), &content, &what);
+                fs::write(&path, &bytes).unwrap();
+                assert_same(&of_schunk(&path, chunksize), &content, &what);
+                let schunk = SChunk::open(&path).unwrap();
+                assert_eq!(schunk.nchunks(), len.div_ceil(chunksize), "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn much_data_through_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.b2frame");
+    let content = data(Kind::Mixed, 6_000_001, 4);
+    let params = CParams::new().codec(Codec::Lz4).typesize(4).threads(Threads::new(4));
+    let out = BufWriter::new(File::create(&path).unwrap());
+    let mut writer = FrameWriter::new(out, 1 << 20, &params).unwrap();
+    assert_eq!(io::copy(&mut content.as_slice(), &mut writer).unwrap(), content.len() as u64);
+    drop(writer.finish().unwrap());
+
+    let file = BufReader::new(File::open(&path).unwrap());
+    let dparams = DParams::new().threads(Threads::new(4));
+    let mut reader = FrameReader::with_params(file, &dparams).unwrap();
+    assert_eq!((reader.nbytes(), reader.typesize()), (content.len() as u64, 4));
+    let mut found = Vec::new();
+    io::copy(&mut reader, &mut found).unwrap();
+    assert_same(&found, &content, "all");
+    assert_same(&of_schunk(&path, 1 << 20), &content, "by the super-chunk");
+    let report = frame::check(&File::open(&path).unwrap(), &Options::default()).unwrap();
+    assert!(report.findings.is_empty(), "{report:?}");
+}
+
+#[test]
+fn dictionaries_and_filters_that_need_whole_items() {
+    let content = data(Kind::Mixed, 400_000, 5);
+    let rng = &mut Rng(3);
+    let params = CParams::new().codec(Codec::Zstd).typesize(8);
+    if Codec::Zstd.is_available() {
+        let bytes = written(&content, 100_000, &params.clone().dictionary(true), rng);
+        assert_same(&read_all(&bytes), &content, "dictionary");
+        let mut frame = frame::Frame::open(bytes, &Default::default()).unwrap();
+        assert_eq!(frame.nchunks(), 4);
+        let mut data = Vec::new();
+        frame.decode_chunk(3, &mut data).unwrap();
+        assert_same(&data, &content[300_000..], "dictionary, by Rust");
+    }
+    let params = params.codec(Codec::Lz4).filters(&[Filter::Delta, Filter::Shuffle]);
+    let bytes = written(&content, 8000, &params, rng);
+    assert_same(&read_all(&bytes), &content, "delta");
+    assert_clean(&bytes, "delta");
+
+    // What ends inside an item goes without them.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.b2frame");
+    for filter in [Filter::Delta, Filter::TruncPrec(20), Filter::IntTrunc(-3)] {
+        let params = params.clone().filters(&[filter, Filter::Shuffle]);
+        let whole = written(&content[..8000], 8000, &params, rng);
+        for len in [3, 8003, 15_999] {
+            let what = format!("{filter}, {len} bytes");
+            let bytes = written(&content[..len], 8000, &params, rng);
+            let expected =
+                [&read_all(&whole)[..len / 8000 * 8000], &content[len / 8000 * 8000..len]];
+            let expected = expected.concat();
+            assert_same(&read_all(&bytes), &expected, &what);
+            assert_clean(&bytes, &what);
+            fs::write(&path, &bytes).unwrap();
+            assert_same(&of_schunk(&path, 8000), &expected, &what);
+            let schunk = SChunk::open(&path).unwrap();
+            assert_eq!(schunk.cparams().filters, [filter, Filter::Shuffle], "{what}");
+            let mut frame = frame::Frame::open(bytes, &Default::default()).unwrap();
+            let (last, mut data) = (frame.nchunks() - 1, Vec::new());
+            frame.decode_chunk(last, &mut data).unwrap();
+            assert_same(&data, &content[len / 8000 * 8000..len], &what);
+        }
+    }
+}
+
+#[test]
+fn data_that_ends_inside_an_item_needs_no_tuner() {
+    /// Asks for a filter that needs whole items.
+    struct Whole;
+
+    impl Tune for Whole {
+        fn next(&mut self, params: &mut CParams, _: &TunerInput<'_>) -> Result<(), BoxError> {
+            *params = params.clone().filters(&[Filter::Delta]);
+            Ok(())
+        }
+    }
+
+    let tuner = Tuner::register(200, "whole", |_| Whole).unwrap();
+    let params = CParams::new().codec(Codec::Lz4).typesize(8).tuner(tuner);
+    let content = data(Kind::Ramp, 1003, 1);
+    let bytes = written(&content, 800, &params, &mut Rng(1));
+    assert_same(&read_all(&bytes), &content, "all");
+    let frame = frame::Frame::open(bytes, &Default::default()).unwrap();
+    let filters = |number| Chunk::new(frame.chunk(number).unwrap()).unwrap().filters();
+    assert_eq!((filters(0), filters(1)), (vec![Filter::Delta], vec![Filter::Shuffle]));
+}
+
+#[test]
+fn a_chunk_of_nothing_takes_no_memory() {
+    let params = CParams::new().codec(Codec::Lz4).typesize(1);
+    let size = MAX_CHUNK_LEN;
+    let chunk = Chunk::zeros::<u8>(size, &params).unwrap();
+    let format = chunk::Params { codec: 1, typesize: 1, ..chunk::Params::default() };
+    let mut writer = frame::Writer::new(Cursor::new(Vec::new()), format, &[]).unwrap();
+    writer.push_chunk(chunk.as_bytes()).unwrap();
+    writer.push_chunk(chunk.as_bytes()).unwrap();
+    let bytes = writer.finish().unwrap().into_inner();
+    assert!(bytes.len() < 300, "{}", bytes.len());
+
+    let (_, largest) = largest_allocation(|| {
+        let mut reader = FrameReader::new(Cursor::new(&bytes)).unwrap();
+        assert_eq!((reader.chunksize(), reader.nbytes()), (Some(size), 2 * size as u64));
+        let mut few = [1; 2];
+        for position in [0, 70_000, size as u64 - 1, 2 * size as u64 - 2] {
+            reader.seek(SeekFrom::Start(position)).unwrap();
+            reader.read_exact(&mut few).unwrap();
+            assert_eq!(few, [0; 2], "{position}");
+            few = [1; 2];
+        }
+        reader.seek(SeekFrom::Start(size as u64 - 200_000)).unwrap();
+        let mut many = vec![1; 400_000];
+        assert_eq!(reader.read(&mut many).unwrap(), 200_000);
+        assert!(many[..200_000].iter().all(|&byte| byte == 0) && many[200_000] == 1);
+    });
+    assert!((1..=400_000).contains(&largest), "{largest} bytes at once");
+}
+
+#[test]
+fn chunks_that_are_not_compressed_are_read_in_parts() {
+    let size = 300_000;
+    let random = data(Kind::Random, size, 4);
+    let params = CParams::new().codec(Codec::Lz4);
+    let stored = blosc2::compress(&random, &params.clone().level(0)).unwrap();
+    let chunks = [
+        Chunk::new(stored).unwrap(),
+        Chunk::repeat(&[1u8, 2, 3], size / 3, &params).unwrap(),
+        Chunk::nans::<f64>(size / 8, &params).unwrap(),
+        Chunk::uninit::<u8>(size / 2, &params).unwrap(),
+    ];
+    let content: Vec<u8> = [
+        &random[..],
+        &[1, 2, 3].repeat(size / 3),
+        &f64::NAN.to_ne_bytes().repeat(size / 8),
+        &vec![0; size / 2],
+    ]
+    .concat();
+    let format = chunk::Params { codec: 1, typesize: 1, ..chunk::Params::default() };
+    let mut writer = frame::Writer::new(Cursor::new(Vec::new()), format, &[]).unwrap();
+    for chunk in &chunks {
+        writer.push_chunk(chunk.as_bytes()).unwrap();
+    }
+    let bytes = writer.finish().unwrap().into_inner();
+    assert_same(&read_all(&bytes), &content, "all");
+    let rng = &mut Rng(9);
+    for case in 0..30 {
+        like_a_plain_cursor(&bytes, &content, size, rng, &format!("case {case}"));
+    }
+}
+
+#[test]
+fn whole_chunks_go_to_the_callers_buffer() {
+    // No memory of the size of a chunk but what the caller gives.
+    let (chunksize, len) = (1 << 20, 3_500_000);
+    let content = data(Kind::Ramp, len, 2);
+    let params = CParams::new().codec(Codec::Lz4).typesize(4);
+    let bytes = written(&content, chunksize, &params, &mut Rng(2));
+    let mut buffer = vec![0; chunksize + 1];
+    let (_, largest) = largest_allocation(|| {
+        let mut reader = FrameReader::new(Cursor::new(&bytes)).unwrap();
+        for expected in content.chunks(chunksize) {
+            assert_eq!(reader.read(&mut buffer).unwrap(), expected.len());
+            assert_same(&buffer[..expected.len()], expected, "by chunk");
+        }
+        assert_eq!(reader.read(&mut buffer).unwrap(), 0);
+    });
+    assert!((1..chunksize).contains(&largest), "{largest} bytes at once");
+}
+
+#[test]
+fn looking_at_a_stream_shows_no_data() {
+    let content = data(Kind::Random, 100_000, 3);
+    let params = CParams::new().codec(Codec::Lz4);
+    let mut writer = FrameWriter::new(Cursor::new(Vec::new()), 64_000, &params).unwrap();
+    writer.write_all(&content).unwrap();
+    let text = format!("{writer:?}");
+    assert!(text.contains("chunksize: 64000") && text.contains("rest: 36000"), "{text}");
+    assert!(text.len() < 200, "{text}");
+    assert!(writer.get_ref().get_ref().len() < 100_000);
+
+    let bytes = writer.finish().unwrap().into_inner();
+    let mut reader = FrameReader::new(Cursor::new(bytes.clone())).unwrap();
+    reader.read_exact(&mut [0; 3]).unwrap();
+    let text = format!("{reader:?}");
+    assert!(text.contains("nbytes: 100000") && text.contains("position: 3"), "{text}");
+    assert!(text.len() < 200, "{text}");
+    assert_eq!(reader.get_mut().get_ref(), &bytes);
+    // Moving it does no harm.
+    reader.get_mut().set_position(7);
+    let mut found = Vec::new();
+    reader.read_to_end(&mut found).unwrap();
+    assert_same(&found, &content[3..], "after it was moved");
+}
+
+#[test]
+fn frames_inside_larger_files() {
+    let (first, second) = (data(Kind::Ramp, 5000, 6), data(Kind::Runs, 3001, 7));
+    let mut out = Cursor::new(b"something else".to_vec());
+    out.seek(SeekFrom::End(0)).unwrap();
+    let mut places = Vec::new();
+    for content in [&first, &second] {
+        places.push(out.position());
+        let mut writer = FrameWriter::new(out, 1000, &CParams::new().codec(Codec::Lz4)).unwrap();
+        writer.write_all(content).unwrap();
+        out = writer.finish().unwrap();
+        assert_eq!(out.position(), out.get_ref().len() as u64);
+    }
+    let bytes = out.into_inner();
+    assert_eq!(bytes[..14], *b"something else");
+    for (content, place) in [&first, &second].into_iter().zip(places) {
+        let mut reader = Cursor::new(&bytes);
+        reader.set_position(place);
+        let mut reader = FrameReader::new(reader).unwrap();
+        let mut found = Vec::new();
+        reader.read_to_end(&mut found).unwrap();
+        assert_same(&found, content, "at a place of its own");
+        reader.seek(SeekFrom::End(-1)).unwrap();
+        assert_eq!(reader.bytes().next().unwrap().unwrap(), content[content.len() - 1]);
+        let mut frame = frame::Frame::open(Tail::new(&bytes, place), &Default::default()).unwrap();
+        frame.decode_chunk(1, &mut found).unwrap();
+        assert_same(&found, &content[1000..2000], "by Rust");
+    }
+    // What is in the way of a new frame is written over, and no more.
+    let mut long = Cursor::new(vec![9; 100_000]);
+    long.set_position(100);
+    let mut writer = FrameWriter::new(long, 64, &CParams::new().codec(Codec::Lz4)).unwrap();
+    writer.write_all(&first[..200]).unwrap();
+    let mut out = writer.finish().unwrap();
+    let end = out.position() as usize;
+    assert!(end < 1000 && out.get_ref()[..100] == [9; 100] && out.get_ref()[end..].contains(&9));
+    out.set_position(100);
+    let mut found = Vec::new();
+    FrameReader::new(out).unwrap().read_to_end(&mut found).unwrap();
+    assert_same(&found, &first[..200], "over something else");
+}
+
+#[test]
+fn parameters_that_cannot_be_are_refused() {
+    let refused = |chunksize, params: &CParams| {
+        let mut out = Cursor::new(Vec::new());
+        let error = FrameWriter::new(&mut out, chunksize, params).unwrap_err();
+        assert!(out.into_inner().is_empty(), "{error}");
+        error
+    };
+    let params = CParams::new().codec(Codec::Lz4);
+    for chunksize in [0, MAX_CHUNK_LEN + 1, usize::MAX] {
+        let error = refused(chunksize, &params);
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert!(error.to_string().contains(&format!("got {chunksize}")), "{error}");
+    }
+    let error = refused(1001, &params.clone().typesize(8));
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert!(error.to_string().contains("in items of 8, got 1001"), "{error}");
+    let error = refused(100, &params.clone().level(10));
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    let error = refused(100, &params.clone().blosc1(true));
+    assert!(matches!(error.kind(), ErrorKind::InvalidArgument | ErrorKind::Unsupported), "{error}");
+    let error = refused(100, &params.codec(Codec::Other(200)));
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    // The largest chunk takes no memory before there is data.
+    let params = CParams::new().codec(Codec::Lz4);
+    let mut writer = FrameWriter::new(Cursor::new(Vec::new()), MAX_CHUNK_LEN, &params).unwrap();
+    writer.write_all(b"little").unwrap();
+    assert_eq!(read_all(&writer.finish().unwrap().into_inner()), b"little");
+}
+
+/// A destination or a source that fails after so many operations.
+#[derive(Debug)]
+struct Failing<T> {
+    inner: T,
+    left: usize,
+}
+
+impl<T> Failing<T> {
+    fn work(&mut self) -> io::Result<&mut T> {
+        match self.left.checked_sub(1) {
+            None => Err(io::Error::new(io::ErrorKind::StorageFull, "enough")),
+            Some(left) => {
+                self.left = left;
+                Ok(&mut self.inner)
+            }
+        }
+    }
+}
+
+impl<T: Write> Write for Failing<T> {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        self.work()?.write(data)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.work()?.flush()
+    }
+}
+
+impl<T: Read> Read for Failing<T> {
+    fn read(&mut self, data: &mut [u8]) -> io::Result<usize> {
+        self.work()?.read(data)
+    }
+}
+
+impl<T: Seek> Seek for Failing<T> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.work()?.seek(to)
+    }
+}
+
+#[test]
+fn errors_of_the_destination_stop_the_writer_for_good() {
+    let content = data(Kind::Ramp, 1000, 8);
+    let params = CParams::new().codec(Codec::Lz4);
+    let mut outcomes = [0; 4];
+    for left in 0.. {
+        let out = Failing { inner: Cursor::new(Vec::new()), left };
+        let full = |error: &Error| {
+            assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+            assert!(error.to_string().contains("enough"), "{error}");
+        };
+        let mut writer = match FrameWriter::new(out, 300, &params) {
+            Ok(writer) => writer,
+            Err(error) => {
+                full(&error);
+                outcomes[0] += 1;
+                continue;
+            }
+        };
+        if let Err(error) = writer.write_all(&content) {
+            assert_eq!(error.kind(), io::ErrorKind::StorageFull, "{error}");
+            full(&error.into());
+            for error in [
+                writer.write(&content).unwrap_err(),
+                writer.flush().unwrap_err(),
+                writer.finish().unwrap_err().into(),
+            ] {
+                assert!(error.to_string().contains("an earlier write failed"), "{error}");
+            }
+            outcomes[1] += 1;
+            continue;
+        }
+        match writer.finish() {
+            Err(error) => {
+                full(&error);
+                outcomes[2] += 1;
+            }
+            Ok(out) => {
+                assert_same(&read_all(out.inner.get_ref()), &content, "nothing failed");
+                outcomes[3] += 1;
+                break;
+            }
+        }
+    }
+    assert!(outcomes.iter().all(|&count| count > 0), "{outcomes:?}");
+}
+
+#[test]
+fn without_finish_there_is_no_frame() {
+    let mut out = Cursor::new(Vec::new());
+    let mut writer = FrameWriter::new(&mut out, 10, &CParams::new().codec(Codec::Lz4)).unwrap();
+    writer.write_all(&[5; 95]).unwrap();
+    writer.flush().unwrap();
+    drop(writer);
+    let error = FrameReader::new(Cursor::new(out.get_ref())).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidData, "{error}");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.b2frame");
+    fs::write(&path, out.get_ref()).unwrap();
+    assert!(SChunk::open(&path).is_err());
+}
+
+#[test]
+fn errors_of_the_source_come_through_and_pass() {
+    let content = data(Kind::Random, 1000, 9);
+    let rng = &mut Rng(5);
+    let bytes = written(&content, 300, &CParams::new().codec(Codec::Lz4), rng);
+    let mut failures = 0;
+    for left in 0.. {
+        let source = Failing { inner: Cursor::new(&bytes), left };
+        let mut found = Vec::new();
+        let read = FrameReader::new(source).map_err(io::Error::from).and_then(|mut reader| {
+            let outcome = reader.read_to_end(&mut found);
+            // The same place fails again, and is not skipped.
+            outcome.map_err(|_| reader.read(&mut [0]).unwrap_err())
+        });
+        match read {
+            Ok(_) => break,
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::StorageFull, "{error}"),
+        }
+        assert_same(&found, &content[..found.len()], "before the error");
+        failures += 1;
+    }
+    assert!(failures > 10, "{failures}");
+}
+
+#[test]
+fn frames_cut_short_or_changed_are_errors_or_data() {
+    let rng = &mut Rng(6);
+    let content = data(Kind::Mixed, 3000, 10);
+    let params = CParams::new().codec(Codec::Lz4).typesize(4);
+    let bytes = written(&content, 400, &params, rng);
+    for len in 0..bytes.len() {
+        let error = FrameReader::new(Cursor::new(&bytes[..len])).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidData, "{len}: {error}");
+    }
+    // Cut short after it was opened.
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(&bytes).unwrap();
+    file.rewind().unwrap();
+    let mut reader = FrameReader::new(file.try_clone().unwrap()).unwrap();
+    file.set_len(200).unwrap();
+    let error = reader.read_to_end(&mut Vec::new()).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "{error}");
+
+    let mut outcomes = [0; 3];
+    for at in 0..8 * bytes.len() {
+        let mut changed = bytes.clone();
+        changed[at / 8] ^= 1 << (at % 8);
+        let mut reader = match FrameReader::new(Cursor::new(&changed)) {
+            Ok(reader) => reader,
+            Err(error) => {
+                assert!(error.to_string().starts_with("cannot read a frame: "), "{error}");
+                outcomes[0] += 1;
+                continue;
+            }
+        };
+        let expected = reader.nbytes();
+        let mut found = Vec::new();
+        match reader.by_ref().take(1 << 20).read_to_end(&mut found) {
+            Ok(_) => {
+                assert!(found.len() as u64 == expected.min(1 << 20));
+                outcomes[1] += 1;
+            }
+            Err(_) => outcomes[2] += 1,
+        }
+    }
+    assert!(outcomes.iter().all(|&count| count > 500), "{outcomes:?}");
+}
+
+#[test]
+fn frames_of_super_chunks_and_arrays() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.b2frame");
+    let items: Vec<i32> = (0..10_000).map(|item| item / 50).collect();
+    let mut schunk = SChunk::create::<i32>(&path, &CParams::new().codec(Codec::Lz4)).unwrap();
+    for part in items.chunks(3000) {
+        schunk.append(part).unwrap();
+    }
+    drop(schunk);
+    let expected: Vec<u8> = items.iter().flat_map(|item| item.to_ne_bytes()).collect();
+    let mut reader = FrameReader::new(File::open(&path).unwrap()).unwrap();
+    let mut found = Vec::new();
+    reader.read_to_end(&mut found).unwrap();
+    assert_same(&found, &expected, "a super-chunk");
+    assert_eq!(reader.typesize(), 4);
+
+    // An array of one chunk without padding, with and without what needs its shape.
+    for (filter, readable) in [(Filter::Shuffle, true), (Filter::NdCell(4), false)] {
+        let path = folder.path().join(format!("{}.b2nd", filter.code()));
+        let params = CParams::new().codec(Codec::Lz4).filters(&[filter]);
+        let shape = [100, 100];
+        let builder = NDArray::builder().chunks(&shape).blocks(&shape).cparams(params);
+        builder.file(&path).from_slice(&items, &shape).unwrap();
+        let mut found = Vec::new();
+        let read = FrameReader::new(File::open(&path).unwrap()).unwrap().read_to_end(&mut found);
+        match read {
+            Ok(_) if readable => assert_same(&found, &expected, "an array"),
+            read => {
+                let error = Error::from(read.unwrap_err());
+                assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+                assert!(!readable && error.to_string().contains("open it as an array"), "{error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn chunks_of_several_lengths_and_bytedelta_by_the_typesize() {
+    // By the writer of `blosc2-format`, and the number of streams left to the super-chunk.
+    let params = chunk::Params {
+        codec: 1,
+        typesize: 4,
+        filters: [0, 0, 0, 0, 1, 35],
+        ..chunk::Params::default()
+    };
+    let content = data(Kind::Ramp, 10_000, 11);
+    let mut writer = frame::Writer::new(Cursor::new(Vec::new()), params, &[]).unwrap();
+    let mut rest = content.as_slice();
+    for len in [400, 4000, 8, 2000, 3592] {
+        let (part, after) = rest.split_at(len);
+        writer.push(part).unwrap();
+        rest = after;
+    }
+    let bytes = writer.finish().unwrap().into_inner();
+    let rng = &mut Rng(7);
+    assert_same(&read_all(&bytes), &content, "all");
+    like_a_plain_cursor(&bytes, &content, 900, rng, "chunks of several lengths");
+
+    let files = upstream_files("compat", ".b2frame");
+    assert_eq!(files.len(), 3);
+    for file in files {
+        let schunk = SChunk::open(&file).unwrap();
+        let expected = schunk.chunks::<u8>().collect::<Result<Vec<_>, _>>().unwrap().concat();
+        let found = read_all(&fs::read(&file).unwrap());
+        assert!(!found.is_empty());
+        assert_same(&found, &expected, &crate::common::name(&file));
+    }
+}
+
+/// Frames of ours, and one of its own, which Python says what it holds.
+#[test]
+#[ignore = "needs Python; cargo xtask test runs it"]
+fn python_reads_what_is_streamed_and_is_read_as_a_stream() {
+    let folder = tempfile::tempdir().unwrap();
+    let rng = &mut Rng(8);
+    let mut names = Vec::new();
+    for (codec, typesize, chunksize, len) in [
+        (Codec::Lz4, 4, 4000, 100_003),
+        (Codec::BloscLz, 1, 1, 50),
+        (Codec::Lz4Hc, 300, 30_000, 60_000),
+        (*codecs().last().unwrap(), 8, 1 << 16, 1 << 18),
+        (Codec::Lz4, 1, 100, 0),
+    ] {
+        let content = data(Kind::Mixed, len, rng.next());
+        let mut params = CParams::new().codec(codec).typesize(typesize);
+        if len % typesize > 0 {
+            // Left out at the end.
+            params = params.filters(&[Filter::Delta, Filter::Shuffle]);
+        }
+        let name = format!("{codec}-{len}");
+        let frame = written(&content, chunksize, &params, rng);
+        fs::write(folder.path().join(format!("{name}.b2frame")), frame).unwrap();
+        fs::write(folder.path().join(format!("{name}.raw")), content).unwrap();
+        names.push(name);
+    }
+    let script = r#"
+import sys
+import numpy as np
+import blosc2
+
+for name in sys.argv[1:]:
+    schunk = blosc2.open(name + ".b2frame")
+    data = b"".join(schunk.decompress_chunk(number) for number in range(schunk.nchunks))
+    with open(name + ".raw", "rb") as file:
+        assert data == file.read(), name
+    assert schunk.nbytes == len(data), name
+    whole = len(data) // schunk.typesize
+    if whole:
+        items = schunk[: min(whole, 1000)]
+        assert items == data[: len(items)] and len(items) > 0, name
+
+data = np.arange(70_000, dtype="<i8")
+filters = [blosc2.Filter.SHUFFLE, blosc2.Filter.BYTEDELTA]
+cparams = {"typesize": 8, "filters": filters, "use_dict": False}
+blosc2.SChunk(8 * 9_000, data, urlpath="python.b2frame", contiguous=True, cparams=cparams)
+data.tofile("python.raw")
+print("read", len(sys.argv) - 1)
+"#;
+    let arguments: Vec<&str> = names.iter().map(String::as_str).collect();
+    assert_eq!(run_python(script, folder.path(), &arguments).trim(), "read 5");
+    let expected = fs::read(folder.path().join("python.raw")).unwrap();
+    let found = read_all(&fs::read(folder.path().join("python.b2frame")).unwrap());
+    assert_same(&found, &expected, "Python's");
+}
