@@ -24,6 +24,8 @@ mod context;
 mod decodable;
 mod decoder;
 mod decompressor;
+#[cfg(feature = "derive")]
+mod derive;
 mod element;
 mod encoder;
 mod environment;
@@ -46,8 +48,6 @@ mod stream;
 mod value;
 
 pub use blocks::Blocks;
-#[cfg(feature = "derive")]
-pub use blosc2_derive::Element;
 pub use blosc2_format::{Dtype, ReadAt, dtype};
 pub use bytes::{MappedFile, ReadOnly, Seekable, Storage};
 pub use chunk::{Chunk, ChunkBytes, ChunkRef, Special, Validation};
@@ -58,6 +58,8 @@ pub use closures::{
 pub use codec::Codec;
 pub use compressor::{Compressor, compress, compress_bound};
 pub use decompressor::{Decompressor, decompress};
+#[cfg(feature = "derive")]
+pub use derive::Element;
 pub use element::{Element, Layout, LayoutField};
 pub use error::{Error, ErrorKind, Result, error_text};
 pub use filter::Filter;

@@ -1,5 +1,13 @@
 //! Random numbers and data for tests, the same on every machine.
 
+/// How often a test with random data repeats, where the long run repeats it `long` times: `BLOSC2_TEST_REPEATS`
+/// percent of that, 20 without it, and at least once.
+pub fn repeats(long: usize) -> usize {
+    let percent =
+        std::env::var("BLOSC2_TEST_REPEATS").map_or(20, |percent| percent.parse().unwrap());
+    (long * percent).div_ceil(100)
+}
+
 /// A small generator of numbers, the same on every machine (SplitMix64).
 #[derive(Debug, Clone)]
 pub struct Rng(

@@ -6,7 +6,7 @@ use blosc2::{CParams, Codec, DParams, ErrorKind, Filter, NDArray, SplitMode, Thr
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 
-use crate::common::{KINDS, Kind, Model, Rng, assert_same, codecs, lossless, random_box};
+use crate::common::{KINDS, Kind, Model, Rng, assert_same, codecs, lossless, random_box, repeats};
 
 /// Shapes that fit each other: of the array, the chunks, the blocks.
 #[derive(Debug, Clone)]
@@ -160,7 +160,7 @@ fn check(case: &Case) {
 
 proptest! {
     #![proptest_config(Config {
-        cases: 500,
+        cases: repeats(500) as u32,
         failure_persistence: None,
         rng_seed: RngSeed::Fixed(7),
         ..Config::default()

@@ -3,19 +3,18 @@
 //! After each change the array is what the model is; one that must fail leaves it as it was. After each sequence
 //! `blosc2-format` finds nothing wrong with what is stored; of some sequences Python reads the same array.
 
-use std::env;
 use std::fmt::Write;
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use crate::common::{Rng, codecs, run_python};
+use crate::common::{Rng, codecs, repeats, run_python};
 use blosc2::{CParams, Codec, DParams, ErrorKind, Filter, NDArray, Threads};
 use blosc2_format::{Options, Severity, directory, frame};
 use serde_json::{Value, json};
 
 /// How many sequences, unless the environment asks for another number.
-const CASES: u64 = 1000;
+const CASES: usize = 1000;
 /// How many of them Python reads.
 const IN_PYTHON: u64 = 100;
 const CHANGES: u64 = 8;
@@ -333,7 +332,7 @@ impl Sequence {
 
 #[test]
 fn any_sequence_of_shapes_holds_what_the_model_does() {
-    let cases = env::var("BLOSC2_TEST_CASES").map_or(CASES, |cases| cases.parse().unwrap());
+    let cases = repeats(CASES) as u64;
     let work = |half: u64| {
         for seed in (0..cases).filter(|seed| seed % 2 == half) {
             let (mut rng, folder) = (Rng(seed), tempfile::tempdir().unwrap());

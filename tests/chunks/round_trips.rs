@@ -1,21 +1,20 @@
 //! Whatever is compressed comes back, by every way: a property over all parameters at once.
 
-use std::env;
 use std::panic::catch_unwind;
 
 use blosc2::{ChunkRef, Compressor, DParams, Decompressor, Filter};
 
 use crate::common::round_trip::Case;
-use crate::common::{KINDS, Rng, assert_same, data};
+use crate::common::{KINDS, Rng, assert_same, data, repeats};
 
 /// How many cases, unless the environment asks for another number.
-const CASES: u64 = 10_000;
+const CASES: usize = 10_000;
 /// Threads to try them on, so that contexts of several threads meet.
 const WORKERS: u64 = 2;
 
 #[test]
 fn whatever_is_compressed_comes_back() {
-    let cases = env::var("BLOSC2_TEST_CASES").map_or(CASES, |cases| cases.parse().unwrap());
+    let cases = repeats(CASES) as u64;
     let failed = move |worker| {
         let seeds = (0..cases).filter(move |seed| seed % WORKERS == worker);
         let fails = |seed: &u64| catch_unwind(|| Case::random(*seed).check()).is_err();
@@ -33,7 +32,7 @@ fn whatever_is_compressed_comes_back() {
 #[test]
 fn contexts_do_the_same_whatever_came_before() {
     let mut decompressor = Decompressor::new(&DParams::new()).unwrap();
-    for seed in 0..400 {
+    for seed in 0..repeats(400) as u64 {
         let case = Case::random(seed);
         let rng = &mut Rng(seed);
         let mut compressor = Compressor::new(&case.params).unwrap();

@@ -16,7 +16,7 @@ use std::process::Command;
 
 use blosc2::{Codec, ErrorKind, Filter};
 #[allow(unused_imports)]
-pub(crate) use blosc2_testing::{KINDS, Kind, Rng, data, records};
+pub(crate) use blosc2_testing::{KINDS, Kind, Rng, data, records, repeats};
 
 /// The codecs of this build that have dictionaries.
 pub(crate) fn dictionary_codecs() -> Vec<Codec> {

@@ -12,7 +12,7 @@ use blosc2_format::{Finding, Limits, Options, Severity, chunk};
 use blosc2_sys as sys;
 use proptest::prelude::*;
 
-use crate::common::{Kind, Model, assert_same};
+use crate::common::{Kind, Model, assert_same, repeats};
 
 /// An array that the C library keeps in memory.
 struct CArray(NonNull<sys::b2nd_array_t>);
@@ -217,7 +217,7 @@ fn every_class_of_shapes() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: repeats(300) as u32, failure_persistence: None, ..Default::default() })]
 
     #[test]
     fn any_shapes(

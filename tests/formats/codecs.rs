@@ -4,7 +4,7 @@ use blosc2::{CParams, Codec, SplitMode, Threads};
 use blosc2_format::chunk::{self, Chunk, Encoder, Params};
 use blosc2_format::{Error, Limits};
 
-use crate::common::{KINDS, Rng, assert_same, codecs, data};
+use crate::common::{KINDS, Rng, assert_same, codecs, data, repeats};
 
 /// Where the stream of the only block begins: after the header, the block's start and its size.
 const STREAM: usize = 32 + 4 + 4;
@@ -115,9 +115,10 @@ fn dictionaries_of_c_are_understood() {
 #[test]
 fn c_decodes_whatever_is_decoded_here() {
     let rng = &mut Rng(11);
+    let rounds = repeats(6000);
     for codec in codecs() {
         let mut accepted = 0;
-        for round in 0..6000 {
+        for round in 0..rounds {
             let len = 1 + rng.below(if round % 8 == 0 { 5000 } else { 400 }) as usize;
             let source = data(*rng.pick(&KINDS), len, rng.next());
             let mut chunk = c_encode(codec, 1 + rng.below(9) as u8, &source);
@@ -140,6 +141,6 @@ fn c_decodes_whatever_is_decoded_here() {
                 accepted += 1;
             }
         }
-        assert!(accepted > 200, "{codec}: only {accepted} mutants are decoded");
+        assert!(accepted > rounds / 30, "{codec}: only {accepted} mutants are decoded");
     }
 }

@@ -3,7 +3,7 @@
 use blosc2_format::chunk::{Chunk, Encoder, Header, Params, SplitMode};
 use blosc2_format::{Error, Limits};
 
-use crate::common::{KINDS, Kind, Rng, assert_same, data};
+use crate::common::{KINDS, Kind, Rng, assert_same, data, repeats};
 
 const SHUFFLE: u8 = 1;
 const BITSHUFFLE: u8 = 2;
@@ -126,7 +126,8 @@ fn each_filter_for_each_typesize_and_length() {
 fn pipelines_of_six() {
     let rng = &mut Rng(2);
     let mut outcomes = [0; 2];
-    for _ in 0..3000 {
+    let rounds = repeats(3000);
+    for _ in 0..rounds {
         let typesize = match rng.below(3) {
             0 => 1 + rng.below(300) as u32,
             _ => *rng.pick(&[1, 2, 4, 8, 16]),
@@ -152,5 +153,5 @@ fn pipelines_of_six() {
         let source = data(*rng.pick(&KINDS), rng.below(20_000) as usize, rng.next());
         outcomes[usize::from(compare(&params, &source))] += 1;
     }
-    assert!(outcomes[0] > 300 && outcomes[1] > 1000, "{outcomes:?}");
+    assert!(outcomes[0] > rounds / 10 && outcomes[1] > rounds / 3, "{outcomes:?}");
 }

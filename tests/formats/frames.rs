@@ -11,7 +11,7 @@ use blosc2_format::frame::{self, Frame, Metalayer};
 use blosc2_format::{Limits, Options, Report, directory};
 use blosc2_sys as sys;
 
-use crate::common::{KINDS, Kind, Rng, assert_same, data};
+use crate::common::{KINDS, Kind, Rng, assert_same, data, repeats};
 
 /// A super-chunk that the C library keeps in a file or a directory.
 struct CSchunk(NonNull<sys::blosc2_schunk>);
@@ -581,7 +581,7 @@ fn sizes_vary_as_in_c() {
 #[test]
 fn what_c_writes_is_read_and_found_right() {
     let folder = tempfile::tempdir().unwrap();
-    for seed in 0..150 {
+    for seed in 0..repeats(150) as u64 {
         let mut rng = Rng(seed);
         let plan = random_plan(&mut rng, &[0, 1, 2, 4, 5]);
         let contiguous = rng.below(2) == 0;
@@ -596,7 +596,7 @@ fn what_c_writes_is_read_and_found_right() {
 #[test]
 fn what_is_written_is_read_by_c() {
     let folder = tempfile::tempdir().unwrap();
-    for seed in 1000..1300 {
+    for seed in 1000..1000 + repeats(300) as u64 {
         let mut rng = Rng(seed);
         let plan = random_plan(&mut rng, &[0, 1, 4, 5]);
         let contiguous = rng.below(2) == 0;

@@ -13,7 +13,7 @@ use blosc2_format::{Error, Limits};
 
 use crate::common::measure::measure;
 use crate::common::mutants::mutate;
-use crate::common::{Kind, Rng, data, listing, name, upstream, upstream_files};
+use crate::common::{Kind, Rng, data, listing, name, repeats, upstream, upstream_files};
 use crate::{c, rust};
 
 /// How many mutants, unless the environment asks for another number.
@@ -228,7 +228,7 @@ fn look_at(path: &Path, reader: Reader, limits: &Limits) -> Result<bool, String>
 
 #[test]
 fn mutants_are_refused_or_read_as_c_reads_them() {
-    let mutants = std::env::var("BLOSC2_TEST_MUTANTS").map_or(MUTANTS, |n| n.parse().unwrap());
+    let mutants = repeats(MUTANTS);
     let folder = tempfile::tempdir().unwrap();
     let intact = folder.path().join("intact");
     fs::create_dir(&intact).unwrap();

@@ -9,7 +9,7 @@ use blosc2_format::frame::{self, Metalayer};
 use blosc2_format::{Limits, Severity, directory};
 use serde_json::{Value, json};
 
-use crate::common::{KINDS, Kind, Rng, assert_same, data, name, run_python};
+use crate::common::{KINDS, Kind, Rng, assert_same, data, name, repeats, run_python};
 use crate::content::Content;
 use crate::{c, rust};
 
@@ -96,7 +96,7 @@ fn decode(chunk: &[u8], typesize: u32) -> Vec<u8> {
 
 #[test]
 fn chunks_are_read_by_c() {
-    for seed in 0..2000 {
+    for seed in 0..repeats(2000) as u64 {
         let rng = &mut Rng(seed);
         let (mut params, lossless) = params(rng);
         let typesize = params.typesize;
@@ -134,7 +134,7 @@ fn chunks_are_read_by_c() {
 
 #[test]
 fn chunks_of_one_value_are_read_by_c() {
-    for seed in 0..300 {
+    for seed in 0..repeats(300) as u64 {
         let rng = &mut Rng(seed);
         let (params, _) = params(rng);
         let typesize = params.typesize;
@@ -407,7 +407,7 @@ fn write(folder: &Path, seed: u64) -> Written {
 #[test]
 fn files_are_read_by_c() {
     let folder = tempfile::tempdir().unwrap();
-    for seed in 0..1000 {
+    for seed in 0..repeats(1000) as u64 {
         let Written { path, what, content, .. } = write(folder.path(), seed);
         let report = rust::check(&path, &Limits::default()).unwrap();
         assert!(report.worst() < Some(Severity::Warning), "{what}: {:?}", report.findings);
@@ -423,7 +423,7 @@ fn files_are_read_by_c() {
 fn files_are_read_by_python() {
     let folder = tempfile::tempdir().unwrap();
     let mut cases = Vec::new();
-    for seed in 0..500 {
+    for seed in 0..repeats(500) as u64 {
         let Written { path, what, params, undefined, content, shape, dtype } =
             write(folder.path(), seed);
         let file = name(&path);

@@ -1,12 +1,10 @@
 //! Bytes that are no chunk, or a broken one: an error or data, and nothing else. `cargo xtask sanitize`
 //! runs this under the address sanitizer.
 
-use std::env;
-
 use blosc2::{Chunk, ChunkRef, DParams, Decompressor, ErrorKind, Threads, Validation};
 
 use crate::common::mutants::{mutant, samples};
-use crate::common::{Kind, Rng, data};
+use crate::common::{Kind, Rng, data, repeats};
 
 /// How many byte strings, unless the environment asks for another number.
 const STRINGS: usize = 20_000;
@@ -80,7 +78,7 @@ fn try_all(bytes: &[u8], decompressor: &mut Decompressor, rng: &mut Rng, outcome
 
 #[test]
 fn bytes_give_an_error_or_data() {
-    let strings = env::var("BLOSC2_TEST_STRINGS").map_or(STRINGS, |count| count.parse().unwrap());
+    let strings = repeats(STRINGS);
     let samples = samples();
     let mut rng = Rng(77);
     let mut outcomes = Outcomes::default();

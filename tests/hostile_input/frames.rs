@@ -14,7 +14,7 @@ use blosc2_format::{Error, Limits, Options, ReadAt};
 
 use crate::common::measure::measure;
 use crate::common::mutants::mutate;
-use crate::common::{Rng, listing, name};
+use crate::common::{Rng, listing, name, repeats};
 
 /// How many mutants, unless the environment asks for another number.
 const MUTANTS: usize = 20_000;
@@ -203,7 +203,7 @@ fn files(part: &str) -> Vec<(String, Vec<u8>)> {
 }
 
 fn every_mutant_is_refused_or_read<R: Reader>() {
-    let mutants = std::env::var("BLOSC2_TEST_HOSTILE").map_or(MUTANTS, |n| n.parse().unwrap());
+    let mutants = repeats(MUTANTS);
     let folder = tempfile::tempdir().unwrap();
     let intact = files("intact");
     assert_eq!(intact.len(), 14);
@@ -395,7 +395,7 @@ fn a_metalayer_of_few_bytes_is_held_within_the_limit() {
 /// Opened for changing, each takes a change or refuses it, and can be opened as before.
 #[test]
 fn mutants_are_changed_or_left_alone() {
-    let mutants = std::env::var("BLOSC2_TEST_HOSTILE").map_or(MUTANTS, |n| n.parse().unwrap()) / 5;
+    let mutants = repeats(MUTANTS / 5);
     let intact = files("intact");
     let options = OpenOptions::new().write(true).check(Check::Around).max_read(MAX_READ as u64);
     let (mut opened, mut changed, mut refused) = (0, 0, 0);

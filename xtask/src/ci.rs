@@ -1,15 +1,16 @@
 //! `cargo xtask ci`: everything that has to hold before a change lands, the cheap checks first.
 
-use std::time::Instant;
+use anyhow::{Result, bail};
 
-use anyhow::{Context, Result, bail};
-
+use crate::demo::Build;
+use crate::steps::Steps;
+use crate::test::Extent;
 use crate::{bindings, demo, hazards, package, peers, run, sanitize, test, vendor};
 
 type Step = (&'static str, fn() -> Result<()>);
 
-const STEPS: [Step; 15] = [
-    ("vendor", || vendor::vendor(false)),
+const BEFORE: [Step; 8] = [
+    ("sources", || vendor::vendor(false)),
     ("format", format),
     ("clippy", clippy),
     ("docs", docs),
@@ -17,32 +18,38 @@ const STEPS: [Step; 15] = [
     ("dependencies", dependencies),
     ("formats without C", formats_without_c),
     ("bindings", check_bindings),
+];
+
+const AFTER: [Step; 6] = [
     ("package", package::package),
-    ("test", || test::test(&[], false)),
     ("peers", peers::peers),
     ("no features", no_features),
     ("hazards", || on_linux(hazards::hazards)),
     ("sanitize", || on_linux(sanitize::sanitize)),
-    ("demo", demo),
+    ("demo", || demo::demo(Build::Dev)),
 ];
 
 /// Runs all steps, and stops at the first that fails.
 pub(crate) fn ci() -> Result<()> {
-    let start = Instant::now();
-    for (name, step) in STEPS {
-        let began = Instant::now();
-        println!("ci: {name}");
-        step().with_context(|| format!("ci stopped at `{name}`"))?;
-        println!("ci: {name} is good, {:.1} s", began.elapsed().as_secs_f64());
+    let mut steps = Steps::new("ci");
+    for (name, step) in BEFORE {
+        steps.step(name, step)?;
     }
-    println!("ci: everything is good, {:.0} s", start.elapsed().as_secs_f64());
+    test::run_steps(&mut steps, Extent::Normal)?;
+    for (name, step) in AFTER {
+        steps.step(name, step)?;
+    }
+    steps.finish();
     Ok(())
 }
 
 fn format() -> Result<()> {
     let check = ["fmt", "--all", "--check"];
     run::run(&mut run::cargo(check))?;
-    run::run(run::cargo(check).current_dir(run::root().join("peers")))
+    for folder in ["consumer", "peers"] {
+        run::run(run::cargo(check).current_dir(run::root().join(folder)))?;
+    }
+    Ok(())
 }
 
 fn clippy() -> Result<()> {
@@ -69,7 +76,7 @@ fn dependencies() -> Result<()> {
     without("blosc2-format", "normal,build,dev", &["cc ", "cmake ", "bindgen ", "clang-sys "])
 }
 
-/// Sees that a crate does without others, by the starts of their lines in the tree of its dependencies
+/// Checks that a crate does not depend on others, by the starts of their lines in the tree of its dependencies
 /// of these kinds.
 fn without(crate_: &str, kinds: &str, others: &[&str]) -> Result<()> {
     let tree = ["tree", "-p", crate_, "-e", kinds, "--target", "all", "--prefix", "none"];
@@ -90,11 +97,6 @@ fn formats_without_c() -> Result<()> {
 /// Without the optional codecs, the library does without them.
 fn no_features() -> Result<()> {
     run::run(&mut run::cargo(["test", "-p", "blosc2", "--lib", "--no-default-features"]))
-}
-
-/// What the tests have built is good enough to see the examples work.
-fn demo() -> Result<()> {
-    demo::demo("--profile=dev")
 }
 
 fn check_bindings() -> Result<()> {

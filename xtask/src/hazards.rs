@@ -9,13 +9,14 @@ use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 use std::{fmt, fs};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::programs::in_parallel;
 use crate::sanitize::ADDRESS;
 use crate::{run, vendor};
 
@@ -99,6 +100,30 @@ pub(crate) fn hazards() -> Result<()> {
     traced()
 }
 
+/// Does the same for all, on as many threads as there are processors; keeps their order.
+fn in_parallel<T: Sync, R: Send>(
+    all: &[T],
+    work: impl Fn(&T) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(each) = all.get(at) else { break };
+                    let result = work(each);
+                    done.lock().unwrap_or_else(PoisonError::into_inner).push((at, result));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
 fn print_row(name: &str, [left, patched, right, installed]: [impl fmt::Display; 4]) {
     println!("{name:<64} {left:<52} {patched:<17} {right:<16} {installed}");
 }
@@ -108,14 +133,14 @@ fn print_row(name: &str, [left, patched, right, installed]: [impl fmt::Display; 
 fn traced() -> Result<()> {
     const TEST: &str = "codecs_and_filters_of_any_number_start_no_program_and_load_no_library";
     run::need("strace", "strace")?;
-    let program = build("process", false)?;
+    let program = build("processes", false)?;
     let record = run::root().join("target").join("hazards-trace.txt");
     run::run(
         Command::new("strace")
             .args(["-f", "-qq", "-s", "200", "-e", "trace=execve,execveat,open,openat", "-o"])
             .arg(&record)
             .arg(&program)
-            .args(["--exact", TEST])
+            .arg(TEST)
             // It cannot look for leaks while it is traced.
             .env("ASAN_OPTIONS", "detect_leaks=0"),
     )?;

@@ -10,10 +10,11 @@ mod hazards;
 mod miri;
 mod package;
 mod peers;
-mod programs;
 mod python;
 mod run;
+mod runner;
 mod sanitize;
+mod steps;
 mod test;
 mod vendor;
 
@@ -44,7 +45,13 @@ enum Task {
     },
     /// Run every test: the workspace in several settings, the `system` feature, and valgrind
     Test {
-        /// Only the tests of the largest buffers, which need 7 GiB of memory
+        /// Between edits: the default build, without Python, with few repeats of random data
+        #[arg(long, conflicts_with_all = ["long", "large", "args"])]
+        quick: bool,
+        /// With five times the repeats of random data
+        #[arg(long, conflicts_with_all = ["large", "args"])]
+        long: bool,
+        /// Only the test of the largest buffers, which needs 7 GiB of memory
         #[arg(long, conflicts_with = "args")]
         large: bool,
         /// Arguments of `cargo test`; with them, nothing else is run
@@ -76,8 +83,12 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Task::Vendor { force } => vendor::vendor(force),
         Task::Bindings { check } => bindings::bindings(check),
-        Task::Test { large, args } => test::test(&args, large),
-        Task::Demo => demo::demo("--release"),
+        Task::Test { args, .. } if !args.is_empty() => test::cargo_test(&args),
+        Task::Test { large: true, .. } => test::largest(),
+        Task::Test { quick: true, .. } => test::test(test::Extent::Quick),
+        Task::Test { long: true, .. } => test::test(test::Extent::Long),
+        Task::Test { .. } => test::test(test::Extent::Normal),
+        Task::Demo => demo::demo(demo::Build::Release),
         Task::Bench { name } => demo::bench(name.as_deref()),
         Task::Hazards => hazards::hazards(),
         Task::Sanitize => sanitize::sanitize(),

@@ -1,7 +1,8 @@
-//! `cargo xtask package`: what would be published is complete, small, and builds.
+//! `cargo xtask package`: what would be published is complete, small, and works for those who depend on it.
 //!
 //! The C sources are the part that can go wrong: they are not in this repository, and reach the
-//! package of `blosc2-sys` through a link.
+//! package of `blosc2-sys` through a link. And so are features: the workspace unifies those of its members, which
+//! hides what one of them lacks.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -24,7 +25,7 @@ struct Published {
     version: String,
 }
 
-/// Checks the packages of all published crates.
+/// Checks the packages of all published crates, and runs a program that depends on them.
 pub(crate) fn package() -> Result<()> {
     vendor::vendor(false)?;
     let (crates, target) = metadata()?;
@@ -44,12 +45,14 @@ pub(crate) fn package() -> Result<()> {
 
     // Not `--workspace`, which takes the unpublished ones too. All at once, so that cargo accepts
     // that they need each other before any is published.
-    let mut command = run::cargo(["package", "--allow-dirty", "--no-verify"]);
+    let mut command = run::cargo(["package", "--quiet", "--allow-dirty", "--no-verify"]);
     for published in &crates {
         command.args(["-p", &published.name]);
     }
     run::run(&mut command)?;
 
+    let place = run::root().join("target").join("package-check");
+    test::empty(&place)?;
     for Published { name, version } in &crates {
         let archive = target.join("package").join(format!("{name}-{version}.crate"));
         let size = fs::metadata(&archive)
@@ -57,10 +60,43 @@ pub(crate) fn package() -> Result<()> {
             .len();
         ensure!(size < LIMIT, "{name} has {size} bytes, {LIMIT} are too many");
         println!("package: {name} has {size} bytes");
-        if name == SYS {
-            build_alone(&archive, &format!("{name}-{version}"))?;
-        }
+        tar::Archive::new(GzDecoder::new(File::open(&archive)?))
+            .unpack(&place)
+            .with_context(|| format!("{} cannot be unpacked", archive.display()))?;
     }
+    consume(&crates, &place)
+}
+
+/// Builds and runs the program in `consumer/` on the unpacked packages, with default features and with none.
+fn consume(crates: &[Published], place: &Path) -> Result<()> {
+    let (root, folder) = (run::root(), place.join("consumer"));
+    fs::create_dir_all(folder.join("src"))?;
+    for file in ["Cargo.toml", "src/main.rs"] {
+        fs::copy(root.join("consumer").join(file), folder.join(file))
+            .with_context(|| format!("consumer/{file} cannot be copied"))?;
+    }
+    // With the versions and profiles of the workspace, so that what is compiled there is not compiled again.
+    fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock"))?;
+    let manifest = fs::read_to_string(root.join("Cargo.toml"))?;
+    let profiles = manifest.find("[profile.").map_or("", |start| &manifest[start..]);
+    let mut file = OpenOptions::new().append(true).open(folder.join("Cargo.toml"))?;
+    writeln!(file, "\n[patch.crates-io]")?;
+    for Published { name, version } in crates {
+        writeln!(file, "{name} = {{ path = \"../{name}-{version}\" }}")?;
+    }
+    let profiles = profiles.lines().filter(|line| !line.starts_with("blosc2-testing"));
+    writeln!(file, "\n{}", profiles.collect::<Vec<_>>().join("\n"))?;
+    for features in [&[][..], &["--no-default-features"]] {
+        run::run(
+            run::cargo(["run", "--quiet"])
+                .args(features)
+                .current_dir(&folder)
+                .env("CARGO_TARGET_DIR", root.join("target"))
+                .env_remove("BLOSC2_SYS_SOURCE_DIR"),
+        )
+        .context("a program that depends on the packages fails")?;
+    }
+    println!("package: a program runs on the packages, with default features and with none");
     Ok(())
 }
 
@@ -108,35 +144,6 @@ fn check_list(name: &str, files: &[&str]) -> Result<()> {
             files.iter().filter(|file| wanted.iter().any(|part| file.starts_with(part))).count();
         ensure!(count > 60, "only {count} C files are in it, more than 60 are expected");
     }
-    Ok(())
-}
-
-/// Unpacks the package away from the workspace, and builds it there.
-fn build_alone(archive: &Path, name: &str) -> Result<()> {
-    let place = run::root().join("target").join("package-check");
-    let sources = place.join("src");
-    test::empty(&sources)?;
-    tar::Archive::new(GzDecoder::new(File::open(archive)?))
-        .unpack(&sources)
-        .with_context(|| format!("{} cannot be unpacked", archive.display()))?;
-    let folder = sources.join(name);
-    // Without the first, cargo would take the folder for a lost member of our workspace; with the others,
-    // what it depends on is built as it is there, and so is there already.
-    let manifest = fs::read_to_string(run::root().join("Cargo.toml"))?;
-    let profiles = manifest.find("[profile.").map_or("", |start| &manifest[start..]);
-    OpenOptions::new()
-        .append(true)
-        .open(folder.join("Cargo.toml"))
-        .and_then(|mut file| write!(file, "\n[workspace]\n\n{profiles}"))
-        .with_context(|| format!("{} has no Cargo.toml", folder.display()))?;
-    run::run(
-        run::cargo(["build"])
-            .current_dir(&folder)
-            .env("CARGO_TARGET_DIR", run::root().join("target"))
-            .env_remove("BLOSC2_SYS_SOURCE_DIR"),
-    )
-    .with_context(|| format!("{name} does not build from its own package"))?;
-    println!("package: {name} builds from its own package");
     Ok(())
 }
 

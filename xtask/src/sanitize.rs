@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::{programs, run, test};
+use crate::run;
 
 /// How long the threads of the concurrency tests go on, in seconds.
 const SOAK: &str = "6";
@@ -83,52 +83,52 @@ pub(crate) fn sanitize() -> Result<()> {
     Ok(())
 }
 
-/// Test programs that give C nothing new, or need more memory or Python; `hazards` has a step of its own with
-/// the same sanitizer.
+/// The tests of the library and of the workspace that reach C: chunks, super-chunks, arrays, containers, real
+/// files and damaged ones.
+const PROGRAMS: &str = "-p blosc2 -p blosc2-store -p blosc2-workspace --lib --test arrays --test chunks \
+    --test containers --test frames --test hostile_input --test processes --test super_chunks";
+
+/// Parts of those that give C nothing new: what is around chunks is Rust's, as are the processes beside it.
 const OTHERS: [&str; 9] = [
-    "abi",
-    "array_behaviour",
-    "crashes",
-    "frames",
-    "hazards",
-    "large",
-    "lock_processes",
-    "model",
-    "unfinished",
+    "behaviour::",
+    "changes::",
+    "copies::",
+    "crashes::",
+    "handles::",
+    "locks::",
+    "model::",
+    "shapes::",
+    "unfinished::",
 ];
 
 /// All tests of the library and of the workspace, but for those that need Python, for the one that
 /// needs the allocator of glibc, for those of the largest buffers, and for those of the formats in Rust
 /// that give C nothing new.
 fn address() -> Result<()> {
-    let programs = test::of_workspace(|name| {
-        let with_others = ["format", "python"].iter().any(|start| name.starts_with(start));
-        !with_others && !OTHERS.contains(&name)
-    })?
-    .join(" ");
-    let tests = format!("test -p blosc2 -p blosc2-store -p blosc2-workspace --lib {programs}");
     let suppressions = suppressions("sanitize-address", LOST_BY_C)?;
     // Tests ask for more memory than there is, and expect an error.
     let options = "detect_leaks=1 allocator_may_return_null=1";
-    let tests: Vec<&str> = tests.split_whitespace().collect();
-    let mut command = ADDRESS.cargo(&tests, options)?;
+    let mut args: Vec<&str> = ["test", "--no-fail-fast"].to_vec();
+    args.extend(PROGRAMS.split_whitespace());
+    args.push("--");
+    args.extend(OTHERS.iter().flat_map(|part| ["--skip", part]));
+    let mut command = ADDRESS.cargo(&args, options)?;
     command.env("LSAN_OPTIONS", format!("print_suppressions=0 {suppressions}"));
-    // Broken chunks and frames are what this is for; sound ones and the formats in Rust have had their round.
-    command.env("BLOSC2_TEST_STRINGS", "100000").env("BLOSC2_TEST_HOSTILE", "10000");
-    command.env("BLOSC2_TEST_CASES", "300");
-    programs::test(&mut command, &["--skip", "what_memory_held_is_neither_read_nor_written"])
+    run::run(&mut command)
 }
 
-/// The concurrency tests, long enough for rare meetings, and those of closures on C's threads.
+/// The concurrency tests, long enough for rare meetings, and those of user-defined codecs and filters, which C calls
+/// on its threads.
 fn thread() -> Result<()> {
     let suppressions = suppressions("sanitize-thread", UNINSTRUMENTED_STD)?;
     let options = format!("halt_on_error=1 second_deadlock_stack=1 {suppressions}");
     // One test after the other, so that the library is started on the thread that starts the others:
     // how `OnceLock` would order that is not seen either.
-    let tests = "test -p blosc2 -p blosc2-workspace --test concurrency --test closures";
-    let tests: Vec<&str> = tests.split(' ').collect();
-    let mut command = THREAD.cargo(&tests, &options)?;
-    programs::test(command.env("BLOSC2_TEST_SECONDS", SOAK), &["--test-threads=1"])
+    let args = "test -p blosc2 -p blosc2-workspace --test processes --test chunks -- --test-threads=1 \
+        concurrency:: user_defined::";
+    let args: Vec<&str> = args.split_whitespace().collect();
+    let mut command = THREAD.cargo(&args, &options)?;
+    run::run(command.env("BLOSC2_TEST_SECONDS", SOAK))
 }
 
 /// Writes a file of suppressions, and gives the option that names it.

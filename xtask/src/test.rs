@@ -1,53 +1,121 @@
 //! `cargo xtask test`: all set-up, then every test.
 //!
-//! The rounds: the workspace as it is built by default; what needs Python; the largest buffers; the
-//! workspace with variables set by which upstream overrides parameters; loading plugins; `blosc2` on an
-//! installed libblosc2 (the feature `system`; the wheel's library plays that part); and the first example
-//! under valgrind.
+//! The rounds: the workspace as it is built by default, with Python; documentation; the largest buffers; the
+//! workspace with variables set by which upstream overrides parameters; loading plugins; `blosc2` on an installed
+//! libblosc2 (the feature `system`; the wheel's library plays that part); and the first example under valgrind.
 //!
-//! All but one of them choose `--workspace`, and then what to run: with a choice of packages, features
+//! The rounds on our own build choose `--workspace`, and then what to run: with a choice of packages, features
 //! would differ, and nearly everything would be compiled once more.
 
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use std::thread;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 
+use crate::demo::{Build, examples};
 use crate::python::{BLOSC2, Venv};
-use crate::{programs, run, vendor};
+use crate::runner::{FEW, LONG, REPEATS, tests};
+use crate::steps::Steps;
+use crate::{run, vendor};
 
-/// Runs every test. With `args`, only `cargo test` with these arguments; with `large`, only the tests
-/// that need much memory, whether it seems to be there or not.
-pub(crate) fn test(args: &[String], large: bool) -> Result<()> {
-    vendor::vendor(false)?;
-    let venv = Venv::with(BLOSC2)?;
-    if !args.is_empty() {
-        return run::run(with_python(run::cargo(["test"]).args(args), &venv)?);
-    }
-    if large {
-        return run::run(&mut largest_buffers());
-    }
-    programs::test(with_python(&mut run::cargo(["test", "--workspace"]), &venv)?, &[])?;
-    run::run(&mut run::cargo(["test", "--workspace", "--doc"]))?;
-    python(&venv)?;
-    large_if_there_is_room()?;
-    environment(&venv)?;
-    plugins()?;
-    system(&venv)?;
-    valgrind()?;
-    println!("test: everything passed");
+/// How much of the tests is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Between edits: the default build, without Python, with few repeats.
+    Quick,
+    Normal,
+    /// With all repeats of tests with random data.
+    Long,
+}
+
+/// All tests of the default build, without those in documentation.
+const WORKSPACE: [&str; 2] = ["--workspace", "--tests"];
+/// The tests of what most edits change: not the comparisons with C of the formats, the command, or processes.
+const QUICK: &str = "--workspace --lib --bins --test arrays --test chunks --test containers \
+    --test frames --test golden --test hostile_input --test super_chunks";
+
+/// The tests of C's faults on our sources, which have a round of their own: some are for `cargo xtask hazards` alone.
+const FAULTS: &str = "upstream::";
+/// The test that needs much memory.
+const LARGEST: &str = "the_largest_buffer_goes_there_and_back";
+
+/// Runs every test, and prints how long each step took.
+pub(crate) fn test(extent: Extent) -> Result<()> {
+    let mut steps = Steps::new("test");
+    run_steps(&mut steps, extent)?;
+    steps.finish();
     Ok(())
 }
 
-/// What the tests of the largest buffers need, in bytes: three buffers of 2 GiB, and some room.
+/// The steps of [`test`], as a part of another command's.
+pub(crate) fn run_steps(steps: &mut Steps, extent: Extent) -> Result<()> {
+    if extent == Extent::Quick {
+        steps.step("sources", || vendor::vendor(false))?;
+        let choice: Vec<&str> = QUICK.split_whitespace().collect();
+        steps.step("compile", || compile(&choice))?;
+        return steps.step("tests", || run::run(tests(&choice, &[]).env(REPEATS, FEW)));
+    }
+    let venv = steps.step("sources and Python", set_up)?;
+    steps.step("compile", || compile(&WORKSPACE))?;
+    steps.step("tests", || all(&venv, extent))?;
+    steps.step("documentation's examples", || {
+        run::run(&mut run::cargo(["test", "--workspace", "--doc"]))
+    })?;
+    steps.step("largest buffers", large_if_there_is_room)?;
+    steps.step("with C's variables", || environment(&venv))?;
+    steps.step("plugins", plugins)?;
+    steps.step("installed library", || system(&venv))?;
+    steps.step("valgrind", valgrind)
+}
+
+/// Runs `cargo test` with these arguments, and with what the tests need.
+pub(crate) fn cargo_test(args: &[String]) -> Result<()> {
+    let venv = set_up()?;
+    run::run(with_python(run::cargo(["test"]).args(args), &venv)?)
+}
+
+/// Runs the test that needs much memory, whether it seems to be there or not.
+pub(crate) fn largest() -> Result<()> {
+    vendor::vendor(false)?;
+    run::run(&mut largest_buffers())
+}
+
+/// Gets the C sources and Python's packages at once: both wait for the network.
+fn set_up() -> Result<Venv> {
+    thread::scope(|scope| {
+        let sources = scope.spawn(|| vendor::vendor(false));
+        let venv = Venv::with(BLOSC2);
+        sources.join().map_err(|_| anyhow!("getting the sources panicked"))??;
+        venv
+    })
+}
+
+/// Builds the tests that the steps after it run.
+fn compile(choice: &[&str]) -> Result<()> {
+    run::run(run::cargo(["test", "--no-run", "--quiet"]).args(choice))
+}
+
+/// All tests of the default build, with those that need Python, which is here.
+fn all(venv: &Venv, extent: Extent) -> Result<()> {
+    let args = ["--include-ignored", "--skip", FAULTS, "--skip", LARGEST];
+    let mut command = tests(&WORKSPACE, &args);
+    if extent == Extent::Long {
+        command.env(REPEATS, LONG);
+    }
+    run::run(with_python(&mut command, venv)?)?;
+    run::run(&mut tests(&["--workspace", "--test", "hazards"], &[FAULTS]))
+}
+
+/// What the test of the largest buffers needs, in bytes: three buffers of 2 GiB, and some room.
 const LARGE: u64 = 7 << 30;
 
 fn large_if_there_is_room() -> Result<()> {
     match available_memory() {
         Some(there) if there >= LARGE => run::run(&mut largest_buffers()),
         there => {
-            let there = there.map_or("it is not known how many".to_owned(), |bytes| {
+            let there = there.map_or("an unknown number".to_owned(), |bytes| {
                 format!("{:.1}", bytes as f64 / f64::from(1 << 30))
             });
             println!(
@@ -61,7 +129,7 @@ fn large_if_there_is_room() -> Result<()> {
 }
 
 fn largest_buffers() -> Command {
-    run::cargo(["test", "--workspace", "--test", "large", "--", "--ignored"])
+    tests(&["--workspace", "--test", "chunks"], &["--ignored", LARGEST])
 }
 
 /// Bytes of memory that programs can still get, where Linux tells.
@@ -69,30 +137,6 @@ fn available_memory() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.trim().strip_suffix(" kB")?.parse().ok().map(|kib: u64| kib << 10)
-}
-
-/// Arguments that choose among the test programs of the workspace, by name.
-pub(crate) fn of_workspace(wanted: impl Fn(&str) -> bool) -> Result<Vec<String>> {
-    let mut args = Vec::new();
-    for entry in fs::read_dir(run::root().join("tests"))? {
-        let path = entry?.path();
-        let is_program = path.extension().is_some_and(|extension| extension == "rs")
-            || path.join("main.rs").is_file();
-        let name = path.file_stem().map(|name| name.to_string_lossy().into_owned());
-        if let Some(name) = name.filter(|name| is_program && wanted(name)) {
-            args.push(format!("--test={name}"));
-        }
-    }
-    args.sort();
-    Ok(args)
-}
-
-/// The tests that need Python, which is here, and are ignored elsewhere.
-fn python(venv: &Venv) -> Result<()> {
-    let mut command = run::cargo(["test", "--workspace"]);
-    let others = ["array_shapes", "crashes", "format", "lock_processes", "model", "unfinished"];
-    command.args(of_workspace(|name| name.starts_with("python") || others.contains(&name))?);
-    programs::test(with_python(&mut command, venv)?, &["--ignored"])
 }
 
 /// Tells the tests where Python is, and where the library of its wheel.
@@ -109,36 +153,25 @@ const VARIABLES: [(&str, &str); 4] = [
 ];
 
 /// Runs the tests where the environment says something else than they do, but for those that would show
-/// nothing new: of the formats in Rust, which ask C for the same things once more; of the declarations;
-/// of calls in C, which do listen to them; of broken chunks, none of which compresses. Of the long random
-/// ones, a part has to do.
+/// nothing new: of the formats in Rust, which ask C for the same things once more; of calls in C, which do listen
+/// to them. C's variables are about chunks; what is around them has had its round.
 fn environment(venv: &Venv) -> Result<()> {
-    let mut command = run::cargo(["test", "--workspace", "--lib", "--bins", "--test", "cli"]);
-    // C's variables are about chunks; what is around them has had its round.
-    let others = [
-        "abi",
-        "array_behaviour",
-        "array_shapes",
-        "broken_chunks",
-        "crashes",
-        "frames",
-        "hazards",
-        "hostile_frames",
-        "large",
-        "lock_processes",
-        "model",
-        "unfinished",
-    ];
-    command.args(of_workspace(|name| !name.starts_with("format") && !others.contains(&name))?);
-    command.envs(VARIABLES).env("BLOSC2_TEST_CASES", "500");
-    programs::test(with_python(&mut command, venv)?, &[])
+    const PROGRAMS: &str = "--workspace --lib --bins --test cli --test arrays --test chunks \
+        --test containers --test frames --test hostile_input --test processes --test python \
+        --test super_chunks";
+    const OTHERS: [&str; 4] = ["crashes::", "locks::", "model::", "unfinished::"];
+    let programs: Vec<&str> = PROGRAMS.split_whitespace().collect();
+    let args: Vec<&str> = OTHERS.iter().flat_map(|part| ["--skip", part]).collect();
+    let mut command = tests(&programs, &args);
+    command.envs(VARIABLES).env(REPEATS, FEW);
+    run::run(with_python(&mut command, venv)?)
         .context("the tests fail when variables of C-Blosc2 are set")
 }
 
 /// Tests that a plugin is loaded when a program asks, and only then.
 fn plugins() -> Result<()> {
-    let test = ["test", "--workspace", "--test", "process", "--features", "dynamic-plugins"];
-    run::run(&mut run::cargo(test))
+    let choice = ["--workspace", "--test", "processes", "--features", "dynamic-plugins"];
+    run::run(&mut tests(&choice, &["process::"]))
 }
 
 /// Tests `blosc2` on the library of the wheel, found by pkg-config.
@@ -171,14 +204,7 @@ fn valgrind() -> Result<()> {
         return Ok(());
     }
     run::need("valgrind", "valgrind")?;
-    let messages = run::read_stdout(&mut run::cargo([
-        "build",
-        "--workspace",
-        "--example",
-        "quickstart",
-        "--message-format=json",
-    ]))?;
-    let program = run::executable(&messages, "quickstart").context("cargo built no quickstart")?;
+    let program = examples(&["quickstart"], Build::Dev)?.remove(0);
     let folder = run::root().join("target").join("valgrind");
     empty(&folder)?;
     run::run(
@@ -189,7 +215,7 @@ fn valgrind() -> Result<()> {
             .current_dir(folder),
     )
     .context("valgrind found something, or the example failed")?;
-    println!("test: valgrind has nothing to say about quickstart");
+    println!("test: valgrind found nothing in quickstart");
     Ok(())
 }
 

@@ -13,17 +13,14 @@ mod refused;
 mod regions;
 mod views;
 
-use std::env;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::common::Rng;
+use crate::common::{Rng, repeats};
 use cases::{Case, Kinds};
 use model::Item;
 
 /// How many cases there are of each kind, unless the environment asks for another number of all of them.
-const CASES: u64 = 2000;
-/// How many kinds there are.
-const ALL: u64 = 5;
+const CASES: usize = 2000;
 
 /// What a case is about.
 #[derive(Debug, Clone, Copy)]
@@ -68,8 +65,7 @@ fn check_any(about: About, seed: u64, log: &mut Vec<String>) {
 
 /// Tries as many cases as there are to be.
 fn cases(about: About) {
-    let cases = env::var("BLOSC2_TEST_CASES");
-    let cases = cases.map_or(CASES, |cases| cases.parse::<u64>().unwrap().div_ceil(ALL));
+    let cases = repeats(CASES) as u64;
     let failed = (0..cases).filter_map(|seed| {
         let mut log = Vec::new();
         let panic = catch_unwind(AssertUnwindSafe(|| check_any(about, seed, &mut log))).err()?;

@@ -15,7 +15,6 @@ mod simple;
 mod stored;
 
 use std::any::Any;
-use std::env;
 use std::fs;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,12 +23,12 @@ use std::path::Path;
 use blosc2::OpenOptions;
 use serde_json::{Value, json};
 
-use crate::common::{hex, run_python};
+use crate::common::{hex, repeats, run_python};
 use sequence::Sequence;
 use simple::Layer;
 
 /// How many sequences, unless the environment asks for another number.
-const CASES: u64 = 2000;
+const CASES: usize = 2000;
 /// How many of them Python reads.
 const IN_PYTHON: u64 = 100;
 /// Threads to run them on.
@@ -54,7 +53,7 @@ fn run<R>(seed: u64, folder: &Path, then: impl FnOnce(&Sequence) -> R) -> Result
 
 #[test]
 fn any_sequence_of_changes_does_what_the_model_does() {
-    let cases = env::var("BLOSC2_TEST_CASES").map_or(CASES, |cases| cases.parse().unwrap());
+    let cases = repeats(CASES) as u64;
     let worker = |worker: u64| {
         let seeds = (0..cases).filter(move |seed| seed % WORKERS == worker);
         let failed = seeds.filter_map(|seed| {

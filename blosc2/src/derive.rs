@@ -1,0 +1,91 @@
+//! `#[derive(Element)]`, of the crate `blosc2-derive`.
+
+/// Makes a structure an `Element`: an item of chunks and arrays, whose dtype has the names, types and offsets
+/// of its fields.
+///
+/// It has to be `Copy` and `repr(C)`, which may be `packed` or `align`ed too, and each field an `Element`. Fields
+/// of a tuple are `f0`, `f1` and so on, as NumPy calls them; `#[element(name = "...")]` gives a field another name.
+/// What is padding is written as zeros. A structure of one field may also be `repr(transparent)`, and then is
+/// what the field is.
+///
+/// ```
+/// use blosc2::{CParams, Codec, Element};
+///
+/// #[derive(Debug, Clone, Copy, PartialEq, Element)]
+/// #[repr(C)]
+/// struct Measurement {
+///     sensor: u16,
+///     #[element(name = "°C")]
+///     celsius: [f32; 2],
+///     valid: bool,
+/// }
+///
+/// if cfg!(target_endian = "little") {
+///     let dtype = "{'names': ['sensor', '°C', 'valid'], 'formats': ['<u2', ('<f4', (2,)), '?'], \
+///                  'offsets': [0, 4, 12], 'itemsize': 16}";
+///     assert_eq!(Measurement::dtype().to_string(), dtype);
+/// }
+/// let items = [Measurement { sensor: 7, celsius: [20.5, 21.0], valid: true }; 100];
+/// let chunk = blosc2::compress(&items, &CParams::new().codec(Codec::Lz4))?;
+/// assert_eq!(blosc2::decompress::<Measurement>(&chunk)?, items);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
+///
+/// # What does not compile
+/// Layouts that Rust may choose as it likes:
+/// ```compile_fail
+/// #[derive(Clone, Copy, blosc2::Element)]
+/// struct Unordered { a: u8, b: u32 }
+/// ```
+/// Fields that are no items:
+/// ```compile_fail,E0277
+/// #[derive(Clone, Copy, blosc2::Element)]
+/// #[repr(C)]
+/// struct Name { text: &'static str }
+/// ```
+/// Types of which not all are a value, or which have none:
+/// ```compile_fail
+/// #[derive(Clone, Copy, blosc2::Element)]
+/// #[repr(u8)]
+/// enum Answer { No, Yes }
+/// ```
+/// ```compile_fail
+/// #[derive(Clone, Copy, blosc2::Element)]
+/// #[repr(C)]
+/// union Either { a: u32, b: f32 }
+/// ```
+/// ```compile_fail
+/// #[derive(Clone, Copy, blosc2::Element)]
+/// #[repr(C)]
+/// struct Nothing {}
+/// ```
+/// ```compile_fail,E0080
+/// #[derive(Clone, Copy, blosc2::Element)]
+/// #[repr(C)]
+/// struct Empty { none: [u8; 0] }
+/// # fn main() { blosc2::compress::<Empty>(&[], &blosc2::CParams::default()); }
+/// ```
+/// Types with parameters:
+/// ```compile_fail
+/// #[derive(Clone, Copy, blosc2::Element)]
+/// #[repr(C)]
+/// struct Pair<T> { left: T, right: T }
+/// ```
+/// Two fields of one name, and names that say nothing:
+/// ```compile_fail
+/// #[derive(Clone, Copy, blosc2::Element)]
+/// #[repr(C)]
+/// struct Twice { a: u8, #[element(name = "a")] b: u8 }
+/// ```
+/// ```compile_fail
+/// #[derive(Clone, Copy, blosc2::Element)]
+/// #[repr(C)]
+/// struct Unnamed { #[element(name = "")] a: u8 }
+/// ```
+/// What cannot be copied:
+/// ```compile_fail,E0277
+/// #[derive(blosc2::Element)]
+/// #[repr(C)]
+/// struct Fixed { a: u8 }
+/// ```
+pub use blosc2_derive::Element;

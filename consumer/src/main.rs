@@ -1,0 +1,38 @@
+//! Writes and reads with what `blosc2` has in this build, and checks what it says of what it lacks.
+
+use blosc2::{CParams, Codec, ErrorKind, NDArray, SChunk};
+
+fn main() -> blosc2::Result<()> {
+    let items: Vec<f64> = (0..100_000).map(|item| f64::from(item).sqrt()).collect();
+    for codec in [Codec::BloscLz, Codec::Lz4, Codec::Lz4Hc, Codec::Zlib, Codec::Zstd] {
+        let is_optional = matches!(codec, Codec::Zlib | Codec::Zstd);
+        let is_here = cfg!(feature = "default") || !is_optional;
+        assert_eq!(codec.is_available(), is_here, "{codec}");
+        let params = CParams::new().codec(codec);
+        let outcome = blosc2::compress(&items, &params);
+        if !is_here {
+            let error = outcome.expect_err("a codec that is not in this build");
+            assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+            continue;
+        }
+        assert_eq!(blosc2::decompress::<f64>(&outcome?)?, items, "{codec}");
+
+        let mut schunk = SChunk::in_memory::<f64>(&params)?;
+        schunk.append(&items)?;
+        let schunk = SChunk::from_bytes(schunk.into_bytes()?)?;
+        assert_eq!(schunk.items::<f64>(..)?, items, "{codec}");
+
+        let array = NDArray::builder().cparams(params).from_slice(&items, &[100, 1000])?;
+        assert_eq!(array.read::<f64>(&[7..8, 0..1000])?, items[7000..8000], "{codec}");
+        println!("{codec}: chunks, frames and arrays are good");
+    }
+    // The default codec is Zstandard; a build without it says so.
+    let outcome = NDArray::from_slice(&items, &[1000, 100]);
+    if cfg!(feature = "default") {
+        assert_eq!(outcome?.read_all::<f64>()?, items);
+    } else {
+        let error = outcome.expect_err("the default codec is not in this build");
+        assert!(error.to_string().contains("feature `zstd`"), "{error}");
+    }
+    Ok(())
+}

@@ -1,0 +1,23 @@
+//! Running tests: by nextest where it is installed, which shares the processors best, else by `cargo test`.
+
+use std::process::Command;
+use std::sync::LazyLock;
+
+use crate::run;
+
+/// The variable that says how often tests with random data repeat, in percent of [`LONG`].
+pub(crate) const REPEATS: &str = "BLOSC2_TEST_REPEATS";
+/// `cargo xtask test --long`: all that was ever found to be worth running. Without the variable it is a fifth.
+pub(crate) const LONG: &str = "100";
+/// Between edits, and where the same tests run again in another setting.
+pub(crate) const FEW: &str = "4";
+
+/// A command that builds the tests that cargo's arguments choose, and runs those that the arguments of the test
+/// programs choose. It goes on after a failure.
+pub(crate) fn tests(choice: &[&str], args: &[&str]) -> Command {
+    static NEXTEST: LazyLock<bool> =
+        LazyLock::new(|| run::read(&mut run::cargo(["nextest", "--version"])).is_ok());
+    let mut command = run::cargo(if *NEXTEST { &["nextest", "run"][..] } else { &["test"] });
+    command.arg("--no-fail-fast").args(choice).arg("--").args(args);
+    command
+}
