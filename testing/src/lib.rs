@@ -1,10 +1,10 @@
 //! Random numbers and data for tests, the same on every machine.
 
 /// How often a test with random data repeats, where the long run repeats it `long` times: `BLOSC2_TEST_REPEATS`
-/// percent of that, 20 without it, and at least once.
+/// percent of that, 10 without it, and at least once.
 pub fn repeats(long: usize) -> usize {
     let percent =
-        std::env::var("BLOSC2_TEST_REPEATS").map_or(20, |percent| percent.parse().unwrap());
+        std::env::var("BLOSC2_TEST_REPEATS").map_or(10, |percent| percent.parse().unwrap());
     (long * percent).div_ceil(100)
 }
 

@@ -133,6 +133,8 @@ def extend(table, count, start=0):
         table.extend(columns)
 
 def make(path, count, **more):
+    # Room for a million rows is the default; each read would decompress as many marks.
+    more.setdefault("expected_size", 1 << 14)
     table = b2.CTable(Row, urlpath=path, mode="w", **more) if path else b2.CTable(Row, **more)
     extend(table, count)
     return table

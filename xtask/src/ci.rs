@@ -20,10 +20,9 @@ const BEFORE: [Step; 8] = [
     ("bindings", check_bindings),
 ];
 
-const AFTER: [Step; 6] = [
+const AFTER: [Step; 5] = [
     ("package", package::package),
     ("peers", peers::peers),
-    ("no features", no_features),
     ("hazards", || on_linux(hazards::hazards)),
     ("sanitize", || on_linux(sanitize::sanitize)),
     ("demo", || demo::demo(Build::Dev)),
@@ -92,11 +91,6 @@ fn without(crate_: &str, kinds: &str, others: &[&str]) -> Result<()> {
 fn formats_without_c() -> Result<()> {
     let check = ["clippy", "-p", "blosc2-format", "--no-default-features", "--", "-D", "warnings"];
     run::run(run::cargo(check).env("CC", "there-is-no-c-compiler"))
-}
-
-/// Without the optional codecs, the library does without them.
-fn no_features() -> Result<()> {
-    run::run(&mut run::cargo(["test", "-p", "blosc2", "--lib", "--no-default-features"]))
 }
 
 fn check_bindings() -> Result<()> {

@@ -48,7 +48,7 @@ enum Task {
         /// Between edits: the default build, without Python, with few repeats of random data
         #[arg(long, conflicts_with_all = ["long", "large", "args"])]
         quick: bool,
-        /// With five times the repeats of random data
+        /// With ten times the repeats of random data
         #[arg(long, conflicts_with_all = ["large", "args"])]
         long: bool,
         /// Only the test of the largest buffers, which needs 7 GiB of memory

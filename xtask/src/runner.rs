@@ -7,10 +7,25 @@ use crate::run;
 
 /// The variable that says how often tests with random data repeat, in percent of [`LONG`].
 pub(crate) const REPEATS: &str = "BLOSC2_TEST_REPEATS";
-/// `cargo xtask test --long`: all that was ever found to be worth running. Without the variable it is a fifth.
+/// `cargo xtask test --long`: all that was ever found to be worth running. Without the variable it is a tenth.
 pub(crate) const LONG: &str = "100";
 /// Between edits, and where the same tests run again in another setting.
-pub(crate) const FEW: &str = "4";
+pub(crate) const FEW: &str = "2";
+
+/// Lets a command put temporary files into memory, where the system has a file system for that with room: many tests
+/// write small files. One round of all tests is on the disk all the same.
+pub(crate) fn in_memory(command: &mut Command) -> &mut Command {
+    const MEMORY: &str = "/dev/shm";
+    const ROOM: u64 = 4 << 30;
+    let free = run::read(Command::new("df").args(["-Pk", MEMORY])).ok().and_then(|text| {
+        let kib: u64 = text.lines().nth(1)?.split_whitespace().nth(3)?.parse().ok()?;
+        Some(kib << 10)
+    });
+    match free {
+        Some(free) if free >= ROOM => command.env("TMPDIR", MEMORY),
+        _ => command,
+    }
+}
 
 /// A command that builds the tests that cargo's arguments choose, and runs those that the arguments of the test
 /// programs choose. It goes on after a failure.

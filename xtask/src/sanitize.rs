@@ -11,6 +11,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 
 use crate::run;
+use crate::runner::in_memory;
 
 /// How long the threads of the concurrency tests go on, in seconds.
 const SOAK: &str = "6";
@@ -112,9 +113,10 @@ fn address() -> Result<()> {
     args.extend(PROGRAMS.split_whitespace());
     args.push("--");
     args.extend(OTHERS.iter().flat_map(|part| ["--skip", part]));
+    args.push("--quiet");
     let mut command = ADDRESS.cargo(&args, options)?;
     command.env("LSAN_OPTIONS", format!("print_suppressions=0 {suppressions}"));
-    run::run(&mut command)
+    run::run(in_memory(&mut command))
 }
 
 /// The concurrency tests, long enough for rare meetings, and those of user-defined codecs and filters, which C calls

@@ -7,12 +7,7 @@ use blosc2::{CParams, Codec, Filter, SplitMode};
 use blosc2_format::Limits;
 use blosc2_format::chunk::{Chunk, Header};
 
-// It is written for an older Rust than the peers need.
-#[allow(clippy::collapsible_if)]
-#[path = "../../../tests/common/mod.rs"]
-mod common;
-
-pub(crate) use common::{Kind, Rng, data};
+pub(crate) use blosc2_testing::{Kind, Rng, data};
 
 pub(crate) const CODECS: [Codec; 5] =
     [Codec::BloscLz, Codec::Lz4, Codec::Lz4Hc, Codec::Zlib, Codec::Zstd];
@@ -188,7 +183,7 @@ pub(crate) fn cases(
                                 .filter(|&size| size >= typesize),
                             dictionary: has_dictionaries && rng.below(6) == 0,
                             blosc1: false,
-                            kind: *rng.pick(&common::KINDS),
+                            kind: *rng.pick(&blosc2_testing::KINDS),
                             len,
                             seed: cases.len() as u64,
                         });
