@@ -1,6 +1,6 @@
 //! Writes and reads with what `blosc2` has in this build, and checks what it says of what it lacks.
 
-use blosc2::{CParams, Codec, ErrorKind, NDArray, SChunk};
+use blosc2::{CParams, Check, Codec, ErrorKind, NDArray, OpenOptions, SChunk};
 
 fn main() -> blosc2::Result<()> {
     let items: Vec<f64> = (0..100_000).map(|item| f64::from(item).sqrt()).collect();
@@ -19,8 +19,10 @@ fn main() -> blosc2::Result<()> {
 
         let mut schunk = SChunk::in_memory::<f64>(&params)?;
         schunk.append(&items)?;
-        let schunk = SChunk::from_bytes(schunk.into_bytes()?)?;
+        let bytes = schunk.into_bytes()?;
+        let schunk = SChunk::from_bytes(bytes.clone())?;
         assert_eq!(schunk.items::<f64>(..)?, items, "{codec}");
+        check_refuses_damage(codec, &bytes);
 
         let array = NDArray::builder().cparams(params).from_slice(&items, &[100, 1000])?;
         assert_eq!(array.read::<f64>(&[7..8, 0..1000])?, items[7000..8000], "{codec}");
@@ -35,4 +37,19 @@ fn main() -> blosc2::Result<()> {
         assert!(error.to_string().contains("feature `zstd`"), "{error}");
     }
     Ok(())
+}
+
+/// What passes the check of the content can be read, with whatever codecs this build has.
+fn check_refuses_damage(codec: Codec, bytes: &[u8]) {
+    let options = OpenOptions::new().check(Check::Content);
+    let mut refused = 0;
+    for at in (100..bytes.len()).step_by(bytes.len() / 300) {
+        let mut damaged = bytes.to_vec();
+        damaged[at] ^= 0x10;
+        match options.from_bytes(damaged) {
+            Ok(schunk) => assert!(schunk.items::<f64>(..).is_ok(), "{codec}: byte {at}"),
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(refused > 0, "{codec}: no damage was found");
 }

@@ -49,7 +49,7 @@ pub(crate) fn test(extent: Extent) -> Result<()> {
     Ok(())
 }
 
-/// The steps of [`test`], as a part of another command's.
+/// The steps of [`test()`], as a part of another command's.
 pub(crate) fn run_steps(steps: &mut Steps, extent: Extent) -> Result<()> {
     if extent == Extent::Quick {
         steps.step("sources", || vendor::vendor(false))?;

@@ -2,13 +2,12 @@
 //!
 //! BloscLZ and LZ4 are written here, so that what they accept and what they write is what C-Blosc2
 //! does, and so is decompressing Zstandard. Compressing Zstandard and all of zlib come from other
-//! crates; the two codecs can be left out.
+//! crates, and can be left out.
 
 mod blosclz;
 mod lz4;
 #[cfg(feature = "zlib")]
 mod zlib;
-#[cfg(feature = "zstd")]
 mod zstd;
 
 #[cfg(test)]
@@ -92,7 +91,6 @@ impl Fault {
 pub(crate) struct Decompressor {
     #[cfg(feature = "zlib")]
     zlib: zlib::Decompressor,
-    #[cfg(feature = "zstd")]
     zstd: zstd::Decompressor,
 }
 
@@ -124,7 +122,6 @@ impl Decompressor {
             LZ4 | LZ4HC => lz4::decompress(stream, dictionary.unwrap_or_default(), out),
             #[cfg(feature = "zlib")]
             ZLIB => self.zlib.decompress(stream, out),
-            #[cfg(feature = "zstd")]
             ZSTD => {
                 if let Some(version) = zstd::early_version(stream) {
                     return Err(Error::Unsupported(format!("the format of Zstandard {version}")));

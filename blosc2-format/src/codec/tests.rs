@@ -267,7 +267,6 @@ fn zlib_by_hand() {
     assert!(changed(1, 0x20).contains("zlib"));
 }
 
-#[cfg(feature = "zstd")]
 #[test]
 fn zstd_by_hand() {
     const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];

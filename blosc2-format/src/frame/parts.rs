@@ -236,8 +236,9 @@ fn check_fields(head: &[u8; MIN_HEADER_LEN], header: &Header, checker: &mut Chec
     }
     for at in [0x3f, 0x42] {
         let threads = i16::from_be_bytes(array(head, at));
-        if threads < 1 {
-            checker.found(&rules::THREADS, at as u64, 2, "at least 1", threads);
+        // C writes 0 into frames of super-chunks that were made without a number of threads.
+        if threads < 0 {
+            checker.found(&rules::THREADS, at as u64, 2, "at least 0", threads);
         }
     }
     if ![0xc2, 0xc3].contains(&head[0x44]) {

@@ -170,6 +170,16 @@ fn assert_found(id: &str, change: impl FnOnce(&mut Vec<u8>)) {
     }
 }
 
+/// As plain C and `to_cframe` write it.
+#[test]
+fn a_frame_without_numbers_of_threads_is_good() {
+    let mut frame = sample();
+    frame[0x3f..0x41].fill(0);
+    frame[0x42..0x44].fill(0);
+    let before = checked(&sample()).findings.len();
+    assert_eq!(checked(&frame).findings.len(), before, "{:#?}", checked(&frame).findings);
+}
+
 #[test]
 fn every_rule_is_found() {
     let put = |at: usize, bytes: &'static [u8]| {
@@ -210,7 +220,7 @@ fn every_rule_is_found() {
     assert_found("frame.typesize", put(0x30, b"\0\0\0\0"));
     assert_found("frame.blocksize", put(0x35, b"\x80"));
     assert_found("frame.chunksize", put(0x3a, b"\x80"));
-    assert_found("frame.threads", put(0x3f, b"\0\0"));
+    assert_found("frame.threads", put(0x3f, b"\xff\xff"));
     assert_found("frame.threads", put(0x42, b"\x80"));
     assert_found("frame.has_vlmeta", put(0x44, b"\xc2"));
     assert_found("frame.has_vlmeta", put(0x44, b"\xc0"));

@@ -258,19 +258,17 @@ impl NDArrayBuilder {
     /// # Errors
     /// As for [`from_slice`](Self::from_slice), and [`ErrorKind::InvalidArgument`] for other items.
     pub fn nans<T: Element>(self, shape: &[u64]) -> Result<NDArray> {
-        let dtype = T::dtype();
-        if dtype.kind() != Some(Kind::Float) || ![4, 8].contains(&dtype.size()) {
-            let detail = format!("NaN takes f4 or f8 items, got {}", T::dtype());
-            return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
-        }
         self.special(Special::Nan, shape, &T::dtype().to_string(), size_of::<T>())
     }
 
-    /// Makes an array of one value, of any dtype, whose items have `typesize` bytes: zeros, NaN or nothing yet. It
-    /// takes no room.
+    /// Makes an array of zeros, NaN or uninitialized items of a dtype, which takes no room.
+    ///
+    /// NaN needs a floating-point dtype of 4 or 8 bytes, in any byte order; in the byte order of another machine each
+    /// chunk stores the value once.
     ///
     /// # Errors
-    /// As for [`from_slice`](Self::from_slice), and [`ErrorKind::InvalidArgument`] for [`Special::Repeated`].
+    /// As for [`from_slice`](Self::from_slice), and [`ErrorKind::InvalidArgument`] for [`Special::Repeated`], and for NaN
+    /// of another dtype.
     pub fn special(
         self,
         special: Special,
@@ -278,9 +276,32 @@ impl NDArrayBuilder {
         dtype: &str,
         typesize: usize,
     ) -> Result<NDArray> {
-        if special == Special::Repeated {
-            let detail = "it takes zeros, NaN or nothing";
-            return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
+        match special {
+            Special::Repeated => {
+                let detail = "it takes zeros, NaN or nothing";
+                return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
+            }
+            Special::Nan => {
+                let parsed = Dtype::parse(dtype).ok();
+                let float = parsed.filter(|dtype| {
+                    dtype.kind() == Some(Kind::Float) && [4, 8].contains(&dtype.size())
+                });
+                let Some(float) = float.filter(|float| float.size() == typesize) else {
+                    let detail =
+                        format!("NaN takes f4 or f8 items, got {dtype} of {typesize} bytes");
+                    return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
+                };
+                // Special chunks of NaN hold the one of the machine that reads them.
+                if !float.is_native() {
+                    let mut item = match typesize {
+                        4 => f32::NAN.to_ne_bytes().to_vec(),
+                        _ => f64::NAN.to_ne_bytes().to_vec(),
+                    };
+                    item.reverse();
+                    return self.full_bytes(&item, shape, dtype);
+                }
+            }
+            Special::Zeros | Special::Uninit => {}
         }
         self.order(shape, dtype, typesize)?.make(|schunk, geometry| {
             let items = geometry.chunk_len() / typesize;

@@ -367,7 +367,8 @@ impl NDArray {
         (self.geometry, self.dtype) = now;
         self.version = version;
         self.writers.clear();
-        if reshaped && let Some(cache) = &mut self.readers.cache {
+        // Also where no change was found: a chunk that another program replaced by one of its length shows nowhere.
+        if let Some(cache) = &mut self.readers.cache {
             cache.clear();
         }
         Ok(changed || reshaped)

@@ -361,3 +361,22 @@ fn writers_who_do_not_lock_come_one_after_the_other() {
     other.append(0, &items(11..12, 0..10)).unwrap();
     assert_eq!(other.read_all::<i32>().unwrap(), items(0..12, 0..10));
 }
+
+/// Blocks that are kept do not outlive `refresh`, whether the file has another length or not.
+#[test]
+fn after_refresh_cached_blocks_are_those_of_the_file() {
+    let (_folder, path) = folder();
+    let builder = || NDArray::builder().chunks(&[50]).blocks(&[25]);
+    let ramp: Vec<i32> = (0..100).collect();
+    drop(builder().file(&path).from_slice(&[1i32; 100], &[100]).unwrap());
+    let mut array = NDArray::open(&path).unwrap();
+    array.set_cache(1 << 20);
+    assert_eq!(array.read::<i32>(..).unwrap(), [1; 100]);
+    for items in [&[2; 100][..], &ramp, &[3; 100]] {
+        // As another program does: no handle of this one knows of it.
+        let bytes = builder().from_slice(items, &[100]).unwrap().to_bytes().unwrap();
+        std::fs::write(&path, bytes).unwrap();
+        array.refresh().unwrap();
+        assert_eq!(array.read::<i32>(..).unwrap(), items);
+    }
+}

@@ -101,6 +101,30 @@ fn arrays_of_one_value_hold_it_everywhere() {
     assert_eq!(array.read_all::<i64>().unwrap(), [-5; 9]);
 }
 
+#[test]
+fn nan_is_nan_in_every_byte_order_and_of_floats_alone() {
+    for (dtype, size) in [("<f4", 4), (">f4", 4), ("<f8", 8), (">f8", 8)] {
+        let array = NDArray::builder().special(Special::Nan, &[3, 5], dtype, size).unwrap();
+        let bytes = array.read_bytes(..).unwrap();
+        assert_eq!(bytes.len(), 15 * size, "{dtype}");
+        for item in bytes.chunks_exact(size) {
+            let mut item = item.to_vec();
+            if dtype.starts_with('>') {
+                item.reverse();
+            }
+            let is_nan = match size {
+                4 => f32::from_le_bytes(item.try_into().unwrap()).is_nan(),
+                _ => f64::from_le_bytes(item.try_into().unwrap()).is_nan(),
+            };
+            assert!(is_nan, "{dtype}");
+        }
+    }
+    for (dtype, size) in [("<i4", 4), ("|S8", 8), ("<c8", 8), ("<f2", 2), ("<f8", 4), ("text", 8)] {
+        let array = NDArray::builder().special(Special::Nan, &[3, 5], dtype, size);
+        assert_eq!(kind(array), ErrorKind::InvalidArgument, "{dtype}");
+    }
+}
+
 const ROUND_TRIPS: [Cut; 7] = [
     cut(&[40, 40], &[20, 20], &[10, 10]),
     cut(&[40, 55, 23], &[31, 5, 22], &[4, 4, 4]),

@@ -1,17 +1,20 @@
 //! Zstandard frames: one of them is a stream.
 //!
 //! The decoder is written here: it decodes straight to where the data belongs, so that no header can
-//! make it take memory, and it takes nothing that C's decoder would not.
+//! make it take memory, and it takes nothing that C's decoder would not. It is in every build, since Zstandard is the
+//! default codec; the encoder is another crate's, behind the feature `zstd`.
 
 mod bits;
 mod block;
+#[cfg(feature = "zstd")]
+mod encoder;
 mod fse;
 mod huffman;
 mod xxh64;
 
 use block::{History, MAX_BLOCK};
-use ruzstd::encoding::{CompressionLevel, FrameCompressor};
-use ruzstd::io::{Error, Write};
+#[cfg(feature = "zstd")]
+pub(super) use encoder::Compressor;
 
 use super::Fault;
 
@@ -216,42 +219,5 @@ impl Frame {
         };
         let checksum = descriptor & 4 != 0;
         Ok(Self { header_len: read, checksum, dictionary_id, content, window })
-    }
-}
-
-/// Compresses at the one level that the encoder has.
-#[derive(Default)]
-pub(super) struct Compressor {}
-
-impl Compressor {
-    /// Compresses `data`; `None` where it does not fit in `out`.
-    pub(super) fn compress(&mut self, data: &[u8], out: &mut [u8]) -> Option<usize> {
-        let mut sink = Sink { out, at: Some(0) };
-        let mut compressor = FrameCompressor::new(CompressionLevel::Fastest);
-        compressor.set_source(data);
-        compressor.set_drain(&mut sink);
-        compressor.compress();
-        drop(compressor);
-        sink.at
-    }
-}
-
-/// Takes everything; `at` is `None` as soon as something did not fit.
-struct Sink<'a> {
-    out: &'a mut [u8],
-    at: Option<usize>,
-}
-
-impl Write for Sink<'_> {
-    fn write(&mut self, bytes: &[u8]) -> Result<usize, Error> {
-        self.at = self.at.and_then(|at| {
-            self.out.get_mut(at..at + bytes.len())?.copy_from_slice(bytes);
-            Some(at + bytes.len())
-        });
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> Result<(), Error> {
-        Ok(())
     }
 }
