@@ -14,8 +14,8 @@ use syn::{
     Token,
 };
 
-/// See `blosc2::Element`, which documents and tests this macro: a test here would build `blosc2` once more, for the
-/// host.
+/// Derives `blosc2::Element`.
+// `blosc2` documents and tests it: a test here would build `blosc2` once more, for the host.
 #[proc_macro_derive(Element, attributes(element))]
 pub fn derive_element(input: Tokens) -> Tokens {
     let input = syn::parse_macro_input!(input as DeriveInput);

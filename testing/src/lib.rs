@@ -3,9 +3,10 @@
 /// How often a test with random data repeats, where the long run repeats it `long` times: `BLOSC2_TEST_REPEATS`
 /// percent of that, 10 without it, and at least once.
 pub fn repeats(long: usize) -> usize {
-    let percent =
-        std::env::var("BLOSC2_TEST_REPEATS").map_or(10, |percent| percent.parse().unwrap());
-    (long * percent).div_ceil(100)
+    let percent = std::env::var("BLOSC2_TEST_REPEATS").map_or(10, |percent| {
+        percent.parse().expect("BLOSC2_TEST_REPEATS is a whole number, in percent")
+    });
+    (long * percent).div_ceil(100).max(1)
 }
 
 /// A small generator of numbers, the same on every machine (SplitMix64).

@@ -13,7 +13,7 @@ use blosc2::{CParams, Codec, DParams, ErrorKind, Filter, NDArray, Threads};
 use blosc2_format::{Options, Severity, directory, frame};
 use serde_json::{Value, json};
 
-/// How many sequences, unless the environment asks for another number.
+/// The number of sequences in a long run; see `repeats`.
 const CASES: usize = 1000;
 /// How many of them Python reads.
 const IN_PYTHON: u64 = 100;

@@ -7,7 +7,7 @@ use blosc2::{ChunkRef, Compressor, DParams, Decompressor, Filter};
 use crate::common::round_trip::Case;
 use crate::common::{KINDS, Rng, assert_same, data, repeats};
 
-/// How many cases, unless the environment asks for another number.
+/// The number of cases in a long run; see `repeats`.
 const CASES: usize = 10_000;
 /// Threads to try them on, so that contexts of several threads meet.
 const WORKERS: u64 = 2;

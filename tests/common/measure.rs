@@ -57,7 +57,14 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         self.count(size, layout.size());
         // SAFETY: as the caller's.
-        unsafe { System.realloc(at, layout, size) }
+        let start = unsafe { System.realloc(at, layout, size) };
+        if let (Some(fill), false, Some(more)) =
+            (FILL.get(), start.is_null(), size.checked_sub(layout.size()))
+        {
+            // SAFETY: `size` bytes are allocated, of which the last `more` are new.
+            unsafe { start.add(layout.size()).write_bytes(fill, more) };
+        }
+        start
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {

@@ -247,7 +247,7 @@ pub(crate) fn run_alone(test: &str, folder: &Path, variables: &[(&str, &str)]) -
     }
     let output = command.envs(variables.iter().copied()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    assert!(output.status.success() && text.contains("test result: ok. 1 passed"), "{text}");
     text.into_owned()
 }
 

@@ -16,7 +16,7 @@ use crate::common::mutants::mutate;
 use crate::common::{Kind, Rng, data, listing, name, repeats, upstream, upstream_files};
 use crate::{c, rust};
 
-/// How many mutants, unless the environment asks for another number.
+/// The number of mutants in a long run; see `repeats`.
 const MUTANTS: usize = 20_000;
 const MOST_MEMORY: usize = 64 << 20;
 const MOST_TIME: Duration = Duration::from_secs(1);

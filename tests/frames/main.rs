@@ -41,7 +41,7 @@
 //! | `update_chunk` | `chunks_are_replaced_anywhere` |
 //! | `variable_chunks` | `chunks_of_any_lengths`, `later_versions_are_refused` |
 //!
-//! Of these, C's arrays that grow and are shared are tested in `array_behaviour` too. The tests of chunks and
+//! Of these, C's arrays that grow and are shared are tested in `tests/arrays/behaviour` too. The tests of chunks and
 //! contexts are in `chunks/contexts.rs`.
 
 mod changes;

@@ -6,8 +6,8 @@ use blosc2::{Chunk, ChunkRef, DParams, Decompressor, ErrorKind, Threads, Validat
 use crate::common::mutants::{mutant, samples};
 use crate::common::{Kind, Rng, data, repeats};
 
-/// How many byte strings, unless the environment asks for another number.
-const STRINGS: usize = 20_000;
+/// The number of byte strings in a long run; see `repeats`.
+const STRINGS: usize = 100_000;
 /// Larger data takes long, and is not what this is about.
 const LARGEST: usize = 1 << 20;
 

@@ -16,7 +16,7 @@ use crate::common::measure::measure;
 use crate::common::mutants::mutate;
 use crate::common::{Rng, listing, name, repeats};
 
-/// How many mutants, unless the environment asks for another number.
+/// The number of mutants in a long run; see `repeats`.
 const MUTANTS: usize = 20_000;
 const MOST_TIME: Duration = Duration::from_secs(2);
 /// Most bytes of a chunk or a block that is read.

@@ -5,6 +5,6 @@ mod common;
 
 mod concurrency;
 mod crashes;
-mod locks;
+mod file_locks;
 mod process;
 mod unfinished;

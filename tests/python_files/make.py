@@ -5,7 +5,7 @@
     python make.py
 
 The files go to a folder named after the version, with `expected.json`: of arrays shape, dtype and the SHA-256 of
-the items, of all else the values as msgpack. `tests/python_files.rs` reads them.
+the items, of all else the values as msgpack. `tests/python/kept_files.rs` reads them.
 """
 
 import hashlib

@@ -3,7 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
-mod model;
 mod rules;
+mod sequences;
 mod storages;
 mod streams;

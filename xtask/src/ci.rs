@@ -20,11 +20,12 @@ const BEFORE: [Step; 8] = [
     ("bindings", check_bindings),
 ];
 
-const AFTER: [Step; 5] = [
+const AFTER: [Step; 6] = [
     ("package", package::package),
     ("peers", peers::peers),
+    ("no codecs", no_codecs),
     ("hazards", || on_linux(hazards::hazards)),
-    ("sanitize", || on_linux(sanitize::sanitize)),
+    ("sanitize", || on_linux(|| sanitize::sanitize(false))),
     ("demo", || demo::demo(Build::Dev)),
 ];
 
@@ -91,6 +92,11 @@ fn without(crate_: &str, kinds: &str, others: &[&str]) -> Result<()> {
 fn formats_without_c() -> Result<()> {
     let check = ["clippy", "-p", "blosc2-format", "--no-default-features", "--", "-D", "warnings"];
     run::run(run::cargo(check).env("CC", "there-is-no-c-compiler"))
+}
+
+/// Without the optional codecs, the library works with the others.
+fn no_codecs() -> Result<()> {
+    run::run(&mut run::cargo(["test", "-p", "blosc2", "--lib", "--no-default-features"]))
 }
 
 fn check_bindings() -> Result<()> {

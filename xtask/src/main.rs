@@ -68,10 +68,14 @@ enum Task {
     /// Show every known fault of C-Blosc2: as it is, with our patches, and through the safe API
     Hazards,
     /// Run the tests under the address sanitizer, and the concurrency tests under the thread one
-    Sanitize,
+    Sanitize {
+        /// With ten times the repeats of random data
+        #[arg(long)]
+        long: bool,
+    },
     /// Run the tests of blosc2-format under Miri; needs a nightly toolchain that has it
     Miri,
-    /// Check that the crates can be published, and that blosc2-sys builds from its own package
+    /// Check that the crates can be published, and run a program that depends on their packages
     Package,
     /// Read the chunks of other implementations of Blosc, and let them read ours
     Peers,
@@ -91,7 +95,7 @@ fn main() -> ExitCode {
         Task::Demo => demo::demo(demo::Build::Release),
         Task::Bench { name } => demo::bench(name.as_deref()),
         Task::Hazards => hazards::hazards(),
-        Task::Sanitize => sanitize::sanitize(),
+        Task::Sanitize { long } => sanitize::sanitize(long),
         Task::Miri => miri::miri(),
         Task::Package => package::package(),
         Task::Peers => peers::peers(),

@@ -11,7 +11,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 
 use crate::run;
-use crate::runner::in_memory;
+use crate::runner::{LONG, REPEATS, in_memory};
 
 /// How long the threads of the concurrency tests go on, in seconds.
 const SOAK: &str = "6";
@@ -73,10 +73,10 @@ impl Sanitizer {
     }
 }
 
-/// Runs the tests under both sanitizers.
-pub(crate) fn sanitize() -> Result<()> {
+/// Runs the tests under both sanitizers, where `long` with all repeats of random data.
+pub(crate) fn sanitize(long: bool) -> Result<()> {
     let start = Instant::now();
-    address().context("the address sanitizer found something, or a test failed")?;
+    address(long).context("the address sanitizer found something, or a test failed")?;
     println!("sanitize: address is good, {:.0} s", start.elapsed().as_secs_f64());
     let start = Instant::now();
     thread().context("the thread sanitizer found something, or a test failed")?;
@@ -90,22 +90,19 @@ const PROGRAMS: &str = "-p blosc2 -p blosc2-store -p blosc2-workspace --lib --te
     --test containers --test frames --test hostile_input --test processes --test super_chunks";
 
 /// Parts of those that give C nothing new: what is around chunks is Rust's, as are the processes beside it.
-const OTHERS: [&str; 9] = [
+const OTHERS: [&str; 8] = [
     "behaviour::",
     "changes::",
     "copies::",
     "crashes::",
+    "file_locks::",
     "handles::",
-    "locks::",
-    "model::",
-    "shapes::",
+    "sequences::",
     "unfinished::",
 ];
 
-/// All tests of the library and of the workspace, but for those that need Python, for the one that
-/// needs the allocator of glibc, for those of the largest buffers, and for those of the formats in Rust
-/// that give C nothing new.
-fn address() -> Result<()> {
+/// The tests of [`PROGRAMS`] without those of [`OTHERS`] and without ignored ones, which need Python or much memory.
+fn address(long: bool) -> Result<()> {
     let suppressions = suppressions("sanitize-address", LOST_BY_C)?;
     // Tests ask for more memory than there is, and expect an error.
     let options = "detect_leaks=1 allocator_may_return_null=1";
@@ -116,6 +113,9 @@ fn address() -> Result<()> {
     args.push("--quiet");
     let mut command = ADDRESS.cargo(&args, options)?;
     command.env("LSAN_OPTIONS", format!("print_suppressions=0 {suppressions}"));
+    if long {
+        command.env(REPEATS, LONG);
+    }
     run::run(in_memory(&mut command))
 }
 

@@ -4,7 +4,7 @@
 //! workspace with variables set by which upstream overrides parameters; loading plugins; `blosc2` on an installed
 //! libblosc2 (the feature `system`; the wheel's library plays that part); and the first example under valgrind.
 //!
-//! The rounds on our own build choose `--workspace`, and then what to run: with a choice of packages, features
+//! The rounds on the default build choose `--workspace`, and then what to run: with a choice of packages, features
 //! would differ, and nearly everything would be compiled once more.
 
 use std::fs;
@@ -72,7 +72,7 @@ pub(crate) fn run_steps(steps: &mut Steps, extent: Extent) -> Result<()> {
     })?;
     steps.step("largest buffers", large_if_there_is_room)?;
     steps.step("with C's variables", || environment(&venv))?;
-    steps.step("no codecs, but plugins", plugins)?;
+    steps.step("plugins", plugins)?;
     steps.step("installed library", || system(&venv))?;
     steps.step("valgrind", valgrind)
 }
@@ -99,9 +99,11 @@ fn compile(choice: &[&str]) -> Result<()> {
 fn all(venv: &Venv, extent: Extent) -> Result<()> {
     let args = ["--include-ignored", "--skip", FAULTS, "--skip", LARGEST];
     let mut command = tests(&WORKSPACE, &args);
-    if extent == Extent::Long {
-        command.env(REPEATS, LONG);
-    }
+    // The long run is on the disk, as files are in the end.
+    match extent {
+        Extent::Long => command.env(REPEATS, LONG).env("NEXTEST_PROFILE", "long"),
+        _ => in_memory(&mut command),
+    };
     run::run(with_python(&mut command, venv)?)?;
     run::run(&mut tests(&["--workspace", "--test", "hazards"], &[FAULTS]))
 }
@@ -150,9 +152,9 @@ const VARIABLES: [(&str, &str); 4] = [
     ("BLOSC_NTHREADS", "64"),
 ];
 
-/// Runs the tests where the environment says something else than they do, but for those that would show
-/// nothing new: of the formats in Rust, which ask C for the same things once more; of calls in C, which do listen
-/// to them. C's variables are about chunks; what is around them has had its round.
+/// Runs the tests with these variables set. Left out are tests that do not depend on them: of the formats in Rust, of
+/// calls in C, and of what is around chunks. A part of a name is left out wherever it stands, so the modules have names
+/// that are a part of no other.
 fn environment(venv: &Venv) -> Result<()> {
     const PROGRAMS: &str = "--workspace --lib --bins --test cli --test arrays --test chunks \
         --test containers --test frames --test hostile_input --test processes --test python \
@@ -162,11 +164,11 @@ fn environment(venv: &Venv) -> Result<()> {
         "changes::",
         "copies::",
         "crashes::",
+        "file_locks::",
         "frames::",
         "handles::",
-        "locks::",
-        "model::",
         "reading::",
+        "sequences::",
         "shapes::",
         "unfinished::",
     ];
@@ -178,20 +180,10 @@ fn environment(venv: &Venv) -> Result<()> {
         .context("the tests fail when variables of C-Blosc2 are set")
 }
 
-/// Tests that `blosc2` does without the optional codecs, and that a plugin is loaded when a program asks, and only
-/// then: one build has both.
+/// Tests that a plugin is loaded when a program asks, and only then.
 fn plugins() -> Result<()> {
-    const BUILD: [&str; 7] = [
-        "--package",
-        "blosc2",
-        "--package",
-        "blosc2-workspace",
-        "--no-default-features",
-        "--features",
-        "dynamic-plugins",
-    ];
-    run::run(&mut tests(&[&BUILD[..], &["--lib"]].concat(), &[]))?;
-    run::run(&mut tests(&[&BUILD[..], &["--test", "processes"]].concat(), &["process::"]))
+    let choice = ["--workspace", "--test", "processes", "--features", "dynamic-plugins"];
+    run::run(&mut tests(&choice, &["process::"]))
 }
 
 /// Tests `blosc2` on the library of the wheel, found by pkg-config.

@@ -39,7 +39,7 @@
 //! | `uninit`, `zeros` | `zeros_and_nothing_yet_take_no_room` |
 //! | `zero_chunkshape_nonzero_shape` | `shapes_that_cannot_be_make_no_array` |
 //!
-//! Random arrays, selections and changes are in `arrays.rs`, `array_selections.rs` and `array_shapes.rs`.
+//! Random arrays, selections and changes are in `plain_model.rs`, `selections` and `shapes.rs`.
 
 mod c;
 mod changes;

@@ -19,7 +19,7 @@ use crate::common::{Rng, repeats};
 use cases::{Case, Kinds};
 use model::Item;
 
-/// How many cases there are of each kind, unless the environment asks for another number of all of them.
+/// The number of cases of each kind in a long run; see `repeats`.
 const CASES: usize = 2000;
 
 /// What a case is about.

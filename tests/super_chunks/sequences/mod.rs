@@ -27,7 +27,7 @@ use crate::common::{hex, repeats, run_python};
 use sequence::Sequence;
 use simple::Layer;
 
-/// How many sequences, unless the environment asks for another number.
+/// The number of sequences in a long run; see `repeats`.
 const CASES: usize = 2000;
 /// How many of them Python reads.
 const IN_PYTHON: u64 = 100;
