@@ -51,13 +51,12 @@ pub(crate) fn test(extent: Extent) -> Result<()> {
 
 /// The steps of [`test()`], as a part of another command's.
 pub(crate) fn run_steps(steps: &mut Steps, extent: Extent) -> Result<()> {
+    steps.step("sources", || vendor::vendor(false))?;
     if extent == Extent::Quick {
-        steps.step("sources", || vendor::vendor(false))?;
         let choice: Vec<&str> = QUICK.split_whitespace().collect();
         steps.step("compile", || compile(&choice))?;
         return steps.step("tests", || run::run(in_memory(tests(&choice, &[]).env(REPEATS, FEW))));
     }
-    steps.step("sources", || vendor::vendor(false))?;
     // Getting Python's packages takes the network more than the processors.
     let venv = steps.step("compile, and get Python", || {
         thread::scope(|scope| {

@@ -282,11 +282,12 @@ impl NDArrayBuilder {
                 return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
             }
             Special::Nan => {
-                let parsed = Dtype::parse(dtype).ok();
-                let float = parsed.filter(|dtype| {
-                    dtype.kind() == Some(Kind::Float) && [4, 8].contains(&dtype.size())
+                let float = Dtype::parse(dtype).ok().filter(|dtype| {
+                    dtype.kind() == Some(Kind::Float)
+                        && [4, 8].contains(&typesize)
+                        && dtype.size() == typesize
                 });
-                let Some(float) = float.filter(|float| float.size() == typesize) else {
+                let Some(float) = float else {
                     let detail =
                         format!("NaN takes f4 or f8 items, got {dtype} of {typesize} bytes");
                     return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
