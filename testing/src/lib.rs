@@ -118,3 +118,26 @@ pub fn records(len: usize) -> Vec<u8> {
     });
     lines.take(len).collect()
 }
+
+/// What shuffle makes of `source`, byte by byte.
+pub fn model_shuffle(typesize: usize, source: &[u8]) -> Vec<u8> {
+    let items = source.len() / typesize;
+    let mut target = source.to_vec();
+    for at in 0..items * typesize {
+        target[at % typesize * items + at / typesize] = source[at];
+    }
+    target
+}
+
+/// What bitshuffle makes of `source`, bit by bit.
+pub fn model_bitshuffle(typesize: usize, source: &[u8]) -> Vec<u8> {
+    let items = source.len() / typesize / 8 * 8;
+    let bits = 8 * typesize;
+    let mut target = source.to_vec();
+    target[..items * typesize].fill(0);
+    for at in (0..items * bits).filter(|at| source[at / 8] >> (at % 8) & 1 == 1) {
+        let to = at % bits * items + at / bits;
+        target[to / 8] |= 1 << (to % 8);
+    }
+    target
+}

@@ -7,6 +7,7 @@ use blosc2::raw::{self, MAX_TYPESIZE};
 use blosc2::{ErrorKind, MAX_CHUNK_LEN, Result};
 use blosc2_format::Limits;
 use blosc2_format::chunk::{Chunk, Encoder, Header, Params, SplitMode};
+use blosc2_testing::{model_bitshuffle, model_shuffle};
 
 use crate::common::{KINDS, Kind, Rng, assert_same, data, upstream};
 
@@ -24,29 +25,6 @@ fn filtered(filter: Raw, typesize: usize, source: &[u8]) -> Vec<u8> {
     let (one, other) = (written(0xaa), written(0x55));
     assert_same(&one, &other, "a part of the target is not written");
     one
-}
-
-/// Byte by byte.
-fn model_shuffle(typesize: usize, source: &[u8]) -> Vec<u8> {
-    let items = source.len() / typesize;
-    let mut target = source.to_vec();
-    for at in 0..items * typesize {
-        target[at % typesize * items + at / typesize] = source[at];
-    }
-    target
-}
-
-/// Bit by bit.
-fn model_bitshuffle(typesize: usize, source: &[u8]) -> Vec<u8> {
-    let items = source.len() / typesize / 8 * 8;
-    let bits = 8 * typesize;
-    let mut target = source.to_vec();
-    target[..items * typesize].fill(0);
-    for at in (0..items * bits).filter(|at| source[at / 8] >> (at % 8) & 1 == 1) {
-        let to = at % bits * items + at / bits;
-        target[to / 8] |= 1 << (to % 8);
-    }
-    target
 }
 
 #[test]

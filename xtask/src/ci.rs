@@ -1,8 +1,11 @@
 //! `cargo xtask ci`: everything that has to hold before a change lands, the cheap checks first.
 
-use anyhow::{Result, bail};
+use std::thread;
+
+use anyhow::{Result, anyhow, bail};
 
 use crate::demo::Build;
+use crate::python::{LIBCLANG, Venv};
 use crate::steps::Steps;
 use crate::test::Extent;
 use crate::{bindings, demo, hazards, package, peers, run, sanitize, test, vendor};
@@ -20,13 +23,14 @@ const BEFORE: [Step; 8] = [
     ("bindings", check_bindings),
 ];
 
+// First what builds on what the tests have built. What comes later is built with other flags, or elsewhere.
 const AFTER: [Step; 6] = [
+    ("demo", || demo::demo(Build::Dev)),
     ("package", package::package),
     ("peers", peers::peers),
     ("no codecs", no_codecs),
     ("hazards", || on_linux(hazards::hazards)),
     ("sanitize", || on_linux(|| sanitize::sanitize(false))),
-    ("demo", || demo::demo(Build::Dev)),
 ];
 
 /// Runs all steps, and stops at the first that fails.
@@ -52,8 +56,14 @@ fn format() -> Result<()> {
     Ok(())
 }
 
+/// Gets what the bindings need at the same time.
 fn clippy() -> Result<()> {
-    run::run(&mut run::cargo(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+    let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    thread::scope(|scope| {
+        let libclang = scope.spawn(|| on_linux(|| Venv::with(LIBCLANG).map(drop)));
+        run::run(&mut run::cargo(clippy))?;
+        libclang.join().map_err(|_| anyhow!("getting libclang panicked"))?
+    })
 }
 
 fn docs() -> Result<()> {

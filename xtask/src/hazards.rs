@@ -17,11 +17,14 @@ use std::{fmt, fs};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::sanitize::ADDRESS;
+use crate::sanitize::{ADDRESS, PACKAGES};
 use crate::{run, vendor};
 
 /// A test that takes longer than this hangs.
 const LIMIT: Duration = Duration::from_secs(15);
+
+/// The same for tests that ought to fail: several of them hang.
+const LIMIT_OF_FAULTS: Duration = Duration::from_secs(5);
 
 /// Threads need not meet at the first try.
 const TRIES: usize = 10;
@@ -74,11 +77,11 @@ pub(crate) fn hazards() -> Result<()> {
         let left = fail_once(&upstream, row)?;
         let patched = match ignored.contains(*row) {
             true => Outcome::NotPatched,
-            false => run_test(&ours, row)?,
+            false => run_test(&ours, row, LIMIT)?,
         };
         let safe = row.replace("::upstream::", "::safe::");
         let (right, installed) = match tests.contains(&safe) {
-            true => (run_test(&ours, &safe)?, run_test(&upstream, &safe)?),
+            true => (run_test(&ours, &safe, LIMIT)?, run_test(&upstream, &safe, LIMIT)?),
             false => (Outcome::NotWrapped, Outcome::NotWrapped),
         };
         Ok([left, patched, right, installed])
@@ -161,18 +164,10 @@ fn traced() -> Result<()> {
 
 /// Builds a file of tests, and gives its program, where the next build may put another one.
 fn build(test: &str, unhardened: bool) -> Result<PathBuf> {
-    // The packages are those that `sanitize` chooses, so that both build the same.
-    let args = [
-        "test",
-        "-p",
-        "blosc2",
-        "-p",
-        "blosc2-workspace",
-        "--test",
-        test,
-        "--no-run",
-        "--message-format=json",
-    ];
+    let args: Vec<&str> = ["test", "--no-run", "--message-format=json", "--test", test]
+        .into_iter()
+        .chain(PACKAGES)
+        .collect();
     let mut command = ADDRESS.cargo(&args, "")?;
     if unhardened {
         command.env("BLOSC2_SYS_UNHARDENED", "1");
@@ -200,16 +195,16 @@ fn list(program: &Path, args: &[&str]) -> Result<BTreeSet<String>> {
 /// Runs a test that ought to fail, until it does.
 fn fail_once(program: &Path, test: &str) -> Result<Outcome> {
     for _ in 1..TRIES {
-        match run_test(program, test)? {
+        match run_test(program, test, LIMIT_OF_FAULTS)? {
             Outcome::Passed => {}
             failed => return Ok(failed),
         }
     }
-    run_test(program, test)
+    run_test(program, test, LIMIT_OF_FAULTS)
 }
 
 /// Runs one test in a process of its own.
-fn run_test(program: &Path, test: &str) -> Result<Outcome> {
+fn run_test(program: &Path, test: &str, limit: Duration) -> Result<Outcome> {
     let mut child = Command::new(program)
         .args(["--exact", test, "--include-ignored", "--nocapture", "--test-threads=1"])
         // Faults may show as a leak too, but what they leak is not what they are about.
@@ -226,7 +221,7 @@ fn run_test(program: &Path, test: &str) -> Result<Outcome> {
         let _ = stderr.read_to_end(&mut text);
         String::from_utf8_lossy(&text).into_owned()
     });
-    let status = wait(&mut child)?;
+    let status = wait(&mut child, limit)?;
     let text = reader.join().unwrap_or_default();
     Ok(match status {
         Some(status) if status.success() => Outcome::Passed,
@@ -240,14 +235,14 @@ fn run_test(program: &Path, test: &str) -> Result<Outcome> {
     })
 }
 
-/// Waits for a process, but not for ever: kills it and gives nothing.
-fn wait(child: &mut Child) -> Result<Option<std::process::ExitStatus>> {
+/// Waits for a process to end. Kills it after `limit`, and returns nothing then.
+fn wait(child: &mut Child, limit: Duration) -> Result<Option<std::process::ExitStatus>> {
     let start = Instant::now();
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
         }
-        if start.elapsed() > LIMIT {
+        if start.elapsed() > limit {
             child.kill()?;
             child.wait()?;
             return Ok(None);

@@ -158,14 +158,17 @@ fn environment(venv: &Venv) -> Result<()> {
     const PROGRAMS: &str = "--workspace --lib --bins --test cli --test arrays --test chunks \
         --test containers --test frames --test hostile_input --test processes --test python \
         --test super_chunks";
-    const OTHERS: [&str; 11] = [
+    const OTHERS: [&str; 14] = [
         "behaviour::",
         "changes::",
         "copies::",
         "crashes::",
+        "dead_rows_are_not_held",
         "file_locks::",
+        "formats::",
         "frames::",
         "handles::",
+        "raw_filters::",
         "reading::",
         "sequences::",
         "shapes::",
