@@ -322,8 +322,10 @@ mod safe {
         let before = unsafe { threads_of_calls() };
         let (_folder, path) = folder();
         let mut schunk = SChunk::create::<u8>(&path, &CParams::default()).unwrap();
-        for _ in 0..4100 {
-            schunk.append(&[1u8]).unwrap(); // the index gets several blocks
+        // The index gets several blocks.
+        schunk.fill(Special::Zeros, 4100, 1).unwrap();
+        for _ in 0..10 {
+            schunk.append(&[1u8]).unwrap();
         }
         // SAFETY: as above.
         let threads = unsafe { threads_of_calls() } - before;

@@ -17,14 +17,15 @@ use std::{fmt, fs};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::runner::in_memory;
 use crate::sanitize::{ADDRESS, PACKAGES};
 use crate::{run, vendor};
 
 /// A test that takes longer than this hangs.
 const LIMIT: Duration = Duration::from_secs(15);
 
-/// The same for tests that ought to fail: several of them hang.
-const LIMIT_OF_FAULTS: Duration = Duration::from_secs(5);
+/// The same for tests that ought to fail: several of them hang. One waits 5 seconds for another process.
+const LIMIT_OF_FAULTS: Duration = Duration::from_secs(8);
 
 /// Threads need not meet at the first try.
 const TRIES: usize = 10;
@@ -205,7 +206,10 @@ fn fail_once(program: &Path, test: &str) -> Result<Outcome> {
 
 /// Runs one test in a process of its own.
 fn run_test(program: &Path, test: &str, limit: Duration) -> Result<Outcome> {
-    let mut child = Command::new(program)
+    let mut command = Command::new(program);
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    let mut child = in_memory(&mut command)
         .args(["--exact", test, "--include-ignored", "--nocapture", "--test-threads=1"])
         // Faults may show as a leak too, but what they leak is not what they are about.
         .env("ASAN_OPTIONS", "detect_leaks=0")
@@ -243,7 +247,9 @@ fn wait(child: &mut Child, limit: Duration) -> Result<Option<std::process::ExitS
             return Ok(Some(status));
         }
         if start.elapsed() > limit {
-            child.kill()?;
+            // With the processes that it has started, which have its standard error too.
+            let group = format!("-{}", child.id());
+            Command::new("kill").args(["-KILL", "--", &group]).status()?;
             child.wait()?;
             return Ok(None);
         }

@@ -18,15 +18,13 @@ pub(crate) const FEW: &str = "2";
 pub(crate) fn in_memory(command: &mut Command) -> &mut Command {
     const MEMORY: &str = "/dev/shm";
     const ROOM: u64 = 4 << 30;
-    if !Path::new(MEMORY).is_dir() {
-        return command;
-    }
-    let free = run::read(Command::new("df").args(["-Pk", MEMORY])).ok().and_then(|text| {
+    static FREE: LazyLock<Option<u64>> = LazyLock::new(|| {
+        let text = run::read(Command::new("df").args(["-Pk", MEMORY])).ok()?;
         let kib: u64 = text.lines().nth(1)?.split_whitespace().nth(3)?.parse().ok()?;
         Some(kib << 10)
     });
-    match free {
-        Some(free) if free >= ROOM => command.env("TMPDIR", MEMORY),
+    match *FREE {
+        Some(free) if Path::new(MEMORY).is_dir() && free >= ROOM => command.env("TMPDIR", MEMORY),
         _ => command,
     }
 }

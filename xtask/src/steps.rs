@@ -23,6 +23,7 @@ impl Steps {
         let start = Instant::now();
         let result = work()
             .with_context(|| format!("`cargo xtask {}` stopped at `{name}`", self.command))?;
+        println!("{}: {name} took {:.1} s", self.command, start.elapsed().as_secs_f64());
         self.done.push((name.to_owned(), start.elapsed()));
         Ok(result)
     }
