@@ -35,7 +35,8 @@ pub enum ErrorKind {
     AlreadyExists,
     /// A change of something that was opened for reading.
     ReadOnly,
-    /// A file that this program has open for writing already.
+    /// A file that this program has open for writing already; or an access to it that would have to wait for the
+    /// closure in which it is made. See [`OpenOptions`](crate::OpenOptions).
     Busy,
     /// The operating system refused.
     Io,

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use blosc2::{
-    BoxError, CParams, Chunk, ChunkBlock, ChunkRef, Codec, CodecInfo, Compressor, DParams,
-    Decompressor, ErrorKind, Filter, FilterBlock, NDArray, SChunk, SplitMode, Threads, Tune, Tuner,
-    TunerInput, TunerOutcome, UserCodec,
+    BoxError, CParams, Check, Chunk, ChunkBlock, ChunkRef, Codec, CodecInfo, Compressor, DParams,
+    Decompressor, ErrorKind, Filter, FilterBlock, NDArray, OpenOptions, SChunk, SplitMode, Threads,
+    Tune, Tuner, TunerInput, TunerOutcome, UserCodec,
 };
 
 const THREADS: [usize; 3] = [1, 2, 8];
@@ -785,4 +785,60 @@ fn registering_does_not_disturb_others() {
             worker.join().unwrap();
         }
     });
+}
+
+/// A chunk whose blocks are runs of one byte each, of a codec that nobody knows.
+fn runs_of_an_unknown_codec() -> (Vec<u8>, Vec<u8>) {
+    let data: Vec<u8> = (0..10u8).flat_map(|block| [block; 4096]).collect();
+    let params = CParams::new().codec(Codec::BloscLz).filters(&[]).blocksize(4096);
+    let mut chunk = blosc2::compress(&data, &params.split(SplitMode::Never)).unwrap();
+    // The codec's format in the flags, and its code.
+    chunk[2] |= 6 << 5;
+    chunk[22] = 249;
+    (chunk, data)
+}
+
+#[test]
+fn runs_need_no_codec() {
+    let (bytes, data) = runs_of_an_unknown_codec();
+    let chunk = Chunk::new(bytes).unwrap();
+    assert_eq!(chunk.codec().code(), 249);
+    assert!(blosc2::decompress::<u8>(chunk.as_bytes()).unwrap() == data);
+}
+
+#[test]
+fn content_is_checked_with_the_codecs_of_the_user_and_not_without() {
+    /// Whether the codec cannot read what it has written.
+    static IS_BROKEN: AtomicBool = AtomicBool::new(false);
+    let decompress = |input: &[u8], output: &mut [u8], info: &CodecInfo| {
+        if IS_BROKEN.load(Ordering::Relaxed) {
+            return Err("broken".into());
+        }
+        WithoutZeros.decompress(input, output, info)
+    };
+    let compress = |input: &[u8], output: &mut [u8], info: &CodecInfo| {
+        WithoutZeros.compress(input, output, info)
+    };
+    let codec = Codec::register(163, "breaks", (compress, decompress)).unwrap();
+    let mut schunk = SChunk::in_memory::<u32>(&lz4().codec(codec).codec_meta(7)).unwrap();
+    schunk.append(&numbers(5000)).unwrap();
+    let mut bytes = schunk.to_bytes().unwrap();
+    let check = |bytes: &[u8]| {
+        let options = OpenOptions::new().check(Check::Content);
+        options.from_bytes(bytes.to_vec()).map(drop).map_err(|error| error.kind())
+    };
+    assert_eq!(check(&bytes), Ok(()));
+    IS_BROKEN.store(true, Ordering::Relaxed);
+    assert_eq!(check(&bytes), Err(ErrorKind::InvalidData));
+    // A codec that nobody has registered.
+    let chunk = schunk.compressed_chunk(0).unwrap();
+    let at = bytes.windows(32).position(|head| head == &chunk.as_bytes()[..32]).unwrap();
+    assert_eq!(bytes[at + 22], 163);
+    bytes[at + 22] = 248;
+    assert_eq!(check(&bytes), Err(ErrorKind::Unsupported));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.b2frame");
+    std::fs::write(&path, &bytes).unwrap();
+    assert_eq!(blosc2::repair(&path).unwrap_err().kind(), ErrorKind::Unsupported);
+    assert!(std::fs::read(&path).unwrap() == bytes);
 }

@@ -766,8 +766,11 @@ fn what_follows_a_frame_in_its_file_is_not_destroyed() {
     first.append(&[1u32; ITEMS]).unwrap();
     let mut second = SChunk::in_memory::<u32>(&params()).unwrap();
     second.append(&[2u32; ITEMS]).unwrap();
-    let start = second.append_to_file(&path).unwrap();
-    let bytes = fs::read(&path).unwrap();
+    assert_eq!(second.append_to_file(&path).unwrap_err().kind(), ErrorKind::Busy);
+    // As another program does it.
+    let start = fs::metadata(&path).unwrap().len();
+    let bytes = [fs::read(&path).unwrap(), second.to_bytes().unwrap()].concat();
+    fs::write(&path, &bytes).unwrap();
     let refused = |schunk: &mut SChunk| {
         let note = schunk.vlmeta_mut().set("note", b"x").unwrap_err();
         for error in [schunk.append(&[3u32; ITEMS]).unwrap_err(), note] {

@@ -3,8 +3,11 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod access;
 mod concurrency;
 mod crashes;
 mod file_locks;
+#[cfg(unix)]
+mod many_handles;
 mod process;
 mod unfinished;

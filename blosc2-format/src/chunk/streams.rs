@@ -1,7 +1,7 @@
 //! The streams of a block: what is stored for each, before it is decompressed.
 
 use super::Chunk;
-use super::rules::{self, Findings};
+use super::rules::{self, Findings, First};
 
 /// What is stored for a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +45,17 @@ impl Chunk<'_> {
             each(self.plausible(at, stream, len, findings)?);
         }
         Some(at)
+    }
+
+    /// Whether any stream was compressed by the codec: otherwise each is one repeated byte, or stored as it is.
+    ///
+    /// Streams that break a rule count as compressed.
+    pub fn needs_codec(&self) -> bool {
+        let mut needs_codec = false;
+        let mut each = |stream: Stream<'_>| needs_codec |= matches!(stream, Stream::Compressed(_));
+        let whole = (0..self.nblocks())
+            .all(|block| self.walk(block, &mut First::default(), &mut each).is_some());
+        needs_codec || !whole
     }
 
     /// The stream, where the codec can make `len` bytes of it: nobody need find memory for others.

@@ -586,7 +586,8 @@ impl Outline {
         if old_count > 0 && self.nbytes != old_count * u64::from(chunksize) {
             return wrong(format!("its chunks have not {chunksize} bytes each"));
         }
-        let mut kept = vec![false; old_count as usize];
+        let mut kept = room_for(old_count)?;
+        kept.resize(old_count as usize, false);
         let numbers = slots.iter().filter_map(|slot| match slot {
             Slot::Kept(number) => Some(*number),
             _ => None,
@@ -611,6 +612,8 @@ impl Outline {
             admitted.push(self.admit(&header, bytes, chunksize)?);
         }
         self.check_files(admitted.len())?;
+        let is_zeros = count > 0 && slots.iter().all(|slot| *slot == Slot::Zeros);
+        let mut offsets: Vec<Offset> = if is_zeros { Vec::new() } else { room_for(count)? };
 
         // Nothing fails any more.
         let kept_places = slots.iter().filter_map(|slot| match slot {
@@ -632,9 +635,8 @@ impl Outline {
         }
         let mut stores = Vec::new();
         let mut admitted = admitted.into_iter();
-        let mut offsets = Vec::with_capacity(slots.len());
-        for slot in slots {
-            offsets.push(match slot {
+        for slot in slots.iter().filter(|_| !is_zeros) {
+            offsets.extend(match slot {
                 Slot::Kept(number) => self.offsets.get(*number),
                 Slot::Zeros => Some(Offset::Special(Special::Zeros)),
                 Slot::New(_) => admitted
@@ -642,9 +644,9 @@ impl Outline {
                     .map(|(stored, special)| self.place(stored, special, &mut stores)),
             });
         }
-        self.offsets = match slots.iter().all(|slot| *slot == Slot::Zeros) && count > 0 {
+        self.offsets = match is_zeros {
             true => Offsets::Alike(Offset::Special(Special::Zeros), count),
-            false => Offsets::Each(offsets.into_iter().flatten().collect()),
+            false => Offsets::Each(offsets),
         };
         (self.nbytes, self.chunksize) = (count * u64::from(chunksize), Some(chunksize));
         self.files.holes = true;
@@ -1002,6 +1004,16 @@ fn pairs(metalayers: &[Metalayer]) -> impl ExactSizeIterator<Item = (&str, &[u8]
 
 fn none_of(name: &str) -> Error {
     Error::Argument(format!("there is no metalayer `{}`", name.escape_debug()))
+}
+
+/// A vector with room for so many: a few bytes may stand for millions of chunks.
+fn room_for<T>(count: u64) -> Result<Vec<T>, Error> {
+    let mut all = Vec::new();
+    let room = usize::try_from(count).ok().map(|count| all.try_reserve_exact(count));
+    match room {
+        Some(Ok(())) => Ok(all),
+        _ => Err(std::io::Error::from(std::io::ErrorKind::OutOfMemory).into()),
+    }
 }
 
 fn no_chunk(number: u64, count: u64) -> Error {

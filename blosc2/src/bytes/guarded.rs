@@ -1,5 +1,6 @@
 //! Storages of the program's own, which may panic.
 
+use std::fs::File;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -45,6 +46,10 @@ impl<S: Storage> Storage for Guarded<S> {
 
     fn sync(&mut self) -> io::Result<()> {
         guarded("sync a storage", || self.0.sync())
+    }
+
+    fn file(&self, token: Token) -> Option<&File> {
+        self.0.file(token)
     }
 
     fn stable_bytes(&self, token: Token) -> Option<&[u8]> {

@@ -175,6 +175,14 @@ impl Storage for MappedFile {
         }
     }
 
+    fn file(&self, _: Token) -> Option<&File> {
+        match &self.0 {
+            Mode::Write { file, .. } => Some(file),
+            // Nothing of these reaches a file.
+            Mode::Read(_) | Mode::Private(_) | Mode::Copied(_) => None,
+        }
+    }
+
     fn stable_bytes(&self, _: Token) -> Option<&[u8]> {
         self.bytes().ok()
     }

@@ -109,6 +109,13 @@ pub trait Storage: ReadAt + Send + Sync {
         None
     }
 
+    /// The opened file that the bytes are in, where they are in one: all handles of a program agree on who may change
+    /// it.
+    #[doc(hidden)]
+    fn file(&self, _: token::Token) -> Option<&std::fs::File> {
+        None
+    }
+
     /// The bytes themselves, of which nothing is left, where they are a vector.
     #[doc(hidden)]
     fn take_vec(&mut self, _: token::Token) -> Option<Vec<u8>> {

@@ -7,6 +7,7 @@ use blosc2_format::{Options, ReadAt, frame};
 
 use super::Storage;
 use super::commit::write_marked;
+use crate::schunk::verdict::{Chunks, Source, Verdict, verdict};
 
 /// Bytes that are put back at once.
 const PIECE: u64 = 64 << 10;
@@ -82,11 +83,15 @@ fn take_back(storage: &mut dyn Storage, journal: &Journal) -> io::Result<()> {
 /// Whether the frame is a good one but for the mark, its chunks' content included.
 fn is_sound(storage: &mut dyn Storage) -> io::Result<bool> {
     let options = Options { content: true, ..Options::default() };
-    match frame::check(&WithoutMark(storage), &options) {
-        Ok(report) => Ok(report.is_good()),
-        Err(blosc2_format::Error::Io(error)) => Err(error),
-        Err(error) => Err(io::Error::other(error)),
-    }
+    let bytes = WithoutMark(storage);
+    let report = match frame::check(&bytes, &options) {
+        Ok(report) => report,
+        Err(blosc2_format::Error::Io(error)) => return Err(error),
+        Err(error) => return Err(io::Error::other(error)),
+    };
+    let mut chunks = Chunks::new(Source::Frame(&bytes));
+    let verdict = verdict(&report, |number| chunks.decompress(number)).map_err(io::Error::from)?;
+    Ok(matches!(verdict, Verdict::Good))
 }
 
 /// The bytes as they will be without the mark.

@@ -37,6 +37,10 @@ impl Storage for File {
     fn sync(&mut self) -> io::Result<()> {
         self.sync_data()
     }
+
+    fn file(&self, _: Token) -> Option<&File> {
+        Some(self)
+    }
 }
 
 impl Storage for Vec<u8> {
@@ -111,6 +115,10 @@ impl<S: Storage + ?Sized> Storage for Box<S> {
 
     fn sync(&mut self) -> io::Result<()> {
         (**self).sync()
+    }
+
+    fn file(&self, token: Token) -> Option<&File> {
+        (**self).file(token)
     }
 
     fn take_vec(&mut self, token: Token) -> Option<Vec<u8>> {

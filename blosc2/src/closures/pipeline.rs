@@ -97,7 +97,8 @@ pub(crate) unsafe extern "C" fn prefilter(params: *mut sys::blosc2_prefilter_par
         // do not change meanwhile (blosc2.c, blosc2_ctx_get_cparams).
         unsafe { sys::blosc2_ctx_get_cparams(params.ctx, &mut context) };
         // `output_size` leaves the bytes after the last whole item out.
-        let len = usize::try_from(context.blocksize)?.min(call.source_len - offset);
+        let left = call.source_len.checked_sub(offset).ok_or("the block is not in the source")?;
+        let len = usize::try_from(context.blocksize)?.min(left);
         let len = i32::try_from(len)?;
         // SAFETY: C gives the block's bytes in the source, and scratch memory for them or their place in the
         // chunk, of which no other thread knows.

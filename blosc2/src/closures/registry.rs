@@ -86,20 +86,21 @@ impl<T: ?Sized> Registry<T> {
         if name.is_empty() || name.contains(':') || name.parse::<u8>().is_ok() {
             return invalid(format!("a name is no number and has no colon, got `{name}`"));
         }
-        let _registering = self.registering.lock();
+        let registering = self.registering.lock();
         if built_in || self.code(name).is_some() {
             return exists(format!("the name {name} is taken"));
         }
         if self.taken[place].load(Ordering::Relaxed) {
             return exists(format!("C-Blosc2 has the code {code} for somebody else"));
         }
-        match self.entries[place].set(Entry { name: name.to_owned(), value }) {
-            Ok(()) => Ok(()),
-            Err(_) => {
-                let other = self.name(code).unwrap_or_default();
-                exists(format!("the code {code} belongs to {other}"))
-            }
+        let refused = self.entries[place].set(Entry { name: name.to_owned(), value }).err();
+        // A value that is refused is dropped, which may register another one.
+        drop(registering);
+        if refused.is_none() {
+            return Ok(());
         }
+        let other = self.name(code).unwrap_or_default();
+        exists(format!("the code {code} belongs to {other}"))
     }
 }
 

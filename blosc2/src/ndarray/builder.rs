@@ -532,7 +532,10 @@ impl Order {
                 let detail = "a clone of this builder has made an array in the storage";
                 let taken = || Error::new(ErrorKind::AlreadyExists, MAKE, detail);
                 let storage = storage.lock().take().ok_or_else(taken)?;
-                fill(OpenOptions::new_storage(storage, replace)?)?
+                let (store, gate) = OpenOptions::new_storage(storage, replace)?;
+                let mut schunk = fill(store)?;
+                schunk.enter(gate)?;
+                schunk
             }
             Place::File(path) => {
                 files::create(&path, replace, |temporary| {

@@ -3,7 +3,7 @@
 use lru::LruCache;
 use parking_lot::Mutex;
 
-use crate::schunk::Version;
+use crate::gate::Version;
 
 /// The blocks that were used last, of one version of an array.
 #[derive(Debug)]

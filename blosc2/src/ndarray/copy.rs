@@ -81,8 +81,8 @@ impl NDArrayBuilder {
 
     /// Copies an array or a view of one, with each item made another by a function; see [`copy`](Self::copy).
     ///
-    /// The function is called on several threads. It must not use a locking handle of the array's file, which is locked
-    /// meanwhile.
+    /// The function is called on several threads. A change of the array's file that it tries fails with
+    /// [`ErrorKind::Busy`].
     ///
     /// # Errors
     /// As for [`copy`](Self::copy), and [`ErrorKind::TypeMismatch`] where the items are not `A`.
@@ -108,7 +108,9 @@ impl NDArrayBuilder {
                 }
                 Ok(())
             })?;
+            let calling = array.schunk.calling();
             let items: Vec<B> = items.into_iter().map(&item).collect();
+            drop(calling);
             bytes.copy_from_slice(&bytes_of(&items));
             Ok(())
         })

@@ -79,15 +79,21 @@ impl Sink {
     }
 
     /// Puts what a block holds to its places.
-    fn put(self, block: &BlockPlan<'_>, bytes: &[u8]) {
+    ///
+    /// # Safety
+    /// The block is one of the plan whose items this is memory for, and no other thread writes it.
+    unsafe fn put(self, block: &BlockPlan<'_>, bytes: &[u8]) {
         block.each_piece(|from, to, len| {
-            // SAFETY: the plan gives each item its place, and each block to one thread.
+            // SAFETY: the caller's promise: the pieces of a block are places of its items.
             unsafe { self.write(to, &bytes[from..from + len]) }
         });
     }
 
     /// Puts the same item to all places of a block.
-    fn fill(self, block: &BlockPlan<'_>, item: &[u8]) {
+    ///
+    /// # Safety
+    /// As for [`put`](Self::put).
+    unsafe fn fill(self, block: &BlockPlan<'_>, item: &[u8]) {
         block.each_piece(|_, to, len| {
             // SAFETY: as in `put`.
             unsafe { self.target(to, len) }.repeat(item, 0);
@@ -170,7 +176,8 @@ impl Readers {
     }
 }
 
-/// A read.
+/// A read. The sink is memory for the items of its plan, each of whose blocks one thread gets: whoever makes this
+/// promises it.
 struct Gathering<'a> {
     schunk: &'a SChunk,
     reading: &'a Reading<'a>,
@@ -190,7 +197,8 @@ impl Gathering<'_> {
         let mut needed = Vec::with_capacity(blocks.len());
         for index in blocks {
             let block = plan.block(index);
-            let put = |bytes: &[u8]| self.sink.put(&block, bytes);
+            // SAFETY: the block is one of the plan, and this thread's.
+            let put = |bytes: &[u8]| unsafe { self.sink.put(&block, bytes) };
             let kept = |cache: &Blocks<'_>| cache.with(plan.number, block.number, put);
             if !self.cache.as_ref().is_some_and(kept) {
                 needed.push(index);
@@ -226,7 +234,8 @@ impl Gathering<'_> {
         let blocks = || needed.iter().map(|&index| plan.block(index));
         if let Some(item) = repeated_item(chunk, self.geometry.typesize(), decoder) {
             if !sink.zeros || item.iter().any(|&byte| byte != 0) {
-                blocks().for_each(|block| sink.fill(&block, &item));
+                // SAFETY: the blocks are some of the plan, and this thread's.
+                blocks().for_each(|block| unsafe { sink.fill(&block, &item) });
             }
             return Ok(());
         }
@@ -276,7 +285,8 @@ impl Gathering<'_> {
     }
 
     fn put(&self, chunk: usize, block: &BlockPlan<'_>, bytes: &[u8]) {
-        self.sink.put(block, bytes);
+        // SAFETY: the block is one of the plan, and this thread's.
+        unsafe { self.sink.put(block, bytes) };
         if let Some(cache) = &self.cache {
             cache.keep(chunk, block.number, bytes);
         }

@@ -28,7 +28,8 @@ use blosc2_format::Limits;
 use blosc2_format::b2nd::{Geometry, Meta};
 use parking_lot::Mutex;
 
-use crate::schunk::{Access, Reading, Version};
+use crate::gate::Version;
+use crate::schunk::{Access, Reading};
 use crate::{
     CParams, DParams, Dtype, Element, Error, ErrorKind, Metalayers, MetalayersMut, OpenOptions,
     Result, SChunk, Threads,
@@ -405,7 +406,7 @@ impl NDArray {
     ) -> Result<R> {
         self.schunk.check_change(doing, Access::Write)?;
         let Self { schunk, geometry, readers, writers, version, .. } = self;
-        let result = schunk.locked(|schunk| {
+        let result = schunk.kept(|schunk| {
             let (now, seen) = {
                 let reading = schunk.reading()?;
                 (parse(&reading, schunk)?.0, reading.version())

@@ -1,6 +1,7 @@
 //! Writing regions: each chunk that they touch is compressed once.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use blosc2_format::b2nd::Geometry;
 use parking_lot::Mutex;
@@ -11,6 +12,7 @@ use super::region::Region;
 use super::{Change, NDArray, Pooled, Reused, parallel};
 use crate::closures;
 use crate::encoder::Encoder;
+use crate::gate::Gate;
 use crate::memory::{Target, resize};
 use crate::{Error, ErrorKind, Result, SChunk, Threads};
 
@@ -46,10 +48,13 @@ impl Source {
     }
 
     /// Gets what a block is to hold from its places.
-    fn get(self, block: &BlockPlan<'_>, bytes: &mut [u8]) {
+    ///
+    /// # Safety
+    /// The block is one of the plan whose items this is memory of.
+    unsafe fn get(self, block: &BlockPlan<'_>, bytes: &mut [u8]) {
         block.each_piece(|to, from, len| {
             let to = &mut bytes[to..to + len];
-            // SAFETY: the plan gives each item its place in the region's memory.
+            // SAFETY: the caller's promise: the pieces of a block are places of its items.
             let from = unsafe { self.bytes(from, len) };
             match len {
                 // Single items, without a call.
@@ -107,15 +112,16 @@ impl Writers {
         let threads = closures::threads(schunk.encoding_threads().for_any()).unsigned_abs().into();
         // A single chunk gets them all.
         let inner = if count == 1 { Threads::new(threads) } else { Threads::ONE };
-        let team = Team { writers: self, geometry, count, threads, inner };
         let mut pool = self.0.lock();
         let there = pool.iter().filter(|writer| writer.threads == inner).count();
         for _ in there..threads.min(count).max(1) {
             let encoder = schunk.array_encoder(geometry.block_len(), inner)?;
             pool.push(Writer { encoder, threads: inner, scratch: Scratch::default() });
         }
+        let closures = pool.last().is_some_and(|writer| writer.encoder.runs_closures());
         drop(pool);
-        Ok(team)
+        let gate = schunk.gate().filter(|_| closures);
+        Ok(Team { writers: self, geometry, count, threads, inner, gate })
     }
 }
 
@@ -126,6 +132,8 @@ pub(super) struct Team<'a> {
     count: usize,
     threads: usize,
     inner: Threads,
+    /// The file of the array, where compressing calls closures of the user.
+    gate: Option<Arc<Gate>>,
 }
 
 impl Team<'_> {
@@ -150,7 +158,9 @@ impl Team<'_> {
                 Data::Elsewhere(bytes) => bytes,
             };
             let mut chunk = Vec::new();
+            let calling = self.gate.as_ref().map(|gate| gate.calling());
             encoder.compress_to(bytes, &mut chunk)?;
+            drop(calling);
             // It was made for the longest chunk that could have come out.
             chunk.shrink_to_fit();
             Ok(chunk)
@@ -181,7 +191,8 @@ impl Team<'_> {
             base(scratch)?;
         }
         for block in (0..plan.nblocks()).map(|index| plan.block(index)) {
-            source.get(&block, &mut scratch.chunk[block.number * len..][..len]);
+            // SAFETY: the caller's promise.
+            unsafe { source.get(&block, &mut scratch.chunk[block.number * len..][..len]) };
         }
         Ok(Data::Scratch)
     }

@@ -208,7 +208,7 @@ impl NDArray {
             let plan = Plan::new(&geometry, &region, &strides);
             let arrivals: Vec<ChunkPlan<'_>> =
                 (0..plan.nchunks()).map(|number| plan.chunk(number)).collect();
-            let chunks = moved.chunks(&old, &geometry, &arrivals);
+            let chunks = moved.chunks(&old, &geometry, &arrivals, doing)?;
             let Change { schunk, readers, writers, .. } = change;
             let made: Vec<&Made> = chunks.iter().filter_map(Chunk::made).collect();
             if made.iter().any(|made| !made.from.is_empty()) {
@@ -256,9 +256,10 @@ impl NDArray {
                 Chunk::Zeros => Slot::Zeros,
                 Chunk::Made(_) => packed.next().map_or(Slot::Zeros, |chunk| Slot::New(chunk)),
             });
-            let slots: Vec<Slot<'_>> = slots.collect();
+            let mut all = room_for(chunks.len(), doing)?;
+            all.extend(slots);
             let meta = reshaped_meta(schunk, &geometry, doing)?;
-            schunk.rearrange(doing, &meta, geometry.chunk_len(), &slots)?;
+            schunk.rearrange(doing, &meta, geometry.chunk_len(), &all)?;
             *change.geometry = geometry.clone();
             Ok(())
         })
@@ -325,6 +326,15 @@ pub(super) fn meta_of(geometry: &Geometry, dtype: Option<&str>) -> Meta {
     }
 }
 
+/// A vector with room for so many; a few bytes of a file may stand for millions of chunks.
+fn room_for<T>(count: usize, doing: &str) -> Result<Vec<T>> {
+    let mut all = Vec::new();
+    all.try_reserve_exact(count).map_err(|error| {
+        Error::new(ErrorKind::OutOfMemory, doing, format!("its {count} chunks: {error}"))
+    })?;
+    Ok(all)
+}
+
 /// Where the old items are after a change: along one dimension ranges of them, each moved so far; along the others the
 /// first ones.
 struct Moved {
@@ -338,7 +348,7 @@ struct Moved {
 enum Chunk {
     Kept(usize),
     Zeros,
-    Made(Made),
+    Made(Box<Made>),
 }
 
 /// A chunk that is made anew.
@@ -378,10 +388,16 @@ struct Along {
 
 impl Moved {
     /// What each chunk is after the change; `arrivals` are the plans of those that get new items.
-    fn chunks(&self, old: &Geometry, new: &Geometry, arrivals: &[ChunkPlan<'_>]) -> Vec<Chunk> {
+    fn chunks(
+        &self,
+        old: &Geometry,
+        new: &Geometry,
+        arrivals: &[ChunkPlan<'_>],
+        doing: &str,
+    ) -> Result<Vec<Chunk>> {
         if new.is_empty() {
             // However large the other dimensions are.
-            return Vec::new();
+            return Ok(Vec::new());
         }
         let mut arrivals = arrivals.iter().enumerate().peekable();
         let along: Vec<Vec<Along>> =
@@ -410,12 +426,16 @@ impl Moved {
                 (false, false) => Chunk::Zeros,
                 (false, true) => {
                     let ranges = chunk_ranges(new, number);
-                    Chunk::Made(Made { from: self.from(&ranges), ranges, arrivals: arrival })
+                    let made = Made { from: self.from(&ranges), ranges, arrivals: arrival };
+                    Chunk::Made(Box::new(made))
                 }
             }
         };
         // Checked to fit when the geometry was made.
-        (0..new.nchunks() as usize).map(each).collect()
+        let count = new.nchunks() as usize;
+        let mut chunks = room_for(count, doing)?;
+        chunks.extend((0..count).map(each));
+        Ok(chunks)
     }
 
     fn along(&self, old: &Geometry, new: &Geometry, axis: usize) -> Vec<Along> {

@@ -11,7 +11,8 @@ use super::store::State;
 use super::{Access, SChunk, array_meta, array_name};
 use crate::chunk::ChunkBytes;
 use crate::element::{Element, bytes_of};
-use crate::lock::Guard;
+use crate::encoder::Encoder;
+use crate::gate::Pass;
 use crate::params::MAX_CHUNK_LEN;
 use crate::{Chunk, Error, ErrorKind, Result, Special};
 
@@ -351,18 +352,18 @@ impl SChunk {
             let detail = "an earlier change failed and could not be taken back";
             return Err(self.error(ErrorKind::InvalidData, doing, detail));
         }
-        let held = self.held();
-        let Self { state, place, lock, broken, starts, .. } = self;
-        let place = place.as_ref();
-        let at = |error: Error| match place {
-            Some(place) => error.at(&place.path),
+        let gate = self.gate.clone();
+        let pass = gate.as_ref().map(|gate| gate.change()).transpose();
+        let mut pass = pass.map_err(|error| self.at(error))?;
+        self.check_file()?;
+        let Self { state, path, broken, starts, .. } = self;
+        let path = path.as_deref();
+        let at = |error: Error| match path {
+            Some(path) => error.at(path),
             None => error,
         };
-        let lock = lock.as_ref().filter(|lock| lock.held().is_none());
-        let lock = lock.map(|lock| lock.exclusive()).transpose().map_err(at)?;
-        let gate = place.map(|place| place.claim.writing());
         let state = state.get_mut();
-        let mut now = version(place, lock.as_ref(), held);
+        let now = version(pass.as_ref());
         if state.version != now {
             state.reload(doing).map_err(at)?;
             state.version = now;
@@ -375,12 +376,7 @@ impl SChunk {
             *broken = state.unfinished || state.reload(doing).is_err();
             return Err(at(error));
         }
-        if let Some(place) = place {
-            now.here = place.claim.changed();
-        }
-        now.locked = lock.as_ref().map_or(now.locked, Guard::sequence);
-        state.version = now;
-        drop((lock, gate));
+        state.version = pass.as_mut().map(Pass::changed).unwrap_or_default();
         Ok(())
     }
 
@@ -390,17 +386,25 @@ impl SChunk {
             return Err(self.error(ErrorKind::InvalidArgument, doing, "it has no bytes"));
         }
         let mut chunk = Vec::new();
-        let made = self.encoder()?.compress_to(bytes, &mut chunk);
-        made.map_err(|error| self.at(error))?;
+        self.encode(|encoder| encoder.compress_to(bytes, &mut chunk))?;
         Ok(chunk)
     }
 
     /// Compresses blocks of any lengths to a chunk.
     pub(super) fn compressed_blocks(&mut self, blocks: &[&[u8]]) -> Result<Vec<u8>> {
         let mut chunk = Vec::new();
-        let made = self.encoder()?.compress_blocks(blocks, &mut chunk);
-        made.map_err(|error| self.at(error))?;
+        self.encode(|encoder| encoder.compress_blocks(blocks, &mut chunk))?;
         Ok(chunk)
+    }
+
+    fn encode<R>(&mut self, work: impl FnOnce(&mut Encoder) -> Result<R>) -> Result<R> {
+        let gate = self.gate.clone();
+        let encoder = self.encoder()?;
+        let calling = gate.as_ref().filter(|_| encoder.runs_closures());
+        let calling = calling.map(|gate| gate.calling());
+        let result = work(encoder);
+        drop(calling);
+        result.map_err(|error| self.at(error))
     }
 
     pub(crate) fn check_change(&self, doing: &str, needed: Access) -> Result<()> {

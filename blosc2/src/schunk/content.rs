@@ -181,7 +181,7 @@ impl SChunkWriter<'_> {
         let Self { schunk, chunksize, rest, is_cut } = self;
         let size = *chunksize;
         // Nobody changes the last chunk meanwhile.
-        schunk.locked(|schunk| {
+        schunk.kept(|schunk| {
             drop(schunk.reading()?);
             while !rest.is_empty() {
                 let (found, last) = match (schunk.nchunks(), *is_cut) {

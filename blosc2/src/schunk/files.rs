@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::gate::{Claim, FileId, Gate};
 use crate::{Error, ErrorKind, Result};
 
 const DOING: &str = "make a file";
@@ -16,6 +17,24 @@ pub(crate) fn create(
     replace: bool,
     write: impl FnOnce(&Path) -> Result<()>,
 ) -> Result<()> {
+    if !replace {
+        return put(path, write, None);
+    }
+    // What a link leads to is replaced, not the link.
+    let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    put(&real, write, Some(gate_to_replace)).map_err(|error| error.at(path))
+}
+
+/// Gets access to the file at a path, if there is one.
+type Claiming = fn(&Path) -> Result<Option<Gate>>;
+
+/// Where there is something at `path`, it is replaced if `claim` gets access to it; without `claim` it is left alone.
+fn put(
+    path: &Path,
+    write: impl FnOnce(&Path) -> Result<()>,
+    claim: Option<Claiming>,
+) -> Result<()> {
+    let replace = claim.is_some();
     let io = |error| Error::from_io(DOING, path, error);
     let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, DOING, detail);
     let Some(name) = path.file_name() else {
@@ -31,6 +50,8 @@ pub(crate) fn create(
     }
     let parent = parent(path);
     fs::metadata(parent).map_err(io)?;
+    let claimed = || claim.map_or(Ok(None), |claim| claim(path));
+    let gate = claimed()?;
     // A folder of its own, so that nothing of the temporary name is there.
     let folder = tempfile::Builder::new().prefix(".blosc2-").tempdir_in(parent).map_err(io)?;
     let temporary = folder.path().join(name);
@@ -43,15 +64,34 @@ pub(crate) fn create(
     }
     File::open(&temporary).and_then(|file| file.sync_all()).map_err(io)?;
     let file = tempfile::TempPath::try_from_path(&temporary).map_err(io)?;
+    // Somebody may have put a file there in the meantime.
+    let gate = if gate.is_some() { gate } else { claimed()? };
+    let _lock = gate.as_ref().map(Gate::replace).transpose()?;
     let named = if replace { file.persist(path) } else { file.persist_noclobber(path) };
     named.map_err(|error| io(error.error))?;
     sync_folder(parent).map_err(io)
 }
 
+/// Claims the file at `path`, if there is one, so that no handle of this program changes it while it is replaced.
+fn gate_to_replace(path: &Path) -> Result<Option<Gate>> {
+    let io = |error| Error::from_io(DOING, path, error);
+    loop {
+        let id = match FileId::of_path(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            id => id.map_err(io)?,
+        };
+        let gate = Gate::new(id, Claim::Write).map_err(|error| error.at(path))?;
+        // Only who has the claim may replace it, in this program.
+        if FileId::of_path(path).is_ok_and(|now| now == *gate.id()) {
+            return gate.with_lock_if_there(path, false).map(Some);
+        }
+    }
+}
+
 /// Puts what `write` makes under a temporary name in the place of the file or directory at `path`, which gets the
 /// name `kept`. There must be nothing of that name.
 ///
-/// For a file there is the old one or the new one at any moment; a directory has no name for a moment in between.
+/// The caller has claimed what is at `path`. For a file there is the old one or the new one at any moment; a directory has no name for a moment in between.
 /// What is in `path` under the names `carried` is in both then.
 pub(crate) fn replace(
     path: &Path,
@@ -67,13 +107,15 @@ pub(crate) fn replace(
     let metadata = fs::metadata(path).map_err(io)?;
     if !metadata.is_dir() {
         let mut is_kept = false;
-        let replaced = create(path, true, |temporary| {
+        let write = |temporary: &Path| {
             write(temporary)?;
             fs::set_permissions(temporary, metadata.permissions()).map_err(io)?;
             keep(path, kept).map_err(io)?;
             is_kept = true;
             Ok(())
-        });
+        };
+        // The caller has claimed it.
+        let replaced = put(path, write, Some(|_| Ok(None)));
         if replaced.is_err() && is_kept {
             // The other name is there as before.
             let _ = fs::remove_file(kept);

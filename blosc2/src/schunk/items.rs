@@ -92,7 +92,7 @@ impl SChunk {
         }
         self.check_unfiltered(WRITE)?;
         // Nobody may change the chunks between reading and writing them.
-        self.locked(|schunk| schunk.overwrite(start, items))
+        self.kept(|schunk| schunk.overwrite(start, items))
     }
 
     fn overwrite<T: Element>(&mut self, start: u64, items: &[T]) -> Result<()> {

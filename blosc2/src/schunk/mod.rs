@@ -16,7 +16,6 @@
 //! ```
 
 mod change;
-mod claim;
 mod content;
 mod encoding;
 pub(crate) mod files;
@@ -32,6 +31,7 @@ mod sharing;
 mod store;
 #[cfg(feature = "msgpack")]
 mod values;
+pub(crate) mod verdict;
 mod whole;
 
 use std::fmt;
@@ -48,18 +48,17 @@ use crate::closures::ChunkFilter;
 use crate::decoder::Decoder;
 use crate::element::{Element, is_byte};
 use crate::encoder::Encoder;
+use crate::gate::{Claim, Gate, Version};
 use crate::init::init;
-use crate::lock::FrameLock;
 use crate::params::Resolved;
 use crate::{CParams, DParams, Error, ErrorKind, Result};
 
-use claim::Claim;
 use limits::MaxRead;
 use store::State;
 
 pub(crate) use options::new_store;
 pub(crate) use sharing::Reading;
-pub(crate) use store::{Store, Version};
+pub(crate) use store::Store;
 
 pub use content::{SChunkReader, SChunkWriter};
 pub use items::Items;
@@ -79,6 +78,8 @@ pub use repair::{Rebuilt, Repaired, repair, repair_to};
 ///
 /// [`OpenOptions`] has all the ways to make and to open one; the functions here are the usual ones.
 pub struct SChunk {
+    /// Its access to the file that it is in. Dropped first: while the file is open, no other one has its identity.
+    gate: Option<Arc<Gate>>,
     state: RwLock<State>,
     typesize: usize,
     /// Made when it is needed first.
@@ -91,8 +92,8 @@ pub struct SChunk {
     postfilter: Option<Arc<ChunkFilter>>,
     shape: Mutex<Option<Arc<ArrayShape>>>,
     access: Access,
-    place: Option<Place>,
-    lock: Option<Arc<FrameLock>>,
+    /// The file or directory that it was opened from, as it was given.
+    path: Option<PathBuf>,
     max_read: MaxRead,
     /// Where chunks start, in bytes of their data, where they have different sizes.
     starts: RwLock<Option<Arc<Vec<u64>>>>,
@@ -108,12 +109,15 @@ pub(crate) enum Access {
     Write,
 }
 
-/// A file or directory.
-#[derive(Debug)]
-struct Place {
-    /// As it was given.
-    path: PathBuf,
-    claim: Claim,
+impl Access {
+    /// What it claims of a file.
+    fn claim(self, locking: bool) -> Claim {
+        match (self, locking) {
+            (Self::Read, _) => Claim::Read,
+            (_, false) => Claim::Write,
+            (_, true) => Claim::WriteLocked,
+        }
+    }
 }
 
 /// What a thread reads chunks with.
@@ -212,8 +216,8 @@ impl SChunk {
             postfilter: None,
             shape: Mutex::new(None),
             access,
-            place: None,
-            lock: None,
+            path: None,
+            gate: None,
             max_read: MaxRead::Any,
             starts: RwLock::new(None),
             broken: false,
@@ -329,7 +333,7 @@ impl SChunk {
 
     /// The file or directory, if it is in one.
     pub fn path(&self) -> Option<&Path> {
-        self.place.as_ref().map(|place| place.path.as_path())
+        self.path.as_deref()
     }
 
     /// The layout of the file and the version of its format; `None` in memory of its own.

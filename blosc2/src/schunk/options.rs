@@ -6,17 +6,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use blosc2_format::directory::{self, Disk};
-use blosc2_format::frame::{self, Layout, Outline};
+use blosc2_format::frame::{self, Outline};
 use blosc2_format::read_at::Tail;
-use blosc2_format::{Limits, Options, ReadAt};
+use blosc2_format::{Limits, Options, ReadAt, Report};
 
-use super::claim::{self, Claim};
 use super::limits::MaxRead;
-use super::sharing::version;
-use super::store::{FrameBytes, State, Store, Version, read_directory};
-use super::{Access, Place, SChunk, files};
+use super::store::{FrameBytes, State, Store, read_directory};
+use super::verdict::{Verdict, verdict};
+use super::{Access, SChunk, files};
+use crate::bytes::token::Token;
 use crate::bytes::{Guarded, ReadOnly, Safety, Storage};
-use crate::lock::FrameLock;
+use crate::gate::{Claim, FileId, Gate, Version, links};
+use crate::memory::{Target, resize};
 use crate::params::{MAX_CHUNK_LEN, Purpose};
 use crate::{CParams, DParams, Error, ErrorKind, Result};
 
@@ -37,14 +38,32 @@ pub enum Check {
     /// A read for each chunk: a microsecond or two in memory, about five from a file. The default for
     /// [`from_bytes`](OpenOptions::from_bytes).
     Structure,
-    /// Also their data: all of it is decompressed by the Rust implementation of the format. Takes longer than
-    /// reading all.
+    /// Also their data: all of it is decompressed, by the Rust implementation of the format where that has the codec,
+    /// otherwise by C. Takes longer than reading all. What cannot be decompressed here is an error of
+    /// [`ErrorKind::Unsupported`], what takes more than the [limits](OpenOptions::limits) one of
+    /// [`ErrorKind::TooLarge`].
     Content,
 }
 
 /// Options for opening and making super-chunks.
 ///
 /// Without any, what is there is opened for reading.
+///
+/// # Access to a file by several handles
+/// Which file it is, is decided by the opened file, whatever its name: a path, a link, or a
+/// [`File`] as a storage.
+/// - Within a program, one handle may change a file, or any number of handles that all use
+///   [`locking`](Self::locking). Otherwise opening fails with [`ErrorKind::Busy`]. So do replacing a file and appending
+///   a frame to it while a handle of the program may change it.
+/// - Any number of handles may read it at the same time. Each read sees the whole of every change that came before it,
+///   and nothing of one that is going on: reads and changes wait for each other. Reads do not wait for reads.
+/// - Other programs take part with [`locking`](Self::locking) only.
+/// - A handle stays with the file that it opened. When that is replaced or removed, reads go on with the old content,
+///   and changes fail with [`ErrorKind::NotFound`].
+/// - Closures of the user (codecs, filters, prefilters, postfilters, the function of a `map`,
+///   [`locked`](SChunk::locked)) run while the file is read or changed. They may read what is being read. What would
+///   have to wait for the closure itself fails with [`ErrorKind::Busy`] within a second. Other threads that wait for the
+///   same file get this error too, where one call of a closure takes that long.
 ///
 /// ```
 /// use blosc2::{CParams, Codec, OpenOptions};
@@ -145,11 +164,13 @@ impl OpenOptions {
     ///
     /// It is that of C-Blosc2 3.2 and later, a file of the same name with `.b2lock` at its end (in a directory,
     /// `.b2lock`), which stays. All that use the file have to lock it. Any number of handles may change it
-    /// then; each sees what the others did: a read gives what is there at that moment, and never a part of a
+    /// then; each sees what the others did: a read returns what is there at that moment, and never a part of a
     /// change. The numbers that a handle tells, such as [`nchunks`](SChunk::nchunks), are those of its last
     /// read, change or [`refresh`](SChunk::refresh). A program that dies while it changes the file leaves
-    /// it marked, which [`repair`](crate::repair) takes back. All have to use the same path: through a link, the lock is
-    /// another one. Nor does it go with replacing the file, or with network file systems.
+    /// it marked, which [`repair`](crate::repair) rolls back.
+    ///
+    /// Symbolic links are followed: the locks of the link and of the file are both taken. A file with several hard links
+    /// is refused as [`ErrorKind::Unsupported`]. Nor does locking go with network file systems.
     /// Python's `locking=True`; the variable `BLOSC_LOCKING` is not looked at.
     pub fn locking(mut self, locking: bool) -> Self {
         self.locking = locking;
@@ -275,25 +296,28 @@ impl OpenOptions {
     /// As for [`open`](Self::open); errors and panics of the storage are those of the call that met them.
     pub fn open_storage(&self, storage: impl Storage + 'static) -> Result<SChunk> {
         self.check_offset()?;
-        let mut storage = Guarded(storage);
+        let storage = Guarded(storage);
         let size = storage.size().map_err(|error| Error::of_io(OPEN, error))?;
         let makes = self.create_new || self.replace || self.create && size == 0;
-        if makes && size > 0 && self.create_new {
-            let detail = format!("the storage has {size} bytes");
-            return Err(Error::new(ErrorKind::AlreadyExists, MAKE, detail));
-        }
         if makes {
-            let cut = if size > 0 { storage.set_size(0) } else { Ok(()) };
-            cut.map_err(|error| Error::of_io(MAKE, error))?;
+            let replace = self.replace || !self.create_new;
+            let (store, gate) = Self::new_storage_in(storage, replace, self.safety())?;
+            let mut schunk = self.new_in(store)?;
+            schunk.enter(gate)?;
+            return Ok(schunk);
         }
-        if makes {
-            return self.new_in(Store::Frame(FrameBytes::new(storage, self.safety())));
-        }
-        if self.offset > 0 {
-            let storage = ReadOnly::new(Tail::new(storage, self.offset));
-            return self.open_frame(FrameBytes::new(storage, self.safety()), Check::Around);
-        }
-        self.open_frame(FrameBytes::new(storage, self.safety()), Check::Around)
+        let gate = gate_of(&storage, self.access().claim(false))?;
+        let pass = gate.as_ref().map(|gate| gate.read()).transpose()?;
+        let version = pass.as_ref().map(|pass| pass.version()).unwrap_or_default();
+        let frame = match self.offset {
+            0 => FrameBytes::new(storage, self.safety()),
+            offset => FrameBytes::new(ReadOnly::new(Tail::new(storage, offset)), self.safety()),
+        };
+        let mut schunk = self.open_frame(frame, Check::Around)?;
+        drop(pass);
+        schunk.state.get_mut().version = version;
+        schunk.gate = gate.map(Arc::new);
+        Ok(schunk)
     }
 
     /// Takes a frame in memory, without a copy; [`SChunk::into_bytes`] gives it back.
@@ -333,9 +357,21 @@ impl OpenOptions {
         Store::Frame(FrameBytes::new(Vec::new(), Safety::Errors))
     }
 
-    /// What a frame in a storage, which is empty or may be emptied, is made in.
-    pub(crate) fn new_storage(storage: impl Storage + 'static, replace: bool) -> Result<Store> {
-        let mut storage = Guarded(storage);
+    /// What a frame in a storage, which is empty or may be emptied, is made in, and its access to the file that the
+    /// storage may be.
+    pub(crate) fn new_storage(
+        storage: impl Storage + 'static,
+        replace: bool,
+    ) -> Result<(Store, Option<Gate>)> {
+        Self::new_storage_in(Guarded(storage), replace, Safety::Death)
+    }
+
+    fn new_storage_in(
+        mut storage: Guarded<impl Storage + 'static>,
+        replace: bool,
+        safety: Safety,
+    ) -> Result<(Store, Option<Gate>)> {
+        let gate = gate_of(&storage, Claim::Make)?;
         let size = storage.size().map_err(|error| Error::of_io(MAKE, error))?;
         if size > 0 && !replace {
             let detail = format!("the storage has {size} bytes");
@@ -343,7 +379,7 @@ impl OpenOptions {
         }
         let cut = if size > 0 { storage.set_size(0) } else { Ok(()) };
         cut.map_err(|error| Error::of_io(MAKE, error))?;
-        Ok(Store::Frame(FrameBytes::new(storage, Safety::Death)))
+        Ok((Store::Frame(FrameBytes::new(storage, safety)), gate))
     }
 
     /// Sees that nothing is to be changed inside something larger.
@@ -395,12 +431,22 @@ impl OpenOptions {
     }
 
     fn open_path(&self, path: &Path) -> Result<SChunk> {
+        loop {
+            if let Some(schunk) = self.try_open_path(path)? {
+                return Ok(schunk);
+            }
+        }
+    }
+
+    /// Nothing where the file was replaced while it was opened.
+    fn try_open_path(&self, path: &Path) -> Result<Option<SChunk>> {
         let io = |error| Error::from_io(OPEN, path, error);
+        let at = |error: Error| error.at(path);
         let invalid = |detail: &str| Error::new(ErrorKind::InvalidData, OPEN, detail).at(path);
         let absolute = files::absolute(path)?;
         let metadata = fs::metadata(path).map_err(io)?;
         let directory = metadata.is_dir();
-        // A pipe would be waited for.
+        // A pipe would block.
         if !directory && !metadata.is_file() {
             return Err(invalid("it is neither a file nor a directory"));
         }
@@ -408,69 +454,92 @@ impl OpenOptions {
             let detail = format!("the directory is no frame: it has no {}", directory::INDEX);
             return Err(invalid(&detail));
         }
-        if !directory && metadata.len() == 0 {
+        let (file, folder) = match directory {
+            true => (None, open_folder(path)),
+            false => {
+                let options =
+                    File::options().read(true).write(self.access() != Access::Read).clone();
+                (Some(options.open(path).map_err(io)?), None)
+            }
+        };
+        if file.as_ref().is_some_and(|file| file.metadata().is_ok_and(|found| found.len() == 0)) {
             return Err(invalid("the file is empty"));
         }
-        let access = self.access();
-        let claimed = match (access, self.locking) {
-            (Access::Read, _) => claim::Access::Reads,
-            (_, false) => claim::Access::Writes,
-            (_, true) => claim::Access::WritesLocked,
+        let id = match file.as_ref().or(folder.as_ref()) {
+            Some(opened) => FileId::of_opened(opened, path),
+            None => FileId::of_path(path),
         };
-        let claim = Claim::new(path, &metadata, claimed)?;
-        let lock = self.locking.then(|| FrameLock::open(&absolute, directory)).transpose()?;
-        let lock = lock.map(Arc::new);
-        let place = Place { path: path.to_owned(), claim };
-        let opened = {
-            let guard = lock.as_ref().map(|lock| lock.shared()).transpose()?;
-            let _gate = place.claim.reading();
-            let now = version(Some(&place), guard.as_ref(), None);
-            let opened = if directory {
-                self.open_directory(&absolute)
-            } else {
-                let file = File::options().read(true).write(access != Access::Read).open(path);
-                let file = file.map_err(io)?;
-                match self.offset {
-                    0 => self.open_frame(FrameBytes::new(file, self.safety()), Check::Around),
-                    offset => {
-                        let storage = ReadOnly::new(Tail::new(file, offset));
-                        let frame = FrameBytes::new(storage, self.safety());
-                        self.open_frame(frame, Check::Around)
-                    }
-                }
-            };
-            opened.map(|schunk| (schunk, now))
+        let gate = Gate::new(id.map_err(io)?, self.access().claim(self.locking)).map_err(at)?;
+        let gate = gate.keeping(folder);
+        let gate = if self.locking { gate.with_lock(&absolute, directory)? } else { gate };
+        let pass = gate.read().map_err(at)?;
+        let is_gone = match &file {
+            Some(file) => links(file).map_err(io)? == Some(0),
+            None => FileId::of_path(path).map_err(io)? != *gate.id(),
         };
-        let (mut schunk, now) = opened.map_err(|error| error.at(path))?;
-        schunk.state.get_mut().version = now;
-        schunk.place = Some(place);
-        schunk.lock = lock;
-        Ok(schunk)
+        // From here on nobody in this program replaces it.
+        if is_gone {
+            return Ok(None);
+        }
+        let version = pass.version();
+        let opened = match (file, self.offset) {
+            (None, _) => self.open_directory(&absolute),
+            (Some(file), 0) => self.open_frame(FrameBytes::new(file, self.safety()), Check::Around),
+            (Some(file), offset) => {
+                let storage = ReadOnly::new(Tail::new(file, offset));
+                self.open_frame(FrameBytes::new(storage, self.safety()), Check::Around)
+            }
+        };
+        drop(pass);
+        let mut schunk = opened.map_err(at)?;
+        schunk.state.get_mut().version = version;
+        schunk.path = Some(path.to_owned());
+        schunk.gate = Some(Arc::new(gate));
+        if self.locking && self.access() != Access::Read {
+            schunk.check_file()?;
+        }
+        Ok(Some(schunk))
     }
 
     fn open_directory(&self, path: &Path) -> Result<SChunk> {
         let depth = self.check.unwrap_or(Check::Around);
-        if depth != Check::Around {
-            verify(directory::check(&Disk(path.to_owned()), &self.check_options(depth)))?;
-        }
+        let report =
+            self.report(depth, |options| directory::check(&Disk(path.to_owned()), options))?;
         let outline = read_directory(path, &self.limits);
         let outline = outline.map_err(|error| Error::from_frame(OPEN, error))?;
-        self.opened(outline, Store::Directory(path.to_owned(), self.safety()))
+        let schunk = self.opened(outline, Store::Directory(path.to_owned(), self.safety()))?;
+        check_content(depth, &report, &schunk)?;
+        Ok(schunk)
     }
 
-    fn open_frame(&self, frame: FrameBytes, default: Check) -> Result<SChunk> {
+    fn open_frame(&self, mut frame: FrameBytes, default: Check) -> Result<SChunk> {
         let depth = self.check.unwrap_or(default);
-        if depth != Check::Around {
-            verify(frame::check(&*frame.storage, &self.check_options(depth)))?;
-        }
-        let outline = Outline::read(&*frame.storage, Layout::Contiguous, &self.limits);
+        let report = self.report(depth, |options| frame::check(&*frame.storage, options))?;
+        let outline = frame.read(&self.limits);
         let outline = outline.map_err(|error| Error::from_frame(OPEN, error))?;
-        self.opened(outline, Store::Frame(frame))
+        let schunk = self.opened(outline, Store::Frame(frame))?;
+        check_content(depth, &report, &schunk)?;
+        Ok(schunk)
     }
 
-    fn check_options(&self, depth: Check) -> Options {
+    /// What a check of this depth reports, which is nothing bad.
+    fn report(
+        &self,
+        depth: Check,
+        check: impl FnOnce(&Options) -> Result<Report, blosc2_format::Error>,
+    ) -> Result<Report> {
+        if depth == Check::Around {
+            return Ok(Report::new());
+        }
         let content = depth == Check::Content;
-        Options { content, limits: self.limits, ..Options::default() }
+        let options = Options { content, limits: self.limits, ..Options::default() };
+        let report = check(&options).map_err(|error| Error::from_frame(OPEN, error))?;
+        match report.findings.iter().max_by_key(|finding| finding.rule.severity) {
+            Some(worst) if !report.is_good() => {
+                Err(Error::new(ErrorKind::InvalidData, OPEN, worst))
+            }
+            _ => Ok(report),
+        }
     }
 
     fn opened(&self, outline: Outline, store: Store) -> Result<SChunk> {
@@ -485,15 +554,39 @@ impl OpenOptions {
     }
 }
 
-/// The error that a check found.
-fn verify(report: std::result::Result<blosc2_format::Report, blosc2_format::Error>) -> Result<()> {
-    let report = report.map_err(|error| Error::from_frame(OPEN, error))?;
-    if report.is_good() {
+/// An opened directory, which keeps its identity, where the system opens directories.
+fn open_folder(path: &Path) -> Option<File> {
+    File::open(path).ok()
+}
+
+/// The access to the file that a storage is, if it is one.
+fn gate_of(storage: &impl Storage, claim: Claim) -> Result<Option<Gate>> {
+    let Some(file) = storage.file(Token) else { return Ok(None) };
+    let id = FileId::of_file(file).map_err(|error| Error::of_io(OPEN, error))?;
+    id.map(|id| Gate::new(id, claim)).transpose()
+}
+
+/// Checks the chunks of a frame that could not be decoded without C.
+fn check_content(depth: Check, report: &Report, schunk: &SChunk) -> Result<()> {
+    if depth != Check::Content {
         return Ok(());
     }
-    let worst = report.findings.iter().max_by_key(|finding| finding.rule.severity);
-    let detail = worst.map_or_else(|| "it is broken".to_owned(), ToString::to_string);
-    Err(Error::new(ErrorKind::InvalidData, OPEN, detail))
+    let mut data = Vec::new();
+    let verdict = verdict(report, |number| {
+        let index = usize::try_from(number).unwrap_or(usize::MAX);
+        schunk.with_chunk(index, None, |chunk, decoder| {
+            resize(&mut data, chunk.nbytes(), OPEN)?;
+            decoder.decompress(chunk, Target::of(&mut data))
+        })
+    })?;
+    match verdict {
+        Verdict::Good => Ok(()),
+        Verdict::Bad(why) => Err(Error::new(ErrorKind::InvalidData, OPEN, why)),
+        Verdict::NotFullyChecked { why, is_limit } => {
+            let kind = if is_limit { ErrorKind::TooLarge } else { ErrorKind::Unsupported };
+            Err(Error::new(kind, OPEN, format!("its content was not fully checked: {why}")))
+        }
+    }
 }
 
 /// What a new file or directory is written to; there is nothing of that name.

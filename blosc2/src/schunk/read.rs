@@ -8,6 +8,7 @@ use blosc2_format::chunk::Header;
 use blosc2_format::frame::Offset;
 
 use super::{Reading, SChunk, Worker};
+use crate::closures::{Closures, registered};
 use crate::decoder::Decoder;
 use crate::decompressor::{chunk_range, to_items};
 use crate::element::{Element, with_bytes_mut};
@@ -150,6 +151,9 @@ impl SChunk {
                 let nbytes = if whole { u64::from(header.nbytes) } else { 0 };
                 self.allow_scratch(READ, nbytes.max(4 * block))?;
             }
+            let closures = self.postfilter.is_some()
+                || registered(header.codec(), &header.filters) != Closures::None;
+            let _calling = if closures { self.calling() } else { None };
             if let Some(bytes) = located.in_memory(&header) {
                 return work(&ChunkRef::to_decompress(bytes)?, decoder);
             }

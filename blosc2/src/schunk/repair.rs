@@ -15,12 +15,12 @@ use blosc2_format::frame::{
 };
 use blosc2_format::{Limits, Options, ReadAt, Report, Severity};
 
-use super::claim::{self, Claim};
 use super::files;
 use super::options::new_store;
-use super::store::{State, Version};
+use super::store::State;
+use super::verdict::{Chunks, Source, Verdict, verdict};
 use crate::bytes::{Recovery, WithoutMark, recover};
-use crate::lock::FrameLock;
+use crate::gate::{Claim, FileId, Gate, Version};
 use crate::{Error, ErrorKind, Result};
 
 const REPAIR: &str = "repair a frame";
@@ -118,14 +118,10 @@ pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
     let real = fs::canonicalize(path).map_err(io)?;
     let metadata = fs::metadata(path).map_err(io)?;
     let is_directory = metadata.is_dir();
-    let claim = Claim::new(path, &metadata, claim::Access::Writes)?;
-    let _gate = claim.writing();
-    let lock = if FrameLock::path_of(&absolute, is_directory).is_file() {
-        Some(FrameLock::open(&absolute, is_directory)?)
-    } else {
-        None
-    };
-    let _lock = lock.as_ref().map(FrameLock::exclusive).transpose()?;
+    let at = |error: Error| error.at(path);
+    let gate = Gate::new(FileId::of_path(&real).map_err(io)?, Claim::Write).map_err(at)?;
+    let gate = gate.with_lock_if_there(&absolute, is_directory)?;
+    let mut pass = gate.change().map_err(at)?;
     let repaired = match mend(&real, is_directory).map_err(|error| error.at(path))? {
         Some(repaired) => repaired,
         None => {
@@ -143,7 +139,7 @@ pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
             rebuilt.map_or(Repaired::Sound, |each| Repaired::Rebuilt(Rebuilt { damaged, ..each }))
         }
     };
-    claim.changed();
+    pass.changed();
     Ok(repaired)
 }
 
@@ -195,7 +191,8 @@ fn mend(path: &Path, is_directory: bool) -> Result<Option<Repaired>> {
     let io = |error| Error::of_io(REPAIR, error);
     if is_directory {
         let found = directory::check(&Disk(path.to_owned()), &all());
-        return Ok(is_good(found)?.then_some(Repaired::Sound));
+        let source = Source::Directory(path);
+        return Ok(is_good(found, source)?.then_some(Repaired::Sound));
     }
     // A pipe would be waited for.
     if !fs::metadata(path).map_err(io)?.is_file() {
@@ -210,7 +207,7 @@ fn mend(path: &Path, is_directory: bool) -> Result<Option<Repaired>> {
             return Err(Error::new(ErrorKind::Unsupported, REPAIR, detail));
         }
     }
-    if is_good(frame::check(&file, &all()))? {
+    if is_good(frame::check(&file, &all()), Source::Frame(&file))? {
         return Ok(Some(Repaired::Sound));
     }
     let mut file = File::options().read(true).write(true).open(path).map_err(io)?;
@@ -219,7 +216,8 @@ fn mend(path: &Path, is_directory: bool) -> Result<Option<Repaired>> {
         Recovery::Completed => Repaired::Completed,
         Recovery::Unmarked | Recovery::Lost => return Ok(None),
     };
-    Ok(is_good(frame::check(&file, &all()))?.then_some(repaired))
+    let is_good = is_good(frame::check(&file, &all()), Source::Frame(&file))?;
+    Ok(is_good.then_some(repaired))
 }
 
 /// To look at everything.
@@ -227,12 +225,17 @@ fn all() -> Options {
     Options { content: true, ..Options::default() }
 }
 
-fn is_good(report: CheckResult) -> Result<bool> {
+/// Whether a frame is good, all of whose content is looked at.
+fn is_good(report: CheckResult, source: Source<'_>) -> Result<bool> {
     let report = report.map_err(|error| Error::from_frame(REPAIR, error))?;
-    let left_out = report.findings.iter().find(|finding| finding.rule.id.ends_with(".limit"));
-    match left_out.filter(|_| report.is_good()) {
-        Some(finding) => Err(Error::new(ErrorKind::TooLarge, REPAIR, finding)),
-        None => Ok(report.is_good()),
+    let mut chunks = Chunks::new(source);
+    match verdict(&report, |number| chunks.decompress(number))? {
+        Verdict::Good => Ok(true),
+        Verdict::Bad(_) => Ok(false),
+        Verdict::NotFullyChecked { why, is_limit } => {
+            let kind = if is_limit { ErrorKind::TooLarge } else { ErrorKind::Unsupported };
+            Err(Error::new(kind, REPAIR, format!("its content cannot be fully checked: {why}")))
+        }
     }
 }
 

@@ -1,19 +1,23 @@
 //! Several handles on one super-chunk, in this program and in others.
 
+use std::io;
 use std::panic::{self, AssertUnwindSafe};
+use std::sync::Arc;
 
 use parking_lot::RwLockReadGuard;
 
-use super::store::{self, State, Version};
-use super::{Place, SChunk, array_meta};
-use crate::lock::Guard;
-use crate::{ErrorKind, Result};
+use super::store::{self, State, Store};
+use super::{SChunk, array_meta};
+use crate::bytes::token::Token;
+use crate::gate::{Calling, FileId, Gate, Pass, Version, links};
+use crate::{Error, ErrorKind, Result};
+
+const RELOAD: &str = "read what others changed";
 
 /// A look at the state while nobody changes it.
 pub(crate) struct Reading<'a> {
     pub(super) state: RwLockReadGuard<'a, State>,
-    _lock: Option<Guard<'a>>,
-    _gate: Option<RwLockReadGuard<'a, ()>>,
+    _pass: Option<Pass<'a>>,
 }
 
 impl Reading<'_> {
@@ -49,22 +53,20 @@ impl SChunk {
     /// # Errors
     /// As for [`open`](Self::open); the handle stays as it was.
     pub fn refresh(&mut self) -> Result<bool> {
-        let doing = "refresh a frame";
-        let handle = self.lock.clone().filter(|lock| lock.held().is_none());
-        let lock = handle.as_ref().map(|lock| lock.shared()).transpose();
-        let lock = lock.map_err(|error| self.at(error))?;
-        let _gate = self.place.as_ref().map(|place| place.claim.reading());
-        let now = version(self.place.as_ref(), lock.as_ref(), self.held());
+        let gate = self.gate.clone();
+        let pass = gate.as_ref().map(|gate| gate.read()).transpose();
+        let pass = pass.map_err(|error| self.at(error))?;
+        let now = version(pass.as_ref());
         let state = self.state.get_mut();
         let before = (parts_of(state), state.version);
-        let reloaded = state.reload(doing);
+        let reloaded = state.reload("refresh a frame");
         if reloaded.is_ok() {
             state.version = now;
             self.broken = state.unfinished;
         }
         // A chunk in the place of another of its length shows in the version alone.
         let changed = before != (parts_of(state), now);
-        drop((lock, _gate));
+        drop(pass);
         reloaded.map_err(|error| self.at(error))?;
         self.forget();
         Ok(changed)
@@ -90,32 +92,94 @@ impl SChunk {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// Another locking handle of the same file must not be used inside: it would wait for ever.
+    /// What `work` does with another handle of the same file fails with [`ErrorKind::Busy`]. So do other threads' reads
+    /// and changes of it, where `work` makes none for most of a second.
     ///
     /// # Errors
-    /// Those of `work`; [`ErrorKind::Io`] where the file cannot be locked.
+    /// Those of `work`; [`ErrorKind::Io`] where the file cannot be locked; [`ErrorKind::Busy`] where a closure has the
+    /// file, and may wait for this call.
     pub fn locked<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
-        let Some(lock) = self.lock.clone().filter(|lock| lock.held().is_none()) else {
+        self.kept(|schunk| {
+            let gate = schunk.gate.clone().filter(|gate| gate.is_locking());
+            let _calling = gate.as_ref().map(|gate| gate.calling());
+            work(schunk)
+        })
+    }
+
+    /// The same for work of this crate, which waits for nobody.
+    pub(crate) fn kept<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        // Kept apart, as `work` may put another super-chunk in this place.
+        let Some(gate) = self.gate.clone().filter(|gate| gate.is_locking()) else {
             return work(self);
         };
-        let guard = lock.exclusive().map_err(|error| self.at(error))?;
+        let pass = gate.change().map_err(|error| self.at(error))?;
+        if pass.is_part() {
+            return work(self);
+        }
+        self.check_file()?;
         let state = self.state.get_mut();
-        if state.version.locked != guard.found() {
-            state.reload("read what others changed").map_err(|error| self.at(error))?;
+        if state.version != pass.version() {
+            state.reload(RELOAD).map_err(|error| self.at(error))?;
             self.forget();
         }
-        self.state.get_mut().version.locked = guard.sequence();
-        // Kept with the lock, as `work` may put another super-chunk in this place.
-        lock.hold(Some(guard.sequence()));
+        let kept = pass.keep();
+        self.state.get_mut().version = pass.next();
         let result = panic::catch_unwind(AssertUnwindSafe(|| work(self)));
-        lock.hold(None);
-        drop(guard);
+        drop(kept);
+        drop(pass);
         result.unwrap_or_else(|payload| panic::resume_unwind(payload))
     }
 
-    /// How many changes the lock has counted, while [`locked`](Self::locked) has it.
-    pub(super) fn held(&self) -> Option<u64> {
-        self.lock.as_ref().and_then(|lock| lock.held())
+    /// Says that a closure of the user is called while the file is read or changed.
+    pub(crate) fn calling(&self) -> Option<Calling<'_>> {
+        self.gate.as_ref().map(|gate| gate.calling())
+    }
+
+    /// Takes the access to the file that it was made in.
+    pub(crate) fn enter(&mut self, gate: Option<Gate>) -> Result<()> {
+        if let Some(gate) = gate {
+            self.state.get_mut().version = gate.change()?.changed();
+            self.gate = Some(Arc::new(gate));
+        }
+        Ok(())
+    }
+
+    /// Its access to the file that it is in.
+    pub(crate) fn gate(&self) -> Option<Arc<Gate>> {
+        self.gate.clone()
+    }
+
+    /// Checks that what this handle changes is still the file of its name, so that no change is lost.
+    pub(super) fn check_file(&self) -> Result<()> {
+        const CHECK: &str = "change a frame";
+        let (Some(_), Some(gate)) = (&self.path, &self.gate) else { return Ok(()) };
+        let failed = |error| self.at(Error::of_io(CHECK, error));
+        let links = match &self.look().store {
+            Store::Memory(_) => None,
+            Store::Frame(frame) => match frame.storage.file(Token) {
+                Some(file) => links(file).map_err(failed)?,
+                None => None,
+            },
+            Store::Directory(path, _) => match FileId::of_path(path) {
+                Ok(id) if id == *gate.id() => None,
+                Ok(_) => Some(0),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Some(0),
+                Err(error) => return Err(failed(error)),
+            },
+        };
+        match links {
+            Some(0) => {
+                let detail = "it was replaced or removed since it was opened: open it again";
+                Err(self.error(ErrorKind::NotFound, CHECK, detail))
+            }
+            Some(count) if count > 1 && gate.is_locking() => {
+                let detail = format!(
+                    "the file has {count} names (hard links), and whoever uses another one would not see its lock"
+                );
+                Err(self.error(ErrorKind::Unsupported, CHECK, detail))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The state as this handle knows it; also within a read.
@@ -129,26 +193,26 @@ impl SChunk {
             let detail = "a change failed and could not be taken back";
             return Err(self.error(ErrorKind::InvalidData, "read a frame", detail));
         }
-        // First the lock of all programs, then that of this one: `locked` has the first already.
-        let lock = self.lock.as_ref().filter(|lock| lock.held().is_none());
-        let lock = lock.map(|lock| lock.shared()).transpose();
-        let lock = lock.map_err(|error| self.at(error))?;
-        let gate = self.place.as_ref().map(|place| place.claim.reading());
-        let now = version(self.place.as_ref(), lock.as_ref(), self.held());
-        let state = self.state.read();
+        let pass = self.gate.as_ref().map(|gate| gate.read()).transpose();
+        let pass = pass.map_err(|error| self.at(error))?;
+        let now = version(pass.as_ref());
+        let state = self.state.read_recursive();
         if state.version == now {
-            return Ok(Reading { state, _lock: lock, _gate: gate });
+            return Ok(Reading { state, _pass: pass });
         }
         drop(state);
+        if self.gate.as_ref().is_some_and(|gate| gate.is_locking()) {
+            self.check_file()?;
+        }
         {
             let mut state = self.state.write();
             if state.version != now {
-                state.reload("read what others changed").map_err(|error| self.at(error))?;
+                state.reload(RELOAD).map_err(|error| self.at(error))?;
                 state.version = now;
                 *self.starts.write() = None;
             }
         }
-        Ok(Reading { state: self.state.read(), _lock: lock, _gate: gate })
+        Ok(Reading { state: self.state.read_recursive(), _pass: pass })
     }
 }
 
@@ -158,13 +222,6 @@ fn parts_of(state: &State) -> Option<(Vec<u8>, Vec<u8>)> {
 }
 
 /// The version that is there now.
-pub(super) fn version(
-    place: Option<&Place>,
-    lock: Option<&Guard<'_>>,
-    held: Option<u64>,
-) -> Version {
-    Version {
-        here: place.map_or(0, |place| place.claim.generation()),
-        locked: lock.map(Guard::found).or(held).unwrap_or(0),
-    }
+pub(super) fn version(pass: Option<&Pass<'_>>) -> Version {
+    pass.map(Pass::version).unwrap_or_default()
 }

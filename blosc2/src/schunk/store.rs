@@ -15,6 +15,7 @@ use blosc2_format::{Limits, ReadAt};
 use super::files;
 use crate::bytes::token::Token;
 use crate::bytes::{Change, Safety, Storage, commit};
+use crate::gate::Version;
 use crate::{Error, ErrorKind, Result, partial};
 
 /// What a handle knows of a super-chunk, and where it is.
@@ -27,13 +28,6 @@ pub(crate) struct State {
     /// Being made: it is no frame until [`finish`](Self::finish).
     pub(crate) unfinished: bool,
     pub(crate) limits: Limits,
-}
-
-/// How often a file was changed: by handles of this program, and by all that lock it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Version {
-    pub(crate) here: u64,
-    pub(crate) locked: u64,
 }
 
 /// Where chunks are.
@@ -54,7 +48,11 @@ pub(crate) struct FrameBytes {
     pub(crate) safety: Safety,
     /// What this handle has written around the chunks, so that it is not read again.
     around: Option<Around>,
+    /// The start of the header when it was read or written last: every change of the sizes shows there.
+    seen: Option<[u8; SEEN]>,
 }
+
+const SEEN: usize = 64;
 
 #[derive(Debug)]
 struct Around {
@@ -65,7 +63,29 @@ struct Around {
 
 impl FrameBytes {
     pub(crate) fn new(storage: impl Storage + 'static, safety: Safety) -> Self {
-        Self { storage: Box::new(storage), safety, around: None }
+        Self { storage: Box::new(storage), safety, around: None, seen: None }
+    }
+
+    /// Reads what is around the chunks.
+    pub(crate) fn read(&mut self, limits: &Limits) -> Result<Outline, blosc2_format::Error> {
+        (self.around, self.seen) = (None, None);
+        let outline = Outline::read(&*self.storage, Layout::Contiguous, limits)?;
+        let mut seen = [0; SEEN];
+        self.storage.read_exact_at(0, &mut seen)?;
+        self.seen = Some(seen);
+        Ok(outline)
+    }
+
+    /// Checks that nobody has changed the frame without the knowledge of this handle, so that no change is undone.
+    fn check_seen(&self, doing: &str) -> Result<()> {
+        let Some(seen) = &self.seen else { return Ok(()) };
+        let mut now = [0; SEEN];
+        self.storage.read_exact_at(0, &mut now).map_err(|error| Error::of_io(doing, error))?;
+        if now == *seen {
+            return Ok(());
+        }
+        let detail = "another handle or program has changed it; it was read again, so that this can be repeated";
+        Err(Error::new(ErrorKind::Busy, doing, detail))
     }
 
     /// Bytes of the frame, as its header says.
@@ -78,6 +98,7 @@ impl FrameBytes {
     /// Changes the frame, all or nothing.
     fn commit(&mut self, outline: &Outline, stores: &Stores<'_>, doing: &str) -> Result<()> {
         let failed = |error| Error::of_io(doing, error);
+        self.check_seen(doing)?;
         let around = self.around.take();
         let old_len = match &around {
             Some(around) => around.end_at + around.end.len() as u64,
@@ -98,6 +119,7 @@ impl FrameBytes {
             safety: self.safety,
         };
         commit(&mut *self.storage, &change).map_err(|each| each.into_error(doing))?;
+        self.seen = header.first_chunk().copied();
         self.around = Some(Around { header, end_at, end });
         Ok(())
     }
@@ -308,10 +330,7 @@ impl State {
     pub(crate) fn reload(&mut self, doing: &str) -> Result<()> {
         let outline = match &mut self.store {
             Store::Memory(_) => return Ok(()),
-            Store::Frame(FrameBytes { storage, around, .. }) => {
-                *around = None;
-                Outline::read(&**storage, Layout::Contiguous, &self.limits)
-            }
+            Store::Frame(frame) => frame.read(&self.limits),
             Store::Directory(path, _) => read_directory(path, &self.limits),
         };
         let outline = outline.map_err(|error| Error::from_frame(doing, error))?;

@@ -8,10 +8,11 @@ use blosc2_format::ReadAt;
 use blosc2_format::frame::{Layout, Outline};
 
 use super::options::new_store;
-use super::store::{FrameBytes, State, Store, Version};
+use super::store::{FrameBytes, State, Store};
 use super::{Access, OpenOptions, Reading, SChunk, files};
 use crate::bytes::token::Token;
 use crate::bytes::{Safety, Storage};
+use crate::gate::{Claim, FileId, Gate, Version, links};
 use crate::memory::{Target, resize};
 use crate::params::Purpose;
 use crate::{CParams, Error, ErrorKind, Result};
@@ -70,19 +71,35 @@ impl SChunk {
     /// # Errors
     /// As for [`save`](Self::save); [`ErrorKind::AlreadyExists`]: there are bytes in it.
     pub fn save_in(&self, storage: impl Storage + 'static) -> Result<()> {
-        self.save_to(OpenOptions::new_storage(storage, false)?).map(drop)
+        let (store, _gate) = OpenOptions::new_storage(storage, false)?;
+        self.save_to(store).map(drop)
     }
 
     /// Writes everything behind the end of a file, and gives the byte at which the frame starts, for
     /// [`OpenOptions::offset`](crate::OpenOptions::offset). C's `blosc2_schunk_append_file`.
     ///
     /// # Errors
-    /// As for [`save`](Self::save); [`ErrorKind::NotFound`] where there is no such file. Nothing is appended
-    /// then.
+    /// As for [`save`](Self::save). [`ErrorKind::NotFound`]: there is no such file. [`ErrorKind::Busy`]: this program has
+    /// it open for writing. [`ErrorKind::InvalidArgument`]: it is the file of this super-chunk. Nothing is appended then.
+    ///
+    /// The lock of the file is taken, if it has one.
     pub fn append_to_file(&self, path: impl AsRef<Path>) -> Result<u64> {
         let path = path.as_ref();
         let io = |error| Error::from_io(SAVE, path, error);
         let file = File::options().read(true).write(true).open(path).map_err(io)?;
+        let id = FileId::of_opened(&file, path).map_err(io)?;
+        if self.gate.as_ref().is_some_and(|gate| *gate.id() == id) {
+            let detail = "the super-chunk is itself in this file";
+            return Err(Error::new(ErrorKind::InvalidArgument, SAVE, detail).at(path));
+        }
+        let at = |error: Error| error.at(path);
+        let gate = Gate::new(id, Claim::Write).map_err(at)?;
+        let gate = gate.with_lock_if_there(&files::absolute(path)?, false)?;
+        let mut pass = gate.change().map_err(at)?;
+        if links(&file).map_err(io)? == Some(0) {
+            let detail = "the file was replaced or removed in the meantime";
+            return Err(Error::new(ErrorKind::NotFound, SAVE, detail).at(path));
+        }
         let start = file.metadata().map_err(io)?.len();
         let undo = file.try_clone().map_err(io)?;
         let frame = FrameBytes::new(Shifted { file, start }, Safety::Errors);
@@ -91,6 +108,7 @@ impl SChunk {
             let _ = undo.set_len(start);
             return Err(error.at(path));
         }
+        pass.changed();
         Ok(start)
     }
 

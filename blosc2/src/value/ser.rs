@@ -6,12 +6,34 @@ use rmp_serde::MSGPACK_EXT_STRUCT_NAME as EXT;
 use serde::ser::{Error, Serialize, SerializeMap, SerializeSeq, Serializer};
 
 use super::plain::{Node, Plain};
+use super::read::below;
 use super::write::{Rules, check_first, marked};
 use super::{Fault, MAX_DEPTH, TUPLE, Value};
 
 thread_local! {
     /// How many tuples this thread has serialised. In msgpack they look like lists that start with their mark.
     static TUPLES: Cell<usize> = const { Cell::new(0) };
+    /// How many values this thread is serialising, one inside the other.
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+/// A value that is being serialised, inside others.
+struct Level;
+
+impl Level {
+    /// Goes one level deeper, unless the stack might not be enough for those below.
+    fn enter() -> Result<Self, Fault> {
+        // The innermost value has nothing below it.
+        below(MAX_DEPTH + 1 - DEPTH.get())?;
+        DEPTH.set(DEPTH.get() + 1);
+        Ok(Self)
+    }
+}
+
+impl Drop for Level {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
+    }
 }
 
 impl Value {
@@ -48,6 +70,7 @@ impl Serialize for Value {
             self.check_plain().map_err(failed)?;
             return Node::Value(self).serialize(serializer);
         }
+        let _level = Level::enter().map_err(failed)?;
         match self {
             Self::List(items) => {
                 check_first(items).map_err(failed)?;

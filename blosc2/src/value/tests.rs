@@ -552,3 +552,24 @@ fn the_last_of_equal_keys_counts() {
     let value = Value::from([("a", 1.into()), ("b", 2.into()), ("a", 3.into())]);
     assert_eq!(value.get("a"), Some(&3.into()));
 }
+
+#[test]
+fn values_too_deep_for_the_stack_are_refused() {
+    let nested = |levels: usize| {
+        (0..levels).fold(Value::None, |value, level| match level % 3 {
+            0 => Value::List(vec![value]),
+            1 => Value::Tuple(vec![value]),
+            _ => Value::Map(vec![("a".into(), value)]),
+        })
+    };
+    let deepest = nested(MAX_DEPTH);
+    assert_eq!(Value::from_type(&deepest).unwrap(), deepest);
+    for levels in [MAX_DEPTH + 1, 1_000_000] {
+        let value = nested(levels);
+        for made in [Value::from_type(&value).map(drop), value.to_msgpack().map(drop)] {
+            assert_eq!(made.unwrap_err().kind(), ErrorKind::InvalidArgument, "{levels} levels");
+        }
+        // Dropping it takes the stack, as for any type of this kind.
+        std::mem::forget(value);
+    }
+}

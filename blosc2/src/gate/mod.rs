@@ -1,0 +1,358 @@
+//! Who may read and who may change a file: the only place that decides it.
+//!
+//! Each handle of a file or directory has a [`Gate`], whichever way it was opened. All gates of one file share what
+//! is known of it in this program, by the identity of the opened file.
+//!
+//! - At most one handle may change a file, or any number of handles that lock it ([`Claim`]). This is decided when a
+//!   handle is opened, and when a file is replaced.
+//! - Reads share a file, a change has it alone ([`Pass`]): first among the handles of this program, then, with
+//!   locking, among programs. Passes are taken in this order only, so that nobody waits for the program while it has
+//!   the lock of the system.
+//! - A read never waits for another read, nor for a change that is itself waiting. So reads may be nested.
+//! - Closures of the user run while a pass is held ([`Gate::calling`]). They may ask for a pass themselves, on any
+//!   thread. Nobody can tell such a request from one that only has to wait. So a request waits for a closure to go on
+//!   for no longer than [`PATIENCE`], and fails as `Busy` then.
+
+mod identity;
+mod lock;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use crate::{Error, ErrorKind, Result};
+
+pub(crate) use identity::{FileId, links};
+use lock::{FrameLock, Kind};
+
+const ACCESS: &str = "access a frame";
+/// How long a request waits for one call of a closure.
+const PATIENCE: Duration = Duration::from_millis(700);
+/// How often a request that waits looks whether closures go on.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long a read lets a change go first that waits: it might wait forever for reads that follow each other closely.
+/// It may also wait for this read to end, where this is part of another one; so the time is short.
+const COURTESY: Duration = Duration::from_millis(10);
+/// The same while closures run, whose reads are part of others.
+const COURTESY_OF_CLOSURES: Duration = Duration::from_millis(1);
+
+/// What a handle may do with a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Claim {
+    Read,
+    /// Change it, as the only handle that does.
+    Write,
+    /// Put another frame in its place, as the only handle.
+    Make,
+    /// Change it, like others that lock it.
+    WriteLocked,
+}
+
+/// A handle's access to a file that is open in this program.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    id: FileId,
+    file: Arc<OpenFile>,
+    claim: Claim,
+    lock: Option<FrameLock>,
+    /// While one call has the file alone for several reads and changes: the version then.
+    held: Mutex<Option<Version>>,
+    /// Open as long as this is, which keeps the identity.
+    opened: Option<File>,
+}
+
+/// How often a file was changed: by handles of this program, and by all that lock it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Version {
+    here: u64,
+    locked: u64,
+}
+
+/// What all handles of a file in this program share.
+#[derive(Debug, Default)]
+struct OpenFile {
+    state: Mutex<State>,
+    freed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    has_writer: bool,
+    locked_writers: usize,
+    readers: usize,
+    is_changing: bool,
+    /// Changes that wait.
+    waiting: usize,
+    /// How many changes there were.
+    changes: u64,
+    /// Calls of closures that run now, and how many have started or ended.
+    calls: usize,
+    progress: u64,
+}
+
+/// The files that are open.
+static OPEN: Mutex<BTreeMap<FileId, Arc<OpenFile>>> = Mutex::new(BTreeMap::new());
+/// Calls of closures that run while a lock of the system is held: another program may wait for that lock.
+static CALLS_WITH_LOCK: AtomicUsize = AtomicUsize::new(0);
+
+impl Gate {
+    /// Claims an opened file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Busy`] where another handle has a claim that this one cannot stand beside.
+    pub(crate) fn new(id: FileId, claim: Claim) -> Result<Self> {
+        let mut open = OPEN.lock();
+        let file = Arc::clone(open.entry(id.clone()).or_default());
+        let mut state = file.state.lock();
+        // The table has it, and this claim.
+        let is_open = Arc::strong_count(&file) > 2;
+        let busy = match claim {
+            Claim::Make if is_open => Some("drop that handle first"),
+            Claim::Write if state.has_writer || state.locked_writers > 0 => {
+                Some("drop that handle first, or open both with locking")
+            }
+            Claim::WriteLocked if state.has_writer => Some("that handle does not lock it"),
+            _ => None,
+        };
+        if let Some(why) = busy {
+            let detail = format!("this program has it open already: {why}");
+            return Err(Error::new(ErrorKind::Busy, "open a frame", detail));
+        }
+        match claim {
+            Claim::Read => {}
+            Claim::Write | Claim::Make => state.has_writer = true,
+            Claim::WriteLocked => state.locked_writers += 1,
+        }
+        drop(state);
+        Ok(Self { id, file, claim, lock: None, held: Mutex::new(None), opened: None })
+    }
+
+    /// Keeps a file or directory open as long as the gate lives, and with that its identity.
+    pub(crate) fn keeping(mut self, opened: Option<File>) -> Self {
+        self.opened = opened;
+        self
+    }
+
+    /// Takes the lock beside the frame at `path` with each pass, which other programs respect that ask for it.
+    pub(crate) fn with_lock(mut self, path: &Path, is_directory: bool) -> Result<Self> {
+        self.lock = Some(FrameLock::open(path, is_directory)?);
+        Ok(self)
+    }
+
+    /// The same, where there is such a lock.
+    pub(crate) fn with_lock_if_there(self, path: &Path, is_directory: bool) -> Result<Self> {
+        let is_there = |path: &Path| lock::path_of(path, is_directory).is_file();
+        match is_there(path) || fs::canonicalize(path).is_ok_and(|real| is_there(&real)) {
+            true => self.with_lock(path, is_directory),
+            false => Ok(self),
+        }
+    }
+
+    /// Which file it is.
+    pub(crate) fn id(&self) -> &FileId {
+        &self.id
+    }
+
+    pub(crate) fn is_locking(&self) -> bool {
+        self.lock.is_some()
+    }
+
+    /// Waits until nobody changes the file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Busy`]: a closure of the user has the file, and does not go on; [`ErrorKind::Io`].
+    pub(crate) fn read(&self) -> Result<Pass<'_>> {
+        self.pass(Kind::Shared)
+    }
+
+    /// Waits until nobody reads or changes the file.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read).
+    pub(crate) fn change(&self) -> Result<Pass<'_>> {
+        self.pass(Kind::Exclusive)
+    }
+
+    fn pass(&self, kind: Kind) -> Result<Pass<'_>> {
+        if let Some(version) = *self.held.lock() {
+            return Ok(Pass { gate: self, kind: None, lock: None, version, next: version });
+        }
+        let alone = kind == Kind::Exclusive;
+        let mut state = self.file.state.lock();
+        if alone {
+            state.waiting += 1;
+            let waited = self.wait(&mut state, |state| state.is_changing || state.readers > 0);
+            state.waiting -= 1;
+            waited?;
+            state.is_changing = true;
+        } else {
+            let courtesy = if state.calls == 0 { COURTESY } else { COURTESY_OF_CLOSURES };
+            let end = Instant::now() + courtesy;
+            while state.waiting > 0 && !self.file.freed.wait_until(&mut state, end).timed_out() {}
+            self.wait(&mut state, |state| state.is_changing)?;
+            state.readers += 1;
+        }
+        let version = Version { here: state.changes, locked: 0 };
+        drop(state);
+        let mut pass = Pass { gate: self, kind: Some(kind), lock: None, version, next: version };
+        if let Some(lock) = &self.lock {
+            let limit = (CALLS_WITH_LOCK.load(Ordering::Relaxed) > 0).then_some(PATIENCE);
+            let guard = lock.take(kind, limit)?;
+            (pass.version.locked, pass.next.locked) = (guard.found, guard.sequence);
+            pass.lock = Some(guard);
+        }
+        Ok(pass)
+    }
+
+    /// Waits as long as the file is taken.
+    fn wait(
+        &self,
+        state: &mut MutexGuard<'_, State>,
+        is_taken: impl Fn(&State) -> bool,
+    ) -> Result<()> {
+        let mut last = (state.progress, Instant::now());
+        while is_taken(state) {
+            self.file.freed.wait_for(state, LOOK);
+            if state.calls == 0 || state.progress != last.0 {
+                last = (state.progress, Instant::now());
+            } else if last.1.elapsed() >= PATIENCE {
+                let detail = "a closure that this program runs for another access to it has not returned, and may \
+                    be waiting for this one";
+                return Err(Error::new(ErrorKind::Busy, ACCESS, detail));
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until no other program uses the frame, whose file is to be replaced. What this program has open stays as it
+    /// is.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read).
+    pub(crate) fn replace(&self) -> Result<Option<lock::Guard<'_>>> {
+        let Some(lock) = &self.lock else { return Ok(None) };
+        // A handle of this program may have locked it, and wait for this one.
+        let is_read = self.file.state.lock().readers > 0;
+        lock.take(Kind::Exclusive, is_read.then_some(PATIENCE)).map(Some)
+    }
+
+    /// Says that a closure of the user is called under a pass of this gate, as long as the guard lives.
+    pub(crate) fn calling(&self) -> Calling<'_> {
+        let mut state = self.file.state.lock();
+        state.calls += 1;
+        state.progress += 1;
+        if self.lock.is_some() {
+            CALLS_WITH_LOCK.fetch_add(1, Ordering::Relaxed);
+        }
+        Calling(self)
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        let mut open = OPEN.lock();
+        match self.claim {
+            Claim::Read => {}
+            Claim::Write | Claim::Make => self.file.state.lock().has_writer = false,
+            Claim::WriteLocked => self.file.state.lock().locked_writers -= 1,
+        }
+        // The table's own share and this one are the last.
+        if Arc::strong_count(&self.file) == 2 {
+            open.remove(&self.id);
+        }
+    }
+}
+
+/// The right to read a file, or to change it, as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Pass<'a> {
+    gate: &'a Gate,
+    /// Nothing where another pass of the same handle is [kept](Pass::keep) meanwhile.
+    kind: Option<Kind>,
+    lock: Option<lock::Guard<'a>>,
+    version: Version,
+    next: Version,
+}
+
+impl Pass<'_> {
+    /// The version that was there when the pass was taken.
+    pub(crate) fn version(&self) -> Version {
+        self.version
+    }
+
+    /// The version that there is with what was counted when the pass was taken.
+    pub(crate) fn next(&self) -> Version {
+        self.next
+    }
+
+    /// Counts a change, and returns the version that there is now.
+    pub(crate) fn changed(&mut self) -> Version {
+        let mut state = self.gate.file.state.lock();
+        state.changes += 1;
+        self.next.here = state.changes;
+        if self.kind.is_none() {
+            *self.gate.held.lock() = Some(self.next);
+        }
+        self.next
+    }
+
+    /// Makes this pass one for all passes that the handle asks for while the guard lives.
+    pub(crate) fn keep(&self) -> Kept<'_> {
+        *self.gate.held.lock() = Some(self.next);
+        Kept(self.gate)
+    }
+
+    /// Whether another pass of the handle is kept, by which this one is allowed.
+    pub(crate) fn is_part(&self) -> bool {
+        self.kind.is_none()
+    }
+}
+
+impl Drop for Pass<'_> {
+    fn drop(&mut self) {
+        // The lock of the system first.
+        self.lock = None;
+        let Some(kind) = self.kind else { return };
+        let mut state = self.gate.file.state.lock();
+        match kind {
+            Kind::Shared => state.readers -= 1,
+            Kind::Exclusive => state.is_changing = false,
+        }
+        if state.readers == 0 {
+            self.gate.file.freed.notify_all();
+        }
+    }
+}
+
+/// A pass that counts for all reads and changes of a handle. Made by [`Pass::keep`].
+#[derive(Debug)]
+pub(crate) struct Kept<'a>(&'a Gate);
+
+impl Drop for Kept<'_> {
+    fn drop(&mut self) {
+        *self.0.held.lock() = None;
+    }
+}
+
+/// A closure of the user runs. Made by [`Gate::calling`].
+#[derive(Debug)]
+pub(crate) struct Calling<'a>(&'a Gate);
+
+impl Drop for Calling<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.file.state.lock();
+        state.calls -= 1;
+        state.progress += 1;
+        if self.0.lock.is_some() {
+            CALLS_WITH_LOCK.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
