@@ -366,12 +366,12 @@ impl Encoder {
         if len < typesize { 0 } else { blocksize / typesize * typesize }
     }
 
-    /// Which closures run in C; the prefilter may run here instead.
     /// Whether closures of the user take part.
     pub(crate) fn runs_closures(&self) -> bool {
         self.tuning.is_some() || self.prefilter.is_some() || self.closures(false) != Closures::None
     }
 
+    /// Which closures run in C; the prefilter may run here instead.
     fn closures(&self, prefilter_in_c: bool) -> Closures {
         match prefilter_in_c {
             true => Closures::Around,

@@ -829,7 +829,7 @@ fn content_is_checked_with_the_codecs_of_the_user_and_not_without() {
     };
     assert_eq!(check(&bytes), Ok(()));
     IS_BROKEN.store(true, Ordering::Relaxed);
-    assert_eq!(check(&bytes), Err(ErrorKind::InvalidData));
+    assert_eq!(check(&bytes), Err(ErrorKind::Callback));
     // A codec that nobody has registered.
     let chunk = schunk.compressed_chunk(0).unwrap();
     let at = bytes.windows(32).position(|head| head == &chunk.as_bytes()[..32]).unwrap();

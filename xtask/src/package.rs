@@ -84,10 +84,7 @@ fn consume(crates: &[Published], place: &Path) -> Result<()> {
     for Published { name, version } in crates {
         writeln!(file, "{name} = {{ path = \"../{name}-{version}\" }}")?;
     }
-    // Little is computed there, so that blosc2-format need not be optimised.
-    let left_out = ["blosc2-testing", "blosc2-format"];
-    let profiles =
-        profiles.lines().filter(|line| !left_out.iter().any(|name| line.starts_with(name)));
+    let profiles = profiles.lines().filter(|line| !line.starts_with("blosc2-testing"));
     writeln!(file, "\n{}", profiles.collect::<Vec<_>>().join("\n"))?;
     for features in [&[][..], &["--no-default-features"]] {
         run::run(

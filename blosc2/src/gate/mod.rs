@@ -10,14 +10,16 @@
 //!   the lock of the system.
 //! - A read never waits for another read, nor for a change that is itself waiting. So reads may be nested.
 //! - Closures of the user run while a pass is held ([`Gate::calling`]). They may ask for a pass themselves, on any
-//!   thread. Nobody can tell such a request from one that only has to wait. So a request waits for a closure to go on
-//!   for no longer than [`PATIENCE`], and fails as `Busy` then.
+//!   thread. Nobody can tell such a request from one that only has to wait. So a request waits for one call of a
+//!   closure no longer than [`PATIENCE`], and fails as `Busy` then.
+//! - Who needs passes of two files takes them in the order of their identities.
 
 mod identity;
 mod lock;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,7 +39,7 @@ const PATIENCE: Duration = Duration::from_millis(700);
 const LOOK: Duration = Duration::from_millis(50);
 /// How long a read lets a change go first that waits: it might wait forever for reads that follow each other closely.
 /// It may also wait for this read to end, where this is part of another one; so the time is short.
-const COURTESY: Duration = Duration::from_millis(10);
+const COURTESY: Duration = Duration::from_millis(100);
 /// The same while closures run, whose reads are part of others.
 const COURTESY_OF_CLOSURES: Duration = Duration::from_millis(1);
 
@@ -59,6 +61,8 @@ pub(crate) struct Gate {
     id: FileId,
     file: Arc<OpenFile>,
     claim: Claim,
+    /// Whether the file had a name when it was claimed. Some files never have one.
+    has_name: bool,
     lock: Option<FrameLock>,
     /// While one call has the file alone for several reads and changes: the version then.
     held: Mutex<Option<Version>>,
@@ -82,6 +86,7 @@ struct OpenFile {
 
 #[derive(Debug, Default)]
 struct State {
+    gates: usize,
     has_writer: bool,
     locked_writers: usize,
     readers: usize,
@@ -90,9 +95,11 @@ struct State {
     waiting: usize,
     /// How many changes there were.
     changes: u64,
-    /// Calls of closures that run now, and how many have started or ended.
-    calls: usize,
-    progress: u64,
+    /// Calls of closures that run now, and how many there were.
+    calls: BTreeSet<u64>,
+    all_calls: u64,
+    /// What has been done under a pass that is [kept](Pass::keep).
+    steps: u64,
 }
 
 /// The files that are open.
@@ -109,10 +116,8 @@ impl Gate {
         let mut open = OPEN.lock();
         let file = Arc::clone(open.entry(id.clone()).or_default());
         let mut state = file.state.lock();
-        // The table has it, and this claim.
-        let is_open = Arc::strong_count(&file) > 2;
         let busy = match claim {
-            Claim::Make if is_open => Some("drop that handle first"),
+            Claim::Make if state.gates > 0 => Some("drop that handle first"),
             Claim::Write if state.has_writer || state.locked_writers > 0 => {
                 Some("drop that handle first, or open both with locking")
             }
@@ -128,8 +133,56 @@ impl Gate {
             Claim::Write | Claim::Make => state.has_writer = true,
             Claim::WriteLocked => state.locked_writers += 1,
         }
+        state.gates += 1;
         drop(state);
-        Ok(Self { id, file, claim, lock: None, held: Mutex::new(None), opened: None })
+        Ok(Self {
+            id,
+            file,
+            claim,
+            has_name: true,
+            lock: None,
+            held: Mutex::new(None),
+            opened: None,
+        })
+    }
+
+    /// Claims what is at `path`, links followed, and is still there then: nobody in this program replaces what another
+    /// one has claimed.
+    ///
+    /// # Errors
+    /// As for [`new`](Self::new); [`ErrorKind::NotFound`], [`ErrorKind::Io`].
+    pub(crate) fn of_path(path: &Path, claim: Claim) -> Result<Self> {
+        let id =
+            || FileId::of_path(path).map_err(|error| Error::from_io("open a frame", path, error));
+        loop {
+            let gate = Self::new(id()?, claim).map_err(|error| error.at(path))?;
+            if id()? == gate.id {
+                return Ok(gate);
+            }
+        }
+    }
+
+    /// Says whether the file has a name.
+    pub(crate) fn named(mut self, has_name: bool) -> Self {
+        self.has_name = has_name;
+        self
+    }
+
+    /// Whether the file that was opened is gone: it had a name, and has none now.
+    pub(crate) fn has_lost(&self, opened: &File) -> io::Result<bool> {
+        Ok(self.has_name && links(opened)? == Some(0))
+    }
+
+    /// Whether the handle keeps a pass.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.held.lock().is_some()
+    }
+
+    /// Counts a change that nobody had to wait for, as when the file was made.
+    pub(crate) fn made(&self) -> Version {
+        let mut state = self.file.state.lock();
+        state.changes += 1;
+        Version { here: state.changes, locked: 0 }
     }
 
     /// Keeps a file or directory open as long as the gate lives, and with that its identity.
@@ -180,6 +233,8 @@ impl Gate {
 
     fn pass(&self, kind: Kind) -> Result<Pass<'_>> {
         if let Some(version) = *self.held.lock() {
+            // Others that wait see that the closure goes on.
+            self.file.state.lock().steps += 1;
             return Ok(Pass { gate: self, kind: None, lock: None, version, next: version });
         }
         let alone = kind == Kind::Exclusive;
@@ -191,7 +246,7 @@ impl Gate {
             waited?;
             state.is_changing = true;
         } else {
-            let courtesy = if state.calls == 0 { COURTESY } else { COURTESY_OF_CLOSURES };
+            let courtesy = if state.calls.is_empty() { COURTESY } else { COURTESY_OF_CLOSURES };
             let end = Instant::now() + courtesy;
             while state.waiting > 0 && !self.file.freed.wait_until(&mut state, end).timed_out() {}
             self.wait(&mut state, |state| state.is_changing)?;
@@ -215,12 +270,14 @@ impl Gate {
         state: &mut MutexGuard<'_, State>,
         is_taken: impl Fn(&State) -> bool,
     ) -> Result<()> {
-        let mut last = (state.progress, Instant::now());
+        let oldest = |state: &State| (state.calls.first().copied(), state.steps);
+        let (mut last, mut since) = (oldest(state), Instant::now());
         while is_taken(state) {
             self.file.freed.wait_for(state, LOOK);
-            if state.calls == 0 || state.progress != last.0 {
-                last = (state.progress, Instant::now());
-            } else if last.1.elapsed() >= PATIENCE {
+            let now = oldest(state);
+            if now.0.is_none() || now != last {
+                (last, since) = (now, Instant::now());
+            } else if since.elapsed() >= PATIENCE {
                 let detail = "a closure that this program runs for another access to it has not returned, and may \
                     be waiting for this one";
                 return Err(Error::new(ErrorKind::Busy, ACCESS, detail));
@@ -236,33 +293,36 @@ impl Gate {
     /// As for [`read`](Self::read).
     pub(crate) fn replace(&self) -> Result<Option<lock::Guard<'_>>> {
         let Some(lock) = &self.lock else { return Ok(None) };
-        // A handle of this program may have locked it, and wait for this one.
+        // A read of this program may have called the closure that does this, and have the lock.
         let is_read = self.file.state.lock().readers > 0;
-        lock.take(Kind::Exclusive, is_read.then_some(PATIENCE)).map(Some)
+        let is_bounded = is_read || CALLS_WITH_LOCK.load(Ordering::Relaxed) > 0;
+        lock.take(Kind::Exclusive, is_bounded.then_some(PATIENCE)).map(Some)
     }
 
     /// Says that a closure of the user is called under a pass of this gate, as long as the guard lives.
     pub(crate) fn calling(&self) -> Calling<'_> {
         let mut state = self.file.state.lock();
-        state.calls += 1;
-        state.progress += 1;
+        state.all_calls += 1;
+        let number = state.all_calls;
+        state.calls.insert(number);
         if self.lock.is_some() {
             CALLS_WITH_LOCK.fetch_add(1, Ordering::Relaxed);
         }
-        Calling(self)
+        Calling { gate: self, number }
     }
 }
 
 impl Drop for Gate {
     fn drop(&mut self) {
         let mut open = OPEN.lock();
+        let mut state = self.file.state.lock();
         match self.claim {
             Claim::Read => {}
-            Claim::Write | Claim::Make => self.file.state.lock().has_writer = false,
-            Claim::WriteLocked => self.file.state.lock().locked_writers -= 1,
+            Claim::Write | Claim::Make => state.has_writer = false,
+            Claim::WriteLocked => state.locked_writers -= 1,
         }
-        // The table's own share and this one are the last.
-        if Arc::strong_count(&self.file) == 2 {
+        state.gates -= 1;
+        if state.gates == 0 {
             open.remove(&self.id);
         }
     }
@@ -341,14 +401,15 @@ impl Drop for Kept<'_> {
 
 /// A closure of the user runs. Made by [`Gate::calling`].
 #[derive(Debug)]
-pub(crate) struct Calling<'a>(&'a Gate);
+pub(crate) struct Calling<'a> {
+    gate: &'a Gate,
+    number: u64,
+}
 
 impl Drop for Calling<'_> {
     fn drop(&mut self) {
-        let mut state = self.0.file.state.lock();
-        state.calls -= 1;
-        state.progress += 1;
-        if self.0.lock.is_some() {
+        self.gate.file.state.lock().calls.remove(&self.number);
+        if self.gate.lock.is_some() {
             CALLS_WITH_LOCK.fetch_sub(1, Ordering::Relaxed);
         }
     }

@@ -58,6 +58,14 @@ pub struct NDArrayBuilder {
     replace: bool,
 }
 
+/// The arrays that an array is made of, which are read meanwhile.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Sources<'a> {
+    pub(super) arrays: &'a [&'a NDArray],
+    /// Whether the variable-length metalayers of the first one are copied.
+    pub(super) vlmeta: bool,
+}
+
 /// Where an array is made.
 #[derive(Clone, Default)]
 enum Place {
@@ -344,20 +352,21 @@ impl NDArrayBuilder {
         self,
         shape: &[u64],
         (dtype, typesize): (&str, usize),
-        vlmeta: Option<&SChunk>,
+        sources: Sources<'_>,
         data: impl Fn(&Team<'_>, &mut Scratch, usize) -> Result<Data<'d>> + Sync,
     ) -> Result<NDArray> {
         self.order(shape, dtype, typesize)?.make(|schunk, geometry| {
             // There are no more than an index of 2 GiB has places for.
             let (writers, count) = (Writers::default(), geometry.nchunks() as usize);
             if count > 0 {
-                let team = writers.team(schunk, geometry, count)?;
+                let gates = sources.arrays.iter().filter_map(|array| array.schunk.gate());
+                let team = writers.team(schunk, geometry, count)?.beside(gates);
                 let data = |scratch: &mut Scratch, number| data(&team, scratch, number);
                 team.pack(data, |chunk| schunk.push_made(&chunk))?;
             }
-            match vlmeta {
-                Some(source) => source.copy_vlmetalayers_to(schunk),
-                None => Ok(()),
+            match sources.arrays.first() {
+                Some(source) if sources.vlmeta => source.schunk.copy_vlmetalayers_to(schunk),
+                _ => Ok(()),
             }
         })
     }
@@ -367,10 +376,10 @@ impl NDArrayBuilder {
         self,
         shape: &[u64],
         dtype: (&str, usize),
-        vlmeta: Option<&SChunk>,
+        sources: Sources<'_>,
         fill: impl Fn(&[Range<u64>], &mut [u8]) -> Result<()> + Sync,
     ) -> Result<NDArray> {
-        self.by_chunks(shape, dtype, vlmeta, |team, scratch, number| {
+        self.by_chunks(shape, dtype, sources, |team, scratch, number| {
             team.boxed(scratch, &chunk_ranges(team.geometry, number), &fill)
         })
     }
@@ -534,7 +543,7 @@ impl Order {
                 let storage = storage.lock().take().ok_or_else(taken)?;
                 let (store, gate) = OpenOptions::new_storage(storage, replace)?;
                 let mut schunk = fill(store)?;
-                schunk.enter(gate)?;
+                schunk.enter(gate);
                 schunk
             }
             Place::File(path) => {

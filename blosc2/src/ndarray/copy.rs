@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::ptr;
 
-use super::builder::MAKE;
+use super::builder::{MAKE, Sources};
 use super::gather::Sink;
 use super::plan::{Items, Plan, c_order};
 use super::region::Region;
@@ -14,6 +14,9 @@ use crate::element::{Element, bytes_of, make_items};
 use crate::memory::resize;
 use crate::schunk::Reading;
 use crate::{Dtype, Error, ErrorKind, Result, Threads};
+
+/// How many items the function of a map makes in what counts as one call.
+const ITEMS_OF_A_CALL: usize = 1024;
 
 impl NDArrayBuilder {
     /// Makes an array whose items are those of a function of their indices.
@@ -54,7 +57,7 @@ impl NDArrayBuilder {
             Ok(())
         };
         let dtype = (&*T::dtype().to_string(), size_of::<T>());
-        self.by_chunks(shape, dtype, None, |team, scratch, number| {
+        self.by_chunks(shape, dtype, Sources::default(), |team, scratch, number| {
             team.by_blocks(scratch, number, fill)
         })
     }
@@ -72,9 +75,9 @@ impl NDArrayBuilder {
         let (array, shape) = (view.array, view.shape());
         let (dtype, typesize) = (dtype_of(array), array.typesize());
         let builder = self.cut_like(array, &view)?;
-        let vlmeta = view.is_whole().then_some(&array.schunk);
         let reading = array.schunk.reading()?;
-        builder.by_boxes(&shape, (&dtype, typesize), vlmeta, |ranges, bytes| {
+        let sources = Sources { arrays: &[array], vlmeta: view.is_whole() };
+        builder.by_boxes(&shape, (&dtype, typesize), sources, |ranges, bytes| {
             gather(&view, &reading, ranges.to_vec(), &c_order(&extent(ranges), typesize), 0, bytes)
         })
     }
@@ -95,10 +98,10 @@ impl NDArrayBuilder {
         let swapped = view.array.check_dtype::<A>(MAKE)?;
         let (array, shape) = (view.array, view.shape());
         let builder = self.cut_like(array, &view)?;
-        let vlmeta = view.is_whole().then_some(&array.schunk);
         let reading = array.schunk.reading()?;
         let dtype = (&*B::dtype().to_string(), size_of::<B>());
-        builder.by_boxes(&shape, dtype, vlmeta, |ranges, bytes| {
+        let sources = Sources { arrays: &[array], vlmeta: view.is_whole() };
+        builder.by_boxes(&shape, dtype, sources, |ranges, bytes| {
             let count = bytes.len() / size_of::<B>();
             let items = make_items::<A>(count, MAKE, |bytes| {
                 let strides = c_order(&extent(ranges), size_of::<A>());
@@ -108,10 +111,12 @@ impl NDArrayBuilder {
                 }
                 Ok(())
             })?;
-            let calling = array.schunk.calling();
-            let items: Vec<B> = items.into_iter().map(&item).collect();
-            drop(calling);
-            bytes.copy_from_slice(&bytes_of(&items));
+            let mut made = Vec::with_capacity(count);
+            for part in items.chunks(ITEMS_OF_A_CALL) {
+                let _calling = array.schunk.calling();
+                made.extend(part.iter().map(|from| item(*from)));
+            }
+            bytes.copy_from_slice(&bytes_of(&made));
             Ok(())
         })
     }
@@ -144,10 +149,10 @@ impl NDArrayBuilder {
         let number = number_of::<T>(dtype).ok_or_else(wrong)?;
         let swapped = dtype.swap_plan().map_err(|_| wrong())?;
         let builder = self.cut_like(array, &view)?;
-        let vlmeta = view.is_whole().then_some(&array.schunk);
         let reading = array.schunk.reading()?;
         let (name, size) = (T::dtype().to_string(), size_of::<T>());
-        builder.by_boxes(&shape, (&name, size), vlmeta, |ranges, bytes| {
+        let sources = Sources { arrays: &[array], vlmeta: view.is_whole() };
+        builder.by_boxes(&shape, (&name, size), sources, |ranges, bytes| {
             let mut from = Vec::new();
             resize(&mut from, bytes.len() / size * dtype.size(), MAKE)?;
             let strides = c_order(&extent(ranges), dtype.size());
@@ -232,7 +237,9 @@ impl NDArrayBuilder {
             }
             readings.push(found.unwrap_or(arrays.len() - 1));
         }
-        self.by_boxes(&shape, (&dtype, typesize), None, |ranges, bytes| {
+        let named: Vec<&NDArray> = arrays.iter().map(|(array, _)| *array).collect();
+        let sources = Sources { arrays: &named, vlmeta: false };
+        self.by_boxes(&shape, (&dtype, typesize), sources, |ranges, bytes| {
             let strides = c_order(&extent(ranges), typesize);
             for (index, view) in views.iter().enumerate() {
                 let (start, len) = (starts[index], view.shape()[axis]);

@@ -120,8 +120,8 @@ impl Writers {
         }
         let closures = pool.last().is_some_and(|writer| writer.encoder.runs_closures());
         drop(pool);
-        let gate = schunk.gate().filter(|_| closures);
-        Ok(Team { writers: self, geometry, count, threads, inner, gate })
+        let gates = schunk.gate().into_iter().collect();
+        Ok(Team { writers: self, geometry, count, threads, inner, closures, gates })
     }
 }
 
@@ -132,11 +132,19 @@ pub(super) struct Team<'a> {
     count: usize,
     threads: usize,
     inner: Threads,
-    /// The file of the array, where compressing calls closures of the user.
-    gate: Option<Arc<Gate>>,
+    /// Whether compressing calls closures of the user.
+    closures: bool,
+    /// The files that are read or changed meanwhile.
+    gates: Vec<Arc<Gate>>,
 }
 
 impl Team<'_> {
+    /// Says that files are read meanwhile.
+    pub(super) fn beside(mut self, gates: impl Iterator<Item = Arc<Gate>>) -> Self {
+        self.gates.extend(gates);
+        self
+    }
+
     /// Compresses the chunks, and lets `take` have them in order.
     pub(super) fn pack<'d>(
         &self,
@@ -158,7 +166,8 @@ impl Team<'_> {
                 Data::Elsewhere(bytes) => bytes,
             };
             let mut chunk = Vec::new();
-            let calling = self.gate.as_ref().map(|gate| gate.calling());
+            let gates = self.gates.iter().filter(|_| self.closures);
+            let calling: Vec<_> = gates.map(|gate| gate.calling()).collect();
             encoder.compress_to(bytes, &mut chunk)?;
             drop(calling);
             // It was made for the longest chunk that could have come out.

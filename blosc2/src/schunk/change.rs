@@ -400,7 +400,8 @@ impl SChunk {
     fn encode<R>(&mut self, work: impl FnOnce(&mut Encoder) -> Result<R>) -> Result<R> {
         let gate = self.gate.clone();
         let encoder = self.encoder()?;
-        let calling = gate.as_ref().filter(|_| encoder.runs_closures());
+        // Otherwise nobody waits for this.
+        let calling = gate.as_ref().filter(|gate| gate.is_kept() && encoder.runs_closures());
         let calling = calling.map(|gate| gate.calling());
         let result = work(encoder);
         drop(calling);

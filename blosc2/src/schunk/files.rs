@@ -18,30 +18,30 @@ pub(crate) fn create(
     write: impl FnOnce(&Path) -> Result<()>,
 ) -> Result<()> {
     if !replace {
-        return put(path, write, None);
+        return put(path, write, Existing::Kept);
     }
     // What a link leads to is replaced, not the link.
     let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    put(&real, write, Some(gate_to_replace)).map_err(|error| error.at(path))
+    put(&real, write, Existing::Replaced).map_err(|error| error.at(path))
 }
 
-/// Gets access to the file at a path, if there is one.
-type Claiming = fn(&Path) -> Result<Option<Gate>>;
+/// What becomes of a file of the same name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Existing {
+    Kept,
+    Replaced,
+    /// The same, by one who has claimed it.
+    ReplacedByOwner,
+}
 
-/// Where there is something at `path`, it is replaced if `claim` gets access to it; without `claim` it is left alone.
-fn put(
-    path: &Path,
-    write: impl FnOnce(&Path) -> Result<()>,
-    claim: Option<Claiming>,
-) -> Result<()> {
-    let replace = claim.is_some();
+fn put(path: &Path, write: impl FnOnce(&Path) -> Result<()>, existing: Existing) -> Result<()> {
     let io = |error| Error::from_io(DOING, path, error);
     let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, DOING, detail);
     let Some(name) = path.file_name() else {
         return Err(invalid(format!("`{}` names no file", path.display())));
     };
     let taken = path.symlink_metadata();
-    if !replace && taken.is_ok() {
+    if existing == Existing::Kept && taken.is_ok() {
         let detail = "there is something of that name already";
         return Err(Error::new(ErrorKind::AlreadyExists, DOING, detail).at(path));
     }
@@ -50,8 +50,11 @@ fn put(
     }
     let parent = parent(path);
     fs::metadata(parent).map_err(io)?;
-    let claimed = || claim.map_or(Ok(None), |claim| claim(path));
-    let gate = claimed()?;
+    let claimed = || match existing {
+        Existing::Replaced => gate_to_replace(path),
+        Existing::Kept | Existing::ReplacedByOwner => Ok(None),
+    };
+    let mut gate = claimed()?;
     // A folder of its own, so that nothing of the temporary name is there.
     let folder = tempfile::Builder::new().prefix(".blosc2-").tempdir_in(parent).map_err(io)?;
     let temporary = folder.path().join(name);
@@ -63,35 +66,54 @@ fn put(
         return fs::rename(&temporary, path).map_err(io);
     }
     File::open(&temporary).and_then(|file| file.sync_all()).map_err(io)?;
-    let file = tempfile::TempPath::try_from_path(&temporary).map_err(io)?;
-    // Somebody may have put a file there in the meantime.
-    let gate = if gate.is_some() { gate } else { claimed()? };
-    let _lock = gate.as_ref().map(Gate::replace).transpose()?;
-    let named = if replace { file.persist(path) } else { file.persist_noclobber(path) };
-    named.map_err(|error| io(error.error))?;
+    let mut file = tempfile::TempPath::try_from_path(&temporary).map_err(io)?;
+    loop {
+        if existing == Existing::ReplacedByOwner {
+            file.persist(path).map_err(|error| io(error.error))?;
+            break;
+        }
+        let is_there = |gate: &Gate| FileId::of_path(path).is_ok_and(|found| found == *gate.id());
+        // Somebody may have put another file there in the meantime.
+        gate = match gate.take().filter(is_there) {
+            Some(gate) => Some(gate),
+            None => claimed()?,
+        };
+        if let Some(gate) = &gate {
+            let _lock = gate.replace()?;
+            if is_there(gate) {
+                file.persist(path).map_err(|error| io(error.error))?;
+                break;
+            }
+            continue;
+        }
+        match file.persist_noclobber(path) {
+            Ok(()) => break,
+            Err(error)
+                if existing == Existing::Replaced
+                    && error.error.kind() == io::ErrorKind::AlreadyExists =>
+            {
+                file = error.path;
+            }
+            Err(error) => return Err(io(error.error)),
+        }
+    }
     sync_folder(parent).map_err(io)
 }
 
 /// Claims the file at `path`, if there is one, so that no handle of this program changes it while it is replaced.
 fn gate_to_replace(path: &Path) -> Result<Option<Gate>> {
-    let io = |error| Error::from_io(DOING, path, error);
-    loop {
-        let id = match FileId::of_path(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            id => id.map_err(io)?,
-        };
-        let gate = Gate::new(id, Claim::Write).map_err(|error| error.at(path))?;
-        // Only who has the claim may replace it, in this program.
-        if FileId::of_path(path).is_ok_and(|now| now == *gate.id()) {
-            return gate.with_lock_if_there(path, false).map(Some);
-        }
+    match Gate::of_path(path, Claim::Write) {
+        Ok(gate) => gate.with_lock_if_there(path, false).map(Some),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
 /// Puts what `write` makes under a temporary name in the place of the file or directory at `path`, which gets the
 /// name `kept`. There must be nothing of that name.
 ///
-/// The caller has claimed what is at `path`. For a file there is the old one or the new one at any moment; a directory has no name for a moment in between.
+/// The caller has claimed what is at `path`. For a file there is the old one or the new one at any moment; a directory
+/// has no name for a moment in between.
 /// What is in `path` under the names `carried` is in both then.
 pub(crate) fn replace(
     path: &Path,
@@ -115,7 +137,7 @@ pub(crate) fn replace(
             Ok(())
         };
         // The caller has claimed it.
-        let replaced = put(path, write, Some(|_| Ok(None)));
+        let replaced = put(path, write, Existing::ReplacedByOwner);
         if replaced.is_err() && is_kept {
             // The other name is there as before.
             let _ = fs::remove_file(kept);

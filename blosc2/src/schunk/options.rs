@@ -58,12 +58,18 @@ pub enum Check {
 /// - Any number of handles may read it at the same time. Each read sees the whole of every change that came before it,
 ///   and nothing of one that is going on: reads and changes wait for each other. Reads do not wait for reads.
 /// - Other programs take part with [`locking`](Self::locking) only.
-/// - A handle stays with the file that it opened. When that is replaced or removed, reads go on with the old content,
-///   and changes fail with [`ErrorKind::NotFound`].
+/// - A handle stays with the file that it opened. When that is replaced or removed, changes fail with
+///   [`ErrorKind::NotFound`]. Reads return the old content; with locking they fail too. A directory must not be
+///   replaced while it is open.
 /// - Closures of the user (codecs, filters, prefilters, postfilters, the function of a `map`,
 ///   [`locked`](SChunk::locked)) run while the file is read or changed. They may read what is being read. What would
 ///   have to wait for the closure itself fails with [`ErrorKind::Busy`] within a second. Other threads that wait for the
-///   same file get this error too, where one call of a closure takes that long.
+///   same file get this error too, where one call of a closure takes that long: one chunk of a codec or filter, 1024
+///   items of a `map`, or what `locked` does between two calls of its handle. While a closure runs under a lock, this
+///   program waits at most a second for the locks of others.
+///
+/// Where the system does not tell which file was opened (not on Unix), paths without links stand for files, and a
+/// [`File`] as a storage is not recognised.
 ///
 /// ```
 /// use blosc2::{CParams, Codec, OpenOptions};
@@ -265,7 +271,7 @@ impl OpenOptions {
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: it cannot be read or made;
     /// - [`ErrorKind::AlreadyExists`]: there is one, and a new one was asked for; it is left alone;
     /// - [`ErrorKind::InvalidData`]: it is no frame, was cut short, or is broken;
-    /// - [`ErrorKind::Busy`]: this program has it open for changing already, without a lock;
+    /// - [`ErrorKind::Busy`]: another handle of this program stands in the way, see [above](Self);
     /// - [`ErrorKind::TooLarge`]: it needs more than the [`limits`](Self::limits) allow;
     /// - [`ErrorKind::InvalidArgument`]: options that contradict each other, or parameters out of range;
     /// - [`ErrorKind::Unsupported`]: a codec or filter that this build does not have, where one is made.
@@ -300,10 +306,9 @@ impl OpenOptions {
         let size = storage.size().map_err(|error| Error::of_io(OPEN, error))?;
         let makes = self.create_new || self.replace || self.create && size == 0;
         if makes {
-            let replace = self.replace || !self.create_new;
-            let (store, gate) = Self::new_storage_in(storage, replace, self.safety())?;
+            let (store, gate) = Self::new_storage_in(storage, self.replace, self.safety())?;
             let mut schunk = self.new_in(store)?;
-            schunk.enter(gate)?;
+            schunk.enter(gate);
             return Ok(schunk);
         }
         let gate = gate_of(&storage, self.access().claim(false))?;
@@ -313,11 +318,11 @@ impl OpenOptions {
             0 => FrameBytes::new(storage, self.safety()),
             offset => FrameBytes::new(ReadOnly::new(Tail::new(storage, offset)), self.safety()),
         };
-        let mut schunk = self.open_frame(frame, Check::Around)?;
+        let (mut schunk, report) = self.open_frame(frame, Check::Around)?;
         drop(pass);
         schunk.state.get_mut().version = version;
         schunk.gate = gate.map(Arc::new);
-        Ok(schunk)
+        self.check_content(&report, schunk)
     }
 
     /// Takes a frame in memory, without a copy; [`SChunk::into_bytes`] gives it back.
@@ -328,9 +333,9 @@ impl OpenOptions {
         self.check_offset()?;
         if self.offset > 0 {
             let storage = ReadOnly::new(Tail::new(bytes, self.offset));
-            return self.open_frame(FrameBytes::new(storage, Safety::Errors), Check::Structure);
+            return self.open_alone(FrameBytes::new(storage, Safety::Errors));
         }
-        self.open_frame(FrameBytes::new(bytes, Safety::Errors), Check::Structure)
+        self.open_alone(FrameBytes::new(bytes, Safety::Errors))
     }
 
     /// Makes one in memory, each chunk in memory of its own.
@@ -470,15 +475,15 @@ impl OpenOptions {
             None => FileId::of_path(path),
         };
         let gate = Gate::new(id.map_err(io)?, self.access().claim(self.locking)).map_err(at)?;
-        let gate = gate.keeping(folder);
+        let has_name = match &file {
+            Some(file) => links(file).map_err(io)? != Some(0),
+            None => true,
+        };
+        let gate = gate.keeping(folder).named(has_name);
         let gate = if self.locking { gate.with_lock(&absolute, directory)? } else { gate };
         let pass = gate.read().map_err(at)?;
-        let is_gone = match &file {
-            Some(file) => links(file).map_err(io)? == Some(0),
-            None => FileId::of_path(path).map_err(io)? != *gate.id(),
-        };
         // From here on nobody in this program replaces it.
-        if is_gone {
+        if FileId::of_path(path).map_err(io)? != *gate.id() {
             return Ok(None);
         }
         let version = pass.version();
@@ -491,35 +496,63 @@ impl OpenOptions {
             }
         };
         drop(pass);
-        let mut schunk = opened.map_err(at)?;
+        let (mut schunk, report) = opened.map_err(at)?;
         schunk.state.get_mut().version = version;
         schunk.path = Some(path.to_owned());
         schunk.gate = Some(Arc::new(gate));
         if self.locking && self.access() != Access::Read {
             schunk.check_file()?;
         }
-        Ok(Some(schunk))
+        self.check_content(&report, schunk).map(Some)
     }
 
-    fn open_directory(&self, path: &Path) -> Result<SChunk> {
+    /// Opens a frame of bytes that only this handle has.
+    fn open_alone(&self, frame: FrameBytes) -> Result<SChunk> {
+        let (schunk, report) = self.open_frame(frame, Check::Structure)?;
+        self.check_content(&report, schunk)
+    }
+
+    fn open_directory(&self, path: &Path) -> Result<(SChunk, Report)> {
         let depth = self.check.unwrap_or(Check::Around);
         let report =
             self.report(depth, |options| directory::check(&Disk(path.to_owned()), options))?;
         let outline = read_directory(path, &self.limits);
         let outline = outline.map_err(|error| Error::from_frame(OPEN, error))?;
         let schunk = self.opened(outline, Store::Directory(path.to_owned(), self.safety()))?;
-        check_content(depth, &report, &schunk)?;
-        Ok(schunk)
+        Ok((schunk, report))
     }
 
-    fn open_frame(&self, mut frame: FrameBytes, default: Check) -> Result<SChunk> {
+    fn open_frame(&self, mut frame: FrameBytes, default: Check) -> Result<(SChunk, Report)> {
         let depth = self.check.unwrap_or(default);
         let report = self.report(depth, |options| frame::check(&*frame.storage, options))?;
         let outline = frame.read(&self.limits);
         let outline = outline.map_err(|error| Error::from_frame(OPEN, error))?;
         let schunk = self.opened(outline, Store::Frame(frame))?;
-        check_content(depth, &report, &schunk)?;
-        Ok(schunk)
+        Ok((schunk, report))
+    }
+
+    /// Checks the chunks of a frame that could not be decoded without C.
+    fn check_content(&self, report: &Report, schunk: SChunk) -> Result<SChunk> {
+        if self.check != Some(Check::Content) {
+            return Ok(schunk);
+        }
+        let mut data = Vec::new();
+        let verdict = verdict(report, |number| {
+            let index = usize::try_from(number).unwrap_or(usize::MAX);
+            schunk.with_chunk(index, None, |chunk, decoder| {
+                resize(&mut data, chunk.nbytes(), OPEN)?;
+                decoder.decompress(chunk, Target::of(&mut data))
+            })
+        })?;
+        match verdict {
+            Verdict::Good => Ok(schunk),
+            Verdict::Bad(why) => Err(schunk.error(ErrorKind::InvalidData, OPEN, why)),
+            Verdict::NotFullyChecked { why, is_limit } => {
+                let kind = if is_limit { ErrorKind::TooLarge } else { ErrorKind::Unsupported };
+                let detail = format!("its content was not fully checked: {why}");
+                Err(schunk.error(kind, OPEN, detail))
+            }
+        }
     }
 
     /// What a check of this depth reports, which is nothing bad.
@@ -563,30 +596,8 @@ fn open_folder(path: &Path) -> Option<File> {
 fn gate_of(storage: &impl Storage, claim: Claim) -> Result<Option<Gate>> {
     let Some(file) = storage.file(Token) else { return Ok(None) };
     let id = FileId::of_file(file).map_err(|error| Error::of_io(OPEN, error))?;
-    id.map(|id| Gate::new(id, claim)).transpose()
-}
-
-/// Checks the chunks of a frame that could not be decoded without C.
-fn check_content(depth: Check, report: &Report, schunk: &SChunk) -> Result<()> {
-    if depth != Check::Content {
-        return Ok(());
-    }
-    let mut data = Vec::new();
-    let verdict = verdict(report, |number| {
-        let index = usize::try_from(number).unwrap_or(usize::MAX);
-        schunk.with_chunk(index, None, |chunk, decoder| {
-            resize(&mut data, chunk.nbytes(), OPEN)?;
-            decoder.decompress(chunk, Target::of(&mut data))
-        })
-    })?;
-    match verdict {
-        Verdict::Good => Ok(()),
-        Verdict::Bad(why) => Err(Error::new(ErrorKind::InvalidData, OPEN, why)),
-        Verdict::NotFullyChecked { why, is_limit } => {
-            let kind = if is_limit { ErrorKind::TooLarge } else { ErrorKind::Unsupported };
-            Err(Error::new(kind, OPEN, format!("its content was not fully checked: {why}")))
-        }
-    }
+    let has_name = links(file).map_err(|error| Error::of_io(OPEN, error))? != Some(0);
+    id.map(|id| Gate::new(id, claim).map(|gate| gate.named(has_name))).transpose()
 }
 
 /// What a new file or directory is written to; there is nothing of that name.

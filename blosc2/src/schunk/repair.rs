@@ -20,7 +20,7 @@ use super::options::new_store;
 use super::store::State;
 use super::verdict::{Chunks, Source, Verdict, verdict};
 use crate::bytes::{Recovery, WithoutMark, recover};
-use crate::gate::{Claim, FileId, Gate, Version};
+use crate::gate::{Claim, Gate, Version};
 use crate::{Error, ErrorKind, Result};
 
 const REPAIR: &str = "repair a frame";
@@ -106,7 +106,8 @@ pub struct Rebuilt {
 /// The file or directory is as it was, unless a change was taken back:
 /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: it cannot be read or written;
 /// - [`ErrorKind::InvalidData`]: it is no frame, or nothing in it is whole;
-/// - [`ErrorKind::Unsupported`]: it is a file of another kind, such as a frame of the betas of C-Blosc2;
+/// - [`ErrorKind::Unsupported`]: it is a file of another kind, such as a frame of the betas of C-Blosc2, or a chunk needs
+///   a codec that is not here;
 /// - [`ErrorKind::AlreadyExists`]: there is something under the name that the damaged frame would get;
 /// - [`ErrorKind::TooLarge`]: it takes too much memory, by the default limits of [`OpenOptions`](crate::OpenOptions);
 /// - [`ErrorKind::Busy`]: this program has it open for writing.
@@ -119,10 +120,10 @@ pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
     let metadata = fs::metadata(path).map_err(io)?;
     let is_directory = metadata.is_dir();
     let at = |error: Error| error.at(path);
-    let gate = Gate::new(FileId::of_path(&real).map_err(io)?, Claim::Write).map_err(at)?;
+    let gate = Gate::of_path(&real, Claim::Write).map_err(at)?;
     let gate = gate.with_lock_if_there(&absolute, is_directory)?;
     let mut pass = gate.change().map_err(at)?;
-    let repaired = match mend(&real, is_directory).map_err(|error| error.at(path))? {
+    let repaired = match mend(&real, is_directory, Some(&gate)).map_err(at)? {
         Some(repaired) => repaired,
         None => {
             let mut rebuilt = None;
@@ -156,7 +157,7 @@ pub fn repair_to(path: impl AsRef<Path>, output: impl AsRef<Path>) -> Result<Rep
     let mut repaired = Repaired::Sound;
     files::create(output.as_ref(), false, |temporary| {
         copy(path, is_directory, temporary).map_err(io)?;
-        if let Some(done) = mend(temporary, is_directory).map_err(|error| error.at(path))? {
+        if let Some(done) = mend(temporary, is_directory, None).map_err(|error| error.at(path))? {
             repaired = done;
             return Ok(());
         }
@@ -187,12 +188,12 @@ fn copy(path: &Path, is_directory: bool, target: &Path) -> io::Result<()> {
 }
 
 /// Does what is done in place; `None` where what is there has to be written anew.
-fn mend(path: &Path, is_directory: bool) -> Result<Option<Repaired>> {
+fn mend(path: &Path, is_directory: bool, gate: Option<&Gate>) -> Result<Option<Repaired>> {
     let io = |error| Error::of_io(REPAIR, error);
     if is_directory {
         let found = directory::check(&Disk(path.to_owned()), &all());
         let source = Source::Directory(path);
-        return Ok(is_good(found, source)?.then_some(Repaired::Sound));
+        return Ok(is_good(found, source, gate)?.then_some(Repaired::Sound));
     }
     // A pipe would be waited for.
     if !fs::metadata(path).map_err(io)?.is_file() {
@@ -207,7 +208,7 @@ fn mend(path: &Path, is_directory: bool) -> Result<Option<Repaired>> {
             return Err(Error::new(ErrorKind::Unsupported, REPAIR, detail));
         }
     }
-    if is_good(frame::check(&file, &all()), Source::Frame(&file))? {
+    if is_good(frame::check(&file, &all()), Source::Frame(&file), gate)? {
         return Ok(Some(Repaired::Sound));
     }
     let mut file = File::options().read(true).write(true).open(path).map_err(io)?;
@@ -216,7 +217,7 @@ fn mend(path: &Path, is_directory: bool) -> Result<Option<Repaired>> {
         Recovery::Completed => Repaired::Completed,
         Recovery::Unmarked | Recovery::Lost => return Ok(None),
     };
-    let is_good = is_good(frame::check(&file, &all()), Source::Frame(&file))?;
+    let is_good = is_good(frame::check(&file, &all()), Source::Frame(&file), gate)?;
     Ok(is_good.then_some(repaired))
 }
 
@@ -226,10 +227,14 @@ fn all() -> Options {
 }
 
 /// Whether a frame is good, all of whose content is looked at.
-fn is_good(report: CheckResult, source: Source<'_>) -> Result<bool> {
+fn is_good(report: CheckResult, source: Source<'_>, gate: Option<&Gate>) -> Result<bool> {
     let report = report.map_err(|error| Error::from_frame(REPAIR, error))?;
     let mut chunks = Chunks::new(source);
-    match verdict(&report, |number| chunks.decompress(number))? {
+    let decompress = |number| {
+        let _calling = gate.map(Gate::calling);
+        chunks.decompress(number)
+    };
+    match verdict(&report, decompress)? {
         Verdict::Good => Ok(true),
         Verdict::Bad(_) => Ok(false),
         Verdict::NotFullyChecked { why, is_limit } => {

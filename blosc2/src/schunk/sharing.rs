@@ -136,12 +136,11 @@ impl SChunk {
     }
 
     /// Takes the access to the file that it was made in.
-    pub(crate) fn enter(&mut self, gate: Option<Gate>) -> Result<()> {
+    pub(crate) fn enter(&mut self, gate: Option<Gate>) {
         if let Some(gate) = gate {
-            self.state.get_mut().version = gate.change()?.changed();
+            self.state.get_mut().version = gate.made();
             self.gate = Some(Arc::new(gate));
         }
-        Ok(())
     }
 
     /// Its access to the file that it is in.
@@ -152,12 +151,13 @@ impl SChunk {
     /// Checks that what this handle changes is still the file of its name, so that no change is lost.
     pub(super) fn check_file(&self) -> Result<()> {
         const CHECK: &str = "change a frame";
-        let (Some(_), Some(gate)) = (&self.path, &self.gate) else { return Ok(()) };
+        let Some(gate) = &self.gate else { return Ok(()) };
         let failed = |error| self.at(Error::of_io(CHECK, error));
         let links = match &self.look().store {
             Store::Memory(_) => None,
             Store::Frame(frame) => match frame.storage.file(Token) {
-                Some(file) => links(file).map_err(failed)?,
+                Some(file) if gate.has_lost(file).map_err(failed)? => Some(0),
+                Some(file) => links(file).map_err(failed)?.filter(|&count| count > 1),
                 None => None,
             },
             Store::Directory(path, _) => match FileId::of_path(path) {

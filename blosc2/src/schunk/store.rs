@@ -69,14 +69,16 @@ impl FrameBytes {
     /// Reads what is around the chunks.
     pub(crate) fn read(&mut self, limits: &Limits) -> Result<Outline, blosc2_format::Error> {
         (self.around, self.seen) = (None, None);
-        let outline = Outline::read(&*self.storage, Layout::Contiguous, limits)?;
+        // First, so that a change in between is noticed.
         let mut seen = [0; SEEN];
-        self.storage.read_exact_at(0, &mut seen)?;
-        self.seen = Some(seen);
+        let is_there = self.storage.read_exact_at(0, &mut seen).is_ok();
+        let outline = Outline::read(&*self.storage, Layout::Contiguous, limits)?;
+        self.seen = is_there.then_some(seen);
         Ok(outline)
     }
 
-    /// Checks that nobody has changed the frame without the knowledge of this handle, so that no change is undone.
+    /// Checks that nobody has changed the sizes of the frame without the knowledge of this handle, so that no such
+    /// change is undone. What claims and locks cover cannot be changed so.
     fn check_seen(&self, doing: &str) -> Result<()> {
         let Some(seen) = &self.seen else { return Ok(()) };
         let mut now = [0; SEEN];

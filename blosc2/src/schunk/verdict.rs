@@ -33,7 +33,7 @@ pub(crate) enum Verdict {
 /// has C's codecs and those of the user; it is given their numbers.
 ///
 /// # Errors
-/// Those of reading, of the kind [`ErrorKind::Io`].
+/// Those of `decompress` that say nothing of the chunk, such as [`ErrorKind::Io`] and [`ErrorKind::OutOfMemory`].
 pub(crate) fn verdict(
     report: &Report,
     mut decompress: impl FnMut(u64) -> Result<()>,
@@ -57,9 +57,12 @@ pub(crate) fn verdict(
         };
         if let Err(error) = decompress(number) {
             match error.kind() {
-                ErrorKind::Io => return Err(error),
                 ErrorKind::Unsupported => drop(left.get_or_insert_with(|| of(finding, false))),
-                _ => return Ok(Verdict::Bad(format!("chunk {number}: {error}"))),
+                ErrorKind::TooLarge => left = Some(of(finding, true)),
+                ErrorKind::InvalidData => {
+                    return Ok(Verdict::Bad(format!("chunk {number}: {error}")));
+                }
+                _ => return Err(error),
             }
         }
     }

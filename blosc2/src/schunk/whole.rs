@@ -37,7 +37,8 @@ impl SChunk {
     /// The same, in the place of a file that may be there: at any moment there is the old one or the new one.
     ///
     /// # Errors
-    /// As for [`save`](Self::save); the old file is left alone then.
+    /// As for [`save`](Self::save), and [`ErrorKind::Busy`]: this program has the file open for writing, or replaces it
+    /// just now. The old file is left alone then.
     pub fn save_replacing(&self, path: impl AsRef<Path>) -> Result<()> {
         files::create(path.as_ref(), true, |temporary| self.save_new(temporary, false))
     }
@@ -93,6 +94,11 @@ impl SChunk {
             return Err(Error::new(ErrorKind::InvalidArgument, SAVE, detail).at(path));
         }
         let at = |error: Error| error.at(path);
+        // In the order of the files, so that two of these do not wait for each other.
+        let reading = match &self.gate {
+            Some(gate) if *gate.id() < id => Some(self.reading()?),
+            _ => None,
+        };
         let gate = Gate::new(id, Claim::Write).map_err(at)?;
         let gate = gate.with_lock_if_there(&files::absolute(path)?, false)?;
         let mut pass = gate.change().map_err(at)?;
@@ -109,6 +115,7 @@ impl SChunk {
             return Err(error.at(path));
         }
         pass.changed();
+        drop(reading);
         Ok(start)
     }
 
@@ -219,9 +226,12 @@ impl SChunk {
         let mut target = Self::with_params(resolved, store, &meta, chunksize)?;
         target.max_read = self.max_read;
         self.copy_vlmetalayers_to(&mut target)?;
+        let closures = target.encoder()?.runs_closures();
         let mut data = Vec::new();
         for index in 0..reading.state.nchunks() {
             self.with_chunk_in(&reading, index, None, |chunk, decoder| {
+                // The new chunk is compressed while this one is read.
+                let _calling = if closures { self.calling() } else { None };
                 self.allow(COPY, chunk.nbytes() as u64)?;
                 if chunk.has_variable_blocks() {
                     let blocks = chunk.blocks()?;
