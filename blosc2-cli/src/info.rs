@@ -98,7 +98,7 @@ struct ChunkFacts {
 }
 
 fn of_chunks(schunk: &SChunk) -> Result<Vec<ChunkFacts>> {
-    let places = schunk.offsets().into_iter();
+    let places = schunk.offsets()?.into_iter();
     let facts = places.zip(schunk.chunk_infos());
     facts.map(|(place, info)| Ok(ChunkFacts { place, info: info? })).collect()
 }

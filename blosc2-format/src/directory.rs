@@ -30,6 +30,8 @@ use std::path::PathBuf;
 use crate::chunk::{Params, Special};
 use crate::frame::build::Builder;
 use crate::frame::check::{ChunkChecker, by_place, check_vlmetalayers, limited, map};
+use crate::frame::index::Depth;
+use crate::frame::offset::NOWHERE;
 use crate::frame::parts::Parts;
 use crate::frame::{Layout, Metalayer, rules};
 use crate::report::{Checker, Options, Part, Report, Rule};
@@ -167,16 +169,17 @@ pub(crate) fn check_into<F: Folder>(
     names.remove(INDEX);
     names.remove(LOCK);
     let mut in_index = checker.in_file(INDEX, Part::Whole);
-    let found = Parts::find(&index, Layout::Directory, &options.limits, &mut in_index);
+    let found =
+        Parts::find(&index, Layout::Directory, &options.limits, Depth::Whole, &mut in_index);
     let Some(parts) = limited(found, &mut in_index)?.flatten() else { return Ok(()) };
     let mut chunks = ChunkChecker::new(&parts, options, &mut in_index);
-    check_vlmetalayers(&index, &parts, options, &mut in_index)?;
+    check_vlmetalayers(&parts, options, &mut in_index);
     if options.map {
         map(&parts, &mut in_index);
     }
     let mut last = None;
-    for (place, number) in by_place(&parts.offsets) {
-        if place == u64::MAX {
+    for (place, number) in by_place(&parts.outline.offsets) {
+        if place == NOWHERE {
             // The index said so already.
             chunks.incomplete = true;
             continue;
@@ -314,12 +317,9 @@ impl<F: FolderMut> Writer<F> {
     /// # Errors
     /// [`Error::Io`] where the folder fails.
     pub fn finish(mut self) -> Result<F, Error> {
-        let outline = &self.builder.outline;
-        let mut end = outline.index()?;
-        end.extend(outline.trailer());
-        let header_len = outline.header(0).len();
-        let mut index = outline.header(outline.frame_len(header_len + end.len()));
-        index.extend(end);
+        let outline = &mut self.builder.outline;
+        let end = [&outline.index()?[..], &outline.trailer()].concat();
+        let index = [outline.header(outline.frame_len(end.len())), end].concat();
         self.folder.create(INDEX, &index)?;
         Ok(self.folder)
     }

@@ -149,6 +149,12 @@ impl Error {
         error
     }
 
+    /// Says what was being done.
+    pub(crate) fn doing(mut self, doing: String) -> Self {
+        self.0.doing = doing;
+        self
+    }
+
     /// Says more of what went wrong.
     pub(crate) fn with_detail(mut self, detail: String) -> Self {
         self.0.detail = detail;

@@ -159,7 +159,7 @@ fn offsets_say_where_chunks_are() {
             let mut schunk = filled(place, &path, &CParams::new(), &model(count));
             schunk.append(&vec![0; CHUNK]).unwrap();
             let schunk = place.reopened(schunk, &path);
-            let offsets = schunk.offsets();
+            let offsets = schunk.offsets().unwrap();
             assert_eq!(offsets.len(), count + 1, "{place:?}");
             assert_eq!(offsets[count], None, "{place:?}: zeros are nowhere");
             let mut end = 0;

@@ -118,8 +118,13 @@ fn a_range_reads_its_chunks_only() {
     drop(filled(Place::File, &path, &CParams::new(), &model));
     let good = fs::read(&path).unwrap();
     let header = u32::from_be_bytes(good[11..15].try_into().unwrap()) as usize;
-    let places: Vec<usize> =
-        SChunk::open(&path).unwrap().offsets().into_iter().map(|at| at.unwrap() as usize).collect();
+    let places: Vec<usize> = SChunk::open(&path)
+        .unwrap()
+        .offsets()
+        .unwrap()
+        .into_iter()
+        .map(|at| at.unwrap() as usize)
+        .collect();
     let len = 10 * CHUNK as u64;
     let size = CHUNK as u64;
     let all = model.concat();

@@ -60,7 +60,7 @@ fn limits() -> Limits {
 fn open<R: ReadAt + 'static>(source: R) -> Result<Frame<Box<dyn ReadAt>>, Error> {
     let source: Box<dyn ReadAt> = Box::new(source);
     frame::check(&source, &Options { limits: limits(), ..Options::default() })?;
-    let mut frame = Frame::open(source, &limits())?;
+    let frame = Frame::open(source, &limits())?;
     for number in 0..frame.nchunks().min(MOST_CHUNKS) {
         frame.offset(number)?;
         // A chunk that is not there does not keep the others from being read.
@@ -380,7 +380,7 @@ fn a_metalayer_of_few_bytes_is_held_within_the_limit() {
         writer.add_vlmetalayer_chunk(name, &chunk).unwrap();
     }
     let bytes = writer.finish().unwrap().into_inner();
-    let mut frame = Frame::open(&bytes[..], &Limits::default()).unwrap();
+    let frame = Frame::open(&bytes[..], &Limits::default()).unwrap();
     let (content, _, memory) = measure(|| frame.vlmetalayer("fits"));
     assert_eq!(content.unwrap().unwrap().unwrap().len(), 30 << 20);
     assert!(memory < most_memory(bytes.len()), "{memory}");
@@ -388,7 +388,7 @@ fn a_metalayer_of_few_bytes_is_held_within_the_limit() {
     assert_limited(content.unwrap());
     assert!(memory < 1 << 16, "{memory}");
     let limits = Limits { metadata: Some(400 << 20), ..Limits::default() };
-    let mut frame = Frame::open(&bytes[..], &limits).unwrap();
+    let frame = Frame::open(&bytes[..], &limits).unwrap();
     assert_eq!(frame.vlmetalayer("large").unwrap().unwrap().len(), 100 << 20);
 }
 

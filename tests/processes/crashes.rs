@@ -513,7 +513,7 @@ fn chunks_that_are_broken_are_left_out_and_named() {
     let good = fs::read(&path).unwrap();
     let schunk = SChunk::open(&path).unwrap();
     let header_len = frame::Header::parse(&good).unwrap().header_len as usize;
-    let offsets: Vec<_> = schunk.offsets().into_iter().map(Option::unwrap).collect();
+    let offsets: Vec<_> = schunk.offsets().unwrap().into_iter().map(Option::unwrap).collect();
     drop(schunk);
     let mut lost: Vec<usize> = vec![3, 17, 40];
     let mut bytes = good.clone();
@@ -587,7 +587,7 @@ fn an_array_with_lost_chunks_becomes_a_plain_super_chunk() {
     let good = fs::read(&path).unwrap();
     let schunk = SChunk::open(&path).unwrap();
     let header_len = frame::Header::parse(&good).unwrap().header_len as usize;
-    let at = header_len + schunk.offsets()[4].unwrap() as usize;
+    let at = header_len + schunk.offsets().unwrap()[4].unwrap() as usize;
     let second = schunk.chunk::<u16>(5).unwrap();
     drop(schunk);
 
@@ -729,7 +729,7 @@ fn a_directory_is_rebuilt_of_the_files_that_are_whole() {
         change.apply(&mut schunk).unwrap();
         expected = change.after(&expected);
     }
-    let places = schunk.offsets();
+    let places = schunk.offsets().unwrap();
     drop(schunk);
     assert_eq!(repair(&path).unwrap(), Repaired::Sound);
     let name = |number: usize| directory::chunk_name(places[number].unwrap());

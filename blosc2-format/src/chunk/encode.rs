@@ -1,5 +1,7 @@
 //! Data to chunks.
 
+use std::borrow::Cow;
+
 use super::plan::Plan;
 use super::{EXTENDED_HEADER_LEN, MIN_HEADER_LEN, Params};
 use crate::Error;
@@ -44,6 +46,14 @@ struct Packer {
     code: u8,
     level: u8,
     runs: bool,
+}
+
+/// A block of a chunk.
+#[derive(Debug)]
+pub(crate) enum Block<'a> {
+    Data(Cow<'a, [u8]>),
+    /// Its streams and their sizes, as an encoder with the same parameters wrote them.
+    Encoded(&'a [u8]),
 }
 
 /// Which writer's chunks are made.
@@ -130,7 +140,9 @@ impl Encoder {
     pub fn encode(&mut self, data: &[u8]) -> Result<Vec<u8>, Error> {
         let plan = Plan::new(&self.params, data.len())?;
         let stored = self.params.level == 0 || plan.nbytes < MIN_NBYTES;
-        if !stored && let Some(chunk) = self.compress(data, &plan)? {
+        let first = data.get(..plan.blocksize as usize).unwrap_or(data);
+        let blocks = data.chunks(plan.blocksize as usize).map(|data| Block::Data(data.into()));
+        if !stored && let Some(chunk) = self.compress(&plan, first, blocks)? {
             return Ok(chunk);
         }
         // Data that turned out to be incompressible keeps the flags of the attempt.
@@ -178,11 +190,27 @@ impl Encoder {
         Ok(out.finish())
     }
 
-    /// `None` where the data does not get shorter.
-    fn compress(&mut self, data: &[u8], plan: &Plan) -> Result<Option<Vec<u8>>, Error> {
+    /// Compresses the blocks of `nbytes` bytes of data to the chunk that [`encode`](Self::encode) makes of them, where
+    /// that is shorter than the data. The parameters must not have the filter delta.
+    pub(crate) fn encode_with<'a>(
+        &mut self,
+        nbytes: usize,
+        blocks: impl Iterator<Item = Block<'a>>,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        let plan = Plan::new(&self.params, nbytes)?;
+        self.compress(&plan, &[], blocks)
+    }
+
+    /// `None` where the data does not get shorter. `first` is the first block, for the filter delta.
+    fn compress<'a>(
+        &mut self,
+        plan: &Plan,
+        first: &[u8],
+        blocks: impl Iterator<Item = Block<'a>>,
+    ) -> Result<Option<Vec<u8>>, Error> {
         let head = self.header_len();
         let start = head + 4 * plan.nblocks();
-        let max = data.len() + head;
+        let max = plan.nbytes as usize + head;
         if start > max {
             return Ok(None);
         }
@@ -190,11 +218,20 @@ impl Encoder {
         header(&mut out.bytes, &self.params, plan, self.form, self.flags(plan));
         let pipeline = self.pipeline(plan)?;
         let mut zeros = self.form.runs && self.form.extended;
-        let first = &data[..plan.blocksize as usize];
-        for (number, block) in data.chunks(plan.blocksize as usize).enumerate() {
+        for (number, block) in blocks.enumerate() {
             out.set(head + 4 * number, out.len);
+            let block = match block {
+                Block::Data(block) => block,
+                Block::Encoded(streams) => {
+                    zeros &= streams.iter().all(|&byte| byte == 0);
+                    if out.push(streams).is_none() {
+                        return Ok(None);
+                    }
+                    continue;
+                }
+            };
             let reference = (number > 0).then_some(first);
-            let source = pipeline.forward(block, &mut self.block, &mut self.scratch, reference)?;
+            let source = pipeline.forward(&block, &mut self.block, &mut self.scratch, reference)?;
             let full = block.len() == plan.blocksize as usize;
             let streams = if plan.split && full { usize::from(plan.typesize) } else { 1 };
             for stream in source.chunks_exact(source.len() / streams) {

@@ -36,7 +36,7 @@ mod tests;
 pub(crate) use check::check;
 pub use decode::Decoder;
 pub use encode::Encoder;
-pub(crate) use encode::Form;
+pub(crate) use encode::{Block, Form};
 pub use header::{
     EXTENDED_HEADER_LEN, Header, MAX_BLOCKSIZE, MAX_FILTERS, MAX_VERSION, MIN_HEADER_LEN, Special,
 };

@@ -1,8 +1,8 @@
 //! What a writer of frames does, wherever the chunks go.
 
+use super::change::Stores;
 use super::header::Layout;
-use super::outline::{Outline, Stores};
-use super::parts::Metalayer;
+use super::outline::{Metalayer, Outline};
 use crate::Error;
 use crate::chunk::{self, Encoder, Params};
 

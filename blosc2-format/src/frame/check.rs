@@ -1,6 +1,9 @@
 //! What is wrong with a frame, all of it.
 
-use super::index::{Offset, Offsets};
+use super::index::Depth;
+use super::offset::Offset;
+use super::offsets::Offsets;
+use super::outline::Metalayer;
 use super::parts::{Parts, Span};
 use super::{Header, Layout, rules, suspect};
 use crate::b2nd::{self, Geometry};
@@ -49,13 +52,13 @@ fn check_parts<R: ReadAt + ?Sized>(
     options: &Options,
     checker: &mut Checker<'_>,
 ) -> Result<Option<Parts>, Error> {
-    let found = Parts::find(source, Layout::Contiguous, &options.limits, checker);
+    let found = Parts::find(source, Layout::Contiguous, &options.limits, Depth::Whole, checker);
     let Some(parts) = limited(found, checker)?.flatten() else { return Ok(None) };
-    let header_len = u64::from(parts.header.header_len);
+    let header_len = u64::from(parts.outline.fields().header_len);
     let mut chunks = ChunkChecker::new(&parts, options, checker);
     let (mut end, mut last, mut overlapping) = (header_len, None, 0u64);
-    for (place, number) in by_place(&parts.offsets) {
-        let room = parts.room().saturating_sub(place);
+    for (place, number) in by_place(&parts.outline.offsets) {
+        let room = parts.outline.room().saturating_sub(place);
         if room == 0 {
             // The index said so already.
             chunks.incomplete = true;
@@ -74,7 +77,7 @@ fn check_parts<R: ReadAt + ?Sized>(
             within.found(&rules::CHUNK_OVERLAP, 0, 0, expected.to_string(), at);
             // To look at the same bytes again and again takes long, and does not help.
             overlapping = overlapping.saturating_add(end - at);
-            if overlapping > parts.room() {
+            if overlapping > parts.outline.room() {
                 chunks.incomplete = true;
                 continue;
             }
@@ -90,11 +93,11 @@ fn check_parts<R: ReadAt + ?Sized>(
     }
     // What cannot be read hides where the next chunk would start.
     if !chunks.incomplete {
-        gap(end, header_len.saturating_add(parts.room()), options, checker);
+        gap(end, header_len.saturating_add(parts.outline.room()), options, checker);
     }
     chunks.finish(checker);
     drop(chunks);
-    check_vlmetalayers(source, &parts, options, checker)?;
+    check_vlmetalayers(&parts, options, checker);
     if options.map {
         map(&parts, checker);
     }
@@ -123,10 +126,10 @@ pub(crate) fn limited<T>(
 
 /// The chunks that are stored, with their numbers, in the order of their places.
 pub(crate) fn by_place(offsets: &Offsets) -> impl ExactSizeIterator<Item = (u64, u64)> {
-    let place = move |number: u32| offsets.get(number.into()).and_then(Offset::place);
+    let place = move |number: u32| offsets.decoded(number.into()).and_then(Offset::place);
     let mut numbers: Vec<u32> = match offsets {
         // An index has less than 2 GiB, so that there are fewer chunks.
-        Offsets::Each(offsets) => {
+        Offsets::Each(_) => {
             let all = 0..u32::try_from(offsets.len()).unwrap_or(u32::MAX);
             all.filter(|&number| place(number).is_some()).collect()
         }
@@ -149,9 +152,9 @@ fn gap(from: u64, to: u64, options: &Options, checker: &mut Checker<'_>) {
 
 /// Adds everything but the chunks, and what is between them, to the map.
 pub(crate) fn map(parts: &Parts, checker: &mut Checker<'_>) {
-    let names = parts.metalayers.iter().map(|metalayer| metalayer.name.clone());
-    let contents = names.map(Part::Metalayer).zip(parts.metalayer_spans.iter().copied());
-    let header = Span { at: 0, len: parts.header.header_len.into() };
+    let header = Span { at: 0, len: parts.outline.fields().header_len.into() };
+    let contents = parts.outline.metalayers().iter().zip(&parts.metalayers);
+    let contents = contents.map(|(each, span)| (Part::Metalayer(each.name.clone()), *span));
     pieces(Part::Header, header, contents, checker);
     if let Some(index) = parts.index {
         checker.region(Part::Index, index.at, index.len);
@@ -159,8 +162,8 @@ pub(crate) fn map(parts: &Parts, checker: &mut Checker<'_>) {
             checker.region(Part::Gap, index.end(), parts.trailer.at - index.end());
         }
     }
-    let contents = parts.vlmetalayers.iter();
-    let contents = contents.map(|(name, span)| (Part::VlMetalayer(name.clone()), *span));
+    let contents = parts.outline.vlmetalayers().iter().zip(&parts.vlmetalayers);
+    let contents = contents.map(|(each, span)| (Part::VlMetalayer(each.name.clone()), *span));
     pieces(Part::Trailer, parts.trailer, contents, checker);
 }
 
@@ -186,26 +189,20 @@ fn pieces(
 }
 
 /// Checks the chunks that hold the contents of the variable-length metalayers.
-pub(crate) fn check_vlmetalayers<R: ReadAt + ?Sized>(
-    source: &R,
-    parts: &Parts,
-    options: &Options,
-    checker: &mut Checker<'_>,
-) -> Result<(), Error> {
-    for (name, span) in &parts.vlmetalayers {
+pub(crate) fn check_vlmetalayers(parts: &Parts, options: &Options, checker: &mut Checker<'_>) {
+    for (Metalayer { name, content }, span) in
+        parts.outline.vlmetalayers().iter().zip(&parts.vlmetalayers)
+    {
         let mut within = checker.within(Part::VlMetalayer(name.clone()), span.at);
-        // The trailer was within the limits, and this is a part of it.
-        let bytes = source.read_vec_at(span.at, span.len)?;
-        if let Ok(header) = chunk::Header::parse(&bytes)
+        if let Ok(header) = chunk::Header::parse(content)
             && u64::from(header.cbytes) != span.len
         {
             let expected = format_args!("{}, all of the content", span.len).to_string();
             within.found(&rules::VLMETA_CHUNK, 12, 4, expected, header.cbytes);
             continue;
         }
-        chunk::check(&bytes, options, &mut within);
+        chunk::check(content, options, &mut within);
     }
-    Ok(())
 }
 
 /// Checks chunks one by one, and against what the frame says of all.
@@ -246,21 +243,22 @@ impl<'a> ChunkChecker<'a> {
 
     /// Special offsets do not say how many bytes they stand for.
     fn check_special_offsets(&mut self, checker: &mut Checker<'_>) {
-        let typesize = u64::from(self.parts.header.typesize);
+        let typesize = self.parts.outline.fields().typesize;
         let is_special = |offset: Option<Offset>| matches!(offset, Some(Offset::Special(_)));
         let wrong = |&number: &u64| {
-            let nbytes = self.parts.nbytes_of(number);
+            let nbytes = self.parts.outline.nbytes_of(number);
             nbytes.is_none_or(|nbytes| nbytes % typesize != 0)
         };
-        let offsets = &self.parts.offsets;
+        let offsets = &self.parts.outline.offsets;
         let Some(last) = offsets.len().checked_sub(1) else { return };
-        let is_nan = |number| matches!(offsets.get(number), Some(Offset::Special(Special::Nan)));
+        let is_nan =
+            |number| matches!(offsets.decoded(number), Some(Offset::Special(Special::Nan)));
         let nan = match offsets {
             Offsets::Alike(..) => Some(0).filter(|&number| is_nan(number)),
             Offsets::Each(_) => (0..=last).find(|&number| is_nan(number)),
         };
         if let (Some(number), Some(index)) = (nan, self.parts.index) {
-            let blocksize = u64::from(self.parts.header.blocksize);
+            let blocksize = self.parts.outline.fields().blocksize;
             let mut within = checker.within(Part::Index, index.at);
             if !matches!(typesize, 4 | 8) {
                 let found = format_args!("{typesize}, with NaN as chunk {number}").to_string();
@@ -271,7 +269,7 @@ impl<'a> ChunkChecker<'a> {
                 within.found(&rules::CHUNK_NAN, 0, index.len, expected, found);
             }
         }
-        let blocksize = u64::from(self.parts.header.blocksize);
+        let blocksize = self.parts.outline.fields().blocksize;
         if let (Some(_), true) = (nan, (1..typesize).contains(&blocksize)) {
             let expected = format_args!("at least the {typesize} bytes of a NaN").to_string();
             let mut within = checker.within(Part::Header, 0);
@@ -280,13 +278,13 @@ impl<'a> ChunkChecker<'a> {
         let first = match offsets {
             // All chunks but the last have the same size.
             Offsets::Alike(Offset::Special(_), _) => [0, last].into_iter().find(wrong),
-            _ => (0..=last).find(|number| is_special(offsets.get(*number)) && wrong(number)),
+            _ => (0..=last).find(|number| is_special(offsets.decoded(*number)) && wrong(number)),
         };
         let (Some(number), Some(index)) = (first, self.parts.index) else { return };
         self.incomplete = true;
         let mut within = checker.within(Part::Index, index.at);
         let found = format_args!("a special offset for chunk {number}").to_string();
-        match self.parts.nbytes_of(number) {
+        match self.parts.outline.nbytes_of(number) {
             None => {
                 let expected = "stored chunks only, as their sizes vary";
                 within.found(&rules::CHUNK_UNKNOWN, 0, index.len, expected, found);
@@ -340,7 +338,7 @@ impl<'a> ChunkChecker<'a> {
     }
 
     fn check_header(&mut self, number: u64, chunk: &chunk::Header, checker: &mut Checker<'_>) {
-        let frame = &self.parts.header;
+        let frame = self.parts.outline.fields();
         let shortest = match frame.layout {
             Layout::Contiguous => EXTENDED_HEADER_LEN as u32,
             Layout::Directory => MIN_HEADER_LEN as u32,
@@ -371,8 +369,8 @@ impl<'a> ChunkChecker<'a> {
         if chunk.nbytes == 0 {
             checker.found(&rules::CHUNK_EMPTY, 4, 4, "at least 1", 0);
         }
-        if let Some(nbytes) = self.parts.nbytes_of(number)
-            && nbytes != u64::from(chunk.nbytes)
+        if let Some(nbytes) = self.parts.outline.nbytes_of(number)
+            && nbytes != chunk.nbytes
         {
             checker.found(&rules::CHUNK_NBYTES, 4, 4, nbytes, chunk.nbytes);
         }
@@ -396,7 +394,7 @@ impl<'a> ChunkChecker<'a> {
 
     /// Checks what all chunks together say.
     pub(crate) fn finish(&mut self, checker: &mut Checker<'_>) {
-        let frame = &self.parts.header;
+        let frame = self.parts.outline.fields();
         let mut within = checker.within(Part::Header, 0);
         if frame.variable_blocks
             && self.variable_blocks == Some(false)
@@ -416,7 +414,8 @@ impl<'a> ChunkChecker<'a> {
             within.found(&rules::CBYTES, 0x27, 8, expected.to_string(), frame.cbytes);
         }
         if let Some(geometry) = &self.geometry {
-            let nbytes = self.parts.offsets.len().saturating_mul(geometry.chunk_len() as u64);
+            let nbytes =
+                self.parts.outline.offsets.len().saturating_mul(geometry.chunk_len() as u64);
             if nbytes != frame.nbytes {
                 let expected = format_args!("{nbytes}, as chunks of an array are whole");
                 within.found(&rules::NBYTES, 0x1e, 8, expected.to_string(), frame.nbytes);
@@ -498,14 +497,15 @@ fn splits(frame: &Header, chunk: &chunk::Header) -> Option<bool> {
 
 /// Checks the metalayer that makes the frame an array, where there is one.
 fn check_array(parts: &Parts, limits: &Limits, checker: &mut Checker<'_>) -> Option<Geometry> {
-    let named = |name: &str| parts.metalayers.iter().position(|each| each.name == name);
+    let metalayers = parts.outline.metalayers();
+    let named = |name: &str| metalayers.iter().position(|each| each.name == name);
     let number = named(b2nd::NAME).or_else(|| named(b2nd::OLD_NAME))?;
-    let (metalayer, span) = (parts.metalayers.get(number)?, parts.metalayer_spans.get(number)?);
+    let (metalayer, span) = (metalayers.get(number)?, parts.metalayers.get(number)?);
     let frame = b2nd::Frame {
-        typesize: parts.header.typesize,
-        chunksize: parts.header.chunksize.filter(|&size| size > 0),
-        blocksize: Some(parts.header.blocksize).filter(|&size| size > 0),
-        nchunks: Some(parts.offsets.len()),
+        typesize: parts.outline.fields().typesize,
+        chunksize: parts.outline.fields().chunksize.filter(|&size| size > 0),
+        blocksize: Some(parts.outline.fields().blocksize).filter(|&size| size > 0),
+        nchunks: Some(parts.outline.offsets.len()),
     };
     let mut within = checker.within(Part::Metalayer(metalayer.name.clone()), span.at);
     b2nd::check(&metalayer.content, Some(&frame), limits, &mut within)

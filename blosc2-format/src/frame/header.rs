@@ -15,8 +15,17 @@ pub const MIN_VERSION: u8 = 2;
 /// The highest frame version that is known.
 pub const MAX_VERSION: u8 = 3;
 
+/// Where the metalayers start in the header.
+pub(crate) const METALAYERS_AT: usize = MIN_HEADER_LEN;
+/// Where they start in the trailer.
+pub(crate) const VLMETALAYERS_AT: usize = 2;
+/// Bytes of the trailer after its metalayers: length and fingerprint, with their markers.
+pub(crate) const TRAILER_END_LEN: usize = 23;
 /// Where the trailer's own length stands, counted from the end of the frame.
 const TRAILER_LEN_FROM_END: usize = 22;
+
+/// The code of a codec whose own code stands elsewhere in the header.
+const USER_CODEC: u8 = 6;
 
 /// How the chunks are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -72,6 +81,36 @@ pub struct Header {
 }
 
 impl Header {
+    /// That of a frame without chunks that are compressed so.
+    pub(crate) fn new(params: &Params, layout: Layout) -> Self {
+        Self {
+            header_len: MIN_HEADER_LEN as u32,
+            frame_len: 0,
+            version: MIN_VERSION,
+            variable_chunks: false,
+            variable_blocks: false,
+            layout,
+            codec: params.codec,
+            codec_meta: params.codec_meta,
+            level: params.level,
+            split_mode: match params.split {
+                SplitMode::Always => 1,
+                SplitMode::Never => 2,
+                SplitMode::Auto => 3,
+                SplitMode::ForwardCompat => 4,
+            },
+            nbytes: 0,
+            cbytes: 0,
+            typesize: params.typesize,
+            blocksize: params.blocksize.unwrap_or(0),
+            chunksize: None,
+            has_vlmeta: false,
+            filters: params.filters,
+            filters_meta: params.filters_meta,
+            dictionary: false,
+        }
+    }
+
     /// What it says of how the chunks are compressed.
     pub fn params(&self) -> Params {
         Params {
@@ -155,7 +194,7 @@ impl Header {
             }
         };
         let codec = match frame[0x1b] & 0x0f {
-            6 => frame[0x4d],
+            USER_CODEC => frame[0x4d],
             code => code,
         };
         let nbytes = size64(&frame, 0x1e, &rules::NBYTES, checker);
@@ -196,6 +235,39 @@ impl Header {
         Some(header)
     }
 
+    /// As it is written before the metalayers, by C-Blosc2 3.3.2.
+    pub(crate) fn to_bytes(&self) -> [u8; MIN_HEADER_LEN] {
+        let mut out = [0; MIN_HEADER_LEN];
+        let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
+        put(0, b"\x9e\xa8b2frame\0\xd2");
+        put(0x0b, &self.header_len.to_be_bytes());
+        put(0x0f, &[0xcf]);
+        put(0x10, &self.frame_len.to_be_bytes());
+        // Offsets have 64 bits.
+        let mut flags = 0x10 | self.version;
+        flags |= u8::from(self.variable_chunks) << 6 | u8::from(self.variable_blocks) << 7;
+        let layout = u8::from(self.layout == Layout::Directory);
+        let codec = self.codec.min(USER_CODEC) | self.level << 4;
+        put(0x18, &[0xa4, flags, layout, codec, self.split_mode - 1]);
+        for (at, size) in [(0x1d, self.nbytes), (0x26, self.cbytes)] {
+            put(at, &[0xd3]);
+            put(at + 1, &size.to_be_bytes());
+        }
+        let chunksize = self.chunksize.unwrap_or(u32::MAX);
+        for (at, size) in [(0x2f, self.typesize), (0x34, self.blocksize), (0x39, chunksize)] {
+            put(at, &[0xd2]);
+            put(at + 1, &size.to_be_bytes());
+        }
+        let has_vlmeta = if self.has_vlmeta { 0xc3 } else { 0xc2 };
+        // One thread for each direction.
+        put(0x3e, &[0xd1, 0, 1, 0xd1, 0, 1, has_vlmeta, 0xd8, MAX_FILTERS as u8]);
+        put(0x47, &self.filters);
+        put(0x4d, &[self.codec, self.codec_meta]);
+        put(0x4f, &self.filters_meta);
+        put(0x55, &[u8::from(self.dictionary)]);
+        out
+    }
+
     /// Whether `file_len` bytes, from the start of the frame, can hold it.
     ///
     /// # Errors
@@ -207,6 +279,12 @@ impl Header {
         }
         Ok(())
     }
+}
+
+/// Puts the length of a header, metalayers included, into it.
+pub(crate) fn set_len(header: &mut [u8]) {
+    let len = header.len() as u32;
+    header[0x0b..0x0f].copy_from_slice(&len.to_be_bytes());
 }
 
 /// Checks the end of a frame, `tail`: its last 35 bytes or more.

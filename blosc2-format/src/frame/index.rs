@@ -1,66 +1,30 @@
 //! The index of a frame: a chunk that holds the offsets of the others.
 
 use super::header::{Header, Layout};
+use super::offset::{NOWHERE, OFFSET_LEN, Offset, special};
+use super::offsets::{self, BLOCKSIZE, Blocks, HELD_LEN, Offsets, Place};
 use super::parts::Span;
 use super::rules;
 use crate::chunk::{self, Chunk, Decoder, EXTENDED_HEADER_LEN, Special};
 use crate::report::{Checker, Options, Part, Rule};
 use crate::{Error, Limits, ReadAt};
 
-/// Bytes of an offset in the index.
-pub(crate) const OFFSET_LEN: u64 = 8;
-/// Bytes of a block of the index, as the library cuts it.
-pub(crate) const INDEX_BLOCKSIZE: u32 = 16 * 1024;
-/// Bytes that are held for each chunk: where it is, and its place in the order that a check goes by.
-const HELD_LEN: u64 = 24;
-
-/// Where the data of a chunk is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Offset {
-    /// At this many bytes after the end of the header; in a directory, in the file of this number.
-    At(u64),
-    /// Nowhere: all of it is the same.
-    Special(Special),
+/// How much of an index is decoded when it is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// Nothing that can be decoded when it is needed.
+    Lazy,
+    /// All of it, so that all that is wrong is found.
+    Whole,
 }
 
-/// The offsets of the chunks.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Offsets {
-    Each(Vec<Offset>),
-    /// So many chunks that are all alike take no memory.
-    Alike(Offset, u64),
-}
-
-impl Offsets {
-    pub(crate) fn len(&self) -> u64 {
-        match self {
-            Self::Each(offsets) => offsets.len() as u64,
-            Self::Alike(_, count) => *count,
-        }
-    }
-
-    /// How many bytes this holds, with what a check needs to go through them.
-    pub(crate) fn held(&self) -> u64 {
-        match self {
-            Self::Each(offsets) => HELD_LEN * offsets.len() as u64,
-            Self::Alike(..) => 0,
-        }
-    }
-
-    pub(crate) fn get(&self, number: u64) -> Option<Offset> {
-        match self {
-            Self::Each(offsets) => offsets.get(usize::try_from(number).ok()?).copied(),
-            Self::Alike(offset, count) => (number < *count).then_some(*offset),
-        }
-    }
-}
-
-/// Finds and decodes the index of a frame.
+/// Finds the index of a frame.
 pub(crate) fn find<R: ReadAt + ?Sized>(
     source: &R,
     header: &Header,
     trailer: Span,
     limits: &Limits,
+    depth: Depth,
     checker: &mut Checker<'_>,
 ) -> Result<Option<(Option<Span>, Offsets)>, Error> {
     let header_len = u64::from(header.header_len);
@@ -75,7 +39,7 @@ pub(crate) fn find<R: ReadAt + ?Sized>(
             let expected = "0, as there is no data (C-Blosc2 keeps it when chunks are deleted)";
             checker.found(&rules::DELETED, 0x27, 8, expected, header.cbytes);
         }
-        return Ok(Some((None, Offsets::Each(Vec::new()))));
+        return Ok(Some((None, Offsets::default())));
     }
     let stored = if header.layout == Layout::Contiguous { header.cbytes } else { 0 };
     let last = trailer.at.saturating_sub(header_len + EXTENDED_HEADER_LEN as u64);
@@ -121,13 +85,30 @@ pub(crate) fn find<R: ReadAt + ?Sized>(
         let metadata = limits.metadata_of(source.size()?);
         Limits::allow("bytes to hold for the index (see `Limits::metadata`)", held, metadata)?;
     }
+    if depth == Depth::Lazy {
+        let table = 4 * u64::from(chunk_header.nblocks());
+        let table_at = at + EXTENDED_HEADER_LEN as u64;
+        let ranges = match table_at.checked_add(table) {
+            // A table that is cut off is found below.
+            Some(end) if chunk_header.nblocks() > 1 && end <= at + len => {
+                offsets::ranges(&chunk_header, &source.read_vec_at(table_at, table)?)
+            }
+            _ => None,
+        };
+        if let (Some(ranges), Some(&header_bytes)) = (ranges, head.first_chunk()) {
+            let place = Place { at, header: header_bytes, max: max_place(header) };
+            let count = usize::try_from(nbytes / OFFSET_LEN).unwrap_or(usize::MAX);
+            let offsets = Offsets::Each(Blocks::stored(count, place, ranges));
+            return Ok(Some((Some(Span { at, len }), offsets)));
+        }
+    }
     let bytes = source.read_vec_at(at, len)?;
     let errors = checker.errors();
     chunk::check(&bytes, &Options { limits: *limits, ..Options::default() }, checker);
     if checker.errors() > errors {
         return Ok(None);
     }
-    let offsets = match offsets(&bytes, header, limits, checker) {
+    let offsets = match decode_all(&bytes, header, limits, checker) {
         Ok(offsets) => offsets,
         Err(Error::Format(error)) => {
             let found = error.to_string();
@@ -175,7 +156,7 @@ fn check_index(chunk: &chunk::Header, header: &Header, checker: &mut Checker<'_>
         }
         _ => {}
     }
-    let blocksize = chunk.nbytes.min(INDEX_BLOCKSIZE);
+    let blocksize = chunk.nbytes.min(BLOCKSIZE);
     let usual = [
         (8, 4, chunk.block_len() == blocksize || chunk.special.is_some(), "another block size"),
         (2, 1, chunk.codec_format == 0, "another codec"),
@@ -202,7 +183,7 @@ fn check_index(chunk: &chunk::Header, header: &Header, checker: &mut Checker<'_>
     checker.errors() == errors
 }
 
-fn offsets(
+fn decode_all(
     bytes: &[u8],
     header: &Header,
     limits: &Limits,
@@ -217,14 +198,14 @@ fn offsets(
             let found = format_args!("{offset} for all of {count} chunks").to_string();
             checker.found(&rules::OFFSET, 0, len, "a place of its own for each chunk", found);
         }
-        return Ok(Offsets::Alike(Offset::read(0, offset, header, len, checker), count));
+        return Ok(Offsets::Alike(read(0, offset, header, len, checker), count));
     }
-    let mut offsets = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
-    decode(&chunk, |offset| {
-        offsets.push(Offset::read(offsets.len(), offset, header, len, checker));
+    let mut numbers = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
+    decode(&chunk, |number| {
+        numbers.push(read(numbers.len(), number, header, len, checker).number());
         true
     })?;
-    Ok(Offsets::Each(offsets))
+    Ok(numbers.into())
 }
 
 /// The offset of all chunks, where the index repeats one.
@@ -236,16 +217,6 @@ fn repeated(chunk: &Chunk<'_>) -> Option<i64> {
         }
         Special::Zeros => Some(0),
         Special::Nan | Special::Uninit => None,
-    }
-}
-
-/// What the highest byte of a negative offset stands for.
-fn special(value: i64) -> Option<Special> {
-    match value.to_be_bytes()[0] {
-        0x81 => Some(Special::Zeros),
-        0x82 => Some(Special::Nan),
-        0x84 => Some(Special::Uninit),
-        _ => None,
     }
 }
 
@@ -274,57 +245,36 @@ pub(super) fn decode(chunk: &Chunk<'_>, mut each: impl FnMut(i64) -> bool) -> Re
     Ok(())
 }
 
-impl Offset {
-    /// Where the chunk is, where it is anywhere.
-    pub fn place(self) -> Option<u64> {
-        match self {
-            Self::At(place) => Some(place),
-            Self::Special(_) => None,
+/// What an offset of the index means; wrong ones are told, and are nowhere.
+fn read(number: usize, value: i64, header: &Header, len: u64, checker: &mut Checker<'_>) -> Offset {
+    let mut wrong = |rule: &'static Rule, expected: String| {
+        checker.found(rule, 0, len, expected, format_args!("{value:#x} for chunk {number}"));
+    };
+    let Ok(place) = u64::try_from(value) else {
+        if value << 8 != 0 {
+            wrong(&rules::OFFSET_RESERVED, "0 below the highest byte".into());
         }
+        return special(value).map_or_else(
+            || {
+                wrong(&rules::OFFSET_KIND, "0x81, 0x82 or 0x84 as the highest byte".into());
+                Offset::At(NOWHERE)
+            },
+            Offset::Special,
+        );
+    };
+    let max = max_place(header);
+    if max.is_none_or(|max| place > max) {
+        let max = max.map_or("none, as no chunk is stored".into(), |max| format!("at most {max}"));
+        wrong(&rules::OFFSET, max);
+        return Offset::At(NOWHERE);
     }
+    Offset::At(place)
+}
 
-    /// What an offset means that breaks no rule.
-    pub(super) fn of(value: i64) -> Option<Self> {
-        match u64::try_from(value) {
-            Ok(place) => Some(Self::At(place)),
-            Err(_) if value << 8 == 0 => special(value).map(Self::Special),
-            Err(_) => None,
-        }
-    }
-
-    /// What an offset of the index means; wrong ones are told, and are nowhere.
-    fn read(
-        number: usize,
-        value: i64,
-        header: &Header,
-        len: u64,
-        checker: &mut Checker<'_>,
-    ) -> Self {
-        let mut wrong = |rule: &'static Rule, expected: String| {
-            checker.found(rule, 0, len, expected, format_args!("{value:#x} for chunk {number}"));
-        };
-        let Ok(place) = u64::try_from(value) else {
-            if value << 8 != 0 {
-                wrong(&rules::OFFSET_RESERVED, "0 below the highest byte".into());
-            }
-            return special(value).map_or_else(
-                || {
-                    wrong(&rules::OFFSET_KIND, "0x81, 0x82 or 0x84 as the highest byte".into());
-                    Self::At(u64::MAX)
-                },
-                Self::Special,
-            );
-        };
-        let max = match header.layout {
-            Layout::Contiguous => header.cbytes.checked_sub(EXTENDED_HEADER_LEN as u64),
-            Layout::Directory => Some(u32::MAX.into()),
-        };
-        if max.is_none_or(|max| place > max) {
-            let max =
-                max.map_or("none, as no chunk is stored".into(), |max| format!("at most {max}"));
-            wrong(&rules::OFFSET, max);
-            return Self::At(u64::MAX);
-        }
-        Self::At(place)
+/// The highest place that a chunk may have; `None` where no chunk is stored.
+fn max_place(header: &Header) -> Option<u64> {
+    match header.layout {
+        Layout::Contiguous => header.cbytes.checked_sub(EXTENDED_HEADER_LEN as u64),
+        Layout::Directory => Some(u32::MAX.into()),
     }
 }

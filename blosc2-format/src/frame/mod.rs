@@ -12,11 +12,16 @@
 //! assert_eq!(MIN_HEADER_LEN, 87);
 //! ```
 
+mod admit;
 pub(crate) mod build;
+mod change;
 pub(crate) mod check;
+mod files;
 mod header;
 pub(crate) mod index;
 pub mod journal;
+pub(crate) mod offset;
+mod offsets;
 pub(crate) mod outline;
 pub(crate) mod parts;
 mod read;
@@ -28,14 +33,14 @@ mod suspect;
 mod tests;
 mod write;
 
+pub use change::{Sizes, Slot, Stores};
 pub use check::check;
 pub(crate) use check::check_into;
 pub use header::{
     Header, Layout, MAX_VERSION, MIN_HEADER_LEN, MIN_TRAILER_LEN, MIN_VERSION, check_trailer,
 };
-pub use index::Offset;
-pub use outline::{Outline, Sizes, Slot, Stores};
-pub use parts::Metalayer;
+pub use offset::Offset;
+pub use outline::{Metalayer, Outline};
 pub use read::Frame;
 pub use salvage::{Order, Piece, Salvaged, Whole, salvage, salvage_directory};
 pub use write::Writer;

@@ -1,33 +1,23 @@
 //! Everything of a frame but its chunks: header, metalayers, index and trailer.
 //!
 //! [`Parts::find`] looks at all of it and tells a [`Checker`] what is wrong. Reading and checking
-//! start with the same call: reading stops at the first error.
+//! start with the same call: reading stops at the first error, and leaves a long index for later.
 
-use super::header::{self, Header, Layout, MIN_HEADER_LEN, MIN_TRAILER_LEN, array};
-use super::index::{self, Offsets};
+use super::files::Files;
+use super::header::{
+    self, Header, Layout, METALAYERS_AT, MIN_HEADER_LEN, MIN_TRAILER_LEN, TRAILER_END_LEN,
+    VLMETALAYERS_AT, array,
+};
+use super::index::{self, Depth};
+use super::outline::{Metalayer, Outline};
 use super::rules;
 use super::section::{self, Entry, Hex, Place};
 use crate::chunk::MAX_BLOCKSIZE;
-use crate::report::{Checker, Part};
-use crate::{Error, Limits, ReadAt};
+use crate::report::{Checker, Part, Report};
+use crate::{Error, FormatError, Limits, ReadAt};
 
-/// Bytes of the trailer after its metalayers: length and fingerprint, with their markers.
-pub(crate) const TRAILER_END_LEN: usize = 23;
-/// Where the metalayers start in the header.
-pub(crate) const METALAYERS_AT: usize = MIN_HEADER_LEN;
-/// Where they start in the trailer.
-pub(crate) const VLMETALAYERS_AT: usize = 2;
 /// The most bytes of chunks: half of what fits, so that nothing overflows that adds to them.
 const MAX_CBYTES: u64 = i64::MAX as u64 / 2;
-
-/// A metalayer: a name, and what an application keeps under it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Metalayer {
-    /// Its name, of up to 31 bytes.
-    pub name: String,
-    /// Its content.
-    pub content: Vec<u8>,
-}
 
 /// A run of bytes, from the start of the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,21 +32,50 @@ impl Span {
     }
 }
 
-/// What a frame has besides its chunks.
+/// An outline, and where its parts are in the frame that it was read from.
 #[derive(Debug, Clone)]
 pub(crate) struct Parts {
-    pub(crate) header: Header,
-    pub(crate) metalayers: Vec<Metalayer>,
+    pub(crate) outline: Outline,
     /// Where the contents of the metalayers are.
-    pub(crate) metalayer_spans: Vec<Span>,
+    pub(crate) metalayers: Vec<Span>,
     pub(crate) index: Option<Span>,
-    pub(crate) offsets: Offsets,
     pub(crate) trailer: Span,
-    /// The chunks that hold the contents, in the frame.
-    pub(crate) vlmetalayers: Vec<(String, Span)>,
+    /// Where the chunks with the contents of the variable-length metalayers are.
+    pub(crate) vlmetalayers: Vec<Span>,
+}
+
+impl Outline {
+    /// Reads that of the frame at the start of `source`: all but the chunks, and most of a long index.
+    ///
+    /// # Errors
+    /// As [`Frame::open`](super::Frame::open).
+    pub fn read<R: ReadAt + ?Sized>(
+        source: &R,
+        layout: Layout,
+        limits: &Limits,
+    ) -> Result<Self, Error> {
+        Parts::read(source, layout, limits).map(|parts| parts.outline)
+    }
 }
 
 impl Parts {
+    /// Reads all but the chunks of the frame at the start of `source`, and of a long index only what is needed to find
+    /// the rest; the first error where it has one.
+    pub(super) fn read<R: ReadAt + ?Sized>(
+        source: &R,
+        layout: Layout,
+        limits: &Limits,
+    ) -> Result<Self, Error> {
+        let mut report = Report::brief();
+        let mut checker = Checker::new(&mut report);
+        let parts = Self::find(source, layout, limits, Depth::Lazy, &mut checker)?;
+        match (report.first_error(), parts) {
+            (None, Some(parts)) => Ok(parts),
+            (Some(finding), _) => Err(FormatError::from(finding).into()),
+            (None, None) => Err(FormatError::of(&rules::SHORT, 0, "a frame", "none").into()),
+        }
+    }
+
     /// Looks at `source`, which has to start with a frame that is stored as `layout` says.
     ///
     /// Returns `None` where it is so wrong that no more can be found.
@@ -67,6 +86,7 @@ impl Parts {
         source: &R,
         layout: Layout,
         limits: &Limits,
+        depth: Depth,
         checker: &mut Checker<'_>,
     ) -> Result<Option<Self>, Error> {
         let size = source.size()?;
@@ -113,8 +133,8 @@ impl Parts {
         let Some(trailer) = Trailer::find(source, &header, limits, checker)? else {
             return Ok(None);
         };
-        if header.has_vlmeta == trailer.metalayers.is_empty() {
-            let found = format_args!("{} of them", trailer.metalayers.len()).to_string();
+        if header.has_vlmeta == trailer.entries.is_empty() {
+            let found = format_args!("{} of them", trailer.entries.len()).to_string();
             let expected = if header.has_vlmeta {
                 "some, as the header says"
             } else {
@@ -124,30 +144,24 @@ impl Parts {
         }
         // The index has what the metalayers leave.
         let rest = Limits { metadata: Some(metadata - 2 * header_len), ..*limits };
-        let found = index::find(source, &header, trailer.span, &rest, checker)?;
+        let found = index::find(source, &header, trailer.span, &rest, depth, checker)?;
         let Some((index, offsets)) = found else { return Ok(None) };
+        let spans =
+            |entries: &[Entry], base| entries.iter().map(|entry| span(entry, base)).collect();
         Ok(Some(Self {
-            metalayers: entries.iter().map(|entry| metalayer(&bytes, entry)).collect(),
-            metalayer_spans: entries.iter().map(|entry| span(entry, 0)).collect(),
-            header,
+            metalayers: spans(&entries, 0),
             index,
-            offsets,
             trailer: trailer.span,
-            vlmetalayers: trailer.metalayers,
+            vlmetalayers: spans(&trailer.entries, trailer.span.at),
+            outline: Outline {
+                metalayers: entries.iter().map(|entry| metalayer(&bytes, entry)).collect(),
+                vlmetalayers: trailer.metalayers,
+                offsets,
+                files: Files::unknown(),
+                is_header_stored: true,
+                header,
+            },
         }))
-    }
-
-    /// How many bytes this holds, about.
-    pub(crate) fn held(&self) -> u64 {
-        u64::from(self.header.header_len) + self.offsets.held()
-    }
-
-    /// How many bytes after the header chunks may take.
-    pub(crate) fn room(&self) -> u64 {
-        match self.header.layout {
-            Layout::Contiguous if self.header.nbytes > 0 => self.header.cbytes,
-            _ => 0,
-        }
     }
 }
 
@@ -248,7 +262,8 @@ fn check_fields(head: &[u8; MIN_HEADER_LEN], header: &Header, checker: &mut Chec
 
 struct Trailer {
     span: Span,
-    metalayers: Vec<(String, Span)>,
+    entries: Vec<Entry>,
+    metalayers: Vec<Metalayer>,
 }
 
 impl Trailer {
@@ -314,7 +329,7 @@ impl Trailer {
             let expected = format_args!("at most {}, which C writes", section::MAX_METALAYERS);
             checker.found(&rules::VLMETA_MANY, 8, 2, expected, entries.len());
         }
-        let metalayers = entries.into_iter().map(|entry| (entry.name.clone(), span(&entry, at)));
-        Ok(Some(Self { span: Span { at, len: u64::from(len) }, metalayers: metalayers.collect() }))
+        let metalayers = entries.iter().map(|entry| metalayer(&bytes, entry)).collect();
+        Ok(Some(Self { span: Span { at, len: u64::from(len) }, entries, metalayers }))
     }
 }

@@ -2,12 +2,11 @@
 
 use std::io::ErrorKind;
 
-use super::index::Offset;
-use super::parts::{Metalayer, Parts, Span};
-use super::{Header, Layout, rules};
-use crate::chunk::{self, Chunk, Decoder, EXTENDED_HEADER_LEN, Params, Special};
+use super::offset::Offset;
+use super::outline::{Metalayer, Outline};
+use super::{Header, Layout};
+use crate::chunk::{self, Chunk, Decoder, EXTENDED_HEADER_LEN};
 use crate::directory::{self, Folder};
-use crate::report::{Checker, Report};
 use crate::{Error, FormatError, Limits, ReadAt};
 
 /// A frame that is being read: a contiguous one, or a directory.
@@ -28,7 +27,7 @@ pub struct Frame<R> {
     source: R,
     /// Where the chunks are, where they are files of their own.
     folder: Option<Box<dyn Folder<File = R>>>,
-    parts: Parts,
+    outline: Outline,
     limits: Limits,
     decoder: Decoder,
     /// The chunk that was decoded last, as it is stored: its memory serves the next one.
@@ -45,8 +44,8 @@ impl<R: ReadAt> Frame<R> {
     /// - [`Error::Limit`] where they take more than `limits` allow;
     /// - [`Error::Io`] where `source` fails.
     pub fn open(source: R, limits: &Limits) -> Result<Self, Error> {
-        let parts = parts(&source, Layout::Contiguous, limits)?;
-        Ok(Self::new(source, None, parts, limits))
+        let outline = Outline::read(&source, Layout::Contiguous, limits)?;
+        Ok(Self::new(source, None, outline, limits))
     }
 
     /// Opens the frame that is kept as a directory.
@@ -58,18 +57,18 @@ impl<R: ReadAt> Frame<R> {
         F: Folder<File = R> + 'static,
     {
         let source = folder.open(directory::INDEX)?;
-        let parts = parts(&source, Layout::Directory, limits)?;
-        Ok(Self::new(source, Some(Box::new(folder)), parts, limits))
+        let outline = Outline::read(&source, Layout::Directory, limits)?;
+        Ok(Self::new(source, Some(Box::new(folder)), outline, limits))
     }
 
     fn new(
         source: R,
         folder: Option<Box<dyn Folder<File = R>>>,
-        parts: Parts,
+        outline: Outline,
         limits: &Limits,
     ) -> Self {
         let decoder = Decoder::default();
-        Self { source, folder, parts, limits: *limits, decoder, stored: Vec::new() }
+        Self { source, folder, outline, limits: *limits, decoder, stored: Vec::new() }
     }
 
     pub(crate) fn limits(&self) -> &Limits {
@@ -78,35 +77,31 @@ impl<R: ReadAt> Frame<R> {
 
     /// The fields of its header.
     pub fn header(&self) -> &Header {
-        &self.parts.header
+        self.outline.fields()
     }
 
     /// The metalayers in its header, in order.
     pub fn metalayers(&self) -> &[Metalayer] {
-        &self.parts.metalayers
+        self.outline.metalayers()
     }
 
     /// The content of a metalayer in its header; `None` where there is none of this name.
     pub fn metalayer(&self, name: &str) -> Option<&[u8]> {
-        let metalayer = self.parts.metalayers.iter().find(|metalayer| metalayer.name == name)?;
+        let metalayer =
+            self.outline.metalayers().iter().find(|metalayer| metalayer.name == name)?;
         Some(&metalayer.content)
     }
 
     /// The names of the variable-length metalayers in its trailer, in order.
     pub fn vlmetalayers(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.parts.vlmetalayers.iter().map(|(name, _)| name.as_str())
+        self.outline.vlmetalayers().iter().map(|each| each.name.as_str())
     }
 
     /// The chunk that holds the content of a variable-length metalayer; `None` where there is none
     /// of this name.
-    ///
-    /// # Errors
-    /// [`Error::Limit`] and [`Error::Io`].
-    pub fn vlmetalayer_chunk(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
-        let found = self.parts.vlmetalayers.iter().find(|(each, _)| each == name);
-        let Some((_, Span { at, len })) = found else { return Ok(None) };
-        Limits::allow("bytes of a metalayer", *len, self.limits.memory)?;
-        Ok(Some(self.source.read_vec_at(*at, *len)?))
+    pub fn vlmetalayer_chunk(&self, name: &str) -> Option<&[u8]> {
+        let found = self.outline.vlmetalayers().iter().find(|each| each.name == name)?;
+        Some(&found.content)
     }
 
     /// The content of a variable-length metalayer; `None` where there is none of this name.
@@ -115,31 +110,31 @@ impl<R: ReadAt> Frame<R> {
     /// - the chunk that holds it is wrong or cannot be decoded;
     /// - [`Error::Limit`] where it has more than [`Limits::metadata`] leaves besides the index;
     /// - [`Error::Io`].
-    pub fn vlmetalayer(&mut self, name: &str) -> Result<Option<Vec<u8>>, Error> {
-        let Some(bytes) = self.vlmetalayer_chunk(name)? else { return Ok(None) };
+    pub fn vlmetalayer(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
+        let Some(bytes) = self.vlmetalayer_chunk(name) else { return Ok(None) };
         let mut content = Vec::new();
-        let chunk = Chunk::new(&bytes, &self.limits)?;
+        let chunk = Chunk::new(bytes, &self.limits)?;
         // The content, and a block that goes through the codec and the filters.
         let block = (0..chunk.nblocks()).map(|block| chunk.block_size(block)).max();
         let held = u64::from(chunk.header().nbytes) + 2 * block.unwrap_or(0) as u64;
-        let metadata = self.limits.metadata_of(self.source.size()?);
-        let max = metadata.saturating_sub(self.parts.held());
+        let max = self.outline.metadata_left(&self.limits, self.source.size()?);
         Limits::allow("bytes to hold for a metalayer (see `Limits::metadata`)", held, max)?;
-        self.decoder.decode_vec(&chunk, &mut content)?;
+        Decoder::default().decode_vec(&chunk, &mut content)?;
         Ok(Some(content))
     }
 
     /// How many chunks there are.
     pub fn nchunks(&self) -> u64 {
-        self.parts.offsets.len()
+        self.outline.nchunks()
     }
 
     /// Where the data of a chunk is.
     ///
     /// # Errors
-    /// [`Error::Argument`] where there is no such chunk.
+    /// [`Error::Argument`] where there is no such chunk; [`Error::Format`] where its part of a long index is broken;
+    /// [`Error::Io`].
     pub fn offset(&self, number: u64) -> Result<Offset, Error> {
-        self.parts.offsets.get(number).ok_or_else(|| {
+        self.outline.offset(number, &self.source)?.ok_or_else(|| {
             Error::Argument(format!("there is no chunk {number}, only {}", self.nchunks()))
         })
     }
@@ -162,13 +157,13 @@ impl<R: ReadAt> Frame<R> {
     /// As [`chunk`](Self::chunk); `chunk` holds anything then.
     pub fn chunk_into(&self, number: u64, chunk: &mut Vec<u8>) -> Result<(), Error> {
         match self.offset(number)? {
-            Offset::Special(special) => *chunk = self.parts.special_chunk(number, special)?,
-            Offset::At(offset) => self.at(offset, |source, header, span| {
+            Offset::Special(special) => *chunk = self.outline.special_chunk(number, special)?,
+            Offset::At(place) => self.at(number, place, |source, header, at| {
                 // There are as many bytes: `at` has compared.
-                let len = Limits::allow("bytes of a chunk", span.len, self.limits.memory)?;
-                self.parts.check_nbytes(number, &header, span.at)?;
+                let len =
+                    Limits::allow("bytes of a chunk", header.cbytes.into(), self.limits.memory)?;
                 chunk.resize(usize::try_from(len).unwrap_or(usize::MAX), 0);
-                Ok(source.read_exact_at(span.at, chunk)?)
+                Ok(source.read_exact_at(at, chunk)?)
             })?,
         }
         Ok(())
@@ -180,12 +175,12 @@ impl<R: ReadAt> Frame<R> {
     /// As [`chunk`](Self::chunk).
     pub fn chunk_nbytes(&self, number: u64) -> Result<u64, Error> {
         let offset = self.offset(number)?;
-        if let Some(nbytes) = self.parts.nbytes_of(number) {
-            return Ok(nbytes);
+        if let Some(nbytes) = self.outline.nbytes_of(number) {
+            return Ok(nbytes.into());
         }
         match offset {
-            Offset::At(offset) => self.at(offset, |_, header, _| Ok(header.nbytes.into())),
-            Offset::Special(_) => Err(self.parts.unknown_size(number)),
+            Offset::At(place) => self.at(number, place, |_, header, _| Ok(header.nbytes.into())),
+            Offset::Special(_) => Err(self.outline.unknown_size(number)),
         }
     }
 
@@ -196,7 +191,7 @@ impl<R: ReadAt> Frame<R> {
     pub fn decode_chunk(&mut self, number: u64, data: &mut Vec<u8>) -> Result<(), Error> {
         let mut stored = std::mem::take(&mut self.stored);
         let outcome = self.chunk_into(number, &mut stored).and_then(|()| {
-            let typesize = usize::try_from(self.parts.header.typesize).unwrap_or(usize::MAX);
+            let typesize = usize::try_from(self.header().typesize).unwrap_or(usize::MAX);
             let chunk = Chunk::new(&stored, &self.limits)?.with_typesize(typesize);
             self.decoder.decode_vec(&chunk, data)
         });
@@ -214,19 +209,23 @@ impl<R: ReadAt> Frame<R> {
         self.source
     }
 
-    /// Finds the chunk at an offset of the index: its header and where it is.
+    /// Finds a chunk at its place: its header, and where it is in a source.
     fn at<T>(
         &self,
-        offset: u64,
-        then: impl FnOnce(&R, chunk::Header, Span) -> Result<T, Error>,
+        number: u64,
+        place: u64,
+        then: impl FnOnce(&R, chunk::Header, u64) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let Some(folder) = &self.folder else {
-            let at = u64::from(self.parts.header.header_len).saturating_add(offset);
-            let room = self.parts.room().saturating_sub(offset);
-            let (header, span) = locate(&self.source, Span { at, len: room })?;
-            return then(&self.source, header, span);
+        let read = |source: &R, at: u64, room: u64| {
+            let head = source.read_vec_at(at, room.min(EXTENDED_HEADER_LEN as u64))?;
+            self.outline.chunk_header(number, &head, at, room)
         };
-        let name = directory::chunk_name(offset);
+        let Some(folder) = &self.folder else {
+            let at = self.outline.header_len().saturating_add(place);
+            let header = read(&self.source, at, self.outline.room().saturating_sub(place))?;
+            return then(&self.source, header, at);
+        };
+        let name = directory::chunk_name(place);
         let file = folder.open(&name).map_err(|error| match error.kind() {
             ErrorKind::NotFound => {
                 FormatError::of(&directory::MISSING, 0, format_args!("{name}"), "no such file")
@@ -234,89 +233,7 @@ impl<R: ReadAt> Frame<R> {
             }
             _ => Error::Io(error),
         })?;
-        let (header, span) = locate(&file, Span { at: 0, len: file.size()? })?;
-        then(&file, header, span)
-    }
-}
-
-/// All but the chunks of the frame at the start of `source`; the first error where it has one.
-pub(super) fn parts<R: ReadAt + ?Sized>(
-    source: &R,
-    layout: Layout,
-    limits: &Limits,
-) -> Result<Parts, Error> {
-    let mut report = Report::brief();
-    let parts = Parts::find(source, layout, limits, &mut Checker::new(&mut report))?;
-    match (report.first_error(), parts) {
-        (None, Some(parts)) => Ok(parts),
-        (Some(finding), _) => Err(FormatError::from(finding).into()),
-        (None, None) => Err(FormatError::of(&rules::SHORT, 0, "a frame", "none").into()),
-    }
-}
-
-/// The chunk at the start of `room`: its header and where it is.
-fn locate<R: ReadAt>(source: &R, room: Span) -> Result<(chunk::Header, Span), Error> {
-    let Span { at, len: room } = room;
-    let head = source.read_vec_at(at, room.min(EXTENDED_HEADER_LEN as u64))?;
-    let header = chunk::Header::parse(&head).map_err(|error| error.moved(at))?;
-    let len = u64::from(header.cbytes);
-    if len > room {
-        let expected = format_args!("at most {room}, where it has to end").to_string();
-        return Err(FormatError::of(&rules::CHUNK_PLACE, at + 12, expected, len).into());
-    }
-    if header.lazy {
-        let expected = "no mark of a lazy chunk, which only exists in memory";
-        return Err(FormatError::of(&rules::CHUNK_LAZY, at + 31, expected, "the mark").into());
-    }
-    Ok((header, Span { at, len }))
-}
-
-impl Parts {
-    /// How many bytes a chunk must have when decoded; `None` where that varies.
-    pub(crate) fn nbytes_of(&self, number: u64) -> Option<u64> {
-        let chunksize = u64::from(self.header.chunksize.filter(|&size| size > 0)?);
-        let before = number.checked_mul(chunksize)?;
-        Some(self.header.nbytes.saturating_sub(before).min(chunksize))
-    }
-
-    pub(crate) fn check_nbytes(
-        &self,
-        number: u64,
-        header: &chunk::Header,
-        at: u64,
-    ) -> Result<(), Error> {
-        match self.nbytes_of(number) {
-            Some(nbytes) if nbytes != u64::from(header.nbytes) => {
-                let rule = &rules::CHUNK_NBYTES;
-                Err(FormatError::of(rule, at + 4, nbytes, header.nbytes).into())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    pub(crate) fn unknown_size(&self, number: u64) -> Error {
-        let at = self.index.map_or(0, |index| index.at);
-        let expected = "a chunk, as sizes vary and a special offset has none";
-        let found = format_args!("a special offset for chunk {number}").to_string();
-        FormatError::of(&rules::CHUNK_UNKNOWN, at, expected, found).into()
-    }
-
-    /// The chunk that a special offset stands for: nothing but a header.
-    pub(crate) fn special_chunk(&self, number: u64, special: Special) -> Result<Vec<u8>, Error> {
-        let nbytes = self.nbytes_of(number).ok_or_else(|| self.unknown_size(number))?;
-        let params = Params {
-            typesize: self.header.typesize,
-            // A value must not lie across two blocks, which do not matter otherwise.
-            blocksize: Some(self.header.blocksize)
-                .filter(|&size| size > 0 && size.is_multiple_of(self.header.typesize)),
-            ..Params::default()
-        };
-        let len = usize::try_from(nbytes).unwrap_or(usize::MAX);
-        chunk::special(&params, special, len, &[]).map_err(|_| {
-            let at = self.index.map_or(0, |index| index.at);
-            let typesize = self.header.typesize;
-            let expected = format_args!("a multiple of the typesize {typesize}").to_string();
-            FormatError::of(&rules::CHUNK_NBYTES, at, expected, nbytes).into()
-        })
+        let header = read(&file, 0, file.size()?)?;
+        then(&file, header, 0)
     }
 }

@@ -45,7 +45,7 @@ pub(super) fn note(
             fields.push(field);
         }
     }
-    let stored = parts.map_or(0, |parts| check::by_place(&parts.offsets).len());
+    let stored = parts.map_or(0, |parts| check::by_place(&parts.outline.offsets).len());
     let all = differ.into_iter().filter(|(field, count)| *count == stored || *field == SIZES);
     fields.extend(all.map(|(field, _)| (Part::Header, field)));
     if let Some(index) = parts.and_then(|parts| parts.index) {
@@ -83,10 +83,13 @@ fn field_of(finding: &Finding, frame_len: u64, parts: Option<&Parts>) -> Option<
         (Part::Chunk(_), rule) if *rule == rules::CHUNK_TYPESIZE => header(TYPESIZE),
         (Part::Chunk(number), rule) if *rule == rules::CHUNK_PARAMS => {
             let parts = parts?;
-            let start = match (parts.header.layout, parts.offsets.get(*number)?) {
-                (Layout::Contiguous, Offset::At(at)) => u64::from(parts.header.header_len) + at,
-                _ => 0,
-            };
+            let start =
+                match (parts.outline.fields().layout, parts.outline.offsets.decoded(*number)?) {
+                    (Layout::Contiguous, Offset::At(at)) => {
+                        u64::from(parts.outline.fields().header_len) + at
+                    }
+                    _ => 0,
+                };
             header(match finding.offset.checked_sub(start)? {
                 2 => CODEC,
                 8 => BLOCKSIZE,

@@ -4,7 +4,7 @@ use std::io::{Seek, SeekFrom, Write};
 
 use super::build::Builder;
 use super::header::Layout;
-use super::parts::Metalayer;
+use super::outline::Metalayer;
 use crate::Error;
 use crate::chunk::{Params, Special};
 
@@ -35,9 +35,8 @@ use crate::chunk::{Params, Special};
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
-    /// Where the frame starts, and its chunks.
+    /// Where the frame starts.
     start: u64,
-    chunks_at: u64,
     builder: Builder,
 }
 
@@ -52,10 +51,8 @@ impl<W: Write + Seek> Writer<W> {
     pub fn new(mut out: W, params: Params, metalayers: &[Metalayer]) -> Result<Self, Error> {
         let builder = Builder::new(params, Layout::Contiguous, metalayers)?;
         let start = out.stream_position()?;
-        let header = builder.outline.header(0);
-        out.write_all(&header)?;
-        let chunks_at = start + header.len() as u64;
-        Ok(Self { out, start, chunks_at, builder })
+        out.write_all(&builder.outline.header(0))?;
+        Ok(Self { out, start, builder })
     }
 
     /// Compresses `data` and adds it as a chunk.
@@ -138,12 +135,11 @@ impl<W: Write + Seek> Writer<W> {
     /// # Errors
     /// [`Error::Io`] where the destination fails.
     pub fn finish(mut self) -> Result<W, Error> {
-        let outline = &self.builder.outline;
-        let mut end = outline.index()?;
-        end.extend(outline.trailer());
-        self.out.write_all(&end)?;
-        let header_len = self.chunks_at - self.start;
-        let len = outline.frame_len(end.len()) + header_len;
+        let outline = &mut self.builder.outline;
+        let (index, trailer) = (outline.index()?, outline.trailer());
+        self.out.write_all(&index)?;
+        self.out.write_all(&trailer)?;
+        let len = outline.frame_len(index.len() + trailer.len());
         self.out.seek(SeekFrom::Start(self.start))?;
         self.out.write_all(&outline.header(len))?;
         self.out.seek(SeekFrom::Start(self.start + len))?;

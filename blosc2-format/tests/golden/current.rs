@@ -35,7 +35,7 @@ macro_rules! copy {
             $writer.push_chunk(&$frame.chunk(number).unwrap()).unwrap();
         }
         for name in $frame.vlmetalayers() {
-            let chunk = $frame.vlmetalayer_chunk(name).unwrap().unwrap();
+            let chunk = $frame.vlmetalayer_chunk(name).unwrap();
             $writer.add_vlmetalayer_chunk(name, &chunk).unwrap();
         }
     };

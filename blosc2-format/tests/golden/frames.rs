@@ -48,7 +48,7 @@ fn of_older_versions_are_right_and_read() {
         };
         assert!(report.worst() <= Some(Severity::Note), "{path:?}: {:#?}", report.findings);
 
-        let (data, mut frame) = read(&path);
+        let (data, frame) = read(&path);
         // The items of an array are in another order.
         if path.extension().is_some_and(|extension| extension == "b2frame") {
             assert!(data == raw, "{path:?}");

@@ -2,12 +2,11 @@
 
 use std::io;
 
+use blosc2_format::ReadAt;
 use blosc2_format::frame::journal::{Journal, MARK_AT, UNFINISHED, UNFINISHED_WITHOUT_JOURNAL};
-use blosc2_format::{Options, ReadAt, frame};
 
 use super::Storage;
 use super::commit::write_marked;
-use crate::schunk::verdict::{Chunks, Source, Verdict, verdict};
 
 /// Bytes that are put back at once.
 const PIECE: u64 = 64 << 10;
@@ -27,11 +26,15 @@ pub(crate) enum Recovery {
 
 /// Puts the contiguous frame at the start of `storage` in order, as [`commit`](super::commit) promises.
 ///
-/// May itself be stopped anywhere and called again. Nothing else may use the frame meanwhile.
+/// May itself be stopped anywhere and called again. Nothing else may use the frame meanwhile. `is_sound` decides whether
+/// a frame is a good one, its chunks' content included.
 ///
 /// # Errors
-/// The storage's own.
-pub(crate) fn recover(storage: &mut dyn Storage) -> io::Result<Recovery> {
+/// The storage's own, and those of `is_sound`.
+pub(crate) fn recover(
+    storage: &mut dyn Storage,
+    is_sound: impl FnOnce(&dyn ReadAt) -> io::Result<bool>,
+) -> io::Result<Recovery> {
     let mut head = [0; MARK_AT as usize + 8];
     let size = storage.size()?;
     if size < head.len() as u64 {
@@ -53,7 +56,7 @@ pub(crate) fn recover(storage: &mut dyn Storage) -> io::Result<Recovery> {
     } else {
         let len = len[1..].iter().fold(0, |len, &byte| len << 8 | u64::from(byte));
         // Whoever was stopped by more than the death of the program may have left anything.
-        if len != size || !is_sound(storage)? {
+        if len != size || !is_sound(&WithoutMark(storage))? {
             return Ok(Recovery::Lost);
         }
         Recovery::Completed
@@ -78,20 +81,6 @@ fn take_back(storage: &mut dyn Storage, journal: &Journal) -> io::Result<()> {
     // The journal goes before the mark does: a marked frame without one is complete.
     storage.set_size(journal.frame_len)?;
     storage.sync()
-}
-
-/// Whether the frame is a good one but for the mark, its chunks' content included.
-fn is_sound(storage: &mut dyn Storage) -> io::Result<bool> {
-    let options = Options { content: true, ..Options::default() };
-    let bytes = WithoutMark(storage);
-    let report = match frame::check(&bytes, &options) {
-        Ok(report) => report,
-        Err(blosc2_format::Error::Io(error)) => return Err(error),
-        Err(error) => return Err(io::Error::other(error)),
-    };
-    let mut chunks = Chunks::new(Source::Frame(&bytes));
-    let verdict = verdict(&report, |number| chunks.decompress(number)).map_err(io::Error::from)?;
-    Ok(matches!(verdict, Verdict::Good))
 }
 
 /// The bytes as they will be without the mark.

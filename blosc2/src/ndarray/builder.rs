@@ -19,7 +19,7 @@ use crate::bytes::Storage;
 use crate::dtype::Kind;
 use crate::element::{Element, bytes_of};
 use crate::params::{Purpose, Resolved};
-use crate::schunk::{Store, files, new_store};
+use crate::schunk::{Memory, Store, files, new_store};
 use crate::{
     CParams, Codec, DParams, Dtype, Error, ErrorKind, Filter, OpenOptions, Result, SChunk, Special,
 };
@@ -526,7 +526,7 @@ impl Order {
         let own = meta_of(&geometry, Some(&dtype)).to_bytes();
         let own = own.map_err(|error| Error::from_format(MAKE, error))?;
         let metalayers: Vec<_> = [(NAME.to_owned(), own)].into_iter().chain(meta).collect();
-        let fill = |store: Store| -> Result<SChunk> {
+        let fill = |store: Box<dyn Store>| -> Result<SChunk> {
             let mut schunk =
                 SChunk::with_params(params, store, &metalayers, Some(geometry.chunk_len()))?;
             schunk.set_cparams(&cparams)?;
@@ -535,7 +535,7 @@ impl Order {
             Ok(schunk)
         };
         let schunk = match place {
-            Place::Memory => fill(Store::Memory(Default::default()))?,
+            Place::Memory => fill(Box::<Memory>::default())?,
             Place::Buffer => fill(OpenOptions::new_buffer())?,
             Place::Storage(storage) => {
                 let detail = "a clone of this builder has made an array in the storage";

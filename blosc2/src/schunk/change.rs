@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use blosc2_format::b2nd::NAME;
 use blosc2_format::chunk::Header;
-use blosc2_format::frame::{Layout, Offset, Sizes, Slot, Stores};
+use blosc2_format::frame::{Layout, Sizes, Slot, Stores};
 
 use super::sharing::version;
 use super::store::State;
-use super::{Access, SChunk, array_meta, array_name};
+use super::{Access, SChunk, array_layer, array_meta};
 use crate::chunk::ChunkBytes;
 use crate::element::{Element, bytes_of};
 use crate::encoder::Encoder;
@@ -166,7 +166,7 @@ impl SChunk {
         self.change(doing, |state, freed| {
             no_array(state, doing)?;
             let sizes = state.sizes(index, doing)?;
-            freed.extend(state.outline.offset(index as u64).and_then(Offset::place));
+            freed.extend(state.offset(index, doing)?.place());
             let removed = state.outline.remove(index as u64, sizes);
             removed.map_err(|error| Error::from_frame(doing, error))?;
             Ok(Stores::new())
@@ -279,11 +279,10 @@ impl SChunk {
             let mut all = Stores::new();
             let replaced = chunks.iter().try_for_each(|&(index, chunk)| {
                 let sizes = state.sizes(index, UPDATE)?;
-                let index = index as u64;
-                let old = state.outline.offset(index).and_then(Offset::place);
-                let stores = state.outline.replace(index, sizes, chunk, true);
+                let old = state.offset(index, UPDATE)?.place();
+                let stores = state.outline.replace(index as u64, sizes, chunk, true);
                 all.extend(stores.map_err(|error| Error::from_frame(UPDATE, error))?);
-                if state.outline.offset(index).and_then(Offset::place) != old {
+                if state.offset(index, UPDATE)?.place() != old {
                     freed.extend(old);
                 }
                 Ok(())
@@ -320,8 +319,7 @@ impl SChunk {
             let dropped = (0..dropped.len()).filter(|&number| dropped[number]);
             let dropped: Vec<(u64, Sizes)> = dropped
                 .map(|number| {
-                    let place = state.outline.offset(number as u64).and_then(Offset::place);
-                    freed.extend(place);
+                    freed.extend(state.offset(number, doing)?.place());
                     // Of a frame in one piece they do not matter.
                     let sizes = match state.outline.layout() {
                         Layout::Contiguous => Sizes::default(),
@@ -331,8 +329,9 @@ impl SChunk {
                 })
                 .collect::<Result<_>>()?;
             let mut outline = state.outline.clone();
-            let name = array_name(&outline).unwrap_or(NAME);
-            outline.update_metalayer(name, meta).map_err(failed)?;
+            let layer = array_layer(outline.metalayers());
+            let name = layer.map_or(NAME.to_owned(), |layer| layer.name.clone());
+            outline.update_metalayer(&name, meta).map_err(failed)?;
             // What fits the frame was checked to fit 2^31.
             let stores = outline.rearrange(chunksize as u32, slots, &dropped).map_err(failed)?;
             state.outline = outline;
@@ -368,6 +367,7 @@ impl SChunk {
             state.reload(doing).map_err(at)?;
             state.version = now;
         }
+        state.load(doing).map_err(at)?;
         *starts.get_mut() = None;
         let mut freed = Vec::new();
         // Where that fails, nothing has changed.
@@ -473,7 +473,7 @@ impl SChunk {
 
 /// Sees that the chunks are not those of an array.
 fn no_array(state: &State, doing: &str) -> Result<()> {
-    if array_meta(&state.outline).is_none() {
+    if array_meta(state.outline.metalayers()).is_none() {
         return Ok(());
     }
     let detail = "its chunks are those of an array, whose shape says how many there are";

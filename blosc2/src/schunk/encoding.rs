@@ -150,7 +150,7 @@ impl SChunk {
         if let Some(shape) = &*shape {
             return Ok(Arc::clone(shape));
         }
-        let made = ArrayShape::new(self.typesize, array_meta(&self.look().outline))?;
+        let made = ArrayShape::new(self.typesize, array_meta(self.look().outline.metalayers()))?;
         Ok(Arc::clone(shape.insert(made)))
     }
 
@@ -166,7 +166,7 @@ impl SChunk {
 /// What the header of a frame says of compression.
 fn cparams(outline: &Outline) -> CParams {
     let Params { codec, codec_meta, level, typesize, blocksize, filters, filters_meta, split } =
-        *outline.params();
+        outline.params();
     let filters = filters.iter().zip(filters_meta);
     CParams {
         codec: Codec::from_code(codec),

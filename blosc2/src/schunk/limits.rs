@@ -41,7 +41,7 @@ impl SChunk {
             MaxRead::Any => u64::MAX,
             MaxRead::Plausible if nbytes <= PLAUSIBLE => PLAUSIBLE,
             MaxRead::Plausible => {
-                let stored = self.look().stored_bytes();
+                let stored = self.look().store.stored_bytes();
                 stored.saturating_mul(PLAUSIBLE_RATIO).max(PLAUSIBLE)
             }
             MaxRead::Bytes(max) => max,
@@ -83,7 +83,7 @@ impl SChunk {
                 let state = self.look();
                 let left = |stored| state.outline.metadata_left(&state.limits, stored);
                 // What is stored in a directory is only counted where that matters.
-                if held <= left(0) { left(0) } else { left(state.stored_bytes()) }
+                if held <= left(0) { left(0) } else { left(state.store.stored_bytes()) }
             }
         }
     }

@@ -40,7 +40,7 @@ use std::sync::Arc;
 
 use blosc2_format::Limits;
 use blosc2_format::b2nd::{NAME, OLD_NAME};
-use blosc2_format::frame::{Layout, Offset, Outline};
+use blosc2_format::frame::{Metalayer, Outline};
 use parking_lot::{Mutex, RwLock};
 
 use crate::array_shape::ArrayShape;
@@ -58,7 +58,7 @@ use store::State;
 
 pub(crate) use options::new_store;
 pub(crate) use sharing::Reading;
-pub(crate) use store::Store;
+pub(crate) use store::{Memory, Store};
 
 pub use content::{SChunkReader, SChunkWriter};
 pub use items::Items;
@@ -228,17 +228,13 @@ impl SChunk {
     /// bytes where that is known.
     pub(crate) fn with_params(
         params: Resolved,
-        store: Store,
+        store: Box<dyn Store>,
         metalayers: &[(String, Vec<u8>)],
         chunksize: Option<usize>,
     ) -> Result<Self> {
         let doing = "make a super-chunk";
         let failed = |error| Error::from_frame(doing, error);
-        let layout = match store {
-            Store::Frame(_) => Layout::Contiguous,
-            Store::Memory(_) | Store::Directory(..) => Layout::Directory,
-        };
-        let mut outline = Outline::new(params.to_format(), layout);
+        let mut outline = Outline::new(params.to_format(), store.layout());
         outline.set_dictionary(params.c.use_dict != 0);
         for (name, content) in metalayers {
             outline.add_metalayer(name, content).map_err(failed)?;
@@ -325,10 +321,13 @@ impl SChunk {
 
     /// Where each chunk is: the bytes between the header and the chunk, or the number of its file. `None`
     /// for special values, of which nothing is stored. C's `blosc2_frame_get_offsets`.
-    pub fn offsets(&self) -> Vec<Option<u64>> {
+    ///
+    /// # Errors
+    /// As for [`chunk`](Self::chunk), about the index.
+    pub fn offsets(&self) -> Result<Vec<Option<u64>>> {
         let state = self.look();
-        let offsets = (0..state.outline.nchunks()).map(|index| state.outline.offset(index));
-        offsets.map(|offset| offset.and_then(Offset::place)).collect()
+        let offsets = (0..state.nchunks()).map(|index| state.offset(index, "read the index"));
+        offsets.map(|offset| Ok(offset.map_err(|error| self.at(error))?.place())).collect()
     }
 
     /// The file or directory, if it is in one.
@@ -339,11 +338,7 @@ impl SChunk {
     /// The layout of the file and the version of its format; `None` in memory of its own.
     pub fn file_format(&self) -> Option<FileFormat> {
         let state = self.look();
-        let contiguous = match &state.store {
-            Store::Memory(_) => return None,
-            Store::Frame(_) => true,
-            Store::Directory(..) => false,
-        };
+        let contiguous = state.store.is_contiguous()?;
         Some(FileFormat { version: state.outline.version(), contiguous })
     }
 
@@ -370,17 +365,13 @@ impl SChunk {
     /// # Errors
     /// [`ErrorKind::Io`]: the system's own.
     pub fn sync(&mut self) -> Result<()> {
-        let synced = match &mut self.state.get_mut().store {
-            Store::Memory(_) => Ok(()),
-            Store::Frame(frame) => frame.storage.sync(),
-            Store::Directory(path, _) => files::sync_directory(path),
-        };
+        let synced = self.state.get_mut().store.sync();
         synced.map_err(|error| self.at(Error::of_io("sync a frame", error)))
     }
 
     /// Whether the chunks are those of an array.
     pub(crate) fn is_array(&self) -> bool {
-        array_meta(&self.look().outline).is_some()
+        array_meta(self.look().outline.metalayers()).is_some()
     }
 
     fn check_item<T: Element>(&self, doing: &str) -> Result<()> {
@@ -419,15 +410,12 @@ impl fmt::Debug for SChunk {
 /// Names of metalayers by which Python marks what is no plain data.
 const CARRIERS: [&str; 3] = ["LazyArray", "b2o", "proxy-source"];
 
-/// The metalayer with the shape of an array.
-fn array_meta(outline: &Outline) -> Option<&[u8]> {
-    let name = array_name(outline)?;
-    let found = outline.metalayers().iter().find(|each| each.name == name);
-    found.map(|each| each.content.as_slice())
+/// The content of the metalayer with the shape of an array.
+fn array_meta(metalayers: &[Metalayer]) -> Option<&[u8]> {
+    array_layer(metalayers).map(|layer| &layer.content[..])
 }
 
-/// Its name.
-fn array_name(outline: &Outline) -> Option<&'static str> {
-    let names = [NAME, OLD_NAME];
-    names.into_iter().find(|name| outline.metalayers().iter().any(|each| each.name == *name))
+/// The metalayer with the shape of an array.
+fn array_layer(metalayers: &[Metalayer]) -> Option<&Metalayer> {
+    [NAME, OLD_NAME].into_iter().find_map(|name| metalayers.iter().find(|each| each.name == name))
 }

@@ -1,18 +1,17 @@
 //! All the ways to open and to make a super-chunk.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;
 
 use blosc2_format::directory::{self, Disk};
-use blosc2_format::frame::{self, Outline};
+use blosc2_format::frame;
 use blosc2_format::read_at::Tail;
 use blosc2_format::{Limits, Options, ReadAt, Report};
 
 use super::limits::MaxRead;
-use super::store::{FrameBytes, State, Store, read_directory};
-use super::verdict::{Verdict, verdict};
+use super::store::{Contiguous, Directory, Memory, State, Store};
+use super::verdict::verdict;
 use super::{Access, SChunk, files};
 use crate::bytes::token::Token;
 use crate::bytes::{Guarded, ReadOnly, Safety, Storage};
@@ -315,8 +314,8 @@ impl OpenOptions {
         let pass = gate.as_ref().map(|gate| gate.read()).transpose()?;
         let version = pass.as_ref().map(|pass| pass.version()).unwrap_or_default();
         let frame = match self.offset {
-            0 => FrameBytes::new(storage, self.safety()),
-            offset => FrameBytes::new(ReadOnly::new(Tail::new(storage, offset)), self.safety()),
+            0 => Contiguous::new(storage, self.safety()),
+            offset => Contiguous::new(ReadOnly::new(Tail::new(storage, offset)), self.safety()),
         };
         let (mut schunk, report) = self.open_frame(frame, Check::Around)?;
         drop(pass);
@@ -333,9 +332,9 @@ impl OpenOptions {
         self.check_offset()?;
         if self.offset > 0 {
             let storage = ReadOnly::new(Tail::new(bytes, self.offset));
-            return self.open_alone(FrameBytes::new(storage, Safety::Errors));
+            return self.open_alone(Contiguous::new(storage, Safety::Errors));
         }
-        self.open_alone(FrameBytes::new(bytes, Safety::Errors))
+        self.open_alone(Contiguous::new(bytes, Safety::Errors))
     }
 
     /// Makes one in memory, each chunk in memory of its own.
@@ -343,7 +342,7 @@ impl OpenOptions {
     /// # Errors
     /// As for [`open`](Self::open).
     pub fn in_memory(&self) -> Result<SChunk> {
-        self.new_in(Store::Memory(BTreeMap::new()))
+        self.new_in(Box::<Memory>::default())
     }
 
     /// Makes one in memory that is a frame in one buffer, as a file would be.
@@ -354,12 +353,12 @@ impl OpenOptions {
     /// # Errors
     /// As for [`open`](Self::open).
     pub fn in_buffer(&self) -> Result<SChunk> {
-        self.new_in(Store::Frame(FrameBytes::new(Vec::new(), Safety::Errors)))
+        self.new_in(Self::new_buffer())
     }
 
     /// What a frame in one new buffer is made in.
-    pub(crate) fn new_buffer() -> Store {
-        Store::Frame(FrameBytes::new(Vec::new(), Safety::Errors))
+    pub(crate) fn new_buffer() -> Box<dyn Store> {
+        Box::new(Contiguous::new(Vec::new(), Safety::Errors))
     }
 
     /// What a frame in a storage, which is empty or may be emptied, is made in, and its access to the file that the
@@ -367,7 +366,7 @@ impl OpenOptions {
     pub(crate) fn new_storage(
         storage: impl Storage + 'static,
         replace: bool,
-    ) -> Result<(Store, Option<Gate>)> {
+    ) -> Result<(Box<dyn Store>, Option<Gate>)> {
         Self::new_storage_in(Guarded(storage), replace, Safety::Death)
     }
 
@@ -375,7 +374,7 @@ impl OpenOptions {
         mut storage: Guarded<impl Storage + 'static>,
         replace: bool,
         safety: Safety,
-    ) -> Result<(Store, Option<Gate>)> {
+    ) -> Result<(Box<dyn Store>, Option<Gate>)> {
         let gate = gate_of(&storage, Claim::Make)?;
         let size = storage.size().map_err(|error| Error::of_io(MAKE, error))?;
         if size > 0 && !replace {
@@ -384,7 +383,7 @@ impl OpenOptions {
         }
         let cut = if size > 0 { storage.set_size(0) } else { Ok(()) };
         cut.map_err(|error| Error::of_io(MAKE, error))?;
-        Ok((Store::Frame(FrameBytes::new(storage, safety)), gate))
+        Ok((Box::new(Contiguous::new(storage, safety)), gate))
     }
 
     /// Sees that nothing is to be changed inside something larger.
@@ -409,7 +408,7 @@ impl OpenOptions {
     }
 
     /// An empty frame, complete.
-    fn new_in(&self, store: Store) -> Result<SChunk> {
+    fn new_in(&self, store: Box<dyn Store>) -> Result<SChunk> {
         let params = self.cparams.clone().unwrap_or_default();
         let resolved = params.resolve(self.typesize, Purpose::Frame)?;
         if let Some(size) = self.chunksize
@@ -489,10 +488,10 @@ impl OpenOptions {
         let version = pass.version();
         let opened = match (file, self.offset) {
             (None, _) => self.open_directory(&absolute),
-            (Some(file), 0) => self.open_frame(FrameBytes::new(file, self.safety()), Check::Around),
+            (Some(file), 0) => self.open_frame(Contiguous::new(file, self.safety()), Check::Around),
             (Some(file), offset) => {
                 let storage = ReadOnly::new(Tail::new(file, offset));
-                self.open_frame(FrameBytes::new(storage, self.safety()), Check::Around)
+                self.open_frame(Contiguous::new(storage, self.safety()), Check::Around)
             }
         };
         drop(pass);
@@ -507,7 +506,7 @@ impl OpenOptions {
     }
 
     /// Opens a frame of bytes that only this handle has.
-    fn open_alone(&self, frame: FrameBytes) -> Result<SChunk> {
+    fn open_alone(&self, frame: Contiguous) -> Result<SChunk> {
         let (schunk, report) = self.open_frame(frame, Check::Structure)?;
         self.check_content(&report, schunk)
     }
@@ -516,18 +515,14 @@ impl OpenOptions {
         let depth = self.check.unwrap_or(Check::Around);
         let report =
             self.report(depth, |options| directory::check(&Disk(path.to_owned()), options))?;
-        let outline = read_directory(path, &self.limits);
-        let outline = outline.map_err(|error| Error::from_frame(OPEN, error))?;
-        let schunk = self.opened(outline, Store::Directory(path.to_owned(), self.safety()))?;
+        let schunk = self.opened(Directory::new(path.to_owned(), self.safety()))?;
         Ok((schunk, report))
     }
 
-    fn open_frame(&self, mut frame: FrameBytes, default: Check) -> Result<(SChunk, Report)> {
+    fn open_frame(&self, frame: Contiguous, default: Check) -> Result<(SChunk, Report)> {
         let depth = self.check.unwrap_or(default);
-        let report = self.report(depth, |options| frame::check(&*frame.storage, options))?;
-        let outline = frame.read(&self.limits);
-        let outline = outline.map_err(|error| Error::from_frame(OPEN, error))?;
-        let schunk = self.opened(outline, Store::Frame(frame))?;
+        let report = self.report(depth, |options| frame::check(frame.storage(), options))?;
+        let schunk = self.opened(frame)?;
         Ok((schunk, report))
     }
 
@@ -544,14 +539,9 @@ impl OpenOptions {
                 decoder.decompress(chunk, Target::of(&mut data))
             })
         })?;
-        match verdict {
-            Verdict::Good => Ok(schunk),
-            Verdict::Bad(why) => Err(schunk.error(ErrorKind::InvalidData, OPEN, why)),
-            Verdict::NotFullyChecked { why, is_limit } => {
-                let kind = if is_limit { ErrorKind::TooLarge } else { ErrorKind::Unsupported };
-                let detail = format!("its content was not fully checked: {why}");
-                Err(schunk.error(kind, OPEN, detail))
-            }
+        match verdict.fault(OPEN).map_err(|error| schunk.at(error))? {
+            None => Ok(schunk),
+            Some(why) => Err(schunk.error(ErrorKind::InvalidData, OPEN, why)),
         }
     }
 
@@ -575,8 +565,12 @@ impl OpenOptions {
         }
     }
 
-    fn opened(&self, outline: Outline, store: Store) -> Result<SChunk> {
+    fn opened(&self, mut store: impl Store + 'static) -> Result<SChunk> {
+        let outline = store.read(&self.limits).map_err(|error| Error::from_frame(OPEN, error))?;
+        let outline =
+            outline.ok_or_else(|| Error::new(ErrorKind::InvalidData, OPEN, "no frame"))?;
         let (version, limits) = (Version::default(), self.limits);
+        let store = Box::new(store);
         let state = State { outline, store, version, unfinished: false, limits };
         let mut schunk = SChunk::new(state, self.access(), self.dparams.clone())?;
         schunk.max_read = self.max_read.map_or(MaxRead::Plausible, MaxRead::Bytes);
@@ -601,12 +595,12 @@ fn gate_of(storage: &impl Storage, claim: Claim) -> Result<Option<Gate>> {
 }
 
 /// What a new file or directory is written to; there is nothing of that name.
-pub(crate) fn new_store(path: &Path, directory: bool) -> Result<Store> {
+pub(crate) fn new_store(path: &Path, directory: bool) -> Result<Box<dyn Store>> {
     let io = |error| Error::from_io(MAKE, path, error);
     if directory {
         fs::create_dir(path).map_err(io)?;
-        return Ok(Store::Directory(files::absolute(path)?, Safety::Errors));
+        return Ok(Box::new(Directory::new(files::absolute(path)?, Safety::Errors)));
     }
     let file = File::options().read(true).write(true).create_new(true).open(path).map_err(io)?;
-    Ok(Store::Frame(FrameBytes::new(file, Safety::Errors)))
+    Ok(Box::new(Contiguous::new(file, Safety::Errors)))
 }

@@ -91,9 +91,12 @@ impl SChunk {
     /// As for [`chunk`](Self::chunk).
     pub fn chunk_info(&self, index: usize) -> Result<ChunkInfo> {
         let reading = self.reading()?;
-        let stored = matches!(reading.state.outline.offset(index as u64), Some(Offset::At(_)));
-        let (_, header) = reading.state.locate(index).map_err(|error| self.at(error))?;
-        Ok(ChunkInfo::new(&header, stored))
+        let state = &reading.state;
+        let info = state.locate(index).and_then(|(_, header)| {
+            let is_stored = matches!(state.offset(index, READ)?, Offset::At(_));
+            Ok(ChunkInfo::new(&header, is_stored))
+        });
+        info.map_err(|error| self.at(error))
     }
 
     /// What the headers of all chunks say, in order. Python's `iterchunks_info`.

@@ -18,7 +18,7 @@ use blosc2_format::{Limits, Options, ReadAt, Report, Severity};
 use super::files;
 use super::options::new_store;
 use super::store::State;
-use super::verdict::{Chunks, Source, Verdict, verdict};
+use super::verdict::{self, Verdict};
 use crate::bytes::{Recovery, WithoutMark, recover};
 use crate::gate::{Claim, Gate, Version};
 use crate::{Error, ErrorKind, Result};
@@ -191,9 +191,7 @@ fn copy(path: &Path, is_directory: bool, target: &Path) -> io::Result<()> {
 fn mend(path: &Path, is_directory: bool, gate: Option<&Gate>) -> Result<Option<Repaired>> {
     let io = |error| Error::of_io(REPAIR, error);
     if is_directory {
-        let found = directory::check(&Disk(path.to_owned()), &all());
-        let source = Source::Directory(path);
-        return Ok(is_good(found, source, gate)?.then_some(Repaired::Sound));
+        return Ok(is_good(verdict::of_directory(path, gate)?)?.then_some(Repaired::Sound));
     }
     // A pipe would be waited for.
     if !fs::metadata(path).map_err(io)?.is_file() {
@@ -208,17 +206,18 @@ fn mend(path: &Path, is_directory: bool, gate: Option<&Gate>) -> Result<Option<R
             return Err(Error::new(ErrorKind::Unsupported, REPAIR, detail));
         }
     }
-    if is_good(frame::check(&file, &all()), Source::Frame(&file), gate)? {
+    if is_good(verdict::of_frame(&file, gate)?)? {
         return Ok(Some(Repaired::Sound));
     }
     let mut file = File::options().read(true).write(true).open(path).map_err(io)?;
-    let repaired = match recover(&mut file).map_err(io)? {
+    let is_sound =
+        |source: &dyn ReadAt| Ok(matches!(verdict::of_frame(source, gate)?, Verdict::Good));
+    let repaired = match recover(&mut file, is_sound).map_err(io)? {
         Recovery::TakenBack => Repaired::TakenBack,
         Recovery::Completed => Repaired::Completed,
         Recovery::Unmarked | Recovery::Lost => return Ok(None),
     };
-    let is_good = is_good(frame::check(&file, &all()), Source::Frame(&file), gate)?;
-    Ok(is_good.then_some(repaired))
+    Ok(is_good(verdict::of_frame(&file, gate)?)?.then_some(repaired))
 }
 
 /// To look at everything.
@@ -226,22 +225,9 @@ fn all() -> Options {
     Options { content: true, ..Options::default() }
 }
 
-/// Whether a frame is good, all of whose content is looked at.
-fn is_good(report: CheckResult, source: Source<'_>, gate: Option<&Gate>) -> Result<bool> {
-    let report = report.map_err(|error| Error::from_frame(REPAIR, error))?;
-    let mut chunks = Chunks::new(source);
-    let decompress = |number| {
-        let _calling = gate.map(Gate::calling);
-        chunks.decompress(number)
-    };
-    match verdict(&report, decompress)? {
-        Verdict::Good => Ok(true),
-        Verdict::Bad(_) => Ok(false),
-        Verdict::NotFullyChecked { why, is_limit } => {
-            let kind = if is_limit { ErrorKind::TooLarge } else { ErrorKind::Unsupported };
-            Err(Error::new(kind, REPAIR, format!("its content cannot be fully checked: {why}")))
-        }
-    }
+/// Whether all of a frame is good.
+fn is_good(verdict: Verdict) -> Result<bool> {
+    Ok(verdict.fault(REPAIR)?.is_none())
 }
 
 /// Writes what is whole at `path` to `target`, where there is nothing.
@@ -336,7 +322,7 @@ fn push(
         Piece::Lost => return Ok(false),
         Piece::Whole(chunk) => read(&chunk).map_err(|error| Error::of_io(REPAIR, error))?,
         Piece::Special { special, nbytes } => {
-            let params = *state.outline.params();
+            let params = state.outline.params();
             let blocksize =
                 params.blocksize.filter(|size| size.is_multiple_of(params.typesize.max(1)));
             let params = chunk::Params { blocksize, ..params };

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use parking_lot::RwLockReadGuard;
 
-use super::store::{self, State, Store};
+use super::store::{Opened, State};
 use super::{SChunk, array_meta};
-use crate::bytes::token::Token;
 use crate::gate::{Calling, FileId, Gate, Pass, Version, links};
 use crate::{Error, ErrorKind, Result};
 
 const RELOAD: &str = "read what others changed";
+const REFRESH: &str = "refresh a frame";
 
 /// A look at the state while nobody changes it.
 pub(crate) struct Reading<'a> {
@@ -37,7 +37,7 @@ impl Reading<'_> {
 
     /// The metalayer with the shape of an array.
     pub(crate) fn array_meta(&self) -> Option<&[u8]> {
-        array_meta(&self.state.outline)
+        array_meta(self.state.outline.metalayers())
     }
 }
 
@@ -58,18 +58,20 @@ impl SChunk {
         let pass = pass.map_err(|error| self.at(error))?;
         let now = version(pass.as_ref());
         let state = self.state.get_mut();
-        let before = (parts_of(state), state.version);
-        let reloaded = state.reload("refresh a frame");
+        let before = (state.outline.clone(), state.version);
+        let reloaded = state.reload(REFRESH).and_then(|()| {
+            let is_same = before.0.is_same(&state.outline, state.store.source());
+            is_same.map_err(|error| Error::from_frame(REFRESH, error))
+        });
         if reloaded.is_ok() {
             state.version = now;
             self.broken = state.unfinished;
         }
-        // A chunk in the place of another of its length shows in the version alone.
-        let changed = before != (parts_of(state), now);
         drop(pass);
-        reloaded.map_err(|error| self.at(error))?;
+        let is_same = reloaded.map_err(|error| self.at(error))?;
         self.forget();
-        Ok(changed)
+        // A chunk in the place of another of its length shows in the version alone.
+        Ok(!is_same || before.1 != now)
     }
 
     /// Keeps the lock of the file during several reads and changes, so that nobody comes between them.
@@ -153,14 +155,11 @@ impl SChunk {
         const CHECK: &str = "change a frame";
         let Some(gate) = &self.gate else { return Ok(()) };
         let failed = |error| self.at(Error::of_io(CHECK, error));
-        let links = match &self.look().store {
-            Store::Memory(_) => None,
-            Store::Frame(frame) => match frame.storage.file(Token) {
-                Some(file) if gate.has_lost(file).map_err(failed)? => Some(0),
-                Some(file) => links(file).map_err(failed)?.filter(|&count| count > 1),
-                None => None,
-            },
-            Store::Directory(path, _) => match FileId::of_path(path) {
+        let links = match self.look().store.opened() {
+            Opened::Nothing => None,
+            Opened::File(file) if gate.has_lost(file).map_err(failed)? => Some(0),
+            Opened::File(file) => links(file).map_err(failed)?.filter(|&count| count > 1),
+            Opened::Directory(path) => match FileId::of_path(path) {
                 Ok(id) if id == *gate.id() => None,
                 Ok(_) => Some(0),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Some(0),
@@ -214,11 +213,6 @@ impl SChunk {
         }
         Ok(Reading { state: self.state.read_recursive(), _pass: pass })
     }
-}
-
-/// What a change of the frame changes.
-fn parts_of(state: &State) -> Option<(Vec<u8>, Vec<u8>)> {
-    store::around_of(&state.outline, "compare frames").ok()
 }
 
 /// The version that is there now.

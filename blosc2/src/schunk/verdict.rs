@@ -1,18 +1,18 @@
 //! Whether a frame is good, by a check of all of its content.
 
 use std::path::Path;
-use std::{fs, io};
 
-use blosc2_format::chunk::{EXTENDED_HEADER_LEN, Header};
-use blosc2_format::directory::chunk_name;
-use blosc2_format::frame::{Layout, Offset, Outline};
-use blosc2_format::{Finding, Limits, Part, ReadAt, Report, Severity};
+use blosc2_format::directory::{self, Disk};
+use blosc2_format::frame::{self, Frame};
+use blosc2_format::{
+    Error as FormatError, Finding, Limits, Options, Part, ReadAt, Report, Severity,
+};
 
-use super::array_meta;
-use super::store::read_directory;
 use crate::array_shape::ArrayShape;
 use crate::decoder::Decoder;
+use crate::gate::Gate;
 use crate::memory::{Target, resize};
+use crate::schunk::array_meta;
 use crate::{ChunkRef, DParams, Error, ErrorKind, Result};
 
 const CHECK: &str = "check a chunk";
@@ -22,11 +22,26 @@ const CHECK: &str = "check a chunk";
 pub(crate) enum Verdict {
     Good,
     Bad(String),
-    /// A part was not checked: it takes more than the limits allow, or nobody here can decode it.
-    NotFullyChecked {
-        why: String,
-        is_limit: bool,
-    },
+    /// A part was not checked: it takes more than the limits allow ([`ErrorKind::TooLarge`]), or nobody here can decode
+    /// it ([`ErrorKind::Unsupported`]).
+    NotFullyChecked(ErrorKind, String),
+}
+
+impl Verdict {
+    /// What is bad; `None` where all is good.
+    ///
+    /// # Errors
+    /// It was not fully checked.
+    pub(crate) fn fault(self, doing: &str) -> Result<Option<String>> {
+        match self {
+            Self::Good => Ok(None),
+            Self::Bad(why) => Ok(Some(why)),
+            Self::NotFullyChecked(kind, why) => {
+                let detail = format!("its content was not fully checked: {why}");
+                Err(Error::new(kind, doing, detail))
+            }
+        }
+    }
 }
 
 /// Decides by a report of the Rust implementation. Chunks that it could not decode are tried by `decompress`, which
@@ -43,22 +58,24 @@ pub(crate) fn verdict(
         return Ok(Verdict::Bad(bad.to_string()));
     }
     let mut left = None;
-    let of = |why: &Finding, is_limit| Verdict::NotFullyChecked { why: why.to_string(), is_limit };
+    let of = |why: &Finding, kind| Verdict::NotFullyChecked(kind, why.to_string());
     for finding in &report.findings {
         if finding.rule.id.ends_with(".limit") {
-            left = Some(of(finding, true));
+            left = Some(of(finding, ErrorKind::TooLarge));
         }
         if !finding.rule.id.ends_with(".unsupported") {
             continue;
         }
         let Part::Chunk(number) = finding.part else {
-            left.get_or_insert_with(|| of(finding, false));
+            left.get_or_insert_with(|| of(finding, ErrorKind::Unsupported));
             continue;
         };
         if let Err(error) = decompress(number) {
             match error.kind() {
-                ErrorKind::Unsupported => drop(left.get_or_insert_with(|| of(finding, false))),
-                ErrorKind::TooLarge => left = Some(of(finding, true)),
+                ErrorKind::Unsupported => {
+                    left.get_or_insert_with(|| of(finding, ErrorKind::Unsupported));
+                }
+                ErrorKind::TooLarge => left = Some(of(finding, ErrorKind::TooLarge)),
                 ErrorKind::InvalidData => {
                     return Ok(Verdict::Bad(format!("chunk {number}: {error}")));
                 }
@@ -68,70 +85,55 @@ pub(crate) fn verdict(
     }
     if report.omitted > 0 && left.is_none() {
         let why = format!("it has more than {} peculiarities", Report::MAX_FINDINGS);
-        left = Some(Verdict::NotFullyChecked { why, is_limit: true });
+        left = Some(Verdict::NotFullyChecked(ErrorKind::TooLarge, why));
     }
     Ok(left.unwrap_or(Verdict::Good))
 }
 
-/// Decompresses chunks of a frame that is not open, through C.
-pub(crate) struct Chunks<'a> {
-    source: Source<'a>,
-    outline: Option<Outline>,
+/// Checks a contiguous frame that is not open. User-defined codecs run under the mark of `gate`.
+///
+/// # Errors
+/// As [`verdict`], and those of `source`.
+pub(crate) fn of_frame(source: &dyn ReadAt, gate: Option<&Gate>) -> Result<Verdict> {
+    let limits = Limits::default();
+    of(frame::check(source, &all()), || Frame::open(source, &limits), gate)
 }
 
-/// Where the chunks are.
-#[derive(Clone, Copy)]
-pub(crate) enum Source<'a> {
-    Frame(&'a dyn ReadAt),
-    Directory(&'a Path),
+/// Checks a directory that is not open, likewise.
+///
+/// # Errors
+/// As [`of_frame`].
+pub(crate) fn of_directory(path: &Path, gate: Option<&Gate>) -> Result<Verdict> {
+    let (disk, limits) = (Disk(path.to_owned()), Limits::default());
+    let report = directory::check(&disk, &all());
+    of(report, || Frame::open_directory(disk.clone(), &limits), gate)
 }
 
-impl<'a> Chunks<'a> {
-    pub(crate) fn new(source: Source<'a>) -> Self {
-        Self { source, outline: None }
-    }
-
-    /// Decompresses a chunk.
-    pub(crate) fn decompress(&mut self, number: u64) -> Result<()> {
-        let outline = match &mut self.outline {
-            Some(outline) => outline,
-            none => none.insert(self.source.outline()?),
+fn of<R: ReadAt>(
+    report: std::result::Result<Report, FormatError>,
+    open: impl Fn() -> std::result::Result<Frame<R>, FormatError>,
+    gate: Option<&Gate>,
+) -> Result<Verdict> {
+    let failed = |error| Error::from_frame(CHECK, error);
+    let mut frame = None;
+    verdict(&report.map_err(failed)?, |number| {
+        let frame = match &mut frame {
+            Some(frame) => frame,
+            none => none.insert(open().map_err(failed)?),
         };
-        let place = outline.offset(number).and_then(Offset::place);
-        // Of special values nothing is stored.
-        let Some(place) = place else { return Ok(()) };
-        let bytes = self.source.read(outline.header_len(), place);
-        let bytes = bytes.map_err(|error| Error::of_io(CHECK, error))?;
+        let bytes = frame.chunk(number).map_err(failed)?;
         let chunk = ChunkRef::to_decompress(&bytes)?;
-        let typesize = usize::try_from(outline.params().typesize).unwrap_or(0);
-        let shape = ArrayShape::new(typesize, array_meta(outline))?;
+        let typesize = usize::try_from(frame.header().typesize).unwrap_or(0);
+        let shape = ArrayShape::new(typesize, array_meta(frame.metalayers()))?;
         let mut decoder = Decoder::with_shape(&DParams::default(), Some(shape))?;
         let mut data = Vec::new();
         resize(&mut data, chunk.nbytes(), CHECK)?;
+        let _calling = gate.map(Gate::calling);
         decoder.decompress(&chunk, Target::of(&mut data))
-    }
+    })
 }
 
-impl Source<'_> {
-    fn outline(self) -> Result<Outline> {
-        let limits = Limits::default();
-        let outline = match self {
-            Self::Frame(source) => Outline::read(source, Layout::Contiguous, &limits),
-            Self::Directory(path) => read_directory(path, &limits),
-        };
-        outline.map_err(|error| Error::from_frame(CHECK, error))
-    }
-
-    /// The bytes of the chunk at a place.
-    fn read(self, header_len: u64, place: u64) -> io::Result<Vec<u8>> {
-        match self {
-            Self::Frame(source) => {
-                let at = header_len.saturating_add(place);
-                let head = source.read_vec_at(at, EXTENDED_HEADER_LEN as u64)?;
-                let header = Header::parse(&head).map_err(io::Error::other)?;
-                source.read_vec_at(at, header.cbytes.into())
-            }
-            Self::Directory(path) => fs::read(path.join(chunk_name(place))),
-        }
-    }
+/// To look at everything.
+fn all() -> Options {
+    Options { content: true, ..Options::default() }
 }

@@ -5,12 +5,11 @@ use std::io;
 use std::path::Path;
 
 use blosc2_format::ReadAt;
-use blosc2_format::frame::{Layout, Outline};
+use blosc2_format::frame::Outline;
 
 use super::options::new_store;
-use super::store::{FrameBytes, State, Store};
+use super::store::{Contiguous, Memory, State, Store};
 use super::{Access, OpenOptions, Reading, SChunk, files};
-use crate::bytes::token::Token;
 use crate::bytes::{Safety, Storage};
 use crate::gate::{Claim, FileId, Gate, Version, links};
 use crate::memory::{Target, resize};
@@ -108,8 +107,8 @@ impl SChunk {
         }
         let start = file.metadata().map_err(io)?.len();
         let undo = file.try_clone().map_err(io)?;
-        let frame = FrameBytes::new(Shifted { file, start }, Safety::Errors);
-        let saved = self.save_to(Store::Frame(frame)).and_then(|_| undo.sync_all().map_err(io));
+        let frame = Contiguous::new(Shifted { file, start }, Safety::Errors);
+        let saved = self.save_to(Box::new(frame)).and_then(|_| undo.sync_all().map_err(io));
         if let Err(error) = saved {
             let _ = undo.set_len(start);
             return Err(error.at(path));
@@ -125,8 +124,8 @@ impl SChunk {
     /// # Errors
     /// [`ErrorKind::InvalidData`]: a chunk is broken; [`ErrorKind::Io`]: the file cannot be read.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        let frame = FrameBytes::new(Vec::new(), Safety::Errors);
-        self.save_to(Store::Frame(frame))?.into_bytes()
+        let frame = Contiguous::new(Vec::new(), Safety::Errors);
+        self.save_to(Box::new(frame))?.into_bytes()
     }
 
     /// The same, without a copy where the super-chunk is a frame in one buffer already: the bytes that
@@ -137,9 +136,7 @@ impl SChunk {
     pub fn into_bytes(mut self) -> Result<Vec<u8>> {
         let state = self.state.get_mut();
         let len = state.frame_len()?;
-        if let Store::Frame(frame) = &mut state.store
-            && let Some(mut bytes) = frame.storage.take_vec(Token)
-        {
+        if let Some(mut bytes) = state.store.take_vec() {
             bytes.truncate(usize::try_from(len).unwrap_or(usize::MAX));
             return Ok(bytes);
         }
@@ -151,11 +148,11 @@ impl SChunk {
     /// # Errors
     /// As for [`to_bytes`](Self::to_bytes).
     pub fn try_clone(&self) -> Result<Self> {
-        self.save_to(Store::Memory(Default::default()))
+        self.save_to(Box::<Memory>::default())
     }
 
     /// Puts all chunks as they are, and the metalayers, into a new store.
-    fn save_to(&self, store: Store) -> Result<Self> {
+    fn save_to(&self, store: Box<dyn Store>) -> Result<Self> {
         // Nobody changes it meanwhile.
         let reading = self.reading()?;
         let mut target = self.hollow(&reading, store)?;
@@ -175,12 +172,8 @@ impl SChunk {
     }
 
     /// One without chunks, unless all of them are alike and take no room.
-    fn hollow(&self, reading: &Reading<'_>, store: Store) -> Result<Self> {
-        let layout = match store {
-            Store::Frame(_) => Layout::Contiguous,
-            Store::Memory(_) | Store::Directory(..) => Layout::Directory,
-        };
-        let outline = reading.state.outline.emptied(layout);
+    fn hollow(&self, reading: &Reading<'_>, store: Box<dyn Store>) -> Result<Self> {
+        let outline = reading.state.outline.emptied(store.layout());
         let (version, limits) = (Version::default(), reading.state.limits);
         let state = State { outline, store, version, unfinished: true, limits };
         let mut target = Self::new(state, Access::Write, self.dparams.clone())?;
@@ -206,10 +199,10 @@ impl SChunk {
     /// # Errors
     /// As for [`copy`](Self::copy).
     pub fn recompress(&self, params: &CParams) -> Result<Self> {
-        self.copy_to(Store::Memory(Default::default()), params)
+        self.copy_to(Box::<Memory>::default(), params)
     }
 
-    fn copy_to(&self, store: Store, params: &CParams) -> Result<Self> {
+    fn copy_to(&self, store: Box<dyn Store>, params: &CParams) -> Result<Self> {
         // Nobody changes it meanwhile.
         let reading = self.reading()?;
         let is_array = self.is_array();

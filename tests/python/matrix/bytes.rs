@@ -53,7 +53,7 @@ pub(crate) fn compare(case: &Case, python: &Path, rust: &Path) {
 }
 
 /// Fails where more differs than the streams of the codec, and what follows from their lengths.
-fn compare_around_streams<R: ReadAt>(mut python: Frame<R>, mut rust: Frame<R>) {
+fn compare_around_streams<R: ReadAt>(python: Frame<R>, rust: Frame<R>) {
     let mut header = python.header().clone();
     (header.frame_len, header.cbytes) = (rust.header().frame_len, rust.header().cbytes);
     assert_eq!(*rust.header(), header);

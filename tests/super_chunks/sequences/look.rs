@@ -130,5 +130,12 @@ fn all(schunk: &SChunk, model: &Model, content: &[u8]) {
 pub(crate) fn facts(schunk: &SChunk) -> impl PartialEq + std::fmt::Debug + use<> {
     let infos: Vec<_> = schunk.chunk_infos().map(Result::unwrap).collect();
     let sizes = (schunk.nbytes(), schunk.cbytes(), schunk.frame_len().unwrap());
-    (sizes, schunk.chunksize(), schunk.offsets(), infos, schunk.file_format(), schunk.cparams())
+    (
+        sizes,
+        schunk.chunksize(),
+        schunk.offsets().unwrap(),
+        infos,
+        schunk.file_format(),
+        schunk.cparams(),
+    )
 }

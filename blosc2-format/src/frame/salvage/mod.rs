@@ -8,9 +8,12 @@ mod walk;
 pub use directory::salvage_directory;
 
 use self::walk::{Known, Walk, Walked};
-use super::index::{self, Offset};
+use super::header::{METALAYERS_AT, TRAILER_END_LEN, VLMETALAYERS_AT};
+use super::index;
 use super::journal::Journal;
-use super::parts::{METALAYERS_AT, Metalayer, Span, TRAILER_END_LEN, VLMETALAYERS_AT};
+use super::offset::{OFFSET_LEN, Offset};
+use super::outline::Metalayer;
+use super::parts::Span;
 use super::section::{self, Place};
 use super::{Header, Layout, MIN_HEADER_LEN};
 use crate::chunk::{self, Chunk, Params, Special};
@@ -221,7 +224,7 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
         mut find: impl FnMut(u64) -> Result<Option<Whole>, Error>,
     ) -> Result<Option<(Whole, Vec<Piece>)>, Error> {
         let Some(index) = self.choose(chunks)? else { return Ok(None) };
-        let count = u64::from(index.nbytes) / index::OFFSET_LEN;
+        let count = u64::from(index.nbytes) / OFFSET_LEN;
         let held = count.saturating_mul(size_of::<Piece>() as u64 + size_of::<u64>() as u64);
         let metadata = self.limits.metadata_of(self.size);
         Limits::allow("bytes to hold for the chunks (see `Limits::metadata`)", held, metadata)?;
@@ -252,7 +255,7 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
         };
         let mut best = None;
         for &index in &self.walked.indexes {
-            let count = u64::from(index.nbytes) / index::OFFSET_LEN;
+            let count = u64::from(index.nbytes) / OFFSET_LEN;
             let (mut found, mut lost) = (0u64, 0u64);
             self.offsets(index, |offset| {
                 let Offset::At(place) = offset else { return };

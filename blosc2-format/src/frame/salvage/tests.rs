@@ -32,7 +32,7 @@ impl Sample {
             Offset::Special(_) => None,
         };
         let layer = |name: &str| {
-            let content = frame.vlmetalayer_chunk(name).unwrap().unwrap();
+            let content = frame.vlmetalayer_chunk(name).unwrap().to_vec();
             Metalayer { name: name.into(), content }
         };
         Self {

@@ -2,8 +2,10 @@
 
 use super::Whole;
 use crate::chunk::{self, Chunk, EXTENDED_HEADER_LEN, MAX_VERSION, MIN_HEADER_LEN, Special};
-use crate::frame::index::{self, OFFSET_LEN, Offset};
-use crate::frame::parts::{Span, TRAILER_END_LEN};
+use crate::frame::header::TRAILER_END_LEN;
+use crate::frame::index;
+use crate::frame::offset::{OFFSET_LEN, Offset};
+use crate::frame::parts::Span;
 use crate::report::{Checker, Options, Report};
 use crate::{Error, Limits, ReadAt};
 

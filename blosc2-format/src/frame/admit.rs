@@ -1,0 +1,123 @@
+//! What of a chunk is stored in a frame, and what its index says instead.
+
+use std::borrow::Cow;
+
+use super::outline::Outline;
+use crate::chunk::{self, Chunk, EXTENDED_HEADER_LEN, Params, Special};
+use crate::{Error, Limits};
+
+/// What of a chunk has to be stored, or else what the index says of it.
+pub(super) type Admitted<'a> = (Option<Cow<'a, [u8]>>, Option<Special>);
+
+impl Outline {
+    /// Reads the header of a chunk, which has to be all of `bytes`. `alone` where there is no other one.
+    pub(super) fn check_chunk(&self, bytes: &[u8], alone: bool) -> Result<chunk::Header, Error> {
+        let wrong = |what: String| Err(Error::Argument(what));
+        let header = chunk::Header::parse(bytes)?;
+        // What a reader refuses before it looks at the blocks.
+        Chunk::new(bytes, &Limits::default())?;
+        if header.cbytes as usize != bytes.len() {
+            let (found, len) = (bytes.len(), header.cbytes);
+            return wrong(format!("{found} bytes, of which the chunk has {len}"));
+        }
+        if header.lazy || header.nbytes == 0 {
+            let what = if header.lazy { "lazy" } else { "empty" };
+            return wrong(format!("a frame has no {what} chunks"));
+        }
+        if header.special.is_none() && bytes.len() <= EXTENDED_HEADER_LEN {
+            let len = bytes.len();
+            return wrong(format!("a chunk of {len} bytes: over {EXTENDED_HEADER_LEN} in a frame"));
+        }
+        if !alone && self.header.variable_blocks != header.variable_blocks {
+            return wrong("chunks with and without variable blocks in one frame".into());
+        }
+        let typesize = self.header.typesize;
+        let width = header.cbytes.saturating_sub(header.header_len() as u32);
+        if header.special == Some(Special::Value) && width < typesize {
+            let what = format!("a repeated value of {width} bytes where items have {typesize}");
+            return wrong(what);
+        }
+        Ok(header)
+    }
+
+    /// What of a chunk has to be stored, or what the index says of it, where chunks have this size.
+    pub(super) fn admit<'a>(
+        &self,
+        header: &chunk::Header,
+        bytes: impl Into<Cow<'a, [u8]>>,
+        chunksize: u32,
+    ) -> Result<Admitted<'a>, Error> {
+        let typesize = self.header.typesize;
+        let special = header.special.filter(|&special| special != Special::Value);
+        let whole_items = header.nbytes.is_multiple_of(typesize);
+        Ok(match special {
+            // The index cannot say how long such a chunk is, nor of what type.
+            Some(Special::Nan) if u32::from(header.typesize) != typesize || self.cuts_items() => {
+                (Some(self.spell_out_nan(header.typesize, header.nbytes)?.into()), None)
+            }
+            Some(special) if chunksize == 0 || !whole_items => {
+                (Some(self.spell_out(special, header.nbytes)?.into()), None)
+            }
+            Some(special) => (None, Some(special)),
+            None => (Some(bytes.into()), None),
+        })
+    }
+
+    /// Whether an item has more than a block: the library cannot read NaN then.
+    pub(super) fn cuts_items(&self) -> bool {
+        (1..self.header.typesize).contains(&self.header.blocksize)
+    }
+
+    /// A chunk of one value that the library also reads where no special offset can stand for it.
+    pub(super) fn spell_out(&self, special: Special, nbytes: u32) -> Result<Vec<u8>, Error> {
+        let typesize = self.header.typesize as usize;
+        if special == Special::Nan {
+            return self.spell_out_nan(u8::try_from(typesize).unwrap_or(1), nbytes);
+        }
+        if (nbytes as usize).is_multiple_of(typesize) {
+            return self.repeat(nbytes, &vec![0; typesize]);
+        }
+        // One block, whose only stream has length 0: it is all zeros.
+        let mut bytes = vec![0; EXTENDED_HEADER_LEN];
+        let typesize = u8::try_from(typesize).unwrap_or(1);
+        bytes[..4].copy_from_slice(&[5, 1, 0b1_0101, typesize]);
+        let len = EXTENDED_HEADER_LEN as u32;
+        for (at, size) in [(4, nbytes), (8, nbytes), (12, len + 8)] {
+            bytes[at..at + 4].copy_from_slice(&size.to_le_bytes());
+        }
+        bytes.extend((len + 4).to_le_bytes());
+        bytes.extend([0; 4]);
+        chunk::Header::parse(&bytes)?;
+        Ok(bytes)
+    }
+
+    /// NaN of `width` bytes in a frame whose items may have another size.
+    fn spell_out_nan(&self, width: u8, nbytes: u32) -> Result<Vec<u8>, Error> {
+        let typesize = self.header.typesize as usize;
+        let nan = match width {
+            4 => f32::NAN.to_le_bytes().to_vec(),
+            8 => f64::NAN.to_le_bytes().to_vec(),
+            _ => return Err(Error::Argument(format!("NaN of {width} bytes: it has 4 or 8"))),
+        };
+        // Readers want a value of at least an item.
+        let value = nan.repeat(typesize.div_ceil(nan.len()));
+        if !value.len().is_multiple_of(typesize) || !(nbytes as usize).is_multiple_of(value.len()) {
+            let what = format!("{nbytes} bytes of NaN of {width} bytes for items of {typesize}");
+            return Err(Error::Argument(what));
+        }
+        self.repeat(nbytes, &value)
+    }
+
+    /// A chunk of a value over and over, in blocks of whole values.
+    fn repeat(&self, nbytes: u32, value: &[u8]) -> Result<Vec<u8>, Error> {
+        let width = value.len() as u32;
+        let params = Params { typesize: width, ..self.params() };
+        let mut chunk = chunk::special(&params, Special::Value, nbytes as usize, value)?;
+        if Chunk::new(&chunk, &Limits::default()).is_err() {
+            let params = Params { blocksize: Some(width), ..params };
+            chunk = chunk::special(&params, Special::Value, nbytes as usize, value)?;
+        }
+        chunk[3] = u8::try_from(self.header.typesize).unwrap_or(1);
+        Ok(chunk)
+    }
+}

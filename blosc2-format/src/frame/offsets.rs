@@ -1,0 +1,521 @@
+//! The offsets of all chunks, of which only those are decoded that are needed.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use super::offset::{NOWHERE, OFFSET_LEN, Offset};
+use super::rules;
+use crate::chunk::{self, Chunk, Decoder, EXTENDED_HEADER_LEN, Encoder, Params, SplitMode};
+use crate::{Error, FormatError, Limits, ReadAt};
+
+/// Bytes of a block of the index, as the library cuts it.
+pub(crate) const BLOCKSIZE: u32 = 16 * 1024;
+/// Offsets of a block.
+const PER_BLOCK: usize = BLOCKSIZE as usize / OFFSET_LEN as usize;
+/// Bytes that are held for each chunk: where it is, and its place in the order that a check goes by.
+pub(crate) const HELD_LEN: u64 = 24;
+
+/// How the C library compresses the offsets.
+const PARAMS: Params = Params {
+    codec: 0,
+    codec_meta: 0,
+    level: 5,
+    typesize: OFFSET_LEN as u32,
+    blocksize: Some(BLOCKSIZE),
+    filters: [0, 0, 0, 0, 0, 1],
+    filters_meta: [0; chunk::MAX_FILTERS],
+    split: SplitMode::Never,
+};
+
+/// The offsets of the chunks.
+#[derive(Debug, Clone)]
+pub(crate) enum Offsets {
+    Each(Blocks),
+    /// Chunks that are all alike take no memory, however many they are.
+    Alike(Offset, u64),
+}
+
+/// Offsets in blocks of 2,048. Copies share what neither has changed.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Blocks {
+    count: usize,
+    blocks: Vec<Block>,
+    /// What blocks are decoded from, and what those that have not changed are written from again.
+    stored: Stored,
+    /// What [`Stored::InMemory`] does not have.
+    changed: bool,
+}
+
+/// A block, which is decoded when it is needed first.
+#[derive(Debug, Clone)]
+struct Block {
+    numbers: OnceLock<Arc<Vec<i64>>>,
+    /// Its bytes in the index chunk; none where it has changed.
+    bytes: Range<u32>,
+}
+
+/// The index chunk.
+#[derive(Debug, Clone, Default)]
+enum Stored {
+    #[default]
+    None,
+    InSource(Place),
+    InMemory(Arc<[u8]>, Place),
+}
+
+/// An index chunk that was found in a source.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) at: u64,
+    pub(crate) header: [u8; EXTENDED_HEADER_LEN],
+    /// The highest place that a chunk may have; `None` where no chunk is stored.
+    pub(crate) max: Option<u64>,
+}
+
+/// What is around a place in a frame.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Neighbors {
+    /// Whether several offsets name the place.
+    pub(crate) is_shared: bool,
+    /// The next place behind it.
+    pub(crate) next: Option<u64>,
+    /// The highest other one.
+    pub(crate) last: Option<u64>,
+}
+
+impl Default for Offsets {
+    fn default() -> Self {
+        Self::Each(Blocks::default())
+    }
+}
+
+impl From<Vec<i64>> for Offsets {
+    fn from(numbers: Vec<i64>) -> Self {
+        let mut blocks = Blocks::default();
+        blocks.extend(&numbers);
+        Self::Each(blocks)
+    }
+}
+
+impl Offsets {
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Self::Each(blocks) => blocks.count as u64,
+            Self::Alike(_, count) => *count,
+        }
+    }
+
+    /// How many bytes this may hold, with what a check needs to go through them.
+    pub(crate) fn held(&self) -> u64 {
+        match self {
+            Self::Each(blocks) => HELD_LEN * blocks.count as u64,
+            Self::Alike(..) => 0,
+        }
+    }
+
+    /// The offset of a chunk, which may have to be read from `source`; `None` where there is no such chunk.
+    pub(crate) fn get<R: ReadAt + ?Sized>(
+        &self,
+        number: u64,
+        source: &R,
+    ) -> Result<Option<Offset>, Error> {
+        match self {
+            Self::Alike(offset, count) => Ok((number < *count).then_some(*offset)),
+            Self::Each(blocks) => {
+                let number = usize::try_from(number).ok().filter(|&number| number < blocks.count);
+                let Some(number) = number else { return Ok(None) };
+                let numbers = blocks.numbers(number / PER_BLOCK, source)?;
+                Ok(numbers.get(number % PER_BLOCK).copied().and_then(Offset::of))
+            }
+        }
+    }
+
+    /// The same, where it has been decoded already.
+    pub(crate) fn decoded(&self, number: u64) -> Option<Offset> {
+        match self {
+            Self::Alike(offset, count) => (number < *count).then_some(*offset),
+            Self::Each(blocks) => {
+                let number = usize::try_from(number).ok()?;
+                let block = blocks.blocks.get(number / PER_BLOCK)?.numbers.get()?;
+                Offset::of(*block.get(number % PER_BLOCK)?)
+            }
+        }
+    }
+
+    /// Reads the index chunk, so that nothing more is read from `source`.
+    pub(crate) fn load<R: ReadAt + ?Sized>(&mut self, source: &R) -> Result<(), Error> {
+        let Self::Each(blocks) = self else { return Ok(()) };
+        let Stored::InSource(place) = blocks.stored else { return Ok(()) };
+        let len = blocks.blocks.last().map_or(0, |block| block.bytes.end);
+        blocks.stored = Stored::InMemory(source.read_vec_at(place.at, len.into())?.into(), place);
+        Ok(())
+    }
+
+    /// Decodes the offsets from that of chunk `from` on, for the functions below.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] where the index was not [loaded](Self::load); [`Error::Format`] where it is broken.
+    pub(crate) fn decode(&self, from: u64) -> Result<(), Error> {
+        let Self::Each(blocks) = self else { return Ok(()) };
+        let first = from / PER_BLOCK as u64;
+        (first as usize..blocks.blocks.len()).try_for_each(|block| blocks.loaded(block).map(drop))
+    }
+
+    /// The numbers in the index; one where all are alike.
+    fn numbers(&self) -> impl Iterator<Item = i64> {
+        let (alike, blocks) = match self {
+            Self::Alike(offset, count) => ((*count > 0).then_some(offset.number()), &[][..]),
+            Self::Each(blocks) => (None, &blocks.blocks[..]),
+        };
+        alike.into_iter().chain(blocks.iter().flat_map(Block::decoded).copied())
+    }
+
+    /// The places of all chunks that are stored.
+    pub(crate) fn places(&self) -> impl Iterator<Item = u64> {
+        self.numbers().filter_map(|number| u64::try_from(number).ok())
+    }
+
+    /// What is around a place.
+    pub(crate) fn neighbors(&self, place: u64) -> Neighbors {
+        let (mut same, mut next, mut before, mut last) = (0, i64::MAX, -1, -1);
+        let place = place as i64;
+        self.numbers().for_each(|number| {
+            same += usize::from(number == place);
+            next = if number > place { next.min(number) } else { next };
+            before = if number < place { number.max(before) } else { before };
+            last = number.max(last);
+        });
+        let last = if last == place && same == 1 { before } else { last };
+        let next = u64::try_from(next).ok().filter(|&next| next < NOWHERE);
+        Neighbors { is_shared: same > 1, next, last: u64::try_from(last).ok() }
+    }
+
+    /// Changes the offset of a chunk that there is.
+    pub(crate) fn set(&mut self, number: u64, offset: Offset) {
+        if self.decoded(number) == Some(offset) {
+            return;
+        }
+        let number = number as usize;
+        let block = self.blocks().change(number / PER_BLOCK);
+        block[number % PER_BLOCK] = offset.number();
+    }
+
+    /// Adds an offset behind the last one.
+    pub(crate) fn push(&mut self, offset: Offset) {
+        self.insert(self.len(), offset);
+    }
+
+    /// Adds the offset of a chunk in front of that of this number, or behind the last one.
+    pub(crate) fn insert(&mut self, number: u64, offset: Offset) {
+        let blocks = self.blocks();
+        let (first, mut at) = (number as usize / PER_BLOCK, number as usize % PER_BLOCK);
+        let mut number = offset.number();
+        blocks.count += 1;
+        blocks.changed = true;
+        for block in first..blocks.blocks.len() {
+            let numbers = blocks.change(block);
+            numbers.insert(at, number);
+            if numbers.len() <= PER_BLOCK {
+                return;
+            }
+            // The last one moves on to the next block.
+            number = numbers.pop().unwrap_or_default();
+            at = 0;
+        }
+        blocks.blocks.push(Block::new(vec![number]));
+    }
+
+    /// Removes the offset of a chunk that there is.
+    pub(crate) fn remove(&mut self, number: u64) {
+        let blocks = self.blocks();
+        let (first, at) = (number as usize / PER_BLOCK, number as usize % PER_BLOCK);
+        blocks.count -= 1;
+        blocks.change(first).remove(at);
+        for block in first + 1..blocks.blocks.len() {
+            let moved = blocks.change(block).remove(0);
+            blocks.change(block - 1).push(moved);
+        }
+        blocks.blocks.truncate(blocks.count.div_ceil(PER_BLOCK));
+    }
+
+    /// Puts the offsets into another order, which has each number once.
+    pub(crate) fn reorder(&mut self, order: &[usize]) {
+        let mut new = Self::default();
+        let offsets = order.iter().filter_map(|&number| self.decoded(number as u64));
+        offsets.for_each(|offset| new.push(offset));
+        *self = new;
+    }
+
+    /// Whether another frame, in `source`, has the same offsets, as far as these were looked at.
+    pub(crate) fn is_same<R: ReadAt + ?Sized>(
+        &self,
+        other: &Self,
+        source: &R,
+    ) -> Result<bool, Error> {
+        match (self, other) {
+            (Self::Alike(offset, count), Self::Alike(other, others)) => {
+                Ok((offset, count) == (other, others))
+            }
+            (Self::Each(blocks), Self::Each(others)) if blocks.count == others.count => {
+                for (number, block) in blocks.blocks.iter().enumerate() {
+                    let Some(numbers) = block.numbers.get() else {
+                        if block.bytes != others.blocks[number].bytes {
+                            return Ok(false);
+                        }
+                        continue;
+                    };
+                    if numbers[..] != *others.numbers(number, source)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// The index chunk; nothing without chunks. What has not changed since it was read or written last is taken from there.
+    pub(crate) fn encode(&mut self) -> Result<Arc<[u8]>, Error> {
+        let len = self.len() as usize * OFFSET_LEN as usize;
+        match self {
+            _ if len == 0 => Ok(Arc::default()),
+            // The library writes the index in this way for special values only.
+            Self::Alike(offset @ Offset::Special(_), _) => {
+                let value = offset.number().to_le_bytes();
+                Ok(chunk::special(&PARAMS, chunk::Special::Value, len, &value)?.into())
+            }
+            _ => self.blocks().encode(len),
+        }
+    }
+
+    /// Whether the index chunk is another one than was read or written last.
+    pub(crate) fn is_changed(&self) -> bool {
+        match self {
+            Self::Alike(..) => true,
+            Self::Each(blocks) => blocks.changed,
+        }
+    }
+
+    /// The offsets one by one, to be changed.
+    fn blocks(&mut self) -> &mut Blocks {
+        if let Self::Alike(offset, count) = *self {
+            *self = Self::Each(Blocks::repeated(offset, count as usize));
+        }
+        match self {
+            Self::Each(blocks) => blocks,
+            Self::Alike(..) => unreachable!("they were made single"),
+        }
+    }
+}
+
+impl Blocks {
+    /// Blocks of an index chunk at these bytes of it.
+    pub(crate) fn stored(count: usize, place: Place, blocks: Vec<Range<u32>>) -> Self {
+        let block = |bytes| Block { numbers: OnceLock::new(), bytes };
+        let blocks = blocks.into_iter().map(block).collect();
+        Self { count, blocks, stored: Stored::InSource(place), changed: false }
+    }
+
+    /// The same offset for all; full blocks are the same memory.
+    fn repeated(offset: Offset, count: usize) -> Self {
+        let full = Block::new(vec![offset.number(); PER_BLOCK.min(count)]);
+        let mut blocks = Self::default();
+        blocks.blocks = vec![full; count / PER_BLOCK];
+        blocks.count = blocks.blocks.len() * PER_BLOCK;
+        blocks.extend(&vec![offset.number(); count % PER_BLOCK]);
+        blocks
+    }
+
+    /// Adds blocks behind the last one, which has to be full.
+    fn extend(&mut self, numbers: &[i64]) {
+        self.blocks.extend(numbers.chunks(PER_BLOCK).map(|block| Block::new(block.to_vec())));
+        self.count += numbers.len();
+        self.changed = true;
+    }
+
+    /// The numbers of a block, decoded now if they were not before.
+    fn numbers<R: ReadAt + ?Sized>(&self, block: usize, source: &R) -> Result<&[i64], Error> {
+        let Block { numbers, bytes } = &self.blocks[block];
+        if let Some(numbers) = numbers.get() {
+            return Ok(numbers);
+        }
+        let (bytes, place) = match &self.stored {
+            Stored::InSource(place) => {
+                let at = place.at.saturating_add(bytes.start.into());
+                (Cow::from(source.read_vec_at(at, bytes.len() as u64)?), place)
+            }
+            Stored::InMemory(chunk, place) => {
+                (Cow::from(&chunk[bytes.start as usize..bytes.end as usize]), place)
+            }
+            Stored::None => unreachable!("what is nowhere else is decoded"),
+        };
+        let count = PER_BLOCK.min(self.count - block * PER_BLOCK);
+        let decoded = place.decode(&bytes, count)?;
+        Ok(numbers.get_or_init(|| Arc::new(decoded)))
+    }
+
+    /// The same, once the index has been [loaded](Offsets::load).
+    fn loaded(&self, block: usize) -> Result<&[i64], Error> {
+        self.check_loaded()?;
+        self.numbers(block, &[][..])
+    }
+
+    fn check_loaded(&self) -> Result<(), Error> {
+        match self.stored {
+            Stored::InSource(_) => {
+                Err(Error::Argument("the index has to be loaded before it is changed".into()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The numbers of a block that was decoded, to be changed.
+    fn change(&mut self, block: usize) -> &mut Vec<i64> {
+        self.changed = true;
+        let block = &mut self.blocks[block];
+        block.bytes = 0..0;
+        match block.numbers.get_mut() {
+            Some(numbers) => Arc::make_mut(numbers),
+            None => unreachable!("it was decoded for the change"),
+        }
+    }
+
+    /// The index chunk of `len` bytes when decoded.
+    fn encode(&mut self, len: usize) -> Result<Arc<[u8]>, Error> {
+        self.check_loaded()?;
+        let (old, place): (&[u8], _) = match &self.stored {
+            Stored::InMemory(chunk, _) if !self.changed => return Ok(Arc::clone(chunk)),
+            Stored::InMemory(chunk, place) => (chunk, Some(*place)),
+            Stored::InSource(_) | Stored::None => (&[], None),
+        };
+        let mut encoder = Encoder::new(PARAMS)?;
+        let blocks = self.blocks.iter().map(|Block { numbers, bytes }| match numbers.get() {
+            Some(numbers) if bytes.is_empty() => chunk::Block::Data(bytes_of(numbers).into()),
+            _ => chunk::Block::Encoded(&old[bytes.start as usize..bytes.end as usize]),
+        });
+        let encoded = match self.blocks.len() {
+            1 => None,
+            _ => encoder.encode_with(len, blocks)?,
+        };
+        let chunk: Arc<[u8]> = match encoded {
+            Some(chunk) => chunk.into(),
+            // It is short, or gets no shorter.
+            None => {
+                let mut data = room_for(len)?;
+                for block in 0..self.blocks.len() {
+                    data.extend(bytes_of(self.loaded(block)?));
+                }
+                encoder.encode(&data)?.into()
+            }
+        };
+        let header = chunk::Header::parse(&chunk)?;
+        let table = chunk.get(EXTENDED_HEADER_LEN..).unwrap_or_default();
+        match ranges(&header, table) {
+            Some(ranges) => {
+                for (block, bytes) in self.blocks.iter_mut().zip(ranges) {
+                    block.bytes = bytes;
+                }
+            }
+            None => self.blocks.iter_mut().for_each(|block| block.bytes = 0..0),
+        }
+        let place = place.unwrap_or(Place { at: 0, header: array(&chunk), max: None });
+        self.stored = Stored::InMemory(Arc::clone(&chunk), place);
+        self.changed = false;
+        Ok(chunk)
+    }
+}
+
+impl Block {
+    /// The numbers; none where it has not been decoded.
+    fn decoded(&self) -> &[i64] {
+        self.numbers.get().map_or(&[], |numbers| numbers)
+    }
+
+    fn new(numbers: Vec<i64>) -> Self {
+        Self { numbers: Arc::new(numbers).into(), bytes: 0..0 }
+    }
+}
+
+impl Place {
+    /// Decodes a block of `count` offsets: a chunk of its own, with a table of one entry.
+    fn decode(&self, block: &[u8], count: usize) -> Result<Vec<i64>, Error> {
+        let (start, nbytes) = (EXTENDED_HEADER_LEN as u32 + 4, count as u32 * OFFSET_LEN as u32);
+        let mut bytes = self.header.to_vec();
+        for (at, size) in [(4, nbytes), (8, nbytes), (12, start + block.len() as u32)] {
+            bytes[at..at + 4].copy_from_slice(&size.to_le_bytes());
+        }
+        bytes.extend(start.to_le_bytes());
+        bytes.extend(block);
+        let moved = |error| match error {
+            Error::Format(error) => error.moved(self.at).into(),
+            error => error,
+        };
+        let chunk = Chunk::new(&bytes, &Limits::default()).map_err(moved)?;
+        let mut data = vec![0; nbytes as usize];
+        Decoder::default().decode(&chunk, &mut data).map_err(moved)?;
+        let numbers: Vec<i64> =
+            data.as_chunks().0.iter().map(|number| i64::from_le_bytes(*number)).collect();
+        let is_right = |number: &&i64| match Offset::of(**number) {
+            Some(Offset::At(place)) => self.max.is_some_and(|max| place <= max),
+            special => special.is_some(),
+        };
+        match numbers.iter().find(|number| !is_right(number)) {
+            Some(wrong) => {
+                let expected = format!("a special offset, or at most {}", self.max.unwrap_or(0));
+                Err(FormatError::of(&rules::OFFSET, self.at, expected, format!("{wrong:#x}"))
+                    .into())
+            }
+            None => Ok(numbers),
+        }
+    }
+}
+
+/// Where the blocks of an index chunk are in it; `None` where it is none that the library writes, or has one block.
+///
+/// `table` starts with the starts of the blocks.
+pub(crate) fn ranges(header: &chunk::Header, table: &[u8]) -> Option<Vec<Range<u32>>> {
+    let flags = header.memcpyed
+        || header.split
+        || header.variable_blocks
+        || header.dictionary
+        || header.big_endian
+        || header.lazy
+        || header.instrumented;
+    let params = header.extended
+        && header.version == 5
+        && header.special.is_none()
+        && [header.codec_format, header.user_codec, header.codec_meta] == [0; 3]
+        && u32::from(header.typesize) == PARAMS.typesize
+        && (header.filters, header.filters_meta) == (PARAMS.filters, PARAMS.filters_meta);
+    if flags || !params || header.blocksize != BLOCKSIZE || header.nbytes <= BLOCKSIZE {
+        return None;
+    }
+    let table = table.get(..4 * header.nblocks() as usize)?;
+    let starts = table.as_chunks().0.iter().map(|start| u32::from_le_bytes(*start));
+    let ends = starts.clone().skip(1).chain([header.cbytes]);
+    let ranges: Vec<_> = starts.zip(ends).map(|(start, end)| start..end).collect();
+    let data = (EXTENDED_HEADER_LEN + table.len()) as u32;
+    // A block is never longer than its data and its size.
+    let is_right = |range: &Range<u32>| {
+        range.start >= data && (4..=BLOCKSIZE + 4).contains(&range.end.wrapping_sub(range.start))
+    };
+    ranges.iter().all(is_right).then_some(ranges)
+}
+
+fn bytes_of(numbers: &[i64]) -> Vec<u8> {
+    numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+}
+
+fn array(chunk: &[u8]) -> [u8; EXTENDED_HEADER_LEN] {
+    chunk.first_chunk().copied().unwrap_or([0; EXTENDED_HEADER_LEN])
+}
+
+/// A vector with room for `count`: a few bytes may stand for millions of chunks.
+pub(super) fn room_for<T>(count: usize) -> Result<Vec<T>, Error> {
+    let mut all = Vec::new();
+    match all.try_reserve_exact(count) {
+        Ok(()) => Ok(all),
+        Err(_) => Err(std::io::Error::from(std::io::ErrorKind::OutOfMemory).into()),
+    }
+}

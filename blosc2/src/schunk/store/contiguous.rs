@@ -1,0 +1,226 @@
+//! A frame in one run of bytes.
+
+use std::borrow::Cow;
+use std::io::{self, ErrorKind as Io};
+use std::sync::Arc;
+
+use blosc2_format::frame::{Layout, Outline, Stores};
+use blosc2_format::{Limits, ReadAt};
+
+use super::{Located, Opened, Source, Store, header_of, missing};
+use crate::bytes::token::Token;
+use crate::bytes::{Change, Safety, Storage, commit};
+use crate::{Error, ErrorKind, Result};
+
+/// Where a header says how long the frame is.
+const LEN_AT: u64 = 0x10;
+/// Bytes of the header in which every change of the sizes shows.
+const SEEN: usize = 64;
+
+/// A frame at the start of a storage.
+#[derive(Debug)]
+pub(crate) struct Contiguous {
+    bytes: Bytes,
+    safety: Safety,
+    /// What this handle has written around the chunks, so that it is not read again.
+    around: Option<Around>,
+    /// Where the index is that was read or written last.
+    index_at: u64,
+}
+
+/// The storage, as this handle knows it.
+#[derive(Debug)]
+struct Bytes {
+    storage: Box<dyn Storage>,
+    /// The start of the header when it was read or written last.
+    seen: Option<[u8; SEEN]>,
+}
+
+#[derive(Debug)]
+struct Around {
+    header: Vec<u8>,
+    index_at: u64,
+    index: Arc<[u8]>,
+    trailer: Vec<u8>,
+}
+
+impl Bytes {
+    /// Checks that nobody has changed the sizes of the frame without the knowledge of this handle. What claims and locks
+    /// cover cannot be changed so.
+    fn check_seen(&self, detail: &str) -> io::Result<()> {
+        let Some(seen) = &self.seen else { return Ok(()) };
+        let mut now = [0; SEEN];
+        self.storage.read_exact_at(0, &mut now)?;
+        if now == *seen {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Busy, "read a frame", detail).into())
+    }
+}
+
+/// Reads what the outline is read from, which still is what it was.
+impl ReadAt for Bytes {
+    fn size(&self) -> io::Result<u64> {
+        self.storage.size()
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let read = self.storage.read_exact_at(offset, buffer);
+        if !matches!(&read, Err(error) if error.kind() != Io::UnexpectedEof) {
+            self.check_seen(
+                "another handle or program has changed it since it was opened: `refresh` reads it again",
+            )?;
+        }
+        read
+    }
+}
+
+impl Contiguous {
+    pub(crate) fn new(storage: impl Storage + 'static, safety: Safety) -> Self {
+        let bytes = Bytes { storage: Box::new(storage), seen: None };
+        Self { bytes, safety, around: None, index_at: 0 }
+    }
+
+    pub(crate) fn storage(&self) -> &dyn Storage {
+        &*self.bytes.storage
+    }
+
+    /// Bytes of the frame, as its header says.
+    fn stored_len(&self) -> io::Result<u64> {
+        let mut len = [0; 8];
+        self.storage().read_exact_at(LEN_AT, &mut len)?;
+        Ok(u64::from_be_bytes(len))
+    }
+}
+
+impl Store for Contiguous {
+    fn layout(&self) -> Layout {
+        Layout::Contiguous
+    }
+
+    fn is_contiguous(&self) -> Option<bool> {
+        Some(true)
+    }
+
+    fn opened(&self) -> Opened<'_> {
+        self.storage().file(Token).map_or(Opened::Nothing, Opened::File)
+    }
+
+    fn read(&mut self, limits: &Limits) -> Result<Option<Outline>, blosc2_format::Error> {
+        (self.around, self.bytes.seen) = (None, None);
+        // First, so that a change in between is noticed.
+        let mut seen = [0; SEEN];
+        let is_there = self.storage().read_exact_at(0, &mut seen).is_ok();
+        let outline = Outline::read(self.storage(), Layout::Contiguous, limits)?;
+        self.bytes.seen = is_there.then_some(seen);
+        self.index_at = outline.header_len() + outline.cbytes();
+        Ok(Some(outline))
+    }
+
+    fn source(&self) -> &dyn ReadAt {
+        &self.bytes
+    }
+
+    fn chunk(&self, outline: &Outline, place: u64) -> Result<Located<'_>> {
+        let storage = self.storage();
+        let at = outline.header_len().saturating_add(place);
+        let room = outline.cbytes().saturating_sub(place);
+        let Some(bytes) = storage.stable_bytes(Token) else {
+            return Ok(Located::Stored(Source::Storage(storage), at, room));
+        };
+        let from = usize::try_from(at).ok().and_then(|at| bytes.get(at..));
+        let from = from.ok_or_else(|| missing("it is cut off"))?;
+        let room = usize::try_from(room).unwrap_or(usize::MAX).min(from.len());
+        Ok(Located::Memory(from[..room].into()))
+    }
+
+    fn commit(
+        &mut self,
+        outline: &mut Outline,
+        stores: Stores<'_>,
+        _: &[u64],
+        doing: &str,
+    ) -> Result<()> {
+        let failed = |error| Error::of_io(doing, error);
+        let again = "another handle or program has changed it; it was read again, so that this can be repeated";
+        self.bytes.check_seen(again).map_err(failed)?;
+        let around = self.around.take();
+        let old_len = match &around {
+            Some(around) => around.index_at + (around.index.len() + around.trailer.len()) as u64,
+            None => self.stored_len().map_err(failed)?,
+        };
+        let is_changed = outline.is_index_changed();
+        let index = outline.index().map_err(|error| Error::from_frame(doing, error))?;
+        let trailer = outline.trailer();
+        let header = header_of(outline, index.len() + trailer.len(), doing)?;
+        let start = header.len() as u64;
+        let index_at = start + outline.cbytes();
+        let trailer_at = index_at + index.len() as u64;
+        // An index that stands there already is not written again.
+        let (end_at, end) = match is_changed || index_at != self.index_at {
+            true => (index_at, Cow::from([&index[..], &trailer].concat())),
+            false => (trailer_at, Cow::from(&trailer)),
+        };
+        let mut writes: Vec<(u64, &[u8])> =
+            stores.iter().map(|(place, bytes)| (start + place, &**bytes)).collect();
+        writes.push((end_at, &end));
+        let known: Vec<(u64, &[u8])> = around.iter().flat_map(Around::runs).collect();
+        let change = Change {
+            old_len,
+            new_len: trailer_at + trailer.len() as u64,
+            header: &header,
+            writes: &writes,
+            known: &known,
+            safety: self.safety,
+        };
+        let committed = commit(&mut *self.bytes.storage, &change);
+        committed.map_err(|each| each.into_error(doing))?;
+        self.bytes.seen = header.first_chunk().copied();
+        self.index_at = index_at;
+        self.around = Some(Around { header, index_at, index, trailer });
+        Ok(())
+    }
+
+    fn add(&mut self, outline: &Outline, stores: Stores<'_>, doing: &str) -> Result<()> {
+        let start = outline.header_len();
+        stores.iter().try_for_each(|(place, bytes)| {
+            let written = self.bytes.storage.write_all_at(start + place, bytes);
+            written.map_err(|error| Error::of_io(doing, error))
+        })
+    }
+
+    fn finish(&mut self, outline: &mut Outline, doing: &str) -> Result<()> {
+        let index = outline.index().map_err(|error| Error::from_frame(doing, error))?;
+        let trailer = outline.trailer();
+        let header = header_of(outline, index.len() + trailer.len(), doing)?;
+        let at = header.len() as u64 + outline.cbytes();
+        let storage = &mut self.bytes.storage;
+        let writes = [(at, &index[..]), (at + index.len() as u64, &trailer), (0, &header)];
+        let mut writes = writes.into_iter();
+        let written = writes.try_for_each(|(at, bytes)| storage.write_all_at(at, bytes));
+        written.map_err(|error| Error::of_io(doing, error))
+    }
+
+    fn frame_len(&self) -> io::Result<u64> {
+        self.stored_len()
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        self.storage().size().unwrap_or(0)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.bytes.storage.sync()
+    }
+
+    fn take_vec(&mut self) -> Option<Vec<u8>> {
+        self.bytes.storage.take_vec(Token)
+    }
+}
+
+impl Around {
+    fn runs(&self) -> [(u64, &[u8]); 3] {
+        let trailer_at = self.index_at + self.index.len() as u64;
+        [(0, &self.header), (self.index_at, &self.index), (trailer_at, &self.trailer)]
+    }
+}

@@ -1,0 +1,267 @@
+//! Where chunks are, and how what is around them is written: a kind of store in each file.
+
+mod contiguous;
+mod directory;
+mod memory;
+
+use std::borrow::Cow;
+use std::fmt::Debug;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+
+use blosc2_format::chunk::{EXTENDED_HEADER_LEN, Header};
+use blosc2_format::frame::{Layout, Offset, Outline, Sizes, Stores};
+use blosc2_format::{Limits, ReadAt};
+
+use crate::bytes::Storage;
+use crate::gate::Version;
+use crate::{Error, ErrorKind, Result, partial};
+
+pub(crate) use contiguous::Contiguous;
+pub(crate) use directory::Directory;
+pub(crate) use memory::Memory;
+
+/// Where the chunks of a super-chunk are, and what is around them.
+pub(crate) trait Store: Debug + Send + Sync {
+    /// What the places in the outline are.
+    fn layout(&self) -> Layout;
+
+    /// Whether all is in one run of bytes; `None` where it is no frame.
+    fn is_contiguous(&self) -> Option<bool>;
+
+    /// What is opened in the file system.
+    fn opened(&self) -> Opened<'_> {
+        Opened::Nothing
+    }
+
+    /// Reads the outline; `None` where only this handle can have changed it.
+    ///
+    /// # Errors
+    /// As [`Outline::read`].
+    fn read(&mut self, limits: &Limits) -> Result<Option<Outline>, blosc2_format::Error>;
+
+    /// What the outline is read from, as it was at the last [`read`](Self::read).
+    fn source(&self) -> &dyn ReadAt;
+
+    /// Finds the chunk at a place.
+    fn chunk(&self, outline: &Outline, place: u64) -> Result<Located<'_>>;
+
+    /// Stores a change: chunks at their places, and what is around them. Those at the places `freed` are there no more.
+    /// Either all of it is done or nothing.
+    fn commit(
+        &mut self,
+        outline: &mut Outline,
+        stores: Stores<'_>,
+        freed: &[u64],
+        doing: &str,
+    ) -> Result<()>;
+
+    /// Stores chunks of a frame that is no frame before [`finish`](Self::finish).
+    fn add(&mut self, outline: &Outline, stores: Stores<'_>, doing: &str) -> Result<()>;
+
+    /// Makes a frame of what was added.
+    fn finish(&mut self, outline: &mut Outline, doing: &str) -> Result<()>;
+
+    /// Bytes of the frame; of a directory, of its index file; 0 where there is none.
+    fn frame_len(&self) -> io::Result<u64>;
+
+    /// Bytes that are really there.
+    fn stored_bytes(&self) -> u64;
+
+    /// Returns when all is on the device.
+    fn sync(&mut self) -> io::Result<()>;
+
+    /// The bytes of the frame, of which nothing is left, where they are a vector.
+    fn take_vec(&mut self) -> Option<Vec<u8>> {
+        None
+    }
+}
+
+/// What a store has opened in the file system.
+#[derive(Debug)]
+pub(crate) enum Opened<'a> {
+    Nothing,
+    File(&'a File),
+    Directory(&'a Path),
+}
+
+/// What a handle knows of a super-chunk, and where it is.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) outline: Outline,
+    pub(crate) store: Box<dyn Store>,
+    /// What was last seen of others who change it.
+    pub(crate) version: Version,
+    /// Being made: it is no frame until [`finish`](Self::finish).
+    pub(crate) unfinished: bool,
+    pub(crate) limits: Limits,
+}
+
+/// The bytes of a chunk.
+#[derive(Debug)]
+pub(crate) enum Located<'a> {
+    Memory(Cow<'a, [u8]>),
+    /// From a position on, with so much room.
+    Stored(Source<'a>, u64, u64),
+}
+
+#[derive(Debug)]
+pub(crate) enum Source<'a> {
+    Storage(&'a dyn Storage),
+    File(File),
+}
+
+impl Source<'_> {
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        match self {
+            Self::Storage(storage) => storage.read_exact_at(offset, buffer),
+            Self::File(file) => file.read_exact_at(offset, buffer),
+        }
+    }
+}
+
+const READ: &str = "read a chunk";
+
+impl State {
+    pub(crate) fn nchunks(&self) -> usize {
+        // A frame with more chunks than memory could count was refused.
+        usize::try_from(self.outline.nchunks()).unwrap_or(usize::MAX)
+    }
+
+    /// Where the data of a chunk is.
+    pub(crate) fn offset(&self, index: usize, doing: &str) -> Result<Offset> {
+        let offset = self.outline.offset(index as u64, self.store.source());
+        offset.map_err(|error| Error::from_frame(doing, error))?.ok_or_else(|| {
+            let nchunks = self.outline.nchunks();
+            let detail = format!("there are {nchunks} chunks, asked for chunk {index}");
+            Error::new(ErrorKind::OutOfBounds, doing, detail)
+        })
+    }
+
+    /// Finds a chunk and reads its header.
+    pub(crate) fn locate(&self, index: usize) -> Result<(Located<'_>, Header)> {
+        let number = index as u64;
+        let doing = || format!("{READ} (number {index})");
+        let located = match self.offset(index, READ)? {
+            Offset::Special(special) => {
+                let chunk = self.outline.special_chunk(number, special);
+                Located::Memory(chunk.map_err(|error| Error::from_frame(doing(), error))?.into())
+            }
+            Offset::At(place) => {
+                self.store.chunk(&self.outline, place).map_err(|error| error.doing(doing()))?
+            }
+        };
+        let mut head = [0; EXTENDED_HEADER_LEN];
+        let (head, at, room) = match &located {
+            Located::Memory(bytes) => (&bytes[..], 0, bytes.len() as u64),
+            Located::Stored(source, at, room) => {
+                let len = usize::try_from(*room).unwrap_or(usize::MAX).min(head.len());
+                let read = source.read(*at, &mut head[..len]);
+                read.map_err(|error| Error::of_io(READ, error))?;
+                (&head[..len], *at, *room)
+            }
+        };
+        let header = self.outline.chunk_header(number, head, at, room);
+        Ok((located, header.map_err(|error| Error::from_frame(doing(), error))?))
+    }
+
+    /// How large a chunk is, for when it goes away.
+    pub(crate) fn sizes(&self, index: usize, doing: &str) -> Result<Sizes> {
+        let is_stored = matches!(self.offset(index, doing)?, Offset::At(_));
+        if let (false, Some(nbytes)) = (is_stored, self.outline.nbytes_of(index as u64)) {
+            return Ok(Sizes { nbytes, cbytes: 0 });
+        }
+        let (_, header) = self.locate(index)?;
+        Ok(Sizes { nbytes: header.nbytes, cbytes: if is_stored { header.cbytes } else { 0 } })
+    }
+
+    /// Reads the rest of the index, before a change.
+    pub(crate) fn load(&mut self, doing: &str) -> Result<()> {
+        let loaded = self.outline.load(self.store.source());
+        loaded.map_err(|error| Error::from_frame(doing, error))
+    }
+
+    /// Stores what a change of the outline needs to be stored, and what is around the chunks. Chunks whose
+    /// places are `freed` are there no more.
+    pub(crate) fn commit(&mut self, doing: &str, stores: Stores<'_>, freed: &[u64]) -> Result<()> {
+        if self.unfinished {
+            return self.store.add(&self.outline, stores, doing);
+        }
+        self.store.commit(&mut self.outline, stores, freed, doing)
+    }
+
+    /// Makes a frame of what was stored.
+    pub(crate) fn finish(&mut self, doing: &str) -> Result<()> {
+        self.unfinished = false;
+        self.store.finish(&mut self.outline, doing)
+    }
+
+    /// Reads again what is around the chunks.
+    pub(crate) fn reload(&mut self, doing: &str) -> Result<()> {
+        let outline = self.store.read(&self.limits);
+        let outline = outline.map_err(|error| Error::from_frame(doing, error))?;
+        let Some(outline) = outline else { return Ok(()) };
+        let (before, now) = (self.outline.params().typesize, outline.params().typesize);
+        if before != now {
+            let detail = format!("its items had {before} bytes and have {now} now: open it again");
+            return Err(Error::new(ErrorKind::InvalidData, doing, detail));
+        }
+        self.outline = outline;
+        Ok(())
+    }
+
+    /// Bytes of the frame; of a directory, of its index file; 0 where there is none.
+    pub(crate) fn frame_len(&self) -> Result<u64> {
+        self.store.frame_len().map_err(|error| Error::of_io("measure a frame", error))
+    }
+}
+
+impl Located<'_> {
+    /// The chunk, where it is in memory.
+    pub(crate) fn in_memory(&self, header: &Header) -> Option<&[u8]> {
+        match self {
+            Self::Memory(bytes) => bytes.get(..header.cbytes as usize),
+            Self::Stored(..) => None,
+        }
+    }
+
+    /// Reads to `buffer` what `range` of its data needs, or all of it.
+    pub(crate) fn fetch(
+        &self,
+        header: &Header,
+        range: Option<Range<usize>>,
+        buffer: &mut Vec<u8>,
+    ) -> Result<()> {
+        let read = |offset: usize, part: &mut [u8]| match self {
+            Self::Memory(bytes) => {
+                part.copy_from_slice(&bytes[offset..offset + part.len()]);
+                Ok(())
+            }
+            Self::Stored(source, at, _) => {
+                let read = source.read(at + offset as u64, part);
+                read.map_err(|error| Error::of_io(READ, error))
+            }
+        };
+        partial::fetch(header, range.unwrap_or(0..header.nbytes as usize), buffer, read)
+    }
+}
+
+/// A chunk that is not where the index says.
+fn missing(what: &str) -> Error {
+    Error::new(ErrorKind::InvalidData, READ, what)
+}
+
+/// What an outline is read from that was never read.
+const NOTHING: &[u8] = &[];
+
+/// The header of a frame, given the length of index and trailer.
+fn header_of(outline: &Outline, end: usize, doing: &str) -> Result<Vec<u8>> {
+    let header = outline.header(outline.frame_len(end));
+    if header.len() as u64 != outline.header_len() {
+        let detail = format!("its header is broken, and would need {} bytes", header.len());
+        return Err(Error::new(ErrorKind::InvalidData, doing, detail));
+    }
+    Ok(header)
+}
