@@ -1,5 +1,6 @@
 //! What is wrong with bytes that should follow one of the formats.
 
+use crate::limits::Limits;
 use crate::report::{Finding, Rule};
 
 /// A rule of a format that the bytes break, and where.
@@ -68,7 +69,7 @@ pub enum Error {
     /// They may well be right, but this crate does not know, or was not built with, what they need.
     #[error("not decodable here: {0}")]
     Unsupported(String),
-    /// They ask for more than the caller's [`Limits`](crate::Limits) allow.
+    /// They ask for more than the caller's [`Limits`] allow.
     #[error("{what}: {amount}, over the limit of {max}")]
     Limit {
         /// What there is too much of.
@@ -84,6 +85,16 @@ pub enum Error {
     /// The bytes could not be fetched, or what was written could not be kept.
     #[error(transparent)]
     Io(#[from] std::io::Error),
+}
+
+impl Limits {
+    /// `amount` where it is within the limit `max`, an error that names `what` otherwise.
+    pub(crate) fn allow(what: &'static str, amount: u64, max: u64) -> Result<u64, Error> {
+        if amount <= max {
+            return Ok(amount);
+        }
+        Err(Error::Limit { what, amount, max })
+    }
 }
 
 /// The `N` bytes at `offset`, or an error that says how many there are.

@@ -1,5 +1,8 @@
 //! How much may be spent on bytes that nobody has vouched for.
 
+/// The most dimensions that an array can have.
+pub const MAX_NDIM: usize = 16;
+
 /// Bounds on what reading and checking may take, whatever the bytes claim.
 ///
 /// The defaults fit what people write on an ordinary machine. What goes over them is refused by a reader
@@ -46,7 +49,7 @@ impl Default for Limits {
             metadata: None,
             total_bytes: 16 << 40,
             items: i64::MAX as u64,
-            dimensions: crate::b2nd::MAX_NDIM,
+            dimensions: MAX_NDIM,
             chunks: 1 << 24,
             metalayers: 8192,
             nesting: 64,
@@ -58,13 +61,5 @@ impl Limits {
     /// What [`metadata`](Self::metadata) is for a file of `size` bytes.
     pub(crate) fn metadata_of(&self, size: u64) -> u64 {
         self.metadata.unwrap_or_else(|| size.saturating_mul(12).saturating_add(40 << 20))
-    }
-
-    /// `amount` where it is within the limit `max`, an error that names `what` otherwise.
-    pub(crate) fn allow(what: &'static str, amount: u64, max: u64) -> Result<u64, crate::Error> {
-        if amount <= max {
-            return Ok(amount);
-        }
-        Err(crate::Error::Limit { what, amount, max })
     }
 }

@@ -245,11 +245,23 @@ fn to_meta(raw: &Raw<'_>) -> Option<Meta> {
     })
 }
 
-/// Reads the metalayer where it has no errors.
-pub(super) fn parse(content: &[u8]) -> Result<Meta, FormatError> {
-    let mut report = Report::new();
-    check(content, None, &Limits::default(), &mut Checker::new(&mut report));
-    meta_of(content, report)
+impl Meta {
+    /// Reads the metalayer's content.
+    ///
+    /// Like the C library, it takes no notice of the version and of the markers of the numbers: with
+    /// 16 dimensions the library writes one that msgpack does not know.
+    ///
+    /// # Errors
+    /// - the bytes end early;
+    /// - more than 16 dimensions, or numbers of dimensions that differ;
+    /// - a negative size, a chunk of size zero along a dimension with items, a block of size zero in
+    ///   a chunk that has items;
+    /// - a dtype that is not UTF-8 or has the wrong marker.
+    pub fn parse(content: &[u8]) -> Result<Self, FormatError> {
+        let mut report = Report::new();
+        check(content, None, &Limits::default(), &mut Checker::new(&mut report));
+        meta_of(content, report)
+    }
 }
 
 /// Reads the metalayer where it has no errors and fits the frame.

@@ -1,9 +1,8 @@
 //! The content of the metalayer, read and written.
 
+use super::MAX_NDIM;
 use crate::FormatError;
 
-/// The most dimensions that an array can have.
-pub const MAX_NDIM: usize = 16;
 /// Name of the metalayer.
 pub const NAME: &str = "b2nd";
 /// Name of the metalayer in files of Caterva, which came before.
@@ -25,21 +24,6 @@ pub struct Meta {
 }
 
 impl Meta {
-    /// Reads the metalayer's content.
-    ///
-    /// Like the C library, it takes no notice of the version and of the markers of the numbers: with
-    /// 16 dimensions the library writes one that msgpack does not know.
-    ///
-    /// # Errors
-    /// - the bytes end early;
-    /// - more than 16 dimensions, or numbers of dimensions that differ;
-    /// - a negative size, a chunk of size zero along a dimension with items, a block of size zero in
-    ///   a chunk that has items;
-    /// - a dtype that is not UTF-8 or has the wrong marker.
-    pub fn parse(content: &[u8]) -> Result<Self, FormatError> {
-        super::check::parse(content)
-    }
-
     /// Writes the metalayer's content, as the C library does.
     ///
     /// # Errors

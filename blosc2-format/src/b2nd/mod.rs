@@ -34,5 +34,7 @@ mod rules;
 
 pub(crate) use check::{Frame, check, check_chunk, read};
 pub use geometry::Geometry;
-pub use meta::{MAX_NDIM, Meta, NAME, OLD_NAME};
+pub use meta::{Meta, NAME, OLD_NAME};
 pub(crate) use rules::RULES;
+
+pub use crate::limits::MAX_NDIM;

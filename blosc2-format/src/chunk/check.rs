@@ -4,8 +4,29 @@ use super::header::RawHeader;
 use super::rules::{self, First};
 use super::streams::Stream;
 use super::{Chunk, Decoder, Header};
-use crate::report::{Checker, Options};
+use crate::report::{Checker, Options, Part, Report};
 use crate::{Error, Limits};
+
+impl Chunk<'_> {
+    /// Checks the chunk that should be all of `bytes`: gives everything that is wrong with it.
+    ///
+    /// ```
+    /// use blosc2_format::Options;
+    /// use blosc2_format::chunk::Chunk;
+    ///
+    /// // Stored data of six bytes in a chunk that ends after five.
+    /// let mut bytes = vec![2, 1, 0b10, 1, 6, 0, 0, 0, 6, 0, 0, 0, 22, 0, 0, 0];
+    /// bytes.extend(b"blosc");
+    /// let report = Chunk::check(&bytes, &Options::default());
+    /// assert_eq!(report.findings[0].rule.id, "chunk.truncated");
+    /// assert_eq!(report.findings[0].offset, 12);
+    /// ```
+    pub fn check(bytes: &[u8], options: &Options) -> Report {
+        let mut report = Report::new();
+        check(bytes, options, &mut Checker::new(&mut report).within(Part::Chunk(0), 0));
+        report
+    }
+}
 
 /// Checks a chunk that should be all of `bytes`; gives how many bytes were decoded.
 pub(crate) fn check(bytes: &[u8], options: &Options, checker: &mut Checker<'_>) -> u64 {

@@ -191,6 +191,19 @@ impl Decoder {
     }
 }
 
+impl Chunk<'_> {
+    /// Decodes all of it, with memory of its own; see [`Decoder`] to decode many chunks, or one block.
+    ///
+    /// # Errors
+    /// As [`Decoder::decode`], and [`Error::Limit`] where the data has more than [`Limits::memory`]
+    /// bytes. What the streams cannot hold is refused before there is memory for it.
+    pub fn decode(&self) -> Result<Vec<u8>, Error> {
+        let mut data = Vec::new();
+        Decoder::default().decode_vec(self, &mut data)?;
+        Ok(data)
+    }
+}
+
 /// How the filters of a chunk with streams are undone.
 ///
 /// # Errors

@@ -4,9 +4,8 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use super::rules::{self, Findings, First};
-use super::{Decoder, Header, Lazy, Special, check, lazy};
-use crate::report::{Checker, Part};
-use crate::{Error, Limits, Options, Report};
+use super::{Header, Lazy, Special, lazy};
+use crate::{Error, Limits};
 
 /// Largest dictionary, in bytes.
 const MAX_DICTIONARY: i32 = 32 * 1024;
@@ -61,25 +60,6 @@ impl<'a> Chunk<'a> {
         let chunk = first.or(chunk)?;
         Limits::allow("bytes of a block", chunk.largest_block() as u64, limits.memory)?;
         Ok(chunk)
-    }
-
-    /// Checks the chunk that should be all of `bytes`: gives everything that is wrong with it.
-    ///
-    /// ```
-    /// use blosc2_format::Options;
-    /// use blosc2_format::chunk::Chunk;
-    ///
-    /// // Stored data of six bytes in a chunk that ends after five.
-    /// let mut bytes = vec![2, 1, 0b10, 1, 6, 0, 0, 0, 6, 0, 0, 0, 22, 0, 0, 0];
-    /// bytes.extend(b"blosc");
-    /// let report = Chunk::check(&bytes, &Options::default());
-    /// assert_eq!(report.findings[0].rule.id, "chunk.truncated");
-    /// assert_eq!(report.findings[0].offset, 12);
-    /// ```
-    pub fn check(bytes: &[u8], options: &Options) -> Report {
-        let mut report = Report::new();
-        check(bytes, options, &mut Checker::new(&mut report).within(Part::Chunk(0), 0));
-        report
     }
 
     /// Finds the parts; `None` where they cannot be told. The header has kept its own rules.
@@ -310,17 +290,6 @@ impl<'a> Chunk<'a> {
             return self.block_size(0);
         }
         (0..self.nblocks()).map(|block| self.block_size(block)).max().unwrap_or(0)
-    }
-
-    /// Decodes all of it, with memory of its own; see [`Decoder`] to decode many chunks, or one block.
-    ///
-    /// # Errors
-    /// As [`Decoder::decode`], and [`Error::Limit`] where the data has more than [`Limits::memory`]
-    /// bytes. What the streams cannot hold is refused before there is memory for it.
-    pub fn decode(&self) -> Result<Vec<u8>, Error> {
-        let mut data = Vec::new();
-        Decoder::default().decode_vec(self, &mut data)?;
-        Ok(data)
     }
 
     /// Whether full blocks are cut into a stream for each byte of the items.

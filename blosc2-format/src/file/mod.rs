@@ -25,6 +25,7 @@ mod sources;
 
 pub use check::{check, check_path};
 pub use kind::{Kind, recognise, recognise_path};
-pub use read::{File, Info};
+pub use read::File;
+pub use sources::Info;
 
 pub(crate) use check::RULES;

@@ -4,51 +4,10 @@ use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 
-use super::sources::{self, Source};
+use super::sources::{self, Info, Source};
 use super::{Kind, recognise, recognise_path};
 use crate::b2nd::{self, Geometry, Meta};
-use crate::chunk::MAX_FILTERS;
-use crate::frame::Metalayer;
 use crate::{Error, Limits, ReadAt};
-
-/// What a file says of itself, whatever kind it is of.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Info {
-    /// What it is.
-    pub kind: Kind,
-    /// Version of its format: of the chunk or of the frame. `None` for kinds that have none that is
-    /// kept.
-    pub version: Option<u8>,
-    /// Bytes of an item.
-    pub typesize: u32,
-    /// Bytes of all chunks when decompressed.
-    pub nbytes: u64,
-    /// Bytes of all chunks as they are stored.
-    pub cbytes: u64,
-    /// Number of chunks; 1 for a bare chunk.
-    pub nchunks: u64,
-    /// Bytes of a chunk when decompressed, of which the last one may have less; `None` where they
-    /// differ, or where there is none.
-    pub chunksize: Option<u32>,
-    /// Bytes of a block; `None` where the file does not say it for all chunks.
-    pub blocksize: Option<u32>,
-    /// The codec's code: 0 BloscLZ, 1 LZ4, 2 LZ4HC, 4 zlib, 5 Zstandard, ...
-    pub codec: u8,
-    /// Parameter of the codec.
-    pub codec_meta: u8,
-    /// Compression level; a bare chunk does not say it.
-    pub level: Option<u8>,
-    /// Codes of the filters, in the order in which they were applied; 0 is none.
-    pub filters: [u8; MAX_FILTERS],
-    /// Parameters of the filters.
-    pub filters_meta: [u8; MAX_FILTERS],
-    /// The metalayers in the header.
-    pub metalayers: Vec<Metalayer>,
-    /// Names of the metalayers of variable length. Old frames have one at most, which is called
-    /// `usermeta` here; of packed super-chunks these are `codec`, `metadata` and `userdata`.
-    pub vlmetalayers: Vec<String>,
-}
 
 /// A file that is being read, of any kind.
 ///

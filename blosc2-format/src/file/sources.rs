@@ -2,11 +2,51 @@
 
 use std::path::Path;
 
-use super::{Info, Kind};
-use crate::chunk::{self, Chunk, Decoder};
+use super::Kind;
+use crate::chunk::{self, Chunk, Decoder, MAX_FILTERS};
 use crate::directory::Disk;
+use crate::frame::Metalayer;
 use crate::packed::{Ancillary, Packed};
 use crate::{Error, Limits, ReadAt, early, frame};
+
+/// What a file says of itself, whatever kind it is of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Info {
+    /// What it is.
+    pub kind: Kind,
+    /// Version of its format: of the chunk or of the frame. `None` for kinds that have none that is
+    /// kept.
+    pub version: Option<u8>,
+    /// Bytes of an item.
+    pub typesize: u32,
+    /// Bytes of all chunks when decompressed.
+    pub nbytes: u64,
+    /// Bytes of all chunks as they are stored.
+    pub cbytes: u64,
+    /// Number of chunks; 1 for a bare chunk.
+    pub nchunks: u64,
+    /// Bytes of a chunk when decompressed, of which the last one may have less; `None` where they
+    /// differ, or where there is none.
+    pub chunksize: Option<u32>,
+    /// Bytes of a block; `None` where the file does not say it for all chunks.
+    pub blocksize: Option<u32>,
+    /// The codec's code: 0 BloscLZ, 1 LZ4, 2 LZ4HC, 4 zlib, 5 Zstandard, ...
+    pub codec: u8,
+    /// Parameter of the codec.
+    pub codec_meta: u8,
+    /// Compression level; a bare chunk does not say it.
+    pub level: Option<u8>,
+    /// Codes of the filters, in the order in which they were applied; 0 is none.
+    pub filters: [u8; MAX_FILTERS],
+    /// Parameters of the filters.
+    pub filters_meta: [u8; MAX_FILTERS],
+    /// The metalayers in the header.
+    pub metalayers: Vec<Metalayer>,
+    /// Names of the metalayers of variable length. Old frames have one at most, which is called
+    /// `usermeta` here; of packed super-chunks these are `codec`, `metadata` and `userdata`.
+    pub vlmetalayers: Vec<String>,
+}
 
 /// A format that is being read.
 pub(super) trait Source {
@@ -99,7 +139,7 @@ fn opened<'a>(kind: Kind, frame: frame::Frame<impl ReadAt + Send + 'a>) -> Opene
 fn frame_info(
     kind: Kind,
     header: &frame::Header,
-    metalayers: &[frame::Metalayer],
+    metalayers: &[Metalayer],
     vlmetalayers: Vec<String>,
     nchunks: u64,
 ) -> Info {
@@ -213,7 +253,7 @@ pub(super) fn packed<'a>(source: impl ReadAt + Send + 'a, limits: &Limits) -> Op
         codec_meta: 0,
         level: Some(packed.level()),
         filters: packed.filters(),
-        filters_meta: [0; chunk::MAX_FILTERS],
+        filters_meta: [0; MAX_FILTERS],
         metalayers: Vec::new(),
         vlmetalayers: names,
     };
