@@ -6,9 +6,8 @@ use std::path::Path;
 use blosc2::{Error, ErrorKind, OpenOptions, Result, SChunk, Value};
 
 use crate::carrier::Carrier;
-use crate::ctable::{CTable, Leaves};
+use crate::ctable::Leaves;
 use crate::key;
-use crate::object::Object;
 use crate::tag::error;
 
 /// The metalayer that says so, and those of the stores that have one for small things.
@@ -43,7 +42,7 @@ pub struct EmbedStore {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Entry {
+pub(crate) enum Entry {
     Frame {
         offset: u64,
         length: u64,
@@ -149,23 +148,6 @@ impl EmbedStore {
         self.entries.is_empty()
     }
 
-    /// What an entry holds.
-    ///
-    /// It is a copy: changing it changes nothing in the store.
-    ///
-    /// # Errors
-    /// - [`ErrorKind::NotFound`]: there is no such entry;
-    /// - as for [`Object::from_schunk`].
-    pub fn get(&self, key: &str) -> Result<Object> {
-        match self.entry(key) {
-            Some(Entry::Reference(reference)) => {
-                Ok(Object::Carrier(Carrier::of_reference(reference.clone())))
-            }
-            Some(_) => self.frame(key).and_then(Object::from_schunk),
-            None => Err(self.missing("read an entry", key)),
-        }
-    }
-
     /// The super-chunk of an entry, whatever it holds.
     ///
     /// # Errors
@@ -185,11 +167,11 @@ impl EmbedStore {
         }
     }
 
-    fn entry(&self, key: &str) -> Option<&Entry> {
+    pub(crate) fn entry(&self, key: &str) -> Option<&Entry> {
         self.entries.iter().find(|(name, _)| name == key).map(|(_, entry)| entry)
     }
 
-    fn missing(&self, doing: &str, key: &str) -> Error {
+    pub(crate) fn missing(&self, doing: &str, key: &str) -> Error {
         error(&self.schunk, ErrorKind::NotFound, doing, format!("no key `{key}`"))
     }
 
@@ -243,14 +225,6 @@ impl EmbedStore {
         let end = self.schunk.nbytes().into();
         let content = Value::from([("embed_map", map), ("current_offset", end)]);
         self.schunk.vlmeta_mut().set_value(MAP, &content)
-    }
-
-    /// What it is: a table that was put into one buffer is one of these.
-    pub(crate) fn into_object(self) -> Result<Object> {
-        if CTable::is_in(&self, "")? {
-            return CTable::new(self, "").map(Object::CTable);
-        }
-        Ok(Object::EmbedStore(self))
     }
 
     /// The super-chunk that holds all.

@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
-use blosc2::{Error, NDArray, Result, SChunk};
+use blosc2::{Error, ErrorKind, NDArray, Result, SChunk, Value};
 
 use crate::carrier::Carrier;
+use crate::ctable;
+use crate::embed_store::Entry;
 use crate::{BatchArray, CTable, EmbedStore, ListArray, ObjectArray, Tensor, TreeStore};
 
 /// What a file, a directory or an entry of a store holds. Python's `blosc2.open`.
@@ -53,11 +55,11 @@ impl Object {
     /// What it is its content says, not its name.
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`](blosc2::ErrorKind::NotFound), [`ErrorKind::Io`](blosc2::ErrorKind::Io): it cannot
+    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: it cannot
     ///   be read;
-    /// - [`ErrorKind::InvalidData`](blosc2::ErrorKind::InvalidData): it is nothing of these, was cut short or is
+    /// - [`ErrorKind::InvalidData`]: it is nothing of these, was cut short or is
     ///   broken;
-    /// - [`ErrorKind::Unsupported`](blosc2::ErrorKind::Unsupported): items that are objects of Python's, or
+    /// - [`ErrorKind::Unsupported`]: items that are objects of Python's, or
     ///   serialised by Arrow.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
@@ -137,8 +139,8 @@ impl Object {
     /// The array.
     ///
     /// # Errors
-    /// [`ErrorKind::TypeMismatch`](blosc2::ErrorKind::TypeMismatch): it is something else;
-    /// [`ErrorKind::Unsupported`](blosc2::ErrorKind::Unsupported): a carrier, which only stands for data.
+    /// [`ErrorKind::TypeMismatch`]: it is something else;
+    /// [`ErrorKind::Unsupported`]: a carrier, which only stands for data.
     pub fn into_ndarray(self) -> Result<NDArray> {
         let doing = "open an array";
         match self {
@@ -146,7 +148,106 @@ impl Object {
             Self::Carrier(carrier) => Err(carrier.refused(doing)),
             other => {
                 let detail = format!("it is no array but a {}", other.kind());
-                Err(Error::new(blosc2::ErrorKind::TypeMismatch, doing, detail))
+                Err(Error::new(ErrorKind::TypeMismatch, doing, detail))
+            }
+        }
+    }
+}
+
+impl EmbedStore {
+    /// What an entry holds.
+    ///
+    /// It is a copy: changing it changes nothing in the store.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::NotFound`]: there is no such entry;
+    /// - as for [`Object::from_schunk`].
+    pub fn get(&self, key: &str) -> Result<Object> {
+        match self.entry(key) {
+            Some(Entry::Reference(reference)) => {
+                Ok(Object::Carrier(Carrier::of_reference(reference.clone())))
+            }
+            Some(_) => self.frame(key).and_then(Object::from_schunk),
+            None => Err(self.missing("read an entry", key)),
+        }
+    }
+
+    /// What it is: a table that was put into one buffer is one of these.
+    pub(crate) fn into_object(self) -> Result<Object> {
+        if CTable::is_in(&self, "")? {
+            return CTable::new(self, "").map(Object::CTable);
+        }
+        Ok(Object::EmbedStore(self))
+    }
+}
+
+impl TreeStore {
+    /// Opens what a key holds, for reading.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::NotFound`]: there is no such key;
+    /// - as for [`Object::from_schunk`].
+    pub fn get(&self, key: &str) -> Result<Object> {
+        if let Some(object) = self.objects.get(key) {
+            return match object.get("kind").and_then(Value::as_str) {
+                Some("ctable") => CTable::new(self.for_table()?, key).map(Object::CTable),
+                _ => Ok(Object::Carrier(Carrier::of_reference(object.clone()))),
+            };
+        }
+        if self.embedded.contains(key) {
+            return self.embed.get(key);
+        }
+        let schunk = self.leaf(key)?.ok_or_else(|| self.missing(key))?;
+        Object::from_schunk(schunk)
+    }
+
+    /// Opens the array of a key, for reading.
+    ///
+    /// # Errors
+    /// As for [`get`](Self::get) and [`Object::into_ndarray`].
+    pub fn array(&self, key: &str) -> Result<NDArray> {
+        self.get(key)?.into_ndarray()
+    }
+
+    /// What it is: the store of one table is that table.
+    pub(crate) fn into_object(self) -> Result<Object> {
+        if let Some(manifest) = self.embed.schunk().vlmeta().value("b2remote_manifest")? {
+            return Ok(Object::Carrier(Carrier::of_remote_store(manifest)));
+        }
+        if CTable::is_in(&self, "")? {
+            return CTable::new(self, "").map(Object::CTable);
+        }
+        Ok(Object::TreeStore(self))
+    }
+}
+
+impl CTable {
+    /// Opens the table of a file or a folder.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::TypeMismatch`]: it holds something else;
+    /// - [`ErrorKind::InvalidData`]: its schema or its marks of live rows are missing or broken;
+    /// - [`ErrorKind::Unsupported`]: its schema has a later version;
+    /// - as for [`Object::open`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        Self::of(Object::open(path)?).map_err(|error| error.at(path))
+    }
+
+    /// Takes the table in a buffer. Python's `ctable_from_cframe`.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
+        Self::of(EmbedStore::from_bytes(bytes)?.into_object()?)
+    }
+
+    fn of(object: Object) -> Result<Self> {
+        match object {
+            Object::CTable(table) => Ok(table),
+            other => {
+                let detail = format!("it is no table but a {}", other.kind());
+                Err(Error::new(ErrorKind::TypeMismatch, ctable::OPEN, detail))
             }
         }
     }

@@ -3,10 +3,9 @@
 use std::fmt;
 use std::sync::OnceLock;
 
-use blosc2::{Dtype, Value};
+use blosc2::{Dtype, NDArray, Value};
 
-use super::read::Stored;
-use crate::ItemType;
+use crate::{BatchArray, ItemType, ObjectArray};
 
 /// What a column holds. Named as in Python's schemas.
 #[derive(Debug, Clone, PartialEq)]
@@ -207,4 +206,27 @@ impl Column {
     pub fn metadata(&self) -> &Value {
         &self.metadata
     }
+}
+
+/// What a column is stored in.
+#[derive(Debug)]
+pub(super) struct Stored {
+    pub(super) content: Content,
+    /// Which rows have a value; without it, all of those of which the content does not say otherwise.
+    pub(super) marks: Option<NDArray>,
+}
+
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one for each column")]
+pub(super) enum Content {
+    /// Items of one size and shape.
+    Items(NDArray),
+    /// Places in a list of texts, which is read when it is needed.
+    Codes { codes: NDArray, texts: BatchArray, decoded: OnceLock<Vec<String>> },
+    /// Texts, one after the other, and where each starts and the last one ends.
+    Texts { offsets: NDArray, bytes: NDArray },
+    /// Values in batches.
+    Batches(BatchArray),
+    /// Values in chunks of their own.
+    Cells(ObjectArray),
 }

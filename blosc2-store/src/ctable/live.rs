@@ -7,7 +7,7 @@ use blosc2::dtype::Kind;
 use blosc2::{Element, ErrorKind, NDArray, Result, Selection, Special};
 
 use super::READ;
-use super::read::{Budget, check_array, row_bytes};
+use super::part::{Budget, check_array, row_bytes};
 use crate::tag::error;
 
 /// So many rows of marks are read at once where they are counted.

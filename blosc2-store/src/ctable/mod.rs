@@ -2,22 +2,22 @@
 
 mod column;
 mod live;
+mod part;
 mod read;
 mod schema;
 
 use std::ops::{Bound, Range, RangeBounds};
-use std::path::Path;
 
 use blosc2::{Element, Error, ErrorKind, NDArray, Result, SChunk, Value};
 
+use column::Stored;
 pub use column::{Column, ColumnKind, TimeUnit};
 use live::LiveRows;
-use read::{Stored, array, leaf, row_bytes};
+use part::{array, leaf, row_bytes};
 
 use crate::tag::{error, what};
-use crate::{EmbedStore, Object};
 
-const OPEN: &str = "open a table";
+pub(crate) const OPEN: &str = "open a table";
 const READ: &str = "read from a table";
 
 /// Where the parts of a table lie.
@@ -30,7 +30,7 @@ pub(crate) trait Leaves: std::fmt::Debug + Send + Sync {
 /// A table with columns of all kinds, each stored by itself, for reading: Python's `CTable`.
 ///
 /// A table is a [`TreeStore`](crate::TreeStore) (`.b2d`, `.b2z`), a part of one, or an
-/// [`EmbedStore`] in a buffer.
+/// [`EmbedStore`](crate::EmbedStore) in a buffer.
 ///
 /// Rows are counted as Python counts them: without those that were deleted. Opening reads the schema and counts the
 /// rows; a column is opened when it is first read, and of what is stored no more is read than the rows need.
@@ -69,36 +69,6 @@ pub struct CTable {
 }
 
 impl CTable {
-    /// Opens the table of a file or a folder.
-    ///
-    /// # Errors
-    /// - [`ErrorKind::TypeMismatch`]: it holds something else;
-    /// - [`ErrorKind::InvalidData`]: its schema or its marks of live rows are missing or broken;
-    /// - [`ErrorKind::Unsupported`]: its schema has a later version;
-    /// - as for [`Object::open`].
-    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        Self::of(Object::open(path)?).map_err(|error| error.at(path))
-    }
-
-    /// Takes the table in a buffer. Python's `ctable_from_cframe`.
-    ///
-    /// # Errors
-    /// As for [`open`](Self::open).
-    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
-        Self::of(EmbedStore::from_bytes(bytes)?.into_object()?)
-    }
-
-    fn of(object: Object) -> Result<Self> {
-        match object {
-            Object::CTable(table) => Ok(table),
-            other => {
-                let detail = format!("it is no table but a {}", other.kind());
-                Err(Error::new(ErrorKind::TypeMismatch, OPEN, detail))
-            }
-        }
-    }
-
     /// Whether there is a table at a key: `""` for the store itself.
     pub(crate) fn is_in(leaves: &dyn Leaves, root: &str) -> Result<bool> {
         let Some(meta) = leaves.leaf(&format!("{root}/_meta"), "b2f")? else { return Ok(false) };

@@ -7,37 +7,15 @@ use blosc2::dtype::{ByteOrder, Kind};
 use blosc2::{ArrayValue, Dtype, Error, ErrorKind, NDArray, Result, SChunk, Value};
 use half::f16;
 
-use super::column::{Column, ColumnKind, Nulls};
+use super::column::{Column, ColumnKind, Content, Nulls, Stored};
 use super::live::{AT_ONCE, GAP, LiveRows, Span, check_rows};
+use super::part::{Budget, array, check_array, leaf, row_bytes, unlike};
 use super::{Leaves, OPEN, READ};
 use crate::tag::{error, what};
 use crate::{BatchArray, ObjectArray};
 
 /// Live rows that are decoded at once.
 const WINDOW: u64 = 1 << 16;
-
-/// What a column is stored in.
-#[derive(Debug)]
-pub(super) struct Stored {
-    pub(super) content: Content,
-    /// Which rows have a value; without it, all of those of which the content does not say otherwise.
-    marks: Option<NDArray>,
-}
-
-#[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "there is one for each column")]
-pub(super) enum Content {
-    /// Items of one size and shape.
-    Items(NDArray),
-    /// Places in a list of texts, which is read when it is needed.
-    Codes { codes: NDArray, texts: BatchArray, decoded: OnceLock<Vec<String>> },
-    /// Texts, one after the other, and where each starts and the last one ends.
-    Texts { offsets: NDArray, bytes: NDArray },
-    /// Values in batches.
-    Batches(BatchArray),
-    /// Values in chunks of their own.
-    Cells(ObjectArray),
-}
 
 impl Stored {
     pub(super) fn open(leaves: &dyn Leaves, root: &str, column: &Column) -> Result<Self> {
@@ -287,11 +265,6 @@ impl Content {
     }
 }
 
-/// Bytes of a row of an array.
-pub(super) fn row_bytes(array: &NDArray) -> usize {
-    array.typesize().saturating_mul(array.shape()[1..].iter().product::<u64>() as usize)
-}
-
 /// The live rows of a span of an array of batches.
 fn in_batches(
     array: &BatchArray,
@@ -459,36 +432,6 @@ fn same(item: &Value, sentinel: &Value) -> bool {
     }
 }
 
-/// What results may allocate, at the word of a file that may stand for far more than it holds.
-#[derive(Debug, Clone)]
-pub(super) struct Budget {
-    left: u64,
-}
-
-impl Budget {
-    /// As for arrays: a GiB, or 256 bytes for each byte that is stored.
-    pub(super) fn of(stored: u64) -> Self {
-        Self { left: stored.saturating_mul(256).max(1 << 30) }
-    }
-
-    pub(super) fn take(&mut self, nbytes: u64) -> Result<()> {
-        self.check(nbytes)?;
-        self.left -= nbytes;
-        Ok(())
-    }
-
-    fn check(&self, nbytes: u64) -> Result<()> {
-        if nbytes <= self.left {
-            return Ok(());
-        }
-        let detail = format!(
-            "{nbytes} bytes more than were read go over the limit by {}: read fewer rows at a time",
-            nbytes - self.left
-        );
-        Err(Error::new(ErrorKind::TooLarge, READ, detail))
-    }
-}
-
 /// Bytes of memory that a value takes, about.
 fn weight(value: &Value) -> u64 {
     let content = match value {
@@ -506,36 +449,8 @@ fn weight(value: &Value) -> u64 {
     size_of::<Value>() as u64 + content
 }
 
-/// The super-chunk of a key, which has to be there.
-pub(super) fn leaf(leaves: &dyn Leaves, key: &str, ending: &str) -> Result<SChunk> {
-    let missing = || Error::new(ErrorKind::InvalidData, OPEN, format!("there is no `{key}`"));
-    leaves.leaf(key, ending)?.ok_or_else(missing)
-}
-
-/// The array of a key, which has to be there and to have a dimension of rows.
-pub(super) fn array(leaves: &dyn Leaves, key: &str) -> Result<NDArray> {
-    let array = NDArray::from_schunk(leaf(leaves, key, "b2nd")?)?;
-    if array.ndim() == 0 {
-        let detail = "an array of no dimension, expected one of rows";
-        return Err(error(array.schunk(), ErrorKind::InvalidData, OPEN, detail));
-    }
-    Ok(array)
-}
-
 fn is(dtype: &Dtype, kind: Kind, size: usize) -> bool {
     dtype.kind() == Some(kind) && dtype.size() == size && dtype.is_native()
-}
-
-/// Sees that a part of a column is of one dimension and the type that it has to be.
-pub(super) fn check_array(
-    array: &NDArray,
-    expected: &str,
-    fits: impl Fn(&Dtype) -> bool,
-) -> Result<()> {
-    if array.ndim() == 1 && array.parsed_dtype().is_some_and(fits) {
-        return Ok(());
-    }
-    Err(unlike(array, &format!("{expected} and one dimension")))
 }
 
 /// Sees that an array holds what its column should.
@@ -571,12 +486,6 @@ fn check_items(array: &NDArray, kind: &ColumnKind) -> Result<()> {
         return Ok(());
     }
     Err(unlike(array, &format!("those of a column of {kind}")))
-}
-
-fn unlike(array: &NDArray, expected: &str) -> Error {
-    let dtype = array.dtype().unwrap_or("unknown items");
-    let detail = format!("an array of {dtype} and shape {:?}, expected {expected}", array.shape());
-    error(array.schunk(), ErrorKind::InvalidData, OPEN, detail)
 }
 
 fn no_dtype(array: &NDArray) -> Error {

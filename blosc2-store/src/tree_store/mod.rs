@@ -8,14 +8,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use blosc2::{Error, ErrorKind, NDArray, OpenOptions, ReadAt, ReadOnly, Result, SChunk, Value};
+use blosc2::{Error, ErrorKind, OpenOptions, ReadAt, ReadOnly, Result, SChunk, Value};
 
 use crate::archive::{self, Archive, files_of};
-use crate::carrier::Carrier;
 use crate::ctable::{CTable, Leaves, all_values};
 use crate::embed_store::EmbedStore;
 use crate::key;
-use crate::object::Object;
 use place::{Place, Stamp, folder_beside};
 
 /// The file of small things, which every store has.
@@ -71,11 +69,11 @@ pub struct TreeStore {
     place: Place,
     /// The member or file of each key.
     leaves: BTreeMap<String, String>,
-    embed: EmbedStore,
+    pub(crate) embed: EmbedStore,
     /// The keys that only the embedded store has.
-    embedded: BTreeSet<String>,
+    pub(crate) embedded: BTreeSet<String>,
     /// The keys of tables and the like, and what they are.
-    objects: BTreeMap<String, Value>,
+    pub(crate) objects: BTreeMap<String, Value>,
     /// Files that were opened for changing.
     lent: BTreeSet<String>,
     changed: bool,
@@ -366,33 +364,6 @@ impl TreeStore {
                 && !self.is_hidden(key)
     }
 
-    /// Opens what a key holds, for reading.
-    ///
-    /// # Errors
-    /// - [`ErrorKind::NotFound`]: there is no such key;
-    /// - as for [`Object::from_schunk`].
-    pub fn get(&self, key: &str) -> Result<Object> {
-        if let Some(object) = self.objects.get(key) {
-            return match object.get("kind").and_then(Value::as_str) {
-                Some("ctable") => CTable::new(self.for_table()?, key).map(Object::CTable),
-                _ => Ok(Object::Carrier(Carrier::of_reference(object.clone()))),
-            };
-        }
-        if self.embedded.contains(key) {
-            return self.embed.get(key);
-        }
-        let schunk = self.leaf(key)?.ok_or_else(|| self.missing(key))?;
-        Object::from_schunk(schunk)
-    }
-
-    /// Opens the array of a key, for reading.
-    ///
-    /// # Errors
-    /// As for [`get`](Self::get) and [`Object::into_ndarray`].
-    pub fn array(&self, key: &str) -> Result<NDArray> {
-        self.get(key)?.into_ndarray()
-    }
-
     /// Opens the super-chunk of a key for reading, whatever it holds.
     ///
     /// # Errors
@@ -423,19 +394,8 @@ impl TreeStore {
         }
     }
 
-    /// What it is: the store of one table is that table.
-    pub(crate) fn into_object(self) -> Result<Object> {
-        if let Some(manifest) = self.embed.schunk().vlmeta().value("b2remote_manifest")? {
-            return Ok(Object::Carrier(Carrier::of_remote_store(manifest)));
-        }
-        if CTable::is_in(&self, "")? {
-            return CTable::new(self, "").map(Object::CTable);
-        }
-        Ok(Object::TreeStore(self))
-    }
-
     /// The same for a table, which reads its parts from it.
-    fn for_table(&self) -> Result<Self> {
+    pub(crate) fn for_table(&self) -> Result<Self> {
         let place = self.place.for_reading();
         let embed = match &place {
             Place::Archive(archive) => EmbedStore::from_schunk(open_member(archive, INDEX)?)?,
@@ -454,7 +414,7 @@ impl TreeStore {
     }
 
     /// The super-chunk of a key, whatever it holds; `None` where there is no such key.
-    fn leaf(&self, key: &str) -> Result<Option<SChunk>> {
+    pub(crate) fn leaf(&self, key: &str) -> Result<Option<SChunk>> {
         match self.leaves.get(key) {
             Some(name) => self.file(name).map(Some),
             None => Leaves::leaf(&self.embed, key, ""),
@@ -478,7 +438,7 @@ impl TreeStore {
         }
     }
 
-    fn missing(&self, key: &str) -> Error {
+    pub(crate) fn missing(&self, key: &str) -> Error {
         self.error(ErrorKind::NotFound, READ, format!("no key `{key}`"))
     }
 
