@@ -8,7 +8,7 @@ use std::str::FromStr;
 use blosc2_sys as sys;
 
 use crate::init::init;
-use crate::{Error, ErrorKind, Result, closures, plugins};
+use crate::{Error, ErrorKind, Result, UserCodec, closures, plugins};
 
 /// A compression algorithm, by its code in the formats.
 ///
@@ -85,6 +85,68 @@ impl Codec {
         unsafe { sys::blosc2_compcode_to_compname(code.into(), &mut name) >= 0 }
     }
 
+    /// Makes a codec of one's own available under a code, 160 to 255, until the program ends.
+    ///
+    /// Chunks keep the code, and whoever reads them has to register the same codec. C's
+    /// `blosc2_register_codec`, Python's `register_codec`.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidArgument`]: another code, or a name that is empty, a number, or has a colon;
+    /// - [`ErrorKind::AlreadyExists`]: the code or the name is taken.
+    ///
+    /// ```
+    /// use blosc2::{BoxError, CParams, Codec, CodecInfo, UserCodec};
+    ///
+    /// /// Counts how often each byte is repeated.
+    /// struct RunLengths;
+    ///
+    /// impl UserCodec for RunLengths {
+    ///     fn compress(
+    ///         &self,
+    ///         input: &[u8],
+    ///         output: &mut [u8],
+    ///         _: &CodecInfo,
+    ///     ) -> Result<Option<usize>, BoxError> {
+    ///         let mut len = 0;
+    ///         for run in input.chunk_by(|a, b| a == b).flat_map(|run| run.chunks(255)) {
+    ///             let Some(pair) = output.get_mut(len..len + 2) else { return Ok(None) };
+    ///             pair.copy_from_slice(&[run.len() as u8, run[0]]);
+    ///             len += 2;
+    ///         }
+    ///         Ok(Some(len))
+    ///     }
+    ///
+    ///     fn decompress(
+    ///         &self,
+    ///         input: &[u8],
+    ///         mut output: &mut [u8],
+    ///         _: &CodecInfo,
+    ///     ) -> Result<(), BoxError> {
+    ///         for pair in input.chunks_exact(2) {
+    ///             let (run, rest) =
+    ///                 output.split_at_mut_checked(pair[0].into()).ok_or("too many bytes")?;
+    ///             run.fill(pair[1]);
+    ///             output = rest;
+    ///         }
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// let codec = Codec::register(200, "run_lengths", RunLengths)?;
+    /// let data: Vec<u8> = (0..10_000).map(|i| (i / 100) as u8).collect();
+    /// let chunk = blosc2::compress(&data, &CParams::new().codec(codec).filters(&[]))?;
+    /// assert!(chunk.len() < 500);
+    /// assert_eq!(blosc2::decompress::<u8>(&chunk)?, data);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    pub fn register(code: u8, name: &str, codec: impl UserCodec) -> Result<Self> {
+        init()?;
+        let built_in =
+            name.parse::<Self>().is_ok_and(|codec| closures::codec_name(codec.code()).is_none());
+        closures::register_codec(code, name, codec, built_in)?;
+        Ok(Self::from_code(code))
+    }
+
     /// Loads the plugin of a codec that C-Blosc2 knows by name only, after which it is available.
     ///
     /// Those are the codes 36 to 40 (OpenHTJ2K, Grok, OpenZL and two of JPEG 2000). C looks for the
@@ -102,7 +164,7 @@ impl Codec {
     pub unsafe fn load_plugin(self) -> Result<()> {
         init()?;
         // SAFETY: the caller vouches for the library.
-        unsafe { plugins::load(self) }
+        unsafe { plugins::load(self.code(), &self.to_string()) }
     }
 
     /// Whether it needs the shape of an array, so that it works in an array only.
@@ -152,7 +214,8 @@ impl FromStr for Codec {
     /// Reads a name such as `zstd`, or a code such as `5`.
     fn from_str(text: &str) -> Result<Self> {
         let named = NAMED.iter().find(|entry| entry.2.eq_ignore_ascii_case(text));
-        let named = named.map(|entry| entry.0).or_else(|| closures::codec_named(text));
+        let named =
+            named.map(|entry| entry.0).or_else(|| closures::codec_named(text).map(Self::from_code));
         match (named, text.parse()) {
             (Some(codec), _) => Ok(codec),
             (None, Ok(code)) => Ok(Self::from_code(code)),

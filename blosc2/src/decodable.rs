@@ -4,7 +4,7 @@ use blosc2_format::chunk::Header;
 use blosc2_sys as sys;
 
 use crate::chunk::{ChunkBytes, layout};
-use crate::{Chunk, ChunkRef, Codec, Error, ErrorKind, Filter, Result, closures, filter};
+use crate::{Chunk, ChunkRef, Codec, Error, ErrorKind, Filter, Result, filter, params};
 
 impl ChunkRef<'_> {
     /// Sees that C can decompress the chunk: what it needs is here, and C undoes it rightly.
@@ -23,7 +23,7 @@ impl ChunkRef<'_> {
         if available.is_err() && !(sys::HARDENED && self.needs_no_codec()) {
             return available;
         }
-        closures::check_shape(self.codec(), &self.filters(), doing)?;
+        params::check_shape(self.codec(), &self.filters(), doing)?;
         for (&code, &meta) in header.filters.iter().zip(&header.filters_meta) {
             if let Some(each) = Filter::from_code(code, meta) {
                 if !filter::is_available(code) {

@@ -7,11 +7,11 @@ use blosc2_format::chunk::Header;
 use blosc2_sys as sys;
 
 use crate::array_shape::ArrayShape;
-use crate::closures::{self, Blocks, Call, ChunkFilter, Closures, Tuning};
+use crate::closures::{self, Blocks, Call, ChunkFilter, Closures};
 use crate::context::Context;
 use crate::init::init;
 use crate::memory::{AlignedBytes, Target};
-use crate::params::{MAX_CHUNK_LEN, Resolved};
+use crate::params::{MAX_CHUNK_LEN, Resolved, Tuning};
 use crate::{Codec, Error, ErrorKind, Result, filter};
 
 const COMPRESS: &str = "compress a buffer";

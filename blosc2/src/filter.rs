@@ -6,7 +6,7 @@ use std::str::FromStr;
 use blosc2_sys as sys;
 
 use crate::init::init;
-use crate::{Error, ErrorKind, Result, closures};
+use crate::{Error, ErrorKind, Result, UserFilter, closures};
 
 /// A filter with its parameter, by its code in the formats.
 ///
@@ -58,7 +58,7 @@ const BYTEDELTA: u8 = sys::BLOSC_FILTER_BYTEDELTA as u8;
 const INT_TRUNC: u8 = sys::BLOSC_FILTER_INT_TRUNC as u8;
 
 /// The names of those that are always there.
-pub(crate) const NAMES: [&str; 8] =
+const NAMES: [&str; 8] =
     ["shuffle", "bitshuffle", "delta", "trunc_prec", "int_trunc", "bytedelta", "ndcell", "ndmean"];
 
 impl Filter {
@@ -114,6 +114,53 @@ impl Filter {
     /// ```
     pub fn is_available(self) -> bool {
         init().is_ok() && is_available(self.code())
+    }
+
+    /// Makes a filter of one's own available under a code, 160 to 255, until the program ends.
+    ///
+    /// Chunks keep the code, and whoever reads them has to register the same filter. The filter that
+    /// this gives has the parameter 0; for another one write `Filter::Other { code, meta }`. C's
+    /// `blosc2_register_filter`, Python's `register_filter`.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidArgument`]: another code, or a name that is empty, a number, or has a colon;
+    /// - [`ErrorKind::AlreadyExists`]: the code or the name is taken.
+    ///
+    /// ```
+    /// use blosc2::{BoxError, CParams, Filter, FilterBlock};
+    ///
+    /// /// The differences of neighbouring items.
+    /// fn forward(block: &mut FilterBlock<'_>) -> Result<(), BoxError> {
+    ///     let (input, mut last) = (block.input_as::<u32>()?, 0);
+    ///     for (to, &from) in block.output_as::<u32>()?.iter_mut().zip(input) {
+    ///         *to = from.wrapping_sub(last);
+    ///         last = from;
+    ///     }
+    ///     Ok(())
+    /// }
+    ///
+    /// fn backward(block: &mut FilterBlock<'_>) -> Result<(), BoxError> {
+    ///     let (input, mut last) = (block.input_as::<u32>()?, 0u32);
+    ///     for (to, &from) in block.output_as::<u32>()?.iter_mut().zip(input) {
+    ///         last = last.wrapping_add(from);
+    ///         *to = last;
+    ///     }
+    ///     Ok(())
+    /// }
+    ///
+    /// let differences = Filter::register(200, "differences", (forward, backward))?;
+    /// let data: Vec<u32> = (0..10_000).map(|i| i * 7).collect();
+    /// let params = CParams::new().filters(&[differences, Filter::Shuffle]);
+    /// let chunk = blosc2::compress(&data, &params)?;
+    /// assert!(chunk.len() < 200);
+    /// assert_eq!(blosc2::decompress::<u32>(&chunk)?, data);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    pub fn register(code: u8, name: &str, filter: impl UserFilter) -> Result<Self> {
+        init()?;
+        let built_in = NAMES.iter().any(|other| other.eq_ignore_ascii_case(name));
+        closures::register_filter(code, name, filter, built_in)?;
+        Ok(Self::Other { code, meta: 0 })
     }
 
     /// Whether it needs the shape of an array, so that it works in an array only.

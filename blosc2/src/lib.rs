@@ -42,6 +42,7 @@ mod partial;
 mod plugins;
 pub mod raw;
 mod schunk;
+mod settings;
 mod special;
 mod stream;
 #[cfg(feature = "msgpack")]
@@ -52,7 +53,7 @@ pub use blosc2_format::{Dtype, ReadAt, dtype};
 pub use bytes::{MappedFile, ReadOnly, Seekable, Storage};
 pub use chunk::{Chunk, ChunkBytes, ChunkRef, Special, Validation};
 pub use closures::{
-    BoxError, ChunkBlock, CodecInfo, FilterBlock, Tune, Tuner, TunerInput, TunerOutcome, UserCodec,
+    BoxError, ChunkBlock, CodecInfo, FilterBlock, Tune, TunerInput, TunerOutcome, UserCodec,
     UserFilter,
 };
 pub use codec::Codec;
@@ -68,11 +69,12 @@ pub use ndarray::{
     Along, Appender, ArrayBlock, ArrayChunk, ArrayInfo, Caches, NDArray, NDArrayBuilder,
     NDArrayView, Number, Selection,
 };
-pub use params::{CParams, DParams, MAX_CHUNK_LEN, MAX_TYPESIZE, SplitMode, Threads};
+pub use params::{MAX_CHUNK_LEN, MAX_TYPESIZE};
 pub use schunk::{
     Check, ChunkInfo, Chunks, FileFormat, Items, LazyChunk, Metalayers, MetalayersMut, OpenOptions,
     Rebuilt, Repaired, SChunk, SChunkReader, SChunkWriter, repair, repair_to,
 };
+pub use settings::{CParams, DParams, SplitMode, Threads, Tuner};
 pub use stream::{FrameReader, FrameWriter};
 #[cfg(feature = "msgpack")]
 pub use value::{ArrayValue, Value};

@@ -1,266 +1,22 @@
-//! How data is compressed and decompressed.
-//!
-//! ```
-//! use blosc2::{CParams, Codec, Filter};
-//!
-//! let params = CParams::new().codec(Codec::Lz4).level(9).filters(&[Filter::Bitshuffle]);
-//! let chunk = blosc2::compress(&[1.5f32; 1000], &params)?;
-//! assert_eq!(blosc2::decompress::<f32>(&chunk)?, [1.5; 1000]);
-//! # Ok::<(), blosc2::Error>(())
-//! ```
+//! What is chosen, checked and in C's form; and the tuner that chooses anew for each chunk.
 
-use std::thread;
+use std::fmt;
+use std::time::Instant;
 
-use blosc2_format::chunk::{self as format, MAX_BLOCKSIZE, MAX_FILTERS};
+use blosc2_format::chunk::{self as format, Header, MAX_BLOCKSIZE, MAX_FILTERS};
 use blosc2_sys as sys;
 
-use crate::closures::{self, Tuning};
-use crate::{Codec, Error, ErrorKind, Filter, Result, Tuner, filter};
+use crate::closures::{Title, Tune, TunerInput, TunerOutcome, is_user_code, run_here};
+use crate::{CParams, Codec, Error, ErrorKind, Filter, Result, SplitMode, Tuner, filter};
+
+const TUNE: &str = "tune the compression";
 
 /// The most bytes that one chunk holds when decompressed: 2 GiB less 33.
 pub const MAX_CHUNK_LEN: usize = sys::BLOSC2_MAX_BUFFERSIZE as usize;
 /// The largest item, in bytes.
 pub const MAX_TYPESIZE: usize = MAX_BLOCKSIZE as usize;
 
-/// Whether the bytes of an item go to streams of their own when a block is compressed.
-///
-/// C's `BLOSC_*_SPLIT`, Python's `SplitMode`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum SplitMode {
-    /// Always. For experiments.
-    Always,
-    /// Never. For experiments.
-    Never,
-    /// As fits the codec and the filters. Python's default, and ours.
-    Auto,
-    /// As old versions of the library did. C's default.
-    ForwardCompat,
-}
-
-impl SplitMode {
-    pub(crate) fn from_code(code: u8) -> Self {
-        match i32::from(code) {
-            sys::BLOSC_ALWAYS_SPLIT => Self::Always,
-            sys::BLOSC_NEVER_SPLIT => Self::Never,
-            sys::BLOSC_AUTO_SPLIT => Self::Auto,
-            _ => Self::ForwardCompat,
-        }
-    }
-
-    pub(crate) fn from_format(split: format::SplitMode) -> Self {
-        match split {
-            format::SplitMode::Always => Self::Always,
-            format::SplitMode::Never => Self::Never,
-            format::SplitMode::Auto => Self::Auto,
-            format::SplitMode::ForwardCompat => Self::ForwardCompat,
-        }
-    }
-
-    fn to_format(self) -> format::SplitMode {
-        match self {
-            Self::Always => format::SplitMode::Always,
-            Self::Never => format::SplitMode::Never,
-            Self::Auto => format::SplitMode::Auto,
-            Self::ForwardCompat => format::SplitMode::ForwardCompat,
-        }
-    }
-
-    fn code(self) -> i32 {
-        match self {
-            Self::Always => sys::BLOSC_ALWAYS_SPLIT,
-            Self::Never => sys::BLOSC_NEVER_SPLIT,
-            Self::Auto => sys::BLOSC_AUTO_SPLIT,
-            Self::ForwardCompat => sys::BLOSC_FORWARD_COMPAT_SPLIT,
-        }
-    }
-}
-
-/// How many threads work on one chunk, or on the chunks of an array.
-///
-/// One by default, which composes with threads of the program's own. Where several work on one chunk, its blocks
-/// are put in the order in which they are done, so that the bytes of the chunk may differ from run to run; its data
-/// does not. More are refused for single chunks in a process that was forked after C-Blosc2 had started threads, since
-/// those stay behind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Threads(i16);
-
-impl Threads {
-    /// One thread: the caller's.
-    pub const ONE: Self = Self(1);
-
-    /// So many threads; 0 counts as 1, and more than 256 as 256.
-    pub fn new(count: usize) -> Self {
-        Self(count.clamp(1, 256) as i16)
-    }
-
-    /// As many as the machine offers this process.
-    pub fn auto() -> Self {
-        Self::new(thread::available_parallelism().map_or(1, usize::from))
-    }
-
-    /// The number.
-    pub fn count(self) -> usize {
-        usize::from(self.0.unsigned_abs())
-    }
-
-    /// For threads of our own.
-    pub(crate) fn for_any(self) -> i16 {
-        self.0
-    }
-
-    /// What C is told: its pool of threads is safe only when hardened.
-    pub(crate) fn for_c(self) -> i16 {
-        if sys::HARDENED { self.0 } else { 1 }
-    }
-}
-
-impl Default for Threads {
-    fn default() -> Self {
-        Self::ONE
-    }
-}
-
-/// How data is compressed. C's `blosc2_cparams`, Python's `CParams`.
-///
-/// The default is what Python writes: Zstandard at level 5, shuffle, automatic split and block size,
-/// the typesize of the data; but one thread. The values are checked when they are used: without the
-/// feature `zstd`, a codec has to be chosen.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct CParams {
-    /// The codec.
-    pub codec: Codec,
-    /// Parameter of the codec; 0 unless the codec asks for one.
-    pub codec_meta: u8,
-    /// Compression level, 0 (store) to 9.
-    pub level: u8,
-    /// Bytes of an item, 1 to [`MAX_TYPESIZE`]; `None` for the size of the data's type.
-    pub typesize: Option<usize>,
-    /// Bytes of a block; `None` for automatic. Arrays have their own block shape instead.
-    pub blocksize: Option<usize>,
-    /// Whether items are split into streams.
-    pub split: SplitMode,
-    /// The filters, at most 6, in the order in which they are applied.
-    pub filters: Vec<Filter>,
-    /// Whether to train a dictionary for each chunk (Zstandard, LZ4 and LZ4HC).
-    pub dictionary: bool,
-    /// Threads for one chunk.
-    pub threads: Threads,
-    /// Whether chunks get the header of Blosc1, of 16 bytes, so that Blosc1 can read them.
-    pub blosc1: bool,
-    /// What chooses these parameters anew for each chunk.
-    pub tuner: Option<Tuner>,
-}
-
-impl Default for CParams {
-    fn default() -> Self {
-        Self {
-            codec: Codec::Zstd,
-            codec_meta: 0,
-            level: 5,
-            typesize: None,
-            blocksize: None,
-            split: SplitMode::Auto,
-            filters: vec![Filter::Shuffle],
-            dictionary: false,
-            threads: Threads::ONE,
-            blosc1: false,
-            tuner: None,
-        }
-    }
-}
-
 impl CParams {
-    /// The defaults.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets the codec.
-    pub fn codec(mut self, codec: Codec) -> Self {
-        self.codec = codec;
-        self
-    }
-
-    /// Sets the parameter of the codec.
-    pub fn codec_meta(mut self, meta: u8) -> Self {
-        self.codec_meta = meta;
-        self
-    }
-
-    /// Sets the compression level, 0 to 9.
-    pub fn level(mut self, level: u8) -> Self {
-        self.level = level;
-        self
-    }
-
-    /// Sets the bytes of an item.
-    pub fn typesize(mut self, typesize: usize) -> Self {
-        self.typesize = Some(typesize);
-        self
-    }
-
-    /// Sets the bytes of a block.
-    pub fn blocksize(mut self, blocksize: usize) -> Self {
-        self.blocksize = Some(blocksize);
-        self
-    }
-
-    /// Sets the split mode.
-    pub fn split(mut self, split: SplitMode) -> Self {
-        self.split = split;
-        self
-    }
-
-    /// Sets the filters, in the order in which they are applied.
-    pub fn filters(mut self, filters: &[Filter]) -> Self {
-        self.filters = filters.to_vec();
-        self
-    }
-
-    /// Sets whether a dictionary is trained for each chunk.
-    pub fn dictionary(mut self, dictionary: bool) -> Self {
-        self.dictionary = dictionary;
-        self
-    }
-
-    /// Sets the threads for one chunk.
-    pub fn threads(mut self, threads: Threads) -> Self {
-        self.threads = threads;
-        self
-    }
-
-    /// Sets whether chunks get the header of Blosc1, so that Blosc1 can read them: bare chunks, as Zarr
-    /// and HDF5 keep them.
-    ///
-    /// It knows typesizes to 255, one filter, which is shuffle or bitshuffle, and no dictionaries. With the
-    /// feature `system` this is [`ErrorKind::Unsupported`].
-    ///
-    /// ```
-    /// # if blosc2::instruction_set().is_none() {
-    /// #     return Ok::<(), blosc2::Error>(()); // An installed library cannot do it.
-    /// # }
-    /// use blosc2::{CParams, ChunkRef, Codec, Filter};
-    ///
-    /// let params = CParams::new().codec(Codec::Lz4).filters(&[Filter::Bitshuffle]).blosc1(true);
-    /// let bytes = blosc2::compress(&[1.0f32; 1000], &params)?;
-    /// let chunk = ChunkRef::new(&bytes)?;
-    /// assert!(chunk.is_blosc1() && chunk.format_version() == 2);
-    /// assert_eq!(chunk.decompress::<f32>()?, [1.0; 1000]);
-    /// # Ok::<(), blosc2::Error>(())
-    /// ```
-    pub fn blosc1(mut self, blosc1: bool) -> Self {
-        self.blosc1 = blosc1;
-        self
-    }
-
-    /// Sets the tuner, which chooses these parameters anew for each chunk.
-    pub fn tuner(mut self, tuner: Tuner) -> Self {
-        self.tuner = Some(tuner);
-        self
-    }
-
     /// The codec; `Other` may hold a code that has a name.
     fn named_codec(&self) -> Codec {
         Codec::from_code(self.codec.code())
@@ -333,7 +89,7 @@ impl CParams {
             )));
         }
         check_filters(&filters, typesize, in_array, self.dictionary)?;
-        closures::check_shape(codec, &filters, doing)?;
+        check_shape(codec, &filters, doing)?;
         if self.blosc1 {
             self.check_blosc1(codec, &filters, typesize, purpose)?;
         }
@@ -483,28 +239,99 @@ impl Resolved {
     }
 }
 
-/// How data is decompressed. C's `blosc2_dparams`, Python's `DParams`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct DParams {
-    /// Threads for one chunk; one by default.
-    pub threads: Threads,
+/// Sees that codecs and filters of users are not among those that look at an array's shape.
+///
+/// While those run, the super-chunk that has the shape is locked, and a closure that read it would wait
+/// for ever.
+pub(crate) fn check_shape(codec: Codec, filters: &[Filter], doing: &str) -> Result<()> {
+    let codes = || filters.iter().map(|filter| filter.code());
+    let shape = codec.needs_array() || filters.iter().any(|filter| filter.needs_array());
+    let closures = is_user_code(codec.code()) || codes().any(is_user_code);
+    if !(shape && closures) {
+        return Ok(());
+    }
+    let detail = "codecs and filters of one's own do not go with those for arrays";
+    Err(Error::new(ErrorKind::Unsupported, doing, detail))
 }
 
-impl DParams {
-    /// The defaults.
-    pub fn new() -> Self {
-        Self::default()
+/// A tuner at work, in an encoder. It is made when it is first asked.
+pub(crate) struct Tuning {
+    tuner: Tuner,
+    purpose: Purpose,
+    params: CParams,
+    tune: Option<Box<dyn Tune>>,
+    index: usize,
+}
+
+impl fmt::Debug for Tuning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tuning").field("tuner", &self.tuner).finish_non_exhaustive()
+    }
+}
+
+impl Clone for Tuning {
+    /// One that has seen nothing yet.
+    fn clone(&self) -> Self {
+        Self { params: self.params.clone(), tune: None, index: 0, ..*self }
+    }
+}
+
+impl Tuning {
+    /// The tuner that the parameters name, if they do.
+    pub(crate) fn of(params: &CParams, purpose: Purpose) -> Result<Option<Self>> {
+        let Some(tuner) = params.tuner else {
+            return Ok(None);
+        };
+        tuner.make()?;
+        Ok(Some(Self { tuner, purpose, params: params.clone(), tune: None, index: 0 }))
     }
 
-    /// Sets the threads for one chunk.
-    pub fn threads(mut self, threads: Threads) -> Self {
-        self.threads = threads;
-        self
+    /// The parameters as the tuner has left them, for items of this size.
+    pub(crate) fn resolve(&self, typesize: usize) -> Result<Resolved> {
+        self.params.resolve(typesize, self.purpose)
     }
 
-    pub(crate) fn to_c(&self) -> sys::blosc2_dparams {
-        sys::blosc2_dparams { nthreads: self.threads.for_c(), ..sys::blosc2_dparams_defaults() }
+    /// Asks the tuner, and gives the parameters if it has changed them; `now` are those of before.
+    pub(crate) fn next(&mut self, data: &[&[u8]], now: &Resolved) -> Result<Option<Resolved>> {
+        let (typesize, index) = (now.typesize(), self.index);
+        let make = self.tuner.make()?;
+        let mut params = self.params.clone();
+        let resolved = run_here(Title::Tuner(self.tuner.id(), self.tuner.name()), TUNE, || {
+            let tune = self.tune.get_or_insert_with(|| make(&params));
+            tune.next(&mut params, &TunerInput { data, typesize, index })?;
+            if params == self.params {
+                return Ok(None);
+            }
+            let fixed = |params: &CParams| (params.typesize, params.blosc1, params.tuner);
+            let in_array = self.purpose == Purpose::Array;
+            if fixed(&params) != fixed(&self.params)
+                || (in_array && params.blocksize != self.params.blocksize)
+            {
+                return Err("it changed what has to stay as it is".into());
+            }
+            let resolved = params.resolve(typesize, self.purpose)?;
+            let blocksize = if in_array { now.c.blocksize } else { resolved.c.blocksize };
+            let c = sys::blosc2_cparams { blocksize, ..resolved.c };
+            Ok(Some(Resolved { c, ..resolved }))
+        })?;
+        self.params = params;
+        self.index += 1;
+        Ok(resolved)
+    }
+
+    /// Tells the tuner what came out since `start`.
+    pub(crate) fn measured(&mut self, start: Instant, header: &Header) -> Result<()> {
+        let outcome = TunerOutcome {
+            nbytes: header.nbytes as usize,
+            cbytes: header.cbytes as usize,
+            elapsed: start.elapsed(),
+        };
+        match &mut self.tune {
+            Some(tune) => run_here(Title::Tuner(self.tuner.id(), self.tuner.name()), TUNE, || {
+                tune.measured(&outcome)
+            }),
+            None => Ok(()),
+        }
     }
 }
 
@@ -554,12 +381,5 @@ mod tests {
         assert_eq!(kind(params().codec(ndlz), 1), for_arrays);
         let unknown = Filter::Other { code: 99, meta: 0 };
         assert_eq!(kind(params().filters(&[unknown]), 4), Unsupported);
-    }
-
-    #[test]
-    fn threads_are_counted_from_one() {
-        assert_eq!(Threads::new(0), Threads::ONE);
-        assert_eq!(Threads::new(100_000).count(), 256);
-        assert!(Threads::auto().count() >= 1);
     }
 }

@@ -26,12 +26,11 @@ pub(crate) fn is_loaded(code: u8) -> bool {
 /// # Safety
 /// The library that is found follows the interface of C-Blosc2's plugins, and is sound.
 #[cfg(feature = "dynamic-plugins")]
-pub(crate) unsafe fn load(codec: crate::Codec) -> crate::Result<()> {
+pub(crate) unsafe fn load(code: u8, codec: &str) -> crate::Result<()> {
     let failed = |detail: String| {
         let doing = "load the plugin of a codec";
         Err(crate::Error::new(crate::ErrorKind::Unsupported, doing, detail))
     };
-    let code = codec.code();
     if !may_be_loaded(code) {
         return failed(format!("{codec} is not one that C-Blosc2 has plugins for"));
     }

@@ -13,8 +13,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use blosc2_sys as sys;
 use parking_lot::Mutex;
 
-use super::tuner::tuner_name;
-use super::{BoxError, ChunkFilter, codec_name, filter_name};
+use super::{BoxError, ChunkBlock};
 use crate::Error;
 
 thread_local! {
@@ -31,6 +30,41 @@ const DEEPEST: usize = 32;
 /// How many threads a context may use now: inside a closure one, since the others may be waiting for it.
 pub(crate) fn threads(wanted: i16) -> i16 {
     if DEPTH.get() > 0 { 1 } else { wanted }
+}
+
+type Closure = Box<dyn Fn(&mut ChunkBlock<'_>) -> Result<(), BoxError> + Send + Sync>;
+
+/// What runs on each block of a chunk, before the filters or after they are undone.
+pub(crate) struct ChunkFilter {
+    pub(super) title: Title,
+    pub(super) closure: Closure,
+}
+
+impl fmt::Debug for ChunkFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ChunkFilter").field(&self.title).finish()
+    }
+}
+
+impl ChunkFilter {
+    pub(crate) fn prefilter<E: Into<BoxError>>(
+        closure: impl Fn(&mut ChunkBlock<'_>) -> Result<(), E> + Send + Sync + 'static,
+    ) -> Self {
+        Self::new(Title::Prefilter, closure)
+    }
+
+    pub(crate) fn postfilter<E: Into<BoxError>>(
+        closure: impl Fn(&mut ChunkBlock<'_>) -> Result<(), E> + Send + Sync + 'static,
+    ) -> Self {
+        Self::new(Title::Postfilter, closure)
+    }
+
+    fn new<E: Into<BoxError>>(
+        title: Title,
+        closure: impl Fn(&mut ChunkBlock<'_>) -> Result<(), E> + Send + Sync + 'static,
+    ) -> Self {
+        Self { title, closure: Box::new(move |block| closure(block).map_err(Into::into)) }
+    }
 }
 
 /// One call of a context, as the closures see it that it leads to.
@@ -95,22 +129,22 @@ impl Failure {
     }
 }
 
-/// What a closure is called in errors.
+/// What a closure is called in errors: what it is, its code, and its name if it has one.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Title {
-    Codec(u8),
-    Filter(u8),
+pub(crate) enum Title {
+    Codec(u8, Option<&'static str>),
+    Filter(u8, Option<&'static str>),
     Prefilter,
     Postfilter,
-    Tuner(u8),
+    Tuner(u8, Option<&'static str>),
 }
 
 impl fmt::Display for Title {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (what, code, name) = match *self {
-            Self::Codec(code) => ("codec", code, codec_name(code)),
-            Self::Filter(code) => ("filter", code, filter_name(code)),
-            Self::Tuner(id) => ("tuner", id, tuner_name(id)),
+            Self::Codec(code, name) => ("codec", code, name),
+            Self::Filter(code, name) => ("filter", code, name),
+            Self::Tuner(id, name) => ("tuner", id, name),
             Self::Prefilter => return f.write_str("the prefilter"),
             Self::Postfilter => return f.write_str("the postfilter"),
         };
@@ -122,7 +156,7 @@ impl fmt::Display for Title {
 }
 
 /// Runs a closure on this thread alone, outside C.
-pub(super) fn run_here<R>(
+pub(crate) fn run_here<R>(
     title: Title,
     doing: &str,
     work: impl FnOnce() -> Result<R, BoxError>,

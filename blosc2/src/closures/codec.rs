@@ -6,13 +6,13 @@ use blosc2_sys as sys;
 
 #[cfg(doc)]
 use crate::ErrorKind;
-use crate::{Codec, Result};
+use crate::Result;
 
 use super::BoxError;
 use super::call::{Call, Title, buffers};
 use super::registry::Registry;
 
-/// A codec of one's own, to be used by its code like any other; see [`Codec::register`].
+/// A codec of one's own, to be used by its code like any other; see [`Codec::register`](crate::Codec::register).
 ///
 /// Its functions are called from many threads at once, and once or more for each block of a chunk.
 /// They may use this crate themselves; inside them it works on one thread.
@@ -92,73 +92,19 @@ pub(crate) fn codec_name(code: u8) -> Option<&'static str> {
     CODECS.name(code)
 }
 
-/// The codec of the user's with this name.
-pub(crate) fn codec_named(name: &str) -> Option<Codec> {
-    CODECS.code(name).map(Codec::from_code)
+/// The code of the user's codec of this name.
+pub(crate) fn codec_named(name: &str) -> Option<u8> {
+    CODECS.code(name)
 }
 
-impl Codec {
-    /// Makes a codec of one's own available under a code, 160 to 255, until the program ends.
-    ///
-    /// Chunks keep the code, and whoever reads them has to register the same codec. C's
-    /// `blosc2_register_codec`, Python's `register_codec`.
-    ///
-    /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: another code, or a name that is empty, a number, or has a colon;
-    /// - [`ErrorKind::AlreadyExists`]: the code or the name is taken.
-    ///
-    /// ```
-    /// use blosc2::{BoxError, CParams, Codec, CodecInfo, UserCodec};
-    ///
-    /// /// Counts how often each byte is repeated.
-    /// struct RunLengths;
-    ///
-    /// impl UserCodec for RunLengths {
-    ///     fn compress(
-    ///         &self,
-    ///         input: &[u8],
-    ///         output: &mut [u8],
-    ///         _: &CodecInfo,
-    ///     ) -> Result<Option<usize>, BoxError> {
-    ///         let mut len = 0;
-    ///         for run in input.chunk_by(|a, b| a == b).flat_map(|run| run.chunks(255)) {
-    ///             let Some(pair) = output.get_mut(len..len + 2) else { return Ok(None) };
-    ///             pair.copy_from_slice(&[run.len() as u8, run[0]]);
-    ///             len += 2;
-    ///         }
-    ///         Ok(Some(len))
-    ///     }
-    ///
-    ///     fn decompress(
-    ///         &self,
-    ///         input: &[u8],
-    ///         mut output: &mut [u8],
-    ///         _: &CodecInfo,
-    ///     ) -> Result<(), BoxError> {
-    ///         for pair in input.chunks_exact(2) {
-    ///             let (run, rest) =
-    ///                 output.split_at_mut_checked(pair[0].into()).ok_or("too many bytes")?;
-    ///             run.fill(pair[1]);
-    ///             output = rest;
-    ///         }
-    ///         Ok(())
-    ///     }
-    /// }
-    ///
-    /// let codec = Codec::register(200, "run_lengths", RunLengths)?;
-    /// let data: Vec<u8> = (0..10_000).map(|i| (i / 100) as u8).collect();
-    /// let chunk = blosc2::compress(&data, &CParams::new().codec(codec).filters(&[]))?;
-    /// assert!(chunk.len() < 500);
-    /// assert_eq!(blosc2::decompress::<u8>(&chunk)?, data);
-    /// # Ok::<(), blosc2::Error>(())
-    /// ```
-    pub fn register(code: u8, name: &str, codec: impl UserCodec) -> Result<Self> {
-        let doing = "register a codec";
-        crate::init::init()?;
-        let built_in = name.parse::<Self>().is_ok_and(|codec| codec_name(codec.code()).is_none());
-        CODECS.set(doing, code, name, Box::new(codec), built_in)?;
-        Ok(Self::from_code(code))
-    }
+/// Keeps a codec of the user's under a code; `built_in` says that its name is taken.
+pub(crate) fn register_codec(
+    code: u8,
+    name: &str,
+    codec: impl UserCodec,
+    built_in: bool,
+) -> Result<()> {
+    CODECS.set("register a codec", code, name, Box::new(codec), built_in)
 }
 
 /// Makes C know the codes of all users' codecs. Once, before any other call but `blosc2_init`.
@@ -202,7 +148,7 @@ unsafe extern "C" fn encode(
         return sys::BLOSC2_ERROR_CODEC_SUPPORT; // C compresses for itself.
     };
     let code = params.compcode;
-    call.run(Title::Codec(code), || {
+    call.run(Title::Codec(code, codec_name(code)), || {
         // SAFETY: C gives a stream of the block, and the room for it in other memory, of which no other
         // thread knows (blosc2.c, blosc_c).
         let (input, output) = unsafe { buffers(input, input_len, output, output_len)? };
@@ -233,7 +179,7 @@ unsafe extern "C" fn decode(
         return sys::BLOSC2_ERROR_CODEC_SUPPORT; // C decompresses for itself.
     };
     let code = call.codec;
-    call.run(Title::Codec(code), || {
+    call.run(Title::Codec(code, codec_name(code)), || {
         // SAFETY: C gives a stream of the chunk, and its place in the block in other memory, of which no
         // other thread knows (blosc2.c, blosc_d).
         let (input, output) = unsafe { buffers(input, input_len, output, output_len)? };

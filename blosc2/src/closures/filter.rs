@@ -6,15 +6,14 @@ use blosc2_sys as sys;
 
 #[cfg(doc)]
 use crate::ErrorKind;
-use crate::filter::NAMES;
-use crate::{Filter, Result};
+use crate::Result;
 
 use super::block::with_block;
 use super::call::{Call, Title, buffers};
 use super::registry::Registry;
 use super::{BoxError, FilterBlock};
 
-/// A filter of one's own, to be used by its code like any other; see [`Filter::register`].
+/// A filter of one's own, to be used by its code like any other; see [`Filter::register`](crate::Filter::register).
 ///
 /// Its functions are called from many threads at once, once or more for each block of a chunk. They
 /// may use this crate themselves; inside them it works on one thread.
@@ -66,54 +65,14 @@ pub(crate) fn filter_named(name: &str) -> Option<u8> {
     FILTERS.code(name)
 }
 
-impl Filter {
-    /// Makes a filter of one's own available under a code, 160 to 255, until the program ends.
-    ///
-    /// Chunks keep the code, and whoever reads them has to register the same filter. The filter that
-    /// this gives has the parameter 0; for another one write `Filter::Other { code, meta }`. C's
-    /// `blosc2_register_filter`, Python's `register_filter`.
-    ///
-    /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: another code, or a name that is empty, a number, or has a colon;
-    /// - [`ErrorKind::AlreadyExists`]: the code or the name is taken.
-    ///
-    /// ```
-    /// use blosc2::{BoxError, CParams, Filter, FilterBlock};
-    ///
-    /// /// The differences of neighbouring items.
-    /// fn forward(block: &mut FilterBlock<'_>) -> Result<(), BoxError> {
-    ///     let (input, mut last) = (block.input_as::<u32>()?, 0);
-    ///     for (to, &from) in block.output_as::<u32>()?.iter_mut().zip(input) {
-    ///         *to = from.wrapping_sub(last);
-    ///         last = from;
-    ///     }
-    ///     Ok(())
-    /// }
-    ///
-    /// fn backward(block: &mut FilterBlock<'_>) -> Result<(), BoxError> {
-    ///     let (input, mut last) = (block.input_as::<u32>()?, 0u32);
-    ///     for (to, &from) in block.output_as::<u32>()?.iter_mut().zip(input) {
-    ///         last = last.wrapping_add(from);
-    ///         *to = last;
-    ///     }
-    ///     Ok(())
-    /// }
-    ///
-    /// let differences = Filter::register(200, "differences", (forward, backward))?;
-    /// let data: Vec<u32> = (0..10_000).map(|i| i * 7).collect();
-    /// let params = CParams::new().filters(&[differences, Filter::Shuffle]);
-    /// let chunk = blosc2::compress(&data, &params)?;
-    /// assert!(chunk.len() < 200);
-    /// assert_eq!(blosc2::decompress::<u32>(&chunk)?, data);
-    /// # Ok::<(), blosc2::Error>(())
-    /// ```
-    pub fn register(code: u8, name: &str, filter: impl UserFilter) -> Result<Self> {
-        let doing = "register a filter";
-        crate::init::init()?;
-        let built_in = NAMES.iter().any(|other| other.eq_ignore_ascii_case(name));
-        FILTERS.set(doing, code, name, Box::new(filter), built_in)?;
-        Ok(Self::Other { code, meta: 0 })
-    }
+/// Keeps a filter of the user's under a code; `built_in` says that its name is taken.
+pub(crate) fn register_filter(
+    code: u8,
+    name: &str,
+    filter: impl UserFilter,
+    built_in: bool,
+) -> Result<()> {
+    FILTERS.set("register a filter", code, name, Box::new(filter), built_in)
 }
 
 /// Makes C know the codes of all users' filters. Once, before any other call but `blosc2_init`.
@@ -186,7 +145,7 @@ unsafe fn run(
     let Some(call) = call else {
         return sys::BLOSC2_ERROR_FILTER_PIPELINE; // C works for itself.
     };
-    call.run(Title::Filter(code), || {
+    call.run(Title::Filter(code, filter_name(code)), || {
         // SAFETY: the caller's promise.
         let (input, output) = unsafe { buffers(input, len, output, len)? };
         let unknown = || format!("no filter is registered with the code {code}");

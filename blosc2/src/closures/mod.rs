@@ -13,16 +13,13 @@ mod registry;
 mod tuner;
 
 pub use block::{ChunkBlock, FilterBlock};
-pub(crate) use call::{Call, Slot, message_of, threads};
+pub(crate) use call::{Call, ChunkFilter, Slot, Title, message_of, run_here, threads};
 pub use codec::{CodecInfo, UserCodec};
-pub(crate) use codec::{codec_name, codec_named, is_codec};
+pub(crate) use codec::{codec_name, codec_named, is_codec, register_codec};
 pub use filter::UserFilter;
-pub(crate) use filter::{filter_name, filter_named, is_filter};
-pub(crate) use pipeline::{Blocks, ChunkFilter, postfilter, prefilter};
-pub(crate) use tuner::Tuning;
-pub use tuner::{Tune, Tuner, TunerInput, TunerOutcome};
-
-use crate::{Codec, Error, ErrorKind, Filter, Result};
+pub(crate) use filter::{filter_name, filter_named, is_filter, register_filter};
+pub(crate) use pipeline::{Blocks, postfilter, prefilter};
+pub use tuner::{Tune, TunerInput, TunerOutcome};
 
 /// What a closure may fail with: any error, or a message (by `into`).
 ///
@@ -50,21 +47,6 @@ pub(crate) fn registered(codec: u8, filters: &[u8]) -> Closures {
         true => Closures::Registered,
         false => Closures::None,
     }
-}
-
-/// Sees that codecs and filters of users are not among those that look at an array's shape.
-///
-/// While those run, the super-chunk that has the shape is locked, and a closure that read it would wait
-/// for ever.
-pub(crate) fn check_shape(codec: Codec, filters: &[Filter], doing: &str) -> Result<()> {
-    let codes = || filters.iter().map(|filter| filter.code());
-    let shape = codec.needs_array() || filters.iter().any(|filter| filter.needs_array());
-    let closures = is_user_code(codec.code()) || codes().any(is_user_code);
-    if !(shape && closures) {
-        return Ok(());
-    }
-    let detail = "codecs and filters of one's own do not go with those for arrays";
-    Err(Error::new(ErrorKind::Unsupported, doing, detail))
 }
 
 /// Makes C know the codes of all users' codecs and filters, once.

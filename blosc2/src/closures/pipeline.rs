@@ -1,50 +1,15 @@
 //! Prefilters and postfilters: closures around the pipeline of a context.
 
 use std::ffi::c_int;
-use std::fmt;
 
 use blosc2_sys as sys;
 
 use crate::Result;
 
 use super::block::{Place, with_chunk_block};
-use super::call::{Call, Title, buffers, run_here};
-use super::{BoxError, ChunkBlock};
-
-type Closure = Box<dyn Fn(&mut ChunkBlock<'_>) -> Result<(), BoxError> + Send + Sync>;
-
-/// What runs on each block of a chunk, before the filters or after they are undone.
-pub(crate) struct ChunkFilter {
-    title: Title,
-    closure: Closure,
-}
-
-impl fmt::Debug for ChunkFilter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ChunkFilter").field(&self.title).finish()
-    }
-}
+use super::call::{Call, ChunkFilter, Title, buffers, run_here};
 
 impl ChunkFilter {
-    pub(crate) fn prefilter<E: Into<BoxError>>(
-        closure: impl Fn(&mut ChunkBlock<'_>) -> Result<(), E> + Send + Sync + 'static,
-    ) -> Self {
-        Self::new(Title::Prefilter, closure)
-    }
-
-    pub(crate) fn postfilter<E: Into<BoxError>>(
-        closure: impl Fn(&mut ChunkBlock<'_>) -> Result<(), E> + Send + Sync + 'static,
-    ) -> Self {
-        Self::new(Title::Postfilter, closure)
-    }
-
-    fn new<E: Into<BoxError>>(
-        title: Title,
-        closure: impl Fn(&mut ChunkBlock<'_>) -> Result<(), E> + Send + Sync + 'static,
-    ) -> Self {
-        Self { title, closure: Box::new(move |block| closure(block).map_err(Into::into)) }
-    }
-
     /// Runs it on this thread, on each block of `source`, which together make the output.
     pub(crate) fn run(
         &self,

@@ -1,16 +1,11 @@
 //! Tuners of one's own, which choose how each chunk is compressed.
 
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use blosc2_format::chunk::Header;
-use blosc2_sys as sys;
-
-use crate::params::{Purpose, Resolved};
-use crate::{CParams, Error, ErrorKind, Result};
+use crate::{CParams, Error, ErrorKind, Result, Tuner};
 
 use super::BoxError;
-use super::call::{Title, run_here};
 use super::registry::Registry;
 
 const DOING: &str = "tune the compression";
@@ -63,18 +58,9 @@ pub struct TunerOutcome {
     pub elapsed: Duration,
 }
 
-/// A tuner that was registered, by its id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Tuner(u8);
-
-type Make = dyn Fn(&CParams) -> Box<dyn Tune> + Send + Sync;
+pub(crate) type Make = dyn Fn(&CParams) -> Box<dyn Tune> + Send + Sync;
 
 static TUNERS: Registry<Make> = Registry::new();
-
-/// The name of a tuner.
-pub(super) fn tuner_name(id: u8) -> Option<&'static str> {
-    TUNERS.name(id)
-}
 
 impl Tuner {
     /// Makes a tuner available under an id, 160 to 255, until the program ends.
@@ -128,22 +114,17 @@ impl Tuner {
     ) -> Result<Self> {
         let make = move |params: &CParams| -> Box<dyn Tune> { Box::new(make(params)) };
         TUNERS.set("register a tuner", id, name, Box::new(make), false)?;
-        Ok(Self(id))
+        Ok(Self::from_id(id))
     }
 
-    /// The tuner with an id; whether there is one is seen when it is used.
-    pub fn from_id(id: u8) -> Self {
-        Self(id)
+    /// The name, where it is registered.
+    pub(crate) fn name(self) -> Option<&'static str> {
+        TUNERS.name(self.id())
     }
 
-    /// The id.
-    pub fn id(self) -> u8 {
-        self.0
-    }
-
-    fn make(self) -> Result<&'static Make> {
-        TUNERS.get(self.0).ok_or_else(|| {
-            let detail = format!("no tuner is registered with the id {}", self.0);
+    pub(crate) fn make(self) -> Result<&'static Make> {
+        TUNERS.get(self.id()).ok_or_else(|| {
+            let detail = format!("no tuner is registered with the id {}", self.id());
             Error::new(ErrorKind::Unsupported, DOING, detail)
         })
     }
@@ -151,88 +132,9 @@ impl Tuner {
 
 impl fmt::Display for Tuner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match tuner_name(self.0) {
+        match self.name() {
             Some(name) => f.write_str(name),
-            None => write!(f, "tuner {}", self.0),
-        }
-    }
-}
-
-/// A tuner at work, in an encoder. It is made when it is first asked.
-pub(crate) struct Tuning {
-    tuner: Tuner,
-    purpose: Purpose,
-    params: CParams,
-    tune: Option<Box<dyn Tune>>,
-    index: usize,
-}
-
-impl fmt::Debug for Tuning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tuning").field("tuner", &self.tuner).finish_non_exhaustive()
-    }
-}
-
-impl Clone for Tuning {
-    /// One that has seen nothing yet.
-    fn clone(&self) -> Self {
-        Self { params: self.params.clone(), tune: None, index: 0, ..*self }
-    }
-}
-
-impl Tuning {
-    /// The tuner that the parameters name, if they do.
-    pub(crate) fn of(params: &CParams, purpose: Purpose) -> Result<Option<Self>> {
-        let Some(tuner) = params.tuner else {
-            return Ok(None);
-        };
-        tuner.make()?;
-        Ok(Some(Self { tuner, purpose, params: params.clone(), tune: None, index: 0 }))
-    }
-
-    /// The parameters as the tuner has left them, for items of this size.
-    pub(crate) fn resolve(&self, typesize: usize) -> Result<Resolved> {
-        self.params.resolve(typesize, self.purpose)
-    }
-
-    /// Asks the tuner, and gives the parameters if it has changed them; `now` are those of before.
-    pub(crate) fn next(&mut self, data: &[&[u8]], now: &Resolved) -> Result<Option<Resolved>> {
-        let (typesize, index) = (now.typesize(), self.index);
-        let make = self.tuner.make()?;
-        let mut params = self.params.clone();
-        let resolved = run_here(Title::Tuner(self.tuner.0), DOING, || {
-            let tune = self.tune.get_or_insert_with(|| make(&params));
-            tune.next(&mut params, &TunerInput { data, typesize, index })?;
-            if params == self.params {
-                return Ok(None);
-            }
-            let fixed = |params: &CParams| (params.typesize, params.blosc1, params.tuner);
-            let in_array = self.purpose == Purpose::Array;
-            if fixed(&params) != fixed(&self.params)
-                || (in_array && params.blocksize != self.params.blocksize)
-            {
-                return Err("it changed what has to stay as it is".into());
-            }
-            let resolved = params.resolve(typesize, self.purpose)?;
-            let blocksize = if in_array { now.c.blocksize } else { resolved.c.blocksize };
-            let c = sys::blosc2_cparams { blocksize, ..resolved.c };
-            Ok(Some(Resolved { c, ..resolved }))
-        })?;
-        self.params = params;
-        self.index += 1;
-        Ok(resolved)
-    }
-
-    /// Tells the tuner what came out since `start`.
-    pub(crate) fn measured(&mut self, start: Instant, header: &Header) -> Result<()> {
-        let outcome = TunerOutcome {
-            nbytes: header.nbytes as usize,
-            cbytes: header.cbytes as usize,
-            elapsed: start.elapsed(),
-        };
-        match &mut self.tune {
-            Some(tune) => run_here(Title::Tuner(self.tuner.0), DOING, || tune.measured(&outcome)),
-            None => Ok(()),
+            None => write!(f, "tuner {}", self.id()),
         }
     }
 }

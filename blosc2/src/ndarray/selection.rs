@@ -2,9 +2,6 @@
 
 use std::ops::{Range, RangeFull};
 
-use super::region::Positions;
-use crate::ErrorKind;
-
 /// What is selected along one dimension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -32,41 +29,6 @@ pub enum Along {
 impl Along {
     /// All items.
     pub const ALL: Self = Self::Slice { start: 0, end: None, step: 1 };
-
-    /// Positions in a dimension of this size.
-    pub(super) fn resolve(&self, size: u64) -> Result<Positions, (ErrorKind, String)> {
-        let outside = |what: String| (ErrorKind::OutOfBounds, what);
-        // Sizes are below 2^63.
-        let from_end = |at: i64| if at < 0 { at.saturating_add_unsigned(size) } else { at };
-        match self {
-            Self::At(at) => {
-                let start = u64::try_from(from_end(*at)).ok().filter(|&start| start < size);
-                let start = start.ok_or_else(|| outside(format!("asked for item {at}")))?;
-                Ok(Positions::range(start..start + 1))
-            }
-            Self::Slice { start, end, step } => {
-                let asked = || match end {
-                    Some(end) => format!("asked for {start}..{end}"),
-                    None => format!("asked for {start}.."),
-                };
-                let place = |at: i64| u64::try_from(from_end(at)).ok().filter(|&at| at <= size);
-                let first = place(*start).ok_or_else(|| outside(asked()))?;
-                let last = end.map_or(Some(size), place).ok_or_else(|| outside(asked()))?;
-                if *step == 0 || first > last {
-                    let what = format!("{}, with step {step}", asked());
-                    return Err((ErrorKind::InvalidArgument, what));
-                }
-                let count = (last - first).div_ceil(step.unsigned_abs());
-                let start = if *step > 0 { first } else { last.saturating_sub(1) };
-                Ok(Positions::Slice { start, step: if count > 1 { *step } else { 1 }, count })
-            }
-            Self::List(list) => match list.iter().find(|&&at| at >= size) {
-                Some(at) => Err(outside(format!("asked for item {at}"))),
-                None => Ok(Positions::List(list.clone())),
-            },
-            Self::New => Ok(Positions::range(0..1)),
-        }
-    }
 }
 
 impl From<Range<u64>> for Along {
