@@ -10,7 +10,7 @@ use clap::ValueEnum;
 
 use crate::UsageError;
 use crate::chunk::ChunkItems;
-use crate::file::{Content, Node};
+use crate::file::{self, Content, Node};
 use crate::progress;
 use crate::rust::{self, RustItems};
 use crate::slice::{Pick, Slices};
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             "cannot read ({}): this is {}, older than what C-Blosc2 opens; `--engine rust` \
              reads it",
             args.file.display(),
-            rust::with_article(kind)
+            file::with_article(kind)
         ),
         (Engine::C, None) => match Content::open_data(source)? {
             Content::SChunk(schunk) if args.slice.is_none() => write_all(&schunk, &mut out)?,

@@ -13,7 +13,7 @@ use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
 use crate::file::{Place, Source};
-use crate::{UsageError, complain, info, map, progress, svg};
+use crate::{UsageError, complain, info, map, printable, progress, svg};
 
 /// Tell what is wrong with files of any kind: frames, directories, chunks, old ones too.
 ///
@@ -148,10 +148,10 @@ fn write_lines(
     kind: Option<Kind>,
     report: &Report,
 ) -> io::Result<()> {
-    let name = info::printable(name);
+    let name = printable(name);
     for finding in &report.findings {
         let section = finding.rule.section;
-        let line = info::printable(&format!("{finding} (see \"{section}\")"));
+        let line = printable(&format!("{finding} (see \"{section}\")"));
         writeln!(out, "{name}: {line}")?;
     }
     if report.omitted > 0 {

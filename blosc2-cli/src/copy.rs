@@ -93,7 +93,7 @@ fn refuse_options(args: &Args, kind: Kind) -> Result<()> {
         (false, _) => "--chunks and --blocks are for arrays of today",
         (true, true) => "--directory is for frames of today",
     };
-    let (path, kind) = (args.r#in.display(), rust::with_article(kind));
+    let (path, kind) = (args.r#in.display(), file::with_article(kind));
     Err(UsageError(format!("{what}, and {path} is {kind}")).into())
 }
 

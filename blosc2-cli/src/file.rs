@@ -10,8 +10,6 @@ use blosc2_format::file::{self, Kind};
 use blosc2_format::read_at::Tail;
 use blosc2_store::{EmbedStore, Object, TreeStore};
 
-use crate::rust;
-
 /// Metalayers that make a super-chunk an array: today's name and that of Caterva.
 const ARRAY_METALAYERS: [&str; 2] = ["b2nd", "caterva"];
 
@@ -123,12 +121,12 @@ impl Source<'_> {
             return Ok(EmbedStore::open(self.path)?.frame(key)?);
         }
         let kind = self.kind().map_err(|error| self.unread(&error))?;
-        if let Some(kind) = kind.filter(|&kind| rust::is_needed(kind)) {
+        if let Some(kind) = kind.filter(|&kind| needs_rust(kind)) {
             bail!(
                 "cannot open ({}): this is {}, which C-Blosc2 does not open; `copy` makes a \
                  frame of it",
                 self.path.display(),
-                rust::with_article(kind)
+                with_article(kind)
             );
         }
         options.offset(self.offset).open(self.path).map_err(|error| match kind {
@@ -175,6 +173,18 @@ impl Source<'_> {
     pub(crate) fn unread(&self, error: &dyn std::fmt::Display) -> anyhow::Error {
         anyhow!("cannot read ({}): {error}", self.path.display())
     }
+}
+
+/// Whether C-Blosc2 does not open files of that kind.
+pub(crate) fn needs_rust(kind: Kind) -> bool {
+    kind == Kind::Chunk || kind.is_old()
+}
+
+/// What a file is, for the middle of a sentence.
+pub(crate) fn with_article(kind: Kind) -> String {
+    let name = kind.to_string();
+    let article = if name.starts_with('e') { "an" } else { "a" };
+    format!("{article} {name}")
 }
 
 /// What is in a file.

@@ -9,9 +9,8 @@ use blosc2_format::file::{File, Kind};
 use blosc2_store::Object;
 use serde_json::{Map, Value, json};
 
-use crate::file::{Content, Node};
-use crate::ls;
-use crate::rust;
+use crate::file::{self, Content, Node};
+use crate::{ls, printable, rust};
 
 /// Tell kind, shapes, compression, sizes and metalayers of a file.
 #[derive(Debug, clap::Args)]
@@ -33,7 +32,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let source = args.node.of(&args.file);
     let (mut facts, chunks) = match rust::needed(source) {
         Some(kind) if args.chunks => {
-            let kind = rust::with_article(kind);
+            let kind = file::with_article(kind);
             bail!("cannot list chunks ({path}): this is {kind}; `check --map` tells where they lie")
         }
         Some(kind) => {
@@ -310,9 +309,4 @@ fn plain(value: &Value) -> String {
     };
     // Names and dtypes come from the file; they stay on their line.
     printable(&text)
-}
-
-/// Text without anything that would move the cursor.
-pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(|each| if each.is_control() { '\u{fffd}' } else { each }).collect()
 }

@@ -9,7 +9,7 @@ use blosc2_store::{Object, TreeStore};
 use serde_json::{Map, Value, json};
 
 use crate::file::Node;
-use crate::info::printable;
+use crate::printable;
 
 /// List the keys of a store, groups with a `/` at their end, and the columns of a table.
 #[derive(Debug, clap::Args)]

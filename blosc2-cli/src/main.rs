@@ -155,3 +155,8 @@ fn complain(text: &str) {
     // There is nobody left to tell when stderr is closed.
     let _ = io::stderr().write_all(format!("blosc2: {line}\n").as_bytes());
 }
+
+/// Text without anything that would move the cursor.
+fn printable(text: &str) -> String {
+    text.chars().map(|each| if each.is_control() { '\u{fffd}' } else { each }).collect()
+}

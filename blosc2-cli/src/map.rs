@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use blosc2_format::Region;
 
-use crate::info;
+use crate::printable;
 
 /// Columns of the drawn bars.
 const COLUMNS: u64 = 40;
@@ -47,11 +47,11 @@ pub(crate) fn write(out: &mut dyn Write, groups: &[Group]) -> io::Result<()> {
     for group in groups {
         let end = group.end();
         let width = end.to_string().len().max(6);
-        writeln!(out, "{}:", info::printable(&group.name))?;
+        writeln!(out, "{}:", printable(&group.name))?;
         writeln!(out, "  {:>width$} {:>width$}  share", "offset", "bytes")?;
         for region in &group.regions {
             let share = 100.0 * region.len as f64 / (end.max(1)) as f64;
-            let part = info::printable(&region.part.to_string());
+            let part = printable(&region.part.to_string());
             let (offset, len) = (region.offset, region.len);
             let bar = bar(region, end);
             writeln!(out, "  {offset:>width$} {len:>width$} {share:>5.1}% |{bar}| {part}")?;

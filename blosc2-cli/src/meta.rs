@@ -8,9 +8,8 @@ use blosc2::{ErrorKind, MetalayersMut, OpenOptions, SChunk, Value};
 use clap::Subcommand;
 use serde::Serialize;
 
-use crate::UsageError;
 use crate::file::{Place, Source};
-use crate::info::printable;
+use crate::{UsageError, printable};
 
 /// Characters of a value in the list.
 const SHORT: usize = 60;

@@ -11,25 +11,13 @@ use blosc2_format::{Limits, Options};
 use indicatif::ProgressBar;
 
 use crate::complain;
-use crate::file::{Content, Source};
+use crate::file::{Content, Source, needs_rust};
 use crate::stream::{self, Items};
 
 /// What a file is, when C-Blosc2 does not open files of that kind.
 pub(crate) fn needed(source: Source<'_>) -> Option<Kind> {
     // Where nothing can be read, the one who opens it says it.
-    source.kind().ok().flatten().filter(|&kind| is_needed(kind))
-}
-
-/// Whether C-Blosc2 does not open files of that kind.
-pub(crate) fn is_needed(kind: Kind) -> bool {
-    kind == Kind::Chunk || kind.is_old()
-}
-
-/// What a file is, for the middle of a sentence.
-pub(crate) fn with_article(kind: Kind) -> String {
-    let name = kind.to_string();
-    let article = if name.starts_with('e') { "an" } else { "a" };
-    format!("{article} {name}")
+    source.kind().ok().flatten().filter(|&kind| needs_rust(kind))
 }
 
 /// Opens a file of any kind.
@@ -58,7 +46,7 @@ pub(crate) fn ambiguity(source: Source<'_>, kind: Kind) -> Option<&'static str> 
 /// Opens a file whose items are data, and warns where that is ambiguous.
 pub(crate) fn open_data(source: Source<'_>) -> Result<File<'static>> {
     let file = open(source)?;
-    if !is_needed(file.info().kind) {
+    if !needs_rust(file.info().kind) {
         // Only what is of today may stand for something else.
         Content::open_data(source)?;
     }
