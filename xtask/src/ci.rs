@@ -8,13 +8,14 @@ use crate::demo::Build;
 use crate::python::{LIBCLANG, Venv};
 use crate::steps::Steps;
 use crate::test::Extent;
-use crate::{bindings, demo, hazards, package, peers, run, sanitize, test, vendor};
+use crate::{bindings, demo, hazards, imports, package, peers, run, sanitize, test, vendor};
 
 type Step = (&'static str, fn() -> Result<()>);
 
-const BEFORE: [Step; 8] = [
+const BEFORE: [Step; 9] = [
     ("sources", || vendor::vendor(false)),
     ("format", format),
+    ("imports", imports::imports),
     ("clippy", clippy),
     ("docs", docs),
     ("docs without C", docs_without_c),

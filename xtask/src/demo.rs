@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::python::{BLOSC2, Venv};
-use crate::{run, test, vendor};
+use crate::{run, vendor};
 
 /// How the examples are built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(crate) fn demo(build: Build) -> Result<()> {
     vendor::vendor(false)?;
     let root = run::root();
     let folder = root.join("target").join("demo");
-    test::empty(&folder)?;
+    run::empty(&folder)?;
     let programs = examples(&["demo", "quickstart"], build)?;
     for (program, argument) in programs.iter().zip([Some(root.join("c-blosc2")), None]) {
         run::run(Command::new(program).args(argument).current_dir(&folder))?;

@@ -7,6 +7,7 @@ mod bindings;
 mod ci;
 mod demo;
 mod hazards;
+mod imports;
 mod miri;
 mod package;
 mod peers;
@@ -75,6 +76,8 @@ enum Task {
     },
     /// Run the tests of blosc2-format under Miri; needs a nightly toolchain that has it
     Miri,
+    /// Check that no files of a crate import each other in a circle
+    Imports,
     /// Check that the crates can be published, and run a program that depends on their packages
     Package,
     /// Read the chunks of other implementations of Blosc, and let them read ours
@@ -97,6 +100,7 @@ fn main() -> ExitCode {
         Task::Hazards => hazards::hazards(),
         Task::Sanitize { long } => sanitize::sanitize(long),
         Task::Miri => miri::miri(),
+        Task::Imports => imports::imports(),
         Task::Package => package::package(),
         Task::Peers => peers::peers(),
         Task::Ci => ci::ci(),

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
-use crate::{run, test, vendor};
+use crate::{run, vendor};
 
 /// The crate that carries the C sources.
 const SYS: &str = "blosc2-sys";
@@ -52,7 +52,7 @@ pub(crate) fn package() -> Result<()> {
     run::run(&mut command)?;
 
     let place = run::root().join("target").join("package-check");
-    test::empty(&place)?;
+    run::empty(&place)?;
     for Published { name, version } in &crates {
         let archive = target.join("package").join(format!("{name}-{version}.crate"));
         let size = fs::metadata(&archive)

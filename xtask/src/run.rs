@@ -4,6 +4,7 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -149,4 +150,13 @@ pub(crate) fn apt_install(package: &str) -> bool {
     };
     let install = ["install", "-y", "--no-install-recommends", package];
     apt(&install) || (apt(&["update"]) && apt(&install))
+}
+
+/// Makes a folder to run a program in, without what an earlier run left there.
+pub(crate) fn empty(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder)
+            .with_context(|| format!("{} cannot be removed", folder.display()))?;
+    }
+    fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))
 }

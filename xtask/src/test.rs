@@ -8,7 +8,6 @@
 //! would differ, and nearly everything would be compiled once more.
 
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
 
@@ -220,7 +219,7 @@ fn valgrind() -> Result<()> {
     run::need("valgrind", "valgrind")?;
     let program = examples(&["quickstart"], Build::Dev)?.remove(0);
     let folder = run::root().join("target").join("valgrind");
-    empty(&folder)?;
+    run::empty(&folder)?;
     run::run(
         Command::new("valgrind")
             .args(["--quiet", "--error-exitcode=1", "--leak-check=full"])
@@ -231,13 +230,4 @@ fn valgrind() -> Result<()> {
     .context("valgrind found something, or the example failed")?;
     println!("test: valgrind found nothing in quickstart");
     Ok(())
-}
-
-/// Makes a folder to run a program in, without what an earlier run left there.
-pub(crate) fn empty(folder: &PathBuf) -> Result<()> {
-    if folder.exists() {
-        fs::remove_dir_all(folder)
-            .with_context(|| format!("{} cannot be removed", folder.display()))?;
-    }
-    fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))
 }
