@@ -1,15 +1,21 @@
 //! Frames in files: what opening one and reading an item costs against the C calls that do the same, what each depth
-//! of checking costs, and how reading grows with threads. `cargo xtask bench frames` runs it.
+//! of checking costs, and how reading grows with threads; with many chunks, also what rewriting and appending one costs,
+//! and the memory it takes. `cargo xtask bench frames` runs it.
 //!
 //! Of each case the medians over the rounds are shown; C and this crate are measured turn by turn.
 
 use std::ffi::CString;
+use std::fs::File;
 use std::hint::black_box;
-use std::path::Path;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::process::{self, Command};
 use std::time::{Duration, Instant};
-use std::{fs, process, thread};
+use std::{env, fs, thread};
 
-use blosc2::{CParams, Check, Codec, OpenOptions, SChunk};
+use blosc2::{CParams, Check, Chunk, Codec, OpenOptions, SChunk};
+use blosc2_format::chunk::{Encoder, Params, SplitMode};
+use blosc2_format::frame::Writer;
 use blosc2_sys as sys;
 use blosc2_testing::Rng;
 use serde_json::{Value, json};
@@ -20,13 +26,41 @@ const ITEMS: u64 = 10_000;
 const ROUNDS: usize = 41;
 /// Items that a thread reads at once.
 const RANGE: u64 = 25_000;
-/// The most that opening and reading an item may cost, in what C costs, and the least that threads have to bring
-/// on a machine with two cores or more.
+/// The most that what C does as well may cost, in what C costs, and the least that threads have to bring on a machine
+/// with two cores or more.
 const MOST: f64 = 1.5;
 const LEAST: f64 = 1.6;
 
+/// Chunks of the files of many, and items of each.
+const COUNTS: [u64; 3] = [100, 100_000, 1_000_000];
+const FEW_ITEMS: u64 = 32;
+/// An item of a chunk that is random in each.
+const ITEM: u64 = 3;
+/// The most that opening and reading an item may cost with the most chunks, in what it costs with the fewest, and the
+/// memory that using the file of the most may take, in MB.
+const MOST_GROWTH: f64 = 3.0;
+const MOST_MEMORY: f64 = 40.0;
+/// The argument by which this program is told to use a file and to print the memory that took.
+const MEMORY: &str = "--memory";
+/// Its task that is more than reading.
+const CHANGE: &str = "change";
+
 fn main() {
+    // This initialises C, too.
     assert!(Codec::Lz4.is_available());
+    let args: Vec<String> = env::args().skip(1).collect();
+    if let [MEMORY, side, task, path] = args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        let (path, change) = (Path::new(path), task == CHANGE);
+        if side == "C" {
+            use_once::<CFrame>(path, change);
+        } else {
+            use_once::<SChunk>(path, change);
+        }
+        if let Some(peak) = peak_memory() {
+            println!("{peak}");
+        }
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("many.b2frame");
     let params = CParams::new().codec(Codec::Lz4);
@@ -37,7 +71,12 @@ fn main() {
     drop(schunk);
     let len = fs::metadata(&path).unwrap().len();
     println!("{CHUNKS} chunks of {ITEMS} items in {len} bytes\n");
-    let report = json!({ "open": open(&path), "depths": depths(&path), "threads": threads(&path) });
+    let report = json!({
+        "open": open(&path),
+        "depths": depths(&path),
+        "threads": threads(&path),
+        "many": many(folder.path()),
+    });
     write_report(&report);
 }
 
@@ -47,28 +86,22 @@ fn chunk(number: u64) -> Vec<u32> {
 
 /// Opening and reading one item.
 fn open(path: &Path) -> Value {
-    let name = CString::new(path.to_str().unwrap()).unwrap();
     let at = CHUNKS * ITEMS / 2 + 17;
     let expected = chunk(CHUNKS / 2)[17];
-    println!("open and read one item       C, µs  ours, µs   ours / C");
+    println!("{}", heading("open and read one item"));
     let mut cases = Vec::new();
     for (what, check) in [("default", None), ("structure", Some(Check::Structure))] {
         let options = check.map_or(OpenOptions::new(), |check| OpenOptions::new().check(check));
-        let [c, ours] = medians(
-            || assert!(black_box(c_item(&name, at)) == expected, "other data"),
-            || {
-                let schunk = options.open(path).unwrap();
-                let item = schunk.items::<u32>(at..at + 1).unwrap();
-                assert!(black_box(item) == [expected], "other data");
-            },
+        let times = medians(
+            20,
+            timed(|| read_one::<CFrame>(path, at, expected)),
+            timed(|| {
+                let item = options.open(path).unwrap().item_at(at);
+                assert!(black_box(item) == expected, "other data");
+            }),
         );
-        let ratio = ours / c;
-        let verdict = match check {
-            None if ratio > MOST => "  above the limit",
-            _ => "",
-        };
-        println!("{what:24}  {c:8.1}  {ours:8.1}   {ratio:8.3}{verdict}");
-        cases.push(json!({ "check": what, "c_us": c, "ours_us": ours, "ratio": ratio }));
+        let most = check.map_or(MOST, |_| f64::INFINITY);
+        cases.push(compared("check", what, times, most));
     }
     cases.into()
 }
@@ -140,38 +173,320 @@ fn throughput(schunk: &SChunk, count: u64) -> f64 {
     items as f64 * 4.0 / 1e6 / start.elapsed().as_secs_f64()
 }
 
-/// What C takes to open a file and to read one item of it.
-fn c_item(path: &CString, at: u64) -> u32 {
-    let (mut item, at) = (0u32, at as i64);
-    // SAFETY: C copies the path; the target has room for the one item; the super-chunk is freed once.
-    unsafe {
-        let schunk = sys::blosc2_schunk_open(path.as_ptr());
-        assert!(!schunk.is_null(), "C opens it");
-        let target = (&raw mut item).cast();
-        let code = sys::blosc2_schunk_get_slice_buffer(schunk, at, at + 1, target);
-        assert!(code >= 0, "C reads an item: {code}");
-        sys::blosc2_schunk_free(schunk);
-    }
-    item
+/// A file of many small chunks, and a copy that C changes and one that this crate changes.
+struct Many {
+    chunks: u64,
+    original: PathBuf,
+    copies: [PathBuf; 2],
 }
 
-/// The medians of what both take, in µs.
-fn medians(mut c: impl FnMut(), mut ours: impl FnMut()) -> [f64; 2] {
+#[derive(Clone, Copy)]
+enum Change {
+    Rewrite,
+    Append,
+}
+
+/// Files of few and of many chunks.
+fn many(folder: &Path) -> Value {
+    let pool = pool();
+    let files = COUNTS.map(|chunks| write_many(folder, chunks, &pool));
+    let [expected, other] = [&pool[0], &pool[1]].map(random_item);
+    println!("\n{}", heading("open and read one item"));
+    let mut opened = Vec::new();
+    let mut times = Vec::new();
+    for Many { chunks, original, .. } in &files {
+        let at = chunks / 2 * FEW_ITEMS + ITEM;
+        let [c, ours] = medians(
+            20,
+            timed(|| read_one::<CFrame>(original, at, expected)),
+            timed(|| read_one::<SChunk>(original, at, expected)),
+        );
+        opened.push(compared("case", &format!("{chunks:7} chunks"), [c, ours], MOST));
+        times.push([c, ours]);
+    }
+    let [c, ours] = [0, 1].map(|side| times[2][side] / times[0][side]);
+    let verdict = if ours > MOST_GROWTH { "  above the limit" } else { "" };
+    println!("{:32}{c:10.3}{ours:10.3}{verdict}", format!("{} / {} chunks", COUNTS[2], COUNTS[0]));
+    let report = json!({
+        "open": opened,
+        "growth": { "c": c, "ours": ours },
+        "rewrite": changes("rewrite one chunk", &files, &pool, Change::Rewrite),
+        "append": changes("append one chunk", &files, &pool, Change::Append),
+        "memory": memory(&files[2]),
+    });
+    // What one side wrote, the other reads.
+    for file in &files {
+        for path in &file.copies {
+            let schunk = SChunk::open(path).unwrap();
+            let middle = schunk.item_at(file.chunks / 2 * FEW_ITEMS + ITEM);
+            assert!(middle == expected || middle == other, "other data");
+            assert!(schunk.nchunks() as u64 > file.chunks, "no chunk was appended");
+            CFrame::open_to_read(path).item_at(schunk.len() - 1);
+        }
+    }
+    report
+}
+
+/// Compressed chunks of one size, whose compressed sizes differ. The first two have the same one.
+fn pool() -> Vec<Chunk> {
+    let params = many_params();
+    let (mut rng, mut encoder) = (Rng(1), Encoder::new(params).unwrap());
+    let mut pool: Vec<_> = (0..1000)
+        .map(|_| {
+            // Random bytes stay as long as they are, and zeros take next to nothing.
+            let random = 16 + rng.index(81);
+            let mut data = rng.bytes(random);
+            data.resize(FEW_ITEMS as usize * 4, 0);
+            Chunk::new(encoder.encode(&data).unwrap()).unwrap()
+        })
+        .collect();
+    assert!(pool.iter().all(|chunk| (64..200).contains(&chunk.cbytes())));
+    let same = (1..1000).find(|&at| pool[at].cbytes() == pool[0].cbytes()).unwrap();
+    pool.swap(1, same);
+    pool
+}
+
+fn many_params() -> Params {
+    let (codec, split) = (1, SplitMode::Never);
+    Params { codec, typesize: 4, filters: [0; 6], split, ..Params::default() }
+}
+
+fn random_item(chunk: &Chunk) -> u32 {
+    chunk.items::<u32>(ITEM as usize..ITEM as usize + 1).unwrap()[0]
+}
+
+/// Writes a file of so many chunks, the first of `pool` in the middle.
+fn write_many(folder: &Path, chunks: u64, pool: &[Chunk]) -> Many {
+    let [original, c, ours] =
+        ["original", "C", "ours"].map(|name| folder.join(format!("{chunks}-{name}.b2frame")));
+    let file = BufWriter::new(File::create(&original).unwrap());
+    let (mut rng, mut writer) = (Rng(2), Writer::new(file, many_params(), &[]).unwrap());
+    for number in 0..chunks {
+        let chunk = if number == chunks / 2 { &pool[0] } else { rng.pick(pool) };
+        writer.push_chunk(chunk.as_bytes()).unwrap();
+    }
+    drop(writer.finish().unwrap());
+    let copies = [c, ours];
+    for copy in &copies {
+        fs::copy(&original, copy).unwrap();
+    }
+    Many { chunks, original, copies }
+}
+
+/// Changing one chunk, with a handle that is open and with one that is opened for it.
+fn changes(what: &str, files: &[Many], pool: &[Chunk], change: Change) -> Value {
+    println!("\n{}", heading(what));
+    let mut cases = Vec::new();
+    for file in files {
+        for (how, open) in [("open handle", true), ("open, close", false)] {
+            // Few calls, so that a round of appends does not make the smallest file much longer.
+            let times = medians(
+                5,
+                changing::<CFrame>(file, 0, open, pool, change),
+                changing::<SChunk>(file, 1, open, pool, change),
+            );
+            let what = format!("{:7} chunks, {how}", file.chunks);
+            cases.push(compared("case", &what, times, MOST));
+        }
+    }
+    cases.into()
+}
+
+/// What changes a side's copy of the file so many times, and gives the seconds.
+fn changing<'a, F: Frame>(
+    file: &'a Many,
+    side: usize,
+    open: bool,
+    pool: &'a [Chunk],
+    change: Change,
+) -> impl FnMut(u32) -> f64 + 'a {
+    let path = &file.copies[side];
+    let mut replacements = [&pool[1], &pool[0]].into_iter().cycle();
+    let mut call = move |frame: &mut F| match change {
+        Change::Rewrite => frame.rewrite_one(file.chunks / 2, replacements.next().unwrap()),
+        Change::Append => frame.append_one(&pool[2]),
+    };
+    move |calls| {
+        if file.chunks == COUNTS[0] && matches!(change, Change::Append) {
+            // Anew for each round; the files of more chunks do not get noticeably longer in all of them.
+            fs::copy(&file.original, path).unwrap();
+        }
+        if !open {
+            return timed(|| call(&mut F::open_to_change(path)))(calls);
+        }
+        let mut frame = F::open_to_change(path);
+        call(&mut frame); // What only the first change of a handle does is not measured.
+        timed(|| call(&mut frame))(calls)
+    }
+}
+
+/// The most memory of a process that uses a file of many chunks: this program once more, since the peak of this one
+/// is that of all it did.
+fn memory(file: &Many) -> Value {
+    println!("\npeak memory, {} chunks         C, MB  ours, MB", file.chunks);
+    let mut cases = Vec::new();
+    for (what, task) in [("open, read", "read"), ("open, read, rewrite, append", CHANGE)] {
+        let [c, ours] = [("C", &file.copies[0]), ("ours", &file.copies[1])].map(|(side, path)| {
+            let mut child = Command::new(env::current_exe().unwrap());
+            let output = child.args([MEMORY, side, task]).arg(path).output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            String::from_utf8(output.stdout).unwrap().trim().parse::<f64>().ok()
+        });
+        match (c, ours) {
+            (Some(c), Some(ours)) => {
+                let verdict = if ours > MOST_MEMORY { "  above the limit" } else { "" };
+                println!("{what:32}{c:10.1}{ours:10.1}{verdict}");
+            }
+            _ => println!("{what:32}not measured on this system"),
+        }
+        cases.push(json!({ "what": what, "c_mb": c, "ours_mb": ours }));
+    }
+    cases.into()
+}
+
+/// What a child does, whose memory is measured.
+fn use_once<F: Frame>(path: &Path, change: bool) {
+    let (pool, middle) = (pool(), COUNTS[2] / 2);
+    let mut frame = if change { F::open_to_change(path) } else { F::open_to_read(path) };
+    black_box(frame.item_at(middle * FEW_ITEMS + ITEM));
+    if change {
+        frame.rewrite_one(middle, &pool[1]);
+        frame.append_one(&pool[2]);
+    }
+}
+
+/// The most memory that this process has had, in MB, where the system tells.
+fn peak_memory() -> Option<f64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: f64 = peak.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024.0 / 1e6)
+}
+
+/// What both sides do with a file of `u32`.
+trait Frame {
+    fn open_to_read(path: &Path) -> Self;
+    fn open_to_change(path: &Path) -> Self;
+    fn item_at(&self, at: u64) -> u32;
+    fn rewrite_one(&mut self, number: u64, chunk: &Chunk);
+    fn append_one(&mut self, chunk: &Chunk);
+}
+
+impl Frame for SChunk {
+    fn open_to_read(path: &Path) -> Self {
+        Self::open(path).unwrap()
+    }
+
+    fn open_to_change(path: &Path) -> Self {
+        Self::open_rw(path).unwrap()
+    }
+
+    fn item_at(&self, at: u64) -> u32 {
+        self.items(at..at + 1).unwrap()[0]
+    }
+
+    fn rewrite_one(&mut self, number: u64, chunk: &Chunk) {
+        self.update_chunk(number as usize, chunk).unwrap();
+    }
+
+    fn append_one(&mut self, chunk: &Chunk) {
+        self.append_chunk(chunk).unwrap();
+    }
+}
+
+/// A super-chunk of C's, from a file.
+struct CFrame(*mut sys::blosc2_schunk);
+
+impl Frame for CFrame {
+    fn open_to_read(path: &Path) -> Self {
+        let path = CString::new(path.to_str().unwrap()).unwrap();
+        // SAFETY: C copies the path, which ends with a zero.
+        let schunk = unsafe { sys::blosc2_schunk_open(path.as_ptr()) };
+        assert!(!schunk.is_null(), "C opens it");
+        Self(schunk)
+    }
+
+    fn open_to_change(path: &Path) -> Self {
+        // C opens the file for each access, to write where it has to.
+        Self::open_to_read(path)
+    }
+
+    fn item_at(&self, at: u64) -> u32 {
+        let (mut item, at) = (0u32, at as i64);
+        let target = (&raw mut item).cast();
+        // SAFETY: the super-chunk is open; its items have 4 bytes, and the target has room for the one.
+        let code = unsafe { sys::blosc2_schunk_get_slice_buffer(self.0, at, at + 1, target) };
+        assert!(code >= 0, "C reads an item: {code}");
+        item
+    }
+
+    fn rewrite_one(&mut self, number: u64, chunk: &Chunk) {
+        let bytes = chunk.as_bytes().as_ptr().cast_mut();
+        // SAFETY: the super-chunk is open; the chunk is whole, and C only reads it and keeps a copy.
+        let code = unsafe { sys::blosc2_schunk_update_chunk(self.0, number as i64, bytes, true) };
+        assert!(code >= 0, "C rewrites a chunk: {code}");
+    }
+
+    fn append_one(&mut self, chunk: &Chunk) {
+        let bytes = chunk.as_bytes().as_ptr().cast_mut();
+        // SAFETY: as for `rewrite_one`.
+        let code = unsafe { sys::blosc2_schunk_append_chunk(self.0, bytes, true) };
+        assert!(code >= 0, "C appends a chunk: {code}");
+    }
+}
+
+impl Drop for CFrame {
+    fn drop(&mut self) {
+        // SAFETY: it comes from C's `blosc2_schunk_open`, and is freed once.
+        unsafe { sys::blosc2_schunk_free(self.0) };
+    }
+}
+
+fn read_one<F: Frame>(path: &Path, at: u64, expected: u32) {
+    assert!(black_box(F::open_to_read(path).item_at(at)) == expected, "other data");
+}
+
+/// What does something so many times, and gives the seconds.
+fn timed(mut call: impl FnMut()) -> impl FnMut(u32) -> f64 {
+    move |calls| {
+        let start = Instant::now();
+        (0..calls).for_each(|_| call());
+        start.elapsed().as_secs_f64()
+    }
+}
+
+/// The medians of what both take for one call, in µs. Both are told how many calls to make in a round, at most `most`,
+/// and give the seconds.
+fn medians(most: u32, c: impl FnMut(u32) -> f64, ours: impl FnMut(u32) -> f64) -> [f64; 2] {
+    let (mut c, mut ours) = (c, ours);
+    let mut sides: [&mut dyn FnMut(u32) -> f64; 2] = [&mut c, &mut ours];
+    // The first call warms up. What the second takes tells how many calls are worth it, and how many rounds.
+    let first = sides.each_mut().map(|side| {
+        side(1);
+        side(1)
+    });
+    let calls = first.map(|time| ((2e-3 / time) as u32).clamp(1, most));
+    let rounds = ((2.0 / (first[0] + first[1])) as usize).clamp(7, ROUNDS);
     let mut times = [Vec::new(), Vec::new()];
-    for round in 0..=ROUNDS {
-        // Who goes first changes, and the first round warms up.
+    for round in 0..rounds {
+        // Who goes first changes.
         for which in if round % 2 == 0 { [0, 1] } else { [1, 0] } {
-            const COUNT: u32 = 20;
-            let start = Instant::now();
-            for _ in 0..COUNT {
-                if which == 0 { c() } else { ours() }
-            }
-            if round > 0 {
-                times[which].push(start.elapsed().as_secs_f64() * 1e6 / f64::from(COUNT));
-            }
+            times[which].push(sides[which](calls[which]) * 1e6 / f64::from(calls[which]));
         }
     }
     times.map(median)
+}
+
+fn heading(what: &str) -> String {
+    format!("{what:32}     C, µs  ours, µs  ours / C")
+}
+
+/// A row of a table below such a heading.
+fn compared(key: &str, what: &str, [c, ours]: [f64; 2], most: f64) -> Value {
+    let ratio = ours / c;
+    let verdict = if ratio > most { "  above the limit" } else { "" };
+    println!("{what:32}{c:10.1}{ours:10.1}{ratio:10.3}{verdict}");
+    json!({ key: what.trim_start(), "c_us": c, "ours_us": ours, "ratio": ratio })
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
