@@ -29,7 +29,7 @@ use std::path::PathBuf;
 
 use crate::chunk::{Params, Special};
 use crate::frame::build::Builder;
-use crate::frame::check::{ChunkChecker, by_place, check_vlmetalayers, limited, map};
+use crate::frame::check::{ChunkChecker, check_vlmetalayers, limited, map};
 use crate::frame::index::Depth;
 use crate::frame::offset::NOWHERE;
 use crate::frame::parts::Parts;
@@ -178,7 +178,7 @@ pub(crate) fn check_into<F: Folder>(
         map(&parts, &mut in_index);
     }
     let mut last = None;
-    for (place, number) in by_place(&parts.outline.offsets) {
+    for (place, number) in parts.outline.offsets.by_place() {
         if place == NOWHERE {
             // The index said so already.
             chunks.incomplete = true;

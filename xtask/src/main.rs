@@ -76,7 +76,7 @@ enum Task {
     },
     /// Run the tests of blosc2-format under Miri; needs a nightly toolchain that has it
     Miri,
-    /// Check that no files of a crate import each other in a circle
+    /// Check that no files of a crate import each other in a cycle
     Imports,
     /// Check that the crates can be published, and run a program that depends on their packages
     Package,

@@ -101,6 +101,8 @@ const BACK: usize = 4;
 const MIN_DATA: usize = 16;
 const MIN_ROOM: usize = 66;
 
+const MAX_HASH_BITS: u32 = 14;
+
 /// What depends on the level, from 1 to 9.
 struct Level {
     /// Bits of the hash.
@@ -128,12 +130,40 @@ impl Level {
     }
 }
 
+/// Memory for positions, which is kept from stream to stream.
+///
+/// A position is stored with the `base` of its stream added, so that those of earlier streams need not be cleared.
+#[derive(Default)]
+pub(super) struct Table {
+    positions: Vec<u32>,
+    next_base: u32,
+}
+
+impl Table {
+    /// The base of a stream of `len` bytes.
+    fn base(&mut self, len: usize) -> u32 {
+        let end =
+            u32::try_from(len).ok().and_then(|len| self.next_base.checked_add(len)?.checked_add(1));
+        let (base, end) = match end.filter(|_| !self.positions.is_empty()) {
+            Some(end) => (self.next_base, end),
+            None => {
+                self.positions.clear();
+                self.positions.resize(1 << MAX_HASH_BITS, 0);
+                (1, (len as u32).saturating_add(2))
+            }
+        };
+        self.next_base = end;
+        base
+    }
+}
+
 /// Finds matches: remembers where each hash was last seen.
 struct Matcher<'a> {
     data: &'a [u8],
     /// One after the last byte that a match may have.
     bound: usize,
     positions: &'a mut [u32],
+    base: u32,
     shift: u32,
 }
 
@@ -144,10 +174,10 @@ struct Match {
 }
 
 impl<'a> Matcher<'a> {
-    fn new(data: &'a [u8], len: usize, table: &'a mut Vec<u32>, hash_bits: u32) -> Self {
-        table.clear();
-        table.resize(1 << hash_bits, 0);
-        Self { data, bound: len.saturating_sub(1), positions: table, shift: 32 - hash_bits }
+    fn new(data: &'a [u8], len: usize, table: &'a mut Table, hash_bits: u32) -> Self {
+        let base = table.base(data.len());
+        let positions = &mut table.positions[..1 << hash_bits];
+        Self { data, bound: len.saturating_sub(1), positions, base, shift: 32 - hash_bits }
     }
 
     fn word(&self, at: usize) -> u32 {
@@ -157,10 +187,11 @@ impl<'a> Matcher<'a> {
             .map_or(0, |w| u32::from_le_bytes(*w))
     }
 
-    /// Remembers `at` as the last place of `word`, and returns the one before.
+    /// Remembers `at` as the last place of `word`, and returns the one before; 0 where there is none.
     fn remember(&mut self, word: u32, at: usize) -> usize {
         let hash = (word.wrapping_mul(2_654_435_761) >> self.shift) as usize;
-        std::mem::replace(&mut self.positions[hash], at as u32) as usize
+        let before = std::mem::replace(&mut self.positions[hash], at as u32 + self.base);
+        before.saturating_sub(self.base) as usize
     }
 
     /// The match at `at`, if there is one of `PREFIX` bytes.
@@ -200,7 +231,7 @@ fn common(a: &[u8], b: &[u8]) -> usize {
 }
 
 /// How much this part would be compressed, as a guess from its first bytes.
-fn try_ratio(part: &[u8], table: &mut Vec<u32>, hash_bits: u32) -> f64 {
+fn try_ratio(part: &[u8], table: &mut Table, hash_bits: u32) -> f64 {
     let len = part.len().min(1 << hash_bits);
     let mut matcher = Matcher::new(part, len, table, hash_bits);
     let mut at = 0;
@@ -238,12 +269,7 @@ fn try_ratio(part: &[u8], table: &mut Vec<u32>, hash_bits: u32) -> f64 {
 /// where that is nothing, be it for lack of room or because it is not worth it.
 ///
 /// `table` is memory that is kept from stream to stream.
-pub(super) fn compress(
-    level: u8,
-    data: &[u8],
-    out: &mut [u8],
-    table: &mut Vec<u32>,
-) -> Option<usize> {
+pub(super) fn compress(level: u8, data: &[u8], out: &mut [u8], table: &mut Table) -> Option<usize> {
     let level = Level::new(level);
     let part = &data[data.len() - data.len() / level.tried..];
     if try_ratio(part, table, level.hash_bits) < level.worth {

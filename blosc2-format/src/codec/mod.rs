@@ -189,7 +189,8 @@ fn repeat_any(out: &mut [u8], at: usize, distance: usize, len: usize) {
 /// What compressing keeps from stream to stream.
 #[derive(Default)]
 pub(crate) struct Compressor {
-    table: Vec<u32>,
+    lz4: Vec<u32>,
+    blosclz: blosclz::Table,
     #[cfg(feature = "zlib")]
     zlib: zlib::Compressor,
     #[cfg(feature = "zstd")]
@@ -220,8 +221,8 @@ impl Compressor {
         out: &mut [u8],
     ) -> Result<Option<usize>, Error> {
         Ok(match codec {
-            BLOSCLZ => blosclz::compress(level, data, out, &mut self.table),
-            LZ4 => lz4::compress(10 - level.clamp(1, 9), data, out, &mut self.table),
+            BLOSCLZ => blosclz::compress(level, data, out, &mut self.blosclz),
+            LZ4 => lz4::compress(10 - level.clamp(1, 9), data, out, &mut self.lz4),
             #[cfg(feature = "zlib")]
             ZLIB => self.zlib.compress(level, data, out),
             #[cfg(feature = "zstd")]

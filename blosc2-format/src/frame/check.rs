@@ -4,7 +4,8 @@ use super::index::Depth;
 use super::offset::Offset;
 use super::offsets::Offsets;
 use super::outline::Metalayer;
-use super::parts::{Parts, Span};
+use super::parts::Parts;
+use super::span::Span;
 use super::{Header, Layout, rules, suspect};
 use crate::b2nd::{self, Geometry};
 use crate::chunk::{self, EXTENDED_HEADER_LEN, MIN_HEADER_LEN, Params, Plan, Special, SplitMode};
@@ -57,7 +58,7 @@ fn check_parts<R: ReadAt + ?Sized>(
     let header_len = u64::from(parts.outline.fields().header_len);
     let mut chunks = ChunkChecker::new(&parts, options, checker);
     let (mut end, mut last, mut overlapping) = (header_len, None, 0u64);
-    for (place, number) in by_place(&parts.outline.offsets) {
+    for (place, number) in parts.outline.offsets.by_place() {
         let room = parts.outline.room().saturating_sub(place);
         if room == 0 {
             // The index said so already.
@@ -122,22 +123,6 @@ pub(crate) fn limited<T>(
         }
         Err(error) => Err(error),
     }
-}
-
-/// The chunks that are stored, with their numbers, in the order of their places.
-pub(crate) fn by_place(offsets: &Offsets) -> impl ExactSizeIterator<Item = (u64, u64)> {
-    let place = move |number: u32| offsets.decoded(number.into()).and_then(Offset::place);
-    let mut numbers: Vec<u32> = match offsets {
-        // An index has less than 2 GiB, so that there are fewer chunks.
-        Offsets::Each(_) => {
-            let all = 0..u32::try_from(offsets.len()).unwrap_or(u32::MAX);
-            all.filter(|&number| place(number).is_some()).collect()
-        }
-        // The index was told that they cannot all be at one place.
-        Offsets::Alike(..) => place(0).map(|_| 0).into_iter().collect(),
-    };
-    numbers.sort_unstable_by_key(|&number| (place(number), number));
-    numbers.into_iter().map(move |number| (place(number).unwrap_or(u64::MAX), number.into()))
 }
 
 fn gap(from: u64, to: u64, options: &Options, checker: &mut Checker<'_>) {

@@ -3,8 +3,8 @@
 use super::header::{Header, Layout};
 use super::offset::{NOWHERE, OFFSET_LEN, Offset, special};
 use super::offsets::{self, BLOCKSIZE, Blocks, HELD_LEN, Offsets, Place};
-use super::parts::Span;
 use super::rules;
+use super::span::Span;
 use crate::chunk::{self, Chunk, Decoder, EXTENDED_HEADER_LEN, Special};
 use crate::report::{Checker, Options, Part, Rule};
 use crate::{Error, Limits, ReadAt};

@@ -28,6 +28,7 @@ mod read;
 pub(crate) mod rules;
 mod salvage;
 mod section;
+mod span;
 mod suspect;
 #[cfg(test)]
 mod tests;

@@ -43,8 +43,20 @@ pub(crate) struct Blocks {
     blocks: Vec<Block>,
     /// What blocks are decoded from, and what those that have not changed are written from again.
     stored: Stored,
-    /// What [`Stored::InMemory`] does not have.
+    /// Whether blocks have changed since that was read or written.
     changed: bool,
+    scratch: Scratch,
+}
+
+/// An encoder of index chunks, which is kept from one to the next: its memory takes longer to clear than a short index
+/// to encode. A copy of the offsets has none.
+#[derive(Debug, Default)]
+struct Scratch(Option<Box<Encoder>>);
+
+impl Clone for Scratch {
+    fn clone(&self) -> Self {
+        Self(None)
+    }
 }
 
 /// A block, which is decoded when it is needed first.
@@ -174,6 +186,20 @@ impl Offsets {
     /// The places of all chunks that are stored.
     pub(crate) fn places(&self) -> impl Iterator<Item = u64> {
         self.numbers().filter_map(|number| u64::try_from(number).ok())
+    }
+
+    /// The chunks that are stored, as their places and numbers, in the order of their places.
+    pub(crate) fn by_place(&self) -> impl ExactSizeIterator<Item = (u64, u64)> {
+        let place = |number: u32| self.decoded(number.into()).and_then(Offset::place);
+        // An index has less than 2 GiB, so that there are fewer chunks.
+        let count = match self {
+            Self::Each(blocks) => u32::try_from(blocks.count).unwrap_or(u32::MAX),
+            // The index was told that they cannot all be at one place.
+            Self::Alike(_, count) => u32::from(*count > 0),
+        };
+        let mut numbers: Vec<u32> = (0..count).filter(|&number| place(number).is_some()).collect();
+        numbers.sort_unstable_by_key(|&number| (place(number), number));
+        numbers.into_iter().map(move |number| (place(number).unwrap_or(NOWHERE), number.into()))
     }
 
     /// What is around a place.
@@ -314,7 +340,7 @@ impl Blocks {
     pub(crate) fn stored(count: usize, place: Place, blocks: Vec<Range<u32>>) -> Self {
         let block = |bytes| Block { numbers: OnceLock::new(), bytes };
         let blocks = blocks.into_iter().map(block).collect();
-        Self { count, blocks, stored: Stored::InSource(place), changed: false }
+        Self { count, blocks, stored: Stored::InSource(place), ..Self::default() }
     }
 
     /// The same offset for all; full blocks are the same memory.
@@ -389,7 +415,10 @@ impl Blocks {
             Stored::InMemory(chunk, place) => (chunk, Some(*place)),
             Stored::InSource(_) | Stored::None => (&[], None),
         };
-        let mut encoder = Encoder::new(PARAMS)?;
+        let mut encoder = match self.scratch.0.take() {
+            Some(encoder) => encoder,
+            None => Encoder::new(PARAMS)?.into(),
+        };
         let blocks = self.blocks.iter().map(|Block { numbers, bytes }| match numbers.get() {
             Some(numbers) if bytes.is_empty() => chunk::Block::Data(bytes_of(numbers).into()),
             _ => chunk::Block::Encoded(&old[bytes.start as usize..bytes.end as usize]),
@@ -421,7 +450,7 @@ impl Blocks {
         }
         let place = place.unwrap_or(Place { at: 0, header: array(&chunk), max: None });
         self.stored = Stored::InMemory(Arc::clone(&chunk), place);
-        self.changed = false;
+        (self.changed, self.scratch) = (false, Scratch(Some(encoder)));
         Ok(chunk)
     }
 }

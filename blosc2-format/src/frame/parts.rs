@@ -12,25 +12,13 @@ use super::index::{self, Depth};
 use super::outline::{Metalayer, Outline};
 use super::rules;
 use super::section::{self, Entry, Hex, Place};
+use super::span::Span;
 use crate::chunk::MAX_BLOCKSIZE;
 use crate::report::{Checker, Part, Report};
 use crate::{Error, FormatError, Limits, ReadAt};
 
 /// The most bytes of chunks: half of what fits, so that nothing overflows that adds to them.
 const MAX_CBYTES: u64 = i64::MAX as u64 / 2;
-
-/// A run of bytes, from the start of the frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Span {
-    pub(crate) at: u64,
-    pub(crate) len: u64,
-}
-
-impl Span {
-    pub(crate) fn end(self) -> u64 {
-        self.at.saturating_add(self.len)
-    }
-}
 
 /// An outline, and where its parts are in the frame that it was read from.
 #[derive(Debug, Clone)]

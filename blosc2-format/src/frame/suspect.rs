@@ -4,7 +4,7 @@
 //! own place is noted, too.
 
 use super::parts::Parts;
-use super::{Layout, Offset, check, rules};
+use super::{Layout, Offset, rules};
 use crate::report::{Checker, Finding, Part, Rule};
 
 /// The length of the trailer, from the end of the frame.
@@ -45,7 +45,7 @@ pub(super) fn note(
             fields.push(field);
         }
     }
-    let stored = parts.map_or(0, |parts| check::by_place(&parts.outline.offsets).len());
+    let stored = parts.map_or(0, |parts| parts.outline.offsets.by_place().len());
     let all = differ.into_iter().filter(|(field, count)| *count == stored || *field == SIZES);
     fields.extend(all.map(|(field, _)| (Part::Header, field)));
     if let Some(index) = parts.and_then(|parts| parts.index) {

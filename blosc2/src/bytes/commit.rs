@@ -55,6 +55,8 @@ pub(crate) struct Change<'a> {
     pub(crate) writes: &'a [(u64, &'a [u8])],
     /// Runs of bytes of the frame as it is now, so that they need not be read.
     pub(crate) known: &'a [(u64, &'a [u8])],
+    /// Whether the storage can set its length; `None` where that has to be tried.
+    pub(crate) can_cut: Option<bool>,
     /// What it is safe from.
     pub(crate) safety: Safety,
 }
@@ -86,11 +88,11 @@ impl fmt::Display for Failed {
     }
 }
 
-/// Changes a frame, as the module says.
+/// Changes a frame, as the module says. Returns whether the storage can set its length.
 ///
 /// # Errors
 /// The first one of the storage, after everything was put back where that was possible.
-pub(crate) fn commit(storage: &mut dyn Storage, change: &Change<'_>) -> Result<(), Failed> {
+pub(crate) fn commit(storage: &mut dyn Storage, change: &Change<'_>) -> Result<bool, Failed> {
     let untouched = |error| Failed { error, restored: true };
     let mut undo = Undo::new(storage, change).map_err(untouched)?;
     if let Err(error) = undo.write_journal(storage, change) {
@@ -98,18 +100,21 @@ pub(crate) fn commit(storage: &mut dyn Storage, change: &Change<'_>) -> Result<(
         let _ = undo.set_size(storage, change.old_len);
         return Err(untouched(error));
     }
-    let Err(error) = write(storage, change, &undo) else { return Ok(()) };
+    let Err(error) = write(storage, change, &undo) else { return Ok(undo.can_cut) };
     if storage.size().is_ok_and(|size| size < change.old_len) {
         // It was cut, after all of the change was written: only the mark has to be taken away.
         let unmarked = storage.write_all_at(MARK_AT, &[0]).and_then(|()| sync(storage, change));
-        return unmarked.map_err(|_| Failed { error, restored: false });
+        return match unmarked {
+            Ok(()) => Ok(undo.can_cut),
+            Err(_) => Err(Failed { error, restored: false }),
+        };
     }
     Err(Failed { error, restored: undo.run(storage).is_ok() })
 }
 
 /// Steps 2 to 6.
 fn write(storage: &mut dyn Storage, change: &Change<'_>, undo: &Undo<'_>) -> io::Result<()> {
-    let mark = undo.mark(storage)?;
+    let mark = mark(undo.journal_end.is_some());
     storage.write_all_at(MARK_AT, &[mark])?;
     sync(storage, change)?;
     for &(offset, bytes) in change.writes {
@@ -169,10 +174,13 @@ impl<'a> Undo<'a> {
             return Err(io::Error::new(ErrorKind::UnexpectedEof, detail));
         }
         // Where it cannot, what follows is what the frame left when it became shorter.
-        let can_cut = match storage.set_size(size) {
-            Ok(()) => true,
-            Err(error) if error.kind() == ErrorKind::Unsupported => false,
-            Err(error) => return Err(error),
+        let can_cut = match change.can_cut {
+            Some(can_cut) => can_cut,
+            None => match storage.set_size(size) {
+                Ok(()) => true,
+                Err(error) if error.kind() == ErrorKind::Unsupported => false,
+                Err(error) => return Err(error),
+            },
         };
         if can_cut && size > old_len {
             if !journal::is_last(&*storage, old_len)? {
@@ -186,12 +194,8 @@ impl<'a> Undo<'a> {
         }
         let mut records = Vec::new();
         for (start, end) in overwritten(change) {
-            let known = change.known.iter().find_map(|&(offset, bytes)| {
-                let from = usize::try_from(start.checked_sub(offset)?).ok()?;
-                bytes.get(from..)?.get(..usize::try_from(end - start).ok()?)
-            });
-            let bytes = match known {
-                Some(bytes) => bytes.into(),
+            let bytes = match known(change.known, start, end) {
+                Some(bytes) => bytes,
                 None => storage.read_vec_at(start, end - start)?.into(),
             };
             records.push((start, bytes));
@@ -211,20 +215,14 @@ impl<'a> Undo<'a> {
         if change.safety == Safety::PowerLoss { storage.sync() } else { Ok(()) }
     }
 
-    /// The mark of a frame that has the journal behind it, or has not.
-    fn mark(&self, storage: &mut dyn Storage) -> io::Result<u8> {
-        let size = storage.size()?;
-        let journal = self.journal_end == Some(size);
-        Ok(if journal { UNFINISHED } else { UNFINISHED_WITHOUT_JOURNAL })
-    }
-
     fn set_size(&self, storage: &mut dyn Storage, len: u64) -> io::Result<()> {
         if self.can_cut { storage.set_size(len) } else { Ok(()) }
     }
 
     /// Puts the old bytes back, in an order that may be stopped as well.
     fn run(&self, storage: &mut dyn Storage) -> io::Result<()> {
-        let mark = self.mark(storage)?;
+        // The journal may have been cut off.
+        let mark = mark(self.journal_end == Some(storage.size()?));
         if self.old_len > 0 {
             storage.write_all_at(MARK_AT, &[mark])?;
         }
@@ -234,6 +232,27 @@ impl<'a> Undo<'a> {
         self.set_size(storage, self.old_len)?;
         if self.old_len > 0 { storage.write_all_at(MARK_AT, &[0]) } else { Ok(()) }
     }
+}
+
+/// The mark of a frame that has the journal behind it, or has not.
+fn mark(has_journal: bool) -> u8 {
+    if has_journal { UNFINISHED } else { UNFINISHED_WITHOUT_JOURNAL }
+}
+
+/// The bytes from `start` to `end`, where `runs`, which are in order, have all of them.
+fn known<'a>(runs: &[(u64, &'a [u8])], start: u64, end: u64) -> Option<Cow<'a, [u8]>> {
+    let len = usize::try_from(end - start).ok()?;
+    let mut found = Cow::Borrowed(&[][..]);
+    for &(offset, bytes) in runs {
+        let at = (start + found.len() as u64).checked_sub(offset);
+        let rest = at.and_then(|at| bytes.get(usize::try_from(at).ok()?..)).unwrap_or_default();
+        let part = &rest[..rest.len().min(len - found.len())];
+        match found.is_empty() {
+            true => found = part.into(),
+            false => found.to_mut().extend_from_slice(part),
+        }
+    }
+    (found.len() == len).then_some(found)
 }
 
 /// The runs of bytes of the old frame that the change overwrites, in order and apart from each other.

@@ -147,9 +147,10 @@ impl Case {
             header: &self.new[..header_len],
             writes: &writes,
             known: &[(0, &self.old[..half]), (half as u64, &self.old[half..])],
+            can_cut: None,
             safety,
         };
-        commit(storage, &change)
+        commit(storage, &change).map(drop)
     }
 
     /// The steps of the change when nothing fails, as the bytes that each writes.
@@ -354,7 +355,15 @@ fn what_is_overwritten_is_taken_down_once() {
     let runs = |writes: &[(u64, &[u8])]| {
         let (old_len, header) = (100, &[0; 10][..]);
         let safety = Safety::Death;
-        overwritten(&Change { old_len, new_len: 0, header, writes, known: &[], safety })
+        overwritten(&Change {
+            old_len,
+            new_len: 0,
+            header,
+            writes,
+            known: &[],
+            can_cut: None,
+            safety,
+        })
     };
     assert_eq!(runs(&[]), [(0, 10)]);
     assert_eq!(runs(&[(10, &[1; 5]), (20, &[])]), [(0, 15)]);

@@ -168,9 +168,9 @@ impl Gate {
         self
     }
 
-    /// Whether the file that was opened is gone: it had a name, and has none now.
-    pub(crate) fn has_lost(&self, opened: &File) -> io::Result<bool> {
-        Ok(self.has_name && links(opened)? == Some(0))
+    /// How many names the opened file has; `None` where that is unknown, and for a file that never had one.
+    pub(crate) fn names(&self, opened: &File) -> io::Result<Option<u64>> {
+        Ok(links(opened)?.filter(|&count| count > 0 || self.has_name))
     }
 
     /// Whether the handle keeps a pass.

@@ -8,7 +8,7 @@ use parking_lot::RwLockReadGuard;
 
 use super::store::{Opened, State};
 use super::{SChunk, array_meta};
-use crate::gate::{Calling, FileId, Gate, Pass, Version, links};
+use crate::gate::{Calling, FileId, Gate, Pass, Version};
 use crate::{Error, ErrorKind, Result};
 
 const RELOAD: &str = "read what others changed";
@@ -157,8 +157,7 @@ impl SChunk {
         let failed = |error| self.at(Error::of_io(CHECK, error));
         let links = match self.look().store.opened() {
             Opened::Nothing => None,
-            Opened::File(file) if gate.has_lost(file).map_err(failed)? => Some(0),
-            Opened::File(file) => links(file).map_err(failed)?.filter(|&count| count > 1),
+            Opened::File(file) => gate.names(file).map_err(failed)?,
             Opened::Directory(path) => match FileId::of_path(path) {
                 Ok(id) if id == *gate.id() => None,
                 Ok(_) => Some(0),

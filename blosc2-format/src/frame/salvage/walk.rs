@@ -5,7 +5,7 @@ use crate::chunk::{self, Chunk, EXTENDED_HEADER_LEN, MAX_VERSION, MIN_HEADER_LEN
 use crate::frame::header::TRAILER_END_LEN;
 use crate::frame::index;
 use crate::frame::offset::{OFFSET_LEN, Offset};
-use crate::frame::parts::Span;
+use crate::frame::span::Span;
 use crate::report::{Checker, Options, Report};
 use crate::{Error, Limits, ReadAt};
 

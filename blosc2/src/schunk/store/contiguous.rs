@@ -14,6 +14,8 @@ use crate::{Error, ErrorKind, Result};
 
 /// Where a header says how long the frame is.
 const LEN_AT: u64 = 0x10;
+/// Bytes that are rather copied than written by themselves.
+const SMALL: usize = 16 << 10;
 /// Bytes of the header in which every change of the sizes shows.
 const SEEN: usize = 64;
 
@@ -26,6 +28,8 @@ pub(crate) struct Contiguous {
     around: Option<Around>,
     /// Where the index is that was read or written last.
     index_at: u64,
+    /// Whether the storage can set its length, once that was tried.
+    can_cut: Option<bool>,
 }
 
 /// The storage, as this handle knows it.
@@ -78,7 +82,7 @@ impl ReadAt for Bytes {
 impl Contiguous {
     pub(crate) fn new(storage: impl Storage + 'static, safety: Safety) -> Self {
         let bytes = Bytes { storage: Box::new(storage), seen: None };
-        Self { bytes, safety, around: None, index_at: 0 }
+        Self { bytes, safety, around: None, index_at: 0, can_cut: None }
     }
 
     pub(crate) fn storage(&self) -> &dyn Storage {
@@ -161,9 +165,20 @@ impl Store for Contiguous {
             true => (index_at, Cow::from([&index[..], &trailer].concat())),
             false => (trailer_at, Cow::from(&trailer)),
         };
-        let mut writes: Vec<(u64, &[u8])> =
-            stores.iter().map(|(place, bytes)| (start + place, &**bytes)).collect();
-        writes.push((end_at, &end));
+        let mut writes: Vec<(u64, Cow<'_, [u8]>)> = Vec::with_capacity(stores.len() + 1);
+        let chunks = stores.iter().map(|(place, bytes)| (start + place, &**bytes));
+        for (at, bytes) in chunks.chain([(end_at, &end[..])]) {
+            match writes.last_mut() {
+                // A copy takes less time than a call of the system.
+                Some((last, run))
+                    if *last + run.len() as u64 == at && run.len() + bytes.len() <= SMALL =>
+                {
+                    run.to_mut().extend_from_slice(bytes);
+                }
+                _ => writes.push((at, bytes.into())),
+            }
+        }
+        let writes: Vec<_> = writes.iter().map(|(at, bytes)| (*at, &**bytes)).collect();
         let known: Vec<(u64, &[u8])> = around.iter().flat_map(Around::runs).collect();
         let change = Change {
             old_len,
@@ -171,10 +186,11 @@ impl Store for Contiguous {
             header: &header,
             writes: &writes,
             known: &known,
+            can_cut: self.can_cut,
             safety: self.safety,
         };
         let committed = commit(&mut *self.bytes.storage, &change);
-        committed.map_err(|each| each.into_error(doing))?;
+        self.can_cut = Some(committed.map_err(|each| each.into_error(doing))?);
         self.bytes.seen = header.first_chunk().copied();
         self.index_at = index_at;
         self.around = Some(Around { header, index_at, index, trailer });
