@@ -111,7 +111,7 @@ fn depths(path: &Path) -> Value {
     println!("\nopen with a check of             µs");
     let mut cases = Vec::new();
     let depths = [
-        ("what is around the chunks", Check::Around),
+        ("what is around the chunks", Check::Header),
         ("the structure", Check::Structure),
         ("the content", Check::Content),
     ];

@@ -22,7 +22,7 @@ use std::ops::Range;
 use blosc2_format::chunk::{self as format, Header};
 use blosc2_format::{Limits, Options};
 
-use crate::{Codec, Error, ErrorKind, Filter, Result};
+use crate::{Check, Codec, Error, ErrorKind, Filter, Result};
 
 /// One buffer, compressed: bytes that have been looked at, and what their header says.
 ///
@@ -75,23 +75,6 @@ mod sealed {
     }
 }
 
-/// How closely a chunk is looked at before it is taken for one.
-///
-/// Whatever is chosen, decompressing looks at the rest as it goes: broken bytes give an error or other
-/// data, nothing worse.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Validation {
-    /// The header: its fields agree with each other, and with the number of bytes. Takes no time.
-    Header,
-    /// Also where the blocks start, and the dictionary: they are inside. The default.
-    #[default]
-    Blocks,
-    /// Everything: each stream is decompressed by the Rust implementation of the format. Takes about
-    /// as long as decompressing it, and memory for one block.
-    Content,
-}
-
 /// What a chunk without data is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -121,13 +104,13 @@ impl<B: ChunkBytes> Chunk<B> {
     /// Looks at the chunk at the start of `bytes`; what follows its end is left out.
     ///
     /// Codecs and filters need not be known; only decompressing needs them. The same as
-    /// [`validated`](Self::validated) with [`Validation::Blocks`].
+    /// [`validated`](Self::validated) with [`Check::Structure`].
     ///
     /// # Errors
     /// [`ErrorKind::InvalidData`]: not a chunk, cut short, broken, or one whose blocks are elsewhere (a
     /// lazy chunk, which only C's own memory should hold).
     pub fn new(bytes: B) -> Result<Self> {
-        Self::validated(bytes, Validation::Blocks)
+        Self::validated(bytes, Check::Structure)
     }
 
     /// The same, with a choice of how closely to look.
@@ -138,7 +121,7 @@ impl<B: ChunkBytes> Chunk<B> {
     ///   its codec or its filters.
     ///
     /// ```
-    /// use blosc2::{CParams, ChunkRef, ErrorKind, Validation};
+    /// use blosc2::{CParams, ChunkRef, ErrorKind, Check};
     ///
     /// let items: Vec<u32> = (0..10_000).map(|i| i * i).collect();
     /// let mut bytes = blosc2::compress(&items, &CParams::default())?;
@@ -146,14 +129,14 @@ impl<B: ChunkBytes> Chunk<B> {
     /// bytes.truncate(last);
     /// assert_eq!(ChunkRef::new(&bytes).unwrap_err().kind(), ErrorKind::InvalidData);
     /// bytes.push(0);
-    /// assert!(ChunkRef::validated(&bytes, Validation::Header).is_ok());
+    /// assert!(ChunkRef::validated(&bytes, Check::Header).is_ok());
     /// # Ok::<(), blosc2::Error>(())
     /// ```
-    pub fn validated(bytes: B, depth: Validation) -> Result<Self> {
+    pub fn validated(bytes: B, depth: Check) -> Result<Self> {
         Self::look(bytes, depth, "read a chunk")
     }
 
-    fn look(mut bytes: B, depth: Validation, doing: &str) -> Result<Self> {
+    fn look(mut bytes: B, depth: Check, doing: &str) -> Result<Self> {
         let invalid = |detail: &str| Error::new(ErrorKind::InvalidData, doing, detail);
         let given = bytes.bytes();
         let header = Header::parse(given).map_err(|error| Error::from_format(doing, error))?;
@@ -167,11 +150,11 @@ impl<B: ChunkBytes> Chunk<B> {
         }
         bytes.cut(cbytes);
         match depth {
-            Validation::Header => {}
-            Validation::Blocks => {
+            Check::Header => {}
+            Check::Structure => {
                 layout(bytes.bytes())?;
             }
-            Validation::Content => check_content(bytes.bytes())?,
+            Check::Content => check_content(bytes.bytes())?,
         }
         Ok(Self { bytes, header })
     }
@@ -328,7 +311,7 @@ impl<B: ChunkBytes> Chunk<B> {
 impl<'a> ChunkRef<'a> {
     /// Looks at the header of a chunk that is about to be decompressed.
     pub(crate) fn to_decompress(bytes: &'a [u8]) -> Result<Self> {
-        Self::look(bytes, Validation::Header, "decompress a chunk")
+        Self::look(bytes, Check::Header, "decompress a chunk")
     }
 }
 

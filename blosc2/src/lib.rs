@@ -16,6 +16,7 @@
 mod array_shape;
 mod blocks;
 mod bytes;
+mod check;
 mod chunk;
 mod closures;
 mod codec;
@@ -51,7 +52,8 @@ mod value;
 pub use blocks::Blocks;
 pub use blosc2_format::{Dtype, ReadAt, dtype};
 pub use bytes::{MappedFile, ReadOnly, Seekable, Storage};
-pub use chunk::{Chunk, ChunkBytes, ChunkRef, Special, Validation};
+pub use check::Check;
+pub use chunk::{Chunk, ChunkBytes, ChunkRef, Special};
 pub use closures::{
     BoxError, ChunkBlock, CodecInfo, FilterBlock, Tune, TunerInput, TunerOutcome, UserCodec,
     UserFilter,
@@ -71,7 +73,7 @@ pub use ndarray::{
 };
 pub use params::{MAX_CHUNK_LEN, MAX_TYPESIZE};
 pub use schunk::{
-    Check, ChunkInfo, Chunks, FileFormat, Items, LazyChunk, Metalayers, MetalayersMut, OpenOptions,
+    ChunkInfo, Chunks, FileFormat, Items, LazyChunk, Metalayers, MetalayersMut, OpenOptions,
     Rebuilt, Repaired, SChunk, SChunkReader, SChunkWriter, repair, repair_to,
 };
 pub use settings::{CParams, DParams, SplitMode, Threads, Tuner};

@@ -1,8 +1,8 @@
 //! Dictionaries: what they gain, when there is none, and chunks with and without them in a row.
 
 use blosc2::{
-    CParams, Chunk, ChunkRef, Codec, Compressor, DParams, Decompressor, ErrorKind, Filter, SChunk,
-    Threads, Validation,
+    CParams, Check, Chunk, ChunkRef, Codec, Compressor, DParams, Decompressor, ErrorKind, Filter,
+    SChunk, Threads,
 };
 
 use crate::common::{Kind, Rng, assert_same, data, dictionary_codecs, records};
@@ -40,7 +40,7 @@ fn small_blocks_of_records_gain_from_a_dictionary() {
                     let found: Vec<u8> = decompressor.decompress(chunk).unwrap();
                     assert_same(&found, &source, &what);
                 }
-                assert!(ChunkRef::validated(chunk.as_bytes(), Validation::Content).is_ok());
+                assert!(ChunkRef::validated(chunk.as_bytes(), Check::Content).is_ok());
             }
         }
     }
@@ -187,7 +187,7 @@ fn a_broken_dictionary_gives_an_error_and_is_forgotten() {
                 let mut bytes = chunk.as_bytes().to_vec();
                 bytes[table..table + 4].copy_from_slice(&len.to_le_bytes());
                 let what = format!("{codec}, a dictionary of {len} bytes");
-                let header = ChunkRef::validated(&bytes, Validation::Header).unwrap();
+                let header = ChunkRef::validated(&bytes, Check::Header).unwrap();
                 assert!(decompressor.decompress::<u8>(&header).is_err(), "{what}");
                 assert!(decompressor.items::<u8>(&header, 5000..5001).is_err(), "{what}");
                 for good in [&plain, &chunk] {

@@ -1,8 +1,8 @@
 //! Chunks without data: zeros, NaN, a repeated item, and what was never written.
 
 use blosc2::{
-    BoxError, CParams, Chunk, ChunkBlock, ChunkRef, Codec, Compressor, DParams, Decompressor,
-    ErrorKind, Filter, MAX_CHUNK_LEN, Special, SplitMode, Threads, Validation,
+    BoxError, CParams, Check, Chunk, ChunkBlock, ChunkRef, Codec, Compressor, DParams,
+    Decompressor, ErrorKind, Filter, MAX_CHUNK_LEN, Special, SplitMode, Threads,
 };
 use blosc2_format::chunk::{self as format, Params};
 
@@ -41,7 +41,7 @@ fn check(chunk: &Chunk, special: Special, source: &[u8], what: &str) {
     assert_eq!(chunk.special(), Some(special), "{what}");
     assert_eq!(chunk.nbytes(), source.len(), "{what}");
     assert!(!chunk.is_stored() && !chunk.has_dictionary() && !chunk.is_blosc1(), "{what}");
-    let seen = ChunkRef::validated(chunk.as_bytes(), Validation::Content);
+    let seen = ChunkRef::validated(chunk.as_bytes(), Check::Content);
     assert!(seen.is_ok(), "{what}: {seen:?}");
     let len = source.len();
     for threads in [1, 3] {
@@ -348,7 +348,7 @@ fn parts_of_a_huge_chunk_cost_what_they_are() {
     // Compressed data has to have a place for each block.
     let mut bytes = chunk.into_bytes();
     bytes[31] = 0;
-    let chunk = ChunkRef::validated(&bytes[..], Validation::Header).unwrap();
+    let chunk = ChunkRef::validated(&bytes[..], Check::Header).unwrap();
     for start in [0, 1 << 30] {
         let error = chunk.items::<u8>(start..start + 3).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidData, "{error}");

@@ -1,8 +1,8 @@
 //! Chunks of blocks of different lengths: written, read whole, in parts and one by one, and broken.
 
 use blosc2::{
-    CParams, Chunk, ChunkRef, Codec, Compressor, DParams, Decompressor, ErrorKind, Filter, Threads,
-    Validation,
+    CParams, Check, Chunk, ChunkRef, Codec, Compressor, DParams, Decompressor, ErrorKind, Filter,
+    Threads,
 };
 
 use crate::common::{KINDS, Kind, Rng, assert_same, codecs, data, dictionary_codecs, records};
@@ -77,7 +77,7 @@ fn check(
     let format =
         blosc2_format::chunk::Chunk::new(chunk.as_bytes(), &blosc2_format::Limits::default());
     assert_same(&format.unwrap().decode().unwrap(), &source, &format!("{what}, by Rust"));
-    assert!(ChunkRef::validated(chunk.as_bytes(), Validation::Content).is_ok(), "{what}");
+    assert!(ChunkRef::validated(chunk.as_bytes(), Check::Content).is_ok(), "{what}");
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn assert_broken(bytes: &[u8], what: &str) {
             assert!(decompressor.items::<u8>(&chunk, range).unwrap() == found, "{what}: {block}");
         }
     }
-    assert!(ChunkRef::validated(bytes, Validation::Content).is_err(), "{what}");
+    assert!(ChunkRef::validated(bytes, Check::Content).is_err(), "{what}");
 }
 
 /// 4097 blocks of a MiB, the sum of whose lengths is 1 MiB again in 32 bits.

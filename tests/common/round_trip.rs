@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use blosc2::{
-    CParams, ChunkRef, Codec, Compressor, DParams, Decompressor, ErrorKind, Filter, SplitMode,
-    Threads, Validation,
+    CParams, Check, ChunkRef, Codec, Compressor, DParams, Decompressor, ErrorKind, Filter,
+    SplitMode, Threads,
 };
 use blosc2_format::Limits;
 use blosc2_format::chunk::Chunk;
@@ -100,7 +100,7 @@ impl Case {
         assert!(all == before, "{self:?}: the source was written to");
         let header_len = if self.params.blosc1 { 16 } else { 32 };
         assert!(bytes.len() <= source.len() + header_len, "{self:?}: {} bytes", bytes.len());
-        let chunk = ChunkRef::validated(&bytes[..], Validation::Content)
+        let chunk = ChunkRef::validated(&bytes[..], Check::Content)
             .unwrap_or_else(|error| panic!("{self:?}: {error}"));
         assert_eq!((chunk.nbytes(), chunk.cbytes()), (source.len(), bytes.len()), "{self:?}");
         let typesize = if self.typesize > 255 { 1 } else { self.typesize };

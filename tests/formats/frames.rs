@@ -14,7 +14,7 @@ use blosc2_sys as sys;
 use crate::common::{KINDS, Kind, Rng, assert_same, data, repeats};
 
 /// A super-chunk that the C library keeps in a file or a directory.
-struct CSchunk(NonNull<sys::blosc2_schunk>);
+pub(crate) struct CSchunk(NonNull<sys::blosc2_schunk>);
 
 fn c_path(path: &Path) -> CString {
     CString::new(path.to_str().unwrap()).unwrap()
@@ -57,7 +57,7 @@ impl CSchunk {
     }
 
     /// Opens what is at `path`; `None` where C refuses it.
-    fn open(path: &Path) -> Option<Self> {
+    pub(crate) fn open(path: &Path) -> Option<Self> {
         blosc2::Codec::Zstd.is_available();
         // SAFETY: the path ends in a NUL byte.
         NonNull::new(unsafe { sys::blosc2_schunk_open(c_path(path).as_ptr()) }).map(Self)
@@ -77,7 +77,7 @@ impl CSchunk {
         assert_eq!(count, self.fields().nchunks, "append");
     }
 
-    fn append_chunk(&self, chunk: &[u8]) {
+    pub(crate) fn append_chunk(&self, chunk: &[u8]) {
         // SAFETY: the chunk is whole, and C copies it.
         let count = unsafe {
             sys::blosc2_schunk_append_chunk(self.0.as_ptr(), chunk.as_ptr().cast_mut(), true)
@@ -85,7 +85,7 @@ impl CSchunk {
         assert_eq!(count, self.fields().nchunks, "append a chunk");
     }
 
-    fn insert_chunk(&self, number: i64, chunk: &[u8]) {
+    pub(crate) fn insert_chunk(&self, number: i64, chunk: &[u8]) {
         // SAFETY: the chunk is whole, and C copies it.
         let count = unsafe {
             let chunk = chunk.as_ptr().cast_mut();
@@ -94,7 +94,7 @@ impl CSchunk {
         assert_eq!(count, self.fields().nchunks, "insert a chunk");
     }
 
-    fn update_chunk(&self, number: i64, chunk: &[u8]) {
+    pub(crate) fn update_chunk(&self, number: i64, chunk: &[u8]) {
         // SAFETY: the chunk is whole, and C copies it.
         let count = unsafe {
             let chunk = chunk.as_ptr().cast_mut();
@@ -103,7 +103,7 @@ impl CSchunk {
         assert_eq!(count, self.fields().nchunks, "update a chunk");
     }
 
-    fn delete_chunk(&self, number: i64) {
+    pub(crate) fn delete_chunk(&self, number: i64) {
         // SAFETY: the super-chunk is live.
         let count = unsafe { sys::blosc2_schunk_delete_chunk(self.0.as_ptr(), number) };
         assert_eq!(count, self.fields().nchunks, "delete a chunk");
@@ -178,7 +178,7 @@ impl CSchunk {
     }
 
     /// Decompresses a chunk of `len` bytes.
-    fn chunk(&self, number: i64, len: usize) -> Result<Vec<u8>, i32> {
+    pub(crate) fn chunk(&self, number: i64, len: usize) -> Result<Vec<u8>, i32> {
         let mut bytes = vec![0; len];
         // SAFETY: `bytes` has room for `len` bytes.
         let found = unsafe {

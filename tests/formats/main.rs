@@ -13,6 +13,7 @@ mod corpus;
 mod filters;
 mod flips;
 mod frames;
+mod many_chunks;
 mod mutants;
 mod rust;
 mod written;

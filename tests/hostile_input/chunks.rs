@@ -1,7 +1,7 @@
 //! Bytes that are no chunk, or a broken one: an error or data, and nothing else. `cargo xtask sanitize`
 //! runs this under the address sanitizer.
 
-use blosc2::{Chunk, ChunkRef, DParams, Decompressor, ErrorKind, Threads, Validation};
+use blosc2::{Check, Chunk, ChunkRef, DParams, Decompressor, ErrorKind, Threads};
 
 use crate::common::mutants::{mutant, samples};
 use crate::common::{Kind, Rng, data, repeats};
@@ -22,7 +22,7 @@ struct Outcomes {
 
 /// Tries everything that can be done with bytes that may be a chunk.
 fn try_all(bytes: &[u8], decompressor: &mut Decompressor, rng: &mut Rng, outcomes: &mut Outcomes) {
-    let Ok(chunk) = ChunkRef::validated(bytes, Validation::Header) else {
+    let Ok(chunk) = ChunkRef::validated(bytes, Check::Header) else {
         assert!(Chunk::new(bytes.to_vec()).is_err(), "less was looked at, and more was found");
         outcomes.no_chunk += 1;
         return;
@@ -32,7 +32,7 @@ fn try_all(bytes: &[u8], decompressor: &mut Decompressor, rng: &mut Rng, outcome
         return;
     }
     let looked_at = Chunk::new(bytes.to_vec());
-    let sound = ChunkRef::validated(bytes, Validation::Content);
+    let sound = ChunkRef::validated(bytes, Check::Content);
     assert!(looked_at.is_ok() || sound.is_err(), "its blocks are broken, its content is not");
     let whole = decompressor.decompress::<u8>(&chunk);
     match &whole {

@@ -548,3 +548,7 @@ pub(super) fn room_for<T>(count: usize) -> Result<Vec<T>, Error> {
         Err(_) => Err(std::io::Error::from(std::io::ErrorKind::OutOfMemory).into()),
     }
 }
+
+#[cfg(test)]
+#[path = "offsets_tests.rs"]
+mod tests;

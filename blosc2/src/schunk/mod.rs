@@ -63,7 +63,7 @@ pub(crate) use store::{Memory, Store};
 pub use content::{SChunkReader, SChunkWriter};
 pub use items::Items;
 pub use metalayers::{Metalayers, MetalayersMut};
-pub use options::{Check, OpenOptions};
+pub use options::OpenOptions;
 pub use read::{ChunkInfo, Chunks, LazyChunk};
 pub use repair::{Rebuilt, Repaired, repair, repair_to};
 

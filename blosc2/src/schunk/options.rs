@@ -18,31 +18,10 @@ use crate::bytes::{Guarded, ReadOnly, Safety, Storage};
 use crate::gate::{Claim, FileId, Gate, Version, links};
 use crate::memory::{Target, resize};
 use crate::params::{MAX_CHUNK_LEN, Purpose};
-use crate::{CParams, DParams, Error, ErrorKind, Result};
+use crate::{CParams, Check, DParams, Error, ErrorKind, Result};
 
 const OPEN: &str = "open a frame";
 const MAKE: &str = "make a super-chunk";
-/// How much of a frame is looked at when it is opened.
-///
-/// Whatever is chosen, what is around the chunks is checked, and each chunk before it is decompressed, so
-/// that broken bytes give an error or other data, nothing worse. More checks find more of what is broken
-/// sooner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Check {
-    /// Header, metalayers, index and trailer: what opening has to read. Together with reading an item it takes about
-    /// as long as C's calls do: 40 µs for a file of 1000 chunks. The default for files and storages.
-    Around,
-    /// Also the chunks: each is in its place, none in another's, and its header and table of blocks are right.
-    /// A read for each chunk: a microsecond or two in memory, about five from a file. The default for
-    /// [`from_bytes`](OpenOptions::from_bytes).
-    Structure,
-    /// Also their data: all of it is decompressed, by the Rust implementation of the format where that has the codec,
-    /// otherwise by C. Takes longer than reading all. What cannot be decompressed here is an error of
-    /// [`ErrorKind::Unsupported`], what takes more than the [limits](OpenOptions::limits) one of
-    /// [`ErrorKind::TooLarge`].
-    Content,
-}
 
 /// Options for opening and making super-chunks.
 ///
@@ -317,7 +296,7 @@ impl OpenOptions {
             0 => Contiguous::new(storage, self.safety()),
             offset => Contiguous::new(ReadOnly::new(Tail::new(storage, offset)), self.safety()),
         };
-        let (mut schunk, report) = self.open_frame(frame, Check::Around)?;
+        let (mut schunk, report) = self.open_frame(frame, Check::Header)?;
         drop(pass);
         schunk.state.get_mut().version = version;
         schunk.gate = gate.map(Arc::new);
@@ -488,10 +467,10 @@ impl OpenOptions {
         let version = pass.version();
         let opened = match (file, self.offset) {
             (None, _) => self.open_directory(&absolute),
-            (Some(file), 0) => self.open_frame(Contiguous::new(file, self.safety()), Check::Around),
+            (Some(file), 0) => self.open_frame(Contiguous::new(file, self.safety()), Check::Header),
             (Some(file), offset) => {
                 let storage = ReadOnly::new(Tail::new(file, offset));
-                self.open_frame(Contiguous::new(storage, self.safety()), Check::Around)
+                self.open_frame(Contiguous::new(storage, self.safety()), Check::Header)
             }
         };
         drop(pass);
@@ -512,7 +491,7 @@ impl OpenOptions {
     }
 
     fn open_directory(&self, path: &Path) -> Result<(SChunk, Report)> {
-        let depth = self.check.unwrap_or(Check::Around);
+        let depth = self.check.unwrap_or(Check::Header);
         let report =
             self.report(depth, |options| directory::check(&Disk(path.to_owned()), options))?;
         let schunk = self.opened(Directory::new(path.to_owned(), self.safety()))?;
@@ -551,7 +530,7 @@ impl OpenOptions {
         depth: Check,
         check: impl FnOnce(&Options) -> Result<Report, blosc2_format::Error>,
     ) -> Result<Report> {
-        if depth == Check::Around {
+        if depth == Check::Header {
             return Ok(Report::new());
         }
         let content = depth == Check::Content;

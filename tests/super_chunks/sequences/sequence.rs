@@ -265,7 +265,7 @@ impl<'a> Sequence<'a> {
 
     fn reopen(&mut self, access: Access) {
         let Some(schunk) = self.schunk.take() else { return };
-        let depths = [Check::Around, Check::Structure, Check::Content];
+        let depths = [Check::Header, Check::Structure, Check::Content];
         let options = self.options.clone().check(*self.rng.pick(&depths));
         let options = match access {
             Access::Read => options,
