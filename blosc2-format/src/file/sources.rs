@@ -150,7 +150,7 @@ fn frame_info(
         nbytes: header.nbytes,
         cbytes: header.cbytes,
         nchunks,
-        chunksize: header.chunksize.filter(|&size| size > 0),
+        chunksize: header.chunksize.fixed(),
         blocksize: Some(header.blocksize).filter(|&size| size > 0),
         codec: header.codec,
         codec_meta: header.codec_meta,

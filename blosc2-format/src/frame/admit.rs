@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::header::ChunkSize;
 use super::outline::Outline;
 use crate::chunk::{self, Chunk, EXTENDED_HEADER_LEN, Params, Special};
 use crate::{Error, Limits};
@@ -45,7 +46,7 @@ impl Outline {
         &self,
         header: &chunk::Header,
         bytes: impl Into<Cow<'a, [u8]>>,
-        chunksize: u32,
+        chunksize: ChunkSize,
     ) -> Result<Admitted<'a>, Error> {
         let typesize = self.header.typesize;
         let special = header.special.filter(|&special| special != Special::Value);
@@ -55,7 +56,7 @@ impl Outline {
             Some(Special::Nan) if u32::from(header.typesize) != typesize || self.cuts_items() => {
                 (Some(self.spell_out_nan(header.typesize, header.nbytes)?.into()), None)
             }
-            Some(special) if chunksize == 0 || !whole_items => {
+            Some(special) if chunksize == ChunkSize::Variable || !whole_items => {
                 (Some(self.spell_out(special, header.nbytes)?.into()), None)
             }
             Some(special) => (None, Some(special)),

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::mem;
 
-use super::Layout;
+use super::header::{ChunkSize, Layout};
 use super::offset::{OFFSET_LEN, Offset};
 use super::offsets::{Neighbors, Offsets, room_for};
 use super::outline::Outline;
@@ -65,15 +65,10 @@ impl Outline {
             false => nbytes == size,
         };
         let chunksize = match self.header.chunksize {
-            Some(size) if size > 0 && count > 0 => {
-                if fixed(size) {
-                    size
-                } else {
-                    0
-                }
-            }
-            Some(size) if size == 0 || nbytes <= size => size,
-            _ => nbytes,
+            ChunkSize::Fixed(size) if count > 0 && !fixed(size) => ChunkSize::Variable,
+            ChunkSize::Fixed(size) if count == 0 && nbytes > size => ChunkSize::Fixed(nbytes),
+            ChunkSize::Unknown => ChunkSize::Fixed(nbytes),
+            chunksize => chunksize,
         };
         let from = if number < count { number } else { count.saturating_sub(1) };
         let spelled = self.spell_out_all(chunksize, None)?;
@@ -81,7 +76,7 @@ impl Outline {
         self.decode(from, spelled.len() + 1)?;
         // Nothing fails any more.
         self.header.variable_blocks = header.variable_blocks;
-        self.header.chunksize = Some(chunksize);
+        self.header.chunksize = chunksize;
         self.header.nbytes += u64::from(nbytes);
         let mut stores = Vec::new();
         let offset = self.place(stored, special, &mut stores);
@@ -109,16 +104,17 @@ impl Outline {
         let header = self.check_chunk(chunk, count == 1)?;
         let nbytes = header.nbytes;
         let chunksize = match self.header.chunksize {
-            Some(0) => 0,
-            Some(size) if nbytes == size || number == count - 1 && nbytes < size => size,
-            _ if count == 1 => nbytes,
-            _ => 0,
+            ChunkSize::Fixed(size) if nbytes == size || number == count - 1 && nbytes < size => {
+                ChunkSize::Fixed(size)
+            }
+            ChunkSize::Fixed(_) | ChunkSize::Unknown if count == 1 => ChunkSize::Fixed(nbytes),
+            _ => ChunkSize::Variable,
         };
         let spelled = self.spell_out_all(chunksize, Some(number))?;
         let (stored, special) = self.admit(&header, chunk, chunksize)?;
         self.decode(0, spelled.len() + 1)?;
         self.header.variable_blocks = header.variable_blocks;
-        self.header.chunksize = Some(chunksize);
+        self.header.chunksize = chunksize;
         self.header.nbytes =
             self.header.nbytes.saturating_sub(was.nbytes.into()) + u64::from(nbytes);
         let around = self.around(old);
@@ -155,7 +151,7 @@ impl Outline {
         self.header.nbytes = self.header.nbytes.saturating_sub(was.nbytes.into());
         if count == 1 {
             (self.header.nbytes, self.header.variable_blocks, self.header.chunksize) =
-                (0, false, None);
+                (0, false, ChunkSize::Unknown);
         }
         Ok(())
     }
@@ -175,13 +171,10 @@ impl Outline {
         }
         let Some(&last) = order.last() else { return Ok(Vec::new()) };
         let stays = self.nbytes_of(last as u64) == self.nbytes_of(count - 1);
-        let chunksize = match self.header.chunksize {
-            Some(size) if stays => size,
-            _ => 0,
-        };
+        let chunksize = if stays { self.header.chunksize } else { ChunkSize::Variable };
         let spelled = self.spell_out_all(chunksize, None)?;
         self.decode(0, spelled.len())?;
-        self.header.chunksize = Some(chunksize);
+        self.header.chunksize = chunksize;
         let mut stores = Vec::new();
         self.place_all(spelled, &mut stores);
         self.offsets.reorder(order);
@@ -236,7 +229,7 @@ impl Outline {
                 let found = header.nbytes;
                 return wrong(format!("a chunk of {found} bytes, expected {chunksize}"));
             }
-            admitted.push(self.admit(&header, bytes, chunksize)?);
+            admitted.push(self.admit(&header, bytes, ChunkSize::new(chunksize))?);
         }
         self.decode(0, admitted.len())?;
         let is_zeros = count > 0 && slots.iter().all(|slot| *slot == Slot::Zeros);
@@ -278,7 +271,7 @@ impl Outline {
         }
         self.offsets = offsets;
         (self.header.nbytes, self.header.chunksize) =
-            (count * u64::from(chunksize), Some(chunksize));
+            (count * u64::from(chunksize), ChunkSize::new(chunksize));
         self.files.vacated();
         Ok(stores)
     }
@@ -316,7 +309,7 @@ impl Outline {
         let sample = chunk::Header::parse(&sample)?;
         if count > 0 {
             self.offsets = Offsets::Alike(Offset::Special(special), count);
-            (self.header.nbytes, self.header.chunksize) = (nbytes, Some(chunksize));
+            (self.header.nbytes, self.header.chunksize) = (nbytes, ChunkSize::Fixed(chunksize));
             self.header.blocksize = sample.blocksize;
         }
         Ok(())
@@ -326,10 +319,10 @@ impl Outline {
     /// the index cannot say then how long they are.
     fn spell_out_all(
         &self,
-        chunksize: u32,
+        chunksize: ChunkSize,
         but: Option<u64>,
     ) -> Result<Vec<(u64, Vec<u8>)>, Error> {
-        if chunksize != 0 || self.header.chunksize == Some(0) {
+        if chunksize != ChunkSize::Variable || self.header.chunksize == ChunkSize::Variable {
             return Ok(Vec::new());
         }
         self.offsets.decode(0)?;

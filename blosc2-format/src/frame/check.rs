@@ -1,5 +1,6 @@
 //! What is wrong with a frame, all of it.
 
+use super::header::ChunkSize;
 use super::index::Depth;
 use super::offset::Offset;
 use super::offsets::Offsets;
@@ -383,7 +384,7 @@ impl<'a> ChunkChecker<'a> {
         let mut within = checker.within(Part::Header, 0);
         if frame.variable_blocks
             && self.variable_blocks == Some(false)
-            && frame.chunksize != Some(0)
+            && frame.chunksize != ChunkSize::Variable
         {
             let expected = "no bit 7, as no chunk has variable blocks";
             within.found(&rules::FLAGS, 0x19, 1, expected, "bit 7");
@@ -414,7 +415,7 @@ impl<'a> ChunkChecker<'a> {
         if self.incomplete {
             return;
         }
-        if frame.chunksize == Some(0) && self.nbytes != frame.nbytes {
+        if frame.chunksize == ChunkSize::Variable && self.nbytes != frame.nbytes {
             let expected = format_args!("{}, the sum of the chunks", self.nbytes).to_string();
             within.found(&rules::NBYTES, 0x1e, 8, expected, frame.nbytes);
         }
@@ -454,7 +455,7 @@ fn check_params(frame: &Header, chunk: &chunk::Header, checker: &mut Checker<'_>
         }
     }
     // Where chunks differ, the library goes on with the smallest block that it had to use.
-    if frame.blocksize > 0 && frame.chunksize != Some(0) && !chunk.variable_blocks {
+    if frame.blocksize > 0 && frame.chunksize != ChunkSize::Variable && !chunk.variable_blocks {
         // Blocks have whole items, where they have any.
         let items = (frame.blocksize.min(chunk.nbytes) / frame.typesize).max(1);
         let blocksize = items.saturating_mul(frame.typesize).min(frame.blocksize).min(chunk.nbytes);
@@ -488,7 +489,7 @@ fn check_array(parts: &Parts, limits: &Limits, checker: &mut Checker<'_>) -> Opt
     let (metalayer, span) = (metalayers.get(number)?, parts.metalayers.get(number)?);
     let frame = b2nd::Frame {
         typesize: parts.outline.fields().typesize,
-        chunksize: parts.outline.fields().chunksize.filter(|&size| size > 0),
+        chunksize: parts.outline.fields().chunksize.fixed(),
         blocksize: Some(parts.outline.fields().blocksize).filter(|&size| size > 0),
         nchunks: Some(parts.outline.offsets.len()),
     };

@@ -36,6 +36,46 @@ pub enum Layout {
     Directory,
 }
 
+/// How many bytes the chunks of a frame have when decompressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum ChunkSize {
+    /// No chunk was written yet.
+    #[default]
+    Unknown,
+    /// The same for all; the last chunk may have less.
+    Fixed(u32),
+    /// Chunks have different sizes.
+    Variable,
+}
+
+impl ChunkSize {
+    /// Chunks of `size` bytes; of different sizes where that is 0, as in the header.
+    pub fn new(size: u32) -> Self {
+        if size == 0 { Self::Variable } else { Self::Fixed(size) }
+    }
+
+    /// The size, where it is fixed.
+    pub fn fixed(self) -> Option<u32> {
+        match self {
+            Self::Fixed(size) => Some(size),
+            Self::Unknown | Self::Variable => None,
+        }
+    }
+
+    /// The field of the header.
+    fn of(field: i32) -> Self {
+        u32::try_from(field).map_or(Self::Unknown, Self::new)
+    }
+
+    fn field(self) -> u32 {
+        match self {
+            Self::Unknown => u32::MAX,
+            Self::Fixed(size) => size,
+            Self::Variable => 0,
+        }
+    }
+}
+
 /// The fields of a frame's header, the metalayers left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -68,8 +108,8 @@ pub struct Header {
     pub typesize: u32,
     /// Bytes of a block; 0 is automatic.
     pub blocksize: u32,
-    /// Bytes of a chunk: `None` before the first one is written, 0 where they differ.
-    pub chunksize: Option<u32>,
+    /// Bytes of a chunk when decompressed.
+    pub chunksize: ChunkSize,
     /// Whether variable-length metalayers follow in the trailer.
     pub has_vlmeta: bool,
     /// Codes of the filters; 0 is none.
@@ -103,7 +143,7 @@ impl Header {
             cbytes: 0,
             typesize: params.typesize,
             blocksize: params.blocksize.unwrap_or(0),
-            chunksize: None,
+            chunksize: ChunkSize::Unknown,
             has_vlmeta: false,
             filters: params.filters,
             filters_meta: params.filters_meta,
@@ -222,13 +262,13 @@ impl Header {
             cbytes: cbytes?,
             typesize: typesize?,
             blocksize: blocksize?,
-            chunksize: u32::try_from(chunksize).ok(),
+            chunksize: ChunkSize::of(chunksize),
             has_vlmeta: frame[0x44] == 0xc3,
             filters: array(&frame, 0x47),
             filters_meta: array(&frame, 0x4f),
             dictionary: frame[0x55] & 1 != 0,
         };
-        if header.nbytes > 0 && header.chunksize.is_none() {
+        if header.nbytes > 0 && header.chunksize == ChunkSize::Unknown {
             checker.found(&rules::CHUNKSIZE, 0x3a, 4, "at least 0 with data", chunksize);
             return None;
         }
@@ -253,7 +293,7 @@ impl Header {
             put(at, &[0xd3]);
             put(at + 1, &size.to_be_bytes());
         }
-        let chunksize = self.chunksize.unwrap_or(u32::MAX);
+        let chunksize = self.chunksize.field();
         for (at, size) in [(0x2f, self.typesize), (0x34, self.blocksize), (0x39, chunksize)] {
             put(at, &[0xd2]);
             put(at + 1, &size.to_be_bytes());
@@ -376,7 +416,10 @@ mod tests {
         assert_eq!((header.version, header.layout), (2, Layout::Contiguous));
         assert_eq!((header.codec, header.level, header.split_mode), (5, 5, 3));
         assert_eq!((header.nbytes, header.cbytes), (24, 56));
-        assert_eq!((header.typesize, header.blocksize, header.chunksize), (4, 24, Some(24)));
+        assert_eq!(
+            (header.typesize, header.blocksize, header.chunksize),
+            (4, 24, ChunkSize::Fixed(24))
+        );
         assert_eq!(header.filters, [0, 0, 0, 0, 0, 1]);
         assert!(!header.has_vlmeta && !header.dictionary && !header.variable_chunks);
         header.check_file_len(0x128).unwrap();

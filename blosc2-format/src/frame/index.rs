@@ -1,6 +1,6 @@
 //! The index of a frame: a chunk that holds the offsets of the others.
 
-use super::header::{Header, Layout};
+use super::header::{ChunkSize, Header, Layout};
 use super::offset::{NOWHERE, OFFSET_LEN, Offset, special};
 use super::offsets::{self, BLOCKSIZE, Blocks, HELD_LEN, Offsets, Place};
 use super::rules;
@@ -173,8 +173,8 @@ fn check_index(chunk: &chunk::Header, header: &Header, checker: &mut Checker<'_>
     }
     let nbytes = u64::from(chunk.nbytes);
     let count = match header.chunksize {
-        None | Some(0) => nbytes.div_ceil(OFFSET_LEN),
-        Some(chunksize) => header.nbytes.div_ceil(u64::from(chunksize)),
+        ChunkSize::Unknown | ChunkSize::Variable => nbytes.div_ceil(OFFSET_LEN),
+        ChunkSize::Fixed(chunksize) => header.nbytes.div_ceil(u64::from(chunksize)),
     };
     if count == 0 || count.checked_mul(OFFSET_LEN) != Some(nbytes) {
         let expected = format_args!("8 for each of {count} chunks").to_string();

@@ -38,7 +38,8 @@ pub use change::{Sizes, Slot, Stores};
 pub use check::check;
 pub(crate) use check::check_into;
 pub use header::{
-    Header, Layout, MAX_VERSION, MIN_HEADER_LEN, MIN_TRAILER_LEN, MIN_VERSION, check_trailer,
+    ChunkSize, Header, Layout, MAX_VERSION, MIN_HEADER_LEN, MIN_TRAILER_LEN, MIN_VERSION,
+    check_trailer,
 };
 pub use offset::Offset;
 pub use outline::{Metalayer, Outline};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Layout;
 use super::files::Files;
-use super::header::{self, Header, MIN_HEADER_LEN, TRAILER_END_LEN};
+use super::header::{self, ChunkSize, Header, MIN_HEADER_LEN, TRAILER_END_LEN};
 use super::offset::Offset;
 use super::offsets::Offsets;
 use super::{rules, section};
@@ -88,7 +88,7 @@ impl Outline {
         new.metalayers.clone_from(&self.metalayers);
         new.vlmetalayers.clone_from(&self.vlmetalayers);
         new.header.chunksize = self.header.chunksize;
-        if let (Offsets::Alike(offset @ Offset::Special(_), _), Some(1..)) =
+        if let (Offsets::Alike(offset @ Offset::Special(_), _), ChunkSize::Fixed(_)) =
             (&self.offsets, self.header.chunksize)
         {
             new.offsets = Offsets::Alike(*offset, self.nchunks());
@@ -124,7 +124,11 @@ impl Outline {
 
     /// The version of the frame format: 3 where chunks or blocks have different sizes, else 2.
     pub fn version(&self) -> u8 {
-        if self.header.chunksize == Some(0) || self.header.variable_blocks { 3 } else { 2 }
+        if self.header.chunksize == ChunkSize::Variable || self.header.variable_blocks {
+            3
+        } else {
+            2
+        }
     }
 
     /// How many chunks there are.
@@ -143,9 +147,8 @@ impl Outline {
         if self.header.nbytes == 0 { 0 } else { self.header.cbytes }
     }
 
-    /// Bytes of each chunk but a shorter last one when decoded: `None` before the first one is there,
-    /// 0 where they differ.
-    pub fn chunksize(&self) -> Option<u32> {
+    /// Bytes of each chunk when decoded.
+    pub fn chunksize(&self) -> ChunkSize {
         self.header.chunksize
     }
 
@@ -153,12 +156,12 @@ impl Outline {
     ///
     /// # Errors
     /// [`Error::Argument`] where there is one.
-    pub fn set_chunksize(&mut self, size: u32) -> Result<(), Error> {
+    pub fn set_chunksize(&mut self, size: ChunkSize) -> Result<(), Error> {
         if self.nchunks() > 0 {
             let count = self.nchunks();
             return Err(Error::Argument(format!("there are {count} chunks, whose size it is")));
         }
-        self.header.chunksize = Some(size);
+        self.header.chunksize = size;
         Ok(())
     }
 
@@ -191,7 +194,7 @@ impl Outline {
 
     /// How many bytes a chunk has when decoded; `None` where that varies, so that only the chunk says it.
     pub fn nbytes_of(&self, number: u64) -> Option<u32> {
-        let size = self.header.chunksize.filter(|&size| size > 0)?;
+        let size = self.header.chunksize.fixed()?;
         let before = number.checked_mul(size.into())?;
         // At most the chunk size.
         Some(self.header.nbytes.saturating_sub(before).min(size.into()) as u32)
@@ -381,7 +384,7 @@ impl Outline {
     pub fn header(&self, frame_len: u64) -> Vec<u8> {
         let mut header = self.header.clone();
         header.version = self.version();
-        header.variable_chunks = header.chunksize == Some(0);
+        header.variable_chunks = header.chunksize == ChunkSize::Variable;
         header.has_vlmeta = !self.vlmetalayers.is_empty();
         (header.frame_len, header.cbytes) = (frame_len, self.cbytes());
         let mut out = header.to_bytes().to_vec();

@@ -5,8 +5,8 @@
 
 use super::files::Files;
 use super::header::{
-    self, Header, Layout, METALAYERS_AT, MIN_HEADER_LEN, MIN_TRAILER_LEN, TRAILER_END_LEN,
-    VLMETALAYERS_AT, array,
+    self, ChunkSize, Header, Layout, METALAYERS_AT, MIN_HEADER_LEN, MIN_TRAILER_LEN,
+    TRAILER_END_LEN, VLMETALAYERS_AT, array,
 };
 use super::index::{self, Depth};
 use super::outline::{Metalayer, Outline};
@@ -202,7 +202,7 @@ fn check_fields(head: &[u8; MIN_HEADER_LEN], header: &Header, checker: &mut Chec
             checker.found(&rules::FLAGS, 0x19, 1, expected, Hex(flags));
         }
     };
-    let variable = header.chunksize == Some(0);
+    let variable = header.chunksize == ChunkSize::Variable;
     flag(header.variable_chunks == variable, "bit 6 where the chunk size is 0, and only there");
     let newer = variable || header.variable_blocks;
     flag((header.version == 3) == newer, "version 3 for variable sizes, 2 otherwise");

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use blosc2_format::b2nd::{Geometry, NAME, OLD_NAME};
+use blosc2_format::frame::ChunkSize;
 use parking_lot::Mutex;
 
 use super::gather::Scratch;
@@ -526,9 +527,9 @@ impl Order {
         let own = meta_of(&geometry, Some(&dtype)).to_bytes();
         let own = own.map_err(|error| Error::from_format(MAKE, error))?;
         let metalayers: Vec<_> = [(NAME.to_owned(), own)].into_iter().chain(meta).collect();
+        let chunksize = ChunkSize::new(geometry.chunk_len() as u32);
         let fill = |store: Box<dyn Store>| -> Result<SChunk> {
-            let mut schunk =
-                SChunk::with_params(params, store, &metalayers, Some(geometry.chunk_len()))?;
+            let mut schunk = SChunk::with_params(params, store, &metalayers, chunksize)?;
             schunk.set_cparams(&cparams)?;
             write(&mut schunk, &geometry)?;
             schunk.finish()?;

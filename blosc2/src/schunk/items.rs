@@ -6,6 +6,8 @@ use std::marker::PhantomData;
 use std::ops::{Range, RangeBounds};
 use std::sync::Arc;
 
+use blosc2_format::frame::ChunkSize;
+
 use super::read::check_range;
 use super::{Access, Reading, SChunk};
 use crate::decompressor::{byte_range, to_items};
@@ -276,7 +278,7 @@ impl SChunk {
     /// Where chunks start, and the end of the last one, where they have different sizes.
     fn starts(&self, reading: &Reading<'_>) -> Result<Option<Arc<Vec<u64>>>> {
         let state = &reading.state;
-        if state.outline.chunksize() != Some(0) {
+        if state.outline.chunksize() != ChunkSize::Variable {
             return Ok(None);
         }
         if let Some(starts) = &*self.starts.read() {
@@ -325,7 +327,7 @@ impl Reading<'_> {
     fn chunk_of(&self, byte: u64, starts: Option<&[u64]>) -> (usize, Range<u64>) {
         match starts {
             None => {
-                let size = u64::from(self.state.outline.chunksize().unwrap_or(0).max(1));
+                let size = u64::from(self.state.outline.chunksize().fixed().unwrap_or(1));
                 let index = byte / size;
                 (index as usize, index * size..((index + 1) * size).min(self.nbytes()))
             }

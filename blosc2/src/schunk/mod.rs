@@ -40,7 +40,7 @@ use std::sync::Arc;
 
 use blosc2_format::Limits;
 use blosc2_format::b2nd::{NAME, OLD_NAME};
-use blosc2_format::frame::{Metalayer, Outline};
+use blosc2_format::frame::{ChunkSize, Metalayer, Outline};
 use parking_lot::{Mutex, RwLock};
 
 use crate::array_shape::ArrayShape;
@@ -224,13 +224,13 @@ impl SChunk {
         })
     }
 
-    /// A new super-chunk for parameters that were checked, with these metalayers, and chunks of this many
-    /// bytes where that is known.
+    /// A new super-chunk for parameters that were checked, with these metalayers, and chunks of this
+    /// size.
     pub(crate) fn with_params(
         params: Resolved,
         store: Box<dyn Store>,
         metalayers: &[(String, Vec<u8>)],
-        chunksize: Option<usize>,
+        chunksize: ChunkSize,
     ) -> Result<Self> {
         let doing = "make a super-chunk";
         let failed = |error| Error::from_frame(doing, error);
@@ -239,9 +239,7 @@ impl SChunk {
         for (name, content) in metalayers {
             outline.add_metalayer(name, content).map_err(failed)?;
         }
-        if let Some(size) = chunksize.and_then(|size| u32::try_from(size).ok()) {
-            outline.set_chunksize(size).map_err(failed)?;
-        }
+        outline.set_chunksize(chunksize).map_err(failed)?;
         let (version, limits) = (Version::default(), Limits::default());
         let state = State { outline, store, version, unfinished: true, limits };
         let mut schunk = Self::new(state, Access::Write, DParams::default())?;
@@ -261,7 +259,7 @@ impl SChunk {
 
     /// Bytes of every chunk but a shorter last one; 0 when there is none yet, or where they differ.
     pub fn chunksize(&self) -> usize {
-        self.look().outline.chunksize().unwrap_or(0) as usize
+        self.look().outline.chunksize().fixed().unwrap_or(0) as usize
     }
 
     /// Bytes of a block, as the header says; `None` where each chunk has what fits it.
@@ -271,7 +269,7 @@ impl SChunk {
 
     /// Whether chunks have different sizes.
     pub fn has_variable_chunks(&self) -> bool {
-        self.look().outline.chunksize() == Some(0)
+        self.look().outline.chunksize() == ChunkSize::Variable
     }
 
     /// Whether the blocks of each chunk have different sizes; see [`append_blocks`](Self::append_blocks).

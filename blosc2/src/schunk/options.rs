@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use blosc2_format::directory::{self, Disk};
-use blosc2_format::frame;
+use blosc2_format::frame::{self, ChunkSize};
 use blosc2_format::read_at::Tail;
 use blosc2_format::{Limits, Options, ReadAt, Report};
 
@@ -397,7 +397,9 @@ impl OpenOptions {
             let detail = format!("chunks of {size} bytes, of items of {typesize}");
             return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
         }
-        let mut schunk = SChunk::with_params(resolved, store, &self.meta, self.chunksize)?;
+        let chunksize =
+            self.chunksize.map_or(ChunkSize::Unknown, |size| ChunkSize::new(size as u32));
+        let mut schunk = SChunk::with_params(resolved, store, &self.meta, chunksize)?;
         schunk.set_dparams(self.dparams.clone());
         schunk.encoding = Some(params);
         schunk.max_read = self.max_read.map_or(MaxRead::Any, MaxRead::Bytes);

@@ -11,7 +11,8 @@ use blosc2_format::chunk;
 use blosc2_format::directory::{self, Disk, LOCK, chunk_name};
 use blosc2_format::file::{self, Kind};
 use blosc2_format::frame::{
-    self, Layout, Metalayer, Order, Outline, Piece, Salvaged, Whole, salvage, salvage_directory,
+    self, ChunkSize, Layout, Metalayer, Order, Outline, Piece, Salvaged, Whole, salvage,
+    salvage_directory,
 };
 use blosc2_format::{Limits, Options, ReadAt, Report, Severity};
 
@@ -289,9 +290,8 @@ fn write(
             |layer: &&Metalayer| outline.set_vlmetalayer_chunk(&layer.name, &layer.content).is_ok();
         layers.iter().filter(fits).map(|layer| layer.name.clone()).collect()
     });
-    if let Some(size) = header.and_then(|header| header.chunksize) {
-        outline.set_chunksize(size).map_err(|error| Error::from_frame(REPAIR, error))?;
-    }
+    let size = header.map_or(ChunkSize::Unknown, |header| header.chunksize);
+    outline.set_chunksize(size).map_err(|error| Error::from_frame(REPAIR, error))?;
     let store = new_store(target, is_directory)?;
     let (version, limits) = (Version::default(), Limits::default());
     let mut state = State { outline, store, version, unfinished: true, limits };

@@ -32,7 +32,7 @@ impl Reading<'_> {
 
     /// Bytes of each chunk; 0 where they differ.
     pub(crate) fn chunksize(&self) -> usize {
-        self.state.outline.chunksize().unwrap_or(0) as usize
+        self.state.outline.chunksize().fixed().unwrap_or(0) as usize
     }
 
     /// The metalayer with the shape of an array.

@@ -214,8 +214,7 @@ impl SChunk {
         let purpose = if is_array { Purpose::Array } else { Purpose::Frame };
         let resolved = params.resolve(self.typesize, purpose)?;
         let meta = self.meta().iter().collect::<Result<Vec<_>>>()?;
-        let chunksize =
-            Some(self.chunksize()).filter(|&size| size > 0 || self.has_variable_chunks());
+        let chunksize = reading.state.outline.chunksize();
         let mut target = Self::with_params(resolved, store, &meta, chunksize)?;
         target.max_read = self.max_read;
         self.copy_vlmetalayers_to(&mut target)?;

@@ -304,7 +304,7 @@ impl<R: Read + Seek> Seek for FrameReader<R> {
 
 /// Bytes of each chunk but the last, where they are the same.
 fn chunksize<R: ReadAt>(frame: &Frame<R>) -> Option<u64> {
-    frame.header().chunksize.map(u64::from).filter(|&size| size > 0)
+    frame.header().chunksize.fixed().map(u64::from)
 }
 
 /// How long a part of a chunk is.

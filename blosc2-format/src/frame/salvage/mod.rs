@@ -8,7 +8,7 @@ mod walk;
 pub use directory::salvage_directory;
 
 use self::walk::{Known, Walk, Walked};
-use super::header::{METALAYERS_AT, TRAILER_END_LEN, VLMETALAYERS_AT};
+use super::header::{ChunkSize, METALAYERS_AT, TRAILER_END_LEN, VLMETALAYERS_AT};
 use super::index;
 use super::journal::Journal;
 use super::offset::{OFFSET_LEN, Offset};
@@ -281,7 +281,7 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
     /// Whether an index was found where a chunk of another size is looked for.
     fn is_index_instead(&self, whole: &Whole) -> bool {
         let header = self.header.as_ref();
-        let size = header.and_then(|header| header.chunksize).filter(|&size| size > 0);
+        let size = header.and_then(|header| header.chunksize.fixed());
         let is_index = self.walked.indexes.iter().any(|index| index.at == whole.at);
         is_index && size.is_some_and(|size| size != whole.nbytes)
     }
@@ -289,7 +289,7 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
     /// How many chunks the header says; `None` where it does not.
     fn count(&self) -> Option<u64> {
         let header = self.header.as_ref()?;
-        Some(header.nbytes.div_ceil(header.chunksize.filter(|&size| size > 0)?.into()))
+        Some(header.nbytes.div_ceil(header.chunksize.fixed()?.into()))
     }
 
     /// The offsets of an index that was found whole.
@@ -308,10 +308,11 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
         let (mut size, mut end) = (None, None);
         if self.count() == Some(count as u64) {
             let header = self.header.as_ref();
-            size = header.and_then(|header| header.chunksize);
+            size = header.and_then(|header| header.chunksize.fixed());
             let before = u64::from(size.unwrap_or(0)) * (count as u64).saturating_sub(1);
             end = header.and_then(|header| u32::try_from(header.nbytes - before).ok());
-        } else if self.header.as_ref().is_none_or(|header| header.chunksize != Some(0)) {
+        } else if self.header.as_ref().is_none_or(|header| header.chunksize != ChunkSize::Variable)
+        {
             let whole = |piece: &Piece| match piece {
                 Piece::Whole(chunk) => Some(chunk.nbytes),
                 _ => None,
