@@ -1,5 +1,6 @@
 //! What is wrong with a frame, all of it.
 
+use super::field;
 use super::header::ChunkSize;
 use super::index::Depth;
 use super::offset::Offset;
@@ -42,7 +43,7 @@ pub(crate) fn check_into<R: ReadAt + ?Sized>(
     let before = checker.findings().len();
     let parts = check_parts(source, options, checker)?;
     if checker.findings().len() > before {
-        let frame_len = source.read_vec_at(0x10, 8).unwrap_or_default();
+        let frame_len = source.read_vec_at(field::FRAME_LEN.at as u64, 8).unwrap_or_default();
         let frame_len = frame_len.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
         suspect::note(before, frame_len, parts.as_ref(), checker);
     }
@@ -259,7 +260,7 @@ impl<'a> ChunkChecker<'a> {
         if let (Some(_), true) = (nan, (1..typesize).contains(&blocksize)) {
             let expected = format_args!("at least the {typesize} bytes of a NaN").to_string();
             let mut within = checker.within(Part::Header, 0);
-            within.found(&rules::BLOCKSIZE, 0x35, 4, expected, blocksize);
+            field::BLOCKSIZE.found(&mut within, &rules::BLOCKSIZE, expected, blocksize);
         }
         let first = match offsets {
             // All chunks but the last have the same size.
@@ -387,41 +388,46 @@ impl<'a> ChunkChecker<'a> {
             && frame.chunksize != ChunkSize::Variable
         {
             let expected = "no bit 7, as no chunk has variable blocks";
-            within.found(&rules::FLAGS, 0x19, 1, expected, "bit 7");
+            field::FLAGS.found(&mut within, &rules::FLAGS, expected, "bit 7");
         }
         if let Some(dictionary) = self.dictionary.filter(|&found| found != frame.dictionary) {
             let used = if dictionary { "some of the chunks use one" } else { "no chunk uses one" };
-            within.found(&rules::DICTIONARY, 0x55, 1, frame.dictionary, used);
+            field::MORE_FLAGS.found(&mut within, &rules::DICTIONARY, frame.dictionary, used);
         }
         // The library compares with the numbers of the chunks, too.
         let least = self.stored.saturating_mul(EXTENDED_HEADER_LEN as u64);
         if frame.layout == Layout::Directory && frame.cbytes < least {
             let expected = format_args!("at least {least}, for the headers of the chunks");
-            within.found(&rules::CBYTES, 0x27, 8, expected.to_string(), frame.cbytes);
+            field::CBYTES.found(&mut within, &rules::CBYTES, expected.to_string(), frame.cbytes);
         }
         if let Some(geometry) = &self.geometry {
             let nbytes =
                 self.parts.outline.offsets.len().saturating_mul(geometry.chunk_len() as u64);
             if nbytes != frame.nbytes {
                 let expected = format_args!("{nbytes}, as chunks of an array are whole");
-                within.found(&rules::NBYTES, 0x1e, 8, expected.to_string(), frame.nbytes);
+                field::NBYTES.found(
+                    &mut within,
+                    &rules::NBYTES,
+                    expected.to_string(),
+                    frame.nbytes,
+                );
             }
         }
         let total = self.options.limits.total_bytes;
         if self.options.content && self.decoded > total {
             let expected = format_args!("at most {total} bytes to decode").to_string();
-            within.found(&rules::LIMIT, 0x1e, 8, expected, self.decoded);
+            field::NBYTES.found(&mut within, &rules::LIMIT, expected, self.decoded);
         }
         if self.incomplete {
             return;
         }
         if frame.chunksize == ChunkSize::Variable && self.nbytes != frame.nbytes {
             let expected = format_args!("{}, the sum of the chunks", self.nbytes).to_string();
-            within.found(&rules::NBYTES, 0x1e, 8, expected, frame.nbytes);
+            field::NBYTES.found(&mut within, &rules::NBYTES, expected, frame.nbytes);
         }
         if frame.layout == Layout::Directory && self.cbytes != frame.cbytes {
             let expected = format_args!("{}, the sum of the chunks", self.cbytes).to_string();
-            within.found(&rules::CBYTES_SUM, 0x27, 8, expected, frame.cbytes);
+            field::CBYTES.found(&mut within, &rules::CBYTES_SUM, expected, frame.cbytes);
         }
     }
 }

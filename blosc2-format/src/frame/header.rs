@@ -1,13 +1,12 @@
 //! The header and the end of the trailer: the fields that stand at fixed places.
 
+use super::field::{self, Field, MIN_HEADER_LEN};
 use super::{journal, rules};
 use crate::FormatError;
 use crate::chunk::{MAX_FILTERS, Params, SplitMode};
 use crate::error::too_short;
 use crate::report::{Checker, Report, Rule};
 
-/// Length of the part of the header that every frame has, in bytes.
-pub const MIN_HEADER_LEN: usize = 87;
 /// Length of the shortest trailer, in bytes.
 pub const MIN_TRAILER_LEN: usize = 35;
 /// The frame version of 2.0.0-rc.1; before it the header had another layout.
@@ -22,7 +21,7 @@ pub(crate) const VLMETALAYERS_AT: usize = 2;
 /// Bytes of the trailer after its metalayers: length and fingerprint, with their markers.
 pub(crate) const TRAILER_END_LEN: usize = 23;
 /// Where the trailer's own length stands, counted from the end of the frame.
-const TRAILER_LEN_FROM_END: usize = 22;
+pub(crate) const TRAILER_LEN_FROM_END: usize = 22;
 
 /// The code of a codec whose own code stands elsewhere in the header.
 const USER_CODEC: u8 = 6;
@@ -189,7 +188,9 @@ impl Header {
 
     /// The header, as far as it can be made sense of; what is wrong goes to `checker`.
     pub(crate) fn read(frame: &[u8], checker: &mut Checker<'_>) -> Option<Self> {
-        if frame.get(1..10) != Some(b"\xa8b2frame\0") {
+        if frame.get(field::NAME.at..field::NAME.at + field::NAME.len)
+            != Some(&field::NAME_BYTES[..])
+        {
             let start = &frame[..frame.len().min(10)];
             let found = format_args!("{:?}", String::from_utf8_lossy(start)).to_string();
             checker.found(&rules::MAGIC, 1, 9, "the frame's name, \"b2frame\"", found);
@@ -200,11 +201,11 @@ impl Header {
             checker.found(&rules::SHORT, 0, frame.len() as u64, expected, frame.len());
             return None;
         };
-        let flags = frame[0x19];
+        let flags = field::FLAGS.byte(&frame);
         let version = flags & 0x0f;
         if !(MIN_VERSION..=MAX_VERSION).contains(&version) {
             let expected = "2 or 3 (version 1 is of the betas, with another header)";
-            checker.found(&rules::VERSION, 0x19, 1, expected, version);
+            field::FLAGS.found(checker, &rules::VERSION, expected, version);
             return None;
         }
         let mark = frame[journal::MARK_AT as usize];
@@ -215,36 +216,36 @@ impl Header {
             return None;
         }
         let min_len = MIN_HEADER_LEN as u32;
-        let header_len = size32(&frame, 0x0b, &rules::HEADER_LEN, min_len, checker);
-        let frame_len = size64(&frame, 0x10, &rules::FRAME_LEN, checker);
+        let header_len = size32(&frame, field::HEADER_LEN, &rules::HEADER_LEN, min_len, checker);
+        let frame_len = size64(&frame, field::FRAME_LEN, &rules::FRAME_LEN, checker);
         if let (Some(header_len), Some(frame_len)) = (header_len, frame_len) {
             let shortest = u64::from(header_len) + MIN_TRAILER_LEN as u64;
             if frame_len < shortest {
                 let expected = format_args!("at least {shortest}, for header and trailer");
-                checker.found(&rules::FRAME_LEN, 0x10, 8, expected, frame_len);
+                field::FRAME_LEN.found(checker, &rules::FRAME_LEN, expected, frame_len);
                 return None;
             }
         }
-        let layout = match frame[0x1a] {
+        let layout = match field::LAYOUT.byte(&frame) {
             0 => Some(Layout::Contiguous),
             1 => Some(Layout::Directory),
             other => {
-                checker.found(&rules::LAYOUT, 0x1a, 1, "0 or 1", other);
+                field::LAYOUT.found(checker, &rules::LAYOUT, "0 or 1", other);
                 None
             }
         };
-        let codec = match frame[0x1b] & 0x0f {
-            USER_CODEC => frame[0x4d],
+        let codec = match field::CODEC.byte(&frame) & 0x0f {
+            USER_CODEC => field::USER_CODEC.byte(&frame),
             code => code,
         };
-        let nbytes = size64(&frame, 0x1e, &rules::NBYTES, checker);
-        let cbytes = size64(&frame, 0x27, &rules::CBYTES, checker);
-        let typesize = size32(&frame, 0x30, &rules::TYPESIZE, 1, checker);
-        let blocksize = size32(&frame, 0x35, &rules::BLOCKSIZE, 0, checker);
-        let chunksize = i32::from_be_bytes(array(&frame, 0x3a));
-        let nfilters = usize::from(frame[0x46]);
+        let nbytes = size64(&frame, field::NBYTES, &rules::NBYTES, checker);
+        let cbytes = size64(&frame, field::CBYTES, &rules::CBYTES, checker);
+        let typesize = size32(&frame, field::TYPESIZE, &rules::TYPESIZE, 1, checker);
+        let blocksize = size32(&frame, field::BLOCKSIZE, &rules::BLOCKSIZE, 0, checker);
+        let chunksize = i32::from_be_bytes(field::CHUNKSIZE.bytes(&frame));
+        let nfilters = usize::from(field::FILTER_SLOTS.byte(&frame));
         if nfilters > MAX_FILTERS {
-            checker.found(&rules::NFILTERS, 0x46, 1, "at most 6", nfilters);
+            field::FILTER_SLOTS.found(checker, &rules::NFILTERS, "at most 6", nfilters);
             return None;
         }
         let header = Self {
@@ -255,21 +256,21 @@ impl Header {
             variable_blocks: flags & 0x80 != 0,
             layout: layout?,
             codec,
-            codec_meta: frame[0x4e],
-            level: frame[0x1b] >> 4,
-            split_mode: (frame[0x1c] & 0b11) + 1,
+            codec_meta: field::CODEC_META.byte(&frame),
+            level: field::CODEC.byte(&frame) >> 4,
+            split_mode: (field::SPLIT.byte(&frame) & 0b11) + 1,
             nbytes: nbytes?,
             cbytes: cbytes?,
             typesize: typesize?,
             blocksize: blocksize?,
             chunksize: ChunkSize::of(chunksize),
-            has_vlmeta: frame[0x44] == 0xc3,
-            filters: array(&frame, 0x47),
-            filters_meta: array(&frame, 0x4f),
-            dictionary: frame[0x55] & 1 != 0,
+            has_vlmeta: field::HAS_VLMETA.byte(&frame) == field::YES,
+            filters: field::FILTERS.bytes(&frame),
+            filters_meta: field::FILTERS_META.bytes(&frame),
+            dictionary: field::MORE_FLAGS.byte(&frame) & 1 != 0,
         };
         if header.nbytes > 0 && header.chunksize == ChunkSize::Unknown {
-            checker.found(&rules::CHUNKSIZE, 0x3a, 4, "at least 0 with data", chunksize);
+            field::CHUNKSIZE.found(checker, &rules::CHUNKSIZE, "at least 0 with data", chunksize);
             return None;
         }
         Some(header)
@@ -278,33 +279,34 @@ impl Header {
     /// As it is written before the metalayers, by C-Blosc2 3.3.2.
     pub(crate) fn to_bytes(&self) -> [u8; MIN_HEADER_LEN] {
         let mut out = [0; MIN_HEADER_LEN];
-        let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
-        put(0, b"\x9e\xa8b2frame\0\xd2");
-        put(0x0b, &self.header_len.to_be_bytes());
-        put(0x0f, &[0xcf]);
-        put(0x10, &self.frame_len.to_be_bytes());
+        for (at, marker) in field::MARKERS {
+            out[at] = marker;
+        }
+        field::NAME.put(&mut out, field::NAME_BYTES);
+        field::HEADER_LEN.put(&mut out, &self.header_len.to_be_bytes());
+        field::FRAME_LEN.put(&mut out, &self.frame_len.to_be_bytes());
         // Offsets have 64 bits.
         let mut flags = 0x10 | self.version;
         flags |= u8::from(self.variable_chunks) << 6 | u8::from(self.variable_blocks) << 7;
-        let layout = u8::from(self.layout == Layout::Directory);
-        let codec = self.codec.min(USER_CODEC) | self.level << 4;
-        put(0x18, &[0xa4, flags, layout, codec, self.split_mode - 1]);
-        for (at, size) in [(0x1d, self.nbytes), (0x26, self.cbytes)] {
-            put(at, &[0xd3]);
-            put(at + 1, &size.to_be_bytes());
+        field::FLAGS.put(&mut out, &[flags]);
+        field::LAYOUT.put(&mut out, &[u8::from(self.layout == Layout::Directory)]);
+        field::CODEC.put(&mut out, &[self.codec.min(USER_CODEC) | self.level << 4]);
+        field::SPLIT.put(&mut out, &[self.split_mode - 1]);
+        field::NBYTES.put(&mut out, &self.nbytes.to_be_bytes());
+        field::CBYTES.put(&mut out, &self.cbytes.to_be_bytes());
+        field::TYPESIZE.put(&mut out, &self.typesize.to_be_bytes());
+        field::BLOCKSIZE.put(&mut out, &self.blocksize.to_be_bytes());
+        field::CHUNKSIZE.put(&mut out, &self.chunksize.field().to_be_bytes());
+        for threads in field::THREADS {
+            threads.put(&mut out, &1u16.to_be_bytes());
         }
-        let chunksize = self.chunksize.field();
-        for (at, size) in [(0x2f, self.typesize), (0x34, self.blocksize), (0x39, chunksize)] {
-            put(at, &[0xd2]);
-            put(at + 1, &size.to_be_bytes());
-        }
-        let has_vlmeta = if self.has_vlmeta { 0xc3 } else { 0xc2 };
-        // One thread for each direction.
-        put(0x3e, &[0xd1, 0, 1, 0xd1, 0, 1, has_vlmeta, 0xd8, MAX_FILTERS as u8]);
-        put(0x47, &self.filters);
-        put(0x4d, &[self.codec, self.codec_meta]);
-        put(0x4f, &self.filters_meta);
-        put(0x55, &[u8::from(self.dictionary)]);
+        let has_vlmeta = if self.has_vlmeta { field::YES } else { field::NO };
+        field::HAS_VLMETA.put(&mut out, &[has_vlmeta]);
+        field::FILTERS.put(&mut out, &self.filters);
+        field::USER_CODEC.put(&mut out, &[self.codec]);
+        field::CODEC_META.put(&mut out, &[self.codec_meta]);
+        field::FILTERS_META.put(&mut out, &self.filters_meta);
+        field::MORE_FLAGS.put(&mut out, &[u8::from(self.dictionary)]);
         out
     }
 
@@ -315,7 +317,12 @@ impl Header {
     pub fn check_file_len(&self, file_len: u64) -> Result<(), FormatError> {
         if self.frame_len > file_len {
             let found = format_args!("a file of {file_len} bytes, cut short").to_string();
-            return Err(FormatError::new("frame length", 0x10, self.frame_len, found));
+            return Err(FormatError::new(
+                "frame length",
+                field::FRAME_LEN.at,
+                self.frame_len,
+                found,
+            ));
         }
         Ok(())
     }
@@ -324,7 +331,7 @@ impl Header {
 /// Puts the length of a header, metalayers included, into it.
 pub(crate) fn set_len(header: &mut [u8]) {
     let len = header.len() as u32;
-    header[0x0b..0x0f].copy_from_slice(&len.to_be_bytes());
+    field::HEADER_LEN.put(header, &len.to_be_bytes());
 }
 
 /// Checks the end of a frame, `tail`: its last 35 bytes or more.
@@ -357,36 +364,31 @@ pub(crate) fn trailer_len(header: &Header, tail: &[u8], checker: &mut Checker<'_
     Some(len)
 }
 
-/// The `N` bytes at `offset`, which has to be a constant within the header.
-pub(crate) fn array<const N: usize>(head: &[u8; MIN_HEADER_LEN], offset: usize) -> [u8; N] {
-    std::array::from_fn(|at| head[offset + at])
-}
-
 fn size32(
     head: &[u8; MIN_HEADER_LEN],
-    offset: usize,
+    field: Field,
     rule: &'static Rule,
     min: u32,
     checker: &mut Checker<'_>,
 ) -> Option<u32> {
-    let value = i32::from_be_bytes(array(head, offset));
+    let value = i32::from_be_bytes(field.bytes(head));
     let size = u32::try_from(value).ok().filter(|&size| size >= min);
     if size.is_none() {
-        checker.found(rule, offset as u64, 4, format_args!("at least {min}"), value);
+        field.found(checker, rule, format_args!("at least {min}"), value);
     }
     size
 }
 
 fn size64(
     head: &[u8; MIN_HEADER_LEN],
-    offset: usize,
+    field: Field,
     rule: &'static Rule,
     checker: &mut Checker<'_>,
 ) -> Option<u64> {
-    let value = i64::from_be_bytes(array(head, offset));
+    let value = i64::from_be_bytes(field.bytes(head));
     let size = u64::try_from(value).ok();
     if size.is_none() {
-        checker.found(rule, offset as u64, 8, "a size that is not negative", value);
+        field.found(checker, rule, "a size that is not negative", value);
     }
     size
 }

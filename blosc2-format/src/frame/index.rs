@@ -1,5 +1,6 @@
 //! The index of a frame: a chunk that holds the offsets of the others.
 
+use super::field;
 use super::header::{ChunkSize, Header, Layout};
 use super::offset::{NOWHERE, OFFSET_LEN, Offset, special};
 use super::offsets::{self, BLOCKSIZE, Blocks, HELD_LEN, Offsets, Place};
@@ -37,7 +38,7 @@ pub(crate) fn find<R: ReadAt + ?Sized>(
         }
         if header.cbytes != 0 {
             let expected = "0, as there is no data (C-Blosc2 keeps it when chunks are deleted)";
-            checker.found(&rules::DELETED, 0x27, 8, expected, header.cbytes);
+            field::CBYTES.found(checker, &rules::DELETED, expected, header.cbytes);
         }
         return Ok(Some((None, Offsets::default())));
     }
@@ -45,7 +46,7 @@ pub(crate) fn find<R: ReadAt + ?Sized>(
     let last = trailer.at.saturating_sub(header_len + EXTENDED_HEADER_LEN as u64);
     if stored > last || trailer.at < header_len + EXTENDED_HEADER_LEN as u64 {
         let expected = format_args!("at most {last}, with an index before the trailer").to_string();
-        checker.found(&rules::CBYTES, 0x27, 8, expected, stored);
+        field::CBYTES.found(checker, &rules::CBYTES, expected, stored);
         return Ok(None);
     }
     let at = header_len + stored;

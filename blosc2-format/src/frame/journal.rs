@@ -25,7 +25,7 @@ use crate::ReadAt;
 ///
 /// One byte is written or not, never half of it. With it in place the length is more than any file has,
 /// whatever the other bytes of it are.
-pub const MARK_AT: u64 = 0x10;
+pub const MARK_AT: u64 = super::field::FRAME_LEN.at as u64;
 /// The mark of a frame that is being changed, with a journal until the change is complete.
 pub const UNFINISHED: u8 = 0x7f;
 /// The mark of one that is being changed without: what was overwritten is lost.

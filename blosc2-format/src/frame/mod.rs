@@ -16,6 +16,7 @@ mod admit;
 pub(crate) mod build;
 mod change;
 pub(crate) mod check;
+pub(crate) mod field;
 mod files;
 mod header;
 pub(crate) mod index;
@@ -37,9 +38,9 @@ mod write;
 pub use change::{Sizes, Slot, Stores};
 pub use check::check;
 pub(crate) use check::check_into;
+pub use field::MIN_HEADER_LEN;
 pub use header::{
-    ChunkSize, Header, Layout, MAX_VERSION, MIN_HEADER_LEN, MIN_TRAILER_LEN, MIN_VERSION,
-    check_trailer,
+    ChunkSize, Header, Layout, MAX_VERSION, MIN_TRAILER_LEN, MIN_VERSION, check_trailer,
 };
 pub use offset::Offset;
 pub use outline::{Metalayer, Outline};

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::Layout;
+use super::field::MIN_HEADER_LEN;
 use super::files::Files;
-use super::header::{self, ChunkSize, Header, MIN_HEADER_LEN, TRAILER_END_LEN};
+use super::header::{self, ChunkSize, Header, TRAILER_END_LEN};
 use super::offset::Offset;
 use super::offsets::Offsets;
 use super::{rules, section};

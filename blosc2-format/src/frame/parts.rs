@@ -3,10 +3,11 @@
 //! [`Parts::find`] looks at all of it and tells a [`Checker`] what is wrong. Reading and checking
 //! start with the same call: reading stops at the first error, and leaves a long index for later.
 
+use super::field::{self, MIN_HEADER_LEN};
 use super::files::Files;
 use super::header::{
-    self, ChunkSize, Header, Layout, METALAYERS_AT, MIN_HEADER_LEN, MIN_TRAILER_LEN,
-    TRAILER_END_LEN, VLMETALAYERS_AT, array,
+    self, ChunkSize, Header, Layout, METALAYERS_AT, MIN_TRAILER_LEN, TRAILER_END_LEN,
+    VLMETALAYERS_AT,
 };
 use super::index::{self, Depth};
 use super::outline::{Metalayer, Outline};
@@ -91,13 +92,13 @@ impl Parts {
                 Layout::Contiguous => (kinds[0], kinds[1]),
                 Layout::Directory => (kinds[1], kinds[0]),
             };
-            checker.found(&rules::LAYOUT, 0x1a, 1, expected, found);
+            field::LAYOUT.found(checker, &rules::LAYOUT, expected, found);
             return Ok(None);
         }
         if header.frame_len > size {
             let found = format_args!("{} with {size} bytes to read", header.frame_len).to_string();
             let expected = format_args!("at most {size}: the frame was cut short").to_string();
-            checker.found(&rules::FRAME_LEN, 0x10, 8, expected, found);
+            field::FRAME_LEN.found(checker, &rules::FRAME_LEN, expected, found);
             return Ok(None);
         }
         if header.frame_len < size {
@@ -128,7 +129,7 @@ impl Parts {
             } else {
                 "none, as the header says"
             };
-            checker.found(&rules::HAS_VLMETA, 0x44, 1, expected, found);
+            field::HAS_VLMETA.found(checker, &rules::HAS_VLMETA, expected, found);
         }
         // The index has what the metalayers leave.
         let rest = Limits { metadata: Some(metadata - 2 * header_len), ..*limits };
@@ -171,35 +172,21 @@ fn check_end(end: u64, expected: u64, checker: &mut Checker<'_>) {
 
 /// What the reader of the header leaves aside, as nothing depends on it.
 fn check_fields(head: &[u8; MIN_HEADER_LEN], header: &Header, checker: &mut Checker<'_>) {
-    const MARKERS: [(usize, u8); 13] = [
-        (0x00, 0x9e),
-        (0x0a, 0xd2),
-        (0x0f, 0xcf),
-        (0x18, 0xa4),
-        (0x1d, 0xd3),
-        (0x26, 0xd3),
-        (0x2f, 0xd2),
-        (0x34, 0xd2),
-        (0x39, 0xd2),
-        (0x3e, 0xd1),
-        (0x41, 0xd1),
-        (0x45, 0xd8),
-        (0x46, 6),
-    ];
-    for (at, marker) in MARKERS {
+    for (at, marker) in field::MARKERS {
         if head[at] != marker {
-            let rule = if at == 0x46 { &rules::FILTER_SLOTS } else { &rules::MARKER };
+            let rule =
+                if at == field::FILTER_SLOTS.at { &rules::FILTER_SLOTS } else { &rules::MARKER };
             checker.found(rule, at as u64, 1, Hex(marker), Hex(head[at]));
         }
     }
-    let flags = head[0x19];
+    let flags = field::FLAGS.byte(head);
     if flags >> 4 & 0b11 != 1 {
         let found = flags >> 4 & 0b11;
-        checker.found(&rules::OFFSET_SIZE, 0x19, 1, "1, which is 64 bits", found);
+        field::FLAGS.found(checker, &rules::OFFSET_SIZE, "1, which is 64 bits", found);
     }
     let mut flag = |right: bool, expected: &str| {
         if !right {
-            checker.found(&rules::FLAGS, 0x19, 1, expected, Hex(flags));
+            field::FLAGS.found(checker, &rules::FLAGS, expected, Hex(flags));
         }
     };
     let variable = header.chunksize == ChunkSize::Variable;
@@ -209,42 +196,51 @@ fn check_fields(head: &[u8; MIN_HEADER_LEN], header: &Header, checker: &mut Chec
 
     if header.blocksize > MAX_BLOCKSIZE {
         let expected = format_args!("at most {MAX_BLOCKSIZE}");
-        checker.found(&rules::BLOCKSIZE, 0x35, 4, expected, header.blocksize);
+        field::BLOCKSIZE.found(checker, &rules::BLOCKSIZE, expected, header.blocksize);
     }
-    let chunksize = i32::from_be_bytes(array(head, 0x3a));
+    let chunksize = i32::from_be_bytes(field::CHUNKSIZE.bytes(head));
     if chunksize < -1 {
-        checker.found(&rules::CHUNKSIZE, 0x3a, 4, "at least -1", chunksize);
+        field::CHUNKSIZE.found(checker, &rules::CHUNKSIZE, "at least -1", chunksize);
     }
-    let (code, user_code) = (head[0x1b] & 0x0f, head[0x4d]);
+    let (code, user_code) = (field::CODEC.byte(head) & 0x0f, field::USER_CODEC.byte(head));
     match code {
         // 2.0.0-rc.1 wrote the code one byte further on, and before 2.0.0 there is a time without.
         0..6 if [0, code].contains(&user_code) => {}
         6 if user_code >= 6 => {}
-        0..6 => checker.found(&rules::CODEC, 0x4d, 1, format_args!("{code}, or 0"), user_code),
-        6 => checker.found(&rules::CODEC, 0x4d, 1, "a code of 6 and more", user_code),
-        _ => checker.found(&rules::CODEC, 0x1b, 1, "0 to 6", code),
+        0..6 => {
+            field::USER_CODEC.found(checker, &rules::CODEC, format_args!("{code}, or 0"), user_code)
+        }
+        6 => field::USER_CODEC.found(checker, &rules::CODEC, "a code of 6 and more", user_code),
+        _ => field::CODEC.found(checker, &rules::CODEC, "0 to 6", code),
     }
     if header.cbytes > MAX_CBYTES {
         let expected = format_args!("at most {MAX_CBYTES}");
-        checker.found(&rules::CBYTES, 0x27, 8, expected, header.cbytes);
+        field::CBYTES.found(checker, &rules::CBYTES, expected, header.cbytes);
     }
     if header.level > 9 {
-        checker.found(&rules::LEVEL, 0x1b, 1, "0 to 9", header.level);
+        field::CODEC.found(checker, &rules::LEVEL, "0 to 9", header.level);
     }
-    for (at, bits) in [(0x1c, 0xfc), (0x55, 0xfe), (0x56, 0xff)] {
-        if head[at] & bits != 0 {
-            checker.found(&rules::RESERVED, at as u64, 1, "0", Hex(head[at] & bits));
+    for (field, bits) in [(field::SPLIT, 0xfc), (field::MORE_FLAGS, 0xfe), (field::RESERVED, 0xff)]
+    {
+        let found = field.byte(head) & bits;
+        if found != 0 {
+            field.found(checker, &rules::RESERVED, "0", Hex(found));
         }
     }
-    for at in [0x3f, 0x42] {
-        let threads = i16::from_be_bytes(array(head, at));
+    for field in field::THREADS {
+        let threads = i16::from_be_bytes(field.bytes(head));
         // C writes 0 into frames of super-chunks that were made without a number of threads.
         if threads < 0 {
-            checker.found(&rules::THREADS, at as u64, 2, "at least 0", threads);
+            field.found(checker, &rules::THREADS, "at least 0", threads);
         }
     }
-    if ![0xc2, 0xc3].contains(&head[0x44]) {
-        checker.found(&rules::HAS_VLMETA, 0x44, 1, "0xc2 or 0xc3", Hex(head[0x44]));
+    if ![field::NO, field::YES].contains(&field::HAS_VLMETA.byte(head)) {
+        field::HAS_VLMETA.found(
+            checker,
+            &rules::HAS_VLMETA,
+            "0xc2 or 0xc3",
+            Hex(field::HAS_VLMETA.byte(head)),
+        );
     }
 }
 

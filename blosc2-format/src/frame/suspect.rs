@@ -3,26 +3,27 @@
 //! A size that is wrong shows where it leads to: no index, no trailer, chunks of another length. Its
 //! own place is noted, too.
 
+use super::field::{self, Field};
+use super::header::TRAILER_LEN_FROM_END;
 use super::parts::Parts;
 use super::{Layout, Offset, rules};
 use crate::report::{Checker, Finding, Part, Rule};
 
-/// The length of the trailer, from the end of the frame.
-const TRAILER_LEN_FROM_END: u64 = 22;
+/// Where some bytes are, how many they are, and what is expected of them.
+type Suspect = (u64, u64, &'static str);
 
-/// A field, and how many bytes it has.
-type Field = (u64, u64, &'static str);
+const fn suspect(field: Field, expected: &'static str) -> Suspect {
+    (field.at as u64, field.len as u64, expected)
+}
 
-const HEADER_LEN: Field = (0x0b, 4, "a header that ends after its metalayers");
-const FRAME_LEN: Field = (0x10, 8, "a frame that ends with its trailer");
-const METALAYERS: Field = (0x5b, 3, "as many metalayers as follow");
-const SIZES: Field = (0x1e, 0x20, "sizes that lead to the index and fit the chunks");
-const TYPESIZE: Field = (0x30, 4, "what the chunks say");
-const BLOCKSIZE: Field = (0x35, 4, "what the chunks say");
-const CODEC: Field = (0x1b, 2, "what the chunks say");
-const FILTERS: Field = (0x47, 6, "what the chunks say");
-const CODEC_META: Field = (0x4e, 1, "what the chunks say");
-const FILTERS_META: Field = (0x4f, 6, "what the chunks say");
+const HEADER_LEN: Suspect = suspect(field::HEADER_LEN, "a header that ends after its metalayers");
+const FRAME_LEN: Suspect = suspect(field::FRAME_LEN, "a frame that ends with its trailer");
+const METALAYERS: Suspect = suspect(field::METALAYERS, "as many metalayers as follow");
+/// From the first size to the last one.
+const SIZES: Suspect = suspect(
+    Field { at: field::NBYTES.at, len: field::CHUNKSIZE.at + 4 - field::NBYTES.at },
+    "sizes that lead to the index and fit the chunks",
+);
 
 /// Notes the fields that would explain the findings after the first `before` ones.
 pub(super) fn note(
@@ -31,8 +32,8 @@ pub(super) fn note(
     parts: Option<&Parts>,
     checker: &mut Checker<'_>,
 ) {
-    let mut fields: Vec<(Part, Field)> = Vec::new();
-    let mut differ: Vec<(Field, usize)> = Vec::new();
+    let mut fields: Vec<(Part, Suspect)> = Vec::new();
+    let mut differ: Vec<(Suspect, usize)> = Vec::new();
     for finding in checker.findings().get(before..).unwrap_or_default() {
         let Some(field) = field_of(finding, frame_len, parts) else { continue };
         // Some chunks may well differ from the frame, but not all of them.
@@ -63,7 +64,7 @@ pub(super) fn note(
     }
 }
 
-fn field_of(finding: &Finding, frame_len: u64, parts: Option<&Parts>) -> Option<(Part, Field)> {
+fn field_of(finding: &Finding, frame_len: u64, parts: Option<&Parts>) -> Option<(Part, Suspect)> {
     let header = |field| Some((Part::Header, field));
     let is_meta = finding.rule.id.starts_with("frame.meta");
     match (&finding.part, finding.rule) {
@@ -75,12 +76,14 @@ fn field_of(finding: &Finding, frame_len: u64, parts: Option<&Parts>) -> Option<
         (Part::Trailer, rule)
             if is_meta || *rule == rules::MARKER || *rule == rules::TRAILER_VERSION =>
         {
-            let at = frame_len.saturating_sub(TRAILER_LEN_FROM_END);
+            let at = frame_len.saturating_sub(TRAILER_LEN_FROM_END as u64);
             Some((Part::Trailer, (at, 4, "the length of the trailer")))
         }
         (Part::Index, rule) if is_index(rule) => header(SIZES),
         (Part::Chunk(_), rule) if *rule == rules::CHUNK_NBYTES => header(SIZES),
-        (Part::Chunk(_), rule) if *rule == rules::CHUNK_TYPESIZE => header(TYPESIZE),
+        (Part::Chunk(_), rule) if *rule == rules::CHUNK_TYPESIZE => {
+            header(of_chunks(field::TYPESIZE))
+        }
         (Part::Chunk(number), rule) if *rule == rules::CHUNK_PARAMS => {
             let parts = parts?;
             let start =
@@ -90,17 +93,23 @@ fn field_of(finding: &Finding, frame_len: u64, parts: Option<&Parts>) -> Option<
                     }
                     _ => 0,
                 };
-            header(match finding.offset.checked_sub(start)? {
-                2 => CODEC,
-                8 => BLOCKSIZE,
-                16 => FILTERS,
-                23 => CODEC_META,
-                24 => FILTERS_META,
+            header(of_chunks(match finding.offset.checked_sub(start)? {
+                // Codec and split mode.
+                2 => Field { len: 2, ..field::CODEC },
+                8 => field::BLOCKSIZE,
+                16 => field::FILTERS,
+                23 => field::CODEC_META,
+                24 => field::FILTERS_META,
                 _ => return None,
-            })
+            }))
         }
         _ => None,
     }
+}
+
+/// What the chunks say, too.
+fn of_chunks(field: Field) -> Suspect {
+    suspect(field, "what the chunks say")
 }
 
 fn is_index(rule: &Rule) -> bool {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io::{self, ErrorKind as Io};
 use std::sync::Arc;
 
-use blosc2_format::frame::{Layout, Outline, Stores};
+use blosc2_format::frame::{Layout, Outline, Stores, journal};
 use blosc2_format::{Limits, ReadAt};
 
 use super::{Located, Opened, Source, Store, header_of, missing};
@@ -12,8 +12,6 @@ use crate::bytes::token::Token;
 use crate::bytes::{Change, Safety, Storage, commit};
 use crate::{Error, ErrorKind, Result};
 
-/// Where a header says how long the frame is.
-const LEN_AT: u64 = 0x10;
 /// Bytes that are rather copied than written by themselves.
 const SMALL: usize = 16 << 10;
 /// Bytes of the header in which every change of the sizes shows.
@@ -92,7 +90,7 @@ impl Contiguous {
     /// Bytes of the frame, as its header says.
     fn stored_len(&self) -> io::Result<u64> {
         let mut len = [0; 8];
-        self.storage().read_exact_at(LEN_AT, &mut len)?;
+        self.storage().read_exact_at(journal::MARK_AT, &mut len)?;
         Ok(u64::from_be_bytes(len))
     }
 }
