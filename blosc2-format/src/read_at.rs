@@ -32,6 +32,17 @@ pub trait ReadAt {
         self.read_exact_at(offset, &mut buffer)?;
         Ok(buffer)
     }
+
+    /// Fills each buffer with the bytes at its offset.
+    ///
+    /// A source where each request takes long, such as one on another machine, should ask for all of them at once. By
+    /// default they are read one after the other.
+    ///
+    /// # Errors
+    /// As [`read_exact_at`](Self::read_exact_at); some of the buffers may have been filled then.
+    fn read_ranges_at(&self, ranges: &mut [(u64, &mut [u8])]) -> io::Result<()> {
+        ranges.iter_mut().try_for_each(|(offset, buffer)| self.read_exact_at(*offset, buffer))
+    }
 }
 
 impl ReadAt for [u8] {
@@ -70,6 +81,10 @@ macro_rules! through_pointers {
 
             fn read_vec_at(&self, offset: u64, len: u64) -> io::Result<Vec<u8>> {
                 (**self).read_vec_at(offset, len)
+            }
+
+            fn read_ranges_at(&self, ranges: &mut [(u64, &mut [u8])]) -> io::Result<()> {
+                (**self).read_ranges_at(ranges)
             }
         })*
     };

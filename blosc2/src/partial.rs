@@ -18,7 +18,7 @@ const GAP: usize = 4096;
 /// [`Decoder::range`](crate::decoder::Decoder::range).
 ///
 /// `buffer` becomes as long as the chunk; what was not needed is zeros, or also there. `read` fills
-/// memory with the bytes of the chunk from some place on. `header` is that of the chunk. The caller sees
+/// each memory with the bytes of the chunk from some place on. `header` is that of the chunk. The caller sees
 /// that the chunk may be that long, and with a postfilter asks
 /// [`Decoder::needed`](crate::decoder::Decoder::needed) for the range.
 ///
@@ -31,7 +31,7 @@ pub(crate) fn fetch(
     header: &Header,
     range: Range<usize>,
     buffer: &mut Vec<u8>,
-    mut read: impl FnMut(usize, &mut [u8]) -> Result<()>,
+    mut read: impl FnMut(&mut [(u64, &mut [u8])]) -> Result<()>,
 ) -> Result<()> {
     let (nbytes, cbytes) = (header.nbytes as usize, header.cbytes as usize);
     if range.start > range.end || range.end > nbytes {
@@ -54,7 +54,7 @@ pub(crate) fn fetch(
             0 => *buffer = zeroed(cbytes, DOING)?,
             _ => buffer.resize(cbytes, 0),
         }
-        return read(0, buffer);
+        return read(&mut [(0, buffer)]);
     }
     // Fresh memory is not touched where nothing is read to it.
     *buffer = Vec::new();
@@ -70,25 +70,32 @@ pub(crate) fn fetch(
     spans.push(parts.dictionary);
     read_all(spans, buffer, &mut read)?;
     // A block that goes on where another one starts is nothing that a writer makes, but readers take it.
-    if blocks.iter().all(|block| block.is_whole(buffer)) { Ok(()) } else { read(0, buffer) }
+    if blocks.iter().all(|block| block.is_whole(buffer)) {
+        Ok(())
+    } else {
+        read(&mut [(0, buffer)])
+    }
 }
 
 /// Reads these parts of a chunk, those that are close to each other at once.
 fn read_all(
     mut spans: Vec<Range<usize>>,
     buffer: &mut [u8],
-    read: &mut impl FnMut(usize, &mut [u8]) -> Result<()>,
+    read: &mut impl FnMut(&mut [(u64, &mut [u8])]) -> Result<()>,
 ) -> Result<()> {
     spans.retain(|span| !span.is_empty());
     spans.sort_unstable_by_key(|span| span.start);
     let mut spans = spans.into_iter().peekable();
+    let (mut parts, mut at, mut rest) = (Vec::new(), 0, buffer);
     while let Some(mut span) = spans.next() {
         while let Some(next) = spans.next_if(|next| next.start <= span.end + GAP) {
             span.end = span.end.max(next.end);
         }
-        read(span.start, &mut buffer[span])?;
+        let (part, after) = rest[span.start - at..].split_at_mut(span.len());
+        parts.push((span.start as u64, part));
+        (at, rest) = (span.end, after);
     }
-    Ok(())
+    read(&mut parts)
 }
 
 /// Where the parts of a compressed chunk are.
@@ -116,7 +123,7 @@ impl<'a> Parts<'a> {
     fn read(
         header: &'a Header,
         buffer: &mut [u8],
-        read: &mut impl FnMut(usize, &mut [u8]) -> Result<()>,
+        read: &mut impl FnMut(&mut [(u64, &mut [u8])]) -> Result<()>,
     ) -> Result<Self> {
         let invalid = |detail: String| Err(Error::new(ErrorKind::InvalidData, DOING, detail));
         let (head, cbytes) = (header.header_len(), buffer.len());
@@ -127,7 +134,7 @@ impl<'a> Parts<'a> {
         if first > cbytes {
             return invalid(format!("{nblocks} blocks in a chunk of {cbytes} bytes"));
         }
-        read(0, &mut buffer[..first])?;
+        read(&mut [(0, &mut buffer[..first])])?;
         let mut dictionary = first..first;
         if header.dictionary {
             let len = usize::try_from(number(buffer, data)).unwrap_or(0);
@@ -259,9 +266,11 @@ mod tests {
     ) -> Result<(Vec<u8>, usize, usize)> {
         let header = header(chunk);
         let (mut bytes, mut reads) = (0, 0);
-        fetch(&header, decoder.needed(&header, range.clone()), buffer, |start, target| {
-            (bytes, reads) = (bytes + target.len(), reads + 1);
-            target.copy_from_slice(&chunk[start..start + target.len()]);
+        fetch(&header, decoder.needed(&header, range.clone()), buffer, |parts| {
+            for (start, target) in parts {
+                (bytes, reads) = (bytes + target.len(), reads + 1);
+                target.copy_from_slice(&chunk[*start as usize..][..target.len()]);
+            }
             Ok(())
         })?;
         assert_eq!(buffer.len(), chunk.len());
@@ -530,7 +539,7 @@ mod tests {
         assert_eq!(kind(8..12, 1), Err(ErrorKind::InvalidData));
         assert_eq!(kind(8..12, 4096), Ok(()));
         for range in [LEN..LEN + 1, 0..LEN + 1, Range { start: 2, end: 1 }] {
-            let error = fetch(&header(&chunk), range, &mut Vec::new(), |_, _| Ok(())).unwrap_err();
+            let error = fetch(&header(&chunk), range, &mut Vec::new(), |_| Ok(())).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
         }
     }
@@ -540,12 +549,14 @@ mod tests {
         let (_, chunk) = large(lz4());
         for fine in 0..2 {
             let mut left = fine;
-            let failed = fetch(&header(&chunk), 9..10, &mut Vec::new(), |start, target| {
-                if left == 0 {
-                    return Err(Error::new(ErrorKind::Io, "read", "the disk is gone"));
+            let failed = fetch(&header(&chunk), 9..10, &mut Vec::new(), |parts| {
+                for (start, target) in parts {
+                    if left == 0 {
+                        return Err(Error::new(ErrorKind::Io, "read", "the disk is gone"));
+                    }
+                    left -= 1;
+                    target.copy_from_slice(&chunk[*start as usize..][..target.len()]);
                 }
-                left -= 1;
-                target.copy_from_slice(&chunk[start..start + target.len()]);
                 Ok(())
             });
             let failed = failed.map_err(|error| error.kind());

@@ -296,6 +296,11 @@ impl ReadAt for Noted {
         self.call("read")?;
         self.bytes.lock().unwrap().read_exact_at(offset, buffer)
     }
+
+    fn read_ranges_at(&self, ranges: &mut [(u64, &mut [u8])]) -> io::Result<()> {
+        self.call("read ranges")?;
+        self.bytes.lock().unwrap().read_ranges_at(ranges)
+    }
 }
 
 impl Storage for Noted {
@@ -334,7 +339,7 @@ fn a_storage_of_the_programs_own_is_called() {
     for (index, chunk) in model[..19].iter().enumerate() {
         assert!(schunk.chunk::<i32>(index).unwrap() == *chunk);
     }
-    assert_eq!(storage.take(), BTreeSet::from(["read"]));
+    assert_eq!(storage.take(), BTreeSet::from(["read", "read ranges"]));
     *storage.fails.lock().unwrap() = true;
     let error = schunk.chunk::<i32>(3).unwrap_err();
     assert!(error.kind() == ErrorKind::Io && error.to_string().contains("on fire"), "{error}");

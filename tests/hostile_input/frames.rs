@@ -371,6 +371,25 @@ fn chunks_that_are_all_alike_need_no_memory() {
     assert!(memory < 1 << 16, "{memory}");
 }
 
+/// Adding a chunk to a few bytes that claim millions of chunks takes no more than the index when decoded, once.
+#[test]
+fn a_chunk_is_added_to_many_that_take_no_room() {
+    const COUNT: u64 = 1 << 22;
+    let mut writer = Writer::new(Cursor::new(Vec::new()), FLOATS, &[]).unwrap();
+    writer.fill(Special::Zeros, 16 * COUNT, 16).unwrap();
+    let bytes = writer.finish().unwrap().into_inner();
+    assert!(bytes.len() < 300, "{} bytes", bytes.len());
+    let mut schunk = OpenOptions::new().write(true).from_bytes(bytes).unwrap();
+    let (appended, _, memory) = measure(|| schunk.append(&[1.0f32; 4]));
+    assert_eq!(appended.unwrap().unwrap() as u64, COUNT + 1);
+    // There were 64 bytes for each chunk once.
+    assert!(memory as u64 <= 9 * COUNT, "{memory}");
+    let bytes = schunk.into_bytes().unwrap();
+    let limits = Limits { metadata: Some(200 << 20), ..Limits::default() };
+    let schunk = OpenOptions::new().limits(limits).from_bytes(bytes).unwrap();
+    assert_eq!(schunk.items::<f32>(4 * (COUNT - 1)..).unwrap(), [0., 0., 0., 0., 1., 1., 1., 1.]);
+}
+
 #[test]
 fn a_metalayer_of_few_bytes_is_held_within_the_limit() {
     let bytes = Params { typesize: 1, ..FLOATS };

@@ -33,6 +33,10 @@ impl<S: ReadAt> ReadAt for Guarded<S> {
         }
         Ok(bytes)
     }
+
+    fn read_ranges_at(&self, ranges: &mut [(u64, &mut [u8])]) -> io::Result<()> {
+        guarded("read from a storage", || self.0.read_ranges_at(ranges))
+    }
 }
 
 impl<S: Storage> Storage for Guarded<S> {

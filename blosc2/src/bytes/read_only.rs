@@ -43,6 +43,10 @@ impl<R: ReadAt> ReadAt for ReadOnly<R> {
     fn read_vec_at(&self, offset: u64, len: u64) -> io::Result<Vec<u8>> {
         self.0.read_vec_at(offset, len)
     }
+
+    fn read_ranges_at(&self, ranges: &mut [(u64, &mut [u8])]) -> io::Result<()> {
+        self.0.read_ranges_at(ranges)
+    }
 }
 
 impl<R: ReadAt + Send + Sync> Storage for ReadOnly<R> {

@@ -114,10 +114,10 @@ pub(crate) enum Source<'a> {
 }
 
 impl Source<'_> {
-    fn read(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+    fn as_dyn(&self) -> &dyn ReadAt {
         match self {
-            Self::Storage(storage) => storage.read_exact_at(offset, buffer),
-            Self::File(file) => file.read_exact_at(offset, buffer),
+            Self::Storage(storage) => *storage,
+            Self::File(file) => file,
         }
     }
 }
@@ -158,7 +158,7 @@ impl State {
             Located::Memory(bytes) => (&bytes[..], 0, bytes.len() as u64),
             Located::Stored(source, at, room) => {
                 let len = usize::try_from(*room).unwrap_or(usize::MAX).min(head.len());
-                let read = source.read(*at, &mut head[..len]);
+                let read = source.as_dyn().read_exact_at(*at, &mut head[..len]);
                 read.map_err(|error| Error::of_io(READ, error))?;
                 (&head[..len], *at, *room)
             }
@@ -234,15 +234,15 @@ impl Located<'_> {
         range: Option<Range<usize>>,
         buffer: &mut Vec<u8>,
     ) -> Result<()> {
-        let read = |offset: usize, part: &mut [u8]| match self {
-            Self::Memory(bytes) => {
-                part.copy_from_slice(&bytes[offset..offset + part.len()]);
-                Ok(())
-            }
-            Self::Stored(source, at, _) => {
-                let read = source.read(at + offset as u64, part);
-                read.map_err(|error| Error::of_io(READ, error))
-            }
+        let read = |parts: &mut [(u64, &mut [u8])]| {
+            let read = match self {
+                Self::Memory(bytes) => bytes.read_ranges_at(parts),
+                Self::Stored(source, at, _) => {
+                    parts.iter_mut().for_each(|(offset, _)| *offset += at);
+                    source.as_dyn().read_ranges_at(parts)
+                }
+            };
+            read.map_err(|error| Error::of_io(READ, error))
         };
         partial::fetch(header, range.unwrap_or(0..header.nbytes as usize), buffer, read)
     }
