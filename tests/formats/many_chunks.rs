@@ -125,42 +125,131 @@ fn changes_of_a_long_index_are_those_of_c() {
     }
 }
 
-/// A part of the index that was not read yet is not there any more: no other data is taken for it.
-#[test]
-fn a_reader_of_a_long_index_notices_the_change_of_another_program() {
-    let folder = tempfile::tempdir().unwrap();
-    let (path, other) = (folder.path().join("read.b2frame"), folder.path().join("other.b2frame"));
-    write(&path, 6000);
-    fs::copy(&path, &other).unwrap();
-    let mut reader = SChunk::open(&path).unwrap();
-    let first = reader.chunk::<u8>(0).unwrap();
-    let expected = SChunk::open(&path).unwrap().chunk::<u8>(5999).unwrap();
-    // As another program would: this one knows nothing of it.
-    let mut rng = Rng(9);
-    SChunk::open_rw(&other).unwrap().append_chunk(&Chunk::new(chunk(&mut rng)).unwrap()).unwrap();
-    fs::write(&path, fs::read(&other).unwrap()).unwrap();
-    assert_eq!(reader.chunk::<u8>(0).unwrap(), first);
-    let error = reader.chunk::<u8>(5999).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
-    assert!(error.to_string().contains("refresh"), "{error}");
-    assert!(reader.refresh().unwrap());
-    assert_eq!(reader.chunk::<u8>(5999).unwrap(), expected);
-    assert_eq!(reader.nchunks(), 6001);
-    assert!(!reader.refresh().unwrap());
+/// Changes a file as another program would: this one knows nothing of it.
+fn change_elsewhere(path: &Path, work: impl FnOnce(&mut SChunk)) {
+    let other = path.with_extension("other");
+    fs::copy(path, &other).unwrap();
+    work(&mut SChunk::open_rw(&other).unwrap());
+    fs::write(path, fs::read(&other).unwrap()).unwrap();
+}
 
-    // A reader of a directory keeps the index file that it has opened.
-    let folder = folder.path().join("directory");
-    let mut rng = Rng(5);
-    let new = chunk(&mut rng);
-    let options = blosc2::OpenOptions::new().directory(true).create_new(true).typesize(4);
-    let mut writer = options.open(&folder).unwrap();
-    for _ in 0..2100 {
-        writer.append_chunk(&Chunk::new(new.as_slice()).unwrap()).unwrap();
+/// An index of up to 64 KiB is read when a file is opened, and of a longer one each block when it is needed. Where that is not
+/// there any more, no other data is taken for it.
+#[test]
+fn a_reader_notices_that_another_program_has_changed_a_long_index() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("read.b2frame");
+    for (count, is_long) in [(6000, false), (300_000, true)] {
+        write(&path, count);
+        let last = count - 1;
+        let mut reader = SChunk::open(&path).unwrap();
+        let first = reader.chunk::<u8>(0).unwrap();
+        let expected = SChunk::open(&path).unwrap().chunk::<u8>(last).unwrap();
+        let new = Chunk::new(chunk(&mut Rng(9))).unwrap();
+        change_elsewhere(&path, |other| {
+            other.append_chunk(&new).unwrap();
+        });
+        assert_eq!(reader.chunk::<u8>(0).unwrap(), first);
+        match reader.chunk::<u8>(last) {
+            Ok(found) => assert!(!is_long && found == expected),
+            Err(error) => {
+                assert!(is_long && error.kind() == ErrorKind::Busy, "{error}");
+                assert!(error.to_string().contains("refresh"), "{error}");
+            }
+        }
+        assert!(reader.refresh().unwrap());
+        assert_eq!(reader.chunk::<u8>(last).unwrap(), expected);
+        assert_eq!(reader.nchunks(), count + 1);
+        assert!(!reader.refresh().unwrap());
+
+        // Another order keeps all sizes.
+        let mut order: Vec<usize> = (0..=count).collect();
+        order.swap(1, last);
+        change_elsewhere(&path, |other| other.reorder(&order).unwrap());
+        let moved = reader.chunk::<u8>(1);
+        if let Err(error) = &moved {
+            assert!(is_long && error.kind() == ErrorKind::Busy, "{error}");
+        }
+        assert!(reader.refresh().unwrap());
+        assert_eq!(reader.chunk::<u8>(1).unwrap(), expected);
+        // A refresh that fails leaves the handle as it was, which notices the next change too.
+        if is_long {
+            change_elsewhere(&path, |other| {
+                order.iter().take(1).for_each(|_| drop(other.delete(0)))
+            });
+            let whole = fs::read(&path).unwrap();
+            fs::write(&path, &whole[..whole.len() - 1]).unwrap();
+            assert_eq!(reader.refresh().unwrap_err().kind(), ErrorKind::InvalidData);
+            fs::write(&path, &whole).unwrap();
+            assert_eq!(reader.chunk::<u8>(count / 2).unwrap_err().kind(), ErrorKind::Busy);
+        }
     }
-    drop(writer);
-    let reader = SChunk::open(&folder).unwrap();
-    let index = folder.join("chunks.b2frame");
-    fs::rename(&index, folder.join("old")).unwrap();
-    fs::write(&index, b"another one").unwrap();
-    assert_eq!(reader.chunk::<u8>(2099).unwrap(), reader.chunk::<u8>(0).unwrap());
+}
+
+/// What C does to the index file of a directory, which it writes in place.
+#[test]
+fn a_reader_of_a_directory_notices_a_change_in_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, directory) = (folder.path().join("file"), folder.path().join("directory"));
+    let count = 300_000;
+    write(&path, count);
+    let frame = Frame::open(fs::read(&path).unwrap(), &Limits::default()).unwrap();
+    let mut files = frame_of_files(&frame);
+    fs::create_dir(&directory).unwrap();
+    let index = directory.join("chunks.b2frame");
+    fs::write(&index, &files).unwrap();
+    let some = |number: u64| {
+        fs::write(directory.join(format!("{number:08X}.chunk")), frame.chunk(number).unwrap())
+    };
+    for number in [0, 1, 2, 250_000] {
+        some(number).unwrap();
+    }
+    let reader = SChunk::open(&directory).unwrap();
+    assert_eq!(reader.compressed_chunk(1).unwrap().as_bytes(), frame.chunk(1).unwrap());
+    // Not the place of the block that is looked for.
+    let last = files.len() - 100;
+    files[last] ^= 1;
+    fs::write(&index, &files).unwrap();
+    assert_eq!(reader.compressed_chunk(2).unwrap().as_bytes(), frame.chunk(2).unwrap());
+    assert_eq!(reader.compressed_chunk(250_000).unwrap_err().kind(), ErrorKind::Busy);
+}
+
+/// The index file of a directory with chunks of these sizes, each in the file of its number.
+fn frame_of_files<R: blosc2_format::ReadAt>(frame: &Frame<R>) -> Vec<u8> {
+    use blosc2_format::frame::{Layout, Outline};
+    let mut outline = Outline::new(PARAMS, Layout::Directory);
+    for number in 0..frame.nchunks() {
+        outline.insert(number, frame.chunk(number).unwrap()).unwrap();
+    }
+    // Numbers in no order make a long index.
+    let mut order: Vec<usize> = (0..frame.nchunks() as usize).collect();
+    order[3..].sort_by_key(|&number| (number as u32).wrapping_mul(2_654_435_761));
+    outline.reorder(&order).unwrap();
+    let end = [&outline.index().unwrap()[..], &outline.trailer()].concat();
+    [outline.header(outline.frame_len(end.len())), end].concat()
+}
+
+/// A change of several chunks that fails leaves every file that the index names.
+#[test]
+fn a_failed_change_of_a_directory_changes_no_chunk() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("array");
+    let items: Vec<i32> = (0..4000).collect();
+    let builder = blosc2::NDArray::builder().chunks(&[1000]).directory(&path);
+    drop(builder.from_slice(&items, &[4000]).unwrap());
+    let mut array = blosc2::NDArray::open_rw(&path).unwrap();
+    // The new index cannot be written.
+    fs::create_dir(path.join("chunks.b2frame.new")).unwrap();
+    let new: Vec<i32> = (0..4000).map(|item| -item).collect();
+    array.write(.., &new).unwrap_err();
+    assert_eq!(blosc2::NDArray::open(&path).unwrap().read::<i32>(..).unwrap(), items);
+    fs::remove_dir(path.join("chunks.b2frame.new")).unwrap();
+    drop(array);
+    let mut array = blosc2::NDArray::open_rw(&path).unwrap();
+    array.write(.., &new).unwrap();
+    array.write(.., &items).unwrap();
+    assert_eq!(array.read::<i32>(..).unwrap(), items);
+    // Numbers that were given up are used again: there are at most twice as many files as chunks.
+    let numbers = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(numbers.filter(|name| name.to_string_lossy().ends_with(".chunk")).count() <= 8);
 }

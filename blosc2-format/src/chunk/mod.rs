@@ -44,5 +44,5 @@ pub use layout::Chunk;
 pub use lazy::Lazy;
 pub use params::{Params, SplitMode};
 pub(crate) use plan::Plan;
-pub(crate) use rules::RULES;
+pub(crate) use rules::{First, RULES};
 pub use special::special;

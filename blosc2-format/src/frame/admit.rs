@@ -19,7 +19,7 @@ impl Outline {
         Chunk::new(bytes, &Limits::default())?;
         if header.cbytes as usize != bytes.len() {
             let (found, len) = (bytes.len(), header.cbytes);
-            return wrong(format!("{found} bytes, of which the chunk has {len}"));
+            return wrong(format!("{found} bytes for a chunk of {len}"));
         }
         if header.lazy || header.nbytes == 0 {
             let what = if header.lazy { "lazy" } else { "empty" };

@@ -46,7 +46,8 @@ impl Outline {
     /// # Errors
     /// [`Error::Format`] where `chunk` starts with no header of a chunk; [`Error::Argument`] where it is
     /// longer or shorter than that says, empty or lazy, where it has variable blocks and the others
-    /// have not, or where there are as many chunks as a frame can have. Nothing has changed then.
+    /// have not, where there are as many chunks as a frame can have, or where a part of the index was not
+    /// [loaded](Self::load). Nothing has changed then.
     pub fn insert<'a>(
         &mut self,
         number: u64,
@@ -141,7 +142,7 @@ impl Outline {
     /// Removes a chunk whose sizes were `was`.
     ///
     /// # Errors
-    /// [`Error::Argument`] where there is no such chunk.
+    /// [`Error::Argument`] where there is no such chunk, or where a part of the index was not [loaded](Self::load).
     pub fn remove(&mut self, number: u64, was: Sizes) -> Result<(), Error> {
         let count = self.nchunks();
         self.decode(0, 0)?;
@@ -159,7 +160,8 @@ impl Outline {
     /// Puts the chunks into another order: first the one whose number is `order[0]`, and so on.
     ///
     /// # Errors
-    /// [`Error::Argument`] where `order` has not each number once.
+    /// [`Error::Argument`] where `order` has not each number once, or where a part of the index was not
+    /// [loaded](Self::load).
     pub fn reorder(&mut self, order: &[usize]) -> Result<Stores<'static>, Error> {
         let count = self.nchunks();
         let mut seen = vec![false; order.len()];
@@ -243,6 +245,7 @@ impl Outline {
             dropped.iter().filter_map(|&(number, _)| self.offsets.decoded(number)?.place());
         match (self.header.layout, kept_places.max()) {
             (Layout::Directory, _) => {
+                places.for_each(|place| self.files.vacate(place));
                 let sizes = dropped.iter().map(|(_, sizes)| u64::from(sizes.cbytes));
                 self.header.cbytes = self.header.cbytes.saturating_sub(sizes.sum());
             }
@@ -272,7 +275,6 @@ impl Outline {
         self.offsets = offsets;
         (self.header.nbytes, self.header.chunksize) =
             (count * u64::from(chunksize), ChunkSize::new(chunksize));
-        self.files.vacated();
         Ok(stores)
     }
 
@@ -382,8 +384,8 @@ impl Outline {
     /// Takes account of a chunk that will no longer be there.
     fn vacate(&mut self, old: Offset, around: Option<Neighbors>, was: Sizes) {
         let Some(place) = old.place() else { return };
-        self.files.vacated();
         let Some(Neighbors { last, .. }) = around else {
+            self.files.vacate(place);
             self.header.cbytes = self.header.cbytes.saturating_sub(was.cbytes.into());
             return;
         };

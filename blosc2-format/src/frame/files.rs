@@ -1,4 +1,4 @@
-//! The numbers of the files of a directory, of which new ones get the lowest that are free.
+//! The numbers of the files of a directory. New files get the lowest free numbers.
 
 use super::offsets::Offsets;
 use crate::Error;
@@ -14,43 +14,49 @@ pub(super) struct Files {
     free: Vec<u64>,
     /// Whether there may be others.
     holes: bool,
+    /// Numbers that the stored index still names: their files must not be written before the next index is there.
+    vacated: Vec<u64>,
 }
 
 impl Files {
     /// Those of a directory that has chunks already.
     pub(super) fn unknown() -> Self {
-        Self { next: None, free: Vec::new(), holes: true }
+        Self { holes: true, ..Self::default() }
     }
 
-    /// Says that a file may have lost its chunk.
-    pub(super) fn vacated(&mut self) {
-        self.holes = true;
+    /// Says that the file of this number has lost its chunk.
+    pub(super) fn vacate(&mut self, number: u64) {
+        self.vacated.push(number);
     }
 
-    /// Looks up the numbers that [`number`](Self::number) chooses from, for `count` new files. The offsets have to be decoded.
+    /// Says that the index has been stored.
+    pub(super) fn committed(&mut self) {
+        self.holes |= !self.vacated.is_empty();
+        self.vacated.clear();
+    }
+
+    /// Looks up the numbers that [`number`](Self::number) chooses from, for `count` new files. The offsets have to be
+    /// decoded.
     ///
     /// # Errors
-    /// [`Error::Argument`] where there may be no more numbers.
+    /// [`Error::Argument`] where there are no more numbers.
     pub(super) fn find(&mut self, offsets: &Offsets, count: usize) -> Result<(), Error> {
-        let next =
-            *self.next.get_or_insert_with(|| offsets.places().max().map_or(0, |last| last + 1));
-        if next + count as u64 > u32::MAX.into() {
-            return Err(Error::Argument("file numbers of a directory end at FFFFFFFF".into()));
-        }
-        if self.free.len() < count && std::mem::take(&mut self.holes) {
-            // So many are free among the first of these, or among all.
-            let stored = offsets.places().count() as u64;
-            let mut is_used = vec![false; next.min(stored + count as u64) as usize];
-            for number in offsets.places() {
-                if let Some(is_used) =
-                    usize::try_from(number).ok().and_then(|at| is_used.get_mut(at))
-                {
-                    *is_used = true;
-                }
+        let used = || offsets.places().chain(self.vacated.iter().copied());
+        let next = self.next.unwrap_or_else(|| used().max().map_or(0, |last| last + 1));
+        if self.free.len() < count && self.holes {
+            // The first `used + count` numbers have at least `count` free ones, if there are as many numbers.
+            let mut is_used = vec![false; next.min((used().count() + count) as u64) as usize];
+            for number in used() {
+                let is_used = usize::try_from(number).ok().and_then(|at| is_used.get_mut(at));
+                is_used.into_iter().for_each(|is_used| *is_used = true);
             }
-            self.holes = next > is_used.len() as u64;
             let free = |number: &u64| !is_used[*number as usize];
             self.free = (0..is_used.len() as u64).rev().filter(free).collect();
+            self.holes = next > is_used.len() as u64;
+        }
+        self.next = Some(next);
+        if next + count.saturating_sub(self.free.len()) as u64 > u64::from(u32::MAX) + 1 {
+            return Err(Error::Argument("file numbers of a directory end at FFFFFFFF".into()));
         }
         Ok(())
     }

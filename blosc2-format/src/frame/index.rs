@@ -10,6 +10,9 @@ use crate::chunk::{self, Chunk, Decoder, EXTENDED_HEADER_LEN, Special};
 use crate::report::{Checker, Options, Part, Rule};
 use crate::{Error, Limits, ReadAt};
 
+/// The longest index chunk that is read at once: that of about 100,000 chunks. Blocks are read from a longer one.
+const SHORT: u64 = 64 << 10;
+
 /// How much of an index is decoded when it is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
@@ -87,19 +90,18 @@ pub(crate) fn find<R: ReadAt + ?Sized>(
         Limits::allow("bytes to hold for the index (see `Limits::metadata`)", held, metadata)?;
     }
     if depth == Depth::Lazy {
-        let table = 4 * u64::from(chunk_header.nblocks());
-        let table_at = at + EXTENDED_HEADER_LEN as u64;
-        let ranges = match table_at.checked_add(table) {
-            // A table that is cut off is found below.
-            Some(end) if chunk_header.nblocks() > 1 && end <= at + len => {
-                offsets::ranges(&chunk_header, &source.read_vec_at(table_at, table)?)
-            }
-            _ => None,
-        };
+        // Header, table of blocks, and the rest where it is short. A table that is cut off is found below.
+        let table = EXTENDED_HEADER_LEN as u64 + 4 * u64::from(chunk_header.nblocks());
+        let is_short = len <= SHORT;
+        let read = if is_short { len } else { table.min(len) };
+        let bytes = source.read_vec_at(at, read)?;
+        let ranges = bytes.get(EXTENDED_HEADER_LEN..);
+        let ranges = ranges.and_then(|table| offsets::ranges(&chunk_header, table));
         if let (Some(ranges), Some(&header_bytes)) = (ranges, head.first_chunk()) {
             let place = Place { at, header: header_bytes, max: max_place(header) };
             let count = usize::try_from(nbytes / OFFSET_LEN).unwrap_or(usize::MAX);
-            let offsets = Offsets::Each(Blocks::stored(count, place, ranges));
+            let chunk = is_short.then(|| bytes.into());
+            let offsets = Offsets::Each(Blocks::stored(count, place, chunk, ranges));
             return Ok(Some((Some(Span { at, len }), offsets)));
         }
     }

@@ -1,4 +1,4 @@
-//! The offsets of all chunks, of which only those are decoded that are needed.
+//! The offsets of all chunks, decoded block by block when they are needed.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::offset::{NOWHERE, OFFSET_LEN, Offset};
 use super::rules;
-use crate::chunk::{self, Chunk, Decoder, EXTENDED_HEADER_LEN, Encoder, Params, SplitMode};
+use crate::chunk::{self, Chunk, Decoder, EXTENDED_HEADER_LEN, Encoder, First, Params, SplitMode};
 use crate::{Error, FormatError, Limits, ReadAt};
 
 /// Bytes of a block of the index, as the library cuts it.
@@ -183,6 +183,11 @@ impl Offsets {
         alike.into_iter().chain(blocks.iter().flat_map(Block::decoded).copied())
     }
 
+    /// Whether all of the index is in memory.
+    pub(crate) fn is_loaded(&self) -> bool {
+        !matches!(self, Self::Each(Blocks { stored: Stored::InSource(_), .. }))
+    }
+
     /// The places of all chunks that are stored.
     pub(crate) fn places(&self) -> impl Iterator<Item = u64> {
         self.numbers().filter_map(|number| u64::try_from(number).ok())
@@ -284,6 +289,11 @@ impl Offsets {
                 Ok((offset, count) == (other, others))
             }
             (Self::Each(blocks), Self::Each(others)) if blocks.count == others.count => {
+                if let (false, Stored::InMemory(chunk, _), Stored::InMemory(other, _)) =
+                    (blocks.changed, &blocks.stored, &others.stored)
+                {
+                    return Ok(chunk == other);
+                }
                 for (number, block) in blocks.blocks.iter().enumerate() {
                     let Some(numbers) = block.numbers.get() else {
                         if block.bytes != others.blocks[number].bytes {
@@ -336,11 +346,20 @@ impl Offsets {
 }
 
 impl Blocks {
-    /// Blocks of an index chunk at these bytes of it.
-    pub(crate) fn stored(count: usize, place: Place, blocks: Vec<Range<u32>>) -> Self {
+    /// Blocks of an index chunk, `chunk` where it has been read, at these bytes of it.
+    pub(crate) fn stored(
+        count: usize,
+        place: Place,
+        chunk: Option<Arc<[u8]>>,
+        blocks: Vec<Range<u32>>,
+    ) -> Self {
         let block = |bytes| Block { numbers: OnceLock::new(), bytes };
         let blocks = blocks.into_iter().map(block).collect();
-        Self { count, blocks, stored: Stored::InSource(place), ..Self::default() }
+        let stored = match chunk {
+            Some(chunk) => Stored::InMemory(chunk, place),
+            None => Stored::InSource(place),
+        };
+        Self { count, blocks, stored, ..Self::default() }
     }
 
     /// The same offset for all; full blocks are the same memory.
@@ -367,10 +386,7 @@ impl Blocks {
             return Ok(numbers);
         }
         let (bytes, place) = match &self.stored {
-            Stored::InSource(place) => {
-                let at = place.at.saturating_add(bytes.start.into());
-                (Cow::from(source.read_vec_at(at, bytes.len() as u64)?), place)
-            }
+            Stored::InSource(place) => (Cow::from(place.read(block, bytes, source)?), place),
             Stored::InMemory(chunk, place) => {
                 (Cow::from(&chunk[bytes.start as usize..bytes.end as usize]), place)
             }
@@ -413,7 +429,7 @@ impl Blocks {
         let (old, place): (&[u8], _) = match &self.stored {
             Stored::InMemory(chunk, _) if !self.changed => return Ok(Arc::clone(chunk)),
             Stored::InMemory(chunk, place) => (chunk, Some(*place)),
-            Stored::InSource(_) | Stored::None => (&[], None),
+            _ => (&[], None),
         };
         let mut encoder = match self.scratch.0.take() {
             Some(encoder) => encoder,
@@ -467,6 +483,28 @@ impl Block {
 }
 
 impl Place {
+    /// Reads a block, which is still where it was when the index was found.
+    fn read<R: ReadAt + ?Sized>(
+        &self,
+        block: usize,
+        bytes: &Range<u32>,
+        source: &R,
+    ) -> Result<Vec<u8>, Error> {
+        let (mut header, mut start) = ([0; EXTENDED_HEADER_LEN], [0; 4]);
+        let at = |offset: u64| self.at.saturating_add(offset);
+        let mut block_bytes = vec![0; bytes.len()];
+        source.read_ranges_at(&mut [
+            (at(0), &mut header),
+            (at((EXTENDED_HEADER_LEN + 4 * block) as u64), &mut start),
+            (at(bytes.start.into()), &mut block_bytes),
+        ])?;
+        if header == self.header && u32::from_le_bytes(start) == bytes.start {
+            return Ok(block_bytes);
+        }
+        let expected = format!("block {block} at byte {}, as when it was opened", bytes.start);
+        Err(FormatError::of(&rules::INDEX_CHUNK, self.at, expected, "another index").into())
+    }
+
     /// Decodes a block of `count` offsets: a chunk of its own, with a table of one entry.
     fn decode(&self, block: &[u8], count: usize) -> Result<Vec<i64>, Error> {
         let (start, nbytes) = (EXTENDED_HEADER_LEN as u32 + 4, count as u32 * OFFSET_LEN as u32);
@@ -481,6 +519,17 @@ impl Place {
             error => error,
         };
         let chunk = Chunk::new(&bytes, &Limits::default()).map_err(moved)?;
+        let end = chunk.walk(0, &mut First::default(), |_| ());
+        if end.is_some_and(|end| end != bytes.len()) {
+            let found = format!("{} bytes more", bytes.len() - end.unwrap_or(0));
+            return Err(FormatError::of(
+                &rules::INDEX_CHUNK,
+                self.at,
+                "one stream in a block",
+                found,
+            )
+            .into());
+        }
         let mut data = vec![0; nbytes as usize];
         Decoder::default().decode(&chunk, &mut data).map_err(moved)?;
         let numbers: Vec<i64> =
@@ -527,7 +576,8 @@ pub(crate) fn ranges(header: &chunk::Header, table: &[u8]) -> Option<Vec<Range<u
     let data = (EXTENDED_HEADER_LEN + table.len()) as u32;
     // A block is never longer than its data and its size.
     let is_right = |range: &Range<u32>| {
-        range.start >= data && (4..=BLOCKSIZE + 4).contains(&range.end.wrapping_sub(range.start))
+        let len = range.end.checked_sub(range.start);
+        range.start >= data && len.is_some_and(|len| (4..=BLOCKSIZE + 4).contains(&len))
     };
     ranges.iter().all(is_right).then_some(ranges)
 }

@@ -82,6 +82,16 @@ impl Outline {
         self.offsets.load(source)
     }
 
+    /// Whether all of the index is in memory: it is new, [loaded](Self::load), or was read with up to 64 KiB.
+    pub fn is_loaded(&self) -> bool {
+        self.offsets.is_loaded()
+    }
+
+    /// Says that what the changes made was stored: files of a directory that lost their chunks may be written again.
+    pub fn committed(&mut self) {
+        self.files.committed();
+    }
+
     /// The same for a copy elsewhere: without the chunks, unless each is the same special value.
     pub fn emptied(&self, layout: Layout) -> Self {
         let mut new = Self::new(self.params(), layout);
@@ -153,7 +163,7 @@ impl Outline {
         self.header.chunksize
     }
 
-    /// Says what size chunks will have, of which there is none yet.
+    /// Sets the size of chunks, before there is one.
     ///
     /// # Errors
     /// [`Error::Argument`] where there is one.
@@ -175,7 +185,7 @@ impl Outline {
     ///
     /// # Errors
     /// [`Error::Format`] where that part of the index is broken; those of `source`, which the outline was
-    /// [read](Self::read) from: nothing is read from it once that part was, or all is [loaded](Self::load).
+    /// [read](Self::read) from. Each part of the index is read from it once, and none after [`load`](Self::load).
     pub fn offset<R: ReadAt + ?Sized>(
         &self,
         number: u64,

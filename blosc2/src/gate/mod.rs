@@ -150,16 +150,26 @@ impl Gate {
     /// one has claimed.
     ///
     /// # Errors
-    /// As for [`new`](Self::new); [`ErrorKind::NotFound`], [`ErrorKind::Io`].
+    /// As for [`new`](Self::new), and where it is replaced again and again; [`ErrorKind::NotFound`], [`ErrorKind::Io`].
     pub(crate) fn of_path(path: &Path, claim: Claim) -> Result<Self> {
-        let id =
-            || FileId::of_path(path).map_err(|error| Error::from_io("open a frame", path, error));
-        loop {
-            let gate = Self::new(id()?, claim).map_err(|error| error.at(path))?;
-            if id()? == gate.id {
-                return Ok(gate);
+        const TRIES: usize = 100;
+        let io = |error| Error::from_io("open a frame", path, error);
+        for _ in 0..TRIES {
+            let metadata = path.metadata().map_err(io)?;
+            // A pipe would block. Another file gets the identity of one that nobody has open, once it is removed.
+            let is_opened = metadata.is_file() || metadata.is_dir();
+            let opened = is_opened.then(|| File::open(path).ok()).flatten();
+            let id = match &opened {
+                Some(opened) => FileId::of_opened(opened, path),
+                None => FileId::of_path(path),
+            };
+            let gate = Self::new(id.map_err(io)?, claim).map_err(|error| error.at(path))?;
+            if FileId::of_path(path).map_err(io)? == gate.id {
+                return Ok(gate.keeping(opened));
             }
         }
+        let detail = "it is replaced by others again and again";
+        Err(Error::new(ErrorKind::Busy, "open a frame", detail).at(path))
     }
 
     /// Says whether the file has a name.

@@ -323,7 +323,8 @@ impl SChunk {
     /// # Errors
     /// As for [`chunk`](Self::chunk), about the index.
     pub fn offsets(&self) -> Result<Vec<Option<u64>>> {
-        let state = self.look();
+        let reading = self.reading()?;
+        let state = &reading.state;
         let offsets = (0..state.nchunks()).map(|index| state.offset(index, "read the index"));
         offsets.map(|offset| Ok(offset.map_err(|error| self.at(error))?.place())).collect()
     }

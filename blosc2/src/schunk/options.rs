@@ -416,11 +416,14 @@ impl OpenOptions {
     }
 
     fn open_path(&self, path: &Path) -> Result<SChunk> {
-        loop {
+        const TRIES: usize = 100;
+        for _ in 0..TRIES {
             if let Some(schunk) = self.try_open_path(path)? {
                 return Ok(schunk);
             }
         }
+        let detail = "it is replaced by others again and again";
+        Err(Error::new(ErrorKind::Busy, OPEN, detail).at(path))
     }
 
     /// Nothing where the file was replaced while it was opened.
@@ -547,7 +550,7 @@ impl OpenOptions {
     }
 
     fn opened(&self, mut store: impl Store + 'static) -> Result<SChunk> {
-        let outline = store.read(&self.limits).map_err(|error| Error::from_frame(OPEN, error))?;
+        let outline = store.read(&self.limits, None, OPEN)?;
         let outline =
             outline.ok_or_else(|| Error::new(ErrorKind::InvalidData, OPEN, "no frame"))?;
         let (version, limits) = (Version::default(), self.limits);

@@ -1,26 +1,23 @@
 //! A frame in one run of bytes.
 
 use std::borrow::Cow;
-use std::io::{self, ErrorKind as Io};
+use std::io;
 use std::sync::Arc;
 
 use blosc2_format::frame::{Layout, Outline, Stores, journal};
 use blosc2_format::{Limits, ReadAt};
 
-use super::{Located, Opened, Source, Store, header_of, missing};
+use super::{Located, Opened, Source, Stamp, Stamped, Store, header_of, missing, read_outline};
 use crate::bytes::token::Token;
 use crate::bytes::{Change, Safety, Storage, commit};
 use crate::{Error, ErrorKind, Result};
 
 /// Bytes that are rather copied than written by themselves.
 const SMALL: usize = 16 << 10;
-/// Bytes of the header in which every change of the sizes shows.
-const SEEN: usize = 64;
-
 /// A frame at the start of a storage.
 #[derive(Debug)]
 pub(crate) struct Contiguous {
-    bytes: Bytes,
+    bytes: Stamped,
     safety: Safety,
     /// What this handle has written around the chunks, so that it is not read again.
     around: Option<Around>,
@@ -28,14 +25,6 @@ pub(crate) struct Contiguous {
     index_at: u64,
     /// Whether the storage can set its length, once that was tried.
     can_cut: Option<bool>,
-}
-
-/// The storage, as this handle knows it.
-#[derive(Debug)]
-struct Bytes {
-    storage: Box<dyn Storage>,
-    /// The start of the header when it was read or written last.
-    seen: Option<[u8; SEEN]>,
 }
 
 #[derive(Debug)]
@@ -46,41 +35,9 @@ struct Around {
     trailer: Vec<u8>,
 }
 
-impl Bytes {
-    /// Checks that nobody has changed the sizes of the frame without the knowledge of this handle. What claims and locks
-    /// cover cannot be changed so.
-    fn check_seen(&self, detail: &str) -> io::Result<()> {
-        let Some(seen) = &self.seen else { return Ok(()) };
-        let mut now = [0; SEEN];
-        self.storage.read_exact_at(0, &mut now)?;
-        if now == *seen {
-            return Ok(());
-        }
-        Err(Error::new(ErrorKind::Busy, "read a frame", detail).into())
-    }
-}
-
-/// Reads what the outline is read from, which still is what it was.
-impl ReadAt for Bytes {
-    fn size(&self) -> io::Result<u64> {
-        self.storage.size()
-    }
-
-    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        let read = self.storage.read_exact_at(offset, buffer);
-        if !matches!(&read, Err(error) if error.kind() != Io::UnexpectedEof) {
-            self.check_seen(
-                "another handle or program has changed it since it was opened: `refresh` reads it again",
-            )?;
-        }
-        read
-    }
-}
-
 impl Contiguous {
     pub(crate) fn new(storage: impl Storage + 'static, safety: Safety) -> Self {
-        let bytes = Bytes { storage: Box::new(storage), seen: None };
-        Self { bytes, safety, around: None, index_at: 0, can_cut: None }
+        Self { bytes: Stamped::new(storage), safety, around: None, index_at: 0, can_cut: None }
     }
 
     pub(crate) fn storage(&self) -> &dyn Storage {
@@ -108,13 +65,16 @@ impl Store for Contiguous {
         self.storage().file(Token).map_or(Opened::Nothing, Opened::File)
     }
 
-    fn read(&mut self, limits: &Limits) -> Result<Option<Outline>, blosc2_format::Error> {
-        (self.around, self.bytes.seen) = (None, None);
+    fn read(
+        &mut self,
+        limits: &Limits,
+        typesize: Option<u32>,
+        doing: &str,
+    ) -> Result<Option<Outline>> {
         // First, so that a change in between is noticed.
-        let mut seen = [0; SEEN];
-        let is_there = self.storage().read_exact_at(0, &mut seen).is_ok();
-        let outline = Outline::read(self.storage(), Layout::Contiguous, limits)?;
-        self.bytes.seen = is_there.then_some(seen);
+        let stamp = Stamp::of(self.storage());
+        let outline = read_outline(self.storage(), self.layout(), limits, typesize, doing)?;
+        (self.around, self.bytes.stamp) = (None, stamp);
         self.index_at = outline.header_len() + outline.cbytes();
         Ok(Some(outline))
     }
@@ -144,8 +104,10 @@ impl Store for Contiguous {
         doing: &str,
     ) -> Result<()> {
         let failed = |error| Error::of_io(doing, error);
-        let again = "another handle or program has changed it; it was read again, so that this can be repeated";
-        self.bytes.check_seen(again).map_err(failed)?;
+        if !self.bytes.is_same_frame().map_err(failed)? {
+            let detail = "another handle or program has changed it; it was read again, so that this can be repeated";
+            return Err(Error::new(ErrorKind::Busy, doing, detail));
+        }
         let around = self.around.take();
         let old_len = match &around {
             Some(around) => around.index_at + (around.index.len() + around.trailer.len()) as u64,
@@ -189,7 +151,7 @@ impl Store for Contiguous {
         };
         let committed = commit(&mut *self.bytes.storage, &change);
         self.can_cut = Some(committed.map_err(|each| each.into_error(doing))?);
-        self.bytes.seen = header.first_chunk().copied();
+        self.bytes.stamp = header.first_chunk().map(|header| Stamp { header: *header, file: None });
         self.index_at = index_at;
         self.around = Some(Around { header, index_at, index, trailer });
         Ok(())

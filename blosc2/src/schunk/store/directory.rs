@@ -9,7 +9,9 @@ use blosc2_format::directory::{INDEX, chunk_name};
 use blosc2_format::frame::{Layout, Offset, Outline, Stores};
 use blosc2_format::{Limits, ReadAt};
 
-use super::{Located, NOTHING, Opened, Source, Store, header_of, missing};
+use super::{
+    Located, NOTHING, Opened, Source, Stamp, Stamped, Store, header_of, missing, read_outline,
+};
 use crate::bytes::Safety;
 use crate::schunk::files;
 use crate::{Error, Result};
@@ -22,8 +24,8 @@ const NEW_INDEX: &str = "chunks.b2frame.new";
 pub(crate) struct Directory {
     path: PathBuf,
     safety: Safety,
-    /// The index file that was read last: it stays as it was, whoever replaces it.
-    index: Option<File>,
+    /// The index file, while parts of it may still be read.
+    index: Option<Stamped>,
 }
 
 impl Directory {
@@ -58,10 +60,17 @@ impl Store for Directory {
         Opened::Directory(&self.path)
     }
 
-    fn read(&mut self, limits: &Limits) -> Result<Option<Outline>, blosc2_format::Error> {
-        let index = File::open(self.path.join(INDEX))?;
-        let outline = Outline::read(&index, Layout::Directory, limits)?;
-        self.index = Some(index);
+    fn read(
+        &mut self,
+        limits: &Limits,
+        typesize: Option<u32>,
+        doing: &str,
+    ) -> Result<Option<Outline>> {
+        let path = self.path.join(INDEX);
+        let mut index = Stamped::new(File::open(path).map_err(|error| Error::of_io(doing, error))?);
+        index.stamp = Stamp::of(&*index.storage);
+        let outline = read_outline(&*index.storage, self.layout(), limits, typesize, doing)?;
+        self.index = (!outline.is_loaded()).then_some(index);
         Ok(Some(outline))
     }
 
@@ -70,6 +79,10 @@ impl Store for Directory {
             Some(index) => index,
             None => &NOTHING,
         }
+    }
+
+    fn release(&mut self) {
+        self.index = None;
     }
 
     fn chunk(&self, _: &Outline, place: u64) -> Result<Located<'_>> {

@@ -22,7 +22,7 @@ impl Store for Memory {
         None
     }
 
-    fn read(&mut self, _: &Limits) -> Result<Option<Outline>, blosc2_format::Error> {
+    fn read(&mut self, _: &Limits, _: Option<u32>, _: &str) -> Result<Option<Outline>> {
         Ok(None)
     }
 

@@ -10,12 +10,14 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
+use std::time::SystemTime;
 
 use blosc2_format::chunk::{EXTENDED_HEADER_LEN, Header};
 use blosc2_format::frame::{Layout, Offset, Outline, Sizes, Stores};
 use blosc2_format::{Limits, ReadAt};
 
 use crate::bytes::Storage;
+use crate::bytes::token::Token;
 use crate::gate::Version;
 use crate::{Error, ErrorKind, Result, partial};
 
@@ -36,14 +38,24 @@ pub(crate) trait Store: Debug + Send + Sync {
         Opened::Nothing
     }
 
-    /// Reads the outline; `None` where only this handle can have changed it.
+    /// Reads the outline, of items of `typesize` bytes where that is known; `None` where only this handle can have
+    /// changed it.
     ///
     /// # Errors
-    /// As [`Outline::read`].
-    fn read(&mut self, limits: &Limits) -> Result<Option<Outline>, blosc2_format::Error>;
+    /// As [`Outline::read`], and [`ErrorKind::InvalidData`] for another typesize. The store stays as it was.
+    fn read(
+        &mut self,
+        limits: &Limits,
+        typesize: Option<u32>,
+        doing: &str,
+    ) -> Result<Option<Outline>>;
 
-    /// What the outline is read from, as it was at the last [`read`](Self::read).
+    /// What the rest of the outline is read from. Reading fails where it has changed since the last
+    /// [`read`](Self::read).
     fn source(&self) -> &dyn ReadAt;
+
+    /// Says that the source is not needed any more.
+    fn release(&mut self) {}
 
     /// Finds the chunk at a place.
     fn chunk(&self, outline: &Outline, place: u64) -> Result<Located<'_>>;
@@ -73,7 +85,7 @@ pub(crate) trait Store: Debug + Send + Sync {
     /// Returns when all is on the device.
     fn sync(&mut self) -> io::Result<()>;
 
-    /// The bytes of the frame, of which nothing is left, where they are a vector.
+    /// Takes the bytes of the frame, where they are a vector.
     fn take_vec(&mut self) -> Option<Vec<u8>> {
         None
     }
@@ -103,7 +115,7 @@ pub(crate) struct State {
 #[derive(Debug)]
 pub(crate) enum Located<'a> {
     Memory(Cow<'a, [u8]>),
-    /// From a position on, with so much room.
+    /// From this position on; up to this number of bytes may belong to it.
     Stored(Source<'a>, u64, u64),
 }
 
@@ -179,17 +191,23 @@ impl State {
 
     /// Reads the rest of the index, before a change.
     pub(crate) fn load(&mut self, doing: &str) -> Result<()> {
-        let loaded = self.outline.load(self.store.source());
-        loaded.map_err(|error| Error::from_frame(doing, error))
+        if !self.outline.is_loaded() {
+            let loaded = self.outline.load(self.store.source());
+            loaded.map_err(|error| Error::from_frame(doing, error))?;
+            self.store.release();
+        }
+        Ok(())
     }
 
     /// Stores what a change of the outline needs to be stored, and what is around the chunks. Chunks whose
     /// places are `freed` are there no more.
     pub(crate) fn commit(&mut self, doing: &str, stores: Stores<'_>, freed: &[u64]) -> Result<()> {
-        if self.unfinished {
-            return self.store.add(&self.outline, stores, doing);
+        match self.unfinished {
+            true => self.store.add(&self.outline, stores, doing)?,
+            false => self.store.commit(&mut self.outline, stores, freed, doing)?,
         }
-        self.store.commit(&mut self.outline, stores, freed, doing)
+        self.outline.committed();
+        Ok(())
     }
 
     /// Makes a frame of what was stored.
@@ -200,14 +218,9 @@ impl State {
 
     /// Reads again what is around the chunks.
     pub(crate) fn reload(&mut self, doing: &str) -> Result<()> {
-        let outline = self.store.read(&self.limits);
-        let outline = outline.map_err(|error| Error::from_frame(doing, error))?;
+        let typesize = Some(self.outline.params().typesize);
+        let outline = self.store.read(&self.limits, typesize, doing)?;
         let Some(outline) = outline else { return Ok(()) };
-        let (before, now) = (self.outline.params().typesize, outline.params().typesize);
-        if before != now {
-            let detail = format!("its items had {before} bytes and have {now} now: open it again");
-            return Err(Error::new(ErrorKind::InvalidData, doing, detail));
-        }
         self.outline = outline;
         Ok(())
     }
@@ -245,6 +258,102 @@ impl Located<'_> {
             read.map_err(|error| Error::of_io(READ, error))
         };
         partial::fetch(header, range.unwrap_or(0..header.nbytes as usize), buffer, read)
+    }
+}
+
+/// Reads an outline of items of `typesize` bytes, where that is known.
+fn read_outline(
+    source: &dyn ReadAt,
+    layout: Layout,
+    limits: &Limits,
+    typesize: Option<u32>,
+    doing: &str,
+) -> Result<Outline> {
+    let outline = Outline::read(source, layout, limits);
+    let outline = outline.map_err(|error| Error::from_frame(doing, error))?;
+    let now = outline.params().typesize;
+    match typesize.filter(|&before| before != now) {
+        Some(before) => {
+            let detail = format!("its items had {before} bytes and have {now} now: open it again");
+            Err(Error::new(ErrorKind::InvalidData, doing, detail))
+        }
+        None => Ok(outline),
+    }
+}
+
+/// What an outline is read from. Reading fails once somebody else has changed it.
+#[derive(Debug)]
+struct Stamped {
+    storage: Box<dyn Storage>,
+    stamp: Option<Stamp>,
+}
+
+/// What shows that somebody has changed a frame.
+#[derive(Debug)]
+struct Stamp {
+    /// The start of the header, with all sizes.
+    header: [u8; Stamp::LEN],
+    /// Length of the file and the time of its last change, where it is a file.
+    file: Option<(u64, Option<SystemTime>)>,
+}
+
+impl Stamp {
+    const LEN: usize = 64;
+
+    /// `None` where there is no header.
+    fn of(storage: &dyn Storage) -> Option<Self> {
+        let mut header = [0; Self::LEN];
+        storage.read_exact_at(0, &mut header).ok()?;
+        Some(Self { header, file: Self::file(storage) })
+    }
+
+    fn file(storage: &dyn Storage) -> Option<(u64, Option<SystemTime>)> {
+        let metadata = storage.file(Token)?.metadata().ok()?;
+        Some((metadata.len(), metadata.modified().ok()))
+    }
+}
+
+impl Stamped {
+    fn new(storage: impl Storage + 'static) -> Self {
+        Self { storage: Box::new(storage), stamp: None }
+    }
+
+    /// Whether the sizes of the frame are those that were read or written last. What claims and locks cover cannot
+    /// change otherwise.
+    fn is_same_frame(&self) -> io::Result<bool> {
+        let Some(stamp) = &self.stamp else { return Ok(true) };
+        let mut header = [0; Stamp::LEN];
+        self.storage.read_exact_at(0, &mut header)?;
+        Ok(header == stamp.header)
+    }
+
+    /// Checks that the file is as it was when the outline was read.
+    fn check(&self) -> io::Result<()> {
+        let file = self.stamp.as_ref().and_then(|stamp| stamp.file);
+        if self.is_same_frame()? && (file.is_none() || Stamp::file(&*self.storage) == file) {
+            return Ok(());
+        }
+        let detail = "another handle or program has changed it since it was opened: `refresh` reads it again";
+        Err(Error::new(ErrorKind::Busy, READ, detail).into())
+    }
+}
+
+impl ReadAt for Stamped {
+    fn size(&self) -> io::Result<u64> {
+        self.storage.size()
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.read_ranges_at(&mut [(offset, buffer)])
+    }
+
+    fn read_ranges_at(&self, ranges: &mut [(u64, &mut [u8])]) -> io::Result<()> {
+        let read = self.storage.read_ranges_at(ranges);
+        // It may have become shorter.
+        if !matches!(&read, Err(error) if error.kind() != io::ErrorKind::UnexpectedEof) {
+            self.check()?;
+        }
+        read
     }
 }
 
