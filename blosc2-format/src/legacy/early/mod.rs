@@ -42,7 +42,6 @@ pub use header::{EARLY_HEADER_LEN, Header, VERSION1_HEADER_LEN};
 pub use write::{How, Params, Writer, stored_chunk};
 
 pub(crate) use rules::RULES;
-pub(crate) use write::{stored_sizes, whole_chunk};
 
 /// Which of the old layouts a frame has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

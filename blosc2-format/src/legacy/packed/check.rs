@@ -3,9 +3,9 @@
 use super::header::{Ancillary, HEADER_LEN, Header};
 use super::{StoredDelta, rules};
 use crate::chunk::{self, MIN_HEADER_LEN};
-use crate::located::{self, Chunks, chunk_len, limited};
+use crate::legacy::chunks::{Chunks, chunk_len, limited, numbers};
+use crate::legacy::spans::{self, Span};
 use crate::report::{Checker, Options, Part, Report};
-use crate::spans::{self, Span};
 use crate::{Error, Limits, ReadAt};
 
 /// Says all that is wrong with the packed super-chunk at the start of `source`.
@@ -14,18 +14,11 @@ use crate::{Error, Limits, ReadAt};
 /// The source's own.
 pub fn check<R: ReadAt + ?Sized>(source: &R, options: &Options) -> Result<Report, Error> {
     let mut report = Report::new();
-    check_into(source, options, &mut Checker::new(&mut report))?;
-    Ok(report)
-}
-
-fn check_into<R: ReadAt + ?Sized>(
-    source: &R,
-    options: &Options,
-    checker: &mut Checker<'_>,
-) -> Result<(), Error> {
+    let checker = &mut Checker::new(&mut report);
     let outcome = structure(source, &options.limits, checker)
         .and_then(|parts| parts.map_or(Ok(()), |parts| contents(source, &parts, options, checker)));
-    limited(outcome, &rules::LIMIT, checker)
+    limited(outcome, &rules::LIMIT, checker)?;
+    Ok(report)
 }
 
 /// Where everything stands.
@@ -121,7 +114,7 @@ pub(crate) fn structure<R: ReadAt + ?Sized>(
     let bytes = source.read_vec_at(index, 8 * nchunks)?;
     let last = end.saturating_sub(MIN_HEADER_LEN as u64);
     let mut checker = checker.within(Part::Index, index);
-    for (number, position) in located::numbers(&bytes).enumerate() {
+    for (number, position) in numbers(&bytes).enumerate() {
         if !(HEADER_LEN as u64..=last).contains(&position) {
             let expected = format_args!("{HEADER_LEN} to {last}");
             checker.found(&rules::OFFSET, 8 * number as u64, 8, expected, position as i64);

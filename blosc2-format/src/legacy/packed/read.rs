@@ -3,8 +3,8 @@
 use super::check::{Parts, structure};
 use super::header::{Ancillary, Header};
 use super::{StoredDelta, rules};
-use crate::chunk::{Chunk, Decoder, MAX_FILTERS};
-use crate::located::{chunk_header, no_chunk, read_chunk};
+use crate::chunk::{self, Decoder, MAX_FILTERS};
+use crate::legacy::chunks::{Reader, nth};
 use crate::report::{Checker, Report};
 use crate::{Error, FormatError, Limits, ReadAt};
 
@@ -14,10 +14,8 @@ use crate::{Error, FormatError, Limits, ReadAt};
 /// it is read.
 #[derive(Debug)]
 pub struct Packed<R> {
-    source: R,
-    limits: Limits,
+    chunks: Reader<R>,
     parts: Parts,
-    decoder: Decoder,
     stored_delta: StoredDelta,
     /// What delta refers to, once it is needed.
     reference: Option<Vec<u8>>,
@@ -40,11 +38,10 @@ impl<R: ReadAt> Packed<R> {
         }
         let parts = parts.ok_or_else(|| Error::Argument("not a packed super-chunk".into()))?;
         let stored_delta = parts.stored_delta();
+        let (end, decoder) = ((parts.end, "in the file"), Decoder::default());
         let mut packed = Self {
-            source,
-            limits: *limits,
+            chunks: Reader { source, limits: *limits, end, decoder },
             parts,
-            decoder: Decoder::default(),
             stored_delta,
             reference: None,
             typesize: 1,
@@ -52,8 +49,7 @@ impl<R: ReadAt> Packed<R> {
             cbytes: 0,
         };
         for (number, &at) in packed.parts.chunks.iter().enumerate() {
-            let chunk = chunk_header(&packed.source, at, packed.parts.end)?;
-            let chunk = chunk.ok_or_else(|| no_chunk(at, END))?;
+            let chunk = packed.chunks.header(at)?;
             packed.cbytes += u64::from(chunk.cbytes);
             packed.nbytes += u64::from(chunk.nbytes);
             if number == 0 {
@@ -134,7 +130,7 @@ impl<R: ReadAt> Packed<R> {
     pub fn ancillary_chunk(&self, kind: Ancillary) -> Result<Option<Vec<u8>>, Error> {
         match u64::try_from(self.parts.header.ancillary[kind as usize]) {
             Ok(0) | Err(_) => Ok(None),
-            Ok(at) => self.read_at(at).map(Some),
+            Ok(at) => self.chunks.read(at).map(Some),
         }
     }
 
@@ -143,10 +139,7 @@ impl<R: ReadAt> Packed<R> {
     /// # Errors
     /// As [`ancillary_chunk`](Self::ancillary_chunk), and it does not decode.
     pub fn ancillary(&mut self, kind: Ancillary) -> Result<Option<Vec<u8>>, Error> {
-        let Some(chunk) = self.ancillary_chunk(kind)? else { return Ok(None) };
-        let mut data = Vec::new();
-        self.decoder.decode_vec(&Chunk::new(&chunk, &self.limits)?, &mut data)?;
-        Ok(Some(data))
+        self.chunks.decoded(self.ancillary_chunk(kind)?)
     }
 
     /// Data chunk `number` as it is stored.
@@ -154,7 +147,7 @@ impl<R: ReadAt> Packed<R> {
     /// # Errors
     /// There is no such chunk, it does not fit where it should be, or it is over the limits.
     pub fn chunk(&self, number: u64) -> Result<Vec<u8>, Error> {
-        self.read_at(self.chunk_at(number)?)
+        self.chunks.read(nth(&self.parts.chunks, number)?)
     }
 
     /// The number of bytes that chunk `number` has when decoded.
@@ -162,9 +155,7 @@ impl<R: ReadAt> Packed<R> {
     /// # Errors
     /// As [`chunk`](Self::chunk).
     pub fn chunk_nbytes(&self, number: u64) -> Result<u64, Error> {
-        let at = self.chunk_at(number)?;
-        let header = chunk_header(&self.source, at, self.parts.end)?;
-        Ok(header.ok_or_else(|| no_chunk(at, END))?.nbytes.into())
+        Ok(self.chunks.header(nth(&self.parts.chunks, number)?)?.nbytes.into())
     }
 
     /// Decodes chunk `number` into `data`, whose length becomes that of the chunk, and adds the
@@ -174,10 +165,9 @@ impl<R: ReadAt> Packed<R> {
     /// As [`chunk`](Self::chunk), and what is wrong inside the chunk or the reference.
     pub fn decode_chunk(&mut self, number: u64, data: &mut Vec<u8>) -> Result<(), Error> {
         let bytes = self.chunk(number)?;
-        let chunk = Chunk::new(&bytes, &self.limits)?;
-        self.decoder.decode_vec(&chunk, data)?;
-        let is_difference =
-            !chunk.header().is_stored() || self.stored_delta == StoredDelta::Present;
+        self.chunks.decode(&bytes, data)?;
+        let is_stored = chunk::Header::parse(&bytes)?.is_stored();
+        let is_difference = !is_stored || self.stored_delta == StoredDelta::Present;
         if !self.header().has_delta() || !is_difference {
             return Ok(());
         }
@@ -192,25 +182,10 @@ impl<R: ReadAt> Packed<R> {
         Ok(())
     }
 
-    fn chunk_at(&self, number: u64) -> Result<u64, Error> {
-        let at = usize::try_from(number).ok().and_then(|number| self.parts.chunks.get(number));
-        at.copied().ok_or_else(|| {
-            Error::Argument(format!("there is no chunk {number}, only {}", self.nchunks()))
-        })
-    }
-
-    fn read_at(&self, at: u64) -> Result<Vec<u8>, Error> {
-        let chunk = read_chunk(&self.source, at, self.parts.end, &self.limits)?;
-        chunk.ok_or_else(|| no_chunk(at, END))
-    }
-
     pub(crate) fn limits(&self) -> &Limits {
-        &self.limits
+        &self.chunks.limits
     }
 }
-
-/// Where a chunk has to end.
-const END: &str = "in the file";
 
 fn no_reference() -> Error {
     let expected = "a filters chunk, which delta refers to";

@@ -7,8 +7,8 @@ use super::trailer::Trailer;
 use super::{Layout, VERSION1_HEADER_LEN, recognise};
 use crate::chunk::EXTENDED_HEADER_LEN;
 use crate::frame::Metalayer;
+use crate::legacy::spans::Span;
 use crate::report::{Checker, Part, Report};
-use crate::spans::Span;
 use crate::{Error, Limits, ReadAt};
 
 /// How far the end of the metalayers is looked for where the header's length is wrong.

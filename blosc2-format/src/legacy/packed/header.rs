@@ -3,6 +3,7 @@
 use super::rules;
 use crate::FormatError;
 use crate::error::too_short;
+use crate::legacy::field;
 use crate::report::{Checker, Part, Rule};
 
 /// Length of the header, in bytes.
@@ -188,11 +189,6 @@ impl Header {
             chunksize.to_string(),
         );
     }
-}
-
-/// The bytes at `at`, which the caller knows to be there; zeros otherwise.
-fn field<const N: usize>(head: &[u8; HEADER_LEN], at: usize) -> [u8; N] {
-    head.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or([0; N])
 }
 
 #[cfg(test)]

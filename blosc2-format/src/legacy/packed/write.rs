@@ -2,7 +2,7 @@
 
 use super::header::{Ancillary, DELTA, FILTERS, HEADER_LEN, Header};
 use crate::chunk::{self, Chunk, Encoder, Form};
-use crate::early::whole_chunk;
+use crate::legacy::chunks::{stored_sizes, whole_chunk};
 use crate::{Error, Limits};
 
 /// Where the block of the data chunks' positions stands.
@@ -222,7 +222,7 @@ fn chunk_params(params: &Params) -> chunk::Params {
 /// `typesize` is 0, or the data is empty or over 2 GiB.
 pub fn stored_chunk(typesize: u8, data: &[u8]) -> Result<Vec<u8>, Error> {
     let mut chunk = vec![2, 1, 0b11, typesize];
-    chunk.extend(crate::early::stored_sizes(typesize, data, chunk::MIN_HEADER_LEN)?);
+    chunk.extend(stored_sizes(typesize, data, chunk::MIN_HEADER_LEN)?);
     chunk.extend(data);
     Ok(chunk)
 }

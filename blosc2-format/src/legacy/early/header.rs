@@ -4,6 +4,7 @@ use super::Layout;
 use super::rules::Rules;
 use crate::FormatError;
 use crate::error::too_short;
+use crate::legacy::field;
 use crate::report::Checker;
 
 /// Length of the fixed header of [`Layout::Early`], in bytes.
@@ -309,11 +310,6 @@ impl Layout {
             Self::Version1 => VERSION1_HEADER_LEN,
         }
     }
-}
-
-/// The bytes at `at`, which the caller knows to be there; zeros otherwise.
-fn field<const N: usize>(head: &[u8], at: usize) -> [u8; N] {
-    head.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or([0; N])
 }
 
 /// Bytes for a message: `0x9b or 0x9c`.

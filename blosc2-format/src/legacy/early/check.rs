@@ -5,9 +5,9 @@ use super::header::Header;
 use super::parts::{Parts, start, structure};
 use super::rules::Rules;
 use crate::chunk;
-use crate::located::{Chunks, chunk_len, limited};
+use crate::legacy::chunks::{Chunks, chunk_len, limited};
+use crate::legacy::spans::{self, Span};
 use crate::report::{Checker, Options, Part, Report};
-use crate::spans::{self, Span};
 use crate::{Error, ReadAt};
 
 /// Says all that is wrong with the old frame at the start of `source`.
@@ -16,19 +16,12 @@ use crate::{Error, ReadAt};
 /// The source's own.
 pub fn check<R: ReadAt + ?Sized>(source: &R, options: &Options) -> Result<Report, Error> {
     let mut report = Report::new();
-    check_into(source, options, &mut Checker::new(&mut report))?;
-    Ok(report)
-}
-
-fn check_into<R: ReadAt + ?Sized>(
-    source: &R,
-    options: &Options,
-    checker: &mut Checker<'_>,
-) -> Result<(), Error> {
+    let checker = &mut Checker::new(&mut report);
     let outcome = structure(source, &options.limits, checker)
         .and_then(|parts| parts.map_or(Ok(()), |parts| contents(source, &parts, options, checker)));
     let (layout, _) = start(source)?;
-    limited(outcome, &Rules::of(layout).limit, checker)
+    limited(outcome, &Rules::of(layout).limit, checker)?;
+    Ok(report)
 }
 
 /// Checks what is in the parts: the chunks, and the user metadata.

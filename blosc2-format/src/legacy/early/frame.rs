@@ -3,9 +3,9 @@
 use super::Layout;
 use super::header::Header;
 use super::parts::{Parts, structure};
-use crate::chunk::{Chunk, Decoder, MAX_FILTERS};
+use crate::chunk::{Decoder, MAX_FILTERS};
 use crate::frame::Metalayer;
-use crate::located::{chunk_header, no_chunk, read_chunk};
+use crate::legacy::chunks::{Reader, chunk_header, nth};
 use crate::report::{Checker, Report};
 use crate::{Error, FormatError, Limits, ReadAt};
 
@@ -14,10 +14,8 @@ use crate::{Error, FormatError, Limits, ReadAt};
 /// Opening reads and checks all but the chunks; a chunk is checked when it is read.
 #[derive(Debug)]
 pub struct Frame<R> {
-    source: R,
-    limits: Limits,
+    chunks: Reader<R>,
     parts: Parts,
-    decoder: Decoder,
     filters: [u8; MAX_FILTERS],
     filters_meta: [u8; MAX_FILTERS],
 }
@@ -36,11 +34,12 @@ impl<R: ReadAt> Frame<R> {
         }
         let parts = parts.ok_or_else(|| Error::Argument("not an old frame".into()))?;
         let (filters, filters_meta) = pipeline(&parts.header);
-        let (limits, decoder) = (*limits, Decoder::default());
-        let mut frame = Self { source, limits, parts, decoder, filters, filters_meta };
+        let end = (parts.index.0, "before the index");
+        let chunks = Reader { source, limits: *limits, end, decoder: Decoder::default() };
+        let mut frame = Self { chunks, parts, filters, filters_meta };
         if frame.layout() == Layout::Early && frame.nchunks() > 0 {
             let at = frame.chunk_at(0)?;
-            if let Some(chunk) = chunk_header(&frame.source, at, frame.parts.index.0)? {
+            if let Some(chunk) = chunk_header(&frame.chunks.source, at, end.0)? {
                 (frame.filters, frame.filters_meta) = (chunk.filters, chunk.filters_meta);
             }
         }
@@ -116,7 +115,7 @@ impl<R: ReadAt> Frame<R> {
     pub fn usermeta_chunk(&self) -> Result<Option<Vec<u8>>, Error> {
         match self.parts.trailer.as_ref().map(|trailer| trailer.usermeta) {
             None | Some((_, 0)) => Ok(None),
-            Some((at, len)) => Ok(Some(self.source.read_vec_at(at, len)?)),
+            Some((at, len)) => Ok(Some(self.chunks.source.read_vec_at(at, len)?)),
         }
     }
 
@@ -125,10 +124,7 @@ impl<R: ReadAt> Frame<R> {
     /// # Errors
     /// It does not decode, or is over the limits.
     pub fn usermeta(&mut self) -> Result<Option<Vec<u8>>, Error> {
-        let Some(chunk) = self.usermeta_chunk()? else { return Ok(None) };
-        let mut data = Vec::new();
-        self.decoder.decode_vec(&Chunk::new(&chunk, &self.limits)?, &mut data)?;
-        Ok(Some(data))
+        self.chunks.decoded(self.usermeta_chunk()?)
     }
 
     /// Chunk `number` as it is stored.
@@ -136,9 +132,7 @@ impl<R: ReadAt> Frame<R> {
     /// # Errors
     /// There is no such chunk, it does not fit where it should be, or it is over the limits.
     pub fn chunk(&self, number: u64) -> Result<Vec<u8>, Error> {
-        let at = self.chunk_at(number)?;
-        let chunk = read_chunk(&self.source, at, self.parts.index.0, &self.limits)?;
-        chunk.ok_or_else(|| no_chunk(at, "before the index"))
+        self.chunks.read(self.chunk_at(number)?)
     }
 
     /// The number of bytes that chunk `number` has when decoded.
@@ -146,21 +140,15 @@ impl<R: ReadAt> Frame<R> {
     /// # Errors
     /// As [`chunk`](Self::chunk).
     pub fn chunk_nbytes(&self, number: u64) -> Result<u64, Error> {
-        let at = self.chunk_at(number)?;
-        let header = chunk_header(&self.source, at, self.parts.index.0)?;
-        Ok(header.ok_or_else(|| no_chunk(at, "before the index"))?.nbytes.into())
+        Ok(self.chunks.header(self.chunk_at(number)?)?.nbytes.into())
     }
 
     fn chunk_at(&self, number: u64) -> Result<u64, Error> {
-        let offset = usize::try_from(number).ok().and_then(|number| self.parts.offsets.get(number));
-        let offset = offset.ok_or_else(|| {
-            Error::Argument(format!("there is no chunk {number}, only {}", self.nchunks()))
-        })?;
-        Ok(self.parts.header_len + offset)
+        Ok(self.parts.header_len + nth(&self.parts.offsets, number)?)
     }
 
     pub(crate) fn limits(&self) -> &Limits {
-        &self.limits
+        &self.chunks.limits
     }
 
     /// Decodes chunk `number` into `data`, whose length becomes that of the chunk.
@@ -168,8 +156,7 @@ impl<R: ReadAt> Frame<R> {
     /// # Errors
     /// As [`chunk`](Self::chunk), and what is wrong inside the chunk.
     pub fn decode_chunk(&mut self, number: u64, data: &mut Vec<u8>) -> Result<(), Error> {
-        let chunk = self.chunk(number)?;
-        self.decoder.decode_vec(&Chunk::new(&chunk, &self.limits)?, data)
+        self.chunks.decode(&self.chunk(number)?, data)
     }
 }
 

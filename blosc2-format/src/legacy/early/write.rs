@@ -4,15 +4,14 @@ use super::Layout;
 use super::header::Header;
 use super::metalayers;
 use super::trailer::{self, OLD_START, START};
+use crate::Error;
 use crate::chunk::{self, Encoder, Form, SplitMode};
 use crate::frame::Metalayer;
-use crate::{Error, FormatError};
+use crate::legacy::chunks::{MAX_BLOCKSIZE, stored_sizes, whole_chunk};
 
 const SHUFFLE: u8 = 1;
 /// The old library stored less data than this as it is.
 const MIN_COMPRESSED: usize = 128;
-/// And it cut more data than this into blocks.
-const MAX_BLOCKSIZE: usize = 32 << 10;
 
 /// By which of its functions the old library wrote a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -332,37 +331,4 @@ fn is_split(typesize: u8, blocksize: usize) -> bool {
 /// The slot of the only filter: the last one, and version 3 had five.
 fn last_filter(version: u8) -> usize {
     if version == 3 { 4 } else { 5 }
-}
-
-/// The sizes in the header of a chunk that stores `data`.
-pub(crate) fn stored_sizes(
-    typesize: u8,
-    data: &[u8],
-    header_len: usize,
-) -> Result<[u8; 12], Error> {
-    let len = data.len();
-    let Some(typesize @ 1..) = Some(usize::from(typesize)).filter(|_| len > 0) else {
-        return Err(Error::Argument(format!("a chunk of {len} bytes with typesize {typesize}")));
-    };
-    let cbytes = i32::try_from(len.saturating_add(header_len));
-    let cbytes = cbytes.map_err(|_| Error::Argument(format!("{len} bytes in a chunk")))?;
-    let mut blocksize = len.min(MAX_BLOCKSIZE);
-    if blocksize > typesize {
-        blocksize -= blocksize % typesize;
-    }
-    let mut sizes = [0; 12];
-    for (field, size) in sizes.chunks_exact_mut(4).zip([len as i32, blocksize as i32, cbytes]) {
-        field.copy_from_slice(&size.to_le_bytes());
-    }
-    Ok(sizes)
-}
-
-/// The header of a chunk that is all of `bytes`.
-pub(crate) fn whole_chunk(bytes: &[u8]) -> Result<chunk::Header, Error> {
-    let header = chunk::Header::parse(bytes)?;
-    if header.cbytes as usize != bytes.len() {
-        let expected = format_args!("{}, all that was given", bytes.len());
-        return Err(FormatError::new("compressed size", 12, expected, header.cbytes).into());
-    }
-    Ok(header)
 }

@@ -4,7 +4,7 @@ use super::header::hex;
 use super::parts::{Finder, Parts};
 use super::rules::Rules;
 use crate::chunk::{self, Chunk, Decoder, EXTENDED_HEADER_LEN, MIN_HEADER_LEN};
-use crate::located::{self, chunk_header, read_chunk};
+use crate::legacy::chunks::{chunk_header, numbers, read_chunk};
 use crate::report::{Checker, Options, Part};
 use crate::{Error, Limits, ReadAt};
 
@@ -73,7 +73,7 @@ impl<R: ReadAt + ?Sized> Finder<'_, R> {
             checker.found(&rules.index, 0, parts.index.1, "offsets that decode", error);
             return Ok(true);
         }
-        parts.offsets = located::numbers(&offsets).collect();
+        parts.offsets = numbers(&offsets).collect();
         let last = data_len - MIN_HEADER_LEN as u64;
         for (number, &offset) in parts.offsets.iter().enumerate() {
             if offset > last {
