@@ -8,7 +8,7 @@ use std::str::FromStr;
 use blosc2_sys as sys;
 
 use crate::init::init;
-use crate::{Error, ErrorKind, Result, UserCodec, closures, plugins};
+use crate::{Error, ErrorKind, Result, UserCodec, closures, installed, plugins};
 
 /// A compression algorithm, by its code in the formats.
 ///
@@ -73,10 +73,9 @@ impl Codec {
         if closures::is_user_code(code) {
             return closures::is_codec(code); // C knows all codes of users.
         }
-        // An installed library may know more codes that it would load a library for, and its codecs
-        // for arrays read and write outside their buffers, or other data than was given.
-        let safe = |entry: &(Self, u8, &str)| entry.1 == code && !entry.0.needs_array();
-        if !sys::HARDENED && !NAMED.iter().any(safe) {
+        let named = Self::from_code(code);
+        let unknown = installed::LOADS_PLUGINS && matches!(named, Self::Other(_));
+        if unknown || installed::BREAKS_ARRAY_CODECS && named.needs_array() {
             return false;
         }
         let mut name = ptr::null();

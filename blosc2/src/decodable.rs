@@ -1,10 +1,7 @@
 //! What decompressing a chunk needs, and what of it C may be given.
 
-use blosc2_format::chunk::Header;
-use blosc2_sys as sys;
-
 use crate::chunk::{ChunkBytes, layout};
-use crate::{Chunk, ChunkRef, Codec, Error, ErrorKind, Filter, Result, filter, params};
+use crate::{Chunk, ChunkRef, Codec, Error, ErrorKind, Filter, Result, filter, installed, params};
 
 impl ChunkRef<'_> {
     /// Sees that C can decompress the chunk: what it needs is here, and C undoes it rightly.
@@ -19,8 +16,7 @@ impl ChunkRef<'_> {
             return Err(unsupported("it holds measurements of a codec, no data".to_owned()));
         }
         let available = self.codec().check_available(doing);
-        // An installed library might start a program for a codec that it does not know.
-        if available.is_err() && !(sys::HARDENED && self.needs_no_codec()) {
+        if available.is_err() && (installed::LOADS_PLUGINS || !self.needs_no_codec()) {
             return available;
         }
         params::check_shape(self.codec(), &self.filters(), doing)?;
@@ -50,22 +46,7 @@ impl ChunkRef<'_> {
                 format!("a block of {block} bytes cannot be split into {typesize} equal streams");
             return Err(invalid(&detail));
         }
-        if !sys::HARDENED {
-            if self.uses_delta() && (header.variable_blocks || !header.is_delta_undone()) {
-                let detail = "an installed C-Blosc2 undoes delta wrongly twice, after three filters and \
-                              before another, and among blocks of variable length";
-                return Err(unsupported(detail.to_owned()));
-            }
-            if loses_end_of_blosc1(header) {
-                let detail =
-                    "an installed C-Blosc2 loses the end of this chunk of Blosc1 (bitshuffle)";
-                return Err(unsupported(detail.to_owned()));
-            }
-            if header.codec() == Codec::BloscLz.code() && has_endless_match(self.as_bytes()) {
-                return Err(invalid("it holds a match whose length overflows"));
-            }
-        }
-        Ok(())
+        installed::check_chunk(header, self.as_bytes(), doing)
     }
 }
 
@@ -95,21 +76,4 @@ impl<B: ChunkBytes> Chunk<B> {
         header.is_compressed()
             && filters.any(|(&code, &meta)| filter::is_bytedelta(code) && meta == 0)
     }
-}
-
-/// Whether there is a run of 255 long enough to overflow the length of a match of BloscLZ
-/// (blosclz.c, blosclz_decompress; c-blosc2 #801).
-fn has_endless_match(chunk: &[u8]) -> bool {
-    const RUN: usize = i32::MAX as usize / 255;
-    chunk.chunks_exact(RUN / 2).any(|part| part.iter().all(|&byte| byte == 255))
-}
-
-/// Whether upstream's bitshuffle for chunks of Blosc1 does not write what follows the last whole
-/// item of a block (shuffle.c, bitunshuffle).
-fn loses_end_of_blosc1(header: &Header) -> bool {
-    let (block, typesize) = (header.block_len().max(1), u32::from(header.typesize));
-    let rest = |len: u32| !len.is_multiple_of(typesize) && (len / typesize).is_multiple_of(8);
-    header.version == 2
-        && header.filters.contains(&Filter::Bitshuffle.code())
-        && (rest(block) || rest(header.nbytes % block))
 }

@@ -12,7 +12,7 @@ use crate::closures::{self, Blocks, Call, ChunkFilter, Closures};
 use crate::context::Context;
 use crate::init::init;
 use crate::memory::{AlignedBytes, Target};
-use crate::{ChunkRef, DParams, Error, ErrorKind, Result};
+use crate::{ChunkRef, DParams, Error, ErrorKind, Result, installed};
 
 const DOING: &str = "decompress a chunk";
 
@@ -75,9 +75,8 @@ impl Decoder {
         if !chunk.header().is_compressed() {
             return uncompressed(chunk, 0, target);
         }
-        // Delta is undone as numbers, where they lie; an installed library may look at more than it has
-        // written.
-        if chunk.uses_delta() && !(sys::HARDENED && target.is_aligned()) {
+        // Delta is undone as numbers, where they lie.
+        if chunk.uses_delta() && (installed::READS_TARGET || !target.is_aligned()) {
             let mut data = AlignedBytes::zeroed(chunk.nbytes(), DOING)?;
             self.run(chunk, data.as_target(), None)?;
             target.write(data.as_slice());
@@ -124,16 +123,16 @@ impl Decoder {
                 uncompressed(chunk, range.start, Target::of(&mut target[range]))
             });
         }
-        if chunk.has_variable_blocks() && sys::HARDENED {
+        if chunk.has_variable_blocks() && !installed::SPOILS_BLOCKS {
             return each(&mut |block, range| {
                 self.variable_block(chunk, block, Target::of(&mut target[range]))
             });
         }
         let mut skipped: Vec<bool> = wanted.iter().map(|wanted| !wanted).collect();
-        // Delta needs the first block for all others; an installed library does not care for that.
+        // Delta needs the first block for all others.
         if chunk.uses_delta() || chunk.has_variable_blocks() {
             let mut data = AlignedBytes::zeroed(chunk.nbytes(), DOING)?;
-            self.run(chunk, data.as_target(), sys::HARDENED.then_some(&mut skipped[..]))?;
+            self.run(chunk, data.as_target(), Some(&mut skipped))?;
             return each(&mut |_, range| {
                 target[range.clone()].copy_from_slice(&data.as_slice()[range]);
                 Ok(())
@@ -168,7 +167,7 @@ impl Decoder {
         if !chunk.header().is_compressed() {
             return uncompressed(chunk, start, target);
         }
-        if chunk.has_variable_blocks() && sys::HARDENED {
+        if chunk.has_variable_blocks() && !installed::SPOILS_BLOCKS {
             return each_block(chunk, &span, |block, range| {
                 let mut data = AlignedBytes::zeroed(range.len(), DOING)?;
                 self.variable_block(chunk, block, data.as_target())?;
@@ -176,16 +175,11 @@ impl Decoder {
                 Ok(())
             });
         }
-        if chunk.has_variable_blocks() {
-            target.write(&self.whole(chunk)?.as_slice()[span]);
-            return Ok(());
-        }
         // C takes whole items.
         let size = chunk.typesize();
         let items = chunk.nbytes() / size * size;
         let (low, high) = (start / size * size, stop.next_multiple_of(size));
-        // An installed library takes them from wrong blocks, or gives errors, for some chunks.
-        if high > items || !sys::HARDENED {
+        if chunk.has_variable_blocks() || high > items || installed::SPOILS_ITEMS {
             return self.blocks_of(chunk, start, target);
         }
         // Delta is undone as numbers, so that it takes aligned memory.
@@ -215,7 +209,7 @@ impl Decoder {
         target: Target<'_>,
     ) -> Result<()> {
         // Its place is only looked for where it matters.
-        if chunk.has_variable_blocks() && sys::HARDENED && self.postfilter.is_none() {
+        if chunk.has_variable_blocks() && !installed::SPOILS_BLOCKS && self.postfilter.is_none() {
             return self.variable_block(chunk, block, target);
         }
         match chunk.block_range(block)? {
@@ -270,7 +264,7 @@ impl Decoder {
     /// says whether it does; C runs it where it does so rightly, on all threads.
     ///
     /// C does not run it on chunks that are not read by C at all, and does not know where blocks of
-    /// variable length are; an installed library takes what it made for the reference of delta.
+    /// variable length are.
     fn postfilter_here(
         &mut self,
         chunk: &ChunkRef<'_>,
@@ -279,7 +273,7 @@ impl Decoder {
         mut keep: impl FnMut(Range<usize>, &[u8]),
     ) -> Result<bool> {
         let is_compressed = chunk.header().is_compressed();
-        let in_c = sys::HARDENED && is_compressed && !chunk.has_variable_blocks();
+        let in_c = !installed::BREAKS_POSTFILTERS && is_compressed && !chunk.has_variable_blocks();
         let Some(postfilter) = self.postfilter.take_if(|_| !in_c) else {
             return Ok(false);
         };
@@ -294,17 +288,16 @@ impl Decoder {
             let mut made = AlignedBytes::zeroed(block.len(), DOING)?;
             let place =
                 Blocks { len: block.len(), typesize: chunk.typesize(), index, offset: block.start };
-            match &data {
-                Some(data) => {
-                    let input = &data.as_slice()[block.clone()];
-                    postfilter.run(input, made.as_mut_slice(), place, DOING)?;
-                }
+            let mut values;
+            let input = match &data {
+                Some(data) => &data.as_slice()[block.clone()],
                 None => {
-                    let mut input = AlignedBytes::zeroed(block.len(), DOING)?;
-                    uncompressed(chunk, block.start, input.as_target())?;
-                    postfilter.run(input.as_slice(), made.as_mut_slice(), place, DOING)?;
+                    values = AlignedBytes::zeroed(block.len(), DOING)?;
+                    uncompressed(chunk, block.start, values.as_target())?;
+                    values.as_slice()
                 }
-            }
+            };
+            postfilter.run(input, made.as_mut_slice(), place, DOING)?;
             keep(block, made.as_slice());
             Ok(())
         })?;
@@ -326,9 +319,7 @@ impl Decoder {
             .map(|block| block * len >= stop || start >= (block + 1) * len)
             .collect();
         let mut data = AlignedBytes::zeroed(chunk.nbytes(), DOING)?;
-        let with_mask = sys::HARDENED || !chunk.uses_delta();
-        let skipped = with_mask.then_some(&mut skipped[..]);
-        self.run(chunk, data.as_target(), skipped)?;
+        self.run(chunk, data.as_target(), Some(&mut skipped))?;
         target.write(&data.as_slice()[start..stop]);
         Ok(())
     }
@@ -370,7 +361,7 @@ impl Decoder {
         Ok(data)
     }
 
-    /// Decompresses all blocks, or those that are not to be skipped.
+    /// Decompresses all blocks, or at least those that are not to be skipped.
     fn run(
         &mut self,
         chunk: &ChunkRef<'_>,
@@ -382,7 +373,8 @@ impl Decoder {
             return Ok(());
         }
         let mut context = self.context_for(chunk.header())?;
-        if let Some(skipped) = skipped {
+        let all = installed::MASKS_TOO_MUCH && (chunk.uses_delta() || chunk.has_variable_blocks());
+        if let Some(skipped) = skipped.filter(|_| !all) {
             let count = to_c(skipped.len())?;
             // SAFETY: C copies the `count` flags (blosc2.c, blosc2_set_maskout) and uses them for the
             // next decompression, which follows; on its failure the context is dropped.
@@ -422,23 +414,17 @@ impl Decoder {
             true => Closures::Around,
             false => closures::registered(header.codec(), &header.filters),
         };
-        match self.context.take() {
-            // Without the patches of blosc2-sys, scratch memory that was made for items of one size is
-            // too small for larger ones.
-            Some((context, scratch))
-                if context.suits(threads, closures)
-                    && (sys::HARDENED || scratch == scratch_of(header)) =>
-            {
-                context.checked(DOING)
-            }
-            _ => {
-                let shape = self.shape.as_ref().map(|shape| shape.as_ptr().cast());
-                let schunk = shape.unwrap_or(std::ptr::null_mut());
-                let params = sys::blosc2_dparams { nthreads: threads, schunk, ..self.params };
-                // SAFETY: `schunk` is null, or the shape, which is dropped after the context.
-                unsafe { Context::for_decompression(params, closures, DOING)? }.checked(DOING)
-            }
+        let suits = |(context, scratch): &(Context, _)| {
+            context.suits(threads, closures)
+                && (!installed::OVERFLOWS_SCRATCH || *scratch == scratch_of(header))
+        };
+        if let Some((context, _)) = self.context.take().filter(suits) {
+            return context.checked(DOING);
         }
+        let schunk = self.shape.as_ref().map_or(std::ptr::null_mut(), |each| each.as_ptr().cast());
+        let params = sys::blosc2_dparams { nthreads: threads, schunk, ..self.params };
+        // SAFETY: `schunk` is null, or the shape, which is dropped after the context.
+        unsafe { Context::for_decompression(params, closures, DOING)? }.checked(DOING)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::init::init;
 use crate::memory::{AlignedBytes, Target};
 use crate::params::{MAX_CHUNK_LEN, Resolved, Tuning};
-use crate::{Codec, Error, ErrorKind, Result, filter};
+use crate::{Codec, Error, ErrorKind, Result, filter, installed};
 
 const COMPRESS: &str = "compress a buffer";
 /// Bytes that a chunk may take beyond its data.
@@ -30,8 +30,7 @@ const MAX_DICTIONARY: usize = 4 + sys::BLOSC2_MAXDICTSIZE as usize;
 pub(crate) struct Encoder {
     params: Resolved,
     // The context looks at the shape, so it is dropped before it.
-    /// The context, with the length of the source that it was last used for: C takes over the sizes
-    /// of one call for the next, and an installed library cannot be told other ones.
+    /// The context, with the length of the source that it was last used for.
     context: Option<(Context, usize)>,
     prefilter: Option<Arc<ChunkFilter>>,
     tuning: Option<Tuning>,
@@ -71,9 +70,8 @@ impl Encoder {
             Some(tuning) => tuning.resolve(params.typesize())?,
             None => params,
         };
-        let (old, new) = (&self.params.c, &params.c);
         // A context can be told other sizes, but no filters that go by them.
-        if !sys::HARDENED || old.filters_meta != new.filters_meta {
+        if installed::KEEPS_SIZES || self.params.c.filters_meta != params.c.filters_meta {
             self.context = None;
         }
         self.params = params;
@@ -90,11 +88,10 @@ impl Encoder {
         if self.typesize() > 255 { 1 } else { self.typesize() }
     }
 
-    /// Whether C runs the prefilter. With delta it would take the reference from what was not
-    /// prefiltered; and an installed library writes where it must not.
+    /// Whether C runs the prefilter. With delta it would take the reference from what was not prefiltered.
     fn prefilters_in_c(&self) -> bool {
         let delta = self.params.filters.iter().any(|filter| filter::is_delta(filter.code()));
-        self.prefilter.is_some() && sys::HARDENED && !delta
+        self.prefilter.is_some() && !installed::WRITES_TO_SOURCE && !delta
     }
 
     /// What the prefilter makes of `source`, where it is run here.
@@ -180,8 +177,7 @@ impl Encoder {
             return Err(does_not_fit(target.len(), bound));
         }
         self.check_whole_items(source.len())?;
-        if !sys::HARDENED && target.len() < bound {
-            // An installed library writes dictionaries and block tables without a look at the room.
+        if installed::WRITES_BEHIND_TARGET && target.len() < bound {
             let mut chunk = Vec::new();
             let header = self.compress_vec(source, &mut chunk)?;
             if chunk.len() > target.len() {
@@ -210,10 +206,8 @@ impl Encoder {
         let len = i32::try_from(source.len()).map_err(|_| too_large(source.len()))?;
         let room = i32::try_from(room_len).map_err(|_| too_large(source.len()))?;
         let blocksize = self.blocksize_for(source.len());
-        if !sys::HARDENED && blocksize > 0 && len / blocksize > (i32::MAX - (room - len)) / 4 {
-            let detail = "an installed C-Blosc2 writes so many blocks outside the chunk";
-            return Err(Error::new(ErrorKind::Unsupported, COMPRESS, detail));
-        }
+        let many = blocksize > 0 && len / blocksize > i32::MAX.saturating_sub(room - len) / 4;
+        installed::MANY_BLOCKS.refuse(many, COMPRESS)?;
         let copy =
             self.needs_copy(source).then(|| AlignedBytes::of(source, COMPRESS)).transpose()?;
         let given = copy.as_ref().map_or(source, AlignedBytes::as_slice);
@@ -253,15 +247,8 @@ impl Encoder {
             let detail = "delta needs a first block as long as the others, which may vary here";
             return Err(invalid(detail.to_owned()));
         }
-        if !sys::HARDENED && self.params.c.clevel == 0 {
-            let detail = "an installed C-Blosc2 crashes on such blocks at level 0";
-            return Err(Error::new(ErrorKind::Unsupported, COMPRESS, detail));
-        }
-        if !sys::HARDENED && self.params.c.use_dict != 0 {
-            let detail =
-                "an installed C-Blosc2 may write a dictionary for such blocks outside them";
-            return Err(Error::new(ErrorKind::Unsupported, COMPRESS, detail));
-        }
+        installed::BLOCKS_AT_LEVEL_0.refuse(self.params.c.clevel == 0, COMPRESS)?;
+        installed::BLOCKS_WITH_DICTIONARY.refuse(self.params.c.use_dict != 0, COMPRESS)?;
         if blocks.is_empty() {
             return Err(invalid("there is no block".to_owned()));
         }
@@ -329,9 +316,7 @@ impl Encoder {
         };
         // SAFETY: see above; the chunk's capacity is at least `bound`.
         unsafe { chunk.set_len(len) };
-        if sys::HARDENED {
-            self.context = Some((context, total));
-        }
+        self.context = (!installed::KEEPS_SIZES).then_some((context, total));
         Header::parse(chunk).map_err(|error| Error::from_format(COMPRESS, error))
     }
 
@@ -352,7 +337,7 @@ impl Encoder {
     /// the source as numbers would find it misaligned.
     fn needs_copy(&self, source: &[u8]) -> bool {
         let filters = &self.params.filters;
-        let scribbles = !sys::HARDENED && filters.len() > 2;
+        let scribbles = installed::WRITES_TO_SOURCE && filters.len() > 2;
         let reads_numbers = filters.first().is_some_and(|first| first.needs_whole_items());
         scribbles || (reads_numbers && source.as_ptr().align_offset(8) != 0)
     }
@@ -400,32 +385,29 @@ impl Encoder {
         self.check_shape()?;
         let blocksize = self.blocksize_for(len);
         let threads = closures::threads(self.params.c.nthreads);
-        let context = self.context.take().filter(|each| each.0.suits(threads, closures));
-        match context {
-            Some((mut context, last)) if sys::HARDENED || last == len => {
-                if sys::HARDENED {
-                    let typesize = self.params.c.typesize;
-                    // SAFETY: the context is alive and nobody else's, and the sizes ones that it could
-                    // have been made with.
-                    let code = unsafe { sys::set_sizes(context.as_ptr(), typesize, blocksize) };
-                    if code < 0 {
-                        return Err(Error::from_code(COMPRESS, code));
-                    }
-                }
-                context.checked(COMPRESS)
+        let suits = |(context, last): &(Context, usize)| {
+            context.suits(threads, closures) && (!installed::KEEPS_SIZES || *last == len)
+        };
+        let Some((mut context, _)) = self.context.take().filter(suits) else {
+            return self.new_context(blocksize, len, closures);
+        };
+        if !installed::KEEPS_SIZES {
+            let typesize = self.params.c.typesize;
+            // SAFETY: the context is alive and nobody else's, and the sizes ones that it could have been
+            // made with.
+            let code = unsafe { sys::set_sizes(context.as_ptr(), typesize, blocksize) };
+            if code < 0 {
+                return Err(Error::from_code(COMPRESS, code));
             }
-            _ => self.new_context(blocksize, len, closures),
         }
+        context.checked(COMPRESS)
     }
 
     fn new_context(&self, blocksize: i32, len: usize, closures: Closures) -> Result<Context> {
-        // In an installed library, less data gets no dictionary anyway, but wrong flags
-        // (blosc2.c, blosc2_compress_ctx).
-        let small = !sys::HARDENED && len / 20 < sys::BLOSC2_MINUSEFULDICT as usize;
+        let small = installed::MISFLAGS_SMALL_DATA && len / 20 < sys::BLOSC2_MINUSEFULDICT as usize;
         let use_dict = if small { 0 } else { self.params.c.use_dict };
         let nthreads = closures::threads(self.params.c.nthreads);
-        let shape = self.shape.as_ref().map(|shape| shape.as_ptr().cast());
-        let schunk = shape.unwrap_or(std::ptr::null_mut());
+        let schunk = self.shape.as_ref().map_or(std::ptr::null_mut(), |each| each.as_ptr().cast());
         let params = sys::blosc2_cparams { blocksize, use_dict, nthreads, schunk, ..self.params.c };
         // SAFETY: the parameters are valid (CParams::resolve). `schunk` is null, or the shape, which is
         // dropped after the context.
@@ -465,7 +447,7 @@ fn mend(chunk: &mut [u8], source: &[u8]) -> Result<Header> {
         chunk[sys::BLOSC2_CHUNK_BLOSC2_FLAGS as usize] &= !(sys::BLOSC2_USEDICT as u8);
         header.dictionary = false;
     }
-    if header.is_stored() && !sys::HARDENED {
+    if header.is_stored() && installed::WRITES_TO_SOURCE {
         // What C found in its source after the filters had written to it.
         chunk[OVERHEAD..].copy_from_slice(source);
     }

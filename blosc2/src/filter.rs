@@ -6,7 +6,7 @@ use std::str::FromStr;
 use blosc2_sys as sys;
 
 use crate::init::init;
-use crate::{Error, ErrorKind, Result, UserFilter, closures};
+use crate::{Error, ErrorKind, Result, UserFilter, closures, installed};
 
 /// A filter with its parameter, by its code in the formats.
 ///
@@ -223,7 +223,7 @@ pub(crate) fn is_available(code: u8) -> bool {
             | BYTEDELTA_BUGGY
             | BYTEDELTA
             | INT_TRUNC
-    ) || (code == NDMEAN && sys::HARDENED) // That of an installed library misplaces cells.
+    ) || (code == NDMEAN && !installed::MISPLACES_NDMEAN)
         || closures::is_filter(code)
 }
 

@@ -113,6 +113,7 @@ fn take(text: *mut c_char) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::installed;
 
     #[test]
     fn codecs_are_those_that_can_be_used() {
@@ -122,7 +123,7 @@ mod tests {
             let codec = Codec::from_code(code);
             assert_eq!(codecs.contains(&codec), codec.is_available(), "{codec}");
         }
-        assert_eq!(codecs.contains(&Codec::Zstd), cfg!(any(feature = "zstd", feature = "system")));
+        assert_eq!(codecs.contains(&Codec::Zstd), cfg!(feature = "zstd") || installed::IN_USE);
     }
 
     #[test]
@@ -153,7 +154,7 @@ mod tests {
     #[test]
     fn the_instruction_set_is_one_of_this_processor() {
         let found = instruction_set();
-        assert_eq!(found.is_some(), sys::HARDENED);
+        assert_eq!(found.is_none(), installed::IN_USE);
         #[cfg(target_arch = "x86_64")]
         assert!(found.is_none_or(|name| ["avx512", "avx2", "sse2"].contains(&name)), "{found:?}");
         #[cfg(target_arch = "aarch64")]

@@ -4,21 +4,7 @@ use std::sync::OnceLock;
 
 use blosc2_sys as sys;
 
-use crate::{Error, ErrorKind, Result, closures, fork};
-
-/// Variables by which an unhardened library overrides what the program asked for.
-const OVERRIDES: &[&str] = &[
-    "BLOSC_BLOCKSIZE",
-    "BLOSC_CLEVEL",
-    "BLOSC_COMPRESSOR",
-    "BLOSC_DELTA",
-    "BLOSC_LOCKING",
-    "BLOSC_NTHREADS",
-    "BLOSC_SHUFFLE",
-    "BLOSC_SPLITMODE",
-    "BLOSC_TYPESIZE",
-    "BTUNE_TRADEOFF",
-];
+use crate::{Result, closures, fork, installed};
 
 /// Makes the C library ready. Everything that calls it asks for this first.
 ///
@@ -38,21 +24,7 @@ pub(crate) fn init() -> Result<()> {
         choose_kernels();
         fork::watch();
     });
-    if sys::HARDENED {
-        return Ok(());
-    }
-    // Each time, since a program may set them.
-    match OVERRIDES.iter().find(|name| std::env::var_os(name).is_some()) {
-        None => Ok(()),
-        Some(name) => Err(Error::new(
-            ErrorKind::Unsupported,
-            "use the installed C-Blosc2",
-            format_args!(
-                "the environment variable {name} is set, by which it overrides parameters and can \
-                 corrupt data; unset it, or build without the feature `system`"
-            ),
-        )),
-    }
+    installed::check_environment()
 }
 
 /// Shuffles a byte: the kernels are chosen at the first call, by stores that other threads would race

@@ -36,6 +36,7 @@ mod fork;
 mod gate;
 mod info;
 mod init;
+mod installed;
 mod memory;
 mod ndarray;
 mod params;

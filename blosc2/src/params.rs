@@ -7,6 +7,7 @@ use blosc2_format::chunk::{self as format, Header, MAX_BLOCKSIZE, MAX_FILTERS};
 use blosc2_sys as sys;
 
 use crate::closures::{Title, Tune, TunerInput, TunerOutcome, is_user_code, run_here};
+use crate::installed;
 use crate::{CParams, Codec, Error, ErrorKind, Filter, Result, SplitMode, Tuner, filter};
 
 const TUNE: &str = "tune the compression";
@@ -48,11 +49,7 @@ impl CParams {
         if self.dictionary && !matches!(codec, Codec::Zstd | Codec::Lz4 | Codec::Lz4Hc) {
             return invalid(format!("the codec {codec} has no dictionaries"));
         }
-        if !sys::HARDENED && self.dictionary && codec != Codec::Zstd {
-            return unsupported(
-                "an installed C-Blosc2 makes dictionaries of LZ4 by overlapping copies",
-            );
-        }
+        installed::LZ4_DICTIONARY.refuse(self.dictionary && codec != Codec::Zstd, doing)?;
         if let Some(blocksize) = self.blocksize.filter(|&size| size > MAX_BLOCKSIZE as usize) {
             let limit = MAX_BLOCKSIZE;
             return invalid(format!("a block has at most {limit} bytes, got {blocksize}"));
@@ -127,10 +124,7 @@ impl CParams {
     ) -> Result<()> {
         let doing = "compress to chunks of Blosc1";
         let invalid = |detail: String| Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
-        if !sys::HARDENED {
-            let detail = "an installed C-Blosc2 does so where an environment variable says it only";
-            return Err(Error::new(ErrorKind::Unsupported, doing, detail));
-        }
+        installed::BLOSC1.refuse(true, doing)?;
         if purpose != Purpose::Chunk {
             return invalid("they stand alone, not in super-chunks or arrays".to_owned());
         }
@@ -195,15 +189,7 @@ fn check_filters(
     {
         return Err(invalid(format!("delta needs the data as it was, which {mean} loses")));
     }
-    // Without the patches of blosc2-sys, C takes the source as scratch space from the third filter
-    // on. A copy of the source serves, but not where C looks at it again.
-    let twice = dictionary || uses_delta;
-    if !sys::HARDENED && filters.len() > 2 && twice {
-        let detail =
-            "an installed C-Blosc2 corrupts data with three filters and delta or a dictionary";
-        return Err(Error::new(ErrorKind::Unsupported, doing, detail));
-    }
-    Ok(())
+    installed::SOURCE_TWICE.refuse(filters.len() > 2 && (dictionary || uses_delta), doing)
 }
 
 /// Checked parameters, in C's form.
@@ -343,11 +329,11 @@ mod tests {
         params.resolve(typesize, Purpose::Chunk).unwrap_err().kind()
     }
 
-    #[cfg(any(feature = "zstd", feature = "system"))]
     #[test]
     fn defaults_are_pythons() {
-        let c = CParams::new().resolve(4, Purpose::Chunk).unwrap().c;
-        assert_eq!((c.compcode, c.clevel, c.typesize, c.nthreads), (5, 5, 4, 1));
+        assert_eq!(CParams::new().codec.code(), 5);
+        let c = CParams::new().codec(Codec::Lz4).resolve(4, Purpose::Chunk).unwrap().c;
+        assert_eq!((c.compcode, c.clevel, c.typesize, c.nthreads), (1, 5, 4, 1));
         assert_eq!((c.splitmode, c.blocksize, c.use_dict), (3, 0, 0));
         assert_eq!(c.filters, [0, 0, 0, 0, 0, 1]);
     }
@@ -356,8 +342,7 @@ mod tests {
     fn values_out_of_range_are_refused() {
         let params = || CParams::new().codec(Codec::Lz4);
         use ErrorKind::{InvalidArgument, Unsupported};
-        // The codecs for arrays of an installed library are not used at all.
-        let for_arrays = if sys::HARDENED { InvalidArgument } else { Unsupported };
+        let for_arrays = if installed::BREAKS_ARRAY_CODECS { Unsupported } else { InvalidArgument };
         assert_eq!(kind(params().level(10), 4), InvalidArgument);
         assert_eq!(kind(params(), 0), InvalidArgument);
         assert_eq!(kind(params().typesize(0), 4), InvalidArgument);

@@ -6,7 +6,7 @@ use blosc2_format::chunk::Header;
 use blosc2_sys as sys;
 
 use crate::element::zeroed;
-use crate::{Error, ErrorKind, Result, filter};
+use crate::{Error, ErrorKind, Result, filter, installed};
 
 const DOING: &str = "read a part of a chunk";
 /// Chunks of so many bytes are read whole: it takes no longer.
@@ -44,7 +44,7 @@ pub(crate) fn fetch(
         || header.variable_blocks
         || !header.extended
         || header.lazy
-        || !sys::HARDENED; // It decompresses more than the range.
+        || installed::SPOILS_ITEMS;
     if simple {
         if buffer.capacity() < cbytes {
             *buffer = Vec::new();
@@ -314,7 +314,7 @@ mod tests {
         )
             .prop_map(
                 |(codec, filters, split, typesize, block, level, dictionary, threads)| {
-                    let with = sys::HARDENED
+                    let with = !installed::IN_USE
                         || (codec == Codec::Zstd && !filters.contains(&Filter::Delta));
                     let known = matches!(codec, Codec::Lz4 | Codec::Lz4Hc | Codec::Zstd);
                     // Delta takes whole items.
@@ -394,9 +394,8 @@ mod tests {
         CParams::new().codec(Codec::Lz4).filters(&[Filter::Shuffle])
     }
 
-    /// An installed library has chunks read whole.
     fn is_little(bytes: usize, most: usize) -> bool {
-        bytes <= most || !sys::HARDENED
+        bytes <= most || installed::SPOILS_ITEMS
     }
 
     #[test]
@@ -404,7 +403,7 @@ mod tests {
         let all = [
             (lz4(), 0),
             (lz4().filters(&[Filter::Delta]), 4200),
-            (lz4().dictionary(sys::HARDENED), 33_000),
+            (lz4().dictionary(!installed::IN_USE), 33_000),
         ];
         for (params, more) in all {
             let (data, chunk) = large(params);
@@ -517,7 +516,7 @@ mod tests {
 
     #[test]
     fn parts_outside_the_chunk_are_errors() {
-        if !sys::HARDENED {
+        if installed::SPOILS_ITEMS {
             return; // All is read, and looked at by others.
         }
         let (_, chunk) = large(lz4().dictionary(true));
@@ -560,7 +559,7 @@ mod tests {
                 Ok(())
             });
             let failed = failed.map_err(|error| error.kind());
-            let whole = fine == 1 && !sys::HARDENED;
+            let whole = fine == 1 && installed::SPOILS_ITEMS;
             assert_eq!(failed, if whole { Ok(()) } else { Err(ErrorKind::Io) });
         }
     }

@@ -14,7 +14,7 @@ use std::thread;
 use blosc2_format::chunk as format;
 use blosc2_sys as sys;
 
-use crate::{Codec, Filter};
+use crate::{Codec, Filter, installed};
 
 /// Whether the bytes of an item go to streams of their own when a block is compressed.
 ///
@@ -103,9 +103,9 @@ impl Threads {
         self.0
     }
 
-    /// What C is told: its pool of threads is safe only when hardened.
+    /// What C is told.
     pub(crate) fn for_c(self) -> i16 {
-        if sys::HARDENED { self.0 } else { 1 }
+        if installed::BREAKS_THREADS { 1 } else { self.0 }
     }
 }
 

@@ -14,13 +14,12 @@ use blosc2_sys as sys;
 use parking_lot::Mutex;
 
 use super::{BoxError, ChunkBlock};
-use crate::Error;
+use crate::{Error, installed};
 
 thread_local! {
     /// How many closures run on this thread, one inside the other.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
-    /// The call that this thread has made into an installed library, which has one thread only and
-    /// does not hand on whose call it is.
+    /// The call that this thread has made, where the library hides it and has one thread only.
     static CURRENT: Cell<*const Call<'static>> = const { Cell::new(ptr::null()) };
 }
 
@@ -325,8 +324,8 @@ impl<'a> Call<'a> {
         // SAFETY: the caller says that it is null or a slot's.
         let call = match unsafe { slot.as_ref() } {
             Some(slot) => slot.load(Ordering::Acquire),
-            None if sys::HARDENED => ptr::null_mut(),
-            None => CURRENT.get().cast_mut(),
+            None if installed::HIDES_CALLERS => CURRENT.get().cast_mut(),
+            None => ptr::null_mut(),
         };
         // SAFETY: null, or a call that `Slot::during` keeps until C has returned, all of whose threads are
         // done with it then (blosc2.c, parallel_blosc).
