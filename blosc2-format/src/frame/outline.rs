@@ -194,6 +194,11 @@ impl Outline {
         self.offsets.get(number, source)
     }
 
+    /// The same, where that part of the index was decoded before.
+    pub fn decoded(&self, number: u64) -> Option<Offset> {
+        self.offsets.decoded(number)
+    }
+
     /// Whether another outline, just read from `source`, is the same as this one, as far as this one was looked at.
     ///
     /// # Errors

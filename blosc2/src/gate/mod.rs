@@ -256,9 +256,13 @@ impl Gate {
             waited?;
             state.is_changing = true;
         } else {
-            let courtesy = if state.calls.is_empty() { COURTESY } else { COURTESY_OF_CLOSURES };
-            let end = Instant::now() + courtesy;
-            while state.waiting > 0 && !self.file.freed.wait_until(&mut state, end).timed_out() {}
+            if state.waiting > 0 {
+                let courtesy = if state.calls.is_empty() { COURTESY } else { COURTESY_OF_CLOSURES };
+                let end = Instant::now() + courtesy;
+                while state.waiting > 0 && !self.file.freed.wait_until(&mut state, end).timed_out()
+                {
+                }
+            }
             self.wait(&mut state, |state| state.is_changing)?;
             state.readers += 1;
         }
@@ -280,6 +284,9 @@ impl Gate {
         state: &mut MutexGuard<'_, State>,
         is_taken: impl Fn(&State) -> bool,
     ) -> Result<()> {
+        if !is_taken(state) {
+            return Ok(());
+        }
         let oldest = |state: &State| (state.calls.first().copied(), state.steps);
         let (mut last, mut since) = (oldest(state), Instant::now());
         while is_taken(state) {

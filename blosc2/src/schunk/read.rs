@@ -154,9 +154,12 @@ impl SChunk {
                 let nbytes = if whole { u64::from(header.nbytes) } else { 0 };
                 self.allow_scratch(READ, nbytes.max(4 * block))?;
             }
-            let closures = self.postfilter.is_some()
-                || registered(header.codec(), &header.filters) != Closures::None;
-            let _calling = if closures { self.calling() } else { None };
+            let runs_closures = || {
+                self.postfilter.is_some()
+                    || registered(header.codec(), &header.filters) != Closures::None
+            };
+            let _calling =
+                self.gate.as_ref().filter(|_| runs_closures()).map(|gate| gate.calling());
             if let Some(bytes) = located.in_memory(&header) {
                 return work(&ChunkRef::to_decompress(bytes)?, decoder);
             }

@@ -144,6 +144,9 @@ impl State {
 
     /// Where the data of a chunk is.
     pub(crate) fn offset(&self, index: usize, doing: &str) -> Result<Offset> {
+        if let Some(offset) = self.outline.decoded(index as u64) {
+            return Ok(offset);
+        }
         let offset = self.outline.offset(index as u64, self.store.source());
         offset.map_err(|error| Error::from_frame(doing, error))?.ok_or_else(|| {
             let nchunks = self.outline.nchunks();
