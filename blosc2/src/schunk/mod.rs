@@ -163,7 +163,7 @@ impl SChunk {
 
     /// Opens a file or a directory for reading.
     ///
-    /// What is around the chunks is checked now, each chunk when it is read first; see [`Check`].
+    /// What is around the chunks is checked now, each chunk when it is read first; see [`Check`](crate::Check).
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: it cannot be read;
