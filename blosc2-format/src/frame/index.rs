@@ -89,6 +89,7 @@ pub(crate) fn find<R: ReadAt + ?Sized>(
         let metadata = limits.metadata_of(source.size()?);
         Limits::allow("bytes to hold for the index (see `Limits::metadata`)", held, metadata)?;
     }
+    let mut whole = None;
     if depth == Depth::Lazy {
         // Header, table of blocks, and the rest where it is short. A table that is cut off is found below.
         let table = EXTENDED_HEADER_LEN as u64 + 4 * u64::from(chunk_header.nblocks());
@@ -104,8 +105,12 @@ pub(crate) fn find<R: ReadAt + ?Sized>(
             let offsets = Offsets::Each(Blocks::stored(count, place, chunk, ranges));
             return Ok(Some((Some(Span { at, len }), offsets)));
         }
+        whole = is_short.then_some(bytes);
     }
-    let bytes = source.read_vec_at(at, len)?;
+    let bytes = match whole {
+        Some(bytes) => bytes,
+        None => source.read_vec_at(at, len)?,
+    };
     let errors = checker.errors();
     chunk::check(&bytes, &Options { limits: *limits, ..Options::default() }, checker);
     if checker.errors() > errors {

@@ -2,18 +2,20 @@
 
 use std::borrow::Cow;
 use std::io;
-use std::sync::Arc;
 
 use blosc2_format::frame::{Layout, Outline, Stores, journal};
 use blosc2_format::{Limits, ReadAt};
 
-use super::{Located, Opened, Source, Stamp, Stamped, Store, header_of, missing, read_outline};
+use super::{
+    Around, Located, Opened, Source, Stamp, Stamped, Store, around_of, missing, read_outline,
+};
 use crate::bytes::token::Token;
 use crate::bytes::{Change, Safety, Storage, commit};
 use crate::{Error, ErrorKind, Result};
 
 /// Bytes that are rather copied than written by themselves.
 const SMALL: usize = 16 << 10;
+
 /// A frame at the start of a storage.
 #[derive(Debug)]
 pub(crate) struct Contiguous {
@@ -25,14 +27,6 @@ pub(crate) struct Contiguous {
     index_at: u64,
     /// Whether the storage can set its length, once that was tried.
     can_cut: Option<bool>,
-}
-
-#[derive(Debug)]
-struct Around {
-    header: Vec<u8>,
-    index_at: u64,
-    index: Arc<[u8]>,
-    trailer: Vec<u8>,
 }
 
 impl Contiguous {
@@ -110,13 +104,11 @@ impl Store for Contiguous {
         }
         let around = self.around.take();
         let old_len = match &around {
-            Some(around) => around.index_at + (around.index.len() + around.trailer.len()) as u64,
+            Some(around) => self.index_at + (around.index.len() + around.trailer.len()) as u64,
             None => self.stored_len().map_err(failed)?,
         };
         let is_changed = outline.is_index_changed();
-        let index = outline.index().map_err(|error| Error::from_frame(doing, error))?;
-        let trailer = outline.trailer();
-        let header = header_of(outline, index.len() + trailer.len(), doing)?;
+        let Around { header, index, trailer } = around_of(outline, doing)?;
         let start = header.len() as u64;
         let index_at = start + outline.cbytes();
         let trailer_at = index_at + index.len() as u64;
@@ -139,7 +131,8 @@ impl Store for Contiguous {
             }
         }
         let writes: Vec<_> = writes.iter().map(|(at, bytes)| (*at, &**bytes)).collect();
-        let known: Vec<(u64, &[u8])> = around.iter().flat_map(Around::runs).collect();
+        let known: Vec<(u64, &[u8])> =
+            around.iter().flat_map(|around| around.runs(self.index_at)).collect();
         let change = Change {
             old_len,
             new_len: trailer_at + trailer.len() as u64,
@@ -153,7 +146,7 @@ impl Store for Contiguous {
         self.can_cut = Some(committed.map_err(|each| each.into_error(doing))?);
         self.bytes.stamp = header.first_chunk().map(|header| Stamp { header: *header, file: None });
         self.index_at = index_at;
-        self.around = Some(Around { header, index_at, index, trailer });
+        self.around = Some(Around { header, index, trailer });
         Ok(())
     }
 
@@ -166,9 +159,7 @@ impl Store for Contiguous {
     }
 
     fn finish(&mut self, outline: &mut Outline, doing: &str) -> Result<()> {
-        let index = outline.index().map_err(|error| Error::from_frame(doing, error))?;
-        let trailer = outline.trailer();
-        let header = header_of(outline, index.len() + trailer.len(), doing)?;
+        let Around { header, index, trailer } = around_of(outline, doing)?;
         let at = header.len() as u64 + outline.cbytes();
         let storage = &mut self.bytes.storage;
         let writes = [(at, &index[..]), (at + index.len() as u64, &trailer), (0, &header)];
@@ -195,8 +186,8 @@ impl Store for Contiguous {
 }
 
 impl Around {
-    fn runs(&self) -> [(u64, &[u8]); 3] {
-        let trailer_at = self.index_at + self.index.len() as u64;
-        [(0, &self.header), (self.index_at, &self.index), (trailer_at, &self.trailer)]
+    fn runs(&self, index_at: u64) -> [(u64, &[u8]); 3] {
+        let trailer_at = index_at + self.index.len() as u64;
+        [(0, &self.header), (index_at, &self.index), (trailer_at, &self.trailer)]
     }
 }

@@ -10,7 +10,8 @@ use blosc2_format::frame::{Layout, Offset, Outline, Stores};
 use blosc2_format::{Limits, ReadAt};
 
 use super::{
-    Located, NOTHING, Opened, Source, Stamp, Stamped, Store, header_of, missing, read_outline,
+    Around, Located, NOTHING, Opened, Source, Stamp, Stamped, Store, around_of, missing,
+    read_outline,
 };
 use crate::bytes::Safety;
 use crate::schunk::files;
@@ -129,9 +130,7 @@ impl Store for Directory {
 
     fn finish(&mut self, outline: &mut Outline, doing: &str) -> Result<()> {
         let failed = |error| Error::from_io(doing, &self.path, error);
-        let index = outline.index().map_err(|error| Error::from_frame(doing, error))?;
-        let trailer = outline.trailer();
-        let header = header_of(outline, index.len() + trailer.len(), doing)?;
+        let Around { header, index, trailer } = around_of(outline, doing)?;
         // The old index stands until the new one takes its name.
         self.write(NEW_INDEX, &[&header, &index, &trailer], doing)?;
         let sync = || if self.is_durable() { files::sync_folder(&self.path) } else { Ok(()) };

@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use blosc2_format::chunk::{EXTENDED_HEADER_LEN, Header};
@@ -368,12 +369,21 @@ fn missing(what: &str) -> Error {
 /// What an outline is read from that was never read.
 const NOTHING: &[u8] = &[];
 
-/// The header of a frame, given the length of index and trailer.
-fn header_of(outline: &Outline, end: usize, doing: &str) -> Result<Vec<u8>> {
-    let header = outline.header(outline.frame_len(end));
+/// What is around the chunks.
+#[derive(Debug)]
+struct Around {
+    header: Vec<u8>,
+    index: Arc<[u8]>,
+    trailer: Vec<u8>,
+}
+
+fn around_of(outline: &mut Outline, doing: &str) -> Result<Around> {
+    let index = outline.index().map_err(|error| Error::from_frame(doing, error))?;
+    let trailer = outline.trailer();
+    let header = outline.header(outline.frame_len(index.len() + trailer.len()));
     if header.len() as u64 != outline.header_len() {
         let detail = format!("its header is broken, and would need {} bytes", header.len());
         return Err(Error::new(ErrorKind::InvalidData, doing, detail));
     }
-    Ok(header)
+    Ok(Around { header, index, trailer })
 }
