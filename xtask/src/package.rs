@@ -67,9 +67,26 @@ pub(crate) fn package() -> Result<()> {
     consume(&crates, &place)
 }
 
-/// Builds and runs the program in `consumer/` on the unpacked packages, with default features and with none.
+/// Builds and runs the program in `consumer/`: with default features on the unpacked packages, and without features on
+/// the crates of the workspace, whose C code is then compiled once for this and the step without codecs.
 fn consume(crates: &[Published], place: &Path) -> Result<()> {
-    let (root, folder) = (run::root(), place.join("consumer"));
+    let package =
+        |published: &Published| place.join(format!("{}-{}", published.name, published.version));
+    consume_from(crates, &place.join("consumer"), package, &[])?;
+    let member = |published: &Published| run::root().join(&published.name);
+    consume_from(crates, &place.join("consumer-without"), member, &["--no-default-features"])?;
+    println!("package: a program runs on the crates, with default features and with none");
+    Ok(())
+}
+
+/// Builds and runs a copy of the program in `folder`, on crates that are where `source` says.
+fn consume_from(
+    crates: &[Published],
+    folder: &Path,
+    source: impl Fn(&Published) -> PathBuf,
+    args: &[&str],
+) -> Result<()> {
+    let root = run::root();
     fs::create_dir_all(folder.join("src"))?;
     for file in ["Cargo.toml", "src/main.rs"] {
         fs::copy(root.join("consumer").join(file), folder.join(file))
@@ -81,23 +98,19 @@ fn consume(crates: &[Published], place: &Path) -> Result<()> {
     let profiles = manifest.find("[profile.").map_or("", |start| &manifest[start..]);
     let mut file = OpenOptions::new().append(true).open(folder.join("Cargo.toml"))?;
     writeln!(file, "\n[patch.crates-io]")?;
-    for Published { name, version } in crates {
-        writeln!(file, "{name} = {{ path = \"../{name}-{version}\" }}")?;
+    for published in crates {
+        writeln!(file, "{} = {{ path = {:?} }}", published.name, source(published))?;
     }
     let profiles = profiles.lines().filter(|line| !line.starts_with("blosc2-testing"));
     writeln!(file, "\n{}", profiles.collect::<Vec<_>>().join("\n"))?;
-    for features in [&[][..], &["--no-default-features"]] {
-        run::run(
-            run::cargo(["run", "--quiet"])
-                .args(features)
-                .current_dir(&folder)
-                .env("CARGO_TARGET_DIR", root.join("target"))
-                .env_remove("BLOSC2_SYS_SOURCE_DIR"),
-        )
-        .context("a program that depends on the packages fails")?;
-    }
-    println!("package: a program runs on the packages, with default features and with none");
-    Ok(())
+    run::run(
+        run::cargo(["run", "--quiet"])
+            .args(args)
+            .current_dir(folder)
+            .env("CARGO_TARGET_DIR", root.join("target"))
+            .env_remove("BLOSC2_SYS_SOURCE_DIR"),
+    )
+    .context("a program that depends on the crates fails")
 }
 
 /// The published crates, and the folder where cargo puts what it makes.

@@ -1,5 +1,7 @@
 //! `cargo xtask peers`: other implementations of Blosc, and ours, read what the other writes.
 
+use std::env;
+
 use anyhow::Result;
 
 use crate::{run, vendor};
@@ -8,10 +10,14 @@ use crate::{run, vendor};
 pub(crate) fn peers() -> Result<()> {
     vendor::vendor(false)?;
     let folder = run::root().join("peers");
-    // With the target directory of the workspace, which has most of what it needs.
-    run::run(
-        run::cargo(["test"])
-            .current_dir(folder)
-            .env("CARGO_TARGET_DIR", run::root().join("target")),
-    )
+    let mut command = run::cargo(["test"]);
+    // With the target directory of the workspace, which has most of what it needs. Our crates are no members there, so
+    // the variable for the debug information of members would not reach them, and they would be compiled again.
+    command.current_dir(folder).env("CARGO_TARGET_DIR", run::root().join("target"));
+    if let Ok(debug) = env::var("CARGO_PROFILE_DEV_DEBUG") {
+        for name in ["blosc2", "blosc2-format", "blosc2-testing"] {
+            command.arg("--config").arg(format!("profile.dev.package.{name}.debug={debug:?}"));
+        }
+    }
+    run::run(&mut command)
 }

@@ -69,7 +69,7 @@ pub(crate) fn run_steps(steps: &mut Steps, extent: Extent) -> Result<()> {
         run::run(&mut run::cargo(["test", "--workspace", "--doc"]))
     })?;
     steps.step("largest buffers", large_if_there_is_room)?;
-    steps.step("with C's variables", || environment(&venv))?;
+    steps.step("with C's variables", || environment(&venv, extent))?;
     steps.step("plugins", plugins)?;
     steps.step("installed library", || system(&venv))?;
     steps.step("valgrind", valgrind)
@@ -150,13 +150,14 @@ const VARIABLES: [(&str, &str); 4] = [
     ("BLOSC_NTHREADS", "64"),
 ];
 
-/// Runs the tests with these variables set. Left out are tests that do not depend on them: of the formats in Rust, of
-/// calls in C, and of what is around chunks. A part of a name is left out wherever it stands, so the modules have names
-/// that are a part of no other.
-fn environment(venv: &Venv) -> Result<()> {
-    const PROGRAMS: &str = "--workspace --lib --bins --test cli --test arrays --test chunks \
-        --test containers --test frames --test hostile_input --test processes --test python \
-        --test super_chunks";
+/// Runs the tests with these variables set: those of compression and decompression by each way in. The long run adds
+/// what calls C in the same way.
+fn environment(venv: &Venv, extent: Extent) -> Result<()> {
+    const PROGRAMS: &str = "--workspace --bins --test cli --test arrays --test chunks --test processes \
+        --test python --test super_chunks";
+    const MORE_PROGRAMS: &str = "--lib --test containers --test frames --test hostile_input";
+    // Tests of the formats in Rust, of calls in C, and of metadata and files, which do not depend on the variables. A
+    // part of a name is left out wherever it stands, so the modules have names that are a part of no other.
     const OTHERS: [&str; 14] = [
         "behaviour::",
         "changes::",
@@ -173,7 +174,10 @@ fn environment(venv: &Venv) -> Result<()> {
         "shapes::",
         "unfinished::",
     ];
-    let programs: Vec<&str> = PROGRAMS.split_whitespace().collect();
+    let mut programs: Vec<&str> = PROGRAMS.split_whitespace().collect();
+    if extent == Extent::Long {
+        programs.extend(MORE_PROGRAMS.split_whitespace());
+    }
     let args: Vec<&str> = OTHERS.iter().flat_map(|part| ["--skip", part]).collect();
     let mut command = tests(&programs, &args);
     command.envs(VARIABLES).env(REPEATS, FEW);
