@@ -68,7 +68,7 @@ fn main() -> blosc2::Result<()> {
     for part in samples.chunks(250_000) {
         schunk.append(part)?;
     }
-    let chunks = schunk.chunks::<u16>().collect::<blosc2::Result<Vec<_>>>()?;
+    let chunks = schunk.iter_chunks::<u16>().collect::<blosc2::Result<Vec<_>>>()?;
     assert_eq!(chunks.concat(), samples);
     println!("{} bytes, {} with the codec {codec}", schunk.nbytes(), schunk.cbytes());
 

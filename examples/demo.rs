@@ -52,7 +52,7 @@ fn show_array(path: &Path) -> Result<NDArray> {
         array.shape(),
         array.chunks(),
         array.blocks(),
-        array.dtype().unwrap_or("missing"),
+        array.dtype_str().unwrap_or("missing"),
         array.typesize(),
         codec_and_ratio(array.schunk()),
     );
@@ -69,7 +69,7 @@ fn show_array(path: &Path) -> Result<NDArray> {
 fn show_frame(path: &Path) -> Result<()> {
     let schunk = SChunk::open(path)?;
     let mut len = 0;
-    for chunk in schunk.chunks::<u8>() {
+    for chunk in schunk.iter_chunks::<u8>() {
         len += chunk?.len() as u64;
     }
     ensure!(len == schunk.nbytes(), "{} holds {len} bytes, not {}", name(path), schunk.nbytes());

@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut waves = NDArray::builder()
         .cparams(params.clone())
         .file(&path)
-        .from_fn(&[1000, 2000], |at| (at[0] as f32 / 50.0).sin() * at[1] as f32)?;
+        .from_fn(&[1000, 2000], |[row, column]| (row as f32 / 50.0).sin() * column as f32)?;
     println!("{}", waves.info());
 
     // A box, every hundredth row backwards, a column, one item.

@@ -1,17 +1,19 @@
-//! Selections beyond boxes: lists for each dimension, single items, masks.
+//! Selections beyond boxes: lists of indices, steps, masks, points.
 
-use blosc2::{Along, NDArray};
+use blosc2::NDArray;
 
 fn main() -> blosc2::Result<()> {
     // Ten stations, a year of days: station * 1000 + day.
-    let mut days = NDArray::builder().from_fn(&[10, 365], |at| (at[0] * 1000 + at[1]) as u32)?;
+    let mut days =
+        NDArray::builder().from_fn(&[10, 365], |[station, day]| (station * 1000 + day) as u32)?;
 
-    // Three stations on every first day of four weeks: all pairs, as NumPy's `ix_`.
-    let stations = Along::List(vec![7, 0, 3]);
-    let mondays = Along::Slice { start: 0, end: Some(28), step: 7 };
-    let some = days.read::<u32>([stations, mondays])?;
+    // Three stations on the first day of each of four weeks: all pairs, as with NumPy's `ix_`.
+    let some = days.read::<u32>(([7, 0, 3], (0..28).step_by(7)))?;
     assert_eq!(some[..4], [7000, 7007, 7014, 7021]);
     assert_eq!(some.len(), 12);
+
+    // The last week of one station.
+    assert_eq!(days.read::<u32>((4, -7..))?[0], 4358);
 
     // Single items, in any order; each block is decompressed once.
     assert_eq!(days.read_points::<u32>(&[[9, 364], [0, 1], [9, 364]])?, [9364, 1, 9364]);

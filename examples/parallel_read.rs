@@ -9,7 +9,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let params = CParams::new().codec(Codec::Lz4).threads(Threads::auto());
     let builder = NDArray::builder().chunks(&[100, 1000]).blocks(&[10, 1000]);
     let mut table =
-        builder.cparams(params).file(&path).from_fn(&[1000, 1000], |at| at[0] * at[1])?;
+        builder.cparams(params).file(&path).from_fn(&[1000, 1000], |[row, column]| row * column)?;
 
     // One read that spreads its chunks over all cores.
     table.set_dparams(DParams::new().threads(Threads::auto()));

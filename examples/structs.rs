@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // In Python this is an array of dtype {'names': ['sensor', 'valid', 'xy'], ...}, with array["xy"] and so on.
     let readings = NDArray::open(&path)?;
-    println!("{}", readings.dtype().unwrap_or_default());
+    println!("{}", readings.dtype_str().unwrap_or_default());
     let row = readings.read::<Reading>(&[7..8, 0..10])?;
     assert_eq!(row[9], Reading { sensor: 9, valid: true, position: [7.0, 0.5] });
 

@@ -23,7 +23,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let tree = TreeStore::open(&path)?;
     for key in tree.keys() {
         match tree.get(key)? {
-            Object::NDArray(array) => println!("{key}: {:?}, {:?}", array.shape(), array.dtype()),
+            Object::NDArray(array) => {
+                println!("{key}: {:?}, {:?}", array.shape(), array.dtype_str())
+            }
             Object::ObjectArray(array) => println!("{key}: {} values", array.len()),
             other => println!("{key}: a {}", other.kind()),
         }

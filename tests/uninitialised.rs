@@ -119,7 +119,7 @@ fn files(folder: &Path) {
             let kind = |error: blosc2::Error| error.kind();
             let _same = twice(&format!("damage {damage} of {what}"), || {
                 let chunks = SChunk::open(&path).map_err(kind).map(|schunk| {
-                    let chunks = schunk.chunks::<u8>().map(|chunk| chunk.map_err(kind));
+                    let chunks = schunk.iter_chunks::<u8>().map(|chunk| chunk.map_err(kind));
                     chunks.collect::<Vec<Result<Vec<u8>, ErrorKind>>>()
                 });
                 let array = NDArray::open(&path).and_then(|array| array.read_bytes(&part));

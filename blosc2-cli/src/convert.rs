@@ -104,7 +104,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<()> {
 
 fn npy_header(array: &NDArray) -> Result<Vec<u8>> {
     let hint = "`cat` reads its bytes";
-    let text = array.dtype().with_context(|| format!("it says no dtype; {hint}"))?;
+    let text = array.dtype_str().with_context(|| format!("it says no dtype; {hint}"))?;
     let mut dtype = Dtype::parse(text).map_err(|error| anyhow!("{error}; {hint}"))?;
     if dtype.has_pointers() {
         bail!("its items `{text}` are pointers to Python objects, not data; {hint}");

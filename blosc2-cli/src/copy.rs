@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, anyhow};
-use blosc2::{CParams, DParams};
+use blosc2::{CParams, DParams, SaveOptions};
 use blosc2_format::chunk::{MAX_FILTERS, Params};
 use blosc2_format::file::Kind;
 use blosc2_format::frame::Writer;
@@ -65,13 +65,17 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             ))
             .into());
         }
-        content if verbatim && args.directory => content.schunk().save_directory(&args.out)?,
+        content if verbatim && args.directory => {
+            content.schunk().save_with(&args.out, &SaveOptions::new().directory(true))?
+        }
         content if verbatim => content.schunk().save(&args.out)?,
         Content::SChunk(mut schunk) => {
             schunk.set_dparams(DParams::new().threads(args.compression.threads()));
             match args.directory {
-                true => schunk.recompress(&params)?.save_directory(&args.out)?,
-                false => schunk.copy(&args.out, &params)?,
+                true => schunk
+                    .recompress(&params)?
+                    .save_with(&args.out, &SaveOptions::new().directory(true))?,
+                false => schunk.save_with(&args.out, &SaveOptions::new().cparams(&params))?,
             }
         }
         Content::Array(array) => {

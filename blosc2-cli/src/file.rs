@@ -202,7 +202,7 @@ impl Content {
     pub(crate) fn open(source: Source<'_>) -> Result<Self> {
         let schunk = source.open()?;
         if ARRAY_METALAYERS.iter().any(|array| schunk.meta().contains(array)) {
-            return Ok(Self::Array(NDArray::from_carrier(schunk)?));
+            return Ok(Self::Array(NDArray::from_python_object(schunk)?));
         }
         Ok(Self::SChunk(schunk))
     }
@@ -211,10 +211,10 @@ impl Content {
     pub(crate) fn open_data(source: Source<'_>) -> Result<Self> {
         let content = Self::open(source)?;
         let pointers = match &content {
-            Self::Array(array) => array.parsed_dtype().is_some_and(|dtype| dtype.has_pointers()),
+            Self::Array(array) => array.dtype().is_some_and(|dtype| dtype.has_pointers()),
             Self::SChunk(schunk) => schunk.vlmeta().contains("__pack_tensor__"),
         };
-        if content.schunk().carries().is_none() && !pointers {
+        if content.schunk().python_object().is_none() && !pointers {
             return Ok(content);
         }
         let path = source.path.display();

@@ -121,7 +121,7 @@ fn made_of(info: &ChunkInfo) -> &'static str {
     match info.special {
         Some(Special::Zeros) => "zeros",
         Some(Special::Nan) => "nan",
-        Some(Special::Repeated) => "repeated",
+        Some(Special::Value) => "repeated",
         Some(Special::Uninit) => "uninit",
         Some(_) => "special",
         None if info.is_stored => "stored",
@@ -166,7 +166,7 @@ fn of_content(content: &Content, object: Result<Object>) -> Facts {
             shape: array.shape().to_vec(),
             chunks: array.chunks().to_vec(),
             blocks: array.blocks().to_vec(),
-            dtype: array.dtype().map(str::to_owned),
+            dtype: array.dtype_str().map(str::to_owned),
         }),
         Content::SChunk(_) => None,
     };

@@ -189,7 +189,7 @@ fn nbytes_of(schunk: &SChunk, object: &Object) -> u64 {
 /// How many of what there are in an object, where it says so.
 pub(crate) fn shape_of(object: &Object) -> (Option<Vec<u64>>, Option<String>) {
     let of_array =
-        |array: &NDArray| (Some(array.shape().to_vec()), array.dtype().map(str::to_owned));
+        |array: &NDArray| (Some(array.shape().to_vec()), array.dtype_str().map(str::to_owned));
     match object {
         Object::NDArray(array) => of_array(array),
         Object::Tensor(tensor) => (Some(tensor.shape().to_vec()), Some(tensor.dtype().to_string())),

@@ -8,7 +8,7 @@ use blosc2::{repair, repair_to};
 
 /// Put a frame in order whose writer was stopped, or that is damaged.
 ///
-/// A good frame is left alone. A change that was stopped is taken back. Otherwise the file is replaced by one of
+/// A good frame is left alone. A change that was stopped is rolled back. Otherwise the file is replaced by one of
 /// all chunks that are whole, and the damaged one is kept beside it as FILE.damaged.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

@@ -72,13 +72,13 @@ impl Slice {
             let found = i128::from(number) + if number < 0 { i128::from(size) } else { 0 };
             match u64::try_from(found) {
                 Ok(found) if found <= limit => Ok(found),
-                _ => bail!("cannot slice: dimension {axis} has {size} items, asked for {number}"),
+                _ => bail!("cannot slice: axis {axis} has {size} items, asked for {number}"),
             }
         };
         let inside =
             |number: Option<i64>, limit| number.map(|each| inside(each, limit)).transpose();
         match self {
-            Self::Index(_) if size == 0 => bail!("cannot slice: dimension {axis} has no items"),
+            Self::Index(_) if size == 0 => bail!("cannot slice: axis {axis} has no items"),
             Self::Index(index) => {
                 let start = inside(Some(index), size - 1)?.unwrap_or(0);
                 Ok(Pick { start, step: 1, count: 1 })

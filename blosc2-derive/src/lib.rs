@@ -71,10 +71,10 @@ fn body(layout: Repr, parts: &[Part<'_>], input: &DeriveInput) -> Result<TokenSt
     let types: Vec<_> = parts.iter().map(|part| &part.field.ty).collect();
     match (layout, &types[..]) {
         (Repr::C, _) => Ok(quote! {
-            const LAYOUT: ::blosc2::Layout = ::blosc2::Layout::structure(
+            const LAYOUT: ::blosc2::ElementLayout = ::blosc2::ElementLayout::structure(
                 ::core::mem::size_of::<Self>(),
                 const {
-                    &[#(::blosc2::LayoutField::new::<#types>(
+                    &[#(::blosc2::ElementField::new::<#types>(
                         ::core::mem::offset_of!(Self, #members)
                     )),*]
                 },
@@ -91,7 +91,7 @@ fn body(layout: Repr, parts: &[Part<'_>], input: &DeriveInput) -> Result<TokenSt
             }
         }),
         (Repr::Transparent, [inner]) => Ok(quote! {
-            const LAYOUT: ::blosc2::Layout = <#inner as ::blosc2::Element>::LAYOUT;
+            const LAYOUT: ::blosc2::ElementLayout = <#inner as ::blosc2::Element>::LAYOUT;
 
             fn dtype() -> ::blosc2::Dtype {
                 <#inner as ::blosc2::Element>::dtype()

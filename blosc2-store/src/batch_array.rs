@@ -579,7 +579,7 @@ mod tests {
 
     fn small() -> BatchArray {
         let mut array =
-            BatchArray::new_in(OpenOptions::new().in_buffer().unwrap(), Some(2)).unwrap();
+            BatchArray::new_in(OpenOptions::new().in_memory_frame().unwrap(), Some(2)).unwrap();
         array.append(&[1, 2, 3]).unwrap();
         array.append(&[4]).unwrap();
         array.append(&[5, 6, 7, 8]).unwrap();
@@ -884,7 +884,7 @@ mod tests {
         #[test]
         fn changes_do_what_they_do_to_lists(steps in steps(), per_block in prop::option::of(1..5u64)) {
             let params = CParams::default().level(1);
-            let schunk = OpenOptions::new().cparams(&params).in_buffer().unwrap();
+            let schunk = OpenOptions::new().cparams(&params).in_memory_frame().unwrap();
             let mut array = BatchArray::new_in(schunk, per_block).unwrap();
             let mut model: Vec<Vec<Value>> = Vec::new();
             for step in steps {

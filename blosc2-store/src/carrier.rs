@@ -70,7 +70,7 @@ pub struct Carrier {
 impl Carrier {
     /// What a super-chunk carries; the super-chunk again where its items are plain data.
     pub(crate) fn of(schunk: SChunk) -> Result<Result<Self, SChunk>> {
-        let Some(name) = schunk.carries() else { return Ok(Err(schunk)) };
+        let Some(name) = schunk.python_object() else { return Ok(Err(schunk)) };
         // The older description is in a metalayer of another name.
         let (fixed, variable) = match name {
             "LazyArray" => ("LazyArray", "_LazyArray"),
@@ -141,7 +141,7 @@ impl Carrier {
         &self.description
     }
 
-    /// The file itself, for [`NDArray::from_carrier`](blosc2::NDArray::from_carrier); `None` where a store holds
+    /// The file itself, for [`NDArray::from_python_object`](blosc2::NDArray::from_python_object); `None` where a store holds
     /// no more than a reference.
     pub fn into_schunk(self) -> Option<SChunk> {
         self.schunk

@@ -109,7 +109,7 @@ impl ListArray {
     ///
     /// let list = ItemType::from(ItemKind::List(Box::new(ItemKind::Float32.into())));
     /// let list = list.with("batch_rows", 100).with("items_per_block", 10);
-    /// let mut lists = ListArray::new_in(OpenOptions::new().in_buffer()?, list)?;
+    /// let mut lists = ListArray::new_in(OpenOptions::new().in_memory_frame()?, list)?;
     /// lists.append(Some(&[1.5]))?;
     /// # Ok::<(), blosc2::Error>(())
     /// ```
@@ -496,7 +496,7 @@ mod tests {
     }
 
     fn schunk() -> SChunk {
-        OpenOptions::new().in_buffer().unwrap()
+        OpenOptions::new().in_memory_frame().unwrap()
     }
 
     fn rows(array: &ListArray) -> Vec<Option<Vec<Value>>> {

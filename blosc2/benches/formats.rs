@@ -62,7 +62,7 @@ fn compare(folder: &Path, codec: Codec, filter: Option<Filter>) -> serde_json::V
             let start = Instant::now();
             for number in 0..in_c.nchunks() {
                 if which == 0 {
-                    in_c.chunk_into(number, black_box(&mut from_c)).unwrap();
+                    in_c.decompress_chunk_into(number, black_box(&mut from_c)).unwrap();
                 } else {
                     in_rust.decode_chunk(number as u64, black_box(&mut from_rust)).unwrap();
                 }

@@ -80,10 +80,10 @@ fn super_chunks(data: &[i32], params: &CParams) -> [serde_json::Value; 2] {
     c_schunk.append(data);
     let (mut target, mut c_target) = (data.to_vec(), data.to_vec());
     let read = compare(
-        "chunk_into",
+        "decompress_chunk_into",
         &size,
         || c_schunk.read(0, black_box(&mut c_target)),
-        || schunk.chunk_into(0, black_box(&mut target)).unwrap(),
+        || schunk.decompress_chunk_into(0, black_box(&mut target)).unwrap(),
     );
     assert!(target == data && c_target == data, "other data");
     [append, read]

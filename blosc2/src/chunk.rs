@@ -81,11 +81,11 @@ mod sealed {
 pub enum Special {
     /// Zeros.
     Zeros,
-    /// Not-a-number, as `f32` or `f64` by the typesize.
+    /// NaN, as `f32` or `f64` by the typesize.
     Nan,
-    /// One item, again and again.
-    Repeated,
-    /// Nothing was ever written. Reads as zeros.
+    /// One value, repeated.
+    Value,
+    /// Uninitialized: nothing was written. It is read as zeros.
     Uninit,
 }
 
@@ -94,7 +94,7 @@ impl Special {
         match special {
             format::Special::Zeros => Self::Zeros,
             format::Special::Nan => Self::Nan,
-            format::Special::Value => Self::Repeated,
+            format::Special::Value => Self::Value,
             format::Special::Uninit => Self::Uninit,
         }
     }

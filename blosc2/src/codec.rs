@@ -15,6 +15,7 @@ use crate::{Error, ErrorKind, Result, UserCodec, closures, installed, plugins};
 /// Codes without a name here are kept as [`Codec::Other`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
+#[doc(alias("compcode", "compname"))]
 pub enum Codec {
     /// BloscLZ, Blosc's own: fast, for easily compressed data.
     BloscLz,

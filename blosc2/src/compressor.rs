@@ -42,6 +42,7 @@ use crate::{BoxError, CParams, Chunk, ChunkBlock, Result};
 /// assert_eq!(blosc2::decompress::<i32>(&chunk)?, data);
 /// # Ok::<(), blosc2::Error>(())
 /// ```
+#[doc(alias("blosc2_compress", "compress2", "pack"))]
 pub fn compress<T: Element>(items: &[T], params: &CParams) -> Result<Vec<u8>> {
     Compressor::new(params)?.compress(items).map(Chunk::into_bytes)
 }
@@ -58,6 +59,7 @@ pub fn compress<T: Element>(items: &[T], params: &CParams) -> Result<Vec<u8>> {
 /// assert_eq!(chunk.len(), compress_bound(20));
 /// # Ok::<(), blosc2::Error>(())
 /// ```
+#[doc(alias = "BLOSC2_MAX_OVERHEAD")]
 pub const fn compress_bound(nbytes: usize) -> usize {
     nbytes.saturating_add(OVERHEAD)
 }
@@ -67,6 +69,7 @@ pub const fn compress_bound(nbytes: usize) -> usize {
 /// It keeps its memory from one buffer to the next. It can be sent to another thread, and works on one
 /// buffer at a time; on how many threads is up to [`CParams::threads`].
 #[derive(Debug)]
+#[doc(alias("blosc2_create_cctx", "blosc2_context"))]
 pub struct Compressor {
     params: CParams,
     encoder: Option<Encoder>,
@@ -136,6 +139,7 @@ impl Compressor {
     ///
     /// # Errors
     /// As [`compress`].
+    #[doc(alias = "blosc2_compress_ctx")]
     pub fn compress<T: Element>(&mut self, items: &[T]) -> Result<Chunk> {
         let mut bytes = Vec::new();
         let header = self.encoder_for::<T>()?.compress_to(&bytes_of(items), &mut bytes)?;
@@ -200,6 +204,7 @@ impl Compressor {
     /// assert_eq!(chunk.block(1)?, b"twenty");
     /// # Ok::<(), blosc2::Error>(())
     /// ```
+    #[doc(alias = "blosc2_vlcompress_ctx")]
     pub fn compress_blocks<T: Element>(&mut self, blocks: &[&[T]]) -> Result<Chunk> {
         let blocks: Vec<_> = blocks.iter().map(|block| bytes_of(block)).collect();
         let blocks: Vec<&[u8]> = blocks.iter().map(|block| &**block).collect();

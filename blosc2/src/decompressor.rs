@@ -45,6 +45,7 @@ const DOING: &str = "decompress a chunk";
 /// let error = blosc2::decompress::<u8>(b"no chunk at all, just some text").unwrap_err();
 /// assert_eq!(error.kind(), ErrorKind::InvalidData);
 /// ```
+#[doc(alias("blosc2_decompress", "decompress2", "unpack"))]
 pub fn decompress<T: Element>(chunk: &[u8]) -> Result<Vec<T>> {
     ChunkRef::to_decompress(chunk)?.decompress()
 }
@@ -54,6 +55,7 @@ pub fn decompress<T: Element>(chunk: &[u8]) -> Result<Vec<T>> {
 /// It keeps its memory from one chunk to the next. It can be sent to another thread, and works on one
 /// chunk at a time; on how many threads is up to [`DParams::threads`].
 #[derive(Debug)]
+#[doc(alias("blosc2_create_dctx", "blosc2_context"))]
 pub struct Decompressor {
     params: DParams,
     decoder: Decoder,
@@ -109,6 +111,7 @@ impl Decompressor {
     ///
     /// # Errors
     /// As [`Chunk::decompress`].
+    #[doc(alias = "blosc2_decompress_ctx")]
     pub fn decompress<T: Element>(&mut self, chunk: &Chunk<impl ChunkBytes>) -> Result<Vec<T>> {
         let chunk = chunk.borrowed();
         to_items(chunk.nbytes(), |target| self.decoder.decompress(&chunk, target))
@@ -161,6 +164,7 @@ impl Decompressor {
     /// - As [`Chunk::decompress`];
     /// - [`ErrorKind::OutOfBounds`]: the range reaches outside the data;
     /// - [`ErrorKind::TypeMismatch`]: it has no end, and the data is no whole number of items.
+    #[doc(alias("blosc2_getitem_ctx", "getitem"))]
     pub fn items<T: Element>(
         &mut self,
         chunk: &Chunk<impl ChunkBytes>,
@@ -204,6 +208,7 @@ impl Decompressor {
     /// assert_eq!((target[999], target[1000], target[1999], target[2000]), (0, 7, 7, 0));
     /// # Ok::<(), blosc2::Error>(())
     /// ```
+    #[doc(alias = "blosc2_set_maskout")]
     pub fn decompress_masked(
         &mut self,
         chunk: &Chunk<impl ChunkBytes>,

@@ -38,7 +38,7 @@ use crate::{Dtype, Error, ErrorKind, Result};
 /// and offsets. What `LAYOUT` leaves out may be uninitialised, and no more than that.
 pub unsafe trait Element: Copy + Send + Sync + 'static {
     /// Which bytes of a value are what.
-    const LAYOUT: Layout;
+    const LAYOUT: ElementLayout;
 
     /// The dtype of a value, in this machine's byte order.
     ///
@@ -58,7 +58,7 @@ pub unsafe trait Element: Copy + Send + Sync + 'static {
 ///
 /// A type that wraps another one, with `repr(transparent)`, has that one's.
 #[derive(Debug, Clone, Copy)]
-pub struct Layout {
+pub struct ElementLayout {
     size: usize,
     form: Form,
     has_padding: bool,
@@ -70,15 +70,15 @@ pub struct Layout {
 enum Form {
     Bytes,
     Bool,
-    Array { item: &'static Layout, count: usize },
-    Struct(&'static [LayoutField]),
+    Array { item: &'static ElementLayout, count: usize },
+    Struct(&'static [ElementField]),
 }
 
-/// A field in the [`Layout`] of a structure.
+/// A field in the [`ElementLayout`] of a structure.
 #[derive(Debug, Clone, Copy)]
-pub struct LayoutField {
+pub struct ElementField {
     offset: usize,
-    layout: Layout,
+    layout: ElementLayout,
 }
 
 /// What some bytes of an item are.
@@ -89,7 +89,7 @@ enum Part {
     Padding,
 }
 
-impl Layout {
+impl ElementLayout {
     /// A byte that is 0 or 1.
     pub const BOOL: Self = Self { form: Form::Bool, has_bools: true, ..Self::bytes(1) };
 
@@ -123,11 +123,11 @@ impl Layout {
     /// # Panics
     /// As [`array`](Self::array), or when the fields are not in the order in which they lie, overlap, or reach
     /// too far.
-    pub const fn structure(size: usize, fields: &'static [LayoutField]) -> Self {
+    pub const fn structure(size: usize, fields: &'static [ElementField]) -> Self {
         let (mut end, mut nesting, mut index) = (0, 0, 0);
         let (mut has_padding, mut has_bools) = (false, false);
         while index < fields.len() {
-            let LayoutField { offset, layout } = fields[index];
+            let ElementField { offset, layout } = fields[index];
             assert!(offset >= end, "fields have to be in their order and must not overlap");
             has_padding |= offset > end || layout.has_padding;
             has_bools |= layout.has_bools;
@@ -186,7 +186,7 @@ impl Layout {
     }
 }
 
-impl LayoutField {
+impl ElementField {
     /// A field so many bytes after the start of the structure.
     pub const fn new<T: Element>(offset: usize) -> Self {
         Self { offset, layout: T::LAYOUT }
@@ -198,7 +198,7 @@ macro_rules! numbers {
         // SAFETY: numbers have no padding and no invalid bit pattern, and the dtype is that of the same
         // size and kind in this machine's byte order.
         unsafe impl Element for $type {
-            const LAYOUT: Layout = Layout::bytes(size_of::<Self>());
+            const LAYOUT: ElementLayout = ElementLayout::bytes(size_of::<Self>());
 
             fn dtype() -> Dtype {
                 scalar(Kind::$kind, size_of::<Self>())
@@ -234,7 +234,7 @@ numbers! {
 
 // SAFETY: a bool is a byte that is 0 or 1, and NumPy's is too.
 unsafe impl Element for bool {
-    const LAYOUT: Layout = Layout::BOOL;
+    const LAYOUT: ElementLayout = ElementLayout::BOOL;
 
     fn dtype() -> Dtype {
         scalar(Kind::Bool, 1)
@@ -243,14 +243,14 @@ unsafe impl Element for bool {
 
 // SAFETY: an array is its items one after the other, in NumPy too.
 unsafe impl<T: Element, const N: usize> Element for [T; N] {
-    const LAYOUT: Layout = Layout::array::<T>(N);
+    const LAYOUT: ElementLayout = ElementLayout::array::<T>(N);
 
     /// Arrays of arrays have several dimensions, as in NumPy.
     fn dtype() -> Dtype {
         let item = T::dtype();
         let (item, inner) = item.subarray().unwrap_or((&item, &[]));
         let shape = [&[N as u64], inner].concat();
-        // Layout has seen to the size and the number of levels.
+        // ElementLayout has seen to the size and the number of levels.
         Dtype::array(item.clone(), &shape).expect("an array that NumPy can have")
     }
 }
@@ -265,11 +265,11 @@ pub(crate) fn is_byte<T: Element>() -> bool {
 }
 
 /// The layout of so many items. Stops the compiler where a layout cannot be that of its type.
-fn layout_of<T: Element>(count: usize) -> Layout {
+fn layout_of<T: Element>(count: usize) -> ElementLayout {
     const {
         assert!(T::LAYOUT.size == size_of::<T>(), "the layout has another size than the type");
     }
-    Layout::of_items(const { &T::LAYOUT }, count)
+    ElementLayout::of_items(const { &T::LAYOUT }, count)
 }
 
 /// The bytes of a slice of numbers.
@@ -426,13 +426,13 @@ mod tests {
 
     // SAFETY: the fields are those of the type, and the rest is padding.
     unsafe impl Element for Padded {
-        const LAYOUT: Layout = Layout::structure(
+        const LAYOUT: ElementLayout = ElementLayout::structure(
             size_of::<Self>(),
             const {
                 &[
-                    LayoutField::new::<u8>(std::mem::offset_of!(Self, first)),
-                    LayoutField::new::<u16>(std::mem::offset_of!(Self, number)),
-                    LayoutField::new::<[Inner; 2]>(std::mem::offset_of!(Self, inner)),
+                    ElementField::new::<u8>(std::mem::offset_of!(Self, first)),
+                    ElementField::new::<u16>(std::mem::offset_of!(Self, number)),
+                    ElementField::new::<[Inner; 2]>(std::mem::offset_of!(Self, inner)),
                 ]
             },
         );
@@ -444,12 +444,12 @@ mod tests {
 
     // SAFETY: as above.
     unsafe impl Element for Inner {
-        const LAYOUT: Layout = Layout::structure(
+        const LAYOUT: ElementLayout = ElementLayout::structure(
             size_of::<Self>(),
             const {
                 &[
-                    LayoutField::new::<u16>(std::mem::offset_of!(Self, number)),
-                    LayoutField::new::<[bool; 1]>(std::mem::offset_of!(Self, is)),
+                    ElementField::new::<u16>(std::mem::offset_of!(Self, number)),
+                    ElementField::new::<[bool; 1]>(std::mem::offset_of!(Self, is)),
                 ]
             },
         );
@@ -511,7 +511,7 @@ mod tests {
         assert!(matches!(bytes_of(&[1u16, 2]), Cow::Borrowed([_, _, _, _])));
         assert!(matches!(bytes_of(&[[true, false]]), Cow::Borrowed([1, 0])));
         assert!(matches!(bytes_of::<Padded>(&[]), Cow::Owned(empty) if empty.is_empty()));
-        assert!(Layout::array::<u32>(3).is_plain());
+        assert!(ElementLayout::array::<u32>(3).is_plain());
         assert!(!bool::LAYOUT.is_plain() && !bool::LAYOUT.has_padding());
         assert!(Padded::LAYOUT.has_padding());
     }

@@ -43,17 +43,29 @@ pub enum ErrorKind {
     /// There is not enough memory.
     OutOfMemory,
     /// A closure or a type of the program's own failed, panicked, or broke its rules: a codec, a filter, a
-    /// prefilter, a postfilter, a tuner or a storage. What it failed with is the [`source`](StdError::source).
+    /// prefilter, a postfilter, a tuner or a storage. What it failed with is [`Error::get_ref`].
     Callback,
     /// The C library failed for a reason of its own; see [`Error::code`].
     Library,
 }
 
 /// An error: what was being done, to what, what was expected and what was found.
-#[derive(Debug)]
+///
+/// `Display` is the whole message on one line. `Debug`, which a `main` that returns a [`Result`] prints, is the kind and
+/// that message. [`source`](StdError::source) is what lies below the cause that the message already contains, so that
+/// reports of a chain of errors repeat nothing; the cause itself is [`get_ref`](Self::get_ref).
+///
+/// ```
+/// use blosc2::{ErrorKind, SChunk};
+///
+/// let error = SChunk::open("missing.b2frame").unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::NotFound);
+/// assert!(error.to_string().starts_with("cannot open a frame (missing.b2frame): "), "{error}");
+/// assert!(format!("{error:?}").starts_with("NotFound: cannot open"), "{error:?}");
+/// assert!(error.get_ref().unwrap().is::<std::io::Error>());
+/// ```
 pub struct Error(Box<Repr>);
 
-#[derive(Debug)]
 struct Repr {
     kind: ErrorKind,
     doing: String,
@@ -177,9 +189,22 @@ impl Error {
         self.0.path.as_deref()
     }
 
+    /// The error that caused this one: of the operating system, of the format, or what a closure failed with. Its message
+    /// is a part of this one's.
+    pub fn get_ref(&self) -> Option<&(dyn StdError + Send + Sync + 'static)> {
+        self.0.source.as_deref()
+    }
+
     /// C-Blosc2's own error code, if it was the C library that failed.
     pub fn code(&self) -> Option<i32> {
         self.0.code
+    }
+}
+
+/// The kind and the message.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {self}", self.0.kind)
     }
 }
 
@@ -195,7 +220,8 @@ impl fmt::Display for Error {
 
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.0.source.as_deref().map(|source| source as _)
+        // The message contains that of the cause.
+        self.0.source.as_deref().and_then(StdError::source)
     }
 }
 

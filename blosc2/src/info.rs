@@ -13,6 +13,7 @@ use crate::init::init;
 /// ```
 /// assert!(blosc2::c_version().starts_with("3."));
 /// ```
+#[doc(alias = "blosc2_get_version_string")]
 pub fn c_version() -> &'static str {
     // SAFETY: the function gives a constant string that ends in a NUL byte, and needs no
     // initialisation (blosc2.c, blosc2_get_version_string).
@@ -31,6 +32,7 @@ pub fn c_version() -> &'static str {
 /// let codecs = blosc2::codecs();
 /// assert!(codecs.starts_with(&[Codec::BloscLz, Codec::Lz4, Codec::Lz4Hc]));
 /// ```
+#[doc(alias("blosc2_list_compressors", "compressor_list"))]
 pub fn codecs() -> Vec<Codec> {
     (0..=u8::MAX).map(Codec::from_code).filter(|codec| codec.is_available()).collect()
 }

@@ -51,31 +51,31 @@ mod stream;
 mod value;
 
 pub use blocks::Blocks;
-pub use blosc2_format::{Dtype, ReadAt, dtype};
+pub use blosc2_format::{Dtype, Limits, ReadAt, dtype};
 pub use bytes::{MappedFile, ReadOnly, Seekable, Storage};
 pub use check::Check;
 pub use chunk::{Chunk, ChunkBytes, ChunkRef, Special};
 pub use closures::{
-    BoxError, ChunkBlock, CodecInfo, FilterBlock, Tune, TunerInput, TunerOutcome, UserCodec,
-    UserFilter,
+    BoxError, ChunkBlock, CodecInfo, FilterBlock, TunerInput, TunerOutcome, UserCodec, UserFilter,
+    UserTuner,
 };
 pub use codec::Codec;
 pub use compressor::{Compressor, compress, compress_bound};
 pub use decompressor::{Decompressor, decompress};
 #[cfg(feature = "derive")]
 pub use derive::Element;
-pub use element::{Element, Layout, LayoutField};
+pub use element::{Element, ElementField, ElementLayout};
 pub use error::{Error, ErrorKind, Result, error_text};
 pub use filter::Filter;
 pub use info::{Library, c_version, codecs, instruction_set};
 pub use ndarray::{
-    Along, Appender, ArrayBlock, ArrayChunk, ArrayInfo, Caches, NDArray, NDArrayBuilder,
-    NDArrayView, Number, Selection,
+    Appender, Arithmetic, ArrayBlock, ArrayChunk, ArrayInfo, AxisSelection, CacheSizes, NDArray,
+    NDArrayBuilder, NDArrayView, Number, Selection,
 };
 pub use params::{MAX_CHUNK_LEN, MAX_TYPESIZE};
 pub use schunk::{
     ChunkInfo, Chunks, FileFormat, Items, LazyChunk, Metalayers, MetalayersMut, OpenOptions,
-    Rebuilt, Repaired, SChunk, SChunkReader, SChunkWriter, repair, repair_to,
+    Rebuilt, Repaired, SChunk, SChunkReader, SChunkWriter, SaveOptions, repair, repair_to,
 };
 pub use settings::{CParams, DParams, SplitMode, Threads, Tuner};
 pub use stream::{FrameReader, FrameWriter};

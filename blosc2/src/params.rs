@@ -6,7 +6,7 @@ use std::time::Instant;
 use blosc2_format::chunk::{self as format, Header, MAX_BLOCKSIZE, MAX_FILTERS};
 use blosc2_sys as sys;
 
-use crate::closures::{Title, Tune, TunerInput, TunerOutcome, is_user_code, run_here};
+use crate::closures::{Title, TunerInput, TunerOutcome, UserTuner, is_user_code, run_here};
 use crate::installed;
 use crate::{CParams, Codec, Error, ErrorKind, Filter, Result, SplitMode, Tuner, filter};
 
@@ -245,7 +245,7 @@ pub(crate) struct Tuning {
     tuner: Tuner,
     purpose: Purpose,
     params: CParams,
-    tune: Option<Box<dyn Tune>>,
+    tune: Option<Box<dyn UserTuner>>,
     index: usize,
 }
 

@@ -77,6 +77,7 @@ impl SplitMode {
 /// does not. More are refused for single chunks in a process that was forked after C-Blosc2 had started threads, since
 /// those stay behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[doc(alias = "nthreads")]
 pub struct Threads(i16);
 
 impl Threads {
@@ -122,6 +123,7 @@ impl Default for Threads {
 /// feature `zstd`, a codec has to be chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
+#[doc(alias("blosc2_cparams", "cparams_dflts"))]
 pub struct CParams {
     /// The codec.
     pub codec: Codec,
@@ -184,6 +186,7 @@ impl CParams {
     }
 
     /// Sets the compression level, 0 to 9.
+    #[doc(alias = "clevel")]
     pub fn level(mut self, level: u8) -> Self {
         self.level = level;
         self
@@ -214,12 +217,14 @@ impl CParams {
     }
 
     /// Sets whether a dictionary is trained for each chunk.
+    #[doc(alias = "use_dict")]
     pub fn dictionary(mut self, dictionary: bool) -> Self {
         self.dictionary = dictionary;
         self
     }
 
     /// Sets the threads for one chunk.
+    #[doc(alias = "nthreads")]
     pub fn threads(mut self, threads: Threads) -> Self {
         self.threads = threads;
         self
@@ -275,6 +280,7 @@ impl Tuner {
 /// How data is decompressed. C's `blosc2_dparams`, Python's `DParams`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
+#[doc(alias("blosc2_dparams", "dparams_dflts"))]
 pub struct DParams {
     /// Threads for one chunk; one by default.
     pub threads: Threads,

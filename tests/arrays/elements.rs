@@ -146,7 +146,7 @@ fn padding_is_stored_as_zeros() {
     assert_eq!(schunk.iter::<Padded>().map(Result::unwrap).collect::<Vec<_>>()[..1000], items);
     let mut into = dirty(1000);
     into[3].value = 0.0;
-    schunk.chunk_into(0, &mut into).unwrap();
+    schunk.decompress_chunk_into(0, &mut into).unwrap();
     assert_eq!(into, items);
 }
 
@@ -172,7 +172,7 @@ fn whatever_is_not_zero_is_true() {
 
     let mut schunk = SChunk::in_memory::<bool>(&params).unwrap();
     schunk.append(&bytes).unwrap();
-    assert_eq!(schunk.chunk::<bool>(0).unwrap(), expected);
+    assert_eq!(schunk.decompress_chunk::<bool>(0).unwrap(), expected);
     assert_eq!(schunk.items::<bool>(3..3000).unwrap(), expected[3..3000]);
     schunk.items_into(5, &mut into).unwrap_err();
     schunk.items_into(5, &mut into[..9000]).unwrap();

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use blosc2::{CParams, Codec, DParams, ErrorKind, Filter, NDArray, SplitMode, Threads};
+use blosc2::{
+    CParams, Codec, DParams, ErrorKind, Filter, NDArray, SaveOptions, SplitMode, Threads,
+};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 
@@ -17,7 +19,7 @@ struct Shapes {
 }
 
 fn shapes() -> impl Strategy<Value = Shapes> {
-    // Along a dimension: items, items of a chunk, items of a block, from three free numbers.
+    // AxisSelection a dimension: items, items of a chunk, items of a block, from three free numbers.
     let axis = (0u64..=20, 1u64..=24, 1u64..=24).prop_map(|(size, chunk, block)| {
         let chunk = chunk.min(size + 3).max(1);
         (size, chunk, block.min(chunk))
@@ -123,7 +125,7 @@ fn check(case: &Case) {
     assert!(model.bytes == before, "{what}: the source was written to");
     assert_eq!(array.chunks(), shapes.chunks, "{what}");
     assert_eq!(array.blocks(), shapes.blocks, "{what}");
-    assert_eq!(array.dtype(), Some(&*dtype), "{what}");
+    assert_eq!(array.dtype_str(), Some(&*dtype), "{what}");
     check_reads(&array, &model, &mut rng, &what);
 
     let folder = tempfile::tempdir().unwrap();
@@ -154,7 +156,7 @@ fn check(case: &Case) {
     };
     let what = format!("{what} copied with {other:?} {to:?}");
     let copy = to.copy(&reopened).unwrap_or_else(|error| panic!("{what}: {error}"));
-    assert_eq!(copy.dtype(), Some(&*dtype), "{what}");
+    assert_eq!(copy.dtype_str(), Some(&*dtype), "{what}");
     check_reads(&copy, &model, &mut rng, &what);
 }
 
@@ -182,7 +184,7 @@ fn typed_arrays_give_their_items_in_every_way_of_reading() {
                 .blocks(&[4, 3])
                 .from_slice(&items, &[60, 7])
                 .unwrap();
-            assert_eq!((array.dtype(), array.typesize()), (Some($dtype), size_of::<$type>()));
+            assert_eq!((array.dtype_str(), array.typesize()), (Some($dtype), size_of::<$type>()));
             assert_eq!(array.read_all::<$type>().unwrap(), items);
             let expected: Vec<$type> =
                 (20..30).flat_map(|row| items[row * 7 + 1..row * 7 + 5].to_vec()).collect();
@@ -380,7 +382,7 @@ fn copies_keep_the_metalayers_of_files() {
     let folder = tempfile::tempdir().unwrap();
     let schunk = blosc2::SChunk::open(path).unwrap();
     let copy = folder.path().join("copy.b2frame");
-    schunk.copy(&copy, &CParams::new()).unwrap();
+    schunk.save_with(&copy, &SaveOptions::new().cparams(&CParams::new())).unwrap();
     let copied = blosc2::SChunk::open(&copy).unwrap();
     assert_eq!(copied.vlmeta().names(), schunk.vlmeta().names());
     assert_eq!(copied.vlmeta().get("vlmetalayer").unwrap().unwrap().len(), 10);
@@ -395,7 +397,10 @@ fn the_super_chunk_of_an_array_copied_anew_is_an_array_still() {
     let array = array.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("copy.b2nd");
-    array.schunk().copy(&path, &CParams::new().codec(Codec::Lz4)).unwrap();
+    array
+        .schunk()
+        .save_with(&path, &SaveOptions::new().cparams(&CParams::new().codec(Codec::Lz4)))
+        .unwrap();
     let copy = NDArray::open(&path).unwrap();
     assert_eq!(copy.read_all::<i32>().unwrap(), items);
     assert_eq!(copy.read::<i32>(&[150..151, 7..9]).unwrap(), items[150 * 300 + 7..][..2]);

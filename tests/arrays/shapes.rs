@@ -133,7 +133,7 @@ impl Sequence {
         let path = folder.join("array.b2nd");
         let (place, builder) = match rng.below(4) {
             0 => (Place::Memory, builder),
-            1 => (Place::Buffer, builder.contiguous()),
+            1 => (Place::Buffer, builder.in_memory_frame()),
             2 => (Place::File(path.clone()), builder.file(path)),
             _ => (Place::Directory(path.clone()), builder.directory(path)),
         };
@@ -429,9 +429,9 @@ fn items_that_go_are_not_left_in_the_padding() {
         array.delete(axis, 5..7).unwrap();
         let there = array
             .schunk()
-            .chunks::<u8>()
+            .iter_chunks::<u8>()
             .map(|chunk| chunk.unwrap().into_iter().filter(|&byte| byte != 0).count());
-        assert_eq!(there.sum::<usize>(), 50, "dimension {axis}");
+        assert_eq!(there.sum::<usize>(), 50, "axis {axis}");
     }
 }
 

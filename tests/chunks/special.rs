@@ -93,19 +93,19 @@ fn special_chunks_are_those_of_the_format_and_hold_their_value() {
                 let cases = [
                     (Special::Zeros, Chunk::zeros::<u8>(len, &params), vec![0; len]),
                     (Special::Uninit, Chunk::uninit::<u8>(len, &params), vec![0; len]),
-                    (Special::Repeated, Chunk::repeat(&value, count, &params), value.repeat(count)),
+                    (Special::Value, Chunk::repeat(&value, count, &params), value.repeat(count)),
                     (Special::Nan, nans(), nan.repeat(count)),
                 ];
                 for (made_of, chunk, source) in cases {
                     // C does not read a value that is there no time.
                     let special = match made_of {
-                        Special::Repeated if count == 0 => Special::Zeros,
+                        Special::Value if count == 0 => Special::Zeros,
                         other => other,
                     };
                     let rust_special = match special {
                         Special::Zeros => format::Special::Zeros,
                         Special::Nan => format::Special::Nan,
-                        Special::Repeated => format::Special::Value,
+                        Special::Value => format::Special::Value,
                         _ => format::Special::Uninit,
                     };
                     if special == Special::Nan && ![4, 8].contains(&typesize) {
@@ -119,7 +119,7 @@ fn special_chunks_are_those_of_the_format_and_hold_their_value() {
                     let expected =
                         format::special(&rust(&params, typesize), rust_special, len, &value);
                     assert_same(chunk.as_bytes(), &expected.unwrap(), &what);
-                    let extra = if special == Special::Repeated { typesize } else { 0 };
+                    let extra = if special == Special::Value { typesize } else { 0 };
                     assert_eq!(chunk.cbytes(), 32 + extra, "{what}");
                     assert_eq!(chunk.typesize(), if typesize > 255 { 1 } else { typesize });
                     check(&chunk, special, &source, &what);
@@ -164,7 +164,7 @@ fn dictionaries_and_filters_leave_no_trace_in_them() {
             let nans = Chunk::nans::<f32>(1000, &params).unwrap();
             check(&nans, Special::Nan, &f32::NAN.to_ne_bytes().repeat(1000), &what);
             let value = Chunk::repeat(&[1.5f32], 1000, &params).unwrap();
-            check(&value, Special::Repeated, &1.5f32.to_ne_bytes().repeat(1000), &what);
+            check(&value, Special::Value, &1.5f32.to_ne_bytes().repeat(1000), &what);
         }
     }
 }
@@ -278,7 +278,7 @@ fn a_value_is_as_wide_as_it_is_and_not_as_the_header_says() {
             // Just as long as it has to be: what reads on would leave it.
             let chunk = Chunk::new(bytes).unwrap();
             let what = format!("a value of {width} bytes, typesize {typesize}");
-            check(&chunk, Special::Repeated, &value.repeat(64), &what);
+            check(&chunk, Special::Value, &value.repeat(64), &what);
         }
     }
     let chunk = Chunk::new(header(0x30, 8, 64, &[0xab])).unwrap();

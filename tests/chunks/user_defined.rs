@@ -1,13 +1,12 @@
 //! Codecs, filters, prefilters, postfilters and tuners of the program's own.
 
-use std::error::Error as _;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use blosc2::{
     BoxError, CParams, Check, Chunk, ChunkBlock, ChunkRef, Codec, CodecInfo, Compressor, DParams,
     Decompressor, ErrorKind, Filter, FilterBlock, NDArray, OpenOptions, SChunk, SplitMode, Threads,
-    Tune, Tuner, TunerInput, TunerOutcome, UserCodec,
+    Tuner, TunerInput, TunerOutcome, UserCodec, UserTuner,
 };
 
 const THREADS: [usize; 3] = [1, 2, 8];
@@ -93,7 +92,7 @@ fn round_trip(source: &[u32], params: &CParams, threads: usize) {
     let mut schunk = SChunk::in_memory::<u32>(&params).unwrap();
     schunk.set_dparams(DParams::new().threads(Threads::new(threads)));
     schunk.append(source).unwrap();
-    assert!(schunk.chunk::<u32>(0).unwrap() == source, "{params:?}");
+    assert!(schunk.decompress_chunk::<u32>(0).unwrap() == source, "{params:?}");
     let chunk = blosc2::compress(source, &params).unwrap();
     assert!(blosc2::decompress::<u32>(&chunk).unwrap() == source, "{params:?}");
 }
@@ -332,7 +331,7 @@ fn closures_see_items_and_their_place() {
     let mut compressor = Compressor::new(&lz4().typesize(1)).unwrap().with_prefilter(fails);
     let error = compressor.compress(&[1u8; 7]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Callback);
-    let source = error.source().unwrap().downcast_ref::<blosc2::Error>().unwrap();
+    let source = error.get_ref().unwrap().downcast_ref::<blosc2::Error>().unwrap();
     assert_eq!(source.kind(), ErrorKind::TypeMismatch);
 }
 
@@ -402,9 +401,9 @@ fn check_moods(which: usize, moods: usize, mut work: impl FnMut() -> blosc2::Res
             _ => ("gave a length of", true),
         };
         assert!(error.to_string().contains(expected), "{error}");
-        assert_eq!(error.source().is_some(), source, "{error}");
+        assert_eq!(error.get_ref().is_some(), source, "{error}");
         if mood == 1 {
-            assert!(error.source().unwrap().is::<OnPurpose>());
+            assert!(error.get_ref().unwrap().is::<OnPurpose>());
         }
         work().unwrap();
     }
@@ -440,7 +439,7 @@ fn errors_and_panics_in_closures_are_errors_of_the_call() {
             let mut schunk = SChunk::in_memory::<u32>(&params).unwrap();
             check_moods(0, moods, || schunk.append(&items).map(drop));
             schunk.set_dparams(dparams.clone());
-            check_moods(1, 3, || schunk.chunk::<u32>(0).map(drop));
+            check_moods(1, 3, || schunk.decompress_chunk::<u32>(0).map(drop));
             let array = NDArray::builder().chunks(&[50, 40]).blocks(&[20, 20]).cparams(params);
             let build = || array.clone().from_slice(&items, &[100, 100]);
             check_moods(0, moods, || build().map(drop));
@@ -473,7 +472,7 @@ fn shared() -> &'static SChunk {
         let mut schunk = SChunk::in_memory::<u32>(&params).unwrap();
         schunk.set_dparams(DParams::new().threads(Threads::new(4)));
         schunk.append(&numbers(5000)).unwrap();
-        schunk.chunk::<u32>(0).unwrap();
+        schunk.decompress_chunk::<u32>(0).unwrap();
         schunk
     })
 }
@@ -484,7 +483,7 @@ fn use_blosc() -> Result<(), BoxError> {
     let params = lz4().threads(Threads::new(4)).filters(&[scrambled(1), Filter::Shuffle]);
     let chunk = blosc2::compress(&items, &params)?;
     assert!(blosc2::decompress::<u32>(&chunk)? == items);
-    assert!(shared().chunk::<u32>(0)? == items);
+    assert!(shared().decompress_chunk::<u32>(0)? == items);
     let dparams = DParams::new().threads(Threads::new(4));
     let mut decompressor = Decompressor::new(&dparams)?.with_postfilter(mask);
     decompressor.decompress::<u32>(&Chunk::new(chunk)?)?;
@@ -597,7 +596,7 @@ struct Levels {
 
 static LEVELS: Mutex<Vec<(usize, usize, usize)>> = Mutex::new(Vec::new());
 
-impl Tune for Levels {
+impl UserTuner for Levels {
     fn next(&mut self, params: &mut CParams, input: &TunerInput<'_>) -> Result<(), BoxError> {
         assert_eq!(self.measured.is_some(), input.index > 0);
         let len = input.data.iter().map(|part| part.len()).sum();
@@ -666,7 +665,7 @@ fn tuners_choose_the_parameters_of_each_chunk() {
         schunk.append(&items).unwrap();
     }
     for index in 0..5 {
-        assert!(schunk.chunk::<u32>(index).unwrap() == items);
+        assert!(schunk.decompress_chunk::<u32>(index).unwrap() == items);
     }
     let array = NDArray::builder().chunks(&[25, 100]).blocks(&[10, 30]).cparams(lz4().tuner(tuner));
     let array = array.from_slice(&items, &[100, 100]).unwrap();
@@ -681,7 +680,7 @@ fn tuners_choose_the_parameters_of_each_chunk() {
 /// What a tuner does at some of its calls is an error, and the next one works again.
 struct Temper(usize);
 
-impl Tune for Temper {
+impl UserTuner for Temper {
     fn next(&mut self, params: &mut CParams, _: &TunerInput<'_>) -> Result<(), BoxError> {
         self.0 += 1;
         match self.0 {
@@ -831,7 +830,7 @@ fn content_is_checked_with_the_codecs_of_the_user_and_not_without() {
     IS_BROKEN.store(true, Ordering::Relaxed);
     assert_eq!(check(&bytes), Err(ErrorKind::Callback));
     // A codec that nobody has registered.
-    let chunk = schunk.compressed_chunk(0).unwrap();
+    let chunk = schunk.chunk(0).unwrap();
     let at = bytes.windows(32).position(|head| head == &chunk.as_bytes()[..32]).unwrap();
     assert_eq!(bytes[at + 22], 163);
     bytes[at + 22] = 248;

@@ -640,7 +640,7 @@ fn items_of_the_other_byte_order_have_their_values() {
     assert_eq!(table.values("f", ..).unwrap(), [Value::None, 2.5.into(), (-0.0).into()]);
     assert_eq!(table.values("i", ..).unwrap(), [(-2).into(), 258.into(), 0.into()]);
     assert_eq!(table.values("s", ..).unwrap(), ["a".into(), "éß".into(), "x".into()]);
-    assert_eq!(table.array("s").unwrap().parsed_dtype(), Some(&Dtype::parse(">U2").unwrap()));
+    assert_eq!(table.array("s").unwrap().dtype(), Some(&Dtype::parse(">U2").unwrap()));
 }
 
 #[test]

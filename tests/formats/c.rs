@@ -17,7 +17,7 @@ pub(crate) fn read(path: &Path) -> blosc2::Result<Content> {
         layers.names().into_iter().map(content).collect::<blosc2::Result<Vec<_>>>()
     };
     let (meta, vlmeta) = (layers(schunk.meta())?, layers(schunk.vlmeta())?);
-    let chunks = schunk.chunks().collect::<blosc2::Result<_>>()?;
+    let chunks = schunk.iter_chunks().collect::<blosc2::Result<_>>()?;
     let is_array = meta.iter().any(|(name, _)| name == "b2nd" || name == "caterva");
     let array = if is_array {
         let array = NDArray::open(path)?;

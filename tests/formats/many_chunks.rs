@@ -119,7 +119,7 @@ fn changes_of_a_long_index_are_those_of_c() {
         let (again, frame) = (CSchunk::open(&ours).unwrap(), SChunk::open(&ours).unwrap());
         for _ in 0..50 {
             let number = rng.below(frame.nchunks() as u64);
-            let expected = frame.chunk::<u8>(number as usize).unwrap();
+            let expected = frame.decompress_chunk::<u8>(number as usize).unwrap();
             assert_same(&again.chunk(number as i64, LEN).unwrap(), &expected, "by C");
         }
     }
@@ -143,14 +143,14 @@ fn a_reader_notices_that_another_program_has_changed_a_long_index() {
         write(&path, count);
         let last = count - 1;
         let mut reader = SChunk::open(&path).unwrap();
-        let first = reader.chunk::<u8>(0).unwrap();
-        let expected = SChunk::open(&path).unwrap().chunk::<u8>(last).unwrap();
+        let first = reader.decompress_chunk::<u8>(0).unwrap();
+        let expected = SChunk::open(&path).unwrap().decompress_chunk::<u8>(last).unwrap();
         let new = Chunk::new(chunk(&mut Rng(9))).unwrap();
         change_elsewhere(&path, |other| {
             other.append_chunk(&new).unwrap();
         });
-        assert_eq!(reader.chunk::<u8>(0).unwrap(), first);
-        match reader.chunk::<u8>(last) {
+        assert_eq!(reader.decompress_chunk::<u8>(0).unwrap(), first);
+        match reader.decompress_chunk::<u8>(last) {
             Ok(found) => assert!(!is_long && found == expected),
             Err(error) => {
                 assert!(is_long && error.kind() == ErrorKind::Busy, "{error}");
@@ -158,7 +158,7 @@ fn a_reader_notices_that_another_program_has_changed_a_long_index() {
             }
         }
         assert!(reader.refresh().unwrap());
-        assert_eq!(reader.chunk::<u8>(last).unwrap(), expected);
+        assert_eq!(reader.decompress_chunk::<u8>(last).unwrap(), expected);
         assert_eq!(reader.nchunks(), count + 1);
         assert!(!reader.refresh().unwrap());
 
@@ -166,12 +166,12 @@ fn a_reader_notices_that_another_program_has_changed_a_long_index() {
         let mut order: Vec<usize> = (0..=count).collect();
         order.swap(1, last);
         change_elsewhere(&path, |other| other.reorder(&order).unwrap());
-        let moved = reader.chunk::<u8>(1);
+        let moved = reader.decompress_chunk::<u8>(1);
         if let Err(error) = &moved {
             assert!(is_long && error.kind() == ErrorKind::Busy, "{error}");
         }
         assert!(reader.refresh().unwrap());
-        assert_eq!(reader.chunk::<u8>(1).unwrap(), expected);
+        assert_eq!(reader.decompress_chunk::<u8>(1).unwrap(), expected);
         // A refresh that fails leaves the handle as it was, which notices the next change too.
         if is_long {
             change_elsewhere(&path, |other| {
@@ -181,7 +181,10 @@ fn a_reader_notices_that_another_program_has_changed_a_long_index() {
             fs::write(&path, &whole[..whole.len() - 1]).unwrap();
             assert_eq!(reader.refresh().unwrap_err().kind(), ErrorKind::InvalidData);
             fs::write(&path, &whole).unwrap();
-            assert_eq!(reader.chunk::<u8>(count / 2).unwrap_err().kind(), ErrorKind::Busy);
+            assert_eq!(
+                reader.decompress_chunk::<u8>(count / 2).unwrap_err().kind(),
+                ErrorKind::Busy
+            );
         }
     }
 }
@@ -205,13 +208,13 @@ fn a_reader_of_a_directory_notices_a_change_in_place() {
         some(number).unwrap();
     }
     let reader = SChunk::open(&directory).unwrap();
-    assert_eq!(reader.compressed_chunk(1).unwrap().as_bytes(), frame.chunk(1).unwrap());
+    assert_eq!(reader.chunk(1).unwrap().as_bytes(), frame.chunk(1).unwrap());
     // Not the place of the block that is looked for.
     let last = files.len() - 100;
     files[last] ^= 1;
     fs::write(&index, &files).unwrap();
-    assert_eq!(reader.compressed_chunk(2).unwrap().as_bytes(), frame.chunk(2).unwrap());
-    assert_eq!(reader.compressed_chunk(250_000).unwrap_err().kind(), ErrorKind::Busy);
+    assert_eq!(reader.chunk(2).unwrap().as_bytes(), frame.chunk(2).unwrap());
+    assert_eq!(reader.chunk(250_000).unwrap_err().kind(), ErrorKind::Busy);
 }
 
 /// The index file of a directory with chunks of these sizes, each in the file of its number.

@@ -3,8 +3,8 @@
 use std::fs;
 
 use blosc2::{
-    CParams, Chunk, Codec, Compressor, DParams, ErrorKind, Filter, OpenOptions, SChunk, Special,
-    Threads,
+    CParams, Chunk, Codec, Compressor, DParams, ErrorKind, Filter, OpenOptions, SChunk,
+    SaveOptions, Special, Threads,
 };
 
 use super::common::{Rng, listing};
@@ -158,7 +158,7 @@ fn special_values_of_gigabytes_take_no_room() {
                 assert!(stored < 2000 && schunk.frame_len().unwrap() < 2000, "{what}: {stored}");
                 let last = schunk.nchunks() - 1;
                 for index in [0, 300, last] {
-                    let chunk = schunk.chunk::<f32>(index).unwrap();
+                    let chunk = schunk.decompress_chunk::<f32>(index).unwrap();
                     let len = if index == 600 { rest } else { ITEMS };
                     assert_eq!(chunk.len() as u64, len, "{what}");
                     let right = match special {
@@ -166,7 +166,7 @@ fn special_values_of_gigabytes_take_no_room() {
                         _ => chunk.iter().all(|item| item.to_bits() == 0),
                     };
                     assert!(right, "{what}: chunk {index}");
-                    let stored = schunk.compressed_chunk(index).unwrap();
+                    let stored = schunk.chunk(index).unwrap();
                     assert_eq!((stored.special(), stored.cbytes()), (Some(special), 32), "{what}");
                 }
             }
@@ -185,7 +185,7 @@ fn threads_change_between_the_chunks() {
             schunk.set_cparams(&CParams::new().threads(threads)).unwrap();
             schunk.set_dparams(DParams::new().threads(Threads::new(5 - threads.count())));
             schunk.append(chunk).unwrap();
-            assert!(schunk.chunk::<i32>(count - 1).unwrap() == *chunk, "{place:?}");
+            assert!(schunk.decompress_chunk::<i32>(count - 1).unwrap() == *chunk, "{place:?}");
         }
         assert_keeps(place, schunk, &path, &data, "with any number of threads");
     }
@@ -203,7 +203,7 @@ fn chunks_of_any_lengths() {
                 schunk.append(text.as_bytes()).unwrap();
             }
             let check = |schunk: &SChunk, texts: &[&str]| {
-                let found: blosc2::Result<Vec<Vec<u8>>> = schunk.chunks::<u8>().collect();
+                let found: blosc2::Result<Vec<Vec<u8>>> = schunk.iter_chunks::<u8>().collect();
                 assert_eq!(found.unwrap(), texts.iter().map(|t| t.as_bytes()).collect::<Vec<_>>());
                 assert_eq!(schunk.items::<u8>(..).unwrap(), texts.concat().as_bytes(), "{what}");
                 assert_eq!(schunk.has_variable_chunks(), variable, "{what}");
@@ -308,13 +308,17 @@ fn what_is_out_of_range_changes_nothing() {
         let (_folder, path) = folder();
         let model = model(2);
         let mut schunk = filled(place, &path, &CParams::new(), &model);
-        let chunk = schunk.compressed_chunk(0).unwrap();
+        let chunk = schunk.chunk(0).unwrap();
         let out = ErrorKind::OutOfBounds;
         // C's indices have a sign: what is left of -1 is here.
         for index in [2, 3, usize::MAX, usize::MAX - 1, 1 << 40] {
-            assert_eq!(kind(schunk.chunk::<i32>(index)), out, "{place:?}");
-            assert_eq!(kind(schunk.chunk_into(index, &mut numbers(0))), out, "{place:?}");
-            assert_eq!(kind(schunk.compressed_chunk(index)), out, "{place:?}");
+            assert_eq!(kind(schunk.decompress_chunk::<i32>(index)), out, "{place:?}");
+            assert_eq!(
+                kind(schunk.decompress_chunk_into(index, &mut numbers(0))),
+                out,
+                "{place:?}"
+            );
+            assert_eq!(kind(schunk.chunk(index)), out, "{place:?}");
             assert_eq!(kind(schunk.lazy_chunk(index)), out, "{place:?}");
             assert_eq!(kind(schunk.chunk_info(index)), out, "{place:?}");
             assert_eq!(kind(schunk.block(index, 0)), out, "{place:?}");
@@ -369,7 +373,7 @@ fn five_thousand_files_of_chunks() {
     for number in 0..4990i32 {
         schunk.append(&[number, 1, 2]).unwrap();
     }
-    schunk.save_directory(&path).unwrap();
+    schunk.save_with(&path, &SaveOptions::new().directory(true)).unwrap();
     let mut schunk = SChunk::open_rw(&path).unwrap();
     for number in 4990..5000i32 {
         schunk.append(&[number, 1, 2]).unwrap();
@@ -378,7 +382,7 @@ fn five_thousand_files_of_chunks() {
     assert_eq!(fs::read_dir(&path).unwrap().count(), 5001);
     let schunk = SChunk::open(&path).unwrap();
     assert_eq!(schunk.nchunks(), 5000);
-    for (number, chunk) in (0..).zip(schunk.chunks::<i32>()) {
+    for (number, chunk) in (0..).zip(schunk.iter_chunks::<i32>()) {
         assert_eq!(chunk.unwrap(), [number, 1, 2]);
     }
 }

@@ -3,7 +3,8 @@
 use std::fs;
 
 use blosc2::{
-    CParams, Check, Codec, ErrorKind, Filter, MappedFile, OpenOptions, SChunk, Special, SplitMode,
+    CParams, Check, Codec, ErrorKind, Filter, MappedFile, OpenOptions, SChunk, SaveOptions,
+    Special, SplitMode,
 };
 
 use super::{
@@ -36,10 +37,10 @@ fn copies_go_from_every_storage_to_every_other() {
             let schunk = with_metalayers(place, &path, &model);
             let at = |name: &str| folder.path().join(name);
             schunk.save(at("saved")).unwrap();
-            schunk.save_directory(at("directory")).unwrap();
+            schunk.save_with(at("directory"), &SaveOptions::new().directory(true)).unwrap();
             fs::write(at("replaced"), b"something else").unwrap();
-            schunk.save_replacing(at("replaced")).unwrap();
-            schunk.copy(at("copied"), &other).unwrap();
+            schunk.save_with(at("replaced"), &SaveOptions::new().replace(true)).unwrap();
+            schunk.save_with(at("copied"), &SaveOptions::new().cparams(&other)).unwrap();
             let copies = [
                 ("saved", SChunk::open(at("saved")), 9),
                 ("directory", SChunk::open(at("directory")), 9),
@@ -66,7 +67,10 @@ fn copies_go_from_every_storage_to_every_other() {
             // What is there stays there.
             let before = fs::read(at("saved")).unwrap();
             assert_eq!(kind(schunk.save(at("saved"))), ErrorKind::AlreadyExists, "{place:?}");
-            assert_eq!(kind(schunk.copy(at("saved"), &other)), ErrorKind::AlreadyExists);
+            assert_eq!(
+                kind(schunk.save_with(at("saved"), &SaveOptions::new().cparams(&other))),
+                ErrorKind::AlreadyExists
+            );
             assert!(fs::read(at("saved")).unwrap() == before);
             assert_keeps(place, schunk, &path, &model, "copied from");
         }
@@ -91,7 +95,7 @@ fn copies_keep_special_chunks() {
                 let info = copy.chunk_info(index).unwrap();
                 assert_eq!(info.special, special, "{place:?}, chunk {index}");
                 assert_eq!(info.cbytes == 0, special.is_some(), "{place:?}, chunk {index}");
-                let chunk = copy.compressed_chunk(index).unwrap();
+                let chunk = copy.chunk(index).unwrap();
                 assert_eq!(chunk.cbytes() == 32, special.is_some(), "{place:?}, chunk {index}");
             }
         }
@@ -165,7 +169,7 @@ fn offsets_say_where_chunks_are() {
             let mut end = 0;
             for (index, offset) in offsets[..count].iter().enumerate() {
                 let cbytes = schunk.chunk_info(index).unwrap().cbytes;
-                assert_eq!(cbytes, schunk.compressed_chunk(index).unwrap().cbytes());
+                assert_eq!(cbytes, schunk.chunk(index).unwrap().cbytes());
                 if place.is_contiguous() {
                     // One behind the other.
                     assert_eq!(*offset, Some(end), "{place:?}");

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use blosc2::{CParams, Chunk, DParams, ErrorKind, OpenOptions, SChunk, Threads};
+use blosc2::{CParams, Chunk, DParams, ErrorKind, OpenOptions, SChunk, SaveOptions, Threads};
 
 use super::{CHUNK, PLACES, Place, assert_holds, filled, folder, kind, model, numbers};
 
@@ -31,24 +31,24 @@ fn handles_follow_changes() {
         // Emptied, filled, moved, removed and added behind the reader's back.
         writer.update_chunk(0, &nothing()).unwrap();
         model[0].fill(0);
-        assert!(reader.chunk::<i32>(0).unwrap() == model[0], "{place:?}");
-        assert_eq!(reader.compressed_chunk(0).unwrap().cbytes(), 32, "{place:?}");
+        assert!(reader.decompress_chunk::<i32>(0).unwrap() == model[0], "{place:?}");
+        assert_eq!(reader.chunk(0).unwrap().cbytes(), 32, "{place:?}");
         assert_eq!(reader.chunk_info(0).unwrap().cbytes, 0, "{place:?}");
-        assert!(reader.chunk::<i32>(1).unwrap() == model[1], "{place:?}");
+        assert!(reader.decompress_chunk::<i32>(1).unwrap() == model[1], "{place:?}");
         model[0] = numbers(77);
         writer.update(0, &model[0]).unwrap();
-        assert!(reader.chunk::<i32>(0).unwrap() == model[0], "{place:?}");
+        assert!(reader.decompress_chunk::<i32>(0).unwrap() == model[0], "{place:?}");
         writer.delete(3).unwrap();
         model.remove(3);
-        assert!(reader.chunk::<i32>(3).unwrap() == model[3], "{place:?}");
-        assert_eq!(kind(reader.chunk::<i32>(9)), ErrorKind::OutOfBounds, "{place:?}");
+        assert!(reader.decompress_chunk::<i32>(3).unwrap() == model[3], "{place:?}");
+        assert_eq!(kind(reader.decompress_chunk::<i32>(9)), ErrorKind::OutOfBounds, "{place:?}");
         let order: Vec<usize> = (0..9).rev().collect();
         writer.reorder(&order).unwrap();
         model.reverse();
         assert_holds(&reader, &model, &format!("{place:?}: turned round"));
         writer.append(&numbers(10)).unwrap();
         model.push(numbers(10));
-        assert!(reader.chunk::<i32>(9).unwrap() == model[9], "{place:?}");
+        assert!(reader.decompress_chunk::<i32>(9).unwrap() == model[9], "{place:?}");
         assert_holds(&reader, &model, &format!("{place:?}: one more"));
 
         // Metalayers, of another length, after a look.
@@ -69,7 +69,7 @@ fn a_reader_stays_with_its_file() {
     drop(filled(Place::File, &path, &CParams::new(), &model));
     let reader = SChunk::open(&path).unwrap();
     let other = SChunk::in_memory::<u8>(&CParams::new()).unwrap();
-    other.save_replacing(&path).unwrap();
+    other.save_with(&path, &SaveOptions::new().replace(true)).unwrap();
     assert_holds(&reader, &model, "another file has its name");
     assert_eq!(SChunk::open(&path).unwrap().nchunks(), 0);
     fs::remove_file(&path).unwrap();
@@ -91,7 +91,10 @@ fn threads_share_a_reader_of_each_storage() {
                 scope.spawn(move || {
                     for step in 0..100 {
                         let index = (start * 3 + step * 7) % 16;
-                        assert!(schunk.chunk::<i32>(index).unwrap() == model[index], "{place:?}");
+                        assert!(
+                            schunk.decompress_chunk::<i32>(index).unwrap() == model[index],
+                            "{place:?}"
+                        );
                         let at = (index * CHUNK + 10) as u64;
                         assert_eq!(schunk.items::<i32>(at..at + 1).unwrap(), [at as i32]);
                         let lazy = schunk.lazy_chunk(index).unwrap();
@@ -114,15 +117,15 @@ fn a_chunk_file_that_was_cut() {
     for len in [0, 1, 16, 31, 32, whole.len() - 1] {
         fs::write(&file, &whole[..len]).unwrap();
         for schunk in [&reader, &SChunk::open(&path).unwrap()] {
-            assert_eq!(kind(schunk.chunk::<i32>(2)), ErrorKind::InvalidData, "{len}");
-            assert_eq!(kind(schunk.compressed_chunk(2)), ErrorKind::InvalidData, "{len}");
+            assert_eq!(kind(schunk.decompress_chunk::<i32>(2)), ErrorKind::InvalidData, "{len}");
+            assert_eq!(kind(schunk.chunk(2)), ErrorKind::InvalidData, "{len}");
             let inside = schunk.items::<i32>(2 * CHUNK as u64..2 * CHUNK as u64 + 1);
             assert_eq!(kind(inside), ErrorKind::InvalidData, "{len}");
-            assert!(schunk.chunk::<i32>(1).unwrap() == model[1], "{len}");
+            assert!(schunk.decompress_chunk::<i32>(1).unwrap() == model[1], "{len}");
         }
     }
     fs::remove_file(&file).unwrap();
-    assert_eq!(kind(reader.chunk::<i32>(2)), ErrorKind::InvalidData);
+    assert_eq!(kind(reader.decompress_chunk::<i32>(2)), ErrorKind::InvalidData);
     fs::write(&file, &whole).unwrap();
     assert_holds(&reader, &model, "whole again");
 }
@@ -184,7 +187,10 @@ fn locked_handles_follow_each_other() {
             handle.vlmeta_mut().set(&name, b"text").unwrap();
             let what = format!("{place:?}, step {step}");
             for (index, chunk) in model.iter().enumerate() {
-                assert!(reader.chunk::<i32>(index).unwrap() == *chunk, "{what}, chunk {index}");
+                assert!(
+                    reader.decompress_chunk::<i32>(index).unwrap() == *chunk,
+                    "{what}, chunk {index}"
+                );
             }
             assert_holds(&SChunk::open(&path).unwrap(), &model, &what);
         }
@@ -220,7 +226,7 @@ fn locked_writers_insert_side_by_side() {
             }
         });
         let schunk = SChunk::open(&path).unwrap();
-        let found: Vec<Vec<i32>> = schunk.chunks().collect::<blosc2::Result<_>>().unwrap();
+        let found: Vec<Vec<i32>> = schunk.iter_chunks().collect::<blosc2::Result<_>>().unwrap();
         let of = |range: std::ops::Range<i32>| -> Vec<i32> {
             let tags = found.iter().map(|chunk| chunk[0]);
             tags.filter(|tag| range.contains(&-tag)).collect()

@@ -85,7 +85,7 @@ impl Place {
         let options = options.clone();
         match self {
             Self::Memory => options.in_memory(),
-            Self::Buffer => options.in_buffer(),
+            Self::Buffer => options.in_memory_frame(),
             Self::File => options.create_new(true).open(path),
             Self::Directory => options.create_new(true).directory(true).open(path),
             Self::Mapped => {
@@ -164,7 +164,7 @@ fn assert_holds(schunk: &SChunk, model: &[Vec<i32>], what: &str) {
     let nbytes: usize = model.iter().map(|chunk| 4 * chunk.len()).sum();
     assert_eq!(schunk.nbytes(), nbytes as u64, "{what}");
     for (index, chunk) in model.iter().enumerate() {
-        assert!(schunk.chunk::<i32>(index).unwrap() == *chunk, "{what}: chunk {index}");
+        assert!(schunk.decompress_chunk::<i32>(index).unwrap() == *chunk, "{what}: chunk {index}");
     }
     assert!(schunk.items::<i32>(..).unwrap() == model.concat(), "{what}: all items");
 }

@@ -337,11 +337,11 @@ fn a_storage_of_the_programs_own_is_called() {
 
     let schunk = OpenOptions::new().open_storage(storage.clone()).unwrap();
     for (index, chunk) in model[..19].iter().enumerate() {
-        assert!(schunk.chunk::<i32>(index).unwrap() == *chunk);
+        assert!(schunk.decompress_chunk::<i32>(index).unwrap() == *chunk);
     }
     assert_eq!(storage.take(), BTreeSet::from(["read", "read ranges"]));
     *storage.fails.lock().unwrap() = true;
-    let error = schunk.chunk::<i32>(3).unwrap_err();
+    let error = schunk.decompress_chunk::<i32>(3).unwrap_err();
     assert!(error.kind() == ErrorKind::Io && error.to_string().contains("on fire"), "{error}");
     assert_eq!(kind(OpenOptions::new().open_storage(storage)), ErrorKind::Io);
 }

@@ -33,7 +33,7 @@ fn upstream_arrays_have_the_shapes_of_their_readme() {
         assert_eq!(array.shape(), shape, "{file}");
         assert_eq!(array.chunks(), chunks, "{file}");
         assert_eq!(array.blocks(), blocks, "{file}");
-        assert_eq!((array.dtype(), array.typesize()), (Some("|u1"), 4), "{file}");
+        assert_eq!((array.dtype_str(), array.typesize()), (Some("|u1"), 4), "{file}");
         // Unlike what the README says of the codec.
         let params = array.cparams();
         assert_eq!((params.codec, params.level), (Codec::BloscLz, 5), "{file}");
@@ -206,21 +206,24 @@ fn assert_chunks(file: &str, expected: &[Vec<u8>], version: u8) {
     assert_eq!(schunk.nbytes(), expected.iter().map(|each| each.len() as u64).sum::<u64>());
     for (index, expected) in expected.iter().enumerate() {
         let what = format!("{file}, chunk {index}");
-        assert_same(&schunk.chunk::<u8>(index).unwrap(), expected, &what);
+        assert_same(&schunk.decompress_chunk::<u8>(index).unwrap(), expected, &what);
         let mut buffer = vec![1u8; expected.len()];
-        schunk.chunk_into(index, &mut buffer).unwrap();
+        schunk.decompress_chunk_into(index, &mut buffer).unwrap();
         assert_same(&buffer, expected, &what);
     }
-    let all: Vec<Vec<u8>> = schunk.chunks().map(Result::unwrap).collect();
+    let all: Vec<Vec<u8>> = schunk.iter_chunks().map(Result::unwrap).collect();
     assert_eq!(all, expected, "{file}");
-    assert_eq!(schunk.chunk::<u8>(expected.len()).unwrap_err().kind(), ErrorKind::OutOfBounds);
+    assert_eq!(
+        schunk.decompress_chunk::<u8>(expected.len()).unwrap_err().kind(),
+        ErrorKind::OutOfBounds
+    );
 
     // A copy of the chunks as they are.
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("copy.b2frame");
     schunk.save(&copy).unwrap();
     let copied = SChunk::open(&copy).unwrap();
-    let all: Vec<Vec<u8>> = copied.chunks().map(Result::unwrap).collect();
+    let all: Vec<Vec<u8>> = copied.iter_chunks().map(Result::unwrap).collect();
     assert_eq!(all, expected, "{file}, saved");
 }
 
@@ -289,7 +292,7 @@ fn frames_of_every_codec_hold_the_same_numbers_and_a_metalayer() {
         let codec: Codec =
             file.trim_start_matches("frame_simple-").trim_end_matches(".b2frame").parse().unwrap();
         assert_eq!((schunk.cparams().codec, schunk.cparams().level), (codec, 5), "{file}");
-        for (index, chunk) in schunk.chunks::<i32>().enumerate() {
+        for (index, chunk) in schunk.iter_chunks::<i32>().enumerate() {
             let expected: Vec<i32> = (0..50_000).map(|item| item * index as i32).collect();
             assert!(chunk.unwrap() == expected, "{file}, chunk {index}");
         }
@@ -304,7 +307,8 @@ fn frames_of_every_codec_hold_the_same_numbers_and_a_metalayer() {
         let copied = SChunk::open(&copy).unwrap();
         assert_eq!(copied.vlmeta().get("vlmetalayer").unwrap().unwrap(), content);
         for index in 0..10 {
-            let (one, other) = (schunk.chunk::<i32>(index), copied.chunk::<i32>(index));
+            let (one, other) =
+                (schunk.decompress_chunk::<i32>(index), copied.decompress_chunk::<i32>(index));
             assert!(one.unwrap() == other.unwrap(), "{file}, chunk {index}, saved");
         }
         assert_eq!(copied.cparams(), schunk.cparams(), "{file}");

@@ -60,7 +60,8 @@ mod safe {
     use std::thread;
 
     use blosc2::{
-        CParams, Chunk, ChunkRef, Codec, ErrorKind, Filter, NDArray, OpenOptions, SChunk, Special,
+        CParams, Chunk, ChunkRef, Codec, ErrorKind, Filter, NDArray, OpenOptions, SChunk,
+        SaveOptions, Special,
     };
     use blosc2_format::b2nd::Meta;
 
@@ -88,7 +89,7 @@ mod safe {
         // Chunks are not appended to what is called an array.
         let options = OpenOptions::new().typesize(1).meta("x2nd", &meta.to_bytes().unwrap());
         let params = CParams::new().blocksize(usize::try_from(block).unwrap());
-        let mut schunk = options.cparams(&params).in_buffer()?;
+        let mut schunk = options.cparams(&params).in_memory_frame()?;
         for chunk in chunks {
             schunk.append_chunk(&ChunkRef::new(chunk)?)?;
         }
@@ -150,7 +151,10 @@ mod safe {
         assert_eq!(NDArray::open(&path).unwrap_err().kind(), ErrorKind::InvalidData);
         for cell in [4, 8] {
             let params = CParams::new().codec(Codec::Ndlz).codec_meta(cell).filters(&[]);
-            let error = SChunk::open(&path).unwrap().copy(&copy, &params).unwrap_err();
+            let error = SChunk::open(&path)
+                .unwrap()
+                .save_with(&copy, &SaveOptions::new().cparams(&params))
+                .unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidData, "{error}");
             assert!(!copy.exists());
         }

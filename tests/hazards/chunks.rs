@@ -229,8 +229,8 @@ mod safe {
         assert_eq!(unsafe { write_mixed_typesizes(c_path.as_ptr()) }, 2);
         let mut schunk = SChunk::open(&path).unwrap();
         schunk.set_dparams(DParams::new().threads(Threads::new(threads)));
-        let first = schunk.chunk::<u8>(0).unwrap();
-        let second = schunk.chunk::<u8>(1).unwrap();
+        let first = schunk.decompress_chunk::<u8>(0).unwrap();
+        let second = schunk.decompress_chunk::<u8>(1).unwrap();
         fs::remove_file(&path).unwrap();
         assert_eq!(first.len(), 8 * 65536);
         assert!(first == second && first.iter().any(|&byte| byte != 0));
@@ -263,8 +263,8 @@ mod safe {
         let mut schunk = SChunk::create::<u8>(&path, &params(128)).unwrap();
         schunk.append(&source).unwrap();
         schunk.set_dparams(DParams::new().threads(threads));
-        assert!(schunk.chunk::<u8>(0).unwrap() == source);
-        assert!(other.chunk::<u8>(0).unwrap() == source);
+        assert!(schunk.decompress_chunk::<u8>(0).unwrap() == source);
+        assert!(other.decompress_chunk::<u8>(0).unwrap() == source);
         fs::remove_file(&path).unwrap();
     }
 
@@ -345,7 +345,10 @@ mod safe {
         let mut schunk = SChunk::open(&path).unwrap();
         schunk.set_dparams(DParams::new().threads(Threads::new(4)));
         for _ in 0..50 {
-            assert_eq!(schunk.chunk::<i32>(0).unwrap_err().kind(), ErrorKind::InvalidData);
+            assert_eq!(
+                schunk.decompress_chunk::<i32>(0).unwrap_err().kind(),
+                ErrorKind::InvalidData
+            );
         }
         fs::remove_file(&path).unwrap();
     }

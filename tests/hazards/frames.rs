@@ -61,7 +61,7 @@ mod safe {
 
     use blosc2::{
         CParams, Chunk, Codec, Compressor, ErrorKind, Filter, MappedFile, OpenOptions, SChunk,
-        Special,
+        SaveOptions, Special,
     };
     use tempfile::TempDir;
 
@@ -191,7 +191,7 @@ mod safe {
         let schunk = SChunk::open(&path).unwrap();
         assert_eq!(schunk.vlmeta().names(), ["x"]);
         assert_eq!(schunk.vlmeta().get("x").unwrap_err().kind(), ErrorKind::InvalidData);
-        assert!(schunk.chunk::<u8>(0).unwrap() == noise(0));
+        assert!(schunk.decompress_chunk::<u8>(0).unwrap() == noise(0));
     }
 
     #[test]
@@ -200,7 +200,7 @@ mod safe {
             let chunk = header_len(bytes);
             bytes[chunk + 31] |= 0x08;
         });
-        let read = SChunk::open(&path).and_then(|schunk| schunk.chunk::<u8>(0));
+        let read = SChunk::open(&path).and_then(|schunk| schunk.decompress_chunk::<u8>(0));
         assert_eq!(read.unwrap_err().kind(), ErrorKind::InvalidData);
     }
 
@@ -217,16 +217,16 @@ mod safe {
         fs::create_dir(&path).unwrap();
         fs::write(path.join("chunks.b2frame"), bytes).unwrap();
         fs::write(path.join("00000000.chunk"), &chunk).unwrap();
-        assert!(SChunk::open(&path).unwrap().chunk::<u8>(0).unwrap() == noise(0));
+        assert!(SChunk::open(&path).unwrap().decompress_chunk::<u8>(0).unwrap() == noise(0));
         fs::write(path.join("00000000.chunk"), &chunk[..100]).unwrap();
-        let read = SChunk::open(&path).and_then(|schunk| schunk.chunk::<u8>(0));
+        let read = SChunk::open(&path).and_then(|schunk| schunk.decompress_chunk::<u8>(0));
         assert_eq!(read.unwrap_err().kind(), ErrorKind::InvalidData);
     }
 
     #[test]
     fn unknown_filter_hides_a_frame() {
         let (_folder, path) = changed(1, |bytes| bytes[FILTERS] = 100);
-        assert!(SChunk::open(&path).unwrap().chunk::<u8>(0).unwrap() == noise(0));
+        assert!(SChunk::open(&path).unwrap().decompress_chunk::<u8>(0).unwrap() == noise(0));
         let mut schunk = SChunk::open_rw(&path).unwrap();
         assert_eq!(schunk.append(&noise(1)).unwrap_err().kind(), ErrorKind::Unsupported);
         schunk.set_cparams(&CParams::new()).unwrap();
@@ -235,7 +235,7 @@ mod safe {
 
     /// Chunks of 1000, 100 and 333 bytes.
     fn varying_sizes() -> SChunk {
-        let mut schunk = OpenOptions::new().in_buffer().unwrap();
+        let mut schunk = OpenOptions::new().in_memory_frame().unwrap();
         for (number, len) in [(0, CHUNK), (1, CHUNK / 10), (1, CHUNK / 3)] {
             schunk.append(&noise(number)[..len]).unwrap();
         }
@@ -247,7 +247,7 @@ mod safe {
         let mut schunk = varying_sizes();
         assert_eq!(schunk.append(&[0u8; CHUNK]).unwrap(), 4);
         let schunk = SChunk::from_bytes(schunk.into_bytes().unwrap()).unwrap();
-        assert!(schunk.chunk::<u8>(3).unwrap() == [0; CHUNK]);
+        assert!(schunk.decompress_chunk::<u8>(3).unwrap() == [0; CHUNK]);
         // An index that says it in few bytes, where the length of the chunk is nowhere.
         let (_folder, path) = folder();
         let mut schunk = SChunk::create::<u8>(&path, &CParams::default()).unwrap();
@@ -257,7 +257,7 @@ mod safe {
         bytes[CHUNKSIZE..CHUNKSIZE + 4].fill(0);
         bytes[FLAGS] = 0x10 | 0x40 | 3;
         fs::write(&path, bytes).unwrap();
-        let read = SChunk::open(&path).and_then(|schunk| schunk.chunk::<u8>(0));
+        let read = SChunk::open(&path).and_then(|schunk| schunk.decompress_chunk::<u8>(0));
         assert_eq!(read.unwrap_err().kind(), ErrorKind::InvalidData);
     }
 
@@ -284,7 +284,7 @@ mod safe {
         let (_folder, path) = folder();
         let mut schunk = create(&path, 2);
         assert_eq!(schunk.append::<u8>(&[]).unwrap_err().kind(), ErrorKind::InvalidArgument);
-        assert!(schunk.chunk::<u8>(1).unwrap() == noise(1));
+        assert!(schunk.decompress_chunk::<u8>(1).unwrap() == noise(1));
     }
 
     #[test]
@@ -293,10 +293,10 @@ mod safe {
         let mut schunk = create(&path, 2);
         schunk.append(&noise(2)[..10]).unwrap();
         let copy = folder.path().join("copy");
-        schunk.copy(&copy, &CParams::new().level(9)).unwrap();
+        schunk.save_with(&copy, &SaveOptions::new().cparams(&CParams::new().level(9))).unwrap();
         let copy = SChunk::open(&copy).unwrap();
         assert_eq!((copy.nchunks(), copy.nbytes()), (3, 2010));
-        assert!(copy.chunk::<u8>(2).unwrap() == noise(2)[..10]);
+        assert!(copy.decompress_chunk::<u8>(2).unwrap() == noise(2)[..10]);
     }
 
     #[test]
@@ -358,7 +358,7 @@ mod safe {
                     scope.spawn(move || {
                         for step in 0..2000 {
                             let number = (thread * 5 + step) % 20;
-                            let chunk = schunk.chunk::<u8>(number as usize).unwrap();
+                            let chunk = schunk.decompress_chunk::<u8>(number as usize).unwrap();
                             assert!(chunk == noise(number));
                         }
                     });
@@ -379,7 +379,10 @@ mod safe {
 
     fn holds(schunk: &SChunk, numbers: impl IntoIterator<Item = u32>) {
         for (index, number) in numbers.into_iter().enumerate() {
-            assert!(schunk.chunk::<u8>(index).unwrap() == noise(number), "chunk {index}");
+            assert!(
+                schunk.decompress_chunk::<u8>(index).unwrap() == noise(number),
+                "chunk {index}"
+            );
         }
     }
 
@@ -456,7 +459,7 @@ mod safe {
         let mut target = SChunk::in_memory::<u8>(&CParams::default()).unwrap();
         target.append_chunk(&schunk.lazy_chunk(0).unwrap().read().unwrap()).unwrap();
         holds(&target, [0]);
-        let mut bytes = schunk.compressed_chunk(0).unwrap().into_bytes();
+        let mut bytes = schunk.chunk(0).unwrap().into_bytes();
         bytes[31] |= 0x08;
         assert_eq!(Chunk::new(bytes).unwrap_err().kind(), ErrorKind::InvalidData);
     }
@@ -596,7 +599,7 @@ mod safe {
 
     #[test]
     fn long_metalayer_name_is_a_null_pointer() {
-        let mut schunk = OpenOptions::new().in_buffer().unwrap();
+        let mut schunk = OpenOptions::new().in_memory_frame().unwrap();
         let long = schunk.meta_mut().set("a name that is longer than 31 bytes", b"content");
         assert_eq!(long.unwrap_err().kind(), ErrorKind::InvalidArgument);
         schunk.append(&noise(0)).unwrap();
@@ -623,17 +626,17 @@ mod safe {
 
     #[test]
     fn metalayer_overwrites_special_chunks() {
-        let mut schunk = OpenOptions::new().in_buffer().unwrap();
+        let mut schunk = OpenOptions::new().in_memory_frame().unwrap();
         schunk.append(&[0u8; CHUNK]).unwrap();
         let late = schunk.meta_mut().set("late", b"content");
         assert_eq!(late.unwrap_err().kind(), ErrorKind::InvalidArgument);
         let schunk = SChunk::from_bytes(schunk.into_bytes().unwrap()).unwrap();
-        assert!(schunk.chunk::<u8>(0).unwrap() == [0; CHUNK]);
+        assert!(schunk.decompress_chunk::<u8>(0).unwrap() == [0; CHUNK]);
     }
 
     #[test]
     fn longer_metalayer_content_is_ignored() {
-        let mut schunk = OpenOptions::new().meta("name", b"content").in_buffer().unwrap();
+        let mut schunk = OpenOptions::new().meta("name", b"content").in_memory_frame().unwrap();
         let longer = schunk.meta_mut().set("name", b"longer content");
         assert_eq!(longer.unwrap_err().kind(), ErrorKind::InvalidArgument);
         assert_eq!(schunk.meta().get("name").unwrap().unwrap(), b"content");
@@ -661,14 +664,14 @@ mod safe {
 
     #[test]
     fn short_blosc1_chunk_is_read_beyond_its_end() {
-        blosc1_is_refused(OpenOptions::new().in_buffer().unwrap(), b"content\0");
+        blosc1_is_refused(OpenOptions::new().in_memory_frame().unwrap(), b"content\0");
     }
 
     #[test]
     fn blosc1_chunk_is_stored_as_zeros() {
         let mut bytes = noise(0);
         (bytes[14], bytes[15]) = (0, 1 << 4);
-        blosc1_is_refused(OpenOptions::new().in_buffer().unwrap(), &bytes);
+        blosc1_is_refused(OpenOptions::new().in_memory_frame().unwrap(), &bytes);
     }
 
     #[test]
@@ -733,7 +736,7 @@ mod safe {
         const TEST: &str = "frames::safe::environment_breaks_the_index";
         if crate::common::own_process().is_some() {
             let mut schunk = to_change(changed_bytes(5, |_| {})).unwrap();
-            let first = schunk.compressed_chunk(0).unwrap();
+            let first = schunk.chunk(0).unwrap();
             assert_eq!(schunk.insert_chunk(2, &first).unwrap(), 6);
             holds(&schunk, [0, 1, 0, 2, 3, 4]);
             let schunk = SChunk::from_bytes(schunk.into_bytes().unwrap()).unwrap();

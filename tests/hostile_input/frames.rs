@@ -138,7 +138,7 @@ impl Reader for Bound {
     fn read(schunk: &mut SChunk) -> blosc2::Result<()> {
         let (mut total, mut outcome) = (0, Ok(()));
         for number in 0..schunk.nchunks().min(MOST_CHUNKS as usize) {
-            match schunk.chunk::<u8>(number) {
+            match schunk.decompress_chunk::<u8>(number) {
                 Ok(data) => total += data.len(),
                 Err(error) => outcome = Err(error),
             }
@@ -290,9 +290,9 @@ fn a_super_chunk_keeps_the_limits_and_says_how_they_are_raised() {
     assert_eq!(error.kind(), ErrorKind::TooLarge);
     assert!(error.to_string().contains("max_read"), "{error}");
     assert!(memory < 1 << 16, "{memory}");
-    assert_eq!(schunk.chunk::<u8>(0).unwrap().len(), 100 << 20);
+    assert_eq!(schunk.decompress_chunk::<u8>(0).unwrap().len(), 100 << 20);
     let schunk = OpenOptions::new().max_read(99 << 20).from_bytes(frame).unwrap();
-    let (data, _, memory) = measure(|| schunk.chunk::<u8>(0));
+    let (data, _, memory) = measure(|| schunk.decompress_chunk::<u8>(0));
     let error = data.unwrap().map(|_| "it is read").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge);
     assert!(error.to_string().contains("max_read"), "{error}");

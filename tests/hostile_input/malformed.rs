@@ -37,7 +37,7 @@ fn trailer_at(frame: &[u8]) -> usize {
 /// A frame with so many chunks, and a metalayer of each kind.
 fn good(count: usize) -> Vec<u8> {
     let options = OpenOptions::new().typesize(4).meta("fixed", b"some content");
-    let mut schunk = options.in_buffer().unwrap();
+    let mut schunk = options.in_memory_frame().unwrap();
     schunk.vlmeta_mut().set("variable", b"some other content").unwrap();
     append(&mut schunk, count);
     schunk.into_bytes().unwrap()
@@ -189,10 +189,10 @@ fn a_chunk_that_claims_more_than_there_is() {
                 return;
             }
             let schunk = opened.unwrap();
-            assert!(schunk.chunk::<i32>(0).unwrap() == model(1)[0], "{what}");
-            assert_eq!(kind(schunk.chunk::<i32>(1)), ErrorKind::InvalidData, "{what}");
+            assert!(schunk.decompress_chunk::<i32>(0).unwrap() == model(1)[0], "{what}");
+            assert_eq!(kind(schunk.decompress_chunk::<i32>(1)), ErrorKind::InvalidData, "{what}");
             assert_eq!(kind(schunk.lazy_chunk(1)), ErrorKind::InvalidData, "{what}");
-            assert_eq!(kind(schunk.compressed_chunk(1)), ErrorKind::InvalidData, "{what}");
+            assert_eq!(kind(schunk.chunk(1)), ErrorKind::InvalidData, "{what}");
             let last = 2 * CHUNK as u64 - 1;
             assert_eq!(kind(schunk.items::<i32>(last..)), ErrorKind::InvalidData, "{what}");
             assert_eq!(kind(schunk.gather::<i32>(&[last])), ErrorKind::InvalidData, "{what}");
@@ -208,8 +208,8 @@ fn a_chunk_that_claims_more_than_there_is() {
     chunk[12..16].copy_from_slice(&i32::MAX.to_le_bytes());
     fs::write(&file, chunk).unwrap();
     let schunk = SChunk::open(&path).unwrap();
-    assert!(schunk.chunk::<i32>(0).unwrap() == model(1)[0]);
-    assert_eq!(kind(schunk.chunk::<i32>(1)), ErrorKind::InvalidData);
+    assert!(schunk.decompress_chunk::<i32>(0).unwrap() == model(1)[0]);
+    assert_eq!(kind(schunk.decompress_chunk::<i32>(1)), ErrorKind::InvalidData);
     assert_eq!(
         kind(OpenOptions::new().check(Check::Structure).open(&path)),
         ErrorKind::InvalidData

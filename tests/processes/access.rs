@@ -16,7 +16,7 @@ use std::{env, thread};
 use crate::common::{FOLDER, VARIABLES, own_process};
 use blosc2::{
     BoxError, CParams, ChunkBlock, Codec, CodecInfo, ErrorKind, NDArray, OpenOptions, ReadAt,
-    Result, SChunk, Storage, UserCodec,
+    Result, SChunk, SaveOptions, Storage, UserCodec,
 };
 
 /// How long a test may take that would otherwise hang.
@@ -69,7 +69,7 @@ fn make(path: &Path, numbers: &[u32]) -> SChunk {
 /// The numbers of all chunks.
 fn numbers(path: &Path) -> Vec<u32> {
     let schunk = SChunk::open(path).unwrap();
-    schunk.chunks::<u32>().map(|chunk| chunk.unwrap()[0]).collect()
+    schunk.iter_chunks::<u32>().map(|chunk| chunk.unwrap()[0]).collect()
 }
 
 fn writing() -> OpenOptions {
@@ -121,7 +121,7 @@ fn one_writer_has_a_file_however_it_is_opened_and_replaced() {
         }
         scope.spawn(|| {
             while goes_on() {
-                match empty.save_replacing(&path) {
+                match empty.save_with(&path, &SaveOptions::new().replace(true)) {
                     Ok(()) => drop(replaced.fetch_add(1, Ordering::Relaxed)),
                     Err(error) => busy(error),
                 }
@@ -140,7 +140,10 @@ fn a_file_that_is_written_to_is_neither_replaced_nor_appended_to() {
     let other = SChunk::in_memory::<u32>(&params()).unwrap();
     for path in [&path, &link] {
         let array = || NDArray::builder().file(path).replace(true).from_slice(&[1u8], &[1]);
-        assert_eq!(refused(|| other.save_replacing(path)), ErrorKind::Busy);
+        assert_eq!(
+            refused(|| other.save_with(path, &SaveOptions::new().replace(true))),
+            ErrorKind::Busy
+        );
         assert_eq!(refused(|| OpenOptions::new().replace(true).open(path)), ErrorKind::Busy);
         assert_eq!(refused(array), ErrorKind::Busy);
         assert_eq!(refused(|| other.append_to_file(path)), ErrorKind::Busy);
@@ -153,7 +156,7 @@ fn a_file_that_is_written_to_is_neither_replaced_nor_appended_to() {
     // A reader is no obstacle, and stays with the file that it has.
     let reader = SChunk::open(&path).unwrap();
     assert_eq!(refused(|| reader.append_to_file(&path)), ErrorKind::InvalidArgument);
-    other.save_replacing(&path).unwrap();
+    other.save_with(&path, &SaveOptions::new().replace(true)).unwrap();
     assert_eq!((reader.nchunks(), numbers(&path)), (3, vec![]));
 }
 
@@ -165,7 +168,10 @@ fn a_link_is_followed_where_a_file_is_replaced() {
         let (path, link) = (folder.path().join("a.b2frame"), folder.path().join("link"));
         drop(make(&path, &[1]));
         std::os::unix::fs::symlink(&path, &link).unwrap();
-        SChunk::in_memory::<u32>(&params()).unwrap().save_replacing(&link).unwrap();
+        SChunk::in_memory::<u32>(&params())
+            .unwrap()
+            .save_with(&link, &SaveOptions::new().replace(true))
+            .unwrap();
         assert!(link.is_symlink());
         assert!(numbers(&path).is_empty());
     }
@@ -237,12 +243,12 @@ fn a_file_as_a_storage_is_claimed_as_any_other() {
     let by_file = OpenOptions::new().open_storage(File::open(&path).unwrap()).unwrap();
     first.append(&[2u32; 100]).unwrap();
     for reader in [&by_path, &by_file] {
-        assert_eq!(reader.chunk::<u32>(1).unwrap(), [2; 100]);
+        assert_eq!(reader.decompress_chunk::<u32>(1).unwrap(), [2; 100]);
     }
     drop(first);
     let mut second = writing().open(&path).unwrap();
     second.append(&[3u32; 100]).unwrap();
-    assert_eq!(by_file.chunk::<u32>(2).unwrap(), [3; 100]);
+    assert_eq!(by_file.decompress_chunk::<u32>(2).unwrap(), [3; 100]);
     let saved = by_path.save_in(file());
     assert_eq!(saved.unwrap_err().kind(), ErrorKind::Busy);
 }
@@ -280,12 +286,12 @@ fn handles_on_one_custom_storage_see_changes_after_refresh_and_undo_none() {
         one.append(&[number; 100]).unwrap();
         // It did not know of the last change; now it does.
         assert_eq!(two.append(&[9u32; 100]).unwrap_err().kind(), ErrorKind::Busy);
-        assert_eq!(two.chunk::<u32>(2 * number as usize).unwrap(), [number; 100]);
+        assert_eq!(two.decompress_chunk::<u32>(2 * number as usize).unwrap(), [number; 100]);
         two.append(&[number; 100]).unwrap();
         assert!(one.refresh().unwrap());
     }
     let all = OpenOptions::new().open_storage(shared).unwrap();
-    let found: Vec<u32> = all.chunks::<u32>().map(|chunk| chunk.unwrap()[0]).collect();
+    let found: Vec<u32> = all.iter_chunks::<u32>().map(|chunk| chunk.unwrap()[0]).collect();
     assert_eq!(found, [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]);
 }
 
@@ -351,14 +357,14 @@ fn closures_may_read_what_is_read_as_often_as_they_like() {
             if is_first.swap(false, Ordering::Relaxed) {
                 let handle = inner.get().and_then(Weak::upgrade).ok_or("it is gone")?;
                 for _ in 0..200 {
-                    assert_eq!(handle.chunk::<u32>(0)?, [1; 100]);
+                    assert_eq!(handle.decompress_chunk::<u32>(0)?, [1; 100]);
                 }
             }
             Ok(())
         });
         let outer = Arc::new(outer);
         handle.set(Arc::downgrade(&outer)).unwrap();
-        assert_eq!(outer.chunk::<u32>(1).unwrap(), [2; 100]);
+        assert_eq!(outer.decompress_chunk::<u32>(1).unwrap(), [2; 100]);
     });
 }
 
@@ -387,12 +393,12 @@ fn a_closure_that_reads_what_is_changed_gets_an_error() {
         let other = OpenOptions::new().locking(true).open(&path).unwrap();
         schunk
             .locked(|schunk| {
-                assert_eq!(refused(|| other.chunk::<u32>(0)), ErrorKind::Busy);
-                assert_eq!(schunk.chunk::<u32>(0)?, [5; 100]);
+                assert_eq!(refused(|| other.decompress_chunk::<u32>(0)), ErrorKind::Busy);
+                assert_eq!(schunk.decompress_chunk::<u32>(0)?, [5; 100]);
                 Ok(())
             })
             .unwrap();
-        assert_eq!(other.chunk::<u32>(0).unwrap(), [5; 100]);
+        assert_eq!(other.decompress_chunk::<u32>(0).unwrap(), [5; 100]);
     });
 }
 

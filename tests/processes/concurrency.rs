@@ -115,7 +115,7 @@ fn chunks_of_one_super_chunk_are_read_on_many_threads() {
             let mut rng = Rng(seed);
             for _ in 0..150 {
                 let index = rng.below(40) as usize;
-                assert!(schunk.chunk::<u8>(index).unwrap() == chunks[index]);
+                assert!(schunk.decompress_chunk::<u8>(index).unwrap() == chunks[index]);
                 assert_eq!((schunk.nchunks(), schunk.chunksize()), (40, 30_000));
                 assert!(schunk.meta().names().is_empty());
             }
@@ -212,7 +212,10 @@ impl Shelf {
         }
         for (schunk, chunks) in &self.schunks {
             let index = rng.below(chunks.len() as u64) as usize;
-            assert!(schunk.chunk::<u8>(index).unwrap() == chunks[index], "{index} of {schunk:?}");
+            assert!(
+                schunk.decompress_chunk::<u8>(index).unwrap() == chunks[index],
+                "{index} of {schunk:?}"
+            );
         }
     }
 }

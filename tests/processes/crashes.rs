@@ -199,7 +199,7 @@ fn params() -> CParams {
 
 /// The content as the super-chunk gives it.
 fn content(schunk: &SChunk) -> blosc2::Result<Content> {
-    let chunks = (0..schunk.nchunks()).map(|index| schunk.chunk(index));
+    let chunks = (0..schunk.nchunks()).map(|index| schunk.decompress_chunk(index));
     Ok(Content { chunks: chunks.collect::<Result<_, _>>()?, note: schunk.vlmeta().get("note")? })
 }
 
@@ -374,7 +374,7 @@ fn a_writer_that_dies_at_any_write_leaves_the_frame_before_or_after_it_or_an_err
                     (Repaired::Sound, "before" | "after") => {
                         assert!(fs::read(&path).unwrap() == bytes && after == found, "{what}");
                     }
-                    (Repaired::TakenBack, "error") => assert_eq!(after, "before", "{what}"),
+                    (Repaired::RolledBack, "error") => assert_eq!(after, "before", "{what}"),
                     (Repaired::Completed, "error") => assert_eq!(after, "after", "{what}"),
                     _ => panic!("{what}: {found}, {repaired:?}"),
                 }
@@ -588,7 +588,7 @@ fn an_array_with_lost_chunks_becomes_a_plain_super_chunk() {
     let schunk = SChunk::open(&path).unwrap();
     let header_len = frame::Header::parse(&good).unwrap().header_len as usize;
     let at = header_len + schunk.offsets().unwrap()[4].unwrap() as usize;
-    let second = schunk.chunk::<u16>(5).unwrap();
+    let second = schunk.decompress_chunk::<u16>(5).unwrap();
     drop(schunk);
 
     // All chunks are whole: it stays an array.
@@ -607,7 +607,7 @@ fn an_array_with_lost_chunks_becomes_a_plain_super_chunk() {
     assert_eq!(found.meta, Some(vec!["b2nd-damaged".to_owned()]));
     assert!(NDArray::open(&path).is_err());
     let schunk = SChunk::open(&path).unwrap();
-    assert_eq!((schunk.nchunks(), schunk.chunk::<u16>(4).unwrap()), (11, second));
+    assert_eq!((schunk.nchunks(), schunk.decompress_chunk::<u16>(4).unwrap()), (11, second));
 }
 
 #[test]
@@ -778,7 +778,7 @@ fn what_follows_a_frame_in_its_file_is_not_destroyed() {
             let expected = format!("{} bytes follow the frame", bytes.len() as u64 - start);
             assert!(error.to_string().contains(&expected), "{error}");
         }
-        assert_eq!(schunk.chunk::<u32>(0).unwrap(), [1; ITEMS]);
+        assert_eq!(schunk.decompress_chunk::<u32>(0).unwrap(), [1; ITEMS]);
         assert_eq!(schunk.nchunks(), 1);
     };
     // A handle that was there before.
@@ -792,7 +792,7 @@ fn what_follows_a_frame_in_its_file_is_not_destroyed() {
     drop(schunk);
     assert!(fs::read(&path).unwrap() == bytes);
     let there = OpenOptions::new().offset(start).open(&path).unwrap();
-    assert_eq!(there.chunk::<u32>(0).unwrap(), [2; ITEMS]);
+    assert_eq!(there.decompress_chunk::<u32>(0).unwrap(), [2; ITEMS]);
     assert_eq!(repair(&path).unwrap(), Repaired::Sound);
     assert!(fs::read(&path).unwrap() == bytes);
 

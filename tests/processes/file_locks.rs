@@ -107,7 +107,7 @@ fn read_for_a_while(path: &Path) -> usize {
         count = found;
         for _ in 0..5.min(count) {
             let number = rng.below(count as u64) as usize;
-            let items = schunk.chunk::<u32>(number).unwrap();
+            let items = schunk.decompress_chunk::<u32>(number).unwrap();
             let version = version(number as u32, &items, "reading");
             assert!(version == 0 || number == 0);
         }
@@ -146,7 +146,7 @@ fn what_another_process_reads_is_always_what_was_written_so_far() {
         let all = SChunk::open(&path).unwrap();
         assert!(all.nchunks() >= count);
         for number in 0..all.nchunks() {
-            version(number as u32, &all.chunk::<u32>(number).unwrap(), "at the end");
+            version(number as u32, &all.decompress_chunk::<u32>(number).unwrap(), "at the end");
         }
     }
 }
@@ -176,7 +176,7 @@ fn two_processes_that_append_lose_nothing() {
         let schunk = SChunk::open(&path).unwrap();
         let mut next = [0, 0];
         for index in 0..schunk.nchunks() {
-            let items = schunk.chunk::<u32>(index).unwrap();
+            let items = schunk.decompress_chunk::<u32>(index).unwrap();
             let who = (items[0] / 1_000_000) as usize;
             assert_eq!(items, chunk(1000 * who as u32 + next[who - 1], 0), "{index} of {name}");
             next[who - 1] += 1;
@@ -327,12 +327,12 @@ fn a_writer_that_is_killed_leaves_a_frame_or_what_repair_takes_back() {
             assert!(!directory || !is_marked, "{what}");
             match repair(&path).unwrap() {
                 Repaired::Sound => assert!(!is_marked, "{what}"),
-                Repaired::TakenBack | Repaired::Completed => assert!(is_marked, "{what}"),
+                Repaired::RolledBack | Repaired::Completed => assert!(is_marked, "{what}"),
                 other => panic!("{what}: {other:?}"),
             }
             let schunk = SChunk::open(&path).unwrap();
             for number in 0..schunk.nchunks() {
-                version(number as u32, &schunk.chunk::<u32>(number).unwrap(), &what);
+                version(number as u32, &schunk.decompress_chunk::<u32>(number).unwrap(), &what);
             }
             assert!(schunk.vlmeta().get("n").unwrap().is_none_or(|note| !note.contains(&0)));
         }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, thread};
 
-use blosc2::{CParams, Check, Codec, ErrorKind, OpenOptions, Result, SChunk};
+use blosc2::{CParams, Check, Codec, ErrorKind, OpenOptions, Result, SChunk, SaveOptions};
 use blosc2_testing::repeats;
 use serde_json::{Value, json};
 
@@ -84,7 +84,7 @@ fn frame_of(id: u32) -> SChunk {
 
 /// The number of a chunk, which has to be whole.
 fn id_of(schunk: &SChunk, index: usize) -> Result<u32> {
-    let items = schunk.chunk::<u32>(index)?;
+    let items = schunk.decompress_chunk::<u32>(index)?;
     assert!(items.len() == ITEMS && items.iter().all(|item| *item == items[0]), "a mixed chunk");
     Ok(items[0])
 }
@@ -147,7 +147,7 @@ fn work(folder: &Path, setting: Setting, rng: &mut Rng, first: u32) -> Vec<Done>
                     });
                 }
                 3 if setting != Setting::HardLink => {
-                    frame_of(id).save_replacing(&path)?;
+                    frame_of(id).save_with(&path, &SaveOptions::new().replace(true))?;
                     keep(What::Replace, 0);
                 }
                 4 if rng.below(4) == 0 => {

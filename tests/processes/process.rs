@@ -195,7 +195,7 @@ fn codecs_and_filters_of_any_number_start_no_program_and_load_no_library() {
         let path = folder.join("forged.b2frame");
         fs::write(&path, forged_frame(&frame, codec, filter)).unwrap();
         let schunk = SChunk::open(&path).unwrap();
-        read += usize::from(schunk.chunk::<i32>(0).is_ok());
+        read += usize::from(schunk.decompress_chunk::<i32>(0).is_ok());
         let copy = folder.join("copy.b2frame");
         schunk.save(&copy).unwrap();
         fs::remove_file(&copy).unwrap();
@@ -292,7 +292,7 @@ fn after_a_fork_threads_are_refused_and_one_thread_works() {
     let mut schunk = SChunk::in_memory::<i32>(&many).unwrap();
     schunk.set_dparams(DParams::new().threads(Threads::new(4)));
     schunk.append(&items).unwrap();
-    assert_eq!(schunk.chunk::<i32>(0).unwrap(), items);
+    assert_eq!(schunk.decompress_chunk::<i32>(0).unwrap(), items);
     let status = fork(|| {
         let refused = |result: blosc2::Result<bool>| {
             result.is_err_and(|error| error.kind() == ErrorKind::Unsupported)
@@ -304,14 +304,14 @@ fn after_a_fork_threads_are_refused_and_one_thread_works() {
         if !matches!(works(&params), Ok(true)) {
             status |= 2;
         }
-        if !refused(schunk.chunk::<i32>(0).map(|found| found == items)) {
+        if !refused(schunk.decompress_chunk::<i32>(0).map(|found| found == items)) {
             status |= 4;
         }
         if !refused(schunk.append(&items).map(|_| true)) {
             status |= 8;
         }
         schunk.set_dparams(DParams::new());
-        if !matches!(schunk.chunk::<i32>(0), Ok(found) if found == items) {
+        if !matches!(schunk.decompress_chunk::<i32>(0), Ok(found) if found == items) {
             status |= 16;
         }
         drop(schunk);
@@ -361,12 +361,12 @@ fn a_file_that_cannot_grow_keeps_its_last_good_state() {
         assert!(fs::read(&path).unwrap() == before, "{more} bytes more: the file has changed");
         assert_eq!(schunk.nchunks(), 3);
         for index in 0..3 {
-            assert!(schunk.chunk::<u64>(index).unwrap() == noise(index as u64 + 1));
+            assert!(schunk.decompress_chunk::<u64>(index).unwrap() == noise(index as u64 + 1));
         }
     }
     assert_eq!(schunk.append(&noise(4)).unwrap(), 4);
     drop(schunk);
-    assert!(SChunk::open(&path).unwrap().chunk::<u64>(3).unwrap() == noise(4));
+    assert!(SChunk::open(&path).unwrap().decompress_chunk::<u64>(3).unwrap() == noise(4));
 }
 
 #[test]
@@ -388,7 +388,7 @@ fn a_handle_stays_with_its_file_when_the_folder_changes_or_another_takes_its_nam
     let mut schunk = create(Path::new("name"), 1);
     env::set_current_dir(&second).unwrap();
     drop(create(Path::new("name"), 2));
-    assert_eq!(schunk.chunk::<i32>(0).unwrap(), [1; 100]);
+    assert_eq!(schunk.decompress_chunk::<i32>(0).unwrap(), [1; 100]);
     schunk.append(&[3; 100]).unwrap();
     assert_eq!(SChunk::open("name").unwrap().nchunks(), 1);
     assert_eq!(SChunk::open(first.join("name")).unwrap().nchunks(), 2);

@@ -84,7 +84,7 @@ print(json.dumps([text(dtype) for dtype in dtypes]))
     for (number, text) in list(&found) {
         let array = NDArray::open(at(format!("{number}.b2nd"))).unwrap();
         let dtype = Dtype::parse(text).unwrap();
-        assert_eq!((array.dtype(), array.parsed_dtype()), (Some(text), Some(&dtype)));
+        assert_eq!((array.dtype_str(), array.dtype()), (Some(text), Some(&dtype)));
         assert_eq!((array.typesize(), array.shape()), (dtype.size(), &SHAPE[..]), "{text}");
         let bytes = array.read_bytes(..).unwrap();
         assert_same(&bytes, &fs::read(at(format!("{number}.raw"))).unwrap(), text);
@@ -141,7 +141,7 @@ print(json.dumps([text(dtype) for dtype in dtypes]))
         let dtype = Dtype::parse(text).unwrap();
         for name in ["copied", "saved"] {
             let array = NDArray::open(at(format!("{number}.{name}"))).unwrap();
-            assert_eq!(array.parsed_dtype(), Some(&dtype), "{name}");
+            assert_eq!(array.dtype(), Some(&dtype), "{name}");
             let what = format!("{name}, {text}");
             assert_same(&array.read_bytes(..).unwrap(), &bytes_of(&dtype), &what);
         }
@@ -159,7 +159,7 @@ fn check_turned<T: Element + PartialEq + std::fmt::Debug>(
     let mut array = NDArray::open_rw(&path).unwrap();
     let error = array.read_all::<T>().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TypeMismatch, "{kind}");
-    array.set_native(true);
+    array.set_byte_order_conversion(true);
     assert_eq!(array.read_all::<T>().unwrap(), expected, "{kind}");
     assert_eq!(array.read::<T>(&[1..2, 2..4]).unwrap(), expected[7..9], "{kind}");
     assert_eq!(array.item::<T>(&[2, 4]).unwrap(), expected[14], "{kind}");
@@ -230,7 +230,7 @@ print(1)
     NDArray::builder().file(at("bool.back")).from_slice(&bools, &[10, 100]).unwrap();
 
     let array = NDArray::open(at("text.b2nd")).unwrap();
-    assert_eq!((array.dtype(), array.typesize()), (Some("<U5"), 20));
+    assert_eq!((array.dtype_str(), array.typesize()), (Some("<U5"), 20));
     let bytes = array.read_bytes(..).unwrap();
     let texts: Vec<String> = bytes
         .chunks_exact(20)
@@ -245,7 +245,7 @@ print(1)
     builder.from_bytes(&bytes, &[5], "<U5", 20).unwrap();
 
     let array = NDArray::open(at("bytes.b2nd")).unwrap();
-    assert_eq!((array.dtype(), array.typesize()), (Some("|S5"), 5));
+    assert_eq!((array.dtype_str(), array.typesize()), (Some("|S5"), 5));
     assert_eq!(array.read_bytes(..).unwrap(), b"\0\0\0\0\0a\0\0\0\x0012345");
     let builder = NDArray::builder().file(at("bytes.back"));
     builder.from_bytes(b"x\0\0yz", &[2, 1], "|S2", 2).unwrap_err();

@@ -326,7 +326,7 @@ copy[:] = items.reshape(10, 10)
 "#;
     run_python(script, folder.path(), &[]);
     let copy = NDArray::open(at("copy.b2nd")).unwrap();
-    assert_eq!(parse(copy.dtype().unwrap()), Padded::dtype());
+    assert_eq!(parse(copy.dtype_str().unwrap()), Padded::dtype());
     assert_eq!(copy.read_all::<Padded>().unwrap(), padded);
 }
 

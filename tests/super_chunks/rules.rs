@@ -115,7 +115,8 @@ fn copies_have_each_chunk_once_while_another_handle_reorders() {
         }
         let reader = options.open(&path).unwrap();
         let assert_whole = |copy: SChunk| {
-            let mut first: Vec<i32> = copy.chunks::<i32>().map(|chunk| chunk.unwrap()[0]).collect();
+            let mut first: Vec<i32> =
+                copy.iter_chunks::<i32>().map(|chunk| chunk.unwrap()[0]).collect();
             first.sort();
             assert!(first.into_iter().eq(0..12), "locking: {locks}");
         };
@@ -215,7 +216,7 @@ fn chunks_of_an_array_keep_the_size_of_its_blocks() {
     let mut schunk = SChunk::open_rw(&path).unwrap();
     schunk.set_cparams(&CParams::new().level(9)).unwrap();
     schunk.update(0, &items[..1000]).unwrap();
-    assert_eq!(schunk.compressed_chunk(0).unwrap().blocksize(), Some(400));
+    assert_eq!(schunk.chunk(0).unwrap().blocksize(), Some(400));
     for (blocksize, fits) in [(400, true), (800, false)] {
         let params = CParams::new().blocksize(blocksize);
         let chunk = Chunk::new(compress(&items[1000..2000], &params).unwrap()).unwrap();
@@ -231,7 +232,7 @@ fn chunks_of_an_array_keep_the_size_of_its_blocks() {
 fn limits_of_reading() {
     const LEN: u64 = 1 << 30;
     let params = CParams::new().blocksize(1 << 28);
-    let mut schunk = OpenOptions::new().cparams(&params).in_buffer().unwrap();
+    let mut schunk = OpenOptions::new().cparams(&params).in_memory_frame().unwrap();
     schunk.fill(Special::Zeros, LEN, LEN as usize).unwrap();
     let bytes = schunk.into_bytes().unwrap();
     let schunk = OpenOptions::new().max_read(1 << 20).from_bytes(bytes).unwrap();
@@ -242,7 +243,7 @@ fn limits_of_reading() {
     assert_eq!(kind(schunk.items::<u8>(..2 << 20)), Some(ErrorKind::TooLarge));
     let copy = schunk.try_clone().unwrap();
     assert_eq!(kind(copy.items::<u8>(..2 << 20)), Some(ErrorKind::TooLarge));
-    assert_eq!(kind(copy.chunk::<u8>(0)), Some(ErrorKind::TooLarge));
+    assert_eq!(kind(copy.decompress_chunk::<u8>(0)), Some(ErrorKind::TooLarge));
 }
 
 #[test]
@@ -263,7 +264,7 @@ fn a_handle_goes_on_after_a_read_that_failed() {
 #[test]
 fn writing_items_stores_nothing_of_a_postfilter() {
     let items: Vec<u8> = (0..200).collect();
-    let mut schunk = OpenOptions::new().in_buffer().unwrap();
+    let mut schunk = OpenOptions::new().in_memory_frame().unwrap();
     schunk.append(&items[..100]).unwrap();
     schunk.append(&items[100..]).unwrap();
     schunk.set_postfilter(|block| {
@@ -282,18 +283,18 @@ fn writing_items_stores_nothing_of_a_postfilter() {
 fn a_file_of_other_items_is_an_error() {
     let (_folder, path) = folder();
     let frame = |typesize| {
-        let mut schunk = OpenOptions::new().typesize(typesize).in_buffer().unwrap();
+        let mut schunk = OpenOptions::new().typesize(typesize).in_memory_frame().unwrap();
         schunk.append(&data(Kind::Ramp, 4000, 1)).unwrap();
         schunk.into_bytes().unwrap()
     };
     fs::write(&path, frame(4)).unwrap();
     let mut schunk = SChunk::open(&path).unwrap();
-    schunk.chunk::<i32>(0).unwrap();
+    schunk.decompress_chunk::<i32>(0).unwrap();
     fs::write(&path, frame(8)).unwrap();
     assert!(schunk.refresh().is_err());
     fs::write(&path, frame(4)).unwrap();
     schunk.refresh().unwrap();
-    assert!(schunk.chunk::<u8>(0).unwrap() == data(Kind::Ramp, 4000, 1));
+    assert!(schunk.decompress_chunk::<u8>(0).unwrap() == data(Kind::Ramp, 4000, 1));
 }
 
 #[test]
@@ -361,7 +362,7 @@ fn a_writer_that_locks_and_one_that_does_not() {
 
 #[test]
 fn an_emptied_super_chunk_takes_chunks_of_another_size() {
-    let buffer = || OpenOptions::new().typesize(4).in_buffer().unwrap();
+    let buffer = || OpenOptions::new().typesize(4).in_memory_frame().unwrap();
     for mut schunk in [SChunk::in_memory::<i32>(&CParams::new()).unwrap(), buffer()] {
         schunk.append(&[1i32; 100]).unwrap();
         schunk.append(&[1i32; 100]).unwrap();
@@ -393,8 +394,8 @@ fn a_file_that_two_chunks_share_stays_for_the_other() {
     bytes[at + 8] = 0;
     fs::write(&index, bytes).unwrap();
     let mut schunk = SChunk::open_rw(&path).unwrap();
-    assert!(schunk.chunk::<u8>(1).unwrap() == noise[..500]);
+    assert!(schunk.decompress_chunk::<u8>(1).unwrap() == noise[..500]);
     schunk.delete(1).unwrap();
     assert!(schunk.items::<u8>(..).unwrap() == noise[..500]);
-    assert!(SChunk::open(&path).unwrap().chunk::<u8>(0).unwrap() == noise[..500]);
+    assert!(SChunk::open(&path).unwrap().decompress_chunk::<u8>(0).unwrap() == noise[..500]);
 }

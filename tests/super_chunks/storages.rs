@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use blosc2::{CParams, Codec, DParams, ErrorKind, Filter, NDArray, SChunk, Threads};
+use blosc2::{CParams, Codec, DParams, ErrorKind, Filter, NDArray, SChunk, SaveOptions, Threads};
 
 use crate::common::{KINDS, Kind, Rng, assert_same, codecs, data, kind, listing, lossless};
 
@@ -12,7 +12,7 @@ fn numbers(chunk: usize, len: usize) -> Vec<i32> {
 }
 
 fn all(schunk: &SChunk) -> Vec<Vec<i32>> {
-    schunk.chunks().collect::<blosc2::Result<_>>().unwrap()
+    schunk.iter_chunks().collect::<blosc2::Result<_>>().unwrap()
 }
 
 #[test]
@@ -56,17 +56,19 @@ fn chunks_are_appended_over_several_openings() {
             assert_eq!(schunk.nbytes(), 5 * 4000 + 7 * 4);
             assert!(schunk.cbytes() < fs::metadata(&path).unwrap().len());
             assert_eq!(all(&schunk), expected);
-            assert_eq!(schunk.chunks::<i32>().len(), 6);
+            assert_eq!(schunk.iter_chunks::<i32>().len(), 6);
             for (index, chunk) in expected.iter().enumerate() {
                 let mut buffer = vec![-1; chunk.len()];
-                schunk.chunk_into(index, &mut buffer).unwrap();
+                schunk.decompress_chunk_into(index, &mut buffer).unwrap();
                 assert_eq!(&buffer, chunk);
             }
             let saved = path.with_extension("saved");
             schunk.save(&saved).unwrap();
             assert_eq!(all(&SChunk::open(&saved).unwrap()), expected);
             let copied = path.with_extension("copied");
-            schunk.copy(&copied, &CParams::new().codec(Codec::Lz4)).unwrap();
+            schunk
+                .save_with(&copied, &SaveOptions::new().cparams(&CParams::new().codec(Codec::Lz4)))
+                .unwrap();
             assert_eq!(all(&SChunk::open(&copied).unwrap()), expected);
         }
     }
@@ -117,7 +119,7 @@ fn memory_and_file_hold_the_same() {
             assert_eq!(schunk.nchunks(), chunks.len(), "{what}");
             assert_eq!(schunk.typesize(), typesize, "{what}");
             for (index, chunk) in chunks.iter().enumerate() {
-                let found = schunk.chunk::<u8>(index);
+                let found = schunk.decompress_chunk::<u8>(index);
                 let found = found.unwrap_or_else(|error| panic!("{what}: {error}"));
                 assert_same(&found, chunk, &what);
             }
@@ -140,10 +142,11 @@ fn a_short_last_chunk_may_end_inside_an_item() {
             let bytes = data(Kind::Ramp, short, 1);
             let what = format!("{codec}, {short} bytes in blocks of {blocksize:?}");
             schunk.append(&bytes[..]).unwrap_or_else(|error| panic!("{what}: {error}"));
-            let found = schunk.chunk::<u8>(1).unwrap_or_else(|error| panic!("{what}: {error}"));
+            let found =
+                schunk.decompress_chunk::<u8>(1).unwrap_or_else(|error| panic!("{what}: {error}"));
             assert_eq!(found, bytes, "{what}");
             if short % 8 != 0 {
-                let error = schunk.chunk::<i64>(1).unwrap_err();
+                let error = schunk.decompress_chunk::<i64>(1).unwrap_err();
                 assert_eq!(error.kind(), ErrorKind::TypeMismatch, "{what}");
             }
         }
@@ -166,7 +169,7 @@ fn a_dictionary_for_each_chunk_does_no_harm() {
         }
         for (index, chunk) in chunks.iter().enumerate() {
             let kind = KINDS[index % KINDS.len()];
-            let found = schunk.chunk::<u8>(index);
+            let found = schunk.decompress_chunk::<u8>(index);
             let found = found.unwrap_or_else(|error| panic!("{codec}, {kind:?}: {error}"));
             assert_same(&found, chunk, &format!("{codec}, {kind:?}"));
         }
@@ -194,7 +197,7 @@ fn more_chunks_than_the_index_starts_with_are_kept() {
     let saved = SChunk::open(&saved).unwrap();
     for schunk in [&file, &memory, &saved] {
         assert_eq!(schunk.nchunks(), 1301);
-        for (index, chunk) in schunk.chunks::<i32>().enumerate() {
+        for (index, chunk) in schunk.iter_chunks::<i32>().enumerate() {
             assert_eq!(chunk.unwrap(), numbers(index, 3), "chunk {index}");
         }
     }
@@ -218,16 +221,22 @@ fn what_does_not_fit_is_not_appended() {
         assert_eq!(all(&schunk), [numbers(0, 10), numbers(1, 10), numbers(2, 4)]);
         assert!(!schunk.has_variable_chunks());
         // Of the size of an item, any type is taken; bytes always.
-        assert_eq!(schunk.chunk::<f32>(0).unwrap().len(), 10);
-        assert_eq!(schunk.chunk::<u8>(0).unwrap().len(), 40);
-        assert_eq!(kind(schunk.chunk::<u16>(0)), ErrorKind::TypeMismatch);
-        assert_eq!(kind(schunk.chunk::<i8>(0)), ErrorKind::TypeMismatch);
-        assert_eq!(kind(schunk.chunk::<i32>(3)), ErrorKind::OutOfBounds);
-        assert_eq!(kind(schunk.chunk::<i32>(usize::MAX)), ErrorKind::OutOfBounds);
-        assert_eq!(kind(schunk.chunk_into(0, &mut [0i32; 9])), ErrorKind::InvalidArgument);
-        assert_eq!(kind(schunk.chunk_into(0, &mut [0i16; 20])), ErrorKind::TypeMismatch);
-        assert_eq!(kind(schunk.chunk_into(7, &mut [0i32; 10])), ErrorKind::OutOfBounds);
-        assert_eq!(kind(schunk.chunk_into::<i32>(0, &mut [])), ErrorKind::InvalidArgument);
+        assert_eq!(schunk.decompress_chunk::<f32>(0).unwrap().len(), 10);
+        assert_eq!(schunk.decompress_chunk::<u8>(0).unwrap().len(), 40);
+        assert_eq!(kind(schunk.decompress_chunk::<u16>(0)), ErrorKind::TypeMismatch);
+        assert_eq!(kind(schunk.decompress_chunk::<i8>(0)), ErrorKind::TypeMismatch);
+        assert_eq!(kind(schunk.decompress_chunk::<i32>(3)), ErrorKind::OutOfBounds);
+        assert_eq!(kind(schunk.decompress_chunk::<i32>(usize::MAX)), ErrorKind::OutOfBounds);
+        assert_eq!(
+            kind(schunk.decompress_chunk_into(0, &mut [0i32; 9])),
+            ErrorKind::InvalidArgument
+        );
+        assert_eq!(kind(schunk.decompress_chunk_into(0, &mut [0i16; 20])), ErrorKind::TypeMismatch);
+        assert_eq!(kind(schunk.decompress_chunk_into(7, &mut [0i32; 10])), ErrorKind::OutOfBounds);
+        assert_eq!(
+            kind(schunk.decompress_chunk_into::<i32>(0, &mut [])),
+            ErrorKind::InvalidArgument
+        );
 
         // Behind a shorter one, and longer than the others: the sizes vary from then on.
         schunk.append(&numbers(3, 11)).unwrap();
@@ -273,7 +282,7 @@ fn nothing_is_made_over_what_is_there() {
         for error in [
             SChunk::create::<i32>(&taken, &CParams::new()).unwrap_err(),
             memory.save(&taken).unwrap_err(),
-            memory.copy(&taken, &CParams::new()).unwrap_err(),
+            memory.save_with(&taken, &SaveOptions::new().cparams(&CParams::new())).unwrap_err(),
             array.save(&taken).unwrap_err(),
             NDArray::builder().file(&taken).from_slice(&[1u8], &[1]).unwrap_err(),
             NDArray::builder().file(&taken).copy(&array).unwrap_err(),
@@ -297,7 +306,10 @@ fn nothing_is_left_behind_by_what_cannot_be_made() {
     assert_eq!(kind(memory.save(&nowhere)), ErrorKind::NotFound);
     let bad = CParams::new().level(10);
     assert_eq!(kind(SChunk::create::<i32>(&here, &bad)), ErrorKind::InvalidArgument);
-    assert_eq!(kind(memory.copy(&here, &bad)), ErrorKind::InvalidArgument);
+    assert_eq!(
+        kind(memory.save_with(&here, &SaveOptions::new().cparams(&bad))),
+        ErrorKind::InvalidArgument
+    );
     let builder = NDArray::builder().file(&here).cparams(bad);
     assert_eq!(kind(builder.from_slice(&[1u8], &[1])), ErrorKind::InvalidArgument);
     let builder = NDArray::builder().file(&here);
@@ -333,7 +345,7 @@ fn an_array_can_be_taken_for_its_super_chunk_and_back() {
     let schunk = array.unwrap().into_schunk();
     assert_eq!((schunk.nchunks(), schunk.chunksize()), (4, 1200));
     assert_eq!(schunk.meta().names(), ["b2nd"]);
-    assert_eq!(schunk.chunk::<f32>(1).unwrap(), items[300..600]);
+    assert_eq!(schunk.decompress_chunk::<f32>(1).unwrap(), items[300..600]);
     let array = NDArray::from_schunk(schunk).unwrap();
     assert_eq!(array.read_all::<f32>().unwrap(), items);
     let plain = SChunk::in_memory::<u8>(&CParams::new()).unwrap();
@@ -346,11 +358,11 @@ fn an_empty_super_chunk_survives_being_saved() {
     let (saved, copied) = (folder.path().join("saved"), folder.path().join("copied"));
     let empty = SChunk::in_memory::<i32>(&CParams::new().codec(Codec::Lz4)).unwrap();
     empty.save(&saved).unwrap();
-    empty.copy(&copied, &CParams::new()).unwrap();
+    empty.save_with(&copied, &SaveOptions::new().cparams(&CParams::new())).unwrap();
     for path in [&saved, &copied] {
         let mut schunk = SChunk::open_rw(path).unwrap();
         assert_eq!((schunk.nchunks(), schunk.typesize()), (0, 4));
-        assert_eq!(kind(schunk.chunk::<i32>(0)), ErrorKind::OutOfBounds);
+        assert_eq!(kind(schunk.decompress_chunk::<i32>(0)), ErrorKind::OutOfBounds);
         schunk.append(&[5i32, 6]).unwrap();
         assert_eq!(all(&SChunk::open(path).unwrap()), [[5, 6]]);
     }
@@ -366,7 +378,7 @@ fn files_of_all_parameters_can_be_opened_to_append() {
         drop(schunk);
         let mut schunk = SChunk::open_rw(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
         schunk.append(bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert_same(&schunk.chunk::<u8>(1).unwrap(), bytes, name);
+        assert_same(&schunk.decompress_chunk::<u8>(1).unwrap(), bytes, name);
         let found = schunk.cparams();
         assert_eq!(found.typesize, params.typesize.or(Some(1)), "{name}");
         assert_eq!(found.dictionary, params.dictionary, "{name}");
@@ -401,7 +413,7 @@ fn files_are_closed() {
     SChunk::create::<i32>(&path, &CParams::new()).unwrap().append(&numbers(0, 10)).unwrap();
     let work = || {
         let schunk = SChunk::open(&path).unwrap();
-        assert_eq!(schunk.chunk::<i32>(0).unwrap(), numbers(0, 10));
+        assert_eq!(schunk.decompress_chunk::<i32>(0).unwrap(), numbers(0, 10));
         let _ = NDArray::open(&path).unwrap_err();
         drop(SChunk::open_rw(&path).unwrap());
     };
@@ -448,9 +460,12 @@ fn a_file_has_one_writer_and_readers_that_see_what_it_writes() {
             scope.spawn(|| {
                 for _ in 0..200 {
                     let last = SChunk::open(&path).unwrap().nchunks() - 1;
-                    assert_eq!(reader.chunk::<i32>(0).unwrap(), [0; 1000]);
+                    assert_eq!(reader.decompress_chunk::<i32>(0).unwrap(), [0; 1000]);
                     if last < reader.nchunks() {
-                        assert_eq!(reader.chunk::<i32>(last).unwrap(), vec![last as i32; 1000]);
+                        assert_eq!(
+                            reader.decompress_chunk::<i32>(last).unwrap(),
+                            vec![last as i32; 1000]
+                        );
                     }
                 }
             });
@@ -459,5 +474,5 @@ fn a_file_has_one_writer_and_readers_that_see_what_it_writes() {
     drop((writer, reader));
     let again = SChunk::open_rw(&path).unwrap();
     assert_eq!(again.nchunks(), 200);
-    assert_eq!(again.chunk::<i32>(199).unwrap(), [199; 1000]);
+    assert_eq!(again.decompress_chunk::<i32>(199).unwrap(), [199; 1000]);
 }

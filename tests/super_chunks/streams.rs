@@ -7,7 +7,7 @@ use std::path::Path;
 
 use blosc2::{
     BoxError, CParams, Chunk, Codec, DParams, Error, ErrorKind, Filter, FrameReader, FrameWriter,
-    MAX_CHUNK_LEN, NDArray, SChunk, SplitMode, Threads, Tune, Tuner, TunerInput,
+    MAX_CHUNK_LEN, NDArray, SChunk, SplitMode, Threads, Tuner, TunerInput, UserTuner,
 };
 use blosc2_format::read_at::Tail;
 use blosc2_format::{Finding, Options, Severity, chunk, frame};
@@ -64,7 +64,7 @@ fn assert_clean(bytes: &[u8], what: &str) {
 /// What the super-chunk in a file holds.
 fn of_schunk(path: &Path, chunksize: usize) -> Vec<u8> {
     let schunk = SChunk::open(path).unwrap();
-    let chunks: Vec<Vec<u8>> = schunk.chunks::<u8>().collect::<Result<_, _>>().unwrap();
+    let chunks: Vec<Vec<u8>> = schunk.iter_chunks::<u8>().collect::<Result<_, _>>().unwrap();
     if let Some((last, others)) = chunks.split_last() {
         assert!(others.iter().all(|chunk| chunk.len() == chunksize));
         assert!((1..=chunksize).contains(&last.len()));
@@ -283,7 +283,7 @@ fn data_that_ends_inside_an_item_needs_no_tuner() {
     /// Asks for a filter that needs whole items.
     struct Whole;
 
-    impl Tune for Whole {
+    impl UserTuner for Whole {
         fn next(&mut self, params: &mut CParams, _: &TunerInput<'_>) -> Result<(), BoxError> {
             *params = params.clone().filters(&[Filter::Delta]);
             Ok(())
@@ -712,7 +712,7 @@ fn chunks_of_several_lengths_and_bytedelta_by_the_typesize() {
     assert_eq!(files.len(), 3);
     for file in files {
         let schunk = SChunk::open(&file).unwrap();
-        let expected = schunk.chunks::<u8>().collect::<Result<Vec<_>, _>>().unwrap().concat();
+        let expected = schunk.iter_chunks::<u8>().collect::<Result<Vec<_>, _>>().unwrap().concat();
         let found = read_all(&fs::read(&file).unwrap());
         assert!(!found.is_empty());
         assert_same(&found, &expected, &crate::common::name(&file));

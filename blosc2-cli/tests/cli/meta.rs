@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use blosc2::{ArrayValue, CParams, Dtype, SChunk};
+use blosc2::{ArrayValue, CParams, Dtype, SChunk, SaveOptions};
 use serde_json::{Value, json};
 
 use crate::common::{Folder, PROGRAM};
@@ -30,7 +30,7 @@ fn values_are_set_listed_and_removed() {
     let bytes = folder.schunk("a.b2frame", &CParams::new());
     let array = folder.array("a.b2nd", &[10, 7], &[4, 7], &[2, 3]);
     let schunk = SChunk::open(folder.path("a.b2frame")).unwrap();
-    schunk.save_directory(folder.path("d.b2frame")).unwrap();
+    schunk.save_with(folder.path("d.b2frame"), &SaveOptions::new().directory(true)).unwrap();
     assert_eq!(folder.good(&["meta", "a.b2frame"]), b"");
     for (file, bytes) in [("a.b2frame", &bytes), ("d.b2frame", &bytes), ("a.b2nd", &array)] {
         for (name, value) in [

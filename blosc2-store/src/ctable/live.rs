@@ -43,8 +43,8 @@ impl LiveRows {
             let rows = chunk.ranges()[0].clone();
             live += match chunk.info()?.special {
                 Some(Special::Zeros | Special::Uninit) => 0,
-                Some(Special::Repeated) if marks.item(&[rows.start])? => rows.end - rows.start,
-                Some(Special::Repeated) => 0,
+                Some(Special::Value) if marks.item(&[rows.start])? => rows.end - rows.start,
+                Some(Special::Value) => 0,
                 _ => count(&marks, rows)?,
             };
             before.push(live);

@@ -27,14 +27,14 @@ pub(super) fn check_array(
     expected: &str,
     fits: impl Fn(&Dtype) -> bool,
 ) -> Result<()> {
-    if array.ndim() == 1 && array.parsed_dtype().is_some_and(fits) {
+    if array.ndim() == 1 && array.dtype().is_some_and(fits) {
         return Ok(());
     }
     Err(unlike(array, &format!("{expected} and one dimension")))
 }
 
 pub(super) fn unlike(array: &NDArray, expected: &str) -> Error {
-    let dtype = array.dtype().unwrap_or("unknown items");
+    let dtype = array.dtype_str().unwrap_or("unknown items");
     let detail = format!("an array of {dtype} and shape {:?}, expected {expected}", array.shape());
     error(array.schunk(), ErrorKind::InvalidData, OPEN, detail)
 }

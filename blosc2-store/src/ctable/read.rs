@@ -179,7 +179,7 @@ impl Content {
                 let inner = &array.shape()[1..];
                 let row = row_bytes(array);
                 let bytes = span.read_bytes(array, row)?;
-                let dtype = array.parsed_dtype().ok_or_else(|| no_dtype(array))?;
+                let dtype = array.dtype().ok_or_else(|| no_dtype(array))?;
                 let is_array = matches!(column.kind, ColumnKind::NDArray { .. });
                 let values = bytes.chunks_exact(row).map(|row| match is_array {
                     true => ArrayValue::new(dtype.clone(), inner.to_vec(), row.to_vec())
@@ -241,7 +241,7 @@ impl Content {
     /// Puts nothing in the place of what stands for it.
     fn remove_nulls(&self, column: &Column, values: &mut [Value], sentinel: &Value) {
         let dtype = match self {
-            Self::Items(array) => array.parsed_dtype(),
+            Self::Items(array) => array.dtype(),
             _ => None,
         };
         let sentinel = as_item(sentinel, dtype);
@@ -455,7 +455,7 @@ fn is(dtype: &Dtype, kind: Kind, size: usize) -> bool {
 
 /// Sees that an array holds what its column should.
 fn check_items(array: &NDArray, kind: &ColumnKind) -> Result<()> {
-    let dtype = array.parsed_dtype().ok_or_else(|| no_dtype(array))?;
+    let dtype = array.dtype().ok_or_else(|| no_dtype(array))?;
     let inner = &array.shape()[1..];
     let is = |kind, size| dtype.kind() == Some(kind) && dtype.size() == size && inner.is_empty();
     let is_text = |kind| dtype.kind() == Some(kind) && inner.is_empty();
@@ -489,7 +489,7 @@ fn check_items(array: &NDArray, kind: &ColumnKind) -> Result<()> {
 }
 
 fn no_dtype(array: &NDArray) -> Error {
-    let detail = format!("the dtype {:?} is not known", array.dtype());
+    let detail = format!("the dtype {:?} is not known", array.dtype_str());
     error(array.schunk(), ErrorKind::InvalidData, OPEN, detail)
 }
 

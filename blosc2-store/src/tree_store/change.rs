@@ -290,7 +290,7 @@ impl TreeStore {
         let mut schunk = match self.leaf(&key)? {
             Some(schunk) => OpenOptions::new().write(true).from_bytes(schunk.to_bytes()?)?,
             // Python's chunk size for what has no data.
-            None => OpenOptions::new().chunksize(16 << 20).in_buffer()?,
+            None => OpenOptions::new().chunksize(16 << 20).in_memory_frame()?,
         };
         let changed = change(&mut schunk)?;
         self.put_schunk(&key, "b2f", &schunk)?;

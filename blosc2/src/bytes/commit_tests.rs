@@ -219,7 +219,7 @@ fn death_at_every_byte_leaves_the_old_or_the_new_frame() {
                 }
                 match (found, recovery) {
                     ("old" | "new", Recovery::Unmarked) => assert_eq!(bytes, storage.bytes),
-                    ("marked", Recovery::TakenBack) => assert!(bytes == case.old, "{what}"),
+                    ("marked", Recovery::RolledBack) => assert!(bytes == case.old, "{what}"),
                     ("marked", Recovery::Completed) => assert!(bytes == case.new, "{what}"),
                     other => panic!("{what}: {other:?}"),
                 }
@@ -291,7 +291,7 @@ fn an_error_puts_the_old_frame_back() {
                         assert!(!failed.restored || case.promise(&storage.bytes, &what) == "old");
                         case.promise(&storage.bytes, &what);
                         let (recovery, bytes) = case.recovered(&storage.bytes, &what);
-                        if recovery == Recovery::TakenBack {
+                        if recovery == Recovery::RolledBack {
                             assert!(bytes == case.old, "{what}, dead at {dead}");
                         } else if recovery == Recovery::Completed {
                             assert!(

@@ -17,7 +17,7 @@ pub(crate) enum Recovery {
     /// It is not marked, so nobody was stopped: nothing was done.
     Unmarked,
     /// It is as it was before the change.
-    TakenBack,
+    RolledBack,
     /// The change was there but for the mark, which has been taken away.
     Completed,
     /// What the change overwrote is lost; nothing was done.
@@ -51,8 +51,8 @@ pub(crate) fn recover(
         _ => return Ok(Recovery::Unmarked),
     }
     let recovery = if let Some(journal) = Journal::find(storage)? {
-        take_back(storage, &journal)?;
-        Recovery::TakenBack
+        roll_back(storage, &journal)?;
+        Recovery::RolledBack
     } else {
         let len = len[1..].iter().fold(0, |len, &byte| len << 8 | u64::from(byte));
         // Whoever was stopped by more than the death of the program may have left anything.
@@ -67,7 +67,7 @@ pub(crate) fn recover(
 }
 
 /// Everything but the mark is as the journal says.
-fn take_back(storage: &mut dyn Storage, journal: &Journal) -> io::Result<()> {
+fn roll_back(storage: &mut dyn Storage, journal: &Journal) -> io::Result<()> {
     let records = journal.records(&*storage).collect::<io::Result<Vec<_>>>()?;
     for record in records {
         let mut done = 0;

@@ -15,7 +15,7 @@ const ZEROS: [u8; 4096] = [0; 4096];
 ///
 /// One thread after the other reads, as there is one position. Its length cannot be set, as those traits
 /// have no such thing: a frame that shrinks leaves bytes after its end, and a change that the death of the
-/// program cuts short is not taken back. [`sync`](Storage::sync) calls `flush`.
+/// program cuts short is not rolled back. [`sync`](Storage::sync) calls `flush`.
 ///
 /// ```
 /// use std::io::Cursor;

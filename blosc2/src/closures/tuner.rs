@@ -15,7 +15,7 @@ const DOING: &str = "tune the compression";
 /// Each [`Compressor`](crate::Compressor), [`SChunk`](crate::SChunk) and [`NDArray`](crate::NDArray) has
 /// its own. Its functions are called by the thread that compresses, before and after that; also after one has
 /// failed or panicked.
-pub trait Tune: Send + 'static {
+pub trait UserTuner: Send + 'static {
     /// Changes the parameters for the next chunk; they stay so for those after it.
     ///
     /// The typesize, the header and the tuner have to stay as they are, and in an array the block size.
@@ -58,7 +58,7 @@ pub struct TunerOutcome {
     pub elapsed: Duration,
 }
 
-pub(crate) type Make = dyn Fn(&CParams) -> Box<dyn Tune> + Send + Sync;
+pub(crate) type Make = dyn Fn(&CParams) -> Box<dyn UserTuner> + Send + Sync;
 
 static TUNERS: Registry<Make> = Registry::new();
 
@@ -74,7 +74,7 @@ impl Tuner {
     /// - [`ErrorKind::AlreadyExists`]: the id or the name is taken.
     ///
     /// ```
-    /// use blosc2::{BoxError, CParams, Codec, Compressor, Tune, Tuner, TunerInput, TunerOutcome};
+    /// use blosc2::{BoxError, CParams, Codec, Compressor, UserTuner, Tuner, TunerInput, TunerOutcome};
     ///
     /// /// Compresses harder as long as that gains something.
     /// #[derive(Default)]
@@ -83,7 +83,7 @@ impl Tuner {
     ///     done: bool,
     /// }
     ///
-    /// impl Tune for Climb {
+    /// impl UserTuner for Climb {
     ///     fn next(&mut self, params: &mut CParams, _: &TunerInput<'_>) -> Result<(), BoxError> {
     ///         if !self.done && params.level < 9 {
     ///             params.level += 1;
@@ -107,12 +107,12 @@ impl Tuner {
     /// }
     /// # Ok::<(), blosc2::Error>(())
     /// ```
-    pub fn register<T: Tune>(
+    pub fn register<T: UserTuner>(
         id: u8,
         name: &str,
         make: impl Fn(&CParams) -> T + Send + Sync + 'static,
     ) -> Result<Self> {
-        let make = move |params: &CParams| -> Box<dyn Tune> { Box::new(make(params)) };
+        let make = move |params: &CParams| -> Box<dyn UserTuner> { Box::new(make(params)) };
         TUNERS.set("register a tuner", id, name, Box::new(make), false)?;
         Ok(Self::from_id(id))
     }

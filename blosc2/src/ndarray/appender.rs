@@ -1,6 +1,7 @@
 //! Many small appends.
 
-use std::fmt;
+use std::borrow::BorrowMut;
+use std::{fmt, mem};
 
 use super::NDArray;
 use super::shape::check_others;
@@ -9,28 +10,36 @@ use crate::{Error, ErrorKind, Result};
 
 const DOING: &str = "append to an array";
 
-/// Collects items that are appended along a dimension, and writes them when they fill chunks.
+/// Collects items that are appended along an axis, and writes them when they fill a chunk.
 ///
-/// [`NDArray::append`] compresses the last chunk anew each time; this does it once for each chunk. What is collected is
-/// written by [`flush`](Self::flush), or when the appender is dropped, where an error is lost. Made by
-/// [`NDArray::appender`].
+/// [`NDArray::append`] recompresses the last chunk each time; an appender compresses each chunk once. It pays only while
+/// it lives: an appender for each row costs as much as [`NDArray::append`] for each row, several hundred times as much
+/// as one appender for all of them.
+///
+/// Collected items are written by [`flush`](Self::flush) and [`finish`](Self::finish), and when the appender is dropped,
+/// where an error is lost. [`NDArray::appender`] borrows the array; [`NDArray::into_appender`] owns it, so that it can be
+/// a field of a structure.
 ///
 /// ```
-/// use blosc2::NDArray;
+/// use blosc2::{Appender, NDArray};
 ///
-/// let mut array = NDArray::builder().chunks(&[1000]).zeros::<f64>(&[0])?;
-/// let mut appender = array.appender(0)?;
-/// for i in 0..250 {
-///     appender.append(&[f64::from(i); 10])?;
+/// struct Log {
+///     rows: Appender,
 /// }
-/// appender.flush()?;
-/// assert_eq!(appender.array().shape(), [2500]);
-/// drop(appender);
-/// assert_eq!(array.item::<f64>(&[2499])?, 249.0);
+///
+/// let array = NDArray::builder().chunks(&[1000, 3]).zeros::<f64>(&[0, 3])?;
+/// let mut log = Log { rows: array.into_appender(0)? };
+/// for time in 0..2500 {
+///     log.rows.append(&[f64::from(time), 20.5, 1013.25])?; // one row
+/// }
+/// let array = log.rows.finish()?;
+/// assert_eq!(array.shape(), [2500, 3]);
+/// assert_eq!(array.item::<f64>(&[2499, 0])?, 2499.0);
 /// # Ok::<(), blosc2::Error>(())
 /// ```
-pub struct Appender<'a> {
-    array: &'a mut NDArray,
+pub struct Appender<A: BorrowMut<NDArray> = NDArray> {
+    /// There until [`finish`](Self::finish) takes it.
+    array: Option<A>,
     axis: usize,
     /// Items as they came: of each piece in C order.
     items: Vec<u8>,
@@ -44,44 +53,73 @@ pub struct Appender<'a> {
 }
 
 impl NDArray {
-    /// Makes an [`Appender`] along a dimension.
+    /// Makes an [`Appender`] along an axis, which borrows the array.
     ///
     /// # Errors
     /// - [`ErrorKind::ReadOnly`]: opened for reading or appending;
-    /// - [`ErrorKind::InvalidArgument`]: no such dimension.
-    pub fn appender(&mut self, axis: usize) -> Result<Appender<'_>> {
-        self.check_axis(axis, DOING)?;
-        self.schunk.check_change(DOING, crate::schunk::Access::Write)?;
-        let shape = self.shape().to_vec();
-        Ok(Appender {
-            array: self,
-            axis,
-            items: Vec::new(),
-            pieces: Vec::new(),
-            filled: 0,
-            room: 0,
-            shape,
-        })
+    /// - [`ErrorKind::InvalidArgument`]: no such axis.
+    pub fn appender(&mut self, axis: usize) -> Result<Appender<&mut Self>> {
+        Appender::new(self, axis)
+    }
+
+    /// Makes an [`Appender`] along an axis, which owns the array; [`Appender::finish`] returns it.
+    ///
+    /// # Errors
+    /// Those of [`appender`](Self::appender).
+    pub fn into_appender(self, axis: usize) -> Result<Appender> {
+        Appender::new(self, axis)
     }
 }
 
-impl Appender<'_> {
-    /// The array, without what is collected.
-    pub fn array(&self) -> &NDArray {
-        self.array
+impl<A: BorrowMut<NDArray>> Appender<A> {
+    fn new(array: A, axis: usize) -> Result<Self> {
+        let found: &NDArray = array.borrow();
+        found.check_axis(axis, DOING)?;
+        found.schunk.check_change(DOING, crate::schunk::Access::Write)?;
+        let shape = found.shape().to_vec();
+        let (items, pieces) = (Vec::new(), Vec::new());
+        Ok(Self { array: Some(array), axis, items, pieces, filled: 0, room: 0, shape })
     }
 
-    /// How many positions along the dimension are collected and not written yet.
+    /// The array, without the collected items.
+    pub fn array(&self) -> &NDArray {
+        match &self.array {
+            Some(array) => array.borrow(),
+            None => unreachable!("only `finish` takes it"),
+        }
+    }
+
+    fn array_mut(&mut self) -> &mut NDArray {
+        match &mut self.array {
+            Some(array) => array.borrow_mut(),
+            None => unreachable!("only `finish` takes it"),
+        }
+    }
+
+    /// Writes the collected items, and returns the array.
+    ///
+    /// # Errors
+    /// Those of [`flush`](Self::flush). The collected items and an owned array are dropped then; where they are needed
+    /// after an error, call `flush` first.
+    pub fn finish(mut self) -> Result<A> {
+        let flushed = self.flush();
+        // Nothing is tried again when this is dropped.
+        self.filled = 0;
+        let array = self.array.take();
+        flushed.map(|()| array.unwrap_or_else(|| unreachable!("it is taken here")))
+    }
+
+    /// The number of positions along the axis that are collected and not written yet.
     pub fn pending(&self) -> u64 {
         self.filled
     }
 
-    /// Appends items: so many as make the array longer by a whole number.
+    /// Appends items in C order. Their number is a multiple of the items at one index of the axis.
     ///
     /// # Errors
     /// As for [`NDArray::append`]. Where a write failed, the items before it stay collected.
     pub fn append<T: Element>(&mut self, items: &[T]) -> Result<()> {
-        let bytes = self.array.stored_bytes(items, DOING)?;
+        let bytes = self.array().stored_bytes(items, DOING)?;
         self.append_bytes(&bytes)
     }
 
@@ -92,7 +130,7 @@ impl Appender<'_> {
     pub fn append_bytes(&mut self, bytes: &[u8]) -> Result<()> {
         let axis = self.axis;
         if self.filled == 0 {
-            self.shape = self.array.shape().to_vec();
+            self.shape = self.array().shape().to_vec();
         }
         let (outer, inner) = self.run();
         let slab = outer.saturating_mul(inner);
@@ -100,9 +138,9 @@ impl Appender<'_> {
         if count.checked_mul(slab) != Some(bytes.len()) {
             let (shape, found) = (&self.shape, bytes.len());
             let detail = format!(
-                "along dimension {axis} of {shape:?} one more takes {slab} bytes, got {found}"
+                "one index along axis {axis} of the shape {shape:?} has {slab} bytes, got {found}"
             );
-            return Err(self.array.schunk.error(ErrorKind::InvalidArgument, DOING, detail));
+            return Err(self.array().schunk.error(ErrorKind::InvalidArgument, DOING, detail));
         }
         if self.filled > 0 && self.filled >= self.room {
             // What could not be written before.
@@ -111,14 +149,14 @@ impl Appender<'_> {
         let mut done = 0;
         while done < count {
             if self.filled == 0 {
-                let (side, size) = (self.array.chunks()[axis], self.array.shape()[axis]);
+                let (side, size) = (self.array().chunks()[axis], self.array().shape()[axis]);
                 // Up to the end of a chunk.
                 self.room = if side == 0 { 1 } else { side - size % side };
                 let room = usize::try_from(self.room).unwrap_or(usize::MAX);
                 let side = usize::try_from(side).unwrap_or(usize::MAX).max(1);
                 // What fills chunks by itself need not be collected.
                 if done == 0 && count >= room && (count - room).is_multiple_of(side) {
-                    return self.array.append_bytes(axis, bytes);
+                    return self.array_mut().append_bytes(axis, bytes);
                 }
             }
             let room = usize::try_from(self.room - self.filled).unwrap_or(usize::MAX);
@@ -149,13 +187,18 @@ impl Appender<'_> {
         if self.filled == 0 {
             return Ok(());
         }
-        check_others(&self.shape, self.array.shape(), self.axis, DOING)
-            .map_err(|error| self.array.schunk.at(error))?;
+        let array = self.array();
+        check_others(&self.shape, array.shape(), self.axis, DOING)
+            .map_err(|error| array.schunk.at(error))?;
         let (outer, inner) = self.run();
+        let axis = self.axis;
         if outer == 1 || self.pieces.len() == 1 {
-            self.array.append_bytes(self.axis, &self.items)?;
+            let items = mem::take(&mut self.items);
+            let written = self.array_mut().append_bytes(axis, &items);
+            self.items = items;
+            written?;
         } else {
-            // Of each piece the items of a place along the earlier dimensions, then those of the next one.
+            // Of each piece the items of a place along the earlier axes, then those of the next one.
             let mut items = Vec::new();
             items
                 .try_reserve_exact(self.items.len())
@@ -168,7 +211,7 @@ impl Appender<'_> {
                     start += outer * len;
                 }
             }
-            self.array.append_bytes(self.axis, &items)?;
+            self.array_mut().append_bytes(axis, &items)?;
         }
         self.items.clear();
         self.pieces.clear();
@@ -184,21 +227,21 @@ impl Appender<'_> {
             })
         };
         let (shape, axis) = (&self.shape, self.axis);
-        (product(&shape[..axis], 1), product(&shape[axis + 1..], self.array.typesize()))
+        (product(&shape[..axis], 1), product(&shape[axis + 1..], self.array().typesize()))
     }
 }
 
-impl Drop for Appender<'_> {
+impl<A: BorrowMut<NDArray>> Drop for Appender<A> {
     fn drop(&mut self) {
-        // `flush` gives the error to those who ask for it.
+        // `flush` returns the error to those who need it.
         let _ = self.flush();
     }
 }
 
-impl fmt::Debug for Appender<'_> {
+impl<A: BorrowMut<NDArray>> fmt::Debug for Appender<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Appender")
-            .field("array", &self.array)
+            .field("array", self.array())
             .field("axis", &self.axis)
             .field("pending", &self.filled)
             .finish_non_exhaustive()

@@ -10,7 +10,7 @@ use blosc2_format::frame::ChunkSize;
 use parking_lot::Mutex;
 
 use super::gather::Scratch;
-use super::partition::{Caches, partition};
+use super::partition::{CacheSizes, partition};
 use super::plan::{Plan, c_order, chunk_ranges};
 use super::region::Region;
 use super::scatter::{Data, Source, Team, Writers};
@@ -42,7 +42,7 @@ pub(super) const MAKE: &str = "make an array";
 ///     .from_slice(&[1.0f64; 100], &[10, 10])?;
 /// assert_eq!(array.schunk().nchunks(), 2);
 ///
-/// let table = NDArray::builder().from_fn(&[9, 9], |index| (index[0] + 1) * (index[1] + 1))?;
+/// let table = NDArray::builder().from_fn(&[9, 9], |[row, column]| (row + 1) * (column + 1))?;
 /// assert_eq!(table.item::<u64>(&[6, 7])?, 56);
 /// # Ok::<(), blosc2::Error>(())
 /// ```
@@ -51,12 +51,15 @@ pub(super) const MAKE: &str = "make an array";
 pub struct NDArrayBuilder {
     chunks: Option<Vec<u64>>,
     blocks: Option<Vec<u64>>,
-    caches: Caches,
+    caches: CacheSizes,
     cparams: Option<CParams>,
     dparams: DParams,
     meta: Vec<(String, Vec<u8>)>,
     place: Place,
     replace: bool,
+    /// How the array in a new file is opened.
+    options: OpenOptions,
+    max_read: Option<u64>,
 }
 
 /// The arrays that an array is made of, which are read meanwhile.
@@ -93,8 +96,8 @@ impl NDArrayBuilder {
     }
 
     /// Sets the sizes of the caches by which automatic shapes go. By default they are fixed, so that the same array
-    /// makes the same file everywhere; Python takes those of the machine, as [`Caches::detect`] does.
-    pub fn caches(mut self, caches: Caches) -> Self {
+    /// makes the same file everywhere; Python takes those of the machine, as [`CacheSizes::detect`] does.
+    pub fn cache_sizes(mut self, caches: CacheSizes) -> Self {
         self.caches = caches;
         self
     }
@@ -133,9 +136,9 @@ impl NDArrayBuilder {
         self
     }
 
-    /// Makes the array in memory in one buffer, as a file would be, which [`SChunk::into_bytes`] gives away without a
-    /// copy.
-    pub fn contiguous(mut self) -> Self {
+    /// Makes the array in memory as one contiguous frame, which [`SChunk::into_bytes`] returns without a copy. C's and
+    /// Python's `contiguous=True` without a path.
+    pub fn in_memory_frame(mut self) -> Self {
         self.place = Place::Buffer;
         self
     }
@@ -151,6 +154,27 @@ impl NDArrayBuilder {
     /// the old one or the new one.
     pub fn replace(mut self, replace: bool) -> Self {
         self.replace = replace;
+        self
+    }
+
+    /// Opens the array in its new file or directory with locks, so that several programs may change it at once; see
+    /// [`OpenOptions::locking`]. Off by default.
+    pub fn locking(mut self, locking: bool) -> Self {
+        self.options = self.options.locking(locking);
+        self
+    }
+
+    /// Writes each later change of the array in its new file or directory to the device before it returns; see
+    /// [`OpenOptions::durable`]. Off by default. The new file itself is written to the device in any case.
+    pub fn durable(mut self, durable: bool) -> Self {
+        self.options = self.options.durable(durable);
+        self
+    }
+
+    /// Sets the most bytes of memory that one read of the array may take for its result; see [`OpenOptions::max_read`].
+    pub fn max_read(mut self, bytes: u64) -> Self {
+        self.options = self.options.max_read(bytes);
+        self.max_read = Some(bytes);
         self
     }
 
@@ -202,6 +226,7 @@ impl NDArrayBuilder {
     ///
     /// # Errors
     /// As for [`from_slice`](Self::from_slice), also where the iterator ends early or goes on.
+    #[doc(alias = "fromiter")]
     pub fn from_iter<T: Element>(
         self,
         items: impl IntoIterator<Item = T>,
@@ -250,6 +275,7 @@ impl NDArrayBuilder {
     ///
     /// # Errors
     /// As for [`from_slice`](Self::from_slice).
+    #[doc(alias = "b2nd_zeros")]
     pub fn zeros<T: Element>(self, shape: &[u64]) -> Result<NDArray> {
         self.special(Special::Zeros, shape, &T::dtype().to_string(), size_of::<T>())
     }
@@ -258,6 +284,7 @@ impl NDArrayBuilder {
     ///
     /// # Errors
     /// As for [`from_slice`](Self::from_slice).
+    #[doc(alias("b2nd_uninit", "empty"))]
     pub fn uninit<T: Element>(self, shape: &[u64]) -> Result<NDArray> {
         self.special(Special::Uninit, shape, &T::dtype().to_string(), size_of::<T>())
     }
@@ -266,6 +293,7 @@ impl NDArrayBuilder {
     ///
     /// # Errors
     /// As for [`from_slice`](Self::from_slice), and [`ErrorKind::InvalidArgument`] for other items.
+    #[doc(alias = "b2nd_nans")]
     pub fn nans<T: Element>(self, shape: &[u64]) -> Result<NDArray> {
         self.special(Special::Nan, shape, &T::dtype().to_string(), size_of::<T>())
     }
@@ -276,7 +304,7 @@ impl NDArrayBuilder {
     /// chunk stores the value once.
     ///
     /// # Errors
-    /// As for [`from_slice`](Self::from_slice), and [`ErrorKind::InvalidArgument`] for [`Special::Repeated`], and for NaN
+    /// As for [`from_slice`](Self::from_slice), and [`ErrorKind::InvalidArgument`] for [`Special::Value`], and for NaN
     /// of another dtype.
     pub fn special(
         self,
@@ -286,7 +314,7 @@ impl NDArrayBuilder {
         typesize: usize,
     ) -> Result<NDArray> {
         match special {
-            Special::Repeated => {
+            Special::Value => {
                 let detail = "it takes zeros, NaN or nothing";
                 return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
             }
@@ -324,6 +352,7 @@ impl NDArrayBuilder {
     ///
     /// # Errors
     /// As for [`from_slice`](Self::from_slice).
+    #[doc(alias = "b2nd_full")]
     pub fn full<T: Element>(self, item: T, shape: &[u64]) -> Result<NDArray> {
         let items = [item];
         self.full_bytes(&bytes_of(&items), shape, &T::dtype().to_string())
@@ -446,12 +475,11 @@ impl NDArrayBuilder {
         }
         if let Some(axis) = (0..shape.len()).find(|&axis| blocks[axis] > chunks[axis]) {
             let (block, chunk) = (blocks[axis], chunks[axis]);
-            let detail =
-                format!("along dimension {axis} a block has {block} items, a chunk {chunk}");
+            let detail = format!("along axis {axis} a block has {block} items, a chunk {chunk}");
             return Err(error(ErrorKind::InvalidArgument, detail));
         }
         if let Some(axis) = (0..shape.len()).find(|&axis| blocks[axis] == 0 && chunks[axis] > 0) {
-            let detail = format!("along dimension {axis} a block has no items");
+            let detail = format!("along axis {axis} a block has no items");
             return Err(error(ErrorKind::InvalidArgument, detail));
         }
         check_plugins(&params, shape.len(), typesize)?;
@@ -523,7 +551,7 @@ impl Order {
     /// Makes the array, whose chunks `write` appends.
     fn make(self, write: impl FnOnce(&mut SChunk, &Geometry) -> Result<()>) -> Result<NDArray> {
         let Self { geometry, params, cparams, dtype, builder } = self;
-        let NDArrayBuilder { dparams, meta, place, replace, .. } = builder;
+        let NDArrayBuilder { dparams, meta, place, replace, options, max_read, .. } = builder;
         let own = meta_of(&geometry, Some(&dtype)).to_bytes();
         let own = own.map_err(|error| Error::from_format(MAKE, error))?;
         let metalayers: Vec<_> = [(NAME.to_owned(), own)].into_iter().chain(meta).collect();
@@ -535,7 +563,8 @@ impl Order {
             schunk.finish()?;
             Ok(schunk)
         };
-        let schunk = match place {
+        let options = options.write(true);
+        let mut schunk = match place {
             Place::Memory => fill(Box::<Memory>::default())?,
             Place::Buffer => fill(OpenOptions::new_buffer())?,
             Place::Storage(storage) => {
@@ -551,15 +580,18 @@ impl Order {
                 files::create(&path, replace, |temporary| {
                     fill(new_store(temporary, false)?).map(drop)
                 })?;
-                SChunk::open_rw(path)?
+                options.open(path)?
             }
             Place::Directory(path) => {
                 files::create(&path, false, |temporary| {
                     fill(new_store(temporary, true)?).map(drop)
                 })?;
-                SChunk::open_rw(path)?
+                options.open(path)?
             }
         };
+        if let Some(bytes) = max_read {
+            schunk.set_max_read(bytes);
+        }
         let mut array = NDArray::from_schunk(schunk)?;
         array.set_cparams(&cparams)?;
         array.set_dparams(dparams);

@@ -11,10 +11,11 @@ impl NDArray {
     /// All chunks, in their order, which is the C order of their places. Python's `iterchunks_info`.
     ///
     /// With the feature `rayon`, `par_chunks` goes through them in parallel.
+    #[doc(alias = "iterchunks_info")]
     pub fn iter_chunks(
         &self,
     ) -> impl ExactSizeIterator<Item = ArrayChunk<'_>> + DoubleEndedIterator + '_ {
-        (0..self.chunk_count()).map(|number| self.array_chunk(number))
+        (0..self.chunk_count()).map(|index| self.array_chunk(index))
     }
 
     /// All chunks, by rayon's threads.
@@ -24,7 +25,7 @@ impl NDArray {
     ) -> impl rayon::iter::IndexedParallelIterator<Item = ArrayChunk<'_>> + '_ {
         use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
-        (0..self.chunk_count()).into_par_iter().map(|number| self.array_chunk(number))
+        (0..self.chunk_count()).into_par_iter().map(|index| self.array_chunk(index))
     }
 
     /// The number of chunks.
@@ -33,13 +34,13 @@ impl NDArray {
         self.geometry.nchunks() as usize
     }
 
-    /// One chunk; `None` where there is none of this number.
-    pub fn chunk(&self, number: usize) -> Option<ArrayChunk<'_>> {
-        (number < self.chunk_count()).then(|| self.array_chunk(number))
+    /// One chunk, by its index; `None` where there are fewer chunks.
+    pub fn chunk(&self, index: usize) -> Option<ArrayChunk<'_>> {
+        (index < self.chunk_count()).then(|| self.array_chunk(index))
     }
 
-    fn array_chunk(&self, number: usize) -> ArrayChunk<'_> {
-        ArrayChunk { array: self, number, ranges: chunk_ranges(&self.geometry, number) }
+    fn array_chunk(&self, index: usize) -> ArrayChunk<'_> {
+        ArrayChunk { array: self, index, ranges: chunk_ranges(&self.geometry, index) }
     }
 }
 
@@ -53,7 +54,7 @@ impl NDArray {
 ///     .blocks(&[2, 4])
 ///     .from_slice(&(0..40i32).collect::<Vec<_>>(), &[8, 5])?;
 /// let last = array.iter_chunks().next_back().unwrap();
-/// assert_eq!((last.number(), last.ranges()), (3, &[4..8, 4..5][..]));
+/// assert_eq!((last.index(), last.ranges()), (3, &[4..8, 4..5][..]));
 /// assert_eq!(last.read::<i32>()?, [24, 29, 34, 39]);
 /// assert_eq!(last.blocks().map(|block| block.ranges()[0].clone()).collect::<Vec<_>>(), [4..6, 6..8]);
 /// # Ok::<(), blosc2::Error>(())
@@ -61,14 +62,14 @@ impl NDArray {
 #[derive(Debug, Clone)]
 pub struct ArrayChunk<'a> {
     array: &'a NDArray,
-    number: usize,
+    index: usize,
     ranges: Vec<Range<u64>>,
 }
 
 impl<'a> ArrayChunk<'a> {
-    /// Its number in the super-chunk.
-    pub fn number(&self) -> usize {
-        self.number
+    /// Its index in the super-chunk.
+    pub fn index(&self) -> usize {
+        self.index
     }
 
     /// Its items along each dimension of the array, padding left out.
@@ -81,7 +82,7 @@ impl<'a> ArrayChunk<'a> {
     /// # Errors
     /// As for [`SChunk::chunk_info`](crate::SChunk::chunk_info).
     pub fn info(&self) -> Result<ChunkInfo> {
-        self.array.schunk.chunk_info(self.number)
+        self.array.schunk.chunk_info(self.index)
     }
 
     /// Reads its items, in C order.
@@ -105,9 +106,9 @@ impl<'a> ArrayChunk<'a> {
         let (array, chunk) = (self.array, self.clone());
         let geometry = &array.geometry;
         // No more than the bytes of a chunk.
-        let blocks = (0..geometry.nblocks() as usize).map(move |number| {
-            let ranges = block_ranges(geometry, &chunk.ranges, number);
-            ArrayBlock { array, chunk: chunk.number, number, ranges }
+        let blocks = (0..geometry.nblocks() as usize).map(move |index| {
+            let ranges = block_ranges(geometry, &chunk.ranges, index);
+            ArrayBlock { array, chunk: chunk.index, index, ranges }
         });
         blocks.filter(|block| !block.ranges.iter().any(Range::is_empty))
     }
@@ -118,19 +119,19 @@ impl<'a> ArrayChunk<'a> {
 pub struct ArrayBlock<'a> {
     array: &'a NDArray,
     chunk: usize,
-    number: usize,
+    index: usize,
     ranges: Vec<Range<u64>>,
 }
 
 impl ArrayBlock<'_> {
-    /// The number of its chunk.
-    pub fn chunk(&self) -> usize {
+    /// The index of its chunk in the super-chunk.
+    pub fn chunk_index(&self) -> usize {
         self.chunk
     }
 
-    /// Its number in the chunk.
-    pub fn number(&self) -> usize {
-        self.number
+    /// Its index in the chunk.
+    pub fn index(&self) -> usize {
+        self.index
     }
 
     /// Its items along each dimension of the array, padding left out.

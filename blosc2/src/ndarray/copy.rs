@@ -19,14 +19,36 @@ use crate::{Dtype, Error, ErrorKind, Result, Threads};
 const ITEMS_OF_A_CALL: usize = 1024;
 
 impl NDArrayBuilder {
-    /// Makes an array whose items are those of a function of their indices.
+    /// Makes an array whose items a function computes from their indices. Python's `fromfunction`.
     ///
-    /// It is called on several threads ([`CParams::threads`](crate::CParams::threads)), block by block, once for each
-    /// item. A panic of it goes on at this call.
+    /// The function is called once for each item, block by block, on as many threads as
+    /// [`CParams::threads`](crate::CParams::threads) says. A panic in it is passed on to the caller.
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// let volume = NDArray::builder().from_fn(&[4, 5, 6], |[z, y, x]| (100 * z + 10 * y + x) as u16)?;
+    /// assert_eq!(volume.item::<u16>(&[3, 4, 5])?, 345);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// As for [`from_slice`](Self::from_slice).
-    pub fn from_fn<T: Element>(
+    /// Those of [`from_slice`](Self::from_slice).
+    #[doc(alias = "fromfunction")]
+    pub fn from_fn<T: Element, const N: usize>(
+        self,
+        shape: &[u64; N],
+        item: impl Fn([u64; N]) -> T + Sync,
+    ) -> Result<NDArray> {
+        self.from_fn_dyn(shape, |index| item(std::array::from_fn(|axis| index[axis])))
+    }
+
+    /// Makes an array whose items a function computes from their indices, where the number of dimensions is known at run
+    /// time only; see [`from_fn`](Self::from_fn).
+    ///
+    /// # Errors
+    /// Those of [`from_slice`](Self::from_slice).
+    pub fn from_fn_dyn<T: Element>(
         self,
         shape: &[u64],
         item: impl Fn(&[u64]) -> T + Sync,
@@ -62,6 +84,63 @@ impl NDArrayBuilder {
         })
     }
 
+    /// Makes a one-dimensional array of the numbers from `start` up to `end`, which is left out, with a distance of
+    /// `step`. NumPy's and Python's `arange`.
+    ///
+    /// There are `ceil((end - start) / step)` items, or none if that is negative. Item `i` is `start + i * step`.
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// let array = NDArray::builder().arange(10i32, 0, -3)?;
+    /// assert_eq!(array.read_all::<i32>()?, [10, 7, 4, 1]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`from_slice`](Self::from_slice), and [`ErrorKind::InvalidArgument`] where `step` is 0 or a number is not
+    /// finite.
+    pub fn arange<T: Arithmetic>(self, start: T, end: T, step: T) -> Result<NDArray> {
+        let len = T::count(start, end, step).ok_or_else(|| {
+            let detail = "a range needs finite bounds and a step other than 0";
+            Error::new(ErrorKind::InvalidArgument, MAKE, detail)
+        })?;
+        self.from_fn(&[len], |[index]| T::nth(start, step, index))
+    }
+
+    /// Makes a one-dimensional array of `len` numbers with equal distances, from `start` to `end`, both included. NumPy's
+    /// and Python's `linspace`.
+    ///
+    /// One item is `start`.
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// let array = NDArray::builder().linspace::<f32>(0.0, 1.0, 5)?;
+    /// assert_eq!(array.read_all::<f32>()?, [0.0, 0.25, 0.5, 0.75, 1.0]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`from_slice`](Self::from_slice).
+    pub fn linspace<T: Number>(self, start: f64, end: f64, len: u64) -> Result<NDArray> {
+        let last = len.saturating_sub(1);
+        let step = if last > 0 { (end - start) / last as f64 } else { 0.0 };
+        self.from_fn(&[len], |[index]| {
+            // The last one is exact, whatever the steps were rounded to.
+            let exact = index == last && last > 0;
+            T::from_float(if exact { end } else { start + index as f64 * step })
+        })
+    }
+
+    /// Makes a matrix with ones on the main diagonal and zeros elsewhere. NumPy's and Python's `eye`.
+    ///
+    /// # Errors
+    /// Those of [`from_slice`](Self::from_slice).
+    pub fn eye<T: Number>(self, rows: u64, columns: u64) -> Result<NDArray> {
+        self.from_fn(&[rows, columns], |[row, column]| T::from_uint((row == column).into()))
+    }
+
     /// Copies an array or a view of one; of an array its metalayers too.
     ///
     /// Chunk and block shapes that are not set are those of the array, where both are not set and it has the same shape; an
@@ -70,6 +149,7 @@ impl NDArrayBuilder {
     ///
     /// # Errors
     /// As for [`from_slice`](Self::from_slice) and for reading `source`.
+    #[doc(alias = "b2nd_copy")]
     pub fn copy<'a>(self, source: impl Into<NDArrayView<'a>>) -> Result<NDArray> {
         let view = source.into();
         let (array, shape) = (view.array, view.shape());
@@ -136,15 +216,16 @@ impl NDArrayBuilder {
     ///
     /// # Errors
     /// As for [`copy`](Self::copy), and [`ErrorKind::TypeMismatch`] where the items are no numbers of Rust's.
+    #[doc(alias = "astype")]
     pub fn cast<'a, T: Number>(self, source: impl Into<NDArrayView<'a>>) -> Result<NDArray> {
         let view = source.into();
         let (array, shape) = (view.array, view.shape());
         let wrong = || {
-            let dtype = array.dtype().unwrap_or("of no dtype");
+            let dtype = array.dtype_str().unwrap_or("of no dtype");
             let detail = format!("the items are {dtype}, not numbers that Rust has");
             view.error(ErrorKind::TypeMismatch, MAKE, detail)
         };
-        let dtype = array.parsed_dtype().filter(|dtype| dtype.size() == array.typesize());
+        let dtype = array.dtype().filter(|dtype| dtype.size() == array.typesize());
         let dtype = dtype.ok_or_else(wrong)?;
         let number = number_of::<T>(dtype).ok_or_else(wrong)?;
         let swapped = dtype.swap_plan().map_err(|_| wrong())?;
@@ -171,6 +252,7 @@ impl NDArrayBuilder {
     /// # Errors
     /// As for [`copy`](Self::copy); [`ErrorKind::InvalidArgument`] where there is none, or where shapes do not fit;
     /// [`ErrorKind::TypeMismatch`] where dtypes differ.
+    #[doc(alias("concat", "b2nd_concatenate"))]
     pub fn concatenate<'a>(
         self,
         sources: impl IntoIterator<Item = impl Into<NDArrayView<'a>>>,
@@ -215,12 +297,12 @@ impl NDArrayBuilder {
             }
             if found != shape {
                 let (shape, found) = (first.shape(), view.shape());
-                let detail = format!("shapes {shape:?} and {found:?} along dimension {axis}");
+                let detail = format!("shapes {shape:?} and {found:?} along axis {axis}");
                 return Err(invalid(detail));
             }
             let (other, size) = (dtype_of(view.array), view.array.typesize());
-            let parsed = view.array.parsed_dtype();
-            let same = dtype == other || parsed.is_some() && parsed == first.array.parsed_dtype();
+            let parsed = view.array.dtype();
+            let same = dtype == other || parsed.is_some() && parsed == first.array.dtype();
             if !same || size != typesize {
                 let detail = format!("items of {dtype} and of {other}");
                 return Err(Error::new(ErrorKind::TypeMismatch, MAKE, detail));
@@ -276,7 +358,7 @@ impl NDArrayView<'_> {
 
 /// The dtype of an array; where there is none, bytes of the right number, as C does.
 fn dtype_of(array: &NDArray) -> String {
-    array.dtype().map_or_else(|| format!("|S{}", array.typesize()), str::to_owned)
+    array.dtype_str().map_or_else(|| format!("|S{}", array.typesize()), str::to_owned)
 }
 
 fn extent(ranges: &[Range<u64>]) -> Vec<u64> {
@@ -339,6 +421,56 @@ macro_rules! numbers {
 }
 
 numbers! { u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 }
+
+/// A number of which ranges are made: the items of [`NDArrayBuilder::arange`].
+pub trait Arithmetic: Number {
+    /// How many steps lead from `start` to before `end`; `None` where that is no number.
+    #[doc(hidden)]
+    fn count(start: Self, end: Self, step: Self) -> Option<u64>;
+    /// The number after so many steps.
+    #[doc(hidden)]
+    fn nth(start: Self, step: Self, index: u64) -> Self;
+}
+
+macro_rules! integers {
+    ($($type:ty)*) => {$(
+        impl Arithmetic for $type {
+            fn count(start: Self, end: Self, step: Self) -> Option<u64> {
+                let (start, end, step) = (i128::from(start), i128::from(end), i128::from(step));
+                if step == 0 {
+                    return None;
+                }
+                let (way, step) = if step > 0 { (end - start, step) } else { (start - end, -step) };
+                // A range has at most 2^64 - 1 numbers.
+                Some(u64::try_from((way + step - 1) / step).unwrap_or(0))
+            }
+
+            fn nth(start: Self, step: Self, index: u64) -> Self {
+                // Within the range, which has this type.
+                (i128::from(start) + i128::from(step) * i128::from(index)) as Self
+            }
+        }
+    )*};
+}
+
+macro_rules! floats {
+    ($($type:ty)*) => {$(
+        impl Arithmetic for $type {
+            fn count(start: Self, end: Self, step: Self) -> Option<u64> {
+                let (start, end, step) = (f64::from(start), f64::from(end), f64::from(step));
+                let count = ((end - start) / step).ceil();
+                (step != 0.0 && count.is_finite()).then_some(count as u64)
+            }
+
+            fn nth(start: Self, step: Self, index: u64) -> Self {
+                start + index as Self * step
+            }
+        }
+    )*};
+}
+
+integers! { u8 i8 u16 i16 u32 i32 u64 i64 }
+floats! { f32 f64 }
 
 impl sealed::Sealed for bool {}
 

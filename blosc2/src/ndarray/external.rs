@@ -6,23 +6,23 @@ use super::gather::{READ, Sink};
 use super::plan::Items;
 use super::region::Region;
 use super::scatter::{Source, WRITE};
-use super::selection::{Along, Selection};
+use super::selection::{AxisSelection, Selection};
 use super::view::NDArrayView;
 use super::{NDArray, NDArrayBuilder};
 use crate::element::Element;
 use crate::{ErrorKind, Result};
 
-impl From<SliceInfoElem> for Along {
+impl From<SliceInfoElem> for AxisSelection {
     fn from(elem: SliceInfoElem) -> Self {
         // Numbers of a pointer's size fit.
         match elem {
-            SliceInfoElem::Index(at) => Self::At(at as i64),
+            SliceInfoElem::Index(at) => Self::Index(at as i64),
             SliceInfoElem::Slice { start, end, step } => Self::Slice {
                 start: start as i64,
                 end: end.map(|end| end as i64),
                 step: step as i64,
             },
-            SliceInfoElem::NewAxis => Self::New,
+            SliceInfoElem::NewAxis => Self::NewAxis,
         }
     }
 }

@@ -48,7 +48,7 @@ impl NDArray {
             shape: self.shape().to_vec(),
             chunks: self.chunks().to_vec(),
             blocks: self.blocks().to_vec(),
-            dtype: self.dtype().map(str::to_owned),
+            dtype: self.dtype_str().map(str::to_owned),
             typesize: self.typesize(),
             nbytes: schunk.nbytes(),
             cbytes: schunk.cbytes(),

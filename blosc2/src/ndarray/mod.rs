@@ -32,16 +32,16 @@ use crate::gate::Version;
 use crate::schunk::{Access, Reading};
 use crate::{
     CParams, DParams, Dtype, Element, Error, ErrorKind, Metalayers, MetalayersMut, OpenOptions,
-    Result, SChunk, Threads,
+    Result, SChunk, SaveOptions, Threads,
 };
 
 pub use appender::Appender;
 pub use builder::NDArrayBuilder;
 pub use chunks::{ArrayBlock, ArrayChunk};
-pub use copy::Number;
+pub use copy::{Arithmetic, Number};
 pub use info::ArrayInfo;
-pub use partition::Caches;
-pub use selection::{Along, Selection};
+pub use partition::CacheSizes;
+pub use selection::{AxisSelection, Selection};
 pub use view::NDArrayView;
 
 use cache::Cache;
@@ -75,12 +75,13 @@ const OPEN: &str = "open an array";
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
+#[doc(alias = "b2nd_array_t")]
 pub struct NDArray {
     schunk: SChunk,
     geometry: Geometry,
     dtype: Option<Notation>,
-    /// Whether items of the other byte order are turned.
-    native: bool,
+    /// Whether items in the byte order that is not native are converted.
+    convert: bool,
     readers: Readers,
     writers: Writers,
     /// The version of the frame that the geometry is of.
@@ -90,12 +91,13 @@ pub struct NDArray {
 impl NDArray {
     /// Opens an array in a file or a directory for reading. C's `b2nd_open`, Python's `blosc2.open`.
     ///
-    /// For other ways see [`OpenOptions`], which opens a super-chunk, and [`from_schunk`](Self::from_schunk).
+    /// [`open_with`](Self::open_with) has options, such as locking.
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: it cannot be read;
     /// - [`ErrorKind::InvalidData`]: it is no frame, is a frame but no array, was cut short, or is
     ///   broken.
+    #[doc(alias = "b2nd_open")]
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::from_schunk(SChunk::open(path)?)
     }
@@ -108,11 +110,41 @@ impl NDArray {
         Self::from_schunk(SChunk::open_rw(path)?)
     }
 
+    /// Opens an array in a file or a directory as the options say: for reading unless they say otherwise.
+    ///
+    /// ```
+    /// use blosc2::{NDArray, OpenOptions};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("shared.b2nd");
+    /// NDArray::builder().file(&path).locking(true).zeros::<u64>(&[1])?;
+    /// let mut array = NDArray::open_with(&path, &OpenOptions::new().write(true).locking(true))?;
+    /// array.locked(|array| {
+    ///     let count: u64 = array.item(&[0])?;
+    ///     array.set(&[0], count + 1)
+    /// })?;
+    /// assert_eq!(array.item::<u64>(&[0])?, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`OpenOptions::open`], and [`ErrorKind::InvalidData`] where it is no array. A new array is made by
+    /// [`builder`](Self::builder): options that make a file are [`ErrorKind::InvalidArgument`].
+    pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
+        let path = path.as_ref();
+        if options.makes() {
+            let detail = "the options make a new super-chunk; NDArray::builder makes arrays";
+            return Err(Error::new(ErrorKind::InvalidArgument, OPEN, detail).at(path));
+        }
+        Self::from_schunk(options.open(path)?)
+    }
+
     /// Takes an array in one buffer, as a file has it, without a copy; it can be changed. C's
     /// `b2nd_from_cframe`, Python's `ndarray_from_cframe`.
     ///
     /// # Errors
     /// As for [`SChunk::from_bytes`], and [`ErrorKind::InvalidData`] where it is no array.
+    #[doc(alias("from_cframe", "ndarray_from_cframe", "b2nd_from_cframe"))]
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
         Self::from_schunk(OpenOptions::new().write(true).from_bytes(bytes)?)
     }
@@ -121,23 +153,24 @@ impl NDArray {
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidData`]: it has no metalayer `b2nd`, or one that does not fit its chunks;
-    /// - [`ErrorKind::Unsupported`]: it [carries](SChunk::carries) something that is no plain data, such as a lazy
+    /// - [`ErrorKind::Unsupported`]: it holds a [Python object](SChunk::python_object), such as a lazy
     ///   expression of Python's, whose items would read as zeros; or its items are pointers to objects of Python's,
     ///   which mean nothing outside of the program that wrote them.
+    #[doc(alias = "b2nd_from_schunk")]
     pub fn from_schunk(schunk: SChunk) -> Result<Self> {
-        if let Some(name) = schunk.carries() {
+        if let Some(name) = schunk.python_object() {
             let what = match name {
                 "proxy-source" => "the cache of a proxy, in which items not fetched yet are zeros",
                 _ => "a computation or a reference of Python's, whose own items are all zeros",
             };
             let detail = format!(
                 "its metalayer `{name}` says that it is {what}; \
-                 NDArray::from_carrier takes the items all the same"
+                 NDArray::from_python_object takes the items all the same"
             );
             return Err(schunk.error(ErrorKind::Unsupported, OPEN, detail));
         }
-        let array = Self::from_carrier(schunk)?;
-        if let Some(dtype) = array.parsed_dtype().filter(|dtype| dtype.has_pointers()) {
+        let array = Self::from_python_object(schunk)?;
+        if let Some(dtype) = array.dtype().filter(|dtype| dtype.has_pointers()) {
             let detail =
                 format!("its items `{dtype}` are pointers to objects of Python's, no data");
             return Err(array.schunk.error(ErrorKind::Unsupported, OPEN, detail));
@@ -146,11 +179,11 @@ impl NDArray {
     }
 
     /// Takes a super-chunk that holds an array, also where its items are not the data that it stands for; see
-    /// [`SChunk::carries`].
+    /// [`SChunk::python_object`].
     ///
     /// # Errors
     /// [`ErrorKind::InvalidData`]: it has no metalayer `b2nd`, or one that does not fit its chunks.
-    pub fn from_carrier(mut schunk: SChunk) -> Result<Self> {
+    pub fn from_python_object(mut schunk: SChunk) -> Result<Self> {
         let (geometry, dtype, version) = {
             let reading = schunk.reading()?;
             let (geometry, dtype) = parse(&reading, &schunk).map_err(|error| schunk.at(error))?;
@@ -164,7 +197,7 @@ impl NDArray {
             schunk,
             geometry,
             dtype,
-            native: false,
+            convert: false,
             readers: Readers::new(threads),
             writers: Writers::default(),
             version,
@@ -176,11 +209,13 @@ impl NDArray {
     ///
     /// # Errors
     /// As for [`NDArrayBuilder::from_slice`].
+    #[doc(alias("asarray", "b2nd_from_cbuffer"))]
     pub fn from_slice<T: Element>(items: &[T], shape: &[u64]) -> Result<Self> {
         Self::builder().from_slice(items, shape)
     }
 
     /// What an array is to be like, to make one.
+    #[doc(alias = "b2nd_create_ctx")]
     pub fn builder() -> NDArrayBuilder {
         NDArrayBuilder::default()
     }
@@ -196,34 +231,39 @@ impl NDArray {
     }
 
     /// Items of a chunk along each dimension.
+    #[doc(alias("chunk_shape", "chunkshape"))]
     pub fn chunks(&self) -> &[u64] {
         self.geometry.chunks()
     }
 
     /// Items of a block along each dimension.
+    #[doc(alias("block_shape", "blockshape"))]
     pub fn blocks(&self) -> &[u64] {
         self.geometry.blocks()
     }
 
-    /// The dtype as the file has it, in NumPy's notation; old files have none.
+    /// The dtype of the items. `None` where the file names none, as old ones do, or one that is not understood, of
+    /// which [`dtype_str`](Self::dtype_str) returns the text. Python's `dtype`.
     ///
-    /// It is not always true: two of C-Blosc2's own files say `|u1` of items of 4 bytes. Sizes come
-    /// from [`typesize`](Self::typesize).
-    pub fn dtype(&self) -> Option<&str> {
-        self.dtype.as_ref().map(|dtype| dtype.text.as_str())
-    }
-
-    /// What the dtype says: `None` where there is none, or where it is not understood.
-    pub fn parsed_dtype(&self) -> Option<&Dtype> {
+    /// It is not always true: two of C-Blosc2's own files say `|u1` of items of 4 bytes. The size of an item is
+    /// [`typesize`](Self::typesize).
+    pub fn dtype(&self) -> Option<&Dtype> {
         self.dtype.as_ref()?.dtype.as_ref()
     }
 
+    /// The dtype as the file has it, in NumPy's notation, such as `<f4`; old files have none. NumPy's `dtype.str`.
+    pub fn dtype_str(&self) -> Option<&str> {
+        self.dtype.as_ref().map(|dtype| dtype.text.as_str())
+    }
+
     /// Bytes of an item.
+    #[doc(alias = "itemsize")]
     pub fn typesize(&self) -> usize {
         self.geometry.typesize()
     }
 
     /// Number of items.
+    #[doc(alias("size", "nitems"))]
     pub fn len(&self) -> u64 {
         self.geometry.len()
     }
@@ -265,13 +305,19 @@ impl NDArray {
         self.schunk.vlmeta_mut()
     }
 
+    /// How chunks are decompressed, the number of threads included.
+    pub fn dparams(&self) -> DParams {
+        self.schunk.dparams().clone().threads(self.readers.threads)
+    }
+
     /// Sets how chunks are decompressed from now on: each read spreads chunks, or blocks of them, over the threads.
     pub fn set_dparams(&mut self, params: DParams) {
         self.readers.threads = params.threads;
         self.schunk.set_dparams(params.threads(Threads::ONE));
     }
 
-    /// How the chunks are compressed. The block size is that of the block shape.
+    /// The parameters with which new chunks are compressed; see [`SChunk::cparams`]. The block size is that of the block
+    /// shape.
     pub fn cparams(&self) -> CParams {
         self.schunk.cparams()
     }
@@ -324,20 +370,60 @@ impl NDArray {
         self.readers.cache = (bytes > 0).then(|| Cache::new(bytes));
     }
 
-    /// Sets whether items of the other byte order than this machine's are read and written as its own.
-    ///
-    /// Without it, as at first, they are no items of a Rust type, but bytes.
-    pub fn set_native(&mut self, native: bool) {
-        self.native = native;
+    /// Sets whether items in the byte order that is not native are converted when they are read and written. Off by
+    /// default: such items are not items of a Rust type then, and can only be read as bytes.
+    pub fn set_byte_order_conversion(&mut self, convert: bool) {
+        self.convert = convert;
     }
 
-    /// Writes the array to a new contiguous file, chunks as they are. C's `b2nd_save`.
+    /// Keeps the lock of the file during several reads and changes, so that no other program or handle comes between
+    /// them. The shape is that of the file when `work` starts.
+    ///
+    /// Without [`OpenOptions::locking`] it calls `work` only. C's `blosc2_schunk_lock`, Python's `holding_lock`; see
+    /// [`open_with`](Self::open_with) for an example.
+    ///
+    /// # Errors
+    /// Those of [`SChunk::locked`].
+    #[doc(alias = "holding_lock")]
+    pub fn locked<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        SChunk::kept_for(
+            self,
+            |array| &mut array.schunk,
+            |array| {
+                let gate = array.schunk.gate().filter(|gate| gate.is_locking());
+                if gate.is_some() {
+                    array.reload()?;
+                }
+                let _calling = gate.as_ref().map(|gate| gate.calling());
+                work(array)
+            },
+        )
+    }
+
+    /// Writes all changes to the device. A change does not wait for that by itself; see [`OpenOptions::durable`].
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`]: the operating system's own.
+    pub fn sync(&mut self) -> Result<()> {
+        self.schunk.sync()
+    }
+
+    /// Saves the array to a file or a directory, as the options say; see [`SChunk::save_with`].
+    ///
+    /// # Errors
+    /// Those of [`SChunk::save_with`].
+    pub fn save_with(&self, path: impl AsRef<Path>, options: &SaveOptions) -> Result<()> {
+        self.schunk.save_with(path, options)
+    }
+
+    /// Saves the array to a new contiguous file, chunks as they are. C's `b2nd_save`.
     ///
     /// The file appears when it is complete.
     ///
     /// # Errors
     /// - [`ErrorKind::AlreadyExists`]: there is something at `path`; it is left alone;
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be made.
+    #[doc(alias = "b2nd_save")]
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         self.schunk.save(path)
     }
@@ -346,6 +432,7 @@ impl NDArray {
     ///
     /// # Errors
     /// As for [`SChunk::to_bytes`].
+    #[doc(alias("to_cframe", "b2nd_to_cframe"))]
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         self.schunk.to_bytes()
     }
@@ -358,8 +445,14 @@ impl NDArray {
     ///
     /// # Errors
     /// As for [`open`](Self::open).
+    #[doc(alias = "b2nd_refresh")]
     pub fn refresh(&mut self) -> Result<bool> {
         let changed = self.schunk.refresh()?;
+        Ok(self.reload()? || changed)
+    }
+
+    /// Reads the shape as the frame has it now, and says whether it has changed.
+    fn reload(&mut self) -> Result<bool> {
         let reading = self.schunk.reading()?;
         let now = parse(&reading, &self.schunk).map_err(|error| self.schunk.at(error))?;
         let version = reading.version();
@@ -372,7 +465,7 @@ impl NDArray {
         if let Some(cache) = &mut self.readers.cache {
             cache.clear();
         }
-        Ok(changed || reshaped)
+        Ok(reshaped)
     }
 
     /// The shapes as they are now, where others have changed them since.

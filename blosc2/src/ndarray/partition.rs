@@ -7,7 +7,7 @@
 ///
 /// The default is fixed: 32 KiB, 512 KiB and 32 MiB, those of a common x86-64 machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Caches {
+pub struct CacheSizes {
     /// The first level, for data.
     pub l1: u64,
     /// The second level.
@@ -16,13 +16,13 @@ pub struct Caches {
     pub l3: u64,
 }
 
-impl Default for Caches {
+impl Default for CacheSizes {
     fn default() -> Self {
         Self { l1: 32 << 10, l2: 512 << 10, l3: 32 << 20 }
     }
 }
 
-impl Caches {
+impl CacheSizes {
     /// The caches of this machine, as Python finds them; `None` where the system does not tell, as other systems than
     /// Linux do not here.
     pub fn detect() -> Option<Self> {
@@ -91,7 +91,7 @@ pub(super) fn partition(
     shape: &[u64],
     typesize: u64,
     given: (Option<&[u64]>, Option<&[u64]>),
-    caches: &Caches,
+    caches: &CacheSizes,
 ) -> (Vec<u64>, Vec<u64>) {
     match given {
         (Some(chunks), Some(blocks)) => (chunks.to_vec(), blocks.to_vec()),
@@ -115,12 +115,12 @@ pub(super) fn partition(
     }
 }
 
-fn auto_blocks(outer: &[u64], typesize: u64, caches: &Caches) -> Vec<u64> {
+fn auto_blocks(outer: &[u64], typesize: u64, caches: &CacheSizes) -> Vec<u64> {
     let bytes = caches.block().max(typesize);
     fill(bytes / typesize, outer, &vec![1; outer.len()])
 }
 
-fn auto_chunks(shape: &[u64], blocks: &[u64], typesize: u64, caches: &Caches) -> Vec<u64> {
+fn auto_chunks(shape: &[u64], blocks: &[u64], typesize: u64, caches: &CacheSizes) -> Vec<u64> {
     let block = blocks.iter().fold(typesize, |all, &size| all.saturating_mul(size));
     fill(caches.chunk(block) / typesize, shape, blocks)
         .into_iter()
@@ -177,8 +177,9 @@ mod tests {
 
     #[test]
     fn shapes_are_those_that_python_gives_with_the_same_caches() {
-        let auto =
-            |shape: &[u64], typesize| partition(shape, typesize, (None, None), &Caches::default());
+        let auto = |shape: &[u64], typesize| {
+            partition(shape, typesize, (None, None), &CacheSizes::default())
+        };
         assert_eq!(auto(&[8192, 8192], 4), (vec![256, 8192], vec![4, 8192]));
         assert_eq!(auto(&[100_000_000], 8), (vec![1_008_000], vec![16_000]));
         assert_eq!(auto(&[], 8), (vec![], vec![]));
@@ -189,14 +190,14 @@ mod tests {
     #[test]
     fn given_shapes_at_the_edges_are_taken() {
         assert_eq!(
-            partition(&[0, 5], 1, (None, Some(&[0, 5])), &Caches::default()),
+            partition(&[0, 5], 1, (None, Some(&[0, 5])), &CacheSizes::default()),
             (vec![1, 5], vec![1, 5])
         );
         assert_eq!(
-            partition(&[0, 5], 1, (Some(&[0, 5]), None), &Caches::default()),
+            partition(&[0, 5], 1, (Some(&[0, 5]), None), &CacheSizes::default()),
             (vec![0, 5], vec![0, 5])
         );
         let huge = [(1 << 31) - 1; 16];
-        assert_eq!(partition(&[1; 16], 8, (None, Some(&huge)), &Caches::default()).1, huge);
+        assert_eq!(partition(&[1; 16], 8, (None, Some(&huge)), &CacheSizes::default()).1, huge);
     }
 }

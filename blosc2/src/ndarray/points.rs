@@ -25,6 +25,7 @@ impl NDArray {
     /// # Errors
     /// As for [`read`](Self::read); [`ErrorKind::InvalidArgument`] where an index has not as many numbers as the array
     /// has dimensions.
+    #[doc(alias("b2nd_get_sparse_cbuffer", "take"))]
     pub fn read_points<T: Element>(&self, points: &[impl AsRef<[u64]>]) -> Result<Vec<T>> {
         self.check_points(points, READ)?;
         self.read_indices(&List(points))

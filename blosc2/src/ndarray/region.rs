@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::selection::{Along, Selection};
+use super::selection::{AxisSelection, Selection};
 use crate::{Error, ErrorKind, Result};
 
 /// Positions along a dimension of an array, each inside it.
@@ -64,39 +64,53 @@ impl Positions {
     }
 }
 
-impl Along {
-    /// Positions in a dimension of this size.
+impl AxisSelection {
+    /// Positions in an axis of this size.
     fn resolve(&self, size: u64) -> Result<Positions, (ErrorKind, String)> {
         let outside = |what: String| (ErrorKind::OutOfBounds, what);
         // Sizes are below 2^63.
         let from_end = |at: i64| if at < 0 { at.saturating_add_unsigned(size) } else { at };
+        let position = |at: i64| {
+            let inside = u64::try_from(from_end(at)).ok().filter(|&place| place < size);
+            inside.ok_or_else(|| outside(format!("asked for index {at}")))
+        };
         match self {
-            Self::At(at) => {
-                let start = u64::try_from(from_end(*at)).ok().filter(|&start| start < size);
-                let start = start.ok_or_else(|| outside(format!("asked for item {at}")))?;
-                Ok(Positions::range(start..start + 1))
-            }
+            Self::Index(at) => position(*at).map(|start| Positions::range(start..start + 1)),
             Self::Slice { start, end, step } => {
-                let asked = || match end {
-                    Some(end) => format!("asked for {start}..{end}"),
-                    None => format!("asked for {start}.."),
+                let asked = || {
+                    let range = match end {
+                        Some(end) => format!("asked for {start}..{end}"),
+                        None => format!("asked for {start}.."),
+                    };
+                    if *step == 1 { range } else { format!("{range} with step {step}") }
                 };
                 let place = |at: i64| u64::try_from(from_end(at)).ok().filter(|&at| at <= size);
                 let first = place(*start).ok_or_else(|| outside(asked()))?;
                 let last = end.map_or(Some(size), place).ok_or_else(|| outside(asked()))?;
-                if *step == 0 || first > last {
-                    let what = format!("{}, with step {step}", asked());
-                    return Err((ErrorKind::InvalidArgument, what));
+                let invalid =
+                    |why: &str| (ErrorKind::InvalidArgument, format!("{}: {why}", asked()));
+                if *step == 0 {
+                    return Err(invalid("a step is not 0"));
+                }
+                if first > last {
+                    return Err(invalid("the range ends before it starts"));
                 }
                 let count = (last - first).div_ceil(step.unsigned_abs());
                 let start = if *step > 0 { first } else { last.saturating_sub(1) };
                 Ok(Positions::Slice { start, step: if count > 1 { *step } else { 1 }, count })
             }
-            Self::List(list) => match list.iter().find(|&&at| at >= size) {
-                Some(at) => Err(outside(format!("asked for item {at}"))),
-                None => Ok(Positions::List(list.clone())),
-            },
-            Self::New => Ok(Positions::range(0..1)),
+            Self::Indices(list) => {
+                list.iter().map(|&at| position(at)).collect::<Result<_, _>>().map(Positions::List)
+            }
+            Self::Mask(mask) => {
+                if mask.len() as u64 != size {
+                    let what = format!("asked for a mask of {} values", mask.len());
+                    return Err((ErrorKind::InvalidArgument, what));
+                }
+                let chosen = (0..).zip(mask).filter(|(_, chosen)| **chosen);
+                Ok(Positions::List(chosen.map(|(at, _)| at).collect()))
+            }
+            Self::NewAxis => Ok(Positions::range(0..1)),
         }
     }
 }
@@ -129,7 +143,7 @@ impl Region {
     pub(crate) fn check_inside(&self, shape: &[u64], doing: &str) -> Result<()> {
         for (axis, (positions, &size)) in self.positions.iter().zip(shape).enumerate() {
             positions.check_inside(size).map_err(|what| {
-                let detail = format!("others have shrunk dimension {axis}: {what}");
+                let detail = format!("others have shrunk axis {axis}: {what}");
                 Error::new(ErrorKind::OutOfBounds, doing, detail)
             })?;
         }
@@ -145,25 +159,25 @@ impl Region {
     pub(crate) fn select(&self, selection: &Selection, doing: &str) -> Result<Self> {
         let mut region = Self { positions: self.positions.clone(), dims: Vec::new() };
         let mut dims = self.dims.iter();
-        let (ndim, along) = (self.dims.len(), selection.along());
-        let given = along.iter().filter(|along| **along != Along::New).count();
+        let (ndim, axes) = (self.dims.len(), selection.axes());
+        let given = axes.iter().filter(|axis| **axis != AxisSelection::NewAxis).count();
         if given > ndim {
-            let detail = format!("there are {ndim} dimensions, got selections for {given}");
+            let detail = format!("the array has {ndim} axes, got selections for {given}");
             return Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
         }
         let mut number = 0;
-        for along in along {
-            if *along == Along::New {
+        for selected in axes {
+            if *selected == AxisSelection::NewAxis {
                 region.dims.push(None);
                 continue;
             }
             let Some(dim) = dims.next() else { break };
             let size = dim.map_or(1, |axis| self.positions[axis].len());
-            let inner = along.resolve(size).map_err(|(kind, what)| {
-                Error::new(kind, doing, format!("dimension {number} has {size} items, {what}"))
+            let inner = selected.resolve(size).map_err(|(kind, what)| {
+                Error::new(kind, doing, format!("axis {number} has {size} items, {what}"))
             })?;
             number += 1;
-            let single = matches!(along, Along::At(_));
+            let single = matches!(selected, AxisSelection::Index(_));
             match *dim {
                 Some(axis) => {
                     region.positions[axis] = self.positions[axis].select(&inner);

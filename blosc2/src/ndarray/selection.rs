@@ -1,88 +1,251 @@
-//! What to read or write: for each dimension an item, a slice, or a list of items.
+//! Selections: for each axis of an array an index, a slice, a list of indices, or a mask.
 
-use std::ops::{Range, RangeFull};
+use std::iter::StepBy;
+use std::ops::{
+    Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive,
+};
 
-/// What is selected along one dimension.
+/// What is selected along one axis.
+///
+/// Integers, ranges, lists of integers and lists of `bool` convert into it; see [`Selection`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Along {
-    /// One item, below 0 from the end; the dimension goes.
-    At(i64),
-    /// Every `step`th item of a range; from its end backwards with a step below 0, as `ndarray` does it.
+pub enum AxisSelection {
+    /// One index, counted from the end if it is negative. The axis is removed from the result.
+    Index(i64),
+    /// Every `step`th index of a range; a negative step starts at the end of the range and goes backwards, as in the
+    /// crate `ndarray`.
     ///
-    /// Ends below 0 count from the end of the dimension; no `end` is that end itself. Of `0..10`, step 3 gives 0,
-    /// 3, 6, 9; step -3 gives 9, 6, 3, 0; step -4 gives 9, 5, 1.
+    /// Negative bounds count from the end of the axis. Of `0..10`, step 3 selects 0, 3, 6, 9; step -3 selects
+    /// 9, 6, 3, 0; step -4 selects 9, 5, 1.
     Slice {
-        /// The first item of the range.
+        /// The first index of the range.
         start: i64,
-        /// The item after the last one of the range.
+        /// The index after the last one of the range; `None` is the end of the axis.
         end: Option<i64>,
-        /// How far apart; not 0.
+        /// The distance between selected indices; not 0.
         step: i64,
     },
-    /// Items by their numbers, in any order, also several times the same.
-    List(Vec<u64>),
-    /// A new dimension of one item.
-    New,
+    /// Indices in any order, with repetitions; negative ones count from the end.
+    Indices(Vec<i64>),
+    /// The indices whose value is `true`; the mask has one value for each index of the axis.
+    Mask(Vec<bool>),
+    /// A new axis of one item, as NumPy's `newaxis`.
+    NewAxis,
 }
 
-impl Along {
-    /// All items.
+impl AxisSelection {
+    /// All indices.
     pub const ALL: Self = Self::Slice { start: 0, end: None, step: 1 };
-}
 
-impl From<Range<u64>> for Along {
-    fn from(range: Range<u64>) -> Self {
-        // What is over 2^63 is outside of all dimensions.
-        let end = |at: u64| i64::try_from(at).unwrap_or(i64::MAX);
-        Self::Slice { start: end(range.start), end: Some(end(range.end)), step: 1 }
+    /// Every `step`th index of a range, whose bounds count from the end of the axis if they are negative.
+    ///
+    /// ```
+    /// use blosc2::{AxisSelection, NDArray};
+    ///
+    /// let array = NDArray::from_slice(&[0u8, 1, 2, 3, 4, 5], &[6])?;
+    /// assert_eq!(array.read::<u8>(AxisSelection::strided(1.., 2))?, [1, 3, 5]);
+    /// assert_eq!(array.read::<u8>(AxisSelection::strided(.., -1))?, [5, 4, 3, 2, 1, 0]);
+    /// assert_eq!(array.read::<u8>((0..5).step_by(2))?, [0, 2, 4]); // the same with a positive step
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    pub fn strided(range: impl RangeBounds<i64>, step: i64) -> Self {
+        let start = match range.start_bound() {
+            Bound::Included(start) => *start,
+            Bound::Excluded(start) => start.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let end = match range.end_bound() {
+            // The index after -1 is the end of the axis.
+            Bound::Included(end) => Some(end.saturating_add(1)).filter(|&end| end != 0),
+            Bound::Excluded(end) => Some(*end),
+            Bound::Unbounded => None,
+        };
+        Self::Slice { start, end, step }
+    }
+
+    /// The slice that selects what an iterator over a range with a step yields.
+    fn of_steps<I: Index>(mut steps: impl Iterator<Item = I>, is_open: bool) -> Self {
+        // Ranges know how many there are.
+        let count = i64::try_from(steps.size_hint().0).unwrap_or(i64::MAX);
+        let Some(start) = steps.next().map(Index::to_i64) else {
+            return Self::Slice { start: 0, end: Some(0), step: 1 };
+        };
+        let step = steps.next().map_or(1, |second| second.to_i64().saturating_sub(start));
+        let last = start.saturating_add(step.saturating_mul(count - 1));
+        // The index after -1 is the end of the axis.
+        let end = Some(last.saturating_add(1)).filter(|&end| end != 0 && !is_open);
+        Self::Slice { start, end, step }
     }
 }
 
-impl From<RangeFull> for Along {
+/// An integer that is an index, or a bound of a range of indices.
+///
+/// Implemented for the integer types of 32 and 64 bits and of the size of a pointer.
+pub trait Index: sealed::Sealed + Copy {
+    /// The index; what is above `i64::MAX` is outside of every axis, as `i64::MAX` itself is.
+    #[doc(hidden)]
+    fn to_i64(self) -> i64;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+macro_rules! index {
+    ($($type:ty)*) => {$(
+        impl sealed::Sealed for $type {}
+        impl Index for $type {
+            #[allow(clippy::unnecessary_fallible_conversions)]
+            fn to_i64(self) -> i64 {
+                i64::try_from(self).unwrap_or(i64::MAX)
+            }
+        }
+
+        impl From<$type> for AxisSelection {
+            fn from(index: $type) -> Self {
+                Self::Index(index.to_i64())
+            }
+        }
+
+        impl From<$type> for Selection {
+            fn from(index: $type) -> Self {
+                Self(vec![index.into()])
+            }
+        }
+    )*};
+}
+index!(i32 i64 isize u32 u64 usize);
+
+/// Conversions of ranges: those that [`AxisSelection::strided`] takes.
+macro_rules! range {
+    ($($type:ident)*) => {$(
+        impl<I: Index> From<$type<I>> for AxisSelection {
+            fn from(range: $type<I>) -> Self {
+                let start = range.start_bound().map(|&at| at.to_i64());
+                let end = range.end_bound().map(|&at| at.to_i64());
+                Self::strided((start, end), 1)
+            }
+        }
+    )*};
+}
+range!(Range RangeFrom RangeTo RangeInclusive RangeToInclusive);
+
+impl From<RangeFull> for AxisSelection {
     fn from(_: RangeFull) -> Self {
         Self::ALL
     }
 }
 
-impl From<Vec<u64>> for Along {
-    fn from(list: Vec<u64>) -> Self {
-        Self::List(list)
+macro_rules! steps {
+    ($($type:ident, $is_open:literal;)*) => {$(
+        impl<I: Index> From<StepBy<$type<I>>> for AxisSelection
+        where
+            $type<I>: Iterator<Item = I>,
+        {
+            fn from(steps: StepBy<$type<I>>) -> Self {
+                Self::of_steps(steps, $is_open)
+            }
+        }
+    )*};
+}
+steps! { Range, false; RangeInclusive, false; RangeFrom, true; }
+
+impl<I: Index> From<Vec<I>> for AxisSelection {
+    fn from(indices: Vec<I>) -> Self {
+        indices.as_slice().into()
     }
 }
 
-impl From<&[u64]> for Along {
-    fn from(list: &[u64]) -> Self {
-        Self::List(list.to_vec())
+impl<I: Index> From<&Vec<I>> for AxisSelection {
+    fn from(indices: &Vec<I>) -> Self {
+        indices.as_slice().into()
     }
 }
 
-impl From<i64> for Along {
-    fn from(at: i64) -> Self {
-        Self::At(at)
+impl<I: Index> From<&[I]> for AxisSelection {
+    fn from(indices: &[I]) -> Self {
+        Self::Indices(indices.iter().map(|&index| index.to_i64()).collect())
     }
 }
 
-/// Which items of an array: one [`Along`] for each dimension; of the last ones that are missing, all items.
+impl<I: Index, const N: usize> From<[I; N]> for AxisSelection {
+    fn from(indices: [I; N]) -> Self {
+        indices.as_slice().into()
+    }
+}
+
+impl<I: Index, const N: usize> From<&[I; N]> for AxisSelection {
+    fn from(indices: &[I; N]) -> Self {
+        indices.as_slice().into()
+    }
+}
+
+impl From<Vec<bool>> for AxisSelection {
+    fn from(mask: Vec<bool>) -> Self {
+        Self::Mask(mask)
+    }
+}
+
+impl From<&[bool]> for AxisSelection {
+    fn from(mask: &[bool]) -> Self {
+        Self::Mask(mask.to_vec())
+    }
+}
+
+impl<const N: usize> From<[bool; N]> for AxisSelection {
+    fn from(mask: [bool; N]) -> Self {
+        Self::Mask(mask.to_vec())
+    }
+}
+
+impl From<&Self> for AxisSelection {
+    fn from(selection: &Self) -> Self {
+        selection.clone()
+    }
+}
+
+/// Which items of an array: one [`AxisSelection`] for each axis. Axes that are missing at the end are selected whole.
 ///
-/// Most often it is made from ranges where a selection is asked for; with the feature `ndarray` also from `s![...]`.
-/// Ranges and lists together select their product, as NumPy's `ix_` and Python's `oindex` do.
+/// | written | selects along an axis | in Python |
+/// |---|---|---|
+/// | `3`, `-1` | one index; the axis is removed | `3`, `-1` |
+/// | `1..3`, `1..`, `..3`, `1..=2`, `..=2`, `..` | a slice | `1:3`, `1:`, `:3`, `:` |
+/// | `-3..`, `..-1`, `-3..-1` | a slice whose bounds count from the end | `-3:`, `:-1`, `-3:-1` |
+/// | `(1..9).step_by(2)`, [`AxisSelection::strided(.., -1)`](AxisSelection::strided) | a strided slice | `1:9:2`, `::-1` |
+/// | `[3, 1, 7]`, a `Vec` or a slice of indices | these indices, in this order | `[3, 1, 7]` |
+/// | `[true, false, true]`, a `Vec` or a slice of `bool` | the indices whose value is `true` | a mask |
+/// | [`AxisSelection::NewAxis`] | a new axis of one item | `None` |
+///
+/// `1..-1` selects what `1:-1` does in Python, but Clippy takes a literal like it for a mistake.
+///
+/// A tuple has an element of any of these forms for each axis. An array, a slice or a `Vec` has elements of one form:
+/// `[0..2, 1..4]` is a box, `[1, 2]` is one item of two axes, and `([1, 2],)` is a list of indices along the first axis.
+/// A range or an integer alone is for the first axis. With the feature `ndarray`, `s![...]` is a selection too.
+///
+/// Lists and masks of several axes select their product (orthogonal indexing), as Python's `oindex` and NumPy's `ix_`
+/// do; for single items see [`NDArray::read_points`](crate::NDArray::read_points).
+///
+/// Bounds and indices outside of the axis are an error, where NumPy cuts off slices.
 ///
 /// ```
-/// use blosc2::{Along, NDArray, Selection};
+/// use blosc2::{AxisSelection, NDArray, Selection};
 ///
 /// let array = NDArray::from_slice(&(0..20i32).collect::<Vec<_>>(), &[4, 5])?;
-/// assert_eq!(array.read::<i32>(&[1..3, 0..2])?, [5, 6, 10, 11]);
-/// assert_eq!(array.read::<i32>(1..2)?, [5, 6, 7, 8, 9]); // the second row
-/// // A row, backwards.
-/// let last = Selection::from([Along::At(-1), Along::Slice { start: 0, end: None, step: -1 }]);
-/// assert_eq!(array.read::<i32>(&last)?, [19, 18, 17, 16, 15]);
-/// // Rows 3 and 0, of each the columns 4 and 1.
-/// assert_eq!(array.read::<i32>([vec![3, 0].into(), Along::List(vec![4, 1])])?, [19, 16, 4, 1]);
+/// assert_eq!(array.read::<i32>([1..3, 0..2])?, [5, 6, 10, 11]);
+/// assert_eq!(array.read::<i32>((1..3, -2..))?, [8, 9, 13, 14]);
+/// assert_eq!(array.read::<i32>(1)?, [5, 6, 7, 8, 9]); // the second row
+/// assert_eq!(array.read::<i32>((.., 4))?, [4, 9, 14, 19]); // the last column
+/// assert_eq!(array.read::<i32>(([3, 0], [4, 1]))?, [19, 16, 4, 1]); // two rows, of each two columns
+/// assert_eq!(array.read::<i32>(([true, false, false, true], (0..5).step_by(2)))?, [0, 2, 4, 15, 17, 19]);
+/// assert_eq!(array.read::<i32>((-1, AxisSelection::strided(.., -1)))?, [19, 18, 17, 16, 15]);
+///
+/// let stored = Selection::from((1, ..3)); // a selection that is used again
+/// assert_eq!(array.read::<i32>(&stored)?, [5, 6, 7]);
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Selection(Vec<Along>);
+pub struct Selection(Vec<AxisSelection>);
 
 impl Selection {
     /// All items of any array.
@@ -90,45 +253,45 @@ impl Selection {
         Self::default()
     }
 
-    /// What is selected along each dimension.
-    pub fn along(&self) -> &[Along] {
+    /// What is selected along each axis; axes that are missing at the end are selected whole.
+    pub fn axes(&self) -> &[AxisSelection] {
         &self.0
     }
 }
 
-impl<A: Into<Along>> FromIterator<A> for Selection {
-    fn from_iter<I: IntoIterator<Item = A>>(along: I) -> Self {
-        Self(along.into_iter().map(Into::into).collect())
+impl<A: Into<AxisSelection>> FromIterator<A> for Selection {
+    fn from_iter<I: IntoIterator<Item = A>>(axes: I) -> Self {
+        Self(axes.into_iter().map(Into::into).collect())
     }
 }
 
-impl<A: Into<Along>> From<Vec<A>> for Selection {
-    fn from(along: Vec<A>) -> Self {
-        along.into_iter().collect()
+impl<A: Into<AxisSelection>> From<Vec<A>> for Selection {
+    fn from(axes: Vec<A>) -> Self {
+        axes.into_iter().collect()
     }
 }
 
-impl<A: Into<Along>, const N: usize> From<[A; N]> for Selection {
-    fn from(along: [A; N]) -> Self {
-        along.into_iter().collect()
+impl<A: Into<AxisSelection>, const N: usize> From<[A; N]> for Selection {
+    fn from(axes: [A; N]) -> Self {
+        axes.into_iter().collect()
     }
 }
 
-impl<A: Into<Along> + Clone, const N: usize> From<&[A; N]> for Selection {
-    fn from(along: &[A; N]) -> Self {
-        along.iter().cloned().collect()
+impl<A: Into<AxisSelection> + Clone, const N: usize> From<&[A; N]> for Selection {
+    fn from(axes: &[A; N]) -> Self {
+        axes.iter().cloned().collect()
     }
 }
 
-impl<A: Into<Along> + Clone> From<&[A]> for Selection {
-    fn from(along: &[A]) -> Self {
-        along.iter().cloned().collect()
+impl<A: Into<AxisSelection> + Clone> From<&[A]> for Selection {
+    fn from(axes: &[A]) -> Self {
+        axes.iter().cloned().collect()
     }
 }
 
-impl<A: Into<Along> + Clone> From<&Vec<A>> for Selection {
-    fn from(along: &Vec<A>) -> Self {
-        along.iter().cloned().collect()
+impl<A: Into<AxisSelection> + Clone> From<&Vec<A>> for Selection {
+    fn from(axes: &Vec<A>) -> Self {
+        axes.iter().cloned().collect()
     }
 }
 
@@ -138,10 +301,9 @@ impl From<&Self> for Selection {
     }
 }
 
-/// Along the first dimension.
-impl From<Range<u64>> for Selection {
-    fn from(range: Range<u64>) -> Self {
-        Self(vec![range.into()])
+impl From<AxisSelection> for Selection {
+    fn from(first: AxisSelection) -> Self {
+        Self(vec![first])
     }
 }
 
@@ -150,3 +312,46 @@ impl From<RangeFull> for Selection {
         Self::all()
     }
 }
+
+/// What is for the first axis.
+macro_rules! first {
+    ($($type:ty)*) => {$(
+        impl<I> From<$type> for Selection
+        where
+            $type: Into<AxisSelection>,
+        {
+            fn from(first: $type) -> Self {
+                Self(vec![first.into()])
+            }
+        }
+    )*};
+}
+first!(Range<I> RangeFrom<I> RangeTo<I> RangeInclusive<I> RangeToInclusive<I>);
+first!(StepBy<Range<I>> StepBy<RangeFrom<I>> StepBy<RangeInclusive<I>>);
+
+macro_rules! tuple {
+    ($($type:ident)*) => {
+        impl<$($type: Into<AxisSelection>),*> From<($($type,)*)> for Selection {
+            #[allow(non_snake_case)]
+            fn from(($($type,)*): ($($type,)*)) -> Self {
+                Self(vec![$($type.into()),*])
+            }
+        }
+    };
+}
+tuple!(A);
+tuple!(A B);
+tuple!(A B C);
+tuple!(A B C D);
+tuple!(A B C D E);
+tuple!(A B C D E F);
+tuple!(A B C D E F G);
+tuple!(A B C D E F G H);
+tuple!(A B C D E F G H I);
+tuple!(A B C D E F G H I J);
+tuple!(A B C D E F G H I J K);
+tuple!(A B C D E F G H I J K L);
+tuple!(A B C D E F G H I J K L M);
+tuple!(A B C D E F G H I J K L M N);
+tuple!(A B C D E F G H I J K L M N O);
+tuple!(A B C D E F G H I J K L M N O P);

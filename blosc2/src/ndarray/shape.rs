@@ -34,6 +34,7 @@ impl NDArray {
     ///   none, as those of an array that was made empty with automatic chunks;
     /// - [`ErrorKind::TooLarge`]: more items or chunks than the format can hold;
     /// - as for [`write`](Self::write).
+    #[doc(alias = "b2nd_resize")]
     pub fn resize(&mut self, shape: &[u64]) -> Result<()> {
         let doing = "resize an array";
         self.check_ndim(shape.len(), doing)?;
@@ -54,6 +55,7 @@ impl NDArray {
     ///
     /// # Errors
     /// As for [`insert`](Self::insert).
+    #[doc(alias = "b2nd_append")]
     pub fn append<T: Element>(&mut self, axis: usize, items: &[T]) -> Result<()> {
         let doing = "append to an array";
         let bytes = self.stored_bytes(items, doing)?;
@@ -88,6 +90,7 @@ impl NDArray {
     /// - [`ErrorKind::OutOfBounds`]: `at` is behind the end;
     /// - [`ErrorKind::TypeMismatch`]: the dtype is not that of `T`;
     /// - as for [`resize`](Self::resize).
+    #[doc(alias = "b2nd_insert")]
     pub fn insert<T: Element>(&mut self, axis: usize, at: u64, items: &[T]) -> Result<()> {
         let doing = "insert into an array";
         let bytes = self.stored_bytes(items, doing)?;
@@ -111,6 +114,7 @@ impl NDArray {
     /// - [`ErrorKind::InvalidArgument`]: no such dimension, or a range that ends before it starts;
     /// - [`ErrorKind::OutOfBounds`]: the range reaches outside;
     /// - as for [`resize`](Self::resize).
+    #[doc(alias = "b2nd_delete")]
     pub fn delete(&mut self, axis: usize, range: Range<u64>) -> Result<()> {
         let doing = "delete from an array";
         self.check_axis(axis, doing)?;
@@ -122,7 +126,7 @@ impl NDArray {
                 return Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
             }
             if range.end > size {
-                let detail = format!("dimension {axis} has {size} items, asked for {range:?}");
+                let detail = format!("axis {axis} has {size} items, asked for {range:?}");
                 return Err(Error::new(ErrorKind::OutOfBounds, doing, detail));
             }
             let count = range.end - range.start;
@@ -144,7 +148,7 @@ impl NDArray {
             let at = at.unwrap_or(size);
             if at > size {
                 let detail =
-                    format!("dimension {axis} has {size} items, asked for a place at {at}");
+                    format!("axis {axis} has {size} items, asked for index {at}");
                 return Err(Error::new(ErrorKind::OutOfBounds, doing, detail));
             }
             let others = shape.iter().enumerate().filter(|&(other, _)| other != axis);
@@ -155,7 +159,7 @@ impl NDArray {
             let count = found.checked_div(slab).unwrap_or(0);
             if count * slab != found {
                 let detail = format!(
-                    "along dimension {axis} of {shape:?} one more takes {slab} bytes, got {found}"
+                    "one index along axis {axis} of the shape {shape:?} has {slab} bytes, got {found}"
                 );
                 return Err(invalid(detail));
             }
@@ -284,7 +288,7 @@ fn recut(old: &Geometry, shape: &[u64], doing: &str) -> Result<Geometry> {
     for (axis, &size) in shape.iter().enumerate() {
         if size > 0 && old.chunks()[axis] == 0 {
             let detail = format!(
-                "along dimension {axis} its chunks have no items: make it with chunks of some size"
+                "along axis {axis} its chunks have no items: make it with chunks of some size"
             );
             return Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
         }

@@ -26,6 +26,13 @@ impl NDArray {
     ///   [`decompress`](crate::decompress);
     /// - [`ErrorKind::TooLarge`]: more memory than [`OpenOptions::max_read`](crate::OpenOptions::max_read);
     /// - [`ErrorKind::Io`]: the file cannot be read.
+    #[doc(alias(
+        "get_slice",
+        "b2nd_get_slice_cbuffer",
+        "b2nd_get_orthogonal_selection",
+        "oindex",
+        "__getitem__"
+    ))]
     pub fn read<T: Element>(&self, selection: impl Into<Selection>) -> Result<Vec<T>> {
         self.read_region(&self.select(&selection.into(), READ)?)
     }
@@ -47,6 +54,7 @@ impl NDArray {
     ///
     /// # Errors
     /// As for [`read`](Self::read).
+    #[doc(alias = "b2nd_to_cbuffer")]
     pub fn read_all<T: Element>(&self) -> Result<Vec<T>> {
         self.read(..)
     }
@@ -79,13 +87,13 @@ impl NDArray {
     /// All of the array as a view, of which parts can be taken without reading.
     ///
     /// ```
-    /// use blosc2::{Along, NDArray};
+    /// use blosc2::{AxisSelection, NDArray};
     ///
     /// let array = NDArray::from_slice(&(0..24i32).collect::<Vec<_>>(), &[1, 4, 6])?;
     /// let view = array.view().squeeze().permute(&[1, 0])?;
     /// assert_eq!(view.shape(), [6, 4]);
     /// assert_eq!(view.read::<i32>(&[0..1, 0..4])?, [0, 6, 12, 18]); // a column
-    /// let odd = view.slice([Along::Slice { start: 1, end: None, step: 2 }])?;
+    /// let odd = view.slice([AxisSelection::Slice { start: 1, end: None, step: 2 }])?;
     /// assert_eq!(odd.read_all::<i32>()?[..4], [1, 7, 13, 19]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
@@ -209,7 +217,7 @@ impl NDArray {
     /// Sees that items are `T`, and says how they are turned where they are in the other byte order.
     pub(super) fn check_dtype<T: Element>(&self, doing: &str) -> Result<Option<SwapPlan>> {
         let (asked, typesize) = (T::dtype(), self.typesize());
-        let dtype = self.parsed_dtype();
+        let dtype = self.dtype();
         if typesize == size_of::<T>() && (self.dtype.is_none() || dtype == Some(&asked)) {
             return Ok(None);
         }
@@ -218,14 +226,15 @@ impl NDArray {
             typesize == size_of::<T>() && !dtype.is_native() && dtype.to_native() == asked
         });
         match turned {
-            Some(dtype) if self.native => {
+            Some(dtype) if self.convert => {
                 dtype.swap_plan().map(Some).map_err(|cause| error(cause.to_string()))
             }
             Some(dtype) => Err(error(format!(
-                "the items are {dtype}, in the other byte order than {asked}; NDArray::set_native turns them"
+                "the items are {dtype}, whose byte order is not that of {asked}; \
+                 NDArray::set_byte_order_conversion converts them"
             ))),
             None => {
-                let (text, size) = (self.dtype().unwrap_or("of no dtype"), size_of::<T>());
+                let (text, size) = (self.dtype_str().unwrap_or("of no dtype"), size_of::<T>());
                 let detail = format!(
                     "the items are {text} of {typesize} bytes, asked for {asked} of {size} bytes"
                 );
@@ -283,6 +292,7 @@ impl<'a> NDArrayView<'a> {
     }
 
     /// Without the dimensions of one item. C's `b2nd_squeeze`, Python's `squeeze`.
+    #[doc(alias = "b2nd_squeeze")]
     pub fn squeeze(mut self) -> Self {
         let mut sizes = self.shape().into_iter();
         self.region.dims.retain(|_| sizes.next() != Some(1));
@@ -294,6 +304,7 @@ impl<'a> NDArrayView<'a> {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`]: `axis` is over the number of dimensions, or there are 16 already.
+    #[doc(alias("b2nd_expand_dims", "newaxis"))]
     pub fn expand_dims(mut self, axis: usize) -> Result<Self> {
         let ndim = self.ndim();
         if axis > ndim || ndim >= MAX_NDIM {
@@ -309,6 +320,7 @@ impl<'a> NDArrayView<'a> {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`]: `order` has not each dimension once.
+    #[doc(alias = "permute_dims")]
     pub fn permute(mut self, order: &[usize]) -> Result<Self> {
         let mut sorted = order.to_vec();
         sorted.sort_unstable();
@@ -322,6 +334,7 @@ impl<'a> NDArrayView<'a> {
     }
 
     /// With all dimensions in the opposite order. Python's `transpose`.
+    #[doc(alias = "T")]
     pub fn transpose(mut self) -> Self {
         self.region.dims.reverse();
         self

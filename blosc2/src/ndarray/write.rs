@@ -23,6 +23,12 @@ impl NDArray {
     /// - [`ErrorKind::OutOfBounds`], [`ErrorKind::TypeMismatch`]: as for [`read`](Self::read);
     /// - [`ErrorKind::Unsupported`]: a part of a chunk where the super-chunk has a prefilter or a postfilter;
     /// - as for reading, for compressing, and for writing to a file.
+    #[doc(alias(
+        "set_slice",
+        "b2nd_set_slice_cbuffer",
+        "b2nd_set_orthogonal_selection",
+        "__setitem__"
+    ))]
     pub fn write<T: Element>(
         &mut self,
         selection: impl Into<Selection>,

@@ -36,6 +36,7 @@ impl SChunk {
     /// - [`ErrorKind::TooLarge`]: more than [`MAX_CHUNK_LEN`](crate::MAX_CHUNK_LEN) bytes;
     /// - [`ErrorKind::Unsupported`]: this build cannot compress as the file says;
     /// - [`ErrorKind::Io`]: the file cannot be written.
+    #[doc(alias("append_data", "blosc2_schunk_append_buffer"))]
     pub fn append<T: Element>(&mut self, items: &[T]) -> Result<usize> {
         self.check_item::<T>(APPEND)?;
         self.check_change(APPEND, Access::Append)?;
@@ -50,6 +51,7 @@ impl SChunk {
     ///
     /// # Errors
     /// As for [`append`](Self::append), and [`ErrorKind::Unsupported`] for a chunk of Blosc1.
+    #[doc(alias = "blosc2_schunk_append_chunk")]
     pub fn append_chunk(&mut self, chunk: &Chunk<impl ChunkBytes>) -> Result<usize> {
         self.check_change(APPEND, Access::Append)?;
         self.check_chunk(APPEND, chunk)?;
@@ -76,6 +78,7 @@ impl SChunk {
     ///
     /// # Errors
     /// As for [`append`](Self::append); [`ErrorKind::OutOfBounds`] where `index` is above the number of chunks.
+    #[doc(alias = "insert_data")]
     pub fn insert<T: Element>(&mut self, index: usize, items: &[T]) -> Result<usize> {
         self.check_item::<T>(INSERT)?;
         self.check_change(INSERT, Access::Write)?;
@@ -88,6 +91,7 @@ impl SChunk {
     ///
     /// # Errors
     /// As for [`append_chunk`](Self::append_chunk) and [`insert`](Self::insert).
+    #[doc(alias = "blosc2_schunk_insert_chunk")]
     pub fn insert_chunk(&mut self, index: usize, chunk: &Chunk<impl ChunkBytes>) -> Result<usize> {
         self.check_change(INSERT, Access::Write)?;
         self.check_chunk(INSERT, chunk)?;
@@ -115,6 +119,7 @@ impl SChunk {
     ///
     /// # Errors
     /// As for [`append`](Self::append); [`ErrorKind::OutOfBounds`] where there is no such chunk.
+    #[doc(alias = "update_data")]
     pub fn update<T: Element>(&mut self, index: usize, items: &[T]) -> Result<()> {
         self.check_item::<T>(UPDATE)?;
         self.check_change(UPDATE, Access::Write)?;
@@ -138,6 +143,7 @@ impl SChunk {
     ///
     /// # Errors
     /// As for [`append_chunk`](Self::append_chunk) and [`update`](Self::update).
+    #[doc(alias = "blosc2_schunk_update_chunk")]
     pub fn update_chunk(&mut self, index: usize, chunk: &Chunk<impl ChunkBytes>) -> Result<()> {
         self.check_change(UPDATE, Access::Write)?;
         self.check_storable(UPDATE, chunk)?;
@@ -160,6 +166,7 @@ impl SChunk {
     /// - [`ErrorKind::OutOfBounds`]: there is no such chunk;
     /// - [`ErrorKind::InvalidArgument`]: the chunks are those of an array;
     /// - [`ErrorKind::Io`]: the file cannot be written.
+    #[doc(alias("delete_chunk", "blosc2_schunk_delete_chunk"))]
     pub fn delete(&mut self, index: usize) -> Result<usize> {
         let doing = "delete a chunk";
         self.check_change(doing, Access::Write)?;
@@ -180,6 +187,7 @@ impl SChunk {
     ///
     /// # Errors
     /// As for [`delete`](Self::delete); [`ErrorKind::InvalidArgument`] where `order` has not each index once.
+    #[doc(alias("reorder_offsets", "blosc2_schunk_reorder_offsets"))]
     pub fn reorder(&mut self, order: &[usize]) -> Result<()> {
         let doing = "reorder chunks";
         self.check_change(doing, Access::Write)?;
@@ -198,9 +206,10 @@ impl SChunk {
     /// # Errors
     /// - [`ErrorKind::ReadOnly`]: opened for reading;
     /// - [`ErrorKind::InvalidArgument`]: there are chunks; chunks of no items; NaN for items of neither 4 nor 8
-    ///   bytes; [`Special::Repeated`]; more chunks than a frame can have;
+    ///   bytes; [`Special::Value`]; more chunks than a frame can have;
     /// - [`ErrorKind::TooLarge`]: chunks of more than [`MAX_CHUNK_LEN`](crate::MAX_CHUNK_LEN) bytes;
     /// - [`ErrorKind::Io`]: the file cannot be written.
+    #[doc(alias("fill_special", "blosc2_schunk_fill_special"))]
     pub fn fill(&mut self, special: Special, nitems: u64, chunk_items: usize) -> Result<()> {
         use blosc2_format::chunk::Special as Format;
 
@@ -211,7 +220,7 @@ impl SChunk {
             Special::Zeros => Format::Zeros,
             Special::Nan => Format::Nan,
             Special::Uninit => Format::Uninit,
-            Special::Repeated => return Err(invalid("it takes zeros, NaN or nothing")),
+            Special::Value => return Err(invalid("it takes zeros, NaN or nothing")),
         };
         let chunksize = chunk_items.checked_mul(self.typesize);
         let chunksize = chunksize.filter(|&size| size <= MAX_CHUNK_LEN).ok_or_else(|| {
@@ -348,7 +357,7 @@ impl SChunk {
         work: impl FnOnce(&mut State, &mut Vec<u64>) -> Result<Stores<'a>>,
     ) -> Result<()> {
         if self.broken {
-            let detail = "an earlier change failed and could not be taken back";
+            let detail = "an earlier change failed and could not be rolled back";
             return Err(self.error(ErrorKind::InvalidData, doing, detail));
         }
         let gate = self.gate.clone();

@@ -202,7 +202,7 @@ impl SChunkWriter<'_> {
                 if short {
                     schunk.check_rewrite()?;
                     let index = schunk.nchunks() - 1;
-                    let mut data = schunk.chunk::<u8>(index)?;
+                    let mut data = schunk.decompress_chunk::<u8>(index)?;
                     data.extend_from_slice(&rest[..count]);
                     let chunk = schunk.compressed_bytes(WRITE, &data)?;
                     schunk.put(&[(index, &chunk)])?;

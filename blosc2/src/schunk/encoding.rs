@@ -46,9 +46,21 @@ impl SChunk {
         made
     }
 
-    /// How the chunks are compressed, as the super-chunk says; a file does not keep the threads.
+    /// The parameters with which new chunks are compressed: those of [`set_cparams`](Self::set_cparams) or
+    /// [`OpenOptions::cparams`](crate::OpenOptions::cparams), threads and tuner included, otherwise those of the header.
+    /// The typesize is that of the items.
+    ///
+    /// Chunks that are there may have been compressed otherwise; [`chunk_info`](Self::chunk_info) says how.
     pub fn cparams(&self) -> CParams {
-        cparams(&self.look().outline)
+        let stored = cparams(&self.look().outline);
+        match &self.encoding {
+            Some(params) => CParams {
+                typesize: stored.typesize,
+                blocksize: params.blocksize.or(stored.blocksize),
+                ..params.clone()
+            },
+            None => stored,
+        }
     }
 
     /// Changes the data of new chunks before they are compressed; see

@@ -31,6 +31,7 @@ impl SChunk {
     /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize;
     /// - [`ErrorKind::TooLarge`]: more memory than [`OpenOptions::max_read`](crate::OpenOptions::max_read);
     /// - as for [`chunk`](Self::chunk).
+    #[doc(alias("get_slice", "blosc2_schunk_get_slice_buffer", "__getitem__"))]
     pub fn items<T: Element>(&self, range: impl RangeBounds<u64>) -> Result<Vec<T>> {
         self.check_item::<T>(READ)?;
         let reading = self.reading()?;
@@ -85,6 +86,7 @@ impl SChunk {
     /// - [`ErrorKind::Unsupported`]: there is a prefilter or a postfilter, which would be run on the other items of
     ///   the chunks once more; or the chunks have blocks of different lengths;
     /// - as for reading and for [`append`](Self::append).
+    #[doc(alias("set_slice", "blosc2_schunk_set_slice_buffer", "__setitem__"))]
     pub fn write_items<T: Element>(&mut self, start: u64, items: &[T]) -> Result<()> {
         self.check_item::<T>(WRITE)?;
         self.check_change(WRITE, Access::Write)?;
@@ -119,7 +121,7 @@ impl SChunk {
                 self.compressed_bytes(WRITE, new)?
             } else {
                 resize(&mut data, nbytes, WRITE)?;
-                self.chunk_into(index, &mut data)?;
+                self.decompress_chunk_into(index, &mut data)?;
                 data[part].copy_from_slice(new);
                 self.compressed_bytes(WRITE, &data)?
             };

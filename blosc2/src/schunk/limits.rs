@@ -22,6 +22,11 @@ pub(super) enum MaxRead {
 }
 
 impl SChunk {
+    /// Sets the most bytes that one read may take.
+    pub(crate) fn set_max_read(&mut self, bytes: u64) {
+        self.max_read = MaxRead::Bytes(bytes);
+    }
+
     /// Sees that one read may take so much memory.
     pub(crate) fn allow(&self, doing: &str, nbytes: u64) -> Result<()> {
         let max = self.allowed(nbytes);

@@ -11,7 +11,7 @@
 //!
 //! let bytes = schunk.to_bytes()?; // what a file would hold
 //! let again = SChunk::from_bytes(bytes)?;
-//! assert_eq!(again.chunk::<i32>(1)?, [4, 5]);
+//! assert_eq!(again.decompress_chunk::<i32>(1)?, [4, 5]);
 //! # Ok::<(), blosc2::Error>(())
 //! ```
 
@@ -66,6 +66,7 @@ pub use metalayers::{Metalayers, MetalayersMut};
 pub use options::OpenOptions;
 pub use read::{ChunkInfo, Chunks, LazyChunk};
 pub use repair::{Rebuilt, Repaired, repair, repair_to};
+pub use whole::SaveOptions;
 
 /// A sequence of compressed chunks, with metalayers. C's `blosc2_schunk`, Python's `SChunk`.
 ///
@@ -77,6 +78,7 @@ pub use repair::{Rebuilt, Repaired, repair, repair_to};
 /// is a frame again. A change that fails leaves everything as it was.
 ///
 /// [`OpenOptions`] has all the ways to make and to open one; the functions here are the usual ones.
+#[doc(alias("blosc2_schunk", "b2frame", "cframe"))]
 pub struct SChunk {
     /// Its access to the file that it is in. Dropped first: while the file is open, no other one has its identity.
     gate: Option<Arc<Gate>>,
@@ -145,6 +147,7 @@ impl SChunk {
     ///
     /// # Errors
     /// A parameter out of range, or a codec or filter that this build does not have.
+    #[doc(alias = "blosc2_schunk_new")]
     pub fn in_memory<T: Element>(params: &CParams) -> Result<Self> {
         OpenOptions::new().cparams(params).typesize(size_of::<T>()).in_memory()
     }
@@ -168,6 +171,7 @@ impl SChunk {
     /// # Errors
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: it cannot be read;
     /// - [`ErrorKind::InvalidData`]: it is no frame, was cut short, or is broken.
+    #[doc(alias = "blosc2_schunk_open")]
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         OpenOptions::new().open(path)
     }
@@ -192,6 +196,7 @@ impl SChunk {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidData`]: it is no frame, was cut short, or is broken.
+    #[doc(alias("from_cframe", "schunk_from_cframe", "blosc2_schunk_from_buffer"))]
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
         OpenOptions::new().from_bytes(bytes)
     }
@@ -283,6 +288,7 @@ impl SChunk {
     }
 
     /// Number of items in all chunks; the last bytes that are no whole item are left out.
+    #[doc(alias = "nitems")]
     pub fn len(&self) -> u64 {
         self.nbytes() / self.typesize as u64
     }
@@ -346,12 +352,12 @@ impl SChunk {
         self.access == Access::Write
     }
 
-    /// What else it is, where it carries something that is no plain data.
+    /// The kind of Python object that the super-chunk stores; `None` for plain data.
     ///
-    /// Python keeps references, lazy expressions and proxies in super-chunks, which then hold no data of their
-    /// own, or only a part of it: `LazyArray` (a computation), `b2o` (an object of another kind), and
-    /// `proxy-source` (a cache of another source). `None` is data.
-    pub fn carries(&self) -> Option<&'static str> {
+    /// Python stores references, lazy expressions and proxies in super-chunks whose chunks hold no data, or only a
+    /// part of it. It marks them by a metalayer, whose name is returned: `LazyArray` (a computation), `b2o` (an object
+    /// of another kind), or `proxy-source` (a cache of another source).
+    pub fn python_object(&self) -> Option<&'static str> {
         let state = self.look();
         let fixed = state.outline.metalayers().iter();
         let names: Vec<&str> =

@@ -63,6 +63,7 @@ const MAKE: &str = "make a super-chunk";
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone)]
+#[doc(alias("blosc2_storage", "mode", "urlpath"))]
 pub struct OpenOptions {
     write: bool,
     append: bool,
@@ -171,6 +172,7 @@ impl OpenOptions {
     }
 
     /// Makes a directory with a file for each chunk, where one is made.
+    #[doc(alias("contiguous", "sparse"))]
     pub fn directory(mut self, directory: bool) -> Self {
         self.directory = directory;
         self
@@ -184,6 +186,7 @@ impl OpenOptions {
 
     /// Opens the frame that starts at this byte of the file, for reading. See
     /// [`SChunk::append_to_file`].
+    #[doc(alias = "blosc2_schunk_open_offset")]
     pub fn offset(mut self, offset: u64) -> Self {
         self.offset = offset;
         self
@@ -243,6 +246,11 @@ impl OpenOptions {
         self
     }
 
+    /// Whether [`open`](Self::open) may make a file.
+    pub(crate) fn makes(&self) -> bool {
+        self.create || self.create_new || self.replace
+    }
+
     /// Opens or makes a file or a directory.
     ///
     /// # Errors
@@ -253,6 +261,7 @@ impl OpenOptions {
     /// - [`ErrorKind::TooLarge`]: it needs more than the [`limits`](Self::limits) allow;
     /// - [`ErrorKind::InvalidArgument`]: options that contradict each other, or parameters out of range;
     /// - [`ErrorKind::Unsupported`]: a codec or filter that this build does not have, where one is made.
+    #[doc(alias = "blosc2_schunk_open_udio")]
     pub fn open(&self, path: impl AsRef<Path>) -> Result<SChunk> {
         let path = path.as_ref();
         let makes = self.create_new || self.replace || self.create && !path.exists();
@@ -331,7 +340,8 @@ impl OpenOptions {
     ///
     /// # Errors
     /// As for [`open`](Self::open).
-    pub fn in_buffer(&self) -> Result<SChunk> {
+    #[doc(alias = "contiguous")]
+    pub fn in_memory_frame(&self) -> Result<SChunk> {
         self.new_in(Self::new_buffer())
     }
 

@@ -18,7 +18,7 @@ use crate::{Chunk, ChunkRef, Error, ErrorKind, Result, Special};
 const READ: &str = "read a chunk";
 
 impl SChunk {
-    /// Decompresses one chunk to items.
+    /// Decompresses one chunk to items. C's `blosc2_schunk_decompress_chunk`, Python's `decompress_chunk`.
     ///
     /// # Errors
     /// - [`ErrorKind::OutOfBounds`]: there is no such chunk;
@@ -27,7 +27,8 @@ impl SChunk {
     ///   [`decompress`](crate::decompress);
     /// - [`ErrorKind::TooLarge`]: more memory than [`OpenOptions::max_read`](crate::OpenOptions::max_read);
     /// - [`ErrorKind::Io`]: the file cannot be read.
-    pub fn chunk<T: Element>(&self, index: usize) -> Result<Vec<T>> {
+    #[doc(alias = "blosc2_schunk_decompress_chunk")]
+    pub fn decompress_chunk<T: Element>(&self, index: usize) -> Result<Vec<T>> {
         self.check_item::<T>(READ)?;
         self.with_chunk(index, None, |chunk, decoder| {
             self.allow(READ, chunk.nbytes() as u64)?;
@@ -38,8 +39,8 @@ impl SChunk {
     /// Decompresses one chunk into the caller's items, of which there have to be just as many.
     ///
     /// # Errors
-    /// As for [`chunk`](Self::chunk), and [`ErrorKind::InvalidArgument`] where the lengths differ.
-    pub fn chunk_into<T: Element>(&self, index: usize, items: &mut [T]) -> Result<()> {
+    /// As for [`decompress_chunk`](Self::decompress_chunk), and [`ErrorKind::InvalidArgument`] where the lengths differ.
+    pub fn decompress_chunk_into<T: Element>(&self, index: usize, items: &mut [T]) -> Result<()> {
         self.check_item::<T>(READ)?;
         self.with_chunk(index, None, |chunk, decoder| {
             let len = size_of_val(items);
@@ -51,8 +52,9 @@ impl SChunk {
         })
     }
 
-    /// All chunks, decompressed one by one, from the front or from the back.
-    pub fn chunks<T: Element>(&self) -> Chunks<'_, T> {
+    /// Iterates over the chunks and decompresses each, from the front or from the back. Python's `iterchunks`.
+    #[doc(alias = "iterchunks")]
+    pub fn iter_chunks<T: Element>(&self) -> Chunks<'_, T> {
         Chunks { schunk: self, range: 0..self.nchunks(), item: PhantomData }
     }
 
@@ -60,8 +62,9 @@ impl SChunk {
     /// `blosc2_schunk_get_chunk`, Python's `get_chunk`.
     ///
     /// # Errors
-    /// As for [`chunk`](Self::chunk).
-    pub fn compressed_chunk(&self, index: usize) -> Result<Chunk> {
+    /// As for [`decompress_chunk`](Self::decompress_chunk).
+    #[doc(alias("get_chunk", "blosc2_schunk_get_chunk"))]
+    pub fn chunk(&self, index: usize) -> Result<Chunk> {
         self.with_chunk(index, None, |chunk, _| Ok(Chunk::from(chunk.borrowed())))
     }
 
@@ -80,7 +83,8 @@ impl SChunk {
     /// ```
     ///
     /// # Errors
-    /// As for [`chunk`](Self::chunk).
+    /// As for [`decompress_chunk`](Self::decompress_chunk).
+    #[doc(alias("get_lazychunk", "blosc2_schunk_get_lazychunk"))]
     pub fn lazy_chunk(&self, index: usize) -> Result<LazyChunk<'_>> {
         Ok(LazyChunk { schunk: self, index, info: self.chunk_info(index)? })
     }
@@ -88,7 +92,7 @@ impl SChunk {
     /// What the header of a chunk says; nothing is decompressed.
     ///
     /// # Errors
-    /// As for [`chunk`](Self::chunk).
+    /// As for [`decompress_chunk`](Self::decompress_chunk).
     pub fn chunk_info(&self, index: usize) -> Result<ChunkInfo> {
         let reading = self.reading()?;
         let state = &reading.state;
@@ -100,6 +104,7 @@ impl SChunk {
     }
 
     /// What the headers of all chunks say, in order. Python's `iterchunks_info`.
+    #[doc(alias = "iterchunks_info")]
     pub fn chunk_infos(
         &self,
     ) -> impl DoubleEndedIterator<Item = Result<ChunkInfo>> + ExactSizeIterator + '_ {
@@ -111,7 +116,8 @@ impl SChunk {
     /// It is the way to what [`append_blocks`](Self::append_blocks) took. C's `blosc2_schunk_get_vlblock`.
     ///
     /// # Errors
-    /// As for [`chunk`](Self::chunk); [`ErrorKind::OutOfBounds`] also where the chunk has no such block.
+    /// As for [`decompress_chunk`](Self::decompress_chunk); [`ErrorKind::OutOfBounds`] also where the chunk has no such block.
+    #[doc(alias = "blosc2_schunk_get_vlblock")]
     pub fn block(&self, index: usize, block: usize) -> Result<Vec<u8>> {
         self.with_chunk(index, None, |chunk, decoder| {
             let Some(len) = chunk.block_len(block)? else {
@@ -263,9 +269,9 @@ impl LazyChunk<'_> {
     /// Reads all of it.
     ///
     /// # Errors
-    /// As for [`SChunk::compressed_chunk`].
+    /// As for [`SChunk::chunk`].
     pub fn read(&self) -> Result<Chunk> {
-        self.schunk.compressed_chunk(self.index)
+        self.schunk.chunk(self.index)
     }
 }
 
@@ -289,7 +295,7 @@ impl<T: Element> Iterator for Chunks<'_, T> {
     type Item = Result<Vec<T>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.range.next().map(|index| self.schunk.chunk(index))
+        self.range.next().map(|index| self.schunk.decompress_chunk(index))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -297,13 +303,13 @@ impl<T: Element> Iterator for Chunks<'_, T> {
     }
 
     fn nth(&mut self, count: usize) -> Option<Self::Item> {
-        self.range.nth(count).map(|index| self.schunk.chunk(index))
+        self.range.nth(count).map(|index| self.schunk.decompress_chunk(index))
     }
 }
 
 impl<T: Element> DoubleEndedIterator for Chunks<'_, T> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        self.range.next_back().map(|index| self.schunk.chunk(index))
+        self.range.next_back().map(|index| self.schunk.decompress_chunk(index))
     }
 }
 

@@ -35,8 +35,8 @@ const DAMAGED_ARRAY: &str = "b2nd-damaged";
 pub enum Repaired {
     /// Nothing: the frame is good.
     Sound,
-    /// A change that was stopped was taken back: the frame is as it was before.
-    TakenBack,
+    /// A change that was stopped was rolled back: the frame is as it was before.
+    RolledBack,
     /// A change that was stopped at its end is there: the frame is as it was meant to be.
     Completed,
     /// What was whole was written to a new frame.
@@ -68,7 +68,7 @@ pub struct Rebuilt {
 /// Puts in order a file or directory whose writer was stopped, or that is damaged.
 ///
 /// - A good frame is left alone, byte for byte. All of its chunks are decompressed to see that.
-/// - A change that was stopped in the middle, as this crate makes them, is taken back, or is found to be complete.
+/// - A change that was stopped in the middle, as this crate makes them, is rolled back, or is found to be complete.
 /// - Otherwise what is whole is written to a new frame, with a new index and trailer. It replaces the damaged
 ///   one, which is kept beside it, with `.damaged` at the end of its name. Nothing is made up: lost chunks are
 ///   left out, and an array of which any is lost becomes a plain super-chunk. [`Rebuilt`] says what is there.
@@ -98,13 +98,13 @@ pub struct Rebuilt {
 /// assert!(SChunk::open(&path).is_err());
 /// let Repaired::Rebuilt(rebuilt) = repair(&path)? else { panic!() };
 /// assert_eq!((rebuilt.nchunks, rebuilt.lost), (3, Some(vec![])));
-/// assert_eq!(SChunk::open(&path)?.chunk::<u8>(2)?, [2; 1000]);
+/// assert_eq!(SChunk::open(&path)?.decompress_chunk::<u8>(2)?, [2; 1000]);
 /// assert!(folder.path().join("a.b2frame.damaged").exists());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors
-/// The file or directory is as it was, unless a change was taken back:
+/// The file or directory is as it was, unless a change was rolled back:
 /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: it cannot be read or written;
 /// - [`ErrorKind::InvalidData`]: it is no frame, or nothing in it is whole;
 /// - [`ErrorKind::Unsupported`]: it is a file of another kind, such as a frame of the betas of C-Blosc2, or a chunk needs
@@ -214,7 +214,7 @@ fn mend(path: &Path, is_directory: bool, gate: Option<&Gate>) -> Result<Option<R
     let is_sound =
         |source: &dyn ReadAt| Ok(matches!(verdict::of_frame(source, gate)?, Verdict::Good));
     let repaired = match recover(&mut file, is_sound).map_err(io)? {
-        Recovery::TakenBack => Repaired::TakenBack,
+        Recovery::RolledBack => Repaired::RolledBack,
         Recovery::Completed => Repaired::Completed,
         Recovery::Unmarked | Recovery::Lost => return Ok(None),
     };
@@ -378,7 +378,7 @@ impl fmt::Display for Repaired {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sound => f.write_str("good: nothing was done"),
-            Self::TakenBack => f.write_str("a change that was stopped was taken back"),
+            Self::RolledBack => f.write_str("a change that was stopped was rolled back"),
             Self::Completed => f.write_str("a change that was stopped at its end was completed"),
             Self::Rebuilt(rebuilt) => rebuilt.fmt(f),
         }

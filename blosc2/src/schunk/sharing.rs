@@ -87,7 +87,7 @@ impl SChunk {
     /// let mut counter = options.open(path)?;
     /// counter.append(&[0u64])?;
     /// counter.locked(|counter| {
-    ///     let [count] = counter.chunk::<u64>(0)?[..] else { unreachable!() };
+    ///     let [count] = counter.decompress_chunk::<u64>(0)?[..] else { unreachable!() };
     ///     counter.update(0, &[count + 1])
     /// })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -99,6 +99,7 @@ impl SChunk {
     /// # Errors
     /// Those of `work`; [`ErrorKind::Io`] where the file cannot be locked; [`ErrorKind::Busy`] where a closure has the
     /// file, and may wait for this call.
+    #[doc(alias("blosc2_schunk_lock", "holding_lock"))]
     pub fn locked<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         self.kept(|schunk| {
             let gate = schunk.gate.clone().filter(|gate| gate.is_locking());
@@ -109,23 +110,33 @@ impl SChunk {
 
     /// The same for work of this crate, which waits for nobody.
     pub(crate) fn kept<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        Self::kept_for(self, |schunk| schunk, work)
+    }
+
+    /// The same for the owner of a super-chunk.
+    pub(crate) fn kept_for<O, R>(
+        owner: &mut O,
+        schunk: impl Fn(&mut O) -> &mut Self,
+        work: impl FnOnce(&mut O) -> Result<R>,
+    ) -> Result<R> {
+        let own = schunk(owner);
         // Kept apart, as `work` may put another super-chunk in this place.
-        let Some(gate) = self.gate.clone().filter(|gate| gate.is_locking()) else {
-            return work(self);
+        let Some(gate) = own.gate.clone().filter(|gate| gate.is_locking()) else {
+            return work(owner);
         };
-        let pass = gate.change().map_err(|error| self.at(error))?;
+        let pass = gate.change().map_err(|error| own.at(error))?;
         if pass.is_part() {
-            return work(self);
+            return work(owner);
         }
-        self.check_file()?;
-        let state = self.state.get_mut();
+        own.check_file()?;
+        let state = own.state.get_mut();
         if state.version != pass.version() {
-            state.reload(RELOAD).map_err(|error| self.at(error))?;
-            self.forget();
+            state.reload(RELOAD).map_err(|error| own.at(error))?;
+            own.forget();
         }
         let kept = pass.keep();
-        self.state.get_mut().version = pass.next();
-        let result = panic::catch_unwind(AssertUnwindSafe(|| work(self)));
+        own.state.get_mut().version = pass.next();
+        let result = panic::catch_unwind(AssertUnwindSafe(|| work(owner)));
         drop(kept);
         drop(pass);
         result.unwrap_or_else(|payload| panic::resume_unwind(payload))
@@ -187,7 +198,7 @@ impl SChunk {
     /// Looks at the state as it is now, and keeps it so. Not within another read.
     pub(crate) fn reading(&self) -> Result<Reading<'_>> {
         if self.broken {
-            let detail = "a change failed and could not be taken back";
+            let detail = "a change failed and could not be rolled back";
             return Err(self.error(ErrorKind::InvalidData, "read a frame", detail));
         }
         let pass = self.gate.as_ref().map(|gate| gate.read()).transpose();

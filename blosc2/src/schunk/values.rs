@@ -26,7 +26,7 @@ impl SChunk {
     ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows;
     /// - as for [`chunk`](Self::chunk).
     pub fn value(&self, index: usize) -> Result<Value> {
-        let bytes = self.chunk::<u8>(index)?;
+        let bytes = self.decompress_chunk::<u8>(index)?;
         self.read_value(&bytes, &mut self.max_values(bytes.len()), || format!("chunk {index}"))
     }
 
@@ -128,7 +128,7 @@ mod tests {
             OpenOptions::new().max_read(40 << 20).from_bytes(bytes).unwrap()
         };
         let (chunks, blocks) = (limited(chunks), limited(blocks));
-        assert_eq!(chunks.chunk::<u8>(0).unwrap(), all);
+        assert_eq!(chunks.decompress_chunk::<u8>(0).unwrap(), all);
         let error = chunks.value(0).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TooLarge);
         assert!(error.to_string().contains("OpenOptions::max_read"), "{error}");

@@ -19,8 +19,62 @@ use crate::{CParams, Error, ErrorKind, Result};
 const SAVE: &str = "save a super-chunk";
 const COPY: &str = "copy a super-chunk";
 
+/// How a super-chunk or an array is saved to a path: [`SChunk::save_with`], [`NDArray::save_with`](crate::NDArray::save_with).
+///
+/// By default it is a new contiguous file with the chunks as they are.
+///
+/// ```
+/// use blosc2::{CParams, Codec, SChunk, SaveOptions};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("numbers.b2frame");
+/// let mut schunk = SChunk::in_memory::<u32>(&CParams::default())?;
+/// schunk.append(&[7u32; 1000])?;
+/// schunk.save(&path)?;
+/// let smaller = CParams::new().codec(Codec::Lz4Hc).level(9);
+/// schunk.save_with(&path, &SaveOptions::new().replace(true).cparams(&smaller))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+#[must_use = "options save nothing by themselves"]
+pub struct SaveOptions {
+    replace: bool,
+    directory: bool,
+    cparams: Option<CParams>,
+}
+
+impl SaveOptions {
+    /// A new contiguous file with the chunks as they are.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets whether a file at the path is replaced; at any moment there is the old file or the new one. Off by default:
+    /// what is at the path is an error. A directory is never replaced.
+    pub fn replace(mut self, replace: bool) -> Self {
+        self.replace = replace;
+        self
+    }
+
+    /// Sets whether a directory with one file for each chunk is written (a sparse frame; Python's `contiguous=False`)
+    /// instead of a contiguous file. Off by default.
+    pub fn directory(mut self, directory: bool) -> Self {
+        self.directory = directory;
+        self
+    }
+
+    /// Recompresses the chunks with these parameters. By default they are copied as they are.
+    ///
+    /// The block size of an array is kept. [`NDArrayBuilder::copy`](crate::NDArrayBuilder::copy) makes an array with
+    /// other chunk and block shapes.
+    pub fn cparams(mut self, params: &CParams) -> Self {
+        self.cparams = Some(params.clone());
+        self
+    }
+}
+
 impl SChunk {
-    /// Writes everything to a new contiguous file, chunks as they are, without the gaps that changes left.
+    /// Saves everything to a new contiguous file, chunks as they are, without the gaps that changes left.
     ///
     /// The file appears when it is complete and on the device. C's `blosc2_schunk_to_file`.
     ///
@@ -29,29 +83,29 @@ impl SChunk {
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be made;
     /// - [`ErrorKind::InvalidData`]: a chunk is broken;
     /// - [`ErrorKind::Unsupported`]: a chunk of Blosc1.
+    #[doc(alias = "blosc2_schunk_to_file")]
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        files::create(path.as_ref(), false, |temporary| self.save_new(temporary, false))
+        self.save_with(path, &SaveOptions::new())
     }
 
-    /// The same, in the place of a file that may be there: at any moment there is the old one or the new one.
+    /// Saves everything to a file or a directory, as the options say.
     ///
     /// # Errors
-    /// As for [`save`](Self::save), and [`ErrorKind::Busy`]: this program has the file open for writing, or replaces it
-    /// just now. The old file is left alone then.
-    pub fn save_replacing(&self, path: impl AsRef<Path>) -> Result<()> {
-        files::create(path.as_ref(), true, |temporary| self.save_new(temporary, false))
-    }
-
-    /// Writes everything to a new directory with a file for each chunk, chunks as they are.
-    ///
-    /// # Errors
-    /// As for [`save`](Self::save).
-    pub fn save_directory(&self, path: impl AsRef<Path>) -> Result<()> {
-        files::create(path.as_ref(), false, |temporary| self.save_new(temporary, true))
-    }
-
-    fn save_new(&self, path: &Path, directory: bool) -> Result<()> {
-        self.save_to(new_store(path, directory)?).map(drop)
+    /// - [`ErrorKind::AlreadyExists`]: there is something at `path` that is not to be replaced; it is left alone;
+    /// - [`ErrorKind::Busy`]: this program has the file to be replaced open for writing, or replaces it in another thread;
+    ///   the old file is left alone;
+    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be made;
+    /// - [`ErrorKind::InvalidData`]: a chunk is broken;
+    /// - [`ErrorKind::InvalidArgument`], [`ErrorKind::Unsupported`]: the compression parameters, as for
+    ///   [`compress`](crate::compress); without them [`ErrorKind::Unsupported`] also for a chunk of Blosc1.
+    pub fn save_with(&self, path: impl AsRef<Path>, options: &SaveOptions) -> Result<()> {
+        files::create(path.as_ref(), options.replace && !options.directory, |temporary| {
+            let store = new_store(temporary, options.directory)?;
+            match &options.cparams {
+                Some(params) => self.copy_to(store, params).map(drop),
+                None => self.save_to(store).map(drop),
+            }
+        })
     }
 
     /// Writes everything to a storage of the program's own, which has to be empty: a file that needs no
@@ -83,6 +137,7 @@ impl SChunk {
     /// it open for writing. [`ErrorKind::InvalidArgument`]: it is the file of this super-chunk. Nothing is appended then.
     ///
     /// The lock of the file is taken, if it has one.
+    #[doc(alias = "blosc2_schunk_append_file")]
     pub fn append_to_file(&self, path: impl AsRef<Path>) -> Result<u64> {
         let path = path.as_ref();
         let io = |error| Error::from_io(SAVE, path, error);
@@ -123,6 +178,7 @@ impl SChunk {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidData`]: a chunk is broken; [`ErrorKind::Io`]: the file cannot be read.
+    #[doc(alias("to_cframe", "blosc2_schunk_to_buffer"))]
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let frame = Contiguous::new(Vec::new(), Safety::Errors);
         self.save_to(Box::new(frame))?.into_bytes()
@@ -147,6 +203,7 @@ impl SChunk {
     ///
     /// # Errors
     /// As for [`to_bytes`](Self::to_bytes).
+    #[doc(alias("blosc2_schunk_copy", "copy"))]
     pub fn try_clone(&self) -> Result<Self> {
         self.save_to(Box::<Memory>::default())
     }
@@ -181,23 +238,10 @@ impl SChunk {
         Ok(target)
     }
 
-    /// Writes everything to a new contiguous file, compressed anew.
-    ///
-    /// The block size of an array is kept, since its metalayer says so. To cut an array into other
-    /// chunks and blocks, see [`NDArrayBuilder::copy`](crate::NDArrayBuilder::copy).
+    /// A copy in memory, recompressed. Python's `copy(cparams=...)`.
     ///
     /// # Errors
-    /// As for [`save`](Self::save), for reading chunks and for compressing.
-    pub fn copy(&self, path: impl AsRef<Path>, params: &CParams) -> Result<()> {
-        files::create(path.as_ref(), false, |temporary| {
-            self.copy_to(new_store(temporary, false)?, params).map(drop)
-        })
-    }
-
-    /// A copy in memory, compressed anew.
-    ///
-    /// # Errors
-    /// As for [`copy`](Self::copy).
+    /// Those of reading the chunks and of [`compress`](crate::compress).
     pub fn recompress(&self, params: &CParams) -> Result<Self> {
         self.copy_to(Box::<Memory>::default(), params)
     }

@@ -71,7 +71,7 @@ fn readers_follow_growth_when_they_ask() {
         assert!(!reader.refresh().unwrap(), "{what}: it knows that");
         assert_eq!(reader.read_all::<i32>().unwrap(), items(0..20, 0..10), "{what}");
 
-        // Along the other dimension, after which each chunk has another number.
+        // AxisSelection the other dimension, after which each chunk has another number.
         writer.append(1, &items(0..20, 10..17)).unwrap();
         assert_eq!(reader.shape(), [20, 10], "{what}");
         assert_eq!(reader.read_all::<i32>().unwrap(), items(0..20, 0..10), "{what}");

@@ -278,7 +278,7 @@ fn chunks_and_blocks_that_are_too_large_are_refused() {
 
 /// A frame that says that it is an array.
 fn claimed(meta: &[u8], typesize: usize) -> SChunk {
-    OpenOptions::new().typesize(typesize).meta("b2nd", meta).in_buffer().unwrap()
+    OpenOptions::new().typesize(typesize).meta("b2nd", meta).in_memory_frame().unwrap()
 }
 
 fn meta(shape: &[i64], chunks: &[i32], blocks: &[i32]) -> Meta {
@@ -334,7 +334,7 @@ fn shapes_that_cannot_be_read_make_no_array() {
     for len in (0..good.len()).filter(|&len| len != old) {
         refused(&good[..len], &format!("cut after {len} bytes"));
     }
-    assert_eq!(NDArray::from_schunk(claimed(&good[..old], 1)).unwrap().dtype(), None);
+    assert_eq!(NDArray::from_schunk(claimed(&good[..old], 1)).unwrap().dtype_str(), None);
     // The length of the dtype, below 0 and above what there is.
     let dtype = good.len() - 3 - 4;
     assert_eq!(good[dtype..], [0, 0, 0, 3, b'|', b'u', b'1']);
@@ -344,7 +344,7 @@ fn shapes_that_cannot_be_read_make_no_array() {
         refused(&bad, &format!("a dtype of {len} bytes"));
     }
     // In an array of several chunks, the block's first side.
-    let mut array = cut(&[20, 10], &[7, 5], &[3, 5]).builder().contiguous();
+    let mut array = cut(&[20, 10], &[7, 5], &[3, 5]).builder().in_memory_frame();
     array = array.cparams(CParams::new().codec(Codec::Lz4));
     let frame = array.from_slice(&data(Kind::Random, 200, 1), &[20, 10]).unwrap();
     let frame = frame.into_schunk().into_bytes().unwrap();

@@ -75,7 +75,7 @@ impl Place {
     fn of(self, builder: NDArrayBuilder, path: &Path) -> NDArrayBuilder {
         match self {
             Self::Memory => builder,
-            Self::Buffer => builder.contiguous(),
+            Self::Buffer => builder.in_memory_frame(),
             Self::File => builder.file(path),
             Self::Directory => builder.directory(path),
         }

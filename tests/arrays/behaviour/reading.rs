@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use blosc2::{Along, ErrorKind, NDArray, NDArrayView, Selection};
+use blosc2::{AxisSelection, ErrorKind, NDArray, NDArrayView, Selection};
 
 use super::c::CArray;
 use super::{
@@ -273,8 +273,8 @@ fn chosen_dimensions_go() {
             let array = part.of.holding(&model, place, path);
             let copy = part.copied(&array, place, &path.with_extension("part"));
             let along = (0..copy.ndim()).map(|axis| match gone.contains(&axis) {
-                true => Along::At(0),
-                false => Along::ALL,
+                true => AxisSelection::Index(0),
+                false => AxisSelection::ALL,
             });
             let shape: Vec<u64> = (0..copy.ndim())
                 .filter(|axis| !gone.contains(axis))

@@ -91,11 +91,11 @@ fn two_arrays_are_in_one_file() {
     let array = |factor: i32| {
         let params = CParams::new().codec(Codec::Lz4).level(9).threads(Threads::new(4));
         let builder = NDArray::builder().chunks(&[CHUNK]).blocks(&[CHUNK]).cparams(params);
-        let item = |index: &[u64]| {
-            let (chunk, at) = (index[0] / CHUNK, index[0] % CHUNK);
+        let item = |[index]: [u64; 1]| {
+            let (chunk, at) = (index / CHUNK, index % CHUNK);
             factor * (chunk * at) as i32
         };
-        builder.contiguous().from_fn(&[COUNT * CHUNK], item).unwrap()
+        builder.in_memory_frame().from_fn(&[COUNT * CHUNK], item).unwrap()
     };
     let (first, second) = (array(1), array(2));
     first.save(&path).unwrap();

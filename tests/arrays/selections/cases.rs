@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use blosc2::{
-    Along, CParams, DParams, Filter, NDArray, NDArrayBuilder, OpenOptions, ReadAt, SplitMode,
-    Storage, Threads,
+    AxisSelection, CParams, DParams, Filter, NDArray, NDArrayBuilder, OpenOptions, ReadAt,
+    SplitMode, Storage, Threads,
 };
 use blosc2_format::{Options, Report, Severity, directory, frame};
 use tempfile::TempDir;
@@ -195,7 +195,7 @@ impl Place {
     fn builder(&self) -> NDArrayBuilder {
         match self {
             Self::Memory => NDArray::builder(),
-            Self::Buffer => NDArray::builder().contiguous(),
+            Self::Buffer => NDArray::builder().in_memory_frame(),
             Self::File(path) => NDArray::builder().file(path),
             Self::Directory(path) => NDArray::builder().directory(path),
             Self::Shared(storage) => NDArray::builder().storage(storage.clone()),
@@ -295,7 +295,7 @@ impl<'l, T: Item> Case<'l, T> {
             1 => {
                 log.push("by a function".to_owned());
                 let model = Model::new(&sizes, items.clone());
-                builder.from_fn(&shape, |index| {
+                builder.from_fn_dyn(&shape, |index| {
                     let index: Vec<usize> = index.iter().map(|&at| at as usize).collect();
                     model.items[model.numbers[&index[..]]]
                 })
@@ -358,7 +358,7 @@ impl<'l, T: Item> Case<'l, T> {
 }
 
 /// A slice of a dimension, forwards or backwards.
-pub(crate) fn slice(size: usize, rng: &mut Rng) -> Along {
+pub(crate) fn slice(size: usize, rng: &mut Rng) -> AxisSelection {
     let (one, other) = (rng.below(size as u64 + 1), rng.below(size as u64 + 1));
     let (start, end) = (one.min(other).cast_signed(), one.max(other).cast_signed());
     let size = size.cast_signed() as i64;
@@ -369,16 +369,20 @@ pub(crate) fn slice(size: usize, rng: &mut Rng) -> Along {
     };
     let end = if end == size && rng.below(2) == 0 { None } else { Some(from_end(end, rng)) };
     match rng.below(6) {
-        0 => Along::ALL,
-        1 => Along::Slice { start: 0, end: None, step },
-        _ => Along::Slice { start: from_end(start, rng), end, step },
+        0 => AxisSelection::ALL,
+        1 => AxisSelection::Slice { start: 0, end: None, step },
+        _ => AxisSelection::Slice { start: from_end(start, rng), end, step },
     }
 }
 
 /// A range of a dimension, now and then an empty one.
-fn range(size: usize, rng: &mut Rng) -> Along {
+fn range(size: usize, rng: &mut Rng) -> AxisSelection {
     let (one, other) = (rng.below(size as u64 + 1), rng.below(size as u64 + 1));
-    Along::from(if rng.below(4) == 0 { 0..size as u64 } else { one.min(other)..one.max(other) })
+    AxisSelection::from(if rng.below(4) == 0 {
+        0..size as u64
+    } else {
+        one.min(other)..one.max(other)
+    })
 }
 
 /// Items of a dimension, in any order, also several times the same.
@@ -405,18 +409,27 @@ pub(crate) enum Kinds {
 }
 
 /// A selection of some of these.
-pub(crate) fn selection(shape: &[usize], kinds: Kinds, rng: &mut Rng) -> Vec<Along> {
+pub(crate) fn selection(shape: &[usize], kinds: Kinds, rng: &mut Rng) -> Vec<AxisSelection> {
     let ndim = shape.len() as u64;
     let boxed = kinds == Kinds::Slices && rng.below(3) == 0;
-    let mut selection: Vec<Along> = Vec::new();
+    let mut selection: Vec<AxisSelection> = Vec::new();
     for &size in shape {
         selection.push(match rng.below(6) {
             _ if boxed => range(size, rng),
             0 if size > 0 => {
                 let at = rng.below(size as u64).cast_signed();
-                Along::At(if rng.below(4) == 0 { at - size as i64 } else { at })
+                AxisSelection::Index(if rng.below(4) == 0 { at - size as i64 } else { at })
             }
-            1..4 if kinds == Kinds::Lists && rng.below(ndim) < 4 => Along::List(list(size, rng)),
+            1..4 if kinds == Kinds::Lists && rng.below(ndim) < 4 => {
+                if rng.below(4) == 0 {
+                    AxisSelection::Mask((0..size).map(|_| rng.below(2) == 0).collect())
+                } else {
+                    let negative = rng.below(3) == 0;
+                    let back = if negative { size as i64 } else { 0 };
+                    let list = list(size, rng).into_iter().map(u64::cast_signed);
+                    AxisSelection::Indices(list.map(|at| at - back).collect())
+                }
+            }
             _ => slice(size, rng),
         });
     }
@@ -424,7 +437,7 @@ pub(crate) fn selection(shape: &[usize], kinds: Kinds, rng: &mut Rng) -> Vec<Alo
         selection.truncate(rng.below(ndim + 1) as usize);
     }
     if rng.below(8) == 0 {
-        selection.insert(rng.below(selection.len() as u64 + 1) as usize, Along::New);
+        selection.insert(rng.below(selection.len() as u64 + 1) as usize, AxisSelection::NewAxis);
     }
     selection
 }

@@ -1,6 +1,6 @@
 //! What is read from the storage: the blocks that are needed, each once.
 
-use blosc2::{Along, CParams, Codec, NDArray, Threads};
+use blosc2::{AxisSelection, CParams, Codec, NDArray, Threads};
 
 use super::cases::Shared;
 use crate::common::Rng;
@@ -68,11 +68,11 @@ fn each_block_is_fetched_once() {
         let list =
             |end: u64, rng: &mut Rng| -> Vec<u64> { (0..100).map(|_| rng.below(end)).collect() };
         let lists = [list(1024, &mut rng), list(256, &mut rng)];
-        array.read::<u32>(lists.map(Along::List)).unwrap();
+        array.read::<u32>(lists.map(AxisSelection::from)).unwrap();
         let found = storage.fetched();
         assert!(found < most, "lists: {found} bytes");
 
-        let back = Along::Slice { start: 0, end: None, step: -3 };
+        let back = AxisSelection::Slice { start: 0, end: None, step: -3 };
         array.read::<u32>([back.clone(), back]).unwrap();
         let found = storage.fetched();
         assert!(found < most, "every third item: {found} bytes");

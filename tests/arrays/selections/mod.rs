@@ -7,6 +7,7 @@
 mod c;
 mod cases;
 mod fetched;
+mod forms;
 mod model;
 mod points;
 mod refused;

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use blosc2::{Along, Element};
+use blosc2::{AxisSelection, Element};
 use ndarray::{ArrayD, ArrayViewD, ArrayViewMutD, Axis, SliceInfoElem};
 
 use crate::common::Rng;
@@ -123,30 +123,40 @@ impl<T: Item> Model<T> {
 }
 
 /// What `ndarray` selects.
-pub(crate) fn select(from: &ArrayViewD<'_, usize>, selection: &[Along]) -> ArrayD<usize> {
+pub(crate) fn select(from: &ArrayViewD<'_, usize>, selection: &[AxisSelection]) -> ArrayD<usize> {
     let (mut elems, mut lists, mut dim) = (Vec::new(), Vec::new(), 0);
     let all = SliceInfoElem::Slice { start: 0, end: None, step: 1 };
     for along in selection {
         elems.push(match along {
-            Along::At(at) => SliceInfoElem::Index(*at as isize),
-            Along::Slice { start, end, step } => SliceInfoElem::Slice {
+            AxisSelection::Index(at) => SliceInfoElem::Index(*at as isize),
+            AxisSelection::Slice { start, end, step } => SliceInfoElem::Slice {
                 start: *start as isize,
                 end: end.map(|end| end as isize),
                 step: *step as isize,
             },
-            Along::List(list) => {
-                lists.push((dim, list.iter().map(|&at| at as usize).collect::<Vec<_>>()));
+            AxisSelection::Indices(list) => {
+                lists.push((dim, list.clone()));
                 all
             }
-            Along::New => SliceInfoElem::NewAxis,
+            AxisSelection::Mask(mask) => {
+                lists.push((
+                    dim,
+                    (0..).zip(mask).filter(|(_, on)| **on).map(|(at, _)| at).collect(),
+                ));
+                all
+            }
+            AxisSelection::NewAxis => SliceInfoElem::NewAxis,
             other => panic!("{other:?}"),
         });
-        dim += usize::from(!matches!(along, Along::At(_)));
+        dim += usize::from(!matches!(along, AxisSelection::Index(_)));
     }
-    let given = selection.iter().filter(|along| **along != Along::New).count();
+    let given = selection.iter().filter(|along| **along != AxisSelection::NewAxis).count();
     elems.extend(vec![all; from.ndim() - given]);
     let mut found = from.slice(&elems[..]).to_owned();
     for (dim, list) in lists {
+        let size = found.shape()[dim] as i64;
+        let list: Vec<usize> =
+            list.iter().map(|&at| (if at < 0 { at + size } else { at }) as usize).collect();
         found = found.select(Axis(dim), &list);
     }
     found

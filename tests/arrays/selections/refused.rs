@@ -1,6 +1,6 @@
 //! What is refused, and leaves both the array and the caller's memory as they were.
 
-use blosc2::{Along, ErrorKind, NDArray, Result, Selection};
+use blosc2::{AxisSelection, ErrorKind, NDArray, Result, Selection};
 use ndarray::{Array, Array2, ArrayViewMut};
 
 const SHAPE: [u64; 2] = [5, 7];
@@ -49,30 +49,32 @@ fn refused_everywhere(selection: &Selection, count: usize, kind: ErrorKind) {
     assert_eq!(array.read_all::<i32>().unwrap(), ITEMS);
 }
 
-fn slice(start: i64, end: i64, step: i64) -> Along {
-    Along::Slice { start, end: Some(end), step }
+fn slice(start: i64, end: i64, step: i64) -> AxisSelection {
+    AxisSelection::Slice { start, end: Some(end), step }
 }
 
 #[test]
 fn what_is_outside_of_the_array() {
-    let selections: [Vec<Along>; 16] = [
-        vec![Along::At(5)],
-        vec![Along::At(-6)],
-        vec![Along::At(i64::MAX)],
-        vec![Along::At(i64::MIN)],
-        vec![Along::ALL, Along::At(7)],
+    let selections: [Vec<AxisSelection>; 18] = [
+        vec![AxisSelection::Index(5)],
+        vec![AxisSelection::Index(-6)],
+        vec![AxisSelection::Index(i64::MAX)],
+        vec![AxisSelection::Index(i64::MIN)],
+        vec![AxisSelection::ALL, AxisSelection::Index(7)],
         vec![slice(0, 6, 1)],
         vec![slice(6, 6, 1)],
         vec![slice(-6, 5, 1)],
         vec![slice(0, -6, 1)],
-        vec![Along::Slice { start: 6, end: None, step: -1 }],
-        vec![Along::New, Along::ALL, slice(0, 8, 3)],
+        vec![AxisSelection::Slice { start: 6, end: None, step: -1 }],
+        vec![AxisSelection::NewAxis, AxisSelection::ALL, slice(0, 8, 3)],
         vec![(0..u64::MAX).into()],
         vec![(u64::MAX..u64::MAX).into()],
-        vec![Along::List(vec![0, 5])],
-        vec![Along::ALL, Along::List(vec![0, 1, 2, u64::MAX])],
+        vec![AxisSelection::Indices(vec![0, 5])],
+        vec![AxisSelection::Indices(vec![-5, -6])],
+        vec![(0..=5).into()],
+        vec![AxisSelection::ALL, vec![0, 1, 2, u64::MAX].into()],
         // Nothing is selected, but one of the two is outside.
-        vec![slice(2, 2, 1), Along::List(vec![7])],
+        vec![slice(2, 2, 1), AxisSelection::Indices(vec![7])],
     ];
     for selection in selections {
         refused_everywhere(&selection.into(), 1, ErrorKind::OutOfBounds);
@@ -81,12 +83,19 @@ fn what_is_outside_of_the_array() {
 
 #[test]
 fn what_is_no_selection() {
-    let selections: [Vec<Along>; 5] = [
+    let selections: [Vec<AxisSelection>; 7] = [
         vec![slice(0, 5, 0)],
         vec![slice(3, 2, 1)],
+        vec![AxisSelection::Mask(vec![true; 4])],
+        vec![AxisSelection::ALL, AxisSelection::Mask(vec![false; 8])],
         vec![slice(-1, -2, -1)],
-        vec![Along::ALL, Along::ALL, Along::ALL],
-        vec![Along::At(0), Along::New, Along::At(0), Along::List(vec![])],
+        vec![AxisSelection::ALL, AxisSelection::ALL, AxisSelection::ALL],
+        vec![
+            AxisSelection::Index(0),
+            AxisSelection::NewAxis,
+            AxisSelection::Index(0),
+            AxisSelection::Indices(vec![]),
+        ],
     ];
     for selection in selections {
         refused_everywhere(&selection.into(), 1, ErrorKind::InvalidArgument);
@@ -99,8 +108,8 @@ fn other_numbers_of_items_than_are_selected() {
     let mut array = array();
     let selections = [
         (Selection::all(), 35_usize),
-        (Selection::from([Along::At(0), Along::At(0)]), 1),
-        (Selection::from([slice(1, 4, 2), Along::List(vec![6, 6, 0])]), 6),
+        (Selection::from([AxisSelection::Index(0), AxisSelection::Index(0)]), 1),
+        (Selection::from([slice(1, 4, 2), AxisSelection::Indices(vec![6, 6, 0])]), 6),
         (Selection::from([slice(1, 1, 1)]), 0),
     ];
     for (selection, count) in selections {
@@ -225,12 +234,12 @@ fn views_that_there_are_not() {
     // Bounds are those of the view.
     let part = array.view().slice(&[1..3, 2..6]).unwrap();
     refused(part.read::<i32>(&[0..3, 0..1]), OutOfBounds);
-    refused(part.read::<i32>([Along::At(0), Along::At(4)]), OutOfBounds);
-    refused(part.read::<i32>([Along::At(-3)]), OutOfBounds);
+    refused(part.read::<i32>([AxisSelection::Index(0), AxisSelection::Index(4)]), OutOfBounds);
+    refused(part.read::<i32>([AxisSelection::Index(-3)]), OutOfBounds);
     let wide = array.view().expand_dims(0).unwrap();
-    refused(wide.slice([Along::List(vec![0, 0])]), Unsupported);
+    refused(wide.slice([AxisSelection::Indices(vec![0, 0])]), Unsupported);
     refused(wide.slice([slice(0, 0, 1)]), Unsupported);
-    refused(wide.slice([Along::At(1)]), OutOfBounds);
+    refused(wide.slice([AxisSelection::Index(1)]), OutOfBounds);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Reads and writes of regions: into new memory, into the caller's, and into memory of any layout.
 
-use blosc2::{Along, Selection};
+use blosc2::{AxisSelection, Selection};
 use ndarray::{ArrayD, IxDyn, SliceInfo, SliceInfoElem};
 
 use super::cases::{Case, Kinds, selection};
@@ -23,16 +23,16 @@ pub(crate) fn check<T: Item>(case: &mut Case<'_, T>, kinds: Kinds) {
 }
 
 /// The selection by which `ndarray` asks for the same, where it can.
-fn sliced(selection: &[Along]) -> Option<Selection> {
-    let elem = |along: &Along| {
+fn sliced(selection: &[AxisSelection]) -> Option<Selection> {
+    let elem = |along: &AxisSelection| {
         Some(match along {
-            Along::At(at) => SliceInfoElem::Index(*at as isize),
-            Along::Slice { start, end, step } => SliceInfoElem::Slice {
+            AxisSelection::Index(at) => SliceInfoElem::Index(*at as isize),
+            AxisSelection::Slice { start, end, step } => SliceInfoElem::Slice {
                 start: *start as isize,
                 end: end.map(|end| end as isize),
                 step: *step as isize,
             },
-            Along::New => SliceInfoElem::NewAxis,
+            AxisSelection::NewAxis => SliceInfoElem::NewAxis,
             _ => return None,
         })
     };
@@ -40,12 +40,12 @@ fn sliced(selection: &[Along]) -> Option<Selection> {
     Some(SliceInfo::<_, IxDyn, IxDyn>::try_from(elems).unwrap().into())
 }
 
-fn selected(selection: &[Along], rng: &mut Rng) -> Selection {
+fn selected(selection: &[AxisSelection], rng: &mut Rng) -> Selection {
     let sliced = if rng.below(2) == 0 { sliced(selection) } else { None };
     sliced.unwrap_or_else(|| selection.into())
 }
 
-fn read<T: Item>(case: &mut Case<'_, T>, selection: &[Along], numbers: &ArrayD<usize>) {
+fn read<T: Item>(case: &mut Case<'_, T>, selection: &[AxisSelection], numbers: &ArrayD<usize>) {
     let expected = case.model.get(numbers.iter().copied());
     let other = T::of(0x5555_5555_5555_5555);
     for _ in 0..2 {
@@ -99,17 +99,17 @@ fn read<T: Item>(case: &mut Case<'_, T>, selection: &[Along], numbers: &ArrayD<u
 }
 
 /// The index of the item, where a single one is selected by its place.
-fn index(selection: &[Along], shape: &[usize]) -> Option<Vec<u64>> {
-    let place = |(along, &size): (&Along, &usize)| match along {
-        Along::At(at) if *at < 0 => Some(size as u64 - at.unsigned_abs()),
-        Along::At(at) => Some(at.unsigned_abs()),
+fn index(selection: &[AxisSelection], shape: &[usize]) -> Option<Vec<u64>> {
+    let place = |(along, &size): (&AxisSelection, &usize)| match along {
+        AxisSelection::Index(at) if *at < 0 => Some(size as u64 - at.unsigned_abs()),
+        AxisSelection::Index(at) => Some(at.unsigned_abs()),
         _ => None,
     };
     let same = selection.len() == shape.len();
     selection.iter().zip(shape).map(place).collect::<Option<_>>().filter(|_| same)
 }
 
-fn write<T: Item>(case: &mut Case<'_, T>, selection: &[Along], numbers: &ArrayD<usize>) {
+fn write<T: Item>(case: &mut Case<'_, T>, selection: &[AxisSelection], numbers: &ArrayD<usize>) {
     let way = case.rng.below(7);
     case.log(format!("write {selection:?}, way {way}"));
     let asked = selected(selection, &mut case.rng);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use blosc2::{
-    CParams, Caches, Filter, Metalayers, NDArray, OpenOptions, SChunk, Special, SplitMode,
+    CParams, CacheSizes, Filter, Metalayers, NDArray, OpenOptions, SChunk, Special, SplitMode,
 };
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ impl Made {
             Self::Items => None,
             // C's "empty" are zeros.
             Self::Zeros | Self::Empty => Some(Special::Zeros),
-            Self::Full => Some(Special::Repeated),
+            Self::Full => Some(Special::Value),
             Self::Nans => Some(Special::Nan),
             Self::Uninit => Some(Special::Uninit),
         }
@@ -138,7 +138,7 @@ impl Case {
     }
 
     /// Writes it, and takes what was left to the library and what lossy filters leave.
-    pub(crate) fn write(&mut self, folder: &Path, caches: Caches) {
+    pub(crate) fn write(&mut self, folder: &Path, caches: CacheSizes) {
         let path = folder.join(&self.name);
         match self.shape {
             Shape::Array { .. } => {
@@ -158,9 +158,9 @@ impl Case {
         }
     }
 
-    fn make_array(&self, path: &Path, caches: Caches) -> NDArray {
+    fn make_array(&self, path: &Path, caches: CacheSizes) -> NDArray {
         let Shape::Array { dtype, shape, chunks, blocks } = &self.shape else { unreachable!() };
-        let mut builder = NDArray::builder().caches(caches);
+        let mut builder = NDArray::builder().cache_sizes(caches);
         if let Some(chunks) = chunks {
             builder = builder.chunks(chunks);
         }
@@ -177,13 +177,11 @@ impl Case {
             Place::File => builder.file(path),
             Place::Directory => builder.directory(path),
             Place::Cframe => builder,
-            Place::Buffer => builder.contiguous(),
+            Place::Buffer => builder.in_memory_frame(),
         };
         let made = match self.made.special() {
             None => builder.from_bytes(&self.bytes, shape, dtype, self.typesize),
-            Some(Special::Repeated) => {
-                builder.full_bytes(&self.bytes[..self.typesize], shape, dtype)
-            }
+            Some(Special::Value) => builder.full_bytes(&self.bytes[..self.typesize], shape, dtype),
             Some(special) => builder.special(special, shape, dtype, self.typesize),
         };
         made.unwrap_or_else(|error| panic!("{}: {error}", self.name))
@@ -198,7 +196,7 @@ impl Case {
         }
         let made = match self.place {
             Place::Cframe => options.create_new(false).in_memory(),
-            Place::Buffer => options.create_new(false).in_buffer(),
+            Place::Buffer => options.create_new(false).in_memory_frame(),
             _ => options.open(path),
         };
         let mut schunk = made.unwrap_or_else(|error| panic!("{}: {error}", self.name));
@@ -240,7 +238,7 @@ impl Case {
             assert_eq!(array.shape(), shape);
             assert_eq!(json!(array.chunks()), found["chunks"]);
             assert_eq!(json!(array.blocks()), found["blocks"]);
-            assert_eq!((array.dtype(), found["dtype"].as_str()), (Some(*dtype), Some(*dtype)));
+            assert_eq!((array.dtype_str(), found["dtype"].as_str()), (Some(*dtype), Some(*dtype)));
             let expected = match self.is_lossy() {
                 true => self.what_is_left(&array),
                 false => self.bytes.clone(),
@@ -261,7 +259,7 @@ impl Case {
     fn what_is_left(&self, array: &NDArray) -> Vec<u8> {
         let builder = NDArray::builder().chunks(array.chunks()).blocks(array.blocks());
         let builder = builder.cparams(self.params.clone().unwrap());
-        let dtype = array.dtype().unwrap();
+        let dtype = array.dtype_str().unwrap();
         let twin = builder.from_bytes(&self.bytes, array.shape(), dtype, self.typesize).unwrap();
         twin.read_bytes(..).unwrap()
     }
@@ -285,7 +283,7 @@ impl Case {
 
 /// The bytes of all chunks.
 fn all(schunk: &SChunk) -> Vec<u8> {
-    schunk.chunks::<u8>().flat_map(|chunk| chunk.unwrap()).collect()
+    schunk.iter_chunks::<u8>().flat_map(|chunk| chunk.unwrap()).collect()
 }
 
 fn check_layers(found: Metalayers<'_>, layers: &[Layer], is_array: bool) {

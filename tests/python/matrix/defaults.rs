@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use blosc2::{CParams, Caches, Filter, NDArray, NDArrayBuilder, Special};
+use blosc2::{CParams, CacheSizes, Filter, NDArray, NDArrayBuilder, Special};
 use serde_json::{Value, json};
 
 use super::cases::{DTYPES, random_shape};
@@ -47,13 +47,13 @@ print(json.dumps(dict(cut=cut, params=params, text=text, real=real), default=int
 "#;
 
 /// Sizes that each of Python's rules takes another way with.
-const CACHES: [Caches; 6] = [
-    Caches { l1: 32 << 10, l2: 512 << 10, l3: 32 << 20 },
-    Caches { l1: 48 << 10, l2: 2 << 20, l3: 36 << 20 },
-    Caches { l1: 32 << 10, l2: 1 << 20, l3: 512 << 10 },
-    Caches { l1: 64 << 10, l2: 256 << 10, l3: 1 << 20 },
-    Caches { l1: 16 << 10, l2: 64 << 10, l3: 3 << 20 },
-    Caches { l1: 128 << 10, l2: 32 << 20, l3: 384 << 20 },
+const CACHES: [CacheSizes; 6] = [
+    CacheSizes { l1: 32 << 10, l2: 512 << 10, l3: 32 << 20 },
+    CacheSizes { l1: 48 << 10, l2: 2 << 20, l3: 36 << 20 },
+    CacheSizes { l1: 32 << 10, l2: 1 << 20, l3: 512 << 10 },
+    CacheSizes { l1: 64 << 10, l2: 256 << 10, l3: 1 << 20 },
+    CacheSizes { l1: 16 << 10, l2: 64 << 10, l3: 3 << 20 },
+    CacheSizes { l1: 128 << 10, l2: 32 << 20, l3: 384 << 20 },
 ];
 
 fn for_python(params: &CParams, typesize: usize) -> Value {
@@ -112,7 +112,7 @@ fn defaults_are_those_of_python() {
     let cut = found["cut"].as_array().unwrap();
     assert_eq!(cut.len(), cases.len());
     for ((caches, shape, dtype, typesize, chunks), cut) in cases.iter().zip(cut) {
-        let mut builder = NDArray::builder().caches(*caches);
+        let mut builder = NDArray::builder().cache_sizes(*caches);
         if let Some(chunks) = chunks {
             builder = builder.chunks(chunks);
         }
@@ -142,9 +142,9 @@ fn defaults_are_those_of_python() {
 
     // Python writes large arrays chunk by chunk.
     let size = |level: usize| found["real"][level].as_u64().unwrap();
-    let caches = Caches { l1: size(0), l2: size(1), l3: size(2) };
+    let caches = CacheSizes { l1: size(0), l2: size(1), l3: size(2) };
     let items: Vec<i64> = (0..3 << 20).collect();
-    let builder = builder().caches(caches).contiguous();
+    let builder = builder().cache_sizes(caches).in_memory_frame();
     let array = builder.from_slice(&items, &[1024, 3072]).unwrap();
     let python = std::fs::read(folder.path().join("large.b2nd")).unwrap();
     crate::common::assert_same(
@@ -153,7 +153,7 @@ fn defaults_are_those_of_python() {
         "a large array",
     );
     #[cfg(target_os = "linux")]
-    if let Some(detected) = Caches::detect() {
+    if let Some(detected) = CacheSizes::detect() {
         assert_eq!(detected, caches);
     }
 }
@@ -185,6 +185,6 @@ fn a_repeated_zero_is_stored_as_other_items_are() {
     for item in [0u32, 7] {
         let array = NDArray::builder().full(item, &[100]).unwrap();
         let special = array.schunk().chunk_info(0).unwrap().special;
-        assert_eq!((special, array.item::<u32>(&[99]).unwrap()), (Some(Special::Repeated), item));
+        assert_eq!((special, array.item::<u32>(&[99]).unwrap()), (Some(Special::Value), item));
     }
 }

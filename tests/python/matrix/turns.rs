@@ -377,7 +377,7 @@ impl Object {
                 Content::Array(model) => {
                     let array = NDArray::from_schunk(schunk).unwrap();
                     assert_eq!(
-                        (array.shape(), array.dtype()),
+                        (array.shape(), array.dtype_str()),
                         (&model.shape[..], Some(self.dtype))
                     );
                     assert_same(&array.read_bytes(..).unwrap(), &model.bytes, "the items");
@@ -385,7 +385,7 @@ impl Object {
                 }
                 Content::Chunks { chunks, .. } => {
                     let found: Vec<Vec<u8>> =
-                        schunk.chunks::<u8>().map(|chunk| chunk.unwrap()).collect();
+                        schunk.iter_chunks::<u8>().map(|chunk| chunk.unwrap()).collect();
                     assert_eq!(found.len(), chunks.len());
                     for (found, chunk) in found.iter().zip(chunks) {
                         assert_same(found, chunk, "a chunk");

@@ -146,7 +146,7 @@ impl Change {
             }
             62..65 => {
                 let all = [Special::Zeros, Special::Zeros, Special::Nan, Special::Uninit];
-                let special = if rng.below(12) == 0 { Special::Repeated } else { *rng.pick(&all) };
+                let special = if rng.below(12) == 0 { Special::Value } else { *rng.pick(&all) };
                 let most = (LONGEST / typesize) as u64;
                 Self::Fill(special, rng.below(4 * most) as usize, rng.below(most) as usize)
             }

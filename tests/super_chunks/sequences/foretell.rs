@@ -132,7 +132,7 @@ impl Change {
             Self::Fill(special, items, chunk_items) => {
                 unless(appends, ReadOnly);
                 unless(count == 0 && *chunk_items > 0, InvalidArgument);
-                unless(*special != Special::Repeated, InvalidArgument);
+                unless(*special != Special::Value, InvalidArgument);
                 unless(*special != Special::Nan || [4, 8].contains(&typesize), InvalidArgument);
                 if wrong.is_empty() && *items > 0 {
                     let item = match (special, typesize) {

@@ -26,7 +26,7 @@ pub(crate) fn compare(schunk: &SChunk, model: &Model, whole: bool, rng: &mut Rng
         };
         assert_eq!(&layers.iter().map(layer).collect::<Vec<_>>(), expected, "metalayers");
     }
-    assert_eq!(schunk.chunk::<u8>(count).unwrap_err().kind(), ErrorKind::OutOfBounds);
+    assert_eq!(schunk.decompress_chunk::<u8>(count).unwrap_err().kind(), ErrorKind::OutOfBounds);
 
     let lens: Vec<usize> = schunk.chunk_infos().map(|info| info.unwrap().nbytes).collect();
     assert!(lens.iter().copied().eq(model.chunks.iter().map(|chunk| chunk.data.len())), "{lens:?}");
@@ -60,7 +60,7 @@ fn pieces(schunk: &SChunk, model: &Model, content: &[u8], rng: &mut Rng) {
     let Some(index) = rng.next().checked_rem(model.chunks.len() as u64) else { return };
     let chunk = &model.chunks[index as usize];
     let index = index as usize;
-    read(&format!("chunk {index}"), schunk.chunk(index), &chunk.data);
+    read(&format!("chunk {index}"), schunk.decompress_chunk(index), &chunk.data);
     let lazy = schunk.lazy_chunk(index).unwrap();
     let bytes = range(chunk.data.len(), rng);
     let what = format!("bytes {bytes:?} of chunk {index}");
@@ -112,16 +112,16 @@ fn all(schunk: &SChunk, model: &Model, content: &[u8]) {
     let mut stream = Vec::new();
     schunk.reader().read_to_end(&mut stream).unwrap();
     assert_same(&stream, content, "the stream");
-    let forward = schunk.chunks::<u8>();
+    let forward = schunk.iter_chunks::<u8>();
     assert_eq!(forward.len(), model.chunks.len());
     for (index, (found, expected)) in forward.zip(&model.chunks).enumerate() {
         assert_same(&found.unwrap(), &expected.data, &format!("chunk {index} of all"));
     }
-    for (found, expected) in schunk.chunks::<u8>().rev().zip(model.chunks.iter().rev()) {
+    for (found, expected) in schunk.iter_chunks::<u8>().rev().zip(model.chunks.iter().rev()) {
         assert_same(&found.unwrap(), &expected.data, "a chunk from the back");
     }
     for (index, expected) in model.chunks.iter().enumerate() {
-        let chunk = schunk.compressed_chunk(index).unwrap();
+        let chunk = schunk.chunk(index).unwrap();
         assert_same(&chunk.decompress::<u8>().unwrap(), &expected.data, "a chunk as it is stored");
     }
 }

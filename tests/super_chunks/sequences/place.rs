@@ -6,7 +6,7 @@ use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use blosc2::{CParams, MappedFile, OpenOptions, ReadAt, SChunk, Seekable, Storage};
+use blosc2::{CParams, MappedFile, OpenOptions, ReadAt, SChunk, SaveOptions, Seekable, Storage};
 
 use super::stored::Stored;
 use crate::common::Rng;
@@ -44,9 +44,9 @@ impl Place {
         let new = options.clone().create_new(true);
         match rng.below(8) {
             0 => (Self::Memory, options.in_memory().unwrap()),
-            1 => (Self::Buffer, options.in_buffer().unwrap()),
+            1 => (Self::Buffer, options.in_memory_frame().unwrap()),
             2 => {
-                let empty = options.in_buffer().unwrap().into_bytes().unwrap();
+                let empty = options.in_memory_frame().unwrap().into_bytes().unwrap();
                 (Self::Buffer, options.clone().write(true).from_bytes(empty).unwrap())
             }
             3 => (Self::File(path.clone()), new.open(path).unwrap()),
@@ -110,7 +110,7 @@ impl Place {
         match self {
             Self::Memory if rng.below(2) == 0 => {
                 let path = folder.join("left");
-                schunk.save_directory(&path).unwrap();
+                schunk.save_with(&path, &SaveOptions::new().directory(true)).unwrap();
                 Stored::Path(path)
             }
             Self::Memory | Self::Buffer => Stored::Bytes(schunk.into_bytes().unwrap()),
@@ -238,10 +238,10 @@ impl Copied {
             Self::Save => schunk.save(path)?,
             Self::SaveReplacing => {
                 fs::write(path, "an old file").unwrap();
-                schunk.save_replacing(path)?;
+                schunk.save_with(path, &SaveOptions::new().replace(true))?;
             }
             Self::SaveDirectory => {
-                schunk.save_directory(path)?;
+                schunk.save_with(path, &SaveOptions::new().directory(true))?;
                 place = Place::Directory(path.to_owned());
             }
             Self::AppendToFile => {
@@ -254,7 +254,7 @@ impl Copied {
                 assert!(fs::read(path).unwrap()[16..] == bytes, "as `to_bytes` gives it");
                 return Ok((Place::Buffer, writes.from_bytes(bytes)?));
             }
-            Self::Copy(params) => schunk.copy(path, params)?,
+            Self::Copy(params) => schunk.save_with(path, &SaveOptions::new().cparams(params))?,
             Self::Recompress(params) => return Ok((Place::Memory, schunk.recompress(params)?)),
             Self::TryClone => return Ok((Place::Memory, schunk.try_clone()?)),
             Self::ToBytes => {

@@ -248,7 +248,7 @@ impl<'a> Sequence<'a> {
             }
             1 if !model.chunks.is_empty() => {
                 let last = model.chunks.len() - 1;
-                let found = schunk.chunk::<u8>(last).unwrap();
+                let found = schunk.decompress_chunk::<u8>(last).unwrap();
                 assert_same(&found, &model.chunks[last].data, "another's chunk");
             }
             2..4 => {

@@ -1,0 +1,164 @@
+//! Every form in which a selection is written, against the crate `ndarray`, and what the errors say.
+
+// Bounds below 0 count from the end; and a list of one range is meant.
+#![allow(clippy::reversed_empty_ranges, clippy::single_range_in_vec_init)]
+
+use blosc2::{AxisSelection, ErrorKind, NDArray, Selection};
+use ndarray::{Array3, ArrayView3, Axis, s};
+
+const SHAPE: [u64; 3] = [5, 6, 7];
+
+fn model() -> Array3<i32> {
+    Array3::from_shape_vec((5, 6, 7), (0..210).collect()).unwrap()
+}
+
+fn array() -> NDArray {
+    let items: Vec<i32> = (0..210).collect();
+    NDArray::builder().chunks(&[2, 3, 4]).blocks(&[2, 2, 2]).from_slice(&items, &SHAPE).unwrap()
+}
+
+/// Checks that a selection is what `ndarray` selects, in items and in shape.
+macro_rules! same {
+    ($selection:expr, $expected:expr) => {{
+        let (array, model) = (array(), model());
+        let pick: fn(ArrayView3<'_, i32>) -> ndarray::ArrayD<i32> = $expected;
+        let expected = pick(model.view());
+        assert_eq!(array.read_array::<i32>($selection).unwrap(), expected);
+        let items: Vec<i32> = expected.iter().copied().collect();
+        assert_eq!(array.read::<i32>($selection).unwrap(), items);
+        assert_eq!(array.view().slice($selection).unwrap().read_all::<i32>().unwrap(), items);
+        let mut written = NDArray::builder().zeros::<i32>(&SHAPE).unwrap();
+        written.write($selection, &items).unwrap();
+        assert_eq!(written.read::<i32>($selection).unwrap(), items);
+    }};
+}
+
+#[test]
+fn ranges_of_every_kind_and_type_select_along_the_first_axis() {
+    same!(1..3, |all| all.slice(s![1..3, .., ..]).to_owned().into_dyn());
+    same!(1.., |all| all.slice(s![1.., .., ..]).to_owned().into_dyn());
+    same!(..3, |all| all.slice(s![..3, .., ..]).to_owned().into_dyn());
+    same!(1..=3, |all| all.slice(s![1..=3, .., ..]).to_owned().into_dyn());
+    same!(..=3, |all| all.slice(s![..=3, .., ..]).to_owned().into_dyn());
+    same!(.., |all| all.to_owned().into_dyn());
+    same!(2, |all| all.slice(s![2, .., ..]).to_owned().into_dyn());
+    same!(-2, |all| all.slice(s![-2, .., ..]).to_owned().into_dyn());
+    same!(-2.., |all| all.slice(s![-2.., .., ..]).to_owned().into_dyn());
+    same!(..-2, |all| all.slice(s![..-2, .., ..]).to_owned().into_dyn());
+    same!(1..-1, |all| all.slice(s![1..-1, .., ..]).to_owned().into_dyn());
+    same!(-3..=-2, |all| all.slice(s![-3..-1, .., ..]).to_owned().into_dyn());
+    same!(-3..=-1, |all| all.slice(s![-3.., .., ..]).to_owned().into_dyn());
+    same!(..=-1, |all| all.to_owned().into_dyn());
+    same!(5..5, |all| all.slice(s![5..5, .., ..]).to_owned().into_dyn());
+
+    macro_rules! types {
+        ($($type:ty)*) => {$(
+            same!(2 as $type, |all| all.slice(s![2, .., ..]).to_owned().into_dyn());
+            same!(1 as $type..3, |all| all.slice(s![1..3, .., ..]).to_owned().into_dyn());
+            same!(1 as $type.., |all| all.slice(s![1.., .., ..]).to_owned().into_dyn());
+            same!(..3 as $type, |all| all.slice(s![..3, .., ..]).to_owned().into_dyn());
+            same!(1 as $type..=3, |all| all.slice(s![1..=3, .., ..]).to_owned().into_dyn());
+            same!(..=3 as $type, |all| all.slice(s![..=3, .., ..]).to_owned().into_dyn());
+            same!((0 as $type..5).step_by(2), |all| all.slice(s![0..5;2, .., ..]).to_owned().into_dyn());
+            same!(([3 as $type, 0, 3],), |all| all.select(Axis(0), &[3, 0, 3]).into_dyn());
+        )*};
+    }
+    types!(i32 i64 isize u32 u64 usize);
+}
+
+#[test]
+fn steps_are_those_of_the_range() {
+    same!((1..5).step_by(3), |all| all.slice(s![1..5;3, .., ..]).to_owned().into_dyn());
+    same!((1..=4).step_by(3), |all| all.slice(s![1..=4;3, .., ..]).to_owned().into_dyn());
+    same!((1..).step_by(3), |all| all.slice(s![1..;3, .., ..]).to_owned().into_dyn());
+    same!((-4..).step_by(3), |all| all.slice(s![-4..;3, .., ..]).to_owned().into_dyn());
+    same!((-4..-1).step_by(2), |all| all.slice(s![-4..-1;2, .., ..]).to_owned().into_dyn());
+    same!((-5..=-1).step_by(2), |all| all.slice(s![-5..;2, .., ..]).to_owned().into_dyn());
+    same!((2..3).step_by(9), |all| all.slice(s![2..3, .., ..]).to_owned().into_dyn());
+    same!((3..3).step_by(2), |all| all.slice(s![3..3, .., ..]).to_owned().into_dyn());
+    same!(AxisSelection::strided(.., -2), |all| all.slice(s![..;-2, .., ..]).to_owned().into_dyn());
+    same!(AxisSelection::strided(1..=3, -2), |all| {
+        all.slice(s![1..4;-2, .., ..]).to_owned().into_dyn()
+    });
+    same!(AxisSelection::strided(-3.., 2), |all| all
+        .slice(s![-3..;2, .., ..])
+        .to_owned()
+        .into_dyn());
+    same!(AxisSelection::strided(..=-2, 1), |all| {
+        all.slice(s![..-1, .., ..]).to_owned().into_dyn()
+    });
+    // As long as a range may be: nothing is counted one by one.
+    let error = array().read::<i32>((0..u64::MAX).step_by(1)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutOfBounds);
+}
+
+#[test]
+fn tuples_mix_what_is_selected_along_each_axis() {
+    same!((1..3,), |all| all.slice(s![1..3, .., ..]).to_owned().into_dyn());
+    same!((1, 2, 3), |all| all.slice(s![1, 2, 3]).to_owned().into_dyn());
+    same!((0..3, .., 5), |all| all.slice(s![0..3, .., 5]).to_owned().into_dyn());
+    same!((.., [3, 1, 5]), |all| all.select(Axis(1), &[3, 1, 5]).into_dyn());
+    same!((.., [-1, 0]), |all| all.select(Axis(1), &[5, 0]).into_dyn());
+    same!((-1, (0..6).step_by(2), vec![6u64, 6]), |all| {
+        all.slice(s![4, ..;2, ..]).select(Axis(1), &[6, 6]).into_dyn()
+    });
+    same!((&[4usize, 1], &vec![0, 2], &[6i64, 3][..]), |all| {
+        all.select(Axis(0), &[4, 1]).select(Axis(1), &[0, 2]).select(Axis(2), &[6, 3]).into_dyn()
+    });
+    same!((.., .., [true, false, true, false, false, false, true]), |all| {
+        all.select(Axis(2), &[0, 2, 6]).into_dyn()
+    });
+    same!((vec![false; 5], &[true; 6][..]), |all| all.select(Axis(0), &[]).into_dyn());
+    same!((AxisSelection::NewAxis, 1, AxisSelection::NewAxis, 2..), |all| {
+        all.slice(s![ndarray::NewAxis, 1, ndarray::NewAxis, 2.., ..]).to_owned().into_dyn()
+    });
+    same!(s![1..;2, 3, ..], |all| all.slice(s![1..;2, 3, ..]).to_owned().into_dyn());
+}
+
+#[test]
+fn lists_of_one_form_are_for_one_axis_each() {
+    same!([1, 2, 3], |all| all.slice(s![1, 2, 3]).to_owned().into_dyn());
+    same!(&[1, 2], |all| all.slice(s![1, 2, ..]).to_owned().into_dyn());
+    same!([0..2, 1..6], |all| all.slice(s![0..2, 1..6, ..]).to_owned().into_dyn());
+    same!(&[0u64..2, 1..6], |all| all.slice(s![0..2, 1..6, ..]).to_owned().into_dyn());
+    same!(vec![..=1, ..=3], |all| all.slice(s![..=1, ..=3, ..]).to_owned().into_dyn());
+    same!(&vec![0..2usize], |all| all.slice(s![0..2, .., ..]).to_owned().into_dyn());
+    same!([[4, 0], [0, 0]], |all| {
+        all.select(Axis(0), &[4, 0]).select(Axis(1), &[0, 0]).into_dyn()
+    });
+    same!(&Selection::all(), |all| all.to_owned().into_dyn());
+}
+
+#[test]
+fn sixteen_axes_have_a_tuple() {
+    let array = NDArray::from_slice(&[1i32, 2], &[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2]);
+    let item =
+        array.unwrap().read::<i32>((0, .., 0, .., 0, .., 0, .., 0, .., 0, .., 0, .., 0, [1, 0]));
+    assert_eq!(item.unwrap(), [2, 1]);
+}
+
+/// The error of a selection, without what was being done.
+fn error(selection: impl Into<Selection>) -> String {
+    let text = array().read::<i32>(selection).unwrap_err().to_string();
+    text.strip_prefix("cannot read from an array: ").unwrap_or(&text).to_owned()
+}
+
+#[test]
+fn errors_name_the_axis_its_size_and_what_was_asked() {
+    assert_eq!(error(5), "axis 0 has 5 items, asked for index 5");
+    assert_eq!(error((0, -7)), "axis 1 has 6 items, asked for index -7");
+    assert_eq!(error((.., .., 3..8)), "axis 2 has 7 items, asked for 3..8");
+    assert_eq!(error((.., .., -8..)), "axis 2 has 7 items, asked for -8..");
+    assert_eq!(error((.., [0, 9])), "axis 1 has 6 items, asked for index 9");
+    assert_eq!(error(([true; 4],)), "axis 0 has 5 items, asked for a mask of 4 values");
+    assert_eq!(
+        error(AxisSelection::strided(.., 0)),
+        "axis 0 has 5 items, asked for 0.. with step 0: a step is not 0"
+    );
+    let backwards = AxisSelection::Slice { start: 3, end: Some(2), step: 1 };
+    assert_eq!(
+        error(backwards),
+        "axis 0 has 5 items, asked for 3..2: the range ends before it starts"
+    );
+    assert_eq!(error((0, 0, 0, 0)), "the array has 3 axes, got selections for 4");
+}
