@@ -69,6 +69,8 @@ fn body(layout: Repr, parts: &[Part<'_>], input: &DeriveInput) -> Result<TokenSt
     let (names, members): (Vec<_>, Vec<_>) =
         parts.iter().map(|part| (&part.name, &part.member)).unzip();
     let types: Vec<_> = parts.iter().map(|part| &part.field.ty).collect();
+    let dtypes: Vec<_> = parts.iter().map(Part::dtype).collect();
+    let inner_dtype = dtypes.first();
     match (layout, &types[..]) {
         (Repr::C, _) => Ok(quote! {
             const LAYOUT: ::blosc2::ElementLayout = ::blosc2::ElementLayout::structure(
@@ -84,7 +86,7 @@ fn body(layout: Repr, parts: &[Part<'_>], input: &DeriveInput) -> Result<TokenSt
                 let fields = [#(::blosc2::dtype::Field::new(
                     #names,
                     ::core::mem::offset_of!(Self, #members),
-                    <#types as ::blosc2::Element>::dtype(),
+                    #dtypes,
                 )),*];
                 let dtype = ::blosc2::Dtype::structure(::core::mem::size_of::<Self>(), fields);
                 dtype.expect("a structure that its layout has been checked for")
@@ -94,7 +96,7 @@ fn body(layout: Repr, parts: &[Part<'_>], input: &DeriveInput) -> Result<TokenSt
             const LAYOUT: ::blosc2::ElementLayout = <#inner as ::blosc2::Element>::LAYOUT;
 
             fn dtype() -> ::blosc2::Dtype {
-                <#inner as ::blosc2::Element>::dtype()
+                #inner_dtype
             }
         }),
         (Repr::Transparent, _) => {
@@ -131,6 +133,8 @@ struct Part<'a> {
     field: &'a Field,
     member: Member,
     name: String,
+    /// The dtype, where it is not that of the type.
+    dtype: Option<LitStr>,
 }
 
 impl<'a> Part<'a> {
@@ -139,30 +143,61 @@ impl<'a> Part<'a> {
             Some(ident) => Member::Named(ident.clone()),
             None => Member::Unnamed(Index::from(number)),
         };
-        let name = match (rename(&field.attrs)?, &field.ident) {
+        let Attributes { name, dtype } = Attributes::of(&field.attrs)?;
+        let name = match (name, &field.ident) {
             (Some(name), _) => name,
             (None, Some(ident)) => ident.unraw().to_string(),
             (None, None) => format!("f{number}"),
         };
-        Ok(Self { field, member, name })
+        Ok(Self { field, member, name, dtype })
+    }
+
+    /// What makes its dtype.
+    fn dtype(&self) -> TokenStream {
+        let ty = &self.field.ty;
+        match &self.dtype {
+            None => quote!(<#ty as ::blosc2::Element>::dtype()),
+            Some(text) => quote!({
+                let dtype = ::blosc2::Dtype::parse(#text).expect(::core::concat!("`", #text, "` is not a dtype"));
+                assert!(
+                    dtype.size() == ::core::mem::size_of::<#ty>(),
+                    "{}",
+                    ::core::concat!("the dtype `", #text, "` has another size than `", ::core::stringify!(#ty), "`"),
+                );
+                dtype
+            }),
+        }
     }
 }
 
-/// What `#[element(name = "...")]` says.
-fn rename(attributes: &[Attribute]) -> Result<Option<String>> {
-    let mut name = None;
-    for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("element")) {
-        attribute.parse_nested_meta(|meta| {
-            if !meta.path.is_ident("name") {
-                return Err(meta.error("expected `name = \"...\"`"));
-            }
-            let text: LitStr = meta.value()?.parse()?;
-            if text.value().is_empty() {
-                return Err(Error::new(text.span(), "a field has to have a name"));
-            }
-            name = Some(text.value());
-            Ok(())
-        })?;
+/// What `#[element(name = "...", dtype = "...")]` says.
+#[derive(Default)]
+struct Attributes {
+    name: Option<String>,
+    dtype: Option<LitStr>,
+}
+
+impl Attributes {
+    fn of(attributes: &[Attribute]) -> Result<Self> {
+        let mut found = Self::default();
+        for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("element"))
+        {
+            attribute.parse_nested_meta(|meta| {
+                if meta.path.is_ident("dtype") {
+                    found.dtype = Some(meta.value()?.parse()?);
+                    return Ok(());
+                }
+                if !meta.path.is_ident("name") {
+                    return Err(meta.error("expected `name = \"...\"` or `dtype = \"...\"`"));
+                }
+                let text: LitStr = meta.value()?.parse()?;
+                if text.value().is_empty() {
+                    return Err(Error::new(text.span(), "a field has to have a name"));
+                }
+                found.name = Some(text.value());
+                Ok(())
+            })?;
+        }
+        Ok(found)
     }
-    Ok(name)
 }

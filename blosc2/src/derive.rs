@@ -4,8 +4,10 @@
 /// of its fields.
 ///
 /// It has to be `Copy` and `repr(C)`, which may be `packed` or `align`ed too, and each field an `Element`. Fields
-/// of a tuple are `f0`, `f1` and so on, as NumPy calls them; `#[element(name = "...")]` gives a field another name.
-/// What is padding is written as zeros. A structure of one field may also be `repr(transparent)`, and then is
+/// of a tuple are `f0`, `f1` and so on, as NumPy calls them; `#[element(name = "...")]` gives a field another name, and
+/// `#[element(dtype = "...")]` another dtype of the same size, in NumPy's notation: `#[element(dtype = "|S8")]` makes a
+/// `[u8; 8]` a text. A text that is no dtype, or one of another size, panics when the dtype is needed first.
+/// Padding is written as zeros. A structure of one field may also be `repr(transparent)`, and then is
 /// what the field is.
 ///
 /// ```
@@ -29,6 +31,26 @@
 /// let chunk = blosc2::compress(&items, &CParams::new().codec(Codec::Lz4))?;
 /// assert_eq!(blosc2::decompress::<Measurement>(&chunk)?, items);
 /// # Ok::<(), blosc2::Error>(())
+/// ```
+///
+/// Text and time are fields too, here exchanged with Python as `[('name', 'S8'), ('code', 'S2'), ('time', '<M8[s]')]`:
+/// ```
+/// use blosc2::elements::{DateTime64, FixedBytes, Seconds};
+/// use blosc2::{Dtype, Element};
+///
+/// #[derive(Clone, Copy, Element)]
+/// #[repr(C, packed)]
+/// struct Station {
+///     name: FixedBytes<8>,
+///     #[element(dtype = "|S2")]
+///     code: [u8; 2],
+///     time: DateTime64<Seconds>,
+/// }
+///
+/// if cfg!(target_endian = "little") {
+///     assert_eq!(Station::dtype(), Dtype::parse("[('name', 'S8'), ('code', 'S2'), ('time', '<M8[s]')]")?);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # What does not compile

@@ -24,6 +24,8 @@ use crate::{Dtype, Error, ErrorKind, Result};
 /// | `[T; N]`, also nested | `('<f4', (2, 3))`; no empty ones |
 /// | `half::f16`, feature `half` | `<f2` |
 /// | `num_complex::Complex`, feature `num-complex` | `<c8`, `<c16` |
+/// | [`FixedBytes`](crate::elements::FixedBytes), [`FixedStr`](crate::elements::FixedStr), [`Void`](crate::elements::Void) | `\|S10`, `<U10`, `\|V10` |
+/// | [`DateTime64`](crate::elements::DateTime64), [`TimeDelta64`](crate::elements::TimeDelta64) | `<M8[ns]`, `<m8[ns]` |
 /// | structures, feature `derive`: `#[derive(Element)]` | `[('id', '<u2'), ('x', '<f4')]` |
 ///
 /// with the byte order of this machine. There are none for `u128` and `i128`, which NumPy does not have; for

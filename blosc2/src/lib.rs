@@ -28,6 +28,7 @@ mod decompressor;
 #[cfg(feature = "derive")]
 mod derive;
 mod element;
+pub mod elements;
 mod encoder;
 mod environment;
 mod error;

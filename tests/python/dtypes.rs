@@ -2,6 +2,11 @@
 //! and turn items alike.
 
 use crate::common::run_python;
+use blosc2::elements::{
+    Attoseconds, DateTime64, Days, Femtoseconds, FixedBytes, FixedStr, Hours, Microseconds,
+    Milliseconds, Minutes, Months, Nanoseconds, Picoseconds, Seconds, TimeDelta64, TimeUnit, Void,
+    Weeks, Years,
+};
 use blosc2::{Dtype, Element, NDArray};
 use blosc2_format::npy::Header;
 use serde_json::Value;
@@ -328,6 +333,132 @@ copy[:] = items.reshape(10, 10)
     let copy = NDArray::open(at("copy.b2nd")).unwrap();
     assert_eq!(parse(copy.dtype_str().unwrap()), Padded::dtype());
     assert_eq!(copy.read_all::<Padded>().unwrap(), padded);
+}
+
+/// With padding too. (Names such as `f1` are taken in Python, by the padding.)
+#[derive(Debug, Clone, Copy, PartialEq, Element)]
+#[repr(C)]
+struct Inner {
+    id: u8,
+    delta: i32,
+}
+
+/// A row with padding, text and a time.
+#[derive(Debug, Clone, Copy, PartialEq, Element)]
+#[repr(C)]
+struct Row {
+    flag: u8,
+    value: f64,
+    inner: Inner,
+    name: FixedStr<3>,
+    #[element(dtype = "|S3")]
+    code: [u8; 3],
+    time: DateTime64<Milliseconds>,
+}
+
+impl Row {
+    fn of(number: u8) -> Self {
+        Self {
+            flag: number,
+            value: f64::from(number) / 4.0,
+            inner: Inner { id: number, delta: -i32::from(number) },
+            name: FixedStr::new(["", "é", "日本語"][usize::from(number) % 3]).unwrap(),
+            code: [b'a' + number % 26, 0, 0],
+            time: DateTime64::new(i64::from(number) * 1000),
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs Python; cargo xtask test runs it"]
+fn structures_come_back_from_python_however_it_writes_their_padding() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let rows: Vec<Row> = (0..40).map(Row::of).collect();
+    NDArray::builder().file(at("rows.b2nd")).chunks(&[16]).from_slice(&rows, &[40]).unwrap();
+    let script = r#"
+import blosc2
+import numpy as np
+
+rows = blosc2.open("rows.b2nd", mode="r")
+items = rows[:]
+assert items["name"].tolist() == [["", "é", "日本語"][i % 3] for i in range(40)]
+assert items["code"].tolist() == [bytes([97 + i % 26]) for i in range(40)]
+assert items["time"].tolist() == [np.datetime64(i, "s").item() for i in range(40)]
+assert items["inner"]["delta"].tolist() == [-i for i in range(40)]
+texts = set()
+for name, array in {
+    "asarray": blosc2.asarray(items, urlpath="asarray"),
+    "sliced": blosc2.asarray(items[:10], urlpath="sliced"),
+    "copy": rows.copy(urlpath="copy"),
+    "slice": rows.slice(slice(0, 10), urlpath="slice"),
+    "again": blosc2.asarray(items).copy(urlpath="again"),
+}.items():
+    texts.add(str(array.dtype))
+empty = blosc2.empty((40,), dtype=items.dtype, urlpath="empty")
+empty[:] = items
+texts.add(str(empty.dtype))
+# There are several notations: otherwise this tests nothing.
+assert len(texts) > 1, texts
+"#;
+    run_python(script, folder.path(), &[]);
+    for (name, len) in
+        [("asarray", 40), ("sliced", 10), ("copy", 40), ("slice", 10), ("again", 40), ("empty", 40)]
+    {
+        let array = NDArray::open(at(name)).unwrap();
+        assert_eq!(array.read_all::<Row>().unwrap(), rows[..len], "{name}: {:?}", array.dtype());
+    }
+    // Joined with one of another notation.
+    let arrays = [NDArray::open(at("sliced")).unwrap(), NDArray::open(at("rows.b2nd")).unwrap()];
+    let joined = NDArray::builder().concatenate(&arrays, 0).unwrap();
+    assert_eq!(joined.read::<Row>(10..).unwrap(), rows);
+}
+
+/// Writes items, compares them in Python, and reads what Python makes of them, in both byte orders.
+fn goes_there_and_back<T: Element + PartialEq + std::fmt::Debug>(items: &[T], python: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    NDArray::builder().file(at("a")).from_slice(items, &[items.len() as u64]).unwrap();
+    let script = format!(
+        "import blosc2\nimport numpy as np\nexpected = {python}\n\
+         found = blosc2.open('a', mode='r')[:]\n\
+         assert found.dtype == expected.dtype, (found.dtype, expected.dtype)\n\
+         assert found.tobytes() == expected.tobytes(), (found, expected)\n\
+         blosc2.asarray(expected, urlpath='b')\n\
+         other = expected.astype(expected.dtype.newbyteorder())\n\
+         blosc2.asarray(other, urlpath='c')\n"
+    );
+    run_python(&script, folder.path(), &[]);
+    for name in ["b", "c"] {
+        let mut array = NDArray::open(at(name)).unwrap();
+        array.set_byte_order_conversion(true);
+        assert_eq!(array.read_all::<T>().unwrap(), items, "{python}, {name}");
+    }
+}
+
+#[test]
+#[ignore = "needs Python; cargo xtask test runs it"]
+fn texts_bytes_and_times_are_numpys() {
+    let texts = ["", "a", "日本語", "é\u{10ffff}"].map(|text| FixedStr::<3>::new(text).unwrap());
+    goes_there_and_back(&texts, r#"np.array(["", "a", "日本語", "é\U0010ffff"], "U3")"#);
+    let bytes = ["", "a", "a\0b", "xyz"].map(|text| FixedBytes::<4>::new(text).unwrap());
+    goes_there_and_back(&bytes, r#"np.array([b"", b"a", b"a\0b", b"xyz"], "S4")"#);
+    let voids = [Void([0, 1, 2, 3, 255]), Void([9; 5])];
+    goes_there_and_back(&voids, r#"np.array([b"\0\1\2\3\xff", b"\t" * 5], "V5")"#);
+    macro_rules! times {
+        ($($unit:ident)*) => {$(
+            let symbol = <$unit as TimeUnit>::SYMBOL;
+            let moments = [0, 1, -1, 12345].map(DateTime64::<$unit>::new);
+            let moments = [&moments[..], &[DateTime64::NAT]].concat();
+            let python = format!(r#"np.array([0, 1, -1, 12345, "NaT"], "M8[{symbol}]")"#);
+            goes_there_and_back(&moments, &python);
+            let lengths = [0, 1, -1, i64::MAX].map(TimeDelta64::<$unit>::new);
+            let python = format!(r#"np.array([0, 1, -1, 2**63 - 1], "m8[{symbol}]")"#);
+            goes_there_and_back(&lengths, &python);
+        )*};
+    }
+    times!(Years Months Weeks Days Hours Minutes Seconds Milliseconds Microseconds Nanoseconds);
+    times!(Picoseconds Femtoseconds Attoseconds);
 }
 
 #[test]

@@ -333,6 +333,62 @@ impl Dtype {
         }
     }
 
+    /// Whether items of the two types are the same bytes: the names, offsets and types of the fields and the size are
+    /// equal. Titles do not matter, nor does how padding is written.
+    ///
+    /// Python's `asarray` stores an aligned structure with a void field for each gap, named as NumPy names fields without
+    /// a name: `f` and its index. Such a field is equivalent to a gap, and void bytes to a structure of nothing else.
+    ///
+    /// ```
+    /// use blosc2_format::dtype::{Dtype, Field};
+    ///
+    /// let fields = [Field::new("a", 0, Dtype::parse("|u1")?), Field::new("b", 8, Dtype::parse("<f8")?)];
+    /// let aligned = Dtype::structure(16, fields)?;
+    /// let stored = Dtype::parse("[('a', 'u1'), ('f1', 'V7'), ('b', '<f8')]")?;
+    /// assert!(stored != aligned && stored.is_equivalent(&aligned));
+    /// assert!(!stored.is_equivalent(&Dtype::parse("[('a', 'u1'), ('b', '<f8'), ('f2', 'V7')]")?));
+    /// # Ok::<(), blosc2_format::Error>(())
+    /// ```
+    pub fn is_equivalent(&self, other: &Self) -> bool {
+        self == other
+            || self.size == other.size && self.without_padding() == other.without_padding()
+    }
+
+    /// The same without the fields that stand for padding, and without titles.
+    fn without_padding(&self) -> Self {
+        let form = match &self.form {
+            Form::Scalar(_) => return self.clone(),
+            Form::Array(item, shape) => {
+                Form::Array(Box::new(item.without_padding()), shape.clone())
+            }
+            Form::Struct(Struct { fields, aligned }) => {
+                let is_padding = |index: usize, field: &Field| {
+                    field.dtype.kind() == Some(Kind::Void) && field.name == format!("f{index}")
+                };
+                let fields = fields.iter().enumerate();
+                let fields: Vec<Field> = fields
+                    .filter(|(index, field)| !is_padding(*index, field))
+                    .map(|(_, Field { name, offset, dtype, .. })| {
+                        Field::new(name.clone(), *offset, dtype.without_padding())
+                    })
+                    .collect();
+                match Scalar::new(Kind::Void, self.size, ByteOrder::NATIVE) {
+                    Some(scalar) if fields.is_empty() => Form::Scalar(scalar),
+                    _ => Form::Struct(Struct { fields, aligned: *aligned }),
+                }
+            }
+        };
+        // Levels are compared too, and are those of what is left.
+        let nesting = match &form {
+            Form::Scalar(_) => 0,
+            Form::Array(item, _) => item.nesting + 1,
+            Form::Struct(Struct { fields, .. }) => {
+                1 + fields.iter().map(|field| field.dtype.nesting).max().unwrap_or(0)
+            }
+        };
+        Self { form, size: self.size, nesting }
+    }
+
     /// The same in this machine's byte order. [`swap_plan`](Self::swap_plan) turns the items.
     pub fn to_native(&self) -> Self {
         self.clone().with_byte_order(ByteOrder::NATIVE)

@@ -302,7 +302,8 @@ impl NDArrayBuilder {
             }
             let (other, size) = (dtype_of(view.array), view.array.typesize());
             let parsed = view.array.dtype();
-            let same = dtype == other || parsed.is_some() && parsed == first.array.dtype();
+            let same = dtype == other
+                || parsed.zip(first.array.dtype()).is_some_and(|(one, two)| one.is_equivalent(two));
             if !same || size != typesize {
                 let detail = format!("items of {dtype} and of {other}");
                 return Err(Error::new(ErrorKind::TypeMismatch, MAKE, detail));

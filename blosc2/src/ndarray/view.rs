@@ -9,7 +9,7 @@ use super::region::Region;
 use super::selection::Selection;
 use crate::dtype::SwapPlan;
 use crate::element::{Element, make_items, with_bytes_mut, zeroed};
-use crate::{Error, ErrorKind, Result};
+use crate::{Dtype, Error, ErrorKind, Result};
 
 impl NDArray {
     /// Reads the selected items, in C order.
@@ -218,12 +218,13 @@ impl NDArray {
     pub(super) fn check_dtype<T: Element>(&self, doing: &str) -> Result<Option<SwapPlan>> {
         let (asked, typesize) = (T::dtype(), self.typesize());
         let dtype = self.dtype();
-        if typesize == size_of::<T>() && (self.dtype.is_none() || dtype == Some(&asked)) {
+        let is_asked = |dtype: &Dtype| dtype.is_equivalent(&asked);
+        if typesize == size_of::<T>() && (self.dtype.is_none() || dtype.is_some_and(is_asked)) {
             return Ok(None);
         }
         let error = |detail| self.schunk.error(ErrorKind::TypeMismatch, doing, detail);
         let turned = dtype.filter(|dtype| {
-            typesize == size_of::<T>() && !dtype.is_native() && dtype.to_native() == asked
+            typesize == size_of::<T>() && !dtype.is_native() && is_asked(&dtype.to_native())
         });
         match turned {
             Some(dtype) if self.convert => {

@@ -1,0 +1,403 @@
+//! Element types for NumPy's text, raw bytes, dates and times.
+//!
+//! | type | dtype | in Python |
+//! |---|---|---|
+//! | [`FixedBytes<N>`](FixedBytes) | `\|S10` | `np.bytes_` of up to `N` bytes |
+//! | [`FixedStr<N>`](FixedStr) | `<U10` | `np.str_` of up to `N` characters |
+//! | [`Void<N>`](Void) | `\|V10` | `np.void` of `N` bytes |
+//! | [`DateTime64<U>`](DateTime64) | `<M8[ns]` | `np.datetime64` |
+//! | [`TimeDelta64<U>`](TimeDelta64) | `<m8[ns]` | `np.timedelta64` |
+//!
+//! They are items of arrays, and fields of structures:
+//! ```
+//! use blosc2::elements::{DateTime64, FixedStr, Seconds};
+//! use blosc2::{Element, NDArray};
+//!
+//! let names = ["Ada", "Grace"].map(|name| FixedStr::<10>::new(name).unwrap());
+//! let array = NDArray::from_slice(&names, &[2])?;
+//! assert_eq!(array.item::<FixedStr<10>>(&[1])?, *"Grace");
+//! if cfg!(target_endian = "little") {
+//!     assert_eq!(array.dtype_str(), Some("<U10"));
+//!     assert_eq!(DateTime64::<Seconds>::dtype().to_string(), "<M8[s]");
+//! }
+//! # Ok::<(), blosc2::Error>(())
+//! ```
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::time::{Duration, SystemTime};
+
+use crate::dtype::Kind;
+use crate::element::{Element, ElementLayout};
+use crate::{Dtype, Error, ErrorKind, Result};
+
+const MAKE: &str = "make an item";
+
+fn scalar(kind: Kind, size: usize) -> Dtype {
+    // `ElementLayout` has checked the size.
+    Dtype::scalar(kind, size).expect("a scalar that NumPy has")
+}
+
+/// Up to `N` bytes of text, filled up with zeros. NumPy's `S`.
+///
+/// As in NumPy, zeros at the end are not part of the text.
+///
+/// ```
+/// use blosc2::elements::FixedBytes;
+///
+/// let name = FixedBytes::<8>::new("station")?;
+/// assert_eq!(name.as_bytes(), b"station");
+/// assert_eq!(name.to_string(), "station");
+/// assert!(FixedBytes::<8>::new("a long name").is_err());
+/// # Ok::<(), blosc2::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct FixedBytes<const N: usize>(pub [u8; N]);
+
+impl<const N: usize> FixedBytes<N> {
+    /// Stores a text, or other bytes.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TooLarge`]: it has more than `N` bytes.
+    pub fn new(text: impl AsRef<[u8]>) -> Result<Self> {
+        let text = text.as_ref();
+        let mut bytes = [0; N];
+        let Some(target) = bytes.get_mut(..text.len()) else {
+            let detail = format!("it has room for {N} bytes, got {}", text.len());
+            return Err(Error::new(ErrorKind::TooLarge, MAKE, detail));
+        };
+        target.copy_from_slice(text);
+        Ok(Self(bytes))
+    }
+
+    /// The bytes without the zeros at the end.
+    pub fn as_bytes(&self) -> &[u8] {
+        let len = self.0.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        &self.0[..len]
+    }
+}
+
+/// The text; bytes that are not UTF-8 are shown as U+FFFD.
+impl<const N: usize> fmt::Display for FixedBytes<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&String::from_utf8_lossy(self.as_bytes()))
+    }
+}
+
+impl<const N: usize> fmt::Debug for FixedBytes<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "b\"{}\"", self.as_bytes().escape_ascii())
+    }
+}
+
+impl<const N: usize> PartialEq<str> for FixedBytes<N> {
+    fn eq(&self, other: &str) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl<const N: usize> Default for FixedBytes<N> {
+    fn default() -> Self {
+        Self([0; N])
+    }
+}
+
+// SAFETY: it is an array of bytes, any of which are a value.
+unsafe impl<const N: usize> Element for FixedBytes<N> {
+    const LAYOUT: ElementLayout = ElementLayout::bytes(N);
+
+    fn dtype() -> Dtype {
+        scalar(Kind::Bytes, N)
+    }
+}
+
+/// Up to `N` characters of text, of four bytes each, filled up with zeros. NumPy's `U`.
+///
+/// As in NumPy, zeros at the end are not part of the text. A file may hold numbers that are no characters.
+///
+/// ```
+/// use blosc2::elements::FixedStr;
+///
+/// let city = FixedStr::<8>::new("Zürich")?;
+/// assert_eq!(city.to_string(), "Zürich");
+/// assert_eq!(city, *"Zürich");
+/// assert!(FixedStr::<5>::new("Zürich").is_err());
+/// # Ok::<(), blosc2::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct FixedStr<const N: usize>(pub [u32; N]);
+
+impl<const N: usize> FixedStr<N> {
+    /// Stores a text.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TooLarge`]: it has more than `N` characters.
+    pub fn new(text: &str) -> Result<Self> {
+        let mut characters = [0; N];
+        for (index, character) in text.chars().enumerate() {
+            let Some(target) = characters.get_mut(index) else {
+                let found = text.chars().count();
+                let detail = format!("it has room for {N} characters, got {found}");
+                return Err(Error::new(ErrorKind::TooLarge, MAKE, detail));
+            };
+            *target = character.into();
+        }
+        Ok(Self(characters))
+    }
+
+    /// The characters without the zeros at the end; the number itself where it is no character.
+    pub fn chars(&self) -> impl DoubleEndedIterator<Item = Result<char, u32>> + '_ {
+        let len = self.0.iter().rposition(|&character| character != 0).map_or(0, |last| last + 1);
+        self.0[..len].iter().map(|&number| char::from_u32(number).ok_or(number))
+    }
+}
+
+/// The text; numbers that are no characters are shown as U+FFFD.
+impl<const N: usize> fmt::Display for FixedStr<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text: String =
+            self.chars().map(|each| each.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
+        f.pad(&text)
+    }
+}
+
+impl<const N: usize> fmt::Debug for FixedStr<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.to_string(), f)
+    }
+}
+
+impl<const N: usize> PartialEq<str> for FixedStr<N> {
+    fn eq(&self, other: &str) -> bool {
+        self.chars().eq(other.trim_end_matches('\0').chars().map(Ok))
+    }
+}
+
+impl<const N: usize> Default for FixedStr<N> {
+    fn default() -> Self {
+        Self([0; N])
+    }
+}
+
+// SAFETY: it is an array of numbers, any bytes of which are a value.
+unsafe impl<const N: usize> Element for FixedStr<N> {
+    const LAYOUT: ElementLayout = ElementLayout::array::<u32>(N);
+
+    fn dtype() -> Dtype {
+        scalar(Kind::Unicode, 4 * N)
+    }
+}
+
+/// `N` bytes of any meaning. NumPy's `V`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct Void<const N: usize>(pub [u8; N]);
+
+impl<const N: usize> Default for Void<N> {
+    fn default() -> Self {
+        Self([0; N])
+    }
+}
+
+// SAFETY: it is an array of bytes, any of which are a value.
+unsafe impl<const N: usize> Element for Void<N> {
+    const LAYOUT: ElementLayout = ElementLayout::bytes(N);
+
+    fn dtype() -> Dtype {
+        scalar(Kind::Void, N)
+    }
+}
+
+/// What a [`DateTime64`] or a [`TimeDelta64`] counts.
+pub trait TimeUnit:
+    sealed::Sealed + fmt::Debug + Copy + Ord + std::hash::Hash + Send + Sync + 'static
+{
+    /// NumPy's symbol, such as `ns`.
+    const SYMBOL: &'static str;
+    /// Nanoseconds of a unit; `None` for years and months, whose lengths vary, and for fractions of a nanosecond.
+    const NANOSECONDS: Option<u64>;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+macro_rules! units {
+    ($($name:ident, $symbol:literal, $nanoseconds:expr, $what:literal;)*) => {$(
+        #[doc = concat!("The unit `", $symbol, "`: ", $what, ".")]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name {}
+
+        impl sealed::Sealed for $name {}
+
+        impl TimeUnit for $name {
+            const SYMBOL: &'static str = $symbol;
+            const NANOSECONDS: Option<u64> = $nanoseconds;
+        }
+    )*};
+}
+
+const SECOND: u64 = 1_000_000_000;
+
+units! {
+    Years, "Y", None, "years";
+    Months, "M", None, "months";
+    Weeks, "W", Some(7 * 86_400 * SECOND), "weeks";
+    Days, "D", Some(86_400 * SECOND), "days";
+    Hours, "h", Some(3_600 * SECOND), "hours";
+    Minutes, "m", Some(60 * SECOND), "minutes";
+    Seconds, "s", Some(SECOND), "seconds";
+    Milliseconds, "ms", Some(1_000_000), "milliseconds";
+    Microseconds, "us", Some(1_000), "microseconds";
+    Nanoseconds, "ns", Some(1), "nanoseconds";
+    Picoseconds, "ps", None, "picoseconds";
+    Femtoseconds, "fs", None, "femtoseconds";
+    Attoseconds, "as", None, "attoseconds";
+}
+
+/// A scalar with a unit, in native byte order.
+fn with_unit(letter: char, symbol: &str) -> Dtype {
+    let order = if cfg!(target_endian = "little") { '<' } else { '>' };
+    Dtype::parse(&format!("{order}{letter}8[{symbol}]")).expect("a unit that NumPy has")
+}
+
+macro_rules! times {
+    ($($(#[$doc:meta])* $name:ident, $letter:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(transparent)]
+        pub struct $name<U: TimeUnit>(i64, PhantomData<U>);
+
+        impl<U: TimeUnit> $name<U> {
+            /// No time: NumPy's `NaT`.
+            pub const NAT: Self = Self::new(i64::MIN);
+
+            /// That many units.
+            pub const fn new(count: i64) -> Self {
+                Self(count, PhantomData)
+            }
+
+            /// The number of units; `i64::MIN` for [`NAT`](Self::NAT).
+            pub const fn get(self) -> i64 {
+                self.0
+            }
+
+            /// Whether it is [`NAT`](Self::NAT).
+            pub const fn is_nat(self) -> bool {
+                self.0 == i64::MIN
+            }
+        }
+
+        impl<U: TimeUnit> fmt::Debug for $name<U> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self.is_nat() {
+                    true => f.write_str("NaT"),
+                    false => write!(f, "{} {}", self.0, U::SYMBOL),
+                }
+            }
+        }
+
+        // SAFETY: it is a number, any bytes of which are a value.
+        unsafe impl<U: TimeUnit> Element for $name<U> {
+            const LAYOUT: ElementLayout = <i64 as Element>::LAYOUT;
+
+            fn dtype() -> Dtype {
+                with_unit($letter, U::SYMBOL)
+            }
+        }
+    )*};
+}
+
+times! {
+    /// A moment: a number of units since the start of 1970, UTC. NumPy's `datetime64`.
+    ///
+    /// The order is that of the numbers, so that [`NAT`](Self::NAT) is the smallest.
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime};
+    ///
+    /// use blosc2::elements::{DateTime64, Milliseconds};
+    ///
+    /// let time = SystemTime::UNIX_EPOCH + Duration::from_micros(1_500_900);
+    /// let stored = DateTime64::<Milliseconds>::from_system_time(time).unwrap();
+    /// assert_eq!(stored.get(), 1500);
+    /// assert_eq!(stored.to_system_time(), Some(SystemTime::UNIX_EPOCH + Duration::from_millis(1500)));
+    /// ```
+    DateTime64, 'M';
+    /// A length of time, as a number of units. NumPy's `timedelta64`.
+    TimeDelta64, 'm';
+}
+
+impl<U: TimeUnit> DateTime64<U> {
+    /// A moment of the system's clock, rounded down to whole units; `None` where the unit has no fixed length in
+    /// nanoseconds, or the number does not fit.
+    pub fn from_system_time(time: SystemTime) -> Option<Self> {
+        let unit = i128::from(U::NANOSECONDS?);
+        let nanoseconds = match time.duration_since(SystemTime::UNIX_EPOCH) {
+            Ok(after) => i128::try_from(after.as_nanos()).ok()?,
+            Err(before) => -i128::try_from(before.duration().as_nanos()).ok()?,
+        };
+        let count = i64::try_from(nanoseconds.div_euclid(unit)).ok()?;
+        (count != i64::MIN).then(|| Self::new(count))
+    }
+
+    /// The moment on the system's clock; `None` for [`NAT`](Self::NAT), where the unit has no fixed length in
+    /// nanoseconds, or where the clock does not reach so far.
+    pub fn to_system_time(self) -> Option<SystemTime> {
+        let unit = i128::from(U::NANOSECONDS?);
+        if self.is_nat() {
+            return None;
+        }
+        let nanoseconds = i128::from(self.0) * unit;
+        let size = nanoseconds.unsigned_abs();
+        let seconds = u64::try_from(size / u128::from(SECOND)).ok()?;
+        let distance = Duration::new(seconds, (size % u128::from(SECOND)) as u32);
+        match nanoseconds < 0 {
+            true => SystemTime::UNIX_EPOCH.checked_sub(distance),
+            false => SystemTime::UNIX_EPOCH.checked_add(distance),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_end_at_their_last_character() {
+        assert_eq!(FixedBytes::<4>::new(b"a\0b\0").unwrap().as_bytes(), b"a\0b");
+        assert_eq!(FixedBytes::<4>::default().to_string(), "");
+        assert_eq!(FixedBytes::<4>::new("").unwrap(), FixedBytes::default());
+        assert_eq!(format!("{:?}", FixedBytes::<3>([0xff, b'"', 0])), r#"b"\xff\"""#);
+        assert_eq!(FixedBytes::<4>::new("12345").unwrap_err().kind(), ErrorKind::TooLarge);
+        let broken = FixedStr::<3>([0xd800, 65, 0]);
+        assert_eq!(broken.to_string(), "\u{fffd}A");
+        assert_eq!(broken.chars().collect::<Vec<_>>(), [Err(0xd800), Ok('A')]);
+        assert!(broken != *"\u{fffd}A");
+        assert_eq!(FixedStr::<2>::new("日本").unwrap(), *"日本");
+        assert_eq!(FixedStr::<1>::new("日本").unwrap_err().kind(), ErrorKind::TooLarge);
+    }
+
+    #[test]
+    fn moments_are_those_of_the_clock() {
+        let epoch = SystemTime::UNIX_EPOCH;
+        for (moment, seconds) in [(epoch, 0), (epoch - Duration::from_millis(1), -1)] {
+            let stored = DateTime64::<Seconds>::from_system_time(moment).unwrap();
+            assert_eq!(stored.get(), seconds);
+        }
+        for count in [0, 1, -1, 1_000_000_007, i64::MAX, i64::MIN + 1] {
+            let moment = DateTime64::<Nanoseconds>::new(count);
+            let system = moment.to_system_time().unwrap();
+            assert_eq!(DateTime64::from_system_time(system), Some(moment));
+        }
+        assert_eq!(DateTime64::<Years>::new(50).to_system_time(), None);
+        assert_eq!(DateTime64::<Weeks>::new(i64::MAX).to_system_time(), None);
+        assert_eq!(DateTime64::<Seconds>::NAT.to_system_time(), None);
+        assert_eq!(
+            format!("{:?} {:?}", DateTime64::<Days>::new(3), TimeDelta64::<Days>::NAT),
+            "3 D NaT"
+        );
+    }
+}
