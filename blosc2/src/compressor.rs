@@ -19,7 +19,7 @@ use crate::element::{Element, bytes_of};
 use crate::encoder::{Encoder, OVERHEAD};
 use crate::memory::Target;
 use crate::params::Purpose;
-use crate::{BoxError, CParams, Chunk, ChunkBlock, Result};
+use crate::{BoxError, CParams, Chunk, ChunkBlock, Error, ErrorKind, Result};
 
 /// Compresses items to one chunk.
 ///
@@ -31,7 +31,7 @@ use crate::{BoxError, CParams, Chunk, ChunkBlock, Result};
 /// - [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported): a codec or filter that this build does not
 ///   have;
 /// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): more than
-///   [`MAX_CHUNK_LEN`](crate::MAX_CHUNK_LEN) bytes.
+///   [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes.
 ///
 /// ```
 /// use blosc2::CParams;
@@ -66,8 +66,26 @@ pub const fn compress_bound(nbytes: usize) -> usize {
 
 /// Compresses any number of buffers with the same parameters. C's context for compression.
 ///
-/// It keeps its memory from one buffer to the next. It can be sent to another thread, and works on one
-/// buffer at a time; on how many threads is up to [`CParams::threads`].
+/// It keeps its memory from one buffer to the next. It can be sent to another thread, and compresses one buffer at a
+/// time; [`CParams::threads`] says on how many threads. To compress many buffers at the same time, use one compressor for
+/// each thread, with one thread each; with rayon, by `map_init`:
+/// ```
+/// use blosc2::{CParams, Compressor};
+/// use rayon::prelude::*;
+///
+/// let buffers: Vec<Vec<f32>> = (0..8).map(|seed| vec![seed as f32; 10_000]).collect();
+/// let params = CParams::default();
+/// let chunks = buffers.par_iter().map_init(
+///     || Compressor::new(&params),
+///     |compressor, buffer| match compressor {
+///         Ok(compressor) => compressor.compress(buffer).map(|chunk| chunk.into_bytes()),
+///         Err(error) => panic!("{error}"),
+///     },
+/// );
+/// let chunks: Vec<Vec<u8>> = chunks.collect::<blosc2::Result<_>>()?;
+/// assert_eq!(blosc2::decompress::<f32>(&chunks[7])?, buffers[7]);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug)]
 #[doc(alias("blosc2_create_cctx", "blosc2_context"))]
 pub struct Compressor {
@@ -169,6 +187,37 @@ impl Compressor {
         let encoder = self.encoder_for::<T>()?;
         let header = encoder.compress_uninit(&bytes_of(items), Target::of(target))?;
         Ok(header.cbytes as usize)
+    }
+
+    /// Compresses items to a chunk at the end of a vector of bytes, and returns the length of the chunk.
+    ///
+    /// # Errors
+    /// Those of [`compress`]. The vector is then as it was.
+    ///
+    /// ```
+    /// use blosc2::{CParams, ChunkRef, Compressor};
+    ///
+    /// let mut compressor = Compressor::new(&CParams::default())?;
+    /// let mut file = b"my header".to_vec();
+    /// let len = compressor.compress_to_vec(&[1u32; 500], &mut file)?;
+    /// assert_eq!(file.len(), 9 + len);
+    /// assert_eq!(ChunkRef::new(&file[9..])?.decompress::<u32>()?, [1; 500]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    pub fn compress_to_vec<T: Element>(
+        &mut self,
+        items: &[T],
+        bytes: &mut Vec<u8>,
+    ) -> Result<usize> {
+        let room = compress_bound(size_of_val(items));
+        bytes.try_reserve(room).map_err(|error| {
+            let detail = format!("{room} bytes: {error}");
+            Error::new(ErrorKind::OutOfMemory, "compress", detail)
+        })?;
+        let len = self.compress_uninit(items, bytes.spare_capacity_mut())?.len();
+        // SAFETY: `compress_uninit` has initialised the chunk, which is at the start of the spare capacity.
+        unsafe { bytes.set_len(bytes.len() + len) };
+        Ok(len)
     }
 
     /// Compresses items to the start of memory that need not be initialised, and gives the chunk.

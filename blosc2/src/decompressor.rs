@@ -117,22 +117,62 @@ impl Decompressor {
         to_items(chunk.nbytes(), |target| self.decoder.decompress(&chunk, target))
     }
 
-    /// Decompresses all of a chunk into the caller's items, which have to have just as many bytes.
+    /// Decompresses all of a chunk to the start of `items`, and returns the number of items written. Items after them
+    /// are left as they are.
     ///
     /// # Errors
-    /// As [`Chunk::decompress`], and [`ErrorKind::InvalidArgument`] where the lengths differ.
+    /// Those of [`Chunk::decompress`], and [`ErrorKind::BufferTooSmall`] where there are fewer items than in the chunk.
+    /// Where decompression fails, items at the start may have changed.
     pub fn decompress_into<T: Element>(
         &mut self,
         chunk: &Chunk<impl ChunkBytes>,
         items: &mut [T],
-    ) -> Result<()> {
-        with_bytes_mut(items, |bytes| self.decoder.decompress(&chunk.borrowed(), Target::of(bytes)))
+    ) -> Result<usize> {
+        let chunk = chunk.borrowed();
+        let count = whole_items::<T>(chunk.nbytes())?;
+        let room = size_of_val(items);
+        let items = items.get_mut(..count).ok_or_else(|| too_small(chunk.nbytes(), room))?;
+        with_bytes_mut(items, |bytes| self.decoder.decompress(&chunk, Target::of(bytes)))?;
+        Ok(count)
     }
 
-    /// Decompresses all of a chunk to memory that need not be initialised, and gives that back as bytes.
+    /// Decompresses all of a chunk to the end of a vector of bytes, which is neither zeroed nor copied.
+    ///
+    /// ```
+    /// use blosc2::{CParams, ChunkRef, DParams, Decompressor};
+    ///
+    /// let chunks = [&b"some "[..], b"bytes"].map(|part| blosc2::compress(part, &CParams::default()));
+    /// let mut decompressor = Decompressor::new(&DParams::default())?;
+    /// let mut found = Vec::new();
+    /// for chunk in chunks {
+    ///     decompressor.decompress_to_vec(&ChunkRef::new(&chunk?)?, &mut found)?;
+    /// }
+    /// assert_eq!(found, b"some bytes");
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// As [`decompress_into`](Self::decompress_into).
+    /// Those of [`Chunk::decompress`]. The vector is then as it was.
+    pub fn decompress_to_vec(
+        &mut self,
+        chunk: &Chunk<impl ChunkBytes>,
+        bytes: &mut Vec<u8>,
+    ) -> Result<()> {
+        let len = chunk.nbytes();
+        bytes.try_reserve(len).map_err(|error| {
+            Error::new(ErrorKind::OutOfMemory, DOING, format_args!("{len} bytes: {error}"))
+        })?;
+        self.decompress_uninit(chunk, bytes.spare_capacity_mut())?;
+        // SAFETY: `decompress_uninit` has initialised as many bytes of the spare capacity as the chunk has.
+        unsafe { bytes.set_len(bytes.len() + len) };
+        Ok(())
+    }
+
+    /// Decompresses all of a chunk to the start of memory that need not be initialized, and returns the data there.
+    /// [`decompress_to_vec`](Self::decompress_to_vec) does it for a vector.
+    ///
+    /// # Errors
+    /// Those of [`decompress_into`](Self::decompress_into).
     ///
     /// ```
     /// use blosc2::{CParams, ChunkRef, DParams, Decompressor};
@@ -141,7 +181,7 @@ impl Decompressor {
     /// let mut target = Vec::with_capacity(10);
     /// let mut decompressor = Decompressor::new(&DParams::default())?;
     /// let chunk = ChunkRef::new(&bytes)?;
-    /// let found = decompressor.decompress_uninit(&chunk, &mut target.spare_capacity_mut()[..10])?;
+    /// let found = decompressor.decompress_uninit(&chunk, target.spare_capacity_mut())?;
     /// assert_eq!(found, b"some bytes");
     /// # Ok::<(), blosc2::Error>(())
     /// ```
@@ -150,6 +190,8 @@ impl Decompressor {
         chunk: &Chunk<impl ChunkBytes>,
         target: &'t mut [MaybeUninit<u8>],
     ) -> Result<&'t mut [u8]> {
+        let (len, room) = (chunk.nbytes(), target.len());
+        let target = target.get_mut(..len).ok_or_else(|| too_small(len, room))?;
         self.decoder.decompress(&chunk.borrowed(), Target::new(target))?;
         // SAFETY: decompression has initialised all of it.
         Ok(unsafe { std::slice::from_raw_parts_mut(target.as_mut_ptr().cast(), target.len()) })
@@ -269,18 +311,19 @@ impl<B: ChunkBytes> Chunk<B> {
         Decompressor::new(&DParams::default())?.decompress(self)
     }
 
-    /// Decompresses all of it into the caller's items, which have to have just as many bytes.
+    /// Decompresses all of it to the start of `items`, and returns the number of items written. Items after them are left
+    /// as they are.
     ///
     /// # Errors
-    /// As [`decompress`](Self::decompress), and [`ErrorKind::InvalidArgument`] where the lengths differ.
-    pub fn decompress_into<T: Element>(&self, items: &mut [T]) -> Result<()> {
+    /// Those of [`decompress`](Self::decompress), and [`ErrorKind::BufferTooSmall`] where there are fewer items.
+    pub fn decompress_into<T: Element>(&self, items: &mut [T]) -> Result<usize> {
         Decompressor::new(&DParams::default())?.decompress_into(self, items)
     }
 
-    /// Decompresses all of it to memory that need not be initialised, and gives that back as bytes.
+    /// Decompresses all of it to the start of memory that need not be initialized, and returns the data there.
     ///
     /// # Errors
-    /// As [`decompress_into`](Self::decompress_into).
+    /// Those of [`decompress_into`](Self::decompress_into).
     pub fn decompress_uninit<'t>(&self, target: &'t mut [MaybeUninit<u8>]) -> Result<&'t mut [u8]> {
         Decompressor::new(&DParams::default())?.decompress_uninit(self, target)
     }
@@ -368,6 +411,11 @@ pub(crate) fn byte_range<T: Element>(
             Err(Error::new(ErrorKind::OutOfBounds, doing, detail))
         }
     }
+}
+
+fn too_small(expected: usize, found: usize) -> Error {
+    let detail = format!("the data has {expected} bytes, the target {found}");
+    Error::new(ErrorKind::BufferTooSmall, DOING, detail)
 }
 
 /// How many items so many bytes are.

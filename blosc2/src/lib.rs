@@ -38,6 +38,7 @@ mod gate;
 mod info;
 mod init;
 mod installed;
+pub mod limits;
 mod memory;
 mod ndarray;
 mod params;
@@ -73,7 +74,6 @@ pub use ndarray::{
     Appender, Arithmetic, ArrayBlock, ArrayChunk, ArrayInfo, AxisSelection, CacheSizes, NDArray,
     NDArrayBuilder, NDArrayView, Number, Selection,
 };
-pub use params::{MAX_CHUNK_LEN, MAX_TYPESIZE};
 pub use schunk::{
     ChunkInfo, Chunks, FileFormat, Items, LazyChunk, Metalayers, MetalayersMut, OpenOptions,
     Rebuilt, Repaired, SChunk, SChunkReader, SChunkWriter, SaveOptions, repair, repair_to,

@@ -22,7 +22,8 @@ use std::ffi::c_void;
 use blosc2_sys as sys;
 
 use crate::init::init;
-use crate::{Error, ErrorKind, MAX_CHUNK_LEN, Result};
+use crate::limits::MAX_CHUNK_LEN;
+use crate::{Error, ErrorKind, Result};
 
 /// The largest item that these functions take, in bytes.
 pub const MAX_TYPESIZE: usize = 256;

@@ -131,7 +131,7 @@ pub struct CParams {
     pub codec_meta: u8,
     /// Compression level, 0 (store) to 9.
     pub level: u8,
-    /// Bytes of an item, 1 to [`MAX_TYPESIZE`](crate::MAX_TYPESIZE); `None` for the size of the data's type.
+    /// Bytes of an item, 1 to [`MAX_TYPESIZE`](crate::limits::MAX_TYPESIZE); `None` for the size of the data's type.
     pub typesize: Option<usize>,
     /// Bytes of a block; `None` for automatic. Arrays have their own block shape instead.
     pub blocksize: Option<usize>,

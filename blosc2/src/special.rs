@@ -6,8 +6,9 @@ use blosc2_sys as sys;
 
 use crate::element::{Element, bytes_of};
 use crate::init::init;
+use crate::limits::MAX_CHUNK_LEN;
 use crate::params::Purpose;
-use crate::{CParams, Chunk, Error, ErrorKind, MAX_CHUNK_LEN, Result};
+use crate::{CParams, Chunk, Error, ErrorKind, Result};
 
 const DOING: &str = "make a chunk without data";
 

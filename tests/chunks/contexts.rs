@@ -181,8 +181,9 @@ fn an_empty_buffer_is_a_chunk_too() {
                     assert_eq!(error.kind(), ErrorKind::OutOfBounds, "{what}: {error}");
                     let error = decompressor.items::<u8>(&chunk, 0..1).unwrap_err();
                     assert_eq!(error.kind(), ErrorKind::OutOfBounds, "{what}: {error}");
-                    let error = decompressor.decompress_into(&chunk, &mut [1u8]).unwrap_err();
-                    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{what}: {error}");
+                    let mut rest = [1u8];
+                    assert_eq!(decompressor.decompress_into(&chunk, &mut rest).unwrap(), 0);
+                    assert_eq!(rest, [1], "{what}");
                 }
             }
         }
@@ -630,18 +631,57 @@ fn uninitialised_targets_are_initialised_as_far_as_they_are_given() {
     let chunk = ChunkRef::new(chunk).unwrap();
 
     let mut decompressor = decompressor(2);
-    for len in [0, 1, 11_999, 12_001] {
+    for len in [0, 1, 11_999] {
         let mut place = Vec::with_capacity(len);
         let place = &mut place.spare_capacity_mut()[..len];
         let error = decompressor.decompress_uninit(&chunk, place).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+        assert_eq!(error.kind(), ErrorKind::BufferTooSmall, "{error}");
         let message = error.to_string();
         assert!(message.contains("12000") && message.contains(&len.to_string()), "{message}");
+        let error = decompressor.decompress_into(&chunk, &mut vec![0u8; len]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::BufferTooSmall, "{error}");
     }
-    let mut place = Vec::with_capacity(12_000);
-    let found = decompressor.decompress_uninit(&chunk, &mut place.spare_capacity_mut()[..12_000]);
     let expected: Vec<u8> = items.iter().flat_map(|item| item.to_ne_bytes()).collect();
-    assert_same(found.unwrap(), &expected, "bytes");
+    for len in [12_000, 12_001, 20_000] {
+        let mut place = Vec::with_capacity(len);
+        let found = decompressor.decompress_uninit(&chunk, place.spare_capacity_mut()).unwrap();
+        assert_same(found, &expected, "bytes");
+        let mut place = vec![9u8; len];
+        assert_eq!(decompressor.decompress_into(&chunk, &mut place).unwrap(), 12_000);
+        assert_same(&place[..12_000], &expected, "bytes");
+        assert!(place[12_000..].iter().all(|&byte| byte == 9));
+    }
+    let error = decompressor.decompress_into(&chunk, &mut [[0u8; 7]; 2000]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TypeMismatch, "{error}");
+}
+
+#[test]
+fn chunks_and_their_data_go_to_the_end_of_vectors() {
+    let mut compressor = compressor(&CParams::new().codec(Codec::Lz4));
+    let mut decompressor = decompressor(1);
+    let (mut chunks, mut bytes, mut expected) = (vec![1u8, 2], vec![3u8], vec![3u8]);
+    for len in [0usize, 1, 5000, 100_000] {
+        let source = data(Kind::Mixed, len, 5);
+        let start = chunks.len();
+        let len = compressor.compress_to_vec(&source, &mut chunks).unwrap();
+        assert_eq!(chunks.len(), start + len);
+        assert_eq!(chunks[start..], blosc2::compress(&source, compressor.params()).unwrap());
+        decompressor
+            .decompress_to_vec(&ChunkRef::new(&chunks[start..]).unwrap(), &mut bytes)
+            .unwrap();
+        expected.extend_from_slice(&source);
+        assert_same(&bytes, &expected, "bytes");
+    }
+    assert_eq!(chunks[..2], [1, 2]);
+    // A chunk that cannot be decompressed leaves the vector as it is.
+    let mut broken = blosc2::compress(&expected, compressor.params()).unwrap();
+    let last = broken.len() - 10;
+    broken[last / 2..last].fill(0xff);
+    if let Ok(chunk) = ChunkRef::validated(&broken, Check::Header) {
+        let result = decompressor.decompress_to_vec(&chunk, &mut bytes);
+        assert!(result.is_err());
+        assert_same(&bytes, &expected, "bytes");
+    }
 }
 
 #[test]

@@ -3,9 +3,10 @@
 //! The largest ones need more memory than every machine has: `cargo xtask test` looks whether it is
 //! there.
 
+use blosc2::limits::MAX_CHUNK_LEN;
 use blosc2::{
-    CParams, ChunkRef, Codec, Compressor, DParams, Decompressor, ErrorKind, Filter, MAX_CHUNK_LEN,
-    Threads, compress_bound,
+    CParams, ChunkRef, Codec, Compressor, DParams, Decompressor, ErrorKind, Filter, Threads,
+    compress_bound,
 };
 use blosc2_format::chunk::Decoder;
 use blosc2_format::{Limits, chunk};

@@ -3,8 +3,9 @@
 use std::fs;
 use std::thread;
 
+use blosc2::limits::MAX_CHUNK_LEN;
 use blosc2::raw::{self, MAX_TYPESIZE};
-use blosc2::{ErrorKind, MAX_CHUNK_LEN, Result};
+use blosc2::{ErrorKind, Result};
 use blosc2_format::Limits;
 use blosc2_format::chunk::{Chunk, Encoder, Header, Params, SplitMode};
 use blosc2_testing::{model_bitshuffle, model_shuffle};

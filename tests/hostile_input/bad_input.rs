@@ -303,7 +303,7 @@ fn shapes_and_buffers_that_do_not_fit_are_refused() {
     refused(make().from_bytes(&[0; 12], &[4], "|V0", 0), InvalidArgument, "typesize");
     refused(make().from_bytes(&[0; 12], &[4], "|V4", 4), InvalidArgument, "12");
     refused(make().from_bytes(&[0; 12], &[4], "|V4", usize::MAX), InvalidArgument, "typesize");
-    let too_wide = make().from_bytes(&[], &[0], "|V9", blosc2::MAX_TYPESIZE + 1);
+    let too_wide = make().from_bytes(&[], &[0], "|V9", blosc2::limits::MAX_TYPESIZE + 1);
     refused(too_wide, InvalidArgument, "typesize");
 }
 
@@ -471,7 +471,7 @@ fn more_than_a_chunk_holds_is_refused_at_once() {
         assert!(error.to_string().contains("bytes"), "{error}");
     };
     refused(blosc2::compress(&zeros, &params).unwrap_err());
-    refused(blosc2::compress(&zeros[..blosc2::MAX_CHUNK_LEN + 1], &params).unwrap_err());
+    refused(blosc2::compress(&zeros[..blosc2::limits::MAX_CHUNK_LEN + 1], &params).unwrap_err());
     refused(SChunk::in_memory::<u8>(&params).unwrap().append(&zeros).unwrap_err());
     let mut file = SChunk::create::<u8>(folder.path().join("file"), &params).unwrap();
     refused(file.append(&zeros).unwrap_err());

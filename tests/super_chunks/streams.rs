@@ -5,9 +5,10 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Cursor, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
+use blosc2::limits::MAX_CHUNK_LEN;
 use blosc2::{
     BoxError, CParams, Chunk, Codec, DParams, Error, ErrorKind, Filter, FrameReader, FrameWriter,
-    MAX_CHUNK_LEN, NDArray, SChunk, SplitMode, Threads, Tuner, TunerInput, UserTuner,
+    NDArray, SChunk, SplitMode, Threads, Tuner, TunerInput, UserTuner,
 };
 use blosc2_format::read_at::Tail;
 use blosc2_format::{Finding, Options, Severity, chunk, frame};

@@ -46,4 +46,5 @@ pub use offset::Offset;
 pub use outline::{Metalayer, Outline};
 pub use read::Frame;
 pub use salvage::{Order, Piece, Salvaged, Whole, salvage, salvage_directory};
+pub use section::{MAX_METALAYERS, MAX_NAME_LEN, MAX_VLMETALAYERS};
 pub use write::Writer;

@@ -11,11 +11,11 @@ use crate::Error;
 use crate::report::Checker;
 
 /// The most metalayers that C-Blosc2 reads from a header.
-pub(crate) const MAX_METALAYERS: usize = 16;
+pub const MAX_METALAYERS: usize = 16;
 /// The most metalayers of variable length that C-Blosc2 reads, and the most that it writes.
-pub(crate) const MAX_VLMETALAYERS: usize = 8192;
+pub const MAX_VLMETALAYERS: usize = 8192;
 /// The longest name, in bytes.
-pub(crate) const MAX_NAME_LEN: usize = 31;
+pub const MAX_NAME_LEN: usize = 31;
 
 /// A metalayer, and where its content is from the start of what was read.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -184,7 +184,7 @@ impl NDArrayBuilder {
     /// - [`ErrorKind::InvalidArgument`]: as many items as the shape does not say; more than 16
     ///   dimensions; chunk and block shapes that do not fit; parameters out of range;
     /// - [`ErrorKind::Unsupported`]: a codec or filter that this build does not have;
-    /// - [`ErrorKind::TooLarge`]: a chunk over [`MAX_CHUNK_LEN`](crate::MAX_CHUNK_LEN) bytes;
+    /// - [`ErrorKind::TooLarge`]: a chunk over [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes;
     /// - [`ErrorKind::AlreadyExists`]: there is something at the path; it is left alone;
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be made.
     pub fn from_slice<T: Element>(self, items: &[T], shape: &[u64]) -> Result<NDArray> {

@@ -3,7 +3,9 @@
 use std::ops::Range;
 
 use super::NDArray;
-use super::plan::{block_ranges, chunk_ranges};
+use super::gather::READ;
+use super::plan::{Plan, block_ranges, c_order, chunk_ranges};
+use super::selection::Selection;
 use crate::element::Element;
 use crate::{ChunkInfo, Result};
 
@@ -37,6 +39,31 @@ impl NDArray {
     /// One chunk, by its index; `None` where there are fewer chunks.
     pub fn chunk(&self, index: usize) -> Option<ArrayChunk<'_>> {
         (index < self.chunk_count()).then(|| self.array_chunk(index))
+    }
+
+    /// The indices of the chunks that hold the selected items, in increasing order. Python's `get_slice_nchunks`, C's
+    /// `b2nd_get_slice_nchunks`.
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// let array = NDArray::builder().chunks(&[4, 4]).zeros::<u8>(&[8, 8])?;
+    /// assert_eq!(array.selected_chunks((5, ..))?, [2, 3]);
+    /// assert_eq!(array.selected_chunks((.., [7, 0]))?, [0, 1, 2, 3]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfBounds`](crate::ErrorKind::OutOfBounds), [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument):
+    /// those of [`read`](Self::read) for the selection.
+    #[doc(alias("get_slice_nchunks", "b2nd_get_slice_nchunks"))]
+    pub fn selected_chunks(&self, selection: impl Into<Selection>) -> Result<Vec<usize>> {
+        let region = self.select(&selection.into(), READ)?;
+        let strides = c_order(&region.shape(), self.typesize());
+        let plan = Plan::new(&self.geometry, &region, &strides);
+        let mut chunks: Vec<usize> = (0..plan.nchunks()).map(|at| plan.chunk(at).number).collect();
+        chunks.sort_unstable();
+        Ok(chunks)
     }
 
     fn array_chunk(&self, index: usize) -> ArrayChunk<'_> {

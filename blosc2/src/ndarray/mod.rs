@@ -347,6 +347,20 @@ impl NDArray {
         self.schunk.set_prefilter(prefilter)
     }
 
+    /// Removes the prefilter, if there is one.
+    pub fn clear_prefilter(&mut self) {
+        self.writers.clear();
+        self.schunk.clear_prefilter();
+    }
+
+    /// Removes the postfilter, if there is one.
+    pub fn clear_postfilter(&mut self) {
+        if let Some(cache) = &mut self.readers.cache {
+            cache.clear();
+        }
+        self.schunk.clear_postfilter();
+    }
+
     /// Changes the data of chunks after they were decompressed, block by block; see [`SChunk::set_postfilter`].
     pub fn set_postfilter<E: Into<crate::BoxError>>(
         &mut self,

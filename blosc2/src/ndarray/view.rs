@@ -300,6 +300,21 @@ impl<'a> NDArrayView<'a> {
         self
     }
 
+    /// Without one axis, which has one item. NumPy's `squeeze(axis)`; C's `b2nd_squeeze_index`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`]: there is no such axis, or it has another number of items.
+    #[doc(alias = "b2nd_squeeze_index")]
+    pub fn squeeze_axis(mut self, axis: usize) -> Result<Self> {
+        let shape = self.shape();
+        if shape.get(axis) != Some(&1) {
+            let detail = format!("axis {axis} of the shape {shape:?} has not one item");
+            return Err(self.error(ErrorKind::InvalidArgument, "remove an axis", detail));
+        }
+        self.region.dims.remove(axis);
+        Ok(self)
+    }
+
     /// With a new dimension of one item in front of the dimension `axis`, or behind the last one. C's
     /// `b2nd_expand_dims`, Python's `expand_dims`.
     ///

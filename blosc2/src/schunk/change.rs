@@ -33,7 +33,7 @@ impl SChunk {
     /// - [`ErrorKind::InvalidArgument`]: no items; or the chunks are those of an array, whose shape would
     ///   not fit any more; or they have blocks of different lengths, and this one has not; or something else
     ///   follows the frame in its file, such as another frame, which would be lost;
-    /// - [`ErrorKind::TooLarge`]: more than [`MAX_CHUNK_LEN`](crate::MAX_CHUNK_LEN) bytes;
+    /// - [`ErrorKind::TooLarge`]: more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes;
     /// - [`ErrorKind::Unsupported`]: this build cannot compress as the file says;
     /// - [`ErrorKind::Io`]: the file cannot be written.
     #[doc(alias("append_data", "blosc2_schunk_append_buffer"))]
@@ -207,7 +207,7 @@ impl SChunk {
     /// - [`ErrorKind::ReadOnly`]: opened for reading;
     /// - [`ErrorKind::InvalidArgument`]: there are chunks; chunks of no items; NaN for items of neither 4 nor 8
     ///   bytes; [`Special::Value`]; more chunks than a frame can have;
-    /// - [`ErrorKind::TooLarge`]: chunks of more than [`MAX_CHUNK_LEN`](crate::MAX_CHUNK_LEN) bytes;
+    /// - [`ErrorKind::TooLarge`]: chunks of more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes;
     /// - [`ErrorKind::Io`]: the file cannot be written.
     #[doc(alias("fill_special", "blosc2_schunk_fill_special"))]
     pub fn fill(&mut self, special: Special, nitems: u64, chunk_items: usize) -> Result<()> {

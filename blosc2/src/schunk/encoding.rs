@@ -80,6 +80,12 @@ impl SChunk {
         self.encoder().map(drop)
     }
 
+    /// Removes the prefilter, if there is one.
+    pub fn clear_prefilter(&mut self) {
+        self.prefilter = None;
+        self.encoder = None;
+    }
+
     /// Changes the data of chunks after they were decompressed; see
     /// [`Decompressor::with_postfilter`](crate::Decompressor::with_postfilter).
     pub fn set_postfilter<E: Into<crate::BoxError>>(
@@ -90,6 +96,12 @@ impl SChunk {
         + 'static,
     ) {
         self.postfilter = Some(Arc::new(ChunkFilter::postfilter(postfilter)));
+        self.workers.get_mut().clear();
+    }
+
+    /// Removes the postfilter, if there is one.
+    pub fn clear_postfilter(&mut self) {
+        self.postfilter = None;
         self.workers.get_mut().clear();
     }
 

@@ -284,7 +284,7 @@ pub(super) fn check_range(chunk: &ChunkRef<'_>, bytes: &Range<usize>, index: usi
     Err(Error::new(ErrorKind::OutOfBounds, READ, detail))
 }
 
-/// The chunks of a [`SChunk`], decompressed one by one. Made by [`SChunk::chunks`].
+/// The chunks of a [`SChunk`], decompressed one by one. Made by [`SChunk::iter_chunks`].
 pub struct Chunks<'a, T> {
     schunk: &'a SChunk,
     range: Range<usize>,

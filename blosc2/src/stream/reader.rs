@@ -26,7 +26,7 @@ const PIECE: u64 = 1 << 16;
 /// Memory holds the index of the frame, and one chunk: as it is stored, and decompressed. A chunk that is
 /// not compressed, or holds no data but one value, is not decompressed as a whole. Whoever gives buffers
 /// that take a whole chunk gets it there directly. A short frame may have compressed chunks of up to
-/// [`MAX_CHUNK_LEN`](crate::MAX_CHUNK_LEN) bytes: where that is too much,
+/// [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes: where that is too much,
 /// [`chunksize`](Self::chunksize) tells before reading.
 ///
 /// The data are the bytes of the chunks, one after the other. An array is read so too, but with the
