@@ -5,6 +5,7 @@ mod common;
 
 mod behaviour;
 mod elements;
+mod fields;
 mod plain_model;
 mod selections;
 mod shapes;

@@ -31,6 +31,17 @@ pub(super) struct Sink {
     start: *mut u8,
     /// Whether all of it is zeros.
     zeros: bool,
+    /// The part of each item that it takes; `None` for all of it.
+    part: Option<ItemPart>,
+}
+
+/// Some bytes of each item, such as those of a field.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ItemPart {
+    pub(super) offset: usize,
+    pub(super) len: usize,
+    /// Bytes of an item.
+    pub(super) typesize: usize,
 }
 
 // SAFETY: threads write to different places of it, and nobody reads meanwhile; see `Sink::new`.
@@ -46,7 +57,15 @@ impl Sink {
     /// it is used for, at the place that the strides give it from `start`, there are as many bytes as an item has,
     /// which may be written; those of different items do not overlap.
     pub(super) unsafe fn new(start: *mut u8, zeros: bool) -> Self {
-        Self { start, zeros }
+        Self { start, zeros, part: None }
+    }
+
+    /// The same for a part of each item: at the place of an item there are as many bytes as the part has.
+    ///
+    /// # Safety
+    /// As for [`new`](Self::new), but for the bytes of an item.
+    pub(super) unsafe fn of_part(start: *mut u8, zeros: bool, part: ItemPart) -> Self {
+        Self { start, zeros, part: Some(part) }
     }
 
     /// Copies bytes to a place.
@@ -83,9 +102,19 @@ impl Sink {
     /// # Safety
     /// The block is one of the plan whose items this is memory for, and no other thread writes it.
     unsafe fn put(self, block: &BlockPlan<'_>, bytes: &[u8]) {
+        let Some(ItemPart { offset, len: part, typesize }) = self.part else {
+            return block.each_piece(|from, to, len| {
+                // SAFETY: the caller's promise: the pieces of a block are places of its items.
+                unsafe { self.write(to, &bytes[from..from + len]) }
+            });
+        };
         block.each_piece(|from, to, len| {
-            // SAFETY: the caller's promise: the pieces of a block are places of its items.
-            unsafe { self.write(to, &bytes[from..from + len]) }
+            // Items are one piece where they are as far from each other in memory as in the block.
+            for at in (0..len).step_by(typesize) {
+                let item = from + at + offset;
+                // SAFETY: as above; `to + at` is the place of an item, which has room for the part.
+                unsafe { self.write(to + at as isize, &bytes[item..item + part]) }
+            }
         });
     }
 
@@ -94,9 +123,17 @@ impl Sink {
     /// # Safety
     /// As for [`put`](Self::put).
     unsafe fn fill(self, block: &BlockPlan<'_>, item: &[u8]) {
+        let Some(ItemPart { offset, len: part, typesize }) = self.part else {
+            return block.each_piece(|_, to, len| {
+                // SAFETY: as in `put`.
+                unsafe { self.target(to, len) }.repeat(item, 0);
+            });
+        };
         block.each_piece(|_, to, len| {
-            // SAFETY: as in `put`.
-            unsafe { self.target(to, len) }.repeat(item, 0);
+            for at in (0..len).step_by(typesize) {
+                // SAFETY: as in `put`.
+                unsafe { self.write(to + at as isize, &item[offset..offset + part]) }
+            }
         });
     }
 }
@@ -239,7 +276,9 @@ impl Gathering<'_> {
             }
             return Ok(());
         }
+        let whole_items = sink.part.is_none();
         if self.cache.is_none()
+            && whole_items
             && needed.len() == plan.nblocks()
             && let Some(place) = plan.in_one_piece()
         {
@@ -256,7 +295,8 @@ impl Gathering<'_> {
         if same && alone && !chunk.needs_shape() {
             for block in blocks() {
                 let start = block.number * len;
-                if let (Some(place), None) = (block.in_one_piece(), &self.cache) {
+                if let (Some(place), None, true) = (block.in_one_piece(), &self.cache, whole_items)
+                {
                     // SAFETY: the block lies there in one piece.
                     decoder.range(chunk, start, unsafe { sink.target(place, len) })?;
                     continue;

@@ -7,6 +7,7 @@ mod chunks;
 mod copy;
 #[cfg(feature = "ndarray")]
 mod external;
+mod field;
 mod gather;
 mod info;
 mod parallel;
@@ -39,6 +40,7 @@ pub use appender::Appender;
 pub use builder::NDArrayBuilder;
 pub use chunks::{ArrayBlock, ArrayChunk};
 pub use copy::{Arithmetic, Number};
+pub use field::NDArrayField;
 pub use info::ArrayInfo;
 pub use partition::CacheSizes;
 pub use selection::{AxisSelection, Selection};

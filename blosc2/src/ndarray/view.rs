@@ -184,9 +184,13 @@ impl NDArray {
 
     /// The bytes of a region, if they fit this machine.
     fn len_of(&self, region: &Region, doing: &str) -> Result<usize> {
+        self.len_of_items(region, self.typesize(), doing)
+    }
+
+    /// The same with items of another size.
+    pub(super) fn len_of_items(&self, region: &Region, size: usize, doing: &str) -> Result<usize> {
         let shape = region.shape();
-        let items =
-            shape.iter().try_fold(self.typesize() as u64, |all, &size| all.checked_mul(size));
+        let items = shape.iter().try_fold(size as u64, |all, &size| all.checked_mul(size));
         let len = if shape.contains(&0) { Some(0) } else { items };
         let len = len.and_then(|len| isize::try_from(len).ok());
         len.map(isize::unsigned_abs).ok_or_else(|| {
@@ -214,19 +218,31 @@ impl NDArray {
         Err(self.schunk.error(ErrorKind::InvalidArgument, doing, detail))
     }
 
-    /// Sees that items are `T`, and says how they are turned where they are in the other byte order.
+    /// Checks that items are `T`, and returns how they are converted where their byte order is not native.
     pub(super) fn check_dtype<T: Element>(&self, doing: &str) -> Result<Option<SwapPlan>> {
-        let (asked, typesize) = (T::dtype(), self.typesize());
-        let dtype = self.dtype();
+        let size = self.typesize();
+        if self.dtype.is_none() && size == size_of::<T>() {
+            return Ok(None);
+        }
+        self.check_items::<T>(self.dtype(), self.dtype_str(), size, doing)
+    }
+
+    /// The same for items of a dtype, of which `text` may be all that is known, and `size` bytes.
+    pub(super) fn check_items<T: Element>(
+        &self,
+        dtype: Option<&Dtype>,
+        text: Option<&str>,
+        size: usize,
+        doing: &str,
+    ) -> Result<Option<SwapPlan>> {
+        let asked = T::dtype();
         let is_asked = |dtype: &Dtype| dtype.is_equivalent(&asked);
-        if typesize == size_of::<T>() && (self.dtype.is_none() || dtype.is_some_and(is_asked)) {
+        let dtype = dtype.filter(|_| size == size_of::<T>());
+        if dtype.is_some_and(is_asked) {
             return Ok(None);
         }
         let error = |detail| self.schunk.error(ErrorKind::TypeMismatch, doing, detail);
-        let turned = dtype.filter(|dtype| {
-            typesize == size_of::<T>() && !dtype.is_native() && is_asked(&dtype.to_native())
-        });
-        match turned {
+        match dtype.filter(|dtype| !dtype.is_native() && is_asked(&dtype.to_native())) {
             Some(dtype) if self.convert => {
                 dtype.swap_plan().map(Some).map_err(|cause| error(cause.to_string()))
             }
@@ -235,11 +251,10 @@ impl NDArray {
                  NDArray::set_byte_order_conversion converts them"
             ))),
             None => {
-                let (text, size) = (self.dtype_str().unwrap_or("of no dtype"), size_of::<T>());
-                let detail = format!(
-                    "the items are {text} of {typesize} bytes, asked for {asked} of {size} bytes"
-                );
-                Err(error(detail))
+                let (text, expected) = (text.unwrap_or("of no dtype"), size_of::<T>());
+                Err(error(format!(
+                    "the items are {text} of {size} bytes, asked for {asked} of {expected} bytes"
+                )))
             }
         }
     }

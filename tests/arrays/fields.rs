@@ -1,0 +1,167 @@
+//! Fields of arrays of structures, against reading whole items.
+
+use blosc2::elements::FixedBytes;
+use blosc2::{
+    AxisSelection, BoxError, ChunkBlock, DParams, Element, ErrorKind, NDArray, Selection, Special,
+    Threads,
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Element)]
+#[repr(C)]
+struct Inner {
+    low: u8,
+    high: i32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Element)]
+#[repr(C)]
+struct Row {
+    flag: bool,
+    value: f64,
+    inner: Inner,
+    grid: [[u16; 3]; 2],
+    code: FixedBytes<3>,
+}
+
+fn row(number: u64) -> Row {
+    let small = number as u16;
+    Row {
+        flag: number.is_multiple_of(3),
+        value: number as f64 / 8.0,
+        inner: Inner { low: number as u8, high: -(number as i32) },
+        grid: [[small, 1, 2], [3, 4, small + 5]],
+        code: FixedBytes::new(&format!("{number:03}")[..3]).unwrap(),
+    }
+}
+
+/// Selections of two axes of 11 and 13 items, of all kinds.
+fn selections() -> Vec<Selection> {
+    vec![
+        Selection::all(),
+        (3..7, 2..9).into(),
+        (5, 6).into(),
+        (.., 12).into(),
+        (AxisSelection::strided(.., -2), 1..=11).into(),
+        ([10, 0, 0, 4], (0..13).step_by(5)).into(),
+        (4..4, ..).into(),
+        (AxisSelection::NewAxis, -1).into(),
+    ]
+}
+
+/// Checks that each field is what it is in whole items.
+fn check(array: &NDArray, what: &str) {
+    for selection in selections() {
+        let what = format!("{what}, {selection:?}");
+        let rows = array.read::<Row>(&selection).unwrap();
+        macro_rules! same {
+            ($field:expr, $type:ty, $get:expr) => {{
+                let get: fn(&Row) -> $type = $get;
+                let expected: Vec<$type> = rows.iter().map(get).collect();
+                let field = $field;
+                assert_eq!(field.read::<$type>(&selection).unwrap(), expected, "{what}");
+                let mut into = expected.clone();
+                into.reverse();
+                field.read_into(&selection, &mut into).unwrap();
+                assert_eq!(into, expected, "{what}");
+                let view = array.view().slice(&selection).unwrap();
+                assert_eq!(field.slice(&selection).unwrap().shape(), view.shape(), "{what}");
+            }};
+        }
+        same!(array.field("flag").unwrap(), bool, |row| row.flag);
+        same!(array.field("value").unwrap(), f64, |row| row.value);
+        same!(array.field("inner").unwrap(), Inner, |row| row.inner);
+        same!(array.field("inner").unwrap().field("high").unwrap(), i32, |row| row.inner.high);
+        same!(array.field("grid").unwrap(), [[u16; 3]; 2], |row| row.grid);
+        same!(array.field("code").unwrap(), FixedBytes<3>, |row| row.code);
+        let bytes = array.field("code").unwrap().read_bytes(&selection).unwrap();
+        assert_eq!(bytes, rows.iter().flat_map(|row| row.code.0).collect::<Vec<u8>>(), "{what}");
+    }
+}
+
+#[test]
+fn fields_are_those_of_whole_items() {
+    let rows: Vec<Row> = (0..143).map(row).collect();
+    // Blocks of one column too: then a step along the first axis may be as long as an item.
+    for (chunks, blocks) in
+        [([4, 5], [2, 3]), ([11, 13], [11, 13]), ([3, 1], [3, 1]), ([1, 13], [1, 4])]
+    {
+        let builder = NDArray::builder().chunks(&chunks).blocks(&blocks);
+        let mut array = builder.from_slice(&rows, &[11, 13]).unwrap();
+        check(&array, &format!("{chunks:?}, {blocks:?}"));
+        array.set_cache(1 << 20);
+        check(&array, "cached");
+        check(&array, "from the cache");
+        array.set_cache(0);
+        array.set_dparams(DParams::new().threads(Threads::new(3)));
+        check(&array, "on threads");
+        array.set_postfilter(|block: &mut ChunkBlock<'_>| -> Result<(), BoxError> {
+            let input = block.input();
+            block.output().copy_from_slice(input);
+            Ok(())
+        });
+        check(&array, "through a postfilter");
+    }
+    for array in [
+        NDArray::builder().full(row(77), &[11, 13]),
+        NDArray::builder().zeros::<Row>(&[11, 13]),
+        NDArray::builder().special(
+            Special::Uninit,
+            &[11, 13],
+            &Row::dtype().to_string(),
+            size_of::<Row>(),
+        ),
+    ] {
+        check(&array.unwrap(), "special chunks");
+    }
+}
+
+/// A column whose items, in memory, are as far from each other as items of the array: they look like one piece.
+#[test]
+fn rows_as_long_as_an_item_are_not_taken_for_one_piece() {
+    // Items of 8 bytes, two fields of 4; two columns.
+    let items: Vec<[u32; 2]> = (0..200).map(|number| [number, !number]).collect();
+    let bytes: Vec<u8> = items.iter().flatten().flat_map(|word| word.to_ne_bytes()).collect();
+    let order = if cfg!(target_endian = "little") { '<' } else { '>' };
+    let dtype = format!("[('a', '{order}u4'), ('b', '{order}u4')]");
+    let builder = NDArray::builder().chunks(&[100, 1]).blocks(&[10, 1]);
+    let array = builder.from_bytes(&bytes, &[100, 2], &dtype, 8).unwrap();
+    let expected: Vec<u32> = items.iter().map(|item| item[1]).collect();
+    assert_eq!(array.field("b").unwrap().read_all::<u32>().unwrap(), expected);
+}
+
+#[test]
+fn fields_in_another_byte_order_are_converted() {
+    let order = if cfg!(target_endian = "little") { '>' } else { '<' };
+    let dtype = format!("[('a', 'u1'), ('b', '{order}i4')]");
+    let bytes: Vec<u8> = (0..50i32)
+        .flat_map(|number| {
+            let mut word = number.to_ne_bytes();
+            word.reverse();
+            [&[7][..], &word].concat()
+        })
+        .collect();
+    let mut array = NDArray::builder().from_bytes(&bytes, &[50], &dtype, 5).unwrap();
+    assert_eq!(array.field("a").unwrap().read::<u8>(..3).unwrap(), [7, 7, 7]);
+    let error = array.field("b").unwrap().read_all::<i32>().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TypeMismatch);
+    assert!(error.to_string().contains("set_byte_order_conversion"), "{error}");
+    array.set_byte_order_conversion(true);
+    assert_eq!(array.field("b").unwrap().read_all::<i32>().unwrap(), (0..50).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_is_no_field_is_refused() {
+    let array = NDArray::from_slice(&[row(1)], &[1]).unwrap();
+    let error = array.field("speed").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    let message = error.to_string();
+    assert!(message.contains("`speed`; there are flag, value, inner, grid, code"), "{message}");
+    let value = array.field("value").unwrap();
+    assert_eq!(value.field("x").unwrap_err().kind(), ErrorKind::TypeMismatch);
+    assert_eq!(value.read::<f32>(..).unwrap_err().kind(), ErrorKind::TypeMismatch);
+    assert!(value.read::<f64>(1..).unwrap().is_empty());
+    assert_eq!(value.read::<f64>(2..).unwrap_err().kind(), ErrorKind::OutOfBounds);
+    assert_eq!(value.read_into(.., &mut [0f64; 2]).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    let numbers = NDArray::from_slice(&[1u8, 2], &[2]).unwrap();
+    assert_eq!(numbers.field("a").unwrap_err().kind(), ErrorKind::TypeMismatch);
+}
