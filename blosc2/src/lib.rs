@@ -72,7 +72,7 @@ pub use filter::Filter;
 pub use info::{Library, c_version, codecs, instruction_set};
 pub use ndarray::{
     Appender, Arithmetic, ArrayBlock, ArrayChunk, ArrayInfo, AxisSelection, CacheSizes, NDArray,
-    NDArrayBuilder, NDArrayField, NDArrayView, Number, Selection,
+    NDArrayBuilder, NDArrayField, NDArrayView, Number, Rows, Selection,
 };
 pub use schunk::{
     ChunkInfo, Chunks, FileFormat, Items, LazyChunk, Metalayers, MetalayersMut, OpenOptions,

@@ -1,6 +1,6 @@
 //! Items that are no plain numbers: bools, structures with padding, arrays, half and complex numbers.
 
-use blosc2::{BoxError, ChunkRef, SChunk};
+use blosc2::{BoxError, ChunkRef, NDArray, SChunk};
 use blosc2::{CParams, Chunk, ChunkBlock, DParams, Decompressor, Dtype, Element, ErrorKind};
 use half::f16;
 use num_complex::Complex;
@@ -239,4 +239,30 @@ fn numbers_of_other_crates_are_items() {
     // Not of these, which C makes of 4 and 8 bytes only.
     let error = Chunk::nans::<f16>(10, &CParams::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+}
+
+#[test]
+fn rows_come_one_after_the_other() {
+    for (shape, chunks) in [
+        (&[7, 3, 2][..], &[2, 2, 2][..]),
+        (&[5], &[2]),
+        (&[0, 3], &[2, 2]),
+        (&[4, 0], &[2, 1]),
+        (&[], &[]),
+        (&[1, 1], &[1, 1]),
+    ] {
+        let len: u64 = shape.iter().product();
+        let items: Vec<u32> = (0..len as u32).collect();
+        let array = NDArray::builder().chunks(chunks).from_slice(&items, shape).unwrap();
+        let rows: Vec<Vec<u32>> = array.rows().collect::<blosc2::Result<_>>().unwrap();
+        let row: u64 = shape.iter().skip(1).product();
+        assert_eq!(rows.len() as u64, shape.first().copied().unwrap_or(1), "{shape:?}");
+        assert!(rows.iter().all(|each| each.len() as u64 == row), "{shape:?}");
+        assert_eq!(rows.concat(), items, "{shape:?}");
+        assert_eq!(array.rows::<u32>().size_hint(), (rows.len(), Some(rows.len())), "{shape:?}");
+    }
+    let array = NDArray::from_slice(&[1u8; 6], &[3, 2]).unwrap();
+    let mut rows = array.rows::<u16>();
+    assert_eq!(rows.next().unwrap().unwrap_err().kind(), ErrorKind::TypeMismatch);
+    assert!(rows.next().is_none());
 }

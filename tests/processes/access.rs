@@ -249,7 +249,7 @@ fn a_file_as_a_storage_is_claimed_as_any_other() {
     let mut second = writing().open(&path).unwrap();
     second.append(&[3u32; 100]).unwrap();
     assert_eq!(by_file.decompress_chunk::<u32>(2).unwrap(), [3; 100]);
-    let saved = by_path.save_in(file());
+    let saved = by_path.save_in(file(), &SaveOptions::new());
     assert_eq!(saved.unwrap_err().kind(), ErrorKind::Busy);
 }
 

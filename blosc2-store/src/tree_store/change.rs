@@ -88,7 +88,10 @@ impl TreeStore {
         let is_temporary = matches!(self.place, Place::Unpacked { .. });
         let put = self.put(key, ending, |path| match is_temporary {
             // Nobody else reads it, and it is gone when the power fails.
-            true => schunk.save_in(fs::File::create_new(path).map_err(io(CHANGE, path))?),
+            true => {
+                let file = fs::File::create_new(path).map_err(io(CHANGE, path))?;
+                schunk.save_in(file, &blosc2::SaveOptions::new())
+            }
             false => schunk.save(path),
         });
         put.map(drop)

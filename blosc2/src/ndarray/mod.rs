@@ -15,6 +15,7 @@ mod partition;
 mod plan;
 mod points;
 mod region;
+mod rows;
 mod scatter;
 mod selection;
 mod shape;
@@ -43,6 +44,7 @@ pub use copy::{Arithmetic, Number};
 pub use field::NDArrayField;
 pub use info::ArrayInfo;
 pub use partition::CacheSizes;
+pub use rows::Rows;
 pub use selection::{AxisSelection, Selection};
 pub use view::NDArrayView;
 

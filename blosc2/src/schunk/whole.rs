@@ -100,33 +100,42 @@ impl SChunk {
     ///   [`compress`](crate::compress); without them [`ErrorKind::Unsupported`] also for a chunk of Blosc1.
     pub fn save_with(&self, path: impl AsRef<Path>, options: &SaveOptions) -> Result<()> {
         files::create(path.as_ref(), options.replace && !options.directory, |temporary| {
-            let store = new_store(temporary, options.directory)?;
-            match &options.cparams {
-                Some(params) => self.copy_to(store, params).map(drop),
-                None => self.save_to(store).map(drop),
-            }
+            self.save_as(new_store(temporary, options.directory)?, options)
         })
     }
 
-    /// Writes everything to a storage of the program's own, which has to be empty: a file that needs no
-    /// [`sync`](Storage::sync), or a place elsewhere.
+    fn save_as(&self, store: Box<dyn Store>, options: &SaveOptions) -> Result<()> {
+        match &options.cparams {
+            Some(params) => self.copy_to(store, params).map(drop),
+            None => self.save_to(store).map(drop),
+        }
+    }
+
+    /// Saves everything to a custom storage backend, as the options say. The storage is empty, unless
+    /// [`SaveOptions::replace`] is set; its content is then lost, also where saving fails.
     ///
     /// ```
-    /// use blosc2::{CParams, SChunk};
+    /// use blosc2::{CParams, SChunk, SaveOptions};
     ///
     /// let mut schunk = SChunk::in_memory::<u8>(&CParams::default())?;
     /// schunk.append(b"some bytes")?;
     /// let file = tempfile::tempfile()?;
-    /// schunk.save_in(file.try_clone()?)?;
+    /// schunk.save_in(file.try_clone()?, &SaveOptions::new())?;
     /// assert_eq!(file.metadata()?.len(), schunk.to_bytes()?.len() as u64);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
-    /// As for [`save`](Self::save); [`ErrorKind::AlreadyExists`]: there are bytes in it.
-    pub fn save_in(&self, storage: impl Storage + 'static) -> Result<()> {
-        let (store, _gate) = OpenOptions::new_storage(storage, false)?;
-        self.save_to(store).map(drop)
+    /// - [`ErrorKind::AlreadyExists`]: there are bytes in the storage that are not to be replaced;
+    /// - [`ErrorKind::InvalidArgument`]: a directory is no single storage;
+    /// - those of [`save_with`](Self::save_with) for the chunks and the parameters, and those of the storage.
+    pub fn save_in(&self, storage: impl Storage + 'static, options: &SaveOptions) -> Result<()> {
+        if options.directory {
+            let detail = "a directory needs a path; a storage holds a contiguous frame";
+            return Err(self.error(ErrorKind::InvalidArgument, SAVE, detail));
+        }
+        let (store, _gate) = OpenOptions::new_storage(storage, options.replace)?;
+        self.save_as(store, options)
     }
 
     /// Writes everything behind the end of a file, and gives the byte at which the frame starts, for

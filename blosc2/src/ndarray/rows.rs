@@ -1,0 +1,97 @@
+//! The rows of an array, one after the other.
+
+use std::fmt;
+use std::iter::FusedIterator;
+use std::vec;
+
+use super::NDArray;
+use crate::Result;
+use crate::element::Element;
+
+impl NDArray {
+    /// Iterates over the rows: for each index of the first axis its items, in C order.
+    ///
+    /// The rows of a chunk are read together, so that each block is decompressed once. An error is returned instead of
+    /// the row at which it occurs, and ends the iteration. An array without dimensions has one row of one item.
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// let array = NDArray::from_slice(&(0..12i32).collect::<Vec<_>>(), &[4, 3])?;
+    /// let sums: Vec<i32> =
+    ///     array.rows::<i32>().map(|row| Ok(row?.iter().sum())).collect::<blosc2::Result<_>>()?;
+    /// assert_eq!(sums, [3, 12, 21, 30]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    pub fn rows<T: Element>(&self) -> Rows<'_, T> {
+        let items = self.shape().iter().skip(1).fold(1u64, |all, &size| all.saturating_mul(size));
+        let left = self.shape().first().copied().unwrap_or(1);
+        Rows { array: self, next: 0, left, row: items, read: Vec::new().into_iter() }
+    }
+}
+
+/// The rows of an array. Made by [`NDArray::rows`].
+pub struct Rows<'a, T> {
+    array: &'a NDArray,
+    /// The first row that is not read.
+    next: u64,
+    /// The number of rows that are not returned.
+    left: u64,
+    /// Items of a row.
+    row: u64,
+    /// What is read and not returned.
+    read: vec::IntoIter<T>,
+}
+
+impl<T: Element> Rows<'_, T> {
+    fn read_chunk(&mut self) -> Result<()> {
+        let items = match self.array.shape().first() {
+            None => self.array.read_all()?,
+            Some(&size) => {
+                let side = self.array.chunks()[0].max(1);
+                // Up to the end of a row of chunks.
+                let end = size.min((self.next / side + 1) * side);
+                let items = self.array.read(self.next..end)?;
+                self.next = end;
+                items
+            }
+        };
+        self.read = items.into_iter();
+        Ok(())
+    }
+}
+
+impl<T: Element> Iterator for Rows<'_, T> {
+    type Item = Result<Vec<T>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.left == 0 {
+            return None;
+        }
+        self.left -= 1;
+        if self.row == 0 {
+            return Some(Ok(Vec::new()));
+        }
+        if self.read.len() == 0
+            && let Err(error) = self.read_chunk()
+        {
+            self.left = 0;
+            return Some(Err(error));
+        }
+        // As many as were read at once fit in memory.
+        Some(Ok(self.read.by_ref().take(self.row as usize).collect()))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = usize::try_from(self.left);
+        (left.unwrap_or(usize::MAX), left.ok())
+    }
+}
+
+impl<T: Element> FusedIterator for Rows<'_, T> {}
+
+impl<T> fmt::Debug for Rows<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rows").field("left", &self.left).finish_non_exhaustive()
+    }
+}
