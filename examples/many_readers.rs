@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // All who use the file lock it: each of their reads and changes waits for its turn.
     let shared = OpenOptions::new().locking(true);
     let options = shared.clone().append(true).create_new(true).typesize(8);
-    let mut writer = options.cparams(&CParams::default()).open(&path)?;
+    let mut writer = options.cparams(CParams::default()).open(&path)?;
 
     let reader = || -> blosc2::Result<u64> {
         let mut file = shared.open(&path)?;

@@ -9,7 +9,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = folder.path().join("temperatures.b2frame");
 
     // Fixed ones are there from the start, and keep their lengths.
-    let options = OpenOptions::new().create_new(true).cparams(&CParams::default()).typesize(4);
+    let options = OpenOptions::new().create_new(true).cparams(CParams::default()).typesize(4);
     let mut file = options.meta("version", &[1, 0]).open(&path)?;
     file.append(&[20.5f32, 21.0, 19.75])?;
     file.meta_mut().set("version", &[1, 1])?;

@@ -57,7 +57,7 @@ impl ObjectArray {
     /// # Errors
     /// As for [`SChunk::create`].
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
-        let options = OpenOptions::new().create_new(true).cparams(&Self::default_cparams());
+        let options = OpenOptions::new().create_new(true).cparams(Self::default_cparams());
         Self::new_in(options.open(path)?)
     }
 
@@ -66,7 +66,7 @@ impl ObjectArray {
     /// # Errors
     /// As for [`SChunk::in_memory`].
     pub fn in_memory() -> Result<Self> {
-        Self::new_in(OpenOptions::new().cparams(&Self::default_cparams()).in_memory()?)
+        Self::new_in(OpenOptions::new().cparams(Self::default_cparams()).in_memory()?)
     }
 
     /// Makes one of an empty super-chunk, which may be anywhere and have any parameters.

@@ -71,8 +71,8 @@ pub use error::{Error, ErrorKind, Result, error_text};
 pub use filter::Filter;
 pub use info::{Library, c_version, codecs, instruction_set};
 pub use ndarray::{
-    Appender, Arithmetic, ArrayBlock, ArrayChunk, ArrayInfo, AxisSelection, CacheSizes, NDArray,
-    NDArrayBuilder, NDArrayField, NDArrayView, Number, Rows, Selection,
+    Appender, Arithmetic, ArrayBlock, ArrayChunk, ArrayInfo, AxisIndex, AxisSelection, CacheSizes,
+    NDArray, NDArrayBuilder, NDArrayField, NDArrayView, Number, Rows, Selection,
 };
 pub use schunk::{
     ChunkInfo, Chunks, FileFormat, Items, LazyChunk, Metalayers, MetalayersMut, OpenOptions,

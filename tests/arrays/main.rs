@@ -4,6 +4,7 @@
 mod common;
 
 mod behaviour;
+mod constructors;
 mod elements;
 mod fields;
 mod plain_model;

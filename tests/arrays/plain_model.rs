@@ -382,7 +382,7 @@ fn copies_keep_the_metalayers_of_files() {
     let folder = tempfile::tempdir().unwrap();
     let schunk = blosc2::SChunk::open(path).unwrap();
     let copy = folder.path().join("copy.b2frame");
-    schunk.save_with(&copy, &SaveOptions::new().cparams(&CParams::new())).unwrap();
+    schunk.save_with(&copy, &SaveOptions::new().cparams(CParams::new())).unwrap();
     let copied = blosc2::SChunk::open(&copy).unwrap();
     assert_eq!(copied.vlmeta().names(), schunk.vlmeta().names());
     assert_eq!(copied.vlmeta().get("vlmetalayer").unwrap().unwrap().len(), 10);
@@ -399,7 +399,7 @@ fn the_super_chunk_of_an_array_copied_anew_is_an_array_still() {
     let path = folder.path().join("copy.b2nd");
     array
         .schunk()
-        .save_with(&path, &SaveOptions::new().cparams(&CParams::new().codec(Codec::Lz4)))
+        .save_with(&path, &SaveOptions::new().cparams(CParams::new().codec(Codec::Lz4)))
         .unwrap();
     let copy = NDArray::open(&path).unwrap();
     assert_eq!(copy.read_all::<i32>().unwrap(), items);

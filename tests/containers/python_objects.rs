@@ -770,7 +770,7 @@ for name, directory in [("o-file", False), ("b-directory", True), ("l-file", Fal
                 ListArray::new_in(options.open(path).unwrap(), list.with("storage", "vl")).unwrap(),
             ),
             _ if name.starts_with('o') => {
-                let options = options.cparams(&ObjectArray::default_cparams());
+                let options = options.cparams(ObjectArray::default_cparams());
                 drop(ObjectArray::new_in(options.open(path).unwrap()).unwrap());
             }
             _ if name.starts_with('b') => {

@@ -182,7 +182,7 @@ fn threads_change_between_the_chunks() {
         let mut schunk = filled(place, &path, &CParams::new(), &[]);
         for (count, chunk) in (1..).zip(&data) {
             let threads = Threads::new(count % 4 + 1);
-            schunk.set_cparams(&CParams::new().threads(threads)).unwrap();
+            schunk.set_cparams(CParams::new().threads(threads)).unwrap();
             schunk.set_dparams(DParams::new().threads(Threads::new(5 - threads.count())));
             schunk.append(chunk).unwrap();
             assert!(schunk.decompress_chunk::<i32>(count - 1).unwrap() == *chunk, "{place:?}");

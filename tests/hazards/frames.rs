@@ -229,7 +229,7 @@ mod safe {
         assert!(SChunk::open(&path).unwrap().decompress_chunk::<u8>(0).unwrap() == noise(0));
         let mut schunk = SChunk::open_rw(&path).unwrap();
         assert_eq!(schunk.append(&noise(1)).unwrap_err().kind(), ErrorKind::Unsupported);
-        schunk.set_cparams(&CParams::new()).unwrap();
+        schunk.set_cparams(CParams::new()).unwrap();
         assert_eq!(schunk.append(&noise(1)).unwrap(), 2);
     }
 
@@ -293,7 +293,7 @@ mod safe {
         let mut schunk = create(&path, 2);
         schunk.append(&noise(2)[..10]).unwrap();
         let copy = folder.path().join("copy");
-        schunk.save_with(&copy, &SaveOptions::new().cparams(&CParams::new().level(9))).unwrap();
+        schunk.save_with(&copy, &SaveOptions::new().cparams(CParams::new().level(9))).unwrap();
         let copy = SChunk::open(&copy).unwrap();
         assert_eq!((copy.nchunks(), copy.nbytes()), (3, 2010));
         assert!(copy.decompress_chunk::<u8>(2).unwrap() == noise(2)[..10]);

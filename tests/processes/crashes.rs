@@ -279,7 +279,7 @@ struct Case {
 /// All changes, each with a handle that has made the one before.
 fn cases() -> Vec<Case> {
     let disk = Disk::new(&[], true);
-    let options = OpenOptions::new().create(true).cparams(&params());
+    let options = OpenOptions::new().create(true).cparams(params());
     let mut schunk = options.open_storage(disk.clone()).unwrap();
     let (mut before, mut first, mut start) = (Content::default(), disk.bytes(), None);
     let mut cases = Vec::new();
@@ -449,7 +449,7 @@ fn where_the_length_cannot_be_set_it_is_an_error_and_whole_chunks_are_kept() {
 /// A file of 50 chunks after all changes, and what is in it.
 fn file(path: &Path) -> Content {
     let disk = Disk::new(&[], true);
-    let options = OpenOptions::new().create(true).cparams(&params()).meta("kind", b"a log");
+    let options = OpenOptions::new().create(true).cparams(params()).meta("kind", b"a log");
     let mut schunk = options.open_storage(disk.clone()).unwrap();
     for change in changes() {
         change.apply(&mut schunk).unwrap();
@@ -674,7 +674,7 @@ fn put(path: &Path, files: &directory::Memory) {
 fn a_directory_has_its_old_index_or_its_new_one() {
     let folder = tempfile::tempdir().unwrap();
     let (path, state) = (folder.path().join("a"), folder.path().join("state"));
-    let options = OpenOptions::new().create_new(true).directory(true).cparams(&params());
+    let options = OpenOptions::new().create_new(true).directory(true).cparams(params());
     let mut schunk = options.open(&path).unwrap();
     let mut before = Content::default();
     for (number, change) in changes().into_iter().enumerate() {
@@ -723,7 +723,7 @@ fn a_directory_is_rebuilt_of_the_files_that_are_whole() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a");
     let options = OpenOptions::new().create_new(true).directory(true).locking(true).durable(true);
-    let mut schunk = options.cparams(&params()).open(&path).unwrap();
+    let mut schunk = options.cparams(params()).open(&path).unwrap();
     let mut expected = Content::default();
     for change in changes() {
         change.apply(&mut schunk).unwrap();

@@ -70,7 +70,7 @@ fn locked() -> OpenOptions {
 
 fn make(path: &Path, directory: bool) {
     let options = OpenOptions::new().create_new(true).directory(directory).locking(true);
-    drop(options.cparams(&params()).open(path).unwrap());
+    drop(options.cparams(params()).open(path).unwrap());
 }
 
 /// Appends chunks until it is told to stop, and gives the first one other versions.

@@ -609,7 +609,7 @@ fn super_chunks_that_rust_wrote_are_read_by_python() {
                 reopened
                     .save_with(
                         folder.path().join(&again),
-                        &SaveOptions::new().cparams(&CParams::new().level(1)),
+                        &SaveOptions::new().cparams(CParams::new().level(1)),
                     )
                     .unwrap();
                 let mut copy = cases[cases.len() - 1].clone();

@@ -595,7 +595,7 @@ fn the_programs_types_are_read_by_python() {
     for (file, directory) in [("c.b2frame", false), ("d.b2frame", true)] {
         let options = OpenOptions::new().create_new(true).directory(directory).typesize(4);
         let path = folder.path().join(file);
-        let mut schunk = options.cparams(&CParams::default()).open(path).unwrap();
+        let mut schunk = options.cparams(CParams::default()).open(path).unwrap();
         schunk.meta_mut().set_value("fixed", &("version", 1)).unwrap();
         schunk.append(&[1u32, 2, 3]).unwrap();
         // The same length.

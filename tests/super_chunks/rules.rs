@@ -214,7 +214,7 @@ fn chunks_of_an_array_keep_the_size_of_its_blocks() {
     let builder = NDArray::builder().chunks(&[1000]).blocks(&[100]).file(&path);
     drop(builder.from_slice(&items, &[3000]).unwrap());
     let mut schunk = SChunk::open_rw(&path).unwrap();
-    schunk.set_cparams(&CParams::new().level(9)).unwrap();
+    schunk.set_cparams(CParams::new().level(9)).unwrap();
     schunk.update(0, &items[..1000]).unwrap();
     assert_eq!(schunk.chunk(0).unwrap().blocksize(), Some(400));
     for (blocksize, fits) in [(400, true), (800, false)] {

@@ -67,7 +67,7 @@ fn chunks_are_appended_over_several_openings() {
             assert_eq!(all(&SChunk::open(&saved).unwrap()), expected);
             let copied = path.with_extension("copied");
             schunk
-                .save_with(&copied, &SaveOptions::new().cparams(&CParams::new().codec(Codec::Lz4)))
+                .save_with(&copied, &SaveOptions::new().cparams(CParams::new().codec(Codec::Lz4)))
                 .unwrap();
             assert_eq!(all(&SChunk::open(&copied).unwrap()), expected);
         }
@@ -282,7 +282,7 @@ fn nothing_is_made_over_what_is_there() {
         for error in [
             SChunk::create::<i32>(&taken, &CParams::new()).unwrap_err(),
             memory.save(&taken).unwrap_err(),
-            memory.save_with(&taken, &SaveOptions::new().cparams(&CParams::new())).unwrap_err(),
+            memory.save_with(&taken, &SaveOptions::new().cparams(CParams::new())).unwrap_err(),
             array.save(&taken).unwrap_err(),
             NDArray::builder().file(&taken).from_slice(&[1u8], &[1]).unwrap_err(),
             NDArray::builder().file(&taken).copy(&array).unwrap_err(),
@@ -358,7 +358,7 @@ fn an_empty_super_chunk_survives_being_saved() {
     let (saved, copied) = (folder.path().join("saved"), folder.path().join("copied"));
     let empty = SChunk::in_memory::<i32>(&CParams::new().codec(Codec::Lz4)).unwrap();
     empty.save(&saved).unwrap();
-    empty.save_with(&copied, &SaveOptions::new().cparams(&CParams::new())).unwrap();
+    empty.save_with(&copied, &SaveOptions::new().cparams(CParams::new())).unwrap();
     for path in [&saved, &copied] {
         let mut schunk = SChunk::open_rw(path).unwrap();
         assert_eq!((schunk.nchunks(), schunk.typesize()), (0, 4));

@@ -1,6 +1,7 @@
 //! Many small appends.
 
 use std::borrow::BorrowMut;
+use std::ops::Range;
 use std::{fmt, mem};
 
 use super::NDArray;
@@ -99,14 +100,29 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
     /// Writes the collected items, and returns the array.
     ///
     /// # Errors
-    /// Those of [`flush`](Self::flush). The collected items and an owned array are dropped then; where they are needed
-    /// after an error, call `flush` first.
+    /// Those of [`flush`](Self::flush). The collected items and an owned array are dropped then. To keep them, call
+    /// `flush`, and [`into_inner`](Self::into_inner) where it fails.
     pub fn finish(mut self) -> Result<A> {
         let flushed = self.flush();
         // Nothing is tried again when this is dropped.
         self.filled = 0;
         let array = self.array.take();
         flushed.map(|()| array.unwrap_or_else(|| unreachable!("it is taken here")))
+    }
+
+    /// Drops the collected items, and returns the array.
+    pub fn into_inner(mut self) -> A {
+        self.filled = 0;
+        self.array.take().unwrap_or_else(|| unreachable!("only `finish` and this take it"))
+    }
+
+    /// Writes the collected items, and all changes of the array to the device; see [`NDArray::sync`].
+    ///
+    /// # Errors
+    /// Those of [`flush`](Self::flush) and [`NDArray::sync`].
+    pub fn sync(&mut self) -> Result<()> {
+        self.flush()?;
+        self.array_mut().sync()
     }
 
     /// The number of positions along the axis that are collected and not written yet.
@@ -117,7 +133,7 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
     /// Appends items in C order. Their number is a multiple of the items at one index of the axis.
     ///
     /// # Errors
-    /// As for [`NDArray::append`]. Where a write failed, the items before it stay collected.
+    /// Those of [`NDArray::append`]. Nothing of `items` is appended or collected then, so that the call can be repeated.
     pub fn append<T: Element>(&mut self, items: &[T]) -> Result<()> {
         let bytes = self.array().stored_bytes(items, DOING)?;
         self.append_bytes(&bytes)
@@ -142,40 +158,59 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
             );
             return Err(self.array().schunk.error(ErrorKind::InvalidArgument, DOING, detail));
         }
-        if self.filled > 0 && self.filled >= self.room {
-            // What could not be written before.
-            self.flush()?;
+        if count == 0 {
+            return Ok(());
         }
-        let mut done = 0;
-        while done < count {
-            if self.filled == 0 {
-                let (side, size) = (self.array().chunks()[axis], self.array().shape()[axis]);
-                // Up to the end of a chunk.
-                self.room = if side == 0 { 1 } else { side - size % side };
-                let room = usize::try_from(self.room).unwrap_or(usize::MAX);
-                let side = usize::try_from(side).unwrap_or(usize::MAX).max(1);
-                // What fills chunks by itself need not be collected.
-                if done == 0 && count >= room && (count - room).is_multiple_of(side) {
-                    return self.array_mut().append_bytes(axis, bytes);
-                }
-            }
-            let room = usize::try_from(self.room - self.filled).unwrap_or(usize::MAX);
-            let part = (count - done).min(room);
-            let more = part * slab;
-            self.items
-                .try_reserve(more)
-                .map_err(|error| Error::new(ErrorKind::OutOfMemory, DOING, error))?;
-            for place in 0..outer {
-                let from = (place * count + done) * inner;
-                self.items.extend_from_slice(&bytes[from..from + part * inner]);
-            }
-            self.pieces.push(part);
-            self.filled += part as u64;
-            done += part;
-            if self.filled == self.room {
-                self.flush()?;
+        let side = self.array().chunks()[axis].max(1);
+        if self.filled == 0 {
+            // Up to the end of a chunk.
+            self.room = side - self.array().shape()[axis] % side;
+        }
+        let filled = self.filled + count as u64;
+        if filled < self.room {
+            return self.collect(bytes, 0..count, count);
+        }
+        // What fills chunks is written by one call, so that an error leaves everything as it was.
+        let rest = usize::try_from((filled - self.room) % side).unwrap_or(count);
+        let whole = count - rest;
+        if self.filled == 0 && rest == 0 {
+            return self.write(bytes);
+        }
+        if self.filled == 0 && outer == 1 {
+            self.write(&bytes[..whole * inner])?;
+        } else {
+            let (items, pieces) = (self.items.len(), self.pieces.len());
+            let written = self.collect(bytes, 0..whole, count).and_then(|()| self.flush());
+            if written.is_err() {
+                self.items.truncate(items);
+                self.filled -= self.pieces.drain(pieces..).sum::<usize>() as u64;
+                return written;
             }
         }
+        self.collect(bytes, whole..count, count)
+    }
+
+    /// Collects some of the `count` positions of a piece.
+    fn collect(&mut self, bytes: &[u8], range: Range<usize>, count: usize) -> Result<()> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        if self.filled == 0 {
+            self.shape = self.array().shape().to_vec();
+            let side = self.array().chunks()[self.axis].max(1);
+            self.room = side - self.shape[self.axis] % side;
+        }
+        let (outer, inner) = self.run();
+        self.items
+            .try_reserve(outer * range.len() * inner)
+            .map_err(|error| Error::new(ErrorKind::OutOfMemory, DOING, error))?;
+        for place in 0..outer {
+            let start = place * count;
+            let part = (start + range.start) * inner..(start + range.end) * inner;
+            self.items.extend_from_slice(&bytes[part]);
+        }
+        self.pieces.push(range.len());
+        self.filled += range.len() as u64;
         Ok(())
     }
 
@@ -187,14 +222,10 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
         if self.filled == 0 {
             return Ok(());
         }
-        let array = self.array();
-        check_others(&self.shape, array.shape(), self.axis, DOING)
-            .map_err(|error| array.schunk.at(error))?;
         let (outer, inner) = self.run();
-        let axis = self.axis;
         if outer == 1 || self.pieces.len() == 1 {
             let items = mem::take(&mut self.items);
-            let written = self.array_mut().append_bytes(axis, &items);
+            let written = self.write(&items);
             self.items = items;
             written?;
         } else {
@@ -211,12 +242,20 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
                     start += outer * len;
                 }
             }
-            self.array_mut().append_bytes(axis, &items)?;
+            self.write(&items)?;
         }
         self.items.clear();
         self.pieces.clear();
         self.filled = 0;
         Ok(())
+    }
+
+    /// Appends items that are in C order.
+    fn write(&mut self, items: &[u8]) -> Result<()> {
+        let (array, axis) = (self.array(), self.axis);
+        check_others(&self.shape, array.shape(), axis, DOING)
+            .map_err(|error| array.schunk.at(error))?;
+        self.array_mut().append_bytes(axis, items)
     }
 
     /// How many runs of bytes one position along the dimension has, and how long each is.

@@ -1,5 +1,6 @@
 //! Making arrays.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -107,14 +108,14 @@ impl NDArrayBuilder {
     ///
     /// Where this is not called they are those of [`CParams::default`], but that text of four-byte characters (`<U10`)
     /// is shuffled by characters, as in Python: with [`Filter::ShuffleBytes`] of 4.
-    pub fn cparams(mut self, params: CParams) -> Self {
-        self.cparams = Some(params);
+    pub fn cparams(mut self, params: impl Borrow<CParams>) -> Self {
+        self.cparams = Some(params.borrow().clone());
         self
     }
 
     /// Sets how the array that is given back is read.
-    pub fn dparams(mut self, params: DParams) -> Self {
-        self.dparams = params;
+    pub fn dparams(mut self, params: impl Borrow<DParams>) -> Self {
+        self.dparams = params.borrow().clone();
         self
     }
 
@@ -158,14 +159,14 @@ impl NDArrayBuilder {
     }
 
     /// Opens the array in its new file or directory with locks, so that several programs may change it at once; see
-    /// [`OpenOptions::locking`]. Off by default.
+    /// [`OpenOptions::locking`]. Off by default. It has no effect in memory.
     pub fn locking(mut self, locking: bool) -> Self {
         self.options = self.options.locking(locking);
         self
     }
 
     /// Writes each later change of the array in its new file or directory to the device before it returns; see
-    /// [`OpenOptions::durable`]. Off by default. The new file itself is written to the device in any case.
+    /// [`OpenOptions::durable`]. Off by default. The new file itself is written to the device in any case. It has no effect in memory.
     pub fn durable(mut self, durable: bool) -> Self {
         self.options = self.options.durable(durable);
         self

@@ -87,7 +87,8 @@ impl NDArrayBuilder {
     /// Makes a one-dimensional array of the numbers from `start` up to `end`, which is left out, with a distance of
     /// `step`. NumPy's and Python's `arange`.
     ///
-    /// There are `ceil((end - start) / step)` items, or none if that is negative. Item `i` is `start + i * step`.
+    /// There are `ceil((end - start) / step)` items, or none if that is negative. Item `i` is `start + i * step`, where the step
+    /// of floating-point numbers is rounded as that to the second item.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -102,7 +103,8 @@ impl NDArrayBuilder {
     /// finite.
     pub fn arange<T: Arithmetic>(self, start: T, end: T, step: T) -> Result<NDArray> {
         let len = T::count(start, end, step).ok_or_else(|| {
-            let detail = "a range needs finite bounds and a step other than 0";
+            let detail =
+                "a range has finite bounds, a finite number of items, and a step other than 0";
             Error::new(ErrorKind::InvalidArgument, MAKE, detail)
         })?;
         self.from_fn(&[len], |[index]| T::nth(start, step, index))
@@ -111,26 +113,24 @@ impl NDArrayBuilder {
     /// Makes a one-dimensional array of `len` numbers with equal distances, from `start` to `end`, both included. NumPy's
     /// and Python's `linspace`.
     ///
-    /// One item is `start`.
+    /// Integers are rounded down. An array of one item has `start`.
     ///
     /// ```
     /// use blosc2::NDArray;
     ///
-    /// let array = NDArray::builder().linspace::<f32>(0.0, 1.0, 5)?;
+    /// let array = NDArray::builder().linspace(0.0f32, 1.0, 5)?;
     /// assert_eq!(array.read_all::<f32>()?, [0.0, 0.25, 0.5, 0.75, 1.0]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     ///
     /// # Errors
-    /// Those of [`from_slice`](Self::from_slice).
-    pub fn linspace<T: Number>(self, start: f64, end: f64, len: u64) -> Result<NDArray> {
-        let last = len.saturating_sub(1);
-        let step = if last > 0 { (end - start) / last as f64 } else { 0.0 };
-        self.from_fn(&[len], |[index]| {
-            // The last one is exact, whatever the steps were rounded to.
-            let exact = index == last && last > 0;
-            T::from_float(if exact { end } else { start + index as f64 * step })
-        })
+    /// Those of [`from_slice`](Self::from_slice), and [`ErrorKind::InvalidArgument`] where a bound is not finite.
+    pub fn linspace<T: Arithmetic>(self, start: T, end: T, len: u64) -> Result<NDArray> {
+        if !start.is_number() || !end.is_number() {
+            let detail = "the bounds are finite numbers";
+            return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
+        }
+        self.from_fn(&[len], |[index]| T::between(start, end, index, len - 1))
     }
 
     /// Makes a matrix with ones on the main diagonal and zeros elsewhere. NumPy's and Python's `eye`.
@@ -428,9 +428,15 @@ pub trait Arithmetic: Number {
     /// How many steps lead from `start` to before `end`; `None` where that is no number.
     #[doc(hidden)]
     fn count(start: Self, end: Self, step: Self) -> Option<u64>;
-    /// The number after so many steps.
+    /// The number after `index` steps.
     #[doc(hidden)]
     fn nth(start: Self, step: Self, index: u64) -> Self;
+    /// The number after `index` of `last` equal steps from `start` to `end`.
+    #[doc(hidden)]
+    fn between(start: Self, end: Self, index: u64, last: u64) -> Self;
+    /// Whether it is finite.
+    #[doc(hidden)]
+    fn is_number(self) -> bool;
 }
 
 macro_rules! integers {
@@ -450,6 +456,19 @@ macro_rules! integers {
                 // Within the range, which has this type.
                 (i128::from(start) + i128::from(step) * i128::from(index)) as Self
             }
+
+            fn between(start: Self, end: Self, index: u64, last: u64) -> Self {
+                if last == 0 {
+                    return start;
+                }
+                let (start, end) = (i128::from(start), i128::from(end));
+                // Rounded down, as NumPy does; and within the range, which has this type.
+                (start + ((end - start) * i128::from(index)).div_euclid(i128::from(last))) as Self
+            }
+
+            fn is_number(self) -> bool {
+                true
+            }
         }
     )*};
 }
@@ -458,13 +477,34 @@ macro_rules! floats {
     ($($type:ty)*) => {$(
         impl Arithmetic for $type {
             fn count(start: Self, end: Self, step: Self) -> Option<u64> {
-                let (start, end, step) = (f64::from(start), f64::from(end), f64::from(step));
-                let count = ((end - start) / step).ceil();
-                (step != 0.0 && count.is_finite()).then_some(count as u64)
+                let mut steps = (end - start) / step;
+                if (end - start).is_infinite() {
+                    // The bounds are too far from each other, but may be few steps.
+                    steps = end / step - start / step;
+                }
+                let is_range = start.is_finite() && end.is_finite() && step.is_finite();
+                (is_range && steps.is_finite()).then_some(steps.ceil() as u64)
             }
 
             fn nth(start: Self, step: Self, index: u64) -> Self {
+                // The step as the second item has it, as NumPy does.
+                let step = (start + step) - start;
                 start + index as Self * step
+            }
+
+            fn between(start: Self, end: Self, index: u64, last: u64) -> Self {
+                let far = (end - start).is_infinite();
+                let step = if far { end / last as Self - start / last as Self } else { (end - start) / last as Self };
+                match index {
+                    0 => start,
+                    // The last one is exact, whatever the steps were rounded to.
+                    _ if index == last => end,
+                    _ => start + index as Self * step,
+                }
+            }
+
+            fn is_number(self) -> bool {
+                self.is_finite()
             }
         }
     )*};

@@ -23,6 +23,7 @@ mod shape;
 mod view;
 mod write;
 
+use std::borrow::Borrow;
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
 
@@ -45,7 +46,7 @@ pub use field::NDArrayField;
 pub use info::ArrayInfo;
 pub use partition::CacheSizes;
 pub use rows::Rows;
-pub use selection::{AxisSelection, Selection};
+pub use selection::{AxisIndex, AxisSelection, Selection};
 pub use view::NDArrayView;
 
 use cache::Cache;
@@ -315,9 +316,10 @@ impl NDArray {
     }
 
     /// Sets how chunks are decompressed from now on: each read spreads chunks, or blocks of them, over the threads.
-    pub fn set_dparams(&mut self, params: DParams) {
+    pub fn set_dparams(&mut self, params: impl Borrow<DParams>) {
+        let params = params.borrow();
         self.readers.threads = params.threads;
-        self.schunk.set_dparams(params.threads(Threads::ONE));
+        self.schunk.set_dparams(params.clone().threads(Threads::ONE));
     }
 
     /// The parameters with which new chunks are compressed; see [`SChunk::cparams`]. The block size is that of the block
@@ -330,7 +332,7 @@ impl NDArray {
     ///
     /// # Errors
     /// As for [`SChunk::set_cparams`].
-    pub fn set_cparams(&mut self, params: &CParams) -> Result<()> {
+    pub fn set_cparams(&mut self, params: impl Borrow<CParams>) -> Result<()> {
         self.writers.clear();
         self.schunk.set_cparams(params)
     }
@@ -396,6 +398,9 @@ impl NDArray {
 
     /// Keeps the lock of the file during several reads and changes, so that no other program or handle comes between
     /// them. The shape is that of the file when `work` starts.
+    ///
+    /// It is a lock, not a transaction: changes that `work` made before an error or a panic stay. What `work` does with
+    /// another handle of the file fails with [`ErrorKind::Busy`].
     ///
     /// Without [`OpenOptions::locking`] it calls `work` only. C's `blosc2_schunk_lock`, Python's `holding_lock`; see
     /// [`open_with`](Self::open_with) for an example.

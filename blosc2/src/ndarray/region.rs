@@ -162,7 +162,14 @@ impl Region {
         let (ndim, axes) = (self.dims.len(), selection.axes());
         let given = axes.iter().filter(|axis| **axis != AxisSelection::NewAxis).count();
         if given > ndim {
-            let detail = format!("the array has {ndim} axes, got selections for {given}");
+            let mut detail = format!("the shape has {ndim} axes, got selections for {given}");
+            let indices = axes.iter().map(|axis| match axis {
+                AxisSelection::Index(at) => Some(*at),
+                _ => None,
+            });
+            if let Some(indices) = indices.collect::<Option<Vec<_>>>() {
+                detail += &format!(" (a list of indices along the first axis is `({indices:?},)`)");
+            }
             return Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
         }
         let mut number = 0;
@@ -189,7 +196,7 @@ impl Region {
                 None if single => {}
                 None if inner.len() == 1 => region.dims.push(None),
                 None => {
-                    let detail = "of a dimension that was added, all is selected or its item";
+                    let detail = "an axis that was added is selected whole, or by its index";
                     return Err(Error::new(ErrorKind::Unsupported, doing, detail));
                 }
             }

@@ -1,6 +1,6 @@
 //! Selections: for each axis of an array an index, a slice, a list of indices, or a mask.
 
-use std::iter::StepBy;
+use std::iter::{Rev, StepBy};
 use std::ops::{
     Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive,
 };
@@ -55,6 +55,10 @@ impl AxisSelection {
             Bound::Excluded(start) => start.saturating_add(1),
             Bound::Unbounded => 0,
         };
+        if range.start_bound() == Bound::Excluded(&-1) {
+            // What is after the last index.
+            return Self::Slice { start: 0, end: Some(0), step };
+        }
         let end = match range.end_bound() {
             // The index after -1 is the end of the axis.
             Bound::Included(end) => Some(end.saturating_add(1)).filter(|&end| end != 0),
@@ -65,24 +69,24 @@ impl AxisSelection {
     }
 
     /// The slice that selects what an iterator over a range with a step yields.
-    fn of_steps<I: Index>(mut steps: impl Iterator<Item = I>, is_open: bool) -> Self {
+    fn of_steps<I: AxisIndex>(mut steps: impl Iterator<Item = I>) -> Self {
         // Ranges know how many there are.
         let count = i64::try_from(steps.size_hint().0).unwrap_or(i64::MAX);
-        let Some(start) = steps.next().map(Index::to_i64) else {
+        let Some(start) = steps.next().map(AxisIndex::to_i64) else {
             return Self::Slice { start: 0, end: Some(0), step: 1 };
         };
         let step = steps.next().map_or(1, |second| second.to_i64().saturating_sub(start));
         let last = start.saturating_add(step.saturating_mul(count - 1));
         // The index after -1 is the end of the axis.
-        let end = Some(last.saturating_add(1)).filter(|&end| end != 0 && !is_open);
+        let end = Some(last.saturating_add(1)).filter(|&end| end != 0);
         Self::Slice { start, end, step }
     }
 }
 
 /// An integer that is an index, or a bound of a range of indices.
 ///
-/// Implemented for the integer types of 32 and 64 bits and of the size of a pointer.
-pub trait Index: sealed::Sealed + Copy {
+/// Implemented for the integer types of up to 64 bits.
+pub trait AxisIndex: sealed::Sealed + Copy {
     /// The index; what is above `i64::MAX` is outside of every axis, as `i64::MAX` itself is.
     #[doc(hidden)]
     fn to_i64(self) -> i64;
@@ -95,7 +99,7 @@ mod sealed {
 macro_rules! index {
     ($($type:ty)*) => {$(
         impl sealed::Sealed for $type {}
-        impl Index for $type {
+        impl AxisIndex for $type {
             #[allow(clippy::unnecessary_fallible_conversions)]
             fn to_i64(self) -> i64 {
                 i64::try_from(self).unwrap_or(i64::MAX)
@@ -115,12 +119,12 @@ macro_rules! index {
         }
     )*};
 }
-index!(i32 i64 isize u32 u64 usize);
+index!(i8 i16 i32 i64 isize u8 u16 u32 u64 usize);
 
 /// Conversions of ranges: those that [`AxisSelection::strided`] takes.
 macro_rules! range {
     ($($type:ident)*) => {$(
-        impl<I: Index> From<$type<I>> for AxisSelection {
+        impl<I: AxisIndex> From<$type<I>> for AxisSelection {
             fn from(range: $type<I>) -> Self {
                 let start = range.start_bound().map(|&at| at.to_i64());
                 let end = range.end_bound().map(|&at| at.to_i64());
@@ -138,44 +142,61 @@ impl From<RangeFull> for AxisSelection {
 }
 
 macro_rules! steps {
-    ($($type:ident, $is_open:literal;)*) => {$(
-        impl<I: Index> From<StepBy<$type<I>>> for AxisSelection
+    ($($type:ident;)*) => {$(
+        impl<I: AxisIndex> From<StepBy<$type<I>>> for AxisSelection
         where
             $type<I>: Iterator<Item = I>,
         {
             fn from(steps: StepBy<$type<I>>) -> Self {
-                Self::of_steps(steps, $is_open)
+                Self::of_steps(steps)
             }
         }
     )*};
 }
-steps! { Range, false; RangeInclusive, false; RangeFrom, true; }
+steps! { Range; RangeInclusive; }
 
-impl<I: Index> From<Vec<I>> for AxisSelection {
+macro_rules! reversed {
+    ($($type:ident)*) => {$(
+        impl<I: AxisIndex> From<Rev<$type<I>>> for AxisSelection
+        where
+            $type<I>: DoubleEndedIterator<Item = I>,
+        {
+            fn from(reversed: Rev<$type<I>>) -> Self {
+                match Self::of_steps(reversed.rev()) {
+                    Self::Slice { start, end, .. } => Self::Slice { start, end, step: -1 },
+                    other => other,
+                }
+            }
+        }
+    )*};
+}
+reversed!(Range RangeInclusive);
+
+impl<I: AxisIndex> From<Vec<I>> for AxisSelection {
     fn from(indices: Vec<I>) -> Self {
         indices.as_slice().into()
     }
 }
 
-impl<I: Index> From<&Vec<I>> for AxisSelection {
+impl<I: AxisIndex> From<&Vec<I>> for AxisSelection {
     fn from(indices: &Vec<I>) -> Self {
         indices.as_slice().into()
     }
 }
 
-impl<I: Index> From<&[I]> for AxisSelection {
+impl<I: AxisIndex> From<&[I]> for AxisSelection {
     fn from(indices: &[I]) -> Self {
         Self::Indices(indices.iter().map(|&index| index.to_i64()).collect())
     }
 }
 
-impl<I: Index, const N: usize> From<[I; N]> for AxisSelection {
+impl<I: AxisIndex, const N: usize> From<[I; N]> for AxisSelection {
     fn from(indices: [I; N]) -> Self {
         indices.as_slice().into()
     }
 }
 
-impl<I: Index, const N: usize> From<&[I; N]> for AxisSelection {
+impl<I: AxisIndex, const N: usize> From<&[I; N]> for AxisSelection {
     fn from(indices: &[I; N]) -> Self {
         indices.as_slice().into()
     }
@@ -212,10 +233,13 @@ impl From<&Self> for AxisSelection {
 /// | `3`, `-1` | one index; the axis is removed | `3`, `-1` |
 /// | `1..3`, `1..`, `..3`, `1..=2`, `..=2`, `..` | a slice | `1:3`, `1:`, `:3`, `:` |
 /// | `-3..`, `..-1`, `-3..-1` | a slice whose bounds count from the end | `-3:`, `:-1`, `-3:-1` |
-/// | `(1..9).step_by(2)`, [`AxisSelection::strided(.., -1)`](AxisSelection::strided) | a strided slice | `1:9:2`, `::-1` |
+/// | `(1..9).step_by(2)`, `(1..9).rev()`, [`AxisSelection::strided(.., -1)`](AxisSelection::strided) | a strided slice | `1:9:2`, `8:0:-1`, `::-1` |
 /// | `[3, 1, 7]`, a `Vec` or a slice of indices | these indices, in this order | `[3, 1, 7]` |
 /// | `[true, false, true]`, a `Vec` or a slice of `bool` | the indices whose value is `true` | a mask |
 /// | [`AxisSelection::NewAxis`] | a new axis of one item | `None` |
+///
+/// A range with `step_by` or `rev` selects what it yields as an iterator, and only that is checked: nothing where it is
+/// empty, as `(1..-1).step_by(2)` is. Bounds of different signs and open ranges take [`AxisSelection::strided`].
 ///
 /// `1..-1` selects what `1:-1` does in Python, but Clippy takes a literal like it for a mistake.
 ///
@@ -327,7 +351,7 @@ macro_rules! first {
     )*};
 }
 first!(Range<I> RangeFrom<I> RangeTo<I> RangeInclusive<I> RangeToInclusive<I>);
-first!(StepBy<Range<I>> StepBy<RangeFrom<I>> StepBy<RangeInclusive<I>>);
+first!(StepBy<Range<I>> StepBy<RangeInclusive<I>> Rev<Range<I>> Rev<RangeInclusive<I>>);
 
 macro_rules! tuple {
     ($($type:ident)*) => {

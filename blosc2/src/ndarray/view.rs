@@ -118,8 +118,9 @@ impl NDArray {
             let detail = format!("an index has {ndim} numbers, got {found}");
             return Err(self.schunk.error(ErrorKind::InvalidArgument, doing, detail));
         }
-        if index.iter().zip(shape).any(|(at, size)| at >= size) {
-            let detail = format!("the shape is {shape:?}, asked for the item {index:?}");
+        if let Some(axis) = (0..shape.len()).find(|&axis| index[axis] >= shape[axis]) {
+            let (size, at) = (shape[axis], index[axis]);
+            let detail = format!("axis {axis} has {size} items, asked for index {at}");
             return Err(self.schunk.error(ErrorKind::OutOfBounds, doing, detail));
         }
         Ok(())

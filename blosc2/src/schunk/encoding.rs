@@ -1,5 +1,6 @@
 //! How chunks are compressed and decompressed.
 
+use std::borrow::Borrow;
 use std::sync::Arc;
 
 use blosc2_format::chunk::Params;
@@ -20,8 +21,8 @@ impl SChunk {
     }
 
     /// Sets how chunks are decompressed from now on.
-    pub fn set_dparams(&mut self, params: DParams) {
-        self.dparams = params;
+    pub fn set_dparams(&mut self, params: impl Borrow<DParams>) {
+        self.dparams = params.borrow().clone();
         self.workers.get_mut().clear();
     }
 
@@ -31,7 +32,8 @@ impl SChunk {
     ///
     /// # Errors
     /// A parameter out of range, another typesize, or a codec or filter that this build does not have.
-    pub fn set_cparams(&mut self, params: &CParams) -> Result<()> {
+    pub fn set_cparams(&mut self, params: impl Borrow<CParams>) -> Result<()> {
+        let params = params.borrow();
         let doing = "set how chunks are compressed";
         if params.typesize.is_some_and(|asked| asked != self.typesize) {
             let detail = format!("items have {} bytes", self.typesize);
@@ -56,7 +58,7 @@ impl SChunk {
         match &self.encoding {
             Some(params) => CParams {
                 typesize: stored.typesize,
-                blocksize: params.blocksize.or(stored.blocksize),
+                blocksize: params.blocksize.or(stored.blocksize.filter(|_| self.is_array())),
                 ..params.clone()
             },
             None => stored,

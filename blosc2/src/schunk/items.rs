@@ -30,7 +30,7 @@ impl SChunk {
     /// - [`ErrorKind::OutOfBounds`]: the range reaches outside;
     /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize;
     /// - [`ErrorKind::TooLarge`]: more memory than [`OpenOptions::max_read`](crate::OpenOptions::max_read);
-    /// - as for [`chunk`](Self::chunk).
+    /// - as for [`decompress_chunk`](Self::decompress_chunk).
     #[doc(alias("get_slice", "blosc2_schunk_get_slice_buffer", "__getitem__"))]
     pub fn items<T: Element>(&self, range: impl RangeBounds<u64>) -> Result<Vec<T>> {
         self.check_item::<T>(READ)?;

@@ -327,7 +327,7 @@ impl SChunk {
     /// for special values, of which nothing is stored. C's `blosc2_frame_get_offsets`.
     ///
     /// # Errors
-    /// As for [`chunk`](Self::chunk), about the index.
+    /// As for [`decompress_chunk`](Self::decompress_chunk), about the index.
     pub fn offsets(&self) -> Result<Vec<Option<u64>>> {
         let reading = self.reading()?;
         let state = &reading.state;

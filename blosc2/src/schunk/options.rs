@@ -1,5 +1,6 @@
 //! All the ways to open and to make a super-chunk.
 
+use std::borrow::Borrow;
 use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;
@@ -194,14 +195,14 @@ impl OpenOptions {
 
     /// How chunks are compressed: what a new super-chunk says, and what is done in one that is opened,
     /// instead of what that says.
-    pub fn cparams(mut self, params: &CParams) -> Self {
-        self.cparams = Some(params.clone());
+    pub fn cparams(mut self, params: impl Borrow<CParams>) -> Self {
+        self.cparams = Some(params.borrow().clone());
         self
     }
 
     /// How chunks are decompressed.
-    pub fn dparams(mut self, params: &DParams) -> Self {
-        self.dparams = params.clone();
+    pub fn dparams(mut self, params: impl Borrow<DParams>) -> Self {
+        self.dparams = params.borrow().clone();
         self
     }
 

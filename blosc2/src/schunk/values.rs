@@ -24,7 +24,7 @@ impl SChunk {
     /// - [`ErrorKind::InvalidData`](crate::ErrorKind::InvalidData): it is not msgpack, or deeper than 128 levels;
     /// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): its values, at 64 bytes each, take more memory than
     ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows;
-    /// - as for [`chunk`](Self::chunk).
+    /// - as for [`decompress_chunk`](Self::decompress_chunk).
     pub fn value(&self, index: usize) -> Result<Value> {
         let bytes = self.decompress_chunk::<u8>(index)?;
         self.read_value(&bytes, &mut self.max_values(bytes.len()), || format!("chunk {index}"))

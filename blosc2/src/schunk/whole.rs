@@ -1,5 +1,6 @@
 //! Super-chunks as a whole: to bytes and files, copied, recompressed.
 
+use std::borrow::Borrow;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -50,7 +51,7 @@ impl SaveOptions {
     }
 
     /// Sets whether a file at the path is replaced; at any moment there is the old file or the new one. Off by default:
-    /// what is at the path is an error. A directory is never replaced.
+    /// what is at the path is an error. It does not go with [`directory`](Self::directory).
     pub fn replace(mut self, replace: bool) -> Self {
         self.replace = replace;
         self
@@ -67,8 +68,8 @@ impl SaveOptions {
     ///
     /// The block size of an array is kept. [`NDArrayBuilder::copy`](crate::NDArrayBuilder::copy) makes an array with
     /// other chunk and block shapes.
-    pub fn cparams(mut self, params: &CParams) -> Self {
-        self.cparams = Some(params.clone());
+    pub fn cparams(mut self, params: impl Borrow<CParams>) -> Self {
+        self.cparams = Some(params.borrow().clone());
         self
     }
 }
@@ -99,7 +100,11 @@ impl SChunk {
     /// - [`ErrorKind::InvalidArgument`], [`ErrorKind::Unsupported`]: the compression parameters, as for
     ///   [`compress`](crate::compress); without them [`ErrorKind::Unsupported`] also for a chunk of Blosc1.
     pub fn save_with(&self, path: impl AsRef<Path>, options: &SaveOptions) -> Result<()> {
-        files::create(path.as_ref(), options.replace && !options.directory, |temporary| {
+        if options.replace && options.directory {
+            let detail = "a directory does not replace anything: remove what is at the path";
+            return Err(self.error(ErrorKind::InvalidArgument, SAVE, detail));
+        }
+        files::create(path.as_ref(), options.replace, |temporary| {
             self.save_as(new_store(temporary, options.directory)?, options)
         })
     }

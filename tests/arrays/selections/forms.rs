@@ -3,6 +3,8 @@
 // Bounds below 0 count from the end; and a list of one range is meant.
 #![allow(clippy::reversed_empty_ranges, clippy::single_range_in_vec_init)]
 
+use std::ops::Bound;
+
 use blosc2::{AxisSelection, ErrorKind, NDArray, Selection};
 use ndarray::{Array3, ArrayView3, Axis, s};
 
@@ -63,15 +65,13 @@ fn ranges_of_every_kind_and_type_select_along_the_first_axis() {
             same!(([3 as $type, 0, 3],), |all| all.select(Axis(0), &[3, 0, 3]).into_dyn());
         )*};
     }
-    types!(i32 i64 isize u32 u64 usize);
+    types!(i8 i16 i32 i64 isize u8 u16 u32 u64 usize);
 }
 
 #[test]
 fn steps_are_those_of_the_range() {
     same!((1..5).step_by(3), |all| all.slice(s![1..5;3, .., ..]).to_owned().into_dyn());
     same!((1..=4).step_by(3), |all| all.slice(s![1..=4;3, .., ..]).to_owned().into_dyn());
-    same!((1..).step_by(3), |all| all.slice(s![1..;3, .., ..]).to_owned().into_dyn());
-    same!((-4..).step_by(3), |all| all.slice(s![-4..;3, .., ..]).to_owned().into_dyn());
     same!((-4..-1).step_by(2), |all| all.slice(s![-4..-1;2, .., ..]).to_owned().into_dyn());
     same!((-5..=-1).step_by(2), |all| all.slice(s![-5..;2, .., ..]).to_owned().into_dyn());
     same!((2..3).step_by(9), |all| all.slice(s![2..3, .., ..]).to_owned().into_dyn());
@@ -87,6 +87,17 @@ fn steps_are_those_of_the_range() {
     same!(AxisSelection::strided(..=-2, 1), |all| {
         all.slice(s![..-1, .., ..]).to_owned().into_dyn()
     });
+    same!((1..4).rev(), |all| all.slice(s![1..4;-1, .., ..]).to_owned().into_dyn());
+    same!((-3..=-1).rev(), |all| all.slice(s![-3..;-1, .., ..]).to_owned().into_dyn());
+    same!((3..3).rev(), |all| all.slice(s![3..3, .., ..]).to_owned().into_dyn());
+    same!(AxisSelection::strided((Bound::Excluded(-1), Bound::Unbounded), 1), |all| {
+        all.slice(s![5.., .., ..]).to_owned().into_dyn()
+    });
+    same!(AxisSelection::strided((Bound::Excluded(-2), Bound::Unbounded), 1), |all| {
+        all.slice(s![4.., .., ..]).to_owned().into_dyn()
+    });
+    // Steps that are longer than the type holds.
+    same!((1i8..5).step_by(300), |all| all.slice(s![1..2, .., ..]).to_owned().into_dyn());
     // As long as a range may be: nothing is counted one by one.
     let error = array().read::<i32>((0..u64::MAX).step_by(1)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutOfBounds);
@@ -160,5 +171,13 @@ fn errors_name_the_axis_its_size_and_what_was_asked() {
         error(backwards),
         "axis 0 has 5 items, asked for 3..2: the range ends before it starts"
     );
-    assert_eq!(error((0, 0, 0, 0)), "the array has 3 axes, got selections for 4");
+    let line = NDArray::from_slice(&[1u8, 2, 3], &[3]).unwrap();
+    let message = line.read::<u8>([2, 0]).unwrap_err().to_string();
+    assert!(
+        message.ends_with("(a list of indices along the first axis is `([2, 0],)`)"),
+        "{message}"
+    );
+    let message = array().item::<i32>(&[1, 6, 9]).unwrap_err().to_string();
+    assert!(message.ends_with("axis 1 has 6 items, asked for index 6"), "{message}");
+    assert_eq!(error((0, 0, 0, ..)), "the shape has 3 axes, got selections for 4");
 }

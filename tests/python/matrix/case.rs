@@ -190,7 +190,7 @@ impl Case {
     fn make_schunk(&self, path: &Path, size: usize) -> SChunk {
         let mut options = OpenOptions::new().create_new(true).typesize(self.typesize);
         options = options.directory(self.place == Place::Directory);
-        options = options.cparams(&self.params.clone().unwrap_or_default());
+        options = options.cparams(self.params.clone().unwrap_or_default());
         for (name, value) in &self.meta {
             options = options.meta(name, &value.bytes());
         }

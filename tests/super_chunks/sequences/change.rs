@@ -256,7 +256,7 @@ impl Change {
                     writer.finish()?;
                 }
             }
-            Self::SetCParams(params) => schunk.set_cparams(params)?,
+            Self::SetCParams(params) => schunk.set_cparams(&**params)?,
             Self::Set { variable: true, name, content } => {
                 schunk.vlmeta_mut().set(name, &content.0)?;
             }

@@ -254,7 +254,7 @@ impl Copied {
                 assert!(fs::read(path).unwrap()[16..] == bytes, "as `to_bytes` gives it");
                 return Ok((Place::Buffer, writes.from_bytes(bytes)?));
             }
-            Self::Copy(params) => schunk.save_with(path, &SaveOptions::new().cparams(params))?,
+            Self::Copy(params) => schunk.save_with(path, &SaveOptions::new().cparams(&**params))?,
             Self::Recompress(params) => return Ok((Place::Memory, schunk.recompress(params)?)),
             Self::TryClone => return Ok((Place::Memory, schunk.try_clone()?)),
             Self::ToBytes => {
