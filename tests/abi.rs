@@ -2,6 +2,7 @@
 //! constants, functions, and what the headers hold as inline functions and static constants.
 //!
 //! `build.rs` writes the tables, one side in C and one in Rust, from the bindings themselves.
+//! `blosc2/API-COVERAGE.md` has a row for each of the functions.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -11,6 +12,10 @@ use std::sync::Once;
 use std::{fs, ptr, slice};
 
 use blosc2_sys::*;
+
+// Files in the folder of the tests are programs of their own.
+#[path = "abi/coverage.rs"]
+mod coverage;
 
 /// The Rust side of the tables.
 mod tables {
