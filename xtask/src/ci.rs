@@ -8,16 +8,17 @@ use crate::demo::Build;
 use crate::python::{LIBCLANG, Venv};
 use crate::steps::Steps;
 use crate::test::Extent;
-use crate::{bindings, demo, hazards, imports, package, peers, run, sanitize, test, vendor};
+use crate::{api, bindings, demo, hazards, imports, package, peers, run, sanitize, test, vendor};
 
 type Step = (&'static str, fn() -> Result<()>);
 
-const BEFORE: [Step; 9] = [
+const BEFORE: [Step; 10] = [
     ("sources", || vendor::vendor(false)),
     ("format", format),
     ("imports", imports::imports),
     ("clippy", clippy),
     ("docs", docs),
+    ("public API", check_api),
     ("docs without C", docs_without_c),
     ("dependencies", dependencies),
     ("formats without C", formats_without_c),
@@ -108,6 +109,10 @@ fn formats_without_c() -> Result<()> {
 /// Without the optional codecs, the library works with the others.
 fn no_codecs() -> Result<()> {
     run::run(&mut run::cargo(["test", "-p", "blosc2", "--lib", "--no-default-features"]))
+}
+
+fn check_api() -> Result<()> {
+    on_linux(|| api::api(true))
 }
 
 fn check_bindings() -> Result<()> {

@@ -3,6 +3,7 @@
 //! Each command does its own set-up, so that one line works in a fresh clone. Nothing here is part
 //! of the crates: it only calls cargo, git, pip and valgrind in the right order.
 
+mod api;
 mod bindings;
 mod ci;
 mod demo;
@@ -21,6 +22,7 @@ mod vendor;
 
 use std::process::ExitCode;
 
+use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 #[derive(Debug, Parser)]
@@ -37,6 +39,12 @@ enum Task {
         /// Replace what the folder holds
         #[arg(long)]
         force: bool,
+    },
+    /// List the public API of the published libraries
+    Api {
+        /// Change nothing: fail when the committed listings are stale
+        #[arg(long)]
+        check: bool,
     },
     /// Generate the raw bindings of blosc2-sys anew
     Bindings {
@@ -87,8 +95,13 @@ enum Task {
 }
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().command {
+    // Before the arguments are looked at, which are rustdoc's then.
+    if let Some(done) = api::stand_in() {
+        return finish(done);
+    }
+    finish(match Cli::parse().command {
         Task::Vendor { force } => vendor::vendor(force),
+        Task::Api { check } => api::api(check),
         Task::Bindings { check } => bindings::bindings(check),
         Task::Test { args, .. } if !args.is_empty() => test::cargo_test(&args),
         Task::Test { large: true, .. } => test::largest(),
@@ -104,7 +117,10 @@ fn main() -> ExitCode {
         Task::Package => package::package(),
         Task::Peers => peers::peers(),
         Task::Ci => ci::ci(),
-    };
+    })
+}
+
+fn finish(done: Result<()>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

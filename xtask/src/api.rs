@@ -1,0 +1,215 @@
+//! `cargo xtask api`: the public API of the published libraries, one item a line.
+//!
+//! The listings are committed, so that a change of the API shows in review, whatever file it came
+//! from. The crate `public-api` makes them, as `cargo public-api -sss` prints them, from rustdoc's
+//! description of a crate in JSON. They leave out what would only repeat: blanket implementations,
+//! those of auto traits, and derived ones.
+//!
+//! That description is an unstable feature, whose format changes every few releases of Rust. The
+//! stable compiler has it, too, but must be told that we know.
+
+use std::collections::HashSet;
+use std::env;
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use public_api::rustdoc_types::FORMAT_VERSION;
+use serde_json::Value;
+
+use crate::{run, vendor};
+
+const CRATES: [&str; 3] = ["blosc2", "blosc2-format", "blosc2-store"];
+
+/// The toolchain that the committed listings were made with. Another one may print some paths of
+/// the standard library otherwise.
+const TOOLCHAIN: &str = "1.95";
+
+/// Names the rustdoc that this program stands in for, where cargo runs it as one.
+const STAND_IN: &str = "BLOSC2_XTASK_RUSTDOC";
+
+/// Writes the listings, or with `check` fails when the committed ones are stale.
+pub(crate) fn api(check: bool) -> Result<()> {
+    if !cfg!(target_os = "linux") {
+        // Some items exist on some platforms only.
+        bail!("the listings of the API are made on Linux: run `cargo xtask api` there");
+    }
+    vendor::vendor(false)?;
+    let documentation = describe()?;
+    let mut stale = String::new();
+    for name in CRATES {
+        let fresh = listing(&documentation.join(format!("{}.json", name.replace('-', "_"))))
+            .with_context(|| format!("the API of {name} cannot be listed"))?;
+        let path = run::root().join(name).join("api.txt");
+        let old = fs::read_to_string(&path).unwrap_or_default();
+        if old == fresh {
+            println!("api: {name}/api.txt is up to date, {} lines", fresh.lines().count());
+        } else if check {
+            write!(stale, "\n{name}/api.txt:\n{}", differences(&old, &fresh))?;
+        } else {
+            fs::write(&path, &fresh)
+                .with_context(|| format!("{} cannot be written", path.display()))?;
+            println!("api: {name}/api.txt is written:\n{}", differences(&old, &fresh));
+        }
+    }
+    if stale.is_empty() {
+        return Ok(());
+    }
+    let mut advice = String::from("if that is meant, run `cargo xtask api` and commit the files");
+    let release = release()?;
+    if !is_release(&release, TOOLCHAIN) {
+        write!(
+            advice,
+            "; if not, Rust {release} may be the cause, for the files were made with Rust \
+             {TOOLCHAIN}: `cargo +{TOOLCHAIN} xtask api --check` tells"
+        )?;
+    }
+    bail!("the public API is not as listed: {advice}\n{stale}")
+}
+
+/// Lets rustdoc describe the libraries in JSON, and returns the folder with the files.
+///
+/// The whole workspace is chosen, as for its documentation, since the features of all dependencies
+/// follow from what is chosen: with these, cargo finds all compiled. The crate `blosc2` has all
+/// features of pure Rust code then, which the root package asks for. Without `--lib`, the command
+/// `blosc2` would write to the same file as the library.
+fn describe() -> Result<PathBuf> {
+    let this = env::current_exe().context("this program does not know where it is")?;
+    let rustdoc = env::var_os("RUSTDOC").unwrap_or_else(|| "rustdoc".into());
+    run::run(
+        run::cargo(["doc", "--workspace", "--lib", "--no-deps"])
+            // Faults of the documentation are no matter here.
+            .env("RUSTDOCFLAGS", "-Z unstable-options --output-format json --cap-lints allow")
+            // That one would go before.
+            .env_remove("CARGO_ENCODED_RUSTDOCFLAGS")
+            .env("RUSTDOC", this)
+            .env(STAND_IN, rustdoc),
+    )
+    .context("rustdoc did not describe the crates in JSON")?;
+    let metadata = run::read(&mut run::cargo(["metadata", "--no-deps", "--format-version=1"]))?;
+    let metadata: Value = serde_json::from_str(&metadata)?;
+    let target = metadata["target_directory"].as_str().context("cargo names no target folder")?;
+    Ok(Path::new(target).join("doc"))
+}
+
+/// Stands in for rustdoc, where cargo has started this program as one; `None` where nobody has.
+///
+/// Rustdoc has to be told by a variable that an unstable feature is meant. Given to cargo, it would
+/// reach the build scripts, too: some depend on it, and with them most of the workspace would be
+/// compiled again, now and without it.
+pub(crate) fn stand_in() -> Option<Result<()>> {
+    let rustdoc = env::var_os(STAND_IN)?;
+    Some(stand_in_for(&rustdoc))
+}
+
+fn stand_in_for(rustdoc: &OsStr) -> Result<()> {
+    // Not by `run`: cargo reads the output.
+    let status = Command::new(rustdoc)
+        .args(env::args_os().skip(1))
+        .env_remove(STAND_IN)
+        .env("RUSTC_BOOTSTRAP", "1")
+        .status()
+        .with_context(|| format!("{} cannot be started", rustdoc.display()))?;
+    ensure!(status.success(), "rustdoc failed ({status})");
+    Ok(())
+}
+
+/// The public API of a crate, from its description.
+fn listing(description: &Path) -> Result<String> {
+    let text = fs::read_to_string(description)
+        .with_context(|| format!("rustdoc did not write {}", description.display()))?;
+    let format = format_version(&text)?;
+    if format != FORMAT_VERSION {
+        let release = release()?;
+        bail!(
+            "Rust {release} describes crates in format {format}, and the crate `public-api` reads \
+             format {FORMAT_VERSION}: run the command with Rust {TOOLCHAIN} (`cargo +{TOOLCHAIN} \
+             xtask api`), or let xtask/Cargo.toml name the version of `public-api` that depends on \
+             `rustdoc-types` 0.{format}, change TOOLCHAIN in xtask/src/api.rs to Rust {release}, \
+             run `cargo xtask api`, and commit what it changes"
+        );
+    }
+    let api = public_api::Builder::from_rustdoc_json(description)
+        .omit_blanket_impls(true)
+        .omit_auto_trait_impls(true)
+        .omit_auto_derived_impls(true)
+        .build()?;
+    Ok(api.to_string())
+}
+
+/// The number of the format of a description, which is all that can be read of any.
+fn format_version(description: &str) -> Result<u32> {
+    // Where it is text, it has backslashes before its quotation marks.
+    let (_, number) = description
+        .rsplit_once("\"format_version\":")
+        .context("the description does not name its format")?;
+    let number = number.trim_start();
+    let end = number.find(|char: char| !char.is_ascii_digit()).unwrap_or(number.len());
+    number[..end].parse().context("the description names no number as its format")
+}
+
+/// The lines that only one of two listings has. Each line is a whole item, and these are sorted.
+fn differences(old: &str, new: &str) -> String {
+    let mut text = String::new();
+    for (sign, lines, others) in [('-', old, new), ('+', new, old)] {
+        let others: HashSet<&str> = others.lines().collect();
+        for line in lines.lines().filter(|line| !others.contains(line)) {
+            text.extend([sign, ' ']);
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+    if text.is_empty() && old != new {
+        text.push_str("the same lines in another order, or not as often\n");
+    }
+    text
+}
+
+/// The release of Rust in use, as `1.95.0`.
+fn release() -> Result<String> {
+    let rustdoc = env::var_os("RUSTDOC").unwrap_or_else(|| "rustdoc".into());
+    let text = run::read(Command::new(rustdoc).arg("-vV"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("release: "));
+    line.map(str::to_owned).context("rustdoc does not say its version")
+}
+
+/// Whether a release, as `1.95.0`, is one of a toolchain, as `1.95` or the same.
+fn is_release(release: &str, toolchain: &str) -> bool {
+    release.strip_prefix(toolchain).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{differences, format_version, is_release};
+
+    #[test]
+    fn differences_are_whole_lines() {
+        let old = "pub fn c::a()\npub fn c::b()\npub mod c\n";
+        let new = "pub fn c::a()\npub fn c::b(u8)\npub mod c\npub mod c::d\n";
+        assert_eq!(differences(old, old), "");
+        assert_eq!(differences(old, new), "- pub fn c::b()\n+ pub fn c::b(u8)\n+ pub mod c::d\n");
+        assert_eq!(differences("", "pub mod c\n"), "+ pub mod c\n");
+        assert!(differences("a\nb\n", "b\na\n").contains("another order"));
+        assert!(differences("a\na\n", "a\n").contains("not as often"));
+    }
+
+    #[test]
+    fn format_is_read_of_any_description() {
+        let text = r#"{"docs":"has \"format_version\":9","format_version":57}"#;
+        assert_eq!(format_version(text).unwrap(), 57);
+        assert_eq!(format_version("{\"format_version\": 60,\n\"root\":0}").unwrap(), 60);
+        assert!(format_version("{}").is_err());
+        assert!(format_version(r#"{"format_version":"new"}"#).is_err());
+    }
+
+    #[test]
+    fn toolchain_has_releases() {
+        assert!(is_release("1.95.0", "1.95"));
+        assert!(is_release("1.95.0", "1.95.0"));
+        assert!(!is_release("1.950.0", "1.95"));
+        assert!(!is_release("1.96.0", "1.95"));
+    }
+}
