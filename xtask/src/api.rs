@@ -37,6 +37,15 @@ pub(crate) fn api(check: bool) -> Result<()> {
         // Some items exist on some platforms only.
         bail!("the listings of the API are made on Linux: run `cargo xtask api` there");
     }
+    let release = release()?;
+    if check && !is_release(&release, TOOLCHAIN) {
+        // The listings, and the format that they are made from, are those of one release.
+        println!(
+            "api: the public API is NOT CHECKED: its listings are made with Rust {TOOLCHAIN}, and \
+             this is Rust {release}; `cargo +{TOOLCHAIN} xtask api --check` checks it"
+        );
+        return Ok(());
+    }
     vendor::vendor(false)?;
     let documentation = describe()?;
     let mut stale = String::new();
@@ -58,16 +67,10 @@ pub(crate) fn api(check: bool) -> Result<()> {
     if stale.is_empty() {
         return Ok(());
     }
-    let mut advice = String::from("if that is meant, run `cargo xtask api` and commit the files");
-    let release = release()?;
-    if !is_release(&release, TOOLCHAIN) {
-        write!(
-            advice,
-            "; if not, Rust {release} may be the cause, for the files were made with Rust \
-             {TOOLCHAIN}: `cargo +{TOOLCHAIN} xtask api --check` tells"
-        )?;
-    }
-    bail!("the public API is not as listed: {advice}\n{stale}")
+    bail!(
+        "the public API is not as listed: if that is meant, run `cargo xtask api` and commit the \
+         files\n{stale}"
+    )
 }
 
 /// Lets rustdoc describe the libraries in JSON, and returns the folder with the files.
