@@ -70,6 +70,7 @@ pub const fn compress_bound(nbytes: usize) -> usize {
 /// time; [`CParams::threads`] says on how many threads. To compress many buffers at the same time, use one compressor for
 /// each thread, with one thread each; with rayon, by `map_init`:
 /// ```
+/// # #[cfg(feature = "rayon")] {
 /// use blosc2::{CParams, Compressor};
 /// use rayon::prelude::*;
 ///
@@ -84,6 +85,7 @@ pub const fn compress_bound(nbytes: usize) -> usize {
 /// );
 /// let chunks: Vec<Vec<u8>> = chunks.collect::<blosc2::Result<_>>()?;
 /// assert_eq!(blosc2::decompress::<f32>(&chunks[7])?, buffers[7]);
+/// # }
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 #[derive(Debug)]

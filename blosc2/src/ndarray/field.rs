@@ -15,6 +15,7 @@ impl NDArray {
     /// Reading it decompresses the blocks that hold the selected items, and copies the bytes of the field only.
     ///
     /// ```
+    /// # #[cfg(feature = "derive")] {
     /// use blosc2::{Element, NDArray};
     ///
     /// #[derive(Clone, Copy, Element)]
@@ -28,6 +29,7 @@ impl NDArray {
     ///     (0..100).map(|row| Reading { sensor: row, celsius: f32::from(row) / 2.0 }).collect();
     /// let array = NDArray::from_slice(&rows, &[100])?;
     /// assert_eq!(array.field("celsius")?.read::<f32>(-2..)?, [49.0, 49.5]);
+    /// # }
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     ///
