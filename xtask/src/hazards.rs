@@ -230,7 +230,9 @@ fn run_test(program: &Path, test: &str, limit: Duration) -> Result<Outcome> {
     Ok(match status {
         Some(status) if status.success() => Outcome::Passed,
         Some(_)
-            if ["kind: Unsupported", "is not in this build"].iter().any(|w| text.contains(w)) =>
+            if ["value: Unsupported: ", "is not in this build"]
+                .iter()
+                .any(|w| text.contains(w)) =>
         {
             Outcome::Refused
         }
