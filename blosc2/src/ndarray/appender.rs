@@ -145,9 +145,7 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
     /// As for [`append`](Self::append), the dtype apart.
     pub fn append_bytes(&mut self, bytes: &[u8]) -> Result<()> {
         let axis = self.axis;
-        if self.filled == 0 {
-            self.shape = self.array().shape().to_vec();
-        }
+        self.look_at_shape();
         let (outer, inner) = self.run();
         let slab = outer.saturating_mul(inner);
         let count = bytes.len().checked_div(slab).unwrap_or(0);
@@ -162,10 +160,6 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
             return Ok(());
         }
         let side = self.array().chunks()[axis].max(1);
-        if self.filled == 0 {
-            // Up to the end of a chunk.
-            self.room = side - self.array().shape()[axis] % side;
-        }
         let filled = self.filled + count as u64;
         if filled < self.room {
             return self.collect(bytes, 0..count, count);
@@ -190,16 +184,21 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
         self.collect(bytes, whole..count, count)
     }
 
-    /// Collects some of the `count` positions of a piece.
-    fn collect(&mut self, bytes: &[u8], range: Range<usize>, count: usize) -> Result<()> {
-        if range.is_empty() {
-            return Ok(());
-        }
+    /// Takes the shape of the array, where nothing is collected for an earlier one, and the room in its last chunk.
+    fn look_at_shape(&mut self) {
         if self.filled == 0 {
             self.shape = self.array().shape().to_vec();
             let side = self.array().chunks()[self.axis].max(1);
             self.room = side - self.shape[self.axis] % side;
         }
+    }
+
+    /// Collects some of the `count` positions of a piece.
+    fn collect(&mut self, bytes: &[u8], range: Range<usize>, count: usize) -> Result<()> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        self.look_at_shape();
         let (outer, inner) = self.run();
         self.items
             .try_reserve(outer * range.len() * inner)

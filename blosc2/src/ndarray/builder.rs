@@ -174,7 +174,6 @@ impl NDArrayBuilder {
 
     /// Sets the most bytes of memory that one read of the array may take for its result; see [`OpenOptions::max_read`].
     pub fn max_read(mut self, bytes: u64) -> Self {
-        self.options = self.options.max_read(bytes);
         self.max_read = Some(bytes);
         self
     }
