@@ -99,6 +99,29 @@ impl AxisSelection {
                 let start = if *step > 0 { first } else { last.saturating_sub(1) };
                 Ok(Positions::Slice { start, step: if count > 1 { *step } else { 1 }, count })
             }
+            Self::Steps { count: 0, .. } => Ok(Positions::range(0..0)),
+            Self::Steps { start, step, count } => {
+                let nth = |n: u64| i128::from(*start) + i128::from(*step) * i128::from(n);
+                let end = nth(count - 1);
+                let inside = |at: i128| (-i128::from(size)..i128::from(size)).contains(&at);
+                if !inside(i128::from(*start)) || !inside(end) {
+                    let asked = format!("asked for {count} indices from {start} to {end}");
+                    return Err(outside(asked));
+                }
+                let place = |at: i128| from_end(at as i64) as u64; // inside, and so not truncated
+                if (*start < 0) == (end < 0) {
+                    let step = if *count > 1 { *step } else { 1 };
+                    return Ok(Positions::Slice { start: place(nth(0)), step, count: *count });
+                }
+                // Inside the axis, but some count from the end: at most twice as many as the axis has.
+                let mut list = Vec::new();
+                let reserved = usize::try_from(*count).map(|count| list.try_reserve_exact(count));
+                if !matches!(reserved, Ok(Ok(()))) {
+                    return Err((ErrorKind::OutOfMemory, format!("asked for {count} indices")));
+                }
+                list.extend((0..*count).map(|n| place(nth(n))));
+                Ok(Positions::List(list))
+            }
             Self::Indices(list) => {
                 list.iter().map(|&at| position(at)).collect::<Result<_, _>>().map(Positions::List)
             }

@@ -26,6 +26,16 @@ pub enum AxisSelection {
         /// The distance between selected indices; not 0.
         step: i64,
     },
+    /// `count` indices, of which the first is `start` and each next one is `step` higher: what a range yields as an
+    /// iterator with `step_by` or `rev`. Each negative index counts from the end.
+    Steps {
+        /// The first index.
+        start: i64,
+        /// The distance from each index to the next.
+        step: i64,
+        /// The number of indices.
+        count: u64,
+    },
     /// Indices in any order, with repetitions; negative ones count from the end.
     Indices(Vec<i64>),
     /// The indices whose value is `true`; the mask has one value for each index of the axis.
@@ -68,18 +78,13 @@ impl AxisSelection {
         Self::Slice { start, end, step }
     }
 
-    /// The slice that selects what an iterator over a range with a step yields.
+    /// What an iterator over a range with a step yields.
     fn of_steps<I: AxisIndex>(mut steps: impl Iterator<Item = I>) -> Self {
         // Ranges know how many there are.
-        let count = i64::try_from(steps.size_hint().0).unwrap_or(i64::MAX);
-        let Some(start) = steps.next().map(AxisIndex::to_i64) else {
-            return Self::Slice { start: 0, end: Some(0), step: 1 };
-        };
+        let count = steps.size_hint().0 as u64;
+        let start = steps.next().map_or(0, AxisIndex::to_i64);
         let step = steps.next().map_or(1, |second| second.to_i64().saturating_sub(start));
-        let last = start.saturating_add(step.saturating_mul(count - 1));
-        // The index after -1 is the end of the axis.
-        let end = Some(last.saturating_add(1)).filter(|&end| end != 0);
-        Self::Slice { start, end, step }
+        Self::Steps { start, step, count }
     }
 }
 
@@ -159,13 +164,10 @@ macro_rules! reversed {
     ($($type:ident)*) => {$(
         impl<I: AxisIndex> From<Rev<$type<I>>> for AxisSelection
         where
-            $type<I>: DoubleEndedIterator<Item = I>,
+            Rev<$type<I>>: Iterator<Item = I>,
         {
             fn from(reversed: Rev<$type<I>>) -> Self {
-                match Self::of_steps(reversed.rev()) {
-                    Self::Slice { start, end, .. } => Self::Slice { start, end, step: -1 },
-                    other => other,
-                }
+                Self::of_steps(reversed)
             }
         }
     )*};
@@ -238,8 +240,9 @@ impl From<&Self> for AxisSelection {
 /// | `[true, false, true]`, a `Vec` or a slice of `bool` | the indices whose value is `true` | a mask |
 /// | [`AxisSelection::NewAxis`] | a new axis of one item | `None` |
 ///
-/// A range with `step_by` or `rev` selects what it yields as an iterator, and only that is checked: nothing where it is
-/// empty, as `(1..-1).step_by(2)` is. Bounds of different signs and open ranges take [`AxisSelection::strided`].
+/// A range with `step_by` or `rev` selects the indices that it yields as an iterator, and only those are checked:
+/// `(1..-1).step_by(2)` yields none, and `(-1..2).rev()` yields 1, 0 and -1. For a slice whose bounds have different signs,
+/// and for open ranges, use [`AxisSelection::strided`].
 ///
 /// `1..-1` selects what `1:-1` does in Python, but Clippy takes a literal like it for a mistake.
 ///

@@ -166,6 +166,15 @@ fn errors_name_the_axis_its_size_and_what_was_asked() {
         error(AxisSelection::strided(.., 0)),
         "axis 0 has 5 items, asked for 0.. with step 0: a step is not 0"
     );
+    assert_eq!(
+        error((2..9).step_by(3)),
+        "axis 0 has 5 items, asked for 3 indices from 2 to 8"
+    );
+    assert_eq!(
+        error((i64::MIN..i64::MAX).rev()),
+        "axis 0 has 5 items, asked for 18446744073709551615 indices from 9223372036854775806 to \
+         -9223372036854775808"
+    );
     let backwards = AxisSelection::Slice { start: 3, end: Some(2), step: 1 };
     assert_eq!(
         error(backwards),
@@ -180,4 +189,31 @@ fn errors_name_the_axis_its_size_and_what_was_asked() {
     let message = array().item::<i32>(&[1, 6, 9]).unwrap_err().to_string();
     assert!(message.ends_with("axis 1 has 6 items, asked for index 6"), "{message}");
     assert_eq!(error((0, 0, 0, ..)), "the shape has 3 axes, got selections for 4");
+}
+
+/// A range with a step selects the indices that it yields, of which each negative one counts from the end.
+#[test]
+fn ranges_with_a_step_select_what_they_yield() {
+    fn check(steps: impl Iterator<Item = i64> + Clone + Into<AxisSelection>) {
+        let yielded: Vec<i64> = steps.clone().collect();
+        let array = NDArray::from_slice(&[10u8, 11, 12, 13, 14], &[5]).unwrap();
+        let listed = array.read::<u8>((&yielded,));
+        match array.read::<u8>((steps,)) {
+            Ok(items) => assert_eq!(items, listed.unwrap(), "{yielded:?}"),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::OutOfBounds);
+                assert!(listed.is_err(), "{yielded:?}: {error}");
+            }
+        }
+    }
+    for start in -6..7 {
+        for end in -6..7 {
+            check((start..end).rev());
+            check((start..=end).rev());
+            for step in 1..5 {
+                check((start..end).step_by(step));
+                check((start..=end).step_by(step));
+            }
+        }
+    }
 }
