@@ -57,10 +57,10 @@ fn show_array(path: &Path) -> Result<NDArray> {
         codec_and_ratio(array.schunk()),
     );
     let first: Vec<_> = array.shape().iter().map(|&size| 0..size.min(1)).collect();
-    println!("  first item {:02x?}", array.read_bytes(&first)?);
+    println!("  first item {:02x?}", array.bytes().read(&first)?);
     let half: Vec<_> = array.shape().iter().map(|&size| size / 4..size - size / 4).collect();
     let start = Instant::now();
-    let bytes = array.read_bytes(&half)?;
+    let bytes = array.bytes().read(&half)?;
     println!("  {half:?} is {} bytes, read in {:.1?}", bytes.len(), start.elapsed());
     Ok(array)
 }
@@ -93,7 +93,7 @@ fn codec_and_ratio(schunk: &SChunk) -> String {
 /// Compresses an array in several ways, saves it, and compares what is read back from memory and file.
 fn recompress(array: &NDArray, folder: &Path) -> Result<()> {
     let path = array.schunk().path().context("a file")?.to_owned();
-    let original = array.read_bytes(..)?;
+    let original = array.bytes().read(..)?;
     println!("\n{}, {} bytes, one thread", name(&path), original.len());
     println!("  codec    filters                      ratio   write MB/s   read MB/s");
     let ways: [(Codec, &[Filter]); 8] = [
@@ -110,12 +110,12 @@ fn recompress(array: &NDArray, folder: &Path) -> Result<()> {
         let params = CParams::new().codec(codec).filters(filters);
         let write = best(|| NDArray::builder().cparams(params.clone()).copy(array))?;
         let copied = NDArray::builder().cparams(params.clone()).copy(array)?;
-        let read = best(|| copied.read_bytes(..))?;
+        let read = best(|| copied.bytes().read(..))?;
 
         let saved = folder.join(format!("{number}-{}", name(&path)));
         copied.save(&saved)?;
         for copy in [&copied, &NDArray::open(&saved)?] {
-            let bytes = copy.read_bytes(..)?;
+            let bytes = copy.bytes().read(..)?;
             ensure!(bytes == original, "{codec} with {filters:?} gives other bytes");
         }
         let names: Vec<String> = filters.iter().map(ToString::to_string).collect();

@@ -109,7 +109,7 @@ fn files(folder: &Path) {
         });
         fs::write(&path, &file).unwrap();
         let part = [shape[0] / 2..shape[0], shape[1] / 3..shape[1]];
-        twice(&what, || NDArray::open(&path).unwrap().read_bytes(&part).unwrap());
+        twice(&what, || NDArray::open(&path).unwrap().bytes().read(&part).unwrap());
 
         for damage in 0..8 {
             let mut broken = file.clone();
@@ -122,7 +122,7 @@ fn files(folder: &Path) {
                     let chunks = schunk.iter_chunks::<u8>().map(|chunk| chunk.map_err(kind));
                     chunks.collect::<Vec<Result<Vec<u8>, ErrorKind>>>()
                 });
-                let array = NDArray::open(&path).and_then(|array| array.read_bytes(&part));
+                let array = NDArray::open(&path).and_then(|array| array.bytes().read(&part));
                 (chunks, array.map_err(kind))
             });
         }

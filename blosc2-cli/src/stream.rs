@@ -42,7 +42,7 @@ impl Items for ArrayItems<'_> {
     }
 
     fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<u8>> {
-        Ok(self.0.read_bytes(ranges)?)
+        Ok(self.0.bytes().read(ranges)?)
     }
 }
 

@@ -72,7 +72,8 @@ pub use filter::Filter;
 pub use info::{Library, c_version, codecs, instruction_set};
 pub use ndarray::{
     Appender, Arithmetic, ArrayBlock, ArrayChunk, ArrayInfo, AxisIndex, AxisSelection, CacheSizes,
-    NDArray, NDArrayBuilder, NDArrayField, NDArrayView, Number, Rows, Selection,
+    ItemIndex, NDArray, NDArrayBuilder, NDArrayBytes, NDArrayBytesMut, NDArrayField,
+    NDArrayFieldMut, NDArrayView, Number, Rows, Selection,
 };
 pub use schunk::{
     ChunkInfo, Chunks, FileFormat, Items, LazyChunk, Metalayers, MetalayersMut, OpenOptions,

@@ -2,8 +2,8 @@
 
 use blosc2::elements::FixedBytes;
 use blosc2::{
-    AxisSelection, BoxError, ChunkBlock, DParams, Element, ErrorKind, NDArray, Selection, Special,
-    Threads,
+    AxisSelection, BoxError, CParams, ChunkBlock, DParams, Element, ErrorKind, NDArray, Selection,
+    Special, Threads,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Element)]
@@ -76,6 +76,101 @@ fn check(array: &NDArray, what: &str) {
         let bytes = array.field("code").unwrap().read_bytes(&selection).unwrap();
         assert_eq!(bytes, rows.iter().flat_map(|row| row.code.0).collect::<Vec<u8>>(), "{what}");
     }
+}
+
+/// Checks that writing each field changes it, and nothing else.
+fn check_writing(array: &mut NDArray, what: &str) {
+    let numbers = NDArray::from_slice(&(0..143u64).collect::<Vec<_>>(), &[11, 13]).unwrap();
+    for selection in selections() {
+        let what = format!("{what}, {selection:?}");
+        let selected = numbers.read::<u64>(&selection).unwrap();
+        let mut rows = array.read_all::<Row>().unwrap();
+        macro_rules! written {
+            ($field:expr, $type:ty, $set:expr, $value:expr) => {{
+                let (set, value): (fn(&mut Row, $type), fn(u64) -> $type) = ($set, $value);
+                let items: Vec<$type> = (900u64..).take(selected.len()).map(value).collect();
+                for (&at, &item) in selected.iter().zip(&items) {
+                    set(&mut rows[at as usize], item);
+                }
+                $field.write(&selection, &items).unwrap();
+                assert_eq!(array.read_all::<Row>().unwrap(), rows, "{what}");
+                selected.iter().for_each(|&at| set(&mut rows[at as usize], value(5)));
+                $field.fill(&selection, value(5)).unwrap();
+                assert_eq!(array.read_all::<Row>().unwrap(), rows, "{what}, filled");
+            }};
+        }
+        written!(array.field_mut("flag").unwrap(), bool, |row, it| row.flag = it, |n| n % 2 == 0);
+        written!(array.field_mut("value").unwrap(), f64, |row, it| row.value = it, |n| n as f64);
+        written!(
+            array.field_mut("inner").unwrap().field("high").unwrap(),
+            i32,
+            |row, it| row.inner.high = it,
+            |n| n as i32
+        );
+        written!(array.field_mut("grid").unwrap(), [[u16; 3]; 2], |row, it| row.grid = it, |n| [
+            [n as u16; 3],
+            [1, 2, n as u16]
+        ]);
+    }
+}
+
+#[test]
+fn writing_a_field_leaves_the_others() {
+    let rows: Vec<Row> = (0..143).map(row).collect();
+    for (chunks, blocks) in
+        [([4, 5], [2, 3]), ([11, 13], [11, 13]), ([3, 1], [3, 1]), ([1, 13], [1, 4])]
+    {
+        let builder = NDArray::builder().chunks(&chunks).blocks(&blocks);
+        let mut array = builder.from_slice(&rows, &[11, 13]).unwrap();
+        check_writing(&mut array, &format!("{chunks:?}, {blocks:?}"));
+        array.set_cache(1 << 20);
+        check_writing(&mut array, "cached");
+        array.set_cparams(CParams::new().threads(Threads::new(3))).unwrap();
+        check_writing(&mut array, "on threads");
+    }
+}
+
+#[test]
+fn fields_in_another_byte_order_are_written_in_it() {
+    let dtype = "[('a', '>u2'), ('b', '>f8')]";
+    let item: Vec<u8> = [&7u16.to_be_bytes()[..], &0.5f64.to_be_bytes()].concat();
+    let mut array = NDArray::builder().from_bytes(&item.repeat(6), &[6], dtype, 10).unwrap();
+    let refused = array.field_mut("b").unwrap().write(1..3, &[1.5f64, 2.5]);
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::TypeMismatch);
+    array.set_byte_order_conversion(true);
+    array.field_mut("b").unwrap().write(1..3, &[1.5f64, 2.5]).unwrap();
+    array.field_mut("a").unwrap().fill(-1, 9u16).unwrap();
+    assert_eq!(
+        array.field("b").unwrap().read_all::<f64>().unwrap(),
+        [0.5, 1.5, 2.5, 0.5, 0.5, 0.5]
+    );
+    assert_eq!(array.field("a").unwrap().read_all::<u16>().unwrap(), [7, 7, 7, 7, 7, 9]);
+    let second = [&7u16.to_be_bytes()[..], &1.5f64.to_be_bytes()].concat();
+    assert_eq!(array.bytes().read(1..2).unwrap(), second);
+}
+
+#[test]
+fn fields_that_cannot_be_written() {
+    let rows: Vec<Row> = (0..6).map(row).collect();
+    let mut array = NDArray::builder().chunks(&[2]).from_slice(&rows, &[6]).unwrap();
+    let kind = |result: blosc2::Result<()>| result.unwrap_err().kind();
+    let mut field = array.field_mut("value").unwrap();
+    assert_eq!(field.dtype().to_string(), "<f8");
+    assert_eq!(kind(field.write(.., &[1.0f64; 5])), ErrorKind::InvalidArgument);
+    assert_eq!(kind(field.write(.., &[1.0f32; 6])), ErrorKind::TypeMismatch);
+    assert_eq!(kind(field.write(3..7, &[1.0f64; 4])), ErrorKind::OutOfBounds);
+    assert_eq!(kind(field.fill(.., 1i64)), ErrorKind::TypeMismatch);
+    assert_eq!(array.field_mut("missing").unwrap_err().kind(), ErrorKind::InvalidArgument);
+    // What a postfilter makes of a chunk cannot be compressed again.
+    array.set_postfilter(|block: &mut ChunkBlock<'_>| -> Result<(), BoxError> {
+        let input = block.input();
+        block.output().copy_from_slice(input);
+        Ok(())
+    });
+    let whole = array.field_mut("value").unwrap().write(.., &[1.0f64; 6]);
+    assert_eq!(kind(whole), ErrorKind::Unsupported);
+    array.clear_postfilter();
+    assert_eq!(array.read_all::<Row>().unwrap(), rows);
 }
 
 #[test]

@@ -95,15 +95,16 @@ fn check_reads(array: &NDArray, model: &Model, rng: &mut Rng, what: &str) {
     assert_eq!(array.ndim(), model.shape.len(), "{what}");
     assert_eq!(array.len(), model.shape.iter().product::<u64>(), "{what}");
     assert_eq!(array.is_empty(), model.bytes.is_empty(), "{what}");
-    let whole = array.read_bytes(..).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let whole = array.bytes().read(..).unwrap_or_else(|e| panic!("{what}: {e}"));
     assert_same(&whole, &model.bytes, what);
     for _ in 0..6 {
         let ranges = random_box(&model.shape, rng);
         let expected = model.read(&ranges);
-        let found = array.read_bytes(&ranges).unwrap_or_else(|e| panic!("{what} {ranges:?}: {e}"));
+        let found =
+            array.bytes().read(&ranges).unwrap_or_else(|e| panic!("{what} {ranges:?}: {e}"));
         assert_same(&found, &expected, &format!("{what}: {ranges:?}"));
         let mut buffer = vec![0xee; expected.len()];
-        array.read_bytes_into(&ranges, &mut buffer).unwrap();
+        array.bytes().read_into(&ranges, &mut buffer).unwrap();
         assert_same(&buffer, &expected, &format!("{what}: {ranges:?}, into"));
     }
 }
@@ -335,7 +336,7 @@ fn filters_that_look_at_the_shape_refuse_what_they_cannot_do() {
         let model = Model::new(shape, 4, Kind::Random, 1);
         let array = NDArray::builder().chunks(shape).blocks(blocks).cparams(params);
         let array = array.from_bytes(&model.bytes, shape, "<f4", 4)?;
-        array.read_bytes(..)
+        array.bytes().read(..)
     };
     for params in [
         CParams::new().filters(&[Filter::NdCell(0)]),

@@ -337,7 +337,7 @@ fn damaged_zip_files_are_refused() {
             if let Ok(store) = TreeStore::open_source(bytes) {
                 let keys: Vec<String> = store.keys().map(str::to_owned).collect();
                 for key in keys {
-                    let _ = store.array(&key).and_then(|array| array.read_bytes(..));
+                    let _ = store.array(&key).and_then(|array| array.bytes().read(..));
                 }
             }
         }

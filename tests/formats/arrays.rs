@@ -190,7 +190,7 @@ fn agree((shape, chunks, blocks): Shapes, typesize: usize, kind: Kind, seed: u64
         (sizes.as_slice(), meta.dtype.as_deref()),
         "{what}"
     );
-    let found = array.read_bytes(&whole).unwrap();
+    let found = array.bytes().read(&whole).unwrap();
     assert_same(&found, &model.bytes, &format!("file written here, of {what}"));
     let found = File::open(&path, &Limits::default()).unwrap().read_box(&whole).unwrap();
     assert_same(&found, &model.bytes, &format!("file read here, of {what}"));

@@ -21,7 +21,7 @@ pub(crate) fn read(path: &Path) -> blosc2::Result<Content> {
     let is_array = meta.iter().any(|(name, _)| name == "b2nd" || name == "caterva");
     let array = if is_array {
         let array = NDArray::open(path)?;
-        Some(array.read_bytes(..)?)
+        Some(array.bytes().read(..)?)
     } else {
         None
     };

@@ -293,17 +293,17 @@ mod safe {
     #[test]
     fn slice_of_one_item_reaches_behind_the_buffer() {
         let array = NDArray::from_slice(&[[7u8; 64]], &[]).unwrap();
-        let error = array.read_bytes_into(.., &mut [0]).unwrap_err();
+        let error = array.bytes().read_into(.., &mut [0]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-        assert_eq!(array.read_bytes(..).unwrap(), [7; 64]);
+        assert_eq!(array.bytes().read(..).unwrap(), [7; 64]);
     }
 
     #[test]
     fn set_slice_of_one_item_reads_behind_the_buffer() {
         let mut array = NDArray::from_slice(&[[7u8; 64]], &[]).unwrap();
-        let error = array.write_bytes(.., &[0]).unwrap_err();
+        let error = array.bytes_mut().write(.., &[0]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-        assert_eq!(array.read_bytes(..).unwrap(), [7; 64]);
+        assert_eq!(array.bytes().read(..).unwrap(), [7; 64]);
     }
 
     /// A shape of so many chunks that no frame can have them.

@@ -135,8 +135,8 @@ fn read_everything(path: &Path) -> bool {
     match NDArray::open(path) {
         Ok(array) => {
             let half: Vec<_> = array.shape().iter().map(|&size| size / 2..size).collect();
-            good &= array.read_bytes(..).is_ok();
-            good &= array.read_bytes(&half).is_ok();
+            good &= array.bytes().read(..).is_ok();
+            good &= array.bytes().read(&half).is_ok();
         }
         Err(_) => good = false,
     }
@@ -357,7 +357,7 @@ fn boxes_that_do_not_fit_are_refused() {
         let mut buffer = [5i32; 3];
         for error in [
             array.read::<i32>(ranges).unwrap_err(),
-            array.read_bytes(ranges).unwrap_err(),
+            array.bytes().read(ranges).unwrap_err(),
             array.read_into(ranges, &mut buffer).unwrap_err(),
         ] {
             assert_eq!(error.kind(), kind, "{error}");
@@ -384,7 +384,7 @@ fn boxes_that_do_not_fit_are_refused() {
     }
     assert_eq!(buffer, [5; 3]);
     let mut long = [5u8; 20];
-    assert_eq!(kind(array.read_bytes_into(&[0..1, 0..4], &mut long)), ErrorKind::InvalidArgument);
+    assert_eq!(kind(array.bytes().read_into(&[0..1, 0..4], &mut long)), ErrorKind::InvalidArgument);
     assert!(array.read::<i32>(&[24..24, 10..10]).unwrap().is_empty());
 }
 
@@ -542,7 +542,7 @@ fn an_array_larger_than_memory_is_an_error_to_read() {
     let last = items - 3..items;
     assert_eq!(array.read::<f64>(&[last]).unwrap(), [0.0; 3]);
     assert_eq!(kind(array.read_all::<f64>()), ErrorKind::TooLarge);
-    assert_eq!(kind(array.read_bytes(..)), ErrorKind::TooLarge);
+    assert_eq!(kind(array.bytes().read(..)), ErrorKind::TooLarge);
     let unlimited = OpenOptions::new().max_read(u64::MAX).open(&path).unwrap();
     let array = NDArray::from_schunk(unlimited).unwrap();
     assert_eq!(kind(array.read_all::<f64>()), ErrorKind::OutOfMemory);
@@ -558,7 +558,7 @@ fn a_dtype_of_any_text_survives_a_file() {
         made.unwrap_or_else(|error| panic!("{dtype:.40}: {error}"));
         let array = NDArray::open(&path).unwrap_or_else(|error| panic!("{dtype:.40}: {error}"));
         assert_eq!(array.dtype_str(), Some(dtype));
-        assert_eq!(array.read_bytes(..).unwrap(), [1, 2, 3, 4]);
+        assert_eq!(array.bytes().read(..).unwrap(), [1, 2, 3, 4]);
     }
 }
 

@@ -29,7 +29,7 @@ fn read_boxes(array: &NDArray, model: &Model, rounds: usize) {
         let mut rng = Rng(seed);
         for _ in 0..rounds {
             let ranges = random_box(&model.shape, &mut rng);
-            let found = array.read_bytes(&ranges).unwrap();
+            let found = array.bytes().read(&ranges).unwrap();
             assert!(found == model.read(&ranges), "thread {seed}: {ranges:?}");
         }
     });
@@ -71,13 +71,13 @@ fn one_read_or_write_works_on_several_threads() {
     let file = builder.clone().file(folder.path().join("threads.b2nd"));
     for builder in [builder, file] {
         let mut array = builder.from_bytes(&model.bytes, &model.shape, "<u4", 4).unwrap();
-        assert!(array.read_bytes(..).unwrap() == model.bytes);
+        assert!(array.bytes().read(..).unwrap() == model.bytes);
         // Threads of the reads below those of the program.
         on_threads(2, |seed| {
             let mut rng = Rng(seed);
             for _ in 0..20 {
                 let ranges = random_box(&model.shape, &mut rng);
-                assert!(array.read_bytes(&ranges).unwrap() == model.read(&ranges));
+                assert!(array.bytes().read(&ranges).unwrap() == model.read(&ranges));
                 let points: Vec<[u64; 2]> =
                     (0..500).map(|_| [rng.below(400), rng.below(500)]).collect();
                 let found = array.read_points::<u32>(&points).unwrap();
@@ -207,7 +207,7 @@ impl Shelf {
     fn read(&self, rng: &mut Rng) {
         for (array, model) in &self.arrays {
             let ranges = random_box(&model.shape, rng);
-            let found = array.read_bytes(&ranges).unwrap();
+            let found = array.bytes().read(&ranges).unwrap();
             assert!(found == model.read(&ranges), "{ranges:?} of {array:?}");
         }
         for (schunk, chunks) in &self.schunks {

@@ -86,7 +86,7 @@ print(json.dumps([text(dtype) for dtype in dtypes]))
         let dtype = Dtype::parse(text).unwrap();
         assert_eq!((array.dtype_str(), array.dtype()), (Some(text), Some(&dtype)));
         assert_eq!((array.typesize(), array.shape()), (dtype.size(), &SHAPE[..]), "{text}");
-        let bytes = array.read_bytes(..).unwrap();
+        let bytes = array.bytes().read(..).unwrap();
         assert_same(&bytes, &fs::read(at(format!("{number}.raw"))).unwrap(), text);
         // As it is, by its name, and in other words.
         NDArray::builder().file(at(format!("{number}.copied"))).copy(&array).unwrap();
@@ -143,7 +143,7 @@ print(json.dumps([text(dtype) for dtype in dtypes]))
             let array = NDArray::open(at(format!("{number}.{name}"))).unwrap();
             assert_eq!(array.dtype(), Some(&dtype), "{name}");
             let what = format!("{name}, {text}");
-            assert_same(&array.read_bytes(..).unwrap(), &bytes_of(&dtype), &what);
+            assert_same(&array.bytes().read(..).unwrap(), &bytes_of(&dtype), &what);
         }
     }
 }
@@ -231,7 +231,7 @@ print(1)
 
     let array = NDArray::open(at("text.b2nd")).unwrap();
     assert_eq!((array.dtype_str(), array.typesize()), (Some("<U5"), 20));
-    let bytes = array.read_bytes(..).unwrap();
+    let bytes = array.bytes().read(..).unwrap();
     let texts: Vec<String> = bytes
         .chunks_exact(20)
         .map(|text| {
@@ -246,7 +246,7 @@ print(1)
 
     let array = NDArray::open(at("bytes.b2nd")).unwrap();
     assert_eq!((array.dtype_str(), array.typesize()), (Some("|S5"), 5));
-    assert_eq!(array.read_bytes(..).unwrap(), b"\0\0\0\0\0a\0\0\0\x0012345");
+    assert_eq!(array.bytes().read(..).unwrap(), b"\0\0\0\0\0a\0\0\0\x0012345");
     let builder = NDArray::builder().file(at("bytes.back"));
     builder.from_bytes(b"x\0\0yz", &[2, 1], "|S2", 2).unwrap_err();
     let builder = NDArray::builder().file(at("bytes.back"));

@@ -58,7 +58,7 @@ fn check_array_of_python(folder: &Path, case: &Value, rng: &mut Rng) {
     let model =
         Model { shape: array.shape().to_vec(), typesize: array.typesize(), bytes: raw.clone() };
     let read = |ranges: &[std::ops::Range<u64>]| {
-        array.read_bytes(ranges).unwrap_or_else(|error| panic!("{case}: {ranges:?}: {error}"))
+        array.bytes().read(ranges).unwrap_or_else(|error| panic!("{case}: {ranges:?}: {error}"))
     };
     assert_same(&read(&[]), &raw, &case.to_string());
     for _ in 0..12 {

@@ -200,7 +200,7 @@ impl Span {
 
     /// The same for the bytes of rows of this length.
     pub(super) fn read_bytes(&self, array: &NDArray, row: usize) -> Result<Vec<u8>> {
-        let bytes = array.read_bytes(self.selection(array)?)?;
+        let bytes = array.bytes().read(self.selection(array)?)?;
         Ok(self.keep(bytes, row))
     }
 

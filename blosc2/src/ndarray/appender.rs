@@ -254,7 +254,7 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
         let (array, axis) = (self.array(), self.axis);
         check_others(&self.shape, array.shape(), axis, DOING)
             .map_err(|error| array.schunk.at(error))?;
-        self.array_mut().append_bytes(axis, items)
+        self.array_mut().bytes_mut().append(axis, items)
     }
 
     /// How many runs of bytes one position along the dimension has, and how long each is.

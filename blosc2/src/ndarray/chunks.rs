@@ -125,7 +125,7 @@ impl<'a> ArrayChunk<'a> {
     /// # Errors
     /// As for [`NDArray::read_bytes`].
     pub fn read_bytes(&self) -> Result<Vec<u8>> {
-        self.array.read_bytes(&self.ranges)
+        self.array.bytes().read(&self.ranges)
     }
 
     /// Its blocks that have items, in their order, which is the C order of their places.
@@ -179,6 +179,6 @@ impl ArrayBlock<'_> {
     /// # Errors
     /// As for [`NDArray::read_bytes`].
     pub fn read_bytes(&self) -> Result<Vec<u8>> {
-        self.array.read_bytes(&self.ranges)
+        self.array.bytes().read(&self.ranges)
     }
 }

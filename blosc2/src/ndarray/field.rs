@@ -3,10 +3,12 @@
 use super::NDArray;
 use super::gather::{ItemPart, READ, Sink};
 use super::plan::{Items, c_order};
+use super::region::Region;
+use super::scatter::{Source, WRITE};
 use super::selection::Selection;
 use super::view::NDArrayView;
 use crate::dtype::SwapPlan;
-use crate::element::{Element, make_items, with_bytes_mut, zeroed};
+use crate::element::{Element, bytes_of, make_items, with_bytes_mut, zeroed};
 use crate::{Dtype, ErrorKind, Result};
 
 impl NDArray {
@@ -58,6 +60,43 @@ impl<'a> NDArrayView<'a> {
     }
 }
 
+impl NDArray {
+    /// One field of an array of structures, to be written.
+    ///
+    /// ```
+    /// # #[cfg(feature = "derive")] {
+    /// use blosc2::{Element, NDArray};
+    ///
+    /// #[derive(Clone, Copy, Element)]
+    /// #[repr(C)]
+    /// struct Reading {
+    ///     sensor: u16,
+    ///     celsius: f32,
+    /// }
+    ///
+    /// let mut array = NDArray::from_slice(&[Reading { sensor: 7, celsius: 20.0 }; 3], &[3])?;
+    /// array.field_mut("celsius")?.write(1.., &[21.5f32, 22.0])?;
+    /// assert_eq!(array.field("celsius")?.read_all::<f32>()?, [20.0, 21.5, 22.0]);
+    /// assert_eq!(array.field("sensor")?.read_all::<u16>()?, [7, 7, 7]);
+    /// # }
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`field`](Self::field).
+    pub fn field_mut(&mut self, name: &str) -> Result<NDArrayFieldMut<'_>> {
+        let NDArrayField { offset, dtype, .. } = self.field(name)?;
+        Ok(NDArrayFieldMut { array: self, offset, dtype })
+    }
+}
+
+impl NDArray {
+    /// Checks that a field is a `T`, and returns how it is converted where its byte order is not native.
+    fn check_field<T: Element>(&self, dtype: &Dtype, doing: &str) -> Result<Option<SwapPlan>> {
+        self.check_items::<T>(Some(dtype), Some(&dtype.to_string()), dtype.size(), doing)
+    }
+}
+
 const FIELD: &str = "select a field";
 
 /// A view of one field of an array of structures, which is read when it is asked for. Made by [`NDArray::field`] and
@@ -67,6 +106,97 @@ pub struct NDArrayField<'a> {
     view: NDArrayView<'a>,
     offset: usize,
     dtype: Dtype,
+}
+
+/// One field of an array of structures, to be written. Made by [`NDArray::field_mut`].
+#[derive(Debug)]
+pub struct NDArrayFieldMut<'a> {
+    array: &'a mut NDArray,
+    offset: usize,
+    dtype: Dtype,
+}
+
+impl NDArrayFieldMut<'_> {
+    /// A field of this field, which is a structure.
+    ///
+    /// # Errors
+    /// Those of [`NDArray::field`].
+    pub fn field(self, name: &str) -> Result<Self> {
+        let Self { array, offset, dtype } = self;
+        let NDArrayField { offset, dtype, .. } =
+            NDArrayField { view: array.view(), offset, dtype }.field(name)?;
+        Ok(Self { array, offset, dtype })
+    }
+
+    /// The dtype of the field.
+    pub fn dtype(&self) -> &Dtype {
+        &self.dtype
+    }
+
+    /// Writes the field of the selected items, in C order; their other fields stay.
+    ///
+    /// Each chunk that the selection touches is decompressed and compressed once.
+    ///
+    /// # Errors
+    /// Those of [`NDArray::write`]; [`ErrorKind::TypeMismatch`] if the dtype of the field is not that of `T`.
+    pub fn write<T: Element>(
+        &mut self,
+        selection: impl Into<Selection>,
+        items: &[T],
+    ) -> Result<()> {
+        let region = self.array.select(&selection.into(), WRITE)?;
+        let mut bytes = bytes_of(items);
+        if let Some(swapped) = self.array.check_field::<T>(&self.dtype, WRITE)? {
+            swapped.apply(bytes.to_mut());
+        }
+        let len = self.dtype.size();
+        let expected = self.array.len_of_items(&region, len, WRITE)?;
+        if expected != bytes.len() {
+            let (shape, found) = (region.shape(), items.len());
+            let detail = format!("items of the shape {shape:?} are selected, got {found}");
+            return Err(self.array.schunk.error(ErrorKind::InvalidArgument, WRITE, detail));
+        }
+        let strides = c_order(&region.shape(), len);
+        // SAFETY: the bytes are borrowed, and as many as the parts of the items in C order have.
+        unsafe { self.write_from(&region, &strides, &bytes) }
+    }
+
+    /// Writes the same value to the field of all selected items.
+    ///
+    /// # Errors
+    /// Those of [`write`](Self::write).
+    pub fn fill<T: Element>(&mut self, selection: impl Into<Selection>, item: T) -> Result<()> {
+        let region = self.array.select(&selection.into(), WRITE)?;
+        let items = [item];
+        let mut bytes = bytes_of(&items);
+        if let Some(swapped) = self.array.check_field::<T>(&self.dtype, WRITE)? {
+            swapped.apply(bytes.to_mut());
+        }
+        // All are in the same place.
+        let strides = vec![0; region.dims.len()];
+        // SAFETY: the bytes are borrowed, and are those of one part, the place of all.
+        unsafe { self.write_from(&region, &strides, &bytes) }
+    }
+
+    /// # Safety
+    /// The bytes are memory for the field of the items of the region at the places that the strides give.
+    unsafe fn write_from(
+        &mut self,
+        region: &Region,
+        strides: &[isize],
+        bytes: &[u8],
+    ) -> Result<()> {
+        let len = self.dtype.size();
+        if len == 0 {
+            return Ok(());
+        }
+        let part = ItemPart { offset: self.offset, len, typesize: self.array.typesize() };
+        // SAFETY: the caller's promise; the bytes are borrowed until all is written.
+        unsafe {
+            let source = Source::of_part(bytes.as_ptr(), part);
+            self.array.scatter(Items::Region(region, strides), source)
+        }
+    }
 }
 
 impl<'a> NDArrayField<'a> {
@@ -161,8 +291,7 @@ impl<'a> NDArrayField<'a> {
     }
 
     fn check_dtype<T: Element>(&self) -> Result<Option<SwapPlan>> {
-        let (dtype, text) = (&self.dtype, self.dtype.to_string());
-        self.view.array.check_items::<T>(Some(dtype), Some(&text), dtype.size(), READ)
+        self.view.array.check_field::<T>(&self.dtype, READ)
     }
 
     /// The bytes of the field in all items, if they fit this machine.

@@ -2,6 +2,7 @@
 
 mod appender;
 mod builder;
+mod bytes;
 mod cache;
 mod chunks;
 mod copy;
@@ -9,6 +10,7 @@ mod copy;
 mod external;
 mod field;
 mod gather;
+mod index;
 mod info;
 mod parallel;
 mod partition;
@@ -40,9 +42,11 @@ use crate::{
 
 pub use appender::Appender;
 pub use builder::NDArrayBuilder;
+pub use bytes::{NDArrayBytes, NDArrayBytesMut};
 pub use chunks::{ArrayBlock, ArrayChunk};
 pub use copy::{Arithmetic, Number};
-pub use field::NDArrayField;
+pub use field::{NDArrayField, NDArrayFieldMut};
+pub use index::ItemIndex;
 pub use info::ArrayInfo;
 pub use partition::CacheSizes;
 pub use rows::Rows;

@@ -2,118 +2,116 @@
 
 use super::NDArray;
 use super::gather::{READ, Sink};
+use super::index::ItemIndex;
 use super::plan::{Indices, Items};
+use super::region::Region;
 use super::scatter::{Source, WRITE};
+use super::view::NDArrayView;
 use crate::dtype::SwapPlan;
 use crate::element::{Element, make_items, with_bytes_mut, zeroed};
 use crate::{ErrorKind, Result};
 
 impl NDArray {
-    /// Reads single items by their indices, in any order, also several times the same.
+    /// Reads items by their indices, in any order and with repetitions.
     ///
-    /// Each block is decompressed once, whatever the order. C's `b2nd_get_sparse_cbuffer`, NumPy's
+    /// Each point is the index of one item. Points of fewer integers than the array has axes select all items along the
+    /// remaining axes, each point its own: `n` points of two integers in an array of the shape `[a, b, c]` are `n * c`
+    /// items. For slices along other axes see [`NDArrayView::read_points`].
+    ///
+    /// Each block is decompressed once, whatever the order. The plan takes 32 bytes of memory for each item; a list of
+    /// rows costs less as a [selection](crate::Selection), `array.read((rows,))`. C's `b2nd_get_sparse_cbuffer`, NumPy's
     /// `array[rows, columns]`.
     ///
     /// ```
     /// use blosc2::NDArray;
     ///
     /// let array = NDArray::from_slice(&(0..100i32).collect::<Vec<_>>(), &[10, 10])?;
-    /// assert_eq!(array.read_points::<i32>(&[[9, 9], [0, 3], [9, 9]])?, [99, 3, 99]);
+    /// assert_eq!(array.read_points::<i32>(&[[9, 9], [0, 3], [-1, -1]])?, [99, 3, 99]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As for [`read`](Self::read); [`ErrorKind::InvalidArgument`] where an index has not as many numbers as the array
-    /// has dimensions.
+    /// As for [`read`](Self::read); [`ErrorKind::InvalidArgument`] if a point has more integers than the array has axes, or
+    /// another number of integers than the first point.
     #[doc(alias("b2nd_get_sparse_cbuffer", "take"))]
-    pub fn read_points<T: Element>(&self, points: &[impl AsRef<[u64]>]) -> Result<Vec<T>> {
-        self.check_points(points, READ)?;
-        self.read_indices(&List(points))
+    pub fn read_points<T: Element>(&self, points: &[impl ItemIndex]) -> Result<Vec<T>> {
+        self.view().read_points(points)
     }
 
-    /// Reads single items of any dtype as they are stored.
+    /// Reads items by their indices into `items`, which has as many as the points select.
     ///
     /// # Errors
-    /// As for [`read_points`](Self::read_points), the dtype apart.
-    pub fn read_points_bytes(&self, points: &[impl AsRef<[u64]>]) -> Result<Vec<u8>> {
-        self.check_points(points, READ)?;
-        self.read_indices_bytes(&List(points))
-    }
-
-    /// Reads single items into the caller's, of which there have to be as many.
-    ///
-    /// # Errors
-    /// As for [`read_points`](Self::read_points), and [`ErrorKind::InvalidArgument`] where the numbers differ.
+    /// As for [`read_points`](Self::read_points), and [`ErrorKind::InvalidArgument`] if the numbers differ.
     pub fn read_points_into<T: Element>(
         &self,
-        points: &[impl AsRef<[u64]>],
+        points: &[impl ItemIndex],
         items: &mut [T],
     ) -> Result<()> {
-        self.check_points(points, READ)?;
-        self.check_count(points.len(), items.len(), READ)?;
+        let region = Region::whole(self.shape());
+        let points = self.points(points, &region, READ)?;
+        let (expected, found) = (points.count(), items.len());
+        if expected != found {
+            let detail = format!("the points select {expected} items, the target has {found}");
+            return Err(self.schunk.error(ErrorKind::InvalidArgument, READ, detail));
+        }
         let swapped = self.check_dtype::<T>(READ)?;
-        with_bytes_mut(items, |bytes| self.indices_to(&List(points), bytes, false, swapped))
+        with_bytes_mut(items, |bytes| self.indices_to(&points, bytes, false, swapped))
     }
 
-    /// Reads the items where the mask is true, in C order; it has one for each item of the array. NumPy's
-    /// `array[mask]`.
+    /// Reads the items where the mask is `true`, in C order; the mask has one value for each item of the array, in C
+    /// order. NumPy's `array[mask]`.
     ///
     /// # Errors
-    /// As for [`read`](Self::read); [`ErrorKind::InvalidArgument`] where the mask has another length.
+    /// As for [`read`](Self::read); [`ErrorKind::InvalidArgument`] if the mask has another length.
     pub fn read_mask<T: Element>(&self, mask: &[bool]) -> Result<Vec<T>> {
-        self.read_indices(&self.chosen(mask, READ)?)
+        let region = Region::whole(self.shape());
+        self.read_indices(&self.chosen(mask, &region, READ)?)
     }
 
-    /// Reads the items of any dtype where the mask is true, as they are stored.
+    /// Writes items by their indices; of an item that several points select, the last one stays.
     ///
-    /// # Errors
-    /// As for [`read_mask`](Self::read_mask), the dtype apart.
-    pub fn read_mask_bytes(&self, mask: &[bool]) -> Result<Vec<u8>> {
-        self.read_indices_bytes(&self.chosen(mask, READ)?)
-    }
-
-    /// Writes single items by their indices; of an item that is named several times, the last one stays.
+    /// Points of fewer integers than the array has axes are those of [`read_points`](Self::read_points). NumPy's
+    /// `array[rows, columns] = items`.
     ///
     /// # Errors
     /// As for [`write`](Self::write) and [`read_points`](Self::read_points).
+    #[doc(alias = "b2nd_set_sparse_cbuffer")]
     pub fn write_points<T: Element>(
         &mut self,
-        points: &[impl AsRef<[u64]>],
+        points: &[impl ItemIndex],
         items: &[T],
     ) -> Result<()> {
-        self.check_points(points, WRITE)?;
-        self.write_indices(&List(points), items)
+        let bytes = self.stored_bytes(items, WRITE)?;
+        self.write_points_bytes(points, &bytes)
     }
 
-    /// Writes single items of any dtype, given as bytes as they are stored.
-    ///
-    /// # Errors
-    /// As for [`write_points`](Self::write_points), the dtype apart.
-    pub fn write_points_bytes(&mut self, points: &[impl AsRef<[u64]>], bytes: &[u8]) -> Result<()> {
-        self.check_points(points, WRITE)?;
-        self.write_indices_bytes(&List(points), bytes)
+    pub(super) fn write_points_bytes(
+        &mut self,
+        points: &[impl ItemIndex],
+        bytes: &[u8],
+    ) -> Result<()> {
+        let region = Region::whole(self.shape());
+        let points = self.points(points, &region, WRITE)?;
+        self.write_indices(&points, bytes)
     }
 
-    /// Writes items where the mask is true, in C order. NumPy's `array[mask] = items`.
+    /// Writes items where the mask is `true`, in C order. NumPy's `array[mask] = items`.
     ///
     /// # Errors
-    /// As for [`write`](Self::write); [`ErrorKind::InvalidArgument`] where the mask has another length than the
-    /// array, or is true for another number of items.
+    /// As for [`write`](Self::write); [`ErrorKind::InvalidArgument`] if the mask has another length than the array, or is
+    /// `true` for another number of items.
     pub fn write_mask<T: Element>(&mut self, mask: &[bool], items: &[T]) -> Result<()> {
-        let chosen = self.chosen(mask, WRITE)?;
-        self.write_indices(&chosen, items)
+        let bytes = self.stored_bytes(items, WRITE)?;
+        self.write_mask_bytes(mask, &bytes)
     }
 
-    /// Writes items of any dtype where the mask is true, given as bytes as they are stored.
-    ///
-    /// # Errors
-    /// As for [`write_mask`](Self::write_mask), the dtype apart.
-    pub fn write_mask_bytes(&mut self, mask: &[bool], bytes: &[u8]) -> Result<()> {
-        let chosen = self.chosen(mask, WRITE)?;
-        self.write_indices_bytes(&chosen, bytes)
+    pub(super) fn write_mask_bytes(&mut self, mask: &[bool], bytes: &[u8]) -> Result<()> {
+        let region = Region::whole(self.shape());
+        let chosen = self.chosen(mask, &region, WRITE)?;
+        self.write_indices(&chosen, bytes)
     }
 
-    fn read_indices_bytes(&self, points: &impl Indices) -> Result<Vec<u8>> {
+    pub(super) fn read_indices_bytes(&self, points: &impl Indices) -> Result<Vec<u8>> {
         let len = points.count().saturating_mul(self.typesize());
         self.schunk.allow(READ, len as u64)?;
         let mut bytes = zeroed(len, READ)?;
@@ -123,7 +121,8 @@ impl NDArray {
 
     fn read_indices<T: Element>(&self, points: &impl Indices) -> Result<Vec<T>> {
         let swapped = self.check_dtype::<T>(READ)?;
-        self.schunk.allow(READ, points.count() as u64 * self.typesize() as u64)?;
+        let len = points.count().saturating_mul(self.typesize());
+        self.schunk.allow(READ, len as u64)?;
         make_items(points.count(), READ, |bytes| self.indices_to(points, bytes, true, swapped))
     }
 
@@ -144,81 +143,200 @@ impl NDArray {
         Ok(())
     }
 
-    fn write_indices<T: Element>(&mut self, points: &impl Indices, items: &[T]) -> Result<()> {
-        let bytes = self.stored_bytes(items, WRITE)?;
-        self.write_indices_bytes(points, &bytes)
-    }
-
-    fn write_indices_bytes(&mut self, points: &impl Indices, bytes: &[u8]) -> Result<()> {
+    fn write_indices(&mut self, points: &impl Indices, bytes: &[u8]) -> Result<()> {
         let size = self.typesize();
         if points.count().checked_mul(size) != Some(bytes.len()) {
             let (expected, found) = (points.count(), bytes.len());
-            let detail = format!("{expected} items of {size} bytes are named, got {found} bytes");
+            let detail =
+                format!("{expected} items of {size} bytes are selected, got {found} bytes");
             return Err(self.schunk.error(ErrorKind::InvalidArgument, WRITE, detail));
         }
         // SAFETY: the bytes are borrowed, and as many as the items have, one behind the other.
         unsafe { self.scatter(Items::Points(points), Source::new(bytes.as_ptr())) }
     }
 
-    fn check_points(&self, points: &[impl AsRef<[u64]>], doing: &str) -> Result<()> {
-        points.iter().try_for_each(|point| self.check_index(point.as_ref(), doing))
-    }
-
-    fn check_count(&self, expected: usize, found: usize, doing: &str) -> Result<()> {
-        if expected == found {
-            return Ok(());
+    /// The items of a region that points select.
+    pub(super) fn points<'a, P: ItemIndex>(
+        &self,
+        points: &'a [P],
+        region: &'a Region,
+        doing: &str,
+    ) -> Result<Points<'a, P>> {
+        let error = |kind, detail| Err(self.schunk.error(kind, doing, detail));
+        let through = Through::new(region);
+        let shape = &through.shape;
+        let ndim = points.first().map_or(shape.len(), ItemIndex::ndim);
+        if ndim > shape.len() {
+            let detail = format!("the shape has {} axes, got points of {ndim}", shape.len());
+            return error(ErrorKind::InvalidArgument, detail);
         }
-        let detail = format!("{expected} items are named, got {found}");
-        Err(self.schunk.error(ErrorKind::InvalidArgument, doing, detail))
+        for (number, point) in points.iter().enumerate() {
+            if point.ndim() != ndim {
+                let found = point.ndim();
+                let detail = format!("point 0 has {ndim} indices, point {number} has {found}");
+                return error(ErrorKind::InvalidArgument, detail);
+            }
+            for (axis, &size) in shape.iter().enumerate().take(ndim) {
+                let at = point.along(axis);
+                if place(at, size) >= size {
+                    let detail = format!(
+                        "axis {axis} has {size} items, asked for index {at} (point {number})"
+                    );
+                    return error(ErrorKind::OutOfBounds, detail);
+                }
+            }
+        }
+        let each = shape[ndim..].iter().try_fold(1usize, |all, &size| {
+            usize::try_from(size).ok().and_then(|size| all.checked_mul(size))
+        });
+        let count = each.and_then(|each| each.checked_mul(points.len()));
+        let (Some(each), Some(count)) = (each, count) else {
+            let detail = format!("{} points of {:?} items each", points.len(), &shape[ndim..]);
+            return error(ErrorKind::TooLarge, detail);
+        };
+        Ok(Points { points, through, each, count })
     }
 
-    /// The items where a mask is true.
-    fn chosen(&self, mask: &[bool], doing: &str) -> Result<Chosen> {
-        if mask.len() as u64 != self.len() {
-            let (expected, found) = (self.len(), mask.len());
-            let detail = format!("the array has {expected} items, the mask {found}");
+    /// The items of a region where a mask is true.
+    pub(super) fn chosen<'a>(
+        &self,
+        mask: &[bool],
+        region: &'a Region,
+        doing: &str,
+    ) -> Result<Chosen<'a>> {
+        let through = Through::new(region);
+        let shape = &through.shape;
+        let len = shape.iter().fold(1u64, |all, &size| all.saturating_mul(size));
+        if mask.len() as u64 != len {
+            let found = mask.len();
+            let detail = format!("the shape {shape:?} has {len} items, the mask {found}");
             return Err(self.schunk.error(ErrorKind::InvalidArgument, doing, detail));
         }
         let chosen = mask.iter().enumerate().filter(|&(_, &chosen)| chosen);
-        Ok(Chosen {
-            shape: self.shape().to_vec(),
-            numbers: chosen.map(|(number, _)| number as u64).collect(),
-        })
+        let numbers = chosen.map(|(number, _)| number as u64).collect();
+        Ok(Chosen { numbers, through })
     }
 }
 
-/// Indices of the caller's, which were looked at.
-struct List<'a, P>(&'a [P]);
-
-impl<P: AsRef<[u64]>> Indices for List<'_, P> {
-    fn count(&self) -> usize {
-        self.0.len()
+impl NDArrayView<'_> {
+    /// Reads items of the view by their indices in it; see [`NDArray::read_points`].
+    ///
+    /// Points are for the leading axes of the view. With [`slice`](Self::slice) and [`permute`](Self::permute) they mix
+    /// with slices: NumPy's `array[rows, 1:3, columns]` is
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// let array = NDArray::from_slice(&(0..60i32).collect::<Vec<_>>(), &[3, 4, 5])?;
+    /// let view = array.view().slice((.., 1..3, ..))?.permute(&[0, 2, 1])?;
+    /// // Rows 0 and 2, columns 4 and 1; of each two items.
+    /// assert_eq!(view.read_points::<i32>(&[(0, 4), (2, 1)])?, [9, 14, 46, 51]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`NDArray::read_points`].
+    pub fn read_points<T: Element>(&self, points: &[impl ItemIndex]) -> Result<Vec<T>> {
+        self.array.read_indices(&self.array.points(points, &self.region, READ)?)
     }
 
-    fn index(&self, number: usize, index: &mut [u64]) {
-        // An `AsRef` may give something else each time.
-        for (to, from) in index.iter_mut().zip(self.0[number].as_ref()) {
-            *to = *from;
+    /// Reads the items of the view where the mask is `true`; see [`NDArray::read_mask`].
+    ///
+    /// # Errors
+    /// As for [`NDArray::read_mask`].
+    pub fn read_mask<T: Element>(&self, mask: &[bool]) -> Result<Vec<T>> {
+        self.array.read_indices(&self.array.chosen(mask, &self.region, READ)?)
+    }
+}
+
+/// Where an index is, counted from the end if it is negative; not below `size` if it is outside.
+pub(super) fn place(at: i64, size: u64) -> u64 {
+    // Sizes are below 2^63, so that what is before the first item becomes larger than all of them.
+    if at < 0 { size.wrapping_add_signed(at) } else { at as u64 }
+}
+
+/// From places in a region to indices in the array.
+struct Through<'a> {
+    region: &'a Region,
+    /// The shape of the region.
+    shape: Vec<u64>,
+    /// Whether the array has axes that the region does not have.
+    drops_axes: bool,
+}
+
+impl<'a> Through<'a> {
+    fn new(region: &'a Region) -> Self {
+        let axes = 0..region.positions.len();
+        let drops_axes = axes.into_iter().any(|axis| !region.dims.contains(&Some(axis)));
+        Self { region, shape: region.shape(), drops_axes }
+    }
+
+    /// Writes the index in the array of the item of a place; `along` has its place along each axis of the region, asked
+    /// from the last axis to the first.
+    fn index(&self, index: &mut [u64], mut along: impl FnMut(usize) -> u64) {
+        let Region { positions, dims } = self.region;
+        if self.drops_axes {
+            // One index is selected along each of them.
+            index.iter_mut().zip(positions).for_each(|(at, positions)| *at = positions.get(0));
+        }
+        for (axis, dim) in dims.iter().enumerate().rev() {
+            let at = along(axis);
+            if let Some(axis) = *dim {
+                index[axis] = positions[axis].get(at);
+            }
         }
     }
 }
 
-/// Items by their numbers in C order.
-struct Chosen {
-    shape: Vec<u64>,
-    numbers: Vec<u64>,
+/// Items of a region by indices that were checked; each selects all items along the axes that it has no integer for.
+pub(super) struct Points<'a, P> {
+    points: &'a [P],
+    through: Through<'a>,
+    /// How many items each point selects.
+    each: usize,
+    count: usize,
 }
 
-impl Indices for Chosen {
+impl<P: ItemIndex> Indices for Points<'_, P> {
+    fn count(&self) -> usize {
+        self.count
+    }
+
+    fn index(&self, number: usize, index: &mut [u64]) {
+        let shape = &self.through.shape;
+        let (point, mut rest) = match self.each {
+            1 => (&self.points[number], 0),
+            each => (&self.points[number / each], (number % each) as u64),
+        };
+        let ndim = point.ndim();
+        self.through.index(index, |axis| {
+            if axis < ndim {
+                return place(point.along(axis), shape[axis]);
+            }
+            let at = rest % shape[axis];
+            rest /= shape[axis];
+            at
+        });
+    }
+}
+
+/// Items of a region by their numbers in C order.
+pub(super) struct Chosen<'a> {
+    numbers: Vec<u64>,
+    through: Through<'a>,
+}
+
+impl Indices for Chosen<'_> {
     fn count(&self) -> usize {
         self.numbers.len()
     }
 
     fn index(&self, number: usize, index: &mut [u64]) {
-        let mut number = self.numbers[number];
-        for (at, &size) in index.iter_mut().zip(&self.shape).rev() {
-            *at = number % size;
-            number /= size;
-        }
+        let (mut number, shape) = (self.numbers[number], &self.through.shape);
+        self.through.index(index, |axis| {
+            let at = number % shape[axis];
+            number /= shape[axis];
+            at
+        });
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use blosc2_format::b2nd::Geometry;
 use parking_lot::Mutex;
 
-use super::gather::Scratch;
+use super::gather::{ItemPart, Scratch};
 use super::plan::{BlockPlan, ChunkPlan, Items, Plan, block_ranges, c_order, chunk_ranges};
 use super::region::Region;
 use super::{Change, NDArray, Pooled, Reused, parallel};
@@ -20,7 +20,11 @@ pub(super) const WRITE: &str = "write to an array";
 
 /// Memory with the items of a region; threads read it side by side.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Source(*const u8);
+pub(super) struct Source {
+    start: *const u8,
+    /// The part of each item that there is; `None` for all of it.
+    part: Option<ItemPart>,
+}
 
 // SAFETY: it is only read; see `Source::new`.
 unsafe impl Send for Source {}
@@ -35,7 +39,15 @@ impl Source {
     /// used for, at the place that the strides give it from `start`, there are as many initialised bytes as an item
     /// has.
     pub(super) unsafe fn new(start: *const u8) -> Self {
-        Self(start)
+        Self { start, part: None }
+    }
+
+    /// The same with a part of each item: at the place of an item are as many bytes as the part has.
+    ///
+    /// # Safety
+    /// As for [`new`](Self::new), with the part in place of the item.
+    pub(super) unsafe fn of_part(start: *const u8, part: ItemPart) -> Self {
+        Self { start, part: Some(part) }
     }
 
     /// Bytes at a place.
@@ -44,7 +56,7 @@ impl Source {
     /// They are those of items of the region, in one piece, and are not used for longer than the memory may be.
     unsafe fn bytes<'a>(self, at: isize, len: usize) -> &'a [u8] {
         // SAFETY: the caller's promise and that of `new`.
-        unsafe { std::slice::from_raw_parts(self.0.offset(at), len) }
+        unsafe { std::slice::from_raw_parts(self.start.offset(at), len) }
     }
 
     /// Gets what a block is to hold from its places.
@@ -52,6 +64,17 @@ impl Source {
     /// # Safety
     /// The block is one of the plan whose items this is memory of.
     unsafe fn get(self, block: &BlockPlan<'_>, bytes: &mut [u8]) {
+        if let Some(ItemPart { offset, len: part, typesize }) = self.part {
+            block.each_piece(|to, from, len| {
+                // Items are one piece where they are as far from each other in memory as in the block.
+                for at in (0..len).step_by(typesize) {
+                    // SAFETY: the caller's promise; `from + at` is the place of an item, which has a part.
+                    let from = unsafe { self.bytes(from + at as isize, part) };
+                    bytes[to + at + offset..][..part].copy_from_slice(from);
+                }
+            });
+            return;
+        }
         block.each_piece(|to, from, len| {
             let to = &mut bytes[to..to + len];
             // SAFETY: the caller's promise: the pieces of a block are places of its items.
@@ -190,13 +213,14 @@ impl Team<'_> {
         base: impl FnOnce(&mut Scratch) -> Result<()>,
     ) -> Result<Data<'d>> {
         let (len, total) = (self.geometry.block_len(), self.geometry.chunk_len());
-        if let Some(place) = plan.in_one_piece() {
+        let whole_items = source.part.is_none();
+        if let Some(place) = plan.in_one_piece().filter(|_| whole_items) {
             // SAFETY: the blocks are all of the chunk, and lie there one behind the other.
             return Ok(Data::Elsewhere(unsafe { source.bytes(place, total) }));
         }
         scratch.chunk.clear();
         resize(&mut scratch.chunk, total, WRITE)?;
-        if !plan.covers {
+        if !(plan.covers && whole_items) {
             base(scratch)?;
         }
         for block in (0..plan.nblocks()).map(|index| plan.block(index)) {
@@ -310,7 +334,7 @@ impl NDArray {
             // One by one, since a plan may take more than its chunk.
             let touched = (0..plan.nchunks()).map(|number| {
                 let chunk = plan.chunk(number);
-                (chunk.number, chunk.covers)
+                (chunk.number, chunk.covers && source.part.is_none())
             });
             let touched: Vec<(usize, bool)> = touched.collect();
             if touched.is_empty() {

@@ -13,6 +13,9 @@ use super::{Change, NDArray, cut};
 use crate::element::Element;
 use crate::{Error, ErrorKind, Result, SChunk, Threads};
 
+pub(super) const APPEND: &str = "append to an array";
+pub(super) const INSERT: &str = "insert into an array";
+
 impl NDArray {
     /// Gives the array another shape of as many dimensions; new items are zeros.
     ///
@@ -57,17 +60,8 @@ impl NDArray {
     /// As for [`insert`](Self::insert).
     #[doc(alias = "b2nd_append")]
     pub fn append<T: Element>(&mut self, axis: usize, items: &[T]) -> Result<()> {
-        let doing = "append to an array";
-        let bytes = self.stored_bytes(items, doing)?;
-        self.put_in(doing, axis, None, &bytes)
-    }
-
-    /// Adds items of any dtype, given as bytes as they are stored, at the end of a dimension.
-    ///
-    /// # Errors
-    /// As for [`append`](Self::append), the dtype apart.
-    pub fn append_bytes(&mut self, axis: usize, bytes: &[u8]) -> Result<()> {
-        self.put_in("append to an array", axis, None, bytes)
+        let bytes = self.stored_bytes(items, APPEND)?;
+        self.put_in(APPEND, axis, None, &bytes)
     }
 
     /// Puts items in front of those of the number `at` along a dimension: so many, in C order, as make it longer by a
@@ -92,17 +86,8 @@ impl NDArray {
     /// - as for [`resize`](Self::resize).
     #[doc(alias = "b2nd_insert")]
     pub fn insert<T: Element>(&mut self, axis: usize, at: u64, items: &[T]) -> Result<()> {
-        let doing = "insert into an array";
-        let bytes = self.stored_bytes(items, doing)?;
-        self.put_in(doing, axis, Some(at), &bytes)
-    }
-
-    /// Puts items of any dtype, given as bytes as they are stored, in front of others.
-    ///
-    /// # Errors
-    /// As for [`insert`](Self::insert), the dtype apart.
-    pub fn insert_bytes(&mut self, axis: usize, at: u64, bytes: &[u8]) -> Result<()> {
-        self.put_in("insert into an array", axis, Some(at), bytes)
+        let bytes = self.stored_bytes(items, INSERT)?;
+        self.put_in(INSERT, axis, Some(at), &bytes)
     }
 
     /// Removes the items of a range along a dimension. C's `b2nd_delete`, for any range.
@@ -137,7 +122,13 @@ impl NDArray {
         })
     }
 
-    fn put_in(&mut self, doing: &str, axis: usize, at: Option<u64>, bytes: &[u8]) -> Result<()> {
+    pub(super) fn put_in(
+        &mut self,
+        doing: &str,
+        axis: usize,
+        at: Option<u64>,
+        bytes: &[u8],
+    ) -> Result<()> {
         self.check_axis(axis, doing)?;
         let known = self.shape().to_vec();
         self.reshape(doing, |change| {

@@ -4,7 +4,9 @@ use blosc2_format::b2nd::MAX_NDIM;
 
 use super::NDArray;
 use super::gather::{READ, Sink};
+use super::index::ItemIndex;
 use super::plan::{Items, c_order};
+use super::points::place;
 use super::region::Region;
 use super::selection::Selection;
 use crate::dtype::SwapPlan;
@@ -59,29 +61,13 @@ impl NDArray {
         self.read(..)
     }
 
-    /// Reads one item, by its index.
+    /// Reads one item by its index, an integer for each axis: `array.item::<f32>([3, -1])`.
     ///
     /// # Errors
     /// As for [`read`](Self::read).
-    pub fn item<T: Element>(&self, index: &[u64]) -> Result<T> {
-        let region = self.region_of_item(index, READ)?;
+    pub fn item<T: Element>(&self, index: impl ItemIndex) -> Result<T> {
+        let region = self.region_of_item(&index, READ)?;
         self.read_region(&region).map(|items| items[0])
-    }
-
-    /// Reads the selected items of any dtype as they are stored, byte order included.
-    ///
-    /// # Errors
-    /// As for [`read`](Self::read), the dtype apart.
-    pub fn read_bytes(&self, selection: impl Into<Selection>) -> Result<Vec<u8>> {
-        self.read_region_bytes(&self.select(&selection.into(), READ)?)
-    }
-
-    /// Reads the selected items of any dtype into the caller's bytes, which have to be just as many.
-    ///
-    /// # Errors
-    /// As for [`read_into`](Self::read_into), the dtype apart.
-    pub fn read_bytes_into(&self, selection: impl Into<Selection>, bytes: &mut [u8]) -> Result<()> {
-        self.read_region_bytes_into(&self.select(&selection.into(), READ)?, bytes)
     }
 
     /// All of the array as a view, of which parts can be taken without reading.
@@ -106,24 +92,22 @@ impl NDArray {
         region.map_err(|error| self.schunk.at(error))
     }
 
-    pub(super) fn region_of_item(&self, index: &[u64], doing: &str) -> Result<Region> {
-        self.check_index(index, doing)?;
-        Ok(Region::of_box(index.iter().map(|&at| at..at + 1)))
-    }
-
-    pub(super) fn check_index(&self, index: &[u64], doing: &str) -> Result<()> {
-        let shape = self.shape();
-        if index.len() != shape.len() {
-            let (ndim, found) = (shape.len(), index.len());
-            let detail = format!("an index has {ndim} numbers, got {found}");
+    pub(super) fn region_of_item(&self, index: &impl ItemIndex, doing: &str) -> Result<Region> {
+        let (shape, found) = (self.shape(), index.ndim());
+        if found != shape.len() {
+            let detail = format!("an index has {} integers, got {found}", shape.len());
             return Err(self.schunk.error(ErrorKind::InvalidArgument, doing, detail));
         }
-        if let Some(axis) = (0..shape.len()).find(|&axis| index[axis] >= shape[axis]) {
-            let (size, at) = (shape[axis], index[axis]);
-            let detail = format!("axis {axis} has {size} items, asked for index {at}");
-            return Err(self.schunk.error(ErrorKind::OutOfBounds, doing, detail));
-        }
-        Ok(())
+        let places = shape.iter().enumerate().map(|(axis, &size)| {
+            let at = index.along(axis);
+            let place = place(at, size);
+            if place >= size {
+                let detail = format!("axis {axis} has {size} items, asked for index {at}");
+                return Err(self.schunk.error(ErrorKind::OutOfBounds, doing, detail));
+            }
+            Ok(place..place + 1)
+        });
+        Ok(Region::of_box(places.collect::<Result<Vec<_>>>()?))
     }
 
     pub(super) fn read_region<T: Element>(&self, region: &Region) -> Result<Vec<T>> {
@@ -138,7 +122,7 @@ impl NDArray {
         with_bytes_mut(items, |bytes| self.read_to(region, bytes, false, swapped))
     }
 
-    fn read_region_bytes(&self, region: &Region) -> Result<Vec<u8>> {
+    pub(super) fn read_region_bytes(&self, region: &Region) -> Result<Vec<u8>> {
         let mut bytes = zeroed(self.allowed_len(region)?, READ)?;
         self.read_to(region, &mut bytes, true, None)?;
         Ok(bytes)
@@ -398,22 +382,6 @@ impl<'a> NDArrayView<'a> {
     /// As for [`NDArray::read`].
     pub fn read_all<T: Element>(&self) -> Result<Vec<T>> {
         self.array.read_region(&self.region)
-    }
-
-    /// Reads the selected items of any dtype as they are stored; see [`NDArray::read_bytes`].
-    ///
-    /// # Errors
-    /// As for [`NDArray::read_bytes`].
-    pub fn read_bytes(&self, selection: impl Into<Selection>) -> Result<Vec<u8>> {
-        self.array.read_region_bytes(&self.slice(selection)?.region)
-    }
-
-    /// Reads the selected items of any dtype into the caller's bytes; see [`NDArray::read_bytes_into`].
-    ///
-    /// # Errors
-    /// As for [`NDArray::read_bytes_into`].
-    pub fn read_bytes_into(&self, selection: impl Into<Selection>, bytes: &mut [u8]) -> Result<()> {
-        self.array.read_region_bytes_into(&self.slice(selection)?.region, bytes)
     }
 
     pub(super) fn error(&self, kind: ErrorKind, doing: &str, detail: String) -> Error {

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::NDArray;
+use super::index::ItemIndex;
 use super::plan::{Items, c_order};
 use super::region::Region;
 use super::scatter::{Source, WRITE};
@@ -39,15 +40,6 @@ impl NDArray {
         self.write_region(&region, &bytes)
     }
 
-    /// Writes items of any dtype, given as bytes as they are stored, over the selected ones.
-    ///
-    /// # Errors
-    /// As for [`write`](Self::write), the dtype apart.
-    pub fn write_bytes(&mut self, selection: impl Into<Selection>, bytes: &[u8]) -> Result<()> {
-        let region = self.select(&selection.into(), WRITE)?;
-        self.write_region(&region, bytes)
-    }
-
     /// Writes the same item over all selected ones.
     ///
     /// # Errors
@@ -55,15 +47,11 @@ impl NDArray {
     pub fn fill<T: Element>(&mut self, selection: impl Into<Selection>, item: T) -> Result<()> {
         let items = [item];
         let bytes = self.stored_bytes(&items, WRITE)?;
-        self.fill_bytes(selection, &bytes)
+        let region = self.select(&selection.into(), WRITE)?;
+        self.fill_region(&region, &bytes)
     }
 
-    /// Writes the same item of any dtype, given as bytes as it is stored, over all selected ones.
-    ///
-    /// # Errors
-    /// As for [`fill`](Self::fill), the dtype apart.
-    pub fn fill_bytes(&mut self, selection: impl Into<Selection>, item: &[u8]) -> Result<()> {
-        let region = self.select(&selection.into(), WRITE)?;
+    pub(super) fn fill_region(&mut self, region: &Region, item: &[u8]) -> Result<()> {
         if item.len() != self.typesize() {
             let (expected, found) = (self.typesize(), item.len());
             let detail = format!("an item has {expected} bytes, got {found}");
@@ -72,15 +60,15 @@ impl NDArray {
         // All are in the same place.
         let strides = vec![0; region.dims.len()];
         // SAFETY: the bytes are an item, and are borrowed until all is written.
-        unsafe { self.scatter(Items::Region(&region, &strides), Source::new(item.as_ptr())) }
+        unsafe { self.scatter(Items::Region(region, &strides), Source::new(item.as_ptr())) }
     }
 
-    /// Writes one item, by its index.
+    /// Writes one item by its index, an integer for each axis: `array.set([3, -1], 0.5f32)`.
     ///
     /// # Errors
     /// As for [`write`](Self::write).
-    pub fn set<T: Element>(&mut self, index: &[u64], item: T) -> Result<()> {
-        let region = self.region_of_item(index, WRITE)?;
+    pub fn set<T: Element>(&mut self, index: impl ItemIndex, item: T) -> Result<()> {
+        let region = self.region_of_item(&index, WRITE)?;
         let items = [item];
         let bytes = self.stored_bytes(&items, WRITE)?;
         self.write_region(&region, &bytes)

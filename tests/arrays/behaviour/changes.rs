@@ -38,7 +38,7 @@ fn items_are_appended_along_each_dimension() {
             let expected = joined(axis, &[&old, &new]);
             let what = format!("{cut:?} and {count} along {axis}, {typesize} bytes");
             let mut array = cut.holding(&old, place, path);
-            array.append_bytes(axis, &new.bytes).unwrap();
+            array.bytes_mut().append(axis, &new.bytes).unwrap();
             assert_keeps(place, array, path, &expected, &what);
 
             if place.is_file() {
@@ -86,7 +86,7 @@ fn items_are_inserted_along_each_dimension() {
             let expected = joined(axis, &[&before, &new, &after]);
             let what = format!("{cut:?} and {count} at {at} along {axis}, {typesize} bytes");
             let mut array = cut.holding(&old, place, path);
-            array.insert_bytes(axis, at, &new.bytes).unwrap();
+            array.bytes_mut().insert(axis, at, &new.bytes).unwrap();
             assert_keeps(place, array, path, &expected, &what);
             if number < 4 && place.is_file() {
                 let mut c = cut.in_c(&old, place, &path.with_extension("c"));
@@ -179,7 +179,7 @@ fn resize(array: &mut NDArray, shape: &[u64], start: Option<&[u64]>) {
             let mut new = array.shape().to_vec();
             new[axis] = size - there;
             let zeros = constant(&new, array.typesize(), 0);
-            array.insert_bytes(axis, at, &zeros.bytes).unwrap();
+            array.bytes_mut().insert(axis, at, &zeros.bytes).unwrap();
         }
     }
 }
@@ -282,7 +282,7 @@ fn arrays_are_joined_along_each_dimension() {
                 assert_eq!(both.chunks(), one.chunks, "{what}");
                 assert_keeps(place, both, &path, &expected, &what);
                 // Without a copy of the first one.
-                left.append_bytes(axis, &right.read_bytes(..).unwrap()).unwrap();
+                left.bytes_mut().append(axis, &right.bytes().read(..).unwrap()).unwrap();
                 let path = path.with_extension("left");
                 assert_keeps(place, left, &path, &expected, &format!("{what}, added"));
             }
@@ -317,8 +317,8 @@ fn boxes_are_written() {
             let what = format!("{cut:?}, {ranges:?}, {typesize} bytes");
             let zeros = constant(cut.shape, typesize, 0);
             let mut array = cut.holding(&zeros, place, path);
-            array.write_bytes(&ranges, &new.bytes).unwrap();
-            assert_eq!(array.read_bytes(&ranges).unwrap(), new.bytes, "{what}");
+            array.bytes_mut().write(&ranges, &new.bytes).unwrap();
+            assert_eq!(array.bytes().read(&ranges).unwrap(), new.bytes, "{what}");
 
             let mut c = cut.in_c(&zeros, place, &path.with_extension("c"));
             c.write(&ranges, &new.bytes);
@@ -351,14 +351,14 @@ fn what_does_not_fit_changes_nothing() {
         let model = numbers(cut.shape, typesize, 1);
         let mut array = cut.holding(&model, place, path);
         let bytes = [0; 100];
-        assert_eq!(kind(array.append_bytes(2, &bytes[..8])), InvalidArgument);
-        assert_eq!(kind(array.append_bytes(0, &bytes[..9])), InvalidArgument);
-        assert_eq!(kind(array.append_bytes(1, &bytes[..8])), InvalidArgument);
-        assert_eq!(kind(array.insert_bytes(0, 7, &bytes[..8])), OutOfBounds);
+        assert_eq!(kind(array.bytes_mut().append(2, &bytes[..8])), InvalidArgument);
+        assert_eq!(kind(array.bytes_mut().append(0, &bytes[..9])), InvalidArgument);
+        assert_eq!(kind(array.bytes_mut().append(1, &bytes[..8])), InvalidArgument);
+        assert_eq!(kind(array.bytes_mut().insert(0, 7, &bytes[..8])), OutOfBounds);
         assert_eq!(kind(array.delete(1, 3..5)), OutOfBounds);
         assert_eq!(kind(array.resize(&[6])), InvalidArgument);
-        assert_eq!(kind(array.write_bytes(&[0..2, 0..2], &bytes[..10])), InvalidArgument);
-        assert_eq!(kind(array.write_bytes(&[5..7, 0..1], &bytes[..4])), OutOfBounds);
+        assert_eq!(kind(array.bytes_mut().write(&[0..2, 0..2], &bytes[..10])), InvalidArgument);
+        assert_eq!(kind(array.bytes_mut().write(&[5..7, 0..1], &bytes[..4])), OutOfBounds);
         assert_keeps(place, array, path, &model, "after errors");
     });
     let (_folder, path) = folder();

@@ -105,7 +105,7 @@ fn arrays_of_one_value_hold_it_everywhere() {
 fn nan_is_nan_in_every_byte_order_and_of_floats_alone() {
     for (dtype, size) in [("<f4", 4), (">f4", 4), ("<f8", 8), (">f8", 8)] {
         let array = NDArray::builder().special(Special::Nan, &[3, 5], dtype, size).unwrap();
-        let bytes = array.read_bytes(..).unwrap();
+        let bytes = array.bytes().read(..).unwrap();
         assert_eq!(bytes.len(), 15 * size, "{dtype}");
         for item in bytes.chunks_exact(size) {
             let mut item = item.to_vec();
@@ -170,7 +170,7 @@ fn items_of_more_than_255_bytes() {
                 let ranges = std::slice::from_ref(&range);
                 let expected = model.read(ranges);
                 let what = format!("{place:?}, {typesize} bytes, {range:?}");
-                assert_same(&array.read_bytes(ranges).unwrap(), &expected, &what);
+                assert_same(&array.bytes().read(ranges).unwrap(), &expected, &what);
                 assert_same(&c.read(ranges), &expected, &what);
             }
         }
@@ -196,7 +196,7 @@ fn strings_are_shuffled_by_their_characters() {
         };
         let (charwise, itemwise) = (make(Filter::ShuffleBytes(BYTES as u8)), make(Filter::Shuffle));
         for array in [&charwise, &itemwise] {
-            assert_same(&array.read_bytes(..).unwrap(), &bytes, &format!("{cut:?}"));
+            assert_same(&array.bytes().read(..).unwrap(), &bytes, &format!("{cut:?}"));
         }
         let (_folder, path) = folder();
         charwise.save(&path).unwrap();
@@ -356,7 +356,7 @@ fn shapes_that_cannot_be_read_make_no_array() {
         let found = NDArray::from_bytes(bad.clone());
         // Blocks that are larger than chunks are read, as C does it, if what they say is so.
         match found {
-            Ok(array) => assert!(side == 8 && array.read_bytes(..).is_err(), "{side}"),
+            Ok(array) => assert!(side == 8 && array.bytes().read(..).is_err(), "{side}"),
             Err(error) => assert_eq!(error.kind(), ErrorKind::InvalidData, "{side}: {error}"),
         }
         let checked = OpenOptions::new().check(Check::Content).from_bytes(bad);

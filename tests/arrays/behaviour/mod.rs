@@ -212,7 +212,7 @@ fn joined(axis: usize, models: &[&Model]) -> Model {
 fn assert_holds(array: &NDArray, model: &Model, what: &str) {
     assert_eq!(array.shape(), model.shape, "{what}");
     assert_eq!(array.typesize(), model.typesize, "{what}");
-    assert_same(&array.read_bytes(..).unwrap(), &model.bytes, what);
+    assert_same(&array.bytes().read(..).unwrap(), &model.bytes, what);
 }
 
 /// The same, here, after it was opened anew, and as C reads it.

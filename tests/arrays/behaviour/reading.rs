@@ -73,9 +73,9 @@ fn boxes_are_read() {
             let expected = part.of_model(&model);
             let what = format!("{place:?}, {:?}, {:?}", part.of, part.ranges());
             let array = part.of.holding(&model, place, path);
-            assert_same(&array.read_bytes(part.ranges()).unwrap(), &expected.bytes, &what);
+            assert_same(&array.bytes().read(part.ranges()).unwrap(), &expected.bytes, &what);
             let mut bytes = vec![0xee; expected.bytes.len()];
-            array.read_bytes_into(part.ranges(), &mut bytes).unwrap();
+            array.bytes().read_into(part.ranges(), &mut bytes).unwrap();
             assert_same(&bytes, &expected.bytes, &what);
             let c = part.of.in_c(&model, place, &path.with_extension("c"));
             assert_same(&c.read(&part.ranges()), &expected.bytes, &what);
@@ -209,7 +209,7 @@ fn lists_select_their_product() {
 fn assert_view(view: &NDArrayView<'_>, shape: &[u64], bytes: &[u8], what: &str) {
     assert_eq!(view.shape(), shape, "{what}");
     assert_eq!(view.ndim(), shape.len(), "{what}");
-    assert_same(&view.read_bytes(..).unwrap(), bytes, what);
+    assert_same(&view.bytes().read(..).unwrap(), bytes, what);
     for place in PLACES {
         let (_folder, path) = folder();
         let copy = place.of(NDArray::builder(), &path).copy(view.clone()).unwrap();
@@ -326,8 +326,8 @@ fn dimensions_of_one_item_come() {
             let (ranges, (_folder, path)) = (ranges(start, end), folder());
             let copy = place.of(NDArray::builder(), &path).copy(view.clone()).unwrap();
             let expected = wider.read(&ranges);
-            assert_same(&view.read_bytes(&ranges).unwrap(), &expected, &what);
-            assert_same(&copy.read_bytes(&ranges).unwrap(), &expected, &what);
+            assert_same(&view.bytes().read(&ranges).unwrap(), &expected, &what);
+            assert_same(&copy.bytes().read(&ranges).unwrap(), &expected, &what);
             assert_holds(&array, &model, &what);
         });
     }

@@ -36,7 +36,7 @@ pub(crate) fn check<T: Item>(case: &mut Case<'_, T>) {
             } else {
                 c.read_lists(&lists, &mut found, &sizes);
             }
-            assert_same(&found, &case.array.read_bytes(&selection).unwrap(), "what both read");
+            assert_same(&found, &case.array.bytes().read(&selection).unwrap(), "what both read");
             assert_same(&found, raw(&case.model.get(numbers)), "what C reads");
             continue;
         }

@@ -340,7 +340,7 @@ impl<'l, T: Item> Case<'l, T> {
 
     /// All of the array is what it has to be.
     pub(crate) fn compare(&mut self) {
-        let found = self.array.read_bytes(..).unwrap();
+        let found = self.array.bytes().read(..).unwrap();
         assert_same(&found, raw(&self.model.items), "all of it");
     }
 

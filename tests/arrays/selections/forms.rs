@@ -166,10 +166,7 @@ fn errors_name_the_axis_its_size_and_what_was_asked() {
         error(AxisSelection::strided(.., 0)),
         "axis 0 has 5 items, asked for 0.. with step 0: a step is not 0"
     );
-    assert_eq!(
-        error((2..9).step_by(3)),
-        "axis 0 has 5 items, asked for 3 indices from 2 to 8"
-    );
+    assert_eq!(error((2..9).step_by(3)), "axis 0 has 5 items, asked for 3 indices from 2 to 8");
     assert_eq!(
         error((i64::MIN..i64::MAX).rev()),
         "axis 0 has 5 items, asked for 18446744073709551615 indices from 9223372036854775806 to \
@@ -216,4 +213,77 @@ fn ranges_with_a_step_select_what_they_yield() {
             }
         }
     }
+}
+
+#[test]
+fn points_select_what_indices_of_arrays_do_in_numpy() {
+    let (array, model) = (array(), model());
+    let pick = |indices: &[[usize; 3]]| -> Vec<i32> {
+        indices.iter().map(|&[z, y, x]| model[[z, y, x]]).collect()
+    };
+    let same = |found: blosc2::Result<Vec<i32>>, indices: &[[usize; 3]]| {
+        assert_eq!(found.unwrap(), pick(indices));
+    };
+    // Indices of every form and type, from the end too.
+    same(array.read_points(&[[4u64, 5, 6], [0, 0, 0]]), &[[4, 5, 6], [0, 0, 0]]);
+    same(array.read_points(&[[-1, -6, 6], [1, -1, -7]]), &[[4, 0, 6], [1, 5, 0]]);
+    same(array.read_points(&[(1u8, -1, 2usize), (0, 0, 3)]), &[[1, 5, 2], [0, 0, 3]]);
+    same(array.read_points(&[vec![1i16, 2, 3]]), &[[1, 2, 3]]);
+    same(array.read_points(&[&[1isize, 2, 3][..], &[4, 4, 4]]), &[[1, 2, 3], [4, 4, 4]]);
+    assert_eq!(array.read_points::<i32>(&[[0u8; 3]; 0]).unwrap(), [0i32; 0]);
+    assert_eq!(array.item::<i32>((-1, 0, -2)).unwrap(), model[[4, 0, 5]]);
+
+    // Fewer integers than axes: all along the remaining ones.
+    let rows = model.select(Axis(0), &[3, 0, 3]);
+    assert_eq!(
+        array.read_points::<i32>(&[3, 0, -2]).unwrap(),
+        rows.into_iter().collect::<Vec<_>>()
+    );
+    let lines = [model.slice(s![4, 1, ..]), model.slice(s![0, 5, ..])];
+    let lines: Vec<i32> = lines.iter().flatten().copied().collect();
+    assert_eq!(array.read_points::<i32>(&[(-1, 1), (0, -1)]).unwrap(), lines);
+
+    // Views: axes that were dropped, added, turned and cut.
+    let view = array.view().slice((AxisSelection::strided(.., -2), 3, 1..=5)).unwrap();
+    let expected = [model[[4, 3, 2]], model[[0, 3, 5]]];
+    assert_eq!(view.read_points::<i32>(&[(0, 1), (2, -1)]).unwrap(), expected);
+    let view = view.expand_dims(1).unwrap().transpose();
+    assert_eq!(view.shape(), [5, 1, 3]);
+    let expected: Vec<i32> = [4, 2, 0].iter().map(|&z| model[[z, 3, 5]]).collect();
+    assert_eq!(view.read_points::<i32>(&[(4, 0)]).unwrap(), expected);
+    assert_eq!(view.bytes().read_points(&[(4, 0)]).unwrap().len(), 12);
+    let mut mask = [false; 15];
+    (mask[0], mask[14]) = (true, true);
+    let expected = [model[[4, 3, 1]], model[[0, 3, 5]]];
+    assert_eq!(view.read_mask::<i32>(&mask).unwrap(), expected);
+
+    // Written, and of an item that is there twice the last value stays.
+    let mut written = NDArray::builder().zeros::<i32>(&SHAPE).unwrap();
+    written.write_points(&[(0, 1), (-1, -1), (0, 1)], &(0..21).collect::<Vec<_>>()).unwrap();
+    written.set((-2, 0, -1), 77).unwrap();
+    let mut expected = Array3::zeros((5, 6, 7));
+    expected.slice_mut(s![0, 1, ..]).assign(&ndarray::Array1::from_iter(14..21));
+    expected.slice_mut(s![4, 5, ..]).assign(&ndarray::Array1::from_iter(7..14));
+    expected[[3, 0, 6]] = 77;
+    assert_eq!(written.read_array::<i32>(..).unwrap(), expected.into_dyn());
+
+    let message = |result: blosc2::Result<Vec<i32>>| result.unwrap_err().to_string();
+    let outside = message(array.read_points(&[(0, 0), (1, -7)]));
+    assert!(outside.ends_with("axis 1 has 6 items, asked for index -7 (point 1)"), "{outside}");
+    let unequal = message(array.read_points(&[vec![0, 0], vec![1]]));
+    assert!(unequal.ends_with("point 0 has 2 indices, point 1 has 1"), "{unequal}");
+    let long = message(array.read_points(&[(0, 0, 0, 0)]));
+    assert!(long.ends_with("the shape has 3 axes, got points of 4"), "{long}");
+}
+
+#[test]
+fn points_of_arrays_without_items_or_axes() {
+    let empty = NDArray::builder().zeros::<i32>(&[0, 3]).unwrap();
+    assert_eq!(empty.read_points::<i32>(&[[0u8; 2]; 0]).unwrap(), [0i32; 0]);
+    assert_eq!(empty.read_points::<i32>(&[0]).unwrap_err().kind(), ErrorKind::OutOfBounds);
+    let empty = NDArray::builder().zeros::<i32>(&[3, 0]).unwrap();
+    assert_eq!(empty.read_points::<i32>(&[2, -3]).unwrap(), [0i32; 0]);
+    let scalar = NDArray::from_slice(&[5], &[]).unwrap();
+    assert_eq!(scalar.read_points::<i32>(&[[0u8; 0]; 2]).unwrap(), [5, 5]);
+    assert_eq!(scalar.item::<i32>([0u8; 0]).unwrap(), 5);
 }

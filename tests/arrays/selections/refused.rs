@@ -30,7 +30,7 @@ fn refused_everywhere(selection: &Selection, count: usize, kind: ErrorKind) {
     let mut array = array();
     array.set_cache(1 << 20);
     refused(array.read::<i32>(selection), kind);
-    refused(array.read_bytes(selection), kind);
+    refused(array.bytes().read(selection), kind);
     refused(array.read_array::<i32>(selection), kind);
     refused(array.view().read::<i32>(selection), kind);
     refused(array.view().slice(selection), kind);
@@ -40,10 +40,10 @@ fn refused_everywhere(selection: &Selection, count: usize, kind: ErrorKind) {
     refused(array.read_to_view(selection, ArrayViewMut::from(&mut items[..])), kind);
     assert!(items.iter().all(|&item| item == -1));
     let mut bytes = vec![0xee; 4 * count];
-    refused(array.read_bytes_into(selection, &mut bytes), kind);
+    refused(array.bytes().read_into(selection, &mut bytes), kind);
     assert!(bytes.iter().all(|&byte| byte == 0xee));
     refused(array.write(selection, &items), kind);
-    refused(array.write_bytes(selection, &bytes), kind);
+    refused(array.bytes_mut().write(selection, &bytes), kind);
     refused(array.fill(selection, -1i32), kind);
     refused(array.write_view(selection, Array::from(items).view()), kind);
     assert_eq!(array.read_all::<i32>().unwrap(), ITEMS);
@@ -128,10 +128,10 @@ fn other_numbers_of_items_than_are_selected() {
                 continue;
             }
             let mut bytes = vec![0xee; wrong];
-            refused(array.read_bytes_into(&selection, &mut bytes), InvalidArgument);
-            refused(array.view().read_bytes_into(&selection, &mut bytes), InvalidArgument);
+            refused(array.bytes().read_into(&selection, &mut bytes), InvalidArgument);
+            refused(array.view().bytes().read_into(&selection, &mut bytes), InvalidArgument);
             assert!(bytes.iter().all(|&byte| byte == 0xee));
-            refused(array.write_bytes(&selection, &bytes), InvalidArgument);
+            refused(array.bytes_mut().write(&selection, &bytes), InvalidArgument);
         }
     }
     // As many items, but in another shape.
@@ -193,6 +193,9 @@ fn points_and_masks_that_do_not_fit() {
     ] {
         refused(array.item::<i32>(&point), kind);
         refused(array.set(&point, -1i32), kind);
+        if point.len() < 2 {
+            continue; // Points of fewer integers select rows.
+        }
         let points = [vec![1, 1], point];
         let mut items = [-1i32; 2];
         refused(array.read_points::<i32>(&points), kind);
@@ -253,7 +256,7 @@ fn changes_of_what_may_only_be_read() {
         drop(builder.from_slice(&ITEMS, &SHAPE).unwrap());
         let mut array = NDArray::open(&path).unwrap();
         refused(array.write(.., &[-1i32; 35]), ReadOnly);
-        refused(array.write_bytes(.., &[0xff; 140]), ReadOnly);
+        refused(array.bytes_mut().write(.., &[0xff; 140]), ReadOnly);
         refused(array.write(&[1..2, 1..2], &[-1i32]), ReadOnly);
         refused(array.fill(.., -1i32), ReadOnly);
         refused(array.set(&[0, 0], -1i32), ReadOnly);

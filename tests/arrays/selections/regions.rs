@@ -61,13 +61,13 @@ fn read<T: Item>(case: &mut Case<'_, T>, selection: &[AxisSelection], numbers: &
                 found
             }
             2 => {
-                let found = array.read_bytes(asked).unwrap();
+                let found = array.bytes().read(asked).unwrap();
                 assert_same(&found, raw(&expected), "its bytes");
                 continue;
             }
             3 => {
                 let mut found = vec![0xee; size_of_val(&expected[..])];
-                array.read_bytes_into(asked, &mut found).unwrap();
+                array.bytes().read_into(asked, &mut found).unwrap();
                 assert_same(&found, raw(&expected), "the caller's bytes");
                 continue;
             }
@@ -116,7 +116,7 @@ fn write<T: Item>(case: &mut Case<'_, T>, selection: &[AxisSelection], numbers: 
     let mut items: Vec<T> = items(numbers.len(), &mut case.rng);
     let item = T::of(case.rng.next());
     match way {
-        0 => case.array.write_bytes(asked, raw(&items)),
+        0 => case.array.bytes_mut().write(asked, raw(&items)),
         1 => {
             items.fill(item);
             case.array.fill(asked, item)

@@ -101,8 +101,8 @@ fn read<T: Item>(
         }
         3 => {
             let mut found = vec![0xee; size_of_val(&expected[..])];
-            view.read_bytes_into(.., &mut found).unwrap();
-            assert_same(&found, &view.read_bytes(..).unwrap(), "both ways");
+            view.bytes().read_into(.., &mut found).unwrap();
+            assert_same(&found, &view.bytes().read(..).unwrap(), "both ways");
             return assert_same(&found, raw(&expected), "its bytes");
         }
         4 => {

@@ -143,7 +143,7 @@ impl Case {
         match self.shape {
             Shape::Array { .. } => {
                 let array = self.make_array(&path, caches);
-                self.bytes = array.read_bytes(..).unwrap();
+                self.bytes = array.bytes().read(..).unwrap();
                 if let Shape::Array { chunks, blocks, .. } = &mut self.shape {
                     *chunks = Some(array.chunks().to_vec());
                     *blocks = Some(array.blocks().to_vec());
@@ -243,7 +243,7 @@ impl Case {
                 true => self.what_is_left(&array),
                 false => self.bytes.clone(),
             };
-            assert_same(&array.read_bytes(..).unwrap(), &expected, &self.name);
+            assert_same(&array.bytes().read(..).unwrap(), &expected, &self.name);
             schunk = array.into_schunk();
         } else if let Shape::Chunks { size } = self.shape {
             assert!(schunk.chunksize() == size || schunk.nchunks() == 0);
@@ -261,7 +261,7 @@ impl Case {
         let builder = builder.cparams(self.params.clone().unwrap());
         let dtype = array.dtype_str().unwrap();
         let twin = builder.from_bytes(&self.bytes, array.shape(), dtype, self.typesize).unwrap();
-        twin.read_bytes(..).unwrap()
+        twin.bytes().read(..).unwrap()
     }
 
     /// How the chunks were made.

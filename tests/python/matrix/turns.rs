@@ -347,8 +347,8 @@ impl Object {
         if is_array {
             let mut array = NDArray::open_rw(&self.path)?;
             match change {
-                Change::Write { ranges, bytes } => return array.write_bytes(ranges, bytes),
-                Change::Append { axis, bytes } => return array.append_bytes(*axis, bytes),
+                Change::Write { ranges, bytes } => return array.bytes_mut().write(ranges, bytes),
+                Change::Append { axis, bytes } => return array.bytes_mut().append(*axis, bytes),
                 Change::Resize { shape } => return array.resize(shape),
                 _ => {}
             }
@@ -380,7 +380,7 @@ impl Object {
                         (array.shape(), array.dtype_str()),
                         (&model.shape[..], Some(self.dtype))
                     );
-                    assert_same(&array.read_bytes(..).unwrap(), &model.bytes, "the items");
+                    assert_same(&array.bytes().read(..).unwrap(), &model.bytes, "the items");
                     schunk = array.into_schunk();
                 }
                 Content::Chunks { chunks, .. } => {
