@@ -77,7 +77,8 @@ pub use ndarray::{
 };
 pub use schunk::{
     ChunkInfo, Chunks, FileFormat, Items, LazyChunk, Metalayers, MetalayersMut, OpenOptions,
-    Rebuilt, Repaired, SChunk, SChunkReader, SChunkWriter, SaveOptions, repair, repair_to,
+    Rebuilt, Repaired, SChunk, SChunkInfo, SChunkReader, SChunkWriter, SaveOptions, repair,
+    repair_to,
 };
 pub use settings::{CParams, DParams, SplitMode, Threads, Tuner};
 pub use stream::{FrameReader, FrameWriter};

@@ -292,7 +292,7 @@ fn ranges_are_written_across_chunks() {
                 all[range].copy_from_slice(&new);
                 assert!(schunk.items::<i32>(..).unwrap() == all, "{place:?}");
             }
-            for start in [len as u64, 1 + len as u64, u64::MAX] {
+            for start in [1 + len as u64, u64::MAX] {
                 let outside = schunk.write_items(start, &[1i32]);
                 assert_eq!(kind(outside), ErrorKind::OutOfBounds, "{place:?}");
             }
@@ -300,6 +300,52 @@ fn ranges_are_written_across_chunks() {
             assert_keeps(place, schunk, &path, &model, "written to");
         }
     }
+}
+
+#[test]
+fn items_written_past_the_end_are_appended() {
+    let mut rng = Rng(12);
+    for place in PLACES {
+        for (nchunks, last) in [(1, CHUNK), (3, CHUNK), (3, 10), (3, CHUNK - 1)] {
+            let (_folder, path) = folder();
+            let mut chunks = model(nchunks);
+            chunks[nchunks - 1].truncate(last);
+            let mut all = chunks.concat();
+            let mut schunk = filled(place, &path, &CParams::new(), &chunks);
+            for (before_end, count) in
+                [(0, 1), (3, 4), (0, CHUNK), (2 * CHUNK, 4 * CHUNK), (1, CHUNK), (5, 2 * CHUNK + 5)]
+            {
+                let start = all.len().saturating_sub(before_end);
+                let new: Vec<i32> = (0..count).map(|_| rng.next() as i32 >> 16).collect();
+                schunk.write_items(start as u64, &new).unwrap();
+                all.truncate(start);
+                all.extend(&new);
+                assert!(schunk.items::<i32>(..).unwrap() == all, "{place:?}");
+            }
+            let model: Vec<Vec<i32>> = all.chunks(CHUNK).map(<[_]>::to_vec).collect();
+            assert_keeps(place, schunk, &path, &model, "written past the end");
+        }
+    }
+}
+
+#[test]
+fn items_past_the_end_need_a_chunk_size() {
+    let mut empty = SChunk::in_memory::<i32>(&CParams::new()).unwrap();
+    assert_eq!(kind(empty.write_items(0, &[1i32])), ErrorKind::InvalidArgument);
+    empty.write_items::<i32>(0, &[]).unwrap();
+    let options = OpenOptions::new().typesize(4).chunksize(16);
+    let mut sized = options.in_memory().unwrap();
+    sized.write_items(0, &(0..9).collect::<Vec<i32>>()).unwrap();
+    assert_eq!((sized.nchunks(), sized.len()), (3, 9));
+    let mut unequal = SChunk::in_memory::<i32>(&CParams::new()).unwrap();
+    for len in [3, 7, 2] {
+        unequal.append(&vec![5i32; len]).unwrap();
+    }
+    assert_eq!(kind(unequal.write_items(11, &[1i32, 2])), ErrorKind::InvalidArgument);
+    assert_eq!(unequal.items::<i32>(..).unwrap(), [5; 12]);
+    let array = blosc2::NDArray::from_slice(&[1i32, 2, 3], &[3]).unwrap();
+    let mut inner = array.into_schunk();
+    assert_eq!(kind(inner.write_items(3, &[4i32])), ErrorKind::InvalidArgument);
 }
 
 #[test]

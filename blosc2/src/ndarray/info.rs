@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::NDArray;
 use crate::CParams;
+use crate::schunk::write_storage;
 
 /// What an array is like: as data, and by `Display` as text. Made by [`NDArray::info`]. Python's `array.info`.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,16 +62,10 @@ impl NDArray {
 
 impl fmt::Display for ArrayInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let filters: Vec<String> = self.cparams.filters.iter().map(ToString::to_string).collect();
         writeln!(f, "shape   {:?}", self.shape)?;
         writeln!(f, "chunks  {:?}", self.chunks)?;
         writeln!(f, "blocks  {:?}", self.blocks)?;
         writeln!(f, "dtype   {}", self.dtype.as_deref().unwrap_or("none"))?;
-        writeln!(f, "nbytes  {}", self.nbytes)?;
-        writeln!(f, "cbytes  {}", self.cbytes)?;
-        writeln!(f, "cratio  {:.2}", self.cratio)?;
-        writeln!(f, "nchunks {}", self.nchunks)?;
-        writeln!(f, "codec   {}, level {}", self.cparams.codec, self.cparams.level)?;
-        write!(f, "filters {}", if filters.is_empty() { "none".into() } else { filters.join(", ") })
+        write_storage(f, (self.nbytes, self.cbytes, self.cratio), self.nchunks, &self.cparams)
     }
 }

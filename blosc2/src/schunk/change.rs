@@ -283,10 +283,24 @@ impl SChunk {
 
     /// Replaces chunks, all of them or none.
     pub(crate) fn put(&mut self, chunks: &[(usize, &[u8])]) -> Result<()> {
+        self.put_or_append(chunks, None)
+    }
+
+    /// Replaces chunks, and appends those whose index is at least `end`, if it is given; all of them or none.
+    pub(super) fn put_or_append(
+        &mut self,
+        chunks: &[(usize, &[u8])],
+        end: Option<usize>,
+    ) -> Result<()> {
         self.change(UPDATE, |state, freed| {
             let before = (chunks.len() > 1).then(|| state.outline.clone());
             let mut all = Stores::new();
             let replaced = chunks.iter().try_for_each(|&(index, chunk)| {
+                if end.is_some_and(|end| index >= end) {
+                    let stores = state.outline.insert(index as u64, chunk);
+                    all.extend(stores.map_err(|error| Error::from_frame(UPDATE, error))?);
+                    return Ok(());
+                }
                 let sizes = state.sizes(index, UPDATE)?;
                 let old = state.offset(index, UPDATE)?.place();
                 let stores = state.outline.replace(index as u64, sizes, chunk, true);

@@ -73,15 +73,28 @@ impl SChunk {
         })
     }
 
-    /// Writes items over those from number `start` on; there have to be as many already.
+    /// Writes items over those from index `start` on; items past the end are appended.
     ///
-    /// The chunks that they touch are compressed anew, which leaves gaps as [`update`](Self::update) does.
-    /// Either all of them are written or, where that fails, none. C's `blosc2_schunk_set_slice_buffer`,
-    /// Python's `schunk[start:stop] = items`.
+    /// Each chunk that they touch is compressed again, which leaves gaps as [`update`](Self::update) does. Past the end
+    /// the last chunk is filled up first, then chunks of the same size follow. Either all items are written or, if that
+    /// fails, none. C's `blosc2_schunk_set_slice_buffer`, Python's `schunk[start:stop] = items`.
+    ///
+    /// ```
+    /// use blosc2::{CParams, SChunk};
+    ///
+    /// let mut schunk = SChunk::in_memory::<i32>(&CParams::default())?;
+    /// schunk.append(&[1, 2, 3])?;
+    /// schunk.write_items(2, &[30, 40, 50])?;
+    /// assert_eq!(schunk.items::<i32>(..)?, [1, 2, 30, 40, 50]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
     ///
     /// # Errors
     /// - [`ErrorKind::ReadOnly`]: opened for reading or appending;
-    /// - [`ErrorKind::OutOfBounds`]: the items reach outside;
+    /// - [`ErrorKind::OutOfBounds`]: `start` is after the end;
+    /// - [`ErrorKind::InvalidArgument`]: items past the end of an array's super-chunk, or of one whose chunks have no fixed
+    ///   size: it is empty and was created without [`OpenOptions::chunksize`](crate::OpenOptions::chunksize), or its chunks
+    ///   have different sizes;
     /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize;
     /// - [`ErrorKind::Unsupported`]: there is a prefilter or a postfilter, which would be run on the other items of
     ///   the chunks once more; or the chunks have blocks of different lengths;
@@ -100,35 +113,69 @@ impl SChunk {
     }
 
     fn overwrite<T: Element>(&mut self, start: u64, items: &[T]) -> Result<()> {
-        let stop = start.saturating_add(items.len() as u64);
         let bytes = bytes_of(items);
         let mut parts = Vec::new();
         {
             let reading = self.reading()?;
-            let range = byte_range::<T>(start..stop, reading.nbytes(), WRITE);
-            let range = range.map_err(|error| self.at(error))?;
-            self.each_part(&reading, range, |index, part, done| {
+            let nbytes = reading.nbytes();
+            let from = start.checked_mul(size_of::<T>() as u64).filter(|&from| from <= nbytes);
+            let Some(from) = from else {
+                let detail = format!("it holds {nbytes} bytes, asked for items from {start} on");
+                return Err(self.error(ErrorKind::OutOfBounds, WRITE, detail));
+            };
+            let range = from..from + bytes.len() as u64;
+            let part = |index, part, done| {
                 parts.push((index, part, done));
                 Ok(())
-            })?;
+            };
+            if range.end <= nbytes {
+                self.each_part(&reading, range, part)?;
+            } else {
+                self.each_part_of_fixed(range, part)?;
+            }
         }
         let mut chunks = Vec::with_capacity(parts.len());
         let mut data = Vec::new();
+        let end = self.nchunks();
         for (index, part, done) in parts {
             let new = &bytes[done..done + part.len()];
-            let nbytes = self.chunk_info(index)?.nbytes;
-            let chunk = if part.len() == nbytes {
+            let old = if index < end { self.chunk_info(index)?.nbytes } else { 0 };
+            let len = old.max(part.end);
+            let chunk = if part.len() == len {
                 self.compressed_bytes(WRITE, new)?
             } else {
-                resize(&mut data, nbytes, WRITE)?;
-                self.decompress_chunk_into(index, &mut data)?;
+                resize(&mut data, len, WRITE)?;
+                self.decompress_chunk_into(index, &mut data[..old])?;
                 data[part].copy_from_slice(new);
                 self.compressed_bytes(WRITE, &data)?
             };
             chunks.push((index, chunk));
         }
         let chunks: Vec<_> = chunks.iter().map(|(index, chunk)| (*index, &chunk[..])).collect();
-        if chunks.is_empty() { Ok(()) } else { self.put(&chunks) }
+        if chunks.is_empty() { Ok(()) } else { self.put_or_append(&chunks, Some(end)) }
+    }
+
+    /// As [`each_part`](Self::each_part) of bytes that may lie past the end, in chunks that do not exist yet.
+    fn each_part_of_fixed(
+        &self,
+        bytes: Range<u64>,
+        mut work: impl FnMut(usize, Range<usize>, usize) -> Result<()>,
+    ) -> Result<()> {
+        self.check_no_array(WRITE)?;
+        let size = self.chunksize() as u64;
+        if size == 0 {
+            let detail = "items past the end, and the chunks have no fixed size: append chunks";
+            return Err(self.error(ErrorKind::InvalidArgument, WRITE, detail));
+        }
+        let mut at = bytes.start;
+        while at < bytes.end {
+            let (index, from) = (at / size, at % size);
+            let to = size.min(from + (bytes.end - at));
+            // Below the size of a chunk; and the number of chunks is checked when they are stored.
+            work(index as usize, from as usize..to as usize, (at - bytes.start) as usize)?;
+            at += to - from;
+        }
+        Ok(())
     }
 
     /// Reads single items by their numbers, in any order, also several times the same.

@@ -19,6 +19,7 @@ mod change;
 mod content;
 mod encoding;
 pub(crate) mod files;
+mod info;
 mod items;
 mod limits;
 mod metalayers;
@@ -61,6 +62,8 @@ pub(crate) use sharing::Reading;
 pub(crate) use store::{Memory, Store};
 
 pub use content::{SChunkReader, SChunkWriter};
+pub use info::SChunkInfo;
+pub(crate) use info::write_storage;
 pub use items::Items;
 pub use metalayers::{Metalayers, MetalayersMut};
 pub use options::OpenOptions;

@@ -154,8 +154,9 @@ impl Change {
                 let width = if rng.below(2) == 0 { 1 } else { typesize };
                 let items = model.nbytes() / width;
                 let start = rng.below(items as u64 + 1) as usize;
-                let beyond = rng.below(12) / 11;
-                let len = rng.below((items - start) as u64 + 1 + beyond) as usize;
+                let past = if rng.below(6) == 0 { 2 * usual_len(model) / width } else { 0 };
+                let len = rng.below((items - start + past) as u64 + 1) as usize;
+                let start = if rng.below(12) == 0 { items + 1 } else { start };
                 let data = Data::of(len * width, if width == 1 { 1 } else { typesize }, rng);
                 Self::WriteItems(start * width / data.width(typesize), data)
             }

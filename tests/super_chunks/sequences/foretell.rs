@@ -153,10 +153,15 @@ impl Change {
                 unless(data.form != Form::Wrong, TypeMismatch);
                 unless(writes, ReadOnly);
                 unless(!variable_blocks, Unsupported);
-                let items = model.nbytes() / width;
-                unless(start + data.len / width <= items, OutOfBounds);
+                let (from, bytes) = (start * width, data.bytes());
+                let past = (from + bytes.len()).saturating_sub(model.nbytes());
+                unless(from <= model.nbytes(), OutOfBounds);
+                let size = model.chunksize.unwrap_or(0);
+                unless(past == 0 || size > 0, InvalidArgument);
                 if wrong.is_empty() {
-                    model.write(start * width, &data.bytes());
+                    let (over, new) = bytes.split_at(bytes.len() - past);
+                    model.write(from, over);
+                    model.extend(size, new);
                 }
             }
             Self::Stream { chunksize, parts, flush, .. } => {
@@ -219,6 +224,22 @@ impl Change {
 }
 
 impl Model {
+    /// Appends bytes: fills up the last chunk, and adds chunks of `size` bytes.
+    fn extend(&mut self, size: usize, mut bytes: &[u8]) {
+        let count = self.chunks.len();
+        if let Some(last) = self.chunks.last().filter(|last| last.data.len() < size) {
+            let (more, rest) = bytes.split_at(bytes.len().min(size - last.data.len()));
+            if !more.is_empty() {
+                let data = [&last.data[..], more].concat();
+                self.replace(count - 1, Piece::of(data));
+            }
+            bytes = rest;
+        }
+        for new in bytes.chunks(size.max(1)) {
+            self.insert(self.chunks.len(), Piece::of(new.to_vec()));
+        }
+    }
+
     /// Appends as a writer does that has chunks of `size` bytes.
     fn stream(&mut self, size: usize, parts: &[Data], flush: bool) {
         let mut replaces = None;
