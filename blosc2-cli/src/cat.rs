@@ -28,7 +28,8 @@ pub(crate) struct Args {
     #[arg(long, value_enum)]
     engine: Option<Engine>,
     /// Which items: `start:stop:step` for each dimension, as in Python, such as `0:10,::2` or
-    /// `-1`. Numbers that reach outside are refused. A super-chunk has one dimension.
+    /// `-1`. Bounds outside are cut off, indices outside are refused; `...` stands for the
+    /// axes that have no slice. A super-chunk has one dimension.
     #[arg(long, allow_hyphen_values = true)]
     slice: Option<Slices>,
 }

@@ -1,11 +1,12 @@
-//! Which items: Python's slices.
+//! Which items: Python's slices, which are cut off at the ends of an axis as in NumPy.
 
+use std::iter::repeat_n;
 use std::ops::Range;
 use std::str::FromStr;
 
 use anyhow::{Result, bail};
 
-/// One slice for each dimension, the last ones may be missing.
+/// One slice for each axis; axes that are missing, at the end or at `...`, are selected whole.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Slices(Vec<Slice>);
 
@@ -15,13 +16,22 @@ enum Slice {
     Index(i64),
     /// `start:stop:step`
     Range { start: Option<i64>, stop: Option<i64>, step: i64 },
+    /// `...`: all axes that have no slice.
+    Ellipsis,
 }
+
+const WHOLE: Slice = Slice::Range { start: None, stop: None, step: 1 };
 
 impl FromStr for Slices {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        text.split(',').map(|part| part.trim().parse()).collect::<Result<_, _>>().map(Self)
+        let slices = text.split(',').map(|part| part.trim().parse());
+        let slices = slices.collect::<Result<Vec<_>, _>>()?;
+        match slices.iter().filter(|slice| **slice == Slice::Ellipsis).count() {
+            0 | 1 => Ok(Self(slices)),
+            count => Err(format!("expected one `...` at most, got {count}")),
+        }
     }
 }
 
@@ -29,7 +39,10 @@ impl FromStr for Slice {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let invalid = || format!("expected `start:stop:step` or a number, got `{text}`");
+        if text == "..." {
+            return Ok(Self::Ellipsis);
+        }
+        let invalid = || format!("expected `start:stop:step`, a number or `...`, got `{text}`");
         let number = |part: &str| part.trim().parse::<i64>().map_err(|_| invalid());
         let optional = |part: Option<&str>| match part.map(str::trim) {
             None | Some("") => Ok(None),
@@ -53,52 +66,46 @@ impl FromStr for Slice {
 impl Slices {
     /// The positions along each dimension of an array of this shape.
     pub(crate) fn resolve(&self, shape: &[u64]) -> Result<Vec<Pick>> {
-        let (given, ndim) = (self.0.len(), shape.len());
-        if given > ndim {
-            bail!("cannot slice: there are {ndim} dimensions, got {given} slices");
-        }
-        let resolve = |(axis, &size): (usize, &u64)| match self.0.get(axis) {
-            Some(slice) => slice.resolve(size, axis),
-            None => Ok(Pick { start: 0, step: 1, count: size }),
+        let ellipsis = self.0.iter().position(|slice| *slice == Slice::Ellipsis);
+        let (before, after) = match ellipsis {
+            Some(at) => (&self.0[..at], &self.0[at + 1..]),
+            None => (&self.0[..], &[][..]),
         };
-        shape.iter().enumerate().map(resolve).collect()
+        let (given, ndim) = (before.len() + after.len(), shape.len());
+        let Some(missing) = ndim.checked_sub(given) else {
+            bail!("cannot slice: there are {ndim} dimensions, got {given} slices");
+        };
+        let slices = before.iter().chain(repeat_n(&WHOLE, missing)).chain(after);
+        let axes = slices.zip(shape).enumerate();
+        axes.map(|(axis, (slice, &size))| slice.resolve(size, axis)).collect()
     }
 }
 
 impl Slice {
     fn resolve(self, size: u64, axis: usize) -> Result<Pick> {
-        // A number counts from the end when it is negative, and is at most `limit`.
-        let inside = |number: i64, limit: u64| {
-            let found = i128::from(number) + if number < 0 { i128::from(size) } else { 0 };
-            match u64::try_from(found) {
-                Ok(found) if found <= limit => Ok(found),
-                _ => bail!("cannot slice: axis {axis} has {size} items, asked for {number}"),
+        let all = i128::from(size);
+        let from_end = |at: i64| i128::from(at) + if at < 0 { all } else { 0 };
+        let (start, stop, step) = match self {
+            Self::Index(at) => {
+                return match u64::try_from(from_end(at)) {
+                    Ok(start) if start < size => Ok(Pick { start, step: 1, count: 1 }),
+                    _ => bail!("cannot slice: axis {axis} has {size} items, asked for index {at}"),
+                };
             }
+            Self::Range { start, stop, step } => (start, stop, step),
+            Self::Ellipsis => (None, None, 1),
         };
-        let inside =
-            |number: Option<i64>, limit| number.map(|each| inside(each, limit)).transpose();
-        match self {
-            Self::Index(_) if size == 0 => bail!("cannot slice: axis {axis} has no items"),
-            Self::Index(index) => {
-                let start = inside(Some(index), size - 1)?.unwrap_or(0);
-                Ok(Pick { start, step: 1, count: 1 })
-            }
-            Self::Range { start, stop, step } if step > 0 => {
-                let start = inside(start, size)?.unwrap_or(0);
-                let stop = inside(stop, size)?.unwrap_or(size);
-                let count = stop.saturating_sub(start).div_ceil(step.unsigned_abs());
-                Ok(Pick { start, step, count })
-            }
-            Self::Range { start, stop, step } => {
-                let start = inside(start, size.saturating_sub(1))?;
-                let stop = inside(stop, size)?;
-                // Down to the one after `stop`, or to the first.
-                let start = start.unwrap_or(size.saturating_sub(1));
-                let lowest = stop.map_or(0, |stop| stop.saturating_add(1));
-                let items = if size == 0 { 0 } else { (start + 1).saturating_sub(lowest) };
-                Ok(Pick { start, step, count: items.div_ceil(step.unsigned_abs()) })
-            }
-        }
+        // Where a slice may start and stop: backwards before the first item too.
+        let (low, high) = if step > 0 { (0, all) } else { (-1, all - 1) };
+        let place = |at: Option<i64>, default| {
+            at.map_or(default, |at| from_end(at).clamp(low, high.max(low)))
+        };
+        let (first, last) = if step > 0 { (low, high) } else { (high, low) };
+        let (start, stop) = (place(start, first), place(stop, last));
+        let distance = if step > 0 { stop - start } else { start - stop };
+        // Both are between -1 and the size.
+        let count = (distance.max(0) as u64).div_ceil(step.unsigned_abs());
+        Ok(Pick { start: start.max(0) as u64, step, count })
     }
 }
 
@@ -173,9 +180,40 @@ mod tests {
     }
 
     #[test]
-    fn what_reaches_outside_is_refused() {
-        for text in ["5", "-6", "0:6", "6:", ":-6", "-6:", "5::-1", ":-6:-1", "9223372036854775807"]
-        {
+    fn slices_are_cut_off_at_the_ends() {
+        for (text, expected) in [
+            ("0:6", vec![0, 1, 2, 3, 4]),
+            ("-6:2", vec![0, 1]),
+            ("6:", vec![]),
+            (":-6", vec![]),
+            ("5::-1", vec![4, 3, 2, 1, 0]),
+            (":-6:-2", vec![4, 2, 0]),
+            ("-7::-1", vec![]),
+            ("-9223372036854775808:9223372036854775807:2", vec![0, 2, 4]),
+            ("9223372036854775807:-9223372036854775808:-2", vec![4, 2, 0]),
+        ] {
+            assert_eq!(positions(text, 5).unwrap(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_ellipsis_is_for_the_axes_that_are_missing() {
+        let starts = |text: &str| {
+            let picks = text.parse::<Slices>().unwrap().resolve(&[9, 9, 9]);
+            picks.map(|picks| picks.iter().map(|pick| (pick.start, pick.count)).collect::<Vec<_>>())
+        };
+        assert_eq!(starts("...,2").unwrap(), [(0, 9), (0, 9), (2, 1)]);
+        assert_eq!(starts("1, ... , 2:4").unwrap(), [(1, 1), (0, 9), (2, 2)]);
+        assert_eq!(starts("3,...").unwrap(), [(3, 1), (0, 9), (0, 9)]);
+        assert_eq!(starts("...").unwrap(), [(0, 9); 3]);
+        assert_eq!(starts("1,2,...,3").unwrap(), [(1, 1), (2, 1), (3, 1)]);
+        assert!(starts("1,2,...,3,4").is_err());
+        assert!("...,1,...".parse::<Slices>().is_err());
+    }
+
+    #[test]
+    fn indices_outside_are_refused() {
+        for text in ["5", "-6", "9223372036854775807", "-9223372036854775808"] {
             assert!(positions(text, 5).is_err(), "{text}");
         }
         assert!(positions("0", 0).is_err());

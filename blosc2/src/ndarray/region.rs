@@ -99,6 +99,23 @@ impl AxisSelection {
                 let start = if *step > 0 { first } else { last.saturating_sub(1) };
                 Ok(Positions::Slice { start, step: if count > 1 { *step } else { 1 }, count })
             }
+            Self::Clamped { step: 0, .. } => {
+                Err((ErrorKind::InvalidArgument, "a step is not 0".to_owned()))
+            }
+            Self::Clamped { start, stop, step } => {
+                // Where a slice may start and stop: backwards before the first item too.
+                let (all, forwards) = (i128::from(size), *step > 0);
+                let (low, high) = if forwards { (0, all) } else { (-1, (all - 1).max(-1)) };
+                let place =
+                    |at: i64| (i128::from(at) + if at < 0 { all } else { 0 }).clamp(low, high);
+                let (first, last) = if forwards { (low, high) } else { (high, low) };
+                let (start, stop) = (start.map_or(first, place), stop.map_or(last, place));
+                let distance = if forwards { stop - start } else { start - stop };
+                // Both are between -1 and the size.
+                let count = (distance.max(0) as u64).div_ceil(step.unsigned_abs());
+                let step = if count > 1 { *step } else { 1 };
+                Ok(Positions::Slice { start: start.max(0) as u64, step, count })
+            }
             Self::Steps { count: 0, .. } => Ok(Positions::range(0..0)),
             Self::Steps { start, step, count } => {
                 let nth = |n: u64| i128::from(*start) + i128::from(*step) * i128::from(n);

@@ -26,6 +26,15 @@ pub enum AxisSelection {
         /// The distance between selected indices; not 0.
         step: i64,
     },
+    /// Python's `slice(start, stop, step)`: bounds outside of the axis are cut off.
+    Clamped {
+        /// The first index; `None` is the first one of the axis, or the last one if the step is negative.
+        start: Option<i64>,
+        /// The index after the last one; `None` is the end in the direction of the step.
+        stop: Option<i64>,
+        /// The distance between selected indices; not 0.
+        step: i64,
+    },
     /// `count` indices, of which the first is `start` and each next one is `step` higher: what a range yields as an
     /// iterator with `step_by` or `rev`. Each negative index counts from the end.
     Steps {
@@ -76,6 +85,22 @@ impl AxisSelection {
             Bound::Unbounded => None,
         };
         Self::Slice { start, end, step }
+    }
+
+    /// Python's `slice(start, stop, step)`, whose bounds are cut off at the ends of the axis; `None` is a missing bound.
+    ///
+    /// ```
+    /// use blosc2::{AxisSelection, NDArray};
+    ///
+    /// let array = NDArray::from_slice(&[0u8, 1, 2, 3, 4, 5], &[6])?;
+    /// assert_eq!(array.read::<u8>(AxisSelection::clamped(-2, None, 1))?, [4, 5]); // array[-2:]
+    /// assert_eq!(array.read::<u8>(AxisSelection::clamped(-9, None, 1))?.len(), 6); // array[-9:]
+    /// assert_eq!(array.read::<u8>(AxisSelection::clamped(4, 0, -2))?, [4, 2]); // array[4:0:-2]
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    #[doc(alias = "slice")]
+    pub fn clamped(start: impl Into<Option<i64>>, stop: impl Into<Option<i64>>, step: i64) -> Self {
+        Self::Clamped { start: start.into(), stop: stop.into(), step }
     }
 
     /// What an iterator over a range with a step yields.
@@ -236,6 +261,7 @@ impl From<&Self> for AxisSelection {
 /// | `1..3`, `1..`, `..3`, `1..=2`, `..=2`, `..` | a slice | `1:3`, `1:`, `:3`, `:` |
 /// | `-3..`, `..-1`, `-3..-1` | a slice whose bounds count from the end | `-3:`, `:-1`, `-3:-1` |
 /// | `(1..9).step_by(2)`, `(1..9).rev()`, [`AxisSelection::strided(.., -1)`](AxisSelection::strided) | a strided slice | `1:9:2`, `8:0:-1`, `::-1` |
+/// | [`AxisSelection::clamped(-3, None, 1)`](AxisSelection::clamped) | a slice that is cut off at the ends of the axis | `-3:` |
 /// | `[3, 1, 7]`, a `Vec` or a slice of indices | these indices, in this order | `[3, 1, 7]` |
 /// | `[true, false, true]`, a `Vec` or a slice of `bool` | the indices whose value is `true` | a mask |
 /// | [`AxisSelection::NewAxis`] | a new axis of one item | `None` |
@@ -253,7 +279,7 @@ impl From<&Self> for AxisSelection {
 /// Lists and masks of several axes select their product (orthogonal indexing), as Python's `oindex` and NumPy's `ix_`
 /// do; for single items see [`NDArray::read_points`](crate::NDArray::read_points).
 ///
-/// Bounds and indices outside of the axis are an error, where NumPy cuts off slices.
+/// Bounds and indices outside of the axis are an error; [`AxisSelection::clamped`] cuts them off, as NumPy does.
 ///
 /// ```
 /// use blosc2::{AxisSelection, NDArray, Selection};

@@ -287,3 +287,43 @@ fn points_of_arrays_without_items_or_axes() {
     assert_eq!(scalar.read_points::<i32>(&[[0u8; 0]; 2]).unwrap(), [5, 5]);
     assert_eq!(scalar.item::<i32>([0u8; 0]).unwrap(), 5);
 }
+
+/// `slice(...).indices(size)` of Python, step by step.
+#[test]
+fn clamped_slices_are_those_of_python() {
+    let python = |size: i64, start: Option<i64>, stop: Option<i64>, step: i64| -> Vec<u8> {
+        let place = |at: i64| if at < 0 { at + size } else { at };
+        let mut found = Vec::new();
+        if step > 0 {
+            let stop = stop.map_or(size, place).min(size);
+            let mut at = start.map_or(0, place).max(0);
+            while at < stop {
+                found.push(at as u8);
+                at += step;
+            }
+        } else {
+            let stop = stop.map_or(-1, |stop| place(stop).max(-1));
+            let mut at = start.map_or(size - 1, place).min(size - 1);
+            while at > stop {
+                found.push(at as u8);
+                at += step;
+            }
+        }
+        found
+    };
+    for size in [0i64, 1, 5] {
+        let items: Vec<u8> = (0..size as u8).collect();
+        let array = NDArray::builder().chunks(&[2]).from_slice(&items, &[size as u64]).unwrap();
+        let bounds = || (-7..8).map(Some).chain([None]);
+        for (start, stop) in bounds().flat_map(|start| bounds().map(move |stop| (start, stop))) {
+            for step in [1, 2, 3, 9, -1, -2, -3, -9] {
+                let found = array.read::<u8>(AxisSelection::clamped(start, stop, step)).unwrap();
+                let what = format!("{size}: {start:?}:{stop:?}:{step}");
+                assert_eq!(found, python(size, start, stop, step), "{what}");
+            }
+        }
+    }
+    let extremes = AxisSelection::clamped(i64::MIN, i64::MAX, i64::MAX);
+    assert_eq!(array().read::<i32>((extremes, 0, 0)).unwrap(), [0]);
+    assert_eq!(error(AxisSelection::clamped(0, 1, 0)), "axis 0 has 5 items, a step is not 0");
+}
