@@ -1,5 +1,6 @@
 //! Reading of a stored chunk what a part of its data needs, and no more.
 
+use std::iter::once;
 use std::ops::Range;
 
 use blosc2_format::chunk::Header;
@@ -14,32 +15,33 @@ const SMALL: usize = 64 * 1024;
 /// Bytes that are rather read through than left out by another read.
 const GAP: usize = 4096;
 
-/// Gets of a stored chunk what the bytes `range` of its data need, to decompress them by
+/// Gets of a stored chunk what the bytes `ranges` of its data need, to decompress them by
 /// [`Decoder::range`](crate::decoder::Decoder::range).
 ///
 /// `buffer` becomes as long as the chunk; what was not needed is zeros, or also there. `read` fills
 /// each memory with the bytes of the chunk from some place on. `header` is that of the chunk. The caller sees
 /// that the chunk may be that long, and with a postfilter asks
-/// [`Decoder::needed`](crate::decoder::Decoder::needed) for the range.
+/// [`Decoder::needed`](crate::decoder::Decoder::needed) for each range.
 ///
 /// # Errors
-/// - [`ErrorKind::InvalidArgument`]: the range is not inside the data;
+/// - [`ErrorKind::InvalidArgument`]: a range is not inside the data;
 /// - [`ErrorKind::InvalidData`]: the table of blocks, a block's start or the dictionary is not inside
 ///   the chunk;
 /// - [`ErrorKind::OutOfMemory`], and what `read` fails with.
 pub(crate) fn fetch(
     header: &Header,
-    range: Range<usize>,
+    ranges: &[Range<usize>],
     buffer: &mut Vec<u8>,
     mut read: impl FnMut(&mut [(u64, &mut [u8])]) -> Result<()>,
 ) -> Result<()> {
     let (nbytes, cbytes) = (header.nbytes as usize, header.cbytes as usize);
-    if range.start > range.end || range.end > nbytes {
+    if let Some(range) = ranges.iter().find(|range| range.start > range.end || range.end > nbytes) {
         let detail = format!("it holds {nbytes} bytes, which {range:?} is not inside");
         return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
     }
+    let needed = ranges.iter().fold(0usize, |all, range| all.saturating_add(range.len()));
     let simple = cbytes <= SMALL
-        || range.len() > nbytes / 4 * 3
+        || needed > nbytes / 4 * 3
         || header.special.is_some()
         || header.variable_blocks
         || !header.extended
@@ -61,11 +63,12 @@ pub(crate) fn fetch(
     *buffer = zeroed(cbytes, DOING)?;
     let head = header.header_len();
     if header.is_stored() {
-        let spans = vec![0..head, head + range.start..head + range.end];
+        let data = ranges.iter().map(|range| head + range.start..head + range.end);
+        let spans = once(0..head).chain(data).collect();
         return read_all(spans, buffer, &mut read);
     }
     let parts = Parts::read(header, buffer, &mut read)?;
-    let blocks = parts.blocks_of(range);
+    let blocks = parts.blocks_of(ranges);
     let mut spans: Vec<_> = blocks.iter().map(|block| block.span.clone()).collect();
     spans.push(parts.dictionary);
     read_all(spans, buffer, &mut read)?;
@@ -164,19 +167,23 @@ impl<'a> Parts<'a> {
         Ok(Self { header, starts, borders, dictionary })
     }
 
-    /// The blocks that these bytes of the data need.
-    fn blocks_of(&self, range: Range<usize>) -> Vec<Block> {
-        if range.is_empty() {
-            return Vec::new();
-        }
+    /// The blocks that these bytes of the data need, each once.
+    fn blocks_of(&self, ranges: &[Range<usize>]) -> Vec<Block> {
         let header = self.header;
         let (nbytes, len) = (header.nbytes as usize, header.block_len() as usize);
         // C takes whole items, which blocks need not hold.
         let size = usize::from(header.typesize);
-        let stop = range.end.next_multiple_of(size).min(nbytes);
-        let wanted = range.start / size * size / len..stop.div_ceil(len);
+        let wanted = ranges.iter().filter(|range| !range.is_empty()).flat_map(|range| {
+            let stop = range.end.next_multiple_of(size).min(nbytes);
+            range.start / size * size / len..stop.div_ceil(len)
+        });
+        let mut wanted: Vec<usize> = wanted.collect();
         let uses_delta = header.filters.iter().any(|&code| filter::is_delta(code));
-        let reference = (uses_delta && wanted.start > 0).then_some(0);
+        if uses_delta && !wanted.is_empty() {
+            wanted.push(0); // which the others refer to
+        }
+        wanted.sort_unstable();
+        wanted.dedup();
         let block = |block| {
             let start = self.starts[block];
             let next = self.borders.partition_point(|&border| border <= start);
@@ -184,7 +191,7 @@ impl<'a> Parts<'a> {
             let streams = if header.split && full { size } else { 1 };
             Block { span: start..self.borders[next], streams }
         };
-        reference.into_iter().chain(wanted).map(block).collect()
+        wanted.into_iter().map(block).collect()
     }
 }
 
@@ -264,9 +271,22 @@ mod tests {
         decoder: &mut Decoder,
         buffer: &mut Vec<u8>,
     ) -> Result<(Vec<u8>, usize, usize)> {
+        let (mut found, bytes, reads) = parts(chunk, &[range], decoder, buffer)?;
+        Ok((found.remove(0), bytes, reads))
+    }
+
+    /// The same of several parts.
+    fn parts(
+        chunk: &[u8],
+        ranges: &[Range<usize>],
+        decoder: &mut Decoder,
+        buffer: &mut Vec<u8>,
+    ) -> Result<(Vec<Vec<u8>>, usize, usize)> {
         let header = header(chunk);
         let (mut bytes, mut reads) = (0, 0);
-        fetch(&header, decoder.needed(&header, range.clone()), buffer, |parts| {
+        let needed: Vec<_> =
+            ranges.iter().map(|range| decoder.needed(&header, range.clone())).collect();
+        fetch(&header, &needed, buffer, |parts| {
             for (start, target) in parts {
                 (bytes, reads) = (bytes + target.len(), reads + 1);
                 target.copy_from_slice(&chunk[*start as usize..][..target.len()]);
@@ -274,8 +294,8 @@ mod tests {
             Ok(())
         })?;
         assert_eq!(buffer.len(), chunk.len());
-        let found = decode(buffer, range, decoder)?;
-        Ok((found, bytes, reads))
+        let found = ranges.iter().map(|range| decode(buffer, range.clone(), decoder));
+        Ok((found.collect::<Result<_>>()?, bytes, reads))
     }
 
     fn decode(chunk: &[u8], range: Range<usize>, decoder: &mut Decoder) -> Result<Vec<u8>> {
@@ -345,10 +365,12 @@ mod tests {
             let data = data(seed, &kinds);
             let chunk = compress(&data, &params);
             let (mut decoder, mut buffer) = (decoder(), Vec::new());
-            for (start, len) in ranges {
-                let range = start..LEN.min(start + len);
-                let (found, bytes, _) = part(&chunk, range.clone(), &mut decoder, &mut buffer).unwrap();
-                prop_assert!(found == data[range.clone()], "{params:?} {range:?}");
+            let ranges = ranges.into_iter().map(|(start, len)| start..LEN.min(start + len));
+            let ranges: Vec<_> = ranges.collect();
+            for ranges in ranges.chunks(1).chain([&ranges[..2], &ranges[2..5], &ranges[..]]) {
+                let (found, bytes, _) = parts(&chunk, ranges, &mut decoder, &mut buffer).unwrap();
+                let expected: Vec<_> = ranges.iter().map(|range| &data[range.clone()]).collect();
+                prop_assert!(found == expected, "{params:?} {ranges:?}");
                 prop_assert!(bytes <= chunk.len());
             }
         }
@@ -420,6 +442,21 @@ mod tests {
                 );
                 assert!(reads <= 4, "{reads}");
             }
+        }
+    }
+
+    #[test]
+    fn of_what_is_between_the_ranges_nothing_is_read() {
+        let data = data(5, &[1]);
+        let params = CParams::new().codec(Codec::Lz4).filters(&[Filter::Shuffle]);
+        for level in [0, 5] {
+            let chunk = compress(&data, &params.clone().level(level).typesize(4).blocksize(30_000));
+            let ranges = [9..10, 200_000..200_004, 200_100..200_200, LEN - 1..LEN];
+            let (found, bytes, reads) =
+                parts(&chunk, &ranges, &mut decoder(), &mut Vec::new()).unwrap();
+            assert_eq!(found, ranges.map(|range| &data[range]));
+            assert!(is_little(bytes, 3 * 30_100 + 200), "{bytes} bytes, {reads} reads");
+            assert!(reads <= 4, "{reads}");
         }
     }
 
@@ -538,7 +575,7 @@ mod tests {
         assert_eq!(kind(8..12, 1), Err(ErrorKind::InvalidData));
         assert_eq!(kind(8..12, 4096), Ok(()));
         for range in [LEN..LEN + 1, 0..LEN + 1, Range { start: 2, end: 1 }] {
-            let error = fetch(&header(&chunk), range, &mut Vec::new(), |_| Ok(())).unwrap_err();
+            let error = fetch(&header(&chunk), &[range], &mut Vec::new(), |_| Ok(())).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
         }
     }
@@ -548,7 +585,7 @@ mod tests {
         let (_, chunk) = large(lz4());
         for fine in 0..2 {
             let mut left = fine;
-            let failed = fetch(&header(&chunk), 9..10, &mut Vec::new(), |parts| {
+            let failed = fetch(&header(&chunk), &[9..10], &mut Vec::new(), |parts| {
                 for (start, target) in parts {
                     if left == 0 {
                         return Err(Error::new(ErrorKind::Io, "read", "the disk is gone"));

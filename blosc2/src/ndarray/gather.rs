@@ -231,23 +231,29 @@ impl Gathering<'_> {
         blocks: Range<usize>,
         scratch: &mut Scratch,
     ) -> Result<()> {
+        let len = self.geometry.block_len();
         let mut needed = Vec::with_capacity(blocks.len());
+        let mut ranges: Vec<Range<usize>> = Vec::new();
         for index in blocks {
             let block = plan.block(index);
             // SAFETY: the block is one of the plan, and this thread's.
             let put = |bytes: &[u8]| unsafe { self.sink.put(&block, bytes) };
             let kept = |cache: &Blocks<'_>| cache.with(plan.number, block.number, put);
-            if !self.cache.as_ref().is_some_and(kept) {
-                needed.push(index);
+            if self.cache.as_ref().is_some_and(kept) {
+                continue;
+            }
+            needed.push(index);
+            // They come in ascending order.
+            let start = block.number * len;
+            match ranges.last_mut().filter(|range| range.end == start) {
+                Some(range) => range.end += len,
+                None => ranges.push(start..start + len),
             }
         }
-        let (Some(&first), Some(&last)) = (needed.first(), needed.last()) else {
+        if needed.is_empty() {
             return Ok(());
-        };
-        // They come in ascending order.
-        let len = self.geometry.block_len();
-        let range = plan.block(first).number * len..(plan.block(last).number + 1) * len;
-        self.schunk.with_chunk_in(self.reading, plan.number, Some(range), |chunk, decoder| {
+        }
+        self.schunk.with_chunk_in(self.reading, plan.number, Some(&ranges), |chunk, decoder| {
             let (expected, found) = (self.geometry.chunk_len(), chunk.nbytes());
             if found != expected {
                 let number = plan.number;

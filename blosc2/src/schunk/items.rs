@@ -4,6 +4,7 @@ use std::fmt;
 use std::iter::FusedIterator;
 use std::marker::PhantomData;
 use std::ops::{Range, RangeBounds};
+use std::slice;
 use std::sync::Arc;
 
 use blosc2_format::frame::ChunkSize;
@@ -66,7 +67,7 @@ impl SChunk {
         let stop = start.saturating_add(target.len() as u64);
         self.each_part(reading, start..stop, |index, part, done| {
             let target = target.part(done..done + part.len());
-            self.with_chunk_in(reading, index, Some(part.clone()), |chunk, decoder| {
+            self.with_chunk_in(reading, index, Some(slice::from_ref(&part)), |chunk, decoder| {
                 check_range(chunk, &part, index)?;
                 decoder.range(chunk, part.start, target)
             })
@@ -240,41 +241,46 @@ impl SChunk {
             rest = others;
             let span = (these[0].0 - chunk.start) as usize
                 ..(these[count - 1].0 - chunk.start) as usize + size;
-            self.with_chunk_in(&reading, index, Some(span.clone()), |compressed, decoder| {
-                check_range(compressed, &span, index)?;
-                let len = match compressed.has_variable_blocks() {
-                    true => compressed.nbytes(),
-                    false => compressed.header().block_len() as usize,
-                };
-                if !compressed.header().is_compressed() {
-                    // There are no blocks to keep.
+            self.with_chunk_in(
+                &reading,
+                index,
+                Some(slice::from_ref(&span)),
+                |compressed, decoder| {
+                    check_range(compressed, &span, index)?;
+                    let len = match compressed.has_variable_blocks() {
+                        true => compressed.nbytes(),
+                        false => compressed.header().block_len() as usize,
+                    };
+                    if !compressed.header().is_compressed() {
+                        // There are no blocks to keep.
+                        for &(at, slot) in these {
+                            let at = (at - chunk.start) as usize;
+                            decoder.range(
+                                compressed,
+                                at,
+                                target.part(slot * size..(slot + 1) * size),
+                            )?;
+                        }
+                        return Ok(());
+                    }
+                    self.allow_scratch(READ, len as u64)?;
+                    let mut loaded = 0..0;
                     for &(at, slot) in these {
                         let at = (at - chunk.start) as usize;
-                        decoder.range(
-                            compressed,
-                            at,
-                            target.part(slot * size..(slot + 1) * size),
-                        )?;
+                        if !(loaded.start <= at && at + size <= loaded.end) {
+                            // The blocks of the item, within what was read of the chunk.
+                            let from = (at / len * len).max(span.start);
+                            let to = (at + size).next_multiple_of(len).min(span.end);
+                            loaded = from..to;
+                            resize(&mut block, loaded.len(), READ)?;
+                            decoder.range(compressed, from, Target::of(&mut block))?;
+                        }
+                        let item = &block[at - loaded.start..][..size];
+                        target.part(slot * size..(slot + 1) * size).write(item);
                     }
-                    return Ok(());
-                }
-                self.allow_scratch(READ, len as u64)?;
-                let mut loaded = 0..0;
-                for &(at, slot) in these {
-                    let at = (at - chunk.start) as usize;
-                    if !(loaded.start <= at && at + size <= loaded.end) {
-                        // The blocks of the item, within what was read of the chunk.
-                        let from = (at / len * len).max(span.start);
-                        let to = (at + size).next_multiple_of(len).min(span.end);
-                        loaded = from..to;
-                        resize(&mut block, loaded.len(), READ)?;
-                        decoder.range(compressed, from, Target::of(&mut block))?;
-                    }
-                    let item = &block[at - loaded.start..][..size];
-                    target.part(slot * size..(slot + 1) * size).write(item);
-                }
-                Ok(())
-            })?;
+                    Ok(())
+                },
+            )?;
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Range, RangeBounds};
+use std::slice;
 
 use blosc2_format::chunk::Header;
 use blosc2_format::frame::Offset;
@@ -136,15 +137,16 @@ impl SChunk {
         range: Option<Range<usize>>,
         work: impl FnOnce(&ChunkRef<'_>, &mut Decoder) -> Result<R>,
     ) -> Result<R> {
-        self.with_chunk_in(&self.reading()?, index, range, work)
+        let ranges = range.as_ref().map(slice::from_ref);
+        self.with_chunk_in(&self.reading()?, index, ranges, work)
     }
 
-    /// The same within a read. Where a range of the data is given, all else of the chunk may be missing.
+    /// The same within a read. If ranges of the data are given, all else of the chunk may be missing.
     pub(crate) fn with_chunk_in<R>(
         &self,
         reading: &Reading<'_>,
         index: usize,
-        range: Option<Range<usize>>,
+        ranges: Option<&[Range<usize>]>,
         work: impl FnOnce(&ChunkRef<'_>, &mut Decoder) -> Result<R>,
     ) -> Result<R> {
         let mut worker = self.worker()?;
@@ -152,10 +154,8 @@ impl SChunk {
         let result = reading.state.locate(index).and_then(|(located, header)| {
             if header.is_compressed() {
                 // Blocks go through codec and filters; a part of some chunks takes all of their data.
-                let whole = match &range {
-                    Some(range) => takes_all(&header, range),
-                    None => false,
-                };
+                let whole = ranges
+                    .is_some_and(|ranges| ranges.iter().any(|range| takes_all(&header, range)));
                 let block = if header.variable_blocks { 0 } else { u64::from(header.block_len()) };
                 let nbytes = if whole { u64::from(header.nbytes) } else { 0 };
                 self.allow_scratch(READ, nbytes.max(4 * block))?;
@@ -169,8 +169,11 @@ impl SChunk {
             if let Some(bytes) = located.in_memory(&header) {
                 return work(&ChunkRef::to_decompress(bytes)?, decoder);
             }
-            let range = range.map(|range| decoder.needed(&header, range));
-            located.fetch(&header, range, buffer)?;
+            let ranges = ranges.map(|ranges| {
+                let needed = ranges.iter().map(|range| decoder.needed(&header, range.clone()));
+                needed.collect::<Vec<_>>()
+            });
+            located.fetch(&header, ranges.as_deref(), buffer)?;
             work(&ChunkRef::to_decompress(buffer)?, decoder)
         });
         self.workers.lock().push(worker);

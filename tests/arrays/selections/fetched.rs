@@ -43,6 +43,18 @@ fn a_box_fetches_its_blocks_and_no_others() {
     let found = storage.fetched();
     assert!((8 * BLOCK..8 * BLOCK + rest).contains(&found), "rows of two blocks: {found} bytes");
 
+    // Of each row of four blocks one.
+    let column: Vec<u32> = items.iter().skip(70).step_by(256).copied().collect();
+    assert_eq!(array.read::<u32>((.., 70)).unwrap(), column);
+    let found = storage.fetched();
+    assert!((16 * BLOCK..16 * BLOCK + rest).contains(&found), "a column: {found} bytes");
+
+    let corners = [[0, 0], [1023, 255], [0, 255]];
+    let expected = [items[0], items[1024 * 256 - 1], items[255]];
+    assert_eq!(array.read_points::<u32>(&corners).unwrap(), expected);
+    let found = storage.fetched();
+    assert!((3 * BLOCK..3 * BLOCK + rest).contains(&found), "three points: {found} bytes");
+
     assert!(array.read::<u32>(&[5..5, 0..256]).unwrap().is_empty());
     let found = storage.fetched();
     assert!(found < rest, "no items: {found} bytes");

@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
+use std::slice;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -244,11 +245,11 @@ impl Located<'_> {
         }
     }
 
-    /// Reads to `buffer` what `range` of its data needs, or all of it.
+    /// Reads to `buffer` what `ranges` of its data need, or all of it.
     pub(crate) fn fetch(
         &self,
         header: &Header,
-        range: Option<Range<usize>>,
+        ranges: Option<&[Range<usize>]>,
         buffer: &mut Vec<u8>,
     ) -> Result<()> {
         let read = |parts: &mut [(u64, &mut [u8])]| {
@@ -261,7 +262,8 @@ impl Located<'_> {
             };
             read.map_err(|error| Error::of_io(READ, error))
         };
-        partial::fetch(header, range.unwrap_or(0..header.nbytes as usize), buffer, read)
+        let all = 0..header.nbytes as usize;
+        partial::fetch(header, ranges.unwrap_or(slice::from_ref(&all)), buffer, read)
     }
 }
 
