@@ -82,6 +82,7 @@ impl NDArray {
 ///     .from_slice(&(0..40i32).collect::<Vec<_>>(), &[8, 5])?;
 /// let last = array.iter_chunks().next_back().unwrap();
 /// assert_eq!((last.index(), last.ranges()), (3, &[4..8, 4..5][..]));
+/// assert_eq!(last.coords(), [1, 1]);
 /// assert_eq!(last.read::<i32>()?, [24, 29, 34, 39]);
 /// assert_eq!(last.blocks().map(|block| block.ranges()[0].clone()).collect::<Vec<_>>(), [4..6, 6..8]);
 /// # Ok::<(), blosc2::Error>(())
@@ -97,6 +98,12 @@ impl<'a> ArrayChunk<'a> {
     /// Its index in the super-chunk.
     pub fn index(&self) -> usize {
         self.index
+    }
+
+    /// Its index along each axis of the grid of chunks. Python's `coords` in `iterchunks_info`.
+    pub fn coords(&self) -> Vec<u64> {
+        let chunks = self.array.chunks().iter();
+        self.ranges.iter().zip(chunks).map(|(range, &size)| range.start / size.max(1)).collect()
     }
 
     /// Its items along each dimension of the array, padding left out.
@@ -123,7 +130,7 @@ impl<'a> ArrayChunk<'a> {
     /// Reads its items of any dtype as they are stored.
     ///
     /// # Errors
-    /// As for [`NDArray::read_bytes`].
+    /// As for [`NDArrayBytes::read`](super::NDArrayBytes::read).
     pub fn read_bytes(&self) -> Result<Vec<u8>> {
         self.array.bytes().read(&self.ranges)
     }
@@ -177,7 +184,7 @@ impl ArrayBlock<'_> {
     /// Reads its items of any dtype as they are stored.
     ///
     /// # Errors
-    /// As for [`NDArray::read_bytes`].
+    /// As for [`NDArrayBytes::read`](super::NDArrayBytes::read).
     pub fn read_bytes(&self) -> Result<Vec<u8>> {
         self.array.bytes().read(&self.ranges)
     }

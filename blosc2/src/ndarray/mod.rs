@@ -37,7 +37,7 @@ use crate::gate::Version;
 use crate::schunk::{Access, Reading};
 use crate::{
     CParams, DParams, Dtype, Element, Error, ErrorKind, Metalayers, MetalayersMut, OpenOptions,
-    Result, SChunk, SaveOptions, Threads,
+    Result, SChunk, SaveOptions, Storage, Threads,
 };
 
 pub use appender::Appender;
@@ -146,6 +146,16 @@ impl NDArray {
             return Err(Error::new(ErrorKind::InvalidArgument, OPEN, detail).at(path));
         }
         Self::from_schunk(options.open(path)?)
+    }
+
+    /// Opens an array in a custom storage backend as the options say: for reading unless they say otherwise.
+    ///
+    /// # Errors
+    /// Those of [`OpenOptions::open_storage`], and [`ErrorKind::InvalidData`] if it is no array. A new array is made by
+    /// [`NDArrayBuilder::storage`].
+    #[doc(alias = "b2nd_open_udio")]
+    pub fn open_storage(storage: impl Storage + 'static, options: &OpenOptions) -> Result<Self> {
+        Self::from_schunk(options.open_storage(storage)?)
     }
 
     /// Takes an array in one buffer, as a file has it, without a copy; it can be changed. C's
@@ -441,6 +451,14 @@ impl NDArray {
     /// Those of [`SChunk::save_with`].
     pub fn save_with(&self, path: impl AsRef<Path>, options: &SaveOptions) -> Result<()> {
         self.schunk.save_with(path, options)
+    }
+
+    /// Saves the array to a custom storage backend as the options say; see [`SChunk::save_in`].
+    ///
+    /// # Errors
+    /// Those of [`SChunk::save_in`].
+    pub fn save_in(&self, storage: impl Storage + 'static, options: &SaveOptions) -> Result<()> {
+        self.schunk.save_in(storage, options)
     }
 
     /// Saves the array to a new contiguous file, chunks as they are. C's `b2nd_save`.
