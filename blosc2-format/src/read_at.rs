@@ -145,6 +145,65 @@ impl<R: ReadAt> ReadAt for Tail<R> {
     }
 }
 
+/// A source whose first and last bytes were read at once: opening a frame asks for many small parts of them.
+#[derive(Debug)]
+pub(crate) struct Ends<'a, R: ?Sized> {
+    source: &'a R,
+    size: u64,
+    head: Vec<u8>,
+    tail: Vec<u8>,
+}
+
+impl<'a, R: ReadAt + ?Sized> Ends<'a, R> {
+    /// Bytes of either end: as many as most headers, and indexes with trailers, have at most.
+    const LEN: u64 = 4096;
+
+    /// Reads both ends, by one call.
+    ///
+    /// # Errors
+    /// The source's own.
+    pub(crate) fn of(source: &'a R) -> io::Result<Self> {
+        let size = source.size()?;
+        let tail = size.saturating_sub(Self::LEN).max(Self::LEN.min(size));
+        // Both are at most `LEN`.
+        let mut ends = Self {
+            source,
+            size,
+            head: vec![0; size.min(Self::LEN) as usize],
+            tail: vec![0; (size - tail) as usize],
+        };
+        let mut ranges = [(0, &mut ends.head[..]), (tail, &mut ends.tail[..])];
+        let count = if size > Self::LEN { 2 } else { 1 };
+        source.read_ranges_at(&mut ranges[..count])?;
+        Ok(ends)
+    }
+}
+
+impl<R: ReadAt + ?Sized> ReadAt for Ends<'_, R> {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.size)
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let tail = self.size - self.tail.len() as u64;
+        let (kept, from) =
+            if offset >= tail { (&self.tail, offset - tail) } else { (&self.head, offset) };
+        let part =
+            usize::try_from(from).ok().and_then(|from| kept.get(from..)?.get(..buffer.len()));
+        match part {
+            Some(bytes) => {
+                buffer.copy_from_slice(bytes);
+                Ok(())
+            }
+            None => self.source.read_exact_at(offset, buffer),
+        }
+    }
+
+    fn read_ranges_at(&self, ranges: &mut [(u64, &mut [u8])]) -> io::Result<()> {
+        self.source.read_ranges_at(ranges)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,5 +222,27 @@ mod tests {
         assert_eq!(part.read_vec_at(0, 3).unwrap(), [3, 4, 5]);
         assert!(part.read_vec_at(0, 4).is_err());
         assert_eq!(Tail::new(&bytes, 9).size().unwrap(), 0);
+    }
+
+    #[test]
+    fn ends_are_those_of_the_source() {
+        for size in [0usize, 1, 4095, 4096, 4097, 8191, 8192, 8193, 20_000] {
+            let bytes: Vec<u8> = (0..size).map(|at| (at / 7) as u8).collect();
+            let ends = Ends::of(&bytes[..]).unwrap();
+            assert_eq!(ends.size().unwrap(), size as u64);
+            for start in [0, 1, 4000, 4095, 4096, 8000, 12_000, 19_999, 20_000] {
+                for len in [0usize, 1, 96, 97, 5000, 20_000] {
+                    let mut found = vec![0; len];
+                    let read = ends.read_exact_at(start as u64, &mut found);
+                    match bytes.get(start..).and_then(|rest| rest.get(..len)) {
+                        Some(expected) => {
+                            read.unwrap();
+                            assert_eq!(found, expected, "{size}: {start}+{len}");
+                        }
+                        None => assert!(read.is_err(), "{size}: {start}+{len}"),
+                    }
+                }
+            }
+        }
     }
 }

@@ -163,7 +163,8 @@ fn one_chunk_takes_one_block_of_the_index() {
     let source = Counted(&bytes, Cell::default());
     let frame = Frame::open(&source, &Limits::default()).unwrap();
     let opened = source.1.replace(0);
-    assert!(opened < 2000, "{opened} bytes to open");
+    // The ends of the file are read at once.
+    assert!(opened < 2 * 4096 + 2000, "{opened} bytes to open");
     let chunk = frame.chunk(50_000).unwrap();
     let first = source.1.replace(0);
     assert!(first < 17_000, "{first} bytes for the first chunk");

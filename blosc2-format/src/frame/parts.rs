@@ -15,6 +15,7 @@ use super::rules;
 use super::section::{self, Entry, Hex, Place};
 use super::span::Span;
 use crate::chunk::MAX_BLOCKSIZE;
+use crate::read_at::Ends;
 use crate::report::{Checker, Part, Report};
 use crate::{Error, FormatError, Limits, ReadAt};
 
@@ -57,7 +58,7 @@ impl Parts {
     ) -> Result<Self, Error> {
         let mut report = Report::brief();
         let mut checker = Checker::new(&mut report);
-        let parts = Self::find(source, layout, limits, Depth::Lazy, &mut checker)?;
+        let parts = Self::find(&Ends::of(source)?, layout, limits, Depth::Lazy, &mut checker)?;
         match (report.first_error(), parts) {
             (None, Some(parts)) => Ok(parts),
             (Some(finding), _) => Err(FormatError::from(finding).into()),
