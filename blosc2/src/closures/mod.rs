@@ -19,6 +19,7 @@ pub(crate) use codec::{codec_name, codec_named, is_codec, register_codec};
 pub use filter::UserFilter;
 pub(crate) use filter::{filter_name, filter_named, is_filter, register_filter};
 pub(crate) use pipeline::{Blocks, postfilter, prefilter};
+pub use registry::USER_CODES;
 pub use tuner::{TunerInput, TunerOutcome, UserTuner};
 
 /// What a closure may fail with: any error, or a message (by `into`).
