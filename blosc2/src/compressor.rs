@@ -14,7 +14,7 @@
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use crate::closures::ChunkFilter;
+use crate::closures::{ChunkFilter, ChunkPlace};
 use crate::element::{Element, bytes_of};
 use crate::encoder::{Encoder, OVERHEAD};
 use crate::memory::Target;
@@ -162,7 +162,11 @@ impl Compressor {
     #[doc(alias = "blosc2_compress_ctx")]
     pub fn compress<T: Element>(&mut self, items: &[T]) -> Result<Chunk> {
         let mut bytes = Vec::new();
-        let header = self.encoder_for::<T>()?.compress_to(&bytes_of(items), &mut bytes)?;
+        let header = self.encoder_for::<T>()?.compress_to(
+            &bytes_of(items),
+            ChunkPlace::default(),
+            &mut bytes,
+        )?;
         bytes.shrink_to_fit();
         Ok(Chunk::trusted(bytes, header))
     }
@@ -260,7 +264,8 @@ impl Compressor {
         let blocks: Vec<_> = blocks.iter().map(|block| bytes_of(block)).collect();
         let blocks: Vec<&[u8]> = blocks.iter().map(|block| &**block).collect();
         let mut bytes = Vec::new();
-        let header = self.encoder_for::<T>()?.compress_blocks(&blocks, &mut bytes)?;
+        let header =
+            self.encoder_for::<T>()?.compress_blocks(&blocks, ChunkPlace::default(), &mut bytes)?;
         bytes.shrink_to_fit();
         Ok(Chunk::trusted(bytes, header))
     }

@@ -7,7 +7,7 @@ use blosc2_format::chunk::Header;
 use blosc2_sys as sys;
 
 use crate::array_shape::ArrayShape;
-use crate::closures::{self, Blocks, Call, ChunkFilter, Closures};
+use crate::closures::{self, Blocks, Call, ChunkFilter, ChunkPlace, Closures};
 use crate::context::Context;
 use crate::init::init;
 use crate::memory::{AlignedBytes, Target};
@@ -95,7 +95,7 @@ impl Encoder {
     }
 
     /// What the prefilter makes of `source`, where it is run here.
-    fn prefiltered(&self, source: &[u8], blocks: Blocks) -> Result<AlignedBytes> {
+    fn prefiltered(&self, source: &[u8], blocks: Blocks<'_>) -> Result<AlignedBytes> {
         let mut data = AlignedBytes::zeroed(source.len(), COMPRESS)?;
         if let Some(prefilter) = &self.prefilter {
             prefilter.run(source, data.as_mut_slice(), blocks, COMPRESS)?;
@@ -104,34 +104,47 @@ impl Encoder {
     }
 
     /// The same for blocks of variable length, for which C has no places.
-    fn prefiltered_blocks(&self, blocks: &[&[u8]]) -> Result<Vec<AlignedBytes>> {
+    fn prefiltered_blocks(
+        &self,
+        blocks: &[&[u8]],
+        chunk: ChunkPlace<'_>,
+    ) -> Result<Vec<AlignedBytes>> {
         let mut offset = 0;
         let mut each = |(index, block): (usize, &&[u8])| {
-            let place = Blocks { len: block.len(), typesize: self.told_typesize(), index, offset };
-            offset += block.len();
+            let (len, typesize) = (block.len(), self.told_typesize());
+            let place = Blocks { len, variable: true, typesize, index, offset, chunk };
+            offset += len;
             self.prefiltered(block, place)
         };
         blocks.iter().enumerate().map(&mut each).collect()
     }
 
-    /// Compresses `source`, replacing the content of `chunk`.
-    pub(crate) fn compress_to(&mut self, source: &[u8], chunk: &mut Vec<u8>) -> Result<Header> {
-        self.tuned(&[source], |encoder| encoder.compress_vec(source, chunk))
+    /// Compresses `source`, replacing the content of `chunk`. Closures are told that it is for `place`.
+    pub(crate) fn compress_to(
+        &mut self,
+        source: &[u8],
+        place: ChunkPlace<'_>,
+        chunk: &mut Vec<u8>,
+    ) -> Result<Header> {
+        self.tuned(&[source], |encoder| encoder.compress_vec(source, place, chunk))
     }
 
     /// Compresses `source` to the start of `target`, of which as many bytes are initialised as the
-    /// header says.
+    /// header says. It is a chunk by itself.
     pub(crate) fn compress_uninit(&mut self, source: &[u8], target: Target<'_>) -> Result<Header> {
-        self.tuned(&[source], |encoder| encoder.compress(source, target))
+        let place = ChunkPlace::default();
+        self.tuned(&[source], |encoder| encoder.compress(source, place, target))
     }
 
-    /// Compresses each of `blocks` to a block of its own, replacing the content of `chunk`.
+    /// Compresses each of `blocks` to a block of its own, replacing the content of `chunk`. Closures are told that it is
+    /// for `place`.
     pub(crate) fn compress_blocks(
         &mut self,
         blocks: &[&[u8]],
+        place: ChunkPlace<'_>,
         chunk: &mut Vec<u8>,
     ) -> Result<Header> {
-        self.tuned(blocks, |encoder| encoder.blocks(blocks, chunk))
+        self.tuned(blocks, |encoder| encoder.blocks(blocks, place, chunk))
     }
 
     /// Lets the tuner choose the parameters of what `work` does.
@@ -155,19 +168,29 @@ impl Encoder {
         Ok(header)
     }
 
-    fn compress_vec(&mut self, source: &[u8], chunk: &mut Vec<u8>) -> Result<Header> {
+    fn compress_vec(
+        &mut self,
+        source: &[u8],
+        place: ChunkPlace<'_>,
+        chunk: &mut Vec<u8>,
+    ) -> Result<Header> {
         chunk.clear();
         if source.len() > MAX_CHUNK_LEN {
             return Err(too_large(source.len()));
         }
         reserve(chunk, source.len() + OVERHEAD)?;
-        let header = self.compress(source, Target::new(chunk.spare_capacity_mut()))?;
+        let header = self.compress(source, place, Target::new(chunk.spare_capacity_mut()))?;
         // SAFETY: so many bytes of the spare capacity were initialised.
         unsafe { chunk.set_len(header.cbytes as usize) };
         Ok(header)
     }
 
-    fn compress(&mut self, source: &[u8], mut target: Target<'_>) -> Result<Header> {
+    fn compress(
+        &mut self,
+        source: &[u8],
+        place: ChunkPlace<'_>,
+        mut target: Target<'_>,
+    ) -> Result<Header> {
         let header_len = if self.params.blosc1 { BLOSC1_OVERHEAD } else { OVERHEAD };
         if source.len() > MAX_CHUNK_LEN {
             return Err(too_large(source.len()));
@@ -179,7 +202,7 @@ impl Encoder {
         self.check_whole_items(source.len())?;
         if installed::WRITES_BEHIND_TARGET && target.len() < bound {
             let mut chunk = Vec::new();
-            let header = self.compress_vec(source, &mut chunk)?;
+            let header = self.compress_vec(source, place, &mut chunk)?;
             if chunk.len() > target.len() {
                 return Err(does_not_fit(target.len(), bound));
             }
@@ -195,9 +218,11 @@ impl Encoder {
         let blocks = Blocks {
             // 0 is for data of less than an item, which is one block.
             len: usize::try_from(self.blocksize_for(source.len())).unwrap_or(0),
+            variable: false,
             typesize: self.told_typesize(),
             index: 0,
             offset: 0,
+            chunk: place,
         };
         let filtered = here.then(|| self.prefiltered(source, blocks)).transpose()?;
         let source = filtered.as_ref().map_or(source, AlignedBytes::as_slice);
@@ -213,7 +238,7 @@ impl Encoder {
         let given = copy.as_ref().map_or(source, AlignedBytes::as_slice);
 
         let mut context = self.context_for(source.len(), self.closures(self.prefilters_in_c()))?;
-        let call = Call::compressing(source.len(), self.prefilter.as_deref());
+        let call = Call::compressing(source.len(), self.prefilter.as_deref(), place);
         let written = context.during(&call, |context| {
             // SAFETY: `given` is as long as `source`, and the target has room for `room` bytes. With the
             // patches of blosc2-sys the source is only read; without them `needs_copy` has copied it where
@@ -237,7 +262,12 @@ impl Encoder {
         mend(chunk, source)
     }
 
-    fn blocks(&mut self, blocks: &[&[u8]], chunk: &mut Vec<u8>) -> Result<Header> {
+    fn blocks(
+        &mut self,
+        blocks: &[&[u8]],
+        place: ChunkPlace<'_>,
+        chunk: &mut Vec<u8>,
+    ) -> Result<Header> {
         chunk.clear();
         let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, COMPRESS, detail);
         if self.params.blosc1 {
@@ -276,7 +306,7 @@ impl Encoder {
         let nblocks = i32::try_from(blocks.len()).map_err(|_| does_not_fit())?;
 
         let copy = match self.prefilter.is_some() {
-            true => Some(self.prefiltered_blocks(blocks)?),
+            true => Some(self.prefiltered_blocks(blocks, place)?),
             false => blocks
                 .iter()
                 .any(|block| self.needs_copy(block))
@@ -291,7 +321,7 @@ impl Encoder {
             blocks.iter().map(|block| i32::try_from(block.len()).unwrap_or(i32::MAX)).collect();
         reserve(chunk, bound)?;
         let mut context = self.context_for(total, self.closures(false))?;
-        let call = Call::compressing(total, None);
+        let call = Call::compressing_blocks(place);
         let written = context.during(&call, |context| {
             // SAFETY: there are `nblocks` pointers to as many bytes as their lengths say, which C only reads
             // (or copies of them), and the chunk has room for `room` bytes. On success C has written as many

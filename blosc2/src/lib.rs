@@ -53,6 +53,7 @@ mod stream;
 mod value;
 
 pub use blocks::Blocks;
+pub use blosc2_format::b2nd::Geometry;
 pub use blosc2_format::{Dtype, Limits, ReadAt, dtype};
 pub use bytes::{MappedFile, ReadOnly, Seekable, Storage};
 pub use check::Check;

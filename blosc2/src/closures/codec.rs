@@ -2,6 +2,7 @@
 
 use std::ffi::{CString, c_int, c_void};
 
+use blosc2_format::b2nd::Geometry;
 use blosc2_sys as sys;
 
 #[cfg(doc)]
@@ -29,7 +30,7 @@ pub trait UserCodec: Send + Sync + 'static {
         &self,
         input: &[u8],
         output: &mut [u8],
-        info: &CodecInfo,
+        info: &CodecInfo<'_>,
     ) -> Result<Option<usize>, BoxError>;
 
     /// Decompresses `input` to all of `output`, which holds zeros.
@@ -39,21 +40,28 @@ pub trait UserCodec: Send + Sync + 'static {
     /// # Errors
     /// Anything, such as an input that is broken; it becomes the source of the error of the call, of
     /// [`ErrorKind::Callback`].
-    fn decompress(&self, input: &[u8], output: &mut [u8], info: &CodecInfo)
-    -> Result<(), BoxError>;
+    fn decompress(
+        &self,
+        input: &[u8],
+        output: &mut [u8],
+        info: &CodecInfo<'_>,
+    ) -> Result<(), BoxError>;
 }
 
 /// A pair of closures is a codec.
 impl<C, D> UserCodec for (C, D)
 where
-    C: Fn(&[u8], &mut [u8], &CodecInfo) -> Result<Option<usize>, BoxError> + Send + Sync + 'static,
-    D: Fn(&[u8], &mut [u8], &CodecInfo) -> Result<(), BoxError> + Send + Sync + 'static,
+    C: Fn(&[u8], &mut [u8], &CodecInfo<'_>) -> Result<Option<usize>, BoxError>
+        + Send
+        + Sync
+        + 'static,
+    D: Fn(&[u8], &mut [u8], &CodecInfo<'_>) -> Result<(), BoxError> + Send + Sync + 'static,
 {
     fn compress(
         &self,
         input: &[u8],
         output: &mut [u8],
-        info: &CodecInfo,
+        info: &CodecInfo<'_>,
     ) -> Result<Option<usize>, BoxError> {
         self.0(input, output, info)
     }
@@ -62,7 +70,7 @@ where
         &self,
         input: &[u8],
         output: &mut [u8],
-        info: &CodecInfo,
+        info: &CodecInfo<'_>,
     ) -> Result<(), BoxError> {
         self.1(input, output, info)
     }
@@ -71,13 +79,22 @@ where
 /// What a codec is told besides the data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct CodecInfo {
+pub struct CodecInfo<'a> {
     /// The codec's parameter, as the chunk keeps it.
     pub meta: u8,
     /// Bytes of an item, as the chunk says: 1 for those of more than 255 bytes.
     pub typesize: usize,
     /// The level, 1 to 9; 0 when decompressing, since chunks do not keep it.
     pub level: u8,
+    /// Bytes of each block of the chunk, but for a shorter last one; `None` for blocks of variable length.
+    pub blocksize: Option<usize>,
+    /// The number of the chunk in its super-chunk; see [`FilterBlock::chunk_index`](crate::FilterBlock::chunk_index).
+    pub chunk_index: Option<usize>,
+    /// The shapes of the array that the chunk is of, of its chunks and of its blocks; `None` where it is of none.
+    ///
+    /// The data is that of a whole block: the items of the block shape in C order, as the filters left them. With
+    /// [`SplitMode::Always`](crate::SplitMode::Always) it is one of as many equal parts of the block as an item has bytes.
+    pub array: Option<&'a Geometry>,
 }
 
 static CODECS: Registry<dyn UserCodec> = Registry::new();
@@ -152,9 +169,16 @@ unsafe extern "C" fn encode(
         // SAFETY: C gives a stream of the block, and the room for it in other memory, of which no other
         // thread knows (blosc2.c, blosc_c).
         let (input, output) = unsafe { buffers(input, input_len, output, output_len)? };
-        let (typesize, level) = (usize::try_from(params.typesize)?, params.clevel);
+        let info = CodecInfo {
+            meta,
+            typesize: usize::try_from(params.typesize)?,
+            level: params.clevel,
+            blocksize: call.blocksize(params.blocksize),
+            chunk_index: call.place.index,
+            array: call.place.array,
+        };
         let room = output.len();
-        match find(code)?.compress(input, output, &CodecInfo { meta, typesize, level })? {
+        match find(code)?.compress(input, output, &info)? {
             None => Ok(0), // C stores the stream.
             Some(0) => Err("it gave a length of 0; what does not fit is `None`".into()),
             Some(len) if len <= room => Ok(i32::try_from(len)?),
@@ -183,8 +207,15 @@ unsafe extern "C" fn decode(
         // SAFETY: C gives a stream of the chunk, and its place in the block in other memory, of which no
         // other thread knows (blosc2.c, blosc_d).
         let (input, output) = unsafe { buffers(input, input_len, output, output_len)? };
-        let typesize = usize::try_from(params.typesize)?;
-        find(code)?.decompress(input, output, &CodecInfo { meta, typesize, level: 0 })?;
+        let info = CodecInfo {
+            meta,
+            typesize: usize::try_from(params.typesize)?,
+            level: 0,
+            blocksize: call.blocksize(0),
+            chunk_index: call.place.index,
+            array: call.place.array,
+        };
+        find(code)?.decompress(input, output, &info)?;
         Ok(output_len)
     })
 }

@@ -12,6 +12,7 @@ mod pipeline;
 mod registry;
 mod tuner;
 
+pub(crate) use block::ChunkPlace;
 pub use block::{ChunkBlock, FilterBlock};
 pub(crate) use call::{Call, ChunkFilter, Slot, Title, message_of, run_here, threads};
 pub use codec::{CodecInfo, UserCodec};

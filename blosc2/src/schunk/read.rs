@@ -147,8 +147,10 @@ impl SChunk {
         range: Option<Range<usize>>,
         work: impl FnOnce(&ChunkRef<'_>, &mut Decoder) -> Result<R>,
     ) -> Result<R> {
+        let start = self.postfilter.as_ref().map(|_| self.start_of(reading, index)).transpose()?;
         let mut worker = self.worker()?;
         let Worker { decoder, buffer } = &mut worker;
+        decoder.set_place(index, start);
         let result = reading.state.locate(index).and_then(|(located, header)| {
             if header.is_compressed() {
                 // Blocks go through codec and filters; a part of some chunks takes all of their data.
@@ -160,12 +162,12 @@ impl SChunk {
                 let nbytes = if whole { u64::from(header.nbytes) } else { 0 };
                 self.allow_scratch(READ, nbytes.max(4 * block))?;
             }
-            let runs_closures = || {
-                self.postfilter.is_some()
-                    || registered(header.codec(), &header.filters) != Closures::None
-            };
-            let _calling =
-                self.gate.as_ref().filter(|_| runs_closures()).map(|gate| gate.calling());
+            let runs_closures = self.postfilter.is_some()
+                || registered(header.codec(), &header.filters) != Closures::None;
+            if runs_closures {
+                decoder.update_shape(reading.array_meta(), || self.shape())?;
+            }
+            let _calling = self.gate.as_ref().filter(|_| runs_closures).map(|gate| gate.calling());
             if let Some(bytes) = located.in_memory(&header) {
                 return work(&ChunkRef::to_decompress(bytes)?, decoder);
             }
