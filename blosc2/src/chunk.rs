@@ -219,6 +219,13 @@ impl<B: ChunkBytes> Chunk<B> {
         Codec::from_code(self.header.codec())
     }
 
+    /// Version of the codec's format: 1 for the codecs of C-Blosc2,
+    /// [`UserCodec::version`](crate::UserCodec::version) for a user-defined one. C's `blosc2_cbuffer_versions`.
+    #[doc(alias("versionlz", "blosc2_cbuffer_versions"))]
+    pub fn codec_version(&self) -> u8 {
+        self.header.codec_version
+    }
+
     /// Parameter of the codec.
     pub fn codec_meta(&self) -> u8 {
         self.header.codec_meta

@@ -259,7 +259,7 @@ impl Encoder {
         self.context = Some((context, source.len()));
         // SAFETY: see above; so many bytes are initialised.
         let chunk = unsafe { std::slice::from_raw_parts_mut(target.as_mut_ptr(), len) };
-        mend(chunk, source)
+        self.mend(chunk, source)
     }
 
     fn blocks(
@@ -347,7 +347,7 @@ impl Encoder {
         // SAFETY: see above; the chunk's capacity is at least `bound`.
         unsafe { chunk.set_len(len) };
         self.context = (!installed::KEEPS_SIZES).then_some((context, total));
-        Header::parse(chunk).map_err(|error| Error::from_format(COMPRESS, error))
+        self.stamp(chunk)
     }
 
     fn check_whole_items(&self, len: usize) -> Result<()> {
@@ -379,6 +379,29 @@ impl Encoder {
         let len = i32::try_from(len).unwrap_or(i32::MAX);
         let blocksize = self.params.c.blocksize.min(len);
         if len < typesize { 0 } else { blocksize / typesize * typesize }
+    }
+
+    /// Puts right what C leaves wrong in a chunk that it has just made.
+    fn mend(&self, chunk: &mut [u8], source: &[u8]) -> Result<Header> {
+        let mut header = self.stamp(chunk)?;
+        if !header.is_compressed() && header.dictionary {
+            // The flag that says that a dictionary follows; none does (blosc2.c, blosc_compress_context).
+            chunk[sys::BLOSC2_CHUNK_BLOSC2_FLAGS as usize] &= !(sys::BLOSC2_USEDICT as u8);
+            header.dictionary = false;
+        }
+        if header.is_stored() && installed::WRITES_TO_SOURCE {
+            // What C found in its source after the filters had written to it.
+            chunk[OVERHEAD..].copy_from_slice(source);
+        }
+        Ok(header)
+    }
+
+    /// Says the version of a user-defined codec, which C does not know, in a chunk that it has just made.
+    fn stamp(&self, chunk: &mut [u8]) -> Result<Header> {
+        if let Some(version) = closures::codec_version(self.params.c.compcode) {
+            chunk[sys::BLOSC2_CHUNK_VERSIONLZ as usize] = version;
+        }
+        Header::parse(chunk).map_err(|error| Error::from_format(COMPRESS, error))
     }
 
     /// Whether closures of the user take part.
@@ -467,19 +490,4 @@ fn reserve(bytes: &mut Vec<u8>, len: usize) -> Result<()> {
     bytes.try_reserve(len).map_err(|error| {
         Error::new(ErrorKind::OutOfMemory, COMPRESS, format_args!("{len} bytes: {error}"))
     })
-}
-
-/// Puts right what C leaves wrong in a chunk that it has just made.
-fn mend(chunk: &mut [u8], source: &[u8]) -> Result<Header> {
-    let mut header = Header::parse(chunk).map_err(|error| Error::from_format(COMPRESS, error))?;
-    if !header.is_compressed() && header.dictionary {
-        // The flag that says that a dictionary follows; none does (blosc2.c, blosc_compress_context).
-        chunk[sys::BLOSC2_CHUNK_BLOSC2_FLAGS as usize] &= !(sys::BLOSC2_USEDICT as u8);
-        header.dictionary = false;
-    }
-    if header.is_stored() && installed::WRITES_TO_SOURCE {
-        // What C found in its source after the filters had written to it.
-        chunk[OVERHEAD..].copy_from_slice(source);
-    }
-    Ok(header)
 }

@@ -59,8 +59,8 @@ pub use bytes::{MappedFile, ReadOnly, Seekable, Storage};
 pub use check::Check;
 pub use chunk::{Chunk, ChunkBytes, ChunkRef, Special};
 pub use closures::{
-    BoxError, ChunkBlock, CodecInfo, FilterBlock, TunerInput, TunerOutcome, UserCodec, UserFilter,
-    UserTuner,
+    BoxError, ChunkBlock, CodecInfo, FilterBlock, Library, TunerInput, TunerOutcome, UserCodec,
+    UserFilter, UserTuner,
 };
 pub use codec::Codec;
 pub use compressor::{Compressor, compress, compress_bound};
@@ -70,7 +70,7 @@ pub use derive::Element;
 pub use element::{Element, ElementField, ElementLayout};
 pub use error::{Error, ErrorKind, Result, error_text};
 pub use filter::Filter;
-pub use info::{Library, c_version, codecs, instruction_set};
+pub use info::{c_version, codecs, instruction_set};
 pub use ndarray::{
     Appender, Arithmetic, ArrayBlock, ArrayChunk, ArrayInfo, AxisIndex, AxisSelection, CacheSizes,
     NDArray, NDArrayBuilder, NDArrayField, NDArrayView, Number, Rows, Selection,

@@ -86,8 +86,9 @@ pub(crate) struct Call<'a> {
     pub(super) postfilter: Option<&'a ChunkFilter>,
     /// Bytes of the source that is compressed.
     pub(super) source_len: usize,
-    /// The codec of the chunk that is decompressed.
+    /// The codec of the chunk that is decompressed, and the version of its format.
     pub(super) codec: u8,
+    pub(super) codec_version: u8,
     pub(super) place: ChunkPlace<'a>,
     pub(super) blocks: BlockLens,
     /// What went wrong first.
@@ -126,7 +127,8 @@ impl<'a> Call<'a> {
             true => BlockLens::Variable,
             false => BlockLens::Fixed(header.block_len() as usize),
         };
-        Self { postfilter, codec: header.codec(), place, blocks, ..Self::default() }
+        let (codec, codec_version) = (header.codec(), header.codec_version);
+        Self { postfilter, codec, codec_version, place, blocks, ..Self::default() }
     }
 
     /// Bytes of each block but a shorter last one, where `of_context` are those of the context.

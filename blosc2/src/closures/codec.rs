@@ -46,6 +46,40 @@ pub trait UserCodec: Send + Sync + 'static {
         output: &mut [u8],
         info: &CodecInfo<'_>,
     ) -> Result<(), BoxError>;
+
+    /// The version of what [`compress`](Self::compress) writes; 1 by default. It is asked for once, when the codec is
+    /// registered.
+    ///
+    /// Each chunk keeps it, and gives it back by [`Chunk::codec_version`](crate::Chunk::codec_version) and
+    /// [`CodecInfo::version`], so that a codec can go on reading what it wrote in an earlier version. C's
+    /// `blosc2_codec.version`, Python's `version` of `register_codec`.
+    fn version(&self) -> u8 {
+        1
+    }
+
+    /// The library that does the work, for [`Codec::library`](crate::Codec::library); `None` by default. It is asked for
+    /// once, when the codec is registered. C's `blosc2_codec.complib`, which is a number.
+    fn library(&self) -> Option<Library> {
+        None
+    }
+}
+
+/// The library behind a codec; see [`Codec::library`](crate::Codec::library) and [`UserCodec::library`].
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Library {
+    /// Its name, such as `LZ4`.
+    pub name: String,
+    /// Its version, such as `1.10.0`, or with a name before it where it stands in for the original,
+    /// such as `libdeflate 1.25`.
+    pub version: String,
+}
+
+impl Library {
+    /// The library of this name in this version.
+    pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
+        Self { name: name.into(), version: version.into() }
+    }
 }
 
 /// A pair of closures is a codec.
@@ -84,6 +118,9 @@ pub struct CodecInfo<'a> {
     pub meta: u8,
     /// Bytes of an item, as the chunk says: 1 for those of more than 255 bytes.
     pub typesize: usize,
+    /// The version of the codec's format: [`UserCodec::version`] when compressing; when decompressing what the chunk
+    /// says, which may be any number.
+    pub version: u8,
     /// The level, 1 to 9; 0 when decompressing, since chunks do not keep it.
     pub level: u8,
     /// Bytes of each block of the chunk, but for a shorter last one; `None` for blocks of variable length.
@@ -97,7 +134,14 @@ pub struct CodecInfo<'a> {
     pub array: Option<&'a Geometry>,
 }
 
-static CODECS: Registry<dyn UserCodec> = Registry::new();
+/// A codec, and what it has said of itself.
+struct Registered {
+    codec: Box<dyn UserCodec>,
+    version: u8,
+    library: Option<Library>,
+}
+
+static CODECS: Registry<Registered> = Registry::new();
 
 /// Whether there is a codec of the user's with this code.
 pub(crate) fn is_codec(code: u8) -> bool {
@@ -114,6 +158,16 @@ pub(crate) fn codec_named(name: &str) -> Option<u8> {
     CODECS.code(name)
 }
 
+/// The version of what a codec of the user's writes.
+pub(crate) fn codec_version(code: u8) -> Option<u8> {
+    CODECS.get(code).map(|registered| registered.version)
+}
+
+/// The library of a codec of the user's.
+pub(crate) fn codec_library(code: u8) -> Option<Library> {
+    CODECS.get(code)?.library.clone()
+}
+
 /// Keeps a codec of the user's under a code; `built_in` says that its name is taken.
 pub(crate) fn register_codec(
     code: u8,
@@ -121,18 +175,20 @@ pub(crate) fn register_codec(
     codec: impl UserCodec,
     built_in: bool,
 ) -> Result<()> {
-    CODECS.set("register a codec", code, name, Box::new(codec), built_in)
+    let (version, library) = (codec.version(), codec.library());
+    let registered = Registered { codec: Box::new(codec), version, library };
+    CODECS.set("register a codec", code, name, Box::new(registered), built_in)
 }
 
 /// Makes C know the codes of all users' codecs. Once, before any other call but `blosc2_init`.
 pub(super) fn announce() {
-    for code in Registry::<dyn UserCodec>::codes() {
+    for code in Registry::<Registered>::codes() {
         let Ok(name) = CString::new(format!("user codec {code}")) else { continue };
         let mut codec = sys::blosc2_codec {
             compcode: code,
             compname: name.into_raw(), // C keeps it for ever.
             complib: 0,
-            version: 1,
+            version: 1, // The encoder writes the codec's own, which is not known yet.
             encoder: Some(encode),
             decoder: Some(decode),
         };
@@ -145,7 +201,7 @@ pub(super) fn announce() {
 }
 
 /// A codec, as C asks for it.
-fn find(code: u8) -> Result<&'static dyn UserCodec, BoxError> {
+fn find(code: u8) -> Result<&'static Registered, BoxError> {
     CODECS.get(code).ok_or_else(|| format!("no codec is registered with the code {code}").into())
 }
 
@@ -169,16 +225,18 @@ unsafe extern "C" fn encode(
         // SAFETY: C gives a stream of the block, and the room for it in other memory, of which no other
         // thread knows (blosc2.c, blosc_c).
         let (input, output) = unsafe { buffers(input, input_len, output, output_len)? };
+        let Registered { codec, version, .. } = find(code)?;
         let info = CodecInfo {
             meta,
             typesize: usize::try_from(params.typesize)?,
+            version: *version,
             level: params.clevel,
             blocksize: call.blocksize(params.blocksize),
             chunk_index: call.place.index,
             array: call.place.array,
         };
         let room = output.len();
-        match find(code)?.compress(input, output, &info)? {
+        match codec.compress(input, output, &info)? {
             None => Ok(0), // C stores the stream.
             Some(0) => Err("it gave a length of 0; what does not fit is `None`".into()),
             Some(len) if len <= room => Ok(i32::try_from(len)?),
@@ -210,12 +268,13 @@ unsafe extern "C" fn decode(
         let info = CodecInfo {
             meta,
             typesize: usize::try_from(params.typesize)?,
+            version: call.codec_version,
             level: 0,
             blocksize: call.blocksize(0),
             chunk_index: call.place.index,
             array: call.place.array,
         };
-        find(code)?.decompress(input, output, &info)?;
+        find(code)?.codec.decompress(input, output, &info)?;
         Ok(output_len)
     })
 }
