@@ -233,8 +233,7 @@ impl<B: ChunkBytes> Chunk<B> {
 
     /// The filters, in the order in which they were applied.
     pub fn filters(&self) -> Vec<Filter> {
-        let slots = self.header.filters.iter().zip(&self.header.filters_meta);
-        slots.filter_map(|(&code, &meta)| Filter::from_code(code, meta)).collect()
+        Filter::of_slots(&self.header.filters, &self.header.filters_meta)
     }
 
     /// What the data is made of, where there is none in the chunk.
@@ -245,6 +244,13 @@ impl<B: ChunkBytes> Chunk<B> {
     /// Whether the data is in the chunk as it was given, neither filtered nor compressed.
     pub fn is_stored(&self) -> bool {
         self.header.is_stored()
+    }
+
+    /// Whether the bytes of the items of its blocks are in streams of their own: what [`SplitMode`] came to.
+    ///
+    /// [`SplitMode`]: crate::SplitMode
+    pub fn is_split(&self) -> bool {
+        self.header.split && self.header.is_compressed()
     }
 
     /// Whether there is a dictionary in it.

@@ -150,9 +150,14 @@ impl Compressor {
         self
     }
 
-    /// The parameters.
+    /// The parameters: those that it was made with, or those that a tuner has chosen for the last chunk. C's
+    /// `blosc2_ctx_get_cparams`.
+    ///
+    /// What was left to the library, such as an automatic block size, the chunk says: see [`Chunk`].
+    #[doc(alias = "blosc2_ctx_get_cparams")]
     pub fn params(&self) -> &CParams {
-        &self.params
+        let tuned = self.encoder.as_ref().and_then(Encoder::tuned_params);
+        tuned.unwrap_or(&self.params)
     }
 
     /// Compresses items to a chunk.

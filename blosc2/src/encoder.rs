@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::init::init;
 use crate::memory::{AlignedBytes, Target};
 use crate::params::{MAX_CHUNK_LEN, Resolved, Tuning};
-use crate::{Codec, Error, ErrorKind, Result, filter, installed};
+use crate::{CParams, Codec, Error, ErrorKind, Result, filter, installed};
 
 const COMPRESS: &str = "compress a buffer";
 /// Bytes that a chunk may take beyond its data.
@@ -62,6 +62,11 @@ impl Encoder {
         init()?;
         let tuning = params.tuning.clone();
         Ok(Self { params, context: None, prefilter: None, tuning, shape })
+    }
+
+    /// The parameters as a tuner has left them.
+    pub(crate) fn tuned_params(&self) -> Option<&CParams> {
+        self.tuning.as_ref().map(Tuning::params)
     }
 
     /// Goes on with these parameters, which differ by the typesize from those that it was made with.

@@ -272,7 +272,12 @@ impl Tuning {
         Ok(Some(Self { tuner, purpose, params: params.clone(), tune: None, index: 0 }))
     }
 
-    /// The parameters as the tuner has left them, for items of this size.
+    /// The parameters as the tuner has left them.
+    pub(crate) fn params(&self) -> &CParams {
+        &self.params
+    }
+
+    /// The same, for items of this size.
     pub(crate) fn resolve(&self, typesize: usize) -> Result<Resolved> {
         self.params.resolve(typesize, self.purpose)
     }

@@ -715,7 +715,10 @@ fn tuners_choose_the_parameters_of_each_chunk() {
         let chunk = compressor.compress(&items).unwrap();
         assert!(chunk.decompress::<u32>().unwrap() == items);
         assert_eq!(chunk.is_stored(), index == 0);
+        let chosen = compressor.params();
+        assert_eq!((chosen.level, chosen.codec == Codec::BloscLz), (index as u8, index == 3));
         if index > 0 {
+            assert_eq!(chunk.filters(), chosen.filters);
             let filter = [Filter::Shuffle, Filter::Bitshuffle][index % 2];
             assert_eq!(chunk.filters(), [filter]);
             assert_eq!(chunk.codec() == Codec::BloscLz, index == 3);
@@ -746,7 +749,14 @@ fn tuners_choose_the_parameters_of_each_chunk() {
     }
     for index in 0..5 {
         assert!(schunk.decompress_chunk::<u32>(index).unwrap() == items);
+        let info = schunk.chunk_info(index).unwrap();
+        assert_eq!(info.is_stored, index == 0);
+        if index > 0 {
+            assert_eq!(info.filters(), [[Filter::Shuffle, Filter::Bitshuffle][index % 2]]);
+            assert_eq!(info.codec, if index == 3 { Codec::BloscLz } else { Codec::Lz4 });
+        }
     }
+    assert_eq!(schunk.cparams(), lz4().typesize(4).tuner(tuner));
     let array = NDArray::builder().chunks(&[25, 100]).blocks(&[10, 30]).cparams(lz4().tuner(tuner));
     let array = array.from_slice(&items, &[100, 100]).unwrap();
     assert!(array.read::<u32>(&[0..100, 0..100]).unwrap() == items);

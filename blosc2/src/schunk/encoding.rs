@@ -52,7 +52,8 @@ impl SChunk {
     /// [`OpenOptions::cparams`](crate::OpenOptions::cparams), threads and tuner included, otherwise those of the header.
     /// The typesize is that of the items.
     ///
-    /// Chunks that are there may have been compressed otherwise; [`chunk_info`](Self::chunk_info) says how.
+    /// Chunks that are there may have been compressed otherwise, and a tuner starts from these parameters, and chooses
+    /// others: [`chunk_info`](Self::chunk_info) says how each chunk was compressed.
     pub fn cparams(&self) -> CParams {
         let stored = cparams(&self.look().outline);
         match &self.encoding {
@@ -220,7 +221,6 @@ impl SChunk {
 fn cparams(outline: &Outline) -> CParams {
     let Params { codec, codec_meta, level, typesize, blocksize, filters, filters_meta, split } =
         outline.params();
-    let filters = filters.iter().zip(filters_meta);
     CParams {
         codec: Codec::from_code(codec),
         codec_meta,
@@ -228,7 +228,7 @@ fn cparams(outline: &Outline) -> CParams {
         typesize: usize::try_from(typesize).ok(),
         blocksize: blocksize.and_then(|size| usize::try_from(size).ok()),
         split: SplitMode::from_format(split),
-        filters: filters.filter_map(|(&code, meta)| Filter::from_code(code, meta)).collect(),
+        filters: Filter::of_slots(&filters, &filters_meta),
         dictionary: outline.dictionary(),
         ..CParams::default()
     }

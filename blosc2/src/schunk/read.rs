@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Range, RangeBounds};
 
-use blosc2_format::chunk::Header;
+use blosc2_format::chunk::{Header, MAX_FILTERS};
 use blosc2_format::frame::Offset;
 
 use super::{Reading, SChunk, Worker};
@@ -13,7 +13,7 @@ use crate::decoder::Decoder;
 use crate::decompressor::{chunk_range, to_items};
 use crate::element::{Element, with_bytes_mut};
 use crate::memory::Target;
-use crate::{Chunk, ChunkRef, Error, ErrorKind, Result, Special};
+use crate::{Chunk, ChunkRef, Codec, Error, ErrorKind, Filter, Result, Special};
 
 const READ: &str = "read a chunk";
 
@@ -198,7 +198,10 @@ fn takes_all(header: &Header, range: &Range<usize>) -> bool {
     header.variable_blocks || range.end > items || crate::installed::SPOILS_ITEMS
 }
 
-/// What the header of a chunk says. Made by [`SChunk::chunk_info`].
+/// What the header of a chunk says: with which parameters it was compressed, whoever chose them. Made by
+/// [`SChunk::chunk_info`].
+///
+/// The compression level is not in it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct ChunkInfo {
@@ -212,6 +215,16 @@ pub struct ChunkInfo {
     pub special: Option<Special>,
     /// Whether its data is stored as it is.
     pub is_stored: bool,
+    /// The codec. It means nothing where nothing is compressed: in stored and special chunks.
+    pub codec: Codec,
+    /// Parameter of the codec.
+    pub codec_meta: u8,
+    /// Whether the bytes of the items of its blocks are in streams of their own.
+    pub is_split: bool,
+    /// Whether there is a dictionary in it.
+    pub has_dictionary: bool,
+    /// Codes and parameters of the filters.
+    slots: [[u8; MAX_FILTERS]; 2],
 }
 
 impl ChunkInfo {
@@ -222,7 +235,18 @@ impl ChunkInfo {
             blocksize: (!header.variable_blocks).then(|| header.block_len() as usize),
             special: header.special.map(Special::from_format),
             is_stored: header.is_stored(),
+            codec: Codec::from_code(header.codec()),
+            codec_meta: header.codec_meta,
+            is_split: header.split && header.is_compressed(),
+            has_dictionary: header.dictionary && header.is_compressed(),
+            slots: [header.filters, header.filters_meta],
         }
+    }
+
+    /// The filters, in the order in which they were applied.
+    pub fn filters(&self) -> Vec<Filter> {
+        let [codes, metas] = &self.slots;
+        Filter::of_slots(codes, metas)
     }
 
     /// How many bytes one byte of the compressed chunk stands for; 0 where there is none.
