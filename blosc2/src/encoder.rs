@@ -75,8 +75,11 @@ impl Encoder {
             Some(tuning) => tuning.resolve(params.typesize())?,
             None => params,
         };
-        // A context can be told other sizes, but no filters that go by them.
-        if installed::KEEPS_SIZES || self.params.c.filters_meta != params.c.filters_meta {
+        // A context can be told other sizes, but no filters that go by them, and no other parameters of a plugin.
+        if installed::KEEPS_SIZES
+            || self.params.c.filters_meta != params.c.filters_meta
+            || self.params.codec_params() != params.codec_params()
+        {
             self.context = None;
         }
         self.params = params;
@@ -466,9 +469,14 @@ impl Encoder {
         let use_dict = if small { 0 } else { self.params.c.use_dict };
         let nthreads = closures::threads(self.params.c.nthreads);
         let schunk = self.shape.as_ref().map_or(std::ptr::null_mut(), |each| each.as_ptr().cast());
-        let params = sys::blosc2_cparams { blocksize, use_dict, nthreads, schunk, ..self.params.c };
+        let codec_params = self.params.codec_params();
+        let params = self.params.c;
+        let params =
+            sys::blosc2_cparams { blocksize, use_dict, nthreads, schunk, codec_params, ..params };
         // SAFETY: the parameters are valid (CParams::resolve). `schunk` is null, or the shape, which is
-        // dropped after the context.
+        // dropped after the context. `codec_params` is null, or of the plugin of this codec; C hands it on to that
+        // while it compresses and does nothing else with it, and `self.params` owns it as long as this context
+        // compresses (`set_params`, `tuned`).
         let mut context = unsafe { Context::for_compression(params, closures, COMPRESS)? };
         if self.params.blosc1 {
             // SAFETY: the context is alive and nobody else's.

@@ -75,6 +75,8 @@ pub use ndarray::{
     Appender, Arithmetic, ArrayBlock, ArrayChunk, ArrayInfo, AxisIndex, AxisSelection, CacheSizes,
     NDArray, NDArrayBuilder, NDArrayField, NDArrayView, Number, Rows, Selection,
 };
+#[cfg(feature = "dynamic-plugins")]
+pub use plugins::PluginParams;
 pub use schunk::{
     ChunkInfo, Chunks, FileFormat, Items, LazyChunk, Metalayers, MetalayersMut, OpenOptions,
     Rebuilt, Repaired, SChunk, SChunkReader, SChunkWriter, SaveOptions, repair, repair_to,
