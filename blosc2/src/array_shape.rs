@@ -3,6 +3,8 @@
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
+use blosc2_format::Limits;
+use blosc2_format::b2nd::{Geometry, Meta};
 use blosc2_sys as sys;
 
 use crate::init::init;
@@ -18,7 +20,10 @@ const DOING: &str = "give C-Blosc2 the shape of an array";
 pub(crate) struct ArrayShape {
     /// A super-chunk without chunks, in memory.
     schunk: NonNull<sys::blosc2_schunk>,
-    is_array: bool,
+    /// The content of the metalayer.
+    meta: Option<Vec<u8>>,
+    /// What it says, for closures; `None` also where it is broken.
+    geometry: Option<Geometry>,
 }
 
 // SAFETY: C keeps nothing of a super-chunk in thread-local storage.
@@ -56,7 +61,9 @@ impl ArrayShape {
         // (schunk.c, get_new_storage).
         let schunk = NonNull::new(unsafe { sys::blosc2_schunk_new(&mut settings) });
         let failed = || Error::new(ErrorKind::Library, DOING, "C-Blosc2 gave no super-chunk");
-        let shape = Self { schunk: schunk.ok_or_else(failed)?, is_array: meta.is_some() };
+        let geometry = meta.and_then(|meta| geometry(meta, typesize.unsigned_abs()));
+        let schunk = schunk.ok_or_else(failed)?;
+        let shape = Self { schunk, meta: meta.map(<[u8]>::to_vec), geometry };
         if let Some(meta) = meta {
             let len = i32::try_from(meta.len());
             let len = len.map_err(|_| invalid(format!("a metalayer of {} bytes", meta.len())))?;
@@ -75,13 +82,29 @@ impl ArrayShape {
 
     /// Whether there is a shape, besides the size of items.
     pub(crate) fn is_array(&self) -> bool {
-        self.is_array
+        self.meta.is_some()
+    }
+
+    /// Whether it is of this metalayer, which others may have changed since.
+    pub(crate) fn is_of(&self, meta: Option<&[u8]>) -> bool {
+        self.meta.as_deref() == meta
+    }
+
+    /// The shapes of the array, its chunks and its blocks.
+    pub(crate) fn geometry(&self) -> Option<&Geometry> {
+        self.geometry.as_ref()
     }
 
     /// The super-chunk, for the parameters of a context that does not outlive this.
     pub(crate) fn as_ptr(&self) -> *mut sys::blosc2_schunk {
         self.schunk.as_ptr()
     }
+}
+
+/// What a metalayer says. No limit is needed: it takes no more memory than the metalayer.
+fn geometry(meta: &[u8], typesize: u32) -> Option<Geometry> {
+    let limits = Limits { chunks: u64::MAX, items: u64::MAX, ..Limits::default() };
+    Geometry::new(&Meta::parse(meta).ok()?, typesize, &limits).ok()
 }
 
 impl Drop for ArrayShape {
@@ -94,8 +117,7 @@ impl Drop for ArrayShape {
 
 #[cfg(test)]
 mod tests {
-    use blosc2_format::b2nd::Meta;
-
+    use crate::closures::ChunkPlace;
     use crate::decoder::Decoder;
     use crate::encoder::Encoder;
     use crate::memory::Target;
@@ -137,7 +159,11 @@ mod tests {
         let params = params.clone().blocksize(BLOCK * BLOCK);
         let params = params.resolve(1, Purpose::Array).unwrap();
         let mut chunk = Vec::new();
-        Encoder::with_shape(params, shape)?.compress_to(&data(), &mut chunk)?;
+        Encoder::with_shape(params, shape)?.compress_to(
+            &data(),
+            ChunkPlace::default(),
+            &mut chunk,
+        )?;
         Ok(chunk)
     }
 
@@ -183,7 +209,7 @@ mod tests {
             let source = crate::element::as_bytes(&items);
             Encoder::with_shape(params, Some(shape))
                 .unwrap()
-                .compress_to(source, &mut chunk)
+                .compress_to(source, ChunkPlace::default(), &mut chunk)
                 .unwrap();
             chunk
         };

@@ -219,6 +219,13 @@ impl<B: ChunkBytes> Chunk<B> {
         Codec::from_code(self.header.codec())
     }
 
+    /// Version of the codec's format: 1 for the codecs of C-Blosc2,
+    /// [`UserCodec::version`](crate::UserCodec::version) for a user-defined one. C's `blosc2_cbuffer_versions`.
+    #[doc(alias("versionlz", "blosc2_cbuffer_versions"))]
+    pub fn codec_version(&self) -> u8 {
+        self.header.codec_version
+    }
+
     /// Parameter of the codec.
     pub fn codec_meta(&self) -> u8 {
         self.header.codec_meta
@@ -226,8 +233,7 @@ impl<B: ChunkBytes> Chunk<B> {
 
     /// The filters, in the order in which they were applied.
     pub fn filters(&self) -> Vec<Filter> {
-        let slots = self.header.filters.iter().zip(&self.header.filters_meta);
-        slots.filter_map(|(&code, &meta)| Filter::from_code(code, meta)).collect()
+        Filter::of_slots(&self.header.filters, &self.header.filters_meta)
     }
 
     /// What the data is made of, where there is none in the chunk.
@@ -238,6 +244,13 @@ impl<B: ChunkBytes> Chunk<B> {
     /// Whether the data is in the chunk as it was given, neither filtered nor compressed.
     pub fn is_stored(&self) -> bool {
         self.header.is_stored()
+    }
+
+    /// Whether the bytes of the items of its blocks are in streams of their own: what [`SplitMode`] came to.
+    ///
+    /// [`SplitMode`]: crate::SplitMode
+    pub fn is_split(&self) -> bool {
+        self.header.split && self.header.is_compressed()
     }
 
     /// Whether there is a dictionary in it.

@@ -8,6 +8,8 @@ use std::str::FromStr;
 use blosc2_sys as sys;
 
 use crate::init::init;
+#[cfg(feature = "dynamic-plugins")]
+use crate::plugins::PluginParams;
 use crate::{Error, ErrorKind, Result, UserCodec, closures, installed, plugins};
 
 /// A compression algorithm, by its code in the formats.
@@ -165,6 +167,43 @@ impl Codec {
         init()?;
         // SAFETY: the caller vouches for the library.
         unsafe { plugins::load(self.code(), &self.to_string()) }
+    }
+
+    /// Parameters for the plugin of this codec, in the structure that the plugin takes: a `#[repr(C)]` type as its C
+    /// header has it. C's `blosc2_cparams.codec_params`.
+    ///
+    /// They are for compression, and given to [`CParams::plugin_params`](crate::CParams::plugin_params). Plugins without
+    /// them use defaults of their own. C-Blosc2 hands no parameters to a plugin that decompresses.
+    ///
+    /// # Safety
+    /// The plugin that is loaded for this codec, now or later, takes a pointer to a `T` for its parameters. It may be given
+    /// the same one on several threads at once: where it changes it, it does so safely.
+    ///
+    /// ```no_run
+    /// # #[cfg(feature = "dynamic-plugins")] {
+    /// use blosc2::{CParams, Codec};
+    ///
+    /// /// What the header of the plugin says.
+    /// #[repr(C)]
+    /// struct Quality {
+    ///     layers: i32,
+    /// }
+    ///
+    /// let codec = Codec::from_code(38);
+    /// // SAFETY: the plugin that is installed is sound, and takes this structure.
+    /// let params = unsafe {
+    ///     codec.load_plugin()?;
+    ///     codec.plugin_params(Quality { layers: 3 })
+    /// };
+    /// let params = CParams::new().codec(codec).filters(&[]).plugin_params(params);
+    /// # }
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    #[cfg(feature = "dynamic-plugins")]
+    #[doc(alias = "codec_params")]
+    pub unsafe fn plugin_params<T: Send + Sync + 'static>(self, params: T) -> PluginParams {
+        // SAFETY: the caller's promise.
+        unsafe { PluginParams::new(self.code(), params) }
     }
 
     /// Whether it needs the shape of an array, so that it works in an array only.

@@ -14,7 +14,7 @@
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use crate::closures::ChunkFilter;
+use crate::closures::{ChunkFilter, ChunkPlace};
 use crate::element::{Element, bytes_of};
 use crate::encoder::{Encoder, OVERHEAD};
 use crate::memory::Target;
@@ -150,9 +150,14 @@ impl Compressor {
         self
     }
 
-    /// The parameters.
+    /// The parameters: those that it was made with, or those that a tuner has chosen for the last chunk. C's
+    /// `blosc2_ctx_get_cparams`.
+    ///
+    /// What was left to the library, such as an automatic block size, the chunk says: see [`Chunk`].
+    #[doc(alias = "blosc2_ctx_get_cparams")]
     pub fn params(&self) -> &CParams {
-        &self.params
+        let tuned = self.encoder.as_ref().and_then(Encoder::tuned_params);
+        tuned.unwrap_or(&self.params)
     }
 
     /// Compresses items to a chunk.
@@ -162,7 +167,11 @@ impl Compressor {
     #[doc(alias = "blosc2_compress_ctx")]
     pub fn compress<T: Element>(&mut self, items: &[T]) -> Result<Chunk> {
         let mut bytes = Vec::new();
-        let header = self.encoder_for::<T>()?.compress_to(&bytes_of(items), &mut bytes)?;
+        let header = self.encoder_for::<T>()?.compress_to(
+            &bytes_of(items),
+            ChunkPlace::default(),
+            &mut bytes,
+        )?;
         bytes.shrink_to_fit();
         Ok(Chunk::trusted(bytes, header))
     }
@@ -260,7 +269,8 @@ impl Compressor {
         let blocks: Vec<_> = blocks.iter().map(|block| bytes_of(block)).collect();
         let blocks: Vec<&[u8]> = blocks.iter().map(|block| &**block).collect();
         let mut bytes = Vec::new();
-        let header = self.encoder_for::<T>()?.compress_blocks(&blocks, &mut bytes)?;
+        let header =
+            self.encoder_for::<T>()?.compress_blocks(&blocks, ChunkPlace::default(), &mut bytes)?;
         bytes.shrink_to_fit();
         Ok(Chunk::trusted(bytes, header))
     }

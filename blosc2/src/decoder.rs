@@ -8,7 +8,7 @@ use blosc2_sys as sys;
 
 use crate::array_shape::ArrayShape;
 use crate::chunk::layout;
-use crate::closures::{self, Blocks, Call, ChunkFilter, Closures};
+use crate::closures::{self, Blocks, Call, ChunkFilter, ChunkPlace, Closures};
 use crate::context::Context;
 use crate::init::init;
 use crate::memory::{AlignedBytes, Target};
@@ -26,6 +26,8 @@ pub(crate) struct Decoder {
     /// Runs in C, but for what `postfilter_here` takes over.
     postfilter: Option<Arc<ChunkFilter>>,
     shape: Option<Arc<ArrayShape>>,
+    /// The number of the chunk in its super-chunk, and the bytes of data in front of it, for closures.
+    place: (Option<usize>, Option<u64>),
 }
 
 // SAFETY: the parameters hold pointers of C's, none of which is set. For `Context` see there.
@@ -45,7 +47,28 @@ impl Decoder {
     /// A decoder whose codec and filters may ask for the shape of an array.
     pub(crate) fn with_shape(params: &DParams, shape: Option<Arc<ArrayShape>>) -> Result<Self> {
         init()?;
-        Ok(Self { params: params.to_c(), context: None, postfilter: None, shape })
+        let (params, place) = (params.to_c(), (None, None));
+        Ok(Self { params, context: None, postfilter: None, shape, place })
+    }
+
+    /// Says which chunk of its super-chunk the next calls are for.
+    pub(crate) fn set_place(&mut self, index: usize, start: Option<u64>) {
+        self.place = (Some(index), start);
+    }
+
+    /// Goes on with the shape of an array, unless it has the one of this metalayer.
+    pub(crate) fn update_shape(
+        &mut self,
+        meta: Option<&[u8]>,
+        shape: impl FnOnce() -> Result<Arc<ArrayShape>>,
+    ) -> Result<()> {
+        if self.shape.as_ref().is_some_and(|shape| shape.is_of(meta)) {
+            return Ok(());
+        }
+        // The context looks at the old one.
+        self.context = None;
+        self.shape = Some(shape()?);
+        Ok(())
     }
 
     pub(crate) fn has_postfilter(&self) -> bool {
@@ -286,8 +309,14 @@ impl Decoder {
                 return Ok(());
             }
             let mut made = AlignedBytes::zeroed(block.len(), DOING)?;
-            let place =
-                Blocks { len: block.len(), typesize: chunk.typesize(), index, offset: block.start };
+            let place = Blocks {
+                len: block.len(),
+                variable: chunk.has_variable_blocks(),
+                typesize: chunk.typesize(),
+                index,
+                offset: block.start,
+                chunk: self.chunk_place(),
+            };
             let mut values;
             let input = match &data {
                 Some(data) => &data.as_slice()[block.clone()],
@@ -405,7 +434,13 @@ impl Decoder {
 
     /// The call that decompresses a chunk in C.
     fn call(&self, chunk: &ChunkRef<'_>) -> Call<'_> {
-        Call::decompressing(chunk.codec().code(), self.postfilter.as_deref())
+        Call::decompressing(chunk.header(), self.postfilter.as_deref(), self.chunk_place())
+    }
+
+    /// What closures are told of the chunk.
+    fn chunk_place(&self) -> ChunkPlace<'_> {
+        let array = self.shape.as_ref().and_then(|shape| shape.geometry());
+        ChunkPlace { index: self.place.0, start: self.place.1, array }
     }
 
     fn context_for(&mut self, header: &Header) -> Result<Context> {

@@ -7,12 +7,12 @@ use blosc2_format::chunk::Header;
 use blosc2_sys as sys;
 
 use crate::array_shape::ArrayShape;
-use crate::closures::{self, Blocks, Call, ChunkFilter, Closures};
+use crate::closures::{self, Blocks, Call, ChunkFilter, ChunkPlace, Closures};
 use crate::context::Context;
 use crate::init::init;
 use crate::memory::{AlignedBytes, Target};
 use crate::params::{MAX_CHUNK_LEN, Resolved, Tuning};
-use crate::{Codec, Error, ErrorKind, Result, filter, installed};
+use crate::{CParams, Codec, Error, ErrorKind, Result, filter, installed};
 
 const COMPRESS: &str = "compress a buffer";
 /// Bytes that a chunk may take beyond its data.
@@ -64,14 +64,22 @@ impl Encoder {
         Ok(Self { params, context: None, prefilter: None, tuning, shape })
     }
 
+    /// The parameters as a tuner has left them.
+    pub(crate) fn tuned_params(&self) -> Option<&CParams> {
+        self.tuning.as_ref().map(Tuning::params)
+    }
+
     /// Goes on with these parameters, which differ by the typesize from those that it was made with.
     pub(crate) fn set_params(&mut self, params: Resolved) -> Result<()> {
         let params = match &self.tuning {
             Some(tuning) => tuning.resolve(params.typesize())?,
             None => params,
         };
-        // A context can be told other sizes, but no filters that go by them.
-        if installed::KEEPS_SIZES || self.params.c.filters_meta != params.c.filters_meta {
+        // A context can be told other sizes, but no filters that go by them, and no other parameters of a plugin.
+        if installed::KEEPS_SIZES
+            || self.params.c.filters_meta != params.c.filters_meta
+            || self.params.codec_params() != params.codec_params()
+        {
             self.context = None;
         }
         self.params = params;
@@ -95,7 +103,7 @@ impl Encoder {
     }
 
     /// What the prefilter makes of `source`, where it is run here.
-    fn prefiltered(&self, source: &[u8], blocks: Blocks) -> Result<AlignedBytes> {
+    fn prefiltered(&self, source: &[u8], blocks: Blocks<'_>) -> Result<AlignedBytes> {
         let mut data = AlignedBytes::zeroed(source.len(), COMPRESS)?;
         if let Some(prefilter) = &self.prefilter {
             prefilter.run(source, data.as_mut_slice(), blocks, COMPRESS)?;
@@ -104,34 +112,47 @@ impl Encoder {
     }
 
     /// The same for blocks of variable length, for which C has no places.
-    fn prefiltered_blocks(&self, blocks: &[&[u8]]) -> Result<Vec<AlignedBytes>> {
+    fn prefiltered_blocks(
+        &self,
+        blocks: &[&[u8]],
+        chunk: ChunkPlace<'_>,
+    ) -> Result<Vec<AlignedBytes>> {
         let mut offset = 0;
         let mut each = |(index, block): (usize, &&[u8])| {
-            let place = Blocks { len: block.len(), typesize: self.told_typesize(), index, offset };
-            offset += block.len();
+            let (len, typesize) = (block.len(), self.told_typesize());
+            let place = Blocks { len, variable: true, typesize, index, offset, chunk };
+            offset += len;
             self.prefiltered(block, place)
         };
         blocks.iter().enumerate().map(&mut each).collect()
     }
 
-    /// Compresses `source`, replacing the content of `chunk`.
-    pub(crate) fn compress_to(&mut self, source: &[u8], chunk: &mut Vec<u8>) -> Result<Header> {
-        self.tuned(&[source], |encoder| encoder.compress_vec(source, chunk))
+    /// Compresses `source`, replacing the content of `chunk`. Closures are told that it is for `place`.
+    pub(crate) fn compress_to(
+        &mut self,
+        source: &[u8],
+        place: ChunkPlace<'_>,
+        chunk: &mut Vec<u8>,
+    ) -> Result<Header> {
+        self.tuned(&[source], |encoder| encoder.compress_vec(source, place, chunk))
     }
 
     /// Compresses `source` to the start of `target`, of which as many bytes are initialised as the
-    /// header says.
+    /// header says. It is a chunk by itself.
     pub(crate) fn compress_uninit(&mut self, source: &[u8], target: Target<'_>) -> Result<Header> {
-        self.tuned(&[source], |encoder| encoder.compress(source, target))
+        let place = ChunkPlace::default();
+        self.tuned(&[source], |encoder| encoder.compress(source, place, target))
     }
 
-    /// Compresses each of `blocks` to a block of its own, replacing the content of `chunk`.
+    /// Compresses each of `blocks` to a block of its own, replacing the content of `chunk`. Closures are told that it is
+    /// for `place`.
     pub(crate) fn compress_blocks(
         &mut self,
         blocks: &[&[u8]],
+        place: ChunkPlace<'_>,
         chunk: &mut Vec<u8>,
     ) -> Result<Header> {
-        self.tuned(blocks, |encoder| encoder.blocks(blocks, chunk))
+        self.tuned(blocks, |encoder| encoder.blocks(blocks, place, chunk))
     }
 
     /// Lets the tuner choose the parameters of what `work` does.
@@ -155,19 +176,29 @@ impl Encoder {
         Ok(header)
     }
 
-    fn compress_vec(&mut self, source: &[u8], chunk: &mut Vec<u8>) -> Result<Header> {
+    fn compress_vec(
+        &mut self,
+        source: &[u8],
+        place: ChunkPlace<'_>,
+        chunk: &mut Vec<u8>,
+    ) -> Result<Header> {
         chunk.clear();
         if source.len() > MAX_CHUNK_LEN {
             return Err(too_large(source.len()));
         }
         reserve(chunk, source.len() + OVERHEAD)?;
-        let header = self.compress(source, Target::new(chunk.spare_capacity_mut()))?;
+        let header = self.compress(source, place, Target::new(chunk.spare_capacity_mut()))?;
         // SAFETY: so many bytes of the spare capacity were initialised.
         unsafe { chunk.set_len(header.cbytes as usize) };
         Ok(header)
     }
 
-    fn compress(&mut self, source: &[u8], mut target: Target<'_>) -> Result<Header> {
+    fn compress(
+        &mut self,
+        source: &[u8],
+        place: ChunkPlace<'_>,
+        mut target: Target<'_>,
+    ) -> Result<Header> {
         let header_len = if self.params.blosc1 { BLOSC1_OVERHEAD } else { OVERHEAD };
         if source.len() > MAX_CHUNK_LEN {
             return Err(too_large(source.len()));
@@ -179,7 +210,7 @@ impl Encoder {
         self.check_whole_items(source.len())?;
         if installed::WRITES_BEHIND_TARGET && target.len() < bound {
             let mut chunk = Vec::new();
-            let header = self.compress_vec(source, &mut chunk)?;
+            let header = self.compress_vec(source, place, &mut chunk)?;
             if chunk.len() > target.len() {
                 return Err(does_not_fit(target.len(), bound));
             }
@@ -195,9 +226,11 @@ impl Encoder {
         let blocks = Blocks {
             // 0 is for data of less than an item, which is one block.
             len: usize::try_from(self.blocksize_for(source.len())).unwrap_or(0),
+            variable: false,
             typesize: self.told_typesize(),
             index: 0,
             offset: 0,
+            chunk: place,
         };
         let filtered = here.then(|| self.prefiltered(source, blocks)).transpose()?;
         let source = filtered.as_ref().map_or(source, AlignedBytes::as_slice);
@@ -213,7 +246,7 @@ impl Encoder {
         let given = copy.as_ref().map_or(source, AlignedBytes::as_slice);
 
         let mut context = self.context_for(source.len(), self.closures(self.prefilters_in_c()))?;
-        let call = Call::compressing(source.len(), self.prefilter.as_deref());
+        let call = Call::compressing(source.len(), self.prefilter.as_deref(), place);
         let written = context.during(&call, |context| {
             // SAFETY: `given` is as long as `source`, and the target has room for `room` bytes. With the
             // patches of blosc2-sys the source is only read; without them `needs_copy` has copied it where
@@ -234,10 +267,15 @@ impl Encoder {
         self.context = Some((context, source.len()));
         // SAFETY: see above; so many bytes are initialised.
         let chunk = unsafe { std::slice::from_raw_parts_mut(target.as_mut_ptr(), len) };
-        mend(chunk, source)
+        self.mend(chunk, source)
     }
 
-    fn blocks(&mut self, blocks: &[&[u8]], chunk: &mut Vec<u8>) -> Result<Header> {
+    fn blocks(
+        &mut self,
+        blocks: &[&[u8]],
+        place: ChunkPlace<'_>,
+        chunk: &mut Vec<u8>,
+    ) -> Result<Header> {
         chunk.clear();
         let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, COMPRESS, detail);
         if self.params.blosc1 {
@@ -276,7 +314,7 @@ impl Encoder {
         let nblocks = i32::try_from(blocks.len()).map_err(|_| does_not_fit())?;
 
         let copy = match self.prefilter.is_some() {
-            true => Some(self.prefiltered_blocks(blocks)?),
+            true => Some(self.prefiltered_blocks(blocks, place)?),
             false => blocks
                 .iter()
                 .any(|block| self.needs_copy(block))
@@ -291,7 +329,7 @@ impl Encoder {
             blocks.iter().map(|block| i32::try_from(block.len()).unwrap_or(i32::MAX)).collect();
         reserve(chunk, bound)?;
         let mut context = self.context_for(total, self.closures(false))?;
-        let call = Call::compressing(total, None);
+        let call = Call::compressing_blocks(place);
         let written = context.during(&call, |context| {
             // SAFETY: there are `nblocks` pointers to as many bytes as their lengths say, which C only reads
             // (or copies of them), and the chunk has room for `room` bytes. On success C has written as many
@@ -317,7 +355,7 @@ impl Encoder {
         // SAFETY: see above; the chunk's capacity is at least `bound`.
         unsafe { chunk.set_len(len) };
         self.context = (!installed::KEEPS_SIZES).then_some((context, total));
-        Header::parse(chunk).map_err(|error| Error::from_format(COMPRESS, error))
+        self.stamp(chunk)
     }
 
     fn check_whole_items(&self, len: usize) -> Result<()> {
@@ -349,6 +387,29 @@ impl Encoder {
         let len = i32::try_from(len).unwrap_or(i32::MAX);
         let blocksize = self.params.c.blocksize.min(len);
         if len < typesize { 0 } else { blocksize / typesize * typesize }
+    }
+
+    /// Puts right what C leaves wrong in a chunk that it has just made.
+    fn mend(&self, chunk: &mut [u8], source: &[u8]) -> Result<Header> {
+        let mut header = self.stamp(chunk)?;
+        if !header.is_compressed() && header.dictionary {
+            // The flag that says that a dictionary follows; none does (blosc2.c, blosc_compress_context).
+            chunk[sys::BLOSC2_CHUNK_BLOSC2_FLAGS as usize] &= !(sys::BLOSC2_USEDICT as u8);
+            header.dictionary = false;
+        }
+        if header.is_stored() && installed::WRITES_TO_SOURCE {
+            // What C found in its source after the filters had written to it.
+            chunk[OVERHEAD..].copy_from_slice(source);
+        }
+        Ok(header)
+    }
+
+    /// Says the version of a user-defined codec, which C does not know, in a chunk that it has just made.
+    fn stamp(&self, chunk: &mut [u8]) -> Result<Header> {
+        if let Some(version) = closures::codec_version(self.params.c.compcode) {
+            chunk[sys::BLOSC2_CHUNK_VERSIONLZ as usize] = version;
+        }
+        Header::parse(chunk).map_err(|error| Error::from_format(COMPRESS, error))
     }
 
     /// Whether closures of the user take part.
@@ -408,9 +469,14 @@ impl Encoder {
         let use_dict = if small { 0 } else { self.params.c.use_dict };
         let nthreads = closures::threads(self.params.c.nthreads);
         let schunk = self.shape.as_ref().map_or(std::ptr::null_mut(), |each| each.as_ptr().cast());
-        let params = sys::blosc2_cparams { blocksize, use_dict, nthreads, schunk, ..self.params.c };
+        let codec_params = self.params.codec_params();
+        let params = self.params.c;
+        let params =
+            sys::blosc2_cparams { blocksize, use_dict, nthreads, schunk, codec_params, ..params };
         // SAFETY: the parameters are valid (CParams::resolve). `schunk` is null, or the shape, which is
-        // dropped after the context.
+        // dropped after the context. `codec_params` is null, or of the plugin of this codec; C hands it on to that
+        // while it compresses and does nothing else with it, and `self.params` owns it as long as this context
+        // compresses (`set_params`, `tuned`).
         let mut context = unsafe { Context::for_compression(params, closures, COMPRESS)? };
         if self.params.blosc1 {
             // SAFETY: the context is alive and nobody else's.
@@ -437,19 +503,4 @@ fn reserve(bytes: &mut Vec<u8>, len: usize) -> Result<()> {
     bytes.try_reserve(len).map_err(|error| {
         Error::new(ErrorKind::OutOfMemory, COMPRESS, format_args!("{len} bytes: {error}"))
     })
-}
-
-/// Puts right what C leaves wrong in a chunk that it has just made.
-fn mend(chunk: &mut [u8], source: &[u8]) -> Result<Header> {
-    let mut header = Header::parse(chunk).map_err(|error| Error::from_format(COMPRESS, error))?;
-    if !header.is_compressed() && header.dictionary {
-        // The flag that says that a dictionary follows; none does (blosc2.c, blosc_compress_context).
-        chunk[sys::BLOSC2_CHUNK_BLOSC2_FLAGS as usize] &= !(sys::BLOSC2_USEDICT as u8);
-        header.dictionary = false;
-    }
-    if header.is_stored() && installed::WRITES_TO_SOURCE {
-        // What C found in its source after the filters had written to it.
-        chunk[OVERHEAD..].copy_from_slice(source);
-    }
-    Ok(header)
 }

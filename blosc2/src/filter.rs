@@ -79,6 +79,12 @@ impl Filter {
         })
     }
 
+    /// The filters of the slots of a header, empty ones left out.
+    pub(crate) fn of_slots(codes: &[u8], metas: &[u8]) -> Vec<Self> {
+        let slots = codes.iter().zip(metas);
+        slots.filter_map(|(&code, &meta)| Self::from_code(code, meta)).collect()
+    }
+
     /// The code in the formats.
     pub fn code(self) -> u8 {
         self.code_and_meta().0

@@ -5,8 +5,8 @@ use std::ptr;
 
 use blosc2_sys as sys;
 
-use crate::Codec;
 use crate::init::init;
+use crate::{Codec, Library, closures};
 
 /// The version of the C library in use, such as `3.3.2`. C's `blosc2_get_version_string`.
 ///
@@ -51,22 +51,11 @@ pub fn instruction_set() -> Option<&'static str> {
     unsafe { sys::kernels() }?.to_str().ok()
 }
 
-/// The library behind a codec; see [`Codec::library`].
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct Library {
-    /// Its name, such as `LZ4`.
-    pub name: String,
-    /// Its version, such as `1.10.0`, or with a name before it where it stands in for the original,
-    /// such as `libdeflate 1.25`.
-    pub version: String,
-}
-
 impl Codec {
     /// The library that does the work of this codec, with its version.
     ///
     /// `None` for a codec that this build does not have, and for one that came as a plugin: C-Blosc2
-    /// has no version of those. C's `blosc2_get_complib_info`, Python's `clib_info`.
+    /// has no version of those. For a user-defined codec it is [`UserCodec::library`](crate::UserCodec::library). C's `blosc2_get_complib_info`, Python's `clib_info`.
     ///
     /// ```
     /// use blosc2::Codec;
@@ -79,6 +68,9 @@ impl Codec {
     pub fn library(self) -> Option<Library> {
         // `Other` may hold a code that has a name.
         let codec = Self::from_code(self.code());
+        if closures::is_user_code(codec.code()) {
+            return closures::codec_library(codec.code());
+        }
         let original =
             matches!(codec, Self::BloscLz | Self::Lz4 | Self::Lz4Hc | Self::Zlib | Self::Zstd);
         if !original || !codec.is_available() {

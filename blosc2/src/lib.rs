@@ -53,13 +53,14 @@ mod stream;
 mod value;
 
 pub use blocks::Blocks;
+pub use blosc2_format::b2nd::Geometry;
 pub use blosc2_format::{Dtype, Limits, ReadAt, dtype};
 pub use bytes::{MappedFile, ReadOnly, Seekable, Storage};
 pub use check::Check;
 pub use chunk::{Chunk, ChunkBytes, ChunkRef, Special};
 pub use closures::{
-    BoxError, ChunkBlock, CodecInfo, FilterBlock, TunerInput, TunerOutcome, UserCodec, UserFilter,
-    UserTuner,
+    BoxError, ChunkBlock, CodecInfo, FilterBlock, Library, TunerInput, TunerOutcome, UserCodec,
+    UserFilter, UserTuner,
 };
 pub use codec::Codec;
 pub use compressor::{Compressor, compress, compress_bound};
@@ -69,12 +70,14 @@ pub use derive::Element;
 pub use element::{Element, ElementField, ElementLayout};
 pub use error::{Error, ErrorKind, Result, error_text};
 pub use filter::Filter;
-pub use info::{Library, c_version, codecs, instruction_set};
+pub use info::{c_version, codecs, instruction_set};
 pub use ndarray::{
     Appender, Arithmetic, ArrayBlock, ArrayChunk, ArrayInfo, AxisIndex, AxisSelection, CacheSizes,
     ItemIndex, NDArray, NDArrayBuilder, NDArrayBytes, NDArrayBytesMut, NDArrayField,
     NDArrayFieldMut, NDArrayView, Number, Rows, Selection,
 };
+#[cfg(feature = "dynamic-plugins")]
+pub use plugins::PluginParams;
 pub use schunk::{
     ChunkInfo, Chunks, FileFormat, Items, LazyChunk, Metalayers, MetalayersMut, OpenOptions,
     Rebuilt, Repaired, SChunk, SChunkInfo, SChunkReader, SChunkWriter, SaveOptions, repair,

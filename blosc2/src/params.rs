@@ -1,13 +1,16 @@
 //! What is chosen, checked and in C's form; and the tuner that chooses anew for each chunk.
 
-use std::fmt;
+use std::ffi::c_void;
 use std::time::Instant;
+use std::{fmt, ptr};
 
 use blosc2_format::chunk::{self as format, Header, MAX_BLOCKSIZE, MAX_FILTERS};
 use blosc2_sys as sys;
 
 use crate::closures::{Title, TunerInput, TunerOutcome, UserTuner, is_user_code, run_here};
 use crate::installed;
+#[cfg(feature = "dynamic-plugins")]
+use crate::plugins::PluginParams;
 use crate::{CParams, Codec, Error, ErrorKind, Filter, Result, SplitMode, Tuner, filter};
 
 const TUNE: &str = "tune the compression";
@@ -85,6 +88,14 @@ impl CParams {
                 "a block has to hold an item of {typesize} bytes, got a block of {blocksize}"
             )));
         }
+        #[cfg(feature = "dynamic-plugins")]
+        if let Some(other) = self.plugin_params.as_ref().map(PluginParams::code)
+            && other != codec.code()
+        {
+            let other = Codec::from_code(other);
+            let detail = format!("the parameters for the plugin of {other}, but the codec {codec}");
+            return Err(invalid(detail));
+        }
         check_filters(&filters, typesize, in_array, self.dictionary)?;
         check_shape(codec, &filters, doing)?;
         if self.blosc1 {
@@ -111,7 +122,14 @@ impl CParams {
             };
         }
         let tuning = Tuning::of(self, purpose)?;
-        Ok(Resolved { c, filters, blosc1: self.blosc1, tuning })
+        Ok(Resolved {
+            c,
+            filters,
+            blosc1: self.blosc1,
+            tuning,
+            #[cfg(feature = "dynamic-plugins")]
+            plugin_params: self.plugin_params.clone(),
+        })
     }
 
     /// Sees that Blosc1 can read what comes out.
@@ -199,9 +217,21 @@ pub(crate) struct Resolved {
     pub(crate) filters: Vec<Filter>,
     pub(crate) blosc1: bool,
     pub(crate) tuning: Option<Tuning>,
+    /// For the codec of `c`.
+    #[cfg(feature = "dynamic-plugins")]
+    plugin_params: Option<PluginParams>,
 }
 
 impl Resolved {
+    /// What the plugin of the codec is handed, or null. It lives as long as this.
+    pub(crate) fn codec_params(&self) -> *mut c_void {
+        #[cfg(feature = "dynamic-plugins")]
+        if let Some(params) = &self.plugin_params {
+            return params.as_ptr();
+        }
+        ptr::null_mut()
+    }
+
     pub(crate) fn typesize(&self) -> usize {
         self.c.typesize as usize
     }
@@ -272,7 +302,12 @@ impl Tuning {
         Ok(Some(Self { tuner, purpose, params: params.clone(), tune: None, index: 0 }))
     }
 
-    /// The parameters as the tuner has left them, for items of this size.
+    /// The parameters as the tuner has left them.
+    pub(crate) fn params(&self) -> &CParams {
+        &self.params
+    }
+
+    /// The same, for items of this size.
     pub(crate) fn resolve(&self, typesize: usize) -> Result<Resolved> {
         self.params.resolve(typesize, self.purpose)
     }

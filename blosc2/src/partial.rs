@@ -226,7 +226,7 @@ mod tests {
     use proptest::prelude::*;
     use proptest::sample::select;
 
-    use crate::closures::ChunkFilter;
+    use crate::closures::{ChunkFilter, ChunkPlace};
     use crate::decoder::Decoder;
     use crate::encoder::Encoder;
     use crate::memory::Target;
@@ -256,7 +256,7 @@ mod tests {
     fn compress(data: &[u8], params: &CParams) -> Vec<u8> {
         let mut chunk = Vec::new();
         let params = params.resolve(1, Purpose::Frame).unwrap();
-        Encoder::new(params).unwrap().compress_to(data, &mut chunk).unwrap();
+        Encoder::new(params).unwrap().compress_to(data, ChunkPlace::default(), &mut chunk).unwrap();
         chunk
     }
 
@@ -508,7 +508,10 @@ mod tests {
         let data = data(5, &[1]);
         let blocks: Vec<&[u8]> = data.chunks(50_001).collect();
         let params = lz4().resolve(1, Purpose::Chunk).unwrap();
-        Encoder::new(params).unwrap().compress_blocks(&blocks, &mut zeros).unwrap();
+        Encoder::new(params)
+            .unwrap()
+            .compress_blocks(&blocks, ChunkPlace::default(), &mut zeros)
+            .unwrap();
         let (found, bytes, _) = part(&zeros, range.clone(), &mut decoder(), &mut buffer).unwrap();
         assert_eq!((&found[..], bytes), (&data[range], zeros.len()));
     }

@@ -1,6 +1,12 @@
 //! Codecs from plugins: loaded when the program asks for one, never because data does.
 
+#[cfg(feature = "dynamic-plugins")]
+use std::ffi::c_void;
+#[cfg(feature = "dynamic-plugins")]
+use std::hash::{Hash, Hasher};
 use std::ops::RangeInclusive;
+#[cfg(feature = "dynamic-plugins")]
+use std::{ptr::NonNull, sync::Arc};
 
 use blosc2_sys as sys;
 use parking_lot::Mutex;
@@ -43,5 +49,91 @@ pub(crate) unsafe fn load(code: u8, codec: &str) -> crate::Result<()> {
             Ok(())
         }
         rc => failed(format!("C-Blosc2 finds no plugin for {codec} (code {rc})")),
+    }
+}
+
+/// Parameters for the codec of a plugin, in a structure of the plugin's. Made by
+/// [`Codec::plugin_params`](crate::Codec::plugin_params) for [`CParams::plugin_params`](crate::CParams::plugin_params).
+///
+/// Clones share the structure. It is dropped with the last of them, and of the compressors, super-chunks and arrays that
+/// use it.
+#[cfg(feature = "dynamic-plugins")]
+#[derive(Debug, Clone)]
+pub struct PluginParams {
+    /// The codec that they are for.
+    code: u8,
+    params: Arc<Owned>,
+}
+
+/// A structure that nobody but the plugin looks at.
+#[cfg(feature = "dynamic-plugins")]
+#[derive(Debug)]
+struct Owned {
+    start: NonNull<c_void>,
+    /// Drops it.
+    drop: unsafe fn(NonNull<c_void>),
+}
+
+// SAFETY: `PluginParams::new` takes a type that may be used and dropped on other threads.
+#[cfg(feature = "dynamic-plugins")]
+unsafe impl Send for Owned {}
+// SAFETY: as above; here nothing reads or writes it, and of the plugin the caller of `new` has promised it.
+#[cfg(feature = "dynamic-plugins")]
+unsafe impl Sync for Owned {}
+
+#[cfg(feature = "dynamic-plugins")]
+impl Drop for Owned {
+    fn drop(&mut self) {
+        // SAFETY: the function is that for the type at `start`, which is dropped once.
+        unsafe { (self.drop)(self.start) };
+    }
+}
+
+#[cfg(feature = "dynamic-plugins")]
+impl PluginParams {
+    /// Parameters for the codec of this code.
+    ///
+    /// # Safety
+    /// The codec of this code has no plugin, or one that takes a pointer to a `T` for its parameters, and may be given the
+    /// same one on several threads at once.
+    pub(crate) unsafe fn new<T: Send + Sync + 'static>(code: u8, params: T) -> Self {
+        /// Drops a boxed `T`.
+        ///
+        /// # Safety
+        /// `start` is that of a boxed `T`, which is not used any more.
+        unsafe fn drop_box<T>(start: NonNull<c_void>) {
+            // SAFETY: the caller's promise.
+            drop(unsafe { Box::from_raw(start.cast::<T>().as_ptr()) });
+        }
+        let start = NonNull::from(Box::leak(Box::new(params))).cast();
+        Self { code, params: Arc::new(Owned { start, drop: drop_box::<T> }) }
+    }
+
+    /// The code of the codec that they are for.
+    pub(crate) fn code(&self) -> u8 {
+        self.code
+    }
+
+    /// The structure, which lives as long as this.
+    pub(crate) fn as_ptr(&self) -> *mut c_void {
+        self.params.start.as_ptr()
+    }
+}
+
+/// Whether they are clones of each other: what is in them is the plugin's.
+#[cfg(feature = "dynamic-plugins")]
+impl PartialEq for PluginParams {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.params, &other.params)
+    }
+}
+
+#[cfg(feature = "dynamic-plugins")]
+impl Eq for PluginParams {}
+
+#[cfg(feature = "dynamic-plugins")]
+impl Hash for PluginParams {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_ptr().hash(state);
     }
 }

@@ -14,6 +14,8 @@ use std::thread;
 use blosc2_format::chunk as format;
 use blosc2_sys as sys;
 
+#[cfg(feature = "dynamic-plugins")]
+use crate::plugins::PluginParams;
 use crate::{Codec, Filter, installed};
 
 /// Whether the bytes of an item go to streams of their own when a block is compressed.
@@ -147,6 +149,9 @@ pub struct CParams {
     pub blosc1: bool,
     /// What chooses these parameters anew for each chunk.
     pub tuner: Option<Tuner>,
+    /// Parameters for the plugin of the codec (feature `dynamic-plugins`).
+    #[cfg(feature = "dynamic-plugins")]
+    pub plugin_params: Option<PluginParams>,
 }
 
 impl Default for CParams {
@@ -163,6 +168,8 @@ impl Default for CParams {
             threads: Threads::ONE,
             blosc1: false,
             tuner: None,
+            #[cfg(feature = "dynamic-plugins")]
+            plugin_params: None,
         }
     }
 }
@@ -257,6 +264,14 @@ impl CParams {
     /// Sets the tuner, which chooses these parameters anew for each chunk.
     pub fn tuner(mut self, tuner: Tuner) -> Self {
         self.tuner = Some(tuner);
+        self
+    }
+
+    /// Sets the parameters for the plugin of the codec; see [`Codec::plugin_params`]. They are refused for another codec.
+    #[cfg(feature = "dynamic-plugins")]
+    #[doc(alias = "codec_params")]
+    pub fn plugin_params(mut self, params: PluginParams) -> Self {
+        self.plugin_params = Some(params);
         self
     }
 }

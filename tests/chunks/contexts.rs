@@ -838,3 +838,38 @@ fn any_call_may_be_the_first_one() {
 fn blocks_of(chunk: &[u8]) -> usize {
     ChunkRef::new(chunk).unwrap().nblocks()
 }
+
+/// What was asked for, of one chunk and of one in a super-chunk.
+#[test]
+fn headers_say_how_chunks_were_compressed() {
+    let items: Vec<u32> = (0..30_000).map(|item| item * item).collect();
+    let lz4 = CParams::new().codec(Codec::Lz4);
+    let both = [Filter::ByteDelta(4), Filter::Shuffle];
+    for (params, is_split) in [
+        (lz4.clone().split(SplitMode::Always), true),
+        (lz4.clone().split(SplitMode::Never).filters(&both), false),
+        (lz4.clone(), true),
+        (lz4.clone().filters(&[]), false),
+        (CParams::new().codec(Codec::BloscLz).blocksize(4000).filters(&[Filter::Delta]), false),
+        (lz4.dictionary(true).blocksize(8192).split(SplitMode::Never), false),
+    ] {
+        if !blosc2_sys::HARDENED && params.dictionary {
+            continue;
+        }
+        let chunk = Compressor::new(&params).unwrap().compress(&items).unwrap();
+        assert_eq!((chunk.codec(), chunk.codec_meta()), (params.codec, 0), "{params:?}");
+        assert_eq!(chunk.filters(), params.filters);
+        assert_eq!((chunk.is_split(), chunk.has_dictionary()), (is_split, params.dictionary));
+        assert!(params.blocksize.is_none() || chunk.blocksize() == params.blocksize);
+        let mut schunk = SChunk::in_memory::<u32>(&params).unwrap();
+        schunk.append(&items).unwrap();
+        let info = schunk.chunk_info(0).unwrap();
+        assert_eq!((info.codec, info.codec_meta), (chunk.codec(), chunk.codec_meta()));
+        assert_eq!((info.filters(), info.blocksize), (chunk.filters(), chunk.blocksize()));
+        assert_eq!((info.is_split, info.has_dictionary), (is_split, params.dictionary));
+    }
+    // Nothing is split where nothing is compressed.
+    let params = CParams::new().codec(Codec::Lz4).level(0).split(SplitMode::Always);
+    let chunk = Compressor::new(&params).unwrap().compress(&items).unwrap();
+    assert_eq!((chunk.is_stored(), chunk.is_split()), (true, false));
+}

@@ -8,6 +8,7 @@ mod contexts;
 mod dictionaries;
 mod large;
 mod parts;
+mod places;
 mod plugins;
 mod raw_filters;
 mod round_trips;

@@ -5,8 +5,8 @@ use std::sync::{Mutex, OnceLock};
 
 use blosc2::{
     BoxError, CParams, Check, Chunk, ChunkBlock, ChunkRef, Codec, CodecInfo, Compressor, DParams,
-    Decompressor, ErrorKind, Filter, FilterBlock, NDArray, OpenOptions, SChunk, SplitMode, Threads,
-    Tuner, TunerInput, TunerOutcome, UserCodec, UserTuner,
+    Decompressor, ErrorKind, Filter, FilterBlock, Library, NDArray, OpenOptions, SChunk, SplitMode,
+    Threads, Tuner, TunerInput, TunerOutcome, UserCodec, UserTuner,
 };
 
 const THREADS: [usize; 3] = [1, 2, 8];
@@ -116,6 +116,86 @@ fn codecs_of_ones_own_compress() {
     let params = CParams::new().codec(codec).codec_meta(7);
     let chunk = blosc2::compress(&numbers(100_000), &params).unwrap();
     assert!(chunk.len() < 300_000, "{}", chunk.len());
+}
+
+/// A codec in its second version, which still reads what the first one wrote: without a mark in front.
+struct Marked;
+
+const MARK: u8 = 0xA5;
+
+impl UserCodec for Marked {
+    fn compress(
+        &self,
+        input: &[u8],
+        output: &mut [u8],
+        info: &CodecInfo,
+    ) -> Result<Option<usize>, BoxError> {
+        assert_eq!(info.version, 2);
+        let Some((mark, output)) = output.split_first_mut() else { return Ok(None) };
+        *mark = MARK;
+        Ok(WithoutZeros.compress(input, output, info)?.map(|len| len + 1))
+    }
+
+    fn decompress(
+        &self,
+        input: &[u8],
+        output: &mut [u8],
+        info: &CodecInfo,
+    ) -> Result<(), BoxError> {
+        let input = match (info.version, input.split_first()) {
+            (1, _) => input,
+            (2, Some((&MARK, input))) => input,
+            (version, _) => return Err(format!("version {version}").into()),
+        };
+        WithoutZeros.decompress(input, output, info)
+    }
+
+    fn version(&self) -> u8 {
+        2
+    }
+
+    fn library(&self) -> Option<Library> {
+        Some(Library::new("marks", "2.1"))
+    }
+}
+
+#[test]
+fn codecs_have_a_version_that_chunks_keep() {
+    let codec = Codec::register(164, "marked", Marked).unwrap();
+    assert_eq!(codec.library(), Some(Library::new("marks", "2.1")));
+    assert_eq!((without_zeros().library(), Codec::Other(249).library()), (None, None));
+    let items = numbers(10_000);
+    let params = lz4().codec(codec).codec_meta(7);
+    for threads in THREADS {
+        round_trip(&items, &params, threads);
+    }
+    let chunk = Compressor::new(&params).unwrap().compress(&items).unwrap();
+    assert_eq!((chunk.codec_version(), chunk.as_bytes()[1]), (2, 2));
+    assert!(chunk.items::<u32>(4000..4003).unwrap() == items[4000..4003]);
+    let mut compressor = Compressor::new(&params).unwrap();
+    let blocks = compressor.compress_blocks(&[&items[..300], &items[..900]]).unwrap();
+    assert_eq!((blocks.codec_version(), blocks.as_bytes()[1]), (2, 2));
+    assert_eq!(blocks.block(1).unwrap().len(), 3600);
+    // Also where nothing is compressed, as C has it.
+    let stored = compressor.compress(&[7u32; 3]).unwrap();
+    assert_eq!((stored.is_stored(), stored.codec_version()), (true, 2));
+    let mut schunk = SChunk::in_memory::<u32>(&params).unwrap();
+    schunk.append(&items).unwrap();
+    assert_eq!(schunk.chunk(0).unwrap().codec_version(), 2);
+
+    // A chunk of the first version, and one of a version to come.
+    let other = |version| {
+        let mut old = blosc2::compress(&items, &params.clone().codec(without_zeros())).unwrap();
+        assert_eq!(old[1], 1);
+        (old[1], old[22]) = (version, 164);
+        blosc2::decompress::<u32>(&old)
+    };
+    assert!(other(1).unwrap() == items);
+    let error = other(3).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Callback);
+    assert!(error.to_string().ends_with("the codec marked failed: version 3"), "{error}");
+    let plain = blosc2::compress(&items, &lz4()).unwrap();
+    assert_eq!(ChunkRef::new(&plain).unwrap().codec_version(), 1);
 }
 
 #[test]
@@ -635,7 +715,10 @@ fn tuners_choose_the_parameters_of_each_chunk() {
         let chunk = compressor.compress(&items).unwrap();
         assert!(chunk.decompress::<u32>().unwrap() == items);
         assert_eq!(chunk.is_stored(), index == 0);
+        let chosen = compressor.params();
+        assert_eq!((chosen.level, chosen.codec == Codec::BloscLz), (index as u8, index == 3));
         if index > 0 {
+            assert_eq!(chunk.filters(), chosen.filters);
             let filter = [Filter::Shuffle, Filter::Bitshuffle][index % 2];
             assert_eq!(chunk.filters(), [filter]);
             assert_eq!(chunk.codec() == Codec::BloscLz, index == 3);
@@ -666,7 +749,14 @@ fn tuners_choose_the_parameters_of_each_chunk() {
     }
     for index in 0..5 {
         assert!(schunk.decompress_chunk::<u32>(index).unwrap() == items);
+        let info = schunk.chunk_info(index).unwrap();
+        assert_eq!(info.is_stored, index == 0);
+        if index > 0 {
+            assert_eq!(info.filters(), [[Filter::Shuffle, Filter::Bitshuffle][index % 2]]);
+            assert_eq!(info.codec, if index == 3 { Codec::BloscLz } else { Codec::Lz4 });
+        }
     }
+    assert_eq!(schunk.cparams(), lz4().typesize(4).tuner(tuner));
     let array = NDArray::builder().chunks(&[25, 100]).blocks(&[10, 30]).cparams(lz4().tuner(tuner));
     let array = array.from_slice(&items, &[100, 100]).unwrap();
     assert!(array.read::<u32>(&[0..100, 0..100]).unwrap() == items);

@@ -215,34 +215,41 @@ fn a_plugin_is_loaded_when_the_program_asks() {
     let test = "a_plugin_is_loaded_when_the_program_asks";
     let Some(folder) = own_process() else {
         let folder = tempfile::tempdir().unwrap();
-        // A codec that stores bytes with all bits turned, less their last half, which repeats.
+        // A codec that stores bytes with some bits turned, all unless its parameters say which, less their last half,
+        // which repeats. The first byte says which.
         let source = folder.path().join("plugin.c");
         fs::write(
             &source,
-            "#include <stdint.h>
+            "#include \"blosc2.h\"
              typedef struct { char *encoder, *decoder; } codec_info;
              codec_info info = {\"encode\", \"decode\"};
              int encode(const uint8_t *in, int32_t len, uint8_t *out, int32_t room, uint8_t meta,
-                        void *cparams, const void *chunk) {
+                        blosc2_cparams *cparams, const void *chunk) {
                int32_t half = len / 2;
-               if (len % 2 || half > room) return 0;
+               if (len % 2 || half + 1 > room) return 0;
+               struct { int32_t count; uint8_t bits; } *params = cparams->codec_params;
+               out[0] = params ? params->bits : 0xFF;
+               if (params) __atomic_add_fetch(&params->count, 1, __ATOMIC_SEQ_CST);
                for (int32_t i = 0; i < half; i++) {
                  if (in[i] != in[half + i]) return 0;
-                 out[i] = (uint8_t)~in[i];
+                 out[1 + i] = in[i] ^ out[0];
                }
-               return half;
+               return half + 1;
              }
              int decode(const uint8_t *in, int32_t len, uint8_t *out, int32_t room, uint8_t meta,
                         void *dparams, const void *chunk) {
-               if (room != 2 * len) return -1;
-               for (int32_t i = 0; i < len; i++) out[i] = out[len + i] = (uint8_t)~in[i];
+               int32_t half = len - 1;
+               if (room != 2 * half) return -1;
+               for (int32_t i = 0; i < half; i++) out[i] = out[half + i] = in[1 + i] ^ in[0];
                return room;
              }",
         )
         .unwrap();
         let library = folder.path().join("plugin.so");
         let mut compiler = Command::new("cc");
-        compiler.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source);
+        let headers = Path::new(env!("CARGO_MANIFEST_DIR")).join("c-blosc2/include");
+        compiler.args(["-shared", "-fPIC", "-I"]).arg(headers);
+        compiler.arg("-o").arg(&library).arg(&source);
         assert!(compiler.status().unwrap().success());
         let path = fake_python(folder.path(), &library.display().to_string());
         run_alone(test, folder.path(), &[("PATH", &path)]);
@@ -267,6 +274,68 @@ fn a_plugin_is_loaded_when_the_program_asks() {
     let chunk = compress(&data, &params).unwrap();
     assert!(chunk.len() < 4_100, "{}", chunk.len());
     assert_eq!(decompress::<u8>(&chunk).unwrap(), data);
+    check_plugin_params(codec, &params, &data);
+}
+
+/// The structure of the plugin above.
+#[cfg(all(target_os = "linux", feature = "dynamic-plugins"))]
+#[repr(C)]
+struct Turned {
+    count: std::sync::atomic::AtomicI32,
+    bits: u8,
+}
+
+#[cfg(all(target_os = "linux", feature = "dynamic-plugins"))]
+static COMPRESSED: std::sync::atomic::AtomicI32 = std::sync::atomic::AtomicI32::new(-1);
+
+/// Says how many blocks were compressed with it.
+#[cfg(all(target_os = "linux", feature = "dynamic-plugins"))]
+impl Drop for Turned {
+    fn drop(&mut self) {
+        use std::sync::atomic::Ordering::Relaxed;
+        let before = COMPRESSED.swap(self.count.load(Relaxed), Relaxed);
+        assert_eq!(before, -1, "dropped twice");
+    }
+}
+
+#[cfg(all(target_os = "linux", feature = "dynamic-plugins"))]
+fn check_plugin_params(codec: Codec, params: &CParams, data: &[u8]) {
+    use std::sync::atomic::Ordering::Relaxed;
+
+    // The chunk's first block follows the header, its place and its length.
+    let bits = |chunk: &[u8]| chunk[32 + 4 + 4];
+    assert_eq!(bits(&compress(data, params).unwrap()), 0xFF);
+    let turned = Turned { count: 0.into(), bits: 0x3C };
+    // SAFETY: it is what the plugin of this codec takes, and what it changes of it is atomic.
+    let plugin = unsafe { codec.plugin_params(turned) };
+    let with = params.clone().plugin_params(plugin.clone());
+    assert!(with == params.clone().plugin_params(plugin) && with != *params);
+    for other in [Codec::Lz4, Codec::from_code(37)] {
+        let error = compress(data, &with.clone().codec(other)).unwrap_err();
+        let expected = [ErrorKind::InvalidArgument, ErrorKind::Unsupported];
+        assert_eq!(error.kind(), expected[usize::from(other != Codec::Lz4)], "{error}");
+    }
+    let mut compressor = blosc2::Compressor::new(&with).unwrap();
+    let mut schunk = SChunk::in_memory::<u8>(&with).unwrap();
+    let builder = NDArray::builder().chunks(&[2, 8000]).blocks(&[1, 8000]).cparams(&with);
+    let array = builder.from_slice(&[data, data].concat(), &[2, 8000]).unwrap();
+    drop(with);
+    for _ in 0..2 {
+        let chunk = compressor.compress(data).unwrap();
+        assert_eq!(
+            (bits(chunk.as_bytes()), chunk.decompress::<u8>().unwrap() == data),
+            (0x3C, true)
+        );
+        schunk.append(data).unwrap();
+    }
+    drop(compressor);
+    assert_eq!(bits(schunk.chunk(1).unwrap().as_bytes()), 0x3C);
+    assert!(schunk.decompress_chunk::<u8>(1).unwrap() == data);
+    assert!(array.read_all::<u8>().unwrap()[8000..] == *data);
+    drop(schunk);
+    assert_eq!(COMPRESSED.load(Relaxed), -1, "the array has it");
+    drop(array);
+    assert_eq!(COMPRESSED.load(Relaxed), 2 + 2 + 2);
 }
 
 #[cfg(unix)]

@@ -2,6 +2,8 @@
 
 use std::ops::{Deref, DerefMut};
 
+use blosc2_format::b2nd::Geometry;
+
 use crate::element::{Element, are_valid, as_bytes, as_bytes_mut, zeroed};
 use crate::{Error, ErrorKind, Result};
 
@@ -17,8 +19,17 @@ const VIEW: &str = "view a block";
 pub struct FilterBlock<'a> {
     input: &'a [u8],
     output: &'a mut [u8],
-    typesize: usize,
-    meta: u8,
+    facts: Facts<'a>,
+}
+
+/// What is known of a block besides its data.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Facts<'a> {
+    pub(super) typesize: usize,
+    pub(super) meta: u8,
+    /// Bytes of each block of the chunk but a shorter last one; `None` where their lengths vary.
+    pub(super) blocksize: Option<usize>,
+    pub(super) chunk: ChunkPlace<'a>,
 }
 
 impl<'a> FilterBlock<'a> {
@@ -65,13 +76,50 @@ impl<'a> FilterBlock<'a> {
 
     /// Bytes of an item, as the chunk says: 1 for those of more than 255 bytes.
     pub fn typesize(&self) -> usize {
-        self.typesize
+        self.facts.typesize
     }
 
     /// The parameter of a filter; 0 for a prefilter or postfilter.
     pub fn meta(&self) -> u8 {
-        self.meta
+        self.facts.meta
     }
+
+    /// Bytes of each block of the chunk, but for a shorter last one; `None` for blocks of variable length.
+    pub fn blocksize(&self) -> Option<usize> {
+        self.facts.blocksize
+    }
+
+    /// The number of the chunk in its super-chunk: where it is, or where it will be put. C's `nchunk`.
+    ///
+    /// `None` for a chunk by itself, as of a [`Compressor`](crate::Compressor) or a
+    /// [`Decompressor`](crate::Decompressor); C has -1 there. Chunks are compressed before they are put: where another
+    /// handle on the same file, with locking, adds chunks in between, the number is another one. Within
+    /// [`SChunk::locked`](crate::SChunk::locked) none does. Inserting, deleting and reordering chunks changes their
+    /// numbers.
+    #[doc(alias = "nchunk")]
+    pub fn chunk_index(&self) -> Option<usize> {
+        self.facts.chunk.index
+    }
+
+    /// The shapes of the array that the chunk is of, of its chunks and of its blocks; `None` where it is of none.
+    ///
+    /// A block of an array holds the items of a box in C order, padded to the full block shape.
+    /// [`Geometry::block_items`] says where they are in the array. C has these in the metalayer `b2nd` of the
+    /// super-chunk of its parameters.
+    pub fn array(&self) -> Option<&'a Geometry> {
+        self.facts.chunk.array
+    }
+}
+
+/// Which chunk closures work on, as far as that is known: nothing is of a chunk by itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ChunkPlace<'a> {
+    /// Its number in its super-chunk.
+    pub(crate) index: Option<usize>,
+    /// Bytes of the super-chunk's data in front of it.
+    pub(crate) start: Option<u64>,
+    /// The array that it is of.
+    pub(crate) array: Option<&'a Geometry>,
 }
 
 /// How many valid items there are.
@@ -97,7 +145,33 @@ fn check_aligned<T: Element>(start: *const T) -> Result<()> {
 
 /// A block of a chunk on its way through a prefilter or a postfilter.
 ///
-/// It has all that a [`FilterBlock`] has, and knows its place in the chunk.
+/// It has all that a [`FilterBlock`] has, and its place: in the chunk, and in the super-chunk where it is of one. C's
+/// `blosc2_prefilter_params` and `blosc2_postfilter_params`.
+///
+/// ```
+/// use blosc2::{BoxError, ChunkBlock, NDArray};
+///
+/// /// Sets each item to the sum of its indices.
+/// fn sums(block: &mut ChunkBlock<'_>) -> Result<(), BoxError> {
+///     let array = block.array().ok_or("not of an array")?;
+///     let chunk = block.chunk_index().ok_or("not of a super-chunk")?;
+///     let items = array.block_items(chunk as u64, block.index() as u64)?;
+///     let (rows, columns) = (items[0].clone(), items[1].clone());
+///     let width = array.blocks()[1] as usize; // The padding counts.
+///     let output = block.output_as::<u64>()?;
+///     for (row, items) in rows.zip(output.chunks_mut(width)) {
+///         for (column, item) in columns.clone().zip(items) {
+///             *item = row + column;
+///         }
+///     }
+///     Ok(())
+/// }
+///
+/// let mut array = NDArray::builder().chunks(&[6, 6]).blocks(&[3, 4]).zeros::<u64>(&[10, 10])?;
+/// array.set_postfilter(sums);
+/// assert_eq!(array.item::<u64>(&[9, 7])?, 16);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct ChunkBlock<'a> {
     block: FilterBlock<'a>,
@@ -106,14 +180,23 @@ pub struct ChunkBlock<'a> {
 }
 
 impl ChunkBlock<'_> {
-    /// The number of the block in its chunk.
+    /// The number of the block in its chunk. C's `nblock`.
+    #[doc(alias = "nblock")]
     pub fn index(&self) -> usize {
         self.index
     }
 
-    /// Bytes of the chunk's data in front of the block.
+    /// Bytes of the chunk's data in front of the block. C's `offset` and `output_offset`.
     pub fn offset(&self) -> usize {
         self.offset
+    }
+
+    /// Bytes of the super-chunk's data in front of the block; `None` for a chunk by itself.
+    ///
+    /// It is known where [`chunk_index`](FilterBlock::chunk_index) is, under the same conditions. In an array the padding
+    /// of chunks and blocks counts. C has no such number; Python's `offset` counts items instead of bytes.
+    pub fn schunk_offset(&self) -> Option<u64> {
+        self.block.facts.chunk.start.map(|start| start + self.offset as u64)
     }
 }
 
@@ -142,8 +225,7 @@ pub(super) struct Place {
 pub(super) fn with_block<R>(
     input: &[u8],
     output: &mut [u8],
-    typesize: usize,
-    meta: u8,
+    facts: Facts<'_>,
     work: impl FnOnce(&mut FilterBlock<'_>) -> Result<R, BoxError>,
 ) -> Result<R, BoxError> {
     let doing = "run a closure on a block";
@@ -157,11 +239,11 @@ pub(super) fn with_block<R>(
         input = &as_bytes(&copy)[..input.len()];
     }
     if is_aligned(output) {
-        return work(&mut FilterBlock { input, output, typesize, meta });
+        return work(&mut FilterBlock { input, output, facts });
     }
     let mut output_words = words(output.len())?;
     let aligned = &mut as_bytes_mut(&mut output_words)[..output.len()];
-    let result = work(&mut FilterBlock { input, output: aligned, typesize, meta })?;
+    let result = work(&mut FilterBlock { input, output: aligned, facts })?;
     output.copy_from_slice(aligned);
     Ok(result)
 }
@@ -170,13 +252,13 @@ pub(super) fn with_block<R>(
 pub(super) fn with_chunk_block<R>(
     input: &[u8],
     output: &mut [u8],
-    typesize: usize,
+    facts: Facts<'_>,
     place: Place,
     work: impl FnOnce(&mut ChunkBlock<'_>) -> Result<R, BoxError>,
 ) -> Result<R, BoxError> {
-    with_block(input, output, typesize, 0, |block| {
-        let FilterBlock { input, ref mut output, typesize, meta } = *block;
-        let block = FilterBlock { input, output, typesize, meta };
+    with_block(input, output, facts, |block| {
+        let FilterBlock { input, ref mut output, facts } = *block;
+        let block = FilterBlock { input, output, facts };
         work(&mut ChunkBlock { block, index: place.index, offset: place.offset })
     })
 }

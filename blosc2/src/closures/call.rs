@@ -10,10 +10,11 @@ use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use blosc2_format::chunk::Header;
 use blosc2_sys as sys;
 use parking_lot::Mutex;
 
-use super::{BoxError, ChunkBlock};
+use super::{BoxError, ChunkBlock, ChunkPlace};
 use crate::{Error, installed};
 
 thread_local! {
@@ -66,6 +67,18 @@ impl ChunkFilter {
     }
 }
 
+/// How long the blocks of a chunk are.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) enum BlockLens {
+    /// As the context says that compresses.
+    #[default]
+    OfContext,
+    /// All but a shorter last one.
+    Fixed(usize),
+    /// Each has a length of its own.
+    Variable,
+}
+
 /// One call of a context, as the closures see it that it leads to.
 #[derive(Default)]
 pub(crate) struct Call<'a> {
@@ -73,8 +86,11 @@ pub(crate) struct Call<'a> {
     pub(super) postfilter: Option<&'a ChunkFilter>,
     /// Bytes of the source that is compressed.
     pub(super) source_len: usize,
-    /// The codec of the chunk that is decompressed.
+    /// The codec of the chunk that is decompressed, and the version of its format.
     pub(super) codec: u8,
+    pub(super) codec_version: u8,
+    pub(super) place: ChunkPlace<'a>,
+    pub(super) blocks: BlockLens,
     /// What went wrong first.
     failure: Mutex<Option<Failure>>,
 }
@@ -88,13 +104,40 @@ struct Failure {
 
 impl<'a> Call<'a> {
     /// A call that compresses so many bytes; C runs the prefilter, if there is one.
-    pub(crate) fn compressing(source_len: usize, prefilter: Option<&'a ChunkFilter>) -> Self {
-        Self { prefilter, source_len, ..Self::default() }
+    pub(crate) fn compressing(
+        source_len: usize,
+        prefilter: Option<&'a ChunkFilter>,
+        place: ChunkPlace<'a>,
+    ) -> Self {
+        Self { prefilter, source_len, place, ..Self::default() }
     }
 
-    /// A call that decompresses a chunk of this codec; C runs the postfilter, if there is one.
-    pub(crate) fn decompressing(codec: u8, postfilter: Option<&'a ChunkFilter>) -> Self {
-        Self { postfilter, codec, ..Self::default() }
+    /// A call that compresses to blocks of variable length.
+    pub(crate) fn compressing_blocks(place: ChunkPlace<'a>) -> Self {
+        Self { place, blocks: BlockLens::Variable, ..Self::default() }
+    }
+
+    /// A call that decompresses a chunk; C runs the postfilter, if there is one.
+    pub(crate) fn decompressing(
+        header: &Header,
+        postfilter: Option<&'a ChunkFilter>,
+        place: ChunkPlace<'a>,
+    ) -> Self {
+        let blocks = match header.variable_blocks {
+            true => BlockLens::Variable,
+            false => BlockLens::Fixed(header.block_len() as usize),
+        };
+        let (codec, codec_version) = (header.codec(), header.codec_version);
+        Self { postfilter, codec, codec_version, place, blocks, ..Self::default() }
+    }
+
+    /// Bytes of each block but a shorter last one, where `of_context` are those of the context.
+    pub(super) fn blocksize(&self, of_context: i32) -> Option<usize> {
+        match self.blocks {
+            BlockLens::OfContext => usize::try_from(of_context).ok(),
+            BlockLens::Fixed(len) => Some(len),
+            BlockLens::Variable => None,
+        }
     }
 
     /// The error of a closure, if one has failed, whatever C made of it.

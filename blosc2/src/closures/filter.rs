@@ -8,7 +8,7 @@ use blosc2_sys as sys;
 use crate::ErrorKind;
 use crate::Result;
 
-use super::block::with_block;
+use super::block::{Facts, with_block};
 use super::call::{Call, Title, buffers};
 use super::registry::Registry;
 use super::{BoxError, FilterBlock};
@@ -104,10 +104,13 @@ unsafe extern "C" fn forward(
 ) -> c_int {
     // SAFETY: C fills the parameters on its stack for this call (blosc2.c, pipeline_forward). The context
     // has what they lead to from `Slot::preparams`; the call is not used after this function.
-    let (call, typesize) = unsafe { (Call::of_compression(&*params), (*params).typesize) };
+    let (call, sizes) = unsafe {
+        let params = &*params;
+        (Call::of_compression(params), (params.typesize, params.blocksize))
+    };
     // SAFETY: C gives a block, and scratch memory for as many bytes, of which no other thread knows.
     unsafe {
-        run(call, input, output, len, (code, meta, typesize), |filter, block| filter.forward(block))
+        run(call, input, output, len, (code, meta, sizes), |filter, block| filter.forward(block))
     }
 }
 
@@ -121,12 +124,11 @@ unsafe extern "C" fn backward(
 ) -> c_int {
     // SAFETY: as in `forward`, with `Slot::postparams` (blosc2.c, pipeline_backward).
     let (call, typesize) = unsafe { (Call::of_decompression(&*params), (*params).typesize) };
+    let sizes = (typesize, 0); // The call has the other.
     // SAFETY: C gives a block in scratch memory, and for as many bytes other such memory or its place in
     // the destination, of which no other thread knows.
     unsafe {
-        run(call, input, output, len, (code, meta, typesize), |filter, block| {
-            filter.backward(block)
-        })
+        run(call, input, output, len, (code, meta, sizes), |filter, block| filter.backward(block))
     }
 }
 
@@ -139,7 +141,7 @@ unsafe fn run(
     input: *const u8,
     output: *mut u8,
     len: i32,
-    (code, meta, typesize): (u8, u8, i32),
+    (code, meta, (typesize, blocksize)): (u8, u8, (i32, i32)),
     work: impl FnOnce(&dyn UserFilter, &mut FilterBlock<'_>) -> Result<(), BoxError>,
 ) -> c_int {
     let Some(call) = call else {
@@ -150,7 +152,9 @@ unsafe fn run(
         let (input, output) = unsafe { buffers(input, len, output, len)? };
         let unknown = || format!("no filter is registered with the code {code}");
         let filter = FILTERS.get(code).ok_or_else(unknown)?;
-        with_block(input, output, usize::try_from(typesize)?, meta, |block| work(filter, block))?;
+        let (typesize, blocksize) = (usize::try_from(typesize)?, call.blocksize(blocksize));
+        let facts = Facts { typesize, meta, blocksize, chunk: call.place };
+        with_block(input, output, facts, |block| work(filter, block))?;
         Ok(sys::BLOSC2_ERROR_SUCCESS)
     })
 }

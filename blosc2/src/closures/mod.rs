@@ -12,13 +12,17 @@ mod pipeline;
 mod registry;
 mod tuner;
 
+pub(crate) use block::ChunkPlace;
 pub use block::{ChunkBlock, FilterBlock};
 pub(crate) use call::{Call, ChunkFilter, Slot, Title, message_of, run_here, threads};
-pub use codec::{CodecInfo, UserCodec};
-pub(crate) use codec::{codec_name, codec_named, is_codec, register_codec};
+pub use codec::{CodecInfo, Library, UserCodec};
+pub(crate) use codec::{
+    codec_library, codec_name, codec_named, codec_version, is_codec, register_codec,
+};
 pub use filter::UserFilter;
 pub(crate) use filter::{filter_name, filter_named, is_filter, register_filter};
 pub(crate) use pipeline::{Blocks, postfilter, prefilter};
+pub use registry::USER_CODES;
 pub use tuner::{TunerInput, TunerOutcome, UserTuner};
 
 /// What a closure may fail with: any error, or a message (by `into`).

@@ -6,7 +6,7 @@ use blosc2_sys as sys;
 
 use crate::Result;
 
-use super::block::{Place, with_chunk_block};
+use super::block::{ChunkPlace, Facts, Place, with_chunk_block};
 use super::call::{Call, ChunkFilter, Title, buffers, run_here};
 
 impl ChunkFilter {
@@ -15,17 +15,17 @@ impl ChunkFilter {
         &self,
         source: &[u8],
         output: &mut [u8],
-        blocks: Blocks,
+        blocks: Blocks<'_>,
         doing: &str,
     ) -> Result<()> {
         let len = if blocks.len == 0 { source.len().max(1) } else { blocks.len };
+        let Blocks { typesize, variable, chunk, .. } = blocks;
+        let facts = Facts { typesize, meta: 0, blocksize: (!variable).then_some(len), chunk };
         for (at, (input, output)) in source.chunks(len).zip(output.chunks_mut(len)).enumerate() {
             let place = Place { index: blocks.index + at, offset: blocks.offset + at * len };
             output.fill(0);
             run_here(self.title, doing, || {
-                with_chunk_block(input, output, blocks.typesize, place, |block| {
-                    (self.closure)(block)
-                })
+                with_chunk_block(input, output, facts, place, |block| (self.closure)(block))
             })?;
         }
         Ok(())
@@ -34,14 +34,17 @@ impl ChunkFilter {
 
 /// How data is cut into blocks, of which the first is at some place in its chunk.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Blocks {
+pub(crate) struct Blocks<'a> {
     /// Bytes of a block but the last; 0 for all data.
     pub(crate) len: usize,
+    /// Whether the lengths of the chunk's blocks vary.
+    pub(crate) variable: bool,
     pub(crate) typesize: usize,
     /// The number of the first block.
     pub(crate) index: usize,
     /// Bytes in front of the first block.
     pub(crate) offset: usize,
+    pub(crate) chunk: ChunkPlace<'a>,
 }
 
 /// The function that C calls for a prefilter.
@@ -68,8 +71,10 @@ pub(crate) unsafe extern "C" fn prefilter(params: *mut sys::blosc2_prefilter_par
         // SAFETY: C gives the block's bytes in the source, and scratch memory for them or their place in the
         // chunk, of which no other thread knows.
         let (input, output) = unsafe { buffers(params.input, len, params.output, len)? };
+        let blocksize = call.blocksize(context.blocksize);
+        let facts = Facts { typesize, meta: 0, blocksize, chunk: call.place };
         let place = Place { index, offset };
-        with_chunk_block(input, output, typesize, place, |block| (closure.closure)(block))?;
+        with_chunk_block(input, output, facts, place, |block| (closure.closure)(block))?;
         Ok(0)
     })
 }
@@ -91,7 +96,8 @@ pub(crate) unsafe extern "C" fn postfilter(params: *mut sys::blosc2_postfilter_p
         // no other thread knows.
         let (input, output) =
             unsafe { buffers(params.input, params.size, params.output, params.size)? };
-        with_chunk_block(input, output, typesize, place, |block| (closure.closure)(block))?;
+        let facts = Facts { typesize, meta: 0, blocksize: call.blocksize(0), chunk: call.place };
+        with_chunk_block(input, output, facts, place, |block| (closure.closure)(block))?;
         Ok(0)
     })
 }

@@ -1,15 +1,20 @@
 //! What users register by a code: once, for as long as the program runs.
 
+use std::ops::RangeInclusive;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use blosc2_sys as sys;
 use parking_lot::Mutex;
 
 use crate::{Error, ErrorKind, Result};
 
-/// The first code of users; the last is 255 (`BLOSC2_USER_REGISTERED_*_START` in blosc2.h).
-const FIRST: u8 = 160;
-const COUNT: usize = 256 - FIRST as usize;
+/// The codes of user-defined codecs, filters and tuners: 160 to 255. C's `BLOSC2_USER_REGISTERED_*_START` and `_STOP`,
+/// which are the same for all three.
+pub const USER_CODES: RangeInclusive<u8> =
+    sys::BLOSC2_USER_REGISTERED_CODECS_START as u8..=sys::BLOSC2_USER_REGISTERED_CODECS_STOP as u8;
+
+const COUNT: usize = (*USER_CODES.end() - *USER_CODES.start()) as usize + 1;
 
 /// A table of codes. Looking up takes no lock.
 pub(super) struct Registry<T: ?Sized + 'static> {
@@ -36,7 +41,7 @@ impl<T: ?Sized> Registry<T> {
 
     /// All codes of users.
     pub(super) fn codes() -> impl Iterator<Item = u8> {
-        FIRST..=u8::MAX
+        USER_CODES
     }
 
     fn entry(&self, code: u8) -> Option<&Entry<T>> {
@@ -80,7 +85,8 @@ impl<T: ?Sized> Registry<T> {
         let invalid = |detail: String| Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
         let exists = |detail: String| Err(Error::new(ErrorKind::AlreadyExists, doing, detail));
         let Some(place) = place(code) else {
-            return invalid(format!("users have the codes {FIRST} to 255, got {code}"));
+            let (first, last) = (USER_CODES.start(), USER_CODES.end());
+            return invalid(format!("users have the codes {first} to {last}, got {code}"));
         };
         // As a text it has to be told from a code, and from what has a parameter.
         if name.is_empty() || name.contains(':') || name.parse::<u8>().is_ok() {
@@ -106,5 +112,5 @@ impl<T: ?Sized> Registry<T> {
 
 /// The place of a user's code.
 pub(super) fn place(code: u8) -> Option<usize> {
-    code.checked_sub(FIRST).map(usize::from)
+    USER_CODES.contains(&code).then(|| usize::from(code - USER_CODES.start()))
 }

@@ -66,7 +66,8 @@ impl Tuner {
     /// Makes a tuner available under an id, 160 to 255, until the program ends.
     ///
     /// `make` makes one for each compressor, from the parameters that the program has chosen. No file
-    /// says that there was a tuner. C's `blosc2_register_tuner`, Python's `register_tuner`, which take
+    /// says that there was a tuner. What it chose is read from [`Compressor::params`](crate::Compressor::params) and, but
+    /// for the level, from each [`Chunk`](crate::Chunk) or by [`SChunk::chunk_info`](crate::SChunk::chunk_info). C's `blosc2_register_tuner`, Python's `register_tuner`, which take
     /// functions over C's context.
     ///
     /// # Errors

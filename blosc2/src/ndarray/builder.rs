@@ -392,7 +392,7 @@ impl NDArrayBuilder {
                 let gates = sources.arrays.iter().filter_map(|array| array.schunk.gate());
                 let team = writers.team(schunk, geometry, count)?.beside(gates);
                 let data = |scratch: &mut Scratch, number| data(&team, scratch, number);
-                team.pack(data, |chunk| schunk.push_made(&chunk))?;
+                team.pack(|number| number, data, |chunk| schunk.push_made(&chunk))?;
             }
             match sources.arrays.first() {
                 Some(source) if sources.vlmeta => source.schunk.copy_vlmetalayers_to(schunk),
@@ -615,6 +615,7 @@ unsafe fn pack(
     }
     let team = writers.team(schunk, plan.geometry(), count)?;
     team.pack(
+        |number| plan.chunk(number).number,
         |scratch, number| {
             // SAFETY: the caller's promise; all is packed before this returns.
             unsafe { team.fill(&plan.chunk(number), source, scratch, |_| Ok(())) }

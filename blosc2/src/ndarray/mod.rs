@@ -352,7 +352,8 @@ impl NDArray {
     }
 
     /// Changes the data of new chunks before they are compressed; see [`SChunk::set_prefilter`]. It sees whole chunks,
-    /// padding too, block by block; parts of chunks cannot be written then.
+    /// padding too, block by block; parts of chunks cannot be written then. [`ChunkBlock`](crate::ChunkBlock) shows how it
+    /// learns the indices of the items.
     ///
     /// # Errors
     /// As for [`SChunk::set_prefilter`].
@@ -382,6 +383,7 @@ impl NDArray {
     }
 
     /// Changes the data of chunks after they were decompressed, block by block; see [`SChunk::set_postfilter`].
+    /// [`ChunkBlock`](crate::ChunkBlock) shows how it learns the indices of the items.
     pub fn set_postfilter<E: Into<crate::BoxError>>(
         &mut self,
         postfilter: impl for<'b> Fn(&mut crate::ChunkBlock<'b>) -> std::result::Result<(), E>

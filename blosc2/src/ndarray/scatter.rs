@@ -10,7 +10,7 @@ use super::gather::{ItemPart, Scratch};
 use super::plan::{BlockPlan, ChunkPlan, Items, Plan, block_ranges, c_order, chunk_ranges};
 use super::region::Region;
 use super::{Change, NDArray, Pooled, Reused, parallel};
-use crate::closures;
+use crate::closures::{self, ChunkPlace};
 use crate::encoder::Encoder;
 use crate::gate::Gate;
 use crate::memory::{Target, resize};
@@ -168,9 +168,10 @@ impl Team<'_> {
         self
     }
 
-    /// Compresses the chunks, and lets `take` have them in order.
+    /// Compresses the chunks, and lets `take` have them in order; `index` says where in the array each one goes.
     pub(super) fn pack<'d>(
         &self,
+        index: impl Fn(usize) -> usize + Sync,
         data: impl Fn(&mut Scratch, usize) -> Result<Data<'d>> + Sync,
         take: impl FnMut(Vec<u8>) -> Result<()>,
     ) -> Result<()> {
@@ -191,13 +192,23 @@ impl Team<'_> {
             let mut chunk = Vec::new();
             let gates = self.gates.iter().filter(|_| self.closures);
             let calling: Vec<_> = gates.map(|gate| gate.calling()).collect();
-            encoder.compress_to(bytes, &mut chunk)?;
+            // Nobody asks for it otherwise.
+            let place = match self.closures {
+                true => self.place(index(number)),
+                false => ChunkPlace::default(),
+            };
+            encoder.compress_to(bytes, place, &mut chunk)?;
             drop(calling);
             // It was made for the longest chunk that could have come out.
             chunk.shrink_to_fit();
             Ok(chunk)
         };
         parallel::ordered(self.threads, self.count, writer, pack, take)
+    }
+
+    fn place(&self, index: usize) -> ChunkPlace<'_> {
+        let start = (index as u64).saturating_mul(self.geometry.chunk_len() as u64);
+        ChunkPlace { index: Some(index), start: Some(start), array: Some(self.geometry) }
     }
 
     /// The data of a chunk: what `base` makes of zeros, and over it what is planned. Where that is all of the chunk,
@@ -358,7 +369,8 @@ impl NDArray {
                     // SAFETY: the caller's promise; all is packed before this returns.
                     unsafe { team.fill(plan, source, scratch, base) }
                 };
-                team.pack(data, |chunk| {
+                let index = |number: usize| touched[number].0;
+                team.pack(index, data, |chunk| {
                     chunks.push(chunk);
                     Ok(())
                 })?;

@@ -205,8 +205,10 @@ impl NDArray {
                 (0..plan.nchunks()).map(|number| plan.chunk(number)).collect();
             let chunks = moved.chunks(&old, &geometry, &arrivals, doing)?;
             let Change { schunk, readers, writers, .. } = change;
-            let made: Vec<&Made> = chunks.iter().filter_map(Chunk::made).collect();
-            if made.iter().any(|made| !made.from.is_empty()) {
+            let made = chunks.iter().enumerate();
+            let made = made.filter_map(|(index, chunk)| Some((index, chunk.made()?)));
+            let made: Vec<(usize, &Made)> = made.collect();
+            if made.iter().any(|(_, made)| !made.from.is_empty()) {
                 schunk.check_unfiltered(doing)?;
             }
             let mut packed = Vec::with_capacity(made.len());
@@ -216,7 +218,7 @@ impl NDArray {
                 // SAFETY: the bytes are as many as the new items have, and outlive the packing.
                 let source = unsafe { Source::new(bytes.as_ptr()) };
                 let data = |scratch: &mut Scratch, number: usize| {
-                    let made = made[number];
+                    let (_, made) = made[number];
                     let gather = |ranges: &[Range<u64>], bytes: &mut [u8]| {
                         let extent: Vec<u64> =
                             ranges.iter().map(|range| range.end - range.start).collect();
@@ -240,10 +242,14 @@ impl NDArray {
                         None => team.boxed(scratch, &made.ranges, gather),
                     }
                 };
-                team.pack(data, |chunk| {
-                    packed.push(chunk);
-                    Ok(())
-                })?;
+                team.pack(
+                    |number| made[number].0,
+                    data,
+                    |chunk| {
+                        packed.push(chunk);
+                        Ok(())
+                    },
+                )?;
             }
             let mut packed = packed.iter();
             let slots = chunks.iter().map(|chunk| match chunk {

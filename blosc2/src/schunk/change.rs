@@ -10,6 +10,7 @@ use super::sharing::version;
 use super::store::State;
 use super::{Access, SChunk, array_layer, array_meta};
 use crate::chunk::ChunkBytes;
+use crate::closures::ChunkPlace;
 use crate::element::{Element, bytes_of};
 use crate::encoder::Encoder;
 use crate::gate::Pass;
@@ -69,7 +70,7 @@ impl SChunk {
     pub fn append_blocks(&mut self, blocks: &[&[u8]]) -> Result<usize> {
         self.check_change(APPEND, Access::Append)?;
         self.check_no_array(APPEND)?;
-        let chunk = self.compressed_blocks(blocks)?;
+        let chunk = self.compressed_blocks(None, blocks)?;
         self.push(APPEND, None, chunk)
     }
 
@@ -83,7 +84,7 @@ impl SChunk {
         self.check_item::<T>(INSERT)?;
         self.check_change(INSERT, Access::Write)?;
         self.check_no_array(INSERT)?;
-        let chunk = self.compressed_bytes(INSERT, &bytes_of(items))?;
+        let chunk = self.compressed_bytes(INSERT, Some(index), &bytes_of(items))?;
         self.push(INSERT, Some(index), chunk)
     }
 
@@ -106,7 +107,7 @@ impl SChunk {
     pub fn insert_blocks(&mut self, index: usize, blocks: &[&[u8]]) -> Result<usize> {
         self.check_change(INSERT, Access::Write)?;
         self.check_no_array(INSERT)?;
-        let chunk = self.compressed_blocks(blocks)?;
+        let chunk = self.compressed_blocks(Some(index), blocks)?;
         self.push(INSERT, Some(index), chunk)
     }
 
@@ -124,7 +125,7 @@ impl SChunk {
         self.check_item::<T>(UPDATE)?;
         self.check_change(UPDATE, Access::Write)?;
         self.check_same_size(index, size_of_val(items))?;
-        let chunk = self.compressed_bytes(UPDATE, &bytes_of(items))?;
+        let chunk = self.compressed_bytes(UPDATE, Some(index), &bytes_of(items))?;
         self.put(&[(index, &chunk)])
     }
 
@@ -135,7 +136,7 @@ impl SChunk {
     pub fn update_blocks(&mut self, index: usize, blocks: &[&[u8]]) -> Result<()> {
         self.check_change(UPDATE, Access::Write)?;
         self.check_no_array(UPDATE)?;
-        let chunk = self.compressed_blocks(blocks)?;
+        let chunk = self.compressed_blocks(Some(index), blocks)?;
         self.put(&[(index, &chunk)])
     }
 
@@ -248,7 +249,7 @@ impl SChunk {
 
     /// Appends bytes as a chunk, whatever the chunks are of.
     pub(crate) fn append_bytes(&mut self, bytes: &[u8]) -> Result<usize> {
-        let chunk = self.compressed_bytes(APPEND, bytes)?;
+        let chunk = self.compressed_bytes(APPEND, None, bytes)?;
         self.push(APPEND, None, chunk)
     }
 
@@ -403,30 +404,52 @@ impl SChunk {
         Ok(())
     }
 
-    /// Compresses bytes to a chunk.
-    pub(super) fn compressed_bytes(&mut self, doing: &str, bytes: &[u8]) -> Result<Vec<u8>> {
+    /// Compresses bytes to a chunk that goes to the place `index`, or behind the last one.
+    pub(super) fn compressed_bytes(
+        &mut self,
+        doing: &str,
+        index: Option<usize>,
+        bytes: &[u8],
+    ) -> Result<Vec<u8>> {
         if bytes.is_empty() {
             return Err(self.error(ErrorKind::InvalidArgument, doing, "it has no bytes"));
         }
         let mut chunk = Vec::new();
-        self.encode(|encoder| encoder.compress_to(bytes, &mut chunk))?;
+        self.encode(index, |encoder, place| encoder.compress_to(bytes, place, &mut chunk))?;
         Ok(chunk)
     }
 
-    /// Compresses blocks of any lengths to a chunk.
-    pub(super) fn compressed_blocks(&mut self, blocks: &[&[u8]]) -> Result<Vec<u8>> {
+    /// Compresses blocks of any lengths to a chunk, likewise.
+    pub(super) fn compressed_blocks(
+        &mut self,
+        index: Option<usize>,
+        blocks: &[&[u8]],
+    ) -> Result<Vec<u8>> {
         let mut chunk = Vec::new();
-        self.encode(|encoder| encoder.compress_blocks(blocks, &mut chunk))?;
+        self.encode(index, |encoder, place| encoder.compress_blocks(blocks, place, &mut chunk))?;
         Ok(chunk)
     }
 
-    fn encode<R>(&mut self, work: impl FnOnce(&mut Encoder) -> Result<R>) -> Result<R> {
+    fn encode<R>(
+        &mut self,
+        index: Option<usize>,
+        work: impl FnOnce(&mut Encoder, ChunkPlace<'_>) -> Result<R>,
+    ) -> Result<R> {
         let gate = self.gate.clone();
-        let encoder = self.encoder()?;
+        let closures = self.encoder()?.runs_closures();
+        let (mut place, mut shape) = (ChunkPlace::default(), None);
+        if closures {
+            let reading = self.reading()?;
+            let index = index.unwrap_or(reading.state.nchunks());
+            let start = self.start_of(&reading, index)?;
+            (place.index, place.start) = (Some(index), Some(start));
+            shape = Some(self.shape()?);
+        }
+        place.array = shape.as_ref().and_then(|shape| shape.geometry());
         // Otherwise nobody waits for this.
-        let calling = gate.as_ref().filter(|gate| gate.is_kept() && encoder.runs_closures());
+        let calling = gate.as_ref().filter(|gate| gate.is_kept() && closures);
         let calling = calling.map(|gate| gate.calling());
-        let result = work(encoder);
+        let result = work(self.encoder()?, place);
         drop(calling);
         result.map_err(|error| self.at(error))
     }

@@ -204,7 +204,7 @@ impl SChunkWriter<'_> {
                     let index = schunk.nchunks() - 1;
                     let mut data = schunk.decompress_chunk::<u8>(index)?;
                     data.extend_from_slice(&rest[..count]);
-                    let chunk = schunk.compressed_bytes(WRITE, &data)?;
+                    let chunk = schunk.compressed_bytes(WRITE, Some(index), &data)?;
                     schunk.put(&[(index, &chunk)])?;
                 } else {
                     schunk.append_bytes(&rest[..count])?;

@@ -52,7 +52,8 @@ impl SChunk {
     /// [`OpenOptions::cparams`](crate::OpenOptions::cparams), threads and tuner included, otherwise those of the header.
     /// The typesize is that of the items.
     ///
-    /// Chunks that are there may have been compressed otherwise; [`chunk_info`](Self::chunk_info) says how.
+    /// Chunks that are there may have been compressed otherwise, and a tuner starts from these parameters, and chooses
+    /// others: [`chunk_info`](Self::chunk_info) says how each chunk was compressed.
     pub fn cparams(&self) -> CParams {
         let stored = cparams(&self.look().outline);
         match &self.encoding {
@@ -66,7 +67,29 @@ impl SChunk {
     }
 
     /// Changes the data of new chunks before they are compressed; see
-    /// [`Compressor::with_prefilter`](crate::Compressor::with_prefilter).
+    /// [`Compressor::with_prefilter`](crate::Compressor::with_prefilter). The closure knows which chunk it is, and how
+    /// many bytes of the super-chunk's data are in front of the block. Python's `prefilter` and `filler`.
+    ///
+    /// ```
+    /// use blosc2::{BoxError, CParams, ChunkBlock, SChunk};
+    ///
+    /// /// Fills the super-chunk with the square roots of the numbers of its items.
+    /// fn roots(block: &mut ChunkBlock<'_>) -> Result<(), BoxError> {
+    ///     let start = block.schunk_offset().ok_or("not of a super-chunk")? / 8;
+    ///     for (item, number) in block.output_as::<f64>()?.iter_mut().zip(start..) {
+    ///         *item = (number as f64).sqrt();
+    ///     }
+    ///     Ok(())
+    /// }
+    ///
+    /// let mut schunk = SChunk::in_memory::<f64>(&CParams::default())?;
+    /// schunk.set_prefilter(roots)?;
+    /// for _ in 0..3 {
+    ///     schunk.append(&[0.0f64; 1000])?;
+    /// }
+    /// assert_eq!(schunk.items::<f64>(2500..2501)?, [50.0]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As for compressing.
@@ -89,7 +112,9 @@ impl SChunk {
     }
 
     /// Changes the data of chunks after they were decompressed; see
-    /// [`Decompressor::with_postfilter`](crate::Decompressor::with_postfilter).
+    /// [`Decompressor::with_postfilter`](crate::Decompressor::with_postfilter). The closure knows which chunk it is, and how
+    /// many bytes of the super-chunk's data are in front of the block. Where chunks have different sizes, the headers of all
+    /// are read once for that.
     pub fn set_postfilter<E: Into<crate::BoxError>>(
         &mut self,
         postfilter: impl for<'b> Fn(&mut crate::ChunkBlock<'b>) -> std::result::Result<(), E>
@@ -173,10 +198,13 @@ impl SChunk {
     /// What codecs for arrays ask for.
     pub(super) fn shape(&self) -> Result<Arc<ArrayShape>> {
         let mut shape = self.shape.lock();
-        if let Some(shape) = &*shape {
+        let state = self.look();
+        let meta = array_meta(state.outline.metalayers());
+        // Others may have changed the array.
+        if let Some(shape) = shape.as_ref().filter(|shape| shape.is_of(meta)) {
             return Ok(Arc::clone(shape));
         }
-        let made = ArrayShape::new(self.typesize, array_meta(self.look().outline.metalayers()))?;
+        let made = ArrayShape::new(self.typesize, meta)?;
         Ok(Arc::clone(shape.insert(made)))
     }
 
@@ -193,7 +221,6 @@ impl SChunk {
 fn cparams(outline: &Outline) -> CParams {
     let Params { codec, codec_meta, level, typesize, blocksize, filters, filters_meta, split } =
         outline.params();
-    let filters = filters.iter().zip(filters_meta);
     CParams {
         codec: Codec::from_code(codec),
         codec_meta,
@@ -201,7 +228,7 @@ fn cparams(outline: &Outline) -> CParams {
         typesize: usize::try_from(typesize).ok(),
         blocksize: blocksize.and_then(|size| usize::try_from(size).ok()),
         split: SplitMode::from_format(split),
-        filters: filters.filter_map(|(&code, meta)| Filter::from_code(code, meta)).collect(),
+        filters: Filter::of_slots(&filters, &filters_meta),
         dictionary: outline.dictionary(),
         ..CParams::default()
     }

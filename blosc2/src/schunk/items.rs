@@ -143,12 +143,12 @@ impl SChunk {
             let old = if index < end { self.chunk_info(index)?.nbytes } else { 0 };
             let len = old.max(part.end);
             let chunk = if part.len() == len {
-                self.compressed_bytes(WRITE, new)?
+                self.compressed_bytes(WRITE, Some(index), new)?
             } else {
                 resize(&mut data, len, WRITE)?;
                 self.decompress_chunk_into(index, &mut data[..old])?;
                 data[part].copy_from_slice(new);
-                self.compressed_bytes(WRITE, &data)?
+                self.compressed_bytes(WRITE, Some(index), &data)?
             };
             chunks.push((index, chunk));
         }
@@ -328,6 +328,15 @@ impl SChunk {
             at = stop;
         }
         Ok(())
+    }
+
+    /// Bytes of the data in front of a chunk; of one behind the last, all.
+    pub(super) fn start_of(&self, reading: &Reading<'_>, index: usize) -> Result<u64> {
+        let nbytes = reading.nbytes();
+        Ok(match self.starts(reading)? {
+            Some(starts) => starts.get(index).copied().unwrap_or(nbytes),
+            None => (index as u64).saturating_mul(reading.chunksize() as u64).min(nbytes),
+        })
     }
 
     /// Where chunks start, and the end of the last one, where they have different sizes.

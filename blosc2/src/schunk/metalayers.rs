@@ -4,6 +4,7 @@ use blosc2_format::chunk;
 use blosc2_format::frame::{Metalayer, Outline, Stores};
 
 use super::{Access, SChunk};
+use crate::closures::ChunkPlace;
 use crate::encoder::Encoder;
 use crate::params::Purpose;
 use crate::{CParams, Codec, Error, ErrorKind, Result};
@@ -221,6 +222,10 @@ fn encode(content: &[u8]) -> Result<Vec<u8>> {
     let codec = if Codec::Zstd.is_available() { Codec::Zstd } else { Codec::BloscLz };
     let params = CParams::new().codec(codec);
     let mut chunk = Vec::new();
-    Encoder::new(params.resolve(1, Purpose::Chunk)?)?.compress_to(content, &mut chunk)?;
+    Encoder::new(params.resolve(1, Purpose::Chunk)?)?.compress_to(
+        content,
+        ChunkPlace::default(),
+        &mut chunk,
+    )?;
     Ok(chunk)
 }

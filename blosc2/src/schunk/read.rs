@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::ops::{Range, RangeBounds};
 use std::slice;
 
-use blosc2_format::chunk::Header;
+use blosc2_format::chunk::{Header, MAX_FILTERS};
 use blosc2_format::frame::Offset;
 
 use super::{Reading, SChunk, Worker};
@@ -14,7 +14,7 @@ use crate::decoder::Decoder;
 use crate::decompressor::{chunk_range, to_items};
 use crate::element::{Element, with_bytes_mut};
 use crate::memory::Target;
-use crate::{Chunk, ChunkRef, Error, ErrorKind, Result, Special};
+use crate::{Chunk, ChunkRef, Codec, Error, ErrorKind, Filter, Result, Special};
 
 const READ: &str = "read a chunk";
 
@@ -149,8 +149,10 @@ impl SChunk {
         ranges: Option<&[Range<usize>]>,
         work: impl FnOnce(&ChunkRef<'_>, &mut Decoder) -> Result<R>,
     ) -> Result<R> {
+        let start = self.postfilter.as_ref().map(|_| self.start_of(reading, index)).transpose()?;
         let mut worker = self.worker()?;
         let Worker { decoder, buffer } = &mut worker;
+        decoder.set_place(index, start);
         let result = reading.state.locate(index).and_then(|(located, header)| {
             if header.is_compressed() {
                 // Blocks go through codec and filters; a part of some chunks takes all of their data.
@@ -160,12 +162,12 @@ impl SChunk {
                 let nbytes = if whole { u64::from(header.nbytes) } else { 0 };
                 self.allow_scratch(READ, nbytes.max(4 * block))?;
             }
-            let runs_closures = || {
-                self.postfilter.is_some()
-                    || registered(header.codec(), &header.filters) != Closures::None
-            };
-            let _calling =
-                self.gate.as_ref().filter(|_| runs_closures()).map(|gate| gate.calling());
+            let runs_closures = self.postfilter.is_some()
+                || registered(header.codec(), &header.filters) != Closures::None;
+            if runs_closures {
+                decoder.update_shape(reading.array_meta(), || self.shape())?;
+            }
+            let _calling = self.gate.as_ref().filter(|_| runs_closures).map(|gate| gate.calling());
             if let Some(bytes) = located.in_memory(&header) {
                 return work(&ChunkRef::to_decompress(bytes)?, decoder);
             }
@@ -199,7 +201,10 @@ fn takes_all(header: &Header, range: &Range<usize>) -> bool {
     header.variable_blocks || range.end > items || crate::installed::SPOILS_ITEMS
 }
 
-/// What the header of a chunk says. Made by [`SChunk::chunk_info`].
+/// What the header of a chunk says: with which parameters it was compressed, whoever chose them. Made by
+/// [`SChunk::chunk_info`].
+///
+/// The compression level is not in it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct ChunkInfo {
@@ -213,6 +218,16 @@ pub struct ChunkInfo {
     pub special: Option<Special>,
     /// Whether its data is stored as it is.
     pub is_stored: bool,
+    /// The codec. It means nothing where nothing is compressed: in stored and special chunks.
+    pub codec: Codec,
+    /// Parameter of the codec.
+    pub codec_meta: u8,
+    /// Whether the bytes of the items of its blocks are in streams of their own.
+    pub is_split: bool,
+    /// Whether there is a dictionary in it.
+    pub has_dictionary: bool,
+    /// Codes and parameters of the filters.
+    slots: [[u8; MAX_FILTERS]; 2],
 }
 
 impl ChunkInfo {
@@ -223,7 +238,18 @@ impl ChunkInfo {
             blocksize: (!header.variable_blocks).then(|| header.block_len() as usize),
             special: header.special.map(Special::from_format),
             is_stored: header.is_stored(),
+            codec: Codec::from_code(header.codec()),
+            codec_meta: header.codec_meta,
+            is_split: header.split && header.is_compressed(),
+            has_dictionary: header.dictionary && header.is_compressed(),
+            slots: [header.filters, header.filters_meta],
         }
+    }
+
+    /// The filters, in the order in which they were applied.
+    pub fn filters(&self) -> Vec<Filter> {
+        let [codes, metas] = &self.slots;
+        Filter::of_slots(codes, metas)
     }
 
     /// How many bytes one byte of the compressed chunk stands for; 0 where there is none.

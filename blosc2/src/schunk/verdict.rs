@@ -126,6 +126,7 @@ fn of<R: ReadAt>(
         let typesize = usize::try_from(frame.header().typesize).unwrap_or(0);
         let shape = ArrayShape::new(typesize, array_meta(frame.metalayers()))?;
         let mut decoder = Decoder::with_shape(&DParams::default(), Some(shape))?;
+        decoder.set_place(usize::try_from(number).unwrap_or(usize::MAX), None);
         let mut data = Vec::new();
         resize(&mut data, chunk.nbytes(), CHECK)?;
         let _calling = gate.map(Gate::calling);

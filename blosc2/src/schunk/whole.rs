@@ -286,7 +286,7 @@ impl SChunk {
                 if chunk.has_variable_blocks() {
                     let blocks = chunk.blocks()?;
                     let blocks: Vec<&[u8]> = blocks.iter().collect();
-                    let chunk = target.compressed_blocks(&blocks)?;
+                    let chunk = target.compressed_blocks(None, &blocks)?;
                     return target.push(COPY, None, &chunk).map(drop);
                 }
                 resize(&mut data, chunk.nbytes(), COPY)?;

@@ -5,6 +5,7 @@ use std::io::{self, Seek, Write};
 
 use blosc2_format::frame::Writer;
 
+use crate::closures::ChunkPlace;
 use crate::encoder::Encoder;
 use crate::params::{MAX_CHUNK_LEN, Purpose};
 use crate::{CParams, Error, ErrorKind, Result};
@@ -125,7 +126,9 @@ impl<W: Write + Seek> FrameWriter<W> {
     /// Adds a chunk.
     fn push(&mut self, data: &[u8]) -> Result<()> {
         self.failed = true;
-        self.encoder.compress_to(data, &mut self.chunk)?;
+        let index = usize::try_from(self.frame.nchunks()).ok();
+        let place = ChunkPlace { index, ..ChunkPlace::default() };
+        self.encoder.compress_to(data, place, &mut self.chunk)?;
         self.frame.push_chunk(&self.chunk).map_err(|error| Error::from_frame(DOING, error))?;
         self.failed = false;
         Ok(())
