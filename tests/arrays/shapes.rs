@@ -171,7 +171,7 @@ impl Sequence {
         };
         // Whole chunks now and then.
         let count = |rng: &mut Rng| if rng.below(3) == 0 { side } else { rng.below(6) };
-        match rng.below(8) {
+        match rng.below(9) {
             0 => {
                 let shape: Vec<u64> = self
                     .model
@@ -247,6 +247,19 @@ impl Sequence {
                 }
             }
             6 => self.reopen(),
+            7 => {
+                let new = Model::random(&longer(count(rng), &self.model), rng);
+                self.note(format_args!("append an array {:?} along {axis}", new.shape));
+                let mut builder =
+                    NDArray::builder().cparams(CParams::new().codec(*rng.pick(&codecs())));
+                if rng.below(4) > 0 {
+                    builder = builder.chunks(self.array.chunks()).blocks(self.array.blocks());
+                }
+                let other = builder.from_slice(&new.items, &new.shape).unwrap();
+                self.array.append_array(axis, &other).unwrap();
+                // Unlike items alone, it says how much longer an array without items becomes.
+                self.model = self.model.inserted(axis, size, &new);
+            }
             _ => self.refused(axis, size),
         }
     }

@@ -107,7 +107,8 @@ impl NDArrayBuilder {
     /// shape.
     ///
     /// Where this is not called they are those of [`CParams::default`], but that text of four-byte characters (`<U10`)
-    /// is shuffled by characters, as in Python: with [`Filter::ShuffleBytes`] of 4.
+    /// is shuffled by characters, as in Python: with [`Filter::ShuffleBytes`] of 4; and [copies](Self::copy) of whole
+    /// arrays have the parameters of their source.
     pub fn cparams(mut self, params: impl Borrow<CParams>) -> Self {
         self.cparams = Some(params.borrow().clone());
         self
@@ -433,6 +434,17 @@ impl NDArrayBuilder {
             self.blocks = Some(source.blocks().to_vec());
         }
         self
+    }
+
+    /// Takes the compression parameters of an array, unless there are some.
+    pub(super) fn compressed_as(mut self, source: &NDArray) -> Self {
+        self.cparams.get_or_insert_with(|| source.cparams());
+        self
+    }
+
+    /// Whether compression parameters are set.
+    pub(super) fn has_cparams(&self) -> bool {
+        self.cparams.is_some()
     }
 
     pub(super) fn order(self, shape: &[u64], dtype: &str, typesize: usize) -> Result<Order> {

@@ -1,6 +1,7 @@
 //! N-dimensional arrays: a super-chunk with shapes.
 
 mod appender;
+mod boxes;
 mod builder;
 mod cache;
 mod chunks;

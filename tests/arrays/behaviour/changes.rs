@@ -282,9 +282,16 @@ fn arrays_are_joined_along_each_dimension() {
                 assert_eq!(both.chunks(), one.chunks, "{what}");
                 assert_keeps(place, both, &path, &expected, &what);
                 // Without a copy of the first one.
-                left.append_bytes(axis, &right.read_bytes(..).unwrap()).unwrap();
+                left.append_array(axis, &right).unwrap();
                 let path = path.with_extension("left");
                 assert_keeps(place, left, &path, &expected, &format!("{what}, added"));
+                // By C, of which a file with no items is not asked.
+                if place.is_file() && !other.shape.contains(&0) {
+                    let mut c = one.in_c(&first, place, &path.with_extension("c"));
+                    let end = other.in_c(&second, place, &path.with_extension("end"));
+                    c.concatenate(axis, &end);
+                    assert_c_holds(&c, &expected, &what);
+                }
             }
         });
     }
