@@ -50,6 +50,43 @@ impl NDArray {
         })
     }
 
+    /// Resizes the array at a position: along each axis, items are inserted in front of index `start[axis]`, or removed from
+    /// it on. New items are zeros. C's `b2nd_resize` with a `start`, for any position.
+    ///
+    /// Chunks that keep all their items are not recompressed. Those are all other chunks where positions and changes of
+    /// size are multiples of the chunk shape, which C requires inside of an array.
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// let mut array = NDArray::from_slice(&[1u8, 2, 3, 4, 5, 6], &[2, 3])?;
+    /// array.resize_at(&[3, 2], &[1, 0])?; // a row of zeros in front of row 1, without column 0
+    /// assert_eq!(array.read_all::<u8>()?, [2, 3, 0, 0, 5, 6]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`resize`](Self::resize); [`ErrorKind::InvalidArgument`] where `start` has another number of dimensions;
+    /// [`ErrorKind::OutOfBounds`] where a `start` is behind the end of the old or of the new shape.
+    #[doc(alias = "b2nd_resize")]
+    pub fn resize_at(&mut self, shape: &[u64], start: &[u64]) -> Result<()> {
+        let doing = "resize an array";
+        self.check_ndim(shape.len(), "shape", doing)?;
+        self.check_ndim(start.len(), "start", doing)?;
+        self.reshape(doing, |change| {
+            let old = change.geometry.shape();
+            for (axis, (&old, &new)) in old.iter().zip(shape).enumerate() {
+                let at = start[axis];
+                if at > old || at > new {
+                    let detail =
+                        format!("axis {axis} goes from {old} to {new} items, asked for index {at}");
+                    return Err(Error::new(ErrorKind::OutOfBounds, doing, detail));
+                }
+            }
+            Ok(Reshape { shape: shape.to_vec(), start: start.to_vec(), new: None })
+        })
+    }
+
     /// Adds items at the end of a dimension: so many as make it longer by a whole number. C's `b2nd_append`,
     /// Python's `append`, for any dimension.
     ///
