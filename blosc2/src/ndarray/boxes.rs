@@ -20,12 +20,13 @@ impl NDArray {
 
     /// Whether the items of another array are of the same dtype.
     fn has_items_of(&self, other: &Self) -> bool {
+        let formats = self.dtype_format() == other.dtype_format();
         let is_same = || {
             let dtypes = self.dtype().zip(other.dtype());
             dtypes.is_some_and(|(dtype, other)| dtype.is_equivalent(other))
         };
         self.typesize() == other.typesize()
-            && (self.dtype_text() == other.dtype_text() || is_same())
+            && (formats && self.dtype_text() == other.dtype_text() || is_same())
     }
 }
 

@@ -159,7 +159,7 @@ impl NDArrayBuilder {
         let as_is = !self.has_cparams();
         let (array, shape) = (view.array, view.shape());
         let (dtype, typesize) = (array.dtype_text(), array.typesize());
-        let mut builder = self.cut_like(array, &view)?;
+        let mut builder = self.cut_like(array, &view)?.dtype_format(array.dtype_format());
         if view.is_whole() {
             builder = builder.compressed_as(array);
         }
@@ -326,6 +326,7 @@ impl NDArrayBuilder {
         if first.is_whole() {
             self = self.cut_like(first.array, first)?.compressed_as(first.array);
         }
+        self = self.dtype_format(first.array.dtype_format());
         let (dtype, typesize) = (first.array.dtype_text(), first.array.typesize());
         // Of an array that is named several times there is one.
         let mut arrays: Vec<(&NDArray, Reading<'_>)> = Vec::new();

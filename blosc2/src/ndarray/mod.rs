@@ -56,6 +56,9 @@ use scatter::Writers;
 
 const OPEN: &str = "open an array";
 
+/// NumPy's notation of dtypes. C's `DTYPE_NUMPY_FORMAT`.
+const NUMPY_FORMAT: u8 = 0;
+
 /// An n-dimensional array of items, compressed chunk by chunk. C's `b2nd_array_t`, Python's
 /// `NDArray`.
 ///
@@ -248,8 +251,9 @@ impl NDArray {
         self.geometry.blocks()
     }
 
-    /// The dtype of the items. `None` where the file names none, as old ones do, or one that is not understood, of
-    /// which [`dtype_str`](Self::dtype_str) returns the text. Python's `dtype`.
+    /// The dtype of the items. `None` where the file names none, as old ones do, or one that is not understood or in
+    /// another [format](Self::dtype_format) than NumPy's, of which [`dtype_str`](Self::dtype_str) returns the text.
+    /// Python's `dtype`.
     ///
     /// It is not always true: two of C-Blosc2's own files say `|u1` of items of 4 bytes. The size of an item is
     /// [`typesize`](Self::typesize).
@@ -260,6 +264,12 @@ impl NDArray {
     /// The dtype as the file has it, in NumPy's notation, such as `<f4`; old files have none. NumPy's `dtype.str`.
     pub fn dtype_str(&self) -> Option<&str> {
         self.dtype.as_ref().map(|dtype| dtype.text.as_str())
+    }
+
+    /// The format of the text of the dtype: 0 for NumPy's notation, the only one that Python reads. Set by
+    /// [`NDArrayBuilder::dtype_format`].
+    pub fn dtype_format(&self) -> u8 {
+        self.dtype.as_ref().map_or(NUMPY_FORMAT, |dtype| dtype.format)
     }
 
     /// Bytes of an item.
@@ -552,6 +562,8 @@ impl NDArray {
 #[derive(Debug, Clone, PartialEq)]
 struct Notation {
     text: String,
+    /// The notation that the text is in.
+    format: u8,
     /// What it says, where it is understood.
     dtype: Option<Dtype>,
 }
@@ -584,9 +596,10 @@ fn parse(reading: &Reading<'_>, schunk: &SChunk) -> Result<(Geometry, Option<Not
             format!("a chunk of its shape has {expected} bytes, one of the frame {chunksize}");
         return Err(invalid(detail));
     }
+    let format = meta.dtype_format;
     let dtype = meta.dtype.map(|text| {
-        let dtype = Dtype::parse(&text).ok();
-        Notation { text, dtype }
+        let dtype = if format == NUMPY_FORMAT { Dtype::parse(&text).ok() } else { None };
+        Notation { text, format, dtype }
     });
     Ok((geometry, dtype))
 }

@@ -11,7 +11,7 @@ use super::plan::{ChunkPlan, Plan, c_order, chunk_ranges, position};
 use super::region::Region;
 use super::scatter::{Data, Source};
 use super::view::NDArrayView;
-use super::{Change, NDArray, cut};
+use super::{Change, NDArray, NUMPY_FORMAT, cut};
 use crate::element::Element;
 use crate::schunk::Reading;
 use crate::{Error, ErrorKind, Result, SChunk, Threads};
@@ -459,7 +459,7 @@ fn recut(old: &Geometry, shape: &[u64], doing: &str) -> Result<Geometry> {
     if let Some(size) = shape.iter().find(|&&size| i64::try_from(size).is_err()) {
         return Err(too_large(&format_args!("{size} items along a dimension, at most 2^63 - 1")));
     }
-    let mut meta = meta_of(old, None);
+    let mut meta = meta_of(old);
     meta.shape = shape.iter().map(|size| size.cast_signed()).collect();
     cut(&meta, old.typesize()).map_err(|error| too_large(&error))
 }
@@ -479,16 +479,16 @@ fn reshaped_meta(schunk: &SChunk, geometry: &Geometry, doing: &str) -> Result<Ve
     Ok(new)
 }
 
-/// The metalayer that says these shapes.
-pub(super) fn meta_of(geometry: &Geometry, dtype: Option<&str>) -> Meta {
+/// The metalayer that says these shapes, without a dtype.
+pub(super) fn meta_of(geometry: &Geometry) -> Meta {
     // Checked to fit when the geometry was made.
     let sizes = |shape: &[u64]| shape.iter().map(|&size| size as i32).collect();
     Meta {
         shape: geometry.shape().iter().map(|size| size.cast_signed()).collect(),
         chunks: sizes(geometry.chunks()),
         blocks: sizes(geometry.blocks()),
-        dtype: dtype.map(str::to_owned),
-        dtype_format: 0,
+        dtype: None,
+        dtype_format: NUMPY_FORMAT,
     }
 }
 

@@ -176,6 +176,11 @@ impl CArray {
         assert_eq!((code, both), (0, self.0.as_ptr()), "along {axis}");
     }
 
+    /// The format of the text of the dtype.
+    pub(crate) fn dtype_format(&self) -> i8 {
+        self.get().dtype_format
+    }
+
     /// Resizes at the end, or where the items come or go along each dimension.
     pub(crate) fn resize(&mut self, shape: &[u64], start: Option<&[u64]>) {
         let shape = numbers(shape.iter().copied());
