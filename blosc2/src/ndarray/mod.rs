@@ -32,6 +32,7 @@ use blosc2_format::Limits;
 use blosc2_format::b2nd::{Geometry, Meta};
 use parking_lot::Mutex;
 
+use crate::bytes::Storage;
 use crate::gate::Version;
 use crate::schunk::{Access, Reading};
 use crate::{
@@ -448,6 +449,14 @@ impl NDArray {
     /// Those of [`SChunk::save_with`].
     pub fn save_with(&self, path: impl AsRef<Path>, options: &SaveOptions) -> Result<()> {
         self.schunk.save_with(path, options)
+    }
+
+    /// Saves the array to a custom storage backend, as the options say; see [`SChunk::save_in`].
+    ///
+    /// # Errors
+    /// Those of [`SChunk::save_in`].
+    pub fn save_in(&self, storage: impl Storage + 'static, options: &SaveOptions) -> Result<()> {
+        self.schunk.save_in(storage, options)
     }
 
     /// Saves the array to a new contiguous file, chunks as they are. C's `b2nd_save`.
