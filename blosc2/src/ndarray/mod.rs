@@ -285,6 +285,12 @@ impl NDArray {
         self.geometry.len()
     }
 
+    /// Bytes of all items, without padding. Python's `nbytes`.
+    pub fn nbytes(&self) -> u64 {
+        // There are fewer than 2^28 chunks of fewer than 2^31 bytes.
+        self.len() * self.typesize() as u64
+    }
+
     /// Whether there are no items.
     pub fn is_empty(&self) -> bool {
         self.geometry.is_empty()

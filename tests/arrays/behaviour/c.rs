@@ -176,6 +176,13 @@ impl CArray {
         assert_eq!((code, both), (0, self.0.as_ptr()), "along {axis}");
     }
 
+    /// The shape padded to whole chunks, and the chunk shape padded to whole blocks.
+    pub(crate) fn padded_shapes(&self) -> [Vec<u64>; 2] {
+        let (array, ndim) = (self.get(), self.shape().len());
+        let shape = array.extshape[..ndim].iter().map(|&size| size as u64).collect();
+        [shape, array.extchunkshape[..ndim].iter().map(|&size| size as u64).collect()]
+    }
+
     /// The format of the text of the dtype.
     pub(crate) fn dtype_format(&self) -> i8 {
         self.get().dtype_format

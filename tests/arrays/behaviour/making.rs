@@ -126,6 +126,23 @@ fn nan_is_nan_in_every_byte_order_and_of_floats_alone() {
     }
 }
 
+#[test]
+fn padded_shapes_are_those_of_c() {
+    for cut in SHAPES {
+        let (_folder, path) = folder();
+        let array = cut.holding(&numbers(cut.shape, 3, 1), Place::File, &path);
+        let info = array.info();
+        assert_eq!(
+            [&info.ext_shape, &info.ext_chunks],
+            CArray::open(&path).padded_shapes().each_ref()
+        );
+        let nbytes = cut.shape.iter().product::<u64>() * 3;
+        assert_eq!((array.nbytes(), info.nbytes), (nbytes, nbytes), "{cut:?}");
+        let padded = info.ext_shape.iter().product::<u64>() > array.len();
+        assert!(!padded || array.schunk().nbytes() > nbytes, "{cut:?}");
+    }
+}
+
 const ROUND_TRIPS: [Cut; 7] = [
     cut(&[40, 40], &[20, 20], &[10, 10]),
     cut(&[40, 55, 23], &[31, 5, 22], &[4, 4, 4]),
