@@ -10,3 +10,4 @@ mod fields;
 mod plain_model;
 mod selections;
 mod shapes;
+mod whole_chunks;

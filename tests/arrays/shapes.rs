@@ -48,6 +48,20 @@ impl Model {
         Self::new(shape, |index| self.get(index).unwrap_or(0))
     }
 
+    fn resized_at(&self, shape: &[u64], start: &[u64]) -> Self {
+        Self::new(shape, |index| {
+            let old = index.iter().enumerate().map(|(axis, &at)| {
+                let (before, now) = (self.shape[axis], shape[axis]);
+                match at < start[axis] {
+                    true => Some(at),
+                    false if at < start[axis] + now.saturating_sub(before) => None,
+                    false => Some(at + before - now),
+                }
+            });
+            old.collect::<Option<Vec<u64>>>().map_or(0, |old| self.get(&old).unwrap())
+        })
+    }
+
     fn inserted(&self, axis: usize, at: u64, new: &Self) -> Self {
         let (mut shape, count) = (self.shape.clone(), new.shape[axis]);
         shape[axis] += count;
@@ -171,7 +185,7 @@ impl Sequence {
         };
         // Whole chunks now and then.
         let count = |rng: &mut Rng| if rng.below(3) == 0 { side } else { rng.below(6) };
-        match rng.below(8) {
+        match rng.below(10) {
             0 => {
                 let shape: Vec<u64> = self
                     .model
@@ -247,6 +261,37 @@ impl Sequence {
                 }
             }
             6 => self.reopen(),
+            7 => {
+                let new = Model::random(&longer(count(rng), &self.model), rng);
+                self.note(format_args!("append an array {:?} along {axis}", new.shape));
+                let mut builder =
+                    NDArray::builder().cparams(CParams::new().codec(*rng.pick(&codecs())));
+                if rng.below(4) > 0 {
+                    builder = builder.chunks(self.array.chunks()).blocks(self.array.blocks());
+                }
+                let other = builder.from_slice(&new.items, &new.shape).unwrap();
+                self.array.append_array(axis, &other).unwrap();
+                // Unlike items alone, it says how much longer an array without items becomes.
+                self.model = self.model.inserted(axis, size, &new);
+            }
+            8 => {
+                let (mut shape, mut start) = (Vec::new(), Vec::new());
+                for (&size, &side) in self.model.shape.iter().zip(self.array.chunks()) {
+                    // Whole chunks, or any.
+                    let unit = if rng.below(2) == 0 { side } else { 1 };
+                    let at = rng.below(size / unit + 1) * unit;
+                    let new = match rng.below(3) {
+                        0 => size,
+                        1 => size + rng.below(3) * unit,
+                        _ => size - rng.below((size - at) / unit + 1) * unit,
+                    };
+                    shape.push(new);
+                    start.push(at.min(new));
+                }
+                self.note(format_args!("resize to {shape:?} at {start:?}"));
+                self.array.resize_at(&shape, &start).unwrap();
+                self.model = self.model.resized_at(&shape, &start);
+            }
             _ => self.refused(axis, size),
         }
     }

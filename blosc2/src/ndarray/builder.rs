@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use blosc2_format::b2nd::{Geometry, NAME, OLD_NAME};
+use blosc2_format::b2nd::{Geometry, Meta, NAME, OLD_NAME};
 use blosc2_format::frame::ChunkSize;
 use parking_lot::Mutex;
 
@@ -16,7 +16,7 @@ use super::plan::{Plan, c_order, chunk_ranges};
 use super::region::Region;
 use super::scatter::{Data, Source, Team, Writers};
 use super::shape::meta_of;
-use super::{NDArray, cut};
+use super::{NDArray, NUMPY_FORMAT, cut};
 use crate::bytes::Storage;
 use crate::dtype::Kind;
 use crate::element::{Element, bytes_of};
@@ -61,6 +61,7 @@ pub struct NDArrayBuilder {
     /// How the array in a new file is opened.
     options: OpenOptions,
     max_read: Option<u64>,
+    dtype_format: u8,
 }
 
 /// The arrays that an array is made of, which are read meanwhile.
@@ -107,7 +108,8 @@ impl NDArrayBuilder {
     /// shape.
     ///
     /// Where this is not called they are those of [`CParams::default`], but that text of four-byte characters (`<U10`)
-    /// is shuffled by characters, as in Python: with [`Filter::ShuffleBytes`] of 4.
+    /// is shuffled by characters, as in Python: with [`Filter::ShuffleBytes`] of 4; and [copies](Self::copy) of whole
+    /// arrays have the parameters of their source.
     pub fn cparams(mut self, params: impl Borrow<CParams>) -> Self {
         self.cparams = Some(params.borrow().clone());
         self
@@ -116,6 +118,27 @@ impl NDArrayBuilder {
     /// Sets how the array that is given back is read.
     pub fn dparams(mut self, params: impl Borrow<DParams>) -> Self {
         self.dparams = params.borrow().clone();
+        self
+    }
+
+    /// Sets the format of the text of the dtype; 0 by default, which is NumPy's notation. C's `dtype_format`.
+    ///
+    /// It is for methods that take this text, such as [`from_bytes`](Self::from_bytes); the others write NumPy's notation.
+    /// A text in another format is stored and not interpreted: [`NDArray::dtype`] is `None`, items are read as bytes, and
+    /// Python refuses the array. Copies have the format of their source.
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// let builder = NDArray::builder().dtype_format(1);
+    /// let array = builder.from_bytes(&[0; 6], &[2], "rgb24", 3)?;
+    /// assert_eq!((array.dtype_str(), array.dtype_format()), (Some("rgb24"), 1));
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// A format over 127, which the file cannot hold, is [`ErrorKind::InvalidArgument`] when the array is made.
+    pub fn dtype_format(mut self, format: u8) -> Self {
+        self.dtype_format = format;
         self
     }
 
@@ -319,7 +342,7 @@ impl NDArrayBuilder {
                 return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
             }
             Special::Nan => {
-                let float = Dtype::parse(dtype).ok().filter(|dtype| {
+                let float = self.parsed(dtype).filter(|dtype| {
                     dtype.kind() == Some(Kind::Float)
                         && [4, 8].contains(&typesize)
                         && dtype.size() == typesize
@@ -435,10 +458,26 @@ impl NDArrayBuilder {
         self
     }
 
+    /// Takes the compression parameters of an array, unless there are some.
+    pub(super) fn compressed_as(mut self, source: &NDArray) -> Self {
+        self.cparams.get_or_insert_with(|| source.cparams());
+        self
+    }
+
+    /// Whether compression parameters are set.
+    pub(super) fn has_cparams(&self) -> bool {
+        self.cparams.is_some()
+    }
+
     pub(super) fn order(self, shape: &[u64], dtype: &str, typesize: usize) -> Result<Order> {
-        if Dtype::parse(dtype).is_ok_and(|dtype| dtype.has_pointers()) {
+        if self.parsed(dtype).is_some_and(|dtype| dtype.has_pointers()) {
             let detail = format!("items `{dtype}` are pointers to objects of Python's, no data");
             return Err(Error::new(ErrorKind::Unsupported, MAKE, detail));
+        }
+        if self.dtype_format > MAX_DTYPE_FORMAT {
+            let found = self.dtype_format;
+            let detail = format!("a dtype format is at most {MAX_DTYPE_FORMAT}, got {found}");
+            return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
         }
         let cparams = CParams { typesize: None, blocksize: None, ..self.cparams_for(dtype) };
         let mut params = cparams.resolve(typesize, Purpose::Array)?;
@@ -484,12 +523,12 @@ impl NDArrayBuilder {
         }
         check_plugins(&params, shape.len(), typesize)?;
         let too_large = |detail: String| error(ErrorKind::TooLarge, detail);
-        let mut meta = blosc2_format::b2nd::Meta {
+        let mut meta = Meta {
             shape: Vec::with_capacity(shape.len()),
             chunks: sizes(&chunks),
             blocks: sizes(&blocks),
             dtype: None,
-            dtype_format: 0,
+            dtype_format: self.dtype_format,
         };
         for &size in shape {
             meta.shape.push(i64::try_from(size).map_err(|_| {
@@ -504,17 +543,25 @@ impl NDArrayBuilder {
         Ok(Order { geometry, params, cparams, dtype: dtype.to_owned(), builder: self })
     }
 
+    /// What the text of a dtype says, where it is understood.
+    fn parsed(&self, dtype: &str) -> Option<Dtype> {
+        if self.dtype_format == NUMPY_FORMAT { Dtype::parse(dtype).ok() } else { None }
+    }
+
     /// How items of this dtype are compressed.
     fn cparams_for(&self, dtype: &str) -> CParams {
         self.cparams.clone().unwrap_or_else(|| {
             let is_text = |dtype: Dtype| dtype.kind() == Some(Kind::Unicode);
-            match Dtype::parse(dtype).is_ok_and(is_text) {
+            match self.parsed(dtype).is_some_and(is_text) {
                 true => CParams::new().filters(&[Filter::ShuffleBytes(CHARACTER)]),
                 false => CParams::new(),
             }
         })
     }
 }
+
+/// A file has it as a msgpack integer of seven bits.
+const MAX_DTYPE_FORMAT: u8 = 127;
 
 /// Bytes of a character of NumPy's text.
 const CHARACTER: u8 = 4;
@@ -552,7 +599,9 @@ impl Order {
     fn make(self, write: impl FnOnce(&mut SChunk, &Geometry) -> Result<()>) -> Result<NDArray> {
         let Self { geometry, params, cparams, dtype, builder } = self;
         let NDArrayBuilder { dparams, meta, place, replace, options, max_read, .. } = builder;
-        let own = meta_of(&geometry, Some(&dtype)).to_bytes();
+        let own =
+            Meta { dtype: Some(dtype), dtype_format: builder.dtype_format, ..meta_of(&geometry) };
+        let own = own.to_bytes();
         let own = own.map_err(|error| Error::from_format(MAKE, error))?;
         let metalayers: Vec<_> = [(NAME.to_owned(), own)].into_iter().chain(meta).collect();
         let chunksize = ChunkSize::new(geometry.chunk_len() as u32);

@@ -3,17 +3,17 @@
 use std::ops::Range;
 use std::ptr;
 
+use super::boxes::extent;
 use super::builder::{MAKE, Sources};
-use super::gather::Sink;
-use super::plan::{Items, Plan, c_order};
-use super::region::Region;
+use super::plan::chunk_ranges;
+use super::scatter::Data;
 use super::view::NDArrayView;
 use super::{NDArray, NDArrayBuilder};
 use crate::dtype::Kind;
 use crate::element::{Element, bytes_of, make_items};
 use crate::memory::resize;
 use crate::schunk::Reading;
-use crate::{Dtype, Error, ErrorKind, Result, Threads};
+use crate::{Dtype, Error, ErrorKind, Result};
 
 /// How many items the function of a map makes in what counts as one call.
 const ITEMS_OF_A_CALL: usize = 1024;
@@ -141,24 +141,38 @@ impl NDArrayBuilder {
         self.from_fn(&[rows, columns], |[row, column]| T::from_uint((row == column).into()))
     }
 
-    /// Copies an array or a view of one; of an array its metalayers too.
+    /// Copies an array or a view of one. C's `b2nd_copy`, Python's `copy`; of a [transposed](NDArrayView::permute) view,
+    /// Python's `permute_dims`.
     ///
-    /// Chunk and block shapes that are not set are those of the array, where both are not set and it has the same shape; an
-    /// automatic one is found where only the other is. C's `b2nd_copy`, Python's `copy`; of a
-    /// [transposed](NDArrayView::permute) view, Python's `permute_dims`.
+    /// Of a whole array the metalayers are copied too, and what is not set is taken from it: the compression parameters,
+    /// and the chunk and block shapes where neither is set. An automatic shape is found where only the other is set.
+    ///
+    /// Without [`cparams`](Self::cparams), compressed chunks are copied as they are where they have all their items in
+    /// the same place of a chunk of the copy, and chunk and block shapes are the same. Lossy codecs and filters lose
+    /// nothing again there. With [`cparams`](Self::cparams) all chunks are recompressed.
     ///
     /// # Errors
     /// As for [`from_slice`](Self::from_slice) and for reading `source`.
     #[doc(alias = "b2nd_copy")]
     pub fn copy<'a>(self, source: impl Into<NDArrayView<'a>>) -> Result<NDArray> {
         let view = source.into();
+        let as_is = !self.has_cparams();
         let (array, shape) = (view.array, view.shape());
-        let (dtype, typesize) = (dtype_of(array), array.typesize());
-        let builder = self.cut_like(array, &view)?;
+        let (dtype, typesize) = (array.dtype_text(), array.typesize());
+        let mut builder = self.cut_like(array, &view)?.dtype_format(array.dtype_format());
+        if view.is_whole() {
+            builder = builder.compressed_as(array);
+        }
         let reading = array.schunk.reading()?;
         let sources = Sources { arrays: &[array], vlmeta: view.is_whole() };
-        builder.by_boxes(&shape, (&dtype, typesize), sources, |ranges, bytes| {
-            gather(&view, &reading, ranges.to_vec(), &c_order(&extent(ranges), typesize), 0, bytes)
+        builder.by_chunks(&shape, (&dtype, typesize), sources, |team, scratch, number| {
+            let ranges = chunk_ranges(team.geometry, number);
+            if as_is && let Some(chunk) = view.whole_chunk(&reading, &ranges, team.geometry)? {
+                return Ok(Data::Compressed(chunk));
+            }
+            team.boxed(scratch, &ranges, |ranges, bytes| {
+                view.read_box(&reading, ranges, whole(ranges), bytes, MAKE)
+            })
         })
     }
 
@@ -184,8 +198,7 @@ impl NDArrayBuilder {
         builder.by_boxes(&shape, dtype, sources, |ranges, bytes| {
             let count = bytes.len() / size_of::<B>();
             let items = make_items::<A>(count, MAKE, |bytes| {
-                let strides = c_order(&extent(ranges), size_of::<A>());
-                gather(&view, &reading, ranges.to_vec(), &strides, 0, bytes)?;
+                view.read_box(&reading, ranges, whole(ranges), bytes, MAKE)?;
                 if let Some(swapped) = &swapped {
                     swapped.apply(bytes);
                 }
@@ -236,8 +249,7 @@ impl NDArrayBuilder {
         builder.by_boxes(&shape, (&name, size), sources, |ranges, bytes| {
             let mut from = Vec::new();
             resize(&mut from, bytes.len() / size * dtype.size(), MAKE)?;
-            let strides = c_order(&extent(ranges), dtype.size());
-            gather(&view, &reading, ranges.to_vec(), &strides, 0, &mut from)?;
+            view.read_box(&reading, ranges, whole(ranges), &mut from, MAKE)?;
             swapped.apply(&mut from);
             let items: Vec<T> = from.chunks_exact(dtype.size()).map(number).collect();
             bytes.copy_from_slice(&bytes_of(&items));
@@ -245,9 +257,24 @@ impl NDArrayBuilder {
         })
     }
 
-    /// Makes an array of several, one behind the other along a dimension. C's `b2nd_concatenate`, Python's `concat`.
+    /// Makes an array of several, one behind the other along an axis. C's `b2nd_concatenate`, Python's `concat`.
     ///
-    /// They have the same dtype, and the same shape but for that dimension. The metalayers are not copied.
+    /// They have the same dtype, and the same shape but for that axis. Where the first is a whole array, its metalayers
+    /// are copied, and what is not set is taken from it, as by [`copy`](Self::copy). Compressed chunks are copied as they
+    /// are, as by `copy`: those of the first array, and those of the others where the array before ends at the end of a
+    /// chunk. [`NDArray::append_array`] does it in place.
+    ///
+    /// ```
+    /// use blosc2::{CParams, Codec, Filter, NDArray};
+    ///
+    /// let lossy = CParams::new().codec(Codec::Lz4).filters(&[Filter::TruncPrec(10), Filter::Shuffle]);
+    /// let day = NDArray::builder().chunks(&[24]).cparams(lossy).linspace(10.0f32, 20.0, 24)?;
+    /// let two = NDArray::builder().concatenate([&day, &day], 0)?;
+    /// assert_eq!(two.shape(), [48]);
+    /// let chunk = |array: &NDArray, index| array.schunk().chunk(index).map(|chunk| chunk.into_bytes());
+    /// assert_eq!(chunk(&two, 1)?, chunk(&day, 0)?);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As for [`copy`](Self::copy); [`ErrorKind::InvalidArgument`] where there is none, or where shapes do not fit;
@@ -262,7 +289,9 @@ impl NDArrayBuilder {
         self.join(&views, axis)
     }
 
-    /// Makes an array of several of the same shape, one behind the other along a new dimension. Python's `stack`.
+    /// Makes an array of several of the same shape, one behind the other along a new axis. Python's `stack`.
+    ///
+    /// All chunks are recompressed, and the metalayers are not copied.
     ///
     /// # Errors
     /// As for [`concatenate`](Self::concatenate).
@@ -276,7 +305,7 @@ impl NDArrayBuilder {
         self.join(&views, axis)
     }
 
-    fn join(self, views: &[NDArrayView<'_>], axis: usize) -> Result<NDArray> {
+    fn join(mut self, views: &[NDArrayView<'_>], axis: usize) -> Result<NDArray> {
         let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, MAKE, detail);
         let first = views.first().ok_or_else(|| invalid("there is no array to join".to_owned()))?;
         let mut shape = first.shape();
@@ -284,32 +313,21 @@ impl NDArrayBuilder {
             let detail = format!("there are {} dimensions, got number {axis}", shape.len());
             return Err(invalid(detail));
         }
-        let (dtype, typesize) = (dtype_of(first.array), first.array.typesize());
         // Where each starts.
         let mut starts = Vec::with_capacity(views.len());
         let mut end = 0u64;
         for view in views {
-            let mut found = view.shape();
-            if found.len() == shape.len() {
-                starts.push(end);
-                end = end.saturating_add(found[axis]);
-                found[axis] = shape[axis];
-            }
-            if found != shape {
-                let (shape, found) = (first.shape(), view.shape());
-                let detail = format!("shapes {shape:?} and {found:?} along axis {axis}");
-                return Err(invalid(detail));
-            }
-            let (other, size) = (dtype_of(view.array), view.array.typesize());
-            let parsed = view.array.dtype();
-            let same = dtype == other
-                || parsed.zip(first.array.dtype()).is_some_and(|(one, two)| one.is_equivalent(two));
-            if !same || size != typesize {
-                let detail = format!("items of {dtype} and of {other}");
-                return Err(Error::new(ErrorKind::TypeMismatch, MAKE, detail));
-            }
+            view.check_joins((first.array, &first.shape()), axis, MAKE)?;
+            starts.push(end);
+            end = end.saturating_add(view.shape()[axis]);
         }
         shape[axis] = end;
+        let as_is = !self.has_cparams();
+        if first.is_whole() {
+            self = self.cut_like(first.array, first)?.compressed_as(first.array);
+        }
+        self = self.dtype_format(first.array.dtype_format());
+        let (dtype, typesize) = (first.array.dtype_text(), first.array.typesize());
         // Of an array that is named several times there is one.
         let mut arrays: Vec<(&NDArray, Reading<'_>)> = Vec::new();
         let mut readings = Vec::with_capacity(views.len());
@@ -321,22 +339,40 @@ impl NDArrayBuilder {
             readings.push(found.unwrap_or(arrays.len() - 1));
         }
         let named: Vec<&NDArray> = arrays.iter().map(|(array, _)| *array).collect();
-        let sources = Sources { arrays: &named, vlmeta: false };
-        self.by_boxes(&shape, (&dtype, typesize), sources, |ranges, bytes| {
-            let strides = c_order(&extent(ranges), typesize);
-            for (index, view) in views.iter().enumerate() {
-                let (start, len) = (starts[index], view.shape()[axis]);
-                let low = ranges[axis].start.max(start);
-                let high = ranges[axis].end.min(start + len);
-                if low >= high {
-                    continue;
+        let sources = Sources { arrays: &named, vlmeta: first.is_whole() };
+        // The part of a view that lies in these ranges of the new array, in the view's own positions.
+        let part = |index: usize, ranges: &[Range<u64>]| {
+            let (start, len) = (starts[index], views[index].shape()[axis]);
+            let low = ranges[axis].start.max(start);
+            let high = ranges[axis].end.min(start + len);
+            let mut part = ranges.to_vec();
+            part[axis] = low.saturating_sub(start)..high.saturating_sub(start);
+            (low < high).then_some((part, low))
+        };
+        self.by_chunks(&shape, (&dtype, typesize), sources, |team, scratch, number| {
+            let ranges = chunk_ranges(team.geometry, number);
+            if as_is
+                && let Some(index) =
+                    starts.partition_point(|&start| start <= ranges[axis].start).checked_sub(1)
+                && let Some((part, _)) = part(index, &ranges)
+                && extent(&part) == extent(&ranges)
+            {
+                let reading = &arrays[readings[index]].1;
+                if let Some(chunk) = views[index].whole_chunk(reading, &part, team.geometry)? {
+                    return Ok(Data::Compressed(chunk));
                 }
-                let mut part = ranges.to_vec();
-                part[axis] = low - start..high - start;
-                let at = (low - ranges[axis].start) as isize * strides[axis];
-                gather(view, &arrays[readings[index]].1, part, &strides, at, bytes)?;
             }
-            Ok(())
+            team.boxed(scratch, &ranges, |ranges, bytes| {
+                let (mut to, extent) = whole(ranges);
+                for (index, view) in views.iter().enumerate() {
+                    if let Some((part, low)) = part(index, ranges) {
+                        to[axis] = low - ranges[axis].start;
+                        let (to, reading) = (to.clone(), &arrays[readings[index]].1);
+                        view.read_box(reading, &part, (to, extent.clone()), bytes, MAKE)?;
+                    }
+                }
+                Ok(())
+            })
         })
     }
 
@@ -350,41 +386,9 @@ impl NDArrayBuilder {
     }
 }
 
-impl NDArrayView<'_> {
-    /// Whether it is all of the array as it is.
-    fn is_whole(&self) -> bool {
-        self.region == Region::whole(self.array.shape())
-    }
-}
-
-/// The dtype of an array; where there is none, bytes of the right number, as C does.
-fn dtype_of(array: &NDArray) -> String {
-    array.dtype_str().map_or_else(|| format!("|S{}", array.typesize()), str::to_owned)
-}
-
-fn extent(ranges: &[Range<u64>]) -> Vec<u64> {
-    ranges.iter().map(|range| range.end - range.start).collect()
-}
-
-/// Reads a box of a view into memory that has its items from `at` on, with these strides.
-fn gather(
-    view: &NDArrayView<'_>,
-    reading: &Reading<'_>,
-    ranges: Vec<Range<u64>>,
-    strides: &[isize],
-    at: isize,
-    bytes: &mut [u8],
-) -> Result<()> {
-    let region = view.region.select(&ranges.into(), MAKE)?;
-    let array = view.array;
-    let now = array.geometry_now(reading)?;
-    let items = Items::Region(&region, strides);
-    let plan: Plan<'_> = items.plan(now.as_ref().unwrap_or(&array.geometry), MAKE)?;
-    // SAFETY: the box is a part of that whose items `bytes` has in C order, and `strides` are those of that order.
-    let sink = unsafe { Sink::new(bytes.as_mut_ptr().offset(at), true) };
-    // SAFETY: as above.
-    let read = unsafe { array.readers.gather((&array.schunk, reading), &plan, sink, Threads::ONE) };
-    read.map_err(|error| array.schunk.at(error))
+/// The place of the first of these items in the box that they make up, and its shape.
+fn whole(ranges: &[Range<u64>]) -> (Vec<u64>, Vec<u64>) {
+    (vec![0; ranges.len()], extent(ranges))
 }
 
 /// A number, or a bool, that others can be made: the target of [`NDArrayBuilder::cast`].

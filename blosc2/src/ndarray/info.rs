@@ -16,11 +16,15 @@ pub struct ArrayInfo {
     pub chunks: Vec<u64>,
     /// Items of a block along each dimension.
     pub blocks: Vec<u64>,
+    /// The shape padded to whole chunks. C's `extshape`, Python's `ext_shape`.
+    pub ext_shape: Vec<u64>,
+    /// The chunk shape padded to whole blocks. C's `extchunkshape`, Python's `ext_chunks`.
+    pub ext_chunks: Vec<u64>,
     /// The dtype as the file has it.
     pub dtype: Option<String>,
     /// Bytes of an item.
     pub typesize: usize,
-    /// Bytes of all chunks when decompressed, padding counted in.
+    /// Bytes of all items, without padding.
     pub nbytes: u64,
     /// Bytes of all chunks when compressed.
     pub cbytes: u64,
@@ -44,14 +48,19 @@ impl NDArray {
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     pub fn info(&self) -> ArrayInfo {
-        let schunk = &self.schunk;
+        let (schunk, geometry) = (&self.schunk, &self.geometry);
+        let padded = |grid: &[u64], inner: &[u64]| {
+            grid.iter().zip(inner).map(|(n, side)| n * side).collect()
+        };
         ArrayInfo {
             shape: self.shape().to_vec(),
             chunks: self.chunks().to_vec(),
             blocks: self.blocks().to_vec(),
+            ext_shape: padded(geometry.chunk_grid(), self.chunks()),
+            ext_chunks: padded(geometry.block_grid(), self.blocks()),
             dtype: self.dtype_str().map(str::to_owned),
             typesize: self.typesize(),
-            nbytes: schunk.nbytes(),
+            nbytes: self.nbytes(),
             cbytes: schunk.cbytes(),
             cratio: schunk.cratio(),
             nchunks: schunk.nchunks(),

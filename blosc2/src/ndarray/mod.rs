@@ -1,6 +1,7 @@
 //! N-dimensional arrays: a super-chunk with shapes.
 
 mod appender;
+mod boxes;
 mod builder;
 mod bytes;
 mod cache;
@@ -33,11 +34,12 @@ use blosc2_format::Limits;
 use blosc2_format::b2nd::{Geometry, Meta};
 use parking_lot::Mutex;
 
+use crate::bytes::Storage;
 use crate::gate::Version;
 use crate::schunk::{Access, Reading};
 use crate::{
     CParams, DParams, Dtype, Element, Error, ErrorKind, Metalayers, MetalayersMut, OpenOptions,
-    Result, SChunk, SaveOptions, Storage, Threads,
+    Result, SChunk, SaveOptions, Threads,
 };
 
 pub use appender::Appender;
@@ -58,6 +60,9 @@ use gather::Readers;
 use scatter::Writers;
 
 const OPEN: &str = "open an array";
+
+/// NumPy's notation of dtypes. C's `DTYPE_NUMPY_FORMAT`.
+const NUMPY_FORMAT: u8 = 0;
 
 /// An n-dimensional array of items, compressed chunk by chunk. C's `b2nd_array_t`, Python's
 /// `NDArray`.
@@ -261,8 +266,9 @@ impl NDArray {
         self.geometry.blocks()
     }
 
-    /// The dtype of the items. `None` where the file names none, as old ones do, or one that is not understood, of
-    /// which [`dtype_str`](Self::dtype_str) returns the text. Python's `dtype`.
+    /// The dtype of the items. `None` where the file names none, as old ones do, or one that is not understood or in
+    /// another [format](Self::dtype_format) than NumPy's, of which [`dtype_str`](Self::dtype_str) returns the text.
+    /// Python's `dtype`.
     ///
     /// It is not always true: two of C-Blosc2's own files say `|u1` of items of 4 bytes. The size of an item is
     /// [`typesize`](Self::typesize).
@@ -275,6 +281,12 @@ impl NDArray {
         self.dtype.as_ref().map(|dtype| dtype.text.as_str())
     }
 
+    /// The format of the text of the dtype: 0 for NumPy's notation, the only one that Python reads. Set by
+    /// [`NDArrayBuilder::dtype_format`].
+    pub fn dtype_format(&self) -> u8 {
+        self.dtype.as_ref().map_or(NUMPY_FORMAT, |dtype| dtype.format)
+    }
+
     /// Bytes of an item.
     #[doc(alias = "itemsize")]
     pub fn typesize(&self) -> usize {
@@ -285,6 +297,12 @@ impl NDArray {
     #[doc(alias("size", "nitems"))]
     pub fn len(&self) -> u64 {
         self.geometry.len()
+    }
+
+    /// Bytes of all items, without padding. Python's `nbytes`.
+    pub fn nbytes(&self) -> u64 {
+        // There are fewer than 2^28 chunks of fewer than 2^31 bytes.
+        self.len() * self.typesize() as u64
     }
 
     /// Whether there are no items.
@@ -575,6 +593,8 @@ impl NDArray {
 #[derive(Debug, Clone, PartialEq)]
 struct Notation {
     text: String,
+    /// The notation that the text is in.
+    format: u8,
     /// What it says, where it is understood.
     dtype: Option<Dtype>,
 }
@@ -607,9 +627,10 @@ fn parse(reading: &Reading<'_>, schunk: &SChunk) -> Result<(Geometry, Option<Not
             format!("a chunk of its shape has {expected} bytes, one of the frame {chunksize}");
         return Err(invalid(detail));
     }
+    let format = meta.dtype_format;
     let dtype = meta.dtype.map(|text| {
-        let dtype = Dtype::parse(&text).ok();
-        Notation { text, dtype }
+        let dtype = if format == NUMPY_FORMAT { Dtype::parse(&text).ok() } else { None };
+        Notation { text, format, dtype }
     });
     Ok((geometry, dtype))
 }

@@ -179,6 +179,19 @@ impl Region {
         Self { dims: (0..positions.len()).map(Some).collect(), positions }
     }
 
+    /// Where it starts along each axis of the array, if it is a box of it whose axes are those of the array.
+    pub(crate) fn box_start(&self) -> Option<Vec<u64>> {
+        let own = (0..self.positions.len()).map(Some);
+        if !own.eq(self.dims.iter().copied()) {
+            return None;
+        }
+        let start = |positions: &Positions| match positions {
+            Positions::Slice { start, step: 1, .. } => Some(*start),
+            _ => None,
+        };
+        self.positions.iter().map(start).collect()
+    }
+
     /// Sees that all of it is inside an array, whose shape others may have changed.
     pub(crate) fn check_inside(&self, shape: &[u64], doing: &str) -> Result<()> {
         for (axis, (positions, &size)) in self.positions.iter().zip(shape).enumerate() {

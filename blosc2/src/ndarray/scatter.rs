@@ -117,6 +117,8 @@ pub(super) enum Data<'a> {
     /// In the scratch of the one that compresses it.
     Scratch,
     Elsewhere(&'a [u8]),
+    /// The whole chunk, which is stored as it is.
+    Compressed(Vec<u8>),
 }
 
 impl Writers {
@@ -188,6 +190,7 @@ impl Team<'_> {
             let bytes = match data(scratch, number)? {
                 Data::Scratch => &scratch.chunk[..],
                 Data::Elsewhere(bytes) => bytes,
+                Data::Compressed(chunk) => return Ok(chunk),
             };
             let mut chunk = Vec::new();
             let gates = self.gates.iter().filter(|_| self.closures);

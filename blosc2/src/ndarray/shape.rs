@@ -5,12 +5,15 @@ use std::ops::Range;
 use blosc2_format::b2nd::{Geometry, Meta};
 use blosc2_format::frame::Slot;
 
+use super::boxes::extent;
 use super::gather::{Scratch, Sink};
 use super::plan::{ChunkPlan, Plan, c_order, chunk_ranges, position};
 use super::region::Region;
-use super::scatter::Source;
-use super::{Change, NDArray, cut};
+use super::scatter::{Data, Source};
+use super::view::NDArrayView;
+use super::{Change, NDArray, NUMPY_FORMAT, cut};
 use crate::element::Element;
+use crate::schunk::Reading;
 use crate::{Error, ErrorKind, Result, SChunk, Threads};
 
 pub(super) const APPEND: &str = "append to an array";
@@ -40,13 +43,48 @@ impl NDArray {
     #[doc(alias = "b2nd_resize")]
     pub fn resize(&mut self, shape: &[u64]) -> Result<()> {
         let doing = "resize an array";
-        self.check_ndim(shape.len(), doing)?;
+        self.check_ndim(shape.len(), "shape", doing)?;
         self.reshape(doing, |change| {
             let old = change.geometry.shape();
-            let kept: Vec<u64> = old.iter().zip(shape).map(|(old, new)| *old.min(new)).collect();
-            let first = kept.first().copied().unwrap_or(1);
-            let moved = Moved { axis: 0, parts: vec![(0..first, 0)], kept };
-            Ok((shape.to_vec(), moved, None))
+            let start = old.iter().zip(shape).map(|(old, new)| *old.min(new)).collect();
+            Ok(Reshape { shape: shape.to_vec(), start, new: None })
+        })
+    }
+
+    /// Resizes the array at a position: along each axis, items are inserted in front of index `start[axis]`, or removed from
+    /// it on. New items are zeros. C's `b2nd_resize` with a `start`, for any position.
+    ///
+    /// Chunks that keep all their items are not recompressed. Those are all other chunks where positions and changes of
+    /// size are multiples of the chunk shape, which C requires inside of an array.
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// let mut array = NDArray::from_slice(&[1u8, 2, 3, 4, 5, 6], &[2, 3])?;
+    /// array.resize_at(&[3, 2], &[1, 0])?; // a row of zeros in front of row 1, without column 0
+    /// assert_eq!(array.read_all::<u8>()?, [2, 3, 0, 0, 5, 6]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`resize`](Self::resize); [`ErrorKind::InvalidArgument`] where `start` has another number of dimensions;
+    /// [`ErrorKind::OutOfBounds`] where a `start` is behind the end of the old or of the new shape.
+    #[doc(alias = "b2nd_resize")]
+    pub fn resize_at(&mut self, shape: &[u64], start: &[u64]) -> Result<()> {
+        let doing = "resize an array";
+        self.check_ndim(shape.len(), "shape", doing)?;
+        self.check_ndim(start.len(), "start", doing)?;
+        self.reshape(doing, |change| {
+            let old = change.geometry.shape();
+            for (axis, (&old, &new)) in old.iter().zip(shape).enumerate() {
+                let at = start[axis];
+                if at > old || at > new {
+                    let detail =
+                        format!("axis {axis} goes from {old} to {new} items, asked for index {at}");
+                    return Err(Error::new(ErrorKind::OutOfBounds, doing, detail));
+                }
+            }
+            Ok(Reshape { shape: shape.to_vec(), start: start.to_vec(), new: None })
         })
     }
 
@@ -62,6 +100,67 @@ impl NDArray {
     pub fn append<T: Element>(&mut self, axis: usize, items: &[T]) -> Result<()> {
         let bytes = self.stored_bytes(items, APPEND)?;
         self.put_in(APPEND, axis, None, &bytes)
+    }
+
+    /// Adds the items of another array, or of a view of one, at the end of an axis. C's `b2nd_concatenate` without
+    /// `copy`.
+    ///
+    /// The other array has the same dtype, and the same shape but for that axis. Where the old end is that of a chunk,
+    /// compressed chunks of the other array are copied as they are, as by
+    /// [`NDArrayBuilder::copy`](crate::NDArrayBuilder::copy), whatever the compression parameters of this array are. The
+    /// other new chunks, and those at the old end that gain items, are compressed with these parameters. Metalayers are not
+    /// copied.
+    ///
+    /// All new chunks are in memory, compressed, until they are written. Where it fails, the array stays as it was.
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// let mut log = NDArray::builder().chunks(&[100, 2]).zeros::<f64>(&[100, 2])?;
+    /// let today = NDArray::builder().chunks(&[100, 2]).full(20.5, &[30, 2])?;
+    /// log.append_array(0, &today)?;
+    /// assert_eq!(log.shape(), [130, 2]);
+    /// log.append_array(0, today.view().slice(&[0..5, 0..2])?)?;
+    /// assert_eq!(log.item::<f64>(&[134, 1])?, 20.5);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidArgument`]: no such axis; another shape; the other array is in the same file;
+    /// - [`ErrorKind::TypeMismatch`]: another dtype;
+    /// - as for [`resize`](Self::resize) and for reading `source`.
+    #[doc(alias("b2nd_concatenate", "concat", "extend"))]
+    pub fn append_array<'a>(
+        &mut self,
+        axis: usize,
+        source: impl Into<NDArrayView<'a>>,
+    ) -> Result<()> {
+        let view = source.into();
+        self.check_axis(axis, APPEND)?;
+        view.check_joins((self, self.shape()), axis, APPEND)
+            .map_err(|error| self.schunk.at(error))?;
+        let (own, other) = (self.schunk.gate(), view.array.schunk.gate());
+        let is_first = match own.as_ref().zip(other.as_ref()) {
+            Some((own, other)) if own.id() == other.id() => {
+                let detail = "the other array is in the same file: read it to memory first";
+                return Err(self.schunk.error(ErrorKind::InvalidArgument, APPEND, detail));
+            }
+            Some((own, other)) => other.id() < own.id(),
+            None => false,
+        };
+        // In the order of the files, so that two of these do not wait for each other.
+        let reading = is_first.then(|| view.array.schunk.reading()).transpose()?;
+        let (known, count) = (self.shape().to_vec(), view.shape()[axis]);
+        self.reshape(APPEND, |change| {
+            let start = change.geometry.shape().to_vec();
+            check_others(&known, &start, axis, APPEND)?;
+            let mut shape = start.clone();
+            shape[axis] = lengthened(shape[axis], count, APPEND)?;
+            let mut ranges: Vec<Range<u64>> = shape.iter().map(|&size| 0..size).collect();
+            ranges[axis].start = start[axis];
+            let items = NewItems::View(&view, reading.as_ref());
+            Ok(Reshape { shape, start, new: Some(New { ranges, items }) })
+        })
     }
 
     /// Puts items in front of those of the number `at` along a dimension: so many, in C order, as make it longer by a
@@ -114,11 +213,10 @@ impl NDArray {
                 let detail = format!("axis {axis} has {size} items, asked for {range:?}");
                 return Err(Error::new(ErrorKind::OutOfBounds, doing, detail));
             }
-            let count = range.end - range.start;
-            shape[axis] = size - count;
-            let parts = vec![(0..range.start, 0), (range.start..shape[axis], -count.cast_signed())];
-            let moved = Moved { axis, parts, kept: shape.clone() };
-            Ok((shape, moved, None))
+            let mut start = shape.clone();
+            shape[axis] = size - (range.end - range.start);
+            start[axis] = range.start;
+            Ok(Reshape { shape, start, new: None })
         })
     }
 
@@ -154,13 +252,13 @@ impl NDArray {
                 );
                 return Err(invalid(detail));
             }
-            let longer = size.checked_add(count).ok_or_else(|| invalid("too many".into()))?;
-            let kept = shape.clone();
-            shape[axis] = longer;
-            let parts = vec![(0..at, 0), (at + count..longer, count.cast_signed())];
-            let mut new: Vec<Range<u64>> = shape.iter().map(|&size| 0..size).collect();
-            new[axis] = at..at + count;
-            Ok((shape, Moved { axis, parts, kept }, Some((new, bytes))))
+            let mut start = shape.clone();
+            shape[axis] = lengthened(size, count, doing)?;
+            start[axis] = at;
+            let mut ranges: Vec<Range<u64>> = shape.iter().map(|&size| 0..size).collect();
+            ranges[axis] = at..at + count;
+            let new = New { ranges, items: NewItems::Bytes(bytes) };
+            Ok(Reshape { shape, start, new: Some(new) })
         })
     }
 
@@ -172,32 +270,32 @@ impl NDArray {
         Err(self.schunk.error(ErrorKind::InvalidArgument, doing, detail))
     }
 
-    fn check_ndim(&self, found: usize, doing: &str) -> Result<()> {
+    fn check_ndim(&self, found: usize, what: &str, doing: &str) -> Result<()> {
         if found == self.ndim() {
             return Ok(());
         }
-        let detail = format!("the array has {} dimensions, the new shape {found}", self.ndim());
+        let detail = format!("the array has {} dimensions, the {what} {found}", self.ndim());
         Err(self.schunk.error(ErrorKind::InvalidArgument, doing, detail))
     }
 
-    /// Gives the array another shape. `plan` says which, where the old items go, and what else comes in.
+    /// Gives the array another shape, as `plan` says.
     fn reshape<'i>(
         &mut self,
         doing: &str,
-        plan: impl FnOnce(&Change<'_>) -> Result<(Vec<u64>, Moved, Option<New<'i>>)>,
+        plan: impl FnOnce(&Change<'_>) -> Result<Reshape<'i>>,
     ) -> Result<()> {
         self.changing(doing, |change| {
-            let (shape, moved, new) = plan(&change)?;
+            let Reshape { shape, start, new } = plan(&change)?;
             let old = change.geometry.clone();
             let geometry = recut(&old, &shape, doing)?;
             if geometry.shape() == old.shape() {
                 return Ok(());
             }
+            let moved = Moved::new(old.shape(), &shape, &start);
             let typesize = geometry.typesize();
-            let (region, bytes) = new.map_or_else(
-                || (Region::of_box(shape.iter().map(|_| 0..0)), &[][..]),
-                |(ranges, bytes)| (Region::of_box(ranges), bytes),
-            );
+            let nowhere = || shape.iter().map(|_| 0..0).collect();
+            let new = new.unwrap_or_else(|| New { ranges: nowhere(), items: NewItems::Bytes(&[]) });
+            let region = Region::of_box(new.ranges.iter().cloned());
             // Of no dimensions there is no new shape.
             let strides = c_order(&region.shape(), typesize);
             let plan = Plan::new(&geometry, &region, &strides);
@@ -214,15 +312,21 @@ impl NDArray {
             let mut packed = Vec::with_capacity(made.len());
             if !made.is_empty() {
                 let reading = schunk.reading()?;
-                let team = writers.team(schunk, &geometry, made.len())?;
-                // SAFETY: the bytes are as many as the new items have, and outlive the packing.
-                let source = unsafe { Source::new(bytes.as_ptr()) };
+                // Dropped before the file is changed.
+                let mut late = None;
+                let source = match &new.items {
+                    NewItems::Bytes(_) => None,
+                    NewItems::View(view, Some(early)) => Some((*view, *early)),
+                    NewItems::View(view, None) => {
+                        Some((*view, &*late.insert(view.array.schunk.reading()?)))
+                    }
+                };
+                let gate = source.and_then(|(view, _)| view.array.schunk.gate());
+                let team = writers.team(schunk, &geometry, made.len())?.beside(gate.into_iter());
                 let data = |scratch: &mut Scratch, number: usize| {
                     let (_, made) = made[number];
                     let gather = |ranges: &[Range<u64>], bytes: &mut [u8]| {
-                        let extent: Vec<u64> =
-                            ranges.iter().map(|range| range.end - range.start).collect();
-                        let strides = c_order(&extent, typesize);
+                        let strides = c_order(&extent(ranges), typesize);
                         made.from.iter().try_for_each(|from| {
                             let at = from.to.iter().zip(&strides);
                             let at: isize = at.map(|(&to, stride)| to as isize * stride).sum();
@@ -235,11 +339,30 @@ impl NDArray {
                             unsafe { readers.gather(from, &plan, sink, Threads::ONE) }
                         })
                     };
-                    let base = |scratch: &mut Scratch| team.put_box(scratch, &made.ranges, gather);
-                    match made.arrivals.map(|index| &arrivals[index]) {
-                        // SAFETY: the source is memory for the items of this plan.
-                        Some(plan) => unsafe { team.fill(plan, source, scratch, base) },
-                        None => team.boxed(scratch, &made.ranges, gather),
+                    match (made.arrivals.map(|index| &arrivals[index]), &new.items, source) {
+                        (Some(plan), NewItems::Bytes(bytes), _) => {
+                            let base =
+                                |scratch: &mut Scratch| team.put_box(scratch, &made.ranges, gather);
+                            // SAFETY: the bytes are as many as the new items have, and outlive the packing.
+                            let source = unsafe { Source::new(bytes.as_ptr()) };
+                            // SAFETY: the source is memory for the items of this plan.
+                            unsafe { team.fill(plan, source, scratch, base) }
+                        }
+                        (Some(_), _, Some((view, reading))) => {
+                            let (part, to) = new.part(&made.ranges);
+                            let is_all = extent(&part) == extent(&made.ranges);
+                            if is_all
+                                && !schunk.is_filtered()
+                                && let Some(chunk) = view.whole_chunk(reading, &part, &geometry)?
+                            {
+                                return Ok(Data::Compressed(chunk));
+                            }
+                            team.boxed(scratch, &made.ranges, |ranges, bytes| {
+                                gather(ranges, bytes)?;
+                                view.read_box(reading, &part, (to, extent(ranges)), bytes, doing)
+                            })
+                        }
+                        _ => team.boxed(scratch, &made.ranges, gather),
                     }
                 };
                 team.pack(
@@ -267,6 +390,14 @@ impl NDArray {
     }
 }
 
+/// A size with more items.
+fn lengthened(size: u64, count: u64, doing: &str) -> Result<u64> {
+    size.checked_add(count).ok_or_else(|| {
+        let detail = format!("{count} items more than {size} along a dimension");
+        Error::new(ErrorKind::TooLarge, doing, detail)
+    })
+}
+
 /// Sees that items which were made for one shape fit another, along all dimensions but one.
 pub(super) fn check_others(known: &[u64], now: &[u64], axis: usize, doing: &str) -> Result<()> {
     let differs = |&other: &usize| other != axis && known[other] != now[other];
@@ -277,8 +408,38 @@ pub(super) fn check_others(known: &[u64], now: &[u64], axis: usize, doing: &str)
     Err(Error::new(ErrorKind::InvalidArgument, doing, detail))
 }
 
-/// New items: where they go, and their bytes in C order.
-type New<'i> = (Vec<Range<u64>>, &'i [u8]);
+/// A change of the shape.
+struct Reshape<'i> {
+    shape: Vec<u64>,
+    /// Where items come or go along each axis; up to the smaller one of the old and the new size.
+    start: Vec<u64>,
+    /// What comes in; zeros otherwise.
+    new: Option<New<'i>>,
+}
+
+/// New items: a box of the new array.
+struct New<'i> {
+    ranges: Vec<Range<u64>>,
+    items: NewItems<'i>,
+}
+
+enum NewItems<'i> {
+    /// In C order.
+    Bytes(&'i [u8]),
+    /// As they are when they are read, or by a read that has begun.
+    View(&'i NDArrayView<'i>, Option<&'i Reading<'i>>),
+}
+
+impl New<'_> {
+    /// Those of a chunk that they reach into: their positions among the new items, and the place of the first in the chunk.
+    fn part(&self, chunk: &[Range<u64>]) -> (Vec<Range<u64>>, Vec<u64>) {
+        let along = self.ranges.iter().zip(chunk).map(|(new, chunk)| {
+            let (low, high) = (new.start.max(chunk.start), new.end.min(chunk.end));
+            (low - new.start..high - new.start, low - chunk.start)
+        });
+        along.unzip()
+    }
+}
 
 /// The shapes of an array with the same chunks and blocks.
 fn recut(old: &Geometry, shape: &[u64], doing: &str) -> Result<Geometry> {
@@ -294,7 +455,7 @@ fn recut(old: &Geometry, shape: &[u64], doing: &str) -> Result<Geometry> {
     if let Some(size) = shape.iter().find(|&&size| i64::try_from(size).is_err()) {
         return Err(too_large(&format_args!("{size} items along a dimension, at most 2^63 - 1")));
     }
-    let mut meta = meta_of(old, None);
+    let mut meta = meta_of(old);
     meta.shape = shape.iter().map(|size| size.cast_signed()).collect();
     cut(&meta, old.typesize()).map_err(|error| too_large(&error))
 }
@@ -314,16 +475,16 @@ fn reshaped_meta(schunk: &SChunk, geometry: &Geometry, doing: &str) -> Result<Ve
     Ok(new)
 }
 
-/// The metalayer that says these shapes.
-pub(super) fn meta_of(geometry: &Geometry, dtype: Option<&str>) -> Meta {
+/// The metalayer that says these shapes, without a dtype.
+pub(super) fn meta_of(geometry: &Geometry) -> Meta {
     // Checked to fit when the geometry was made.
     let sizes = |shape: &[u64]| shape.iter().map(|&size| size as i32).collect();
     Meta {
         shape: geometry.shape().iter().map(|size| size.cast_signed()).collect(),
         chunks: sizes(geometry.chunks()),
         blocks: sizes(geometry.blocks()),
-        dtype: dtype.map(str::to_owned),
-        dtype_format: 0,
+        dtype: None,
+        dtype_format: NUMPY_FORMAT,
     }
 }
 
@@ -336,14 +497,8 @@ fn room_for<T>(count: usize, doing: &str) -> Result<Vec<T>> {
     Ok(all)
 }
 
-/// Where the old items are after a change: along one dimension ranges of them, each moved so far; along the others the
-/// first ones.
-struct Moved {
-    axis: usize,
-    /// New places, and how far they are from the old ones.
-    parts: Vec<(Range<u64>, i64)>,
-    kept: Vec<u64>,
-}
+/// Where the old items are after a change: along each axis ranges of new positions, and how far they are from the old ones.
+struct Moved(Vec<Vec<(Range<u64>, i64)>>);
 
 /// What a chunk is after a change.
 enum Chunk {
@@ -388,6 +543,18 @@ struct Along {
 }
 
 impl Moved {
+    /// The sizes are below 2^63, and no start is above the old or the new size.
+    fn new(old: &[u64], new: &[u64], start: &[u64]) -> Self {
+        let along = |((&old, &new), &start): ((&u64, &u64), &u64)| {
+            let shift = new.cast_signed() - old.cast_signed();
+            // Where the size stays, nothing is cut.
+            let start = if shift == 0 { new } else { start };
+            let behind = start.saturating_add_signed(shift.max(0))..new;
+            [(0..start, 0), (behind, shift)].into_iter().filter(|(part, _)| !part.is_empty())
+        };
+        Self(old.iter().zip(new).zip(start).map(|axis| along(axis).collect()).collect())
+    }
+
     /// What each chunk is after the change; `arrivals` are the plans of those that get new items.
     fn chunks(
         &self,
@@ -441,12 +608,10 @@ impl Moved {
 
     fn along(&self, old: &Geometry, new: &Geometry, axis: usize) -> Vec<Along> {
         let (side, old_size, size) = (old.chunks()[axis], old.shape()[axis], new.shape()[axis]);
-        let whole = [(0..self.kept[axis], 0)];
-        let parts = if axis == self.axis { &self.parts[..] } else { &whole };
         let each = |place: u64| {
             let range = place * side..size.min((place + 1) * side);
             let mut along = Along { same: None, any: false };
-            for (part, shift) in parts {
+            for (part, shift) in &self.0[axis] {
                 let cut = range.start.max(part.start)..range.end.min(part.end);
                 along.any |= !cut.is_empty();
                 let start = range.start.wrapping_add_signed(-shift);
@@ -462,24 +627,23 @@ impl Moved {
         (0..new.chunk_grid()[axis]).map(each).collect()
     }
 
-    /// The old items of a chunk.
+    /// The old items of a chunk: a box for each part along each axis.
     fn from(&self, ranges: &[Range<u64>]) -> Vec<From> {
-        let part = |(part, shift): &(Range<u64>, i64)| {
-            let mut to = vec![0; ranges.len()];
-            let mut source = ranges.to_vec();
-            for (axis, range) in source.iter_mut().enumerate() {
-                let there = if axis == self.axis { part.clone() } else { 0..self.kept[axis] };
-                let cut = range.start.max(there.start)..range.end.min(there.end);
-                if cut.is_empty() {
-                    return None;
-                }
-                to[axis] = cut.start - range.start;
-                let back =
-                    |at: u64| at.wrapping_add_signed(if axis == self.axis { -shift } else { 0 });
-                *range = back(cut.start)..back(cut.end);
-            }
-            Some(From { ranges: source, to })
-        };
-        self.parts.iter().filter_map(part).collect()
+        let mut boxes = vec![From { ranges: Vec::new(), to: Vec::new() }];
+        for (range, parts) in ranges.iter().zip(&self.0) {
+            let longer = |from: &From| {
+                let (from, to) = (from.ranges.clone(), from.to.clone());
+                parts.iter().filter_map(move |(part, shift)| {
+                    let cut = range.start.max(part.start)..range.end.min(part.end);
+                    let back = |at: u64| at.wrapping_add_signed(-shift);
+                    let (mut from, mut to) = (from.clone(), to.clone());
+                    from.push(back(cut.start)..back(cut.end));
+                    to.push(cut.start.wrapping_sub(range.start));
+                    (!cut.is_empty()).then_some(From { ranges: from, to })
+                })
+            };
+            boxes = boxes.iter().flat_map(longer).collect();
+        }
+        boxes
     }
 }

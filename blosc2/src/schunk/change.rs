@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use blosc2_format::b2nd::NAME;
+use blosc2_format::b2nd::{Geometry, NAME};
 use blosc2_format::chunk::Header;
 use blosc2_format::frame::{Layout, Sizes, Slot, Stores};
 
@@ -15,7 +15,7 @@ use crate::element::{Element, bytes_of};
 use crate::encoder::Encoder;
 use crate::gate::Pass;
 use crate::params::MAX_CHUNK_LEN;
-use crate::{Chunk, Error, ErrorKind, Result, Special};
+use crate::{Chunk, ChunkRef, Error, ErrorKind, Result, Special};
 
 const APPEND: &str = "append a chunk";
 const INSERT: &str = "insert a chunk";
@@ -473,7 +473,7 @@ impl SChunk {
 
     /// Sees that a part of a chunk can be read and written again.
     pub(crate) fn check_unfiltered(&self, doing: &str) -> Result<()> {
-        if self.prefilter.is_none() && self.postfilter.is_none() {
+        if !self.is_filtered() {
             return Ok(());
         }
         let detail = "with a prefilter or a postfilter, chunks are replaced whole";
@@ -492,13 +492,26 @@ impl SChunk {
             let detail = "it is a chunk of Blosc1, with a header of 16 bytes";
             return Err(self.error(ErrorKind::Unsupported, doing, detail));
         }
-        let typesize = if self.typesize > 255 { 1 } else { self.typesize };
-        if chunk.typesize() != typesize {
+        if chunk.typesize() != self.chunk_typesize() {
             let (found, typesize) = (chunk.typesize(), self.typesize);
             let detail = format!("its items have {found} bytes, expected {typesize}");
             return Err(self.error(ErrorKind::TypeMismatch, doing, detail));
         }
         Ok(())
+    }
+
+    /// The typesize in the header of a chunk, which has one byte.
+    fn chunk_typesize(&self) -> usize {
+        if self.typesize > 255 { 1 } else { self.typesize }
+    }
+
+    /// Whether a chunk of an array has the sizes that the array says. Those of a file may have others.
+    pub(crate) fn is_regular(&self, chunk: &ChunkRef<'_>, geometry: &Geometry) -> bool {
+        let is_cut = chunk.special().is_some() || chunk.blocksize() == Some(geometry.block_len());
+        chunk.header().extended
+            && chunk.typesize() == self.chunk_typesize()
+            && chunk.nbytes() == geometry.chunk_len()
+            && is_cut
     }
 
     /// Sees that a chunk of an array keeps its size.

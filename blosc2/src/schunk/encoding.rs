@@ -132,6 +132,11 @@ impl SChunk {
         self.workers.get_mut().clear();
     }
 
+    /// Whether a prefilter or a postfilter changes the data of chunks, so that it is not what is stored.
+    pub(crate) fn is_filtered(&self) -> bool {
+        self.prefilter.is_some() || self.postfilter.is_some()
+    }
+
     /// The encoder of new chunks, made when it is needed first.
     pub(super) fn encoder(&mut self) -> Result<&mut Encoder> {
         let encoder = match self.encoder.take() {

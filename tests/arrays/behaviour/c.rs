@@ -165,6 +165,29 @@ impl CArray {
         assert_eq!(code, 0, "along {axis}: {range:?}");
     }
 
+    /// Adds the items of another array, without a copy of this one.
+    pub(crate) fn concatenate(&mut self, axis: usize, other: &Self) {
+        let mut both = ptr::null_mut();
+        // SAFETY: both arrays are live; without a copy C looks at no context, and gives this array back.
+        let code = unsafe {
+            let (context, own) = (ptr::null_mut(), self.0.as_ptr());
+            sys::b2nd_concatenate(context, own, other.0.as_ptr(), axis as i8, false, &mut both)
+        };
+        assert_eq!((code, both), (0, self.0.as_ptr()), "along {axis}");
+    }
+
+    /// The shape padded to whole chunks, and the chunk shape padded to whole blocks.
+    pub(crate) fn padded_shapes(&self) -> [Vec<u64>; 2] {
+        let (array, ndim) = (self.get(), self.shape().len());
+        let shape = array.extshape[..ndim].iter().map(|&size| size as u64).collect();
+        [shape, array.extchunkshape[..ndim].iter().map(|&size| size as u64).collect()]
+    }
+
+    /// The format of the text of the dtype.
+    pub(crate) fn dtype_format(&self) -> i8 {
+        self.get().dtype_format
+    }
+
     /// Resizes at the end, or where the items come or go along each dimension.
     pub(crate) fn resize(&mut self, shape: &[u64], start: Option<&[u64]>) {
         let shape = numbers(shape.iter().copied());

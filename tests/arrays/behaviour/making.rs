@@ -5,6 +5,7 @@ use blosc2::{
 };
 use blosc2_format::b2nd::Meta;
 
+use super::c::CArray;
 use super::{
     Cut, Place, assert_holds, assert_keeps, constant, cut, everywhere, filled, folder, kind,
     numbers,
@@ -122,6 +123,23 @@ fn nan_is_nan_in_every_byte_order_and_of_floats_alone() {
     for (dtype, size) in [("<i4", 4), ("|S8", 8), ("<c8", 8), ("<f2", 2), ("<f8", 4), ("text", 8)] {
         let array = NDArray::builder().special(Special::Nan, &[3, 5], dtype, size);
         assert_eq!(kind(array), ErrorKind::InvalidArgument, "{dtype}");
+    }
+}
+
+#[test]
+fn padded_shapes_are_those_of_c() {
+    for cut in SHAPES {
+        let (_folder, path) = folder();
+        let array = cut.holding(&numbers(cut.shape, 3, 1), Place::File, &path);
+        let info = array.info();
+        assert_eq!(
+            [&info.ext_shape, &info.ext_chunks],
+            CArray::open(&path).padded_shapes().each_ref()
+        );
+        let nbytes = cut.shape.iter().product::<u64>() * 3;
+        assert_eq!((array.nbytes(), info.nbytes), (nbytes, nbytes), "{cut:?}");
+        let padded = info.ext_shape.iter().product::<u64>() > array.len();
+        assert!(!padded || array.schunk().nbytes() > nbytes, "{cut:?}");
     }
 }
 
@@ -274,6 +292,43 @@ fn chunks_and_blocks_that_are_too_large_are_refused() {
     assert_eq!(array.read::<u8>(&[1..3, 1..4]).unwrap(), [0; 6]);
     let array = cut(&[0, 0], &[0, 0], &[0, 0]).builder().uninit::<u8>(&[0, 0]).unwrap();
     assert!(array.read_all::<u8>().unwrap().is_empty());
+}
+
+#[test]
+fn the_format_of_a_dtype_is_kept() {
+    let (_folder, path) = folder();
+    let builder = || NDArray::builder().chunks(&[2]).dtype_format(127);
+    let array = builder().file(&path).from_bytes(&[7; 12], &[4], "rgb24", 3).unwrap();
+    drop(array);
+    assert_eq!(CArray::open(&path).dtype_format(), 127);
+    let mut array = NDArray::open_rw(&path).unwrap();
+    let has_it = |array: &NDArray| {
+        assert_eq!((array.dtype_str(), array.dtype_format()), (Some("rgb24"), 127));
+        assert!(array.dtype().is_none());
+    };
+    has_it(&array);
+    array.resize(&[6]).unwrap();
+    array.bytes_mut().append(0, &[9; 3]).unwrap();
+    array.refresh().unwrap();
+    has_it(&array);
+    has_it(&NDArray::builder().copy(&array).unwrap());
+    has_it(&NDArray::builder().copy(array.view().slice(1..3).unwrap()).unwrap());
+    has_it(&NDArray::builder().concatenate([&array, &array], 0).unwrap());
+    has_it(&NDArray::builder().stack([&array, &array], 0).unwrap());
+    // What looks like a dtype of NumPy's is none.
+    let numbers = builder().from_bytes(&[0; 8], &[2], "<f4", 4).unwrap();
+    assert_eq!(kind(numbers.read_all::<f32>()), ErrorKind::TypeMismatch);
+    assert_eq!(numbers.bytes().read(..).unwrap(), [0; 8]);
+    let numpy = NDArray::builder().from_bytes(&[0; 8], &[2], "<f4", 4).unwrap();
+    assert_eq!(numpy.dtype_format(), 0);
+    for pair in [[&numbers, &numpy], [&numpy, &numbers]] {
+        assert_eq!(kind(NDArray::builder().concatenate(pair, 0)), ErrorKind::TypeMismatch);
+    }
+    assert!(builder().from_bytes(&[0; 16], &[2], "|O", 8).is_ok());
+    for format in [128, 255] {
+        let made = NDArray::builder().dtype_format(format).zeros::<u8>(&[2]);
+        assert_eq!(kind(made), ErrorKind::InvalidArgument);
+    }
 }
 
 /// A frame that says that it is an array.

@@ -2,13 +2,14 @@
 
 use std::fs;
 
-use blosc2::{CParams, Codec, ErrorKind, NDArray, OpenOptions, Threads};
+use blosc2::{CParams, Codec, ErrorKind, MappedFile, NDArray, OpenOptions, SaveOptions, Threads};
 
 use super::c::CArray;
 use super::{
     Cut, IN_FILES, PLACES, Place, assert_c_holds, assert_holds, assert_keeps, cut, filled, folder,
     kind, numbers,
 };
+use crate::selections::Shared;
 
 const TYPESIZES: [usize; 4] = [1, 2, 4, 8];
 
@@ -174,5 +175,61 @@ fn copies_go_from_every_storage_to_every_other() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn recompressed_copies_go_to_every_storage() {
+    let cut = cut(&[30, 31], &[20, 8], &[10, 4]);
+    let params = CParams::new().codec(Codec::BloscLz).level(7);
+    let options = SaveOptions::new().cparams(&params);
+    let model = numbers(cut.shape, 4, 1);
+    for place in PLACES {
+        let (folder, path) = folder();
+        let array = cut.holding(&model, place, &path);
+        let at = |name: &str| folder.path().join(name);
+        let copied = |name: &str| NDArray::builder().cparams(&params).file(at(name)).copy(&array);
+        let mapped = |name: &str| {
+            fs::write(at(name), []).unwrap();
+            // SAFETY: here and below, nobody else knows the file, and nothing else writes to it meanwhile.
+            unsafe { MappedFile::open_rw(at(name)) }.unwrap()
+        };
+        array.save_with(at("saved"), &options).unwrap();
+        array.save_with(at("directory"), &options.clone().directory(true)).unwrap();
+        array.save_in(mapped("saved_in_map"), &options).unwrap();
+        drop(NDArray::builder().cparams(&params).storage(mapped("map")).copy(&array).unwrap());
+        drop(copied("file").unwrap());
+        let builder = NDArray::builder().cparams(&params).directory(at("folder"));
+        drop(builder.copy(&array).unwrap());
+        for name in ["saved", "directory", "saved_in_map", "map", "file", "folder"] {
+            let copy = NDArray::open(at(name)).unwrap();
+            assert_recompressed(&copy, &model, &format!("{place:?} to {name}"));
+        }
+        let (saved, made) = (Shared::default(), Shared::default());
+        array.save_in(saved.clone(), &options).unwrap();
+        drop(NDArray::builder().cparams(&params).storage(made.clone()).copy(&array).unwrap());
+        for storage in [saved, made] {
+            let copy = OpenOptions::new().open_storage(storage).unwrap();
+            let copy = NDArray::from_schunk(copy).unwrap();
+            assert_recompressed(&copy, &model, &format!("{place:?} to a custom storage"));
+        }
+        let builder = || NDArray::builder().cparams(&params);
+        let frame = array.schunk().recompress(&params).unwrap().into_bytes().unwrap();
+        for copy in [
+            builder().copy(&array).unwrap(),
+            builder().in_memory_frame().copy(&array).unwrap(),
+            NDArray::from_schunk(array.schunk().recompress(&params).unwrap()).unwrap(),
+            NDArray::from_bytes(frame).unwrap(),
+        ] {
+            assert_recompressed(&copy, &model, &format!("{place:?} to memory"));
+        }
+    }
+}
+
+fn assert_recompressed(copy: &NDArray, model: &crate::common::Model, what: &str) {
+    assert_holds(copy, model, what);
+    assert_eq!((copy.cparams().codec, copy.cparams().level), (Codec::BloscLz, 7), "{what}");
+    for index in 0..copy.chunk_count() {
+        assert_eq!(copy.schunk().chunk(index).unwrap().codec(), Codec::BloscLz, "{what}, {index}");
     }
 }

@@ -17,6 +17,7 @@ mod views;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::common::{Rng, repeats};
+pub(crate) use cases::Shared;
 use cases::{Case, Kinds};
 use model::Item;
 

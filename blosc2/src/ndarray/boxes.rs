@@ -1,0 +1,124 @@
+//! Boxes of a view, for arrays that are made of it.
+
+use std::ops::Range;
+
+use blosc2_format::b2nd::Geometry;
+
+use super::NDArray;
+use super::gather::Sink;
+use super::plan::{Items, Plan, c_order, position};
+use super::region::Region;
+use super::view::NDArrayView;
+use crate::schunk::Reading;
+use crate::{Error, ErrorKind, Result, Threads};
+
+impl NDArray {
+    /// The text of the dtype; where there is none, bytes of the right number, as C does.
+    pub(super) fn dtype_text(&self) -> String {
+        self.dtype_str().map_or_else(|| format!("|S{}", self.typesize()), str::to_owned)
+    }
+
+    /// Whether the items of another array are of the same dtype.
+    fn has_items_of(&self, other: &Self) -> bool {
+        let formats = self.dtype_format() == other.dtype_format();
+        let is_same = || {
+            let dtypes = self.dtype().zip(other.dtype());
+            dtypes.is_some_and(|(dtype, other)| dtype.is_equivalent(other))
+        };
+        self.typesize() == other.typesize()
+            && (formats && self.dtype_text() == other.dtype_text() || is_same())
+    }
+}
+
+impl NDArrayView<'_> {
+    /// Whether it is all of the array as it is.
+    pub(super) fn is_whole(&self) -> bool {
+        self.region == Region::whole(self.array.shape())
+    }
+
+    /// Checks that it can be behind the items of an array or a part of one, which has this shape, along an axis.
+    pub(super) fn check_joins(
+        &self,
+        (array, shape): (&NDArray, &[u64]),
+        axis: usize,
+        doing: &str,
+    ) -> Result<()> {
+        let found = self.shape();
+        let differs = |other: usize| other != axis && found[other] != shape[other];
+        if found.len() != shape.len() || (0..shape.len()).any(differs) {
+            let detail = format!("shapes {shape:?} and {found:?} along axis {axis}");
+            return Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
+        }
+        if !array.has_items_of(self.array) {
+            let (dtype, other) = (array.dtype_text(), self.array.dtype_text());
+            let detail = format!("items of {dtype} and of {other}");
+            return Err(Error::new(ErrorKind::TypeMismatch, doing, detail));
+        }
+        Ok(())
+    }
+
+    /// Reads a box of the view to the place `to` of a box with the shape `extent`, whose items `bytes` has in C order. All
+    /// bytes of that place are 0.
+    pub(super) fn read_box(
+        &self,
+        reading: &Reading<'_>,
+        ranges: &[Range<u64>],
+        (to, extent): (Vec<u64>, Vec<u64>),
+        bytes: &mut [u8],
+        doing: &str,
+    ) -> Result<()> {
+        let array = self.array;
+        let region = self.region.select(&ranges.to_vec().into(), doing)?;
+        let (shape, typesize) = (region.shape(), array.typesize());
+        let is_inside = shape.iter().zip(&to).zip(&extent).all(|((len, to), end)| to + len <= *end);
+        let len = extent.iter().fold(typesize as u64, |all, &len| all.saturating_mul(len));
+        assert!(shape.len() == extent.len() && is_inside && len == bytes.len() as u64);
+        let strides = c_order(&extent, typesize);
+        let at = to.iter().zip(&strides).map(|(&to, stride)| to as isize * stride).sum();
+        let now = array.geometry_now(reading)?;
+        let items = Items::Region(&region, &strides);
+        let plan: Plan<'_> = items.plan(now.as_ref().unwrap_or(&array.geometry), doing)?;
+        // SAFETY: the box lies inside of that whose items `bytes` has in C order, and `strides` are those of that order.
+        let sink = unsafe { Sink::new(bytes.as_mut_ptr().offset(at), true) };
+        let from = (&array.schunk, reading);
+        // SAFETY: as above.
+        let read = unsafe { array.readers.gather(from, &plan, sink, Threads::ONE) };
+        read.map_err(|error| array.schunk.at(error))
+    }
+
+    /// The compressed chunk that has just the items of this box, which are those of a chunk of another array. `None` where
+    /// there is none, or where it cannot be a chunk of the other array as it is.
+    pub(super) fn whole_chunk(
+        &self,
+        reading: &Reading<'_>,
+        ranges: &[Range<u64>],
+        other: &Geometry,
+    ) -> Result<Option<Vec<u8>>> {
+        let array = self.array;
+        let (chunks, blocks) = (array.chunks(), array.blocks());
+        if array.schunk.is_filtered() || (chunks, blocks) != (other.chunks(), other.blocks()) {
+            return Ok(None);
+        }
+        let Some(start) = self.region.box_start() else { return Ok(None) };
+        let now = array.geometry_now(reading)?;
+        let geometry = now.as_ref().unwrap_or(&array.geometry);
+        let mut place = Vec::with_capacity(start.len());
+        for (axis, (range, start)) in ranges.iter().zip(start).enumerate() {
+            let (side, low) = (chunks[axis], start + range.start);
+            let end = geometry.shape()[axis].min(low.saturating_add(side));
+            if !low.is_multiple_of(side) || start + range.end != end {
+                return Ok(None);
+            }
+            place.push(low / side);
+        }
+        let number = position(&place, geometry.chunk_grid());
+        array.schunk.with_chunk_in(reading, number, None, |chunk, _| {
+            let is_regular = array.schunk.is_regular(chunk, geometry);
+            Ok(is_regular.then(|| chunk.as_bytes().to_vec()))
+        })
+    }
+}
+
+pub(super) fn extent(ranges: &[Range<u64>]) -> Vec<u64> {
+    ranges.iter().map(|range| range.end - range.start).collect()
+}
