@@ -1,10 +1,11 @@
 //! Super-chunks as a whole: copied, saved, in one buffer, inside larger files.
 
 use std::fs;
+use std::path::Path;
 
 use blosc2::{
-    CParams, Check, Codec, ErrorKind, Filter, MappedFile, OpenOptions, SChunk, SaveOptions,
-    Special, SplitMode,
+    CParams, Check, Codec, ErrorKind, Filter, MappedFile, NDArray, OpenOptions, SChunk,
+    SaveOptions, Special, SplitMode,
 };
 
 use super::{
@@ -12,7 +13,7 @@ use super::{
 };
 
 /// With one metalayer of each kind.
-fn with_metalayers(place: Place, path: &std::path::Path, model: &[Vec<i32>]) -> SChunk {
+fn with_metalayers(place: Place, path: &Path, model: &[Vec<i32>]) -> SChunk {
     let params = CParams::new().level(9).split(SplitMode::Never);
     let options = OpenOptions::new().cparams(&params).typesize(4).meta("fixed", b"12345678");
     let mut schunk = place.make(path, &options);
@@ -226,6 +227,66 @@ fn a_frame_is_appended_to_a_file_and_read_there() {
         assert_eq!(kind(schunk.append_to_file(&nowhere)), ErrorKind::NotFound, "{place:?}");
         assert!(!nowhere.exists());
     }
+}
+
+#[test]
+fn a_mapped_file_is_made_replaced_or_refused() {
+    let (folder, path) = folder();
+    // SAFETY: here and below, nobody else changes the files while they are mapped.
+    let create = |path: &Path| unsafe { MappedFile::create(path) };
+    let options = OpenOptions::new().typesize(4);
+    let mut schunk = options.clone().create_new(true).open_storage(create(&path).unwrap()).unwrap();
+    schunk.append(&numbers(0)).unwrap();
+    drop(schunk);
+    let before = fs::read(&path).unwrap();
+    assert_holds(&SChunk::open(&path).unwrap(), &model(1), "made");
+
+    // What is there stays.
+    let refused = options.clone().create_new(true).open_storage(create(&path).unwrap());
+    assert_eq!(kind(refused), ErrorKind::AlreadyExists);
+    let array = NDArray::builder().storage(create(&path).unwrap()).from_slice(&[1u8], &[1]);
+    assert_eq!(kind(array), ErrorKind::AlreadyExists);
+    let writer = SChunk::open_rw(&path).unwrap();
+    let refused = options.clone().replace(true).open_storage(create(&path).unwrap());
+    assert_eq!(kind(refused), ErrorKind::Busy);
+    drop(writer);
+    assert!(fs::read(&path).unwrap() == before);
+
+    // Opened where there is one, and replaced.
+    let opened = options.clone().create(true).open_storage(create(&path).unwrap()).unwrap();
+    assert_holds(&opened, &model(1), "opened");
+    drop(opened);
+    let mut schunk = options.clone().replace(true).open_storage(create(&path).unwrap()).unwrap();
+    assert_holds(&schunk, &[], "replaced");
+    for (index, chunk) in model(5).iter().enumerate() {
+        assert_eq!(schunk.append(chunk).unwrap(), index + 1);
+    }
+    // Longer and shorter, also than a page.
+    for left in (0..5).rev() {
+        schunk.delete(left).unwrap();
+        assert_holds(&schunk, &model(left), "shorter");
+    }
+    schunk.append(&numbers(0)).unwrap();
+    drop(schunk);
+    assert_holds(&SChunk::open(&path).unwrap(), &model(1), "changed");
+
+    let builder = || NDArray::builder().chunks(&[100]).blocks(&[20]);
+    let items: Vec<i32> = (0..1050).collect();
+    let mapped = builder().replace(true).storage(create(&path).unwrap());
+    let mut array = mapped.from_slice(&items, &[1050]).unwrap();
+    array.append(0, &[7i32, 8]).unwrap();
+    drop(array);
+    let items = [items, vec![7, 8]].concat();
+    assert_eq!(NDArray::open(&path).unwrap().read_all::<i32>().unwrap(), items);
+
+    let nowhere = folder.path().join("none").join("frame");
+    assert_eq!(kind(create(&nowhere)), ErrorKind::NotFound);
+    assert_eq!(kind(create(folder.path())), ErrorKind::Io);
+    let file = folder.path().join("no frame");
+    fs::write(&file, b"text").unwrap();
+    let opened = options.create(true).open_storage(create(&file).unwrap());
+    assert_eq!(kind(opened), ErrorKind::InvalidData);
+    assert_eq!(fs::read(&file).unwrap(), b"text");
 }
 
 #[test]

@@ -53,7 +53,6 @@ mod reading;
 mod real_files;
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
@@ -88,10 +87,7 @@ impl Place {
             Self::Buffer => options.in_memory_frame(),
             Self::File => options.create_new(true).open(path),
             Self::Directory => options.create_new(true).directory(true).open(path),
-            Self::Mapped => {
-                fs::write(path, []).unwrap();
-                options.create_new(true).open_storage(map(path))
-            }
+            Self::Mapped => options.create_new(true).open_storage(map(path)),
             Self::Stream => {
                 options.create_new(true).open_storage(Seekable::new(Cursor::new(Vec::new())))
             }
@@ -129,7 +125,7 @@ impl Place {
 
 fn map(path: &Path) -> MappedFile {
     // SAFETY: the file is in a folder of the test's own, which changes it by this map only.
-    unsafe { MappedFile::open_rw(path) }.unwrap()
+    unsafe { MappedFile::create(path) }.unwrap()
 }
 
 fn folder() -> (TempDir, PathBuf) {
