@@ -2,6 +2,10 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
 
 use blosc2::{
     CParams, Check, Codec, ErrorKind, Filter, MappedFile, NDArray, OpenOptions, SChunk,
@@ -227,6 +231,169 @@ fn a_frame_is_appended_to_a_file_and_read_there() {
         assert_eq!(kind(schunk.append_to_file(&nowhere)), ErrorKind::NotFound, "{place:?}");
         assert!(!nowhere.exists());
     }
+}
+
+/// An owner of bytes that is a type of the program.
+struct Owner {
+    bytes: Vec<u8>,
+    /// How many are alive.
+    alive: Arc<AtomicUsize>,
+    /// From which call on it panics.
+    calls: AtomicUsize,
+}
+
+impl Owner {
+    fn new(bytes: &[u8], alive: &Arc<AtomicUsize>, calls: usize) -> Self {
+        alive.fetch_add(1, Ordering::SeqCst);
+        let calls = AtomicUsize::new(calls);
+        Self { bytes: bytes.to_vec(), alive: alive.clone(), calls }
+    }
+}
+
+impl AsRef<[u8]> for Owner {
+    fn as_ref(&self) -> &[u8] {
+        let left = |calls: usize| calls.checked_sub(1);
+        let calls = self.calls.fetch_update(Ordering::SeqCst, Ordering::SeqCst, left);
+        calls.expect("the owner panics");
+        &self.bytes
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.alive.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn frames_are_opened_in_memory_of_any_owner() {
+    let (_folder, path) = folder();
+    let model = model(5);
+    let schunk = with_metalayers(Place::Buffer, &path, &model);
+    let bytes = schunk.into_bytes().unwrap();
+    let shared: Arc<[u8]> = bytes.clone().into();
+    let leaked: &'static [u8] = bytes.clone().leak();
+    let alive = Arc::default();
+    let endless = Owner::new(&bytes, &alive, usize::MAX);
+    let options = OpenOptions::new();
+    let inside = [&b"something before"[..], &bytes].concat();
+    for opened in [
+        options.from_owner(shared.clone()),
+        options.from_owner(leaked),
+        options.from_owner(bytes.clone().into_boxed_slice()),
+        options.from_owner(std::borrow::Cow::Owned(bytes.clone())),
+        options.from_owner(endless),
+        options.clone().check(Check::Content).from_owner(shared.clone()),
+        options.clone().offset(16).from_owner(inside.clone()),
+    ] {
+        let opened = opened.unwrap();
+        assert_holds(&opened, &model, "of another owner");
+        assert_eq!(opened.vlmeta().names(), ["variable"]);
+        assert!(opened.into_bytes().unwrap() == bytes);
+    }
+    assert_eq!(alive.load(Ordering::SeqCst), 0);
+    let mut opened = options.clone().write(true).from_owner(shared.clone()).unwrap();
+    assert_eq!(kind(opened.append(&numbers(5))), ErrorKind::ReadOnly);
+    assert_eq!(kind(opened.vlmeta_mut().set("variable", b"")), ErrorKind::ReadOnly);
+    assert_holds(&opened, &model, "refused");
+    drop(opened);
+    assert_eq!(Arc::strong_count(&shared), 1);
+
+    // Panics at any call are errors, and the owner is dropped with the handle.
+    let mut opened = 0;
+    for calls in 0..60 {
+        let owner = Owner::new(&bytes, &alive, calls);
+        match options.from_owner(owner) {
+            Ok(schunk) => {
+                opened += 1;
+                let read = (0..60).find_map(|_| schunk.decompress_chunk::<i32>(4).err());
+                assert_eq!(read.unwrap().kind(), ErrorKind::Callback, "{calls} calls");
+            }
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Callback, "{calls} calls: {error}"),
+        }
+        assert_eq!(alive.load(Ordering::SeqCst), 0, "{calls} calls");
+    }
+    assert!(opened > 0);
+    assert_eq!(kind(options.from_owner(b"no frame")), ErrorKind::InvalidData);
+    assert_eq!(kind(options.from_owner(Vec::new())), ErrorKind::InvalidData);
+}
+
+#[test]
+fn borrowed_frames_are_read_until_the_borrow_ends() {
+    let (_folder, path) = folder();
+    let model = model(5);
+    let bytes = with_metalayers(Place::Buffer, &path, &model).into_bytes().unwrap();
+    let options = OpenOptions::new();
+    let borrowed = |options: &OpenOptions, bytes: &[u8]| {
+        options.with_borrowed(bytes, |schunk| {
+            assert_holds(&schunk, &model, "borrowed");
+            assert_eq!(schunk.vlmeta().names(), ["variable"]);
+            schunk.into_bytes()
+        })
+    };
+    assert!(borrowed(&options, &bytes).unwrap() == bytes);
+    let inside = [&b"something before"[..], &bytes].concat();
+    assert!(borrowed(&options.clone().offset(16), &inside).unwrap() == bytes);
+    assert!(borrowed(&options.clone().check(Check::Content), &bytes).unwrap() == bytes);
+    assert_eq!(kind(borrowed(&options, &bytes[..bytes.len() - 1])), ErrorKind::InvalidData);
+    let refused = options.clone().write(true).with_borrowed(&bytes, |mut schunk| {
+        assert_eq!(kind(schunk.delete(0)), ErrorKind::ReadOnly);
+        assert_holds(&schunk, &model, "refused");
+        schunk.try_clone()
+    });
+    assert_holds(&refused.unwrap(), &model, "a copy of its own");
+
+    // Whatever keeps the super-chunk, and however `work` ends, nothing of the memory is read after that.
+    let is_over = |schunk: &SChunk| {
+        let error = schunk.decompress_chunk::<i32>(0).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Io);
+        assert!(error.to_string().ends_with("the bytes were borrowed, and the borrow is over"));
+        assert_eq!(schunk.nchunks(), 5);
+    };
+    let mut memory = bytes.clone();
+    let kept = options.with_borrowed(&memory, Ok).unwrap();
+    memory.fill(0xff);
+    drop(memory);
+    is_over(&kept);
+    let (sender, receiver) = mpsc::channel();
+    let memory = bytes.clone();
+    let panicked = thread::spawn(move || {
+        OpenOptions::new().with_borrowed(&memory, |schunk| -> blosc2::Result<()> {
+            sender.send(schunk).unwrap();
+            panic!("in the closure")
+        })
+    });
+    let panicked = panicked.join();
+    assert!(panicked.is_err());
+    is_over(&receiver.recv().unwrap());
+    let failed = options.with_borrowed::<()>(&bytes, |schunk| {
+        std::mem::forget(schunk);
+        Err(blosc2::Error::from(std::io::Error::other("of the closure")))
+    });
+    assert!(failed.unwrap_err().to_string().contains("of the closure"));
+
+    // A thread that goes on reading sees what was there, or an error.
+    let reader = {
+        let memory = bytes.clone();
+        options.with_borrowed(&memory, |schunk| {
+            let (sender, receiver) = mpsc::channel();
+            let first = model[0].clone();
+            let reader = thread::spawn(move || {
+                sender.send(()).unwrap();
+                let read = |count: &usize| match schunk.decompress_chunk::<i32>(0) {
+                    Ok(items) => {
+                        assert!(items == first, "after {count} reads");
+                        None
+                    }
+                    Err(error) => Some(error.kind()),
+                };
+                (0..).find_map(|count| read(&count))
+            });
+            receiver.recv().unwrap();
+            Ok(reader)
+        })
+    };
+    assert_eq!(reader.unwrap().join().unwrap(), Some(ErrorKind::Io));
 }
 
 #[test]

@@ -15,7 +15,7 @@ use super::store::{Contiguous, Directory, Memory, State, Store};
 use super::verdict::verdict;
 use super::{Access, SChunk, files};
 use crate::bytes::token::Token;
-use crate::bytes::{Guarded, ReadOnly, Safety, Storage};
+use crate::bytes::{Guarded, ReadOnly, Safety, Shared, Storage, lend};
 use crate::gate::{Claim, FileId, Gate, Version, links};
 use crate::memory::{Target, resize};
 use crate::params::{MAX_CHUNK_LEN, Purpose};
@@ -302,11 +302,8 @@ impl OpenOptions {
         let gate = gate_of(&storage, self.access().claim(false))?;
         let pass = gate.as_ref().map(|gate| gate.read()).transpose()?;
         let version = pass.as_ref().map(|pass| pass.version()).unwrap_or_default();
-        let frame = match self.offset {
-            0 => Contiguous::new(storage, self.safety()),
-            offset => Contiguous::new(ReadOnly::new(Tail::new(storage, offset)), self.safety()),
-        };
-        let (mut schunk, report) = self.open_frame(frame, Check::Header)?;
+        let (mut schunk, report) =
+            self.open_frame(self.frame(storage, self.safety()), Check::Header)?;
         drop(pass);
         schunk.state.get_mut().version = version;
         schunk.gate = gate.map(Arc::new);
@@ -315,15 +312,68 @@ impl OpenOptions {
 
     /// Takes a frame in memory, without a copy; [`SChunk::into_bytes`] gives it back.
     ///
+    /// [`from_owner`](Self::from_owner) opens memory of other types, [`with_borrowed`](Self::with_borrowed) borrowed
+    /// memory.
+    ///
     /// # Errors
     /// As for [`open`](Self::open).
     pub fn from_bytes(&self, bytes: Vec<u8>) -> Result<SChunk> {
-        self.check_offset()?;
-        if self.offset > 0 {
-            let storage = ReadOnly::new(Tail::new(bytes, self.offset));
-            return self.open_alone(Contiguous::new(storage, Safety::Errors));
-        }
-        self.open_alone(Contiguous::new(bytes, Safety::Errors))
+        self.open_memory(bytes)
+    }
+
+    /// Opens a frame in memory with any owner for reading, without a copy: `Arc<[u8]>`, `&'static [u8]`,
+    /// `bytes::Bytes`, `memmap2::Mmap`.
+    ///
+    /// The super-chunk keeps the owner for as long as it lives. C's `blosc2_schunk_from_buffer` without a copy.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use blosc2::{CParams, OpenOptions, SChunk};
+    ///
+    /// let mut schunk = SChunk::in_memory::<u32>(&CParams::default())?;
+    /// schunk.append(&[1u32, 2, 3])?;
+    /// let frame: Arc<[u8]> = schunk.to_bytes()?.into();
+    /// let opened = OpenOptions::new().from_owner(frame.clone())?;
+    /// assert_eq!(opened.items::<u32>(1..)?, [2, 3]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open). Changes fail with [`ErrorKind::ReadOnly`].
+    #[doc(alias = "blosc2_schunk_from_buffer")]
+    pub fn from_owner(&self, bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> Result<SChunk> {
+        self.open_memory(Guarded(Shared(bytes)))
+    }
+
+    /// Opens a frame in borrowed memory for reading, without a copy, for as long as `work` runs.
+    ///
+    /// After that the super-chunk, wherever it is then, cannot read from the memory any more: its reads fail with
+    /// [`ErrorKind::Io`]. Each read copies the compressed bytes that it needs, as from a file;
+    /// [`from_owner`](Self::from_owner) copies none. C's `blosc2_schunk_from_buffer` and `b2nd_from_cframe` without a
+    /// copy.
+    ///
+    /// ```
+    /// use blosc2::{NDArray, OpenOptions};
+    ///
+    /// let frame = NDArray::from_slice(&[1.5, 2.5, 3.5], &[3])?.to_bytes()?;
+    /// let borrowed = &frame[..];
+    /// let last: Vec<f64> = OpenOptions::new().with_borrowed(borrowed, |schunk| {
+    ///     NDArray::from_schunk(schunk)?.read(2..)
+    /// })?;
+    /// assert_eq!(last, [3.5]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open), and those of `work`. Changes fail with [`ErrorKind::ReadOnly`].
+    #[doc(alias("blosc2_schunk_from_buffer", "b2nd_from_cframe"))]
+    pub fn with_borrowed<R>(
+        &self,
+        bytes: &[u8],
+        work: impl FnOnce(SChunk) -> Result<R>,
+    ) -> Result<R> {
+        lend(bytes, |lent| work(self.open_memory(lent)?))
     }
 
     /// Makes one in memory, each chunk in memory of its own.
@@ -481,13 +531,9 @@ impl OpenOptions {
             return Ok(None);
         }
         let version = pass.version();
-        let opened = match (file, self.offset) {
-            (None, _) => self.open_directory(&absolute),
-            (Some(file), 0) => self.open_frame(Contiguous::new(file, self.safety()), Check::Header),
-            (Some(file), offset) => {
-                let storage = ReadOnly::new(Tail::new(file, offset));
-                self.open_frame(Contiguous::new(storage, self.safety()), Check::Header)
-            }
+        let opened = match file {
+            None => self.open_directory(&absolute),
+            Some(file) => self.open_frame(self.frame(file, self.safety()), Check::Header),
         };
         drop(pass);
         let (mut schunk, report) = opened.map_err(at)?;
@@ -500,10 +546,20 @@ impl OpenOptions {
         self.check_content(&report, schunk).map(Some)
     }
 
-    /// Opens a frame of bytes that only this handle has.
-    fn open_alone(&self, frame: Contiguous) -> Result<SChunk> {
+    /// Opens a frame in memory, which nobody else changes.
+    fn open_memory(&self, storage: impl Storage + 'static) -> Result<SChunk> {
+        self.check_offset()?;
+        let frame = self.frame(storage, Safety::Errors);
         let (schunk, report) = self.open_frame(frame, Check::Structure)?;
         self.check_content(&report, schunk)
+    }
+
+    /// The frame in a storage, or inside it.
+    fn frame(&self, storage: impl Storage + 'static, safety: Safety) -> Contiguous {
+        match self.offset {
+            0 => Contiguous::new(storage, safety),
+            offset => Contiguous::new(ReadOnly::new(Tail::new(storage, offset)), safety),
+        }
     }
 
     fn open_directory(&self, path: &Path) -> Result<(SChunk, Report)> {
