@@ -397,6 +397,34 @@ fn borrowed_frames_are_read_until_the_borrow_ends() {
 }
 
 #[test]
+fn lengths_of_frames_are_those_of_what_is_saved() {
+    for place in PLACES {
+        for count in [0, 1, 7] {
+            let (_folder, path) = folder();
+            let schunk = with_metalayers(place, &path, &model(count));
+            let what = format!("{place:?}, {count} chunks");
+            let expected = match place {
+                Place::Directory => fs::metadata(path.join("chunks.b2frame")).unwrap().len(),
+                _ => schunk.to_bytes().unwrap().len() as u64,
+            };
+            assert_eq!(schunk.frame_len().unwrap(), expected, "{what}");
+        }
+    }
+    // Chunks that take no room, those of different lengths, and metalayers of an array.
+    let mut schunk = OpenOptions::new().typesize(4).in_memory().unwrap();
+    schunk.fill(Special::Zeros, 1_000_000, 1000).unwrap();
+    assert_eq!(schunk.frame_len().unwrap(), schunk.to_bytes().unwrap().len() as u64);
+    let mut schunk = OpenOptions::new().typesize(4).in_memory().unwrap();
+    for len in [10, 1, 1000] {
+        schunk.append(&vec![len; len as usize]).unwrap();
+    }
+    assert_eq!(schunk.frame_len().unwrap(), schunk.to_bytes().unwrap().len() as u64);
+    let array = NDArray::from_slice(&numbers(1), &[CHUNK as u64]).unwrap();
+    let len = array.schunk().frame_len().unwrap();
+    assert_eq!(len, array.to_bytes().unwrap().len() as u64);
+}
+
+#[test]
 fn a_mapped_file_is_made_replaced_or_refused() {
     let (folder, path) = folder();
     // SAFETY: here and below, nobody else changes the files while they are mapped.

@@ -168,8 +168,8 @@ impl Store for Contiguous {
         written.map_err(|error| Error::of_io(doing, error))
     }
 
-    fn frame_len(&self) -> io::Result<u64> {
-        self.stored_len()
+    fn frame_len(&self) -> io::Result<Option<u64>> {
+        self.stored_len().map(Some)
     }
 
     fn stored_bytes(&self) -> u64 {

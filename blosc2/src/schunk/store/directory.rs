@@ -140,8 +140,8 @@ impl Store for Directory {
         sync().map_err(failed)
     }
 
-    fn frame_len(&self) -> io::Result<u64> {
-        fs::metadata(self.path.join(INDEX)).map(|metadata| metadata.len())
+    fn frame_len(&self) -> io::Result<Option<u64>> {
+        fs::metadata(self.path.join(INDEX)).map(|metadata| Some(metadata.len()))
     }
 
     fn stored_bytes(&self) -> u64 {

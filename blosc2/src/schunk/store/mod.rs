@@ -77,8 +77,8 @@ pub(crate) trait Store: Debug + Send + Sync {
     /// Makes a frame of what was added.
     fn finish(&mut self, outline: &mut Outline, doing: &str) -> Result<()>;
 
-    /// Bytes of the frame; of a directory, of its index file; 0 where there is none.
-    fn frame_len(&self) -> io::Result<u64>;
+    /// Bytes of the frame; of a directory, of its index file; `None` where it is no frame.
+    fn frame_len(&self) -> io::Result<Option<u64>>;
 
     /// Bytes that are really there.
     fn stored_bytes(&self) -> u64;
@@ -229,8 +229,8 @@ impl State {
         Ok(())
     }
 
-    /// Bytes of the frame; of a directory, of its index file; 0 where there is none.
-    pub(crate) fn frame_len(&self) -> Result<u64> {
+    /// Bytes of the frame; of a directory, of its index file; `None` where it is no frame.
+    pub(crate) fn frame_len(&self) -> Result<Option<u64>> {
         self.store.frame_len().map_err(|error| Error::of_io("measure a frame", error))
     }
 }
