@@ -404,7 +404,9 @@ fn lengths_of_frames_are_those_of_what_is_saved() {
             let schunk = with_metalayers(place, &path, &model(count));
             let what = format!("{place:?}, {count} chunks");
             let expected = match place {
-                Place::Directory => fs::metadata(path.join("chunks.b2frame")).unwrap().len(),
+                Place::Directory | Place::Folder => {
+                    fs::metadata(path.join("chunks.b2frame")).unwrap().len()
+                }
                 _ => schunk.to_bytes().unwrap().len() as u64,
             };
             assert_eq!(schunk.frame_len().unwrap(), expected, "{what}");

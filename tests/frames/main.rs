@@ -48,6 +48,7 @@ mod changes;
 #[path = "../common/mod.rs"]
 mod common;
 mod copies;
+mod folders;
 mod handles;
 mod reading;
 mod real_files;
@@ -58,6 +59,8 @@ use std::path::{Path, PathBuf};
 
 use blosc2::{CParams, Check, MappedFile, OpenOptions, SChunk, Seekable};
 use tempfile::TempDir;
+
+use folders::Folded;
 
 use common::{kind, name, table, upstream_files};
 
@@ -73,10 +76,18 @@ enum Place {
     Directory,
     Mapped,
     Stream,
+    Folder,
 }
 
-const PLACES: [Place; 6] =
-    [Place::Memory, Place::Buffer, Place::File, Place::Directory, Place::Mapped, Place::Stream];
+const PLACES: [Place; 7] = [
+    Place::Memory,
+    Place::Buffer,
+    Place::File,
+    Place::Directory,
+    Place::Mapped,
+    Place::Stream,
+    Place::Folder,
+];
 
 impl Place {
     /// A new one.
@@ -91,6 +102,7 @@ impl Place {
             Self::Stream => {
                 options.create_new(true).open_storage(Seekable::new(Cursor::new(Vec::new())))
             }
+            Self::Folder => options.create_new(true).open_folder(Folded::new(path)),
         }
         .unwrap()
     }
@@ -113,13 +125,17 @@ impl Place {
                 let bytes = schunk.into_bytes().unwrap();
                 options.open_storage(Seekable::new(Cursor::new(bytes)))
             }
+            Self::Folder => {
+                drop(schunk);
+                options.open_folder(Folded::new(path))
+            }
         }
         .unwrap()
     }
 
     /// Whether it is one run of bytes.
     fn is_contiguous(self) -> bool {
-        !matches!(self, Self::Memory | Self::Directory)
+        !matches!(self, Self::Memory | Self::Directory | Self::Folder)
     }
 }
 

@@ -2,16 +2,17 @@
 
 use std::borrow::Borrow;
 use std::fs::{self, File};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use blosc2_format::directory::{self, Disk};
+use blosc2_format::directory::{self, Disk, Folder, FolderMut, INDEX};
 use blosc2_format::frame::{self, ChunkSize};
 use blosc2_format::read_at::Tail;
 use blosc2_format::{Limits, Options, ReadAt, Report};
 
 use super::limits::MaxRead;
-use super::store::{Contiguous, Directory, Memory, State, Store};
+use super::store::{Contiguous, Directory, Files, Memory, State, Store};
 use super::verdict::verdict;
 use super::{Access, SChunk, files};
 use crate::bytes::token::Token;
@@ -310,6 +311,79 @@ impl OpenOptions {
         self.check_content(&report, schunk)
     }
 
+    /// Opens a frame in a custom folder, or makes one there: a sparse frame whose files are in an object store, for
+    /// example. A directory of the file system is opened by its path.
+    ///
+    /// With [`create`](Self::create) or [`create_new`](Self::create_new) a frame is made where the folder has no index
+    /// file. Several handles of one folder do not know of each other: a change fails with [`ErrorKind::Busy`] where another
+    /// handle has changed the frame, and [`SChunk::refresh`] reads what others changed. C's `blosc2_schunk_open_udio` of a
+    /// directory.
+    ///
+    /// ```
+    /// use std::collections::BTreeMap;
+    /// use std::io;
+    /// use std::sync::{Arc, Mutex};
+    ///
+    /// use blosc2::{Folder, FolderMut, OpenOptions};
+    ///
+    /// /// Objects by their names.
+    /// #[derive(Debug, Clone, Default)]
+    /// struct Bucket(Arc<Mutex<BTreeMap<String, Vec<u8>>>>);
+    ///
+    /// impl Folder for Bucket {
+    ///     type File = Vec<u8>;
+    ///
+    ///     fn open(&self, name: &str) -> io::Result<Vec<u8>> {
+    ///         let objects = self.0.lock().unwrap();
+    ///         objects.get(name).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
+    ///     }
+    ///
+    ///     fn names(&self) -> io::Result<Vec<String>> {
+    ///         Ok(self.0.lock().unwrap().keys().cloned().collect())
+    ///     }
+    /// }
+    ///
+    /// impl FolderMut for Bucket {
+    ///     fn put(&mut self, name: &str, content: &[u8], _durable: bool) -> io::Result<()> {
+    ///         self.0.lock().unwrap().insert(name.to_owned(), content.to_vec());
+    ///         Ok(())
+    ///     }
+    ///
+    ///     fn remove(&mut self, name: &str) -> io::Result<()> {
+    ///         let removed = self.0.lock().unwrap().remove(name);
+    ///         removed.map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
+    ///     }
+    /// }
+    ///
+    /// let bucket = Bucket::default();
+    /// let mut schunk = OpenOptions::new().create(true).typesize(8).open_folder(bucket.clone())?;
+    /// schunk.append(&[1u64, 2, 3])?;
+    /// assert_eq!(bucket.names()?, ["00000000.chunk", "chunks.b2frame"]);
+    /// assert_eq!(OpenOptions::new().open_folder(bucket)?.items::<u64>(1..)?, [2, 3]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open); errors and panics of the folder are those of the call that met them;
+    /// [`ErrorKind::InvalidArgument`] where [`replace`](Self::replace) meets a frame: its files have to be removed first.
+    #[doc(alias("blosc2_schunk_open_udio", "sparse"))]
+    pub fn open_folder<F>(&self, folder: F) -> Result<SChunk>
+    where
+        F: FolderMut<File: Send + Sync + 'static> + 'static,
+    {
+        if self.offset > 0 {
+            let detail = "a frame in a folder starts at the first byte of its index file";
+            return Err(Error::new(ErrorKind::InvalidArgument, OPEN, detail));
+        }
+        let folder = Guarded(folder);
+        let makes = self.create_new || self.replace || self.create && !has_frame(&folder)?;
+        if makes {
+            return self.new_in(Self::new_folder_in(folder, self.replace, self.safety())?);
+        }
+        let (schunk, report) = self.open_directory(folder)?;
+        self.check_content(&report, schunk)
+    }
+
     /// Takes a frame in memory, without a copy; [`SChunk::into_bytes`] gives it back.
     ///
     /// [`from_owner`](Self::from_owner) opens memory of other types, [`with_borrowed`](Self::with_borrowed) borrowed
@@ -426,6 +500,25 @@ impl OpenOptions {
         Ok((Box::new(Contiguous::new(storage, safety)), gate))
     }
 
+    /// What a frame in a folder, which has none, is made in.
+    pub(crate) fn new_folder<F>(folder: F, replace: bool) -> Result<Box<dyn Store>>
+    where
+        F: FolderMut<File: Send + Sync + 'static> + 'static,
+    {
+        Self::new_folder_in(Guarded(folder), replace, Safety::Death)
+    }
+
+    fn new_folder_in(files: impl Files, replace: bool, safety: Safety) -> Result<Box<dyn Store>> {
+        if has_frame(&files)? {
+            let (kind, detail) = match replace {
+                true => (ErrorKind::InvalidArgument, "a frame in a folder is not replaced"),
+                false => (ErrorKind::AlreadyExists, "there is a frame in the folder"),
+            };
+            return Err(Error::new(kind, MAKE, detail));
+        }
+        Ok(Box::new(Directory::new(files, safety)))
+    }
+
     /// Sees that nothing is to be changed inside something larger.
     fn check_offset(&self) -> Result<()> {
         if self.offset > 0 && self.access() != Access::Read {
@@ -499,8 +592,8 @@ impl OpenOptions {
         if !directory && !metadata.is_file() {
             return Err(invalid("it is neither a file nor a directory"));
         }
-        if directory && !absolute.join(directory::INDEX).is_file() {
-            let detail = format!("the directory is no frame: it has no {}", directory::INDEX);
+        if directory && !absolute.join(INDEX).is_file() {
+            let detail = format!("the directory is no frame: it has no {}", INDEX);
             return Err(invalid(&detail));
         }
         let (file, folder) = match directory {
@@ -532,7 +625,7 @@ impl OpenOptions {
         }
         let version = pass.version();
         let opened = match file {
-            None => self.open_directory(&absolute),
+            None => self.open_directory(Disk(absolute)),
             Some(file) => self.open_frame(self.frame(file, self.safety()), Check::Header),
         };
         drop(pass);
@@ -562,11 +655,10 @@ impl OpenOptions {
         }
     }
 
-    fn open_directory(&self, path: &Path) -> Result<(SChunk, Report)> {
+    fn open_directory(&self, files: impl Files) -> Result<(SChunk, Report)> {
         let depth = self.check.unwrap_or(Check::Header);
-        let report =
-            self.report(depth, |options| directory::check(&Disk(path.to_owned()), options))?;
-        let schunk = self.opened(Directory::new(path.to_owned(), self.safety()))?;
+        let report = self.report(depth, |options| directory::check(&files, options))?;
+        let schunk = self.opened(Directory::new(files, self.safety()))?;
         Ok((schunk, report))
     }
 
@@ -632,6 +724,14 @@ impl OpenOptions {
     }
 }
 
+fn has_frame(folder: &impl Folder) -> Result<bool> {
+    match folder.open(INDEX) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Error::of_io(OPEN, error)),
+    }
+}
+
 /// An opened directory, which keeps its identity, where the system opens directories.
 fn open_folder(path: &Path) -> Option<File> {
     File::open(path).ok()
@@ -650,7 +750,7 @@ pub(crate) fn new_store(path: &Path, directory: bool) -> Result<Box<dyn Store>> 
     let io = |error| Error::from_io(MAKE, path, error);
     if directory {
         fs::create_dir(path).map_err(io)?;
-        return Ok(Box::new(Directory::new(files::absolute(path)?, Safety::Errors)));
+        return Ok(Box::new(Directory::new(Disk(files::absolute(path)?), Safety::Errors)));
     }
     let file = File::options().read(true).write(true).create_new(true).open(path).map_err(io)?;
     Ok(Box::new(Contiguous::new(file, Safety::Errors)))

@@ -6,6 +6,7 @@ use std::io;
 use std::path::Path;
 
 use blosc2_format::ReadAt;
+use blosc2_format::directory::FolderMut;
 use blosc2_format::frame::Outline;
 
 use super::options::new_store;
@@ -136,11 +137,24 @@ impl SChunk {
     /// - those of [`save_with`](Self::save_with) for the chunks and the parameters, and those of the storage.
     pub fn save_in(&self, storage: impl Storage + 'static, options: &SaveOptions) -> Result<()> {
         if options.directory {
-            let detail = "a directory needs a path; a storage holds a contiguous frame";
+            let detail = "a storage holds a contiguous frame; `save_in_folder` saves to a folder";
             return Err(self.error(ErrorKind::InvalidArgument, SAVE, detail));
         }
         let (store, _gate) = OpenOptions::new_storage(storage, options.replace)?;
         self.save_as(store, options)
+    }
+
+    /// Saves everything to a custom folder, which has no index file yet, as a directory is; as the options say.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::AlreadyExists`]: there is a frame in the folder, which is left alone; [`ErrorKind::InvalidArgument`]
+    ///   where it is to be replaced;
+    /// - those of [`save_with`](Self::save_with) for the chunks and the parameters, and those of the folder.
+    pub fn save_in_folder<F>(&self, folder: F, options: &SaveOptions) -> Result<()>
+    where
+        F: FolderMut<File: Send + Sync + 'static> + 'static,
+    {
+        self.save_as(OpenOptions::new_folder(folder, options.replace)?, options)
     }
 
     /// Writes everything behind the end of a file, and gives the byte at which the frame starts, for

@@ -5,7 +5,7 @@ mod directory;
 mod memory;
 
 use std::borrow::Cow;
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -23,7 +23,7 @@ use crate::gate::Version;
 use crate::{Error, ErrorKind, Result, partial};
 
 pub(crate) use contiguous::Contiguous;
-pub(crate) use directory::Directory;
+pub(crate) use directory::{Directory, Files};
 pub(crate) use memory::Memory;
 
 /// Where the chunks of a super-chunk are, and what is around them.
@@ -120,10 +120,10 @@ pub(crate) enum Located<'a> {
     Stored(Source<'a>, u64, u64),
 }
 
-#[derive(Debug)]
 pub(crate) enum Source<'a> {
     Storage(&'a dyn Storage),
-    File(File),
+    /// A file of a directory.
+    File(Box<dyn ReadAt + Send + Sync>),
 }
 
 impl Source<'_> {
@@ -132,6 +132,12 @@ impl Source<'_> {
             Self::Storage(storage) => *storage,
             Self::File(file) => file,
         }
+    }
+}
+
+impl fmt::Debug for Source<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Source")
     }
 }
 
@@ -359,6 +365,13 @@ impl ReadAt for Stamped {
         }
         read
     }
+}
+
+/// A frame that is not the one that was read or written last.
+fn changed(doing: &str) -> Error {
+    let detail =
+        "another handle or program has changed it; it was read again, so that this can be repeated";
+    Error::new(ErrorKind::Busy, doing, detail)
 }
 
 /// A chunk that is not where the index says.
