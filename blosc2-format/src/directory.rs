@@ -24,7 +24,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
 
 use crate::chunk::{Params, Special};
@@ -70,13 +70,33 @@ pub trait Folder: Debug + Send + Sync {
     fn names(&self) -> io::Result<Vec<String>>;
 }
 
-/// The files of a directory, to be written.
-pub trait FolderMut {
-    /// Writes a file.
+/// The files of a directory, to be written as well.
+///
+/// A change of a frame puts new chunk files first and the index file last. So it is atomic where a file is, and where
+/// files appear in the order in which they were put.
+pub trait FolderMut: Folder {
+    /// Writes a file, in the place of the one of this name, if there is one. Whoever opens that meanwhile finds the old
+    /// content or the new one.
+    ///
+    /// With `durable` this returns when the file and its name are on the device.
     ///
     /// # Errors
-    /// [`ErrorKind::AlreadyExists`] where there is one of this name, and the system's own.
-    fn create(&mut self, name: &str, content: &[u8]) -> io::Result<()>;
+    /// The system's own; the file is as it was then.
+    fn put(&mut self, name: &str, content: &[u8], durable: bool) -> io::Result<()>;
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] where there is none, and the system's own.
+    fn remove(&mut self, name: &str) -> io::Result<()>;
+
+    /// Returns when all that was put is on the device. Without an implementation it does nothing.
+    ///
+    /// # Errors
+    /// The system's own.
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// A directory of the file system.
@@ -86,8 +106,13 @@ pub struct Disk(pub PathBuf);
 impl Folder for Disk {
     type File = File;
 
+    /// Refuses what is no file, as [`ErrorKind::InvalidData`]: a pipe would block.
     fn open(&self, name: &str) -> io::Result<File> {
-        File::open(self.0.join(name))
+        let path = self.0.join(name);
+        if !fs::metadata(&path)?.is_file() {
+            return Err(io::Error::new(ErrorKind::InvalidData, "it is no file"));
+        }
+        File::open(path)
     }
 
     fn names(&self) -> io::Result<Vec<String>> {
@@ -99,9 +124,45 @@ impl Folder for Disk {
 
 impl FolderMut for Disk {
     /// Makes the directory, too, where there is none.
-    fn create(&mut self, name: &str, content: &[u8]) -> io::Result<()> {
-        fs::create_dir_all(&self.0)?;
-        io::Write::write_all(&mut File::create_new(self.0.join(name))?, content)
+    fn put(&mut self, name: &str, content: &[u8], durable: bool) -> io::Result<()> {
+        let path = self.0.join(name);
+        let write = |mut file: File| {
+            file.write_all(content)?;
+            if durable { file.sync_all() } else { Ok(()) }
+        };
+        let made = File::create_new(&path).or_else(|error| {
+            if error.kind() != ErrorKind::NotFound {
+                return Err(error);
+            }
+            fs::create_dir_all(&self.0)?;
+            File::create_new(&path)
+        });
+        match made {
+            // Nobody knows of it yet.
+            Ok(file) => write(file).inspect_err(|_| drop(fs::remove_file(&path)))?,
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                let new = self.0.join(format!("{name}.new"));
+                write(File::create(&new)?)?;
+                fs::rename(new, path)?;
+            }
+            Err(error) => return Err(error),
+        }
+        // Where the system can do that.
+        if durable && cfg!(unix) { File::open(&self.0)?.sync_all() } else { Ok(()) }
+    }
+
+    fn remove(&mut self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.0.join(name))
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        for entry in fs::read_dir(&self.0)? {
+            let path = entry?.path();
+            if path.is_file() {
+                File::open(path)?.sync_all()?;
+            }
+        }
+        if cfg!(unix) { File::open(&self.0)?.sync_all() } else { Ok(()) }
     }
 }
 
@@ -122,12 +183,13 @@ impl Folder for Memory {
 }
 
 impl FolderMut for Memory {
-    fn create(&mut self, name: &str, content: &[u8]) -> io::Result<()> {
-        if self.0.contains_key(name) {
-            return Err(ErrorKind::AlreadyExists.into());
-        }
+    fn put(&mut self, name: &str, content: &[u8], _: bool) -> io::Result<()> {
         self.0.insert(name.into(), content.into());
         Ok(())
+    }
+
+    fn remove(&mut self, name: &str) -> io::Result<()> {
+        self.0.remove(name).map(drop).ok_or_else(|| ErrorKind::NotFound.into())
     }
 }
 
@@ -249,8 +311,13 @@ impl<F: FolderMut> Writer<F> {
     ///
     /// # Errors
     /// Parameters that no chunk can have; more than 16 metalayers, two of the same name, or a name
-    /// that has not 1 to 31 bytes.
+    /// that has not 1 to 31 bytes; [`Error::Io`], of the kind [`ErrorKind::AlreadyExists`], where the folder holds a frame.
     pub fn new(folder: F, params: Params, metalayers: &[Metalayer]) -> Result<Self, Error> {
+        match folder.open(INDEX) {
+            Ok(_) => return Err(io::Error::from(ErrorKind::AlreadyExists).into()),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
+        }
         Ok(Self { folder, builder: Builder::new(params, Layout::Directory, metalayers)? })
     }
 
@@ -278,7 +345,7 @@ impl<F: FolderMut> Writer<F> {
     /// As [`frame::Writer::push_chunk`](crate::frame::Writer::push_chunk).
     pub fn push_chunk(&mut self, chunk: &[u8]) -> Result<(), Error> {
         for (number, bytes) in self.builder.add(chunk)? {
-            self.folder.create(&chunk_name(number), &bytes)?;
+            self.folder.put(&chunk_name(number), &bytes, false)?;
         }
         Ok(())
     }
@@ -320,7 +387,7 @@ impl<F: FolderMut> Writer<F> {
         let outline = &mut self.builder.outline;
         let end = [&outline.index()?[..], &outline.trailer()].concat();
         let index = [outline.header(outline.frame_len(end.len())), end].concat();
-        self.folder.create(INDEX, &index)?;
+        self.folder.put(INDEX, &index, false)?;
         Ok(self.folder)
     }
 }
@@ -427,6 +494,12 @@ mod tests {
             Frame::open_directory(Memory::default(), &Limits::default()),
             Err(Error::Io(error)) if error.kind() == ErrorKind::NotFound
         ));
+    }
+
+    #[test]
+    fn a_frame_that_is_there_is_not_written_over() {
+        let error = Writer::new(sample(), Params::default(), &[]).unwrap_err();
+        assert!(matches!(error, Error::Io(error) if error.kind() == ErrorKind::AlreadyExists));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! - [`compress`] and [`decompress`]: one buffer, one chunk;
 //! - [`Chunk`], [`Compressor`], [`Decompressor`]: all that can be done with chunks, and their parts;
 //! - [`SChunk`]: many chunks, in memory or in a file;
-//! - [`Storage`]: where those can be kept, also a place of your own;
+//! - [`Storage`], [`FolderMut`]: where those can be kept, also a place of your own;
 //! - [`NDArray`]: an n-dimensional array;
 //! - [`FrameWriter`] and [`FrameReader`]: data of any length, by the traits of `std::io`;
 //! - [`CParams`], [`Codec`], [`Filter`]: how data is compressed;
@@ -54,6 +54,7 @@ mod value;
 
 pub use blocks::Blocks;
 pub use blosc2_format::b2nd::Geometry;
+pub use blosc2_format::directory::{Folder, FolderMut};
 pub use blosc2_format::{Dtype, Limits, ReadAt, dtype};
 pub use bytes::{MappedFile, ReadOnly, Seekable, Storage};
 pub use check::Check;

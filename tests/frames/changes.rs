@@ -7,6 +7,10 @@ use blosc2::{
     SaveOptions, Special, Threads,
 };
 
+use blosc2_format::Limits;
+use blosc2_format::chunk::Header;
+use blosc2_format::frame::Frame;
+
 use super::common::{Rng, listing};
 use super::{
     CHUNK, PLACES, Place, assert_holds, assert_keeps, filled, folder, kind, model, numbers,
@@ -265,6 +269,64 @@ fn metalayers_follow_the_chunks() {
             assert_eq!(schunk.vlmeta().names(), ["other"], "{place:?}");
             assert_eq!(schunk.meta().names(), ["one", "two"], "{place:?}");
         }
+    }
+}
+
+#[test]
+fn contents_of_metalayers_are_compressed_as_asked() {
+    let text: Vec<u8> = (0..3000u32).flat_map(|number| (number / 7).to_le_bytes()).collect();
+    let fast = CParams::new().codec(Codec::Lz4).level(1).filters(&[]).typesize(2).blocksize(4096);
+    let copied = CParams::new().level(0);
+    let delta = CParams::new().filters(&[Filter::Delta, Filter::Shuffle]).typesize(4);
+    let asked = [None, Some(&fast), Some(&copied), Some(&delta)];
+    for place in PLACES {
+        let (_folder, path) = folder();
+        let mut schunk = filled(place, &path, &CParams::new(), &model(2));
+        let set = |schunk: &mut SChunk, name: &str, content: &[u8], params: Option<&CParams>| {
+            match params {
+                Some(params) => schunk.vlmeta_mut().with_cparams(params).set(name, content),
+                None => schunk.vlmeta_mut().set(name, content),
+            }
+        };
+        let names = ["as Python", "fast", "copied", "delta"];
+        for (name, params) in names.into_iter().zip(asked) {
+            // Over another one, and a new one.
+            set(&mut schunk, "text", &text, params).unwrap();
+            set(&mut schunk, name, &text, params).unwrap();
+            set(&mut schunk, "empty", b"", params).unwrap();
+            let frame = Frame::open(schunk.to_bytes().unwrap(), &Limits::default()).unwrap();
+            for name in ["text", name] {
+                let chunk = frame.vlmetalayer_chunk(name).unwrap();
+                let header = Header::parse(chunk).unwrap();
+                let default = CParams::new();
+                let expected = params.unwrap_or(&default);
+                let typesize = expected.typesize.unwrap_or(1);
+                assert_eq!(usize::from(header.typesize), typesize, "{place:?}, {name}");
+                assert_eq!(header.is_stored(), expected.level == 0, "{place:?}, {name}");
+                if let Some(blocksize) = expected.blocksize {
+                    assert_eq!(header.blocksize as usize, blocksize, "{place:?}, {name}");
+                }
+                if expected.level > 0 {
+                    assert!(chunk.len() < text.len() / 2, "{place:?}, {name}: {}", chunk.len());
+                    // What the chunk format calls them.
+                    let codec = if expected.codec == Codec::Lz4 { 1 } else { 4 };
+                    assert_eq!(chunk[2] >> 5, codec, "{place:?}, {name}");
+                }
+            }
+        }
+        // Others write on with parameters of their own.
+        schunk.vlmeta_mut().set("text", b"short").unwrap();
+        let refused = schunk.meta_mut().with_cparams(&fast).set("fixed", b"content");
+        assert_eq!(kind(refused), ErrorKind::InvalidArgument, "{place:?}");
+        for wrong in [CParams::new().level(10), CParams::new().blosc1(true)] {
+            let refused = schunk.vlmeta_mut().with_cparams(wrong).set("text", b"lost");
+            assert_eq!(kind(refused), ErrorKind::InvalidArgument, "{place:?}");
+        }
+        let schunk = assert_keeps(place, schunk, &path, &model(2), "with metalayers");
+        let get = |name: &str| schunk.vlmeta().get(name).unwrap().unwrap();
+        assert!(names.iter().all(|name| get(name) == text), "{place:?}");
+        assert_eq!((get("text"), get("empty")), (b"short".to_vec(), vec![]), "{place:?}");
+        assert!(schunk.meta().is_empty(), "{place:?}");
     }
 }
 

@@ -1,10 +1,15 @@
 //! Super-chunks as a whole: copied, saved, in one buffer, inside larger files.
 
 use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
 
 use blosc2::{
-    CParams, Check, Codec, ErrorKind, Filter, MappedFile, OpenOptions, SChunk, SaveOptions,
-    Special, SplitMode,
+    CParams, Check, Codec, ErrorKind, Filter, MappedFile, NDArray, OpenOptions, SChunk,
+    SaveOptions, Special, SplitMode,
 };
 
 use super::{
@@ -12,7 +17,7 @@ use super::{
 };
 
 /// With one metalayer of each kind.
-fn with_metalayers(place: Place, path: &std::path::Path, model: &[Vec<i32>]) -> SChunk {
+fn with_metalayers(place: Place, path: &Path, model: &[Vec<i32>]) -> SChunk {
     let params = CParams::new().level(9).split(SplitMode::Never);
     let options = OpenOptions::new().cparams(&params).typesize(4).meta("fixed", b"12345678");
     let mut schunk = place.make(path, &options);
@@ -226,6 +231,259 @@ fn a_frame_is_appended_to_a_file_and_read_there() {
         assert_eq!(kind(schunk.append_to_file(&nowhere)), ErrorKind::NotFound, "{place:?}");
         assert!(!nowhere.exists());
     }
+}
+
+/// An owner of bytes that is a type of the program.
+struct Owner {
+    bytes: Vec<u8>,
+    /// How many are alive.
+    alive: Arc<AtomicUsize>,
+    /// From which call on it panics.
+    calls: AtomicUsize,
+}
+
+impl Owner {
+    fn new(bytes: &[u8], alive: &Arc<AtomicUsize>, calls: usize) -> Self {
+        alive.fetch_add(1, Ordering::SeqCst);
+        let calls = AtomicUsize::new(calls);
+        Self { bytes: bytes.to_vec(), alive: alive.clone(), calls }
+    }
+}
+
+impl AsRef<[u8]> for Owner {
+    fn as_ref(&self) -> &[u8] {
+        let left = |calls: usize| calls.checked_sub(1);
+        let calls = self.calls.fetch_update(Ordering::SeqCst, Ordering::SeqCst, left);
+        calls.expect("the owner panics");
+        &self.bytes
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.alive.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn frames_are_opened_in_memory_of_any_owner() {
+    let (_folder, path) = folder();
+    let model = model(5);
+    let schunk = with_metalayers(Place::Buffer, &path, &model);
+    let bytes = schunk.into_bytes().unwrap();
+    let shared: Arc<[u8]> = bytes.clone().into();
+    let leaked: &'static [u8] = bytes.clone().leak();
+    let alive = Arc::default();
+    let endless = Owner::new(&bytes, &alive, usize::MAX);
+    let options = OpenOptions::new();
+    let inside = [&b"something before"[..], &bytes].concat();
+    for opened in [
+        options.from_owner(shared.clone()),
+        options.from_owner(leaked),
+        options.from_owner(bytes.clone().into_boxed_slice()),
+        options.from_owner(std::borrow::Cow::Owned(bytes.clone())),
+        options.from_owner(endless),
+        options.clone().check(Check::Content).from_owner(shared.clone()),
+        options.clone().offset(16).from_owner(inside.clone()),
+    ] {
+        let opened = opened.unwrap();
+        assert_holds(&opened, &model, "of another owner");
+        assert_eq!(opened.vlmeta().names(), ["variable"]);
+        assert!(opened.into_bytes().unwrap() == bytes);
+    }
+    assert_eq!(alive.load(Ordering::SeqCst), 0);
+    let mut opened = options.clone().write(true).from_owner(shared.clone()).unwrap();
+    assert_eq!(kind(opened.append(&numbers(5))), ErrorKind::ReadOnly);
+    assert_eq!(kind(opened.vlmeta_mut().set("variable", b"")), ErrorKind::ReadOnly);
+    assert_holds(&opened, &model, "refused");
+    drop(opened);
+    assert_eq!(Arc::strong_count(&shared), 1);
+
+    // Panics at any call are errors, and the owner is dropped with the handle.
+    let mut opened = 0;
+    for calls in 0..60 {
+        let owner = Owner::new(&bytes, &alive, calls);
+        match options.from_owner(owner) {
+            Ok(schunk) => {
+                opened += 1;
+                let read = (0..60).find_map(|_| schunk.decompress_chunk::<i32>(4).err());
+                assert_eq!(read.unwrap().kind(), ErrorKind::Callback, "{calls} calls");
+            }
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Callback, "{calls} calls: {error}"),
+        }
+        assert_eq!(alive.load(Ordering::SeqCst), 0, "{calls} calls");
+    }
+    assert!(opened > 0);
+    assert_eq!(kind(options.from_owner(b"no frame")), ErrorKind::InvalidData);
+    assert_eq!(kind(options.from_owner(Vec::new())), ErrorKind::InvalidData);
+}
+
+#[test]
+fn borrowed_frames_are_read_until_the_borrow_ends() {
+    let (_folder, path) = folder();
+    let model = model(5);
+    let bytes = with_metalayers(Place::Buffer, &path, &model).into_bytes().unwrap();
+    let options = OpenOptions::new();
+    let borrowed = |options: &OpenOptions, bytes: &[u8]| {
+        options.with_borrowed(bytes, |schunk| {
+            assert_holds(&schunk, &model, "borrowed");
+            assert_eq!(schunk.vlmeta().names(), ["variable"]);
+            schunk.into_bytes()
+        })
+    };
+    assert!(borrowed(&options, &bytes).unwrap() == bytes);
+    let inside = [&b"something before"[..], &bytes].concat();
+    assert!(borrowed(&options.clone().offset(16), &inside).unwrap() == bytes);
+    assert!(borrowed(&options.clone().check(Check::Content), &bytes).unwrap() == bytes);
+    assert_eq!(kind(borrowed(&options, &bytes[..bytes.len() - 1])), ErrorKind::InvalidData);
+    let refused = options.clone().write(true).with_borrowed(&bytes, |mut schunk| {
+        assert_eq!(kind(schunk.delete(0)), ErrorKind::ReadOnly);
+        assert_holds(&schunk, &model, "refused");
+        schunk.try_clone()
+    });
+    assert_holds(&refused.unwrap(), &model, "a copy of its own");
+
+    // Whatever keeps the super-chunk, and however `work` ends, nothing of the memory is read after that.
+    let is_over = |schunk: &SChunk| {
+        let error = schunk.decompress_chunk::<i32>(0).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Io);
+        assert!(error.to_string().ends_with("the bytes were borrowed, and the borrow is over"));
+        assert_eq!(schunk.nchunks(), 5);
+    };
+    let mut memory = bytes.clone();
+    let kept = options.with_borrowed(&memory, Ok).unwrap();
+    memory.fill(0xff);
+    drop(memory);
+    is_over(&kept);
+    let (sender, receiver) = mpsc::channel();
+    let memory = bytes.clone();
+    let panicked = thread::spawn(move || {
+        OpenOptions::new().with_borrowed(&memory, |schunk| -> blosc2::Result<()> {
+            sender.send(schunk).unwrap();
+            panic!("in the closure")
+        })
+    });
+    let panicked = panicked.join();
+    assert!(panicked.is_err());
+    is_over(&receiver.recv().unwrap());
+    let failed = options.with_borrowed::<()>(&bytes, |schunk| {
+        std::mem::forget(schunk);
+        Err(blosc2::Error::from(std::io::Error::other("of the closure")))
+    });
+    assert!(failed.unwrap_err().to_string().contains("of the closure"));
+
+    // A thread that goes on reading sees what was there, or an error.
+    let reader = {
+        let memory = bytes.clone();
+        options.with_borrowed(&memory, |schunk| {
+            let (sender, receiver) = mpsc::channel();
+            let first = model[0].clone();
+            let reader = thread::spawn(move || {
+                sender.send(()).unwrap();
+                let read = |count: &usize| match schunk.decompress_chunk::<i32>(0) {
+                    Ok(items) => {
+                        assert!(items == first, "after {count} reads");
+                        None
+                    }
+                    Err(error) => Some(error.kind()),
+                };
+                (0..).find_map(|count| read(&count))
+            });
+            receiver.recv().unwrap();
+            Ok(reader)
+        })
+    };
+    assert_eq!(reader.unwrap().join().unwrap(), Some(ErrorKind::Io));
+}
+
+#[test]
+fn lengths_of_frames_are_those_of_what_is_saved() {
+    for place in PLACES {
+        for count in [0, 1, 7] {
+            let (_folder, path) = folder();
+            let schunk = with_metalayers(place, &path, &model(count));
+            let what = format!("{place:?}, {count} chunks");
+            let expected = match place {
+                Place::Directory | Place::Folder => {
+                    fs::metadata(path.join("chunks.b2frame")).unwrap().len()
+                }
+                _ => schunk.to_bytes().unwrap().len() as u64,
+            };
+            assert_eq!(schunk.frame_len().unwrap(), expected, "{what}");
+        }
+    }
+    // Chunks that take no room, those of different lengths, and metalayers of an array.
+    let mut schunk = OpenOptions::new().typesize(4).in_memory().unwrap();
+    schunk.fill(Special::Zeros, 1_000_000, 1000).unwrap();
+    assert_eq!(schunk.frame_len().unwrap(), schunk.to_bytes().unwrap().len() as u64);
+    let mut schunk = OpenOptions::new().typesize(4).in_memory().unwrap();
+    for len in [10, 1, 1000] {
+        schunk.append(&vec![len; len as usize]).unwrap();
+    }
+    assert_eq!(schunk.frame_len().unwrap(), schunk.to_bytes().unwrap().len() as u64);
+    let array = NDArray::from_slice(&numbers(1), &[CHUNK as u64]).unwrap();
+    let len = array.schunk().frame_len().unwrap();
+    assert_eq!(len, array.to_bytes().unwrap().len() as u64);
+}
+
+#[test]
+fn a_mapped_file_is_made_replaced_or_refused() {
+    let (folder, path) = folder();
+    // SAFETY: here and below, nobody else changes the files while they are mapped.
+    let create = |path: &Path| unsafe { MappedFile::create(path) };
+    let options = OpenOptions::new().typesize(4);
+    let mut schunk = options.clone().create_new(true).open_storage(create(&path).unwrap()).unwrap();
+    schunk.append(&numbers(0)).unwrap();
+    drop(schunk);
+    let before = fs::read(&path).unwrap();
+    assert_holds(&SChunk::open(&path).unwrap(), &model(1), "made");
+
+    // What is there stays.
+    let refused = options.clone().create_new(true).open_storage(create(&path).unwrap());
+    assert_eq!(kind(refused), ErrorKind::AlreadyExists);
+    let array = NDArray::builder().storage(create(&path).unwrap()).from_slice(&[1u8], &[1]);
+    assert_eq!(kind(array), ErrorKind::AlreadyExists);
+    let writer = SChunk::open_rw(&path).unwrap();
+    let refused = options.clone().replace(true).open_storage(create(&path).unwrap());
+    assert_eq!(kind(refused), ErrorKind::Busy);
+    drop(writer);
+    assert!(fs::read(&path).unwrap() == before);
+
+    // Opened where there is one, and replaced.
+    let opened = options.clone().create(true).open_storage(create(&path).unwrap()).unwrap();
+    assert_holds(&opened, &model(1), "opened");
+    drop(opened);
+    let mut schunk = options.clone().replace(true).open_storage(create(&path).unwrap()).unwrap();
+    assert_holds(&schunk, &[], "replaced");
+    for (index, chunk) in model(5).iter().enumerate() {
+        assert_eq!(schunk.append(chunk).unwrap(), index + 1);
+    }
+    // Longer and shorter, also than a page.
+    for left in (0..5).rev() {
+        schunk.delete(left).unwrap();
+        assert_holds(&schunk, &model(left), "shorter");
+    }
+    schunk.append(&numbers(0)).unwrap();
+    drop(schunk);
+    assert_holds(&SChunk::open(&path).unwrap(), &model(1), "changed");
+
+    let builder = || NDArray::builder().chunks(&[100]).blocks(&[20]);
+    let items: Vec<i32> = (0..1050).collect();
+    let mapped = builder().replace(true).storage(create(&path).unwrap());
+    let mut array = mapped.from_slice(&items, &[1050]).unwrap();
+    array.append(0, &[7i32, 8]).unwrap();
+    drop(array);
+    let items = [items, vec![7, 8]].concat();
+    assert_eq!(NDArray::open(&path).unwrap().read_all::<i32>().unwrap(), items);
+
+    let nowhere = folder.path().join("none").join("frame");
+    assert_eq!(kind(create(&nowhere)), ErrorKind::NotFound);
+    assert_eq!(kind(create(folder.path())), ErrorKind::Io);
+    let file = folder.path().join("no frame");
+    fs::write(&file, b"text").unwrap();
+    let opened = options.create(true).open_storage(create(&file).unwrap());
+    assert_eq!(kind(opened), ErrorKind::InvalidData);
+    assert_eq!(fs::read(&file).unwrap(), b"text");
 }
 
 #[test]

@@ -48,17 +48,19 @@ mod changes;
 #[path = "../common/mod.rs"]
 mod common;
 mod copies;
+mod folders;
 mod handles;
 mod reading;
 mod real_files;
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
 use blosc2::{CParams, Check, MappedFile, OpenOptions, SChunk, Seekable};
 use tempfile::TempDir;
+
+use folders::Folded;
 
 use common::{kind, name, table, upstream_files};
 
@@ -74,10 +76,18 @@ enum Place {
     Directory,
     Mapped,
     Stream,
+    Folder,
 }
 
-const PLACES: [Place; 6] =
-    [Place::Memory, Place::Buffer, Place::File, Place::Directory, Place::Mapped, Place::Stream];
+const PLACES: [Place; 7] = [
+    Place::Memory,
+    Place::Buffer,
+    Place::File,
+    Place::Directory,
+    Place::Mapped,
+    Place::Stream,
+    Place::Folder,
+];
 
 impl Place {
     /// A new one.
@@ -88,13 +98,11 @@ impl Place {
             Self::Buffer => options.in_memory_frame(),
             Self::File => options.create_new(true).open(path),
             Self::Directory => options.create_new(true).directory(true).open(path),
-            Self::Mapped => {
-                fs::write(path, []).unwrap();
-                options.create_new(true).open_storage(map(path))
-            }
+            Self::Mapped => options.create_new(true).open_storage(map(path)),
             Self::Stream => {
                 options.create_new(true).open_storage(Seekable::new(Cursor::new(Vec::new())))
             }
+            Self::Folder => options.create_new(true).open_folder(Folded::new(path)),
         }
         .unwrap()
     }
@@ -117,19 +125,23 @@ impl Place {
                 let bytes = schunk.into_bytes().unwrap();
                 options.open_storage(Seekable::new(Cursor::new(bytes)))
             }
+            Self::Folder => {
+                drop(schunk);
+                options.open_folder(Folded::new(path))
+            }
         }
         .unwrap()
     }
 
     /// Whether it is one run of bytes.
     fn is_contiguous(self) -> bool {
-        !matches!(self, Self::Memory | Self::Directory)
+        !matches!(self, Self::Memory | Self::Directory | Self::Folder)
     }
 }
 
 fn map(path: &Path) -> MappedFile {
     // SAFETY: the file is in a folder of the test's own, which changes it by this map only.
-    unsafe { MappedFile::open_rw(path) }.unwrap()
+    unsafe { MappedFile::create(path) }.unwrap()
 }
 
 fn folder() -> (TempDir, PathBuf) {

@@ -415,11 +415,11 @@ mod safe {
         let bytes = changed_bytes(3, |_| {});
         // What is borrowed is read only.
         let shared: std::sync::Arc<[u8]> = bytes.clone().into();
-        let opened = OpenOptions::new().write(true).open_storage(shared.clone());
+        let opened = OpenOptions::new().write(true).from_owner(shared.clone());
         let refused = opened.and_then(|mut schunk| schunk.append(&noise(3)));
         assert_eq!(refused.unwrap_err().kind(), ErrorKind::ReadOnly);
         assert!(*shared == *bytes);
-        holds(&OpenOptions::new().open_storage(shared).unwrap(), 0..3);
+        holds(&OpenOptions::new().from_owner(shared).unwrap(), 0..3);
     }
 
     #[test]

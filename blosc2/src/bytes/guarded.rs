@@ -1,17 +1,18 @@
-//! Storages of the program's own, which may panic.
+//! Storages and folders of the program's own, which may panic.
 
 use std::fs::File;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use blosc2_format::ReadAt;
+use blosc2_format::directory::{Folder, FolderMut};
 
 use super::Storage;
 use super::token::Token;
 use crate::Error;
 use crate::closures::message_of;
 
-/// A storage whose panics are errors, of the kind [`Callback`](crate::ErrorKind::Callback).
+/// A storage, or a folder, whose panics are errors, of the kind [`Callback`](crate::ErrorKind::Callback).
 #[derive(Debug)]
 pub(crate) struct Guarded<S>(pub(crate) S);
 
@@ -57,7 +58,34 @@ impl<S: Storage> Storage for Guarded<S> {
     }
 
     fn stable_bytes(&self, token: Token) -> Option<&[u8]> {
-        self.0.stable_bytes(token)
+        // Where that panics, reading says so.
+        guarded("read from a storage", || Ok(self.0.stable_bytes(token))).ok().flatten()
+    }
+}
+
+impl<F: Folder> Folder for Guarded<F> {
+    type File = Guarded<F::File>;
+
+    fn open(&self, name: &str) -> io::Result<Self::File> {
+        guarded("open a file in a folder", || self.0.open(name)).map(Guarded)
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        guarded("list a folder", || self.0.names())
+    }
+}
+
+impl<F: FolderMut> FolderMut for Guarded<F> {
+    fn put(&mut self, name: &str, content: &[u8], durable: bool) -> io::Result<()> {
+        guarded("put a file into a folder", || self.0.put(name, content, durable))
+    }
+
+    fn remove(&mut self, name: &str) -> io::Result<()> {
+        guarded("remove a file from a folder", || self.0.remove(name))
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        guarded("sync a folder", || self.0.sync())
     }
 }
 

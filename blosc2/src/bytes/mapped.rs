@@ -16,20 +16,32 @@ use crate::{Error, Result};
 /// and compressed chunks are decompressed from where they are, without a copy.
 ///
 /// It pays where chunks are small and the file is in the system's cache, or where many places of a large
-/// file are read. A file that grows is mapped anew at each change of its length.
+/// file are read. A change of the file's length resizes the map, on Linux without mapping the file again. So there is no
+/// size of the map to choose, as C's `initial_mapping_size` is.
 ///
 /// C's `blosc2_stdio_mmap`; the modes are Python's `mmap_mode`.
 ///
 /// ```
-/// use blosc2::{MappedFile, ReadAt};
+/// use blosc2::{CParams, MappedFile, NDArray, OpenOptions, SChunk};
 ///
-/// let file = tempfile::NamedTempFile::new()?;
-/// std::fs::write(&file, b"some bytes")?;
-/// // SAFETY: nobody else knows this file.
-/// let mapped = unsafe { MappedFile::open(file.path())? };
-/// assert_eq!(mapped.read_vec_at(5, 5)?, b"bytes");
+/// # let folder = tempfile::tempdir()?;
+/// # let (chunks, array) = (folder.path().join("chunks.b2frame"), folder.path().join("array.b2nd"));
+/// // SAFETY: here and below, nobody else knows these files.
+/// let map = unsafe { MappedFile::create(&chunks)? };
+/// let mut schunk = OpenOptions::new().replace(true).typesize(8).open_storage(map)?;
+/// schunk.append(&[1u64, 2, 3])?;
+/// drop(schunk);
+/// // SAFETY: as above.
+/// let map = unsafe { MappedFile::open(&chunks)? };
+/// assert_eq!(OpenOptions::new().open_storage(map)?.items::<u64>(1..)?, [2, 3]);
+///
+/// // SAFETY: as above.
+/// let map = unsafe { MappedFile::create(&array)? };
+/// let array = NDArray::builder().storage(map).from_slice(&[1.5, 2.5, 3.5], &[3])?;
+/// assert_eq!(array.read::<f64>(1..)?, [2.5, 3.5]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[doc(alias("mmap", "mmap_mode", "blosc2_stdio_mmap"))]
 pub struct MappedFile(Mode);
 
 enum Mode {
@@ -74,14 +86,31 @@ impl MappedFile {
     /// # Safety
     /// As [`open`](Self::open), but that this value changes the file.
     pub unsafe fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        let map = || {
-            let file = File::options().read(true).write(true).open(path)?;
-            // SAFETY: the caller promises that only this value changes the file while it is mapped.
-            let map = unsafe { MmapMut::map_mut(&file)? };
-            Ok(Mode::Write { file, map: Some(map) })
-        };
-        map().map(Self).map_err(|error| not_mapped(path, error))
+        // SAFETY: the caller promises the same.
+        unsafe { Self::map_rw(path.as_ref(), false) }
+    }
+
+    /// Maps a file for reading and writing, and makes an empty one where there is none.
+    ///
+    /// Whoever opens it decides what becomes of a file that is there: [`OpenOptions::replace`] empties it, Python's
+    /// `mmap_mode="w+"`; [`OpenOptions::create`] opens the frame in it; [`OpenOptions::create_new`] refuses it.
+    /// [`NDArrayBuilder::storage`] refuses it unless [`NDArrayBuilder::replace`] is set.
+    ///
+    /// [`OpenOptions::replace`]: crate::OpenOptions::replace
+    /// [`OpenOptions::create`]: crate::OpenOptions::create
+    /// [`OpenOptions::create_new`]: crate::OpenOptions::create_new
+    /// [`NDArrayBuilder::storage`]: crate::NDArrayBuilder::storage
+    /// [`NDArrayBuilder::replace`]: crate::NDArrayBuilder::replace
+    ///
+    /// # Errors
+    /// [`NotFound`](crate::ErrorKind::NotFound): there is no such folder; [`Io`](crate::ErrorKind::Io): the file cannot be
+    /// made or mapped.
+    ///
+    /// # Safety
+    /// As [`open_rw`](Self::open_rw).
+    pub unsafe fn create(path: impl AsRef<Path>) -> Result<Self> {
+        // SAFETY: the caller promises the same.
+        unsafe { Self::map_rw(path.as_ref(), true) }
     }
 
     /// Maps a file for reading and writing; what is written stays in memory, and the file as it is. Where
@@ -100,6 +129,19 @@ impl MappedFile {
             unsafe { MmapOptions::new().map_copy(&file) }
         };
         Ok(Self(Mode::Private(map().map_err(|error| not_mapped(path, error))?)))
+    }
+
+    /// # Safety
+    /// As [`open_rw`](Self::open_rw).
+    unsafe fn map_rw(path: &Path, create: bool) -> Result<Self> {
+        let map = || {
+            let mut options = File::options();
+            let file = options.read(true).write(true).create(create).truncate(false).open(path)?;
+            // SAFETY: the caller promises that only this value changes the file while it is mapped.
+            let map = unsafe { MmapMut::map_mut(&file)? };
+            Ok(Mode::Write { file, map: Some(map) })
+        };
+        map().map(Self).map_err(|error| not_mapped(path, error))
     }
 
     fn bytes(&self) -> io::Result<&[u8]> {
@@ -144,14 +186,8 @@ impl Storage for MappedFile {
         match &mut self.0 {
             Mode::Read(_) => return Err(read_only("set the length of a mapped file")),
             Mode::Write { map, .. } if map.as_ref().is_some_and(|map| map.len() as u64 == len) => {}
-            Mode::Write { file, map } => {
-                // No map may reach behind the end of the file, and some systems refuse to cut it then.
-                *map = None;
-                let resized = file.set_len(len);
-                // SAFETY: whoever made this value promised that only it changes the file.
-                *map = Some(unsafe { MmapMut::map_mut(&*file)? });
-                resized?;
-            }
+            // SAFETY: whoever made this value promised that only it changes the file.
+            Mode::Write { file, map } => unsafe { resize(file, map, len)? },
             Mode::Private(map) if map.len() as u64 == len => {}
             Mode::Private(map) => {
                 let mut copy = Vec::new();
@@ -197,6 +233,48 @@ impl fmt::Debug for MappedFile {
         };
         f.debug_struct("MappedFile").field("mode", &mode).field("size", &self.size().ok()).finish()
     }
+}
+
+/// Sets the length of a file and of its map.
+///
+/// # Safety
+/// Nobody else changes the file.
+unsafe fn resize(file: &File, map: &mut Option<MmapMut>, len: u64) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    if let (Some(map), Ok(len)) = (map.as_mut(), usize::try_from(len))
+        && len > 0
+        && !map.is_empty()
+    {
+        // SAFETY: the caller promises the same.
+        return unsafe { remap(file, map, len) };
+    }
+    // No map may reach behind the end of the file, and some systems refuse to cut it then.
+    *map = None;
+    let resized = file.set_len(len);
+    // SAFETY: the caller promises that nobody else changes the file while it is mapped.
+    *map = Some(unsafe { MmapMut::map_mut(file)? });
+    resized
+}
+
+/// The same for lengths above 0, with the pages that are in memory already. The map never reaches behind the end of the
+/// file.
+///
+/// # Safety
+/// Nobody else changes the file.
+#[cfg(target_os = "linux")]
+unsafe fn remap(file: &File, map: &mut MmapMut, len: usize) -> io::Result<()> {
+    let old = map.len();
+    let options = memmap2::RemapOptions::new().may_move(true);
+    if len >= old {
+        file.set_len(len as u64)?;
+        // SAFETY: the file has this length, and the caller promises that it keeps it.
+        let grown = unsafe { map.remap(len, options) };
+        return grown.inspect_err(|_| drop(file.set_len(old as u64)));
+    }
+    // SAFETY: the file is longer.
+    unsafe { map.remap(len, options)? };
+    // SAFETY: the file has kept its length.
+    file.set_len(len as u64).inspect_err(|_| drop(unsafe { map.remap(old, options) }))
 }
 
 fn not_mapped(path: &Path, error: io::Error) -> Error {

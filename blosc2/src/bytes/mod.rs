@@ -1,25 +1,29 @@
 //! What a frame can be kept in: bytes that are read and written at positions.
 //!
-//! [`Storage`] is what a program implements for a place of its own. Files, `Vec<u8>`, memory that is
-//! shared and never changed, and what is in this folder have it already. [`commit`] changes a frame there so
+//! [`Storage`] is what a program implements for a place of its own. Files, `Vec<u8>` and what is in this folder have it
+//! already. [`commit`] changes a frame there so
 //! that the change is whole or not there, [`recover`] puts one in order whose writer was stopped.
 
 mod commit;
 mod guarded;
+mod lent;
 mod mapped;
 mod read_only;
 mod recover;
 mod seekable;
+mod shared;
 #[cfg(test)]
 mod tests;
 mod types;
 
 pub(crate) use commit::{Change, Safety, commit};
 pub(crate) use guarded::Guarded;
+pub(crate) use lent::lend;
 pub use mapped::MappedFile;
 pub use read_only::ReadOnly;
 pub(crate) use recover::{Recovery, WithoutMark, recover};
 pub use seekable::Seekable;
+pub(crate) use shared::Shared;
 
 use std::fmt;
 use std::io;
@@ -31,8 +35,7 @@ use blosc2_format::ReadAt;
 /// Reading comes from [`ReadAt`], may happen on several threads at once, and sees at once what was written.
 /// A type whose bytes are never written needs no implementation: [`ReadOnly`] makes a storage of it.
 ///
-/// Storages are [`File`](std::fs::File), `Vec<u8>`, and, without writing, `&[u8]` and `Arc<[u8]>`; all that has
-/// `Read + Write + Seek` in a [`Seekable`]. A file that was opened for appending is none: the system
+/// Storages are [`File`](std::fs::File), `Vec<u8>`, and all that has `Read + Write + Seek` in a [`Seekable`]. A file that was opened for appending is none: the system
 /// writes at its end, wherever it is told to.
 ///
 /// A change is safe against the death of the program at any write only where [`set_size`](Self::set_size)

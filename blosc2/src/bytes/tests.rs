@@ -111,8 +111,8 @@ fn what_can_only_be_read_says_so() {
     let mapped = unsafe { MappedFile::open(file.path()).unwrap() };
     let storages: [(Box<dyn Storage>, bool); 4] = [
         (Box::new(mapped), true),
-        (Box::new(Arc::<[u8]>::from(*b"bytes")), true),
-        (Box::new(b"bytes".as_slice()), true),
+        (Box::new(Shared(Arc::<[u8]>::from(*b"bytes"))), true),
+        (Box::new(Shared(b"bytes".as_slice())), true),
         (Box::new(ReadOnly::new(File::open(&file).unwrap())), false),
     ];
     for (mut storage, stable) in storages {

@@ -2,10 +2,9 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::sync::Arc;
 
+use super::Storage;
 use super::token::Token;
-use super::{Storage, read_only};
 
 impl Storage for File {
     #[cfg(unix)]
@@ -72,36 +71,6 @@ pub(super) fn resize(bytes: &mut Vec<u8>, len: usize) -> io::Result<()> {
     bytes.try_reserve(len.saturating_sub(bytes.len())).map_err(|_| ErrorKind::OutOfMemory)?;
     bytes.resize(len, 0);
     Ok(())
-}
-
-/// Memory that is shared: it can be read, not written.
-impl Storage for Arc<[u8]> {
-    fn write_all_at(&mut self, _: u64, _: &[u8]) -> io::Result<()> {
-        Err(read_only("write"))
-    }
-
-    fn set_size(&mut self, _: u64) -> io::Result<()> {
-        Err(read_only("set the length"))
-    }
-
-    fn stable_bytes(&self, _: Token) -> Option<&[u8]> {
-        Some(self)
-    }
-}
-
-/// Memory that is borrowed: it can be read, not written.
-impl Storage for &[u8] {
-    fn write_all_at(&mut self, _: u64, _: &[u8]) -> io::Result<()> {
-        Err(read_only("write"))
-    }
-
-    fn set_size(&mut self, _: u64) -> io::Result<()> {
-        Err(read_only("set the length"))
-    }
-
-    fn stable_bytes(&self, _: Token) -> Option<&[u8]> {
-        Some(self)
-    }
 }
 
 impl<S: Storage + ?Sized> Storage for Box<S> {

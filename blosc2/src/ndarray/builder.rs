@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use blosc2_format::b2nd::{Geometry, Meta, NAME, OLD_NAME};
+use blosc2_format::directory::FolderMut;
 use blosc2_format::frame::ChunkSize;
 use parking_lot::Mutex;
 
@@ -20,6 +21,7 @@ use super::{NDArray, NUMPY_FORMAT, cut};
 use crate::bytes::Storage;
 use crate::dtype::Kind;
 use crate::element::{Element, bytes_of};
+use crate::gate::Gate;
 use crate::params::{Purpose, Resolved};
 use crate::schunk::{Memory, Store, files, new_store};
 use crate::{
@@ -80,9 +82,12 @@ enum Place {
     Buffer,
     File(PathBuf),
     Directory(PathBuf),
-    /// Until an array is made there.
-    Storage(Arc<Mutex<Option<Box<dyn Storage>>>>),
+    /// A custom storage or folder, until an array is made there.
+    Custom(Arc<Mutex<Option<MakeStore>>>),
 }
+
+/// Makes what an array is made in, which may replace what is there.
+type MakeStore = Box<dyn FnOnce(bool) -> Result<(Box<dyn Store>, Option<Gate>)> + Send>;
 
 impl NDArrayBuilder {
     /// Sets the chunk shape, in items; automatic otherwise.
@@ -169,8 +174,21 @@ impl NDArrayBuilder {
 
     /// Makes the array in a storage of the program's own, which has to be empty. Of a builder and its clones one can make
     /// an array there.
-    pub fn storage(mut self, storage: impl Storage + 'static) -> Self {
-        self.place = Place::Storage(Arc::new(Mutex::new(Some(Box::new(storage)))));
+    pub fn storage(self, storage: impl Storage + 'static) -> Self {
+        self.custom(Box::new(|replace| OpenOptions::new_storage(storage, replace)))
+    }
+
+    /// Makes the array in a custom folder, which has no index file yet, with a file for each chunk. Of a builder and its
+    /// clones one can make an array there.
+    pub fn folder<F>(self, folder: F) -> Self
+    where
+        F: FolderMut<File: Send + Sync + 'static> + 'static,
+    {
+        self.custom(Box::new(|replace| Ok((OpenOptions::new_folder(folder, replace)?, None))))
+    }
+
+    fn custom(mut self, make: MakeStore) -> Self {
+        self.place = Place::Custom(Arc::new(Mutex::new(Some(make))));
         self
     }
 
@@ -616,11 +634,11 @@ impl Order {
         let mut schunk = match place {
             Place::Memory => fill(Box::<Memory>::default())?,
             Place::Buffer => fill(OpenOptions::new_buffer())?,
-            Place::Storage(storage) => {
-                let detail = "a clone of this builder has made an array in the storage";
+            Place::Custom(make) => {
+                let detail = "a clone of this builder has made an array there";
                 let taken = || Error::new(ErrorKind::AlreadyExists, MAKE, detail);
-                let storage = storage.lock().take().ok_or_else(taken)?;
-                let (store, gate) = OpenOptions::new_storage(storage, replace)?;
+                let make = make.lock().take().ok_or_else(taken)?;
+                let (store, gate) = make(replace)?;
                 let mut schunk = fill(store)?;
                 schunk.enter(gate);
                 schunk

@@ -166,6 +166,9 @@ impl NDArray {
     /// Takes an array in one buffer, as a file has it, without a copy; it can be changed. C's
     /// `b2nd_from_cframe`, Python's `ndarray_from_cframe`.
     ///
+    /// [`OpenOptions::from_owner`] and [`OpenOptions::with_borrowed`] open memory that is shared or borrowed, for
+    /// [`from_schunk`](Self::from_schunk).
+    ///
     /// # Errors
     /// As for [`SChunk::from_bytes`], and [`ErrorKind::InvalidData`] where it is no array.
     #[doc(alias("from_cframe", "ndarray_from_cframe", "b2nd_from_cframe"))]

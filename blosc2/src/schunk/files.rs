@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use blosc2_format::directory::{Disk, FolderMut};
+
 use crate::gate::{Claim, FileId, Gate};
 use crate::{Error, ErrorKind, Result};
 
@@ -60,7 +62,7 @@ fn put(path: &Path, write: impl FnOnce(&Path) -> Result<()>, existing: Existing)
     let temporary = folder.path().join(name);
     write(&temporary).map_err(|error| error.at(path))?;
     if temporary.is_dir() {
-        sync_directory(&temporary).map_err(io)?;
+        Disk(temporary.clone()).sync().map_err(io)?;
         // An empty directory keeps the name, and gives it away to none but a rename.
         fs::create_dir(path).map_err(io)?;
         return fs::rename(&temporary, path).map_err(io);
@@ -153,7 +155,7 @@ pub(crate) fn replace(
             keep(&path.join(name), &temporary.join(name)).map_err(io)?;
         }
     }
-    sync_directory(&temporary).map_err(io)?;
+    Disk(temporary.clone()).sync().map_err(io)?;
     fs::rename(path, kept).map_err(io)?;
     if let Err(error) = fs::rename(&temporary, path) {
         let _ = fs::rename(kept, path);
@@ -187,19 +189,8 @@ fn parent(path: &Path) -> &Path {
 }
 
 /// Sees that the names in a folder are on the device, where the system can do that.
-pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
+fn sync_folder(folder: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
-}
-
-/// The same with the files in it.
-pub(crate) fn sync_directory(folder: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_file() {
-            File::open(path)?.sync_all()?;
-        }
-    }
-    sync_folder(folder)
 }
 
 /// A path that holds wherever the program goes.

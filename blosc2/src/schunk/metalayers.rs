@@ -1,5 +1,7 @@
 //! Metalayers: named pieces of bytes beside the chunks.
 
+use std::borrow::Borrow;
+
 use blosc2_format::chunk;
 use blosc2_format::frame::{Metalayer, Outline, Stores};
 
@@ -28,6 +30,7 @@ pub struct MetalayersMut<'a> {
     pub(super) schunk: &'a mut SChunk,
     variable: bool,
     reserved: bool,
+    cparams: Option<CParams>,
 }
 
 impl SChunk {
@@ -55,12 +58,12 @@ impl SChunk {
 
     /// The fixed metalayers, to be changed.
     pub fn meta_mut(&mut self) -> MetalayersMut<'_> {
-        MetalayersMut { schunk: self, variable: false, reserved: false }
+        MetalayersMut { schunk: self, variable: false, reserved: false, cparams: None }
     }
 
     /// The metalayers of variable length, to be changed.
     pub fn vlmeta_mut(&mut self) -> MetalayersMut<'_> {
-        MetalayersMut { schunk: self, variable: true, reserved: false }
+        MetalayersMut { schunk: self, variable: true, reserved: false, cparams: None }
     }
 }
 
@@ -130,6 +133,28 @@ impl MetalayersMut<'_> {
         self
     }
 
+    /// Sets the compression parameters of the contents that the next calls write.
+    ///
+    /// Without them a content is compressed as Python does: Zstd, level 5, shuffle, items of 1 byte. Fixed metalayers
+    /// are not compressed, and take none. The parameter `cparams` of C's `blosc2_vlmeta_add` and
+    /// `blosc2_vlmeta_update`.
+    ///
+    /// ```
+    /// use blosc2::{CParams, Codec, SChunk};
+    ///
+    /// let mut schunk = SChunk::in_memory::<u8>(&CParams::default())?;
+    /// let counts: Vec<u8> = (0..10_000u32).flat_map(u32::to_le_bytes).collect();
+    /// let params = CParams::new().codec(Codec::Lz4).level(9).typesize(4);
+    /// schunk.vlmeta_mut().with_cparams(&params).set("counts", &counts)?;
+    /// assert_eq!(schunk.vlmeta().get("counts")?, Some(counts));
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    #[doc(alias("blosc2_vlmeta_add", "blosc2_vlmeta_update"))]
+    pub fn with_cparams(mut self, params: impl Borrow<CParams>) -> Self {
+        self.cparams = Some(params.borrow().clone());
+        self
+    }
+
     /// Whether a metalayer of this name says what the super-chunk is, so that it is changed only
     /// [`with_reserved`](Self::with_reserved).
     pub fn is_reserved(name: &str) -> bool {
@@ -143,15 +168,21 @@ impl MetalayersMut<'_> {
     /// `blosc2_vlmeta_add` and `blosc2_vlmeta_update`; Python's `meta[name] = content`.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: a name, a length or a moment that does not do; a reserved name;
+    /// - [`ErrorKind::InvalidArgument`]: a name, a length or a moment that does not do; a reserved name; compression
+    ///   parameters out of range, or for a fixed metalayer;
+    /// - [`ErrorKind::Unsupported`]: compression parameters with a codec or filter that this build does not have;
     /// - [`ErrorKind::ReadOnly`]: opened for reading or appending;
     /// - [`ErrorKind::Io`]: the file cannot be written.
     pub fn set(&mut self, name: &str, content: &[u8]) -> Result<()> {
         let doing = "set a metalayer";
         self.check(doing, name)?;
-        let content = match self.variable {
-            true => encode(content)?,
-            false => content.to_vec(),
+        let content = match (self.variable, &self.cparams) {
+            (true, params) => encode(content, params.as_ref())?,
+            (false, None) => content.to_vec(),
+            (false, Some(_)) => {
+                let detail = "fixed metalayers are not compressed: they take no parameters";
+                return Err(self.schunk.error(ErrorKind::InvalidArgument, doing, detail));
+            }
         };
         let variable = self.variable;
         self.change(doing, |outline| {
@@ -217,15 +248,14 @@ fn layers(outline: &Outline, variable: bool) -> &[Metalayer] {
     if variable { outline.vlmetalayers() } else { outline.metalayers() }
 }
 
-/// The chunk of a content, compressed as Python does.
-fn encode(content: &[u8]) -> Result<Vec<u8>> {
+/// The chunk of a content, compressed as Python does where there are no parameters.
+fn encode(content: &[u8], params: Option<&CParams>) -> Result<Vec<u8>> {
     let codec = if Codec::Zstd.is_available() { Codec::Zstd } else { Codec::BloscLz };
-    let params = CParams::new().codec(codec);
+    let resolved = match params {
+        Some(params) => params.resolve(1, Purpose::Frame)?,
+        None => CParams::new().codec(codec).resolve(1, Purpose::Frame)?,
+    };
     let mut chunk = Vec::new();
-    Encoder::new(params.resolve(1, Purpose::Chunk)?)?.compress_to(
-        content,
-        ChunkPlace::default(),
-        &mut chunk,
-    )?;
+    Encoder::new(resolved)?.compress_to(content, ChunkPlace::default(), &mut chunk)?;
     Ok(chunk)
 }

@@ -194,8 +194,9 @@ impl SChunk {
     /// Takes a frame in memory, without a copy.
     ///
     /// All of its structure is checked: header, metalayers, index, trailer, and the headers of all
-    /// chunks. To choose another check, or to change the frame, see [`OpenOptions::from_bytes`]. C's
-    /// `blosc2_schunk_from_buffer`, Python's `schunk_from_cframe`.
+    /// chunks. To choose another check, or to change the frame, see [`OpenOptions::from_bytes`]; for memory that is shared
+    /// or borrowed, [`OpenOptions::from_owner`] and [`OpenOptions::with_borrowed`]. C's `blosc2_schunk_from_buffer`,
+    /// Python's `schunk_from_cframe`.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidData`]: it is no frame, was cut short, or is broken.
@@ -314,16 +315,6 @@ impl SChunk {
             0 => 0.0,
             cbytes => self.nbytes() as f64 / cbytes as f64,
         }
-    }
-
-    /// Bytes of the frame, or of a directory's index file; 0 in memory of its own.
-    ///
-    /// C's `blosc2_schunk_frame_len`.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Io`]: the file cannot be read.
-    pub fn frame_len(&self) -> Result<u64> {
-        self.look().frame_len()
     }
 
     /// Where each chunk is: the bytes between the header and the chunk, or the number of its file. `None`

@@ -2,20 +2,21 @@
 
 use std::borrow::Borrow;
 use std::fs::{self, File};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use blosc2_format::directory::{self, Disk};
+use blosc2_format::directory::{self, Disk, Folder, FolderMut, INDEX};
 use blosc2_format::frame::{self, ChunkSize};
 use blosc2_format::read_at::Tail;
 use blosc2_format::{Limits, Options, ReadAt, Report};
 
 use super::limits::MaxRead;
-use super::store::{Contiguous, Directory, Memory, State, Store};
+use super::store::{Contiguous, Directory, Files, Memory, State, Store};
 use super::verdict::verdict;
 use super::{Access, SChunk, files};
 use crate::bytes::token::Token;
-use crate::bytes::{Guarded, ReadOnly, Safety, Storage};
+use crate::bytes::{Guarded, ReadOnly, Safety, Shared, Storage, lend};
 use crate::gate::{Claim, FileId, Gate, Version, links};
 use crate::memory::{Target, resize};
 use crate::params::{MAX_CHUNK_LEN, Purpose};
@@ -302,28 +303,151 @@ impl OpenOptions {
         let gate = gate_of(&storage, self.access().claim(false))?;
         let pass = gate.as_ref().map(|gate| gate.read()).transpose()?;
         let version = pass.as_ref().map(|pass| pass.version()).unwrap_or_default();
-        let frame = match self.offset {
-            0 => Contiguous::new(storage, self.safety()),
-            offset => Contiguous::new(ReadOnly::new(Tail::new(storage, offset)), self.safety()),
-        };
-        let (mut schunk, report) = self.open_frame(frame, Check::Header)?;
+        let (mut schunk, report) =
+            self.open_frame(self.frame(storage, self.safety()), Check::Header)?;
         drop(pass);
         schunk.state.get_mut().version = version;
         schunk.gate = gate.map(Arc::new);
         self.check_content(&report, schunk)
     }
 
+    /// Opens a frame in a custom folder, or makes one there: a sparse frame whose files are in an object store, for
+    /// example. A directory of the file system is opened by its path.
+    ///
+    /// With [`create`](Self::create) or [`create_new`](Self::create_new) a frame is made where the folder has no index
+    /// file. Several handles of one folder do not know of each other: a change fails with [`ErrorKind::Busy`] where another
+    /// handle has changed the frame, and [`SChunk::refresh`] reads what others changed. C's `blosc2_schunk_open_udio` of a
+    /// directory.
+    ///
+    /// ```
+    /// use std::collections::BTreeMap;
+    /// use std::io;
+    /// use std::sync::{Arc, Mutex};
+    ///
+    /// use blosc2::{Folder, FolderMut, OpenOptions};
+    ///
+    /// /// Objects by their names.
+    /// #[derive(Debug, Clone, Default)]
+    /// struct Bucket(Arc<Mutex<BTreeMap<String, Vec<u8>>>>);
+    ///
+    /// impl Folder for Bucket {
+    ///     type File = Vec<u8>;
+    ///
+    ///     fn open(&self, name: &str) -> io::Result<Vec<u8>> {
+    ///         let objects = self.0.lock().unwrap();
+    ///         objects.get(name).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
+    ///     }
+    ///
+    ///     fn names(&self) -> io::Result<Vec<String>> {
+    ///         Ok(self.0.lock().unwrap().keys().cloned().collect())
+    ///     }
+    /// }
+    ///
+    /// impl FolderMut for Bucket {
+    ///     fn put(&mut self, name: &str, content: &[u8], _durable: bool) -> io::Result<()> {
+    ///         self.0.lock().unwrap().insert(name.to_owned(), content.to_vec());
+    ///         Ok(())
+    ///     }
+    ///
+    ///     fn remove(&mut self, name: &str) -> io::Result<()> {
+    ///         let removed = self.0.lock().unwrap().remove(name);
+    ///         removed.map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
+    ///     }
+    /// }
+    ///
+    /// let bucket = Bucket::default();
+    /// let mut schunk = OpenOptions::new().create(true).typesize(8).open_folder(bucket.clone())?;
+    /// schunk.append(&[1u64, 2, 3])?;
+    /// assert_eq!(bucket.names()?, ["00000000.chunk", "chunks.b2frame"]);
+    /// assert_eq!(OpenOptions::new().open_folder(bucket)?.items::<u64>(1..)?, [2, 3]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open); errors and panics of the folder are those of the call that met them;
+    /// [`ErrorKind::InvalidArgument`] where [`replace`](Self::replace) meets a frame: its files have to be removed first.
+    #[doc(alias("blosc2_schunk_open_udio", "sparse"))]
+    pub fn open_folder<F>(&self, folder: F) -> Result<SChunk>
+    where
+        F: FolderMut<File: Send + Sync + 'static> + 'static,
+    {
+        if self.offset > 0 {
+            let detail = "a frame in a folder starts at the first byte of its index file";
+            return Err(Error::new(ErrorKind::InvalidArgument, OPEN, detail));
+        }
+        let folder = Guarded(folder);
+        let makes = self.create_new || self.replace || self.create && !has_frame(&folder)?;
+        if makes {
+            return self.new_in(Self::new_folder_in(folder, self.replace, self.safety())?);
+        }
+        let (schunk, report) = self.open_directory(folder)?;
+        self.check_content(&report, schunk)
+    }
+
     /// Takes a frame in memory, without a copy; [`SChunk::into_bytes`] gives it back.
+    ///
+    /// [`from_owner`](Self::from_owner) opens memory of other types, [`with_borrowed`](Self::with_borrowed) borrowed
+    /// memory.
     ///
     /// # Errors
     /// As for [`open`](Self::open).
     pub fn from_bytes(&self, bytes: Vec<u8>) -> Result<SChunk> {
-        self.check_offset()?;
-        if self.offset > 0 {
-            let storage = ReadOnly::new(Tail::new(bytes, self.offset));
-            return self.open_alone(Contiguous::new(storage, Safety::Errors));
-        }
-        self.open_alone(Contiguous::new(bytes, Safety::Errors))
+        self.open_memory(bytes)
+    }
+
+    /// Opens a frame in memory with any owner for reading, without a copy: `Arc<[u8]>`, `&'static [u8]`,
+    /// `bytes::Bytes`, `memmap2::Mmap`.
+    ///
+    /// The super-chunk keeps the owner for as long as it lives. C's `blosc2_schunk_from_buffer` without a copy.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use blosc2::{CParams, OpenOptions, SChunk};
+    ///
+    /// let mut schunk = SChunk::in_memory::<u32>(&CParams::default())?;
+    /// schunk.append(&[1u32, 2, 3])?;
+    /// let frame: Arc<[u8]> = schunk.to_bytes()?.into();
+    /// let opened = OpenOptions::new().from_owner(frame.clone())?;
+    /// assert_eq!(opened.items::<u32>(1..)?, [2, 3]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open). Changes fail with [`ErrorKind::ReadOnly`].
+    #[doc(alias = "blosc2_schunk_from_buffer")]
+    pub fn from_owner(&self, bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> Result<SChunk> {
+        self.open_memory(Guarded(Shared(bytes)))
+    }
+
+    /// Opens a frame in borrowed memory for reading, without a copy, for as long as `work` runs.
+    ///
+    /// After that the super-chunk, wherever it is then, cannot read from the memory any more: its reads fail with
+    /// [`ErrorKind::Io`]. Each read copies the compressed bytes that it needs, as from a file;
+    /// [`from_owner`](Self::from_owner) copies none. C's `blosc2_schunk_from_buffer` and `b2nd_from_cframe` without a
+    /// copy.
+    ///
+    /// ```
+    /// use blosc2::{NDArray, OpenOptions};
+    ///
+    /// let frame = NDArray::from_slice(&[1.5, 2.5, 3.5], &[3])?.to_bytes()?;
+    /// let borrowed = &frame[..];
+    /// let last: Vec<f64> = OpenOptions::new().with_borrowed(borrowed, |schunk| {
+    ///     NDArray::from_schunk(schunk)?.read(2..)
+    /// })?;
+    /// assert_eq!(last, [3.5]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open), and those of `work`. Changes fail with [`ErrorKind::ReadOnly`].
+    #[doc(alias("blosc2_schunk_from_buffer", "b2nd_from_cframe"))]
+    pub fn with_borrowed<R>(
+        &self,
+        bytes: &[u8],
+        work: impl FnOnce(SChunk) -> Result<R>,
+    ) -> Result<R> {
+        lend(bytes, |lent| work(self.open_memory(lent)?))
     }
 
     /// Makes one in memory, each chunk in memory of its own.
@@ -374,6 +498,25 @@ impl OpenOptions {
         let cut = if size > 0 { storage.set_size(0) } else { Ok(()) };
         cut.map_err(|error| Error::of_io(MAKE, error))?;
         Ok((Box::new(Contiguous::new(storage, safety)), gate))
+    }
+
+    /// What a frame in a folder, which has none, is made in.
+    pub(crate) fn new_folder<F>(folder: F, replace: bool) -> Result<Box<dyn Store>>
+    where
+        F: FolderMut<File: Send + Sync + 'static> + 'static,
+    {
+        Self::new_folder_in(Guarded(folder), replace, Safety::Death)
+    }
+
+    fn new_folder_in(files: impl Files, replace: bool, safety: Safety) -> Result<Box<dyn Store>> {
+        if has_frame(&files)? {
+            let (kind, detail) = match replace {
+                true => (ErrorKind::InvalidArgument, "a frame in a folder is not replaced"),
+                false => (ErrorKind::AlreadyExists, "there is a frame in the folder"),
+            };
+            return Err(Error::new(kind, MAKE, detail));
+        }
+        Ok(Box::new(Directory::new(files, safety)))
     }
 
     /// Sees that nothing is to be changed inside something larger.
@@ -449,8 +592,8 @@ impl OpenOptions {
         if !directory && !metadata.is_file() {
             return Err(invalid("it is neither a file nor a directory"));
         }
-        if directory && !absolute.join(directory::INDEX).is_file() {
-            let detail = format!("the directory is no frame: it has no {}", directory::INDEX);
+        if directory && !absolute.join(INDEX).is_file() {
+            let detail = format!("the directory is no frame: it has no {}", INDEX);
             return Err(invalid(&detail));
         }
         let (file, folder) = match directory {
@@ -481,13 +624,9 @@ impl OpenOptions {
             return Ok(None);
         }
         let version = pass.version();
-        let opened = match (file, self.offset) {
-            (None, _) => self.open_directory(&absolute),
-            (Some(file), 0) => self.open_frame(Contiguous::new(file, self.safety()), Check::Header),
-            (Some(file), offset) => {
-                let storage = ReadOnly::new(Tail::new(file, offset));
-                self.open_frame(Contiguous::new(storage, self.safety()), Check::Header)
-            }
+        let opened = match file {
+            None => self.open_directory(Disk(absolute)),
+            Some(file) => self.open_frame(self.frame(file, self.safety()), Check::Header),
         };
         drop(pass);
         let (mut schunk, report) = opened.map_err(at)?;
@@ -500,17 +639,26 @@ impl OpenOptions {
         self.check_content(&report, schunk).map(Some)
     }
 
-    /// Opens a frame of bytes that only this handle has.
-    fn open_alone(&self, frame: Contiguous) -> Result<SChunk> {
+    /// Opens a frame in memory, which nobody else changes.
+    fn open_memory(&self, storage: impl Storage + 'static) -> Result<SChunk> {
+        self.check_offset()?;
+        let frame = self.frame(storage, Safety::Errors);
         let (schunk, report) = self.open_frame(frame, Check::Structure)?;
         self.check_content(&report, schunk)
     }
 
-    fn open_directory(&self, path: &Path) -> Result<(SChunk, Report)> {
+    /// The frame in a storage, or inside it.
+    fn frame(&self, storage: impl Storage + 'static, safety: Safety) -> Contiguous {
+        match self.offset {
+            0 => Contiguous::new(storage, safety),
+            offset => Contiguous::new(ReadOnly::new(Tail::new(storage, offset)), safety),
+        }
+    }
+
+    fn open_directory(&self, files: impl Files) -> Result<(SChunk, Report)> {
         let depth = self.check.unwrap_or(Check::Header);
-        let report =
-            self.report(depth, |options| directory::check(&Disk(path.to_owned()), options))?;
-        let schunk = self.opened(Directory::new(path.to_owned(), self.safety()))?;
+        let report = self.report(depth, |options| directory::check(&files, options))?;
+        let schunk = self.opened(Directory::new(files, self.safety()))?;
         Ok((schunk, report))
     }
 
@@ -576,6 +724,14 @@ impl OpenOptions {
     }
 }
 
+fn has_frame(folder: &impl Folder) -> Result<bool> {
+    match folder.open(INDEX) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Error::of_io(OPEN, error)),
+    }
+}
+
 /// An opened directory, which keeps its identity, where the system opens directories.
 fn open_folder(path: &Path) -> Option<File> {
     File::open(path).ok()
@@ -594,7 +750,7 @@ pub(crate) fn new_store(path: &Path, directory: bool) -> Result<Box<dyn Store>> 
     let io = |error| Error::from_io(MAKE, path, error);
     if directory {
         fs::create_dir(path).map_err(io)?;
-        return Ok(Box::new(Directory::new(files::absolute(path)?, Safety::Errors)));
+        return Ok(Box::new(Directory::new(Disk(files::absolute(path)?), Safety::Errors)));
     }
     let file = File::options().read(true).write(true).create_new(true).open(path).map_err(io)?;
     Ok(Box::new(Contiguous::new(file, Safety::Errors)))

@@ -6,6 +6,7 @@ use std::io;
 use std::path::Path;
 
 use blosc2_format::ReadAt;
+use blosc2_format::directory::FolderMut;
 use blosc2_format::frame::Outline;
 
 use super::options::new_store;
@@ -136,11 +137,24 @@ impl SChunk {
     /// - those of [`save_with`](Self::save_with) for the chunks and the parameters, and those of the storage.
     pub fn save_in(&self, storage: impl Storage + 'static, options: &SaveOptions) -> Result<()> {
         if options.directory {
-            let detail = "a directory needs a path; a storage holds a contiguous frame";
+            let detail = "a storage holds a contiguous frame; `save_in_folder` saves to a folder";
             return Err(self.error(ErrorKind::InvalidArgument, SAVE, detail));
         }
         let (store, _gate) = OpenOptions::new_storage(storage, options.replace)?;
         self.save_as(store, options)
+    }
+
+    /// Saves everything to a custom folder, which has no index file yet, as a directory is; as the options say.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::AlreadyExists`]: there is a frame in the folder, which is left alone; [`ErrorKind::InvalidArgument`]
+    ///   where it is to be replaced;
+    /// - those of [`save_with`](Self::save_with) for the chunks and the parameters, and those of the folder.
+    pub fn save_in_folder<F>(&self, folder: F, options: &SaveOptions) -> Result<()>
+    where
+        F: FolderMut<File: Send + Sync + 'static> + 'static,
+    {
+        self.save_as(OpenOptions::new_folder(folder, options.replace)?, options)
     }
 
     /// Writes everything behind the end of a file, and gives the byte at which the frame starts, for
@@ -187,6 +201,35 @@ impl SChunk {
         Ok(start)
     }
 
+    /// Bytes of the frame; in a directory, of its index file. C's `blosc2_schunk_frame_len`.
+    ///
+    /// Of an in-memory super-chunk that is no frame it is the length of what [`to_bytes`](Self::to_bytes) returns. This
+    /// reads the header of each chunk, and copies none. C returns an estimate there.
+    ///
+    /// ```
+    /// use blosc2::{CParams, SChunk};
+    ///
+    /// let mut schunk = SChunk::in_memory::<f64>(&CParams::default())?;
+    /// schunk.append(&[0.5; 1000])?;
+    /// assert_eq!(schunk.frame_len()?, schunk.to_bytes()?.len() as u64);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`]: the file cannot be read.
+    #[doc(alias = "blosc2_schunk_frame_len")]
+    pub fn frame_len(&self) -> Result<u64> {
+        let known = self.look().frame_len().map_err(|error| self.at(error))?;
+        known.map_or_else(|| self.saved_len(), Ok)
+    }
+
+    /// Bytes that saving would write.
+    fn saved_len(&self) -> Result<u64> {
+        let counted =
+            self.save_to(Box::new(Contiguous::new(Counted::default(), Safety::Errors)))?;
+        Ok(counted.look().store.stored_bytes())
+    }
+
     /// Everything as a frame in one buffer, without the gaps that changes left. C's
     /// `blosc2_schunk_to_buffer`, Python's `to_cframe`.
     ///
@@ -205,8 +248,9 @@ impl SChunk {
     /// As for [`to_bytes`](Self::to_bytes).
     pub fn into_bytes(mut self) -> Result<Vec<u8>> {
         let state = self.state.get_mut();
-        let len = state.frame_len()?;
-        if let Some(mut bytes) = state.store.take_vec() {
+        if let Some(len) = state.frame_len()?
+            && let Some(mut bytes) = state.store.take_vec()
+        {
             bytes.truncate(usize::try_from(len).unwrap_or(usize::MAX));
             return Ok(bytes);
         }
@@ -306,6 +350,32 @@ impl SChunk {
             let set = outline.set_vlmetalayer_chunk(&layer.name, &layer.content);
             set.map_err(|error| self.at(Error::from_frame(COPY, error)))?;
         }
+        Ok(())
+    }
+}
+
+/// How far what is written reaches. Nothing is kept.
+#[derive(Debug, Default)]
+struct Counted(u64);
+
+impl ReadAt for Counted {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.0)
+    }
+
+    fn read_exact_at(&self, _: u64, _: &mut [u8]) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+impl Storage for Counted {
+    fn write_all_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.0 = self.0.max(offset + bytes.len() as u64);
+        Ok(())
+    }
+
+    fn set_size(&mut self, len: u64) -> io::Result<()> {
+        self.0 = len;
         Ok(())
     }
 }

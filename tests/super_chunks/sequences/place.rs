@@ -61,10 +61,10 @@ impl Place {
                 (Self::Seekable(cursor), schunk)
             }
             _ => {
-                drop(new.open(&path).unwrap());
-                let place = Self::Mapped(path);
-                let schunk = place.open(&options.clone().write(true), true);
-                (place, schunk)
+                // SAFETY: as in `open`.
+                let mapped = unsafe { MappedFile::create(&path) };
+                let schunk = new.open_storage(mapped.unwrap()).unwrap();
+                (Self::Mapped(path), schunk)
             }
         }
     }

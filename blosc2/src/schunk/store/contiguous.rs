@@ -7,11 +7,12 @@ use blosc2_format::frame::{Layout, Outline, Stores, journal};
 use blosc2_format::{Limits, ReadAt};
 
 use super::{
-    Around, Located, Opened, Source, Stamp, Stamped, Store, around_of, missing, read_outline,
+    Around, Located, Opened, Source, Stamp, Stamped, Store, around_of, changed, missing,
+    read_outline,
 };
 use crate::bytes::token::Token;
 use crate::bytes::{Change, Safety, Storage, commit};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, Result};
 
 /// Bytes that are rather copied than written by themselves.
 const SMALL: usize = 16 << 10;
@@ -99,8 +100,7 @@ impl Store for Contiguous {
     ) -> Result<()> {
         let failed = |error| Error::of_io(doing, error);
         if !self.bytes.is_same_frame().map_err(failed)? {
-            let detail = "another handle or program has changed it; it was read again, so that this can be repeated";
-            return Err(Error::new(ErrorKind::Busy, doing, detail));
+            return Err(changed(doing));
         }
         let around = self.around.take();
         let old_len = match &around {
@@ -168,8 +168,8 @@ impl Store for Contiguous {
         written.map_err(|error| Error::of_io(doing, error))
     }
 
-    fn frame_len(&self) -> io::Result<u64> {
-        self.stored_len()
+    fn frame_len(&self) -> io::Result<Option<u64>> {
+        self.stored_len().map(Some)
     }
 
     fn stored_bytes(&self) -> u64 {

@@ -1,11 +1,10 @@
 //! A directory: an index file, and a file for each chunk.
 
 use std::collections::HashSet;
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
-use blosc2_format::directory::{INDEX, chunk_name};
+use blosc2_format::directory::{Disk, FolderMut, INDEX, chunk_name};
 use blosc2_format::frame::{Layout, Offset, Outline, Stores};
 use blosc2_format::{Limits, ReadAt};
 
@@ -13,42 +12,80 @@ use super::{
     Around, Located, NOTHING, Opened, Source, Stamp, Stamped, Store, around_of, missing,
     read_outline,
 };
-use crate::bytes::Safety;
-use crate::schunk::files;
+use crate::bytes::{Guarded, ReadOnly, Safety, Storage};
 use crate::{Error, Result};
 
-/// The index file until it takes the place of the old one.
-const NEW_INDEX: &str = "chunks.b2frame.new";
+/// The files of a directory, in the file system or elsewhere.
+pub(crate) trait Files: FolderMut<File: Send + Sync + 'static> + 'static {
+    /// The absolute path of the directory, where it is in the file system.
+    fn path(&self) -> Option<&Path>;
 
-/// A directory, by its absolute path.
+    /// A file, which shows where it can that others change it.
+    fn storage(file: Self::File) -> Box<dyn Storage>;
+}
+
+impl Files for Disk {
+    fn path(&self) -> Option<&Path> {
+        Some(&self.0)
+    }
+
+    fn storage(file: Self::File) -> Box<dyn Storage> {
+        Box::new(file)
+    }
+}
+
+impl<F: FolderMut<File: Send + Sync + 'static> + 'static> Files for Guarded<F> {
+    fn path(&self) -> Option<&Path> {
+        None
+    }
+
+    fn storage(file: Self::File) -> Box<dyn Storage> {
+        Box::new(ReadOnly::new(file))
+    }
+}
+
+/// A frame in a directory.
 #[derive(Debug)]
-pub(crate) struct Directory {
-    path: PathBuf,
+pub(crate) struct Directory<F> {
+    files: F,
     safety: Safety,
     /// The index file, while parts of it may still be read.
     index: Option<Stamped>,
+    /// The start of the index file that was read or written last.
+    header: Option<[u8; Stamp::LEN]>,
 }
 
-impl Directory {
-    pub(crate) fn new(path: PathBuf, safety: Safety) -> Self {
-        Self { path, safety, index: None }
+impl<F: Files> Directory<F> {
+    pub(crate) fn new(files: F, safety: Safety) -> Self {
+        Self { files, safety, index: None, header: None }
     }
 
-    fn is_durable(&self) -> bool {
-        self.safety == Safety::PowerLoss
+    fn put(&mut self, name: &str, content: &[u8], doing: &str) -> Result<()> {
+        let put = self.files.put(name, content, self.safety == Safety::PowerLoss);
+        put.map_err(|error| self.failed(name, doing, error))
     }
 
-    fn write(&self, name: &str, bytes: &[&[u8]], doing: &str) -> Result<()> {
-        let path = self.path.join(name);
-        let written = File::create(&path).and_then(|mut file| {
-            bytes.iter().try_for_each(|bytes| file.write_all(bytes))?;
-            if self.is_durable() { file.sync_all() } else { Ok(()) }
-        });
-        written.map_err(|error| Error::from_io(doing, &path, error))
+    fn failed(&self, name: &str, doing: &str, error: io::Error) -> Error {
+        Error::from_io(doing, &self.path_of(name), error)
+    }
+
+    fn path_of(&self, name: &str) -> PathBuf {
+        self.files.path().map_or_else(|| name.into(), |path| path.join(name))
+    }
+
+    /// Checks that the frame is the one that was read or written last. What claims and locks cover cannot change
+    /// otherwise.
+    fn check_same_frame(&self, doing: &str) -> Result<()> {
+        let failed = |error| self.failed(INDEX, doing, error);
+        let Some(header) = &self.header else { return Ok(()) };
+        let mut now = [0; Stamp::LEN];
+        let index = self.files.open(INDEX).map_err(failed)?;
+        index.read_exact_at(0, &mut now).map_err(failed)?;
+        if now == *header { Ok(()) } else { Err(super::changed(doing)) }
     }
 }
 
-impl Store for Directory {
+impl<F: Files> Store for Directory<F> {
     fn layout(&self) -> Layout {
         Layout::Directory
     }
@@ -58,7 +95,7 @@ impl Store for Directory {
     }
 
     fn opened(&self) -> Opened<'_> {
-        Opened::Directory(&self.path)
+        self.files.path().map_or(Opened::Nothing, Opened::Directory)
     }
 
     fn read(
@@ -67,10 +104,11 @@ impl Store for Directory {
         typesize: Option<u32>,
         doing: &str,
     ) -> Result<Option<Outline>> {
-        let path = self.path.join(INDEX);
-        let mut index = Stamped::new(File::open(path).map_err(|error| Error::of_io(doing, error))?);
+        let index = self.files.open(INDEX).map_err(|error| Error::of_io(doing, error))?;
+        let mut index = Stamped::new(F::storage(index));
         index.stamp = Stamp::of(&*index.storage);
         let outline = read_outline(&*index.storage, self.layout(), limits, typesize, doing)?;
+        self.header = index.stamp.as_ref().map(|stamp| stamp.header);
         self.index = (!outline.is_loaded()).then_some(index);
         Ok(Some(outline))
     }
@@ -87,18 +125,15 @@ impl Store for Directory {
     }
 
     fn chunk(&self, _: &Outline, place: u64) -> Result<Located<'_>> {
-        let path = self.path.join(chunk_name(place));
+        let name = chunk_name(place);
         let failed = |error: io::Error| match error.kind() {
-            io::ErrorKind::NotFound => missing("its file is not there").at(&path),
-            _ => Error::from_io(super::READ, &path, error),
+            io::ErrorKind::NotFound => missing("its file is not there").at(self.path_of(&name)),
+            io::ErrorKind::InvalidData => missing(&error.to_string()).at(self.path_of(&name)),
+            _ => self.failed(&name, super::READ, error),
         };
-        // A pipe would be waited for.
-        let metadata = fs::metadata(&path).map_err(failed)?;
-        if !metadata.is_file() {
-            return Err(missing("it is in no file").at(&path));
-        }
-        let file = File::open(&path).map_err(failed)?;
-        Ok(Located::Stored(Source::File(file), 0, metadata.len()))
+        let file = self.files.open(&name).map_err(failed)?;
+        let size = file.size().map_err(failed)?;
+        Ok(Located::Stored(Source::File(Box::new(file)), 0, size))
     }
 
     fn commit(
@@ -108,6 +143,7 @@ impl Store for Directory {
         freed: &[u64],
         doing: &str,
     ) -> Result<()> {
+        self.check_same_frame(doing)?;
         self.add(outline, stores, doing)?;
         self.finish(outline, doing)?;
         if freed.is_empty() {
@@ -118,38 +154,35 @@ impl Store for Directory {
         let named: HashSet<u64> = (0..outline.nchunks()).filter_map(place).collect();
         for place in freed.iter().filter(|place| !named.contains(place)) {
             // What stays is not part of the frame any more.
-            let _ = fs::remove_file(self.path.join(chunk_name(*place)));
+            let _ = self.files.remove(&chunk_name(*place));
         }
         Ok(())
     }
 
     fn add(&mut self, _: &Outline, stores: Stores<'_>, doing: &str) -> Result<()> {
         let mut stores = stores.iter();
-        stores.try_for_each(|(place, bytes)| self.write(&chunk_name(*place), &[bytes], doing))
+        stores.try_for_each(|(place, bytes)| self.put(&chunk_name(*place), bytes, doing))
     }
 
     fn finish(&mut self, outline: &mut Outline, doing: &str) -> Result<()> {
-        let failed = |error| Error::from_io(doing, &self.path, error);
         let Around { header, index, trailer } = around_of(outline, doing)?;
         // The old index stands until the new one takes its name.
-        self.write(NEW_INDEX, &[&header, &index, &trailer], doing)?;
-        let sync = || if self.is_durable() { files::sync_folder(&self.path) } else { Ok(()) };
-        sync().map_err(failed)?;
-        fs::rename(self.path.join(NEW_INDEX), self.path.join(INDEX)).map_err(failed)?;
-        // The new index is there now, whether or not the device has its name yet.
-        sync().map_err(failed)
+        self.put(INDEX, &[&header, &index[..], &trailer].concat(), doing)?;
+        self.header = header.first_chunk().copied();
+        Ok(())
     }
 
-    fn frame_len(&self) -> io::Result<u64> {
-        fs::metadata(self.path.join(INDEX)).map(|metadata| metadata.len())
+    fn frame_len(&self) -> io::Result<Option<u64>> {
+        self.files.open(INDEX)?.size().map(Some)
     }
 
     fn stored_bytes(&self) -> u64 {
-        let files = fs::read_dir(&self.path).into_iter().flatten().flatten();
-        files.filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum()
+        let size = |name: &String| self.files.open(name)?.size();
+        let names = self.files.names().unwrap_or_default();
+        names.iter().filter_map(|name| size(name).ok()).sum()
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        files::sync_directory(&self.path)
+        self.files.sync()
     }
 }

@@ -62,8 +62,8 @@ impl Store for Memory {
         Ok(())
     }
 
-    fn frame_len(&self) -> io::Result<u64> {
-        Ok(0)
+    fn frame_len(&self) -> io::Result<Option<u64>> {
+        Ok(None)
     }
 
     fn stored_bytes(&self) -> u64 {

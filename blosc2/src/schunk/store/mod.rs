@@ -5,7 +5,7 @@ mod directory;
 mod memory;
 
 use std::borrow::Cow;
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -24,7 +24,7 @@ use crate::gate::Version;
 use crate::{Error, ErrorKind, Result, partial};
 
 pub(crate) use contiguous::Contiguous;
-pub(crate) use directory::Directory;
+pub(crate) use directory::{Directory, Files};
 pub(crate) use memory::Memory;
 
 /// Where the chunks of a super-chunk are, and what is around them.
@@ -78,8 +78,8 @@ pub(crate) trait Store: Debug + Send + Sync {
     /// Makes a frame of what was added.
     fn finish(&mut self, outline: &mut Outline, doing: &str) -> Result<()>;
 
-    /// Bytes of the frame; of a directory, of its index file; 0 where there is none.
-    fn frame_len(&self) -> io::Result<u64>;
+    /// Bytes of the frame; of a directory, of its index file; `None` where it is no frame.
+    fn frame_len(&self) -> io::Result<Option<u64>>;
 
     /// Bytes that are really there.
     fn stored_bytes(&self) -> u64;
@@ -121,10 +121,10 @@ pub(crate) enum Located<'a> {
     Stored(Source<'a>, u64, u64),
 }
 
-#[derive(Debug)]
 pub(crate) enum Source<'a> {
     Storage(&'a dyn Storage),
-    File(File),
+    /// A file of a directory.
+    File(Box<dyn ReadAt + Send + Sync>),
 }
 
 impl Source<'_> {
@@ -133,6 +133,12 @@ impl Source<'_> {
             Self::Storage(storage) => *storage,
             Self::File(file) => file,
         }
+    }
+}
+
+impl fmt::Debug for Source<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Source")
     }
 }
 
@@ -230,8 +236,8 @@ impl State {
         Ok(())
     }
 
-    /// Bytes of the frame; of a directory, of its index file; 0 where there is none.
-    pub(crate) fn frame_len(&self) -> Result<u64> {
+    /// Bytes of the frame; of a directory, of its index file; `None` where it is no frame.
+    pub(crate) fn frame_len(&self) -> Result<Option<u64>> {
         self.store.frame_len().map_err(|error| Error::of_io("measure a frame", error))
     }
 }
@@ -361,6 +367,13 @@ impl ReadAt for Stamped {
         }
         read
     }
+}
+
+/// A frame that is not the one that was read or written last.
+fn changed(doing: &str) -> Error {
+    let detail =
+        "another handle or program has changed it; it was read again, so that this can be repeated";
+    Error::new(ErrorKind::Busy, doing, detail)
 }
 
 /// A chunk that is not where the index says.

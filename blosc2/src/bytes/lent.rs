@@ -1,0 +1,64 @@
+//! A storage of borrowed memory, which ends with the borrow.
+
+use std::io;
+use std::sync::Arc;
+
+use blosc2_format::ReadAt;
+use parking_lot::RwLock;
+
+use super::{Storage, read_only};
+
+/// Borrowed bytes, until [`lend`] returns. Reading fails then.
+#[derive(Debug, Clone)]
+pub(crate) struct Lent(Arc<RwLock<Option<&'static [u8]>>>);
+
+/// Runs `work` on a storage of borrowed bytes.
+pub(crate) fn lend<R>(bytes: &[u8], work: impl FnOnce(Lent) -> R) -> R {
+    // SAFETY: the reference is used for no longer than `bytes` is borrowed. It is in one place, which only this module
+    // reaches, and which `Revoked` empties before this function returns or unwinds, whoever still has a `Lent`. Only
+    // `Lent::with` reads it; it keeps the lock while it uses it, and `Revoked` waits for that.
+    let bytes: &'static [u8] = unsafe { std::mem::transmute::<&[u8], &'static [u8]>(bytes) };
+    let lent = Lent(Arc::new(RwLock::new(Some(bytes))));
+    let _revoked = Revoked(&lent);
+    work(lent.clone())
+}
+
+/// Takes the bytes back when it is dropped.
+struct Revoked<'a>(&'a Lent);
+
+impl Drop for Revoked<'_> {
+    fn drop(&mut self) {
+        *self.0.0.write() = None;
+    }
+}
+
+impl Lent {
+    /// Calls nothing of the user's, and nothing that keeps the bytes.
+    fn with<R>(&self, read: impl FnOnce(&[u8]) -> io::Result<R>) -> io::Result<R> {
+        let kept = self.0.read();
+        match *kept {
+            Some(bytes) => read(bytes),
+            None => Err(io::Error::other("the bytes were borrowed, and the borrow is over")),
+        }
+    }
+}
+
+impl ReadAt for Lent {
+    fn size(&self) -> io::Result<u64> {
+        self.with(|bytes| bytes.size())
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.with(|bytes| bytes.read_exact_at(offset, buffer))
+    }
+}
+
+impl Storage for Lent {
+    fn write_all_at(&mut self, _: u64, _: &[u8]) -> io::Result<()> {
+        Err(read_only("write"))
+    }
+
+    fn set_size(&mut self, _: u64) -> io::Result<()> {
+        Err(read_only("set the length"))
+    }
+}

@@ -1,0 +1,370 @@
+//! Frames in custom folders: a file for each chunk, wherever that is.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use blosc2::{
+    CParams, Check, ErrorKind, Folder, FolderMut, NDArray, OpenOptions, ReadAt, SChunk, SaveOptions,
+};
+use blosc2_format::Options;
+use blosc2_format::directory::{self, Disk, INDEX, Memory, chunk_name};
+
+use super::{Place, assert_holds, filled, folder, kind, model, numbers};
+
+/// A folder of the file system as a type of the program.
+#[derive(Debug)]
+pub(super) struct Folded(Disk);
+
+impl Folded {
+    pub(super) fn new(path: &Path) -> Self {
+        Self(Disk(path.to_owned()))
+    }
+}
+
+impl Folder for Folded {
+    type File = fs::File;
+
+    fn open(&self, name: &str) -> io::Result<fs::File> {
+        self.0.open(name)
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        self.0.names()
+    }
+}
+
+impl FolderMut for Folded {
+    fn put(&mut self, name: &str, content: &[u8], durable: bool) -> io::Result<()> {
+        self.0.put(name, content, durable)
+    }
+
+    fn remove(&mut self, name: &str) -> io::Result<()> {
+        self.0.remove(name)
+    }
+}
+
+/// Objects in memory that are shared, and what was done with them.
+#[derive(Debug, Clone, Default)]
+struct Objects(Arc<Mutex<Inner>>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    files: Memory,
+    log: Vec<String>,
+    /// Calls until one fails, and how: 0 is now.
+    fault: Option<(usize, Fault)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    Error,
+    Panic,
+    /// This and all after it.
+    Death,
+}
+
+impl Objects {
+    /// Also after a panic.
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn call(&self, what: String) -> io::Result<MutexGuard<'_, Inner>> {
+        let mut inner = self.inner();
+        inner.log.push(what);
+        match inner.fault {
+            Some((0, Fault::Panic)) => {
+                inner.fault = None;
+                panic!("in the folder")
+            }
+            Some((0, fault)) => {
+                if fault == Fault::Error {
+                    inner.fault = None;
+                }
+                return Err(io::Error::other("out of reach"));
+            }
+            Some((calls, fault)) => inner.fault = Some((calls - 1, fault)),
+            None => {}
+        }
+        Ok(inner)
+    }
+
+    fn files(&self) -> Memory {
+        self.inner().files.clone()
+    }
+
+    /// What was done since the last call.
+    fn log(&self) -> Vec<String> {
+        std::mem::take(&mut self.inner().log)
+    }
+
+    fn fail(&self, fault: Option<(usize, Fault)>) {
+        self.inner().fault = fault;
+    }
+}
+
+impl Folder for Objects {
+    type File = Vec<u8>;
+
+    fn open(&self, name: &str) -> io::Result<Vec<u8>> {
+        self.call(format!("open {name}"))?.files.open(name)
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        self.call("names".to_owned())?.files.names()
+    }
+}
+
+impl FolderMut for Objects {
+    fn put(&mut self, name: &str, content: &[u8], durable: bool) -> io::Result<()> {
+        let what = format!("put {name}{}", if durable { " durably" } else { "" });
+        self.call(what)?.files.put(name, content, durable)
+    }
+
+    fn remove(&mut self, name: &str) -> io::Result<()> {
+        self.call(format!("remove {name}"))?.files.remove(name)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.call("sync".to_owned()).map(drop)
+    }
+}
+
+fn options() -> OpenOptions {
+    OpenOptions::new().typesize(4).check(Check::Content)
+}
+
+fn assert_good(files: &Memory) {
+    let report = directory::check(files, &Options { content: true, ..Options::default() });
+    assert_eq!(report.unwrap().findings, []);
+}
+
+#[test]
+fn files_are_put_replaced_and_removed() {
+    let (_folder, path) = folder();
+    let disk = Disk(path.join("folder"));
+    fn check<F: FolderMut>(mut folder: F, durable: bool) {
+        let read = |folder: &F| folder.open("a").and_then(|file| file.read_vec_at(0, 3));
+        let none = |error: io::Error| assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        none(read(&folder).unwrap_err());
+        none(folder.remove("a").unwrap_err());
+        folder.put("a", b"one", durable).unwrap();
+        let opened = folder.open("a").unwrap();
+        folder.put("a", b"twofold", durable).unwrap();
+        assert_eq!(opened.read_vec_at(0, opened.size().unwrap()).unwrap(), b"one");
+        assert_eq!(read(&folder).unwrap(), b"two");
+        folder.put("b", b"", durable).unwrap();
+        folder.sync().unwrap();
+        let mut names = folder.names().unwrap();
+        names.sort();
+        assert_eq!(names, ["a", "b"]);
+        folder.remove("a").unwrap();
+        none(read(&folder).unwrap_err());
+        assert_eq!(folder.names().unwrap(), ["b"]);
+    }
+    for durable in [false, true] {
+        check(Memory::default(), durable);
+        check(disk.clone(), durable);
+        fs::remove_dir_all(&disk.0).unwrap();
+    }
+    fs::create_dir_all(disk.0.join("folder")).unwrap();
+    assert_eq!(disk.open("folder").unwrap_err().kind(), io::ErrorKind::InvalidData);
+}
+
+#[test]
+fn frames_are_made_and_opened_in_folders() {
+    let objects = Objects::default();
+    let nothing = OpenOptions::new().open_folder(objects.clone());
+    assert_eq!(kind(nothing), ErrorKind::NotFound);
+    let mut schunk = options().create_new(true).open_folder(objects.clone()).unwrap();
+    assert_eq!(objects.files().names().unwrap(), [INDEX]);
+    for (index, chunk) in model(5).iter().enumerate() {
+        assert_eq!(schunk.append(chunk).unwrap(), index + 1);
+    }
+    let mut names: Vec<String> = (0..5).map(chunk_name).collect();
+    names.push(INDEX.to_owned());
+    assert_eq!(objects.files().names().unwrap(), names);
+    assert_good(&objects.files());
+    assert_holds(&schunk, &model(5), "made");
+    assert_eq!((schunk.path(), schunk.file_format().unwrap().contiguous), (None, false));
+    drop(schunk);
+
+    // What is there stays, unless it is opened.
+    let before = objects.files();
+    for (options, expected) in [
+        (options().create_new(true), ErrorKind::AlreadyExists),
+        (options().replace(true), ErrorKind::InvalidArgument),
+        (options().offset(1), ErrorKind::InvalidArgument),
+    ] {
+        assert_eq!(kind(options.open_folder(objects.clone())), expected);
+    }
+    let array = NDArray::builder().folder(objects.clone()).from_slice(&[1u8], &[1]);
+    assert_eq!(kind(array), ErrorKind::AlreadyExists);
+    assert!(objects.files() == before);
+    let mut reader = options().open_folder(objects.clone()).unwrap();
+    assert_eq!(kind(reader.append(&numbers(5))), ErrorKind::ReadOnly);
+    let mut writer = options().create(true).open_folder(objects.clone()).unwrap();
+
+    // A read opens its chunk alone; a change puts the chunk first and the index last, and then removes the old one.
+    objects.log();
+    assert!(reader.decompress_chunk::<i32>(3).unwrap() == numbers(3));
+    assert_eq!(objects.log(), ["open 00000003.chunk"]);
+    writer.update(2, &numbers(9)).unwrap();
+    let steps = ["put 00000005.chunk", "put chunks.b2frame", "remove 00000002.chunk"];
+    let found: Vec<String> =
+        objects.log().into_iter().filter(|step| !step.starts_with("open")).collect();
+    assert_eq!(found, steps);
+    writer.sync().unwrap();
+    assert_eq!(objects.log(), ["sync"]);
+    assert!(reader.refresh().unwrap());
+    assert!(reader.decompress_chunk::<i32>(2).unwrap() == numbers(9));
+    let durable = options().write(true).durable(true).open_folder(objects.clone());
+    durable.unwrap().append(&numbers(5)).unwrap();
+    let log = objects.log();
+    // The number of the chunk that was removed.
+    assert!(log.contains(&"put 00000002.chunk durably".to_owned()), "{log:?}");
+    assert!(log.contains(&"put chunks.b2frame durably".to_owned()), "{log:?}");
+    // A handle that does not know of it changes nothing.
+    let before = objects.files();
+    assert_eq!(kind(writer.append(&numbers(7))), ErrorKind::Busy);
+    assert!(objects.files() == before);
+    writer.append(&numbers(7)).unwrap();
+    assert_eq!(writer.nchunks(), 7);
+    assert_good(&objects.files());
+}
+
+#[test]
+fn arrays_and_copies_are_made_in_folders() {
+    let (_folder, path) = folder();
+    let items: Vec<i32> = (0..600).collect();
+    let objects = Objects::default();
+    let builder = NDArray::builder().chunks(&[7, 10]).blocks(&[7, 5]).folder(objects.clone());
+    let mut array = builder.clone().from_slice(&items, &[20, 30]).unwrap();
+    let again = builder.from_slice(&items, &[20, 30]);
+    assert_eq!(kind(again), ErrorKind::AlreadyExists);
+    array.resize(&[10, 30]).unwrap();
+    drop(array);
+    assert_good(&objects.files());
+    let opened = options().open_folder(objects.clone()).unwrap();
+    let array = NDArray::from_schunk(opened).unwrap();
+    assert_eq!(array.read_all::<i32>().unwrap(), items[..300]);
+
+    let schunk = filled(Place::Memory, &path, &CParams::new(), &model(3));
+    let copied = Objects::default();
+    schunk.save_in_folder(copied.clone(), &SaveOptions::new()).unwrap();
+    assert_holds(&options().open_folder(copied.clone()).unwrap(), &model(3), "saved");
+    // As a directory of the file system has them.
+    schunk.save_with(&path, &SaveOptions::new().directory(true)).unwrap();
+    for (name, content) in copied.files().0 {
+        assert!(fs::read(path.join(&name)).unwrap() == content, "{name}");
+    }
+    assert_holds(&SChunk::open(&path).unwrap(), &model(3), "in the file system");
+    for (options, expected) in [
+        (SaveOptions::new(), ErrorKind::AlreadyExists),
+        (SaveOptions::new().replace(true), ErrorKind::InvalidArgument),
+    ] {
+        assert_eq!(kind(schunk.save_in_folder(copied.clone(), &options)), expected);
+    }
+    let smaller = SaveOptions::new().cparams(CParams::new().level(9));
+    let recompressed = Objects::default();
+    schunk.save_in_folder(recompressed.clone(), &smaller).unwrap();
+    let opened = options().open_folder(recompressed).unwrap();
+    assert_eq!(opened.cparams().level, 9);
+    assert_holds(&opened, &model(3), "recompressed");
+}
+
+#[test]
+fn a_folder_that_fails_has_the_old_frame_or_the_new_one() {
+    let changes: [fn(&mut SChunk) -> blosc2::Result<()>; 4] = [
+        |schunk| schunk.append(&numbers(7)).map(drop),
+        |schunk| schunk.update(1, &numbers(8)),
+        |schunk| schunk.delete(0).map(drop),
+        |schunk| schunk.vlmeta_mut().set("name", b"content"),
+    ];
+    let content = |schunk: &SChunk| {
+        let chunks: Vec<Vec<i32>> = schunk.iter_chunks().map(Result::unwrap).collect();
+        (chunks, schunk.vlmeta().get("name").unwrap())
+    };
+    let start = Objects::default();
+    let mut schunk = options().create(true).open_folder(start.clone()).unwrap();
+    for chunk in model(4) {
+        schunk.append(&chunk).unwrap();
+    }
+    let before = content(&schunk);
+    for (number, change) in changes.iter().enumerate() {
+        for fault in [Fault::Error, Fault::Panic, Fault::Death] {
+            let mut seen = [0, 0];
+            for calls in 0.. {
+                let what = format!("change {number}, {fault:?} after {calls} calls");
+                let objects = Objects::default();
+                objects.inner().files = start.files();
+                let mut schunk = options().write(true).open_folder(objects.clone()).unwrap();
+                objects.fail(Some((calls, fault)));
+                let done = change(&mut schunk);
+                let is_over = objects.inner().fault.is_some_and(|(left, _)| left > 0);
+                objects.fail(None);
+                if let Err(error) = &done {
+                    let expected =
+                        if fault == Fault::Panic { ErrorKind::Callback } else { ErrorKind::Io };
+                    assert_eq!(error.kind(), expected, "{what}: {error}");
+                }
+                let opened = options().write(true).open_folder(objects.clone());
+                let mut opened = opened.unwrap_or_else(|error| panic!("{what}: {error}"));
+                let found = content(&opened);
+                // What fails while the old chunk is removed does no harm.
+                assert_eq!(found == before, done.is_err(), "{what}");
+                seen[usize::from(done.is_ok())] += 1;
+                // What is left does not mind the next change.
+                change(&mut opened).unwrap();
+                opened.append(&numbers(9)).unwrap();
+                assert!(
+                    opened.decompress_chunk::<i32>(opened.nchunks() - 1).unwrap() == numbers(9)
+                );
+                let report = directory::check(&objects.files(), &Options::default()).unwrap();
+                assert!(report.is_good(), "{what}");
+                // This handle goes on, too, unless it could not read what is there.
+                if done.is_err() && fault == Fault::Error {
+                    drop(opened);
+                    schunk.refresh().unwrap();
+                    schunk.append(&numbers(9)).unwrap();
+                }
+                if is_over {
+                    break;
+                }
+            }
+            assert!(seen[0] > 0 && seen[1] > 0, "change {number}, {fault:?}: {seen:?}");
+        }
+    }
+}
+
+#[test]
+fn panics_and_errors_of_a_folder_are_those_of_the_call() {
+    let objects = Objects::default();
+    let mut schunk = options().create(true).open_folder(objects.clone()).unwrap();
+    schunk.append(&numbers(0)).unwrap();
+    for (fault, expected) in [(Fault::Panic, ErrorKind::Callback), (Fault::Error, ErrorKind::Io)] {
+        let fail = || objects.fail(Some((0, fault)));
+        fail();
+        assert_eq!(kind(schunk.decompress_chunk::<i32>(0)), expected);
+        fail();
+        assert_eq!(kind(schunk.frame_len()), expected);
+        fail();
+        assert_eq!(kind(schunk.sync()), expected);
+        fail();
+        assert_eq!(kind(schunk.refresh()), expected);
+        for calls in 0..2 {
+            objects.fail(Some((calls, fault)));
+            assert_eq!(kind(options().open_folder(objects.clone())), expected, "{calls}");
+        }
+        objects.fail(None);
+        assert_holds(&schunk, &model(1), "again");
+    }
+    let mut files = objects.files();
+    files.remove(&chunk_name(0)).unwrap();
+    objects.inner().files = files;
+    let error = schunk.decompress_chunk::<i32>(0).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidData);
+    assert!(error.to_string().contains("00000000.chunk"), "{error}");
+}
