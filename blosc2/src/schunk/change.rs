@@ -441,8 +441,10 @@ impl SChunk {
         if closures {
             let reading = self.reading()?;
             let index = index.unwrap_or(reading.state.nchunks());
-            let start = self.start_of(&reading, index)?;
-            (place.index, place.start) = (Some(index), Some(start));
+            place.index = Some(index);
+            if self.prefilter.is_some() {
+                place.start = Some(self.start_of(&reading, index)?);
+            }
             shape = Some(self.shape()?);
         }
         place.array = shape.as_ref().and_then(|shape| shape.geometry());

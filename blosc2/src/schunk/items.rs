@@ -333,9 +333,12 @@ impl SChunk {
     /// Bytes of the data in front of a chunk; of one behind the last, all.
     pub(super) fn start_of(&self, reading: &Reading<'_>, index: usize) -> Result<u64> {
         let nbytes = reading.nbytes();
+        if index >= reading.state.nchunks() {
+            return Ok(nbytes);
+        }
         Ok(match self.starts(reading)? {
             Some(starts) => starts.get(index).copied().unwrap_or(nbytes),
-            None => (index as u64).saturating_mul(reading.chunksize() as u64).min(nbytes),
+            None => (index as u64).saturating_mul(reading.chunksize() as u64),
         })
     }
 
