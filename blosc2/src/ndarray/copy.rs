@@ -149,7 +149,8 @@ impl NDArrayBuilder {
     ///
     /// Without [`cparams`](Self::cparams), compressed chunks are copied as they are where they have all their items in
     /// the same place of a chunk of the copy, and chunk and block shapes are the same. Lossy codecs and filters lose
-    /// nothing again there. With [`cparams`](Self::cparams) all chunks are recompressed.
+    /// nothing again there. With [`cparams`](Self::cparams) all chunks are recompressed, and so are those of an array that
+    /// has a prefilter or a postfilter.
     ///
     /// # Errors
     /// As for [`from_slice`](Self::from_slice) and for reading `source`.
