@@ -74,8 +74,8 @@ pub use filter::Filter;
 pub use info::{c_version, codecs, instruction_set};
 pub use ndarray::{
     Appender, Arithmetic, ArrayBlock, ArrayChunk, ArrayInfo, AxisIndex, AxisSelection, CacheSizes,
-    ItemIndex, NDArray, NDArrayBuilder, NDArrayBytes, NDArrayBytesMut, NDArrayField,
-    NDArrayFieldMut, NDArrayView, Number, Rows, Selection,
+    NDArray, NDArrayBuilder, NDArrayBytes, NDArrayBytesMut, NDArrayField, NDArrayFieldMut,
+    NDArrayView, Number, PerAxis, Rows, Selection,
 };
 #[cfg(feature = "dynamic-plugins")]
 pub use plugins::PluginParams;

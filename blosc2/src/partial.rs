@@ -588,7 +588,8 @@ mod tests {
         let (_, chunk) = large(lz4());
         for fine in 0..2 {
             let mut left = fine;
-            let failed = fetch(&header(&chunk), &[9..10], &mut Vec::new(), |parts| {
+            let range = 9..10;
+            let failed = fetch(&header(&chunk), std::slice::from_ref(&range), &mut Vec::new(), |parts| {
                 for (start, target) in parts {
                     if left == 0 {
                         return Err(Error::new(ErrorKind::Io, "read", "the disk is gone"));

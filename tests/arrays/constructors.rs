@@ -126,3 +126,38 @@ fn appenders_along_other_axes_keep_the_order() {
     }
     assert_eq!(appender.finish().unwrap().read_all::<u32>().unwrap(), model.concat());
 }
+
+#[test]
+fn shapes_are_integers_for_each_axis() {
+    let items: Vec<u8> = (0..12).collect();
+    let shape = vec![3usize, 4];
+    for array in [
+        NDArray::from_slice(&items, [3, 4]),
+        NDArray::from_slice(&items, &[3u64, 4]),
+        NDArray::from_slice(&items, (3, 4u8)),
+        NDArray::from_slice(&items, &shape),
+        NDArray::from_slice(&items, shape),
+        NDArray::builder().chunks((2, 2)).blocks([1, 2]).from_slice(&items, [3i16, 4]),
+    ] {
+        let array = array.unwrap();
+        assert_eq!(array.shape(), [3, 4]);
+        assert_eq!(array.read_all::<u8>().unwrap(), items);
+    }
+    let mut line = NDArray::from_slice(&items, items.len()).unwrap();
+    assert_eq!((line.shape(), NDArray::from_slice(&[7], ()).unwrap().ndim()), (&[12][..], 0));
+    line.resize(5).unwrap();
+    assert_eq!(line.shape(), [5]);
+
+    let message = |array: blosc2::Result<NDArray>| {
+        let error = array.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+        error.to_string()
+    };
+    let negative = message(NDArray::from_slice(&items, (3, -4)));
+    assert!(
+        negative.ends_with("axis 1 of the shape has -4 items, expected at least 0"),
+        "{negative}"
+    );
+    message(NDArray::builder().chunks([2, -1]).from_slice(&items, [3, 4]));
+    assert_eq!(line.resize(-1).unwrap_err().kind(), ErrorKind::InvalidArgument);
+}

@@ -207,7 +207,7 @@ fn typed_arrays_give_their_items_in_every_way_of_reading() {
 fn no_dimensions_is_one_item() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("one.b2nd");
-    let array = NDArray::builder().file(&path).from_slice(&[42.5f64], &[]).unwrap();
+    let array = NDArray::builder().file(&path).from_slice(&[42.5f64], ()).unwrap();
     assert_eq!((array.ndim(), array.len(), array.schunk().nchunks()), (0, 1, 1));
     assert_eq!(array.read_all::<f64>().unwrap(), [42.5]);
     assert_eq!(array.read::<f64>(..).unwrap(), [42.5]);

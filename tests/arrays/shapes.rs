@@ -315,7 +315,7 @@ impl Sequence {
         kind(array.insert(axis, size + 1, &[0u16; 0]), ErrorKind::OutOfBounds);
         kind(array.delete(axis, 0..size + 1), ErrorKind::OutOfBounds);
         kind(array.resize(&vec![1; ndim + 1]), ErrorKind::InvalidArgument);
-        kind(array.resize(&vec![1 << 63; ndim]), ErrorKind::TooLarge);
+        kind(array.resize(&vec![1u64 << 63; ndim]), ErrorKind::TooLarge);
         let others: u64 = self
             .model
             .shape
@@ -398,15 +398,15 @@ fn any_sequence_of_shapes_holds_what_the_model_does() {
 #[test]
 fn arrays_without_items_take_no_memory() {
     let builder = || NDArray::builder().chunks(&[1, 1]).blocks(&[1, 1]);
-    let mut array = builder().zeros::<u8>(&[0, 1 << 45]).unwrap();
+    let mut array = builder().zeros::<u8>(&[0, 1u64 << 45]).unwrap();
     assert!(array.read_all::<u8>().unwrap().is_empty());
     array.write(.., &[0u8; 0]).unwrap();
-    array.resize(&[1 << 44, 0]).unwrap();
+    array.resize(&[1u64 << 44, 0]).unwrap();
     array.append(0, &[0u8; 0]).unwrap();
     assert_eq!(array.shape(), [1 << 44, 0]);
-    let none = builder().from_iter([0u8; 0], &[1 << 40, 0]).unwrap();
+    let none = builder().from_iter([0u8; 0], &[1u64 << 40, 0]).unwrap();
     assert!(none.read_points::<u8>(&[[0u64, 0]; 0]).unwrap().is_empty());
-    let error = NDArray::builder().zeros::<u8>(&[0, (1 << 32) + 5]).unwrap_err();
+    let error = NDArray::builder().zeros::<u8>(&[0, (1u64 << 32) + 5]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
 }
 

@@ -9,7 +9,7 @@ use blosc2::{CParams, NDArray, SChunk, Value};
 use blosc2_store::{EmbedStore, Object, Tensor, TreeStore};
 
 fn array(items: &[i32]) -> NDArray {
-    NDArray::from_slice(items, &[items.len() as u64]).unwrap()
+    NDArray::from_slice(items, items.len()).unwrap()
 }
 
 fn read(object: Object) -> Vec<i32> {

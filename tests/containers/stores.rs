@@ -13,7 +13,7 @@ use zip::{CompressionMethod, ZipWriter};
 use crate::common::Rng;
 
 fn array(items: &[i32]) -> NDArray {
-    NDArray::from_slice(items, &[items.len() as u64]).unwrap()
+    NDArray::from_slice(items, items.len()).unwrap()
 }
 
 /// Bytes that keep count of what is read of them.

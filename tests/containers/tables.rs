@@ -65,7 +65,7 @@ fn meta(schema: &str) -> SChunk {
 
 fn array<T: Element>(items: &[T], chunk: u64) -> NDArray {
     let builder = NDArray::builder().chunks(&[chunk]).blocks(&[chunk.div_ceil(2)]);
-    builder.from_slice(items, &[items.len() as u64]).unwrap()
+    builder.from_slice(items, items.len()).unwrap()
 }
 
 fn batches(values: &[Value], len: usize) -> SChunk {
@@ -355,7 +355,7 @@ fn broken_parts_are_named_and_the_others_read() {
             "no dimension",
             |parts| {
                 b(parts, "int8");
-                parts.put("/_cols/b", NDArray::from_slice(&[1i8], &[]).unwrap());
+                parts.put("/_cols/b", NDArray::from_slice(&[1i8], ()).unwrap());
             },
             ErrorKind::InvalidData,
         ),

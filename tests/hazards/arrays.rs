@@ -292,7 +292,7 @@ mod safe {
 
     #[test]
     fn slice_of_one_item_reaches_behind_the_buffer() {
-        let array = NDArray::from_slice(&[[7u8; 64]], &[]).unwrap();
+        let array = NDArray::from_slice(&[[7u8; 64]], ()).unwrap();
         let error = array.bytes().read_into(.., &mut [0]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         assert_eq!(array.bytes().read(..).unwrap(), [7; 64]);
@@ -300,7 +300,7 @@ mod safe {
 
     #[test]
     fn set_slice_of_one_item_reads_behind_the_buffer() {
-        let mut array = NDArray::from_slice(&[[7u8; 64]], &[]).unwrap();
+        let mut array = NDArray::from_slice(&[[7u8; 64]], ()).unwrap();
         let error = array.bytes_mut().write(.., &[0]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         assert_eq!(array.bytes().read(..).unwrap(), [7; 64]);
@@ -379,7 +379,7 @@ mod safe {
 
     #[test]
     fn selection_needs_a_dimension() {
-        let array = NDArray::from_slice(&[7i32], &[]).unwrap();
+        let array = NDArray::from_slice(&[7i32], ()).unwrap();
         let error = array.read::<i32>([vec![0]]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         assert_eq!(array.read::<i32>(Vec::<Vec<u64>>::new()).unwrap(), [7]);

@@ -286,13 +286,13 @@ fn shapes_and_buffers_that_do_not_fit_are_refused() {
     let items = [1i32; 12];
     let make = NDArray::builder;
     refused(make().from_slice(&items, &[3, 5]), InvalidArgument, "[3, 5]");
-    refused(make().from_slice(&items, &[]), InvalidArgument, "48");
+    refused(make().from_slice(&items, ()), InvalidArgument, "48");
     refused(make().from_slice(&items, &[0]), InvalidArgument, "48");
     refused(make().from_slice(&items, &[1 << 40, 1 << 40]), TooLarge, "chunks");
     refused(make().from_slice(&items, &[u64::MAX]), TooLarge, "2^63");
     refused(make().from_slice(&items, &[1; 17]), InvalidArgument, "17");
     refused(make().chunks(&[12]).from_slice(&items, &[3, 4]), InvalidArgument, "[12]");
-    refused(make().chunks(&[]).from_slice(&items, &[3, 4]), InvalidArgument, "chunk shape");
+    refused(make().chunks(()).from_slice(&items, &[3, 4]), InvalidArgument, "chunk shape");
     refused(make().chunks(&[0, 4]).from_slice(&items, &[3, 4]), InvalidArgument, "[0, 4]");
     refused(make().blocks(&[3, 0]).from_slice(&items, &[3, 4]), InvalidArgument, "[3, 0]");
     refused(make().blocks(&[2, 2, 2]).from_slice(&items, &[3, 4]), InvalidArgument, "block shape");

@@ -418,7 +418,7 @@ assert len(texts) > 1, texts
 fn goes_there_and_back<T: Element + PartialEq + std::fmt::Debug>(items: &[T], python: &str) {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
-    NDArray::builder().file(at("a")).from_slice(items, &[items.len() as u64]).unwrap();
+    NDArray::builder().file(at("a")).from_slice(items, items.len()).unwrap();
     let script = format!(
         "import blosc2\nimport numpy as np\nexpected = {python}\n\
          found = blosc2.open('a', mode='r')[:]\n\

@@ -12,6 +12,7 @@ use blosc2_format::frame::ChunkSize;
 use parking_lot::Mutex;
 
 use super::gather::Scratch;
+use super::index::{PerAxis, sizes};
 use super::partition::{CacheSizes, partition};
 use super::plan::{Plan, c_order, chunk_ranges};
 use super::region::Region;
@@ -91,14 +92,14 @@ type MakeStore = Box<dyn FnOnce(bool) -> Result<(Box<dyn Store>, Option<Gate>)> 
 
 impl NDArrayBuilder {
     /// Sets the chunk shape, in items; automatic otherwise.
-    pub fn chunks(mut self, chunks: &[u64]) -> Self {
-        self.chunks = Some(chunks.to_vec());
+    pub fn chunks(mut self, chunks: impl PerAxis) -> Self {
+        self.chunks = Some(side(&chunks));
         self
     }
 
     /// Sets the block shape, in items; automatic otherwise.
-    pub fn blocks(mut self, blocks: &[u64]) -> Self {
-        self.blocks = Some(blocks.to_vec());
+    pub fn blocks(mut self, blocks: impl PerAxis) -> Self {
+        self.blocks = Some(side(&blocks));
         self
     }
 
@@ -228,7 +229,7 @@ impl NDArrayBuilder {
     /// - [`ErrorKind::TooLarge`]: a chunk over [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes;
     /// - [`ErrorKind::AlreadyExists`]: there is something at the path; it is left alone;
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be made.
-    pub fn from_slice<T: Element>(self, items: &[T], shape: &[u64]) -> Result<NDArray> {
+    pub fn from_slice<T: Element>(self, items: &[T], shape: impl PerAxis) -> Result<NDArray> {
         self.from_bytes(&bytes_of(items), shape, &T::dtype().to_string(), size_of::<T>())
     }
 
@@ -241,10 +242,11 @@ impl NDArrayBuilder {
     pub fn from_bytes(
         self,
         bytes: &[u8],
-        shape: &[u64],
+        shape: impl PerAxis,
         dtype: &str,
         typesize: usize,
     ) -> Result<NDArray> {
+        let shape = &sizes(&shape, MAKE)?[..];
         let order = self.order(shape, dtype, typesize)?;
         // The order has counted the items.
         let expected = order.geometry.len().checked_mul(typesize as u64);
@@ -271,9 +273,10 @@ impl NDArrayBuilder {
     pub fn from_iter<T: Element>(
         self,
         items: impl IntoIterator<Item = T>,
-        shape: &[u64],
+        shape: impl PerAxis,
     ) -> Result<NDArray> {
         let mut items = items.into_iter();
+        let shape = &sizes(&shape, MAKE)?[..];
         let order = self.order(shape, &T::dtype().to_string(), size_of::<T>())?;
         order.make(|schunk, geometry| {
             let wrong = |what: &str| {
@@ -317,7 +320,7 @@ impl NDArrayBuilder {
     /// # Errors
     /// As for [`from_slice`](Self::from_slice).
     #[doc(alias = "b2nd_zeros")]
-    pub fn zeros<T: Element>(self, shape: &[u64]) -> Result<NDArray> {
+    pub fn zeros<T: Element>(self, shape: impl PerAxis) -> Result<NDArray> {
         self.special(Special::Zeros, shape, &T::dtype().to_string(), size_of::<T>())
     }
 
@@ -326,7 +329,7 @@ impl NDArrayBuilder {
     /// # Errors
     /// As for [`from_slice`](Self::from_slice).
     #[doc(alias("b2nd_uninit", "empty"))]
-    pub fn uninit<T: Element>(self, shape: &[u64]) -> Result<NDArray> {
+    pub fn uninit<T: Element>(self, shape: impl PerAxis) -> Result<NDArray> {
         self.special(Special::Uninit, shape, &T::dtype().to_string(), size_of::<T>())
     }
 
@@ -335,7 +338,7 @@ impl NDArrayBuilder {
     /// # Errors
     /// As for [`from_slice`](Self::from_slice), and [`ErrorKind::InvalidArgument`] for other items.
     #[doc(alias = "b2nd_nans")]
-    pub fn nans<T: Element>(self, shape: &[u64]) -> Result<NDArray> {
+    pub fn nans<T: Element>(self, shape: impl PerAxis) -> Result<NDArray> {
         self.special(Special::Nan, shape, &T::dtype().to_string(), size_of::<T>())
     }
 
@@ -350,10 +353,11 @@ impl NDArrayBuilder {
     pub fn special(
         self,
         special: Special,
-        shape: &[u64],
+        shape: impl PerAxis,
         dtype: &str,
         typesize: usize,
     ) -> Result<NDArray> {
+        let shape = &sizes(&shape, MAKE)?[..];
         match special {
             Special::Value => {
                 let detail = "it takes zeros, NaN or nothing";
@@ -394,7 +398,7 @@ impl NDArrayBuilder {
     /// # Errors
     /// As for [`from_slice`](Self::from_slice).
     #[doc(alias = "b2nd_full")]
-    pub fn full<T: Element>(self, item: T, shape: &[u64]) -> Result<NDArray> {
+    pub fn full<T: Element>(self, item: T, shape: impl PerAxis) -> Result<NDArray> {
         let items = [item];
         self.full_bytes(&bytes_of(&items), shape, &T::dtype().to_string())
     }
@@ -403,7 +407,8 @@ impl NDArrayBuilder {
     ///
     /// # Errors
     /// As for [`from_slice`](Self::from_slice).
-    pub fn full_bytes(self, item: &[u8], shape: &[u64], dtype: &str) -> Result<NDArray> {
+    pub fn full_bytes(self, item: &[u8], shape: impl PerAxis, dtype: &str) -> Result<NDArray> {
+        let shape = &sizes(&shape, MAKE)?[..];
         let mut cparams = self.cparams_for(dtype);
         if cparams.codec.needs_array() || cparams.filters.iter().any(|each| each.needs_array()) {
             // A value that is not compressed needs neither.
@@ -543,8 +548,8 @@ impl NDArrayBuilder {
         let too_large = |detail: String| error(ErrorKind::TooLarge, detail);
         let mut meta = Meta {
             shape: Vec::with_capacity(shape.len()),
-            chunks: sizes(&chunks),
-            blocks: sizes(&blocks),
+            chunks: stored_sizes(&chunks),
+            blocks: stored_sizes(&blocks),
             dtype: None,
             dtype_format: self.dtype_format,
         };
@@ -584,7 +589,12 @@ const MAX_DTYPE_FORMAT: u8 = 127;
 /// Bytes of a character of NumPy's text.
 const CHARACTER: u8 = 4;
 
-fn sizes(shape: &[u64]) -> Vec<i32> {
+/// A chunk or block shape; what is below 0 is refused as 0 is.
+fn side(shape: &impl PerAxis) -> Vec<u64> {
+    (0..shape.ndim()).map(|axis| u64::try_from(shape.along(axis)).unwrap_or(0)).collect()
+}
+
+fn stored_sizes(shape: &[u64]) -> Vec<i32> {
     // Checked to fit before.
     shape.iter().map(|&size| size as i32).collect()
 }

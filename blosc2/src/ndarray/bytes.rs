@@ -2,7 +2,7 @@
 
 use super::NDArray;
 use super::gather::READ;
-use super::index::ItemIndex;
+use super::index::PerAxis;
 use super::scatter::WRITE;
 use super::selection::Selection;
 use super::shape::{APPEND, INSERT};
@@ -84,7 +84,7 @@ impl NDArrayBytes<'_> {
     ///
     /// # Errors
     /// As for [`NDArray::read_points`], the dtype apart.
-    pub fn read_points(&self, points: &[impl ItemIndex]) -> Result<Vec<u8>> {
+    pub fn read_points(&self, points: &[impl PerAxis]) -> Result<Vec<u8>> {
         let NDArrayView { array, region } = &self.view;
         array.read_indices_bytes(&array.points(points, region, READ)?)
     }
@@ -130,7 +130,7 @@ impl NDArrayBytesMut<'_> {
     ///
     /// # Errors
     /// As for [`NDArray::write_points`], the dtype apart.
-    pub fn write_points(&mut self, points: &[impl ItemIndex], bytes: &[u8]) -> Result<()> {
+    pub fn write_points(&mut self, points: &[impl PerAxis], bytes: &[u8]) -> Result<()> {
         self.array.write_points_bytes(points, bytes)
     }
 

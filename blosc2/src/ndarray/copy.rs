@@ -5,6 +5,7 @@ use std::ptr;
 
 use super::boxes::extent;
 use super::builder::{MAKE, Sources};
+use super::index::{PerAxis, sizes};
 use super::plan::chunk_ranges;
 use super::scatter::Data;
 use super::view::NDArrayView;
@@ -50,9 +51,10 @@ impl NDArrayBuilder {
     /// Those of [`from_slice`](Self::from_slice).
     pub fn from_fn_dyn<T: Element>(
         self,
-        shape: &[u64],
+        shape: impl PerAxis,
         item: impl Fn(&[u64]) -> T + Sync,
     ) -> Result<NDArray> {
+        let shape = &sizes(&shape, MAKE)?[..];
         let fill = |ranges: &[Range<u64>], bytes: &mut [u8]| {
             let mut index: Vec<u64> = ranges.iter().map(|range| range.start).collect();
             // A row at a time.

@@ -1,23 +1,29 @@
-//! The index of one item.
+//! One integer for each axis: indices of items, and shapes.
 
 use super::selection::AxisIndex;
+use crate::{Error, ErrorKind, Result};
 
-/// The index of one item: an integer for each axis; negative ones count from the end of the axis.
+/// One integer for each axis: a shape, or the index of an item.
 ///
-/// Implemented for arrays, slices, vectors and tuples of the integer types of up to 64 bits, and for an integer alone,
-/// which is the index of an item of a one-dimensional array.
+/// Implemented for arrays, slices, vectors and tuples of the integer types of up to 64 bits, for an integer alone, which is
+/// for one axis, and for `()`, which is for none. In an index negative integers count from the end of the axis.
 ///
 /// ```
 /// use blosc2::NDArray;
 ///
-/// let array = NDArray::from_slice(&(0..20i32).collect::<Vec<_>>(), &[4, 5])?;
+/// let array = NDArray::from_slice(&(0..20i32).collect::<Vec<_>>(), (4, 5))?;
 /// assert_eq!(array.item::<i32>([1, 2])?, 7);
 /// assert_eq!(array.item::<i32>((-1, 0))?, 15);
 /// let stored: Vec<usize> = vec![0, 4];
 /// assert_eq!(array.item::<i32>(&stored)?, 4);
+///
+/// let line = NDArray::from_slice(b"abc", 3)?;
+/// assert_eq!(line.item::<u8>(-1)?, b'c');
+/// let scalar = NDArray::from_slice(&[0.5], ())?;
+/// assert_eq!(scalar.item::<f64>(())?, 0.5);
 /// # Ok::<(), blosc2::Error>(())
 /// ```
-pub trait ItemIndex: sealed::Sealed {
+pub trait PerAxis: sealed::Sealed {
     /// The number of integers.
     #[doc(hidden)]
     fn ndim(&self) -> usize;
@@ -27,13 +33,25 @@ pub trait ItemIndex: sealed::Sealed {
     fn along(&self, axis: usize) -> i64;
 }
 
+/// The sizes of a shape.
+pub(super) fn sizes(shape: &impl PerAxis, doing: &str) -> Result<Vec<u64>> {
+    let size = |axis| {
+        let size = shape.along(axis);
+        u64::try_from(size).map_err(|_| {
+            let detail = format!("axis {axis} of the shape has {size} items, expected at least 0");
+            Error::new(ErrorKind::InvalidArgument, doing, detail)
+        })
+    };
+    (0..shape.ndim()).map(size).collect()
+}
+
 mod sealed {
     /// Keeps what an index is from changing between its check and its use.
     pub trait Sealed {}
 }
 
 impl<I: AxisIndex> sealed::Sealed for [I] {}
-impl<I: AxisIndex> ItemIndex for [I] {
+impl<I: AxisIndex> PerAxis for [I] {
     fn ndim(&self) -> usize {
         self.len()
     }
@@ -47,7 +65,7 @@ impl<I: AxisIndex> ItemIndex for [I] {
 macro_rules! list {
     ($([$($generics:tt)*] $type:ty;)*) => {$(
         impl<$($generics)*> sealed::Sealed for $type {}
-        impl<$($generics)*> ItemIndex for $type {
+        impl<$($generics)*> PerAxis for $type {
             fn ndim(&self) -> usize {
                 self.len()
             }
@@ -60,8 +78,8 @@ macro_rules! list {
 }
 list! { [I: AxisIndex, const N: usize] [I; N]; [I: AxisIndex] Vec<I>; }
 
-impl<P: ItemIndex + ?Sized> sealed::Sealed for &P {}
-impl<P: ItemIndex + ?Sized> ItemIndex for &P {
+impl<P: PerAxis + ?Sized> sealed::Sealed for &P {}
+impl<P: PerAxis + ?Sized> PerAxis for &P {
     fn ndim(&self) -> usize {
         (**self).ndim()
     }
@@ -71,10 +89,21 @@ impl<P: ItemIndex + ?Sized> ItemIndex for &P {
     }
 }
 
+impl sealed::Sealed for () {}
+impl PerAxis for () {
+    fn ndim(&self) -> usize {
+        0
+    }
+
+    fn along(&self, _: usize) -> i64 {
+        0
+    }
+}
+
 macro_rules! integer {
     ($($type:ty)*) => {$(
         impl sealed::Sealed for $type {}
-        impl ItemIndex for $type {
+        impl PerAxis for $type {
             fn ndim(&self) -> usize {
                 1
             }
@@ -90,7 +119,7 @@ integer!(i8 i16 i32 i64 isize u8 u16 u32 u64 usize);
 macro_rules! tuple {
     ($($type:ident)*) => {
         impl<$($type: AxisIndex),*> sealed::Sealed for ($($type,)*) {}
-        impl<$($type: AxisIndex),*> ItemIndex for ($($type,)*) {
+        impl<$($type: AxisIndex),*> PerAxis for ($($type,)*) {
             fn ndim(&self) -> usize {
                 [$(stringify!($type)),*].len()
             }
@@ -111,3 +140,11 @@ tuple!(A B C D E);
 tuple!(A B C D E F);
 tuple!(A B C D E F G);
 tuple!(A B C D E F G H);
+tuple!(A B C D E F G H I);
+tuple!(A B C D E F G H I J);
+tuple!(A B C D E F G H I J K);
+tuple!(A B C D E F G H I J K L);
+tuple!(A B C D E F G H I J K L M);
+tuple!(A B C D E F G H I J K L M N);
+tuple!(A B C D E F G H I J K L M N O);
+tuple!(A B C D E F G H I J K L M N O P);

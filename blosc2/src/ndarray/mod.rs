@@ -48,7 +48,7 @@ pub use bytes::{NDArrayBytes, NDArrayBytesMut};
 pub use chunks::{ArrayBlock, ArrayChunk};
 pub use copy::{Arithmetic, Number};
 pub use field::{NDArrayField, NDArrayFieldMut};
-pub use index::ItemIndex;
+pub use index::PerAxis;
 pub use info::ArrayInfo;
 pub use partition::CacheSizes;
 pub use rows::Rows;
@@ -237,7 +237,7 @@ impl NDArray {
     /// # Errors
     /// As for [`NDArrayBuilder::from_slice`].
     #[doc(alias("asarray", "b2nd_from_cbuffer"))]
-    pub fn from_slice<T: Element>(items: &[T], shape: &[u64]) -> Result<Self> {
+    pub fn from_slice<T: Element>(items: &[T], shape: impl PerAxis) -> Result<Self> {
         Self::builder().from_slice(items, shape)
     }
 

@@ -2,7 +2,7 @@
 
 use super::NDArray;
 use super::gather::{READ, Sink};
-use super::index::ItemIndex;
+use super::index::PerAxis;
 use super::plan::{Indices, Items};
 use super::region::Region;
 use super::scatter::{Source, WRITE};
@@ -34,7 +34,7 @@ impl NDArray {
     /// As for [`read`](Self::read); [`ErrorKind::InvalidArgument`] if a point has more integers than the array has axes, or
     /// another number of integers than the first point.
     #[doc(alias("b2nd_get_sparse_cbuffer", "take"))]
-    pub fn read_points<T: Element>(&self, points: &[impl ItemIndex]) -> Result<Vec<T>> {
+    pub fn read_points<T: Element>(&self, points: &[impl PerAxis]) -> Result<Vec<T>> {
         self.view().read_points(points)
     }
 
@@ -44,7 +44,7 @@ impl NDArray {
     /// As for [`read_points`](Self::read_points), and [`ErrorKind::InvalidArgument`] if the numbers differ.
     pub fn read_points_into<T: Element>(
         &self,
-        points: &[impl ItemIndex],
+        points: &[impl PerAxis],
         items: &mut [T],
     ) -> Result<()> {
         let region = Region::whole(self.shape());
@@ -76,18 +76,14 @@ impl NDArray {
     /// # Errors
     /// As for [`write`](Self::write) and [`read_points`](Self::read_points).
     #[doc(alias = "b2nd_set_sparse_cbuffer")]
-    pub fn write_points<T: Element>(
-        &mut self,
-        points: &[impl ItemIndex],
-        items: &[T],
-    ) -> Result<()> {
+    pub fn write_points<T: Element>(&mut self, points: &[impl PerAxis], items: &[T]) -> Result<()> {
         let bytes = self.stored_bytes(items, WRITE)?;
         self.write_points_bytes(points, &bytes)
     }
 
     pub(super) fn write_points_bytes(
         &mut self,
-        points: &[impl ItemIndex],
+        points: &[impl PerAxis],
         bytes: &[u8],
     ) -> Result<()> {
         let region = Region::whole(self.shape());
@@ -156,7 +152,7 @@ impl NDArray {
     }
 
     /// The items of a region that points select.
-    pub(super) fn points<'a, P: ItemIndex>(
+    pub(super) fn points<'a, P: PerAxis>(
         &self,
         points: &'a [P],
         region: &'a Region,
@@ -165,7 +161,7 @@ impl NDArray {
         let error = |kind, detail| Err(self.schunk.error(kind, doing, detail));
         let through = Through::new(region);
         let shape = &through.shape;
-        let ndim = points.first().map_or(shape.len(), ItemIndex::ndim);
+        let ndim = points.first().map_or(shape.len(), PerAxis::ndim);
         if ndim > shape.len() {
             let detail = format!("the shape has {} axes, got points of {ndim}", shape.len());
             return error(ErrorKind::InvalidArgument, detail);
@@ -236,7 +232,7 @@ impl NDArrayView<'_> {
     ///
     /// # Errors
     /// As for [`NDArray::read_points`].
-    pub fn read_points<T: Element>(&self, points: &[impl ItemIndex]) -> Result<Vec<T>> {
+    pub fn read_points<T: Element>(&self, points: &[impl PerAxis]) -> Result<Vec<T>> {
         self.array.read_indices(&self.array.points(points, &self.region, READ)?)
     }
 
@@ -297,7 +293,7 @@ pub(super) struct Points<'a, P> {
     count: usize,
 }
 
-impl<P: ItemIndex> Indices for Points<'_, P> {
+impl<P: PerAxis> Indices for Points<'_, P> {
     fn count(&self) -> usize {
         self.count
     }

@@ -7,6 +7,7 @@ use blosc2_format::frame::Slot;
 
 use super::boxes::extent;
 use super::gather::{Scratch, Sink};
+use super::index::{PerAxis, sizes};
 use super::plan::{ChunkPlan, Plan, c_order, chunk_ranges, position};
 use super::region::Region;
 use super::scatter::{Data, Source};
@@ -17,6 +18,7 @@ use crate::schunk::Reading;
 use crate::{Error, ErrorKind, Result, SChunk, Threads};
 
 pub(super) const APPEND: &str = "append to an array";
+const RESIZE: &str = "resize an array";
 pub(super) const INSERT: &str = "insert into an array";
 
 impl NDArray {
@@ -41,10 +43,10 @@ impl NDArray {
     /// - [`ErrorKind::TooLarge`]: more items or chunks than the format can hold;
     /// - as for [`write`](Self::write).
     #[doc(alias = "b2nd_resize")]
-    pub fn resize(&mut self, shape: &[u64]) -> Result<()> {
-        let doing = "resize an array";
-        self.check_ndim(shape.len(), "shape", doing)?;
-        self.reshape(doing, |change| {
+    pub fn resize(&mut self, shape: impl PerAxis) -> Result<()> {
+        let shape = &sizes(&shape, RESIZE)?[..];
+        self.check_ndim(shape.len(), "shape", RESIZE)?;
+        self.reshape(RESIZE, |change| {
             let old = change.geometry.shape();
             let start = old.iter().zip(shape).map(|(old, new)| *old.min(new)).collect();
             Ok(Reshape { shape: shape.to_vec(), start, new: None })
@@ -70,18 +72,18 @@ impl NDArray {
     /// As for [`resize`](Self::resize); [`ErrorKind::InvalidArgument`] where `start` has another number of dimensions;
     /// [`ErrorKind::OutOfBounds`] where a `start` is behind the end of the old or of the new shape.
     #[doc(alias = "b2nd_resize")]
-    pub fn resize_at(&mut self, shape: &[u64], start: &[u64]) -> Result<()> {
-        let doing = "resize an array";
-        self.check_ndim(shape.len(), "shape", doing)?;
-        self.check_ndim(start.len(), "start", doing)?;
-        self.reshape(doing, |change| {
+    pub fn resize_at(&mut self, shape: impl PerAxis, start: impl PerAxis) -> Result<()> {
+        let (shape, start) = (&sizes(&shape, RESIZE)?[..], &sizes(&start, RESIZE)?[..]);
+        self.check_ndim(shape.len(), "shape", RESIZE)?;
+        self.check_ndim(start.len(), "start", RESIZE)?;
+        self.reshape(RESIZE, |change| {
             let old = change.geometry.shape();
             for (axis, (&old, &new)) in old.iter().zip(shape).enumerate() {
                 let at = start[axis];
                 if at > old || at > new {
                     let detail =
                         format!("axis {axis} goes from {old} to {new} items, asked for index {at}");
-                    return Err(Error::new(ErrorKind::OutOfBounds, doing, detail));
+                    return Err(Error::new(ErrorKind::OutOfBounds, RESIZE, detail));
                 }
             }
             Ok(Reshape { shape: shape.to_vec(), start: start.to_vec(), new: None })
@@ -446,7 +448,8 @@ fn recut(old: &Geometry, shape: &[u64], doing: &str) -> Result<Geometry> {
     for (axis, &size) in shape.iter().enumerate() {
         if size > 0 && old.chunks()[axis] == 0 {
             let detail = format!(
-                "along axis {axis} its chunks have no items: make it with chunks of some size"
+                "along axis {axis} its chunks have no items, since it was made with none: \
+                 NDArrayBuilder::chunks sets the chunk shape of an array that will grow"
             );
             return Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
         }

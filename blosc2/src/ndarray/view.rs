@@ -4,7 +4,7 @@ use blosc2_format::b2nd::MAX_NDIM;
 
 use super::NDArray;
 use super::gather::{READ, Sink};
-use super::index::ItemIndex;
+use super::index::PerAxis;
 use super::plan::{Items, c_order};
 use super::points::place;
 use super::region::Region;
@@ -65,7 +65,7 @@ impl NDArray {
     ///
     /// # Errors
     /// As for [`read`](Self::read).
-    pub fn item<T: Element>(&self, index: impl ItemIndex) -> Result<T> {
+    pub fn item<T: Element>(&self, index: impl PerAxis) -> Result<T> {
         let region = self.region_of_item(&index, READ)?;
         self.read_region(&region).map(|items| items[0])
     }
@@ -92,7 +92,7 @@ impl NDArray {
         region.map_err(|error| self.schunk.at(error))
     }
 
-    pub(super) fn region_of_item(&self, index: &impl ItemIndex, doing: &str) -> Result<Region> {
+    pub(super) fn region_of_item(&self, index: &impl PerAxis, doing: &str) -> Result<Region> {
         let (shape, found) = (self.shape(), index.ndim());
         if found != shape.len() {
             let detail = format!("an index has {} integers, got {found}", shape.len());

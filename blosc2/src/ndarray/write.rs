@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::NDArray;
-use super::index::ItemIndex;
+use super::index::PerAxis;
 use super::plan::{Items, c_order};
 use super::region::Region;
 use super::scatter::{Source, WRITE};
@@ -67,7 +67,7 @@ impl NDArray {
     ///
     /// # Errors
     /// As for [`write`](Self::write).
-    pub fn set<T: Element>(&mut self, index: impl ItemIndex, item: T) -> Result<()> {
+    pub fn set<T: Element>(&mut self, index: impl PerAxis, item: T) -> Result<()> {
         let region = self.region_of_item(&index, WRITE)?;
         let items = [item];
         let bytes = self.stored_bytes(&items, WRITE)?;

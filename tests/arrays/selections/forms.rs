@@ -283,7 +283,7 @@ fn points_of_arrays_without_items_or_axes() {
     assert_eq!(empty.read_points::<i32>(&[0]).unwrap_err().kind(), ErrorKind::OutOfBounds);
     let empty = NDArray::builder().zeros::<i32>(&[3, 0]).unwrap();
     assert_eq!(empty.read_points::<i32>(&[2, -3]).unwrap(), [0i32; 0]);
-    let scalar = NDArray::from_slice(&[5], &[]).unwrap();
+    let scalar = NDArray::from_slice(&[5], ()).unwrap();
     assert_eq!(scalar.read_points::<i32>(&[[0u8; 0]; 2]).unwrap(), [5, 5]);
     assert_eq!(scalar.item::<i32>([0u8; 0]).unwrap(), 5);
 }
