@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // What is written goes to the file at once, all of it or nothing.
     waves.write(&[0..1, 0..3], &[1.0f32, 2.0, 3.0])?;
     waves.fill(s![.., 1000..], 0.0f32)?;
-    waves.resize(&[1001, 2000])?;
+    waves.resize([1001, 2000])?;
     drop(waves);
 
     let waves = NDArray::open(&path)?;
@@ -35,8 +35,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // The same items in other chunks, as 64-bit numbers, in memory.
     let copy = NDArray::builder()
-        .chunks(&[1001, 64])
-        .blocks(&[128, 64])
+        .chunks([1001, 64])
+        .blocks([128, 64])
         .cparams(params)
         .cast::<f64>(&waves)?;
     assert_eq!(copy.item::<f64>(&[0, 2])?, 3.0);

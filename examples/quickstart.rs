@@ -7,7 +7,7 @@ fn main() -> blosc2::Result<()> {
     NDArray::builder()
         .cparams(CParams::new().codec(Codec::Zstd).level(5))
         .file("temperatures.b2nd")
-        .from_slice(&temperatures, &[1000, 365])?;
+        .from_slice(&temperatures, [1000, 365])?;
 
     let array = NDArray::open("temperatures.b2nd")?;
     let january: Vec<f32> = array.read(&[0..1000, 0..31])?;

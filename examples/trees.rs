@@ -8,7 +8,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = folder.path().join("runs.b2z");
 
     let mut tree = TreeStore::create(&path)?;
-    tree.insert("/first/speed", NDArray::from_slice(&[1.5f32, 2.5], &[2])?.schunk())?;
+    tree.insert("/first/speed", NDArray::from_slice(&[1.5f32, 2.5], [2])?.schunk())?;
     let mut image = tree.create_array("/first/image", |make| make.zeros::<u8>(&[480, 640]))?;
     image.fill([0..10, 0..640], 255u8)?;
     drop(image);

@@ -98,9 +98,9 @@ fn files(folder: &Path) {
         let path = folder.join(format!("{round}.b2nd"));
         let dtype = format!("|V{typesize}");
         let file = twice(&what, || {
-            let builder = NDArray::builder().chunks(&[7, 11]).blocks(&[3, 4]);
+            let builder = NDArray::builder().chunks([7, 11]).blocks([3, 4]);
             let builder = builder.cparams(params.clone());
-            let made = builder.file(&path).from_bytes(&source, &shape, &dtype, typesize);
+            let made = builder.file(&path).from_bytes(&source, shape, &dtype, typesize);
             assert!(made.is_ok(), "{what}: {made:?}");
             drop(made);
             let file = fs::read(&path).unwrap();

@@ -17,7 +17,7 @@ fn main() {
     let alone = folder.path().join("alone.b2nd");
     let items: Vec<i32> =
         (0..10_000i32).map(|item| item.wrapping_mul(-1_640_531_535) >> 12).collect();
-    let array = NDArray::from_slice(&items, &[100, 100]).unwrap();
+    let array = NDArray::from_slice(&items, [100, 100]).unwrap();
     array.save(&alone).unwrap();
     let mut store = TreeStore::create(&path).unwrap();
     for node in 0..NODES {

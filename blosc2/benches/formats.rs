@@ -47,7 +47,7 @@ fn compare(folder: &Path, codec: Codec, filter: Option<Filter>) -> serde_json::V
     let filters: Vec<Filter> = filter.into_iter().collect();
     let params = CParams::new().codec(codec).filters(&filters);
     let builder = NDArray::builder().cparams(params).file(&path);
-    builder.from_slice(&values(), &[SIZE, SIZE]).unwrap();
+    builder.from_slice(&values(), [SIZE, SIZE]).unwrap();
     let frame = fs::read(&path).unwrap();
     let in_c = SChunk::open(&path).unwrap();
     let mut in_rust = Frame::open(&frame[..], &Limits::default()).unwrap();

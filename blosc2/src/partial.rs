@@ -589,16 +589,17 @@ mod tests {
         for fine in 0..2 {
             let mut left = fine;
             let range = 9..10;
-            let failed = fetch(&header(&chunk), std::slice::from_ref(&range), &mut Vec::new(), |parts| {
-                for (start, target) in parts {
-                    if left == 0 {
-                        return Err(Error::new(ErrorKind::Io, "read", "the disk is gone"));
+            let failed =
+                fetch(&header(&chunk), std::slice::from_ref(&range), &mut Vec::new(), |parts| {
+                    for (start, target) in parts {
+                        if left == 0 {
+                            return Err(Error::new(ErrorKind::Io, "read", "the disk is gone"));
+                        }
+                        left -= 1;
+                        target.copy_from_slice(&chunk[*start as usize..][..target.len()]);
                     }
-                    left -= 1;
-                    target.copy_from_slice(&chunk[*start as usize..][..target.len()]);
-                }
-                Ok(())
-            });
+                    Ok(())
+                });
             let failed = failed.map_err(|error| error.kind());
             let whole = fine == 1 && installed::SPOILS_ITEMS;
             assert_eq!(failed, if whole { Ok(()) } else { Err(ErrorKind::Io) });

@@ -54,7 +54,7 @@ fn ranges_are_numpys() {
 /// An array of two columns, whose writes fail while the flag is set.
 fn failing(flag: &Arc<AtomicBool>) -> NDArray {
     let flag = Arc::clone(flag);
-    let builder = NDArray::builder().chunks(&[10, 2]).blocks(&[10, 2]);
+    let builder = NDArray::builder().chunks([10, 2]).blocks([10, 2]);
     let mut array = builder.zeros::<u32>(&[0, 2]).unwrap();
     let prefilter = move |block: &mut ChunkBlock<'_>| -> Result<(), BoxError> {
         let input = block.input();
@@ -110,7 +110,7 @@ fn an_array_comes_back_from_an_appender_whose_writes_fail() {
 
 #[test]
 fn appenders_along_other_axes_keep_the_order() {
-    let array = NDArray::builder().chunks(&[2, 4]).zeros::<u32>(&[3, 1]).unwrap();
+    let array = NDArray::builder().chunks([2, 4]).zeros::<u32>(&[3, 1]).unwrap();
     let mut appender = array.into_appender(1).unwrap();
     let mut model: Vec<Vec<u32>> = vec![vec![0]; 3];
     let mut next = 1;
@@ -133,7 +133,7 @@ fn shapes_are_integers_for_each_axis() {
     let shape = vec![3usize, 4];
     for array in [
         NDArray::from_slice(&items, [3, 4]),
-        NDArray::from_slice(&items, &[3u64, 4]),
+        NDArray::from_slice(&items, [3u64, 4]),
         NDArray::from_slice(&items, (3, 4u8)),
         NDArray::from_slice(&items, &shape),
         NDArray::from_slice(&items, shape),

@@ -261,7 +261,7 @@ fn rows_come_one_after_the_other() {
         assert_eq!(rows.concat(), items, "{shape:?}");
         assert_eq!(array.rows::<u32>().size_hint(), (rows.len(), Some(rows.len())), "{shape:?}");
     }
-    let array = NDArray::from_slice(&[1u8; 6], &[3, 2]).unwrap();
+    let array = NDArray::from_slice(&[1u8; 6], [3, 2]).unwrap();
     let mut rows = array.rows::<u16>();
     assert_eq!(rows.next().unwrap().unwrap_err().kind(), ErrorKind::TypeMismatch);
     assert!(rows.next().is_none());

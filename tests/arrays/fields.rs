@@ -80,7 +80,7 @@ fn check(array: &NDArray, what: &str) {
 
 /// Checks that writing each field changes it, and nothing else.
 fn check_writing(array: &mut NDArray, what: &str) {
-    let numbers = NDArray::from_slice(&(0..143u64).collect::<Vec<_>>(), &[11, 13]).unwrap();
+    let numbers = NDArray::from_slice(&(0..143u64).collect::<Vec<_>>(), [11, 13]).unwrap();
     for selection in selections() {
         let what = format!("{what}, {selection:?}");
         let selected = numbers.read::<u64>(&selection).unwrap();
@@ -120,8 +120,8 @@ fn writing_a_field_leaves_the_others() {
     for (chunks, blocks) in
         [([4, 5], [2, 3]), ([11, 13], [11, 13]), ([3, 1], [3, 1]), ([1, 13], [1, 4])]
     {
-        let builder = NDArray::builder().chunks(&chunks).blocks(&blocks);
-        let mut array = builder.from_slice(&rows, &[11, 13]).unwrap();
+        let builder = NDArray::builder().chunks(chunks).blocks(blocks);
+        let mut array = builder.from_slice(&rows, [11, 13]).unwrap();
         check_writing(&mut array, &format!("{chunks:?}, {blocks:?}"));
         array.set_cache(1 << 20);
         check_writing(&mut array, "cached");
@@ -134,7 +134,7 @@ fn writing_a_field_leaves_the_others() {
 fn fields_in_another_byte_order_are_written_in_it() {
     let dtype = "[('a', '>u2'), ('b', '>f8')]";
     let item: Vec<u8> = [&7u16.to_be_bytes()[..], &0.5f64.to_be_bytes()].concat();
-    let mut array = NDArray::builder().from_bytes(&item.repeat(6), &[6], dtype, 10).unwrap();
+    let mut array = NDArray::builder().from_bytes(&item.repeat(6), [6], dtype, 10).unwrap();
     let refused = array.field_mut("b").unwrap().write(1..3, &[1.5f64, 2.5]);
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::TypeMismatch);
     array.set_byte_order_conversion(true);
@@ -152,7 +152,7 @@ fn fields_in_another_byte_order_are_written_in_it() {
 #[test]
 fn fields_that_cannot_be_written() {
     let rows: Vec<Row> = (0..6).map(row).collect();
-    let mut array = NDArray::builder().chunks(&[2]).from_slice(&rows, &[6]).unwrap();
+    let mut array = NDArray::builder().chunks([2]).from_slice(&rows, [6]).unwrap();
     let kind = |result: blosc2::Result<()>| result.unwrap_err().kind();
     let mut field = array.field_mut("value").unwrap();
     assert_eq!(field.dtype().to_string(), "<f8");
@@ -180,8 +180,8 @@ fn fields_are_those_of_whole_items() {
     for (chunks, blocks) in
         [([4, 5], [2, 3]), ([11, 13], [11, 13]), ([3, 1], [3, 1]), ([1, 13], [1, 4])]
     {
-        let builder = NDArray::builder().chunks(&chunks).blocks(&blocks);
-        let mut array = builder.from_slice(&rows, &[11, 13]).unwrap();
+        let builder = NDArray::builder().chunks(chunks).blocks(blocks);
+        let mut array = builder.from_slice(&rows, [11, 13]).unwrap();
         check(&array, &format!("{chunks:?}, {blocks:?}"));
         array.set_cache(1 << 20);
         check(&array, "cached");
@@ -197,11 +197,11 @@ fn fields_are_those_of_whole_items() {
         check(&array, "through a postfilter");
     }
     for array in [
-        NDArray::builder().full(row(77), &[11, 13]),
+        NDArray::builder().full(row(77), [11, 13]),
         NDArray::builder().zeros::<Row>(&[11, 13]),
         NDArray::builder().special(
             Special::Uninit,
-            &[11, 13],
+            [11, 13],
             &Row::dtype().to_string(),
             size_of::<Row>(),
         ),
@@ -218,8 +218,8 @@ fn rows_as_long_as_an_item_are_not_taken_for_one_piece() {
     let bytes: Vec<u8> = items.iter().flatten().flat_map(|word| word.to_ne_bytes()).collect();
     let order = if cfg!(target_endian = "little") { '<' } else { '>' };
     let dtype = format!("[('a', '{order}u4'), ('b', '{order}u4')]");
-    let builder = NDArray::builder().chunks(&[100, 1]).blocks(&[10, 1]);
-    let array = builder.from_bytes(&bytes, &[100, 2], &dtype, 8).unwrap();
+    let builder = NDArray::builder().chunks([100, 1]).blocks([10, 1]);
+    let array = builder.from_bytes(&bytes, [100, 2], &dtype, 8).unwrap();
     let expected: Vec<u32> = items.iter().map(|item| item[1]).collect();
     assert_eq!(array.field("b").unwrap().read_all::<u32>().unwrap(), expected);
 }
@@ -235,7 +235,7 @@ fn fields_in_another_byte_order_are_converted() {
             [&[7][..], &word].concat()
         })
         .collect();
-    let mut array = NDArray::builder().from_bytes(&bytes, &[50], &dtype, 5).unwrap();
+    let mut array = NDArray::builder().from_bytes(&bytes, [50], &dtype, 5).unwrap();
     assert_eq!(array.field("a").unwrap().read::<u8>(..3).unwrap(), [7, 7, 7]);
     let error = array.field("b").unwrap().read_all::<i32>().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TypeMismatch);
@@ -246,7 +246,7 @@ fn fields_in_another_byte_order_are_converted() {
 
 #[test]
 fn what_is_no_field_is_refused() {
-    let array = NDArray::from_slice(&[row(1)], &[1]).unwrap();
+    let array = NDArray::from_slice(&[row(1)], [1]).unwrap();
     let error = array.field("speed").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     let message = error.to_string();
@@ -257,6 +257,6 @@ fn what_is_no_field_is_refused() {
     assert!(value.read::<f64>(1..).unwrap().is_empty());
     assert_eq!(value.read::<f64>(2..).unwrap_err().kind(), ErrorKind::OutOfBounds);
     assert_eq!(value.read_into(.., &mut [0f64; 2]).unwrap_err().kind(), ErrorKind::InvalidArgument);
-    let numbers = NDArray::from_slice(&[1u8, 2], &[2]).unwrap();
+    let numbers = NDArray::from_slice(&[1u8, 2], [2]).unwrap();
     assert_eq!(numbers.field("a").unwrap_err().kind(), ErrorKind::TypeMismatch);
 }

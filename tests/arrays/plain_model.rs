@@ -239,8 +239,8 @@ fn automatic_shapes_are_found_when_one_is_given_and_the_array_is_empty() {
             let fits = (0..2).all(|axis| shape[axis] == 0 || given[axis] > 0);
             for name in ["chunks", "blocks"] {
                 let builder = match name {
-                    "chunks" => NDArray::builder().chunks(&given),
-                    _ => NDArray::builder().blocks(&given),
+                    "chunks" => NDArray::builder().chunks(given),
+                    _ => NDArray::builder().blocks(given),
                 };
                 match builder.from_slice::<u8>(&[], &shape) {
                     Ok(array) => {
@@ -259,7 +259,7 @@ fn automatic_shapes_are_found_when_one_is_given_and_the_array_is_empty() {
 #[test]
 fn zeros_take_no_room() {
     let zeros = vec![0u8; 4 << 20];
-    let array = NDArray::builder().chunks(&[1 << 16]).from_slice(&zeros, &[4 << 20]).unwrap();
+    let array = NDArray::builder().chunks([1 << 16]).from_slice(&zeros, [4 << 20]).unwrap();
     assert_eq!(array.schunk().nchunks(), 64);
     assert!(array.schunk().cbytes() <= 64 * 32, "{} bytes", array.schunk().cbytes());
     assert!(array.read_all::<u8>().unwrap() == zeros);
@@ -285,8 +285,8 @@ fn boxes_are_right_where_blocks_depend_on_each_other() {
                     CParams::new().codec(codec).filters(filters).dictionary(dictionary).level(5);
                 let what = format!("{codec}, {filters:?}, {kind:?}, dictionary {dictionary}");
                 let mut array = NDArray::builder()
-                    .chunks(&[100, 128])
-                    .blocks(&[10, 32])
+                    .chunks([100, 128])
+                    .blocks([10, 32])
                     .cparams(params)
                     .from_bytes(&model.bytes, &model.shape, "<u4", 4)
                     .unwrap();
@@ -304,8 +304,8 @@ fn filters_and_codecs_that_look_at_the_shape_are_undone() {
     let model = Model::new(&[60, 44], 4, Kind::Ramp, 1);
     for side in [1, 2, 3, 4, 7] {
         let array = NDArray::builder()
-            .chunks(&[30, 22])
-            .blocks(&[10, 11])
+            .chunks([30, 22])
+            .blocks([10, 11])
             .cparams(CParams::new().filters(&[Filter::NdCell(side), Filter::Shuffle]))
             .from_bytes(&model.bytes, &model.shape, "<u4", 4)
             .unwrap();
@@ -320,8 +320,8 @@ fn filters_and_codecs_that_look_at_the_shape_are_undone() {
         for kind in KINDS {
             let model = Model::new(&[60, 44], 1, kind, 1);
             let array = NDArray::builder()
-                .chunks(&[30, 32])
-                .blocks(&[16, 16])
+                .chunks([30, 32])
+                .blocks([16, 16])
                 .cparams(CParams::new().codec(Codec::Ndlz).codec_meta(side).filters(&[]))
                 .from_bytes(&model.bytes, &model.shape, "|u1", 1)
                 .unwrap();
@@ -362,9 +362,9 @@ fn a_sixteenth_of_the_chunks_can_be_read_without_the_others() {
     let items: Vec<u16> = (0..5000).map(|item| item as u16).collect();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("many.b2nd");
-    let builder = NDArray::builder().chunks(&[3]).blocks(&[2]);
-    let file = builder.clone().file(&path).from_slice(&items, &[5000]).unwrap();
-    let memory = builder.from_slice(&items, &[5000]).unwrap();
+    let builder = NDArray::builder().chunks([3]).blocks([2]);
+    let file = builder.clone().file(&path).from_slice(&items, [5000]).unwrap();
+    let memory = builder.from_slice(&items, [5000]).unwrap();
     assert_eq!(file.schunk().nchunks(), 1667);
     for array in [&file, &memory] {
         assert_eq!(array.read_all::<u16>().unwrap(), items);
@@ -394,7 +394,7 @@ fn copies_keep_the_metalayers_of_files() {
 fn the_super_chunk_of_an_array_copied_anew_is_an_array_still() {
     let items: Vec<i32> = (0..400 * 300).map(|item| item / 7).collect();
     let array =
-        NDArray::builder().chunks(&[100, 300]).blocks(&[10, 20]).from_slice(&items, &[400, 300]);
+        NDArray::builder().chunks([100, 300]).blocks([10, 20]).from_slice(&items, [400, 300]);
     let array = array.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("copy.b2nd");

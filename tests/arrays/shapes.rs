@@ -314,8 +314,8 @@ impl Sequence {
         kind(array.append(axis, &[1u8]), ErrorKind::TypeMismatch);
         kind(array.insert(axis, size + 1, &[0u16; 0]), ErrorKind::OutOfBounds);
         kind(array.delete(axis, 0..size + 1), ErrorKind::OutOfBounds);
-        kind(array.resize(&vec![1; ndim + 1]), ErrorKind::InvalidArgument);
-        kind(array.resize(&vec![1u64 << 63; ndim]), ErrorKind::TooLarge);
+        kind(array.resize(vec![1; ndim + 1]), ErrorKind::InvalidArgument);
+        kind(array.resize(vec![1u64 << 63; ndim]), ErrorKind::TooLarge);
         let others: u64 = self
             .model
             .shape
@@ -338,7 +338,7 @@ impl Sequence {
                 std::mem::replace(&mut self.array, NDArray::from_bytes(bytes).unwrap())
             }
             Place::File(path) | Place::Directory(path) => {
-                let other = NDArray::from_slice(&[0u8], &[1]).unwrap();
+                let other = NDArray::from_slice(&[0u8], [1]).unwrap();
                 drop(std::mem::replace(&mut self.array, other));
                 std::mem::replace(&mut self.array, NDArray::open_rw(path).unwrap())
             }
@@ -397,14 +397,14 @@ fn any_sequence_of_shapes_holds_what_the_model_does() {
 /// However large the other dimensions are.
 #[test]
 fn arrays_without_items_take_no_memory() {
-    let builder = || NDArray::builder().chunks(&[1, 1]).blocks(&[1, 1]);
+    let builder = || NDArray::builder().chunks([1, 1]).blocks([1, 1]);
     let mut array = builder().zeros::<u8>(&[0, 1u64 << 45]).unwrap();
     assert!(array.read_all::<u8>().unwrap().is_empty());
     array.write(.., &[0u8; 0]).unwrap();
-    array.resize(&[1u64 << 44, 0]).unwrap();
+    array.resize([1u64 << 44, 0]).unwrap();
     array.append(0, &[0u8; 0]).unwrap();
     assert_eq!(array.shape(), [1 << 44, 0]);
-    let none = builder().from_iter([0u8; 0], &[1u64 << 40, 0]).unwrap();
+    let none = builder().from_iter([0u8; 0], [1u64 << 40, 0]).unwrap();
     assert!(none.read_points::<u8>(&[[0u64, 0]; 0]).unwrap().is_empty());
     let error = NDArray::builder().zeros::<u8>(&[0, (1u64 << 32) + 5]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
@@ -415,19 +415,19 @@ fn arrays_without_items_take_no_memory() {
 fn items_for_a_shape_that_others_have_changed_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("shared.b2nd");
-    let builder = NDArray::builder().chunks(&[20, 50]).blocks(&[2, 5]).file(&path);
-    drop(builder.from_slice(&[1u8; 9], &[3, 3]).unwrap());
+    let builder = NDArray::builder().chunks([20, 50]).blocks([2, 5]).file(&path);
+    drop(builder.from_slice(&[1u8; 9], [3, 3]).unwrap());
     let open = || {
         let options = blosc2::OpenOptions::new().write(true).locking(true);
         NDArray::from_schunk(options.open(&path).unwrap()).unwrap()
     };
     let (mut one, mut other) = (open(), open());
-    other.resize(&[3, 4]).unwrap();
+    other.resize([3, 4]).unwrap();
     let error = one.append(0, &[2u8; 12]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
     let mut appender = one.appender(0).unwrap();
     appender.append(&[3u8; 4]).unwrap();
-    other.resize(&[3, 40]).unwrap();
+    other.resize([3, 40]).unwrap();
     for _ in 0..2 {
         assert!(appender.flush().is_err());
         assert_eq!(appender.pending(), 1, "what is collected stays");
@@ -442,13 +442,13 @@ fn items_for_a_shape_that_others_have_changed_are_refused() {
 fn arrays_are_joined_while_others_write() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("joined.b2nd");
-    let builder = NDArray::builder().chunks(&[20]).blocks(&[5]).file(&path);
-    let mut writer = builder.from_slice(&[5u16; 100], &[100]).unwrap();
+    let builder = NDArray::builder().chunks([20]).blocks([5]).file(&path);
+    let mut writer = builder.from_slice(&[5u16; 100], [100]).unwrap();
     let (one, other) = (NDArray::open(&path).unwrap(), NDArray::open(&path).unwrap());
     std::thread::scope(|scope| {
         scope.spawn(move || {
             for round in 0..100u16 {
-                writer.set(&[u64::from(round)], round).unwrap();
+                writer.set([u64::from(round)], round).unwrap();
             }
         });
         for _ in 0..30 {
@@ -466,11 +466,11 @@ fn arrays_are_joined_while_others_write() {
 #[test]
 fn items_that_go_are_not_left_in_the_padding() {
     for axis in 0..2 {
-        let builder = NDArray::builder().chunks(&[6, 6]).blocks(&[4, 3]);
-        let mut array = builder.from_slice(&[0xabu8; 100], &[10, 10]).unwrap();
+        let builder = NDArray::builder().chunks([6, 6]).blocks([4, 3]);
+        let mut array = builder.from_slice(&[0xabu8; 100], [10, 10]).unwrap();
         let mut shape = [10, 10];
         shape[axis] = 7;
-        array.resize(&shape).unwrap();
+        array.resize(shape).unwrap();
         array.delete(axis, 5..7).unwrap();
         let there = array
             .schunk()

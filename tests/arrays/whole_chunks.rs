@@ -134,7 +134,7 @@ fn joined_arrays_have_the_chunks_of_their_sources_where_those_fit() {
 #[test]
 fn parts_of_arrays_keep_the_chunks_that_they_have_whole() {
     let array = made(SECOND, &[10, 9], &[4, 3], &[2, 2], 0);
-    let builder = || NDArray::builder().chunks(&[4, 3]).blocks(&[2, 2]);
+    let builder = || NDArray::builder().chunks([4, 3]).blocks([2, 2]);
     let view = |rows, columns| array.view().slice([rows, columns]).unwrap();
     // Parameters that are not set are others: parts do not have those of the array.
     let kept = |copy: &NDArray| {
@@ -154,13 +154,13 @@ fn parts_of_arrays_keep_the_chunks_that_they_have_whole() {
         let copy = builder().copy(view.clone()).unwrap();
         assert_eq!(kept(&copy), expected, "{view:?}");
         assert_eq!(copy.read_all::<Item>().unwrap(), view.read_all::<Item>().unwrap());
-        let blocks = NDArray::builder().chunks(&[4, 3]).blocks(&[2, 3]).copy(view.clone()).unwrap();
+        let blocks = NDArray::builder().chunks([4, 3]).blocks([2, 3]).copy(view.clone()).unwrap();
         assert_eq!(blocks.read_all::<Item>().unwrap(), view.read_all::<Item>().unwrap());
         assert!((0..blocks.chunk_count()).all(|at| bytes_of(&blocks, at) != bytes_of(&array, at)));
     }
     let turned = made(SECOND, &[4, 4], &[2, 2], &[2, 2], 0);
     let transposed = turned.view().transpose();
-    let builder = || NDArray::builder().chunks(&[2, 2]).blocks(&[2, 2]);
+    let builder = || NDArray::builder().chunks([2, 2]).blocks([2, 2]);
     let copy = builder().copy(transposed.clone()).unwrap();
     assert_eq!(kept(&copy), 0);
     assert_eq!(copy.read_all::<Item>().unwrap(), transposed.read_all::<Item>().unwrap());
@@ -175,8 +175,8 @@ fn nothing_is_lost_twice() {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&calls);
     let lossy = CParams::new().codec(Codec::Lz4).filters(&[Filter::TruncPrec(6), Filter::Shuffle]);
-    let builder = NDArray::builder().chunks(&[10]).blocks(&[5]).cparams(&lossy);
-    let array = builder.from_slice(&items, &[40]).unwrap();
+    let builder = NDArray::builder().chunks([10]).blocks([5]).cparams(&lossy);
+    let array = builder.from_slice(&items, [40]).unwrap();
     let mut copy = NDArray::builder().copy(&array).unwrap();
     assert_eq!(copy.cparams().filters, lossy.filters);
     assert_eq!(all_chunks(&copy), all_chunks(&array));
@@ -198,7 +198,7 @@ fn nothing_is_lost_twice() {
 
 #[test]
 fn what_a_postfilter_returns_is_copied() {
-    let mut array = NDArray::builder().chunks(&[4]).from_slice(&[1u8, 2, 3, 4, 5], &[5]).unwrap();
+    let mut array = NDArray::builder().chunks([4]).from_slice(&[1u8, 2, 3, 4, 5], [5]).unwrap();
     array.set_postfilter(|block: &mut ChunkBlock<'_>| -> Result<(), BoxError> {
         let input: Vec<u8> = block.input().iter().map(|byte| byte + 10).collect();
         block.output().copy_from_slice(&input);
@@ -208,7 +208,7 @@ fn what_a_postfilter_returns_is_copied() {
     assert_eq!(array.read_all::<u8>().unwrap(), items);
     let copy = NDArray::builder().copy(&array).unwrap();
     assert_eq!(copy.read_all::<u8>().unwrap(), items);
-    let mut other = NDArray::builder().chunks(&[4]).zeros::<u8>(&[4]).unwrap();
+    let mut other = NDArray::builder().chunks([4]).zeros::<u8>(&[4]).unwrap();
     other.append_array(0, &array).unwrap();
     assert_eq!(other.read::<u8>(4..9).unwrap(), items);
 }
@@ -217,16 +217,16 @@ fn what_a_postfilter_returns_is_copied() {
 #[test]
 fn chunks_of_every_kind_are_copied_as_they_are() {
     let (shape, chunks, blocks) = ([13u64, 10], [5u64, 4], [3u64, 2]);
-    let builder = || NDArray::builder().chunks(&chunks).blocks(&blocks);
+    let builder = || NDArray::builder().chunks(chunks).blocks(blocks);
     let items: Vec<u32> = (0..130).map(|at| at * at).collect();
     let mut arrays = vec![
         builder().zeros::<f32>(&shape).unwrap(),
         builder().nans::<f32>(&shape).unwrap(),
         builder().uninit::<f32>(&shape).unwrap(),
-        builder().full(7.5f32, &shape).unwrap(),
-        builder().full_bytes(&[3; 300], &shape, "|V300").unwrap(),
-        builder().from_bytes(&[5; 300 * 130], &shape, "|V300", 300).unwrap(),
-        builder().special(Special::Nan, &shape, ">f8", 8).unwrap(),
+        builder().full(7.5f32, shape).unwrap(),
+        builder().full_bytes(&[3; 300], shape, "|V300").unwrap(),
+        builder().from_bytes(&[5; 300 * 130], shape, "|V300", 300).unwrap(),
+        builder().special(Special::Nan, shape, ">f8", 8).unwrap(),
     ];
     let mut params = vec![
         CParams::new().codec(Codec::Lz4).filters(&[Filter::Delta, Filter::Shuffle]),
@@ -238,7 +238,7 @@ fn chunks_of_every_kind_are_copied_as_they_are() {
         dictionary_codecs().into_iter().map(|codec| CParams::new().codec(codec).dictionary(true)),
     );
     for params in params {
-        arrays.push(builder().cparams(params).from_slice(&items, &shape).unwrap());
+        arrays.push(builder().cparams(params).from_slice(&items, shape).unwrap());
     }
     for array in arrays {
         let what = format!("{}", array.info());
@@ -327,8 +327,8 @@ fn chunks_of_user_defined_codecs_are_copied_as_they_are() {
     let codec = Codec::register(211, "low_bytes", LowBytes(Arc::clone(&calls))).unwrap();
     let cparams = CParams::new().codec(codec).filters(&[]).split(SplitMode::Never);
     let items: Vec<u32> = (0..100).collect();
-    let builder = NDArray::builder().chunks(&[25]).blocks(&[25]).cparams(cparams);
-    let array = builder.from_slice(&items, &[100]).unwrap();
+    let builder = NDArray::builder().chunks([25]).blocks([25]).cparams(cparams);
+    let array = builder.from_slice(&items, [100]).unwrap();
     let mut copy = NDArray::builder().concatenate([&array, &array], 0).unwrap();
     copy.append_array(0, &array).unwrap();
     assert_eq!(calls.load(Ordering::Relaxed), 0);
@@ -338,10 +338,10 @@ fn chunks_of_user_defined_codecs_are_copied_as_they_are() {
 
 #[test]
 fn the_metalayers_of_the_first_array_are_copied() {
-    let builder = || NDArray::builder().chunks(&[4]).meta("fixed", b"first");
-    let mut first = builder().from_slice(&[1u8, 2, 3, 4], &[4]).unwrap();
+    let builder = || NDArray::builder().chunks([4]).meta("fixed", b"first");
+    let mut first = builder().from_slice(&[1u8, 2, 3, 4], [4]).unwrap();
     first.vlmeta_mut().set("variable", b"of the first").unwrap();
-    let mut second = NDArray::builder().meta("other", b"x").from_slice(&[5u8], &[1]).unwrap();
+    let mut second = NDArray::builder().meta("other", b"x").from_slice(&[5u8], [1]).unwrap();
     second.vlmeta_mut().set("variable", b"of the second").unwrap();
     let joined = NDArray::builder().concatenate([&first, &second], 0).unwrap();
     assert_eq!(joined.read_all::<u8>().unwrap(), [1, 2, 3, 4, 5]);
@@ -371,7 +371,7 @@ fn what_does_not_fit_is_not_appended() {
     of(ErrorKind::InvalidArgument, array.append_array(0, &other(&[])));
     let signed = NDArray::builder().zeros::<[i64; 24]>(&[4, 6]).unwrap();
     of(ErrorKind::TypeMismatch, array.append_array(0, &signed));
-    let wide = NDArray::builder().chunks(&[2, 2]).zeros::<Item>(&[100, 6]).unwrap();
+    let wide = NDArray::builder().chunks([2, 2]).zeros::<Item>(&[100, 6]).unwrap();
     array.append_array(0, wide.view().slice([0..0, 0..6]).unwrap()).unwrap();
     assert!(array.to_bytes().unwrap() == before);
     let folder = tempfile::tempdir().unwrap();
@@ -405,7 +405,7 @@ fn an_array_is_not_appended_to_its_own_file() {
         // By way of memory it is.
         array.append_array(0, &NDArray::builder().copy(&other).unwrap()).unwrap();
         assert!(array.shape()[0] > 4);
-        array.resize(&[4, 3]).unwrap();
+        array.resize([4, 3]).unwrap();
     }
 }
 

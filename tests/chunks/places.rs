@@ -291,13 +291,13 @@ fn codecs_and_filters_know_the_shapes_of_an_array() {
             let shapes = [shape.to_vec(), vec![5, 9], vec![4, 8]].map(|shape| shape.to_vec());
             chunks.iter().map(|&chunk| (Some(chunk), Some(32), Some(shapes.clone()))).collect()
         };
-        let builder = NDArray::builder().chunks(&[5, 9]).blocks(&[4, 8]).cparams(&params);
-        let mut array = builder.clone().from_slice(&items, &[10, 14]).unwrap();
+        let builder = NDArray::builder().chunks([5, 9]).blocks([4, 8]).cparams(&params);
+        let mut array = builder.clone().from_slice(&items, [10, 14]).unwrap();
         assert_eq!(told(0), of(&[0, 1, 2, 3], [10, 14]));
         assert!(array.read_all::<u8>().unwrap() == items);
         assert_eq!(told(1), of(&[0, 1, 2, 3], [10, 14]));
         array.write(&[0..5, 9..14], &[3u8; 25]).unwrap();
-        array.set(&[9, 9], 4u8).unwrap();
+        array.set([9, 9], 4u8).unwrap();
         assert_eq!((told(0), told(1)), (of(&[1, 3], [10, 14]), of(&[3], [10, 14])));
 
         // Chunks that are made when the shape changes are of the new one.
@@ -385,8 +385,8 @@ fn a_filter_can_work_by_the_block_shape() {
     let filter = Filter::register(231, "transpose", (transpose, transpose_back)).unwrap();
     let items: Vec<u16> = (0..200 * 300).map(|at| (at % 300 * 7) as u16).collect();
     let params = CParams::new().codec(Codec::Lz4).filters(&[filter]).split(SplitMode::Never);
-    let builder = NDArray::builder().chunks(&[100, 100]).blocks(&[50, 20]).cparams(&params);
-    let array = builder.from_slice(&items, &[200, 300]).unwrap();
+    let builder = NDArray::builder().chunks([100, 100]).blocks([50, 20]).cparams(&params);
+    let array = builder.from_slice(&items, [200, 300]).unwrap();
     assert!(array.read_all::<u16>().unwrap() == items);
     assert!(array.read::<u16>(&[7..150, 33..34]).unwrap() == vec![33 * 7; 143]);
 
@@ -419,7 +419,7 @@ fn expected(rows: u32, columns: u32) -> Vec<u32> {
 
 #[test]
 fn closures_around_arrays_know_the_indices_of_items() {
-    let builder = NDArray::builder().chunks(&[6, 9]).blocks(&[4, 4]);
+    let builder = NDArray::builder().chunks([6, 9]).blocks([4, 4]);
     for threads in [1, 4] {
         let (params, dparams) = (CParams::new().codec(Codec::Lz4), DParams::new());
         let params = params.threads(Threads::new(threads));
@@ -445,7 +445,7 @@ fn closures_around_arrays_know_the_indices_of_items() {
 fn closures_know_the_shape_as_it_is_now() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("array.b2nd");
-    let builder = NDArray::builder().chunks(&[4, 4]).blocks(&[2, 4]).locking(true);
+    let builder = NDArray::builder().chunks([4, 4]).blocks([2, 4]).locking(true);
     drop(builder.file(&path).zeros::<u32>(&[8, 8]).unwrap());
     let options = OpenOptions::new().write(true).locking(true);
     let mut reader = NDArray::open_with(&path, &options).unwrap();
@@ -454,12 +454,12 @@ fn closures_know_the_shape_as_it_is_now() {
     let mut writer = NDArray::open_with(&path, &options).unwrap();
     // The item is in the chunk 2 of 4, then in the chunk 3 of 6, then in the chunk 1 of 2.
     for shape in [[8, 12], [8, 3]] {
-        writer.resize(&shape).unwrap();
+        writer.resize(shape).unwrap();
         assert_eq!(reader.item::<u32>(&[5, 2]).unwrap(), 5002);
     }
     reader.refresh().unwrap();
     assert!(reader.read_all::<u32>().unwrap() == expected(8, 3));
-    writer.resize(&[8, 8]).unwrap();
+    writer.resize([8, 8]).unwrap();
     reader.refresh().unwrap();
     assert!(reader.read_all::<u32>().unwrap() == expected(8, 8));
 }

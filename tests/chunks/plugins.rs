@@ -7,7 +7,7 @@ fn waves() -> Vec<f32> {
 }
 
 fn builder(params: CParams) -> NDArrayBuilder {
-    NDArray::builder().chunks(&[16, 16]).blocks(&[8, 8]).cparams(params)
+    NDArray::builder().chunks([16, 16]).blocks([8, 8]).cparams(params)
 }
 
 fn farthest(left: &[f32], right: &[f32]) -> f32 {
@@ -19,7 +19,7 @@ fn ndlz_gives_the_bytes_back() {
     let bytes: Vec<u8> = (0..64 * 64).map(|k| ((k / 64) / 7 * 3 + (k % 64) / 9) as u8).collect();
     for side in [4, 8] {
         let params = CParams::new().codec(Codec::Ndlz).codec_meta(side).filters(&[]);
-        let array = builder(params).from_slice(&bytes, &[64, 64]).unwrap();
+        let array = builder(params).from_slice(&bytes, [64, 64]).unwrap();
         assert_eq!(array.read_all::<u8>().unwrap(), bytes);
         assert!(array.schunk().cbytes() < 64 * 64 * 2);
         assert_eq!(array.read::<u8>(&[20..21, 30..33]).unwrap(), bytes[20 * 64 + 30..][..3]);
@@ -30,8 +30,8 @@ fn ndlz_gives_the_bytes_back() {
 fn ndlz_refuses_other_sides_and_larger_items() {
     let params = |side| CParams::new().codec(Codec::Ndlz).codec_meta(side).filters(&[]);
     for error in [
-        builder(params(5)).from_slice(&[0u8; 64 * 64], &[64, 64]).unwrap_err(),
-        builder(params(4)).from_slice(&[0u16; 64 * 64], &[64, 64]).unwrap_err(),
+        builder(params(5)).from_slice(&[0u8; 64 * 64], [64, 64]).unwrap_err(),
+        builder(params(4)).from_slice(&[0u16; 64 * 64], [64, 64]).unwrap_err(),
     ] {
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
     }
@@ -41,7 +41,7 @@ fn ndlz_refuses_other_sides_and_larger_items() {
 fn ndcell_gives_the_items_back() {
     let items = waves();
     let params = CParams::new().codec(Codec::Lz4).filters(&[Filter::NdCell(4), Filter::Shuffle]);
-    let array = builder(params).from_slice(&items, &[40, 40]).unwrap();
+    let array = builder(params).from_slice(&items, [40, 40]).unwrap();
     assert_eq!(array.read_all::<f32>().unwrap(), items);
 }
 
@@ -49,7 +49,7 @@ fn ndcell_gives_the_items_back() {
 fn ndmean_replaces_cells_by_their_mean() {
     let items = waves();
     let params = CParams::new().codec(Codec::Lz4).filters(&[Filter::NdMean(4), Filter::Shuffle]);
-    let array = builder(params).from_slice(&items, &[40, 40]).unwrap();
+    let array = builder(params).from_slice(&items, [40, 40]).unwrap();
     let cell: f32 = (0..4).flat_map(|i| (0..4).map(move |j| items_at(i, j))).sum::<f32>() / 16.0;
     let read: Vec<f32> = array.read(&[0..4, 0..4]).unwrap();
     // The mean is taken in another order of additions.

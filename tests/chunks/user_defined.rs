@@ -520,8 +520,8 @@ fn errors_and_panics_in_closures_are_errors_of_the_call() {
             check_moods(0, moods, || schunk.append(&items).map(drop));
             schunk.set_dparams(dparams.clone());
             check_moods(1, 3, || schunk.decompress_chunk::<u32>(0).map(drop));
-            let array = NDArray::builder().chunks(&[50, 40]).blocks(&[20, 20]).cparams(params);
-            let build = || array.clone().from_slice(&items, &[100, 100]);
+            let array = NDArray::builder().chunks([50, 40]).blocks([20, 20]).cparams(params);
+            let build = || array.clone().from_slice(&items, [100, 100]);
             check_moods(0, moods, || build().map(drop));
             let array = build().unwrap();
             check_moods(1, 3, || array.read::<u32>(&[10..90, 3..77]).map(drop));
@@ -659,7 +659,7 @@ fn codes_are_registered_once() {
 fn closures_do_not_go_with_what_looks_at_the_shape() {
     let params = CParams::new().codec(Codec::Lz4).filters(&[Filter::NdCell(4), scrambled(1)]);
     let array = NDArray::builder().cparams(params);
-    let error = array.from_slice(&numbers(10_000), &[100, 100]).map(drop).unwrap_err();
+    let error = array.from_slice(&numbers(10_000), [100, 100]).map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
 }
 
@@ -757,8 +757,8 @@ fn tuners_choose_the_parameters_of_each_chunk() {
         }
     }
     assert_eq!(schunk.cparams(), lz4().typesize(4).tuner(tuner));
-    let array = NDArray::builder().chunks(&[25, 100]).blocks(&[10, 30]).cparams(lz4().tuner(tuner));
-    let array = array.from_slice(&items, &[100, 100]).unwrap();
+    let array = NDArray::builder().chunks([25, 100]).blocks([10, 30]).cparams(lz4().tuner(tuner));
+    let array = array.from_slice(&items, [100, 100]).unwrap();
     assert!(array.read::<u32>(&[0..100, 0..100]).unwrap() == items);
 
     let rules = |_: &CParams| Levels { break_rules: true, ..Levels::default() };

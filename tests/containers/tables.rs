@@ -64,7 +64,7 @@ fn meta(schema: &str) -> SChunk {
 }
 
 fn array<T: Element>(items: &[T], chunk: u64) -> NDArray {
-    let builder = NDArray::builder().chunks(&[chunk]).blocks(&[chunk.div_ceil(2)]);
+    let builder = NDArray::builder().chunks([chunk]).blocks([chunk.div_ceil(2)]);
     builder.from_slice(items, items.len()).unwrap()
 }
 
@@ -109,7 +109,7 @@ fn sample(rng: &mut Rng, rows: usize) -> (Parts, Vec<bool>) {
     parts.column(json!({"name": "number", "kind": "int64", "null_value": 5}));
     parts.put("/_cols/number", array(&numbers, 1 + rng.below(1000)));
     let pairs: Vec<u16> = (0..2 * rows as u16).collect();
-    let pairs = NDArray::builder().from_slice(&pairs, &[rows as u64, 2]).unwrap();
+    let pairs = NDArray::builder().from_slice(&pairs, [rows as u64, 2]).unwrap();
     parts.column(json!({"name": "pair", "kind": "ndarray", "item_shape": [2], "dtype_str": "<u2",
             "nullable": true, "null_storage": "mask"}));
     parts.put("/_cols/pair", pairs);
@@ -215,8 +215,8 @@ fn a_few_rows_take_a_few_reads() {
     let mut parts = Parts::new(&marks, 1 << 17);
     let numbers: Vec<u64> = (0..ROWS).map(|_| rng.next()).collect();
     parts.column(json!({"name": "number", "kind": "uint64"}));
-    let builder = NDArray::builder().chunks(&[1 << 16]).blocks(&[1 << 12]);
-    parts.put("/_cols/number", builder.from_slice(&numbers, &[ROWS as u64]).unwrap());
+    let builder = NDArray::builder().chunks([1 << 16]).blocks([1 << 12]);
+    parts.put("/_cols/number", builder.from_slice(&numbers, [ROWS as u64]).unwrap());
     let texts: Vec<String> = numbers.iter().map(|number| format!("{number:x}")).collect();
     put_texts(&mut parts, "text", &texts, 1 << 16);
     let values: Vec<Value> = texts.iter().map(|text| text.as_str().into()).collect();
@@ -278,9 +278,9 @@ fn dead_rows_are_not_held() {
             parts.column(
                 json!({"name": "a", "kind": "ndarray", "item_shape": [1024], "dtype_str": "<f8"}),
             );
-            let builder = NDArray::builder().chunks(&[2048, 1024]).blocks(&[16, 1024]);
+            let builder = NDArray::builder().chunks([2048, 1024]).blocks([16, 1024]);
             let item = 1.5f64.to_le_bytes();
-            let array = builder.full_bytes(&item, &[rows as u64, ROW / 8], "<f8").unwrap();
+            let array = builder.full_bytes(&item, [rows as u64, ROW / 8], "<f8").unwrap();
             parts.put("/_cols/a", array);
         };
         let (values, held) = held(every, rows, &arrays);
@@ -293,8 +293,8 @@ fn dead_rows_are_not_held() {
         parts.column(json!({"name": "a", "kind": "utf8"}));
         let ends: Vec<i64> = (0..=10_000).map(|row| row * ROW as i64).collect();
         parts.put("/_cols/a", array(&ends, 1000));
-        let builder = NDArray::builder().chunks(&[1 << 20]).blocks(&[1 << 14]);
-        parts.put("/_cols/a.utf8", builder.full_bytes(b"x", &[10_000 * ROW], "|u1").unwrap());
+        let builder = NDArray::builder().chunks([1 << 20]).blocks([1 << 14]);
+        parts.put("/_cols/a.utf8", builder.full_bytes(b"x", [10_000 * ROW], "|u1").unwrap());
     });
     assert_eq!(values[19], "x".repeat(ROW as usize).as_str().into());
     assert!(held_of_texts < 10 << 20, "held {held_of_texts} bytes");
@@ -337,7 +337,7 @@ fn broken_parts_are_named_and_the_others_read() {
                 parts.column(
                     json!({"name": "b", "kind": "ndarray", "item_shape": [3], "dtype_str": "|u1"}),
                 );
-                parts.put("/_cols/b", NDArray::from_slice(&[0u8; 8], &[4, 2]).unwrap());
+                parts.put("/_cols/b", NDArray::from_slice(&[0u8; 8], [4, 2]).unwrap());
             },
             ErrorKind::InvalidData,
         ),
@@ -391,7 +391,7 @@ fn broken_parts_are_named_and_the_others_read() {
             |parts| {
                 b(parts, "string");
                 let codes = [65u32, 0xd800, 66, 67].map(u32::to_le_bytes).concat();
-                let text = NDArray::builder().from_bytes(&codes, &[4], "<U1", 4).unwrap();
+                let text = NDArray::builder().from_bytes(&codes, [4], "<U1", 4).unwrap();
                 parts.put("/_cols/b", text);
                 // The second row is dead.
                 parts.put("/_valid_rows", array(&[true; 4], 2));
@@ -529,7 +529,7 @@ fn what_is_no_table_is_not_opened() {
         (
             vec![
                 ("/_meta", good()),
-                ("/_valid_rows", NDArray::from_slice(&[true; 4], &[2, 2]).unwrap().into_schunk()),
+                ("/_valid_rows", NDArray::from_slice(&[true; 4], [2, 2]).unwrap().into_schunk()),
             ],
             ErrorKind::InvalidData,
         ),
@@ -548,8 +548,8 @@ fn what_is_no_table_is_not_opened() {
 fn rows_that_a_file_only_says_are_not_allocated() {
     const ROWS: u64 = 1 << 40;
     let special = |dtype: &str, item: &[u8]| {
-        let builder = NDArray::builder().chunks(&[1 << 30]).blocks(&[1 << 20]);
-        builder.full_bytes(item, &[ROWS], dtype).unwrap()
+        let builder = NDArray::builder().chunks([1 << 30]).blocks([1 << 20]);
+        builder.full_bytes(item, [ROWS], dtype).unwrap()
     };
     let mut parts = Parts::new(&[true], 1);
     parts.put("/_valid_rows", special("|b1", &[1]));
@@ -563,9 +563,9 @@ fn rows_that_a_file_only_says_are_not_allocated() {
     parts.put(
         "/_cols/w",
         NDArray::builder()
-            .chunks(&[1 << 28])
-            .blocks(&[1 << 18])
-            .full_bytes(&[0; 4], &[ROWS], "<i4")
+            .chunks([1 << 28])
+            .blocks([1 << 18])
+            .full_bytes(&[0; 4], [ROWS], "<i4")
             .unwrap(),
     );
     parts.put_schunk("/_cols/w_dict", batches(&["x".repeat(1 << 20).into()], 1));
@@ -628,14 +628,14 @@ fn items_of_the_other_byte_order_have_their_values() {
     let mut parts = Parts::new(&[true; 3], 3);
     parts.column(json!({"name": "f", "kind": "float32", "null_value": 0.1}));
     let floats = [0.1f32, 2.5, -0.0].map(f32::to_be_bytes).concat();
-    parts.put("/_cols/f", NDArray::builder().from_bytes(&floats, &[3], ">f4", 4).unwrap());
+    parts.put("/_cols/f", NDArray::builder().from_bytes(&floats, [3], ">f4", 4).unwrap());
     parts.column(json!({"name": "i", "kind": "int16"}));
     let ints = [-2i16, 258, 0].map(i16::to_be_bytes).concat();
-    parts.put("/_cols/i", NDArray::builder().from_bytes(&ints, &[3], ">i2", 2).unwrap());
+    parts.put("/_cols/i", NDArray::builder().from_bytes(&ints, [3], ">i2", 2).unwrap());
     parts.column(json!({"name": "s", "kind": "string", "max_length": 2}));
     let chars = "a\0éßx\0".chars().flat_map(|char| u32::from(char).to_be_bytes());
     let chars: Vec<u8> = chars.collect();
-    parts.put("/_cols/s", NDArray::builder().from_bytes(&chars, &[3], ">U2", 8).unwrap());
+    parts.put("/_cols/s", NDArray::builder().from_bytes(&chars, [3], ">U2", 8).unwrap());
     let table = parts.table();
     assert_eq!(table.values("f", ..).unwrap(), [Value::None, 2.5.into(), (-0.0).into()]);
     assert_eq!(table.values("i", ..).unwrap(), [(-2).into(), 258.into(), 0.into()]);

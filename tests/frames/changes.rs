@@ -405,7 +405,7 @@ fn items_past_the_end_need_a_chunk_size() {
     }
     assert_eq!(kind(unequal.write_items(11, &[1i32, 2])), ErrorKind::InvalidArgument);
     assert_eq!(unequal.items::<i32>(..).unwrap(), [5; 12]);
-    let array = blosc2::NDArray::from_slice(&[1i32, 2, 3], &[3]).unwrap();
+    let array = blosc2::NDArray::from_slice(&[1i32, 2, 3], [3]).unwrap();
     let mut inner = array.into_schunk();
     assert_eq!(kind(inner.write_items(3, &[4i32])), ErrorKind::InvalidArgument);
 }

@@ -421,7 +421,7 @@ fn lengths_of_frames_are_those_of_what_is_saved() {
         schunk.append(&vec![len; len as usize]).unwrap();
     }
     assert_eq!(schunk.frame_len().unwrap(), schunk.to_bytes().unwrap().len() as u64);
-    let array = NDArray::from_slice(&numbers(1), &[CHUNK as u64]).unwrap();
+    let array = NDArray::from_slice(&numbers(1), [CHUNK as u64]).unwrap();
     let len = array.schunk().frame_len().unwrap();
     assert_eq!(len, array.to_bytes().unwrap().len() as u64);
 }
@@ -441,7 +441,7 @@ fn a_mapped_file_is_made_replaced_or_refused() {
     // What is there stays.
     let refused = options.clone().create_new(true).open_storage(create(&path).unwrap());
     assert_eq!(kind(refused), ErrorKind::AlreadyExists);
-    let array = NDArray::builder().storage(create(&path).unwrap()).from_slice(&[1u8], &[1]);
+    let array = NDArray::builder().storage(create(&path).unwrap()).from_slice(&[1u8], [1]);
     assert_eq!(kind(array), ErrorKind::AlreadyExists);
     let writer = SChunk::open_rw(&path).unwrap();
     let refused = options.clone().replace(true).open_storage(create(&path).unwrap());
@@ -467,10 +467,10 @@ fn a_mapped_file_is_made_replaced_or_refused() {
     drop(schunk);
     assert_holds(&SChunk::open(&path).unwrap(), &model(1), "changed");
 
-    let builder = || NDArray::builder().chunks(&[100]).blocks(&[20]);
+    let builder = || NDArray::builder().chunks([100]).blocks([20]);
     let items: Vec<i32> = (0..1050).collect();
     let mapped = builder().replace(true).storage(create(&path).unwrap());
-    let mut array = mapped.from_slice(&items, &[1050]).unwrap();
+    let mut array = mapped.from_slice(&items, [1050]).unwrap();
     array.append(0, &[7i32, 8]).unwrap();
     drop(array);
     let items = [items, vec![7, 8]].concat();

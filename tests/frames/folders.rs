@@ -200,7 +200,7 @@ fn frames_are_made_and_opened_in_folders() {
     ] {
         assert_eq!(kind(options.open_folder(objects.clone())), expected);
     }
-    let array = NDArray::builder().folder(objects.clone()).from_slice(&[1u8], &[1]);
+    let array = NDArray::builder().folder(objects.clone()).from_slice(&[1u8], [1]);
     assert_eq!(kind(array), ErrorKind::AlreadyExists);
     assert!(objects.files() == before);
     let mut reader = options().open_folder(objects.clone()).unwrap();
@@ -240,11 +240,11 @@ fn arrays_and_copies_are_made_in_folders() {
     let (_folder, path) = folder();
     let items: Vec<i32> = (0..600).collect();
     let objects = Objects::default();
-    let builder = NDArray::builder().chunks(&[7, 10]).blocks(&[7, 5]).folder(objects.clone());
-    let mut array = builder.clone().from_slice(&items, &[20, 30]).unwrap();
-    let again = builder.from_slice(&items, &[20, 30]);
+    let builder = NDArray::builder().chunks([7, 10]).blocks([7, 5]).folder(objects.clone());
+    let mut array = builder.clone().from_slice(&items, [20, 30]).unwrap();
+    let again = builder.from_slice(&items, [20, 30]);
     assert_eq!(kind(again), ErrorKind::AlreadyExists);
-    array.resize(&[10, 30]).unwrap();
+    array.resize([10, 30]).unwrap();
     drop(array);
     assert_good(&objects.files());
     let opened = options().open_folder(objects.clone()).unwrap();

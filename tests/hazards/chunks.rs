@@ -303,10 +303,10 @@ mod safe {
             let params =
                 CParams::new().codec(Codec::Lz4).filters(&[Filter::Delta, Filter::Shuffle]);
             let mut array = NDArray::builder()
-                .chunks(&[100_000])
-                .blocks(&[2048])
+                .chunks([100_000])
+                .blocks([2048])
                 .cparams(params)
-                .from_slice(&source, &[100_000])
+                .from_slice(&source, [100_000])
                 .unwrap();
             array.set_dparams(DParams::new().threads(Threads::new(threads)));
             let part = array.read::<i32>(&[50_000..50_010]).unwrap();
@@ -318,8 +318,8 @@ mod safe {
     fn masked_first_block_of_delta_hangs_threads() {
         let source: Vec<i32> = (0..100_000).map(|i| i * 3).collect();
         let params = CParams::new().codec(Codec::Lz4).filters(&[Filter::Delta]);
-        let array = NDArray::builder().chunks(&[100_000]).blocks(&[2048]).cparams(params);
-        let mut array = array.from_slice(&source, &[100_000]).unwrap();
+        let array = NDArray::builder().chunks([100_000]).blocks([2048]).cparams(params);
+        let mut array = array.from_slice(&source, [100_000]).unwrap();
         array.set_dparams(DParams::new().threads(Threads::new(4)));
         for at in [10_000, 50_000, 99_990] {
             let part = array.read::<i32>(&[at as u64..at as u64 + 10]).unwrap();
@@ -372,10 +372,10 @@ mod safe {
     fn masked_blocks_leave_the_destination() {
         let source: Vec<i32> = (0..100_000).map(|i| i * 3).collect();
         let array = NDArray::builder()
-            .chunks(&[100_000])
-            .blocks(&[2048])
+            .chunks([100_000])
+            .blocks([2048])
             .cparams(CParams::new().codec(Codec::Lz4))
-            .from_slice(&source, &[100_000])
+            .from_slice(&source, [100_000])
             .unwrap();
         assert_eq!(array.read::<i32>(&[2_000..2_100]).unwrap(), source[2_000..2_100]);
     }

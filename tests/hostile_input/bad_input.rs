@@ -81,11 +81,11 @@ fn small(folder: &Path) -> (PathBuf, Vec<i32>) {
     let path = folder.join("small.b2nd");
     let items: Vec<i32> = (0..240).map(|item| item * item).collect();
     NDArray::builder()
-        .chunks(&[7, 10])
-        .blocks(&[3, 10])
+        .chunks([7, 10])
+        .blocks([3, 10])
         .cparams(CParams::new().codec(Codec::Lz4))
         .file(&path)
-        .from_slice(&items, &[24, 10])
+        .from_slice(&items, [24, 10])
         .unwrap();
     (path, items)
 }
@@ -285,25 +285,25 @@ fn shapes_and_buffers_that_do_not_fit_are_refused() {
     use ErrorKind::{InvalidArgument, TooLarge};
     let items = [1i32; 12];
     let make = NDArray::builder;
-    refused(make().from_slice(&items, &[3, 5]), InvalidArgument, "[3, 5]");
+    refused(make().from_slice(&items, [3, 5]), InvalidArgument, "[3, 5]");
     refused(make().from_slice(&items, ()), InvalidArgument, "48");
-    refused(make().from_slice(&items, &[0]), InvalidArgument, "48");
-    refused(make().from_slice(&items, &[1 << 40, 1 << 40]), TooLarge, "chunks");
-    refused(make().from_slice(&items, &[u64::MAX]), TooLarge, "2^63");
-    refused(make().from_slice(&items, &[1; 17]), InvalidArgument, "17");
-    refused(make().chunks(&[12]).from_slice(&items, &[3, 4]), InvalidArgument, "[12]");
-    refused(make().chunks(()).from_slice(&items, &[3, 4]), InvalidArgument, "chunk shape");
-    refused(make().chunks(&[0, 4]).from_slice(&items, &[3, 4]), InvalidArgument, "[0, 4]");
-    refused(make().blocks(&[3, 0]).from_slice(&items, &[3, 4]), InvalidArgument, "[3, 0]");
-    refused(make().blocks(&[2, 2, 2]).from_slice(&items, &[3, 4]), InvalidArgument, "block shape");
-    let builder = make().chunks(&[2, 4]).blocks(&[3, 4]);
-    refused(builder.from_slice(&items, &[3, 4]), InvalidArgument, "axis 0");
-    refused(make().chunks(&[u64::MAX, 4]).from_slice(&items, &[3, 4]), TooLarge, "2^31");
-    refused(make().chunks(&[1 << 20, 1 << 20]).from_slice(&items, &[3, 4]), TooLarge, "bytes");
-    refused(make().from_bytes(&[0; 12], &[4], "|V0", 0), InvalidArgument, "typesize");
-    refused(make().from_bytes(&[0; 12], &[4], "|V4", 4), InvalidArgument, "12");
-    refused(make().from_bytes(&[0; 12], &[4], "|V4", usize::MAX), InvalidArgument, "typesize");
-    let too_wide = make().from_bytes(&[], &[0], "|V9", blosc2::limits::MAX_TYPESIZE + 1);
+    refused(make().from_slice(&items, [0]), InvalidArgument, "48");
+    refused(make().from_slice(&items, [1 << 40, 1 << 40]), TooLarge, "chunks");
+    refused(make().from_slice(&items, [u64::MAX]), TooLarge, "2^63");
+    refused(make().from_slice(&items, [1; 17]), InvalidArgument, "17");
+    refused(make().chunks([12]).from_slice(&items, [3, 4]), InvalidArgument, "[12]");
+    refused(make().chunks(()).from_slice(&items, [3, 4]), InvalidArgument, "chunk shape");
+    refused(make().chunks([0, 4]).from_slice(&items, [3, 4]), InvalidArgument, "[0, 4]");
+    refused(make().blocks([3, 0]).from_slice(&items, [3, 4]), InvalidArgument, "[3, 0]");
+    refused(make().blocks([2, 2, 2]).from_slice(&items, [3, 4]), InvalidArgument, "block shape");
+    let builder = make().chunks([2, 4]).blocks([3, 4]);
+    refused(builder.from_slice(&items, [3, 4]), InvalidArgument, "axis 0");
+    refused(make().chunks([u64::MAX, 4]).from_slice(&items, [3, 4]), TooLarge, "2^31");
+    refused(make().chunks([1 << 20, 1 << 20]).from_slice(&items, [3, 4]), TooLarge, "bytes");
+    refused(make().from_bytes(&[0; 12], [4], "|V0", 0), InvalidArgument, "typesize");
+    refused(make().from_bytes(&[0; 12], [4], "|V4", 4), InvalidArgument, "12");
+    refused(make().from_bytes(&[0; 12], [4], "|V4", usize::MAX), InvalidArgument, "typesize");
+    let too_wide = make().from_bytes(&[], [0], "|V9", blosc2::limits::MAX_TYPESIZE + 1);
     refused(too_wide, InvalidArgument, "typesize");
 }
 
@@ -321,7 +321,7 @@ fn given_shapes_of_any_size_are_refused_or_taken_but_never_too_much() {
             let given = [one, other];
             run(format!("the shape {given:?}"), &|| {
                 assert!(
-                    NDArray::from_slice(&[1u8, 2, 3], &given).is_err()
+                    NDArray::from_slice(&[1u8, 2, 3], given).is_err()
                         || given == [1, 3]
                         || given == [3, 1]
                 );
@@ -334,13 +334,13 @@ fn given_shapes_of_any_size_are_refused_or_taken_but_never_too_much() {
                 let items = vec![7u8; (shape[0] * shape[1]) as usize];
                 let builder = NDArray::builder;
                 run(format!("chunks {given:?} of {shape:?}"), &|| {
-                    let _ = builder().chunks(&given).from_slice(&items, &shape);
+                    let _ = builder().chunks(given).from_slice(&items, shape);
                 });
                 run(format!("blocks {given:?} of {shape:?}"), &|| {
-                    let _ = builder().blocks(&given).from_slice(&items, &shape);
+                    let _ = builder().blocks(given).from_slice(&items, shape);
                 });
                 run(format!("chunks and blocks {given:?} of {shape:?}"), &|| {
-                    let _ = builder().chunks(&given).blocks(&given).from_slice(&items, &shape);
+                    let _ = builder().chunks(given).blocks(given).from_slice(&items, shape);
                 });
             }
         }
@@ -407,7 +407,7 @@ fn items_of_another_type_are_refused_and_both_types_named() {
     }
     // Byte orders are told apart, where there is one.
     let make = |dtype: &str, bytes: &[u8], size| {
-        NDArray::builder().from_bytes(bytes, &[2], dtype, size).unwrap()
+        NDArray::builder().from_bytes(bytes, [2], dtype, size).unwrap()
     };
     assert_eq!(kind(make(">i4", &[0; 8], 4).read_all::<i32>()), ErrorKind::TypeMismatch);
     assert_eq!(make("<i4", &[1, 0, 0, 0, 2, 0, 0, 0], 4).read_all::<i32>().unwrap(), [1, 2]);
@@ -476,8 +476,8 @@ fn more_than_a_chunk_holds_is_refused_at_once() {
     let mut file = SChunk::create::<u8>(folder.path().join("file"), &params).unwrap();
     refused(file.append(&zeros).unwrap_err());
     assert_eq!(file.nchunks(), 0);
-    let one_chunk = NDArray::builder().chunks(&[(1 << 31) - 1]).file(folder.path().join("array"));
-    refused(one_chunk.from_slice(&zeros, &[1 << 31]).unwrap_err());
+    let one_chunk = NDArray::builder().chunks([(1 << 31) - 1]).file(folder.path().join("array"));
+    refused(one_chunk.from_slice(&zeros, [1 << 31]).unwrap_err());
     assert_eq!(listing(folder.path()).len(), 1);
 }
 
@@ -489,12 +489,7 @@ fn an_array_larger_than_memory_is_an_error_to_read() {
     let path = folder.path().join("large.b2nd");
     let (items, chunk) = (10_000_000_000_000u64, 1u32 << 27);
     let count = items.div_ceil(chunk.into());
-    NDArray::builder()
-        .chunks(&[16])
-        .blocks(&[16])
-        .file(&path)
-        .from_slice(&[0f64; 16], &[16])
-        .unwrap();
+    NDArray::builder().chunks([16]).blocks([16]).file(&path).from_slice(&[0f64; 16], [16]).unwrap();
     let mut frame = fs::read(&path).unwrap();
     let header_len = Header::parse(&frame).unwrap().header_len as usize;
     // Sizes in the header: of the data, of the blocks, of the chunks.
@@ -554,7 +549,7 @@ fn a_dtype_of_any_text_survives_a_file() {
     let long = "[('field', '<i4')]".repeat(3000);
     for (at, dtype) in ["", "<i4", "a\0b", "日本", "'\"", &*long].into_iter().enumerate() {
         let path = folder.path().join(at.to_string());
-        let made = NDArray::builder().file(&path).from_bytes(&[1, 2, 3, 4], &[1], dtype, 4);
+        let made = NDArray::builder().file(&path).from_bytes(&[1, 2, 3, 4], [1], dtype, 4);
         made.unwrap_or_else(|error| panic!("{dtype:.40}: {error}"));
         let array = NDArray::open(&path).unwrap_or_else(|error| panic!("{dtype:.40}: {error}"));
         assert_eq!(array.dtype_str(), Some(dtype));
@@ -657,7 +652,7 @@ fn what_could_not_be_read_back_is_not_saved() {
 #[test]
 fn an_array_keeps_the_size_of_its_items_in_a_copy() {
     let folder = tempfile::tempdir().unwrap();
-    let array = NDArray::from_slice(&[1i32; 100], &[10, 10]).unwrap();
+    let array = NDArray::from_slice(&[1i32; 100], [10, 10]).unwrap();
     let target = folder.path().join("copy");
     let params = CParams::new().codec(Codec::Lz4);
     let other = params.clone().typesize(2);
@@ -672,9 +667,9 @@ fn an_array_keeps_the_size_of_its_items_in_a_copy() {
 #[test]
 fn parts_larger_than_any_chunk_are_refused_at_once() {
     for size in [1 << 31, 1 << 33, u64::MAX] {
-        let refused = NDArray::builder().blocks(&[size]).from_slice(&[0u8; 10], &[10]);
+        let refused = NDArray::builder().blocks([size]).from_slice(&[0u8; 10], [10]);
         assert_eq!(kind(refused), ErrorKind::TooLarge);
-        let refused = NDArray::builder().chunks(&[size]).from_slice(&[0u8; 10], &[10]);
+        let refused = NDArray::builder().chunks([size]).from_slice(&[0u8; 10], [10]);
         assert_eq!(kind(refused), ErrorKind::TooLarge);
     }
 }

@@ -139,7 +139,7 @@ fn a_file_that_is_written_to_is_neither_replaced_nor_appended_to() {
     fs::hard_link(&path, &link).unwrap();
     let other = SChunk::in_memory::<u32>(&params()).unwrap();
     for path in [&path, &link] {
-        let array = || NDArray::builder().file(path).replace(true).from_slice(&[1u8], &[1]);
+        let array = || NDArray::builder().file(path).replace(true).from_slice(&[1u8], [1]);
         assert_eq!(
             refused(|| other.save_with(path, &SaveOptions::new().replace(true))),
             ErrorKind::Busy
@@ -297,7 +297,7 @@ fn handles_on_one_custom_storage_see_changes_after_refresh_and_undo_none() {
 
 fn array(path: &Path) -> NDArray {
     let items: Vec<u32> = (0..1000).collect();
-    NDArray::builder().file(path).chunks(&[100]).blocks(&[50]).from_slice(&items, &[1000]).unwrap()
+    NDArray::builder().file(path).chunks([100]).blocks([50]).from_slice(&items, [1000]).unwrap()
 }
 
 fn masked(block: &mut ChunkBlock<'_>) {

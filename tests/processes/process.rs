@@ -20,8 +20,8 @@ use crate::common::{Rng, VARIABLES, own_process, run_alone};
 /// Writes what depends on parameters: an array, and a super-chunk appended to twice.
 fn write_files(folder: &Path) {
     let items: Vec<i32> = (0..50_000).map(|i| i / 7).collect();
-    let array = NDArray::builder().chunks(&[60, 100]).blocks(&[20, 50]);
-    array.file(folder.join("array.b2nd")).from_slice(&items, &[250, 200]).unwrap();
+    let array = NDArray::builder().chunks([60, 100]).blocks([20, 50]);
+    array.file(folder.join("array.b2nd")).from_slice(&items, [250, 200]).unwrap();
     let path = folder.join("chunks.b2frame");
     SChunk::create::<i32>(&path, &CParams::new().codec(Codec::Lz4)).unwrap();
     for part in items.chunks(20_000) {

@@ -91,9 +91,9 @@ print(json.dumps([text(dtype) for dtype in dtypes]))
         // As it is, by its name, and in other words.
         NDArray::builder().file(at(format!("{number}.copied"))).copy(&array).unwrap();
         for (name, dtype) in [("named", text.to_owned()), ("parsed", dtype.to_string())] {
-            let builder = NDArray::builder().chunks(&SHAPE).blocks(&SHAPE);
+            let builder = NDArray::builder().chunks(SHAPE).blocks(SHAPE);
             let builder = builder.file(at(format!("{number}.{name}")));
-            builder.from_bytes(&bytes, &SHAPE, &dtype, array.typesize()).unwrap();
+            builder.from_bytes(&bytes, SHAPE, &dtype, array.typesize()).unwrap();
         }
     }
     let script = r#"
@@ -123,10 +123,10 @@ fn arrays_of_every_dtype_go_from_rust_to_python_and_back() {
     };
     for (number, text) in list(&found) {
         let dtype = Dtype::parse(text).unwrap();
-        let builder = NDArray::builder().chunks(&SHAPE).blocks(&SHAPE);
+        let builder = NDArray::builder().chunks(SHAPE).blocks(SHAPE);
         let builder = builder.file(at(format!("{number}.b2nd")));
         let text = dtype.to_string();
-        builder.from_bytes(&bytes_of(&dtype), &SHAPE, &text, dtype.size()).unwrap();
+        builder.from_bytes(&bytes_of(&dtype), SHAPE, &text, dtype.size()).unwrap();
     }
     let script = r#"
 for number, dtype in enumerate(dtypes):
@@ -165,7 +165,7 @@ fn check_turned<T: Element + PartialEq + std::fmt::Debug>(
     assert_eq!(array.item::<T>(&[2, 4]).unwrap(), expected[14], "{kind}");
     assert_eq!(array.read_points::<T>(&[[2, 4], [0, 1]]).unwrap()[1], expected[1], "{kind}");
     array.write(&[0..1, 0..2], &[item(50), item(51)]).unwrap();
-    array.set(&[0, 2], item(52)).unwrap();
+    array.set([0, 2], item(52)).unwrap();
     array.append(0, &[item(53); 5]).unwrap();
     array.fill(&[1..2, 0..5], item(54)).unwrap();
     assert_eq!(array.item::<T>(&[0, 1]).unwrap(), item(51), "{kind}");
@@ -227,7 +227,7 @@ print(1)
     assert_eq!(array.read_all::<bool>().unwrap(), bools);
     assert_eq!(array.read::<bool>(&[9..10, 98..100]).unwrap(), bools[998..]);
     assert_eq!(array.read_all::<u8>().unwrap_err().kind(), ErrorKind::TypeMismatch);
-    NDArray::builder().file(at("bool.back")).from_slice(&bools, &[10, 100]).unwrap();
+    NDArray::builder().file(at("bool.back")).from_slice(&bools, [10, 100]).unwrap();
 
     let array = NDArray::open(at("text.b2nd")).unwrap();
     assert_eq!((array.dtype_str(), array.typesize()), (Some("<U5"), 20));
@@ -242,15 +242,15 @@ print(1)
         .collect();
     assert_eq!(texts, ["", "a", "größe", "日本語", "12345"]);
     let builder = NDArray::builder().file(at("text.back"));
-    builder.from_bytes(&bytes, &[5], "<U5", 20).unwrap();
+    builder.from_bytes(&bytes, [5], "<U5", 20).unwrap();
 
     let array = NDArray::open(at("bytes.b2nd")).unwrap();
     assert_eq!((array.dtype_str(), array.typesize()), (Some("|S5"), 5));
     assert_eq!(array.bytes().read(..).unwrap(), b"\0\0\0\0\0a\0\0\0\x0012345");
     let builder = NDArray::builder().file(at("bytes.back"));
-    builder.from_bytes(b"x\0\0yz", &[2, 1], "|S2", 2).unwrap_err();
+    builder.from_bytes(b"x\0\0yz", [2, 1], "|S2", 2).unwrap_err();
     let builder = NDArray::builder().file(at("bytes.back"));
-    builder.from_bytes(b"x\0yz", &[2, 1], "|S2", 2).unwrap();
+    builder.from_bytes(b"x\0yz", [2, 1], "|S2", 2).unwrap();
     let script = r#"
 found = blosc2.open("bool.back")
 assert found.dtype == np.bool_ and np.array_equal(found[...], np.arange(1000).reshape(10, 100) % 3 == 0)

@@ -305,8 +305,8 @@ fn structures_are_read_by_python() {
         .collect();
     let packed: Vec<Packed> =
         padded.iter().map(|&Padded { ok, value, .. }| Packed { ok, value }).collect();
-    NDArray::builder().file(at("padded.b2nd")).from_slice(&padded, &[10, 10]).unwrap();
-    NDArray::builder().file(at("packed.b2nd")).from_slice(&packed, &[100]).unwrap();
+    NDArray::builder().file(at("padded.b2nd")).from_slice(&padded, [10, 10]).unwrap();
+    NDArray::builder().file(at("packed.b2nd")).from_slice(&packed, [100]).unwrap();
     let script = r#"
 import blosc2
 import numpy as np
@@ -375,7 +375,7 @@ fn structures_come_back_from_python_however_it_writes_their_padding() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let rows: Vec<Row> = (0..40).map(Row::of).collect();
-    NDArray::builder().file(at("rows.b2nd")).chunks(&[16]).from_slice(&rows, &[40]).unwrap();
+    NDArray::builder().file(at("rows.b2nd")).chunks([16]).from_slice(&rows, [40]).unwrap();
     let script = r#"
 import blosc2
 import numpy as np

@@ -798,7 +798,7 @@ json.dump(cases, open("cases.json", "w"), default=int)
         let len = shape.iter().product::<u64>() as usize * typesize;
         let mut builder = NDArray::builder().cparams(CParams::new().codec(Codec::Lz4).level(1));
         if !case["given"].is_null() {
-            builder = builder.chunks(&numbers(&case["given"]));
+            builder = builder.chunks(numbers(&case["given"]));
         }
         let array = builder.from_bytes(&zeros[..len], &shape, "|V1", typesize);
         let array = array.unwrap_or_else(|error| panic!("{case}: {error}"));

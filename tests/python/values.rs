@@ -431,7 +431,7 @@ s.vlmeta["lazy"] = a + 1
     assert_eq!(lazy.get("expression"), Some(&"(o0 + 1)".into()));
     assert_eq!(lazy.get("operands"), Some(&Value::from([("o0", place("a.b2nd"))])));
 
-    let array = NDArray::from_slice(&[1u16, 2, 3, 4], &[2, 2]).unwrap();
+    let array = NDArray::from_slice(&[1u16, 2, 3, 4], [2, 2]).unwrap();
     let mut vlmeta = ours.vlmeta_mut();
     vlmeta.set_value("new", &Value::Frame(array.to_bytes().unwrap())).unwrap();
     let parts = [("kind", "ref".into()), ("version", 1.into()), ("ref", place("a.b2nd"))];

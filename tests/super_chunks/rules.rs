@@ -211,8 +211,8 @@ fn chunks_of_other_lengths_in_the_same_places_are_found() {
 fn chunks_of_an_array_keep_the_size_of_its_blocks() {
     let (_folder, path) = folder();
     let items: Vec<i32> = (0..3000).map(|item| item * item).collect();
-    let builder = NDArray::builder().chunks(&[1000]).blocks(&[100]).file(&path);
-    drop(builder.from_slice(&items, &[3000]).unwrap());
+    let builder = NDArray::builder().chunks([1000]).blocks([100]).file(&path);
+    drop(builder.from_slice(&items, [3000]).unwrap());
     let mut schunk = SChunk::open_rw(&path).unwrap();
     schunk.set_cparams(CParams::new().level(9)).unwrap();
     schunk.update(0, &items[..1000]).unwrap();
@@ -301,7 +301,7 @@ fn a_file_of_other_items_is_an_error() {
 fn what_another_handle_made_an_array_is_not_appended_to() {
     let (_folder, path) = folder();
     let (mut a, mut b) = (locking(&path), locking(&path));
-    let array = NDArray::from_slice(&[0i32; 10], &[10]).unwrap();
+    let array = NDArray::from_slice(&[0i32; 10], [10]).unwrap();
     let shape = array.schunk().meta().get("b2nd").unwrap().unwrap();
     b.meta_mut().with_reserved().set("b2nd", &shape).unwrap();
     assert_eq!(kind(a.append(&[1i32; 10])), Some(ErrorKind::InvalidArgument));

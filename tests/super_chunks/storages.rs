@@ -261,7 +261,7 @@ fn what_was_opened_for_reading_is_not_changed() {
     assert_eq!(error.path(), Some(&*path));
     assert!(error.to_string().contains("chunks.b2frame"), "{error}");
     let mut array_path = folder.path().join("array.b2nd");
-    NDArray::builder().file(&array_path).from_slice(&[1i32, 2], &[2]).unwrap();
+    NDArray::builder().file(&array_path).from_slice(&[1i32, 2], [2]).unwrap();
     let mut schunk = NDArray::open(&array_path).unwrap().into_schunk();
     assert_eq!(kind(schunk.append(&[1i32, 2])), ErrorKind::ReadOnly);
     drop(schunk);
@@ -277,14 +277,14 @@ fn nothing_is_made_over_what_is_there() {
     fs::create_dir(folder.path().join("folder")).unwrap();
     let before = listing(folder.path());
     let memory = SChunk::in_memory::<u8>(&CParams::new()).unwrap();
-    let array = NDArray::from_slice(&[1u8], &[1]).unwrap();
+    let array = NDArray::from_slice(&[1u8], [1]).unwrap();
     for taken in [path.clone(), folder.path().join("folder")] {
         for error in [
             SChunk::create::<i32>(&taken, &CParams::new()).unwrap_err(),
             memory.save(&taken).unwrap_err(),
             memory.save_with(&taken, &SaveOptions::new().cparams(CParams::new())).unwrap_err(),
             array.save(&taken).unwrap_err(),
-            NDArray::builder().file(&taken).from_slice(&[1u8], &[1]).unwrap_err(),
+            NDArray::builder().file(&taken).from_slice(&[1u8], [1]).unwrap_err(),
             NDArray::builder().file(&taken).copy(&array).unwrap_err(),
         ] {
             assert_eq!(error.kind(), ErrorKind::AlreadyExists);
@@ -311,9 +311,9 @@ fn nothing_is_left_behind_by_what_cannot_be_made() {
         ErrorKind::InvalidArgument
     );
     let builder = NDArray::builder().file(&here).cparams(bad);
-    assert_eq!(kind(builder.from_slice(&[1u8], &[1])), ErrorKind::InvalidArgument);
+    assert_eq!(kind(builder.from_slice(&[1u8], [1])), ErrorKind::InvalidArgument);
     let builder = NDArray::builder().file(&here);
-    assert_eq!(kind(builder.from_slice(&[1u8], &[2])), ErrorKind::InvalidArgument);
+    assert_eq!(kind(builder.from_slice(&[1u8], [2])), ErrorKind::InvalidArgument);
     for path in ["", "/", ".."] {
         assert!(SChunk::create::<i32>(path, &CParams::new()).is_err(), "{path:?}");
         assert!(SChunk::open(path).is_err(), "{path:?}");
@@ -341,7 +341,7 @@ fn unusual_names_are_names() {
 #[test]
 fn an_array_can_be_taken_for_its_super_chunk_and_back() {
     let items: Vec<f32> = (0..1000).map(|item| item as f32).collect();
-    let array = NDArray::builder().chunks(&[300]).blocks(&[100]).from_slice(&items, &[1000]);
+    let array = NDArray::builder().chunks([300]).blocks([100]).from_slice(&items, [1000]);
     let schunk = array.unwrap().into_schunk();
     assert_eq!((schunk.nchunks(), schunk.chunksize()), (4, 1200));
     assert_eq!(schunk.meta().names(), ["b2nd"]);
@@ -432,7 +432,7 @@ fn files_are_closed() {
 fn nothing_is_appended_to_an_array() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("array.b2nd");
-    blosc2::NDArray::builder().file(&path).from_slice(&[1i32; 100], &[10, 10]).unwrap();
+    blosc2::NDArray::builder().file(&path).from_slice(&[1i32; 100], [10, 10]).unwrap();
     let before = std::fs::read(&path).unwrap();
     let error = SChunk::open_rw(&path).unwrap().append(&[1i32; 100]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);

@@ -43,7 +43,7 @@ impl LiveRows {
             let rows = chunk.ranges()[0].clone();
             live += match chunk.info()?.special {
                 Some(Special::Zeros | Special::Uninit) => 0,
-                Some(Special::Value) if marks.item(&[rows.start])? => rows.end - rows.start,
+                Some(Special::Value) if marks.item([rows.start])? => rows.end - rows.start,
                 Some(Special::Value) => 0,
                 _ => count(&marks, rows)?,
             };

@@ -45,6 +45,12 @@ pub(super) fn sizes(shape: &impl PerAxis, doing: &str) -> Result<Vec<u64>> {
     (0..shape.ndim()).map(size).collect()
 }
 
+/// Where an index is, counted from the end if it is negative; not below `size` if it is outside.
+pub(super) fn place(at: i64, size: u64) -> u64 {
+    // Sizes are below 2^63, so that what is before the first item becomes larger than all of them.
+    if at < 0 { size.wrapping_add_signed(at) } else { at as u64 }
+}
+
 mod sealed {
     /// Keeps what an index is from changing between its check and its use.
     pub trait Sealed {}

@@ -2,7 +2,7 @@
 
 use super::NDArray;
 use super::gather::{READ, Sink};
-use super::index::PerAxis;
+use super::index::{PerAxis, place};
 use super::plan::{Indices, Items};
 use super::region::Region;
 use super::scatter::{Source, WRITE};
@@ -243,12 +243,6 @@ impl NDArrayView<'_> {
     pub fn read_mask<T: Element>(&self, mask: &[bool]) -> Result<Vec<T>> {
         self.array.read_indices(&self.array.chosen(mask, &self.region, READ)?)
     }
-}
-
-/// Where an index is, counted from the end if it is negative; not below `size` if it is outside.
-pub(super) fn place(at: i64, size: u64) -> u64 {
-    // Sizes are below 2^63, so that what is before the first item becomes larger than all of them.
-    if at < 0 { size.wrapping_add_signed(at) } else { at as u64 }
 }
 
 /// From places in a region to indices in the array.

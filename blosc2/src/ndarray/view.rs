@@ -4,9 +4,8 @@ use blosc2_format::b2nd::MAX_NDIM;
 
 use super::NDArray;
 use super::gather::{READ, Sink};
-use super::index::PerAxis;
+use super::index::{PerAxis, place};
 use super::plan::{Items, c_order};
-use super::points::place;
 use super::region::Region;
 use super::selection::Selection;
 use crate::dtype::SwapPlan;

@@ -215,7 +215,7 @@ fn chunks_that_keep_their_items_stay_as_they_are() {
     ] {
         let mut array = NDArray::builder().copy(&lz4).unwrap();
         array.set_cparams(CParams::new().codec(Codec::BloscLz)).unwrap();
-        array.resize_at(&shape, &start).unwrap();
+        array.resize_at(shape, start).unwrap();
         let found = codecs(&array).into_iter().filter(|&codec| codec == Codec::Lz4).count();
         assert_eq!(found, kept, "{shape:?} at {start:?}");
     }
@@ -278,7 +278,7 @@ fn arrays_get_other_shapes() {
 fn a_file_that_grows_step_by_step_has_no_gaps() {
     const ITEMS: i64 = 100_000;
     const STEP: i64 = 1000;
-    let builder = || NDArray::builder().chunks(&[16384]).blocks(&[256]);
+    let builder = || NDArray::builder().chunks([16384]).blocks([256]);
     let items: Vec<i64> = (0..ITEMS).collect();
     let (folder, path) = folder();
     let mut array = builder().file(&path).zeros::<i64>(&[0]).unwrap();
@@ -287,12 +287,12 @@ fn a_file_that_grows_step_by_step_has_no_gaps() {
     for start in (0..ITEMS).step_by(STEP as usize) {
         let range = start as u64..(start + STEP) as u64;
         let step = &items[start as usize..(start + STEP) as usize];
-        array.resize(&[range.end]).unwrap();
+        array.resize([range.end]).unwrap();
         array.write(&[range], step).unwrap();
         other.append(0, step).unwrap();
     }
     let at_once = folder.path().join("at_once.b2nd");
-    drop(builder().file(&at_once).from_slice(&items, &[ITEMS as u64]).unwrap());
+    drop(builder().file(&at_once).from_slice(&items, [ITEMS as u64]).unwrap());
     let len = |path| std::fs::metadata(path).unwrap().len();
     for path in [&path, &appended] {
         assert!(NDArray::open(path).unwrap().read_all::<i64>().unwrap() == items);
@@ -399,10 +399,10 @@ fn boxes_are_written() {
 /// C puts boxes of chunks together by `b2nd_copy_buffer2`.
 #[test]
 fn boxes_of_chunks_make_up_an_array() {
-    let array = |items: [u8; 9]| NDArray::from_slice(&items, &[3, 3, 1]).unwrap();
+    let array = |items: [u8; 9]| NDArray::from_slice(&items, [3, 3, 1]).unwrap();
     let first = array([0, 0, 0, 0, 0, 2, 0, 4, 6]);
     let second = array([1, 3, 0, 5, 7, 0, 0, 0, 0]);
-    let mut both = NDArray::builder().chunks(&[2, 2, 1]).zeros::<u8>(&[2, 2, 2]).unwrap();
+    let mut both = NDArray::builder().chunks([2, 2, 1]).zeros::<u8>(&[2, 2, 2]).unwrap();
     let part = first.read::<u8>(&[1..3, 1..3, 0..1]).unwrap();
     both.write(&[0..2, 0..2, 0..1], &part).unwrap();
     let part = second.read::<u8>(&[0..2, 0..2, 0..1]).unwrap();
@@ -423,7 +423,7 @@ fn what_does_not_fit_changes_nothing() {
         assert_eq!(kind(array.bytes_mut().append(1, &bytes[..8])), InvalidArgument);
         assert_eq!(kind(array.bytes_mut().insert(0, 7, &bytes[..8])), OutOfBounds);
         assert_eq!(kind(array.delete(1, 3..5)), OutOfBounds);
-        assert_eq!(kind(array.resize(&[6])), InvalidArgument);
+        assert_eq!(kind(array.resize([6])), InvalidArgument);
         assert_eq!(kind(array.bytes_mut().write(&[0..2, 0..2], &bytes[..10])), InvalidArgument);
         assert_eq!(kind(array.bytes_mut().write(&[5..7, 0..1], &bytes[..4])), OutOfBounds);
         assert_keeps(place, array, path, &model, "after errors");
@@ -432,6 +432,6 @@ fn what_does_not_fit_changes_nothing() {
     let model = numbers(&[2, 0], 1, 1);
     let mut array = filled(Place::File.of(NDArray::builder(), &path), &model);
     // Automatic chunks of nothing have no room for anything.
-    assert_eq!(kind(array.resize(&[2, 1])), InvalidArgument);
+    assert_eq!(kind(array.resize([2, 1])), InvalidArgument);
     assert_keeps(Place::File, array, &path, &model, "without items");
 }

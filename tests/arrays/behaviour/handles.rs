@@ -31,9 +31,9 @@ fn items(rows: std::ops::Range<u64>, columns: std::ops::Range<u64>) -> Vec<i32> 
 
 /// Ten rows of ten.
 fn square(place: Place, path: &Path) {
-    let builder = NDArray::builder().chunks(&[5, 5]).blocks(&[5, 5]);
+    let builder = NDArray::builder().chunks([5, 5]).blocks([5, 5]);
     let items = items(0..10, 0..10);
-    drop(place.of(builder, path).from_slice(&items, &[10, 10]).unwrap());
+    drop(place.of(builder, path).from_slice(&items, [10, 10]).unwrap());
 }
 
 /// Both ways of storing, each with the lock and without it.
@@ -59,7 +59,7 @@ fn readers_follow_growth_when_they_ask() {
         assert!(!reader.refresh().unwrap(), "{what}: nothing has changed");
         assert_eq!(reader.read::<i32>(&[0..1, 0..10]).unwrap(), items(0..1, 0..10), "{what}");
 
-        writer.resize(&[20, 10]).unwrap();
+        writer.resize([20, 10]).unwrap();
         writer.write(&[10..20, 0..10], &items(10..20, 0..10)).unwrap();
         // It keeps to the shape that it knows, and what is there is right.
         assert_eq!(reader.shape(), [10, 10], "{what}");
@@ -93,7 +93,7 @@ fn readers_beside_an_array_that_shrinks() {
         let (mut writer, mut reader) = (writer(path, lock), reading(path, lock));
         reader.set_cache(1 << 20);
         assert_eq!(reader.read_all::<i32>().unwrap(), items(0..10, 0..10), "{what}");
-        writer.resize(&[5, 10]).unwrap();
+        writer.resize([5, 10]).unwrap();
         // What is gone is out of bounds, for a reader that does not know it too.
         assert_eq!(reader.shape(), [10, 10], "{what}");
         assert_eq!(kind(reader.read_all::<i32>()), ErrorKind::OutOfBounds, "{what}");
@@ -111,9 +111,9 @@ fn readers_beside_an_array_that_shrinks() {
         assert_eq!(reader.read_all::<i32>().unwrap(), items(0..5, 0..10), "{what}");
 
         // To nothing, and larger again: zeros.
-        writer.resize(&[0, 10]).unwrap();
+        writer.resize([0, 10]).unwrap();
         assert_eq!(kind(reader.item::<i32>(&[0, 0])), ErrorKind::OutOfBounds, "{what}");
-        writer.resize(&[7, 3]).unwrap();
+        writer.resize([7, 3]).unwrap();
         assert_eq!(reader.read::<i32>(&[0..5, 0..3]).unwrap(), [0; 15], "{what}");
         assert!(reader.refresh().unwrap(), "{what}");
         assert_eq!(reader.read_all::<i32>().unwrap(), [0; 21], "{what}");
@@ -142,7 +142,7 @@ fn an_array_that_was_made_anew_has_to_be_opened_anew() {
     square(Place::File, &path);
     let mut reader = reading(&path, false);
     // Another file under its name: this handle stays with its own.
-    let other = NDArray::builder().chunks(&[3]).from_slice(&[1u8; 9], &[9]).unwrap();
+    let other = NDArray::builder().chunks([3]).from_slice(&[1u8; 9], [9]).unwrap();
     let aside = folder.path().join("other.b2nd");
     other.save(&aside).unwrap();
     std::fs::rename(&aside, &path).unwrap();
@@ -188,7 +188,7 @@ fn readers_beside_a_writer_that_grows_along_any_dimension() {
                     0 | 1 => writer.append(0, &items(rows..rows + 3, 0..columns)),
                     2 | 3 => writer.append(1, &items(0..rows, columns..columns + 3)),
                     4 => writer.write(&[0..rows, 0..columns], &items(0..rows, 0..columns)),
-                    _ => writer.resize(&[rows - 2, columns - 4]),
+                    _ => writer.resize([rows - 2, columns - 4]),
                 }
                 .unwrap();
             }
@@ -242,8 +242,8 @@ fn locked_writers_insert_side_by_side() {
         // At the start, which C can where the items fill chunks; and where they do not.
         for chunk in [ITEMS as u64, 7] {
             let (_folder, path) = folder();
-            let builder = NDArray::builder().chunks(&[chunk]).blocks(&[5]);
-            drop(place.of(builder, &path).from_slice(&[-1i64; 16], &[16]).unwrap());
+            let builder = NDArray::builder().chunks([chunk]).blocks([5]);
+            drop(place.of(builder, &path).from_slice(&[-1i64; 16], [16]).unwrap());
             let insert = |writer: i64| {
                 let mut array = locking(&path);
                 for step in 0..STEPS {
@@ -285,8 +285,8 @@ fn locked_writers_append_beside_one_who_cuts() {
     const ITEMS: usize = 10;
     for place in IN_FILES {
         let (_folder, path) = folder();
-        let builder = NDArray::builder().chunks(&[80]).blocks(&[10]);
-        drop(place.of(builder, &path).from_slice(&[-1i64; 200], &[200]).unwrap());
+        let builder = NDArray::builder().chunks([80]).blocks([10]);
+        drop(place.of(builder, &path).from_slice(&[-1i64; 200], [200]).unwrap());
         let append = |writer: i64| {
             let mut array = locking(&path);
             for step in 0..20 {
@@ -298,7 +298,7 @@ fn locked_writers_append_beside_one_who_cuts() {
             for _ in 0..15 {
                 array.refresh().unwrap();
                 let len = array.shape()[0].saturating_sub(7);
-                array.resize(&[len]).unwrap();
+                array.resize([len]).unwrap();
             }
         };
         beside(&[&|| append(0), &|| append(1), &cut], &[]);
@@ -319,7 +319,7 @@ fn locked_writers_append_beside_one_who_cuts() {
 fn writes_across_chunks_are_seen_whole() {
     for place in IN_FILES {
         let (_folder, path) = folder();
-        let builder = NDArray::builder().chunks(&[50, 50]).blocks(&[50, 50]);
+        let builder = NDArray::builder().chunks([50, 50]).blocks([50, 50]);
         drop(place.of(builder, &path).zeros::<i32>(&[200, 50]).unwrap());
         let write = |tag: i32| {
             let mut array = locking(&path);
@@ -366,15 +366,15 @@ fn writers_who_do_not_lock_come_one_after_the_other() {
 #[test]
 fn after_refresh_cached_blocks_are_those_of_the_file() {
     let (_folder, path) = folder();
-    let builder = || NDArray::builder().chunks(&[50]).blocks(&[25]);
+    let builder = || NDArray::builder().chunks([50]).blocks([25]);
     let ramp: Vec<i32> = (0..100).collect();
-    drop(builder().file(&path).from_slice(&[1i32; 100], &[100]).unwrap());
+    drop(builder().file(&path).from_slice(&[1i32; 100], [100]).unwrap());
     let mut array = NDArray::open(&path).unwrap();
     array.set_cache(1 << 20);
     assert_eq!(array.read::<i32>(..).unwrap(), [1; 100]);
     for items in [&[2; 100][..], &ramp, &[3; 100]] {
         // As another program does: no handle of this one knows of it.
-        let bytes = builder().from_slice(items, &[100]).unwrap().to_bytes().unwrap();
+        let bytes = builder().from_slice(items, [100]).unwrap().to_bytes().unwrap();
         std::fs::write(&path, bytes).unwrap();
         array.refresh().unwrap();
         assert_eq!(array.read::<i32>(..).unwrap(), items);

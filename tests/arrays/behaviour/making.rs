@@ -98,14 +98,14 @@ fn arrays_of_one_value_hold_it_everywhere() {
             assert_keeps(place, array, path, &model, &what);
         });
     }
-    let array = NDArray::builder().full(-5i64, &[3, 3]).unwrap();
+    let array = NDArray::builder().full(-5i64, [3, 3]).unwrap();
     assert_eq!(array.read_all::<i64>().unwrap(), [-5; 9]);
 }
 
 #[test]
 fn nan_is_nan_in_every_byte_order_and_of_floats_alone() {
     for (dtype, size) in [("<f4", 4), (">f4", 4), ("<f8", 8), (">f8", 8)] {
-        let array = NDArray::builder().special(Special::Nan, &[3, 5], dtype, size).unwrap();
+        let array = NDArray::builder().special(Special::Nan, [3, 5], dtype, size).unwrap();
         let bytes = array.bytes().read(..).unwrap();
         assert_eq!(bytes.len(), 15 * size, "{dtype}");
         for item in bytes.chunks_exact(size) {
@@ -121,7 +121,7 @@ fn nan_is_nan_in_every_byte_order_and_of_floats_alone() {
         }
     }
     for (dtype, size) in [("<i4", 4), ("|S8", 8), ("<c8", 8), ("<f2", 2), ("<f8", 4), ("text", 8)] {
-        let array = NDArray::builder().special(Special::Nan, &[3, 5], dtype, size);
+        let array = NDArray::builder().special(Special::Nan, [3, 5], dtype, size);
         assert_eq!(kind(array), ErrorKind::InvalidArgument, "{dtype}");
     }
 }
@@ -284,7 +284,7 @@ fn chunks_and_blocks_that_are_too_large_are_refused() {
         assert_eq!(kind(made), expected, "{cut:?}");
         assert_eq!(folder.path().read_dir().unwrap().count(), 0, "{cut:?}: something is left");
     }
-    let builder = || NDArray::builder().chunks(&[1]).blocks(&[1]);
+    let builder = || NDArray::builder().chunks([1]).blocks([1]);
     assert_eq!(kind(builder().uninit::<u8>(&[most << 31])), ErrorKind::TooLarge);
     assert_eq!(kind(builder().uninit::<u8>(&[u64::MAX])), ErrorKind::TooLarge);
     // What fits is made, also without items.
@@ -297,8 +297,8 @@ fn chunks_and_blocks_that_are_too_large_are_refused() {
 #[test]
 fn the_format_of_a_dtype_is_kept() {
     let (_folder, path) = folder();
-    let builder = || NDArray::builder().chunks(&[2]).dtype_format(127);
-    let array = builder().file(&path).from_bytes(&[7; 12], &[4], "rgb24", 3).unwrap();
+    let builder = || NDArray::builder().chunks([2]).dtype_format(127);
+    let array = builder().file(&path).from_bytes(&[7; 12], [4], "rgb24", 3).unwrap();
     drop(array);
     assert_eq!(CArray::open(&path).dtype_format(), 127);
     let mut array = NDArray::open_rw(&path).unwrap();
@@ -307,7 +307,7 @@ fn the_format_of_a_dtype_is_kept() {
         assert!(array.dtype().is_none());
     };
     has_it(&array);
-    array.resize(&[6]).unwrap();
+    array.resize([6]).unwrap();
     array.bytes_mut().append(0, &[9; 3]).unwrap();
     array.refresh().unwrap();
     has_it(&array);
@@ -316,15 +316,15 @@ fn the_format_of_a_dtype_is_kept() {
     has_it(&NDArray::builder().concatenate([&array, &array], 0).unwrap());
     has_it(&NDArray::builder().stack([&array, &array], 0).unwrap());
     // What looks like a dtype of NumPy's is none.
-    let numbers = builder().from_bytes(&[0; 8], &[2], "<f4", 4).unwrap();
+    let numbers = builder().from_bytes(&[0; 8], [2], "<f4", 4).unwrap();
     assert_eq!(kind(numbers.read_all::<f32>()), ErrorKind::TypeMismatch);
     assert_eq!(numbers.bytes().read(..).unwrap(), [0; 8]);
-    let numpy = NDArray::builder().from_bytes(&[0; 8], &[2], "<f4", 4).unwrap();
+    let numpy = NDArray::builder().from_bytes(&[0; 8], [2], "<f4", 4).unwrap();
     assert_eq!(numpy.dtype_format(), 0);
     for pair in [[&numbers, &numpy], [&numpy, &numbers]] {
         assert_eq!(kind(NDArray::builder().concatenate(pair, 0)), ErrorKind::TypeMismatch);
     }
-    assert!(builder().from_bytes(&[0; 16], &[2], "|O", 8).is_ok());
+    assert!(builder().from_bytes(&[0; 16], [2], "|O", 8).is_ok());
     for format in [128, 255] {
         let made = NDArray::builder().dtype_format(format).zeros::<u8>(&[2]);
         assert_eq!(kind(made), ErrorKind::InvalidArgument);
@@ -401,7 +401,7 @@ fn shapes_that_cannot_be_read_make_no_array() {
     // In an array of several chunks, the block's first side.
     let mut array = cut(&[20, 10], &[7, 5], &[3, 5]).builder().in_memory_frame();
     array = array.cparams(CParams::new().codec(Codec::Lz4));
-    let frame = array.from_slice(&data(Kind::Random, 200, 1), &[20, 10]).unwrap();
+    let frame = array.from_slice(&data(Kind::Random, 200, 1), [20, 10]).unwrap();
     let frame = frame.into_schunk().into_bytes().unwrap();
     let sides = [[0xd2, 0, 0, 0, 3], [0xd2, 0, 0, 0, 5]].concat();
     let at = frame.windows(10).position(|bytes| bytes == sides).unwrap();

@@ -81,7 +81,7 @@ fn boxes_are_read() {
             assert_same(&c.read(&part.ranges()), &expected.bytes, &what);
         });
     }
-    let array = NDArray::from_slice(&(0..1000u64).collect::<Vec<_>>(), &[10, 10, 10]).unwrap();
+    let array = NDArray::from_slice(&(0..1000u64).collect::<Vec<_>>(), [10, 10, 10]).unwrap();
     let found = array.read::<u64>(&[3..5, 0..1, 3..7]).unwrap();
     assert_eq!(found, [303, 304, 305, 306, 403, 404, 405, 406]);
 }
@@ -285,7 +285,7 @@ fn chosen_dimensions_go() {
         });
     }
     // One that has more items than one does not go.
-    let array = NDArray::from_slice(&[1u8, 2, 3, 4], &[2, 2]).unwrap();
+    let array = NDArray::from_slice(&[1u8, 2, 3, 4], [2, 2]).unwrap();
     assert_eq!(array.view().squeeze().shape(), [2, 2]);
 }
 

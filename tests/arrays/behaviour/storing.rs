@@ -91,7 +91,7 @@ fn two_arrays_are_in_one_file() {
     let (_folder, path) = folder();
     let array = |factor: i32| {
         let params = CParams::new().codec(Codec::Lz4).level(9).threads(Threads::new(4));
-        let builder = NDArray::builder().chunks(&[CHUNK]).blocks(&[CHUNK]).cparams(params);
+        let builder = NDArray::builder().chunks([CHUNK]).blocks([CHUNK]).cparams(params);
         let item = |[index]: [u64; 1]| {
             let (chunk, at) = (index / CHUNK, index % CHUNK);
             factor * (chunk * at) as i32

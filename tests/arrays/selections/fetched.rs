@@ -14,11 +14,11 @@ fn array(storage: &Shared, threads: usize) -> (NDArray, Vec<u32>) {
     let items: Vec<u32> = (0..1024 * 256).map(|_| rng.next() as u32).collect();
     let array = NDArray::builder()
         .storage(storage.clone())
-        .chunks(&[1024, 256])
-        .blocks(&[64, 64])
+        .chunks([1024, 256])
+        .blocks([64, 64])
         .cparams(CParams::new().codec(Codec::Lz4))
         .dparams(blosc2::DParams::new().threads(Threads::new(threads)))
-        .from_slice(&items, &[1024, 256]);
+        .from_slice(&items, [1024, 256]);
     (array.unwrap(), items)
 }
 
@@ -110,7 +110,7 @@ fn what_a_cache_keeps_is_not_fetched_again() {
     assert!(!read(&array, &items, 0, 0) && read(&array, &items, 640, 0), "one too many");
     assert!(read(&array, &items, 64, 0), "the one that was used longest ago is gone");
     // What is written is seen.
-    array.set(&[0, 0], 7u32).unwrap();
+    array.set([0, 0], 7u32).unwrap();
     items[0] = 7;
     assert!(read(&array, &items, 0, 0), "it has changed");
     assert!(!read(&array, &items, 0, 1));
@@ -122,8 +122,8 @@ fn what_a_cache_keeps_is_not_fetched_again() {
 fn what_others_write_is_not_kept() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("array");
-    let builder = NDArray::builder().file(&path).chunks(&[4, 4]).blocks(&[2, 2]);
-    let mut writer = builder.from_slice(&[1u16; 64], &[8, 8]).unwrap();
+    let builder = NDArray::builder().file(&path).chunks([4, 4]).blocks([2, 2]);
+    let mut writer = builder.from_slice(&[1u16; 64], [8, 8]).unwrap();
     let mut reader = NDArray::open(&path).unwrap();
     reader.set_cache(1 << 20);
     assert_eq!(reader.read_all::<u16>().unwrap(), [1; 64]);

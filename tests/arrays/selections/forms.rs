@@ -16,7 +16,7 @@ fn model() -> Array3<i32> {
 
 fn array() -> NDArray {
     let items: Vec<i32> = (0..210).collect();
-    NDArray::builder().chunks(&[2, 3, 4]).blocks(&[2, 2, 2]).from_slice(&items, &SHAPE).unwrap()
+    NDArray::builder().chunks([2, 3, 4]).blocks([2, 2, 2]).from_slice(&items, SHAPE).unwrap()
 }
 
 /// Checks that a selection is what `ndarray` selects, in items and in shape.
@@ -142,7 +142,7 @@ fn lists_of_one_form_are_for_one_axis_each() {
 
 #[test]
 fn sixteen_axes_have_a_tuple() {
-    let array = NDArray::from_slice(&[1i32, 2], &[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2]);
+    let array = NDArray::from_slice(&[1i32, 2], [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2]);
     let item =
         array.unwrap().read::<i32>((0, .., 0, .., 0, .., 0, .., 0, .., 0, .., 0, .., 0, [1, 0]));
     assert_eq!(item.unwrap(), [2, 1]);
@@ -177,7 +177,7 @@ fn errors_name_the_axis_its_size_and_what_was_asked() {
         error(backwards),
         "axis 0 has 5 items, asked for 3..2: the range ends before it starts"
     );
-    let line = NDArray::from_slice(&[1u8, 2, 3], &[3]).unwrap();
+    let line = NDArray::from_slice(&[1u8, 2, 3], [3]).unwrap();
     let message = line.read::<u8>([2, 0]).unwrap_err().to_string();
     assert!(
         message.ends_with("(a list of indices along the first axis is `([2, 0],)`)"),
@@ -193,7 +193,7 @@ fn errors_name_the_axis_its_size_and_what_was_asked() {
 fn ranges_with_a_step_select_what_they_yield() {
     fn check(steps: impl Iterator<Item = i64> + Clone + Into<AxisSelection>) {
         let yielded: Vec<i64> = steps.clone().collect();
-        let array = NDArray::from_slice(&[10u8, 11, 12, 13, 14], &[5]).unwrap();
+        let array = NDArray::from_slice(&[10u8, 11, 12, 13, 14], [5]).unwrap();
         let listed = array.read::<u8>((&yielded,));
         match array.read::<u8>((steps,)) {
             Ok(items) => assert_eq!(items, listed.unwrap(), "{yielded:?}"),
@@ -313,7 +313,7 @@ fn clamped_slices_are_those_of_python() {
     };
     for size in [0i64, 1, 5] {
         let items: Vec<u8> = (0..size as u8).collect();
-        let array = NDArray::builder().chunks(&[2]).from_slice(&items, &[size as u64]).unwrap();
+        let array = NDArray::builder().chunks([2]).from_slice(&items, [size as u64]).unwrap();
         let bounds = || (-7..8).map(Some).chain([None]);
         for (start, stop) in bounds().flat_map(|start| bounds().map(move |stop| (start, stop))) {
             for step in [1, 2, 3, 9, -1, -2, -3, -9] {

@@ -15,7 +15,7 @@ const ITEMS: [i32; 35] = {
 };
 
 fn array() -> NDArray {
-    NDArray::builder().chunks(&[2, 3]).blocks(&[2, 2]).from_slice(&ITEMS, &SHAPE).unwrap()
+    NDArray::builder().chunks([2, 3]).blocks([2, 2]).from_slice(&ITEMS, SHAPE).unwrap()
 }
 
 #[track_caller]
@@ -166,7 +166,7 @@ fn items_of_another_type() {
         refused(array.write(.., &items), TypeMismatch);
         refused(array.write_view(.., memory.view()), TypeMismatch);
         refused(array.fill(.., item), TypeMismatch);
-        refused(array.set(&[0, 0], item), TypeMismatch);
+        refused(array.set([0, 0], item), TypeMismatch);
         refused(array.write_points(&[[0, 0]], &[item]), TypeMismatch);
         refused(array.write_mask(&[true; 35], &items), TypeMismatch);
         assert_eq!(array.read_all::<i32>().unwrap(), ITEMS);
@@ -251,15 +251,15 @@ fn changes_of_what_may_only_be_read() {
     let folder = tempfile::tempdir().unwrap();
     for directory in [false, true] {
         let path = folder.path().join(format!("{directory}"));
-        let builder = NDArray::builder().chunks(&[2, 3]).blocks(&[2, 2]);
+        let builder = NDArray::builder().chunks([2, 3]).blocks([2, 2]);
         let builder = if directory { builder.directory(&path) } else { builder.file(&path) };
-        drop(builder.from_slice(&ITEMS, &SHAPE).unwrap());
+        drop(builder.from_slice(&ITEMS, SHAPE).unwrap());
         let mut array = NDArray::open(&path).unwrap();
         refused(array.write(.., &[-1i32; 35]), ReadOnly);
         refused(array.bytes_mut().write(.., &[0xff; 140]), ReadOnly);
         refused(array.write(&[1..2, 1..2], &[-1i32]), ReadOnly);
         refused(array.fill(.., -1i32), ReadOnly);
-        refused(array.set(&[0, 0], -1i32), ReadOnly);
+        refused(array.set([0, 0], -1i32), ReadOnly);
         refused(array.write_points(&[[0, 0]], &[-1i32]), ReadOnly);
         refused(array.write_mask(&[true; 35], &[-1i32; 35]), ReadOnly);
         refused(array.write_view(.., Array2::from_elem((5, 7), -1i32).view()), ReadOnly);

@@ -124,13 +124,13 @@ fn defaults_are_those_of_python() {
     let params: BTreeMap<String, Value> = serde_json::from_value(found["params"].clone()).unwrap();
     assert_eq!(params.len(), DTYPES.len());
     for (dtype, typesize) in DTYPES {
-        let array = NDArray::builder().special(Special::Zeros, &[9], dtype, typesize).unwrap();
+        let array = NDArray::builder().special(Special::Zeros, [9], dtype, typesize).unwrap();
         assert_eq!(for_python(&array.cparams(), typesize), params[dtype], "{dtype}");
     }
 
     let builder = NDArray::builder;
     let bytes: Vec<u8> = "a\0bc".chars().flat_map(|c| u32::from(c).to_le_bytes()).collect();
-    let text = builder().from_bytes(&bytes, &[2], "<U2", 8).unwrap();
+    let text = builder().from_bytes(&bytes, [2], "<U2", 8).unwrap();
     let arrays = [
         builder().concatenate([&text, &text], 0).unwrap(),
         builder().stack([&text, &text], 0).unwrap(),
@@ -145,7 +145,7 @@ fn defaults_are_those_of_python() {
     let caches = CacheSizes { l1: size(0), l2: size(1), l3: size(2) };
     let items: Vec<i64> = (0..3 << 20).collect();
     let builder = builder().cache_sizes(caches).in_memory_frame();
-    let array = builder.from_slice(&items, &[1024, 3072]).unwrap();
+    let array = builder.from_slice(&items, [1024, 3072]).unwrap();
     let python = std::fs::read(folder.path().join("large.b2nd")).unwrap();
     crate::common::assert_same(
         &array.into_schunk().into_bytes().unwrap(),
@@ -161,7 +161,7 @@ fn defaults_are_those_of_python() {
 #[test]
 fn text_is_shuffled_by_characters_unless_parameters_are_given() {
     let filters = |builder: NDArrayBuilder, dtype: &str| {
-        builder.special(Special::Zeros, &[2], dtype, 12).unwrap().cparams().filters
+        builder.special(Special::Zeros, [2], dtype, 12).unwrap().cparams().filters
     };
     for dtype in ["<U3", ">U3"] {
         assert_eq!(filters(NDArray::builder(), dtype), [Filter::ShuffleBytes(4)]);
@@ -172,10 +172,10 @@ fn text_is_shuffled_by_characters_unless_parameters_are_given() {
         assert_eq!(filters(NDArray::builder(), dtype), [Filter::Shuffle], "{dtype}");
     }
     // What is written later is compressed like that too.
-    let mut array = NDArray::builder().special(Special::Zeros, &[2], "<U1", 4).unwrap();
+    let mut array = NDArray::builder().special(Special::Zeros, [2], "<U1", 4).unwrap();
     array.bytes_mut().write(.., b"a\0\0\0b\0\0\0").unwrap();
     assert_eq!(array.cparams().filters, [Filter::ShuffleBytes(4)]);
-    let full = NDArray::builder().full_bytes(b"a\0\0\0", &[3], "<U1").unwrap();
+    let full = NDArray::builder().full_bytes(b"a\0\0\0", [3], "<U1").unwrap();
     assert_eq!(full.cparams().filters, [Filter::ShuffleBytes(4)]);
 }
 
@@ -183,7 +183,7 @@ fn text_is_shuffled_by_characters_unless_parameters_are_given() {
 #[test]
 fn a_repeated_zero_is_stored_as_other_items_are() {
     for item in [0u32, 7] {
-        let array = NDArray::builder().full(item, &[100]).unwrap();
+        let array = NDArray::builder().full(item, [100]).unwrap();
         let special = array.schunk().chunk_info(0).unwrap().special;
         assert_eq!((special, array.item::<u32>(&[99]).unwrap()), (Some(Special::Value), item));
     }
