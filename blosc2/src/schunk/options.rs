@@ -179,7 +179,8 @@ impl OpenOptions {
         self
     }
 
-    /// How much is looked at when a frame is opened.
+    /// How much is checked when a frame is opened: [`Check::Header`] by default, [`Check::Structure`] in
+    /// [`from_bytes`](Self::from_bytes).
     pub fn check(mut self, check: Check) -> Self {
         self.check = Some(check);
         self
