@@ -6,6 +6,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use blosc2_format::{Finding, Part};
 use blosc2_sys as sys;
 
 /// The result of this crate's functions.
@@ -159,6 +160,17 @@ impl Error {
         let mut error = Self::new(ErrorKind::InvalidData, doing, &source);
         error.0.source = Some(Box::new(source));
         error
+    }
+
+    /// The first error that a check has found, as reading would report it.
+    pub(crate) fn from_finding(doing: impl Into<String>, finding: &Finding) -> Self {
+        let error = Self::from_format(doing, finding.clone().into());
+        let part = match &finding.part {
+            part @ (Part::Chunk(_) | Part::Metalayer(_) | Part::VlMetalayer(_)) => part,
+            _ => return error,
+        };
+        let detail = format!("{part}: {}", error.0.detail);
+        error.with_detail(detail)
     }
 
     /// Says what was being done.

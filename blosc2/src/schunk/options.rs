@@ -8,7 +8,7 @@ use std::sync::Arc;
 use blosc2_format::directory::{self, Disk};
 use blosc2_format::frame::{self, ChunkSize};
 use blosc2_format::read_at::Tail;
-use blosc2_format::{Limits, Options, ReadAt, Report};
+use blosc2_format::{Limits, Options, ReadAt, Report, Severity};
 
 use super::limits::MaxRead;
 use super::store::{Contiguous, Directory, Memory, State, Store};
@@ -553,11 +553,10 @@ impl OpenOptions {
         let content = depth == Check::Content;
         let options = Options { content, limits: self.limits, ..Options::default() };
         let report = check(&options).map_err(|error| Error::from_frame(OPEN, error))?;
-        match report.findings.iter().max_by_key(|finding| finding.rule.severity) {
-            Some(worst) if !report.is_good() => {
-                Err(Error::new(ErrorKind::InvalidData, OPEN, worst))
-            }
-            _ => Ok(report),
+        let mut findings = report.findings.iter();
+        match findings.find(|finding| finding.rule.severity == Severity::Error) {
+            Some(error) => Err(Error::from_finding(OPEN, error)),
+            None => Ok(report),
         }
     }
 

@@ -170,7 +170,8 @@ impl SChunk {
                 return work(&ChunkRef::to_decompress(bytes)?, decoder);
             }
             let range = range.map(|range| decoder.needed(&header, range));
-            located.fetch(&header, range, buffer)?;
+            let fetched = located.fetch(&header, range, buffer);
+            fetched.map_err(|error| error.doing(format!("{READ} (number {index})")))?;
             work(&ChunkRef::to_decompress(buffer)?, decoder)
         });
         self.workers.lock().push(worker);

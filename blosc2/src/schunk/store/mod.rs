@@ -160,7 +160,8 @@ impl State {
     pub(crate) fn locate(&self, index: usize) -> Result<(Located<'_>, Header)> {
         let number = index as u64;
         let doing = || format!("{READ} (number {index})");
-        let located = match self.offset(index, READ)? {
+        let offset = self.offset(index, READ).map_err(|error| error.doing(doing()));
+        let located = match offset? {
             Offset::Special(special) => {
                 let chunk = self.outline.special_chunk(number, special);
                 Located::Memory(chunk.map_err(|error| Error::from_frame(doing(), error))?.into())
@@ -175,7 +176,7 @@ impl State {
             Located::Stored(source, at, room) => {
                 let len = usize::try_from(*room).unwrap_or(usize::MAX).min(head.len());
                 let read = source.as_dyn().read_exact_at(*at, &mut head[..len]);
-                read.map_err(|error| Error::of_io(READ, error))?;
+                read.map_err(|error| Error::of_io(doing(), error))?;
                 (&head[..len], *at, *room)
             }
         };
