@@ -6,8 +6,13 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use blosc2_format::frame::journal;
 use blosc2_format::{Finding, Part};
 use blosc2_sys as sys;
+
+/// What to do about a frame whose writer was stopped.
+const REMEDIES: &str = "unless a program is still writing it, roll the change back: open it for writing with \
+    `OpenOptions::locking` or `OpenOptions::recover`, or call `blosc2::repair` (the command `blosc2 repair`)";
 
 /// The result of this crate's functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -26,6 +31,9 @@ pub enum ErrorKind {
     Unsupported,
     /// Bytes that do not follow the format, or that decode to something else than they announce.
     InvalidData,
+    /// A frame that is in the middle of a change: its writer was stopped, or still writes. See
+    /// [`OpenOptions`](crate::OpenOptions#after-the-death-of-a-writer).
+    Unfinished,
     /// More than the format can hold.
     TooLarge,
     /// A buffer of the caller's without room for the result.
@@ -157,7 +165,10 @@ impl Error {
         doing: impl Into<String>,
         source: blosc2_format::FormatError,
     ) -> Self {
-        let mut error = Self::new(ErrorKind::InvalidData, doing, &source);
+        let mut error = match journal::is_unfinished(&source) {
+            true => Self::new(ErrorKind::Unfinished, doing, format_args!("{source}; {REMEDIES}")),
+            false => Self::new(ErrorKind::InvalidData, doing, &source),
+        };
         error.0.source = Some(Box::new(source));
         error
     }
@@ -248,7 +259,7 @@ impl From<Error> for io::Error {
             | ErrorKind::TypeMismatch
             | ErrorKind::BufferTooSmall => io::ErrorKind::InvalidInput,
             ErrorKind::Unsupported => io::ErrorKind::Unsupported,
-            ErrorKind::InvalidData => io::ErrorKind::InvalidData,
+            ErrorKind::InvalidData | ErrorKind::Unfinished => io::ErrorKind::InvalidData,
             ErrorKind::TooLarge => io::ErrorKind::FileTooLarge,
             ErrorKind::NotFound => io::ErrorKind::NotFound,
             ErrorKind::AlreadyExists => io::ErrorKind::AlreadyExists,

@@ -173,7 +173,8 @@ impl SChunk {
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: it cannot be read;
-    /// - [`ErrorKind::InvalidData`]: it is no frame, was cut short, or is broken.
+    /// - [`ErrorKind::InvalidData`]: it is no frame, was cut short, or is broken;
+    /// - [`ErrorKind::Unfinished`]: its writer was stopped, or is writing it.
     #[doc(alias = "blosc2_schunk_open")]
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         OpenOptions::new().open(path)
@@ -183,7 +184,8 @@ impl SChunk {
     ///
     /// New chunks are compressed as the file says. Only one handle of a program may write to a file,
     /// unless they lock it ([`OpenOptions::locking`]). Others may read it meanwhile, and see each
-    /// change.
+    /// change. A program that dies in the middle of a change leaves a file that this does not open; see
+    /// [`OpenOptions`](OpenOptions#after-the-death-of-a-writer).
     ///
     /// # Errors
     /// [`ErrorKind::Busy`] where there is such a handle; as for [`open`](Self::open).

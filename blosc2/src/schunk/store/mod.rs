@@ -51,6 +51,16 @@ pub(crate) trait Store: Debug + Send + Sync {
         doing: &str,
     ) -> Result<Option<Outline>>;
 
+    /// Rolls back the change that a writer left when it was stopped, or completes it; see
+    /// [`recover`](crate::bytes::recover). Nobody else may use the frame.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unfinished`]: that is not possible; nothing was done. And those of the storage.
+    fn recover(&mut self, doing: &str) -> Result<()> {
+        let detail = "its index is marked as unfinished, which no writer does in a directory";
+        Err(Error::new(ErrorKind::Unfinished, doing, detail))
+    }
+
     /// What the rest of the outline is read from. Reading fails where it has changed since the last
     /// [`read`](Self::read).
     fn source(&self) -> &dyn ReadAt;
@@ -228,6 +238,17 @@ impl State {
         let Some(outline) = outline else { return Ok(()) };
         self.outline = outline;
         Ok(())
+    }
+
+    /// The same. If a writer was stopped and none other can be alive, [recovers](Store::recover) the frame first.
+    pub(crate) fn reload_or_recover(&mut self, is_alone: bool, doing: &str) -> Result<()> {
+        match self.reload(doing) {
+            Err(error) if is_alone && error.kind() == ErrorKind::Unfinished => {
+                self.store.recover(doing)?;
+                self.reload(doing)
+            }
+            reloaded => reloaded,
+        }
     }
 
     /// Bytes of the frame; of a directory, of its index file; 0 where there is none.
