@@ -13,6 +13,8 @@ use blosc2_sys as sys;
 /// What to do about a frame whose writer was stopped.
 const REMEDIES: &str = "unless a program is still writing it, roll the change back: open it for writing with \
     `OpenOptions::locking` or `OpenOptions::recover`, or call `blosc2::repair` (the command `blosc2 repair`)";
+/// What a fault in a file may come from that others lock and this program does not.
+const NOT_LOCKED: &str = "another program may be changing it: open it with `OpenOptions::locking`";
 
 /// The result of this crate's functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -194,6 +196,19 @@ impl Error {
     pub(crate) fn with_detail(mut self, detail: String) -> Self {
         self.0.detail = detail;
         self
+    }
+
+    /// Says that the fault may come from another program, where that locks the file and this one does not.
+    pub(crate) fn not_locked(self, is_locked: impl FnOnce() -> bool) -> Self {
+        let is_cut = |source: &io::Error| source.kind() == io::ErrorKind::UnexpectedEof;
+        let source = self.0.source.as_ref().and_then(|source| source.downcast_ref());
+        let may_be = matches!(self.0.kind, ErrorKind::InvalidData | ErrorKind::Unfinished)
+            || source.is_some_and(is_cut);
+        if !may_be || self.0.detail.ends_with(NOT_LOCKED) || !is_locked() {
+            return self;
+        }
+        let detail = format!("{}; {NOT_LOCKED}", self.0.detail);
+        self.with_detail(detail)
     }
 
     /// Names the file that this is about, if none is named yet.

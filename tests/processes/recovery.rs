@@ -106,6 +106,8 @@ fn the_next_writer_opens_what_a_killed_one_left() {
                     {
                         assert!(text.contains(remedy), "{what}: {text}");
                     }
+                    let hint = "another program may be changing it";
+                    assert_eq!(text.contains(hint), how.contains("locking"), "{text}");
                     unfinished += 1;
                 }
                 if round % 3 == 1 {
@@ -356,4 +358,30 @@ fn storages_and_bytes_are_recovered_where_the_caller_says_so() {
     assert_eq!(kind(reading.open_storage(bytes)), ErrorKind::InvalidArgument);
     // What is finished is left alone.
     assert!(options.from_bytes(good.clone()).unwrap().into_bytes().unwrap() == good);
+}
+
+/// A reader that does not lock, beside one that does, may find anything.
+#[test]
+fn without_the_lock_of_others_errors_say_that_it_may_be_that() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.b2frame");
+    let hint = "another program may be changing it: open it with `OpenOptions::locking`";
+    let good = unfinished().0;
+    fs::write(&path, &good).unwrap();
+    let (alone, locking) = (OpenOptions::new(), OpenOptions::new().locking(true));
+    let open = alone.open(&path).unwrap();
+    let texts = |open: &SChunk, options: &OpenOptions| {
+        let read = open.decompress_chunk::<u32>(1).unwrap_err();
+        [read, options.open(&path).unwrap_err()].map(|error| error.to_string())
+    };
+    fs::write(&path, &good[..good.len() - 2000]).unwrap();
+    assert!(texts(&open, &alone).iter().all(|text| !text.contains(hint)));
+    fs::write(folder.path().join("a.b2frame.b2lock"), b"").unwrap();
+    for text in texts(&open, &alone) {
+        assert!(text.ends_with(hint) && text.matches(hint).count() == 1, "{text}");
+    }
+    fs::write(&path, &good).unwrap();
+    let open = locking.open(&path).unwrap();
+    fs::write(&path, &good[..good.len() - 2000]).unwrap();
+    assert!(texts(&open, &locking).iter().all(|text| !text.contains(hint)));
 }

@@ -49,7 +49,7 @@ use crate::closures::ChunkFilter;
 use crate::decoder::Decoder;
 use crate::element::{Element, is_byte};
 use crate::encoder::Encoder;
-use crate::gate::{Claim, Gate, Version};
+use crate::gate::{Claim, Gate, Version, has_lock};
 use crate::init::init;
 use crate::params::Resolved;
 use crate::{CParams, DParams, Error, ErrorKind, Result};
@@ -398,9 +398,10 @@ impl SChunk {
     }
 
     pub(crate) fn at(&self, error: Error) -> Error {
-        match self.path() {
-            Some(path) => error.at(path),
-            None => error,
+        let Some(path) = self.path() else { return error };
+        match &self.gate {
+            Some(gate) if gate.is_locking() => error.at(path),
+            _ => error.not_locked(|| has_lock(path, path.is_dir())).at(path),
         }
     }
 }

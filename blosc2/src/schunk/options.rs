@@ -16,7 +16,7 @@ use super::verdict::verdict;
 use super::{Access, SChunk, files};
 use crate::bytes::token::Token;
 use crate::bytes::{Guarded, ReadOnly, Safety, Storage};
-use crate::gate::{Claim, FileId, Gate, Pass, Version, links};
+use crate::gate::{Claim, FileId, Gate, Pass, Version, has_lock, links};
 use crate::memory::{Target, resize};
 use crate::params::{MAX_CHUNK_LEN, Purpose};
 use crate::{CParams, Check, DParams, Error, ErrorKind, Result};
@@ -46,6 +46,9 @@ const MAKE: &str = "make a super-chunk";
 ///   same file get this error too, where one call of a closure takes that long: one chunk of a codec or filter, 1024
 ///   items of a `map`, or what `locked` does between two calls of its handle. While a closure runs under a lock, this
 ///   program waits at most a second for the locks of others.
+///
+/// Without locking, a file that another program changes while it is opened or read may look broken. Errors that may come of
+/// that say so, where there is the lock file of the other program.
 ///
 /// Where the system does not tell which file was opened (not on Unix), paths without links stand for files, and a
 /// [`File`] as a storage is not recognised.
@@ -507,7 +510,10 @@ impl OpenOptions {
     /// Nothing where the file was replaced while it was opened.
     fn try_open_path(&self, path: &Path) -> Result<Option<SChunk>> {
         let io = |error| Error::from_io(OPEN, path, error);
-        let at = |error: Error| error.at(path);
+        let at = |error: Error| match self.locking {
+            true => error.at(path),
+            false => error.not_locked(|| has_lock(path, path.is_dir())).at(path),
+        };
         let invalid = |detail: &str| Error::new(ErrorKind::InvalidData, OPEN, detail).at(path);
         let absolute = files::absolute(path)?;
         let metadata = fs::metadata(path).map_err(io)?;
