@@ -210,12 +210,13 @@ fn a_logger_that_is_killed_keeps_its_rows_in_order() {
             unfinished += usize::from(left(&path).is_some());
             let array = open(&path).unwrap();
             let found = array.read_all::<u64>().unwrap();
-            assert!(found.len() as u64 >= rows && found.len() as u64 % FLUSHED == 0, "{round}");
+            let count = found.len() as u64;
+            assert!(count >= rows && count.is_multiple_of(FLUSHED), "{name}, {round}: {count}");
             assert!(
                 found.iter().zip(0..).all(|(row, at)| *row == at),
                 "{name}, {round}: {found:?}"
             );
-            rows = found.len() as u64;
+            rows = count;
         }
         assert!(rows > 0);
         assert_eq!(unfinished == 0, directory, "{name}: {unfinished} of {ROUNDS}");
