@@ -385,7 +385,7 @@ fn check_content(bytes: &[u8]) -> Result<()> {
     let report = format::Chunk::check(bytes, &Options { content: true, ..Options::default() });
     let worst = report.findings.iter().max_by_key(|finding| finding.rule.severity);
     match worst {
-        Some(error) if !report.is_good() => Err(Error::new(ErrorKind::InvalidData, doing, error)),
+        Some(error) if !report.is_good() => Err(Error::from_format(doing, error.clone().into())),
         Some(_) if !report.is_complete() => {
             let unread = report.findings.iter().find(|each| each.rule.id.ends_with(".unsupported"));
             let detail = unread.or(worst).map(ToString::to_string).unwrap_or_default();

@@ -6,7 +6,15 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use blosc2_format::frame::journal;
+use blosc2_format::{Finding, Part};
 use blosc2_sys as sys;
+
+/// What to do about a frame whose writer was stopped.
+const REMEDIES: &str = "unless a program is still writing it, roll the change back: open it for writing with \
+    `OpenOptions::locking` or `OpenOptions::recover`, or call `blosc2::repair` (the command `blosc2 repair`)";
+/// What a fault in a file may come from that others lock and this program does not.
+const NOT_LOCKED: &str = "another program may be changing it: open it with `OpenOptions::locking`";
 
 /// The result of this crate's functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -25,6 +33,9 @@ pub enum ErrorKind {
     Unsupported,
     /// Bytes that do not follow the format, or that decode to something else than they announce.
     InvalidData,
+    /// A frame that is in the middle of a change: its writer was stopped, or still writes. See
+    /// [`OpenOptions`](crate::OpenOptions#after-the-death-of-a-writer).
+    Unfinished,
     /// More than the format can hold.
     TooLarge,
     /// A buffer of the caller's without room for the result.
@@ -156,9 +167,23 @@ impl Error {
         doing: impl Into<String>,
         source: blosc2_format::FormatError,
     ) -> Self {
-        let mut error = Self::new(ErrorKind::InvalidData, doing, &source);
+        let mut error = match journal::is_unfinished(&source) {
+            true => Self::new(ErrorKind::Unfinished, doing, format_args!("{source}; {REMEDIES}")),
+            false => Self::new(ErrorKind::InvalidData, doing, &source),
+        };
         error.0.source = Some(Box::new(source));
         error
+    }
+
+    /// The first error that a check has found, as reading would report it.
+    pub(crate) fn from_finding(doing: impl Into<String>, finding: &Finding) -> Self {
+        let error = Self::from_format(doing, finding.clone().into());
+        let part = match &finding.part {
+            part @ (Part::Chunk(_) | Part::Metalayer(_) | Part::VlMetalayer(_)) => part,
+            _ => return error,
+        };
+        let detail = format!("{part}: {}", error.0.detail);
+        error.with_detail(detail)
     }
 
     /// Says what was being done.
@@ -171,6 +196,19 @@ impl Error {
     pub(crate) fn with_detail(mut self, detail: String) -> Self {
         self.0.detail = detail;
         self
+    }
+
+    /// Says that the fault may come from another program, where that locks the file and this one does not.
+    pub(crate) fn not_locked(self, is_locked: impl FnOnce() -> bool) -> Self {
+        let is_cut = |source: &io::Error| source.kind() == io::ErrorKind::UnexpectedEof;
+        let source = self.0.source.as_ref().and_then(|source| source.downcast_ref());
+        let may_be = matches!(self.0.kind, ErrorKind::InvalidData | ErrorKind::Unfinished)
+            || source.is_some_and(is_cut);
+        if !may_be || self.0.detail.ends_with(NOT_LOCKED) || !is_locked() {
+            return self;
+        }
+        let detail = format!("{}; {NOT_LOCKED}", self.0.detail);
+        self.with_detail(detail)
     }
 
     /// Names the file that this is about, if none is named yet.
@@ -236,7 +274,7 @@ impl From<Error> for io::Error {
             | ErrorKind::TypeMismatch
             | ErrorKind::BufferTooSmall => io::ErrorKind::InvalidInput,
             ErrorKind::Unsupported => io::ErrorKind::Unsupported,
-            ErrorKind::InvalidData => io::ErrorKind::InvalidData,
+            ErrorKind::InvalidData | ErrorKind::Unfinished => io::ErrorKind::InvalidData,
             ErrorKind::TooLarge => io::ErrorKind::FileTooLarge,
             ErrorKind::NotFound => io::ErrorKind::NotFound,
             ErrorKind::AlreadyExists => io::ErrorKind::AlreadyExists,

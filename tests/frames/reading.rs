@@ -270,13 +270,14 @@ fn lazy_chunks_read_what_is_asked_for() {
 struct Noted {
     bytes: Arc<Mutex<Vec<u8>>>,
     calls: Arc<Mutex<BTreeSet<&'static str>>>,
-    fails: Arc<Mutex<bool>>,
+    /// The call that fails.
+    fails: Arc<Mutex<&'static str>>,
 }
 
 impl Noted {
     fn call(&self, name: &'static str) -> io::Result<()> {
         self.calls.lock().unwrap().insert(name);
-        match *self.fails.lock().unwrap() {
+        match *self.fails.lock().unwrap() == name {
             true => Err(io::Error::other("the disk is on fire")),
             false => Ok(()),
         }
@@ -340,10 +341,43 @@ fn a_storage_of_the_programs_own_is_called() {
         assert!(schunk.decompress_chunk::<i32>(index).unwrap() == *chunk);
     }
     assert_eq!(storage.take(), BTreeSet::from(["read", "read ranges"]));
-    *storage.fails.lock().unwrap() = true;
-    let error = schunk.decompress_chunk::<i32>(3).unwrap_err();
-    assert!(error.kind() == ErrorKind::Io && error.to_string().contains("on fire"), "{error}");
+    // The header of a chunk, and then its data.
+    for call in ["read", "read ranges"] {
+        *storage.fails.lock().unwrap() = call;
+        let error = schunk.decompress_chunk::<i32>(3).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Io);
+        assert_eq!(error.to_string(), "cannot read a chunk (number 3): the disk is on fire");
+    }
+    *storage.fails.lock().unwrap() = "read";
     assert_eq!(kind(OpenOptions::new().open_storage(storage)), ErrorKind::Io);
+}
+
+#[test]
+fn a_fault_reads_the_same_in_bytes_and_in_a_file() {
+    let (_folder, path) = folder();
+    let mut schunk = OpenOptions::new().typesize(4).in_memory_frame().unwrap();
+    for chunk in model(3) {
+        schunk.append(&chunk).unwrap();
+    }
+    let good = schunk.into_bytes().unwrap();
+    let header_len = u32::from_be_bytes(good[0x0b..0x0f].try_into().unwrap());
+    for (at, byte) in [(3, b'x'), (0x10, 0x7f), (0x16, 0x55), (0x25, 0xff), (good.len() - 30, 1)] {
+        let mut bytes = good.clone();
+        bytes[at] = byte;
+        fs::write(&path, &bytes).unwrap();
+        let in_bytes = SChunk::from_bytes(bytes).unwrap_err();
+        let in_file = SChunk::open(&path).unwrap_err();
+        let place = format!(" ({})", path.display());
+        assert_eq!(in_bytes.to_string(), in_file.to_string().replace(&place, ""), "byte {at}");
+        assert_eq!(in_bytes.kind(), in_file.kind());
+    }
+    // What is checked in a file later says which chunk it is.
+    let mut bytes = good;
+    bytes[header_len as usize + 12..][..4].fill(0x7f);
+    let text = SChunk::from_bytes(bytes).unwrap_err().to_string();
+    let at = header_len + 12;
+    let expected = format!("cannot open a frame: chunk 0: place of a chunk at byte {at}: expected");
+    assert!(text.starts_with(&expected), "{text}");
 }
 
 #[test]

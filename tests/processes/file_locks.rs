@@ -23,7 +23,7 @@ fn duration() -> Duration {
 }
 
 /// Starts this test in a process beside, which finds the folder and what it is to do.
-fn beside(test: &str, folder: &Path, role: &str) -> Child {
+pub(super) fn beside(test: &str, folder: &Path, role: &str) -> Child {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args([test, "--nocapture", "--test-threads=1"]);
     command.env(FOLDER, folder).env(ROLE, role).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -33,7 +33,7 @@ fn beside(test: &str, folder: &Path, role: &str) -> Child {
     command.spawn().unwrap()
 }
 
-fn role() -> String {
+pub(super) fn role() -> String {
     env::var(ROLE).unwrap()
 }
 
@@ -45,30 +45,30 @@ fn finished(child: Child) -> String {
     text.into_owned()
 }
 
-fn params() -> CParams {
+pub(super) fn params() -> CParams {
     CParams::new().codec(Codec::BloscLz).typesize(4)
 }
 
 /// The chunk of a number, in this version of it.
-fn chunk(number: u32, version: u32) -> Vec<u32> {
+pub(super) fn chunk(number: u32, version: u32) -> Vec<u32> {
     (0..ITEMS as u32).map(|at| number * 1000 + version + ((at % 7) << 24)).collect()
 }
 
 /// The version of a chunk, all of whose items have to be of the same one.
-fn version(number: u32, found: &[u32], what: &str) -> u32 {
+pub(super) fn version(number: u32, found: &[u32], what: &str) -> u32 {
     let version = found[0].wrapping_sub(number * 1000);
     assert!(version < 1000 && found == chunk(number, version), "{what}: chunk {number} is mixed");
     version
 }
 
 /// Both ways in which a frame is stored.
-const KINDS: [(&str, bool); 2] = [("a.b2frame", false), ("a.directory", true)];
+pub(super) const KINDS: [(&str, bool); 2] = [("a.b2frame", false), ("a.directory", true)];
 
-fn locked() -> OpenOptions {
+pub(super) fn locked() -> OpenOptions {
     OpenOptions::new().write(true).locking(true)
 }
 
-fn make(path: &Path, directory: bool) {
+pub(super) fn make(path: &Path, directory: bool) {
     let options = OpenOptions::new().create_new(true).directory(directory).locking(true);
     drop(options.cparams(params()).open(path).unwrap());
 }

@@ -10,4 +10,5 @@ mod file_locks;
 #[cfg(unix)]
 mod many_handles;
 mod process;
+mod recovery;
 mod unfinished;

@@ -19,7 +19,8 @@
 
 use std::io;
 
-use crate::ReadAt;
+use super::rules;
+use crate::{FormatError, ReadAt};
 
 /// Where the mark stands: the first byte of the frame's length, which is 0 in every finished frame.
 ///
@@ -84,6 +85,12 @@ pub fn is_last<R: ReadAt + ?Sized>(source: &R, frame_len: u64) -> io::Result<boo
         at += piece.len() as u64;
     }
     Ok(true)
+}
+
+/// Whether a frame could not be read because it has a mark: a writer was stopped in the middle of a change, or is
+/// still at it.
+pub fn is_unfinished(error: &FormatError) -> bool {
+    error.what == rules::UNFINISHED.what
 }
 
 /// A journal that starts at byte `start`, about a frame of `frame_len` bytes.

@@ -209,11 +209,7 @@ impl Gate {
 
     /// The same, where there is such a lock.
     pub(crate) fn with_lock_if_there(self, path: &Path, is_directory: bool) -> Result<Self> {
-        let is_there = |path: &Path| lock::path_of(path, is_directory).is_file();
-        match is_there(path) || fs::canonicalize(path).is_ok_and(|real| is_there(&real)) {
-            true => self.with_lock(path, is_directory),
-            false => Ok(self),
-        }
+        if has_lock(path, is_directory) { self.with_lock(path, is_directory) } else { Ok(self) }
     }
 
     /// Which file it is.
@@ -327,6 +323,12 @@ impl Gate {
         }
         Calling { gate: self, number }
     }
+}
+
+/// Whether there is a lock beside the frame at `path`, or at what it is a link to.
+pub(crate) fn has_lock(path: &Path, is_directory: bool) -> bool {
+    let is_there = |path: &Path| lock::path_of(path, is_directory).is_file();
+    is_there(path) || fs::canonicalize(path).is_ok_and(|real| is_there(&real))
 }
 
 impl Drop for Gate {

@@ -18,7 +18,8 @@ const DOING: &str = "append to an array";
 /// as one appender for all of them.
 ///
 /// Collected items are written by [`flush`](Self::flush) and [`finish`](Self::finish), and when the appender is dropped,
-/// where an error is lost. [`NDArray::appender`] borrows the array; [`NDArray::into_appender`] owns it, so that it can be
+/// where an error is lost. A program that dies loses them; what it leaves of an array in a file, and how that is opened
+/// again, is told by [`OpenOptions`](crate::OpenOptions#after-the-death-of-a-writer). [`NDArray::appender`] borrows the array; [`NDArray::into_appender`] owns it, so that it can be
 /// a field of a structure.
 ///
 /// ```

@@ -110,13 +110,17 @@ impl NDArray {
     /// # Errors
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: it cannot be read;
     /// - [`ErrorKind::InvalidData`]: it is no frame, is a frame but no array, was cut short, or is
-    ///   broken.
+    ///   broken;
+    /// - [`ErrorKind::Unfinished`]: its writer was stopped, or is writing it.
     #[doc(alias = "b2nd_open")]
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::from_schunk(SChunk::open(path)?)
     }
 
     /// Opens an array in a file or a directory for reading and changing.
+    ///
+    /// A program that dies in the middle of a change leaves a file that this does not open; see
+    /// [`OpenOptions`](crate::OpenOptions#after-the-death-of-a-writer).
     ///
     /// # Errors
     /// As for [`open`](Self::open), and [`ErrorKind::Busy`] where this program has it open for changing already.

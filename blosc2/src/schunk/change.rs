@@ -388,7 +388,8 @@ impl SChunk {
         let state = state.get_mut();
         let now = version(pass.as_ref());
         if state.version != now {
-            state.reload(doing).map_err(at)?;
+            let is_alone = gate.as_ref().is_some_and(|gate| gate.is_locking());
+            state.reload_or_recover(is_alone, doing).map_err(at)?;
             state.version = now;
         }
         state.load(doing).map_err(at)?;

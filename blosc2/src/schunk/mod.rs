@@ -49,7 +49,7 @@ use crate::closures::ChunkFilter;
 use crate::decoder::Decoder;
 use crate::element::{Element, is_byte};
 use crate::encoder::Encoder;
-use crate::gate::{Claim, Gate, Version};
+use crate::gate::{Claim, Gate, Version, has_lock};
 use crate::init::init;
 use crate::params::Resolved;
 use crate::{CParams, DParams, Error, ErrorKind, Result};
@@ -173,7 +173,8 @@ impl SChunk {
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: it cannot be read;
-    /// - [`ErrorKind::InvalidData`]: it is no frame, was cut short, or is broken.
+    /// - [`ErrorKind::InvalidData`]: it is no frame, was cut short, or is broken;
+    /// - [`ErrorKind::Unfinished`]: its writer was stopped, or is writing it.
     #[doc(alias = "blosc2_schunk_open")]
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         OpenOptions::new().open(path)
@@ -183,7 +184,8 @@ impl SChunk {
     ///
     /// New chunks are compressed as the file says. Only one handle of a program may write to a file,
     /// unless they lock it ([`OpenOptions::locking`]). Others may read it meanwhile, and see each
-    /// change.
+    /// change. A program that dies in the middle of a change leaves a file that this does not open; see
+    /// [`OpenOptions`](OpenOptions#after-the-death-of-a-writer).
     ///
     /// # Errors
     /// [`ErrorKind::Busy`] where there is such a handle; as for [`open`](Self::open).
@@ -387,9 +389,10 @@ impl SChunk {
     }
 
     pub(crate) fn at(&self, error: Error) -> Error {
-        match self.path() {
-            Some(path) => error.at(path),
-            None => error,
+        let Some(path) = self.path() else { return error };
+        match &self.gate {
+            Some(gate) if gate.is_locking() => error.at(path),
+            _ => error.not_locked(|| has_lock(path, path.is_dir())).at(path),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use blosc2_format::directory::{self, Disk, Folder, FolderMut, INDEX};
 use blosc2_format::frame::{self, ChunkSize};
 use blosc2_format::read_at::Tail;
-use blosc2_format::{Limits, Options, ReadAt, Report};
+use blosc2_format::{Limits, Options, ReadAt, Report, Severity};
 
 use super::limits::MaxRead;
 use super::store::{Contiguous, Directory, Files, Memory, State, Store};
@@ -17,7 +17,7 @@ use super::verdict::verdict;
 use super::{Access, SChunk, files};
 use crate::bytes::token::Token;
 use crate::bytes::{Guarded, ReadOnly, Safety, Shared, Storage, lend};
-use crate::gate::{Claim, FileId, Gate, Version, links};
+use crate::gate::{Claim, FileId, Gate, Pass, Version, has_lock, links};
 use crate::memory::{Target, resize};
 use crate::params::{MAX_CHUNK_LEN, Purpose};
 use crate::{CParams, Check, DParams, Error, ErrorKind, Result};
@@ -48,8 +48,30 @@ const MAKE: &str = "make a super-chunk";
 ///   items of a `map`, or what `locked` does between two calls of its handle. While a closure runs under a lock, this
 ///   program waits at most a second for the locks of others.
 ///
+/// Without locking, a file that another program changes while it is opened or read may look broken. Errors that may come of
+/// that say so, where there is the lock file of the other program.
+///
 /// Where the system does not tell which file was opened (not on Unix), paths without links stand for files, and a
 /// [`File`] as a storage is not recognised.
+///
+/// # After the death of a writer
+/// When a program dies (`kill -9`, a crash), all its changes that returned are there. The one that it was making is whole
+/// or undone in a directory. A file may be left in the middle of it, with a mark and a journal of what was overwritten. Every
+/// reader refuses such a file: this crate as [`ErrorKind::Unfinished`], C-Blosc2 as a broken one.
+///
+/// It is rolled back to the state before the change, or completed where only the mark was left to remove:
+/// - by opening it for writing with [`locking`](Self::locking): whoever holds the lock knows that no other writer is
+///   alive. A handle that was already open so does the same in its next change, read or [`refresh`](SChunk::refresh);
+/// - by opening it for writing with [`recover`](Self::recover), where the caller knows that;
+/// - by [`repair`](crate::repair), or the command `blosc2 repair`, which also rebuilds damaged files.
+///
+/// This reads the journal, or all of the file where that is gone; a finished file costs nothing. Until then opening fails with
+/// [`ErrorKind::Unfinished`], and so do [`refresh`](SChunk::refresh) and the reads of a reader with locking. That reader
+/// stays usable, and works again once the file was recovered.
+///
+/// Where what was overwritten is lost, the error says so: after a failure of the machine, unless the writer was
+/// [`durable`](Self::durable), and in a [`Storage`] that cannot set its length. Then [`repair`](crate::repair) saves the
+/// chunks that are whole.
 ///
 /// ```
 /// use blosc2::{CParams, Codec, OpenOptions};
@@ -74,6 +96,7 @@ pub struct OpenOptions {
     replace: bool,
     locking: bool,
     durable: bool,
+    recover: bool,
     directory: bool,
     check: Option<Check>,
     offset: u64,
@@ -103,6 +126,7 @@ impl OpenOptions {
             replace: false,
             locking: false,
             durable: false,
+            recover: false,
             directory: false,
             check: None,
             offset: 0,
@@ -153,8 +177,10 @@ impl OpenOptions {
     /// `.b2lock`), which stays. All that use the file have to lock it. Any number of handles may change it
     /// then; each sees what the others did: a read returns what is there at that moment, and never a part of a
     /// change. The numbers that a handle tells, such as [`nchunks`](SChunk::nchunks), are those of its last
-    /// read, change or [`refresh`](SChunk::refresh). A program that dies while it changes the file leaves
-    /// it marked, which [`repair`](crate::repair) rolls back.
+    /// read, change or [`refresh`](SChunk::refresh).
+    ///
+    /// Opening for writing first rolls back the change of a program that died in the middle of it; see
+    /// [above](Self#after-the-death-of-a-writer).
     ///
     /// Symbolic links are followed: the locks of the link and of the file are both taken. A file with several hard links
     /// is refused as [`ErrorKind::Unsupported`]. Nor does locking go with network file systems.
@@ -166,10 +192,35 @@ impl OpenOptions {
 
     /// Waits at each step of a change until it is on the device.
     ///
-    /// Without it, a change survives the death of the program; with it, that of the machine as well. It
-    /// takes milliseconds a change.
+    /// Without it, a change that has returned survives the death of the program; with it, that of the machine as well. It
+    /// takes milliseconds a change. With and without it, a program that dies in the middle of a change leaves the file
+    /// unfinished; see [above](Self#after-the-death-of-a-writer).
     pub fn durable(mut self, durable: bool) -> Self {
         self.durable = durable;
+        self
+    }
+
+    /// Rolls back what a writer left that was stopped in the middle of a change, or completes it, before a file or storage
+    /// is opened for writing; see [above](Self#after-the-death-of-a-writer).
+    ///
+    /// The caller asserts that no other program is changing it: that change would be destroyed. With
+    /// [`locking`](Self::locking) this is known and done in any case. A lock file beside the file is respected; handles of
+    /// this program still claim the file ([`ErrorKind::Busy`]). A file that is finished is opened as it is.
+    ///
+    /// ```
+    /// use blosc2::{CParams, ErrorKind, OpenOptions, SChunk};
+    ///
+    /// let mut schunk = SChunk::in_memory::<u8>(&CParams::default())?;
+    /// schunk.append(&[1u8; 1000])?;
+    /// let mut bytes = schunk.to_bytes()?;
+    /// bytes[0x10] = 0x7f; // as if the writer was stopped before the last byte of a change
+    /// assert_eq!(SChunk::from_bytes(bytes.clone()).unwrap_err().kind(), ErrorKind::Unfinished);
+    /// let schunk = OpenOptions::new().write(true).recover(true).from_bytes(bytes)?;
+    /// assert_eq!(schunk.decompress_chunk::<u8>(0)?, [1; 1000]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    pub fn recover(mut self, recover: bool) -> Self {
+        self.recover = recover;
         self
     }
 
@@ -180,7 +231,8 @@ impl OpenOptions {
         self
     }
 
-    /// How much is looked at when a frame is opened.
+    /// How much is checked when a frame is opened: [`Check::Header`] by default, [`Check::Structure`] in
+    /// [`from_bytes`](Self::from_bytes).
     pub fn check(mut self, check: Check) -> Self {
         self.check = Some(check);
         self
@@ -259,6 +311,8 @@ impl OpenOptions {
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: it cannot be read or made;
     /// - [`ErrorKind::AlreadyExists`]: there is one, and a new one was asked for; it is left alone;
     /// - [`ErrorKind::InvalidData`]: it is no frame, was cut short, or is broken;
+    /// - [`ErrorKind::Unfinished`]: its writer was stopped, or is writing it; see
+    ///   [above](Self#after-the-death-of-a-writer);
     /// - [`ErrorKind::Busy`]: another handle of this program stands in the way, see [above](Self);
     /// - [`ErrorKind::TooLarge`]: it needs more than the [`limits`](Self::limits) allow;
     /// - [`ErrorKind::InvalidArgument`]: options that contradict each other, or parameters out of range;
@@ -267,6 +321,7 @@ impl OpenOptions {
     pub fn open(&self, path: impl AsRef<Path>) -> Result<SChunk> {
         let path = path.as_ref();
         let makes = self.create_new || self.replace || self.create && !path.exists();
+        self.check_recover().map_err(|error| error.at(path))?;
         if self.offset > 0 && (makes || self.access() != Access::Read) {
             let detail = "a frame inside a larger file can only be read";
             return Err(Error::new(ErrorKind::InvalidArgument, OPEN, detail).at(path));
@@ -291,6 +346,7 @@ impl OpenOptions {
     /// As for [`open`](Self::open); errors and panics of the storage are those of the call that met them.
     pub fn open_storage(&self, storage: impl Storage + 'static) -> Result<SChunk> {
         self.check_offset()?;
+        self.check_recover()?;
         let storage = Guarded(storage);
         let size = storage.size().map_err(|error| Error::of_io(OPEN, error))?;
         let makes = self.create_new || self.replace || self.create && size == 0;
@@ -301,10 +357,15 @@ impl OpenOptions {
             return Ok(schunk);
         }
         let gate = gate_of(&storage, self.access().claim(false))?;
+        let mut frame = self.frame(storage, self.safety());
+        if self.recover {
+            let mut pass = gate.as_ref().map(|gate| gate.change()).transpose()?;
+            frame.recover(OPEN)?;
+            pass.as_mut().map(Pass::changed);
+        }
         let pass = gate.as_ref().map(|gate| gate.read()).transpose()?;
         let version = pass.as_ref().map(|pass| pass.version()).unwrap_or_default();
-        let (mut schunk, report) =
-            self.open_frame(self.frame(storage, self.safety()), Check::Header)?;
+        let (mut schunk, report) = self.open_frame(frame, Check::Header)?;
         drop(pass);
         schunk.state.get_mut().version = version;
         schunk.gate = gate.map(Arc::new);
@@ -528,6 +589,15 @@ impl OpenOptions {
         Ok(())
     }
 
+    /// Checks that what is to be recovered is opened for writing.
+    fn check_recover(&self) -> Result<()> {
+        if self.recover && self.access() == Access::Read {
+            let detail = "`recover` is for frames that are opened for writing";
+            return Err(Error::new(ErrorKind::InvalidArgument, OPEN, detail));
+        }
+        Ok(())
+    }
+
     fn access(&self) -> Access {
         match (self.append, self.write || self.create || self.create_new || self.replace) {
             (true, _) => Access::Append,
@@ -583,7 +653,10 @@ impl OpenOptions {
     /// Nothing where the file was replaced while it was opened.
     fn try_open_path(&self, path: &Path) -> Result<Option<SChunk>> {
         let io = |error| Error::from_io(OPEN, path, error);
-        let at = |error: Error| error.at(path);
+        let at = |error: Error| match self.locking {
+            true => error.at(path),
+            false => error.not_locked(|| has_lock(path, path.is_dir())).at(path),
+        };
         let invalid = |detail: &str| Error::new(ErrorKind::InvalidData, OPEN, detail).at(path);
         let absolute = files::absolute(path)?;
         let metadata = fs::metadata(path).map_err(io)?;
@@ -625,10 +698,19 @@ impl OpenOptions {
         }
         let version = pass.version();
         let opened = match file {
-            None => self.open_directory(Disk(absolute)),
+            None => self.open_directory(Disk(absolute.clone())),
             Some(file) => self.open_frame(self.frame(file, self.safety()), Check::Header),
         };
         drop(pass);
+        if let Err(error) = &opened
+            && error.kind() == ErrorKind::Unfinished
+            && !directory
+            && (self.recover || self.locking && self.access() != Access::Read)
+        {
+            let locked =
+                if self.locking { gate } else { gate.with_lock_if_there(&absolute, false)? };
+            return self.recover_file(path, &locked).map(|()| None).map_err(at);
+        }
         let (mut schunk, report) = opened.map_err(at)?;
         schunk.state.get_mut().version = version;
         schunk.path = Some(path.to_owned());
@@ -639,10 +721,31 @@ impl OpenOptions {
         self.check_content(&report, schunk).map(Some)
     }
 
+    /// Rolls back what a writer left in a file when it was stopped; does nothing if another file took its place.
+    fn recover_file(&self, path: &Path, gate: &Gate) -> Result<()> {
+        let mut pass = gate.change()?;
+        let io = |error| Error::of_io(OPEN, error);
+        let file = File::options().read(true).write(true).open(path).map_err(io)?;
+        if FileId::of_opened(&file, path).map_err(io)? != *gate.id() {
+            return Ok(());
+        }
+        if gate.is_locking() && links(&file).map_err(io)?.is_some_and(|count| count > 1) {
+            let detail = "the file has several names (hard links), and a writer that uses another one would not see its lock";
+            return Err(Error::new(ErrorKind::Unsupported, OPEN, detail));
+        }
+        Contiguous::new(file, self.safety()).recover(OPEN)?;
+        pass.changed();
+        Ok(())
+    }
+
     /// Opens a frame in memory, which nobody else changes.
     fn open_memory(&self, storage: impl Storage + 'static) -> Result<SChunk> {
         self.check_offset()?;
-        let frame = self.frame(storage, Safety::Errors);
+        self.check_recover()?;
+        let mut frame = self.frame(storage, Safety::Errors);
+        if self.recover {
+            frame.recover(OPEN)?;
+        }
         let (schunk, report) = self.open_frame(frame, Check::Structure)?;
         self.check_content(&report, schunk)
     }
@@ -700,11 +803,10 @@ impl OpenOptions {
         let content = depth == Check::Content;
         let options = Options { content, limits: self.limits, ..Options::default() };
         let report = check(&options).map_err(|error| Error::from_frame(OPEN, error))?;
-        match report.findings.iter().max_by_key(|finding| finding.rule.severity) {
-            Some(worst) if !report.is_good() => {
-                Err(Error::new(ErrorKind::InvalidData, OPEN, worst))
-            }
-            _ => Ok(report),
+        let mut findings = report.findings.iter();
+        match findings.find(|finding| finding.rule.severity == Severity::Error) {
+            Some(error) => Err(Error::from_finding(OPEN, error)),
+            None => Ok(report),
         }
     }
 

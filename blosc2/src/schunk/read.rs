@@ -175,7 +175,8 @@ impl SChunk {
                 let needed = ranges.iter().map(|range| decoder.needed(&header, range.clone()));
                 needed.collect::<Vec<_>>()
             });
-            located.fetch(&header, ranges.as_deref(), buffer)?;
+            let fetched = located.fetch(&header, ranges.as_deref(), buffer);
+            fetched.map_err(|error| error.doing(format!("{READ} (number {index})")))?;
             work(&ChunkRef::to_decompress(buffer)?, decoder)
         });
         self.workers.lock().push(worker);

@@ -68,7 +68,9 @@ pub struct Rebuilt {
 /// Puts in order a file or directory whose writer was stopped, or that is damaged.
 ///
 /// - A good frame is left alone, byte for byte. All of its chunks are decompressed to see that.
-/// - A change that was stopped in the middle, as this crate makes them, is rolled back, or is found to be complete.
+/// - A change that was stopped in the middle, as this crate makes them, is rolled back, or is found to be complete. Opening
+///   the file for writing with [`locking`](crate::OpenOptions::locking) does this, too, and takes no time on a good
+///   frame; see [`OpenOptions`](crate::OpenOptions#after-the-death-of-a-writer).
 /// - Otherwise what is whole is written to a new frame, with a new index and trailer. It replaces the damaged
 ///   one, which is kept beside it, with `.damaged` at the end of its name. Nothing is made up: lost chunks are
 ///   left out, and an array of which any is lost becomes a plain super-chunk. [`Rebuilt`] says what is there.

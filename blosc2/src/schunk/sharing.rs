@@ -7,7 +7,7 @@ use std::sync::Arc;
 use parking_lot::RwLockReadGuard;
 
 use super::store::{Opened, State};
-use super::{SChunk, array_meta};
+use super::{Access, SChunk, array_meta};
 use crate::gate::{Calling, FileId, Gate, Pass, Version};
 use crate::{Error, ErrorKind, Result};
 
@@ -53,6 +53,16 @@ impl SChunk {
     /// # Errors
     /// As for [`open`](Self::open); the handle stays as it was.
     pub fn refresh(&mut self) -> Result<bool> {
+        match self.refresh_once() {
+            Err(error) if self.may_recover(&error) => {
+                self.recover(REFRESH)?;
+                self.refresh_once()
+            }
+            refreshed => refreshed,
+        }
+    }
+
+    fn refresh_once(&mut self) -> Result<bool> {
         let gate = self.gate.clone();
         let pass = gate.as_ref().map(|gate| gate.read()).transpose();
         let pass = pass.map_err(|error| self.at(error))?;
@@ -131,7 +141,8 @@ impl SChunk {
         own.check_file()?;
         let state = own.state.get_mut();
         if state.version != pass.version() {
-            state.reload(RELOAD).map_err(|error| own.at(error))?;
+            let is_alone = own.access != Access::Read;
+            state.reload_or_recover(is_alone, RELOAD).map_err(|error| own.at(error))?;
             own.forget();
         }
         let kept = pass.keep();
@@ -212,15 +223,44 @@ impl SChunk {
         if self.gate.as_ref().is_some_and(|gate| gate.is_locking()) {
             self.check_file()?;
         }
-        {
-            let mut state = self.state.write();
-            if state.version != now {
-                state.reload(RELOAD).map_err(|error| self.at(error))?;
-                state.version = now;
-                *self.starts.write() = None;
+        let reloaded = self.reload(now);
+        if let Err(error) = reloaded {
+            if !self.may_recover(&error) {
+                return Err(error);
             }
+            drop(pass);
+            self.recover(RELOAD)?;
+            return self.reading();
         }
         Ok(Reading { state: self.state.read_recursive(), _pass: pass })
+    }
+
+    /// Reads what others have changed, who have made it this version.
+    fn reload(&self, now: Version) -> Result<()> {
+        let mut state = self.state.write();
+        if state.version != now {
+            state.reload(RELOAD).map_err(|error| self.at(error))?;
+            state.version = now;
+            *self.starts.write() = None;
+        }
+        Ok(())
+    }
+
+    /// Whether an error is that of a writer that was stopped, and this handle may [recover](Self::recover) the frame.
+    fn may_recover(&self, error: &Error) -> bool {
+        let is_locking = self.gate.as_ref().is_some_and(|gate| gate.is_locking());
+        error.kind() == ErrorKind::Unfinished && self.access != Access::Read && is_locking
+    }
+
+    /// Rolls back what a writer left that had locked the file. Not within a read.
+    fn recover(&self, doing: &str) -> Result<()> {
+        let Some(gate) = &self.gate else { return Ok(()) };
+        let mut pass = gate.change().map_err(|error| self.at(error))?;
+        self.check_file()?;
+        let recovered = self.state.write().store.recover(doing);
+        recovered.map_err(|error| self.at(error))?;
+        pass.changed();
+        Ok(())
     }
 }
 

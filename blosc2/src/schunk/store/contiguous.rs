@@ -3,16 +3,16 @@
 use std::borrow::Cow;
 use std::io;
 
-use blosc2_format::frame::{Layout, Outline, Stores, journal};
-use blosc2_format::{Limits, ReadAt};
+use blosc2_format::frame::{self, Layout, Outline, Stores, journal};
+use blosc2_format::{Limits, Options, ReadAt};
 
 use super::{
     Around, Located, Opened, Source, Stamp, Stamped, Store, around_of, changed, missing,
     read_outline,
 };
 use crate::bytes::token::Token;
-use crate::bytes::{Change, Safety, Storage, commit};
-use crate::{Error, Result};
+use crate::bytes::{Change, Recovery, Safety, Storage, commit, recover};
+use crate::{Error, ErrorKind, Result};
 
 /// Bytes that are rather copied than written by themselves.
 const SMALL: usize = 16 << 10;
@@ -72,6 +72,21 @@ impl Store for Contiguous {
         (self.around, self.bytes.stamp) = (None, stamp);
         self.index_at = outline.header_len() + outline.cbytes();
         Ok(Some(outline))
+    }
+
+    fn recover(&mut self, doing: &str) -> Result<()> {
+        // What it holds is checked when it is read, as in any frame that is opened.
+        let is_sound = |source: &dyn ReadAt| match frame::check(source, &Options::default()) {
+            Ok(report) => Ok(report.is_good()),
+            Err(error) => Err(Error::from_frame(doing, error).into()),
+        };
+        let recovery = recover(&mut *self.bytes.storage, is_sound);
+        if recovery.map_err(|error| Error::of_io(doing, error))? == Recovery::Lost {
+            let detail = "a writer stopped while it changed this frame, and what it overwrote is lost: \
+                `blosc2::repair` (the command `blosc2 repair`) saves what is whole";
+            return Err(Error::new(ErrorKind::Unfinished, doing, detail));
+        }
+        Ok(())
     }
 
     fn source(&self) -> &dyn ReadAt {

@@ -52,6 +52,16 @@ pub(crate) trait Store: Debug + Send + Sync {
         doing: &str,
     ) -> Result<Option<Outline>>;
 
+    /// Rolls back the change that a writer left when it was stopped, or completes it; see
+    /// [`recover`](crate::bytes::recover). Nobody else may use the frame.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unfinished`]: that is not possible; nothing was done. And those of the storage.
+    fn recover(&mut self, doing: &str) -> Result<()> {
+        let detail = "its index is marked as unfinished, which no writer does in a directory";
+        Err(Error::new(ErrorKind::Unfinished, doing, detail))
+    }
+
     /// What the rest of the outline is read from. Reading fails where it has changed since the last
     /// [`read`](Self::read).
     fn source(&self) -> &dyn ReadAt;
@@ -167,7 +177,8 @@ impl State {
     pub(crate) fn locate(&self, index: usize) -> Result<(Located<'_>, Header)> {
         let number = index as u64;
         let doing = || format!("{READ} (number {index})");
-        let located = match self.offset(index, READ)? {
+        let offset = self.offset(index, READ).map_err(|error| error.doing(doing()));
+        let located = match offset? {
             Offset::Special(special) => {
                 let chunk = self.outline.special_chunk(number, special);
                 Located::Memory(chunk.map_err(|error| Error::from_frame(doing(), error))?.into())
@@ -182,7 +193,7 @@ impl State {
             Located::Stored(source, at, room) => {
                 let len = usize::try_from(*room).unwrap_or(usize::MAX).min(head.len());
                 let read = source.as_dyn().read_exact_at(*at, &mut head[..len]);
-                read.map_err(|error| Error::of_io(READ, error))?;
+                read.map_err(|error| Error::of_io(doing(), error))?;
                 (&head[..len], *at, *room)
             }
         };
@@ -234,6 +245,17 @@ impl State {
         let Some(outline) = outline else { return Ok(()) };
         self.outline = outline;
         Ok(())
+    }
+
+    /// The same. If a writer was stopped and none other can be alive, [recovers](Store::recover) the frame first.
+    pub(crate) fn reload_or_recover(&mut self, is_alone: bool, doing: &str) -> Result<()> {
+        match self.reload(doing) {
+            Err(error) if is_alone && error.kind() == ErrorKind::Unfinished => {
+                self.store.recover(doing)?;
+                self.reload(doing)
+            }
+            reloaded => reloaded,
+        }
     }
 
     /// Bytes of the frame; of a directory, of its index file; `None` where it is no frame.
