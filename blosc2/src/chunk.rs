@@ -226,8 +226,13 @@ impl<B: ChunkBytes> Chunk<B> {
 
     /// The filters, in the order in which they were applied.
     pub fn filters(&self) -> Vec<Filter> {
+        self.each_filter().collect()
+    }
+
+    /// The same without a vector, for what is done with each chunk.
+    pub(crate) fn each_filter(&self) -> impl Iterator<Item = Filter> + Clone + '_ {
         let slots = self.header.filters.iter().zip(&self.header.filters_meta);
-        slots.filter_map(|(&code, &meta)| Filter::from_code(code, meta)).collect()
+        slots.filter_map(|(&code, &meta)| Filter::from_code(code, meta))
     }
 
     /// What the data is made of, where there is none in the chunk.
