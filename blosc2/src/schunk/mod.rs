@@ -58,6 +58,8 @@ use limits::MaxRead;
 use store::State;
 
 pub(crate) use options::new_store;
+#[cfg(feature = "msgpack")]
+pub(crate) use msgpack::to_content;
 pub(crate) use sharing::Reading;
 pub(crate) use store::{Memory, Store};
 
