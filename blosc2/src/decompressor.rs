@@ -6,7 +6,7 @@
 //! let bytes = blosc2::compress(&[3u8; 10_000], &CParams::new().blocksize(1000))?;
 //! let chunk = ChunkRef::new(&bytes)?;
 //!
-//! let mut decompressor = Decompressor::new(&DParams::default())?;
+//! let mut decompressor = Decompressor::new(DParams::default())?;
 //! let mut all = [0u8; 10_000];
 //! decompressor.decompress_into(&chunk, &mut all)?;
 //! let some: Vec<u8> = decompressor.items(&chunk, 500..700)?;
@@ -14,6 +14,7 @@
 //! # Ok::<(), blosc2::Error>(())
 //! ```
 
+use std::borrow::Borrow;
 use std::mem::MaybeUninit;
 use std::ops::{Bound, Range, RangeBounds};
 use std::sync::Arc;
@@ -66,7 +67,8 @@ impl Decompressor {
     ///
     /// # Errors
     /// [`ErrorKind::Unsupported`] where the C library in use cannot be used as it is set up.
-    pub fn new(params: &DParams) -> Result<Self> {
+    pub fn new(params: impl Borrow<DParams>) -> Result<Self> {
+        let params = params.borrow();
         Ok(Self { params: params.clone(), decoder: Decoder::new(params)? })
     }
 
@@ -89,7 +91,7 @@ impl Decompressor {
     ///     Ok(())
     /// };
     /// let bytes = blosc2::compress(&[300f32; 1000], &CParams::default())?;
-    /// let mut decompressor = Decompressor::new(&DParams::default())?.with_postfilter(celsius);
+    /// let mut decompressor = Decompressor::new(DParams::default())?.with_postfilter(celsius);
     /// let chunk = ChunkRef::new(&bytes)?;
     /// assert_eq!(decompressor.items::<f32>(&chunk, 5..7)?, [27.0; 2]);
     /// # Ok::<(), blosc2::Error>(())
@@ -179,7 +181,7 @@ impl Decompressor {
     ///
     /// let bytes = blosc2::compress(b"some bytes", &CParams::default())?;
     /// let mut target = Vec::with_capacity(10);
-    /// let mut decompressor = Decompressor::new(&DParams::default())?;
+    /// let mut decompressor = Decompressor::new(DParams::default())?;
     /// let chunk = ChunkRef::new(&bytes)?;
     /// let found = decompressor.decompress_uninit(&chunk, target.spare_capacity_mut())?;
     /// assert_eq!(found, b"some bytes");
@@ -245,7 +247,7 @@ impl Decompressor {
     ///
     /// let bytes = blosc2::compress(&[7u8; 3000], &CParams::new().blocksize(1000))?;
     /// let mut target = [0; 3000];
-    /// let mut decompressor = Decompressor::new(&DParams::default())?;
+    /// let mut decompressor = Decompressor::new(DParams::default())?;
     /// decompressor.decompress_masked(&ChunkRef::new(&bytes)?, &[false, true, false], &mut target)?;
     /// assert_eq!((target[999], target[1000], target[1999], target[2000]), (0, 7, 7, 0));
     /// # Ok::<(), blosc2::Error>(())
@@ -308,7 +310,7 @@ impl<B: ChunkBytes> Chunk<B> {
     /// - [`ErrorKind::TypeMismatch`]: the data is no whole number of items;
     /// - [`ErrorKind::OutOfMemory`].
     pub fn decompress<T: Element>(&self) -> Result<Vec<T>> {
-        Decompressor::new(&DParams::default())?.decompress(self)
+        Decompressor::new(DParams::default())?.decompress(self)
     }
 
     /// Decompresses all of it to the start of `items`, and returns the number of items written. Items after them are left
@@ -317,7 +319,7 @@ impl<B: ChunkBytes> Chunk<B> {
     /// # Errors
     /// Those of [`decompress`](Self::decompress), and [`ErrorKind::BufferTooSmall`] where there are fewer items.
     pub fn decompress_into<T: Element>(&self, items: &mut [T]) -> Result<usize> {
-        Decompressor::new(&DParams::default())?.decompress_into(self, items)
+        Decompressor::new(DParams::default())?.decompress_into(self, items)
     }
 
     /// Decompresses all of it to the start of memory that need not be initialized, and returns the data there.
@@ -325,7 +327,7 @@ impl<B: ChunkBytes> Chunk<B> {
     /// # Errors
     /// Those of [`decompress_into`](Self::decompress_into).
     pub fn decompress_uninit<'t>(&self, target: &'t mut [MaybeUninit<u8>]) -> Result<&'t mut [u8]> {
-        Decompressor::new(&DParams::default())?.decompress_uninit(self, target)
+        Decompressor::new(DParams::default())?.decompress_uninit(self, target)
     }
 
     /// Decompresses a range of items; with `u8`, of bytes. C's `blosc2_getitem_ctx`.
@@ -337,7 +339,7 @@ impl<B: ChunkBytes> Chunk<B> {
     /// - [`ErrorKind::OutOfBounds`]: the range reaches outside the data;
     /// - [`ErrorKind::TypeMismatch`]: it has no end, and the data is no whole number of items.
     pub fn items<T: Element>(&self, range: impl RangeBounds<usize>) -> Result<Vec<T>> {
-        Decompressor::new(&DParams::default())?.items(self, range)
+        Decompressor::new(DParams::default())?.items(self, range)
     }
 
     /// Decompresses as many items as the caller's slice has, from number `start` on.
@@ -345,7 +347,7 @@ impl<B: ChunkBytes> Chunk<B> {
     /// # Errors
     /// As [`items`](Self::items).
     pub fn items_into<T: Element>(&self, start: usize, items: &mut [T]) -> Result<()> {
-        Decompressor::new(&DParams::default())?.items_into(self, start, items)
+        Decompressor::new(DParams::default())?.items_into(self, start, items)
     }
 
     /// Decompresses one block. C's `blosc2_vldecompress_block_ctx` for blocks of variable length.
@@ -353,7 +355,7 @@ impl<B: ChunkBytes> Chunk<B> {
     /// # Errors
     /// As [`items`](Self::items).
     pub fn block(&self, block: usize) -> Result<Vec<u8>> {
-        Decompressor::new(&DParams::default())?.block(self, block)
+        Decompressor::new(DParams::default())?.block(self, block)
     }
 
     /// Decompresses all blocks. C's `blosc2_vldecompress_ctx`.
@@ -361,7 +363,7 @@ impl<B: ChunkBytes> Chunk<B> {
     /// # Errors
     /// As [`decompress`](Self::decompress).
     pub fn blocks(&self) -> Result<Blocks> {
-        Decompressor::new(&DParams::default())?.blocks(self)
+        Decompressor::new(DParams::default())?.blocks(self)
     }
 }
 
