@@ -68,24 +68,23 @@ pub const fn compress_bound(nbytes: usize) -> usize {
 /// Compresses any number of buffers with the same parameters. C's context for compression.
 ///
 /// It keeps its memory from one buffer to the next. It can be sent to another thread, and compresses one buffer at a
-/// time; [`CParams::threads`] says on how many threads. To compress many buffers at the same time, use one compressor for
-/// each thread, with one thread each; with rayon, by `map_init`:
+/// time; [`CParams::threads`] says on how many threads.
+///
+/// To compress many buffers at the same time, use a clone for each thread. A clone has the same parameters, shares the
+/// prefilter, and has memory and a tuner of its own. Cloning cannot fail: C allocates the memory when the clone compresses
+/// for the first time, and that call returns the error. With rayon:
 /// ```
 /// # #[cfg(feature = "rayon")] {
 /// use blosc2::{CParams, Compressor};
 /// use rayon::prelude::*;
 ///
 /// let buffers: Vec<Vec<f32>> = (0..8).map(|seed| vec![seed as f32; 10_000]).collect();
-/// let params = CParams::default();
-/// let chunks = buffers.par_iter().map_init(
-///     || Compressor::new(&params),
-///     |compressor, buffer| match compressor {
-///         Ok(compressor) => compressor.compress(buffer).map(|chunk| chunk.into_bytes()),
-///         Err(error) => panic!("{error}"),
-///     },
-/// );
-/// let chunks: Vec<Vec<u8>> = chunks.collect::<blosc2::Result<_>>()?;
-/// assert_eq!(blosc2::decompress::<f32>(&chunks[7])?, buffers[7]);
+/// let compressor = Compressor::new(CParams::default())?;
+/// let chunks: Vec<_> = buffers
+///     .par_iter()
+///     .map_with(compressor, |compressor, buffer| compressor.compress(buffer))
+///     .collect::<blosc2::Result<_>>()?;
+/// assert_eq!(chunks[7].decompress::<f32>()?, buffers[7]);
 /// # }
 /// # Ok::<(), blosc2::Error>(())
 /// ```
@@ -95,6 +94,13 @@ pub struct Compressor {
     params: CParams,
     encoder: Option<Encoder>,
     prefilter: Option<Arc<ChunkFilter>>,
+}
+
+impl Clone for Compressor {
+    fn clone(&self) -> Self {
+        // The encoder is made when it is first needed, from the parameters as they were given.
+        Self { params: self.params.clone(), encoder: None, prefilter: self.prefilter.clone() }
+    }
 }
 
 impl Compressor {

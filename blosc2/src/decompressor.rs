@@ -15,6 +15,7 @@
 //! ```
 
 use std::borrow::Borrow;
+use std::collections::TryReserveError;
 use std::mem::MaybeUninit;
 use std::ops::{Bound, Range, RangeBounds};
 use std::sync::Arc;
@@ -55,7 +56,27 @@ pub fn decompress<T: Element>(chunk: &[u8]) -> Result<Vec<T>> {
 ///
 /// It keeps its memory from one chunk to the next. It can be sent to another thread, and works on one
 /// chunk at a time; on how many threads is up to [`DParams::threads`].
-#[derive(Debug)]
+///
+/// To decompress many chunks at the same time, use a clone for each thread. A clone has the same parameters, shares the
+/// postfilter, and has memory of its own. Cloning cannot fail: C allocates the memory when the clone decompresses for the
+/// first time, and that call returns the error. With rayon:
+/// ```
+/// # #[cfg(feature = "rayon")] {
+/// use blosc2::{CParams, Compressor, DParams, Decompressor};
+/// use rayon::prelude::*;
+///
+/// let chunk = Compressor::new(CParams::default())?.compress(&[1.5f32; 10_000])?;
+/// let chunks = vec![chunk; 8];
+/// let decompressor = Decompressor::new(DParams::default())?;
+/// let buffers: Vec<Vec<f32>> = chunks
+///     .par_iter()
+///     .map_with(decompressor, |decompressor, chunk| decompressor.decompress(chunk))
+///     .collect::<blosc2::Result<_>>()?;
+/// assert_eq!(buffers[7], [1.5; 10_000]);
+/// # }
+/// # Ok::<(), blosc2::Error>(())
+/// ```
+#[derive(Debug, Clone)]
 #[doc(alias("blosc2_create_dctx", "blosc2_context"))]
 pub struct Decompressor {
     params: DParams,
@@ -138,36 +159,34 @@ impl Decompressor {
         Ok(count)
     }
 
-    /// Decompresses all of a chunk to the end of a vector of bytes, which is neither zeroed nor copied.
+    /// Decompresses all of a chunk to items at the end of a vector, and returns the number of items. Their memory is neither
+    /// zeroed before nor copied.
     ///
     /// ```
     /// use blosc2::{CParams, ChunkRef, DParams, Decompressor};
     ///
-    /// let chunks = [&b"some "[..], b"bytes"].map(|part| blosc2::compress(part, &CParams::default()));
-    /// let mut decompressor = Decompressor::new(&DParams::default())?;
-    /// let mut found = Vec::new();
+    /// let chunks = [[1.5f32; 3], [2.5; 3]].map(|part| blosc2::compress(&part, CParams::default()));
+    /// let mut decompressor = Decompressor::new(DParams::default())?;
+    /// let mut found: Vec<f32> = Vec::new();
     /// for chunk in chunks {
     ///     decompressor.decompress_to_vec(&ChunkRef::new(&chunk?)?, &mut found)?;
     /// }
-    /// assert_eq!(found, b"some bytes");
+    /// assert_eq!(found, [1.5, 1.5, 1.5, 2.5, 2.5, 2.5]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     ///
     /// # Errors
     /// Those of [`Chunk::decompress`]. The vector is then as it was.
-    pub fn decompress_to_vec(
+    pub fn decompress_to_vec<T: Element>(
         &mut self,
         chunk: &Chunk<impl ChunkBytes>,
-        bytes: &mut Vec<u8>,
-    ) -> Result<()> {
-        let len = chunk.nbytes();
-        bytes.try_reserve(len).map_err(|error| {
-            Error::new(ErrorKind::OutOfMemory, DOING, format_args!("{len} bytes: {error}"))
-        })?;
-        self.decompress_uninit(chunk, bytes.spare_capacity_mut())?;
-        // SAFETY: `decompress_uninit` has initialised as many bytes of the spare capacity as the chunk has.
-        unsafe { bytes.set_len(bytes.len() + len) };
-        Ok(())
+        items: &mut Vec<T>,
+    ) -> Result<usize> {
+        let chunk = chunk.borrowed();
+        let count = whole_items::<T>(chunk.nbytes())?;
+        items.try_reserve(count).map_err(|error| no_memory(chunk.nbytes(), error))?;
+        append_items(items, count, |target| self.decoder.decompress(&chunk, target))?;
+        Ok(count)
     }
 
     /// Decompresses all of a chunk to the start of memory that need not be initialized, and returns the data there.
@@ -437,16 +456,28 @@ pub(crate) fn to_items<T: Element>(
 ) -> Result<Vec<T>> {
     let count = whole_items::<T>(len)?;
     let mut items: Vec<T> = Vec::new();
-    items.try_reserve_exact(count).map_err(|error| {
-        Error::new(ErrorKind::OutOfMemory, DOING, format_args!("{len} bytes: {error}"))
-    })?;
-    let spare = items.spare_capacity_mut();
-    // SAFETY: the spare capacity holds at least `len` bytes, which may be uninitialised here too.
-    let target = unsafe { std::slice::from_raw_parts_mut(spare.as_mut_ptr().cast(), len) };
-    fill(Target::new(target))?;
-    // SAFETY: `fill` has initialised all bytes.
-    make_valid::<T>(unsafe { std::slice::from_raw_parts_mut(items.as_mut_ptr().cast(), len) });
-    // SAFETY: as many items as there is room for, and they are valid now.
-    unsafe { items.set_len(count) };
+    items.try_reserve_exact(count).map_err(|error| no_memory(len, error))?;
+    append_items(&mut items, count, fill)?;
     Ok(items)
+}
+
+fn no_memory(len: usize, error: TryReserveError) -> Error {
+    Error::new(ErrorKind::OutOfMemory, DOING, format_args!("{len} bytes: {error}"))
+}
+
+/// Appends items, for which there is room, and whose bytes `fill` all initialises on success; otherwise there are none more.
+fn append_items<T: Element>(
+    items: &mut Vec<T>,
+    count: usize,
+    fill: impl FnOnce(Target<'_>) -> Result<()>,
+) -> Result<()> {
+    let len = count * size_of::<T>();
+    let start = items.spare_capacity_mut()[..count].as_mut_ptr().cast();
+    // SAFETY: the memory of `count` items, which may be uninitialised here too.
+    fill(Target::new(unsafe { std::slice::from_raw_parts_mut(start, len) }))?;
+    // SAFETY: the same memory, of which `fill` has initialised all bytes.
+    make_valid::<T>(unsafe { std::slice::from_raw_parts_mut(start.cast(), len) });
+    // SAFETY: there is room for the items, and they are valid now.
+    unsafe { items.set_len(items.len() + count) };
+    Ok(())
 }
