@@ -1,5 +1,6 @@
 //! Arrays and tensors as Python's `save_array` and `pack_tensor` keep them: a super-chunk and a shape.
 
+use std::borrow::Borrow;
 use std::io::Read;
 use std::path::Path;
 
@@ -90,7 +91,7 @@ impl Tensor {
     /// # Errors
     /// [`ErrorKind::InvalidArgument`]: not as many items as the shape says.
     pub fn from_slice<T: Element>(items: &[T], shape: &[u64]) -> Result<Self> {
-        Self::from_slice_with(items, shape, &CParams::default())
+        Self::from_slice_with(items, shape, CParams::default())
     }
 
     /// The same with other parameters.
@@ -100,7 +101,7 @@ impl Tensor {
     pub fn from_slice_with<T: Element>(
         items: &[T],
         shape: &[u64],
-        params: &CParams,
+        params: impl Borrow<CParams>,
     ) -> Result<Self> {
         let invalid = |detail| Error::new(ErrorKind::InvalidArgument, "make a tensor", detail);
         if items_in(shape) != Some(items.len() as u64) {

@@ -233,6 +233,11 @@ impl<B: ChunkBytes> Chunk<B> {
 
     /// The filters, in the order in which they were applied.
     pub fn filters(&self) -> Vec<Filter> {
+        self.each_filter().collect()
+    }
+
+    /// The same without a vector, for what is done with each chunk.
+    pub(crate) fn each_filter(&self) -> impl Iterator<Item = Filter> + Clone + '_ {
         Filter::of_slots(&self.header.filters, &self.header.filters_meta)
     }
 

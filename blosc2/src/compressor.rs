@@ -3,7 +3,7 @@
 //! ```
 //! use blosc2::{CParams, Codec, Compressor};
 //!
-//! let mut compressor = Compressor::new(&CParams::new().codec(Codec::Lz4).level(3))?;
+//! let mut compressor = Compressor::new(CParams::new().codec(Codec::Lz4).level(3))?;
 //! for part in [[1.0f64; 500], [2.0; 500]] {
 //!     let chunk = compressor.compress(&part)?;
 //!     assert!(chunk.cbytes() < 500);
@@ -11,6 +11,7 @@
 //! # Ok::<(), blosc2::Error>(())
 //! ```
 
+use std::borrow::Borrow;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
@@ -37,13 +38,13 @@ use crate::{BoxError, CParams, Chunk, ChunkBlock, Error, ErrorKind, Result};
 /// use blosc2::CParams;
 ///
 /// let data: Vec<i32> = (0..10_000).collect();
-/// let chunk = blosc2::compress(&data, &CParams::default())?;
+/// let chunk = blosc2::compress(&data, CParams::default())?;
 /// assert!(chunk.len() < 4_000);
 /// assert_eq!(blosc2::decompress::<i32>(&chunk)?, data);
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 #[doc(alias("blosc2_compress", "compress2", "pack"))]
-pub fn compress<T: Element>(items: &[T], params: &CParams) -> Result<Vec<u8>> {
+pub fn compress<T: Element>(items: &[T], params: impl Borrow<CParams>) -> Result<Vec<u8>> {
     Compressor::new(params)?.compress(items).map(Chunk::into_bytes)
 }
 
@@ -55,7 +56,7 @@ pub fn compress<T: Element>(items: &[T], params: &CParams) -> Result<Vec<u8>> {
 /// ```
 /// use blosc2::{CParams, compress_bound};
 ///
-/// let chunk = blosc2::compress(b"nothing to gain here", &CParams::default())?;
+/// let chunk = blosc2::compress(b"nothing to gain here", CParams::default())?;
 /// assert_eq!(chunk.len(), compress_bound(20));
 /// # Ok::<(), blosc2::Error>(())
 /// ```
@@ -67,24 +68,23 @@ pub const fn compress_bound(nbytes: usize) -> usize {
 /// Compresses any number of buffers with the same parameters. C's context for compression.
 ///
 /// It keeps its memory from one buffer to the next. It can be sent to another thread, and compresses one buffer at a
-/// time; [`CParams::threads`] says on how many threads. To compress many buffers at the same time, use one compressor for
-/// each thread, with one thread each; with rayon, by `map_init`:
+/// time; [`CParams::threads`] says on how many threads.
+///
+/// To compress many buffers at the same time, use a clone for each thread. A clone has the same parameters, shares the
+/// prefilter, and has memory and a tuner of its own. Cloning cannot fail: C allocates the memory when the clone compresses
+/// for the first time, and that call returns the error. With rayon:
 /// ```
 /// # #[cfg(feature = "rayon")] {
 /// use blosc2::{CParams, Compressor};
 /// use rayon::prelude::*;
 ///
 /// let buffers: Vec<Vec<f32>> = (0..8).map(|seed| vec![seed as f32; 10_000]).collect();
-/// let params = CParams::default();
-/// let chunks = buffers.par_iter().map_init(
-///     || Compressor::new(&params),
-///     |compressor, buffer| match compressor {
-///         Ok(compressor) => compressor.compress(buffer).map(|chunk| chunk.into_bytes()),
-///         Err(error) => panic!("{error}"),
-///     },
-/// );
-/// let chunks: Vec<Vec<u8>> = chunks.collect::<blosc2::Result<_>>()?;
-/// assert_eq!(blosc2::decompress::<f32>(&chunks[7])?, buffers[7]);
+/// let compressor = Compressor::new(CParams::default())?;
+/// let chunks: Vec<_> = buffers
+///     .par_iter()
+///     .map_with(compressor, |compressor, buffer| compressor.compress(buffer))
+///     .collect::<blosc2::Result<_>>()?;
+/// assert_eq!(chunks[7].decompress::<f32>()?, buffers[7]);
 /// # }
 /// # Ok::<(), blosc2::Error>(())
 /// ```
@@ -96,6 +96,13 @@ pub struct Compressor {
     prefilter: Option<Arc<ChunkFilter>>,
 }
 
+impl Clone for Compressor {
+    fn clone(&self) -> Self {
+        // The encoder is made when it is first needed, from the parameters as they were given.
+        Self { params: self.params.clone(), encoder: None, prefilter: self.prefilter.clone() }
+    }
+}
+
 impl Compressor {
     /// A compressor with these parameters.
     ///
@@ -104,7 +111,8 @@ impl Compressor {
     ///   not have;
     /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): a parameter out of range. Where
     ///   the typesize is left to the data, what depends on it is seen when there is some.
-    pub fn new(params: &CParams) -> Result<Self> {
+    pub fn new(params: impl Borrow<CParams>) -> Result<Self> {
+        let params = params.borrow();
         let encoder = match params.typesize {
             Some(typesize) => Some(Encoder::new(params.resolve(typesize, Purpose::Chunk)?)?),
             None => {
@@ -190,7 +198,7 @@ impl Compressor {
     ///
     /// let items = [5u16; 1000];
     /// let mut buffer = vec![0; compress_bound(size_of_val(&items))];
-    /// let len = Compressor::new(&CParams::default())?.compress_into(&items, &mut buffer)?;
+    /// let len = Compressor::new(CParams::default())?.compress_into(&items, &mut buffer)?;
     /// assert_eq!(blosc2::decompress::<u16>(&buffer[..len])?, items);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
@@ -208,7 +216,7 @@ impl Compressor {
     /// ```
     /// use blosc2::{CParams, ChunkRef, Compressor};
     ///
-    /// let mut compressor = Compressor::new(&CParams::default())?;
+    /// let mut compressor = Compressor::new(CParams::default())?;
     /// let mut file = b"my header".to_vec();
     /// let len = compressor.compress_to_vec(&[1u32; 500], &mut file)?;
     /// assert_eq!(file.len(), 9 + len);
@@ -258,7 +266,7 @@ impl Compressor {
     /// ```
     /// use blosc2::{CParams, Codec, Compressor};
     ///
-    /// let mut compressor = Compressor::new(&CParams::new().codec(Codec::Lz4))?;
+    /// let mut compressor = Compressor::new(CParams::new().codec(Codec::Lz4))?;
     /// let chunk = compressor.compress_blocks(&[b"one".as_slice(), b"twenty", b"three"])?;
     /// assert_eq!(chunk.nblocks(), 3);
     /// assert_eq!(chunk.block(1)?, b"twenty");

@@ -19,7 +19,7 @@ impl ChunkRef<'_> {
         if available.is_err() && (installed::LOADS_PLUGINS || !self.needs_no_codec()) {
             return available;
         }
-        params::check_shape(self.codec(), &self.filters(), doing)?;
+        params::check_shape(self.codec(), self.each_filter(), doing)?;
         for (&code, &meta) in header.filters.iter().zip(&header.filters_meta) {
             if let Some(each) = Filter::from_code(code, meta) {
                 if !filter::is_available(code) {
@@ -66,7 +66,7 @@ impl<B: ChunkBytes> Chunk<B> {
     pub(crate) fn needs_shape(&self) -> bool {
         self.header().is_compressed()
             && ((self.codec().needs_array() && self.codec() != Codec::Ndlz)
-                || self.filters().into_iter().any(Filter::needs_array))
+                || self.each_filter().any(Filter::needs_array))
     }
 
     /// Whether decompression needs the typesize of a super-chunk, as the chunk does not say it.

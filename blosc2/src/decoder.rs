@@ -39,6 +39,20 @@ const _: fn() = || {
     is_send::<(Context, Arc<ChunkFilter>, Arc<ArrayShape>)>();
 };
 
+impl Clone for Decoder {
+    /// One with a context of its own, which is made when it is first used.
+    fn clone(&self) -> Self {
+        let Self { params, postfilter, shape, place, .. } = self;
+        Self {
+            params: *params,
+            context: None,
+            postfilter: postfilter.clone(),
+            shape: shape.clone(),
+            place: *place,
+        }
+    }
+}
+
 impl Decoder {
     pub(crate) fn new(params: &DParams) -> Result<Self> {
         Self::with_shape(params, None)

@@ -6,7 +6,7 @@
 //! let bytes = blosc2::compress(&[3u8; 10_000], &CParams::new().blocksize(1000))?;
 //! let chunk = ChunkRef::new(&bytes)?;
 //!
-//! let mut decompressor = Decompressor::new(&DParams::default())?;
+//! let mut decompressor = Decompressor::new(DParams::default())?;
 //! let mut all = [0u8; 10_000];
 //! decompressor.decompress_into(&chunk, &mut all)?;
 //! let some: Vec<u8> = decompressor.items(&chunk, 500..700)?;
@@ -14,6 +14,8 @@
 //! # Ok::<(), blosc2::Error>(())
 //! ```
 
+use std::borrow::Borrow;
+use std::collections::TryReserveError;
 use std::mem::MaybeUninit;
 use std::ops::{Bound, Range, RangeBounds};
 use std::sync::Arc;
@@ -54,7 +56,27 @@ pub fn decompress<T: Element>(chunk: &[u8]) -> Result<Vec<T>> {
 ///
 /// It keeps its memory from one chunk to the next. It can be sent to another thread, and works on one
 /// chunk at a time; on how many threads is up to [`DParams::threads`].
-#[derive(Debug)]
+///
+/// To decompress many chunks at the same time, use a clone for each thread. A clone has the same parameters, shares the
+/// postfilter, and has memory of its own. Cloning cannot fail: C allocates the memory when the clone decompresses for the
+/// first time, and that call returns the error. With rayon:
+/// ```
+/// # #[cfg(feature = "rayon")] {
+/// use blosc2::{CParams, Compressor, DParams, Decompressor};
+/// use rayon::prelude::*;
+///
+/// let chunk = Compressor::new(CParams::default())?.compress(&[1.5f32; 10_000])?;
+/// let chunks = vec![chunk; 8];
+/// let decompressor = Decompressor::new(DParams::default())?;
+/// let buffers: Vec<Vec<f32>> = chunks
+///     .par_iter()
+///     .map_with(decompressor, |decompressor, chunk| decompressor.decompress(chunk))
+///     .collect::<blosc2::Result<_>>()?;
+/// assert_eq!(buffers[7], [1.5; 10_000]);
+/// # }
+/// # Ok::<(), blosc2::Error>(())
+/// ```
+#[derive(Debug, Clone)]
 #[doc(alias("blosc2_create_dctx", "blosc2_context"))]
 pub struct Decompressor {
     params: DParams,
@@ -66,7 +88,8 @@ impl Decompressor {
     ///
     /// # Errors
     /// [`ErrorKind::Unsupported`] where the C library in use cannot be used as it is set up.
-    pub fn new(params: &DParams) -> Result<Self> {
+    pub fn new(params: impl Borrow<DParams>) -> Result<Self> {
+        let params = params.borrow();
         Ok(Self { params: params.clone(), decoder: Decoder::new(params)? })
     }
 
@@ -89,7 +112,7 @@ impl Decompressor {
     ///     Ok(())
     /// };
     /// let bytes = blosc2::compress(&[300f32; 1000], &CParams::default())?;
-    /// let mut decompressor = Decompressor::new(&DParams::default())?.with_postfilter(celsius);
+    /// let mut decompressor = Decompressor::new(DParams::default())?.with_postfilter(celsius);
     /// let chunk = ChunkRef::new(&bytes)?;
     /// assert_eq!(decompressor.items::<f32>(&chunk, 5..7)?, [27.0; 2]);
     /// # Ok::<(), blosc2::Error>(())
@@ -136,36 +159,34 @@ impl Decompressor {
         Ok(count)
     }
 
-    /// Decompresses all of a chunk to the end of a vector of bytes, which is neither zeroed nor copied.
+    /// Decompresses all of a chunk to items at the end of a vector, and returns the number of items. Their memory is neither
+    /// zeroed before nor copied.
     ///
     /// ```
     /// use blosc2::{CParams, ChunkRef, DParams, Decompressor};
     ///
-    /// let chunks = [&b"some "[..], b"bytes"].map(|part| blosc2::compress(part, &CParams::default()));
-    /// let mut decompressor = Decompressor::new(&DParams::default())?;
-    /// let mut found = Vec::new();
+    /// let chunks = [[1.5f32; 3], [2.5; 3]].map(|part| blosc2::compress(&part, CParams::default()));
+    /// let mut decompressor = Decompressor::new(DParams::default())?;
+    /// let mut found: Vec<f32> = Vec::new();
     /// for chunk in chunks {
     ///     decompressor.decompress_to_vec(&ChunkRef::new(&chunk?)?, &mut found)?;
     /// }
-    /// assert_eq!(found, b"some bytes");
+    /// assert_eq!(found, [1.5, 1.5, 1.5, 2.5, 2.5, 2.5]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     ///
     /// # Errors
     /// Those of [`Chunk::decompress`]. The vector is then as it was.
-    pub fn decompress_to_vec(
+    pub fn decompress_to_vec<T: Element>(
         &mut self,
         chunk: &Chunk<impl ChunkBytes>,
-        bytes: &mut Vec<u8>,
-    ) -> Result<()> {
-        let len = chunk.nbytes();
-        bytes.try_reserve(len).map_err(|error| {
-            Error::new(ErrorKind::OutOfMemory, DOING, format_args!("{len} bytes: {error}"))
-        })?;
-        self.decompress_uninit(chunk, bytes.spare_capacity_mut())?;
-        // SAFETY: `decompress_uninit` has initialised as many bytes of the spare capacity as the chunk has.
-        unsafe { bytes.set_len(bytes.len() + len) };
-        Ok(())
+        items: &mut Vec<T>,
+    ) -> Result<usize> {
+        let chunk = chunk.borrowed();
+        let count = whole_items::<T>(chunk.nbytes())?;
+        items.try_reserve(count).map_err(|error| no_memory(chunk.nbytes(), error))?;
+        append_items(items, count, |target| self.decoder.decompress(&chunk, target))?;
+        Ok(count)
     }
 
     /// Decompresses all of a chunk to the start of memory that need not be initialized, and returns the data there.
@@ -179,7 +200,7 @@ impl Decompressor {
     ///
     /// let bytes = blosc2::compress(b"some bytes", &CParams::default())?;
     /// let mut target = Vec::with_capacity(10);
-    /// let mut decompressor = Decompressor::new(&DParams::default())?;
+    /// let mut decompressor = Decompressor::new(DParams::default())?;
     /// let chunk = ChunkRef::new(&bytes)?;
     /// let found = decompressor.decompress_uninit(&chunk, target.spare_capacity_mut())?;
     /// assert_eq!(found, b"some bytes");
@@ -245,7 +266,7 @@ impl Decompressor {
     ///
     /// let bytes = blosc2::compress(&[7u8; 3000], &CParams::new().blocksize(1000))?;
     /// let mut target = [0; 3000];
-    /// let mut decompressor = Decompressor::new(&DParams::default())?;
+    /// let mut decompressor = Decompressor::new(DParams::default())?;
     /// decompressor.decompress_masked(&ChunkRef::new(&bytes)?, &[false, true, false], &mut target)?;
     /// assert_eq!((target[999], target[1000], target[1999], target[2000]), (0, 7, 7, 0));
     /// # Ok::<(), blosc2::Error>(())
@@ -308,7 +329,7 @@ impl<B: ChunkBytes> Chunk<B> {
     /// - [`ErrorKind::TypeMismatch`]: the data is no whole number of items;
     /// - [`ErrorKind::OutOfMemory`].
     pub fn decompress<T: Element>(&self) -> Result<Vec<T>> {
-        Decompressor::new(&DParams::default())?.decompress(self)
+        Decompressor::new(DParams::default())?.decompress(self)
     }
 
     /// Decompresses all of it to the start of `items`, and returns the number of items written. Items after them are left
@@ -317,7 +338,7 @@ impl<B: ChunkBytes> Chunk<B> {
     /// # Errors
     /// Those of [`decompress`](Self::decompress), and [`ErrorKind::BufferTooSmall`] where there are fewer items.
     pub fn decompress_into<T: Element>(&self, items: &mut [T]) -> Result<usize> {
-        Decompressor::new(&DParams::default())?.decompress_into(self, items)
+        Decompressor::new(DParams::default())?.decompress_into(self, items)
     }
 
     /// Decompresses all of it to the start of memory that need not be initialized, and returns the data there.
@@ -325,7 +346,7 @@ impl<B: ChunkBytes> Chunk<B> {
     /// # Errors
     /// Those of [`decompress_into`](Self::decompress_into).
     pub fn decompress_uninit<'t>(&self, target: &'t mut [MaybeUninit<u8>]) -> Result<&'t mut [u8]> {
-        Decompressor::new(&DParams::default())?.decompress_uninit(self, target)
+        Decompressor::new(DParams::default())?.decompress_uninit(self, target)
     }
 
     /// Decompresses a range of items; with `u8`, of bytes. C's `blosc2_getitem_ctx`.
@@ -337,7 +358,7 @@ impl<B: ChunkBytes> Chunk<B> {
     /// - [`ErrorKind::OutOfBounds`]: the range reaches outside the data;
     /// - [`ErrorKind::TypeMismatch`]: it has no end, and the data is no whole number of items.
     pub fn items<T: Element>(&self, range: impl RangeBounds<usize>) -> Result<Vec<T>> {
-        Decompressor::new(&DParams::default())?.items(self, range)
+        Decompressor::new(DParams::default())?.items(self, range)
     }
 
     /// Decompresses as many items as the caller's slice has, from number `start` on.
@@ -345,7 +366,7 @@ impl<B: ChunkBytes> Chunk<B> {
     /// # Errors
     /// As [`items`](Self::items).
     pub fn items_into<T: Element>(&self, start: usize, items: &mut [T]) -> Result<()> {
-        Decompressor::new(&DParams::default())?.items_into(self, start, items)
+        Decompressor::new(DParams::default())?.items_into(self, start, items)
     }
 
     /// Decompresses one block. C's `blosc2_vldecompress_block_ctx` for blocks of variable length.
@@ -353,7 +374,7 @@ impl<B: ChunkBytes> Chunk<B> {
     /// # Errors
     /// As [`items`](Self::items).
     pub fn block(&self, block: usize) -> Result<Vec<u8>> {
-        Decompressor::new(&DParams::default())?.block(self, block)
+        Decompressor::new(DParams::default())?.block(self, block)
     }
 
     /// Decompresses all blocks. C's `blosc2_vldecompress_ctx`.
@@ -361,7 +382,7 @@ impl<B: ChunkBytes> Chunk<B> {
     /// # Errors
     /// As [`decompress`](Self::decompress).
     pub fn blocks(&self) -> Result<Blocks> {
-        Decompressor::new(&DParams::default())?.blocks(self)
+        Decompressor::new(DParams::default())?.blocks(self)
     }
 }
 
@@ -435,16 +456,28 @@ pub(crate) fn to_items<T: Element>(
 ) -> Result<Vec<T>> {
     let count = whole_items::<T>(len)?;
     let mut items: Vec<T> = Vec::new();
-    items.try_reserve_exact(count).map_err(|error| {
-        Error::new(ErrorKind::OutOfMemory, DOING, format_args!("{len} bytes: {error}"))
-    })?;
-    let spare = items.spare_capacity_mut();
-    // SAFETY: the spare capacity holds at least `len` bytes, which may be uninitialised here too.
-    let target = unsafe { std::slice::from_raw_parts_mut(spare.as_mut_ptr().cast(), len) };
-    fill(Target::new(target))?;
-    // SAFETY: `fill` has initialised all bytes.
-    make_valid::<T>(unsafe { std::slice::from_raw_parts_mut(items.as_mut_ptr().cast(), len) });
-    // SAFETY: as many items as there is room for, and they are valid now.
-    unsafe { items.set_len(count) };
+    items.try_reserve_exact(count).map_err(|error| no_memory(len, error))?;
+    append_items(&mut items, count, fill)?;
     Ok(items)
+}
+
+fn no_memory(len: usize, error: TryReserveError) -> Error {
+    Error::new(ErrorKind::OutOfMemory, DOING, format_args!("{len} bytes: {error}"))
+}
+
+/// Appends items, for which there is room, and whose bytes `fill` all initialises on success; otherwise there are none more.
+fn append_items<T: Element>(
+    items: &mut Vec<T>,
+    count: usize,
+    fill: impl FnOnce(Target<'_>) -> Result<()>,
+) -> Result<()> {
+    let len = count * size_of::<T>();
+    let start = items.spare_capacity_mut()[..count].as_mut_ptr().cast();
+    // SAFETY: the memory of `count` items, which may be uninitialised here too.
+    fill(Target::new(unsafe { std::slice::from_raw_parts_mut(start, len) }))?;
+    // SAFETY: the same memory, of which `fill` has initialised all bytes.
+    make_valid::<T>(unsafe { std::slice::from_raw_parts_mut(start.cast(), len) });
+    // SAFETY: there is room for the items, and they are valid now.
+    unsafe { items.set_len(items.len() + count) };
+    Ok(())
 }

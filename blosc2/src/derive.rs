@@ -53,6 +53,39 @@
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
+/// # Packed structures
+/// NumPy puts the fields of a structure one behind the other without padding, unless its dtype is made with
+/// `align=True`: then as C does. `repr(C, packed)` is the first layout, `repr(C)` the second. Items of the other one are
+/// refused as [`TypeMismatch`](crate::ErrorKind::TypeMismatch), with the first field that lies elsewhere.
+///
+/// Fields of packed structures cannot be borrowed (error E0793) unless they are aligned to one byte, and formatting,
+/// comparisons and methods borrow. Copy them out first:
+/// ```
+/// use blosc2::Element;
+/// use blosc2::elements::FixedStr;
+///
+/// #[derive(Clone, Copy, Element)]
+/// #[repr(C, packed)]
+/// struct Person {
+///     name: FixedStr<10>, // Python: [('name', 'U10'), ('born', '<i8')]
+///     born: i64,
+/// }
+///
+/// let person = Person { name: "Ada".parse()?, born: 1815 };
+/// let Person { name, born } = person;
+/// assert_eq!(format!("{name}, {born}"), "Ada, 1815");
+/// assert_eq!({ person.name }, "Ada");
+/// # Ok::<(), blosc2::Error>(())
+/// ```
+/// ```compile_fail,E0793
+/// # use blosc2::elements::FixedStr;
+/// # #[derive(Clone, Copy, blosc2::Element)]
+/// # #[repr(C, packed)]
+/// # struct Person { born: i64, name: FixedStr<10> }
+/// # let person = Person { born: 1815, name: FixedStr::default() };
+/// println!("{}", person.name);
+/// ```
+///
 /// # What does not compile
 /// Layouts that Rust may choose as it likes:
 /// ```compile_fail

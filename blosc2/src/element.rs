@@ -12,7 +12,8 @@ use crate::{Dtype, Error, ErrorKind, Result};
 
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an item of chunks and arrays",
-    note = "numbers, bools, arrays of those, and structures with `#[derive(Element)]` can"
+    note = "numbers, bools, arrays of those, and structures with `#[derive(Element)]` can; for text: \
+            `elements::FixedStr`; for `usize`: `u64`"
 )]
 /// A type whose values are bytes, with the NumPy dtype that describes them.
 ///

@@ -15,7 +15,7 @@
 //!
 //! let names = ["Ada", "Grace"].map(|name| FixedStr::<10>::new(name).unwrap());
 //! let array = NDArray::from_slice(&names, &[2])?;
-//! assert_eq!(array.item::<FixedStr<10>>(&[1])?, *"Grace");
+//! assert_eq!(array.item::<FixedStr<10>>(&[1])?, "Grace");
 //! if cfg!(target_endian = "little") {
 //!     assert_eq!(array.dtype_str(), Some("<U10"));
 //!     assert_eq!(DateTime64::<Seconds>::dtype().to_string(), "<M8[s]");
@@ -25,6 +25,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
 use crate::dtype::Kind;
@@ -38,6 +39,12 @@ fn scalar(kind: Kind, size: usize) -> Dtype {
     Dtype::scalar(kind, size).expect("a scalar that NumPy has")
 }
 
+/// The items without the zeros at the end, which NumPy does not count as a part of a text.
+pub(crate) fn without_zeros<T: Default + PartialEq>(items: &[T]) -> &[T] {
+    let len = items.iter().rposition(|item| *item != T::default()).map_or(0, |last| last + 1);
+    &items[..len]
+}
+
 /// Up to `N` bytes of text, filled up with zeros. NumPy's `S`.
 ///
 /// As in NumPy, zeros at the end are not part of the text.
@@ -45,7 +52,8 @@ fn scalar(kind: Kind, size: usize) -> Dtype {
 /// ```
 /// use blosc2::elements::FixedBytes;
 ///
-/// let name = FixedBytes::<8>::new("station")?;
+/// let name: FixedBytes<8> = "station".parse()?;
+/// assert_eq!(name, "station");
 /// assert_eq!(name.as_bytes(), b"station");
 /// assert_eq!(name.to_string(), "station");
 /// assert!(FixedBytes::<8>::new("a long name").is_err());
@@ -73,8 +81,7 @@ impl<const N: usize> FixedBytes<N> {
 
     /// The bytes without the zeros at the end.
     pub fn as_bytes(&self) -> &[u8] {
-        let len = self.0.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-        &self.0[..len]
+        without_zeros(&self.0)
     }
 }
 
@@ -93,7 +100,7 @@ impl<const N: usize> fmt::Debug for FixedBytes<N> {
 
 impl<const N: usize> PartialEq<str> for FixedBytes<N> {
     fn eq(&self, other: &str) -> bool {
-        self.as_bytes() == other.as_bytes()
+        self.as_bytes() == without_zeros(other.as_bytes())
     }
 }
 
@@ -119,9 +126,9 @@ unsafe impl<const N: usize> Element for FixedBytes<N> {
 /// ```
 /// use blosc2::elements::FixedStr;
 ///
-/// let city = FixedStr::<8>::new("Zürich")?;
+/// let city: FixedStr<8> = "Zürich".parse()?;
+/// assert_eq!(city, "Zürich");
 /// assert_eq!(city.to_string(), "Zürich");
-/// assert_eq!(city, *"Zürich");
 /// assert!(FixedStr::<5>::new("Zürich").is_err());
 /// # Ok::<(), blosc2::Error>(())
 /// ```
@@ -149,8 +156,7 @@ impl<const N: usize> FixedStr<N> {
 
     /// The characters without the zeros at the end; the number itself where it is no character.
     pub fn chars(&self) -> impl DoubleEndedIterator<Item = Result<char, u32>> + '_ {
-        let len = self.0.iter().rposition(|&character| character != 0).map_or(0, |last| last + 1);
-        self.0[..len].iter().map(|&number| char::from_u32(number).ok_or(number))
+        without_zeros(&self.0).iter().map(|&number| char::from_u32(number).ok_or(number))
     }
 }
 
@@ -190,6 +196,34 @@ unsafe impl<const N: usize> Element for FixedStr<N> {
     }
 }
 
+macro_rules! texts {
+    ($($name:ident),*) => {$(
+        impl<const N: usize> PartialEq<&str> for $name<N> {
+            fn eq(&self, other: &&str) -> bool {
+                *self == **other
+            }
+        }
+
+        impl<const N: usize> FromStr for $name<N> {
+            type Err = Error;
+
+            fn from_str(text: &str) -> Result<Self> {
+                Self::new(text)
+            }
+        }
+
+        impl<const N: usize> TryFrom<&str> for $name<N> {
+            type Error = Error;
+
+            fn try_from(text: &str) -> Result<Self> {
+                Self::new(text)
+            }
+        }
+    )*};
+}
+
+texts!(FixedBytes, FixedStr);
+
 /// `N` bytes of any meaning. NumPy's `V`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
@@ -221,16 +255,36 @@ pub trait TimeUnit:
 }
 
 mod sealed {
-    pub trait Sealed {}
+    pub trait Sealed {
+        /// The name of several.
+        const NAME: &'static str;
+        const STEP: Step;
+    }
+
+    /// How long a unit is, and so how much of a moment is written.
+    #[derive(Debug, Clone, Copy)]
+    pub enum Step {
+        Year,
+        Month,
+        /// So many days.
+        Days(i128),
+        /// One of so many in a day.
+        OfDay(i128),
+    }
 }
 
+use sealed::Step;
+
 macro_rules! units {
-    ($($name:ident, $symbol:literal, $nanoseconds:expr, $what:literal;)*) => {$(
+    ($($name:ident, $symbol:literal, $nanoseconds:expr, $step:expr, $what:literal;)*) => {$(
         #[doc = concat!("The unit `", $symbol, "`: ", $what, ".")]
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum $name {}
 
-        impl sealed::Sealed for $name {}
+        impl sealed::Sealed for $name {
+            const NAME: &'static str = $what;
+            const STEP: Step = $step;
+        }
 
         impl TimeUnit for $name {
             const SYMBOL: &'static str = $symbol;
@@ -240,21 +294,23 @@ macro_rules! units {
 }
 
 const SECOND: u64 = 1_000_000_000;
+/// Those of a day.
+const SECONDS: i128 = 86_400;
 
 units! {
-    Years, "Y", None, "years";
-    Months, "M", None, "months";
-    Weeks, "W", Some(7 * 86_400 * SECOND), "weeks";
-    Days, "D", Some(86_400 * SECOND), "days";
-    Hours, "h", Some(3_600 * SECOND), "hours";
-    Minutes, "m", Some(60 * SECOND), "minutes";
-    Seconds, "s", Some(SECOND), "seconds";
-    Milliseconds, "ms", Some(1_000_000), "milliseconds";
-    Microseconds, "us", Some(1_000), "microseconds";
-    Nanoseconds, "ns", Some(1), "nanoseconds";
-    Picoseconds, "ps", None, "picoseconds";
-    Femtoseconds, "fs", None, "femtoseconds";
-    Attoseconds, "as", None, "attoseconds";
+    Years, "Y", None, Step::Year, "years";
+    Months, "M", None, Step::Month, "months";
+    Weeks, "W", Some(7 * 86_400 * SECOND), Step::Days(7), "weeks";
+    Days, "D", Some(86_400 * SECOND), Step::Days(1), "days";
+    Hours, "h", Some(3_600 * SECOND), Step::OfDay(24), "hours";
+    Minutes, "m", Some(60 * SECOND), Step::OfDay(1_440), "minutes";
+    Seconds, "s", Some(SECOND), Step::OfDay(SECONDS), "seconds";
+    Milliseconds, "ms", Some(1_000_000), Step::OfDay(SECONDS * 1_000), "milliseconds";
+    Microseconds, "us", Some(1_000), Step::OfDay(SECONDS * 1_000_000), "microseconds";
+    Nanoseconds, "ns", Some(1), Step::OfDay(SECONDS * 1_000_000_000), "nanoseconds";
+    Picoseconds, "ps", None, Step::OfDay(SECONDS * 1_000_000_000_000), "picoseconds";
+    Femtoseconds, "fs", None, Step::OfDay(SECONDS * 1_000_000_000_000_000), "femtoseconds";
+    Attoseconds, "as", None, Step::OfDay(SECONDS * 1_000_000_000_000_000_000), "attoseconds";
 }
 
 /// A scalar with a unit, in native byte order.
@@ -292,10 +348,7 @@ macro_rules! times {
 
         impl<U: TimeUnit> fmt::Debug for $name<U> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                match self.is_nat() {
-                    true => f.write_str("NaT"),
-                    false => write!(f, "{} {}", self.0, U::SYMBOL),
-                }
+                fmt::Display::fmt(self, f)
             }
         }
 
@@ -313,7 +366,8 @@ macro_rules! times {
 times! {
     /// A moment: a number of units since the start of 1970, UTC. NumPy's `datetime64`.
     ///
-    /// The order is that of the numbers, so that [`NAT`](Self::NAT) is the smallest.
+    /// The order is that of the numbers, so that [`NAT`](Self::NAT) is the smallest. It is printed as by NumPy: in ISO 8601,
+    /// as far as the unit goes, and `NaT`.
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};
@@ -323,10 +377,13 @@ times! {
     /// let time = SystemTime::UNIX_EPOCH + Duration::from_micros(1_500_900);
     /// let stored = DateTime64::<Milliseconds>::from_system_time(time).unwrap();
     /// assert_eq!(stored.get(), 1500);
+    /// assert_eq!(stored.to_string(), "1970-01-01T00:00:01.500");
     /// assert_eq!(stored.to_system_time(), Some(SystemTime::UNIX_EPOCH + Duration::from_millis(1500)));
     /// ```
     DateTime64, 'M';
     /// A length of time, as a number of units. NumPy's `timedelta64`.
+    ///
+    /// It is printed as by NumPy: `5 days`, or `NaT`.
     TimeDelta64, 'm';
 }
 
@@ -361,6 +418,68 @@ impl<U: TimeUnit> DateTime64<U> {
     }
 }
 
+impl<U: TimeUnit> fmt::Display for DateTime64<U> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_nat() {
+            return f.pad("NaT");
+        }
+        let count = i128::from(self.0);
+        let text = match U::STEP {
+            Step::Year => format!("{:04}", 1970 + count),
+            Step::Month => {
+                let (year, month) = (1970 + count.div_euclid(12), count.rem_euclid(12) + 1);
+                format!("{year:04}-{month:02}")
+            }
+            Step::Days(days) => date(count * days),
+            Step::OfDay(units) => {
+                let (day, rest) = (count.div_euclid(units), count.rem_euclid(units));
+                date(day) + &time(rest, units)
+            }
+        };
+        f.pad(&text)
+    }
+}
+
+impl<U: TimeUnit> fmt::Display for TimeDelta64<U> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.is_nat() {
+            true => f.pad("NaT"),
+            false => f.pad(&format!("{} {}", self.0, U::NAME)),
+        }
+    }
+}
+
+/// The date that is so many days after the start of 1970, in the Gregorian calendar.
+fn date(days: i128) -> String {
+    // Counted from the first of March of the year 0, leap days are the last of a year, and of 4, 100 and 400 years.
+    const CENTURIES: i128 = 146_097;
+    let days = days + 719_468;
+    let (start, day) = (400 * days.div_euclid(CENTURIES), days.rem_euclid(CENTURIES));
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    // Five months, from March or August on, have 153 days.
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (year, month) = (start + year + month / 10, (month + 2) % 12 + 1);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+/// The time after the start of a day, as a number of units of which a day has so many.
+fn time(rest: i128, units: i128) -> String {
+    let mut text = format!("T{:02}", rest * 24 / units);
+    for parts in [1_440, SECONDS] {
+        if units >= parts {
+            text += &format!(":{:02}", rest * parts / units % 60);
+        }
+    }
+    let fractions = units / SECONDS;
+    if fractions > 1 {
+        let digits = fractions.ilog10() as usize;
+        text += &format!(".{:0digits$}", rest % fractions);
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -375,9 +494,66 @@ mod tests {
         let broken = FixedStr::<3>([0xd800, 65, 0]);
         assert_eq!(broken.to_string(), "\u{fffd}A");
         assert_eq!(broken.chars().collect::<Vec<_>>(), [Err(0xd800), Ok('A')]);
-        assert!(broken != *"\u{fffd}A");
-        assert_eq!(FixedStr::<2>::new("日本").unwrap(), *"日本");
+        assert!(broken != "\u{fffd}A");
+        assert_eq!(FixedStr::<2>::new("日本").unwrap(), "日本");
+        assert!(FixedStr::<2>::new("日本").unwrap() != "日");
         assert_eq!(FixedStr::<1>::new("日本").unwrap_err().kind(), ErrorKind::TooLarge);
+    }
+
+    #[test]
+    fn texts_are_made_of_and_compared_with_str() {
+        let bytes: FixedBytes<3> = "abc".parse().unwrap();
+        assert_eq!(bytes, FixedBytes::try_from("abc").unwrap());
+        assert!(bytes == "abc" && bytes == *"abc" && bytes == "abc\0" && bytes != "ab");
+        let text: FixedStr<3> = "abc".parse().unwrap();
+        assert_eq!(text, FixedStr::try_from("abc").unwrap());
+        assert!(text == "abc" && text == *"abc" && text == "abc\0" && text != "ab");
+        assert_eq!("abcd".parse::<FixedBytes<3>>().unwrap_err().kind(), ErrorKind::TooLarge);
+        assert_eq!(FixedStr::<3>::try_from("abcd").unwrap_err().kind(), ErrorKind::TooLarge);
+    }
+
+    #[test]
+    fn moments_are_printed_as_by_numpy() {
+        fn text<U: TimeUnit>(count: i64) -> String {
+            DateTime64::<U>::new(count).to_string()
+        }
+        // What `str(numpy.datetime64(count, unit))` gives.
+        for (count, expected) in [(0, "1970"), (-1971, "-001"), (-1970, "0000"), (8030, "10000")] {
+            assert_eq!(text::<Years>(count), expected);
+        }
+        assert_eq!(text::<Months>(-1), "1969-12");
+        assert_eq!(text::<Weeks>(1), "1970-01-08");
+        let days = [
+            (-1, "1969-12-31"),
+            (59, "1970-03-01"),
+            (789, "1972-02-29"),
+            (790, "1972-03-01"),
+            (11_016, "2000-02-29"),
+            (47_541, "2100-03-01"),
+            (47_540, "2100-02-28"),
+            (-719_468, "0000-03-01"),
+            (-719_469, "0000-02-29"),
+            (-719_528, "0000-01-01"),
+            (-719_529, "-001-12-31"),
+            (2_932_896, "9999-12-31"),
+        ];
+        for (count, expected) in days {
+            assert_eq!(text::<Days>(count), expected);
+        }
+        assert_eq!(text::<Hours>(-1), "1969-12-31T23");
+        assert_eq!(text::<Minutes>(61), "1970-01-01T01:01");
+        assert_eq!(text::<Seconds>(1_000_000_000), "2001-09-09T01:46:40");
+        assert_eq!(text::<Milliseconds>(1_000_000_000_000), "2001-09-09T01:46:40.000");
+        assert_eq!(text::<Milliseconds>(-1), "1969-12-31T23:59:59.999");
+        assert_eq!(text::<Microseconds>(1), "1970-01-01T00:00:00.000001");
+        assert_eq!(text::<Nanoseconds>(i64::MAX), "2262-04-11T23:47:16.854775807");
+        assert_eq!(text::<Picoseconds>(86_400_000_000_000_000), "1970-01-02T00:00:00.000000000000");
+        assert_eq!(text::<Femtoseconds>(-1), "1969-12-31T23:59:59.999999999999999");
+        assert_eq!(text::<Attoseconds>(i64::MAX), "1970-01-01T00:00:09.223372036854775807");
+        assert_eq!(text::<Days>(i64::MIN), "NaT");
+        assert!(text::<Weeks>(i64::MAX).len() > 10 && text::<Years>(i64::MIN + 1).starts_with('-'));
+        assert_eq!(format!("{:>12}|", DateTime64::<Days>::new(0)), "  1970-01-01|");
+        assert_eq!(TimeDelta64::<Microseconds>::new(-5).to_string(), "-5 microseconds");
     }
 
     #[test]
@@ -397,7 +573,7 @@ mod tests {
         assert_eq!(DateTime64::<Seconds>::NAT.to_system_time(), None);
         assert_eq!(
             format!("{:?} {:?}", DateTime64::<Days>::new(3), TimeDelta64::<Days>::NAT),
-            "3 D NaT"
+            "1970-01-04 NaT"
         );
     }
 }

@@ -80,9 +80,9 @@ impl Filter {
     }
 
     /// The filters of the slots of a header, empty ones left out.
-    pub(crate) fn of_slots(codes: &[u8], metas: &[u8]) -> Vec<Self> {
+    pub(crate) fn of_slots(codes: &[u8], metas: &[u8]) -> impl Iterator<Item = Self> + Clone {
         let slots = codes.iter().zip(metas);
-        slots.filter_map(|(&code, &meta)| Self::from_code(code, meta)).collect()
+        slots.filter_map(|(&code, &meta)| Self::from_code(code, meta))
     }
 
     /// The code in the formats.

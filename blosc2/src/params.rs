@@ -97,7 +97,7 @@ impl CParams {
             return Err(invalid(detail));
         }
         check_filters(&filters, typesize, in_array, self.dictionary)?;
-        check_shape(codec, &filters, doing)?;
+        check_shape(codec, filters.iter().copied(), doing)?;
         if self.blosc1 {
             self.check_blosc1(codec, &filters, typesize, purpose)?;
         }
@@ -259,9 +259,13 @@ impl Resolved {
 ///
 /// While those run, the super-chunk that has the shape is locked, and a closure that read it would wait
 /// for ever.
-pub(crate) fn check_shape(codec: Codec, filters: &[Filter], doing: &str) -> Result<()> {
-    let codes = || filters.iter().map(|filter| filter.code());
-    let shape = codec.needs_array() || filters.iter().any(|filter| filter.needs_array());
+pub(crate) fn check_shape(
+    codec: Codec,
+    filters: impl Iterator<Item = Filter> + Clone,
+    doing: &str,
+) -> Result<()> {
+    let codes = || filters.clone().map(|filter| filter.code());
+    let shape = codec.needs_array() || filters.clone().any(|filter| filter.needs_array());
     let closures = is_user_code(codec.code()) || codes().any(is_user_code);
     if !(shape && closures) {
         return Ok(());

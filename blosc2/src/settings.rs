@@ -112,6 +112,13 @@ impl Threads {
     }
 }
 
+/// As [`Threads::new`].
+impl From<usize> for Threads {
+    fn from(count: usize) -> Self {
+        Self::new(count)
+    }
+}
+
 impl Default for Threads {
     fn default() -> Self {
         Self::ONE
@@ -230,10 +237,10 @@ impl CParams {
         self
     }
 
-    /// Sets the threads for one chunk.
+    /// Sets the threads for one chunk: a number, which [`Threads::new`] takes, or [`Threads::auto`].
     #[doc(alias = "nthreads")]
-    pub fn threads(mut self, threads: Threads) -> Self {
-        self.threads = threads;
+    pub fn threads(mut self, threads: impl Into<Threads>) -> Self {
+        self.threads = threads.into();
         self
     }
 
@@ -307,9 +314,10 @@ impl DParams {
         Self::default()
     }
 
-    /// Sets the threads for one chunk.
-    pub fn threads(mut self, threads: Threads) -> Self {
-        self.threads = threads;
+    /// Sets the threads for one chunk: a number, which [`Threads::new`] takes, or [`Threads::auto`].
+    #[doc(alias = "nthreads")]
+    pub fn threads(mut self, threads: impl Into<Threads>) -> Self {
+        self.threads = threads.into();
         self
     }
 
@@ -326,6 +334,8 @@ mod tests {
     fn threads_are_counted_from_one() {
         assert_eq!(Threads::new(0), Threads::ONE);
         assert_eq!(Threads::new(100_000).count(), 256);
+        assert_eq!(CParams::new().threads(4), CParams::new().threads(Threads::new(4)));
+        assert_eq!(DParams::new().threads(0).threads, Threads::ONE);
         assert!(Threads::auto().count() >= 1);
     }
 }

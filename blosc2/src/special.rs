@@ -1,5 +1,7 @@
 //! Chunks that hold no data but say what it is made of.
 
+use std::borrow::Borrow;
+
 use blosc2_format::chunk::Header;
 use blosc2_format::dtype::Kind;
 use blosc2_sys as sys;
@@ -20,8 +22,8 @@ impl Chunk {
     ///   not divide the data, or a chunk for Blosc1;
     /// - [`ErrorKind::Unsupported`]: a codec that this build does not have, whose blocks would be copied;
     /// - [`ErrorKind::TooLarge`]: more than [`MAX_CHUNK_LEN`] bytes.
-    pub fn zeros<T: Element>(len: usize, params: &CParams) -> Result<Self> {
-        without_value::<T>(len, params, sys::blosc2_chunk_zeros)
+    pub fn zeros<T: Element>(len: usize, params: impl Borrow<CParams>) -> Result<Self> {
+        without_value::<T>(len, params.borrow(), sys::blosc2_chunk_zeros)
     }
 
     /// A chunk of `len` items of which nothing was written yet, in 32 bytes; they are read as zeros.
@@ -29,8 +31,8 @@ impl Chunk {
     ///
     /// # Errors
     /// As [`zeros`](Self::zeros).
-    pub fn uninit<T: Element>(len: usize, params: &CParams) -> Result<Self> {
-        without_value::<T>(len, params, sys::blosc2_chunk_uninit)
+    pub fn uninit<T: Element>(len: usize, params: impl Borrow<CParams>) -> Result<Self> {
+        without_value::<T>(len, params.borrow(), sys::blosc2_chunk_uninit)
     }
 
     /// A chunk of `len` times not-a-number, in 32 bytes; `T` is `f32` or `f64`. C's `blosc2_chunk_nans`.
@@ -38,7 +40,8 @@ impl Chunk {
     /// # Errors
     /// As [`zeros`](Self::zeros), and [`ErrorKind::InvalidArgument`] where `T` is no such type, or `params`
     /// has another typesize than it.
-    pub fn nans<T: Element>(len: usize, params: &CParams) -> Result<Self> {
+    pub fn nans<T: Element>(len: usize, params: impl Borrow<CParams>) -> Result<Self> {
+        let params = params.borrow();
         let size = size_of::<T>();
         let typesize = params.typesize.unwrap_or(size);
         let dtype = T::dtype();
@@ -67,7 +70,12 @@ impl Chunk {
     /// assert_eq!(chunk.decompress::<f32>()?, [1.5; 1000]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
-    pub fn repeat<T: Element>(item: &[T], count: usize, params: &CParams) -> Result<Self> {
+    pub fn repeat<T: Element>(
+        item: &[T],
+        count: usize,
+        params: impl Borrow<CParams>,
+    ) -> Result<Self> {
+        let params = params.borrow();
         let item = bytes_of(item);
         if params.typesize.is_some_and(|typesize| typesize != item.len()) {
             let typesize = params.typesize.unwrap_or(0);

@@ -1,5 +1,7 @@
 //! Items that are no plain numbers: bools, structures with padding, arrays, half and complex numbers.
 
+use blosc2::dtype::ByteOrder;
+use blosc2::elements::{FixedBytes, FixedStr};
 use blosc2::{BoxError, ChunkRef, NDArray, SChunk};
 use blosc2::{CParams, Chunk, ChunkBlock, DParams, Decompressor, Dtype, Element, ErrorKind};
 use half::f16;
@@ -265,4 +267,52 @@ fn rows_come_one_after_the_other() {
     let mut rows = array.rows::<u16>();
     assert_eq!(rows.next().unwrap().unwrap_err().kind(), ErrorKind::TypeMismatch);
     assert!(rows.next().is_none());
+}
+
+#[test]
+fn the_first_field_that_differs_is_named() {
+    #[derive(Debug, Clone, Copy, PartialEq, Element)]
+    #[repr(C)]
+    struct Person {
+        name: FixedStr<10>,
+        city: FixedBytes<14>,
+        born: i64,
+    }
+    #[derive(Debug, Clone, Copy, Element)]
+    #[repr(C, packed)]
+    struct PackedPerson {
+        name: FixedStr<10>,
+        city: FixedBytes<14>,
+        born: i64,
+    }
+    #[derive(Debug, Clone, Copy, Element)]
+    #[repr(C, packed)]
+    struct Other {
+        name: FixedStr<10>,
+        city: FixedBytes<14>,
+        died: i64,
+    }
+    let (name, city) = ("Ada".parse().unwrap(), "London".try_into().unwrap());
+    let items = [PackedPerson { name, city, born: 1815 }; 3];
+    let array = NDArray::from_slice(&items, &[3]).unwrap();
+    let person = array.item::<PackedPerson>([1]).unwrap();
+    assert_eq!({ person.name }, "Ada");
+    assert_eq!({ person.city }, "London");
+    let text = |error: blosc2::Error| {
+        assert_eq!(error.kind(), ErrorKind::TypeMismatch);
+        error.to_string()
+    };
+    let error = text(array.read_all::<Person>().unwrap_err());
+    let expected = "; field `born` is at byte 54, asked for at byte 56: a packed structure?";
+    assert!(error.ends_with(expected) && error.contains("[('name', '<U10')"), "{error}");
+    let error = text(array.read_all::<Other>().unwrap_err());
+    assert!(error.ends_with("; there is no field `died`"), "{error}");
+    // Of scalars both dtypes say it.
+    let error = text(array.read_all::<u8>().unwrap_err());
+    assert!(!error.contains(';'), "{error}");
+    // Not the byte order, which can be converted.
+    let dtype = PackedPerson::dtype().with_byte_order(ByteOrder::Big).to_string();
+    let swapped = NDArray::builder().from_bytes(&[0; 62], &[1], &dtype, 62).unwrap();
+    let error = text(swapped.read_all::<Person>().unwrap_err());
+    assert!(error.ends_with(expected), "{error}");
 }

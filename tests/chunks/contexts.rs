@@ -31,12 +31,16 @@
 //! | `vlblocks`, `vl_block_overflow` | `variable_blocks.rs` |
 
 use std::env;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 
 use blosc2::{
-    CParams, Check, Chunk, ChunkRef, Codec, Compressor, DParams, Decompressor, ErrorKind, Filter,
-    SChunk, SplitMode, Threads, compress_bound,
+    BoxError, CParams, Check, Chunk, ChunkBlock, ChunkRef, Codec, Compressor, DParams,
+    Decompressor, ErrorKind, Filter, SChunk, SplitMode, Threads, compress_bound,
 };
+use rayon::prelude::*;
 
 use crate::common::{
     KINDS, Kind, Rng, assert_same, codecs, data, dictionary_codecs, lossless, own_process, records,
@@ -682,6 +686,66 @@ fn chunks_and_their_data_go_to_the_end_of_vectors() {
         assert!(result.is_err());
         assert_same(&bytes, &expected, "bytes");
     }
+}
+
+#[test]
+fn items_of_any_type_go_to_the_end_of_vectors() {
+    let mut decompressor = decompressor(1);
+    let chunk = |bytes: &[u8]| compressor(&CParams::new()).compress(bytes).unwrap();
+    let mut items = vec![[7u16; 3]];
+    let bytes: Vec<u8> = (0..60).collect();
+    assert_eq!(decompressor.decompress_to_vec(&chunk(&bytes), &mut items).unwrap(), 10);
+    assert_eq!(items.len(), 11);
+    assert_eq!((items[0], items[10][2]), ([7; 3], u16::from_ne_bytes([58, 59])));
+    // No whole number of items.
+    let error = decompressor.decompress_to_vec(&chunk(&bytes[1..]), &mut items).unwrap_err();
+    assert_eq!((error.kind(), items.len()), (ErrorKind::TypeMismatch, 11));
+    assert_eq!(decompressor.decompress_to_vec(&chunk(&[]), &mut items).unwrap(), 0);
+    // Bytes that are no bools are made such.
+    let mut bools = vec![false];
+    assert_eq!(decompressor.decompress_to_vec(&chunk(&[0, 1, 2]), &mut bools).unwrap(), 3);
+    assert_eq!(bools, [false, false, true, true]);
+}
+
+#[test]
+fn clones_work_side_by_side_with_the_same_parameters_and_closures() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = |calls: &Arc<AtomicUsize>| {
+        let calls = calls.clone();
+        move |block: &mut ChunkBlock<'_>| -> Result<(), BoxError> {
+            calls.fetch_add(1, Relaxed);
+            let input = block.input_as::<u32>()?;
+            for (to, from) in block.output_as::<u32>()?.iter_mut().zip(input) {
+                *to = from ^ 1;
+            }
+            Ok(())
+        }
+    };
+    let params = CParams::new().codec(Codec::Lz4).level(9).blocksize(4000);
+    let mut compressor = compressor(&params).with_prefilter(counted(&calls));
+    let source: Vec<Vec<u32>> = (0..6).map(|part| (part..part + 5000).collect()).collect();
+    // Cloned after use too.
+    let first = compressor.compress(&source[0]).unwrap();
+    let chunks: Vec<Chunk> = source
+        .par_iter()
+        .map_with(compressor.clone(), |compressor, part| compressor.compress(part))
+        .collect::<blosc2::Result<_>>()
+        .unwrap();
+    assert_eq!(compressor.clone().params(), &params);
+    assert_eq!(chunks[0].as_bytes(), first.as_bytes());
+    assert_eq!(calls.swap(0, Relaxed), 7 * 5);
+    let decompressor = decompressor(1).with_postfilter(counted(&calls));
+    let parts: Vec<Vec<u32>> = chunks
+        .par_iter()
+        .map_with(decompressor.clone(), |decompressor, chunk| decompressor.decompress(chunk))
+        .collect::<blosc2::Result<_>>()
+        .unwrap();
+    assert_eq!(parts, source);
+    assert_eq!(calls.load(Relaxed), 6 * 5);
+    // What a clone sets is its own.
+    let mut other = compressor.clone().with_prefilter(|_: &mut ChunkBlock<'_>| Err("refused"));
+    assert_eq!(other.compress(&source[0]).unwrap_err().kind(), ErrorKind::Callback);
+    assert_eq!(compressor.compress(&source[0]).unwrap().as_bytes(), first.as_bytes());
 }
 
 #[test]

@@ -595,8 +595,10 @@ fn the_programs_types_are_read_by_python() {
     for (file, directory) in [("c.b2frame", false), ("d.b2frame", true)] {
         let options = OpenOptions::new().create_new(true).directory(directory).typesize(4);
         let path = folder.path().join(file);
-        let mut schunk = options.cparams(CParams::default()).open(path).unwrap();
+        let options = options.cparams(CParams::default()).meta_value("units", "kelvin").unwrap();
+        let mut schunk = options.open(path).unwrap();
         schunk.meta_mut().set_value("fixed", &("version", 1)).unwrap();
+        assert_eq!(schunk.meta().get_value::<String>("units").unwrap().unwrap(), "kelvin");
         schunk.append(&[1u32, 2, 3]).unwrap();
         // The same length.
         schunk.meta_mut().set_value("fixed", &("version", 2)).unwrap();
@@ -619,10 +621,17 @@ fn the_programs_types_are_read_by_python() {
         let deep = (0..128).fold(Value::None, |value, _| Value::List(vec![value]));
         vlmeta.set_value("deep", &deep).unwrap();
     }
+    let builder = NDArray::builder().file(folder.path().join("a.b2nd"));
+    let builder = builder.meta_value("units", "kelvin").unwrap();
+    let builder = builder.vlmeta_value("tags", &["raw", "new"]).unwrap();
+    builder.from_slice(&[1u8, 2], &[2]).unwrap();
     let script = r#"
+array = blosc2.open("a.b2nd")
+assert array.schunk.meta["units"] == "kelvin" and array.schunk.vlmeta["tags"] == ["raw", "new"]
 for file in ["c.b2frame", "d.b2frame"]:
     s = blosc2.open(file, mode="a")
     assert s.meta["fixed"] == ["version", 2], s.meta["fixed"]
+    assert s.meta["units"] == "kelvin"
     v = s.vlmeta
     assert v["map"] == {"a": 1.5, "é": -0.0}
     assert v["json"] == {"list": [1, -2, 2**40, 2**64 - 1], "none": None, "yes": True, "e": {}}

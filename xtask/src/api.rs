@@ -28,6 +28,10 @@ const CRATES: [&str; 3] = ["blosc2", "blosc2-format", "blosc2-store"];
 /// the standard library otherwise.
 const TOOLCHAIN: &str = "1.95";
 
+/// The first line of each listing: what it leaves out.
+const HEAD: &str = "# Left out: derived, blanket and auto-trait implementations; and what is in a `pub use` of another \
+                    crate, which the listing of that crate has.\n";
+
 /// Names the rustdoc that this program stands in for, where cargo runs it as one.
 const STAND_IN: &str = "BLOSC2_XTASK_RUSTDOC";
 
@@ -140,7 +144,7 @@ fn listing(description: &Path) -> Result<String> {
         .omit_auto_trait_impls(true)
         .omit_auto_derived_impls(true)
         .build()?;
-    Ok(api.to_string())
+    Ok(format!("{HEAD}{api}"))
 }
 
 /// The number of the format of a description, which is all that can be read of any.

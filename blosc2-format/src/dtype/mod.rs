@@ -23,6 +23,7 @@
 //! # Ok::<(), blosc2_format::Error>(())
 //! ```
 
+mod difference;
 mod literal;
 mod scalar;
 mod swap;

@@ -341,7 +341,8 @@ impl Outline {
     /// Whether the header can change its length.
     fn check_movable(&mut self) -> Result<(), Error> {
         if self.header.layout == Layout::Contiguous && self.nchunks() > 0 {
-            let what = "metalayers of a fixed length are added and removed before the first chunk";
+            let what = "fixed-length metalayers of a contiguous frame are added and removed before its first \
+                        chunk: give them when it is created (`meta`), or use variable-length ones (`vlmeta`)";
             return Err(Error::Argument(what.into()));
         }
         self.is_header_stored = false;

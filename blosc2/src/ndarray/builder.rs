@@ -10,6 +10,8 @@ use blosc2_format::b2nd::{Geometry, Meta, NAME, OLD_NAME};
 use blosc2_format::directory::FolderMut;
 use blosc2_format::frame::ChunkSize;
 use parking_lot::Mutex;
+#[cfg(feature = "msgpack")]
+use serde::Serialize;
 
 use super::gather::Scratch;
 use super::index::{PerAxis, sizes};
@@ -24,6 +26,8 @@ use crate::dtype::Kind;
 use crate::element::{Element, bytes_of};
 use crate::gate::Gate;
 use crate::params::{Purpose, Resolved};
+#[cfg(feature = "msgpack")]
+use crate::schunk::to_content;
 use crate::schunk::{Memory, Store, files, new_store};
 use crate::{
     CParams, Codec, DParams, Dtype, Error, ErrorKind, Filter, OpenOptions, Result, SChunk, Special,
@@ -59,6 +63,7 @@ pub struct NDArrayBuilder {
     cparams: Option<CParams>,
     dparams: DParams,
     meta: Vec<(String, Vec<u8>)>,
+    vlmeta: Vec<(String, Vec<u8>)>,
     place: Place,
     replace: bool,
     /// How the array in a new file is opened.
@@ -148,10 +153,55 @@ impl NDArrayBuilder {
         self
     }
 
-    /// Adds a metalayer of a fixed length. Python's `meta`.
-    pub fn meta(mut self, name: &str, content: &[u8]) -> Self {
-        self.meta.push((name.to_owned(), content.to_vec()));
+    /// Adds a metalayer of a fixed length.
+    ///
+    /// The bytes are stored as they are. Python takes the contents of metalayers for msgpack, and fails to read others;
+    /// `meta_value`, with the feature `msgpack`, writes what it reads.
+    pub fn meta(mut self, name: &str, content: impl AsRef<[u8]>) -> Self {
+        self.meta.push((name.to_owned(), content.as_ref().to_vec()));
         self
+    }
+
+    /// Adds a metalayer of a fixed length with a value, written as
+    /// [`MetalayersMut::set_value`](crate::MetalayersMut::set_value) does. Python's `meta={name: value}`. Needs the
+    /// feature `msgpack`.
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// let array = NDArray::builder()
+    ///     .meta_value("units", "kelvin")?
+    ///     .vlmeta_value("tags", &["raw", "2024"])?
+    ///     .from_slice(&[273.0f32; 6], &[2, 3])?;
+    /// // Python: array.schunk.meta["units"], array.schunk.vlmeta["tags"]
+    /// assert_eq!(array.meta().get_value::<String>("units")?.unwrap(), "kelvin");
+    /// assert_eq!(array.vlmeta().get_value::<Vec<String>>("tags")?.unwrap(), ["raw", "2024"]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`]: what [`Value::to_msgpack`](crate::Value::to_msgpack) refuses.
+    #[cfg(feature = "msgpack")]
+    pub fn meta_value<T: Serialize + ?Sized>(self, name: &str, value: &T) -> Result<Self> {
+        Ok(self.meta(name, to_content(name, value)?))
+    }
+
+    /// Adds a metalayer of variable length, or replaces the content of the one of this name.
+    ///
+    /// The bytes are stored as they are, compressed; as for [`meta`](Self::meta), Python takes them for msgpack.
+    pub fn vlmeta(mut self, name: &str, content: impl AsRef<[u8]>) -> Self {
+        self.vlmeta.push((name.to_owned(), content.as_ref().to_vec()));
+        self
+    }
+
+    /// Adds a metalayer of variable length with a value; see [`meta_value`](Self::meta_value). Needs the feature
+    /// `msgpack`.
+    ///
+    /// # Errors
+    /// As for [`meta_value`](Self::meta_value).
+    #[cfg(feature = "msgpack")]
+    pub fn vlmeta_value<T: Serialize + ?Sized>(self, name: &str, value: &T) -> Result<Self> {
+        Ok(self.vlmeta(name, to_content(name, value)?))
     }
 
     /// Makes the array in a new contiguous file.
@@ -626,7 +676,8 @@ impl Order {
     /// Makes the array, whose chunks `write` appends.
     fn make(self, write: impl FnOnce(&mut SChunk, &Geometry) -> Result<()>) -> Result<NDArray> {
         let Self { geometry, params, cparams, dtype, builder } = self;
-        let NDArrayBuilder { dparams, meta, place, replace, options, max_read, .. } = builder;
+        let NDArrayBuilder { dparams, meta, vlmeta, place, replace, options, max_read, .. } =
+            builder;
         let own =
             Meta { dtype: Some(dtype), dtype_format: builder.dtype_format, ..meta_of(&geometry) };
         let own = own.to_bytes();
@@ -637,6 +688,9 @@ impl Order {
             let mut schunk = SChunk::with_params(params, store, &metalayers, chunksize)?;
             schunk.set_cparams(&cparams)?;
             write(&mut schunk, &geometry)?;
+            for (name, content) in &vlmeta {
+                schunk.vlmeta_mut().set(name, content)?;
+            }
             schunk.finish()?;
             Ok(schunk)
         };

@@ -221,6 +221,7 @@ impl NDArray {
     ) -> Result<Option<SwapPlan>> {
         let asked = T::dtype();
         let is_asked = |dtype: &Dtype| dtype.is_equivalent(&asked);
+        let stored = dtype;
         let dtype = dtype.filter(|_| size == size_of::<T>());
         if dtype.is_some_and(is_asked) {
             return Ok(None);
@@ -236,8 +237,14 @@ impl NDArray {
             ))),
             None => {
                 let (text, expected) = (text.unwrap_or("of no dtype"), size_of::<T>());
+                // Of two long dtypes it cannot be seen.
+                let structures =
+                    stored.filter(|stored| stored.fields().and(asked.fields()).is_some());
+                let difference = structures
+                    .and_then(|stored| stored.to_native().difference(&asked))
+                    .map_or(String::new(), |difference| format!("; {difference}"));
                 Err(error(format!(
-                    "the items are {text} of {size} bytes, asked for {asked} of {expected} bytes"
+                    "the items are {text} of {size} bytes, asked for {asked} of {expected} bytes{difference}"
                 )))
             }
         }

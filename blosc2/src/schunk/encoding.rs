@@ -233,7 +233,7 @@ fn cparams(outline: &Outline) -> CParams {
         typesize: usize::try_from(typesize).ok(),
         blocksize: blocksize.and_then(|size| usize::try_from(size).ok()),
         split: SplitMode::from_format(split),
-        filters: Filter::of_slots(&filters, &filters_meta),
+        filters: Filter::of_slots(&filters, &filters_meta).collect(),
         dictionary: outline.dictionary(),
         ..CParams::default()
     }

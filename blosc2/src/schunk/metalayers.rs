@@ -45,7 +45,7 @@ impl SChunk {
     /// use blosc2::{CParams, SChunk};
     ///
     /// let mut schunk = SChunk::in_memory::<u8>(&CParams::default())?;
-    /// schunk.vlmeta_mut().set("units", b"kelvin")?;
+    /// schunk.vlmeta_mut().set("units", "kelvin")?;
     /// assert_eq!(schunk.vlmeta().get("units")?.as_deref(), Some(&b"kelvin"[..]));
     /// assert_eq!(schunk.vlmeta().names(), ["units"]);
     /// schunk.vlmeta_mut().remove("units")?;
@@ -56,7 +56,9 @@ impl SChunk {
         Metalayers { schunk: self, variable: true }
     }
 
-    /// The fixed metalayers, to be changed.
+    /// The fixed metalayers, to be changed. In a contiguous frame new ones are added before the first chunk, or given at
+    /// creation: [`OpenOptions::meta`](crate::OpenOptions::meta),
+    /// [`NDArrayBuilder::meta`](crate::NDArrayBuilder::meta).
     pub fn meta_mut(&mut self) -> MetalayersMut<'_> {
         MetalayersMut { schunk: self, variable: false, reserved: false, cparams: None }
     }
@@ -163,9 +165,13 @@ impl MetalayersMut<'_> {
 
     /// Adds a metalayer, or replaces the content of the one of this name.
     ///
-    /// Fixed ones keep their length, and in a contiguous frame are added before the first chunk. There are
-    /// 16 of each kind at most, and names have 1 to 31 bytes. C's `blosc2_meta_add`, `blosc2_meta_update`,
-    /// `blosc2_vlmeta_add` and `blosc2_vlmeta_update`; Python's `meta[name] = content`.
+    /// The bytes are stored as they are. Python takes the contents of metalayers for msgpack, and fails to read others;
+    /// `set_value`, with the feature `msgpack`, writes what it reads.
+    ///
+    /// Fixed ones keep their length, and in a contiguous frame are added before the first chunk, or given at creation
+    /// by [`OpenOptions::meta`](crate::OpenOptions::meta) or
+    /// [`NDArrayBuilder::meta`](crate::NDArrayBuilder::meta). There are 16 of each kind at most, and names have 1 to 31
+    /// bytes. C's `blosc2_meta_add`, `blosc2_meta_update`, `blosc2_vlmeta_add` and `blosc2_vlmeta_update`.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: a name, a length or a moment that does not do; a reserved name; compression
@@ -173,7 +179,11 @@ impl MetalayersMut<'_> {
     /// - [`ErrorKind::Unsupported`]: compression parameters with a codec or filter that this build does not have;
     /// - [`ErrorKind::ReadOnly`]: opened for reading or appending;
     /// - [`ErrorKind::Io`]: the file cannot be written.
-    pub fn set(&mut self, name: &str, content: &[u8]) -> Result<()> {
+    pub fn set(&mut self, name: &str, content: impl AsRef<[u8]>) -> Result<()> {
+        self.set_bytes(name, content.as_ref())
+    }
+
+    fn set_bytes(&mut self, name: &str, content: &[u8]) -> Result<()> {
         let doing = "set a metalayer";
         self.check(doing, name)?;
         let content = match (self.variable, &self.cparams) {

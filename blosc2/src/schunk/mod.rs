@@ -35,6 +35,7 @@ mod values;
 pub(crate) mod verdict;
 mod whole;
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -57,6 +58,8 @@ use crate::{CParams, DParams, Error, ErrorKind, Result};
 use limits::MaxRead;
 use store::State;
 
+#[cfg(feature = "msgpack")]
+pub(crate) use msgpack::to_content;
 pub(crate) use options::new_store;
 pub(crate) use sharing::Reading;
 pub(crate) use store::{Memory, Store};
@@ -151,7 +154,7 @@ impl SChunk {
     /// # Errors
     /// A parameter out of range, or a codec or filter that this build does not have.
     #[doc(alias = "blosc2_schunk_new")]
-    pub fn in_memory<T: Element>(params: &CParams) -> Result<Self> {
+    pub fn in_memory<T: Element>(params: impl Borrow<CParams>) -> Result<Self> {
         OpenOptions::new().cparams(params).typesize(size_of::<T>()).in_memory()
     }
 
@@ -163,7 +166,10 @@ impl SChunk {
     /// - As for [`in_memory`](Self::in_memory);
     /// - [`ErrorKind::AlreadyExists`]: there is something at `path`; it is left alone;
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be made.
-    pub fn create<T: Element>(path: impl AsRef<Path>, params: &CParams) -> Result<Self> {
+    pub fn create<T: Element>(
+        path: impl AsRef<Path>,
+        params: impl Borrow<CParams>,
+    ) -> Result<Self> {
         OpenOptions::new().create_new(true).cparams(params).typesize(size_of::<T>()).open(path)
     }
 

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 
 use super::metalayers::{Metalayers, MetalayersMut};
 use crate::value::{self, Fault, VALUE_SIZE};
-use crate::{Error, ErrorKind, Result, Value};
+use crate::{Error, ErrorKind, OpenOptions, Result, Value};
 
 const READ: &str = "read a value from a metalayer";
 const WRITE: &str = "write a value to a metalayer";
@@ -90,13 +90,37 @@ impl MetalayersMut<'_> {
     ///   another length;
     /// - as for [`set`](Self::set).
     pub fn set_value<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<()> {
-        let content = Value::of(value).and_then(|value| value.write());
-        let content = content.map_err(|fault| {
-            let detail = format!("metalayer `{name}`: it would be {fault}");
-            self.schunk.error(ErrorKind::InvalidArgument, WRITE, detail)
-        })?;
-        self.set(name, &content)
+        let content = to_content(name, value).map_err(|error| self.schunk.at(error))?;
+        self.set(name, content)
     }
+}
+
+impl OpenOptions {
+    /// Gives a new super-chunk a fixed metalayer with a value, written as [`MetalayersMut::set_value`] does. Python's
+    /// `meta={name: value}`. Needs the feature `msgpack`.
+    ///
+    /// ```
+    /// use blosc2::OpenOptions;
+    ///
+    /// let schunk = OpenOptions::new().meta_value("units", "kelvin")?.in_memory()?;
+    /// assert_eq!(schunk.meta().get_value::<String>("units")?.unwrap(), "kelvin"); // Python: schunk.meta["units"]
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`]: what [`Value::to_msgpack`] refuses.
+    pub fn meta_value<T: Serialize + ?Sized>(self, name: &str, value: &T) -> Result<Self> {
+        Ok(self.meta(name, &to_content(name, value)?))
+    }
+}
+
+/// The content of a metalayer with this value.
+pub(crate) fn to_content<T: Serialize + ?Sized>(name: &str, value: &T) -> Result<Vec<u8>> {
+    let content = Value::of(value).and_then(|value| value.write());
+    content.map_err(|fault| {
+        let detail = format!("metalayer `{name}`: it would be {fault}");
+        Error::new(ErrorKind::InvalidArgument, WRITE, detail)
+    })
 }
 
 #[cfg(test)]

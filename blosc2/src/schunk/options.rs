@@ -274,8 +274,11 @@ impl OpenOptions {
     }
 
     /// Gives a new super-chunk a fixed metalayer; in files they can be added before the first chunk only.
-    pub fn meta(mut self, name: &str, content: &[u8]) -> Self {
-        self.meta.push((name.to_owned(), content.to_vec()));
+    ///
+    /// The bytes are stored as they are. Python takes the contents of metalayers for msgpack, and fails to read others;
+    /// `meta_value`, with the feature `msgpack`, writes what it reads.
+    pub fn meta(mut self, name: &str, content: impl AsRef<[u8]>) -> Self {
+        self.meta.push((name.to_owned(), content.as_ref().to_vec()));
         self
     }
 

@@ -250,7 +250,7 @@ impl ChunkInfo {
     /// The filters, in the order in which they were applied.
     pub fn filters(&self) -> Vec<Filter> {
         let [codes, metas] = &self.slots;
-        Filter::of_slots(codes, metas)
+        Filter::of_slots(codes, metas).collect()
     }
 
     /// How many bytes one byte of the compressed chunk stands for; 0 where there is none.

@@ -300,8 +300,8 @@ impl SChunk {
     ///
     /// # Errors
     /// Those of reading the chunks and of [`compress`](crate::compress).
-    pub fn recompress(&self, params: &CParams) -> Result<Self> {
-        self.copy_to(Box::<Memory>::default(), params)
+    pub fn recompress(&self, params: impl Borrow<CParams>) -> Result<Self> {
+        self.copy_to(Box::<Memory>::default(), params.borrow())
     }
 
     fn copy_to(&self, store: Box<dyn Store>, params: &CParams) -> Result<Self> {

@@ -1,5 +1,6 @@
 //! The data of a frame as a stream.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::io::{self, BufRead, Read, Seek, SeekFrom};
 use std::ops::Range;
@@ -71,14 +72,14 @@ impl<R: Read + Seek> FrameReader<R> {
     /// - [`ErrorKind::InvalidData`]: not a frame, cut short, or broken; the index of a directory;
     /// - [`ErrorKind::Io`] and the like: the reader's own.
     pub fn new(reader: R) -> Result<Self> {
-        Self::with_params(reader, &DParams::default())
+        Self::with_params(reader, DParams::default())
     }
 
     /// The same with parameters for decompression.
     ///
     /// # Errors
     /// As [`new`](Self::new).
-    pub fn with_params(reader: R, params: &DParams) -> Result<Self> {
+    pub fn with_params(reader: R, params: impl Borrow<DParams>) -> Result<Self> {
         let source = Tail::new(reader).map_err(|error| Error::of_io(DOING, error))?;
         // As many chunks as there is room for, so that memory stays within the length of the frame.
         let room = source.len / EXTENDED_HEADER_LEN as u64;

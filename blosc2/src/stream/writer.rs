@@ -1,5 +1,6 @@
 //! Data of any length to a frame.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::io::{self, Seek, Write};
 
@@ -67,7 +68,8 @@ impl<W: Write + Seek> FrameWriter<W> {
     ///   multiple of the typesize; a parameter out of range;
     /// - [`ErrorKind::Unsupported`]: a codec or filter that this build does not have;
     /// - [`ErrorKind::Io`] and the like: the destination's own.
-    pub fn new(out: W, chunksize: usize, params: &CParams) -> Result<Self> {
+    pub fn new(out: W, chunksize: usize, params: impl Borrow<CParams>) -> Result<Self> {
+        let params = params.borrow();
         let resolved = params.resolve(1, Purpose::Frame)?;
         let typesize = resolved.typesize();
         if !(1..=MAX_CHUNK_LEN).contains(&chunksize) || !chunksize.is_multiple_of(typesize) {

@@ -40,6 +40,19 @@ mod ext {
 /// [`MetalayersMut::set_value`](crate::MetalayersMut::set_value), which take the program's own types too; a
 /// part of those may be a value.
 ///
+/// Values are collected from an iterator, or made with `from_iter`: a list of items of one type, a map of pairs. A list of
+/// items of several types is a [`Value::List`].
+/// ```
+/// use blosc2::Value;
+///
+/// let list = Value::from_iter([1, 2]);
+/// assert_eq!(list, Value::List(vec![Value::Int(1), Value::Int(2)]));
+/// let map: Value = ["lat", "lon"].into_iter().zip([46.5, 8.0]).collect();
+/// assert_eq!(map.get("lon"), Some(&Value::Float(8.0)));
+/// let mixed = Value::List(vec![1.into(), "two".into(), list]);
+/// assert_eq!(mixed.as_list().unwrap()[1].as_str(), Some("two"));
+/// ```
+///
 /// ```
 /// use blosc2::{CParams, SChunk, Value};
 ///
@@ -221,5 +234,19 @@ from!(&str => Str, String => Str, Vec<u8> => Bytes, Vec<Value> => List, ArrayVal
 impl<const N: usize, K: Into<Value>> From<[(K, Value); N]> for Value {
     fn from(pairs: [(K, Value); N]) -> Self {
         Self::Map(pairs.into_iter().map(|(key, value)| (key.into(), value)).collect())
+    }
+}
+
+/// A list.
+impl<V: Into<Value>> FromIterator<V> for Value {
+    fn from_iter<I: IntoIterator<Item = V>>(items: I) -> Self {
+        Self::List(items.into_iter().map(Into::into).collect())
+    }
+}
+
+/// A map of pairs of a key and a value.
+impl<K: Into<Value>, V: Into<Value>> FromIterator<(K, V)> for Value {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
+        Self::Map(pairs.into_iter().map(|(key, value)| (key.into(), value.into())).collect())
     }
 }

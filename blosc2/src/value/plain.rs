@@ -6,6 +6,7 @@ use blosc2_format::dtype::{ByteOrder, Dtype, Kind};
 use half::f16;
 
 use super::{Fault, Value};
+use crate::elements::without_zeros;
 
 /// A value or a part of one.
 #[derive(Debug, Clone, Copy)]
@@ -142,10 +143,7 @@ fn item<'a>(dtype: &'a Dtype, bytes: &'a [u8]) -> Result<Plain<'a>, Fault> {
             let text = text.ok_or_else(|| Fault::wrong("an array of texts that are no Unicode"))?;
             Plain::Str(text.trim_end_matches('\0').to_owned().into())
         }
-        Some(Kind::Bytes) => {
-            let len = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-            Plain::Bytes(&bytes[..len])
-        }
+        Some(Kind::Bytes) => Plain::Bytes(without_zeros(bytes)),
         _ => Plain::Bytes(bytes),
     })
 }

@@ -1,5 +1,7 @@
 //! Arrays that are made: of values, of nothing yet, of items of any size, and those that cannot be.
 
+use std::collections::BTreeMap;
+
 use blosc2::{
     CParams, Check, Codec, ErrorKind, Filter, NDArray, OpenOptions, SChunk, Special, Threads,
 };
@@ -266,6 +268,44 @@ fn metalayers_stay_with_an_array() {
             assert_eq!(array.vlmeta().get("one").unwrap().unwrap(), 4.5f32.to_le_bytes());
         });
     }
+}
+
+#[test]
+fn metalayers_are_given_at_creation() {
+    let cut = cut(&[10], &[7], &[2]);
+    everywhere(&[4], |place, typesize, path| {
+        let model = numbers(cut.shape, typesize, 1);
+        let what = format!("{place:?}");
+        let builder = place.of(cut.builder(), path);
+        let builder = builder.meta_value("units", "kelvin").unwrap().meta("raw", "bytes");
+        let builder = builder.vlmeta_value("tags", &(1, "two")).unwrap().vlmeta("text", "old");
+        let array = filled(builder.vlmeta("text", "newer"), &model);
+        let mut array = place.reopened(array, path);
+        assert_eq!(array.meta().names(), ["b2nd", "units", "raw"], "{what}");
+        assert_eq!(array.meta().get("units").unwrap().unwrap(), b"\xa6kelvin", "{what}");
+        assert_eq!(array.meta().get("raw").unwrap().unwrap(), b"bytes", "{what}");
+        assert_eq!(array.vlmeta().names(), ["tags", "text"], "{what}");
+        let tags = array.vlmeta().get_value::<(u8, String)>("tags").unwrap();
+        assert_eq!(tags, Some((1, "two".to_owned())), "{what}");
+        assert_eq!(array.vlmeta().get("text").unwrap().unwrap(), b"newer", "{what}");
+        // The error says what to do instead.
+        if !matches!(place, Place::Directory) {
+            let error = array.meta_mut().set("late", "x").unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{what}");
+            let text = error.to_string();
+            assert!(text.contains("when it is created") && text.contains("vlmeta"), "{text}");
+        } else {
+            array.meta_mut().set("late", "x").unwrap();
+        }
+        assert_keeps(place, array, path, &model, &what);
+    });
+    // What Python would not read as what it is.
+    let keys = BTreeMap::from([(1, 2)]);
+    let refused = NDArray::builder().meta_value("map", &keys).map(drop);
+    assert_eq!(kind(refused), ErrorKind::InvalidArgument);
+    assert_eq!(kind(OpenOptions::new().meta_value("map", &keys)), ErrorKind::InvalidArgument);
+    let reserved = NDArray::builder().vlmeta("b2o", "x").from_slice(&[1u8], &[1]);
+    assert_eq!(kind(reserved), ErrorKind::InvalidArgument);
 }
 
 #[test]

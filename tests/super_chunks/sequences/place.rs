@@ -255,7 +255,7 @@ impl Copied {
                 return Ok((Place::Buffer, writes.from_bytes(bytes)?));
             }
             Self::Copy(params) => schunk.save_with(path, &SaveOptions::new().cparams(&**params))?,
-            Self::Recompress(params) => return Ok((Place::Memory, schunk.recompress(params)?)),
+            Self::Recompress(params) => return Ok((Place::Memory, schunk.recompress(&**params)?)),
             Self::TryClone => return Ok((Place::Memory, schunk.try_clone()?)),
             Self::ToBytes => {
                 return Ok((Place::Buffer, writes.from_bytes(schunk.to_bytes()?)?));
