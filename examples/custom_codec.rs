@@ -2,7 +2,8 @@
 //!
 //! `cargo run --example custom_codec`
 
-use blosc2::{BoxError, CParams, Codec, CodecInfo, DParams, SChunk, Threads, UserCodec};
+use blosc2::user_defined::{BoxError, CodecInfo, UserCodec};
+use blosc2::{CParams, Codec, DParams, SChunk, Threads};
 
 /// Writes each run of equal items as its length, in four bytes, and the item.
 struct Runs;

@@ -2,7 +2,8 @@
 //!
 //! `cargo run --example custom_filter`
 
-use blosc2::{BoxError, CParams, Codec, Filter, FilterBlock, Threads, UserFilter};
+use blosc2::user_defined::{BoxError, FilterBlock, UserFilter};
+use blosc2::{CParams, Codec, Filter, Threads};
 
 /// Keeps the first item of each block, and of the others the difference to the one before.
 struct Differences;

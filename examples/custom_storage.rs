@@ -5,7 +5,8 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use blosc2::{CParams, OpenOptions, ReadAt, Storage};
+use blosc2::storage::{ReadAt, Storage};
+use blosc2::{CParams, OpenOptions};
 
 /// Could as well be a database, or something behind a network.
 struct Counted {

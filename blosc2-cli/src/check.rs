@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use blosc2_format::file::{self, Kind};
-use blosc2_format::read_at::Tail;
+use blosc2_format::read_at::AtOffset;
 use blosc2_format::{Error, Finding, Options, ReadAt, Region, Report, Severity};
 use clap::builder::NonEmptyStringValueParser;
 use indicatif::ProgressBar;
@@ -119,7 +119,7 @@ fn bytes_in(path: &Path) -> u64 {
 
 /// A file whose bar goes on as bytes are read.
 struct Watched {
-    file: Tail<fs::File>,
+    file: AtOffset<fs::File>,
     bar: ProgressBar,
 }
 

@@ -5,7 +5,8 @@ use std::ops::Range;
 use std::path::Path;
 
 use anyhow::Result;
-use blosc2::{CParams, Chunk, Compressor, ReadAt};
+use blosc2::storage::ReadAt;
+use blosc2::{CParams, Chunk, Compressor};
 
 use crate::file::{self, Source};
 use crate::params::Compression;

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Result, anyhow, bail};
 use blosc2::{ErrorKind, NDArray, OpenOptions, SChunk};
 use blosc2_format::file::{self, Kind};
-use blosc2_format::read_at::Tail;
+use blosc2_format::read_at::AtOffset;
 use blosc2_store::{EmbedStore, Object, TreeStore};
 
 /// Metalayers that make a super-chunk an array: today's name and that of Caterva.
@@ -54,8 +54,8 @@ pub(crate) struct Source<'a> {
 
 impl Source<'_> {
     /// The bytes of the file.
-    pub(crate) fn bytes(&self) -> io::Result<Tail<File>> {
-        Ok(Tail::new(File::open(self.path)?, self.offset))
+    pub(crate) fn bytes(&self) -> io::Result<AtOffset<File>> {
+        Ok(AtOffset::new(File::open(self.path)?, self.offset))
     }
 
     /// What it is; `None` for none of the formats.

@@ -4,7 +4,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use blosc2::{ChunkInfo, Codec, Filter, SChunk, Special};
+use blosc2::super_chunk::ChunkInfo;
+use blosc2::{Codec, Filter, SChunk, Special};
 use blosc2_format::file::{File, Kind};
 use blosc2_store::Object;
 use serde_json::{Map, Value, json};

@@ -137,9 +137,10 @@ fn usage(error: &clap::Error) -> ExitCode {
 
 /// What there is of C in this program.
 fn build() -> String {
-    let kernels = blosc2::instruction_set().map(|name| format!(" ({name})")).unwrap_or_default();
-    let mut text = format!("C-Blosc2 {}{kernels}\n", blosc2::c_version());
-    for codec in blosc2::codecs() {
+    let kernels =
+        blosc2::library::instruction_set().map(|name| format!(" ({name})")).unwrap_or_default();
+    let mut text = format!("C-Blosc2 {}{kernels}\n", blosc2::library::c_version());
+    for codec in blosc2::library::codecs() {
         text += &match codec.library() {
             Some(library) => format!("  {codec}: {} {}\n", library.name, library.version),
             None => format!("  {codec}\n"),

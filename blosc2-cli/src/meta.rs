@@ -4,7 +4,8 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::PathBuf;
 
 use anyhow::{Result, anyhow, bail};
-use blosc2::{ErrorKind, MetalayersMut, OpenOptions, SChunk, Value};
+use blosc2::super_chunk::MetalayersMut;
+use blosc2::{ErrorKind, OpenOptions, SChunk, Value};
 use clap::Subcommand;
 use serde::Serialize;
 

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::Result;
-use blosc2::{repair, repair_to};
+use blosc2::repair::{repair, repair_to};
 
 /// Put a frame in order whose writer was stopped, or that is damaged.
 ///

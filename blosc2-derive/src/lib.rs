@@ -73,10 +73,10 @@ fn body(layout: Repr, parts: &[Part<'_>], input: &DeriveInput) -> Result<TokenSt
     let inner_dtype = dtypes.first();
     match (layout, &types[..]) {
         (Repr::C, _) => Ok(quote! {
-            const LAYOUT: ::blosc2::ElementLayout = ::blosc2::ElementLayout::structure(
+            const LAYOUT: ::blosc2::elements::ElementLayout = ::blosc2::elements::ElementLayout::structure(
                 ::core::mem::size_of::<Self>(),
                 const {
-                    &[#(::blosc2::ElementField::new::<#types>(
+                    &[#(::blosc2::elements::ElementField::new::<#types>(
                         ::core::mem::offset_of!(Self, #members)
                     )),*]
                 },
@@ -93,7 +93,7 @@ fn body(layout: Repr, parts: &[Part<'_>], input: &DeriveInput) -> Result<TokenSt
             }
         }),
         (Repr::Transparent, [inner]) => Ok(quote! {
-            const LAYOUT: ::blosc2::ElementLayout = <#inner as ::blosc2::Element>::LAYOUT;
+            const LAYOUT: ::blosc2::elements::ElementLayout = <#inner as ::blosc2::Element>::LAYOUT;
 
             fn dtype() -> ::blosc2::Dtype {
                 #inner_dtype

@@ -122,19 +122,19 @@ impl ReadAt for File {
 
 /// The bytes of another source from a position on: a frame inside a larger file.
 #[derive(Debug, Clone)]
-pub struct Tail<R> {
+pub struct AtOffset<R> {
     source: R,
     start: u64,
 }
 
-impl<R: ReadAt> Tail<R> {
+impl<R: ReadAt> AtOffset<R> {
     /// What `source` holds from `start` on; nothing where it ends before.
     pub fn new(source: R, start: u64) -> Self {
         Self { source, start }
     }
 }
 
-impl<R: ReadAt> ReadAt for Tail<R> {
+impl<R: ReadAt> ReadAt for AtOffset<R> {
     fn size(&self) -> io::Result<u64> {
         Ok(self.source.size()?.saturating_sub(self.start))
     }
@@ -217,11 +217,11 @@ mod tests {
             let error = bytes.read_vec_at(offset, len).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::UnexpectedEof, "{len} at {offset}");
         }
-        let part = Tail::new(&bytes, 2);
+        let part = AtOffset::new(&bytes, 2);
         assert_eq!(part.size().unwrap(), 3);
         assert_eq!(part.read_vec_at(0, 3).unwrap(), [3, 4, 5]);
         assert!(part.read_vec_at(0, 4).is_err());
-        assert_eq!(Tail::new(&bytes, 9).size().unwrap(), 0);
+        assert_eq!(AtOffset::new(&bytes, 9).size().unwrap(), 0);
     }
 
     #[test]

@@ -6,7 +6,8 @@ use std::io::{self, BufWriter, Read, Seek, SeekFrom};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use blosc2::{Error, ErrorKind, ReadAt, Result};
+use blosc2::storage::ReadAt;
+use blosc2::{Error, ErrorKind, Result};
 use walkdir::WalkDir;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};

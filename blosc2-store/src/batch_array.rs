@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
-use blosc2::{Error, ErrorKind, Metalayers, MetalayersMut, OpenOptions, Result, SChunk, Value};
+use blosc2::super_chunk::{Metalayers, MetalayersMut};
+use blosc2::{Error, ErrorKind, OpenOptions, Result, SChunk, Value};
 use serde::Serialize;
 
 use crate::tag::{check_new, error, tag, what};
@@ -568,7 +569,8 @@ mod tests {
     use std::io;
     use std::sync::{Arc, Mutex};
 
-    use blosc2::{CParams, ReadAt, Storage};
+    use blosc2::CParams;
+    use blosc2::storage::{ReadAt, Storage};
     use proptest::prelude::*;
 
     use super::*;
@@ -841,7 +843,7 @@ mod tests {
                 let done = work(&mut array).is_ok();
                 drop(array);
                 std::fs::write(&path, &bytes.0.lock().unwrap().0).unwrap();
-                blosc2::repair(&path).unwrap();
+                blosc2::repair::repair(&path).unwrap();
                 let left = BatchArray::open(&path).unwrap();
                 let found = batches(&left);
                 assert!(found == before || found == after, "{writes} writes: {found:?}");

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use blosc2::{ErrorKind, Metalayers, MetalayersMut, OpenOptions, Result, SChunk, Value};
+use blosc2::super_chunk::{Metalayers, MetalayersMut};
+use blosc2::{ErrorKind, OpenOptions, Result, SChunk, Value};
 use serde::Serialize;
 
 use crate::tag::{check_new, error, tag, what};

@@ -220,7 +220,7 @@ impl<B: ChunkBytes> Chunk<B> {
     }
 
     /// Version of the codec's format: 1 for the codecs of C-Blosc2,
-    /// [`UserCodec::version`](crate::UserCodec::version) for a user-defined one. C's `blosc2_cbuffer_versions`.
+    /// [`UserCodec::version`](crate::user_defined::UserCodec::version) for a user-defined one. C's `blosc2_cbuffer_versions`.
     #[doc(alias("versionlz", "blosc2_cbuffer_versions"))]
     pub fn codec_version(&self) -> u8 {
         self.header.codec_version

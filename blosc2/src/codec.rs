@@ -7,10 +7,11 @@ use std::str::FromStr;
 
 use blosc2_sys as sys;
 
+use crate::closures::UserCodec;
 use crate::init::init;
 #[cfg(feature = "dynamic-plugins")]
 use crate::plugins::PluginParams;
-use crate::{Error, ErrorKind, Result, UserCodec, closures, installed, plugins};
+use crate::{Error, ErrorKind, Result, closures, installed, plugins};
 
 /// A compression algorithm, by its code in the formats.
 ///
@@ -97,7 +98,8 @@ impl Codec {
     /// - [`ErrorKind::AlreadyExists`]: the code or the name is taken.
     ///
     /// ```
-    /// use blosc2::{BoxError, CParams, Codec, CodecInfo, UserCodec};
+    /// use blosc2::user_defined::{BoxError, CodecInfo, UserCodec};
+    /// use blosc2::{CParams, Codec};
     ///
     /// /// Counts how often each byte is repeated.
     /// struct RunLengths;

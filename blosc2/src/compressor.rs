@@ -15,12 +15,13 @@ use std::borrow::Borrow;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
+use crate::closures::{BoxError, ChunkBlock};
 use crate::closures::{ChunkFilter, ChunkPlace};
 use crate::element::{Element, bytes_of};
 use crate::encoder::{Encoder, OVERHEAD};
 use crate::memory::Target;
 use crate::params::Purpose;
-use crate::{BoxError, CParams, Chunk, ChunkBlock, Error, ErrorKind, Result};
+use crate::{CParams, Chunk, Error, ErrorKind, Result};
 
 /// Compresses items to one chunk.
 ///
@@ -134,7 +135,8 @@ impl Compressor {
     /// be tried again. C's `prefilter`, Python's `prefilter`.
     ///
     /// ```
-    /// use blosc2::{BoxError, CParams, ChunkBlock, Compressor};
+    /// use blosc2::user_defined::{BoxError, ChunkBlock};
+    /// use blosc2::{CParams, Compressor};
     ///
     /// let square = |block: &mut ChunkBlock<'_>| -> Result<(), BoxError> {
     ///     let input = block.input_as::<u32>()?;

@@ -23,10 +23,11 @@ use std::sync::Arc;
 use crate::blocks::{Blocks, Cut};
 use crate::chunk::{ChunkBytes, layout};
 use crate::closures::ChunkFilter;
+use crate::closures::{BoxError, ChunkBlock};
 use crate::decoder::Decoder;
 use crate::element::{Element, make_valid, with_bytes_mut};
 use crate::memory::Target;
-use crate::{BoxError, Chunk, ChunkBlock, ChunkRef, DParams, Error, ErrorKind, Result};
+use crate::{Chunk, ChunkRef, DParams, Error, ErrorKind, Result};
 
 const DOING: &str = "decompress a chunk";
 
@@ -102,7 +103,8 @@ impl Decompressor {
     /// tried again. C's `postfilter`, Python's `postfilter`.
     ///
     /// ```
-    /// use blosc2::{BoxError, CParams, ChunkBlock, ChunkRef, DParams, Decompressor};
+    /// use blosc2::user_defined::{BoxError, ChunkBlock};
+    /// use blosc2::{CParams, ChunkRef, DParams, Decompressor};
     ///
     /// let celsius = |block: &mut ChunkBlock<'_>| -> Result<(), BoxError> {
     ///     let kelvin = block.input_as::<f32>()?;

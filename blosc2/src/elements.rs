@@ -23,13 +23,15 @@
 //! # Ok::<(), blosc2::Error>(())
 //! ```
 
+pub use crate::element::{ElementField, ElementLayout};
+
 use std::fmt;
 use std::marker::PhantomData;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
 use crate::dtype::Kind;
-use crate::element::{Element, ElementLayout};
+use crate::element::Element;
 use crate::{Dtype, Error, ErrorKind, Result};
 
 const MAKE: &str = "make an item";

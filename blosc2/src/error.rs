@@ -12,7 +12,7 @@ use blosc2_sys as sys;
 
 /// What to do about a frame whose writer was stopped.
 const REMEDIES: &str = "unless a program is still writing it, roll the change back: open it for writing with \
-    `OpenOptions::locking` or `OpenOptions::recover`, or call `blosc2::repair` (the command `blosc2 repair`)";
+    `OpenOptions::locking` or `OpenOptions::recover`, or call `blosc2::repair::repair` (the command `blosc2 repair`)";
 /// What a fault in a file may come from that others lock and this program does not.
 const NOT_LOCKED: &str = "another program may be changing it: open it with `OpenOptions::locking`";
 
@@ -303,8 +303,8 @@ impl From<io::Error> for Error {
 /// Any number can be asked for. C's `blosc2_error_string`.
 ///
 /// ```
-/// assert_eq!(blosc2::error_text(-5), "Not enough space to read");
-/// assert_eq!(blosc2::error_text(-12345), "Unknown error");
+/// assert_eq!(blosc2::library::error_text(-5), "Not enough space to read");
+/// assert_eq!(blosc2::library::error_text(-12345), "Unknown error");
 /// ```
 pub fn error_text(code: i32) -> &'static str {
     // SAFETY: the function takes any code and gives a constant string that ends in a NUL byte

@@ -5,8 +5,9 @@ use std::str::FromStr;
 
 use blosc2_sys as sys;
 
+use crate::closures::UserFilter;
 use crate::init::init;
-use crate::{Error, ErrorKind, Result, UserFilter, closures, installed};
+use crate::{Error, ErrorKind, Result, closures, installed};
 
 /// A filter with its parameter, by its code in the formats.
 ///
@@ -133,7 +134,8 @@ impl Filter {
     /// - [`ErrorKind::AlreadyExists`]: the code or the name is taken.
     ///
     /// ```
-    /// use blosc2::{BoxError, CParams, Filter, FilterBlock};
+    /// use blosc2::user_defined::{BoxError, FilterBlock};
+    /// use blosc2::{CParams, Filter};
     ///
     /// /// The differences of neighbouring items.
     /// fn forward(block: &mut FilterBlock<'_>) -> Result<(), BoxError> {

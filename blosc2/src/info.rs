@@ -5,13 +5,14 @@ use std::ptr;
 
 use blosc2_sys as sys;
 
+use crate::closures::Library;
 use crate::init::init;
-use crate::{Codec, Library, closures};
+use crate::{Codec, closures};
 
 /// The version of the C library in use, such as `3.3.2`. C's `blosc2_get_version_string`.
 ///
 /// ```
-/// assert!(blosc2::c_version().starts_with("3."));
+/// assert!(blosc2::library::c_version().starts_with("3."));
 /// ```
 #[doc(alias = "blosc2_get_version_string")]
 pub fn c_version() -> &'static str {
@@ -29,7 +30,7 @@ pub fn c_version() -> &'static str {
 /// ```
 /// use blosc2::Codec;
 ///
-/// let codecs = blosc2::codecs();
+/// let codecs = blosc2::library::codecs();
 /// assert!(codecs.starts_with(&[Codec::BloscLz, Codec::Lz4, Codec::Lz4Hc]));
 /// ```
 #[doc(alias("blosc2_list_compressors", "compressor_list"))]
@@ -43,7 +44,7 @@ pub fn codecs() -> Vec<Codec> {
 /// `None` with an installed library (feature `system`), which does not tell.
 ///
 /// ```
-/// println!("shuffled with {}", blosc2::instruction_set().unwrap_or("unknown instructions"));
+/// println!("shuffled with {}", blosc2::library::instruction_set().unwrap_or("unknown instructions"));
 /// ```
 pub fn instruction_set() -> Option<&'static str> {
     init().ok()?;
@@ -55,7 +56,7 @@ impl Codec {
     /// The library that does the work of this codec, with its version.
     ///
     /// `None` for a codec that this build does not have, and for one that came as a plugin: C-Blosc2
-    /// has no version of those. For a user-defined codec it is [`UserCodec::library`](crate::UserCodec::library). C's `blosc2_get_complib_info`, Python's `clib_info`.
+    /// has no version of those. For a user-defined codec it is [`UserCodec::library`](crate::user_defined::UserCodec::library). C's `blosc2_get_complib_info`, Python's `clib_info`.
     ///
     /// ```
     /// use blosc2::Codec;

@@ -1,17 +1,24 @@
 #![doc = include_str!("../README.md")]
 //!
 //! # Where things are
-//! - [`compress`] and [`decompress`]: one buffer, one chunk;
-//! - [`Chunk`], [`Compressor`], [`Decompressor`]: all that can be done with chunks, and their parts;
-//! - [`SChunk`]: many chunks, in memory or in a file;
-//! - [`Storage`], [`FolderMut`]: where those can be kept, also a place of your own;
-//! - [`NDArray`]: an n-dimensional array;
-//! - [`FrameWriter`] and [`FrameReader`]: data of any length, by the traits of `std::io`;
-//! - [`CParams`], [`Codec`], [`Filter`]: how data is compressed;
-//! - [`Codec::register`], [`Filter::register`], [`Tuner::register`], [`Compressor::with_prefilter`],
-//!   [`Decompressor::with_postfilter`]: code of your own inside the pipeline;
-//! - [`raw`]: shuffle and bitshuffle alone;
-//! - [`c_version`], [`codecs`], [`instruction_set`]: what the C library in use is and has.
+//! | to | use |
+//! |---|---|
+//! | compress one buffer | [`compress`], [`decompress`]; many: [`Compressor`], [`Decompressor`], one for each thread |
+//! | look into a compressed chunk | [`Chunk`], [`ChunkRef`] |
+//! | choose how data is compressed | [`CParams`], [`Codec`], [`Filter`], [`DParams`] |
+//! | store arrays | [`NDArray`], [`NDArrayBuilder`]; rows one by one: [`Appender`]; parts: [`Selection`], [`NDArrayView`], [`mod@array`] |
+//! | store many chunks, in memory or in a file | [`SChunk`], [`OpenOptions`], [`SaveOptions`]; metalayers and the rest: [`super_chunk`] |
+//! | stream data of any length | [`FrameWriter`], [`FrameReader`], by the traits of `std::io` |
+//! | give items a type | [`Element`], [`elements`], [`Dtype`] |
+//! | write values to metalayers, as Python does | `Value` (feature `msgpack`) |
+//! | keep frames elsewhere | [`storage`]: custom storage backends, mapped files |
+//! | open untrusted input, repair damaged files | [`Check`], [`Limits`], [`repair`] |
+//! | run own code in the pipeline | [`user_defined`], [`Codec::register`], [`Filter::register`], [`Tuner::register`] |
+//! | see what the C library has | [`library`] |
+//! | shuffle and bitshuffle alone | [`raw`] |
+//!
+//! The names of C-Blosc2 and Python are found by the search of this documentation. Containers of Python's
+//! (`TreeStore`, `CTable` and others) are in the crate `blosc2-store`, the formats in pure Rust in `blosc2-format`.
 
 mod array_shape;
 mod blocks;
@@ -52,38 +59,68 @@ mod stream;
 #[cfg(feature = "msgpack")]
 mod value;
 
+/// What comes with [`NDArray`]: its builder's options, parts of it, and the traits of shapes and items.
+pub mod array {
+    pub use blosc2_format::b2nd::Geometry;
+
+    pub use crate::ndarray::{
+        Arithmetic, ArrayBlock, ArrayChunk, ArrayInfo, AxisIndex, CacheSizes, NDArrayBytes,
+        NDArrayBytesMut, NDArrayField, NDArrayFieldMut, Number, PerAxis, Rows,
+    };
+}
+
+/// What the C library in use is, and what it has.
+pub mod library {
+    pub use crate::closures::Library;
+    pub use crate::error::error_text;
+    pub use crate::info::{c_version, codecs, instruction_set};
+}
+
+/// Rolling back what a stopped writer left, and rebuilding damaged frames.
+pub mod repair {
+    pub use crate::schunk::{Rebuilt, Repaired, repair, repair_to};
+}
+
+/// Where frames are kept: the traits of custom storage backends, and what implements them.
+pub mod storage {
+    pub use blosc2_format::ReadAt;
+    pub use blosc2_format::directory::{Folder, FolderMut};
+
+    pub use crate::bytes::{MappedFile, ReadOnly, Seekable, Storage};
+}
+
+/// What comes with [`SChunk`]: its metalayers, its content as items and as a stream, and what its chunks are like.
+pub mod super_chunk {
+    pub use crate::schunk::{
+        ChunkInfo, Chunks, FileFormat, Items, LazyChunk, Metalayers, MetalayersMut, SChunkInfo,
+        SChunkReader, SChunkWriter,
+    };
+}
+
+/// User-defined codecs, filters and tuners, and what prefilters and postfilters receive.
+pub mod user_defined {
+    pub use crate::closures::{
+        BoxError, ChunkBlock, CodecInfo, FilterBlock, TunerInput, TunerOutcome, UserCodec,
+        UserFilter, UserTuner,
+    };
+    #[cfg(feature = "dynamic-plugins")]
+    pub use crate::plugins::PluginParams;
+}
+
 pub use blocks::Blocks;
-pub use blosc2_format::b2nd::Geometry;
-pub use blosc2_format::directory::{Folder, FolderMut};
-pub use blosc2_format::{Dtype, Limits, ReadAt, dtype};
-pub use bytes::{MappedFile, ReadOnly, Seekable, Storage};
+pub use blosc2_format::{Dtype, Limits, dtype};
 pub use check::Check;
 pub use chunk::{Chunk, ChunkBytes, ChunkRef, Special};
-pub use closures::{
-    BoxError, ChunkBlock, CodecInfo, FilterBlock, Library, TunerInput, TunerOutcome, UserCodec,
-    UserFilter, UserTuner,
-};
 pub use codec::Codec;
 pub use compressor::{Compressor, compress, compress_bound};
 pub use decompressor::{Decompressor, decompress};
 #[cfg(feature = "derive")]
 pub use derive::Element;
-pub use element::{Element, ElementField, ElementLayout};
-pub use error::{Error, ErrorKind, Result, error_text};
+pub use element::Element;
+pub use error::{Error, ErrorKind, Result};
 pub use filter::Filter;
-pub use info::{c_version, codecs, instruction_set};
-pub use ndarray::{
-    Appender, Arithmetic, ArrayBlock, ArrayChunk, ArrayInfo, AxisIndex, AxisSelection, CacheSizes,
-    NDArray, NDArrayBuilder, NDArrayBytes, NDArrayBytesMut, NDArrayField, NDArrayFieldMut,
-    NDArrayView, Number, PerAxis, Rows, Selection,
-};
-#[cfg(feature = "dynamic-plugins")]
-pub use plugins::PluginParams;
-pub use schunk::{
-    ChunkInfo, Chunks, FileFormat, Items, LazyChunk, Metalayers, MetalayersMut, OpenOptions,
-    Rebuilt, Repaired, SChunk, SChunkInfo, SChunkReader, SChunkWriter, SaveOptions, repair,
-    repair_to,
-};
+pub use ndarray::{Appender, AxisSelection, NDArray, NDArrayBuilder, NDArrayView, Selection};
+pub use schunk::{OpenOptions, SChunk, SaveOptions};
 pub use settings::{CParams, DParams, SplitMode, Threads, Tuner};
 pub use stream::{FrameReader, FrameWriter};
 #[cfg(feature = "msgpack")]

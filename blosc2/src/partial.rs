@@ -479,7 +479,7 @@ mod tests {
             for at in 0..block.input().len() {
                 block.output()[at] = !block.input()[at];
             }
-            Ok::<(), crate::BoxError>(())
+            Ok::<(), crate::closures::BoxError>(())
         });
         let filter = Arc::new(filter);
         for level in [0, 5] {

@@ -251,7 +251,7 @@ impl CParams {
     /// feature `system` this is [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
     ///
     /// ```
-    /// # if blosc2::instruction_set().is_none() {
+    /// # if blosc2::library::instruction_set().is_none() {
     /// #     return Ok::<(), blosc2::Error>(()); // An installed library cannot do it.
     /// # }
     /// use blosc2::{CParams, ChunkRef, Codec, Filter};

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use blosc2::{BoxError, ChunkBlock, ErrorKind, NDArray};
+use blosc2::user_defined::{BoxError, ChunkBlock};
+use blosc2::{ErrorKind, NDArray};
 
 /// What NumPy's `arange` and `linspace` return, to the bit.
 #[test]

@@ -2,8 +2,10 @@
 
 use blosc2::dtype::ByteOrder;
 use blosc2::elements::{FixedBytes, FixedStr};
-use blosc2::{BoxError, ChunkRef, NDArray, SChunk};
-use blosc2::{CParams, Chunk, ChunkBlock, DParams, Decompressor, Dtype, Element, ErrorKind};
+use blosc2::user_defined::BoxError;
+use blosc2::user_defined::ChunkBlock;
+use blosc2::{CParams, Chunk, DParams, Decompressor, Dtype, Element, ErrorKind};
+use blosc2::{ChunkRef, NDArray, SChunk};
 use half::f16;
 use num_complex::Complex;
 

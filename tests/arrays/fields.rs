@@ -1,9 +1,9 @@
 //! Fields of arrays of structures, against reading whole items.
 
 use blosc2::elements::FixedBytes;
+use blosc2::user_defined::{BoxError, ChunkBlock};
 use blosc2::{
-    AxisSelection, BoxError, CParams, ChunkBlock, DParams, Element, ErrorKind, NDArray, Selection,
-    Special, Threads,
+    AxisSelection, CParams, DParams, Element, ErrorKind, NDArray, Selection, Special, Threads,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Element)]

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use std::{fs, thread};
 
+use blosc2::user_defined::{BoxError, ChunkBlock, CodecInfo, UserCodec};
 use blosc2::{
-    BoxError, CParams, Check, ChunkBlock, Codec, CodecInfo, ErrorKind, Filter, NDArray,
-    OpenOptions, Special, SplitMode, Threads, UserCodec,
+    CParams, Check, Codec, ErrorKind, Filter, NDArray, OpenOptions, Special, SplitMode, Threads,
 };
 
 use blosc2_format::b2nd::Meta;

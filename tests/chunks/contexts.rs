@@ -36,9 +36,10 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 
+use blosc2::user_defined::{BoxError, ChunkBlock};
 use blosc2::{
-    BoxError, CParams, Check, Chunk, ChunkBlock, ChunkRef, Codec, Compressor, DParams,
-    Decompressor, ErrorKind, Filter, SChunk, SplitMode, Threads, compress_bound,
+    CParams, Check, Chunk, ChunkRef, Codec, Compressor, DParams, Decompressor, ErrorKind, Filter,
+    SChunk, SplitMode, Threads, compress_bound,
 };
 use rayon::prelude::*;
 

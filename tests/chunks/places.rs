@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex, OnceLock};
 
+use blosc2::user_defined::{BoxError, ChunkBlock, CodecInfo, FilterBlock, UserCodec};
 use blosc2::{
-    BoxError, CParams, Chunk, ChunkBlock, Codec, CodecInfo, Compressor, DParams, Decompressor,
-    ErrorKind, Filter, FilterBlock, NDArray, OpenOptions, SChunk, Special, SplitMode, Threads,
-    UserCodec,
+    CParams, Chunk, Codec, Compressor, DParams, Decompressor, ErrorKind, Filter, NDArray,
+    OpenOptions, SChunk, Special, SplitMode, Threads,
 };
 
 const BLOCK: usize = 64;
@@ -207,7 +207,7 @@ type Told = (Option<usize>, Option<usize>, Option<[Vec<u64>; 3]>);
 static CODEC_TOLD: Mutex<[Vec<Told>; 2]> = Mutex::new([Vec::new(), Vec::new()]);
 static FILTER_TOLD: Mutex<[Vec<Told>; 2]> = Mutex::new([Vec::new(), Vec::new()]);
 
-fn shapes(array: Option<&blosc2::Geometry>) -> Option<[Vec<u64>; 3]> {
+fn shapes(array: Option<&blosc2::array::Geometry>) -> Option<[Vec<u64>; 3]> {
     array.map(|array| [array.shape(), array.chunks(), array.blocks()].map(<[u64]>::to_vec))
 }
 

@@ -1,9 +1,10 @@
 //! Chunks without data: zeros, NaN, a repeated item, and what was never written.
 
 use blosc2::limits::MAX_CHUNK_LEN;
+use blosc2::user_defined::{BoxError, ChunkBlock};
 use blosc2::{
-    BoxError, CParams, Check, Chunk, ChunkBlock, ChunkRef, Codec, Compressor, DParams,
-    Decompressor, ErrorKind, Filter, Special, SplitMode, Threads,
+    CParams, Check, Chunk, ChunkRef, Codec, Compressor, DParams, Decompressor, ErrorKind, Filter,
+    Special, SplitMode, Threads,
 };
 use blosc2_format::chunk::{self as format, Params};
 

@@ -3,10 +3,13 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
+use blosc2::library::Library;
+use blosc2::user_defined::{
+    BoxError, ChunkBlock, CodecInfo, FilterBlock, TunerInput, TunerOutcome, UserCodec, UserTuner,
+};
 use blosc2::{
-    BoxError, CParams, Check, Chunk, ChunkBlock, ChunkRef, Codec, CodecInfo, Compressor, DParams,
-    Decompressor, ErrorKind, Filter, FilterBlock, Library, NDArray, OpenOptions, SChunk, SplitMode,
-    Threads, Tuner, TunerInput, TunerOutcome, UserCodec, UserTuner,
+    CParams, Check, Chunk, ChunkRef, Codec, Compressor, DParams, Decompressor, ErrorKind, Filter,
+    NDArray, OpenOptions, SChunk, SplitMode, Threads, Tuner,
 };
 
 const THREADS: [usize; 3] = [1, 2, 8];
@@ -928,6 +931,6 @@ fn content_is_checked_with_the_codecs_of_the_user_and_not_without() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.b2frame");
     std::fs::write(&path, &bytes).unwrap();
-    assert_eq!(blosc2::repair(&path).unwrap_err().kind(), ErrorKind::Unsupported);
+    assert_eq!(blosc2::repair::repair(&path).unwrap_err().kind(), ErrorKind::Unsupported);
     assert!(std::fs::read(&path).unwrap() == bytes);
 }

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use blosc2::{CParams, ErrorKind, NDArray, ReadAt, SChunk, Value};
+use blosc2::storage::ReadAt;
+use blosc2::{CParams, ErrorKind, NDArray, SChunk, Value};
 use blosc2_store::{EmbedStore, Object, TreeStore};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use crate::common::Rng;
 use crate::common::measure::measure;
-use blosc2::{CParams, Dtype, Element, ErrorKind, NDArray, ReadAt, SChunk, Value};
+use blosc2::storage::ReadAt;
+use blosc2::{CParams, Dtype, Element, ErrorKind, NDArray, SChunk, Value};
 use blosc2_store::{BatchArray, CTable, EmbedStore, Object, TreeStore};
 use serde_json::json;
 

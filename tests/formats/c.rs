@@ -12,7 +12,7 @@ use crate::content::Content;
 /// What the C library reads in a file.
 pub(crate) fn read(path: &Path) -> blosc2::Result<Content> {
     let schunk = SChunk::open(path)?;
-    let layers = |layers: blosc2::Metalayers<'_>| {
+    let layers = |layers: blosc2::super_chunk::Metalayers<'_>| {
         let content = |name: String| layers.get(&name).map(|got| (name, got.unwrap_or_default()));
         layers.names().into_iter().map(content).collect::<blosc2::Result<Vec<_>>>()
     };
@@ -65,7 +65,7 @@ impl Writer {
             dparams: &mut dparams,
             io: ptr::null_mut(),
         };
-        assert!(!blosc2::c_version().is_empty() && blosc2::Codec::BloscLz.is_available());
+        assert!(!blosc2::library::c_version().is_empty() && blosc2::Codec::BloscLz.is_available());
         // SAFETY: C copies what the storage points to.
         let schunk = unsafe { sys::blosc2_schunk_new(&mut storage) };
         assert!(!schunk.is_null(), "{path:?}");

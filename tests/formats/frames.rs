@@ -715,7 +715,7 @@ fn a_frame_may_be_anywhere_in_a_file() {
     let bytes = [&[1; 1000][..], &frame, &[2; 500]].concat();
     fs::write(&whole, &bytes).unwrap();
 
-    let within = blosc2_format::read_at::Tail::new(File::open(&whole).unwrap(), 1000);
+    let within = blosc2_format::read_at::AtOffset::new(File::open(&whole).unwrap(), 1000);
     let report = frame::check(&within, &Options::default()).unwrap();
     let found: Vec<_> = report.findings.iter().map(|each| (each.rule.id, each.offset)).collect();
     assert_eq!(found, [("frame.trailing", frame.len() as u64)]);

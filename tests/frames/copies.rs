@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
+use blosc2::storage::MappedFile;
 use blosc2::{
-    CParams, Check, Codec, ErrorKind, Filter, MappedFile, NDArray, OpenOptions, SChunk,
-    SaveOptions, Special, SplitMode,
+    CParams, Check, Codec, ErrorKind, Filter, NDArray, OpenOptions, SChunk, SaveOptions, Special,
+    SplitMode,
 };
 
 use super::{

@@ -5,9 +5,8 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use blosc2::{
-    CParams, Check, ErrorKind, Folder, FolderMut, NDArray, OpenOptions, ReadAt, SChunk, SaveOptions,
-};
+use blosc2::storage::{Folder, FolderMut, ReadAt};
+use blosc2::{CParams, Check, ErrorKind, NDArray, OpenOptions, SChunk, SaveOptions};
 use blosc2_format::Options;
 use blosc2_format::directory::{self, Disk, INDEX, Memory, chunk_name};
 

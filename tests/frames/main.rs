@@ -57,7 +57,8 @@ use std::collections::BTreeSet;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
-use blosc2::{CParams, Check, MappedFile, OpenOptions, SChunk, Seekable};
+use blosc2::storage::{MappedFile, Seekable};
+use blosc2::{CParams, Check, OpenOptions, SChunk};
 use tempfile::TempDir;
 
 use folders::Folded;

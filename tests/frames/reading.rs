@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::{fs, io};
 
+use blosc2::storage::{ReadAt, Storage};
 use blosc2::{
-    CParams, Codec, DParams, ErrorKind, Filter, OpenOptions, ReadAt, SChunk, Special, SplitMode,
-    Storage, Threads,
+    CParams, Codec, DParams, ErrorKind, Filter, OpenOptions, SChunk, Special, SplitMode, Threads,
 };
 
 use super::common::{Rng, codecs};

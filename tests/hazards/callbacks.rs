@@ -9,10 +9,8 @@ upstream! {
 mod safe {
     use std::sync::{Arc, Mutex};
 
-    use blosc2::{
-        BoxError, CParams, ChunkBlock, Codec, Compressor, DParams, Decompressor, ErrorKind, Filter,
-        FilterBlock,
-    };
+    use blosc2::user_defined::{BoxError, ChunkBlock, FilterBlock};
+    use blosc2::{CParams, Codec, Compressor, DParams, Decompressor, ErrorKind, Filter};
 
     fn lz4(filters: &[Filter]) -> CParams {
         CParams::new().codec(Codec::Lz4).blocksize(4096).filters(filters)

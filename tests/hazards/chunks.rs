@@ -95,9 +95,10 @@ mod safe {
     #[cfg(unix)]
     use crate::common::fork;
     use crate::common::{Rng, VARIABLES, own_process, run_alone};
+    use blosc2::user_defined::{BoxError, ChunkBlock};
     use blosc2::{
-        BoxError, CParams, Chunk, ChunkBlock, ChunkRef, Codec, Compressor, DParams, Decompressor,
-        ErrorKind, Filter, NDArray, SChunk, SplitMode, Threads,
+        CParams, Chunk, ChunkRef, Codec, Compressor, DParams, Decompressor, ErrorKind, Filter,
+        NDArray, SChunk, SplitMode, Threads,
     };
 
     /// The flags of a chunk's header.

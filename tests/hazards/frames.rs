@@ -59,9 +59,10 @@ mod safe {
     use std::fs;
     use std::path::{Path, PathBuf};
 
+    use blosc2::storage::MappedFile;
     use blosc2::{
-        CParams, Chunk, Codec, Compressor, ErrorKind, Filter, MappedFile, OpenOptions, SChunk,
-        SaveOptions, Special,
+        CParams, Chunk, Codec, Compressor, ErrorKind, Filter, OpenOptions, SChunk, SaveOptions,
+        Special,
     };
     use tempfile::TempDir;
 

@@ -288,7 +288,7 @@ fn shapes_and_buffers_that_do_not_fit_are_refused() {
     refused(make().from_slice(&items, [3, 5]), InvalidArgument, "[3, 5]");
     refused(make().from_slice(&items, ()), InvalidArgument, "48");
     refused(make().from_slice(&items, [0]), InvalidArgument, "48");
-    refused(make().from_slice(&items, [1 << 40, 1 << 40]), TooLarge, "chunks");
+    refused(make().from_slice(&items, [1u64 << 40, 1u64 << 40]), TooLarge, "chunks");
     refused(make().from_slice(&items, [u64::MAX]), TooLarge, "2^63");
     refused(make().from_slice(&items, [1; 17]), InvalidArgument, "17");
     refused(make().chunks([12]).from_slice(&items, [3, 4]), InvalidArgument, "[12]");
@@ -476,8 +476,8 @@ fn more_than_a_chunk_holds_is_refused_at_once() {
     let mut file = SChunk::create::<u8>(folder.path().join("file"), &params).unwrap();
     refused(file.append(&zeros).unwrap_err());
     assert_eq!(file.nchunks(), 0);
-    let one_chunk = NDArray::builder().chunks([(1 << 31) - 1]).file(folder.path().join("array"));
-    refused(one_chunk.from_slice(&zeros, [1 << 31]).unwrap_err());
+    let one_chunk = NDArray::builder().chunks([(1u64 << 31) - 1]).file(folder.path().join("array"));
+    refused(one_chunk.from_slice(&zeros, [1u64 << 31]).unwrap_err());
     assert_eq!(listing(folder.path()).len(), 1);
 }
 

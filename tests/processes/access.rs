@@ -14,10 +14,9 @@ use std::time::{Duration, Instant};
 use std::{env, thread};
 
 use crate::common::{FOLDER, VARIABLES, own_process};
-use blosc2::{
-    BoxError, CParams, ChunkBlock, Codec, CodecInfo, ErrorKind, NDArray, OpenOptions, ReadAt,
-    Result, SChunk, SaveOptions, Storage, UserCodec,
-};
+use blosc2::storage::{ReadAt, Storage};
+use blosc2::user_defined::{BoxError, ChunkBlock, CodecInfo, UserCodec};
+use blosc2::{CParams, Codec, ErrorKind, NDArray, OpenOptions, Result, SChunk, SaveOptions};
 
 /// How long a test may take that would otherwise hang.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -147,7 +146,7 @@ fn a_file_that_is_written_to_is_neither_replaced_nor_appended_to() {
         assert_eq!(refused(|| OpenOptions::new().replace(true).open(path)), ErrorKind::Busy);
         assert_eq!(refused(array), ErrorKind::Busy);
         assert_eq!(refused(|| other.append_to_file(path)), ErrorKind::Busy);
-        assert_eq!(refused(|| blosc2::repair(path)), ErrorKind::Busy);
+        assert_eq!(refused(|| blosc2::repair::repair(path)), ErrorKind::Busy);
     }
     schunk.append(&[3u32; 100]).unwrap();
     drop(schunk);

@@ -7,10 +7,9 @@ use std::io::{self, ErrorKind as IoKind};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use blosc2::{
-    CParams, Codec, ErrorKind, NDArray, OpenOptions, ReadAt, Rebuilt, Repaired, SChunk, Storage,
-    repair, repair_to,
-};
+use blosc2::repair::{Rebuilt, Repaired, repair, repair_to};
+use blosc2::storage::{ReadAt, Storage};
+use blosc2::{CParams, Codec, ErrorKind, NDArray, OpenOptions, SChunk};
 use blosc2_format::directory::{self, INDEX};
 use blosc2_format::frame::Frame;
 use blosc2_format::{Limits, Options, frame};

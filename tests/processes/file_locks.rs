@@ -7,7 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-use blosc2::{CParams, Codec, OpenOptions, Repaired, SChunk, repair};
+use blosc2::repair::{Repaired, repair};
+use blosc2::{CParams, Codec, OpenOptions, SChunk};
 
 use crate::common::{FOLDER, Rng, VARIABLES, own_process, python};
 

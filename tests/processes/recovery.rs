@@ -5,7 +5,8 @@ use std::process::Child;
 use std::time::Duration;
 use std::{fs, thread};
 
-use blosc2::{Appender, CParams, Error, ErrorKind, NDArray, OpenOptions, ReadOnly, SChunk};
+use blosc2::storage::ReadOnly;
+use blosc2::{Appender, CParams, Error, ErrorKind, NDArray, OpenOptions, SChunk};
 use blosc2_format::frame::journal;
 
 use super::file_locks::{KINDS, beside, chunk, locked, make, role, version};

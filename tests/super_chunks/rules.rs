@@ -7,9 +7,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::{fs, io, mem, thread};
 
-use blosc2::{
-    CParams, Chunk, ErrorKind, NDArray, OpenOptions, ReadAt, SChunk, Special, Storage, compress,
-};
+use blosc2::storage::{ReadAt, Storage};
+use blosc2::{CParams, Chunk, ErrorKind, NDArray, OpenOptions, SChunk, Special, compress};
 use tempfile::TempDir;
 
 use crate::common::measure::measure;

@@ -6,11 +6,12 @@ use std::io::{self, BufRead, BufReader, BufWriter, Cursor, Read, Seek, SeekFrom,
 use std::path::Path;
 
 use blosc2::limits::MAX_CHUNK_LEN;
+use blosc2::user_defined::{BoxError, TunerInput, UserTuner};
 use blosc2::{
-    BoxError, CParams, Chunk, Codec, DParams, Error, ErrorKind, Filter, FrameReader, FrameWriter,
-    NDArray, SChunk, SplitMode, Threads, Tuner, TunerInput, UserTuner,
+    CParams, Chunk, Codec, DParams, Error, ErrorKind, Filter, FrameReader, FrameWriter, NDArray,
+    SChunk, SplitMode, Threads, Tuner,
 };
-use blosc2_format::read_at::Tail;
+use blosc2_format::read_at::AtOffset;
 use blosc2_format::{Finding, Options, Severity, chunk, frame};
 
 use crate::common::measure::largest_allocation;
@@ -431,7 +432,8 @@ fn frames_inside_larger_files() {
         assert_same(&found, content, "at a place of its own");
         reader.seek(SeekFrom::End(-1)).unwrap();
         assert_eq!(reader.bytes().next().unwrap().unwrap(), content[content.len() - 1]);
-        let mut frame = frame::Frame::open(Tail::new(&bytes, place), &Default::default()).unwrap();
+        let mut frame =
+            frame::Frame::open(AtOffset::new(&bytes, place), &Default::default()).unwrap();
         frame.decode_chunk(1, &mut found).unwrap();
         assert_same(&found, &content[1000..2000], "by Rust");
     }

@@ -580,9 +580,9 @@ fn help_and_version() {
     let folder = Folder::new();
     let version = String::from_utf8(folder.good(&["--version"])).unwrap();
     let expected =
-        format!("blosc2 {}\nC-Blosc2 {}", env!("CARGO_PKG_VERSION"), blosc2::c_version());
+        format!("blosc2 {}\nC-Blosc2 {}", env!("CARGO_PKG_VERSION"), blosc2::library::c_version());
     assert!(version.starts_with(&expected), "{version}");
-    for codec in blosc2::codecs() {
+    for codec in blosc2::library::codecs() {
         assert!(version.contains(&format!("\n  {codec}")), "{version}");
     }
     assert!(version.contains("\n  lz4: LZ4 1."), "{version}");

@@ -38,7 +38,7 @@ impl File<'static> {
 
 impl<'a> File<'a> {
     /// Opens what `source` holds from its start on. For a frame inside a larger file see
-    /// [`read_at::Tail`](crate::read_at::Tail).
+    /// [`read_at::AtOffset`](crate::read_at::AtOffset).
     ///
     /// # Errors
     /// As for [`open`](File::open).

@@ -45,6 +45,6 @@ pub use header::{
 pub use offset::Offset;
 pub use outline::{Metalayer, Outline};
 pub use read::Frame;
-pub use salvage::{Order, Piece, Salvaged, Whole, salvage, salvage_directory};
+pub use salvage::{IntactChunk, Order, Piece, Salvaged, salvage, salvage_directory};
 pub use section::{MAX_METALAYERS, MAX_NAME_LEN, MAX_VLMETALAYERS};
 pub use write::Writer;

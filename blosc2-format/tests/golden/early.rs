@@ -1,6 +1,6 @@
 //! Early frames, and frames of version 1.
 
-use blosc2_format::early::{self, Frame, How, Layout, Params, Writer};
+use blosc2_format::early::{self, Frame, Layout, Params, WriteMode, Writer};
 use blosc2_format::{Error, Limits};
 
 use crate::{CONTENT, Golden, data, ids};
@@ -99,10 +99,10 @@ fn tell_their_parameters() {
 /// The parameters of the writer that wrote a golden file, as its name tells.
 fn params(golden: &Golden, frame: &Frame<Vec<u8>>) -> Params {
     let header = frame.header();
-    let how = if golden.is("append") { How::Appended } else { How::Whole };
+    let mode = if golden.is("append") { WriteMode::Appended } else { WriteMode::Whole };
     Params {
         layout: frame.layout(),
-        how,
+        mode,
         trailer: golden.is("c39cc991"),
         trailer_marker: !golden.is("beta.2"),
         empty_metalayers: golden.is("pre3bd"),

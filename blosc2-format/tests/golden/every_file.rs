@@ -122,7 +122,7 @@ fn a_frame_inside_a_larger_file_is_read() {
     let golden = golden.unwrap();
     let frame = std::fs::read(self::golden().join(&golden.name)).unwrap();
     let bytes = [b"something before".as_slice(), &frame, b"and after"].concat();
-    let source = blosc2_format::read_at::Tail::new(&bytes, 16);
+    let source = blosc2_format::read_at::AtOffset::new(&bytes, 16);
     let mut file = File::from_reader(source, &Limits::default()).unwrap();
     assert_eq!(data(&mut file).unwrap(), raw(&golden));
 }

@@ -1,6 +1,6 @@
 //! What is written in the old layouts reads as it was meant, and the check finds nothing.
 
-use blosc2_format::early::{Frame, How, Layout, Params, Writer};
+use blosc2_format::early::{Frame, Layout, Params, WriteMode, Writer};
 use blosc2_format::packed::{Ancillary, IndexPlace, Packed};
 use blosc2_format::{Limits, early, packed};
 use proptest::prelude::*;
@@ -31,16 +31,16 @@ fn codec() -> impl Strategy<Value = u8> {
 
 fn params() -> impl Strategy<Value = Params> {
     let layout = prop::sample::select(vec![Layout::Early, Layout::Version1]);
-    let how = prop::sample::select(vec![How::Whole, How::Appended]);
+    let mode = prop::sample::select(vec![WriteMode::Whole, WriteMode::Appended]);
     let filters = prop::sample::select(vec![vec![], vec![1], vec![2], vec![3], vec![3, 1]]);
     let typesize = prop::sample::select(vec![1u32, 2, 4, 8, 17, 255, 300]);
     let rest = (any::<bool>(), any::<bool>(), any::<bool>(), 3..5u8, codec(), 0..10u8);
-    (layout, how, filters, typesize, rest).prop_map(|(layout, how, filters, typesize, rest)| {
+    (layout, mode, filters, typesize, rest).prop_map(|(layout, mode, filters, typesize, rest)| {
         let (trailer, trailer_marker, empty_metalayers, version, codec, level) = rest;
         let chunk_version = if layout == Layout::Early { version } else { 4 };
         Params {
             layout,
-            how,
+            mode,
             trailer,
             trailer_marker,
             empty_metalayers,

@@ -113,7 +113,7 @@ impl CTable {
     /// The user's attributes of the table, in the order of the file. Python's `table.vlmeta`.
     ///
     /// # Errors
-    /// As for [`Metalayers::value`](blosc2::Metalayers::value).
+    /// As for [`Metalayers::value`](blosc2::super_chunk::Metalayers::value).
     pub fn attributes(&self) -> Result<Vec<(String, Value)>> {
         match self.leaves.leaf(&format!("{}/_vlmeta", self.root), "b2f")? {
             Some(schunk) => all_values(&schunk),

@@ -251,7 +251,7 @@ impl TreeStore {
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: a key that no group can have;
     /// - [`ErrorKind::Unsupported`]: a `DictStore`, which has no groups;
-    /// - as for [`MetalayersMut::set_value`](blosc2::MetalayersMut::set_value).
+    /// - as for [`MetalayersMut::set_value`](blosc2::super_chunk::MetalayersMut::set_value).
     pub fn set_attribute<T: Serialize + ?Sized>(
         &mut self,
         group: &str,
@@ -274,7 +274,7 @@ impl TreeStore {
     /// Removes an attribute of a group; says whether there was one of this name.
     ///
     /// # Errors
-    /// As for [`MetalayersMut::remove`](blosc2::MetalayersMut::remove).
+    /// As for [`MetalayersMut::remove`](blosc2::super_chunk::MetalayersMut::remove).
     pub fn remove_attribute(&mut self, group: &str, name: &str) -> Result<bool> {
         self.folder_for_changes()?;
         match self.leaf(&attributes_key(group))? {

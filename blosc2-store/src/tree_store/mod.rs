@@ -8,7 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use blosc2::{Error, ErrorKind, OpenOptions, ReadAt, ReadOnly, Result, SChunk, Value};
+use blosc2::storage::{ReadAt, ReadOnly};
+use blosc2::{Error, ErrorKind, OpenOptions, Result, SChunk, Value};
 
 use crate::archive::{self, Archive, files_of};
 use crate::ctable::{CTable, Leaves, all_values};
@@ -383,7 +384,7 @@ impl TreeStore {
     /// Those of an array are its own metalayers.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`]: there is no such group; as for [`Metalayers::value`](blosc2::Metalayers::value).
+    /// [`ErrorKind::NotFound`]: there is no such group; as for [`Metalayers::value`](blosc2::super_chunk::Metalayers::value).
     pub fn attributes(&self, group: &str) -> Result<Vec<(String, Value)>> {
         if group != "/" && !self.is_group(group) {
             return Err(self.error(ErrorKind::NotFound, READ, format!("no group `{group}`")));

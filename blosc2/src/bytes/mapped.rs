@@ -22,7 +22,8 @@ use crate::{Error, Result};
 /// C's `blosc2_stdio_mmap`; the modes are Python's `mmap_mode`.
 ///
 /// ```
-/// use blosc2::{CParams, MappedFile, NDArray, OpenOptions, SChunk};
+/// use blosc2::storage::MappedFile;
+/// use blosc2::{CParams, NDArray, OpenOptions, SChunk};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let (chunks, array) = (folder.path().join("chunks.b2frame"), folder.path().join("array.b2nd"));

@@ -46,7 +46,7 @@ use blosc2_format::ReadAt;
 /// ```
 /// use std::io;
 ///
-/// use blosc2::{ReadAt, Storage};
+/// use blosc2::storage::{ReadAt, Storage};
 ///
 /// /// Bytes in memory, and how often they were written to.
 /// #[derive(Default)]

@@ -10,7 +10,7 @@ use super::{Storage, read_only};
 /// A [`Storage`] of anything that can be read at positions; writing to it fails.
 ///
 /// ```
-/// use blosc2::{ReadOnly, Storage};
+/// use blosc2::storage::{ReadOnly, Storage};
 ///
 /// let mut storage = ReadOnly::new(b"some bytes".to_vec());
 /// let error = storage.write_all_at(0, b"S").unwrap_err();

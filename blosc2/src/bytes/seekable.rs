@@ -20,7 +20,7 @@ const ZEROS: [u8; 4096] = [0; 4096];
 /// ```
 /// use std::io::Cursor;
 ///
-/// use blosc2::{ReadAt, Seekable, Storage};
+/// use blosc2::storage::{ReadAt, Seekable, Storage};
 ///
 /// let mut storage = Seekable::new(Cursor::new(Vec::new()));
 /// storage.write_all_at(3, b"abc")?;

@@ -149,7 +149,8 @@ fn check_aligned<T: Element>(start: *const T) -> Result<()> {
 /// `blosc2_prefilter_params` and `blosc2_postfilter_params`.
 ///
 /// ```
-/// use blosc2::{BoxError, ChunkBlock, NDArray};
+/// use blosc2::NDArray;
+/// use blosc2::user_defined::{BoxError, ChunkBlock};
 ///
 /// /// Sets each item to the sum of its indices.
 /// fn sums(block: &mut ChunkBlock<'_>) -> Result<(), BoxError> {

@@ -125,7 +125,7 @@ pub struct CodecInfo<'a> {
     pub level: u8,
     /// Bytes of each block of the chunk, but for a shorter last one; `None` for blocks of variable length.
     pub blocksize: Option<usize>,
-    /// The number of the chunk in its super-chunk; see [`FilterBlock::chunk_index`](crate::FilterBlock::chunk_index).
+    /// The number of the chunk in its super-chunk; see [`FilterBlock::chunk_index`](crate::user_defined::FilterBlock::chunk_index).
     pub chunk_index: Option<usize>,
     /// The shapes of the array that the chunk is of, of its chunks and of its blocks; `None` where it is of none.
     ///

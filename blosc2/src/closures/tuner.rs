@@ -75,7 +75,8 @@ impl Tuner {
     /// - [`ErrorKind::AlreadyExists`]: the id or the name is taken.
     ///
     /// ```
-    /// use blosc2::{BoxError, CParams, Codec, Compressor, UserTuner, Tuner, TunerInput, TunerOutcome};
+    /// use blosc2::user_defined::{BoxError, UserTuner, TunerInput, TunerOutcome};
+    /// use blosc2::{CParams, Codec, Compressor, Tuner};
     ///
     /// /// Compresses harder as long as that gains something.
     /// #[derive(Default)]

@@ -163,7 +163,7 @@ impl NDArrayBuilder {
     }
 
     /// Adds a metalayer of a fixed length with a value, written as
-    /// [`MetalayersMut::set_value`](crate::MetalayersMut::set_value) does. Python's `meta={name: value}`. Needs the
+    /// [`MetalayersMut::set_value`](crate::super_chunk::MetalayersMut::set_value) does. Python's `meta={name: value}`. Needs the
     /// feature `msgpack`.
     ///
     /// ```

@@ -6,8 +6,9 @@ use super::NDArray;
 use super::gather::READ;
 use super::plan::{Plan, block_ranges, c_order, chunk_ranges};
 use super::selection::Selection;
+use crate::Result;
 use crate::element::Element;
-use crate::{ChunkInfo, Result};
+use crate::schunk::ChunkInfo;
 
 impl NDArray {
     /// All chunks, in their order, which is the C order of their places. Python's `iterchunks_info`.

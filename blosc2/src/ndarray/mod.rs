@@ -37,9 +37,10 @@ use parking_lot::Mutex;
 use crate::bytes::Storage;
 use crate::gate::Version;
 use crate::schunk::{Access, Reading};
+use crate::schunk::{Metalayers, MetalayersMut};
 use crate::{
-    CParams, DParams, Dtype, Element, Error, ErrorKind, Metalayers, MetalayersMut, OpenOptions,
-    Result, SChunk, SaveOptions, Threads,
+    CParams, DParams, Dtype, Element, Error, ErrorKind, OpenOptions, Result, SChunk, SaveOptions,
+    Threads,
 };
 
 pub use appender::Appender;
@@ -377,14 +378,14 @@ impl NDArray {
     }
 
     /// Changes the data of new chunks before they are compressed; see [`SChunk::set_prefilter`]. It sees whole chunks,
-    /// padding too, block by block; parts of chunks cannot be written then. [`ChunkBlock`](crate::ChunkBlock) shows how it
+    /// padding too, block by block; parts of chunks cannot be written then. [`ChunkBlock`](crate::user_defined::ChunkBlock) shows how it
     /// learns the indices of the items.
     ///
     /// # Errors
     /// As for [`SChunk::set_prefilter`].
-    pub fn set_prefilter<E: Into<crate::BoxError>>(
+    pub fn set_prefilter<E: Into<crate::closures::BoxError>>(
         &mut self,
-        prefilter: impl for<'b> Fn(&mut crate::ChunkBlock<'b>) -> std::result::Result<(), E>
+        prefilter: impl for<'b> Fn(&mut crate::closures::ChunkBlock<'b>) -> std::result::Result<(), E>
         + Send
         + Sync
         + 'static,
@@ -408,10 +409,10 @@ impl NDArray {
     }
 
     /// Changes the data of chunks after they were decompressed, block by block; see [`SChunk::set_postfilter`].
-    /// [`ChunkBlock`](crate::ChunkBlock) shows how it learns the indices of the items.
-    pub fn set_postfilter<E: Into<crate::BoxError>>(
+    /// [`ChunkBlock`](crate::user_defined::ChunkBlock) shows how it learns the indices of the items.
+    pub fn set_postfilter<E: Into<crate::closures::BoxError>>(
         &mut self,
-        postfilter: impl for<'b> Fn(&mut crate::ChunkBlock<'b>) -> std::result::Result<(), E>
+        postfilter: impl for<'b> Fn(&mut crate::closures::ChunkBlock<'b>) -> std::result::Result<(), E>
         + Send
         + Sync
         + 'static,

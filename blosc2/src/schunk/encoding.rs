@@ -71,7 +71,8 @@ impl SChunk {
     /// many bytes of the super-chunk's data are in front of the block. Python's `prefilter` and `filler`.
     ///
     /// ```
-    /// use blosc2::{BoxError, CParams, ChunkBlock, SChunk};
+    /// use blosc2::user_defined::{BoxError, ChunkBlock};
+    /// use blosc2::{CParams, SChunk};
     ///
     /// /// Fills the super-chunk with the square roots of the numbers of its items.
     /// fn roots(block: &mut ChunkBlock<'_>) -> Result<(), BoxError> {
@@ -93,9 +94,9 @@ impl SChunk {
     ///
     /// # Errors
     /// As for compressing.
-    pub fn set_prefilter<E: Into<crate::BoxError>>(
+    pub fn set_prefilter<E: Into<crate::closures::BoxError>>(
         &mut self,
-        prefilter: impl for<'b> Fn(&mut crate::ChunkBlock<'b>) -> std::result::Result<(), E>
+        prefilter: impl for<'b> Fn(&mut crate::closures::ChunkBlock<'b>) -> std::result::Result<(), E>
         + Send
         + Sync
         + 'static,
@@ -115,9 +116,9 @@ impl SChunk {
     /// [`Decompressor::with_postfilter`](crate::Decompressor::with_postfilter). The closure knows which chunk it is, and how
     /// many bytes of the super-chunk's data are in front of the block. Where chunks have different sizes, the headers of all
     /// are read once for that.
-    pub fn set_postfilter<E: Into<crate::BoxError>>(
+    pub fn set_postfilter<E: Into<crate::closures::BoxError>>(
         &mut self,
-        postfilter: impl for<'b> Fn(&mut crate::ChunkBlock<'b>) -> std::result::Result<(), E>
+        postfilter: impl for<'b> Fn(&mut crate::closures::ChunkBlock<'b>) -> std::result::Result<(), E>
         + Send
         + Sync
         + 'static,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use blosc2_format::directory::{self, Disk, Folder, FolderMut, INDEX};
 use blosc2_format::frame::{self, ChunkSize};
-use blosc2_format::read_at::Tail;
+use blosc2_format::read_at::AtOffset;
 use blosc2_format::{Limits, Options, ReadAt, Report, Severity};
 
 use super::limits::MaxRead;
@@ -63,14 +63,14 @@ const MAKE: &str = "make a super-chunk";
 /// - by opening it for writing with [`locking`](Self::locking): whoever holds the lock knows that no other writer is
 ///   alive. A handle that was already open so does the same in its next change, read or [`refresh`](SChunk::refresh);
 /// - by opening it for writing with [`recover`](Self::recover), where the caller knows that;
-/// - by [`repair`](crate::repair), or the command `blosc2 repair`, which also rebuilds damaged files.
+/// - by [`repair`](crate::repair::repair), or the command `blosc2 repair`, which also rebuilds damaged files.
 ///
 /// This reads the journal, or all of the file where that is gone; a finished file costs nothing. Until then opening fails with
 /// [`ErrorKind::Unfinished`], and so do [`refresh`](SChunk::refresh) and the reads of a reader with locking. That reader
 /// stays usable, and works again once the file was recovered.
 ///
 /// Where what was overwritten is lost, the error says so: after a failure of the machine, unless the writer was
-/// [`durable`](Self::durable), and in a [`Storage`] that cannot set its length. Then [`repair`](crate::repair) saves the
+/// [`durable`](Self::durable), and in a [`Storage`] that cannot set its length. Then [`repair`](crate::repair::repair) saves the
 /// chunks that are whole.
 ///
 /// ```
@@ -388,7 +388,8 @@ impl OpenOptions {
     /// use std::io;
     /// use std::sync::{Arc, Mutex};
     ///
-    /// use blosc2::{Folder, FolderMut, OpenOptions};
+    /// use blosc2::OpenOptions;
+    /// use blosc2::storage::{Folder, FolderMut};
     ///
     /// /// Objects by their names.
     /// #[derive(Debug, Clone, Default)]
@@ -757,7 +758,7 @@ impl OpenOptions {
     fn frame(&self, storage: impl Storage + 'static, safety: Safety) -> Contiguous {
         match self.offset {
             0 => Contiguous::new(storage, safety),
-            offset => Contiguous::new(ReadOnly::new(Tail::new(storage, offset)), safety),
+            offset => Contiguous::new(ReadOnly::new(AtOffset::new(storage, offset)), safety),
         }
     }
 

@@ -11,7 +11,7 @@ use blosc2_format::chunk;
 use blosc2_format::directory::{self, Disk, LOCK, chunk_name};
 use blosc2_format::file::{self, Kind};
 use blosc2_format::frame::{
-    self, ChunkSize, Layout, Metalayer, Order, Outline, Piece, Salvaged, Whole, salvage,
+    self, ChunkSize, IntactChunk, Layout, Metalayer, Order, Outline, Piece, Salvaged, salvage,
     salvage_directory,
 };
 use blosc2_format::{Limits, Options, ReadAt, Report, Severity};
@@ -83,7 +83,8 @@ pub struct Rebuilt {
 /// The command `blosc2 repair` does this.
 ///
 /// ```
-/// use blosc2::{CParams, Repaired, SChunk, repair};
+/// use blosc2::repair::{Repaired, repair};
+/// use blosc2::{CParams, SChunk};
 ///
 /// let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("a.b2frame");
@@ -272,7 +273,7 @@ fn write(
     salvaged: &Salvaged,
     target: &Path,
     is_directory: bool,
-    read: impl Fn(&Whole) -> io::Result<Vec<u8>>,
+    read: impl Fn(&IntactChunk) -> io::Result<Vec<u8>>,
 ) -> Result<Rebuilt> {
     let header = salvaged.header.as_ref();
     let had_chunks = header.is_none_or(|header| header.nbytes > 0);
@@ -318,11 +319,11 @@ fn write(
 fn push(
     state: &mut State,
     piece: &Piece,
-    read: &impl Fn(&Whole) -> io::Result<Vec<u8>>,
+    read: &impl Fn(&IntactChunk) -> io::Result<Vec<u8>>,
 ) -> Result<bool> {
     let bytes = match *piece {
         Piece::Lost => return Ok(false),
-        Piece::Whole(chunk) => read(&chunk).map_err(|error| Error::of_io(REPAIR, error))?,
+        Piece::Intact(chunk) => read(&chunk).map_err(|error| Error::of_io(REPAIR, error))?,
         Piece::Special { special, nbytes } => {
             let params = state.outline.params();
             let blocksize =
@@ -367,7 +368,7 @@ fn is_whole_array(salvaged: &Salvaged, content: &[u8]) -> bool {
         .and_then(|meta| Geometry::new(&meta, salvaged.params.typesize, &Limits::default()));
     let Ok(geometry) = geometry else { return false };
     let fits = |piece: &Piece| match *piece {
-        Piece::Whole(chunk) => chunk.nbytes as usize == geometry.chunk_len(),
+        Piece::Intact(chunk) => chunk.nbytes as usize == geometry.chunk_len(),
         Piece::Special { nbytes, .. } => nbytes as usize == geometry.chunk_len(),
         Piece::Lost => false,
     };

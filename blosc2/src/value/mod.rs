@@ -36,8 +36,8 @@ mod ext {
 /// A value as Python's blosc2 writes it: what its metalayers hold, and its arrays of objects.
 ///
 /// All that Python writes there and reads again has a variant, and is written again to the same bytes. Read by
-/// [`Metalayers::value`](crate::Metalayers::value), written by
-/// [`MetalayersMut::set_value`](crate::MetalayersMut::set_value), which take the program's own types too; a
+/// [`Metalayers::value`](crate::super_chunk::Metalayers::value), written by
+/// [`MetalayersMut::set_value`](crate::super_chunk::MetalayersMut::set_value), which take the program's own types too; a
 /// part of those may be a value.
 ///
 /// Values are collected from an iterator, or made with `from_iter`: a list of items of one type, a map of pairs. A list of

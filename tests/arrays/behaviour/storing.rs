@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use blosc2::{CParams, Codec, ErrorKind, MappedFile, NDArray, OpenOptions, SaveOptions, Threads};
+use blosc2::storage::MappedFile;
+use blosc2::{CParams, Codec, ErrorKind, NDArray, OpenOptions, SaveOptions, Threads};
 
 use super::c::CArray;
 use super::{

@@ -5,9 +5,10 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use blosc2::storage::{ReadAt, Storage};
 use blosc2::{
-    AxisSelection, CParams, DParams, Filter, NDArray, NDArrayBuilder, OpenOptions, ReadAt,
-    SplitMode, Storage, Threads,
+    AxisSelection, CParams, DParams, Filter, NDArray, NDArrayBuilder, OpenOptions, SplitMode,
+    Threads,
 };
 use blosc2_format::{Options, Report, Severity, directory, frame};
 use tempfile::TempDir;

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use blosc2::{
-    CParams, CacheSizes, Filter, Metalayers, NDArray, OpenOptions, SChunk, Special, SplitMode,
-};
+use blosc2::array::CacheSizes;
+use blosc2::super_chunk::Metalayers;
+use blosc2::{CParams, Filter, NDArray, OpenOptions, SChunk, Special, SplitMode};
 use serde_json::{Value, json};
 
 use super::metadata::Layer;

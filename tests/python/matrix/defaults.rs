@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use blosc2::{CParams, CacheSizes, Filter, NDArray, NDArrayBuilder, Special};
+use blosc2::array::CacheSizes;
+use blosc2::{CParams, Filter, NDArray, NDArrayBuilder, Special};
 use serde_json::{Value, json};
 
 use super::cases::{DTYPES, random_shape};

@@ -40,9 +40,9 @@ fn each<'c>(cases: impl IntoIterator<Item = &'c Case>, look: impl Fn(usize, &Cas
 }
 
 /// The caches that Python has found.
-fn caches(printed: &Value) -> blosc2::CacheSizes {
+fn caches(printed: &Value) -> blosc2::array::CacheSizes {
     let size = |level: usize| printed["caches"][level].as_u64().unwrap();
-    blosc2::CacheSizes { l1: size(0), l2: size(1), l3: size(2) }
+    blosc2::array::CacheSizes { l1: size(0), l2: size(1), l3: size(2) }
 }
 
 #[test]

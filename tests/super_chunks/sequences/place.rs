@@ -6,7 +6,8 @@ use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use blosc2::{CParams, MappedFile, OpenOptions, ReadAt, SChunk, SaveOptions, Seekable, Storage};
+use blosc2::storage::{MappedFile, ReadAt, Seekable, Storage};
+use blosc2::{CParams, OpenOptions, SChunk, SaveOptions};
 
 use super::stored::Stored;
 use crate::common::Rng;

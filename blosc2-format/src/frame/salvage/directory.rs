@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 
 use super::walk;
-use super::{File, Salvaged, Whole};
+use super::{File, IntactChunk, Salvaged};
 use crate::chunk::{self, EXTENDED_HEADER_LEN};
 use crate::directory::{self, Folder};
 use crate::frame::Layout;
@@ -73,7 +73,7 @@ fn read<R: ReadAt>(
     file: &R,
     number: u64,
     limits: &Limits,
-) -> Result<Option<(chunk::Header, Whole)>, Error> {
+) -> Result<Option<(chunk::Header, IntactChunk)>, Error> {
     let size = file.size()?;
     let head = file.read_vec_at(0, size.min(EXTENDED_HEADER_LEN as u64))?;
     let Ok(header) = chunk::Header::parse(&head) else { return Ok(None) };
@@ -82,6 +82,6 @@ fn read<R: ReadAt>(
         return Ok(None);
     }
     let (report, _) = walk::check(&file.read_vec_at(0, len)?, limits);
-    let whole = Whole { at: number, len: header.cbytes, nbytes: header.nbytes };
+    let whole = IntactChunk { at: number, len: header.cbytes, nbytes: header.nbytes };
     Ok(report.is_good().then_some((header, whole)))
 }

@@ -40,7 +40,7 @@ pub struct Salvaged {
     pub order: Order,
     /// Whole chunks that the index does not name, in the order of the file: those that were replaced or
     /// deleted, and those that were written after it. Empty without an index.
-    pub unnamed: Vec<Whole>,
+    pub unnamed: Vec<IntactChunk>,
     /// How many bytes belong to nothing that is whole; in a directory, of the index file and of chunk
     /// files.
     pub damaged: u64,
@@ -64,7 +64,7 @@ pub enum Order {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Piece {
     /// All of it.
-    Whole(Whole),
+    Intact(IntactChunk),
     /// It is not stored: all of its bytes are the same.
     Special {
         /// What they are.
@@ -78,7 +78,7 @@ pub enum Piece {
 
 /// A chunk that is whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Whole {
+pub struct IntactChunk {
     /// Where it is: bytes from the start of the source; in a directory, the number of its file, which is
     /// all of it or begins with it.
     pub at: u64,
@@ -115,7 +115,7 @@ pub struct Whole {
 /// let salvaged = salvage(&bytes, &Limits::default())?;
 /// let mut written = 0;
 /// for piece in salvaged.chunks {
-///     let Piece::Whole(chunk) = piece else { continue };
+///     let Piece::Intact(chunk) = piece else { continue };
 ///     let chunk = bytes.read_vec_at(chunk.at, chunk.len.into())?;
 ///     written += chunk.len();
 /// }
@@ -165,7 +165,7 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
         source: &'a R,
         size: u64,
         layout: Layout,
-        files: Option<&'a [Whole]>,
+        files: Option<&'a [IntactChunk]>,
         limits: &'a Limits,
     ) -> Result<Self, Error> {
         let head = source.read_vec_at(0, size.min(MIN_HEADER_LEN as u64))?;
@@ -220,9 +220,9 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
     /// The chunks as an index says, and that index; `find` looks for the chunk at a place.
     fn pieces(
         &self,
-        chunks: &[Whole],
-        mut find: impl FnMut(u64) -> Result<Option<Whole>, Error>,
-    ) -> Result<Option<(Whole, Vec<Piece>)>, Error> {
+        chunks: &[IntactChunk],
+        mut find: impl FnMut(u64) -> Result<Option<IntactChunk>, Error>,
+    ) -> Result<Option<(IntactChunk, Vec<Piece>)>, Error> {
         let Some(index) = self.choose(chunks)? else { return Ok(None) };
         let count = u64::from(index.nbytes) / OFFSET_LEN;
         let held = count.saturating_mul(size_of::<Piece>() as u64 + size_of::<u64>() as u64);
@@ -234,7 +234,7 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
             pieces.push(match offset {
                 Offset::Special(special) => Piece::Special { special, nbytes: 0 },
                 Offset::At(place) => match find(place) {
-                    Ok(found) => found.map_or(Piece::Lost, Piece::Whole),
+                    Ok(found) => found.map_or(Piece::Lost, Piece::Intact),
                     Err(error) => {
                         outcome = Err(error);
                         Piece::Lost
@@ -248,7 +248,7 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
     }
 
     /// The index that leads to the most: that of the header, if it is there.
-    fn choose(&self, chunks: &[Whole]) -> Result<Option<Whole>, Error> {
+    fn choose(&self, chunks: &[IntactChunk]) -> Result<Option<IntactChunk>, Error> {
         let base = match self.known.files {
             Some(_) => 0,
             None => walk::base(&self.known, chunks),
@@ -279,7 +279,7 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
     }
 
     /// Whether an index was found where a chunk of another size is looked for.
-    fn is_index_instead(&self, whole: &Whole) -> bool {
+    fn is_index_instead(&self, whole: &IntactChunk) -> bool {
         let header = self.header.as_ref();
         let size = header.and_then(|header| header.chunksize.fixed());
         let is_index = self.walked.indexes.iter().any(|index| index.at == whole.at);
@@ -293,7 +293,7 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
     }
 
     /// The offsets of an index that was found whole.
-    fn offsets(&self, index: Whole, mut each: impl FnMut(Offset)) -> Result<(), Error> {
+    fn offsets(&self, index: IntactChunk, mut each: impl FnMut(Offset)) -> Result<(), Error> {
         let bytes = self.source.read_vec_at(index.at, index.len.into())?;
         let chunk = Chunk::new(&bytes, self.limits)?;
         index::decode(&chunk, |offset| {
@@ -314,7 +314,7 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
         } else if self.header.as_ref().is_none_or(|header| header.chunksize != ChunkSize::Variable)
         {
             let whole = |piece: &Piece| match piece {
-                Piece::Whole(chunk) => Some(chunk.nbytes),
+                Piece::Intact(chunk) => Some(chunk.nbytes),
                 _ => None,
             };
             let mut sizes = pieces[..count.saturating_sub(1)].iter().filter_map(whole);
@@ -337,8 +337,8 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
     /// Puts together what was found; `damaged` bytes are wrong in other files.
     fn finish(
         &self,
-        chunks: &[Whole],
-        pieces: Option<(Whole, Vec<Piece>)>,
+        chunks: &[IntactChunk],
+        pieces: Option<(IntactChunk, Vec<Piece>)>,
         damaged: u64,
     ) -> Result<Salvaged, Error> {
         let index_end = pieces.as_ref().map_or(0, |(index, _)| index.at + u64::from(index.len));
@@ -351,16 +351,16 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
         let (order, pieces, unnamed) = match pieces {
             Some((_, pieces)) => {
                 let place = |piece: &Piece| match piece {
-                    Piece::Whole(chunk) => Some(chunk.at),
+                    Piece::Intact(chunk) => Some(chunk.at),
                     _ => None,
                 };
                 let mut named: Vec<u64> = pieces.iter().filter_map(place).collect();
                 named.sort_unstable();
-                let is_unnamed = |chunk: &&Whole| named.binary_search(&chunk.at).is_err();
+                let is_unnamed = |chunk: &&IntactChunk| named.binary_search(&chunk.at).is_err();
                 (Order::Index, pieces, chunks.iter().filter(is_unnamed).copied().collect())
             }
             None => {
-                let pieces = chunks.iter().copied().map(Piece::Whole).collect();
+                let pieces = chunks.iter().copied().map(Piece::Intact).collect();
                 (Order::File, pieces, Vec::new())
             }
         };

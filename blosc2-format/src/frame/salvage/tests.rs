@@ -51,7 +51,7 @@ impl Sample {
     fn salvage(&self, bytes: &[u8], what: &str) -> Salvaged {
         let found = salvage(bytes, &Limits::default()).unwrap();
         let pieces = found.chunks.iter().filter_map(|piece| match piece {
-            Piece::Whole(whole) => Some(*whole),
+            Piece::Intact(whole) => Some(*whole),
             _ => None,
         });
         let mut places: Vec<usize> = Vec::new();
@@ -71,13 +71,13 @@ impl Sample {
             assert_eq!(found.chunks.len(), self.chunks.len(), "{what}");
             for (piece, chunk) in found.chunks.iter().zip(&self.chunks) {
                 match (piece, chunk) {
-                    (Piece::Whole(whole), Some((at, _))) => assert_eq!(whole.at, *at as u64),
+                    (Piece::Intact(whole), Some((at, _))) => assert_eq!(whole.at, *at as u64),
                     (Piece::Lost, _) | (Piece::Special { .. }, None) => {}
                     (piece, _) => panic!("{what}: {piece:?}"),
                 }
             }
         } else {
-            assert!(found.chunks.iter().all(|piece| matches!(piece, Piece::Whole(_))));
+            assert!(found.chunks.iter().all(|piece| matches!(piece, Piece::Intact(_))));
             assert!(places.is_sorted(), "{what}");
         }
         for layer in found.vlmetalayers.iter().flatten().filter(|_| !self.is_changed) {
@@ -146,7 +146,7 @@ fn all_of_an_intact_frame_is_found() {
         assert!(found.unnamed.is_empty(), "{name}");
         for (piece, number) in found.chunks.iter().zip(0..) {
             let nbytes = match piece {
-                Piece::Whole(whole) => whole.nbytes,
+                Piece::Intact(whole) => whole.nbytes,
                 Piece::Special { nbytes, .. } => *nbytes,
                 Piece::Lost => panic!("{name}: chunk {number}"),
             };
@@ -237,7 +237,7 @@ fn a_header_that_is_lost_is_done_without() {
             let frame = Frame::open(sample.bytes.clone(), &Limits::default()).unwrap();
             let typesize = frame.header().typesize;
             let typesize = if typesize > 255 { 1 } else { typesize };
-            if found.chunks.iter().any(|piece| matches!(piece, Piece::Whole(_))) {
+            if found.chunks.iter().any(|piece| matches!(piece, Piece::Intact(_))) {
                 assert_eq!(found.params.typesize, typesize, "{name}");
                 assert_eq!(found.params.filters, frame.header().filters, "{name}");
                 assert_eq!(found.order, Order::Index, "{name}, {len} bytes lost");
@@ -338,7 +338,7 @@ fn folder() -> Memory {
 fn the_files_of_a_directory_are_found() {
     let whole = |files: &Memory, number: u64, nbytes| {
         let len = files.0[&directory::chunk_name(number)].len() as u32;
-        Piece::Whole(Whole { at: number, len, nbytes })
+        Piece::Intact(IntactChunk { at: number, len, nbytes })
     };
     let files = folder();
     let found = salvage_directory(&files, &Limits::default()).unwrap();

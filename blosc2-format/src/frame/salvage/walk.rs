@@ -1,6 +1,6 @@
 //! Going through a file from one thing that is whole to the next: chunks, indexes, trailers.
 
-use super::Whole;
+use super::IntactChunk;
 use crate::chunk::{self, Chunk, EXTENDED_HEADER_LEN, MAX_VERSION, MIN_HEADER_LEN, Special};
 use crate::frame::header::TRAILER_END_LEN;
 use crate::frame::index;
@@ -31,18 +31,18 @@ pub(super) struct Known<'a> {
     pub(super) has_data: bool,
     /// The chunk files of a directory, in order, where it is one; the file with the index has no chunks
     /// then.
-    pub(super) files: Option<&'a [Whole]>,
+    pub(super) files: Option<&'a [IntactChunk]>,
 }
 
 /// What is whole.
 #[derive(Debug, Default)]
 pub(super) struct Walked {
     /// The chunks with data, in the order of the file.
-    pub(super) chunks: Vec<Whole>,
+    pub(super) chunks: Vec<IntactChunk>,
     /// Header of the first of them, and whether its typesize is that of all.
     pub(super) first: Option<(chunk::Header, bool)>,
     /// The chunks that hold offsets.
-    pub(super) indexes: Vec<Whole>,
+    pub(super) indexes: Vec<IntactChunk>,
     pub(super) trailers: Vec<Span>,
     /// How many bytes belong to nothing that is whole.
     pub(super) damaged: u64,
@@ -118,7 +118,7 @@ impl<'a, R: ReadAt + ?Sized> Walk<'a, R> {
                 continue;
             };
             let (Found::Data(header) | Found::Index(header)) = &found;
-            let whole = Whole { at, len: header.cbytes, nbytes: header.nbytes };
+            let whole = IntactChunk { at, len: header.cbytes, nbytes: header.nbytes };
             match found {
                 Found::Index(_) => self.walked.indexes.push(whole),
                 Found::Data(header) => {
@@ -225,7 +225,7 @@ impl<'a, R: ReadAt + ?Sized> Walk<'a, R> {
     }
 
     /// The chunk at `at`, where the index says that one is.
-    pub(super) fn whole(&mut self, at: u64) -> Result<Option<Whole>, Error> {
+    pub(super) fn whole(&mut self, at: u64) -> Result<Option<IntactChunk>, Error> {
         let room = self.size.saturating_sub(at);
         if room < MIN_HEADER_LEN as u64 || self.spent > self.most {
             return Ok(None);
@@ -238,7 +238,7 @@ impl<'a, R: ReadAt + ?Sized> Walk<'a, R> {
         }
         // Chunks that are looked at here may overlap.
         self.spent = self.spent.saturating_add(len + u64::from(header.nbytes));
-        let whole = Whole { at, len: header.cbytes, nbytes: header.nbytes };
+        let whole = IntactChunk { at, len: header.cbytes, nbytes: header.nbytes };
         Ok(self.check(Span { at, len })?.map(|_| whole))
     }
 
@@ -350,7 +350,7 @@ impl<'a, R: ReadAt + ?Sized> Walk<'a, R> {
 }
 
 /// From where offsets count: where nothing says it, the first chunk that is whole may be the first one.
-pub(super) fn base(known: &Known<'_>, chunks: &[Whole]) -> u64 {
+pub(super) fn base(known: &Known<'_>, chunks: &[IntactChunk]) -> u64 {
     known.base.or(chunks.first().map(|chunk| chunk.at)).unwrap_or(known.start)
 }
 

@@ -8,7 +8,7 @@
 //! library did.
 //!
 //! ```
-//! use blosc2_format::early::{Frame, Layout, Params, Writer, stored_chunk};
+//! use blosc2_format::early::{Frame, Layout, Params, WriteMode, Writer, stored_chunk};
 //! use blosc2_format::Limits;
 //!
 //! let params = Params { layout: Layout::Early, typesize: 4, ..Params::default() };
@@ -39,7 +39,7 @@ mod write;
 pub use check::check;
 pub use frame::Frame;
 pub use header::{EARLY_HEADER_LEN, Header, VERSION1_HEADER_LEN};
-pub use write::{How, Params, Writer, stored_chunk};
+pub use write::{Params, WriteMode, Writer, stored_chunk};
 
 pub(crate) use rules::RULES;
 

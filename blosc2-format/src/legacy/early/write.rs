@@ -15,7 +15,7 @@ const MIN_COMPRESSED: usize = 128;
 
 /// By which of its functions the old library wrote a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum How {
+pub enum WriteMode {
     /// All chunks at once. A chunk size of 0 tells that the last one is shorter, and version 1 leaves a gap before
     /// the trailer.
     #[default]
@@ -33,7 +33,7 @@ pub struct Params {
     /// The layout.
     pub layout: Layout,
     /// By which function.
-    pub how: How,
+    pub mode: WriteMode,
     /// Whether the trailer is there, for [`Layout::Early`]; only the last of its writers had it.
     pub trailer: bool,
     /// Whether the trailer starts with `94`, for [`Layout::Version1`]; writers before beta.3 had `0d`
@@ -66,7 +66,7 @@ impl Default for Params {
     fn default() -> Self {
         Self {
             layout: Layout::Version1,
-            how: How::Whole,
+            mode: WriteMode::Whole,
             trailer: true,
             trailer_marker: true,
             empty_metalayers: false,
@@ -192,7 +192,7 @@ impl Writer {
     /// # Errors
     /// What was added has no room in it: 2 GiB of metalayers, or of offsets.
     pub fn finish(self) -> Result<Vec<u8>, Error> {
-        let Params { layout, how, typesize, threads, .. } = self.params;
+        let Params { layout, mode, typesize, threads, .. } = self.params;
         let mut header = Header::new(layout);
         let has_section = match layout {
             Layout::Early => self.params.empty_metalayers || !self.metalayers.is_empty(),
@@ -216,7 +216,8 @@ impl Writer {
         } else {
             Vec::new()
         };
-        let doubled = layout == Layout::Version1 && how == How::Whole && !self.offsets.is_empty();
+        let doubled =
+            layout == Layout::Version1 && mode == WriteMode::Whole && !self.offsets.is_empty();
         let gap = if doubled { trailer.len() } else { 0 };
 
         let too_long = || Error::Argument("a header of over 2 GiB".into());
@@ -232,7 +233,7 @@ impl Writer {
         header.chunksize = self.chunksize() as i32;
         header.threads = threads;
         header.set_flag(match self.has_trailer() {
-            true => !self.usermeta.is_empty() && how == How::Whole,
+            true => !self.usermeta.is_empty() && mode == WriteMode::Whole,
             false => !self.metalayers.is_empty(),
         });
         if layout == Layout::Version1 {
@@ -261,9 +262,9 @@ impl Writer {
         let Some((&first, others)) = self.sizes.split_first() else { return 0 };
         let (last, middle) = others.split_last().unwrap_or((&first, &[]));
         let equal = middle.iter().all(|&size| size == first);
-        match self.params.how {
-            How::Whole if equal && *last == first => first,
-            How::Appended if equal && *last <= first => first,
+        match self.params.mode {
+            WriteMode::Whole if equal && *last == first => first,
+            WriteMode::Appended if equal && *last <= first => first,
             _ => 0,
         }
     }

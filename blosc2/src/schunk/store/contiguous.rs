@@ -83,7 +83,7 @@ impl Store for Contiguous {
         let recovery = recover(&mut *self.bytes.storage, is_sound);
         if recovery.map_err(|error| Error::of_io(doing, error))? == Recovery::Lost {
             let detail = "a writer stopped while it changed this frame, and what it overwrote is lost: \
-                `blosc2::repair` (the command `blosc2 repair`) saves what is whole";
+                `blosc2::repair::repair` (the command `blosc2 repair`) saves what is whole";
             return Err(Error::new(ErrorKind::Unfinished, doing, detail));
         }
         Ok(())
