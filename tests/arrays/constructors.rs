@@ -155,10 +155,19 @@ fn shapes_are_integers_for_each_axis() {
         error.to_string()
     };
     let negative = message(NDArray::from_slice(&items, (3, -4)));
-    assert!(
-        negative.ends_with("axis 1 of the shape has -4 items, expected at least 0"),
-        "{negative}"
-    );
-    message(NDArray::builder().chunks([2, -1]).from_slice(&items, [3, 4]));
+    assert!(negative.ends_with("axis 1 of the shape: -4, expected at least 0"), "{negative}");
+    let side = NDArray::builder().chunks([2, -1]).from_slice(&items, [3, 4]);
+    assert_eq!(side.unwrap_err().kind(), ErrorKind::TooLarge);
     assert_eq!(line.resize(-1).unwrap_err().kind(), ErrorKind::InvalidArgument);
+}
+
+#[test]
+fn an_array_without_items_comes_first() {
+    let none = NDArray::builder().zeros::<f64>((0, 3)).unwrap();
+    let some = NDArray::from_slice(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], (2, 3)).unwrap();
+    for sources in [[&none, &some], [&some, &none]] {
+        let both = NDArray::builder().concatenate(sources, 0).unwrap();
+        assert_eq!(both.shape(), [2, 3]);
+        assert_eq!(both.read_all::<f64>().unwrap(), some.read_all::<f64>().unwrap());
+    }
 }

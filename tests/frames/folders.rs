@@ -10,7 +10,8 @@ use blosc2::{CParams, Check, ErrorKind, NDArray, OpenOptions, SChunk, SaveOption
 use blosc2_format::Options;
 use blosc2_format::directory::{self, Disk, INDEX, Memory, chunk_name};
 
-use super::{Place, assert_holds, filled, folder, kind, model, numbers};
+use super::common::Rng;
+use super::{CHUNK, Place, assert_holds, filled, folder, kind, model, numbers};
 
 /// A folder of the file system as a type of the program.
 #[derive(Debug)]
@@ -366,4 +367,30 @@ fn panics_and_errors_of_a_folder_are_those_of_the_call() {
     let error = schunk.decompress_chunk::<i32>(0).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidData);
     assert!(error.to_string().contains("00000000.chunk"), "{error}");
+}
+
+#[test]
+fn a_change_that_leaves_all_sizes_is_noticed_by_other_handles() {
+    let mut rng = Rng(7);
+    let mut noise = || -> Vec<i32> { (0..CHUNK).map(|_| rng.next() as i32).collect() };
+    let chunks: Vec<Vec<i32>> = (0..4).map(|_| noise()).collect();
+    let changes: [fn(&mut SChunk, &[i32]); 2] = [
+        |schunk, new| schunk.update(0, new).unwrap(),
+        |schunk, _| schunk.reorder(&[1, 0]).unwrap(),
+    ];
+    for change in changes {
+        let objects = Objects::default();
+        let mut one = options().create(true).open_folder(objects.clone()).unwrap();
+        one.append(&chunks[0]).unwrap();
+        one.append(&chunks[1]).unwrap();
+        let mut other = options().write(true).open_folder(objects.clone()).unwrap();
+        change(&mut one, &chunks[2]);
+        let before = one.items::<i32>(..).unwrap();
+        assert_eq!(kind(other.update(1, &chunks[3])), ErrorKind::Busy);
+        let opened = options().open_folder(objects.clone()).unwrap();
+        assert_eq!(opened.items::<i32>(..).unwrap(), before);
+        other.refresh().unwrap();
+        other.update(1, &chunks[3]).unwrap();
+        assert_eq!(other.decompress_chunk::<i32>(1).unwrap(), chunks[3]);
+    }
 }

@@ -9,6 +9,7 @@ use super::gather::Sink;
 use super::plan::{Items, Plan, c_order, position};
 use super::region::Region;
 use super::view::NDArrayView;
+use crate::closures::{Closures, registered};
 use crate::schunk::Reading;
 use crate::{Error, ErrorKind, Result, Threads};
 
@@ -113,7 +114,10 @@ impl NDArrayView<'_> {
         }
         let number = position(&place, geometry.chunk_grid());
         array.schunk.with_chunk_in(reading, number, None, |chunk, _| {
-            let is_regular = array.schunk.is_regular(chunk, geometry);
+            // User-defined codecs and filters may go by the index of the chunk.
+            let header = chunk.header();
+            let is_free = registered(header.codec(), &header.filters) == Closures::None;
+            let is_regular = is_free && array.schunk.is_regular(chunk, geometry);
             Ok(is_regular.then(|| chunk.as_bytes().to_vec()))
         })
     }

@@ -296,7 +296,7 @@ impl NDArrayBuilder {
         dtype: &str,
         typesize: usize,
     ) -> Result<NDArray> {
-        let shape = &sizes(&shape, MAKE)?[..];
+        let shape = &sizes(&shape, "shape", MAKE)?[..];
         let order = self.order(shape, dtype, typesize)?;
         // The order has counted the items.
         let expected = order.geometry.len().checked_mul(typesize as u64);
@@ -326,7 +326,7 @@ impl NDArrayBuilder {
         shape: impl PerAxis,
     ) -> Result<NDArray> {
         let mut items = items.into_iter();
-        let shape = &sizes(&shape, MAKE)?[..];
+        let shape = &sizes(&shape, "shape", MAKE)?[..];
         let order = self.order(shape, &T::dtype().to_string(), size_of::<T>())?;
         order.make(|schunk, geometry| {
             let wrong = |what: &str| {
@@ -407,7 +407,7 @@ impl NDArrayBuilder {
         dtype: &str,
         typesize: usize,
     ) -> Result<NDArray> {
-        let shape = &sizes(&shape, MAKE)?[..];
+        let shape = &sizes(&shape, "shape", MAKE)?[..];
         match special {
             Special::Value => {
                 let detail = "it takes zeros, NaN or nothing";
@@ -458,7 +458,7 @@ impl NDArrayBuilder {
     /// # Errors
     /// As for [`from_slice`](Self::from_slice).
     pub fn full_bytes(self, item: &[u8], shape: impl PerAxis, dtype: &str) -> Result<NDArray> {
-        let shape = &sizes(&shape, MAKE)?[..];
+        let shape = &sizes(&shape, "shape", MAKE)?[..];
         let mut cparams = self.cparams_for(dtype);
         if cparams.codec.needs_array() || cparams.filters.iter().any(|each| each.needs_array()) {
             // A value that is not compressed needs neither.
@@ -639,9 +639,9 @@ const MAX_DTYPE_FORMAT: u8 = 127;
 /// Bytes of a character of NumPy's text.
 const CHARACTER: u8 = 4;
 
-/// A chunk or block shape; what is below 0 is refused as 0 is.
+/// A chunk or block shape; what is below 0 is refused as what is too large.
 fn side(shape: &impl PerAxis) -> Vec<u64> {
-    (0..shape.ndim()).map(|axis| u64::try_from(shape.along(axis)).unwrap_or(0)).collect()
+    (0..shape.ndim()).map(|axis| u64::try_from(shape.along(axis)).unwrap_or(u64::MAX)).collect()
 }
 
 fn stored_sizes(shape: &[u64]) -> Vec<i32> {

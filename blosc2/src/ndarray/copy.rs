@@ -54,7 +54,7 @@ impl NDArrayBuilder {
         shape: impl PerAxis,
         item: impl Fn(&[u64]) -> T + Sync,
     ) -> Result<NDArray> {
-        let shape = &sizes(&shape, MAKE)?[..];
+        let shape = &sizes(&shape, "shape", MAKE)?[..];
         let fill = |ranges: &[Range<u64>], bytes: &mut [u8]| {
             let mut index: Vec<u64> = ranges.iter().map(|range| range.start).collect();
             // A row at a time.
@@ -152,7 +152,7 @@ impl NDArrayBuilder {
     /// Without [`cparams`](Self::cparams), compressed chunks are copied as they are where they have all their items in
     /// the same place of a chunk of the copy, and chunk and block shapes are the same. Lossy codecs and filters lose
     /// nothing again there. With [`cparams`](Self::cparams) all chunks are recompressed, and so are those of an array that
-    /// has a prefilter or a postfilter.
+    /// has a prefilter or a postfilter, and chunks of user-defined codecs and filters, which may go by the index of the chunk.
     ///
     /// # Errors
     /// As for [`from_slice`](Self::from_slice) and for reading `source`.
@@ -263,7 +263,8 @@ impl NDArrayBuilder {
     /// Makes an array of several, one behind the other along an axis. C's `b2nd_concatenate`, Python's `concat`.
     ///
     /// They have the same dtype, and the same shape but for that axis. Where the first is a whole array, its metalayers
-    /// are copied, and what is not set is taken from it, as by [`copy`](Self::copy). Compressed chunks are copied as they
+    /// are copied, and what is not set is taken from it, as by [`copy`](Self::copy): if the first array is small, set
+    /// [`chunks`](Self::chunks). Compressed chunks are copied as they
     /// are, as by `copy`: those of the first array, and those of the others where the array before ends at the end of a
     /// chunk. [`NDArray::append_array`] does it in place.
     ///
@@ -327,7 +328,11 @@ impl NDArrayBuilder {
         shape[axis] = end;
         let as_is = !self.has_cparams();
         if first.is_whole() {
-            self = self.cut_like(first.array, first)?.compressed_as(first.array);
+            self = self.meta_from(first.array)?.compressed_as(first.array);
+            // An array without items may have been made without a size of its chunks along the axis.
+            if first.array.chunks()[axis] > 0 {
+                self = self.cut_as(first.array);
+            }
         }
         self = self.dtype_format(first.array.dtype_format());
         let (dtype, typesize) = (first.array.dtype_text(), first.array.typesize());

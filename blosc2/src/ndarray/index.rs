@@ -30,15 +30,15 @@ pub trait PerAxis: sealed::Sealed {
 
     /// The integer for an axis, which is below `ndim`.
     #[doc(hidden)]
-    fn along(&self, axis: usize) -> i64;
+    fn along(&self, axis: usize) -> i128;
 }
 
-/// The sizes of a shape.
-pub(super) fn sizes(shape: &impl PerAxis, doing: &str) -> Result<Vec<u64>> {
+/// Numbers that are not below 0, such as the sizes of a shape, which `what` is.
+pub(super) fn sizes(shape: &impl PerAxis, what: &str, doing: &str) -> Result<Vec<u64>> {
     let size = |axis| {
         let size = shape.along(axis);
         u64::try_from(size).map_err(|_| {
-            let detail = format!("axis {axis} of the shape has {size} items, expected at least 0");
+            let detail = format!("axis {axis} of the {what}: {size}, expected at least 0");
             Error::new(ErrorKind::InvalidArgument, doing, detail)
         })
     };
@@ -46,9 +46,9 @@ pub(super) fn sizes(shape: &impl PerAxis, doing: &str) -> Result<Vec<u64>> {
 }
 
 /// Where an index is, counted from the end if it is negative; not below `size` if it is outside.
-pub(super) fn place(at: i64, size: u64) -> u64 {
-    // Sizes are below 2^63, so that what is before the first item becomes larger than all of them.
-    if at < 0 { size.wrapping_add_signed(at) } else { at as u64 }
+pub(super) fn place(at: i128, size: u64) -> u64 {
+    let place = if at < 0 { at + i128::from(size) } else { at };
+    u64::try_from(place).unwrap_or(u64::MAX)
 }
 
 mod sealed {
@@ -62,8 +62,8 @@ impl<I: AxisIndex> PerAxis for [I] {
         self.len()
     }
 
-    fn along(&self, axis: usize) -> i64 {
-        self[axis].to_i64()
+    fn along(&self, axis: usize) -> i128 {
+        self[axis].to_i128()
     }
 }
 
@@ -76,8 +76,8 @@ macro_rules! list {
                 self.len()
             }
 
-            fn along(&self, axis: usize) -> i64 {
-                self[axis].to_i64()
+            fn along(&self, axis: usize) -> i128 {
+                self[axis].to_i128()
             }
         }
     )*};
@@ -90,7 +90,7 @@ impl<P: PerAxis + ?Sized> PerAxis for &P {
         (**self).ndim()
     }
 
-    fn along(&self, axis: usize) -> i64 {
+    fn along(&self, axis: usize) -> i128 {
         (**self).along(axis)
     }
 }
@@ -101,7 +101,7 @@ impl PerAxis for () {
         0
     }
 
-    fn along(&self, _: usize) -> i64 {
+    fn along(&self, _: usize) -> i128 {
         0
     }
 }
@@ -114,8 +114,8 @@ macro_rules! integer {
                 1
             }
 
-            fn along(&self, _: usize) -> i64 {
-                self.to_i64()
+            fn along(&self, _: usize) -> i128 {
+                self.to_i128()
             }
         }
     )*};
@@ -131,9 +131,9 @@ macro_rules! tuple {
             }
 
             #[allow(non_snake_case)]
-            fn along(&self, axis: usize) -> i64 {
+            fn along(&self, axis: usize) -> i128 {
                 let ($($type,)*) = *self;
-                [$($type.to_i64()),*][axis]
+                [$($type.to_i128()),*][axis]
             }
         }
     };

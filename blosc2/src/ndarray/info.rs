@@ -28,7 +28,7 @@ pub struct ArrayInfo {
     pub nbytes: u64,
     /// Bytes of all chunks when compressed.
     pub cbytes: u64,
-    /// How many bytes one byte of the compressed chunks stands for; 0 where there is none.
+    /// The bytes of the chunks, padding included, for each compressed byte; 0 if there are none.
     pub cratio: f64,
     /// Number of chunks.
     pub nchunks: usize,

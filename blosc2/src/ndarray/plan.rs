@@ -66,6 +66,9 @@ pub(super) trait Indices {
     fn index(&self, number: usize, index: &mut [u64]);
 }
 
+/// Bytes of a plan for each single item.
+pub(super) const POINT: u64 = size_of::<Point>() as u64;
+
 /// A single item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Point {
@@ -139,8 +142,13 @@ impl<'a> Plan<'a> {
             let at = at as usize * geometry.typesize();
             Ok(Point { chunk: chunk as usize, block: block as usize, number, at })
         };
-        let points = (0..points.count()).map(&mut point);
-        let mut points: Vec<Point> = points.collect::<Result<_>>()?;
+        let mut all: Vec<Point> = Vec::new();
+        all.try_reserve_exact(points.count())
+            .map_err(|error| Error::new(ErrorKind::OutOfMemory, doing, error))?;
+        for number in 0..points.count() {
+            all.push(point(number)?);
+        }
+        let mut points = all;
         points.sort_unstable();
         let mut ranges: Vec<Range<usize>> = Vec::new();
         for (number, point) in points.iter().enumerate() {

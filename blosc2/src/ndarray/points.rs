@@ -3,7 +3,7 @@
 use super::NDArray;
 use super::gather::{READ, Sink};
 use super::index::{PerAxis, place};
-use super::plan::{Indices, Items};
+use super::plan::{Indices, Items, POINT};
 use super::region::Region;
 use super::scatter::{Source, WRITE};
 use super::view::NDArrayView;
@@ -110,6 +110,7 @@ impl NDArray {
     pub(super) fn read_indices_bytes(&self, points: &impl Indices) -> Result<Vec<u8>> {
         let len = points.count().saturating_mul(self.typesize());
         self.schunk.allow(READ, len as u64)?;
+        self.allow_plan(points)?;
         let mut bytes = zeroed(len, READ)?;
         self.indices_to(points, &mut bytes, true, None)?;
         Ok(bytes)
@@ -119,7 +120,13 @@ impl NDArray {
         let swapped = self.check_dtype::<T>(READ)?;
         let len = points.count().saturating_mul(self.typesize());
         self.schunk.allow(READ, len as u64)?;
+        self.allow_plan(points)?;
         make_items(points.count(), READ, |bytes| self.indices_to(points, bytes, true, swapped))
+    }
+
+    /// Checks that the plan of a read of these may take its memory.
+    fn allow_plan(&self, points: &impl Indices) -> Result<()> {
+        self.schunk.allow_scratch(READ, (points.count() as u64).saturating_mul(POINT))
     }
 
     fn indices_to(

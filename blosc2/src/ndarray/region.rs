@@ -99,7 +99,7 @@ impl AxisSelection {
                 let start = if *step > 0 { first } else { last.saturating_sub(1) };
                 Ok(Positions::Slice { start, step: if count > 1 { *step } else { 1 }, count })
             }
-            Self::Clamped { step: 0, .. } => {
+            Self::Clamped { step: 0, .. } | Self::Steps { step: 0, .. } => {
                 Err((ErrorKind::InvalidArgument, "a step is not 0".to_owned()))
             }
             Self::Clamped { start, stop, step } => {

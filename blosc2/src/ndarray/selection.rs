@@ -40,7 +40,7 @@ pub enum AxisSelection {
     Steps {
         /// The first index.
         start: i64,
-        /// The distance from each index to the next.
+        /// The distance from each index to the next; not 0.
         step: i64,
         /// The number of indices.
         count: u64,
@@ -117,9 +117,14 @@ impl AxisSelection {
 ///
 /// Implemented for the integer types of up to 64 bits.
 pub trait AxisIndex: sealed::Sealed + Copy {
+    #[doc(hidden)]
+    fn to_i128(self) -> i128;
+
     /// The index; what is above `i64::MAX` is outside of every axis, as `i64::MAX` itself is.
     #[doc(hidden)]
-    fn to_i64(self) -> i64;
+    fn to_i64(self) -> i64 {
+        i64::try_from(self.to_i128()).unwrap_or(i64::MAX)
+    }
 }
 
 mod sealed {
@@ -130,9 +135,8 @@ macro_rules! index {
     ($($type:ty)*) => {$(
         impl sealed::Sealed for $type {}
         impl AxisIndex for $type {
-            #[allow(clippy::unnecessary_fallible_conversions)]
-            fn to_i64(self) -> i64 {
-                i64::try_from(self).unwrap_or(i64::MAX)
+            fn to_i128(self) -> i128 {
+                self as i128
             }
         }
 

@@ -8,7 +8,7 @@ use blosc2_format::frame::Slot;
 use super::boxes::extent;
 use super::gather::{Scratch, Sink};
 use super::index::{PerAxis, sizes};
-use super::plan::{ChunkPlan, Plan, c_order, chunk_ranges, position};
+use super::plan::{Plan, c_order, chunk_ranges, position};
 use super::region::Region;
 use super::scatter::{Data, Source};
 use super::view::NDArrayView;
@@ -44,7 +44,7 @@ impl NDArray {
     /// - as for [`write`](Self::write).
     #[doc(alias = "b2nd_resize")]
     pub fn resize(&mut self, shape: impl PerAxis) -> Result<()> {
-        let shape = &sizes(&shape, RESIZE)?[..];
+        let shape = &sizes(&shape, "shape", RESIZE)?[..];
         self.check_ndim(shape.len(), "shape", RESIZE)?;
         self.reshape(RESIZE, |change| {
             let old = change.geometry.shape();
@@ -73,7 +73,8 @@ impl NDArray {
     /// [`ErrorKind::OutOfBounds`] where a `start` is behind the end of the old or of the new shape.
     #[doc(alias = "b2nd_resize")]
     pub fn resize_at(&mut self, shape: impl PerAxis, start: impl PerAxis) -> Result<()> {
-        let (shape, start) = (&sizes(&shape, RESIZE)?[..], &sizes(&start, RESIZE)?[..]);
+        let (shape, start) =
+            (&sizes(&shape, "shape", RESIZE)?[..], &sizes(&start, "start", RESIZE)?[..]);
         self.check_ndim(shape.len(), "shape", RESIZE)?;
         self.check_ndim(start.len(), "start", RESIZE)?;
         self.reshape(RESIZE, |change| {
@@ -301,8 +302,9 @@ impl NDArray {
             // Of no dimensions there is no new shape.
             let strides = c_order(&region.shape(), typesize);
             let plan = Plan::new(&geometry, &region, &strides);
-            let arrivals: Vec<ChunkPlan<'_>> =
-                (0..plan.nchunks()).map(|number| plan.chunk(number)).collect();
+            // Not their plans, since one may take more than its chunk.
+            let arrivals: Vec<usize> =
+                (0..plan.nchunks()).map(|number| plan.chunk(number).number).collect();
             let chunks = moved.chunks(&old, &geometry, &arrivals, doing)?;
             let Change { schunk, readers, writers, .. } = change;
             let made = chunks.iter().enumerate();
@@ -341,8 +343,9 @@ impl NDArray {
                             unsafe { readers.gather(from, &plan, sink, Threads::ONE) }
                         })
                     };
-                    match (made.arrivals.map(|index| &arrivals[index]), &new.items, source) {
-                        (Some(plan), NewItems::Bytes(bytes), _) => {
+                    match (made.arrivals, &new.items, source) {
+                        (Some(index), NewItems::Bytes(bytes), _) => {
+                            let plan = &plan.chunk(index);
                             let base =
                                 |scratch: &mut Scratch| team.put_box(scratch, &made.ranges, gather);
                             // SAFETY: the bytes are as many as the new items have, and outlive the packing.
@@ -558,12 +561,12 @@ impl Moved {
         Self(old.iter().zip(new).zip(start).map(|axis| along(axis).collect()).collect())
     }
 
-    /// What each chunk is after the change; `arrivals` are the plans of those that get new items.
+    /// What each chunk is after the change; `arrivals` are the numbers of those that get new items.
     fn chunks(
         &self,
         old: &Geometry,
         new: &Geometry,
-        arrivals: &[ChunkPlan<'_>],
+        arrivals: &[usize],
         doing: &str,
     ) -> Result<Vec<Chunk>> {
         if new.is_empty() {
@@ -577,7 +580,7 @@ impl Moved {
         let mut from = vec![0; along.len()];
         let each = |number: usize| {
             let arrival =
-                arrivals.next_if(|(_, plan)| plan.number == number).map(|(index, _)| index);
+                arrivals.next_if(|(_, arrival)| **arrival == number).map(|(index, _)| index);
             let (mut same, mut any) = (arrival.is_none(), true);
             for (axis, along) in along.iter().enumerate() {
                 let along = along[place[axis]];

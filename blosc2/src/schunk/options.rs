@@ -204,7 +204,8 @@ impl OpenOptions {
     /// is opened for writing; see [above](Self#after-the-death-of-a-writer).
     ///
     /// The caller asserts that no other program is changing it: that change would be destroyed. With
-    /// [`locking`](Self::locking) this is known and done in any case. A lock file beside the file is respected; handles of
+    /// [`locking`](Self::locking) this is known and done in any case. If the file is opened by its path, a lock file beside it
+    /// is respected; handles of
     /// this program still claim the file ([`ErrorKind::Busy`]). A file that is finished is opened as it is.
     ///
     /// ```
@@ -440,6 +441,7 @@ impl OpenOptions {
             let detail = "a frame in a folder starts at the first byte of its index file";
             return Err(Error::new(ErrorKind::InvalidArgument, OPEN, detail));
         }
+        self.check_recover()?;
         let folder = Guarded(folder);
         let makes = self.create_new || self.replace || self.create && !has_frame(&folder)?;
         if makes {

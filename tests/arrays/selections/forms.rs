@@ -323,7 +323,18 @@ fn clamped_slices_are_those_of_python() {
             }
         }
     }
+    let still = AxisSelection::Steps { start: 1, step: 0, count: 2 };
+    assert_eq!(error(still), "axis 0 has 5 items, a step is not 0");
     let extremes = AxisSelection::clamped(i64::MIN, i64::MAX, i64::MAX);
     assert_eq!(array().read::<i32>((extremes, 0, 0)).unwrap(), [0]);
     assert_eq!(error(AxisSelection::clamped(0, 1, 0)), "axis 0 has 5 items, a step is not 0");
+}
+
+#[test]
+fn a_plan_of_points_that_memory_does_not_hold_is_an_error() {
+    let wide = NDArray::builder().chunks((1, 1 << 20)).zeros::<u8>((4, 1 << 28)).unwrap();
+    let bytes = wide.to_bytes().unwrap();
+    let array = NDArray::from_bytes(bytes).unwrap();
+    let error = array.read_points::<u8>(&[0, 1, 2, 3]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
 }

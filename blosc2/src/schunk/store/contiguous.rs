@@ -67,7 +67,7 @@ impl Store for Contiguous {
         doing: &str,
     ) -> Result<Option<Outline>> {
         // First, so that a change in between is noticed.
-        let stamp = Stamp::of(self.storage());
+        let stamp = Stamp::of(self.storage(), doing)?;
         let outline = read_outline(self.storage(), self.layout(), limits, typesize, doing)?;
         (self.around, self.bytes.stamp) = (None, stamp);
         self.index_at = outline.header_len() + outline.cbytes();
@@ -75,8 +75,8 @@ impl Store for Contiguous {
     }
 
     fn recover(&mut self, doing: &str) -> Result<()> {
-        // What it holds is checked when it is read, as in any frame that is opened.
-        let is_sound = |source: &dyn ReadAt| match frame::check(source, &Options::default()) {
+        let content = Options { content: true, ..Options::default() };
+        let is_sound = |source: &dyn ReadAt| match frame::check(source, &content) {
             Ok(report) => Ok(report.is_good()),
             Err(error) => Err(Error::from_frame(doing, error).into()),
         };

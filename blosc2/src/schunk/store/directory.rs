@@ -1,6 +1,7 @@
 //! A directory: an index file, and a file for each chunk.
 
 use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -44,6 +45,12 @@ impl<F: FolderMut<File: Send + Sync + 'static> + 'static> Files for Guarded<F> {
     }
 }
 
+fn hash(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(bytes);
+    hasher.finish()
+}
+
 /// A frame in a directory.
 #[derive(Debug)]
 pub(crate) struct Directory<F> {
@@ -51,13 +58,13 @@ pub(crate) struct Directory<F> {
     safety: Safety,
     /// The index file, while parts of it may still be read.
     index: Option<Stamped>,
-    /// The start of the index file that was read or written last.
-    header: Option<[u8; Stamp::LEN]>,
+    /// The fingerprint of the index file that was read or written last.
+    known: Option<u64>,
 }
 
 impl<F: Files> Directory<F> {
     pub(crate) fn new(files: F, safety: Safety) -> Self {
-        Self { files, safety, index: None, header: None }
+        Self { files, safety, index: None, known: None }
     }
 
     fn put(&mut self, name: &str, content: &[u8], doing: &str) -> Result<()> {
@@ -77,11 +84,23 @@ impl<F: Files> Directory<F> {
     /// otherwise.
     fn check_same_frame(&self, doing: &str) -> Result<()> {
         let failed = |error| self.failed(INDEX, doing, error);
-        let Some(header) = &self.header else { return Ok(()) };
-        let mut now = [0; Stamp::LEN];
+        if self.known.is_none() {
+            return Ok(());
+        }
         let index = self.files.open(INDEX).map_err(failed)?;
-        index.read_exact_at(0, &mut now).map_err(failed)?;
-        if now == *header { Ok(()) } else { Err(super::changed(doing)) }
+        let now = self.fingerprint(&index).map_err(failed)?;
+        if now == self.known { Ok(()) } else { Err(super::changed(doing)) }
+    }
+
+    /// What tells one index file from another: of a custom folder, where no claim keeps others out, a hash of all of it;
+    /// otherwise of its start, with all sizes. `None` where there is no header.
+    fn fingerprint(&self, index: &(impl ReadAt + ?Sized)) -> io::Result<Option<u64>> {
+        let size = index.size()?;
+        if size < Stamp::LEN as u64 {
+            return Ok(None);
+        }
+        let len = if self.files.path().is_some() { Stamp::LEN as u64 } else { size };
+        index.read_vec_at(0, len).map(|bytes| Some(hash(&bytes)))
     }
 }
 
@@ -106,9 +125,10 @@ impl<F: Files> Store for Directory<F> {
     ) -> Result<Option<Outline>> {
         let index = self.files.open(INDEX).map_err(|error| Error::of_io(doing, error))?;
         let mut index = Stamped::new(F::storage(index));
-        index.stamp = Stamp::of(&*index.storage);
+        index.stamp = Stamp::of(&*index.storage, doing)?;
         let outline = read_outline(&*index.storage, self.layout(), limits, typesize, doing)?;
-        self.header = index.stamp.as_ref().map(|stamp| stamp.header);
+        let known = self.fingerprint(&*index.storage);
+        self.known = known.map_err(|error| Error::of_io(doing, error))?;
         self.index = (!outline.is_loaded()).then_some(index);
         Ok(Some(outline))
     }
@@ -167,8 +187,10 @@ impl<F: Files> Store for Directory<F> {
     fn finish(&mut self, outline: &mut Outline, doing: &str) -> Result<()> {
         let Around { header, index, trailer } = around_of(outline, doing)?;
         // The old index stands until the new one takes its name.
-        self.put(INDEX, &[&header, &index[..], &trailer].concat(), doing)?;
-        self.header = header.first_chunk().copied();
+        let bytes = [&header, &index[..], &trailer].concat();
+        self.put(INDEX, &bytes, doing)?;
+        let known = self.fingerprint(&bytes[..]);
+        self.known = known.map_err(|error| Error::of_io(doing, error))?;
         Ok(())
     }
 

@@ -335,10 +335,14 @@ impl Stamp {
     const LEN: usize = 64;
 
     /// `None` where there is no header.
-    fn of(storage: &dyn Storage) -> Option<Self> {
+    fn of(storage: &dyn Storage, doing: &str) -> Result<Option<Self>> {
+        let failed = |error| Error::of_io(doing, error);
+        if storage.size().map_err(failed)? < Self::LEN as u64 {
+            return Ok(None);
+        }
         let mut header = [0; Self::LEN];
-        storage.read_exact_at(0, &mut header).ok()?;
-        Some(Self { header, file: Self::file(storage) })
+        storage.read_exact_at(0, &mut header).map_err(failed)?;
+        Ok(Some(Self { header, file: Self::file(storage) }))
     }
 
     fn file(storage: &dyn Storage) -> Option<(u64, Option<SystemTime>)> {
