@@ -83,7 +83,7 @@ impl SChunk {
     ///     Ok(())
     /// }
     ///
-    /// let mut schunk = SChunk::in_memory::<f64>(&CParams::default())?;
+    /// let mut schunk = SChunk::in_memory::<f64>(CParams::new().blocksize(4000))?;
     /// schunk.set_prefilter(roots)?;
     /// for _ in 0..3 {
     ///     schunk.append(&[0.0f64; 1000])?;
