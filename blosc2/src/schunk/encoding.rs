@@ -140,11 +140,13 @@ impl SChunk {
 
     /// The encoder of new chunks, made when it is needed first.
     pub(super) fn encoder(&mut self) -> Result<&mut Encoder> {
-        let encoder = match self.encoder.take() {
-            Some(encoder) => encoder,
-            None => Mutex::new(self.new_encoder(None)?),
-        };
-        Ok(self.encoder.insert(encoder).get_mut())
+        if self.encoder.is_none() {
+            self.encoder = Some(Mutex::new(self.new_encoder(None)?));
+        }
+        match &mut self.encoder {
+            Some(encoder) => Ok(encoder.get_mut()),
+            None => unreachable!("it was made above"),
+        }
     }
 
     /// An encoder for an array with blocks of so many bytes, that has so many threads.
