@@ -1,6 +1,6 @@
 //! One integer for each axis: indices of items, and shapes.
 
-use super::selection::AxisIndex;
+use super::selection::{AxisIndex, each_tuple};
 use crate::{Error, ErrorKind, Result};
 
 /// One integer for each axis: a shape, or the index of an item.
@@ -56,18 +56,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-impl<I: AxisIndex> sealed::Sealed for [I] {}
-impl<I: AxisIndex> PerAxis for [I] {
-    fn ndim(&self) -> usize {
-        self.len()
-    }
-
-    fn along(&self, axis: usize) -> i128 {
-        self[axis].to_i128()
-    }
-}
-
-/// What is used as the slice that it contains.
+/// Slices, and what is used as one.
 macro_rules! list {
     ($([$($generics:tt)*] $type:ty;)*) => {$(
         impl<$($generics)*> sealed::Sealed for $type {}
@@ -82,7 +71,7 @@ macro_rules! list {
         }
     )*};
 }
-list! { [I: AxisIndex, const N: usize] [I; N]; [I: AxisIndex] Vec<I>; }
+list! { [I: AxisIndex] [I]; [I: AxisIndex, const N: usize] [I; N]; [I: AxisIndex] Vec<I>; }
 
 impl<P: PerAxis + ?Sized> sealed::Sealed for &P {}
 impl<P: PerAxis + ?Sized> PerAxis for &P {
@@ -138,19 +127,4 @@ macro_rules! tuple {
         }
     };
 }
-tuple!(A);
-tuple!(A B);
-tuple!(A B C);
-tuple!(A B C D);
-tuple!(A B C D E);
-tuple!(A B C D E F);
-tuple!(A B C D E F G);
-tuple!(A B C D E F G H);
-tuple!(A B C D E F G H I);
-tuple!(A B C D E F G H I J);
-tuple!(A B C D E F G H I J K);
-tuple!(A B C D E F G H I J K L);
-tuple!(A B C D E F G H I J K L M);
-tuple!(A B C D E F G H I J K L M N);
-tuple!(A B C D E F G H I J K L M N O);
-tuple!(A B C D E F G H I J K L M N O P);
+each_tuple!(tuple);

@@ -386,6 +386,29 @@ macro_rules! first {
 first!(Range<I> RangeFrom<I> RangeTo<I> RangeInclusive<I> RangeToInclusive<I>);
 first!(StepBy<Range<I>> StepBy<RangeInclusive<I>> Rev<Range<I>> Rev<RangeInclusive<I>>);
 
+/// Calls a macro with the type parameters of tuples of every length that there is, one for each axis.
+macro_rules! each_tuple {
+    ($tuple:ident) => {
+        $tuple!(A);
+        $tuple!(A B);
+        $tuple!(A B C);
+        $tuple!(A B C D);
+        $tuple!(A B C D E);
+        $tuple!(A B C D E F);
+        $tuple!(A B C D E F G);
+        $tuple!(A B C D E F G H);
+        $tuple!(A B C D E F G H I);
+        $tuple!(A B C D E F G H I J);
+        $tuple!(A B C D E F G H I J K);
+        $tuple!(A B C D E F G H I J K L);
+        $tuple!(A B C D E F G H I J K L M);
+        $tuple!(A B C D E F G H I J K L M N);
+        $tuple!(A B C D E F G H I J K L M N O);
+        $tuple!(A B C D E F G H I J K L M N O P);
+    };
+}
+pub(super) use each_tuple;
+
 macro_rules! tuple {
     ($($type:ident)*) => {
         impl<$($type: Into<AxisSelection>),*> From<($($type,)*)> for Selection {
@@ -396,19 +419,4 @@ macro_rules! tuple {
         }
     };
 }
-tuple!(A);
-tuple!(A B);
-tuple!(A B C);
-tuple!(A B C D);
-tuple!(A B C D E);
-tuple!(A B C D E F);
-tuple!(A B C D E F G);
-tuple!(A B C D E F G H);
-tuple!(A B C D E F G H I);
-tuple!(A B C D E F G H I J);
-tuple!(A B C D E F G H I J K);
-tuple!(A B C D E F G H I J K L);
-tuple!(A B C D E F G H I J K L M);
-tuple!(A B C D E F G H I J K L M N);
-tuple!(A B C D E F G H I J K L M N O);
-tuple!(A B C D E F G H I J K L M N O P);
+each_tuple!(tuple);
