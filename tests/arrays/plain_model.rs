@@ -219,13 +219,7 @@ fn a_dimension_without_items_makes_an_empty_array() {
     let folder = tempfile::tempdir().unwrap();
     for (at, shape) in [&[0u64][..], &[3, 0, 5], &[0, 0], &[0, 1 << 40]].into_iter().enumerate() {
         let path = folder.path().join(format!("{at}.b2nd"));
-        let array = NDArray::builder().file(&path).from_slice::<f32>(&[], shape);
-        if shape.contains(&(1 << 40)) {
-            // Its automatic chunk would be over 2 GiB long.
-            assert_eq!(array.unwrap_err().kind(), ErrorKind::TooLarge);
-            continue;
-        }
-        let array = array.unwrap();
+        let array = NDArray::builder().file(&path).from_slice::<f32>(&[], shape).unwrap();
         assert!(array.is_empty() && array.schunk().nchunks() == 0, "{shape:?}");
         assert!(array.read_all::<f32>().unwrap().is_empty());
         assert_eq!(array.shape(), shape);

@@ -14,9 +14,8 @@ impl Outline {
     /// Reads the header of a chunk, which has to be all of `bytes`. `alone` where there is no other one.
     pub(super) fn check_chunk(&self, bytes: &[u8], alone: bool) -> Result<chunk::Header, Error> {
         let wrong = |what: String| Err(Error::Argument(what));
-        let header = chunk::Header::parse(bytes)?;
         // What a reader refuses before it looks at the blocks.
-        Chunk::new(bytes, &Limits::default())?;
+        let header = Chunk::new(bytes, &Limits::default())?.header().clone();
         if header.cbytes as usize != bytes.len() {
             let (found, len) = (bytes.len(), header.cbytes);
             return wrong(format!("{found} bytes for a chunk of {len}"));

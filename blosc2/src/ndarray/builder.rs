@@ -264,10 +264,82 @@ impl NDArrayBuilder {
         self
     }
 
+    /// Rolls back or completes what a writer left that was stopped in the middle of a change, before
+    /// [`open_or_create`](Self::open_or_create) opens its file; see [`OpenOptions::recover`]. Off by default;
+    /// [`locking`](Self::locking) includes it.
+    pub fn recover(mut self, recover: bool) -> Self {
+        self.options = self.options.recover(recover);
+        self
+    }
+
     /// Sets the most bytes of memory that one read of the array may take for its result; see [`OpenOptions::max_read`].
     pub fn max_read(mut self, bytes: u64) -> Self {
         self.max_read = Some(bytes);
         self
+    }
+
+    /// Opens the array in the builder's file or directory for reading and writing, or makes it with `create` if there is
+    /// none. Python's mode `a`.
+    ///
+    /// `create` gets this builder and calls one of the methods that make an array. Compression and decompression
+    /// parameters, [`locking`](Self::locking), [`durable`](Self::durable), [`recover`](Self::recover) and
+    /// [`max_read`](Self::max_read) apply in both cases, shapes and metalayers to a new array only. If another program
+    /// makes the file at the same moment, that one is opened. An array in memory is always made.
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("log.b2nd");
+    /// for run in 1..=3 {
+    ///     let builder = NDArray::builder().file(&path).locking(true);
+    ///     let mut log = builder.open_or_create(|new| new.zeros::<f64>([0, 2]))?;
+    ///     log.append(0, &[20.5, 21.0])?;
+    ///     assert_eq!(log.shape(), [run, 2]);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidData`]: there is something else than an array;
+    /// - [`ErrorKind::Unfinished`]: its last change was not completed, without `locking` and `recover`;
+    /// - [`ErrorKind::Busy`]: another handle of this program has it open for writing;
+    /// - [`ErrorKind::InvalidArgument`]: with [`replace`](Self::replace), or in a custom storage or folder;
+    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be read or made;
+    /// - those of `create`.
+    #[doc(alias("require_dataset", "mode", "append"))]
+    pub fn open_or_create(self, create: impl FnOnce(Self) -> Result<NDArray>) -> Result<NDArray> {
+        const DOING: &str = "open or make an array";
+        let invalid = |detail: &str| Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
+        let path = match &self.place {
+            Place::Memory | Place::Buffer => return create(self),
+            Place::Custom(_) => {
+                return invalid(
+                    "the builder has a custom storage or folder: NDArray::open_storage opens one",
+                );
+            }
+            Place::File(_) | Place::Directory(_) if self.replace => {
+                return invalid("the builder replaces what is there");
+            }
+            Place::File(path) | Place::Directory(path) => path.clone(),
+        };
+        let mut options = self.options.clone().write(true).dparams(&self.dparams);
+        if let Some(params) = &self.cparams {
+            options = options.cparams(params);
+        }
+        if let Some(bytes) = self.max_read {
+            options = options.max_read(bytes);
+        }
+        let open = || NDArray::open_with(&path, &options);
+        match open() {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            opened => return opened,
+        }
+        match create(self) {
+            // Another program was faster.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => open(),
+            made => made,
+        }
     }
 
     /// Makes an array of items in C order.

@@ -1,7 +1,8 @@
 //! Chunk and block shapes for those who give none.
 //!
 //! The algorithm is Python blosc2's (`compute_chunks_blocks`), which looks at the caches of the
-//! machine; with the cache sizes fixed here, a file is the same wherever it is written.
+//! machine; with the cache sizes fixed here, a file is the same wherever it is written. An axis without items is the
+//! exception: Python gives it chunks without items, which can hold none later either.
 
 /// The sizes of a processor's caches, in bytes, by which automatic chunk and block shapes go.
 ///
@@ -95,7 +96,6 @@ pub(super) fn partition(
 ) -> (Vec<u64>, Vec<u64>) {
     match given {
         (Some(chunks), Some(blocks)) => (chunks.to_vec(), blocks.to_vec()),
-        (None, None) if shape.contains(&0) => (shape.to_vec(), shape.to_vec()),
         (Some(chunks), None) => {
             let blocks = match chunks.contains(&0) {
                 true => chunks.to_vec(),
@@ -103,16 +103,28 @@ pub(super) fn partition(
             };
             (chunks.to_vec(), blocks)
         }
-        (None, blocks) => {
-            // A dimension without items yet gets the partition of one item.
-            let full: Vec<u64> = shape.iter().map(|&size| size.max(1)).collect();
-            let blocks = match blocks {
-                Some(blocks) => blocks.iter().map(|&size| size.max(1)).collect(),
-                None => auto_blocks(&full, typesize, caches),
-            };
+        (None, Some(blocks)) => {
+            let blocks: Vec<u64> = blocks.iter().map(|&size| size.max(1)).collect();
+            let full = grown(shape, typesize, caches);
+            let full: Vec<u64> = full.iter().zip(&blocks).map(|(&a, &b)| a.max(b)).collect();
+            (auto_chunks(&full, &blocks, typesize, caches), blocks)
+        }
+        (None, None) => {
+            let full = grown(shape, typesize, caches);
+            let blocks = auto_blocks(&full, typesize, caches);
             (auto_chunks(&full, &blocks, typesize, caches), blocks)
         }
     }
+}
+
+/// The shape with axes that have no items as long as fills one chunk, each by the same power of two: it will grow.
+fn grown(shape: &[u64], typesize: u64, caches: &CacheSizes) -> Vec<u64> {
+    let items = caches.chunk(caches.block().max(typesize)) / typesize;
+    let others =
+        shape.iter().filter(|&&size| size > 0).fold(1u64, |all, &size| all.saturating_mul(size));
+    let empty = shape.iter().filter(|&&size| size == 0).count() as u32;
+    let bits = (items / others).checked_ilog2().unwrap_or(0) / empty.max(1);
+    shape.iter().map(|&size| if size == 0 { 1 << bits } else { size }).collect()
 }
 
 fn auto_blocks(outer: &[u64], typesize: u64, caches: &CacheSizes) -> Vec<u64> {
@@ -183,15 +195,27 @@ mod tests {
         assert_eq!(auto(&[8192, 8192], 4), (vec![256, 8192], vec![4, 8192]));
         assert_eq!(auto(&[100_000_000], 8), (vec![1_008_000], vec![16_000]));
         assert_eq!(auto(&[], 8), (vec![], vec![]));
-        assert_eq!(auto(&[0, 5], 8), (vec![0, 5], vec![0, 5]));
         assert_eq!(auto(&[7, 11, 13], 8), (vec![7, 11, 13], vec![7, 11, 13]));
+    }
+
+    #[test]
+    fn axes_without_items_get_chunks_to_grow_into() {
+        let auto = |shape: &[u64], typesize| {
+            partition(shape, typesize, (None, None), &CacheSizes::default())
+        };
+        // 8 MiB, in blocks of 128 KiB, as a long array has.
+        assert_eq!(auto(&[0], 8), (vec![1 << 20], vec![1 << 14]));
+        assert_eq!(auto(&[0, 4], 8), (vec![1 << 18, 4], vec![1 << 12, 4]));
+        assert_eq!(auto(&[0, 0], 8), (vec![1 << 10, 1 << 10], vec![16, 1 << 10]));
+        assert_eq!(auto(&[0, 1 << 40], 1).0[0], 1);
+        assert_eq!(auto(&[0], 1 << 30), (vec![1], vec![1]));
     }
 
     #[test]
     fn given_shapes_at_the_edges_are_taken() {
         assert_eq!(
             partition(&[0, 5], 1, (None, Some(&[0, 5])), &CacheSizes::default()),
-            (vec![1, 5], vec![1, 5])
+            (vec![1 << 20, 5], vec![1, 5])
         );
         assert_eq!(
             partition(&[0, 5], 1, (Some(&[0, 5]), None), &CacheSizes::default()),

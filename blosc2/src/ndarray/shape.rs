@@ -39,7 +39,7 @@ impl NDArray {
     /// # Errors
     /// - [`ErrorKind::ReadOnly`]: opened for reading or appending;
     /// - [`ErrorKind::InvalidArgument`]: another number of dimensions; items along a dimension whose chunks have
-    ///   none, as those of an array that was made empty with automatic chunks;
+    ///   none, as those of an array that Python made empty;
     /// - [`ErrorKind::TooLarge`]: more items or chunks than the format can hold;
     /// - as for [`write`](Self::write).
     #[doc(alias = "b2nd_resize")]
@@ -451,8 +451,8 @@ fn recut(old: &Geometry, shape: &[u64], doing: &str) -> Result<Geometry> {
     for (axis, &size) in shape.iter().enumerate() {
         if size > 0 && old.chunks()[axis] == 0 {
             let detail = format!(
-                "along axis {axis} its chunks have no items, since it was made with none: \
-                 NDArrayBuilder::chunks sets the chunk shape of an array that will grow"
+                "along axis {axis} its chunks have no items, as those that Python gives an empty array: \
+                 copy it with a chunk shape (NDArrayBuilder::chunks)"
             );
             return Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
         }

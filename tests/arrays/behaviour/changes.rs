@@ -430,8 +430,9 @@ fn what_does_not_fit_changes_nothing() {
     });
     let (_folder, path) = folder();
     let model = numbers(&[2, 0], 1, 1);
-    let mut array = filled(Place::File.of(NDArray::builder(), &path), &model);
-    // Automatic chunks of nothing have no room for anything.
+    let builder = NDArray::builder().chunks([2, 0]).blocks([2, 0]);
+    let mut array = filled(Place::File.of(builder, &path), &model);
+    // Chunks of nothing, which Python gives an empty array, have no room for anything.
     assert_eq!(kind(array.resize([2, 1])), InvalidArgument);
     assert_keeps(Place::File, array, &path, &model, "without items");
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use blosc2::{
-    CParams, Check, Codec, ErrorKind, Filter, NDArray, OpenOptions, SChunk, Special, Threads,
+    CParams, Check, Codec, ErrorKind, Filter, NDArray, NDArrayBuilder, OpenOptions, SChunk,
+    Special, Threads,
 };
 use blosc2_format::b2nd::Meta;
 
@@ -457,4 +458,68 @@ fn shapes_that_cannot_be_read_make_no_array() {
         let checked = OpenOptions::new().check(Check::Content).from_bytes(bad);
         assert!(checked.is_err(), "{side}");
     }
+}
+
+#[test]
+fn arrays_without_items_grow_in_automatic_chunks() {
+    for (shape, axis, row) in [(vec![0], 0, 1), (vec![0, 3], 0, 3), (vec![4, 0], 1, 4)] {
+        let mut array = NDArray::builder().zeros::<i32>(&shape).unwrap();
+        assert!(array.chunks().iter().all(|&side| side > 0), "{shape:?}: {:?}", array.chunks());
+        for run in 0..5 {
+            array.append(axis, &vec![run; row]).unwrap();
+        }
+        assert_eq!(array.shape()[axis], 5, "{shape:?}");
+        let sum: i32 = array.read_all::<i32>().unwrap().iter().sum();
+        assert_eq!(sum, 10 * row as i32, "{shape:?}");
+        let item_at = vec![-1; shape.len()];
+        assert_eq!(array.item::<i32>(&item_at).unwrap(), 4, "{shape:?}");
+    }
+    // Both axes grow from nothing.
+    let mut array = NDArray::builder().zeros::<u8>([0, 0]).unwrap();
+    array.resize([2, 3]).unwrap();
+    array.write((.., ..), &[1u8, 2, 3, 4, 5, 6]).unwrap();
+    assert_eq!(array.read_all::<u8>().unwrap(), [1, 2, 3, 4, 5, 6]);
+}
+
+#[test]
+fn an_array_is_opened_or_created() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = |builder: NDArrayBuilder| builder.zeros::<u16>([0]);
+    for directory in [false, true] {
+        let path = folder.path().join(if directory { "directory" } else { "file" });
+        let builder = || match directory {
+            true => NDArray::builder().directory(&path),
+            false => NDArray::builder().file(&path),
+        };
+        let mut array = builder().open_or_create(made).unwrap();
+        array.append(0, &[7u16]).unwrap();
+        // This program has it open already.
+        let error = builder().open_or_create(|_| panic!("made again")).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Busy);
+        drop(array);
+        let params = CParams::new().codec(Codec::Lz4);
+        let again = builder().cparams(&params).max_read(1);
+        let array = again.open_or_create(|_| panic!("made again")).unwrap();
+        assert_eq!((array.shape(), array.cparams().codec), (&[1][..], Codec::Lz4));
+        assert_eq!(array.read_all::<u16>().unwrap_err().kind(), ErrorKind::TooLarge);
+        drop(array);
+        // Another program makes it in between.
+        let race = builder()
+            .open_or_create(|_| Err(NDArray::builder().file(&path).zeros::<u16>([1]).unwrap_err()));
+        assert_eq!(race.unwrap().shape(), [1]);
+    }
+    let late = folder.path().join("late");
+    let race = NDArray::builder().file(&late).open_or_create(|builder| {
+        NDArray::builder().file(&late).zeros::<u16>([5])?;
+        builder.zeros::<u16>([6])
+    });
+    assert_eq!(race.unwrap().shape(), [5]);
+    std::fs::write(folder.path().join("text"), "no array").unwrap();
+    let text = NDArray::builder().file(folder.path().join("text"));
+    assert_eq!(text.open_or_create(made).unwrap_err().kind(), ErrorKind::InvalidData);
+    let replacing = NDArray::builder().file(&late).replace(true);
+    assert_eq!(replacing.open_or_create(made).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    let elsewhere = NDArray::builder().file(folder.path().join("none/array"));
+    assert_eq!(elsewhere.open_or_create(made).unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(NDArray::builder().open_or_create(made).unwrap().shape(), [0]);
 }
