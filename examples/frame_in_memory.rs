@@ -13,17 +13,17 @@ fn main() -> blosc2::Result<()> {
     schunk.write_items(0, &[1u32, 2, 3])?;
 
     // One frame, byte for byte what a file would hold; Python: blosc2.schunk_from_cframe.
-    let bytes = schunk.to_bytes()?;
+    let bytes = schunk.to_cframe()?;
     println!("{} bytes of data in a frame of {}", schunk.nbytes(), bytes.len());
 
     // Its structure is checked first. It takes the bytes, and gives them back, without a copy.
-    let received = SChunk::from_bytes(bytes)?;
+    let received = SChunk::from_cframe(bytes)?;
     assert_eq!(received.items::<u32>(..5)?, [1, 2, 3, 2003, 2004]);
     assert_eq!(received.items::<u32>(2999..)?, [7]);
-    let bytes = received.into_bytes()?;
+    let bytes = received.into_cframe()?;
 
     // The same to be changed, still in that buffer.
-    let mut changed = OpenOptions::new().write(true).from_bytes(bytes)?;
+    let mut changed = OpenOptions::new().write(true).from_cframe(bytes)?;
     changed.delete(0)?;
     assert_eq!((changed.nchunks(), changed.len()), (2, 2000));
     Ok(())

@@ -593,8 +593,8 @@ mod tests {
     }
 
     fn reopened(array: BatchArray, write: bool) -> Result<BatchArray> {
-        let bytes = array.into_schunk().into_bytes().unwrap();
-        BatchArray::from_schunk(OpenOptions::new().write(write).from_bytes(bytes).unwrap())
+        let bytes = array.into_schunk().into_cframe().unwrap();
+        BatchArray::from_schunk(OpenOptions::new().write(write).from_cframe(bytes).unwrap())
     }
 
     /// The same batches, of whose lengths this is kept.
@@ -820,7 +820,7 @@ mod tests {
     fn a_program_that_dies_leaves_the_old_batches_or_the_new_ones() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.b2b");
-        let start = small().into_schunk().into_bytes().unwrap();
+        let start = small().into_schunk().into_cframe().unwrap();
         type Work = fn(&mut BatchArray) -> Result<()>;
         let changes: [Work; 5] = [
             |array| array.append(&[9, 9]),

@@ -49,8 +49,8 @@ impl CarrierKind {
 ///
 /// // As Python's `blosc2.lazyexpr("a + 1").save()` writes it.
 /// let array = NDArray::builder().zeros::<f32>(&[3])?;
-/// let mut schunk = SChunk::from_bytes(array.to_bytes()?)?;
-/// # let mut schunk = OpenOptions::new().write(true).from_bytes(array.to_bytes()?)?;
+/// let mut schunk = SChunk::from_cframe(array.to_cframe()?)?;
+/// # let mut schunk = OpenOptions::new().write(true).from_cframe(array.to_cframe()?)?;
 /// # let reference = Value::from([("kind", "urlpath".into()), ("urlpath", "a.b2nd".into())]);
 /// # let operands = Value::from([("a", reference)]);
 /// # let content = [("kind", "lazyexpr".into()), ("expression", "a + 1".into()), ("operands", operands)];

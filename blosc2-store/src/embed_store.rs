@@ -103,9 +103,9 @@ impl EmbedStore {
     /// Takes one in a buffer.
     ///
     /// # Errors
-    /// As for [`SChunk::from_bytes`] and [`from_schunk`](Self::from_schunk).
-    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
-        Self::from_schunk(SChunk::from_bytes(bytes)?)
+    /// As for [`SChunk::from_cframe`] and [`from_schunk`](Self::from_schunk).
+    pub fn from_cframe(bytes: Vec<u8>) -> Result<Self> {
+        Self::from_schunk(SChunk::from_cframe(bytes)?)
     }
 
     /// Takes a super-chunk that holds one.
@@ -157,7 +157,7 @@ impl EmbedStore {
         match self.entry(key) {
             Some(Entry::Frame { offset, length }) => {
                 let bytes = self.schunk.items::<u8>(*offset..*offset + *length)?;
-                OpenOptions::new().write(true).from_bytes(bytes)
+                OpenOptions::new().write(true).from_cframe(bytes)
             }
             Some(Entry::Reference(reference)) => {
                 let carrier = Carrier::of_reference(reference.clone());
@@ -184,11 +184,11 @@ impl EmbedStore {
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: a key that does not start with `/`, or with empty or special parts;
     /// - [`ErrorKind::ReadOnly`]: opened for reading;
-    /// - as for [`SChunk::to_bytes`] and [`SChunk::append`].
+    /// - as for [`SChunk::to_cframe`] and [`SChunk::append`].
     pub fn insert(&mut self, key: &str, schunk: &SChunk) -> Result<()> {
         let invalid = |what| error(&self.schunk, ErrorKind::InvalidArgument, CHANGE, what);
         key::check(key).map_err(invalid)?;
-        let frame = schunk.to_bytes()?;
+        let frame = schunk.to_cframe()?;
         let (offset, length) = (self.schunk.nbytes(), frame.len() as u64);
         let mut writer = self.schunk.writer(CHUNKSIZE)?;
         writer.write_all(&frame)?;

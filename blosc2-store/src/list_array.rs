@@ -720,12 +720,12 @@ mod tests {
             for number in 0..10 {
                 array.append(Some(&vec![number; number as usize])).unwrap();
             }
-            let mut bytes = array.into_schunk().unwrap().into_bytes().unwrap();
+            let mut bytes = array.into_schunk().unwrap().into_cframe().unwrap();
             for (index, flip) in flips {
                 let index = index.index(bytes.len());
                 bytes[index] ^= flip;
             }
-            let opened = OpenOptions::new().max_read(1 << 20).from_bytes(bytes);
+            let opened = OpenOptions::new().max_read(1 << 20).from_cframe(bytes);
             if let Ok(array) = opened.and_then(ListArray::from_schunk) {
                 // However many there are said to be.
                 let got = (0..array.len().min(100)).map(|row| array.get(row)).filter(Result::is_ok);

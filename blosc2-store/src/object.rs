@@ -238,8 +238,8 @@ impl CTable {
     ///
     /// # Errors
     /// As for [`open`](Self::open).
-    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
-        Self::of(EmbedStore::from_bytes(bytes)?.into_object()?)
+    pub fn from_cframe(bytes: Vec<u8>) -> Result<Self> {
+        Self::of(EmbedStore::from_cframe(bytes)?.into_object()?)
     }
 
     fn of(object: Object) -> Result<Self> {

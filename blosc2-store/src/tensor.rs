@@ -51,9 +51,9 @@ impl Tensor {
     /// Takes a frame in memory. Python's `unpack_array2` and `unpack_tensor`.
     ///
     /// # Errors
-    /// As for [`SChunk::from_bytes`] and [`from_schunk`](Self::from_schunk).
-    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
-        Self::from_schunk(SChunk::from_bytes(bytes)?)
+    /// As for [`SChunk::from_cframe`] and [`from_schunk`](Self::from_schunk).
+    pub fn from_cframe(bytes: Vec<u8>) -> Result<Self> {
+        Self::from_schunk(SChunk::from_cframe(bytes)?)
     }
 
     /// Takes a super-chunk that holds a tensor.
@@ -169,9 +169,9 @@ impl Tensor {
     /// All of it in one buffer. Python's `pack_tensor` and `pack_array2`.
     ///
     /// # Errors
-    /// As for [`SChunk::to_bytes`].
-    pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        self.schunk.to_bytes()
+    /// As for [`SChunk::to_cframe`].
+    pub fn to_cframe(&self) -> Result<Vec<u8>> {
+        self.schunk.to_cframe()
     }
 
     /// The super-chunk.

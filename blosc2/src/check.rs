@@ -13,8 +13,8 @@
 ///
 /// let mut schunk = SChunk::in_memory::<u32>(&CParams::default())?;
 /// schunk.append(&[7u32; 1000])?;
-/// let frame = schunk.to_bytes()?;
-/// assert!(OpenOptions::new().check(Check::Content).from_bytes(frame).is_ok());
+/// let frame = schunk.to_cframe()?;
+/// assert!(OpenOptions::new().check(Check::Content).from_cframe(frame).is_ok());
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,7 +30,7 @@ pub enum Check {
     ///
     /// Of a frame also the whole index, and each chunk likewise: it is in its place, and none is in another's; its streams
     /// fill its blocks. Reads all bytes of the frame, and decompresses none. The default for frames in memory
-    /// ([`OpenOptions::from_bytes`](crate::OpenOptions::from_bytes)).
+    /// ([`OpenOptions::from_cframe`](crate::OpenOptions::from_cframe)).
     Structure,
     /// Also the data: all of it is decompressed, by the Rust implementation of the format where that has the codec.
     /// Takes longer than reading all.

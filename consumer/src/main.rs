@@ -19,8 +19,8 @@ fn main() -> blosc2::Result<()> {
 
         let mut schunk = SChunk::in_memory::<f64>(&params)?;
         schunk.append(&items)?;
-        let bytes = schunk.into_bytes()?;
-        let schunk = SChunk::from_bytes(bytes.clone())?;
+        let bytes = schunk.into_cframe()?;
+        let schunk = SChunk::from_cframe(bytes.clone())?;
         assert_eq!(schunk.items::<f64>(..)?, items, "{codec}");
         check_refuses_damage(codec, &bytes);
 
@@ -46,7 +46,7 @@ fn check_refuses_damage(codec: Codec, bytes: &[u8]) {
     for at in (100..bytes.len()).step_by(bytes.len() / 300) {
         let mut damaged = bytes.to_vec();
         damaged[at] ^= 0x10;
-        match options.from_bytes(damaged) {
+        match options.from_cframe(damaged) {
             Ok(schunk) => assert!(schunk.items::<f64>(..).is_ok(), "{codec}: byte {at}"),
             Err(_) => refused += 1,
         }

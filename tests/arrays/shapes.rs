@@ -334,8 +334,8 @@ impl Sequence {
         self.note(format_args!("reopen"));
         let old = match &self.place {
             Place::Memory | Place::Buffer => {
-                let bytes = self.array.to_bytes().unwrap();
-                std::mem::replace(&mut self.array, NDArray::from_bytes(bytes).unwrap())
+                let bytes = self.array.to_cframe().unwrap();
+                std::mem::replace(&mut self.array, NDArray::from_cframe(bytes).unwrap())
             }
             Place::File(path) | Place::Directory(path) => {
                 let other = NDArray::from_slice(&[0u8], [1]).unwrap();
@@ -364,7 +364,7 @@ impl Sequence {
         let options = Options { content: true, ..Options::default() };
         let report = match &self.place {
             Place::Memory | Place::Buffer => {
-                frame::check(&self.array.to_bytes().unwrap()[..], &options)
+                frame::check(&self.array.to_cframe().unwrap()[..], &options)
             }
             Place::File(path) => frame::check(&fs::read(path).unwrap()[..], &options),
             Place::Directory(path) => directory::check(&directory::Disk(path.clone()), &options),

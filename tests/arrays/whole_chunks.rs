@@ -284,7 +284,7 @@ fn chunks_of_other_sizes_are_compressed_again() {
             writer.push_chunk(&blosc2::compress(data, &chunk).unwrap()).unwrap();
         }
         let bytes = writer.finish().unwrap().into_inner();
-        let schunk = OpenOptions::new().check(Check::Header).from_bytes(bytes).unwrap();
+        let schunk = OpenOptions::new().check(Check::Header).from_cframe(bytes).unwrap();
         let array = NDArray::from_schunk(schunk).unwrap();
         assert_eq!(array.bytes().read(..).unwrap(), items, "{typesize}, {blocksize}");
         let mut copy = NDArray::builder().copy(&array).unwrap();
@@ -362,7 +362,7 @@ fn the_metalayers_of_the_first_array_are_copied() {
 #[test]
 fn what_does_not_fit_is_not_appended() {
     let mut array = made(FIRST, &[4, 6], &[2, 3], &[2, 3], 0);
-    let before = array.to_bytes().unwrap();
+    let before = array.to_cframe().unwrap();
     let other = |shape: &[u64]| NDArray::builder().zeros::<Item>(shape).unwrap();
     let of = |kind, result: blosc2::Result<()>| assert_eq!(self::kind(result), kind);
     of(ErrorKind::InvalidArgument, array.append_array(2, &other(&[4, 6])));
@@ -373,7 +373,7 @@ fn what_does_not_fit_is_not_appended() {
     of(ErrorKind::TypeMismatch, array.append_array(0, &signed));
     let wide = NDArray::builder().chunks([2, 2]).zeros::<Item>(&[100, 6]).unwrap();
     array.append_array(0, wide.view().slice([0..0, 0..6]).unwrap()).unwrap();
-    assert!(array.to_bytes().unwrap() == before);
+    assert!(array.to_cframe().unwrap() == before);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("read.b2nd");
     drop(NDArray::builder().file(&path).copy(&array).unwrap());

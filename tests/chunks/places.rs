@@ -310,14 +310,14 @@ fn codecs_and_filters_know_the_shapes_of_an_array() {
         assert_eq!(told(1), of(&[5], [12, 23]));
 
         // The super-chunk of an array is of the array too, and so is one that was saved.
-        let bytes = array.schunk().to_bytes().unwrap();
-        let mut schunk = SChunk::from_bytes(bytes).unwrap();
+        let bytes = array.schunk().to_cframe().unwrap();
+        let mut schunk = SChunk::from_cframe(bytes).unwrap();
         let chunk = schunk.decompress_chunk::<u8>(4).unwrap();
         assert_eq!(told(1), of(&[4], [12, 23]));
         let mut again = OpenOptions::new()
             .write(true)
             .cparams(&params)
-            .from_bytes(schunk.to_bytes().unwrap())
+            .from_cframe(schunk.to_cframe().unwrap())
             .unwrap();
         again.update(4, &chunk).unwrap();
         assert_eq!(told(0), of(&[4], [12, 23]));

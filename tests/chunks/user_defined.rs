@@ -914,10 +914,10 @@ fn content_is_checked_with_the_codecs_of_the_user_and_not_without() {
     let codec = Codec::register(163, "breaks", (compress, decompress)).unwrap();
     let mut schunk = SChunk::in_memory::<u32>(&lz4().codec(codec).codec_meta(7)).unwrap();
     schunk.append(&numbers(5000)).unwrap();
-    let mut bytes = schunk.to_bytes().unwrap();
+    let mut bytes = schunk.to_cframe().unwrap();
     let check = |bytes: &[u8]| {
         let options = OpenOptions::new().check(Check::Content);
-        options.from_bytes(bytes.to_vec()).map(drop).map_err(|error| error.kind())
+        options.from_cframe(bytes.to_vec()).map(drop).map_err(|error| error.kind())
     };
     assert_eq!(check(&bytes), Ok(()));
     IS_BROKEN.store(true, Ordering::Relaxed);

@@ -73,7 +73,7 @@ fn list(value: Value) -> Vec<Value> {
 fn schunk(folder: &Path, file: &str) -> SChunk {
     let path = folder.join(file);
     match file.ends_with("cframe") {
-        true => SChunk::from_bytes(std::fs::read(path).unwrap()).unwrap(),
+        true => SChunk::from_cframe(std::fs::read(path).unwrap()).unwrap(),
         false => SChunk::open(path).unwrap(),
     }
 }
@@ -246,7 +246,7 @@ json.dump(made, open("made.json", "w"))
 
 /// Values of all kinds that are written here.
 fn values() -> Vec<Value> {
-    let frame = SChunk::in_memory::<u8>(&CParams::default()).unwrap().to_bytes().unwrap();
+    let frame = SChunk::in_memory::<u8>(&CParams::default()).unwrap().to_cframe().unwrap();
     let dtype = blosc2::Dtype::parse("<f4").unwrap();
     vec![
         Value::None,
@@ -302,7 +302,7 @@ fn what_rust_wrote_is_read_by_python() {
             };
             let keep = |file: &str, schunk: SChunk| {
                 if where_ == "cframe" {
-                    std::fs::write(folder.join(file), schunk.to_bytes().unwrap()).unwrap();
+                    std::fs::write(folder.join(file), schunk.to_cframe().unwrap()).unwrap();
                 }
             };
             let file = format!("o-{name}.{where_}");

@@ -422,7 +422,7 @@ fn columns_of_every_kind_are_read_as_python_reads_them() {
     }
 
     let frame = fs::read(folder.join("frame.b2e")).unwrap();
-    check("a frame", &CTable::from_bytes(frame).unwrap(), &expected["frame.b2e"]);
+    check("a frame", &CTable::from_cframe(frame).unwrap(), &expected["frame.b2e"]);
 
     let table = open(folder, "kinds.b2d");
     let kind = |name: &str| table.column(name).unwrap().kind().clone();

@@ -269,8 +269,8 @@ fn embedded_entries() {
 
     let mut memory = EmbedStore::in_memory().unwrap();
     memory.insert("/a", array(&[5]).schunk()).unwrap();
-    let bytes = memory.into_schunk().to_bytes().unwrap();
-    assert!(EmbedStore::from_bytes(bytes).unwrap().contains("/a"));
+    let bytes = memory.into_schunk().to_cframe().unwrap();
+    assert!(EmbedStore::from_cframe(bytes).unwrap().contains("/a"));
 }
 
 /// A zip file of these members.
@@ -285,8 +285,8 @@ fn zipped(members: &[(&str, &[u8], CompressionMethod)]) -> Vec<u8> {
 
 #[test]
 fn zip_files_of_others() {
-    let index = EmbedStore::in_memory().unwrap().into_schunk().to_bytes().unwrap();
-    let node = array(&[1, 2]).to_bytes().unwrap();
+    let index = EmbedStore::in_memory().unwrap().into_schunk().to_cframe().unwrap();
+    let node = array(&[1, 2]).to_cframe().unwrap();
     let (stored, deflated) = (CompressionMethod::Stored, CompressionMethod::Deflated);
     let open = |bytes: Vec<u8>| TreeStore::open_source(bytes);
 
@@ -322,8 +322,8 @@ fn zip_files_of_others() {
 
 #[test]
 fn damaged_zip_files_are_refused() {
-    let index = EmbedStore::in_memory().unwrap().into_schunk().to_bytes().unwrap();
-    let node = array(&[1, 2]).to_bytes().unwrap();
+    let index = EmbedStore::in_memory().unwrap().into_schunk().to_cframe().unwrap();
+    let node = array(&[1, 2]).to_cframe().unwrap();
     let stored = CompressionMethod::Stored;
     let good = zipped(&[("a.b2nd", &node, stored), ("embed.b2e", &index, stored)]);
     for len in 0..good.len() {
@@ -602,7 +602,7 @@ fn zip_files_made_to_hurt() {
     assert!(reads.lock().unwrap().len() < 2_000_000);
 
     // Many members that are the same bytes.
-    let index = EmbedStore::in_memory().unwrap().into_schunk().to_bytes().unwrap();
+    let index = EmbedStore::in_memory().unwrap().into_schunk().to_cframe().unwrap();
     let stored = CompressionMethod::Stored;
     let large = vec![7; 1 << 20];
     let names: Vec<String> = (0..50).map(|name| format!("{name:04}")).collect();

@@ -49,11 +49,11 @@ impl Parts {
         for (key, schunk) in &self.leaves {
             store.insert(key, schunk).unwrap();
         }
-        store.into_schunk().into_bytes().unwrap()
+        store.into_schunk().into_cframe().unwrap()
     }
 
     fn table(&self) -> CTable {
-        CTable::from_bytes(self.bytes()).unwrap()
+        CTable::from_cframe(self.bytes()).unwrap()
     }
 }
 
@@ -511,8 +511,8 @@ fn what_is_no_table_is_not_opened() {
         for (key, schunk) in leaves {
             store.insert(key, schunk).unwrap();
         }
-        let bytes = store.into_schunk().into_bytes().unwrap();
-        CTable::from_bytes(bytes).map(|table| table.nrows()).map_err(|error| error.kind())
+        let bytes = store.into_schunk().into_cframe().unwrap();
+        CTable::from_cframe(bytes).map(|table| table.nrows()).map_err(|error| error.kind())
     };
     let marks = || array(&[true, false, true], 2).into_schunk();
     let good = || meta(r#"{"columns": []}"#);
@@ -573,7 +573,7 @@ fn rows_that_a_file_only_says_are_not_allocated() {
     let bytes = parts.bytes();
     assert!(bytes.len() < 1_000_000, "{}", bytes.len());
 
-    let (table, _, held) = measure(|| CTable::from_bytes(bytes).unwrap());
+    let (table, _, held) = measure(|| CTable::from_cframe(bytes).unwrap());
     let table = table.unwrap();
     assert_eq!(table.nrows(), ROWS);
     assert!(held < 64 << 20, "opening held {held} bytes");
@@ -608,7 +608,7 @@ fn broken_bytes_are_errors_and_nothing_else() {
             let at = rng.below(broken.len() as u64) as usize;
             broken[at] = rng.next() as u8;
         }
-        let Ok(table) = CTable::from_bytes(broken) else { continue };
+        let Ok(table) = CTable::from_cframe(broken) else { continue };
         opened += 1;
         for column in table.columns() {
             let name = column.name();

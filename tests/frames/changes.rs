@@ -213,7 +213,7 @@ fn chunks_of_any_lengths() {
                 assert_eq!(schunk.has_variable_chunks(), variable, "{what}");
                 assert_eq!(schunk.chunksize(), if variable { 0 } else { 3 }, "{what}");
                 // What the header says: the version, and the flag of variable chunks.
-                let bytes = schunk.to_bytes().unwrap();
+                let bytes = schunk.to_cframe().unwrap();
                 let expected = if variable { 3 } else { 2 };
                 assert_eq!(
                     (bytes[25] & 0x0f, bytes[25] & 0x40 != 0),
@@ -294,7 +294,7 @@ fn contents_of_metalayers_are_compressed_as_asked() {
             set(&mut schunk, "text", &text, params).unwrap();
             set(&mut schunk, name, &text, params).unwrap();
             set(&mut schunk, "empty", b"", params).unwrap();
-            let frame = Frame::open(schunk.to_bytes().unwrap(), &Limits::default()).unwrap();
+            let frame = Frame::open(schunk.to_cframe().unwrap(), &Limits::default()).unwrap();
             for name in ["text", name] {
                 let chunk = frame.vlmetalayer_chunk(name).unwrap();
                 let header = Header::parse(chunk).unwrap();

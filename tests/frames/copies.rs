@@ -51,7 +51,7 @@ fn copies_go_from_every_storage_to_every_other() {
                 ("saved", SChunk::open(at("saved")), 9),
                 ("directory", SChunk::open(at("directory")), 9),
                 ("replaced", SChunk::open(at("replaced")), 9),
-                ("bytes", schunk.to_bytes().and_then(SChunk::from_bytes), 9),
+                ("bytes", schunk.to_cframe().and_then(SChunk::from_cframe), 9),
                 ("clone", schunk.try_clone(), 9),
                 ("copied", SChunk::open(at("copied")), 2),
                 ("recompressed", schunk.recompress(&other), 2),
@@ -66,8 +66,8 @@ fn copies_go_from_every_storage_to_every_other() {
                 if level == 2 && count > 1 {
                     assert_eq!(copy.chunk_info(0).unwrap().blocksize, Some(1000), "{what}");
                 }
-                let bytes = copy.to_bytes().unwrap();
-                let checked = OpenOptions::new().check(Check::Content).from_bytes(bytes);
+                let bytes = copy.to_cframe().unwrap();
+                let checked = OpenOptions::new().check(Check::Content).from_cframe(bytes);
                 assert_holds(&checked.unwrap(), &model, &what);
             }
             // What is there stays there.
@@ -93,7 +93,7 @@ fn copies_keep_special_chunks() {
         let schunk = filled(place, &path, &CParams::new(), &model);
         let specials = [Some(Special::Zeros), None, None, Some(Special::Zeros)];
         let clone = schunk.try_clone().unwrap();
-        let bytes = schunk.to_bytes().and_then(SChunk::from_bytes).unwrap();
+        let bytes = schunk.to_cframe().and_then(SChunk::from_cframe).unwrap();
         let recompressed = schunk.recompress(&CParams::new().codec(Codec::Lz4)).unwrap();
         for copy in [clone, bytes, recompressed, schunk] {
             assert_holds(&copy, &model, &format!("{place:?}"));
@@ -118,14 +118,14 @@ fn conversions_there_and_back() {
                 chunk.fill(0);
             }
             let schunk = filled(place, &path, &CParams::new(), &model);
-            let bytes = schunk.to_bytes().unwrap();
+            let bytes = schunk.to_cframe().unwrap();
             let file = folder.path().join("file");
-            SChunk::from_bytes(bytes.clone()).unwrap().save(&file).unwrap();
+            SChunk::from_cframe(bytes.clone()).unwrap().save(&file).unwrap();
             assert!(fs::read(&file).unwrap() == bytes, "{place:?}");
             let from_file = SChunk::open(&file).unwrap();
             assert_holds(&from_file, &model, &format!("{place:?}"));
-            assert!(from_file.into_bytes().unwrap() == bytes, "{place:?}");
-            assert!(schunk.into_bytes().unwrap() == bytes, "{place:?}");
+            assert!(from_file.into_cframe().unwrap() == bytes, "{place:?}");
+            assert!(schunk.into_cframe().unwrap() == bytes, "{place:?}");
         }
     }
 }
@@ -201,7 +201,7 @@ fn a_frame_is_appended_to_a_file_and_read_there() {
             let what = format!("{place:?} behind {before} bytes");
             let first = schunk.append_to_file(&file).unwrap();
             let second = schunk.append_to_file(&file).unwrap();
-            let frame = schunk.to_bytes().unwrap();
+            let frame = schunk.to_cframe().unwrap();
             assert_eq!((first, second), (before as u64, first + frame.len() as u64), "{what}");
             let bytes = fs::read(&file).unwrap();
             assert!(bytes == [&vec![b'x'; before][..], &frame, &frame].concat(), "{what}");
@@ -211,7 +211,7 @@ fn a_frame_is_appended_to_a_file_and_read_there() {
                 let mapped = unsafe { MappedFile::open(&file) }.unwrap();
                 for opened in [
                     options.open(&file).unwrap(),
-                    options.from_bytes(bytes.clone()).unwrap(),
+                    options.from_cframe(bytes.clone()).unwrap(),
                     options.open_storage(mapped).unwrap(),
                 ] {
                     assert_holds(&opened, &model, &what);
@@ -271,7 +271,7 @@ fn frames_are_opened_in_memory_of_any_owner() {
     let (_folder, path) = folder();
     let model = model(5);
     let schunk = with_metalayers(Place::Buffer, &path, &model);
-    let bytes = schunk.into_bytes().unwrap();
+    let bytes = schunk.into_cframe().unwrap();
     let shared: Arc<[u8]> = bytes.clone().into();
     let leaked: &'static [u8] = bytes.clone().leak();
     let alive = Arc::default();
@@ -290,7 +290,7 @@ fn frames_are_opened_in_memory_of_any_owner() {
         let opened = opened.unwrap();
         assert_holds(&opened, &model, "of another owner");
         assert_eq!(opened.vlmeta().names(), ["variable"]);
-        assert!(opened.into_bytes().unwrap() == bytes);
+        assert!(opened.into_cframe().unwrap() == bytes);
     }
     assert_eq!(alive.load(Ordering::SeqCst), 0);
     let mut opened = options.clone().write(true).from_owner(shared.clone()).unwrap();
@@ -323,13 +323,13 @@ fn frames_are_opened_in_memory_of_any_owner() {
 fn borrowed_frames_are_read_until_the_borrow_ends() {
     let (_folder, path) = folder();
     let model = model(5);
-    let bytes = with_metalayers(Place::Buffer, &path, &model).into_bytes().unwrap();
+    let bytes = with_metalayers(Place::Buffer, &path, &model).into_cframe().unwrap();
     let options = OpenOptions::new();
     let borrowed = |options: &OpenOptions, bytes: &[u8]| {
         options.with_borrowed(bytes, |schunk| {
             assert_holds(&schunk, &model, "borrowed");
             assert_eq!(schunk.vlmeta().names(), ["variable"]);
-            schunk.into_bytes()
+            schunk.into_cframe()
         })
     };
     assert!(borrowed(&options, &bytes).unwrap() == bytes);
@@ -408,7 +408,7 @@ fn lengths_of_frames_are_those_of_what_is_saved() {
                 Place::Directory | Place::Folder => {
                     fs::metadata(path.join("chunks.b2frame")).unwrap().len()
                 }
-                _ => schunk.to_bytes().unwrap().len() as u64,
+                _ => schunk.to_cframe().unwrap().len() as u64,
             };
             assert_eq!(schunk.frame_len().unwrap(), expected, "{what}");
         }
@@ -416,15 +416,15 @@ fn lengths_of_frames_are_those_of_what_is_saved() {
     // Chunks that take no room, those of different lengths, and metalayers of an array.
     let mut schunk = OpenOptions::new().typesize(4).in_memory().unwrap();
     schunk.fill(Special::Zeros, 1_000_000, 1000).unwrap();
-    assert_eq!(schunk.frame_len().unwrap(), schunk.to_bytes().unwrap().len() as u64);
+    assert_eq!(schunk.frame_len().unwrap(), schunk.to_cframe().unwrap().len() as u64);
     let mut schunk = OpenOptions::new().typesize(4).in_memory().unwrap();
     for len in [10, 1, 1000] {
         schunk.append(&vec![len; len as usize]).unwrap();
     }
-    assert_eq!(schunk.frame_len().unwrap(), schunk.to_bytes().unwrap().len() as u64);
+    assert_eq!(schunk.frame_len().unwrap(), schunk.to_cframe().unwrap().len() as u64);
     let array = NDArray::from_slice(&numbers(1), [CHUNK as u64]).unwrap();
     let len = array.schunk().frame_len().unwrap();
-    assert_eq!(len, array.to_bytes().unwrap().len() as u64);
+    assert_eq!(len, array.to_cframe().unwrap().len() as u64);
 }
 
 #[test]

@@ -112,8 +112,8 @@ impl Place {
     fn reopened(self, schunk: SChunk, path: &Path) -> SChunk {
         let options = OpenOptions::new().write(true).check(Check::Content);
         match self {
-            Self::Memory => options.from_bytes(schunk.into_bytes().unwrap()).unwrap().try_clone(),
-            Self::Buffer => options.from_bytes(schunk.into_bytes().unwrap()),
+            Self::Memory => options.from_cframe(schunk.into_cframe().unwrap()).unwrap().try_clone(),
+            Self::Buffer => options.from_cframe(schunk.into_cframe().unwrap()),
             Self::File | Self::Directory => {
                 drop(schunk);
                 options.open(path)
@@ -123,7 +123,7 @@ impl Place {
                 options.open_storage(map(path))
             }
             Self::Stream => {
-                let bytes = schunk.into_bytes().unwrap();
+                let bytes = schunk.into_cframe().unwrap();
                 options.open_storage(Seekable::new(Cursor::new(bytes)))
             }
             Self::Folder => {

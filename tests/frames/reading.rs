@@ -141,7 +141,7 @@ fn a_range_reads_its_chunks_only() {
             let mut bytes = good.clone();
             bytes[header + places[index]..][..32].fill(0xff);
             let options = OpenOptions::new().check(blosc2::Check::Header);
-            options.from_bytes(bytes).unwrap().items::<i32>(range.clone())
+            options.from_cframe(bytes).unwrap().items::<i32>(range.clone())
         };
         let touched: BTreeSet<usize> = (0..10).filter(|&at| with_broken(at).is_err()).collect();
         assert_eq!(touched, chunks.collect(), "{range:?}");
@@ -359,13 +359,13 @@ fn a_fault_reads_the_same_in_bytes_and_in_a_file() {
     for chunk in model(3) {
         schunk.append(&chunk).unwrap();
     }
-    let good = schunk.into_bytes().unwrap();
+    let good = schunk.into_cframe().unwrap();
     let header_len = u32::from_be_bytes(good[0x0b..0x0f].try_into().unwrap());
     for (at, byte) in [(3, b'x'), (0x10, 0x7f), (0x16, 0x55), (0x25, 0xff), (good.len() - 30, 1)] {
         let mut bytes = good.clone();
         bytes[at] = byte;
         fs::write(&path, &bytes).unwrap();
-        let in_bytes = SChunk::from_bytes(bytes).unwrap_err();
+        let in_bytes = SChunk::from_cframe(bytes).unwrap_err();
         let in_file = SChunk::open(&path).unwrap_err();
         let place = format!(" ({})", path.display());
         assert_eq!(in_bytes.to_string(), in_file.to_string().replace(&place, ""), "byte {at}");
@@ -374,7 +374,7 @@ fn a_fault_reads_the_same_in_bytes_and_in_a_file() {
     // What is checked in a file later says which chunk it is.
     let mut bytes = good;
     bytes[header_len as usize + 12..][..4].fill(0x7f);
-    let text = SChunk::from_bytes(bytes).unwrap_err().to_string();
+    let text = SChunk::from_cframe(bytes).unwrap_err().to_string();
     let at = header_len + 12;
     let expected = format!("cannot open a frame: chunk 0: place of a chunk at byte {at}: expected");
     assert!(text.starts_with(&expected), "{text}");

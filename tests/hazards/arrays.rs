@@ -93,10 +93,10 @@ mod safe {
         for chunk in chunks {
             schunk.append_chunk(&ChunkRef::new(chunk)?)?;
         }
-        let mut frame = schunk.into_bytes()?;
+        let mut frame = schunk.into_cframe()?;
         let name = frame.windows(4).position(|bytes| bytes == b"x2nd").unwrap();
         frame[name] = b'b';
-        NDArray::from_bytes(frame)
+        NDArray::from_cframe(frame)
     }
 
     /// An array of one chunk of 4096 items, which is stored as another one: refused, or nothing that nobody stored.

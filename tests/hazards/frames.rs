@@ -247,7 +247,7 @@ mod safe {
     fn special_chunk_divides_by_zero() {
         let mut schunk = varying_sizes();
         assert_eq!(schunk.append(&[0u8; CHUNK]).unwrap(), 4);
-        let schunk = SChunk::from_bytes(schunk.into_bytes().unwrap()).unwrap();
+        let schunk = SChunk::from_cframe(schunk.into_cframe().unwrap()).unwrap();
         assert!(schunk.decompress_chunk::<u8>(3).unwrap() == [0; CHUNK]);
         // An index that says it in few bytes, where the length of the chunk is nowhere.
         let (_folder, path) = folder();
@@ -375,7 +375,7 @@ mod safe {
     }
 
     fn to_change(bytes: Vec<u8>) -> blosc2::Result<SChunk> {
-        OpenOptions::new().write(true).from_bytes(bytes)
+        OpenOptions::new().write(true).from_cframe(bytes)
     }
 
     fn holds(schunk: &SChunk, numbers: impl IntoIterator<Item = u32>) {
@@ -474,9 +474,9 @@ mod safe {
                 bytes[chunk + field..chunk + field + 4].copy_from_slice(&value);
             }
         });
-        assert_eq!(SChunk::from_bytes(bytes.clone()).unwrap_err().kind(), ErrorKind::InvalidData);
+        assert_eq!(SChunk::from_cframe(bytes.clone()).unwrap_err().kind(), ErrorKind::InvalidData);
         let options = OpenOptions::new().check(blosc2::Check::Header);
-        let schunk = options.from_bytes(bytes).unwrap();
+        let schunk = options.from_cframe(bytes).unwrap();
         let items = schunk.items::<u8>(..2 * CHUNK as u64 + 500);
         assert_eq!(items.unwrap_err().kind(), ErrorKind::InvalidData);
     }
@@ -631,7 +631,7 @@ mod safe {
         schunk.append(&[0u8; CHUNK]).unwrap();
         let late = schunk.meta_mut().set("late", b"content");
         assert_eq!(late.unwrap_err().kind(), ErrorKind::InvalidArgument);
-        let schunk = SChunk::from_bytes(schunk.into_bytes().unwrap()).unwrap();
+        let schunk = SChunk::from_cframe(schunk.into_cframe().unwrap()).unwrap();
         assert!(schunk.decompress_chunk::<u8>(0).unwrap() == [0; CHUNK]);
     }
 
@@ -740,7 +740,7 @@ mod safe {
             let first = schunk.chunk(0).unwrap();
             assert_eq!(schunk.insert_chunk(2, &first).unwrap(), 6);
             holds(&schunk, [0, 1, 0, 2, 3, 4]);
-            let schunk = SChunk::from_bytes(schunk.into_bytes().unwrap()).unwrap();
+            let schunk = SChunk::from_cframe(schunk.into_cframe().unwrap()).unwrap();
             holds(&schunk, [0, 1, 0, 2, 3, 4]);
             return;
         }

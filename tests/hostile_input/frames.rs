@@ -128,7 +128,7 @@ impl Reader for Bound {
     type Error = blosc2::Error;
 
     fn open_bytes(bytes: &[u8]) -> blosc2::Result<SChunk> {
-        open_bound(Self::options().from_bytes(bytes.to_vec()))
+        open_bound(Self::options().from_cframe(bytes.to_vec()))
     }
 
     fn open_file(path: &Path) -> blosc2::Result<SChunk> {
@@ -282,7 +282,7 @@ fn a_super_chunk_keeps_the_limits_and_says_how_they_are_raised() {
     let large = special(&bytes, Special::Zeros, 200 << 20, &[]).unwrap();
     writer.add_vlmetalayer_chunk("large", &large).unwrap();
     let frame = writer.finish().unwrap().into_inner();
-    let (opened, _, memory) = measure(|| OpenOptions::new().from_bytes(frame.clone()));
+    let (opened, _, memory) = measure(|| OpenOptions::new().from_cframe(frame.clone()));
     let schunk = opened.unwrap().unwrap();
     assert!(memory < 1 << 20, "{memory}");
     let (content, _, memory) = measure(|| schunk.vlmeta().get("large"));
@@ -291,7 +291,7 @@ fn a_super_chunk_keeps_the_limits_and_says_how_they_are_raised() {
     assert!(error.to_string().contains("max_read"), "{error}");
     assert!(memory < 1 << 16, "{memory}");
     assert_eq!(schunk.decompress_chunk::<u8>(0).unwrap().len(), 100 << 20);
-    let schunk = OpenOptions::new().max_read(99 << 20).from_bytes(frame).unwrap();
+    let schunk = OpenOptions::new().max_read(99 << 20).from_cframe(frame).unwrap();
     let (data, _, memory) = measure(|| schunk.decompress_chunk::<u8>(0));
     let error = data.unwrap().map(|_| "it is read").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge);
@@ -299,11 +299,11 @@ fn a_super_chunk_keeps_the_limits_and_says_how_they_are_raised() {
     assert!(memory < 1 << 20, "{memory}");
 
     let bytes = many_chunks(3_000_000);
-    let (opened, _, memory) = measure(|| OpenOptions::new().from_bytes(bytes.clone()));
+    let (opened, _, memory) = measure(|| OpenOptions::new().from_cframe(bytes.clone()));
     assert_eq!(opened.unwrap().unwrap_err().kind(), ErrorKind::TooLarge);
     assert!(memory < most_memory(bytes.len()), "{memory}");
     let limits = Limits { metadata: Some(100 << 20), ..Limits::default() };
-    let schunk = OpenOptions::new().limits(limits).from_bytes(bytes).unwrap();
+    let schunk = OpenOptions::new().limits(limits).from_cframe(bytes).unwrap();
     assert_eq!(schunk.nchunks(), 3_000_000);
 }
 
@@ -379,14 +379,14 @@ fn a_chunk_is_added_to_many_that_take_no_room() {
     writer.fill(Special::Zeros, 16 * COUNT, 16).unwrap();
     let bytes = writer.finish().unwrap().into_inner();
     assert!(bytes.len() < 300, "{} bytes", bytes.len());
-    let mut schunk = OpenOptions::new().write(true).from_bytes(bytes).unwrap();
+    let mut schunk = OpenOptions::new().write(true).from_cframe(bytes).unwrap();
     let (appended, _, memory) = measure(|| schunk.append(&[1.0f32; 4]));
     assert_eq!(appended.unwrap().unwrap() as u64, COUNT + 1);
     // There were 64 bytes for each chunk once.
     assert!(memory as u64 <= 9 * COUNT, "{memory}");
-    let bytes = schunk.into_bytes().unwrap();
+    let bytes = schunk.into_cframe().unwrap();
     let limits = Limits { metadata: Some(200 << 20), ..Limits::default() };
-    let schunk = OpenOptions::new().limits(limits).from_bytes(bytes).unwrap();
+    let schunk = OpenOptions::new().limits(limits).from_cframe(bytes).unwrap();
     assert_eq!(schunk.items::<f32>(4 * (COUNT - 1)..).unwrap(), [0., 0., 0., 0., 1., 1., 1., 1.]);
 }
 
@@ -423,7 +423,7 @@ fn mutants_are_changed_or_left_alone() {
         let (name, bytes) = rng.pick(&intact);
         let mut bytes = bytes.clone();
         mutate(&mut bytes, rng);
-        let Ok(mut schunk) = options.from_bytes(bytes) else { continue };
+        let Ok(mut schunk) = options.from_cframe(bytes) else { continue };
         opened += 1;
         for _ in 0..4 {
             let (last, item) = (schunk.nchunks().saturating_sub(1), schunk.typesize());
@@ -442,9 +442,9 @@ fn mutants_are_changed_or_left_alone() {
             *(if outcome.is_ok() { &mut changed } else { &mut refused }) += 1;
         }
         let (nchunks, nbytes) = (schunk.nchunks(), schunk.nbytes());
-        let bytes = schunk.into_bytes().unwrap();
+        let bytes = schunk.into_cframe().unwrap();
         let again =
-            options.from_bytes(bytes).unwrap_or_else(|error| panic!("{number}, {name}: {error}"));
+            options.from_cframe(bytes).unwrap_or_else(|error| panic!("{number}, {name}: {error}"));
         assert_eq!((again.nchunks(), again.nbytes()), (nchunks, nbytes), "{number}, {name}");
     }
     assert!(opened > mutants / 20 && changed > opened && refused > opened / 10);

@@ -40,7 +40,7 @@ fn good(count: usize) -> Vec<u8> {
     let mut schunk = options.in_memory_frame().unwrap();
     schunk.vlmeta_mut().set("variable", b"some other content").unwrap();
     append(&mut schunk, count);
-    schunk.into_bytes().unwrap()
+    schunk.into_cframe().unwrap()
 }
 
 fn append(schunk: &mut SChunk, count: usize) {
@@ -58,7 +58,7 @@ fn open(bytes: &[u8], mut look: impl FnMut(&str, blosc2::Result<SChunk>)) {
         let options = OpenOptions::new().check(check);
         look(&format!("{check:?} of a file"), options.open(&path));
         look(&format!("{check:?} of a file to change"), options.clone().write(true).open(&path));
-        look(&format!("{check:?} of bytes"), options.from_bytes(bytes.to_vec()));
+        look(&format!("{check:?} of bytes"), options.from_cframe(bytes.to_vec()));
     }
 }
 

@@ -338,7 +338,7 @@ fn a_writer_that_dies_at_any_write_leaves_the_frame_before_or_after_it_or_an_err
             for torn in torn(len) {
                 let what = format!("change {number}, step {step}, {torn} bytes of {len}");
                 let (bytes, _) = case.run(true, Some((step, torn)));
-                let opened = SChunk::from_bytes(bytes.clone()).and_then(|schunk| content(&schunk));
+                let opened = SChunk::from_cframe(bytes.clone()).and_then(|schunk| content(&schunk));
                 let found = match opened {
                     Ok(found) => case.which(&found, &what),
                     Err(error) => {
@@ -370,7 +370,7 @@ fn a_writer_that_dies_at_any_write_leaves_the_frame_before_or_after_it_or_an_err
                 let good = SChunk::open(&path).and_then(|schunk| self::content(&schunk)).unwrap();
                 let after = case.which(&good, &what);
                 let recovered =
-                    OpenOptions::new().write(true).recover(true).from_bytes(bytes.clone());
+                    OpenOptions::new().write(true).recover(true).from_cframe(bytes.clone());
                 assert!(
                     recovered.and_then(|schunk| self::content(&schunk)).unwrap() == good,
                     "{what}"
@@ -774,7 +774,7 @@ fn what_follows_a_frame_in_its_file_is_not_destroyed() {
     assert_eq!(second.append_to_file(&path).unwrap_err().kind(), ErrorKind::Busy);
     // As another program does it.
     let start = fs::metadata(&path).unwrap().len();
-    let bytes = [fs::read(&path).unwrap(), second.to_bytes().unwrap()].concat();
+    let bytes = [fs::read(&path).unwrap(), second.to_cframe().unwrap()].concat();
     fs::write(&path, &bytes).unwrap();
     let refused = |schunk: &mut SChunk| {
         let note = schunk.vlmeta_mut().set("note", b"x").unwrap_err();

@@ -232,7 +232,7 @@ fn unfinished() -> (Vec<u8>, Vec<u8>) {
     for number in 0..2 {
         schunk.append(&chunk(number, 0)).unwrap();
     }
-    let good = schunk.into_bytes().unwrap();
+    let good = schunk.into_cframe().unwrap();
     let len = good.len() as u64;
     let journal = journal::encode(len, len, &[(0, &good[..200])]);
     let mut bytes = [&good[..], &journal].concat();
@@ -350,17 +350,17 @@ fn storages_and_bytes_are_recovered_where_the_caller_says_so() {
     let (good, bytes) = unfinished();
     let options = OpenOptions::new().write(true);
     let kind = |result: blosc2::Result<SChunk>| result.unwrap_err().kind();
-    assert_eq!(kind(options.clone().from_bytes(bytes.clone())), ErrorKind::Unfinished);
+    assert_eq!(kind(options.clone().from_cframe(bytes.clone())), ErrorKind::Unfinished);
     assert_eq!(kind(options.clone().open_storage(bytes.clone())), ErrorKind::Unfinished);
     let options = options.recover(true);
-    assert!(options.from_bytes(bytes.clone()).unwrap().into_bytes().unwrap() == good);
-    assert!(options.open_storage(bytes.clone()).unwrap().into_bytes().unwrap() == good);
+    assert!(options.from_cframe(bytes.clone()).unwrap().into_cframe().unwrap() == good);
+    assert!(options.open_storage(bytes.clone()).unwrap().into_cframe().unwrap() == good);
     assert_eq!(kind(options.open_storage(ReadOnly::new(bytes.clone()))), ErrorKind::ReadOnly);
     let reading = OpenOptions::new().recover(true);
-    assert_eq!(kind(reading.from_bytes(bytes.clone())), ErrorKind::InvalidArgument);
+    assert_eq!(kind(reading.from_cframe(bytes.clone())), ErrorKind::InvalidArgument);
     assert_eq!(kind(reading.open_storage(bytes)), ErrorKind::InvalidArgument);
     // What is finished is left alone.
-    assert!(options.from_bytes(good.clone()).unwrap().into_bytes().unwrap() == good);
+    assert!(options.from_cframe(good.clone()).unwrap().into_cframe().unwrap() == good);
 }
 
 /// A reader that does not lock, beside one that does, may find anything.

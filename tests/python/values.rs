@@ -401,20 +401,20 @@ s.vlmeta["lazy"] = a + 1
         },
         other => panic!("{name}: {other}"),
     };
-    let array = NDArray::from_bytes(frame("array")).unwrap();
+    let array = NDArray::from_cframe(frame("array")).unwrap();
     assert_eq!(array.read_all::<i64>().unwrap(), [0, 1, 2, 3, 4]);
-    let array = NDArray::from_bytes(frame("file")).unwrap();
+    let array = NDArray::from_cframe(frame("file")).unwrap();
     assert!(array.read_all::<i32>().unwrap().into_iter().eq(0..10));
     for (name, meta, nchunks) in
         [("schunk", None, 1), ("objects", Some("vlarray"), 2), ("batches", Some("batcharray"), 1)]
     {
-        let schunk = SChunk::from_bytes(frame(name)).unwrap();
+        let schunk = SChunk::from_cframe(frame(name)).unwrap();
         assert_eq!(
             (schunk.meta().names().first().map(|name| &name[..]), schunk.nchunks()),
             (meta, nchunks)
         );
     }
-    let store = SChunk::from_bytes(frame("store")).unwrap();
+    let store = SChunk::from_cframe(frame("store")).unwrap();
     assert!(store.meta().contains("b2embed"));
     let place = |urlpath: &str| {
         Value::from([
@@ -433,7 +433,7 @@ s.vlmeta["lazy"] = a + 1
 
     let array = NDArray::from_slice(&[1u16, 2, 3, 4], [2, 2]).unwrap();
     let mut vlmeta = ours.vlmeta_mut();
-    vlmeta.set_value("new", &Value::Frame(array.to_bytes().unwrap())).unwrap();
+    vlmeta.set_value("new", &Value::Frame(array.to_cframe().unwrap())).unwrap();
     let parts = [("kind", "ref".into()), ("version", 1.into()), ("ref", place("a.b2nd"))];
     vlmeta.set_value("new ref", &Value::Reference(Box::new(Value::from(parts)))).unwrap();
     drop(ours);
@@ -564,7 +564,7 @@ v["deep"] = {"a": [blosc2.asarray(np.arange(3))]}
     let objects: Option<Vec<[(String, u8); 1]>> = vlmeta.get_value("objects").unwrap();
     assert_eq!(objects.unwrap(), [[("a".to_owned(), 1)], [("b".to_owned(), 2)]]);
     let deep: BTreeMap<String, Vec<Vec<u8>>> = vlmeta.get_value("deep").unwrap().unwrap();
-    let array = NDArray::from_bytes(deep["a"][0].clone()).unwrap();
+    let array = NDArray::from_cframe(deep["a"][0].clone()).unwrap();
     assert_eq!(array.read_all::<i64>().unwrap(), [0, 1, 2]);
 
     assert_eq!(vlmeta.get_value::<u8>("none").unwrap(), None);

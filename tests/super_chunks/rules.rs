@@ -97,9 +97,9 @@ fn bytes_of_others_come_back_as_they_were() {
     assert!(files.len() > 10, "{files:?}");
     for path in files {
         let bytes = fs::read(&path).unwrap();
-        let schunk = SChunk::from_bytes(bytes.clone()).unwrap();
+        let schunk = SChunk::from_cframe(bytes.clone()).unwrap();
         assert_eq!(schunk.frame_len().unwrap(), bytes.len() as u64, "{path:?}");
-        assert!(schunk.into_bytes().unwrap() == bytes, "{path:?}");
+        assert!(schunk.into_cframe().unwrap() == bytes, "{path:?}");
     }
 }
 
@@ -127,7 +127,7 @@ fn copies_have_each_chunk_once_while_another_handle_reorders() {
                 }
             });
             for _ in 0..20 {
-                assert_whole(SChunk::from_bytes(reader.to_bytes().unwrap()).unwrap());
+                assert_whole(SChunk::from_cframe(reader.to_cframe().unwrap()).unwrap());
                 assert_whole(reader.try_clone().unwrap());
             }
             for copy in 0..3 {
@@ -233,8 +233,8 @@ fn limits_of_reading() {
     let params = CParams::new().blocksize(1 << 28);
     let mut schunk = OpenOptions::new().cparams(&params).in_memory_frame().unwrap();
     schunk.fill(Special::Zeros, LEN, LEN as usize).unwrap();
-    let bytes = schunk.into_bytes().unwrap();
-    let schunk = OpenOptions::new().max_read(1 << 20).from_bytes(bytes).unwrap();
+    let bytes = schunk.into_cframe().unwrap();
+    let schunk = OpenOptions::new().max_read(1 << 20).from_cframe(bytes).unwrap();
     let gather = || schunk.gather::<u8>(&[LEN - 1, 0, LEN / 2]).unwrap();
     let (found, _, peak) = measure(gather);
     assert_eq!(found.unwrap(), [0; 3]);
@@ -274,7 +274,7 @@ fn writing_items_stores_nothing_of_a_postfilter() {
     });
     assert_eq!(schunk.items::<u8>(..2).unwrap(), [1, 2]);
     assert_eq!(kind(schunk.write_items(98, &[77u8; 4])), Some(ErrorKind::Unsupported));
-    let stored = SChunk::from_bytes(schunk.into_bytes().unwrap()).unwrap();
+    let stored = SChunk::from_cframe(schunk.into_cframe().unwrap()).unwrap();
     assert!(stored.items::<u8>(..).unwrap() == items);
 }
 
@@ -284,7 +284,7 @@ fn a_file_of_other_items_is_an_error() {
     let frame = |typesize| {
         let mut schunk = OpenOptions::new().typesize(typesize).in_memory_frame().unwrap();
         schunk.append(&data(Kind::Ramp, 4000, 1)).unwrap();
-        schunk.into_bytes().unwrap()
+        schunk.into_cframe().unwrap()
     };
     fs::write(&path, frame(4)).unwrap();
     let mut schunk = SChunk::open(&path).unwrap();

@@ -49,10 +49,10 @@ pub(crate) trait Leaves: std::fmt::Debug + Send + Sync {
 /// # store.insert("/_cols/id", NDArray::from_slice(&[7i64, 8, 9, 10], &[4])?.schunk())?;
 /// # let prices = NDArray::from_slice(&[1.5, 2.5, f32::NAN, 4.5], &[4])?;
 /// # store.insert("/_cols/price", prices.schunk())?;
-/// # let bytes = store.into_schunk().into_bytes()?;
+/// # let bytes = store.into_schunk().into_cframe()?;
 ///
 /// // Python: bytes = table.to_cframe(), of four rows of which the second one was deleted
-/// let table = CTable::from_bytes(bytes)?;
+/// let table = CTable::from_cframe(bytes)?;
 /// assert_eq!(table.nrows(), 3);
 /// assert_eq!(table.columns()[1].kind(), &ColumnKind::Float32);
 /// assert_eq!(table.read::<i64>("id", ..)?, [7, 9, 10]);

@@ -291,7 +291,7 @@ impl TreeStore {
         self.folder_for_changes()?;
         let key = attributes_key(group);
         let mut schunk = match self.leaf(&key)? {
-            Some(schunk) => OpenOptions::new().write(true).from_bytes(schunk.to_bytes()?)?,
+            Some(schunk) => OpenOptions::new().write(true).from_cframe(schunk.to_cframe()?)?,
             // Python's chunk size for what has no data.
             None => OpenOptions::new().chunksize(16 << 20).in_memory_frame()?,
         };

@@ -216,7 +216,7 @@ impl NDArrayBuilder {
         self
     }
 
-    /// Makes the array in memory as one contiguous frame, which [`SChunk::into_bytes`] returns without a copy. C's and
+    /// Makes the array in memory as one contiguous frame, which [`SChunk::into_cframe`] returns without a copy. C's and
     /// Python's `contiguous=True` without a path.
     pub fn in_memory_frame(mut self) -> Self {
         self.place = Place::Buffer;

@@ -175,10 +175,10 @@ impl NDArray {
     /// [`from_schunk`](Self::from_schunk).
     ///
     /// # Errors
-    /// As for [`SChunk::from_bytes`], and [`ErrorKind::InvalidData`] where it is no array.
-    #[doc(alias("from_cframe", "ndarray_from_cframe", "b2nd_from_cframe"))]
-    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
-        Self::from_schunk(OpenOptions::new().write(true).from_bytes(bytes)?)
+    /// As for [`SChunk::from_cframe`], and [`ErrorKind::InvalidData`] where it is no array.
+    #[doc(alias("from_bytes", "ndarray_from_cframe", "b2nd_from_cframe"))]
+    pub fn from_cframe(bytes: Vec<u8>) -> Result<Self> {
+        Self::from_schunk(OpenOptions::new().write(true).from_cframe(bytes)?)
     }
 
     /// Takes a super-chunk that holds an array. C's `b2nd_from_schunk`.
@@ -504,10 +504,10 @@ impl NDArray {
     /// The array in one buffer, as a file has it. C's `b2nd_to_cframe`, Python's `to_cframe`.
     ///
     /// # Errors
-    /// As for [`SChunk::to_bytes`].
-    #[doc(alias("to_cframe", "b2nd_to_cframe"))]
-    pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        self.schunk.to_bytes()
+    /// As for [`SChunk::to_cframe`].
+    #[doc(alias("to_bytes", "b2nd_to_cframe"))]
+    pub fn to_cframe(&self) -> Result<Vec<u8>> {
+        self.schunk.to_cframe()
     }
 
     /// Reads anew what others have changed, the shape too, and says whether there was anything. C's

@@ -9,8 +9,8 @@
 //! assert_eq!(schunk.items::<i32>(1..4)?, [2, 3, 4]);
 //! schunk.vlmeta_mut().set("author", b"me")?;
 //!
-//! let bytes = schunk.to_bytes()?; // what a file would hold
-//! let again = SChunk::from_bytes(bytes)?;
+//! let bytes = schunk.to_cframe()?; // what a file would hold
+//! let again = SChunk::from_cframe(bytes)?;
 //! assert_eq!(again.decompress_chunk::<i32>(1)?, [4, 5]);
 //! # Ok::<(), blosc2::Error>(())
 //! ```
@@ -202,15 +202,15 @@ impl SChunk {
     /// Takes a frame in memory, without a copy.
     ///
     /// All of its structure is checked: header, metalayers, index, trailer, and the headers of all
-    /// chunks. To choose another check, or to change the frame, see [`OpenOptions::from_bytes`]; for memory that is shared
+    /// chunks. To choose another check, or to change the frame, see [`OpenOptions::from_cframe`]; for memory that is shared
     /// or borrowed, [`OpenOptions::from_owner`] and [`OpenOptions::with_borrowed`]. C's `blosc2_schunk_from_buffer`,
     /// Python's `schunk_from_cframe`.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidData`]: it is no frame, was cut short, or is broken.
-    #[doc(alias("from_cframe", "schunk_from_cframe", "blosc2_schunk_from_buffer"))]
-    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
-        OpenOptions::new().from_bytes(bytes)
+    #[doc(alias("from_bytes", "schunk_from_cframe", "blosc2_schunk_from_buffer"))]
+    pub fn from_cframe(bytes: Vec<u8>) -> Result<Self> {
+        OpenOptions::new().from_cframe(bytes)
     }
 
     /// A super-chunk of this outline and store, which nobody else knows yet.

@@ -213,10 +213,10 @@ impl OpenOptions {
     ///
     /// let mut schunk = SChunk::in_memory::<u8>(&CParams::default())?;
     /// schunk.append(&[1u8; 1000])?;
-    /// let mut bytes = schunk.to_bytes()?;
+    /// let mut bytes = schunk.to_cframe()?;
     /// bytes[0x10] = 0x7f; // as if the writer was stopped before the last byte of a change
-    /// assert_eq!(SChunk::from_bytes(bytes.clone()).unwrap_err().kind(), ErrorKind::Unfinished);
-    /// let schunk = OpenOptions::new().write(true).recover(true).from_bytes(bytes)?;
+    /// assert_eq!(SChunk::from_cframe(bytes.clone()).unwrap_err().kind(), ErrorKind::Unfinished);
+    /// let schunk = OpenOptions::new().write(true).recover(true).from_cframe(bytes)?;
     /// assert_eq!(schunk.decompress_chunk::<u8>(0)?, [1; 1000]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
@@ -233,7 +233,7 @@ impl OpenOptions {
     }
 
     /// How much is checked when a frame is opened: [`Check::Header`] by default, [`Check::Structure`] in
-    /// [`from_bytes`](Self::from_bytes).
+    /// [`from_cframe`](Self::from_cframe).
     pub fn check(mut self, check: Check) -> Self {
         self.check = Some(check);
         self
@@ -451,14 +451,14 @@ impl OpenOptions {
         self.check_content(&report, schunk)
     }
 
-    /// Takes a frame in memory, without a copy; [`SChunk::into_bytes`] gives it back.
+    /// Takes a frame in memory, without a copy; [`SChunk::into_cframe`] gives it back.
     ///
     /// [`from_owner`](Self::from_owner) opens memory of other types, [`with_borrowed`](Self::with_borrowed) borrowed
     /// memory.
     ///
     /// # Errors
     /// As for [`open`](Self::open).
-    pub fn from_bytes(&self, bytes: Vec<u8>) -> Result<SChunk> {
+    pub fn from_cframe(&self, bytes: Vec<u8>) -> Result<SChunk> {
         self.open_memory(bytes)
     }
 
@@ -474,7 +474,7 @@ impl OpenOptions {
     ///
     /// let mut schunk = SChunk::in_memory::<u32>(&CParams::default())?;
     /// schunk.append(&[1u32, 2, 3])?;
-    /// let frame: Arc<[u8]> = schunk.to_bytes()?.into();
+    /// let frame: Arc<[u8]> = schunk.to_cframe()?.into();
     /// let opened = OpenOptions::new().from_owner(frame.clone())?;
     /// assert_eq!(opened.items::<u32>(1..)?, [2, 3]);
     /// # Ok::<(), blosc2::Error>(())
@@ -497,7 +497,7 @@ impl OpenOptions {
     /// ```
     /// use blosc2::{NDArray, OpenOptions};
     ///
-    /// let frame = NDArray::from_slice(&[1.5, 2.5, 3.5], &[3])?.to_bytes()?;
+    /// let frame = NDArray::from_slice(&[1.5, 2.5, 3.5], &[3])?.to_cframe()?;
     /// let borrowed = &frame[..];
     /// let last: Vec<f64> = OpenOptions::new().with_borrowed(borrowed, |schunk| {
     ///     NDArray::from_schunk(schunk)?.read(2..)
@@ -527,7 +527,7 @@ impl OpenOptions {
 
     /// Makes one in memory that is a frame in one buffer, as a file would be.
     ///
-    /// Appending is slower than [`in_memory`](Self::in_memory), [`SChunk::into_bytes`] takes no time. C's
+    /// Appending is slower than [`in_memory`](Self::in_memory), [`SChunk::into_cframe`] takes no time. C's
     /// `contiguous` without a path.
     ///
     /// # Errors

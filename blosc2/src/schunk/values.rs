@@ -124,8 +124,8 @@ mod tests {
         chunks.append(&all).unwrap();
         blocks.append_blocks(&[&half, &half]).unwrap();
         let limited = |schunk: SChunk| {
-            let bytes = schunk.into_bytes().unwrap();
-            OpenOptions::new().max_read(40 << 20).from_bytes(bytes).unwrap()
+            let bytes = schunk.into_cframe().unwrap();
+            OpenOptions::new().max_read(40 << 20).from_cframe(bytes).unwrap()
         };
         let (chunks, blocks) = (limited(chunks), limited(blocks));
         assert_eq!(chunks.decompress_chunk::<u8>(0).unwrap(), all);

@@ -127,7 +127,7 @@ impl SChunk {
     /// schunk.append(b"some bytes")?;
     /// let file = tempfile::tempfile()?;
     /// schunk.save_in(file.try_clone()?, &SaveOptions::new())?;
-    /// assert_eq!(file.metadata()?.len(), schunk.to_bytes()?.len() as u64);
+    /// assert_eq!(file.metadata()?.len(), schunk.to_cframe()?.len() as u64);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -203,7 +203,7 @@ impl SChunk {
 
     /// Bytes of the frame; in a directory, of its index file. C's `blosc2_schunk_frame_len`.
     ///
-    /// Of an in-memory super-chunk that is no frame it is the length of what [`to_bytes`](Self::to_bytes) returns. This
+    /// Of an in-memory super-chunk that is no frame it is the length of what [`to_cframe`](Self::to_cframe) returns. This
     /// reads the header of each chunk, and copies none. C returns an estimate there.
     ///
     /// ```
@@ -211,7 +211,7 @@ impl SChunk {
     ///
     /// let mut schunk = SChunk::in_memory::<f64>(&CParams::default())?;
     /// schunk.append(&[0.5; 1000])?;
-    /// assert_eq!(schunk.frame_len()?, schunk.to_bytes()?.len() as u64);
+    /// assert_eq!(schunk.frame_len()?, schunk.to_cframe()?.len() as u64);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     ///
@@ -235,18 +235,18 @@ impl SChunk {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidData`]: a chunk is broken; [`ErrorKind::Io`]: the file cannot be read.
-    #[doc(alias("to_cframe", "blosc2_schunk_to_buffer"))]
-    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+    #[doc(alias("to_bytes", "blosc2_schunk_to_buffer"))]
+    pub fn to_cframe(&self) -> Result<Vec<u8>> {
         let frame = Contiguous::new(Vec::new(), Safety::Errors);
-        self.save_to(Box::new(frame))?.into_bytes()
+        self.save_to(Box::new(frame))?.into_cframe()
     }
 
     /// The same, without a copy where the super-chunk is a frame in one buffer already: the bytes that
-    /// [`from_bytes`](Self::from_bytes) took, with all changes.
+    /// [`from_cframe`](Self::from_cframe) took, with all changes.
     ///
     /// # Errors
-    /// As for [`to_bytes`](Self::to_bytes).
-    pub fn into_bytes(mut self) -> Result<Vec<u8>> {
+    /// As for [`to_cframe`](Self::to_cframe).
+    pub fn into_cframe(mut self) -> Result<Vec<u8>> {
         let state = self.state.get_mut();
         if let Some(len) = state.frame_len()?
             && let Some(mut bytes) = state.store.take_vec()
@@ -254,13 +254,13 @@ impl SChunk {
             bytes.truncate(usize::try_from(len).unwrap_or(usize::MAX));
             return Ok(bytes);
         }
-        self.to_bytes()
+        self.to_cframe()
     }
 
     /// A copy in memory, chunks as they are. C's `blosc2_schunk_copy`, Python's `copy`.
     ///
     /// # Errors
-    /// As for [`to_bytes`](Self::to_bytes).
+    /// As for [`to_cframe`](Self::to_cframe).
     #[doc(alias("blosc2_schunk_copy", "copy"))]
     pub fn try_clone(&self) -> Result<Self> {
         self.save_to(Box::<Memory>::default())

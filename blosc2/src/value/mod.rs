@@ -102,8 +102,8 @@ pub enum Value {
         /// The items.
         values: Vec<Self>,
     },
-    /// A frame: an array or a super-chunk, for [`NDArray::from_bytes`](crate::NDArray::from_bytes) or
-    /// [`SChunk::from_bytes`](crate::SChunk::from_bytes).
+    /// A frame: an array or a super-chunk, for [`NDArray::from_cframe`](crate::NDArray::from_cframe) or
+    /// [`SChunk::from_cframe`](crate::SChunk::from_cframe).
     Frame(Vec<u8>),
     /// A description of something that lies elsewhere, or of a computation. It is never followed.
     Reference(Box<Self>),

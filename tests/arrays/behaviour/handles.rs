@@ -374,7 +374,7 @@ fn after_refresh_cached_blocks_are_those_of_the_file() {
     assert_eq!(array.read::<i32>(..).unwrap(), [1; 100]);
     for items in [&[2; 100][..], &ramp, &[3; 100]] {
         // As another program does: no handle of this one knows of it.
-        let bytes = builder().from_slice(items, [100]).unwrap().to_bytes().unwrap();
+        let bytes = builder().from_slice(items, [100]).unwrap().to_cframe().unwrap();
         std::fs::write(&path, bytes).unwrap();
         array.refresh().unwrap();
         assert_eq!(array.read::<i32>(..).unwrap(), items);

@@ -391,8 +391,8 @@ fn meta(shape: &[i64], chunks: &[i32], blocks: &[i32]) -> Meta {
 fn shapes_that_cannot_be_make_no_array() {
     let array = |meta: &Meta, typesize| {
         let array = NDArray::from_schunk(claimed(&meta.to_bytes().unwrap(), typesize));
-        let read_back = claimed(&meta.to_bytes().unwrap(), typesize).into_bytes().unwrap();
-        assert_eq!(array.is_ok(), NDArray::from_bytes(read_back).is_ok());
+        let read_back = claimed(&meta.to_bytes().unwrap(), typesize).into_cframe().unwrap();
+        assert_eq!(array.is_ok(), NDArray::from_cframe(read_back).is_ok());
         array
     };
     assert!(array(&meta(&[0, 0], &[2, 5], &[1, 5]), 1).unwrap().is_empty());
@@ -443,19 +443,19 @@ fn shapes_that_cannot_be_read_make_no_array() {
     let mut array = cut(&[20, 10], &[7, 5], &[3, 5]).builder().in_memory_frame();
     array = array.cparams(CParams::new().codec(Codec::Lz4));
     let frame = array.from_slice(&data(Kind::Random, 200, 1), [20, 10]).unwrap();
-    let frame = frame.into_schunk().into_bytes().unwrap();
+    let frame = frame.into_schunk().into_cframe().unwrap();
     let sides = [[0xd2, 0, 0, 0, 3], [0xd2, 0, 0, 0, 5]].concat();
     let at = frame.windows(10).position(|bytes| bytes == sides).unwrap();
     for side in [0i32, -3, 8] {
         let mut bad = frame.clone();
         bad[at + 1..at + 5].copy_from_slice(&side.to_be_bytes());
-        let found = NDArray::from_bytes(bad.clone());
+        let found = NDArray::from_cframe(bad.clone());
         // Blocks that are larger than chunks are read, as C does it, if what they say is so.
         match found {
             Ok(array) => assert!(side == 8 && array.bytes().read(..).is_err(), "{side}"),
             Err(error) => assert_eq!(error.kind(), ErrorKind::InvalidData, "{side}: {error}"),
         }
-        let checked = OpenOptions::new().check(Check::Content).from_bytes(bad);
+        let checked = OpenOptions::new().check(Check::Content).from_cframe(bad);
         assert!(checked.is_err(), "{side}");
     }
 }

@@ -84,7 +84,7 @@ impl Place {
     /// What another program would find.
     fn reopened(self, array: NDArray, path: &Path) -> NDArray {
         match self {
-            Self::Memory | Self::Buffer => NDArray::from_bytes(array.to_bytes().unwrap()),
+            Self::Memory | Self::Buffer => NDArray::from_cframe(array.to_cframe().unwrap()),
             Self::File | Self::Directory => {
                 drop(array);
                 NDArray::open_rw(path)

@@ -106,7 +106,7 @@ fn two_arrays_are_in_one_file() {
     for (array, offset) in [(first, 0), (second, len)] {
         let found = OpenOptions::new().offset(offset).open(&path).unwrap();
         let found = NDArray::from_schunk(found).unwrap();
-        assert!(found.to_bytes().unwrap() == array.to_bytes().unwrap(), "at {offset}");
+        assert!(found.to_cframe().unwrap() == array.to_cframe().unwrap(), "at {offset}");
         let items = array.read_all::<i32>().unwrap();
         assert!(found.read_all::<i32>().unwrap() == items, "at {offset}");
         let c = CArray::open_at(&path, offset).read_all();
@@ -123,8 +123,8 @@ fn arrays_in_one_buffer_are_the_same() {
                 let model = numbers(cut.shape, typesize, 1);
                 let what = format!("{place:?}, {cut:?}, {typesize} bytes");
                 let array = cut.holding(&model, place, &path);
-                let bytes = array.to_bytes().unwrap();
-                assert_holds(&NDArray::from_bytes(bytes.clone()).unwrap(), &model, &what);
+                let bytes = array.to_cframe().unwrap();
+                assert_holds(&NDArray::from_cframe(bytes.clone()).unwrap(), &model, &what);
                 // The bytes are those of a file.
                 let path = path.with_extension("file");
                 fs::write(&path, bytes).unwrap();
@@ -215,12 +215,12 @@ fn recompressed_copies_go_to_every_storage() {
             assert_recompressed(&copy, &model, &format!("{place:?} to a custom storage"));
         }
         let builder = || NDArray::builder().cparams(&params);
-        let frame = array.schunk().recompress(&params).unwrap().into_bytes().unwrap();
+        let frame = array.schunk().recompress(&params).unwrap().into_cframe().unwrap();
         for copy in [
             builder().copy(&array).unwrap(),
             builder().in_memory_frame().copy(&array).unwrap(),
             NDArray::from_schunk(array.schunk().recompress(&params).unwrap()).unwrap(),
-            NDArray::from_bytes(frame).unwrap(),
+            NDArray::from_cframe(frame).unwrap(),
         ] {
             assert_recompressed(&copy, &model, &format!("{place:?} to memory"));
         }

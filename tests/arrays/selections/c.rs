@@ -10,7 +10,7 @@ use crate::common::{Rng, assert_same};
 
 /// Reads and writes by C and by us.
 pub(crate) fn check<T: Item>(case: &mut Case<'_, T>) {
-    let c = CArray::of(&case.array.to_bytes().unwrap());
+    let c = CArray::of(&case.array.to_cframe().unwrap());
     for _ in 0..4 {
         let shape = case.model.shape();
         // For single items that were never written, C gives what is in its memory.

@@ -205,8 +205,8 @@ impl Place {
 
     fn reopen(&self, array: NDArray) -> NDArray {
         match self {
-            Self::Memory => NDArray::from_bytes(array.to_bytes().unwrap()),
-            Self::Buffer => NDArray::from_bytes(array.into_schunk().into_bytes().unwrap()),
+            Self::Memory => NDArray::from_cframe(array.to_cframe().unwrap()),
+            Self::Buffer => NDArray::from_cframe(array.into_schunk().into_cframe().unwrap()),
             Self::File(path) | Self::Directory(path) => {
                 drop(array);
                 NDArray::open_rw(path)
@@ -224,7 +224,7 @@ impl Place {
     fn check(&self, array: &NDArray) {
         let options = Options { content: true, ..Options::default() };
         let report = match self {
-            Self::Memory | Self::Buffer => frame::check(&array.to_bytes().unwrap()[..], &options),
+            Self::Memory | Self::Buffer => frame::check(&array.to_cframe().unwrap()[..], &options),
             Self::File(path) => frame::check(&File::open(path).unwrap(), &options),
             Self::Directory(path) => directory::check(&directory::Disk(path.clone()), &options),
             Self::Shared(storage) => frame::check(&storage.bytes()[..], &options),

@@ -219,7 +219,7 @@ impl Case {
             schunk.vlmeta_mut().set_value(name, &value.value()).unwrap();
         }
         if self.place.in_memory() {
-            fs::write(path, schunk.into_bytes().unwrap()).unwrap();
+            fs::write(path, schunk.into_cframe().unwrap()).unwrap();
         }
     }
 
@@ -227,7 +227,7 @@ impl Case {
     pub(crate) fn check(&self, folder: &Path, found: &Value) {
         let path = folder.join(&self.name);
         let schunk = match self.place.in_memory() {
-            true => SChunk::from_bytes(fs::read(path).unwrap()),
+            true => SChunk::from_cframe(fs::read(path).unwrap()),
             false => SChunk::open(path),
         };
         let mut schunk = schunk.unwrap();

@@ -149,7 +149,7 @@ fn defaults_are_those_of_python() {
     let array = builder.from_slice(&items, [1024, 3072]).unwrap();
     let python = std::fs::read(folder.path().join("large.b2nd")).unwrap();
     crate::common::assert_same(
-        &array.into_schunk().into_bytes().unwrap(),
+        &array.into_schunk().into_cframe().unwrap(),
         &python,
         "a large array",
     );

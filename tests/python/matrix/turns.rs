@@ -340,7 +340,7 @@ impl Object {
     fn apply(&self, change: &Change) -> blosc2::Result<()> {
         let is_array = matches!(self.content, Content::Array(_));
         if let Change::Copy { params } = change {
-            let array = NDArray::from_bytes(fs::read(&self.path).unwrap())?;
+            let array = NDArray::from_cframe(fs::read(&self.path).unwrap())?;
             let builder = NDArray::builder().cparams(params.clone()).file(&self.path);
             return builder.replace(true).copy(&array).map(drop);
         }

@@ -47,8 +47,8 @@ impl Place {
             0 => (Self::Memory, options.in_memory().unwrap()),
             1 => (Self::Buffer, options.in_memory_frame().unwrap()),
             2 => {
-                let empty = options.in_memory_frame().unwrap().into_bytes().unwrap();
-                (Self::Buffer, options.clone().write(true).from_bytes(empty).unwrap())
+                let empty = options.in_memory_frame().unwrap().into_cframe().unwrap();
+                (Self::Buffer, options.clone().write(true).from_cframe(empty).unwrap())
             }
             3 => (Self::File(path.clone()), new.open(path).unwrap()),
             4 => (Self::Directory(path.clone()), new.directory(true).open(path).unwrap()),
@@ -98,7 +98,7 @@ impl Place {
     pub(crate) fn reopen(&self, schunk: SChunk, options: &OpenOptions, writes: bool) -> SChunk {
         match self {
             Self::Memory => schunk.try_clone().unwrap(),
-            Self::Buffer => options.from_bytes(schunk.into_bytes().unwrap()).unwrap(),
+            Self::Buffer => options.from_cframe(schunk.into_cframe().unwrap()).unwrap(),
             _ => {
                 drop(schunk);
                 self.open(options, writes)
@@ -114,7 +114,7 @@ impl Place {
                 schunk.save_with(&path, &SaveOptions::new().directory(true)).unwrap();
                 Stored::Path(path)
             }
-            Self::Memory | Self::Buffer => Stored::Bytes(schunk.into_bytes().unwrap()),
+            Self::Memory | Self::Buffer => Stored::Bytes(schunk.into_cframe().unwrap()),
             Self::File(path) | Self::Directory(path) | Self::Mapped(path) => {
                 drop(schunk);
                 Stored::Path(path.clone())
@@ -251,15 +251,15 @@ impl Copied {
                 assert_eq!(at, 16);
                 // It can be read only; what goes on is its bytes.
                 let inside = OpenOptions::new().offset(at).open(path)?;
-                let bytes = inside.to_bytes()?;
+                let bytes = inside.to_cframe()?;
                 assert!(fs::read(path).unwrap()[16..] == bytes, "as `to_bytes` gives it");
-                return Ok((Place::Buffer, writes.from_bytes(bytes)?));
+                return Ok((Place::Buffer, writes.from_cframe(bytes)?));
             }
             Self::Copy(params) => schunk.save_with(path, &SaveOptions::new().cparams(&**params))?,
             Self::Recompress(params) => return Ok((Place::Memory, schunk.recompress(&**params)?)),
             Self::TryClone => return Ok((Place::Memory, schunk.try_clone()?)),
             Self::ToBytes => {
-                return Ok((Place::Buffer, writes.from_bytes(schunk.to_bytes()?)?));
+                return Ok((Place::Buffer, writes.from_cframe(schunk.to_cframe()?)?));
             }
         }
         let copy = writes.open(path)?;
