@@ -4,7 +4,7 @@ use super::NDArray;
 use super::gather::READ;
 use super::index::PerAxis;
 use super::scatter::WRITE;
-use super::selection::Selection;
+use super::selection::{AxisIndex, Selection};
 use super::shape::{APPEND, INSERT};
 use super::view::NDArrayView;
 use crate::Result;
@@ -154,7 +154,7 @@ impl NDArrayBytesMut<'_> {
     ///
     /// # Errors
     /// As for [`NDArray::insert`], the dtype apart.
-    pub fn insert(&mut self, axis: usize, at: u64, bytes: &[u8]) -> Result<()> {
-        self.array.put_in(INSERT, axis, Some(at), bytes)
+    pub fn insert(&mut self, axis: usize, at: impl AxisIndex, bytes: &[u8]) -> Result<()> {
+        self.array.put_in(INSERT, axis, Some(at.to_i128()), bytes)
     }
 }

@@ -65,6 +65,13 @@ impl Positions {
 }
 
 impl AxisSelection {
+    /// Positions in the axis of this number and size.
+    pub(super) fn positions(&self, axis: usize, size: u64, doing: &str) -> Result<Positions> {
+        self.resolve(size).map_err(|(kind, what)| {
+            Error::new(kind, doing, format!("axis {axis} has {size} items, {what}"))
+        })
+    }
+
     /// Positions in an axis of this size.
     fn resolve(&self, size: u64) -> Result<Positions, (ErrorKind, String)> {
         let outside = |what: String| (ErrorKind::OutOfBounds, what);
@@ -233,9 +240,7 @@ impl Region {
             }
             let Some(dim) = dims.next() else { break };
             let size = dim.map_or(1, |axis| self.positions[axis].len());
-            let inner = selected.resolve(size).map_err(|(kind, what)| {
-                Error::new(kind, doing, format!("axis {number} has {size} items, {what}"))
-            })?;
+            let inner = selected.positions(number, size, doing)?;
             number += 1;
             let single = matches!(selected, AxisSelection::Index(_));
             match *dim {

@@ -175,33 +175,25 @@ impl From<RangeFull> for AxisSelection {
     }
 }
 
+/// Conversions of what `step_by` and `rev` make of ranges, in any order.
 macro_rules! steps {
-    ($($type:ident;)*) => {$(
-        impl<I: AxisIndex> From<StepBy<$type<I>>> for AxisSelection
+    ($($type:ty;)*) => {$(
+        impl<I: AxisIndex> From<$type> for AxisSelection
         where
-            $type<I>: Iterator<Item = I>,
+            $type: Iterator<Item = I>,
         {
-            fn from(steps: StepBy<$type<I>>) -> Self {
+            fn from(steps: $type) -> Self {
                 Self::of_steps(steps)
             }
         }
     )*};
 }
-steps! { Range; RangeInclusive; }
-
-macro_rules! reversed {
-    ($($type:ident)*) => {$(
-        impl<I: AxisIndex> From<Rev<$type<I>>> for AxisSelection
-        where
-            Rev<$type<I>>: Iterator<Item = I>,
-        {
-            fn from(reversed: Rev<$type<I>>) -> Self {
-                Self::of_steps(reversed)
-            }
-        }
-    )*};
+steps! {
+    StepBy<Range<I>>; StepBy<RangeInclusive<I>>;
+    Rev<Range<I>>; Rev<RangeInclusive<I>>;
+    StepBy<Rev<Range<I>>>; StepBy<Rev<RangeInclusive<I>>>;
+    Rev<StepBy<Range<I>>>; Rev<StepBy<RangeInclusive<I>>>;
 }
-reversed!(Range RangeInclusive);
 
 impl<I: AxisIndex> From<Vec<I>> for AxisSelection {
     fn from(indices: Vec<I>) -> Self {
@@ -385,6 +377,7 @@ macro_rules! first {
 }
 first!(Range<I> RangeFrom<I> RangeTo<I> RangeInclusive<I> RangeToInclusive<I>);
 first!(StepBy<Range<I>> StepBy<RangeInclusive<I>> Rev<Range<I>> Rev<RangeInclusive<I>>);
+first!(StepBy<Rev<Range<I>>> StepBy<Rev<RangeInclusive<I>>> Rev<StepBy<Range<I>>> Rev<StepBy<RangeInclusive<I>>>);
 
 /// Calls a macro with the type parameters of tuples of every length that there is, one for each axis.
 macro_rules! each_tuple {

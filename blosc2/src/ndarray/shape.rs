@@ -7,10 +7,11 @@ use blosc2_format::frame::Slot;
 
 use super::boxes::extent;
 use super::gather::{Scratch, Sink};
-use super::index::{PerAxis, sizes};
+use super::index::{PerAxis, place, sizes};
 use super::plan::{Plan, c_order, chunk_ranges, position};
-use super::region::Region;
+use super::region::{Positions, Region};
 use super::scatter::{Data, Source};
+use super::selection::{AxisIndex, AxisSelection};
 use super::view::NDArrayView;
 use super::{Change, NDArray, NUMPY_FORMAT, cut};
 use crate::element::Element;
@@ -166,8 +167,10 @@ impl NDArray {
         })
     }
 
-    /// Puts items in front of those of the number `at` along a dimension: so many, in C order, as make it longer by a
-    /// whole number. C's `b2nd_insert`, for any place.
+    /// Inserts items before the index `at` of an axis. C's `b2nd_insert`, for any index.
+    ///
+    /// The items are in C order; their number is a multiple of that of one index along the axis. A negative `at` counts from
+    /// the end, as in NumPy's `insert`: -1 is before the last index.
     ///
     /// Where the number of chunks that come in is whole, and `at` is the start of one, the others stay as they are;
     /// otherwise all that follow along the dimension are compressed anew.
@@ -187,38 +190,50 @@ impl NDArray {
     /// - [`ErrorKind::TypeMismatch`]: the dtype is not that of `T`;
     /// - as for [`resize`](Self::resize).
     #[doc(alias = "b2nd_insert")]
-    pub fn insert<T: Element>(&mut self, axis: usize, at: u64, items: &[T]) -> Result<()> {
+    pub fn insert<T: Element>(
+        &mut self,
+        axis: usize,
+        at: impl AxisIndex,
+        items: &[T],
+    ) -> Result<()> {
         let bytes = self.stored_bytes(items, INSERT)?;
-        self.put_in(INSERT, axis, Some(at), &bytes)
+        self.put_in(INSERT, axis, Some(at.to_i128()), &bytes)
     }
 
-    /// Removes the items of a range along a dimension. C's `b2nd_delete`, for any range.
+    /// Removes the items at an index, or at a range of indices, of an axis. C's `b2nd_delete`, for any range.
     ///
-    /// Where whole chunks go, the others stay as they are; otherwise all that follow along the dimension are compressed
-    /// anew.
+    /// Where whole chunks go, the others stay as they are; otherwise all that follow along the axis are recompressed.
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// let mut array = NDArray::from_slice(&[1u8, 2, 3, 4, 5, 6], [2, 3])?;
+    /// array.delete(1, -1)?; // the last column
+    /// array.delete(0, ..1)?;
+    /// assert_eq!(array.read_all::<u8>()?, [4, 5]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: no such dimension, or a range that ends before it starts;
-    /// - [`ErrorKind::OutOfBounds`]: the range reaches outside;
+    /// - [`ErrorKind::InvalidArgument`]: no such axis; a selection that is neither an index nor a range; a range that ends
+    ///   before it starts;
+    /// - [`ErrorKind::OutOfBounds`]: the selection reaches outside;
     /// - as for [`resize`](Self::resize).
     #[doc(alias = "b2nd_delete")]
-    pub fn delete(&mut self, axis: usize, range: Range<u64>) -> Result<()> {
-        let doing = "delete from an array";
+    pub fn delete(&mut self, axis: usize, range: impl Into<AxisSelection>) -> Result<()> {
+        let (doing, range) = ("delete from an array", range.into());
         self.check_axis(axis, doing)?;
         self.reshape(doing, |change| {
             let mut shape = change.geometry.shape().to_vec();
-            let size = shape[axis];
-            if range.start > range.end {
-                let detail = format!("the range {range:?} ends before it starts");
+            let Positions::Slice { start: first, step: 1, count } =
+                range.positions(axis, shape[axis], doing)?
+            else {
+                let detail = "it takes an index or a range of consecutive ones";
                 return Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
-            }
-            if range.end > size {
-                let detail = format!("axis {axis} has {size} items, asked for {range:?}");
-                return Err(Error::new(ErrorKind::OutOfBounds, doing, detail));
-            }
+            };
             let mut start = shape.clone();
-            shape[axis] = size - (range.end - range.start);
-            start[axis] = range.start;
+            shape[axis] -= count;
+            start[axis] = first;
             Ok(Reshape { shape, start, new: None })
         })
     }
@@ -227,7 +242,7 @@ impl NDArray {
         &mut self,
         doing: &str,
         axis: usize,
-        at: Option<u64>,
+        at: Option<i128>,
         bytes: &[u8],
     ) -> Result<()> {
         self.check_axis(axis, doing)?;
@@ -237,10 +252,10 @@ impl NDArray {
             check_others(&known, &shape, axis, doing)?;
             let invalid = |detail| Error::new(ErrorKind::InvalidArgument, doing, detail);
             let size = shape[axis];
-            let at = at.unwrap_or(size);
+            let asked = at.unwrap_or(size.into());
+            let at = place(asked, size);
             if at > size {
-                let detail =
-                    format!("axis {axis} has {size} items, asked for index {at}");
+                let detail = format!("axis {axis} has {size} items, asked for index {asked}");
                 return Err(Error::new(ErrorKind::OutOfBounds, doing, detail));
             }
             let others = shape.iter().enumerate().filter(|&(other, _)| other != axis);

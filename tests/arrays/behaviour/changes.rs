@@ -436,3 +436,35 @@ fn what_does_not_fit_changes_nothing() {
     assert_eq!(kind(array.resize([2, 1])), InvalidArgument);
     assert_keeps(Place::File, array, &path, &model, "without items");
 }
+
+#[test]
+fn places_of_insertions_and_deletions_are_given_as_in_selections() {
+    use blosc2::ErrorKind::{InvalidArgument, OutOfBounds};
+    let array = || NDArray::from_slice(&[0i32, 1, 2, 3, 4, 5], [6]).unwrap();
+    let after = |change: &dyn Fn(&mut NDArray)| {
+        let mut array = array();
+        change(&mut array);
+        array.read_all::<i32>().unwrap()
+    };
+    for (at, expected) in [(-6, [9, 0, 1, 2, 3, 4, 5]), (-1, [0, 1, 2, 3, 4, 9, 5])] {
+        assert_eq!(after(&|array| array.insert(0, at, &[9]).unwrap()), expected);
+    }
+    assert_eq!(after(&|array| array.insert(0, 6usize, &[9]).unwrap()), [0, 1, 2, 3, 4, 5, 9]);
+    assert_eq!(after(&|array| array.delete(0, 2).unwrap()), [0, 1, 3, 4, 5]);
+    assert_eq!(after(&|array| array.delete(0, -1i8).unwrap()), [0, 1, 2, 3, 4]);
+    assert_eq!(after(&|array| array.delete(0, -2..).unwrap()), [0, 1, 2, 3]);
+    assert_eq!(after(&|array| array.delete(0, ..=1u64).unwrap()), [2, 3, 4, 5]);
+    assert_eq!(after(&|array| array.delete(0, ..).unwrap()), [0; 0]);
+    assert_eq!(after(&|array| array.delete(0, 6..6).unwrap()), [0, 1, 2, 3, 4, 5]);
+    let refused = |kind: ErrorKind, result: blosc2::Result<()>, what: &str| {
+        let error = result.unwrap_err();
+        assert_eq!(error.kind(), kind, "{error}");
+        assert!(error.to_string().contains(what), "{error}");
+    };
+    refused(OutOfBounds, array().insert(0, -7, &[9]), "axis 0 has 6 items, asked for index -7");
+    refused(OutOfBounds, array().delete(0, 4..7), "axis 0 has 6 items, asked for 4..7");
+    refused(OutOfBounds, array().delete(0, 6), "axis 0 has 6 items, asked for index 6");
+    refused(InvalidArgument, array().delete(0, [1, 2]), "an index or a range");
+    refused(InvalidArgument, array().delete(0, (0..6).step_by(2)), "an index or a range");
+    refused(InvalidArgument, array().delete(1, 0), "there are 1 dimensions");
+}

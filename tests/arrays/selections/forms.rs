@@ -191,8 +191,8 @@ fn errors_name_the_axis_its_size_and_what_was_asked() {
 /// A range with a step selects the indices that it yields, of which each negative one counts from the end.
 #[test]
 fn ranges_with_a_step_select_what_they_yield() {
-    fn check(steps: impl Iterator<Item = i64> + Clone + Into<AxisSelection>) {
-        let yielded: Vec<i64> = steps.clone().collect();
+    fn check(steps: impl Iterator<Item: Into<i64>> + Clone + Into<AxisSelection>) {
+        let yielded: Vec<i64> = steps.clone().map(Into::into).collect();
         let array = NDArray::from_slice(&[10u8, 11, 12, 13, 14], [5]).unwrap();
         let listed = array.read::<u8>((&yielded,));
         match array.read::<u8>((steps,)) {
@@ -210,6 +210,11 @@ fn ranges_with_a_step_select_what_they_yield() {
             for step in 1..5 {
                 check((start..end).step_by(step));
                 check((start..=end).step_by(step));
+                check((start..end).rev().step_by(step));
+                check((start..=end).rev().step_by(step));
+                let (start, end) = (start as i16, end as i16); // of i64 there are no such iterators
+                check((start..end).step_by(step).rev());
+                check((start..=end).step_by(step).rev());
             }
         }
     }
