@@ -60,34 +60,6 @@ impl Codec {
         NAMED.iter().find(|entry| entry.1 == code).map_or(Self::Other(code), |entry| entry.0)
     }
 
-    /// The code in the formats.
-    pub fn code(self) -> u8 {
-        match self {
-            Self::Other(code) => code,
-            named => NAMED.iter().find(|entry| entry.0 == named).map_or(0, |entry| entry.1),
-        }
-    }
-
-    /// Whether this build can compress and decompress with it.
-    pub fn is_available(self) -> bool {
-        let code = self.code();
-        if init().is_err() || (plugins::may_be_loaded(code) && !plugins::is_loaded(code)) {
-            return false;
-        }
-        if closures::is_user_code(code) {
-            return closures::is_codec(code); // C knows all codes of users.
-        }
-        let named = Self::from_code(code);
-        let unknown = installed::LOADS_PLUGINS && matches!(named, Self::Other(_));
-        if unknown || installed::BREAKS_ARRAY_CODECS && named.needs_array() {
-            return false;
-        }
-        let mut name = ptr::null();
-        // SAFETY: the library is initialised and `name` is writable; the function takes any code
-        // and fails for one that it does not have (blosc2.c, blosc2_compcode_to_compname).
-        unsafe { sys::blosc2_compcode_to_compname(code.into(), &mut name) >= 0 }
-    }
-
     /// Makes a codec of one's own available under a code, 160 to 255, until the program ends.
     ///
     /// Chunks keep the code, and whoever reads them has to register the same codec. C's
@@ -149,6 +121,34 @@ impl Codec {
             name.parse::<Self>().is_ok_and(|codec| closures::codec_name(codec.code()).is_none());
         closures::register_codec(code, name, codec, built_in)?;
         Ok(Self::from_code(code))
+    }
+
+    /// The code in the formats.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Other(code) => code,
+            named => NAMED.iter().find(|entry| entry.0 == named).map_or(0, |entry| entry.1),
+        }
+    }
+
+    /// Whether this build can compress and decompress with it.
+    pub fn is_available(self) -> bool {
+        let code = self.code();
+        if init().is_err() || (plugins::may_be_loaded(code) && !plugins::is_loaded(code)) {
+            return false;
+        }
+        if closures::is_user_code(code) {
+            return closures::is_codec(code); // C knows all codes of users.
+        }
+        let named = Self::from_code(code);
+        let unknown = installed::LOADS_PLUGINS && matches!(named, Self::Other(_));
+        if unknown || installed::BREAKS_ARRAY_CODECS && named.needs_array() {
+            return false;
+        }
+        let mut name = ptr::null();
+        // SAFETY: the library is initialised and `name` is writable; the function takes any code
+        // and fails for one that it does not have (blosc2.c, blosc2_compcode_to_compname).
+        unsafe { sys::blosc2_compcode_to_compname(code.into(), &mut name) >= 0 }
     }
 
     /// Loads the plugin of a codec that C-Blosc2 knows by name only, after which it is available.

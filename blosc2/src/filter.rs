@@ -86,43 +86,6 @@ impl Filter {
         slots.filter_map(|(&code, &meta)| Self::from_code(code, meta))
     }
 
-    /// The code in the formats.
-    pub fn code(self) -> u8 {
-        self.code_and_meta().0
-    }
-
-    /// The parameter in the formats; signed ones as two's complement.
-    pub fn meta(self) -> u8 {
-        self.code_and_meta().1
-    }
-
-    fn code_and_meta(self) -> (u8, u8) {
-        match self {
-            Self::Shuffle => (SHUFFLE, 0),
-            Self::ShuffleBytes(bytes) => (SHUFFLE, bytes),
-            Self::Bitshuffle => (BITSHUFFLE, 0),
-            Self::Delta => (DELTA, 0),
-            Self::TruncPrec(bits) => (TRUNC_PREC, bits as u8),
-            Self::IntTrunc(bits) => (INT_TRUNC, bits as u8),
-            Self::ByteDelta(streams) => (BYTEDELTA, streams),
-            Self::NdCell(side) => (NDCELL, side),
-            Self::NdMean(side) => (NDMEAN, side),
-            Self::Other { code, meta } => (code, meta),
-        }
-    }
-
-    /// Whether this build, or the program, has it.
-    ///
-    /// ```
-    /// use blosc2::Filter;
-    ///
-    /// assert!(Filter::Bitshuffle.is_available());
-    /// assert!(!Filter::Other { code: 99, meta: 0 }.is_available());
-    /// ```
-    pub fn is_available(self) -> bool {
-        init().is_ok() && is_available(self.code())
-    }
-
     /// Makes a filter of one's own available under a code, 160 to 255, until the program ends.
     ///
     /// Chunks keep the code, and whoever reads them has to register the same filter. The filter that
@@ -169,6 +132,43 @@ impl Filter {
         let built_in = NAMES.iter().any(|other| other.eq_ignore_ascii_case(name));
         closures::register_filter(code, name, filter, built_in)?;
         Ok(Self::Other { code, meta: 0 })
+    }
+
+    /// The code in the formats.
+    pub fn code(self) -> u8 {
+        self.code_and_meta().0
+    }
+
+    /// The parameter in the formats; signed ones as two's complement.
+    pub fn meta(self) -> u8 {
+        self.code_and_meta().1
+    }
+
+    fn code_and_meta(self) -> (u8, u8) {
+        match self {
+            Self::Shuffle => (SHUFFLE, 0),
+            Self::ShuffleBytes(bytes) => (SHUFFLE, bytes),
+            Self::Bitshuffle => (BITSHUFFLE, 0),
+            Self::Delta => (DELTA, 0),
+            Self::TruncPrec(bits) => (TRUNC_PREC, bits as u8),
+            Self::IntTrunc(bits) => (INT_TRUNC, bits as u8),
+            Self::ByteDelta(streams) => (BYTEDELTA, streams),
+            Self::NdCell(side) => (NDCELL, side),
+            Self::NdMean(side) => (NDMEAN, side),
+            Self::Other { code, meta } => (code, meta),
+        }
+    }
+
+    /// Whether this build, or the program, has it.
+    ///
+    /// ```
+    /// use blosc2::Filter;
+    ///
+    /// assert!(Filter::Bitshuffle.is_available());
+    /// assert!(!Filter::Other { code: 99, meta: 0 }.is_available());
+    /// ```
+    pub fn is_available(self) -> bool {
+        init().is_ok() && is_available(self.code())
     }
 
     /// Whether it needs the shape of an array, so that it works in an array only.

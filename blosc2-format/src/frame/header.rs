@@ -150,6 +150,23 @@ impl Header {
         }
     }
 
+    /// Reads the header at the start of `frame`, of which the first 87 bytes suffice.
+    ///
+    /// # Errors
+    /// - the bytes do not start like a frame, or are fewer than 87;
+    /// - a version other than 2 and 3, or an unknown layout;
+    /// - lengths that contradict each other, a typesize of zero, negative sizes, more than six
+    ///   filters, data with no chunk size.
+    pub fn parse(frame: &[u8]) -> Result<Self, FormatError> {
+        let mut report = Report::new();
+        let header = Self::read(frame, &mut Checker::new(&mut report));
+        match (report.first_error(), header) {
+            (None, Some(header)) => Ok(header),
+            (Some(finding), _) => Err(finding.into()),
+            (None, None) => Err(too_short(frame, 0, MIN_HEADER_LEN, rules::SHORT.what)),
+        }
+    }
+
     /// What it says of how the chunks are compressed.
     pub fn params(&self) -> Params {
         Params {
@@ -166,23 +183,6 @@ impl Header {
                 3 => SplitMode::Auto,
                 _ => SplitMode::ForwardCompat,
             },
-        }
-    }
-
-    /// Reads the header at the start of `frame`, of which the first 87 bytes suffice.
-    ///
-    /// # Errors
-    /// - the bytes do not start like a frame, or are fewer than 87;
-    /// - a version other than 2 and 3, or an unknown layout;
-    /// - lengths that contradict each other, a typesize of zero, negative sizes, more than six
-    ///   filters, data with no chunk size.
-    pub fn parse(frame: &[u8]) -> Result<Self, FormatError> {
-        let mut report = Report::new();
-        let header = Self::read(frame, &mut Checker::new(&mut report));
-        match (report.first_error(), header) {
-            (None, Some(header)) => Ok(header),
-            (Some(finding), _) => Err(finding.into()),
-            (None, None) => Err(too_short(frame, 0, MIN_HEADER_LEN, rules::SHORT.what)),
         }
     }
 

@@ -126,20 +126,6 @@ impl Value {
         read(bytes, u64::MAX).map_err(failed)
     }
 
-    /// Writes it as Python does, to the byte.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidArgument`]: what msgpack cannot hold or Python would not read as what it is: an integer
-    /// out of range, a map whose keys are no texts or bytes, a set with items that Python's cannot have, a list
-    /// that starts with the text `__tuple__`, an array whose fields overlap or are out of order, an extension of
-    /// a type that has a kind of its own, a text or list of more than 2^32 - 1, more than 128 levels.
-    pub fn to_msgpack(&self) -> Result<Vec<u8>> {
-        self.write().map_err(|fault| {
-            let detail = format!("it would be {fault}");
-            Error::new(ErrorKind::InvalidArgument, "write a value", detail)
-        })
-    }
-
     /// The value of one of the program's types: structs are maps, tuples lists, integers of 128 bits their bytes.
     /// Of a part that is a [`Value`] comes the same, so that [`Value::Tuple`] makes a tuple of Python's.
     ///
@@ -161,6 +147,32 @@ impl Value {
         })
     }
 
+    /// A dtype as NumPy describes it to msgpack: its text, or for a structure its `descr`, the list of its fields.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`]: one that NumPy has no `descr` for: sub-arrays, and structures whose fields
+    /// overlap or are out of order.
+    pub fn from_dtype(dtype: &blosc2_format::Dtype) -> Result<Self> {
+        array::descr(dtype).map_err(|what| {
+            let detail = format!("it would be {what}");
+            Error::new(ErrorKind::InvalidArgument, "describe a dtype", detail)
+        })
+    }
+
+    /// Writes it as Python does, to the byte.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`]: what msgpack cannot hold or Python would not read as what it is: an integer
+    /// out of range, a map whose keys are no texts or bytes, a set with items that Python's cannot have, a list
+    /// that starts with the text `__tuple__`, an array whose fields overlap or are out of order, an extension of
+    /// a type that has a kind of its own, a text or list of more than 2^32 - 1, more than 128 levels.
+    pub fn to_msgpack(&self) -> Result<Vec<u8>> {
+        self.write().map_err(|fault| {
+            let detail = format!("it would be {fault}");
+            Error::new(ErrorKind::InvalidArgument, "write a value", detail)
+        })
+    }
+
     /// One of the program's types, made of this value.
     ///
     /// Tuples and sets are sequences, complex numbers pairs, arrays of NumPy's sequences of sequences,
@@ -173,18 +185,6 @@ impl Value {
     pub fn into_type<T: serde::de::DeserializeOwned>(self) -> Result<T> {
         let failed = |detail: String| Error::new(ErrorKind::TypeMismatch, "read a value", detail);
         self.make_type().map_err(|fault| failed(format!("it is {fault}")))?.map_err(failed)
-    }
-
-    /// A dtype as NumPy describes it to msgpack: its text, or for a structure its `descr`, the list of its fields.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidArgument`]: one that NumPy has no `descr` for: sub-arrays, and structures whose fields
-    /// overlap or are out of order.
-    pub fn from_dtype(dtype: &blosc2_format::Dtype) -> Result<Self> {
-        array::descr(dtype).map_err(|what| {
-            let detail = format!("it would be {what}");
-            Error::new(ErrorKind::InvalidArgument, "describe a dtype", detail)
-        })
     }
 
     /// The dtype of such a description.
