@@ -223,9 +223,6 @@ fn number(chunk: &[u8], at: usize) -> i32 {
 mod tests {
     use std::sync::Arc;
 
-    use proptest::prelude::*;
-    use proptest::sample::select;
-
     use crate::closures::{ChunkFilter, ChunkPlace};
     use crate::decoder::Decoder;
     use crate::encoder::Encoder;
@@ -313,92 +310,79 @@ mod tests {
         all.into_iter().filter(|codec| codec.is_available()).collect()
     }
 
-    fn params() -> impl Strategy<Value = CParams> {
-        let filters: Vec<Vec<Filter>> = vec![
-            vec![],
-            vec![Filter::Shuffle],
-            vec![Filter::Bitshuffle],
-            vec![Filter::Delta, Filter::Shuffle],
-            vec![Filter::Shuffle, Filter::ByteDelta(0)],
+    fn params(rng: &mut Rng) -> CParams {
+        let filters: [&[Filter]; 5] = [
+            &[],
+            &[Filter::Shuffle],
+            &[Filter::Bitshuffle],
+            &[Filter::Delta, Filter::Shuffle],
+            &[Filter::Shuffle, Filter::ByteDelta(0)],
         ];
-        let split = [SplitMode::Always, SplitMode::Never, SplitMode::Auto];
-        (
-            select(codecs()),
-            select(filters),
-            select(split.to_vec()),
-            select(vec![1usize, 2, 3, 4, 8, 12]),
-            select(vec![4096usize, 30_000, 200_000]),
-            select(vec![0u8, 1, 5]),
-            any::<bool>(),
-            1usize..4,
-        )
-            .prop_map(
-                |(codec, filters, split, typesize, block, level, dictionary, threads)| {
-                    let with = !installed::IN_USE
-                        || (codec == Codec::Zstd && !filters.contains(&Filter::Delta));
-                    let known = matches!(codec, Codec::Lz4 | Codec::Lz4Hc | Codec::Zstd);
-                    // Delta takes whole items.
-                    let typesize = if filters.contains(&Filter::Delta) { 4 } else { typesize };
-                    CParams::new()
-                        .codec(codec)
-                        .filters(&filters)
-                        .split(split)
-                        .typesize(typesize)
-                        .blocksize(block)
-                        .level(level)
-                        .dictionary(dictionary && with && known)
-                        .threads(Threads::new(threads))
-                },
-            )
+        let (codec, filters) = (*rng.pick(&codecs()), *rng.pick(&filters));
+        let is_delta = filters.contains(&Filter::Delta);
+        let dictionary = matches!(codec, Codec::Lz4 | Codec::Lz4Hc | Codec::Zstd)
+            && (!installed::IN_USE || codec == Codec::Zstd && !is_delta);
+        CParams::new()
+            .codec(codec)
+            .filters(filters)
+            .split(*rng.pick(&[SplitMode::Always, SplitMode::Never, SplitMode::Auto]))
+            // Delta takes whole items.
+            .typesize(if is_delta { 4 } else { *rng.pick(&[1, 2, 3, 4, 8, 12]) })
+            .blocksize(*rng.pick(&[4096, 30_000, 200_000]))
+            .level(*rng.pick(&[0, 1, 5]))
+            .dictionary(dictionary && rng.below(2) == 0)
+            .threads(Threads::new(1 + rng.index(3)))
     }
 
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
+    const CASES: u64 = 64;
 
-        #[test]
-        fn a_part_is_that_of_the_whole(
-            params in params(),
-            seed in any::<u64>(),
-            kinds in prop::collection::vec(0u8..4, 1..5),
-            ranges in prop::collection::vec((0..LEN, select(vec![0usize, 1, 100, 5000, 200_000, LEN])), 8),
-        ) {
-            let data = data(seed, &kinds);
+    #[test]
+    fn a_part_is_that_of_the_whole() {
+        for seed in 0..CASES {
+            let mut rng = Rng(seed);
+            let params = params(&mut rng);
+            let kinds: Vec<u8> = (0..1 + rng.index(4)).map(|_| rng.below(4) as u8).collect();
+            let ranges: Vec<_> = (0..8)
+                .map(|_| {
+                    let start = rng.index(LEN);
+                    start..LEN.min(start + rng.pick(&[0, 1, 100, 5000, 200_000, LEN]))
+                })
+                .collect();
+            let data = data(rng.next(), &kinds);
             let chunk = compress(&data, &params);
             let (mut decoder, mut buffer) = (decoder(), Vec::new());
-            let ranges = ranges.into_iter().map(|(start, len)| start..LEN.min(start + len));
-            let ranges: Vec<_> = ranges.collect();
             for ranges in ranges.chunks(1).chain([&ranges[..2], &ranges[2..5], &ranges[..]]) {
                 let (found, bytes, _) = parts(&chunk, ranges, &mut decoder, &mut buffer).unwrap();
                 let expected: Vec<_> = ranges.iter().map(|range| &data[range.clone()]).collect();
-                prop_assert!(found == expected, "{params:?} {ranges:?}");
-                prop_assert!(bytes <= chunk.len());
+                assert!(found == expected, "seed {seed}: {params:?} {ranges:?}");
+                assert!(bytes <= chunk.len(), "seed {seed}");
             }
         }
+    }
 
-        /// What is read of a broken chunk is what all of it gives, or an error.
-        #[test]
-        fn broken_chunks_are_errors_or_the_same(
-            params in params(),
-            seed in any::<u64>(),
-            changes in prop::collection::vec((0usize..400, any::<u8>()), 1..4),
-            starts in prop::collection::vec(0..LEN - 100, 4),
-        ) {
-            let mut chunk = compress(&data(seed, &[0, 1, 2]), &params);
+    /// A part of a broken chunk is that of the whole, or an error.
+    #[test]
+    fn broken_chunks_are_errors_or_the_same() {
+        for seed in 0..CASES {
+            let mut rng = Rng(seed);
+            let params = params(&mut rng);
+            let mut chunk = compress(&data(rng.next(), &[0, 1, 2]), &params);
             let cbytes = chunk.len();
-            for (at, byte) in changes {
-                chunk[at] = byte;
+            for _ in 0..1 + rng.index(3) {
+                chunk[rng.index(400)] = rng.next() as u8;
             }
             chunk[12..16].copy_from_slice(&u32::try_from(cbytes).unwrap().to_le_bytes());
-            if let Ok(header) = Header::parse(&chunk) {
-                let (mut decoder, mut buffer) = (decoder(), Vec::new());
-                for start in starts {
-                    let range = start..(start + 100).min(header.nbytes as usize);
-                    if range.is_empty() || header.nbytes > 1 << 24 {
-                        continue;
-                    }
-                    if let Ok((found, ..)) = part(&chunk, range.clone(), &mut decoder, &mut buffer) {
-                        prop_assert_eq!(found, decode(&chunk, range, &mut decoder).unwrap());
-                    }
+            let Ok(header) = Header::parse(&chunk) else { continue };
+            let (mut decoder, mut buffer) = (decoder(), Vec::new());
+            for _ in 0..4 {
+                let start = rng.index(LEN - 100);
+                let range = start..(start + 100).min(header.nbytes as usize);
+                if range.is_empty() || header.nbytes > 1 << 24 {
+                    continue;
+                }
+                if let Ok((found, ..)) = part(&chunk, range.clone(), &mut decoder, &mut buffer) {
+                    let whole = decode(&chunk, range, &mut decoder).unwrap();
+                    assert_eq!(found, whole, "seed {seed}");
                 }
             }
         }

@@ -3,7 +3,9 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod metalayer_values;
 mod rules;
 mod sequences;
 mod storages;
 mod streams;
+mod values;

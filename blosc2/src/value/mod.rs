@@ -8,9 +8,6 @@ mod ser;
 mod text;
 mod write;
 
-#[cfg(test)]
-mod tests;
-
 pub use array::ArrayValue;
 pub(crate) use read::{Fault, read, read_next};
 

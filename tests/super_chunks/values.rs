@@ -1,11 +1,18 @@
+//! Values: written as Python writes them, read, refused, and converted to types of the program.
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::*;
-use crate::dtype::{Dtype, Field};
+use blosc2::dtype::{Dtype, Field};
+use blosc2::{ArrayValue, ErrorKind, Value};
+
+/// How deep values may be nested.
+const MAX_DEPTH: usize = 128;
+/// What Python puts before the items of a tuple.
+const TUPLE: &str = "__tuple__";
 
 fn dtype(text: &str) -> Dtype {
     Dtype::parse(text).unwrap()
@@ -297,7 +304,7 @@ fn arrays_are_checked() {
 fn only_values_make_tuples() {
     let words = || vec!["__tuple__".to_owned(), "a".to_owned()];
     let tuple = || Value::Tuple(vec!["a".into()]);
-    let refused = |made: crate::Result<Value>| {
+    let refused = |made: blosc2::Result<Value>| {
         let error = made.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         assert!(error.to_string().contains("a tuple: it is a list that starts"), "{error}");
