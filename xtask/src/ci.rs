@@ -4,7 +4,6 @@ use std::thread;
 
 use anyhow::{Result, anyhow, bail};
 
-use crate::demo::Build;
 use crate::python::{LIBCLANG, Venv};
 use crate::steps::Steps;
 use crate::test::Extent;
@@ -27,7 +26,7 @@ const BEFORE: [Step; 10] = [
 
 // First what builds on what the tests have built. What comes later is built with other flags, or elsewhere.
 const AFTER: [Step; 6] = [
-    ("demo", || demo::demo(Build::Dev)),
+    ("examples", demo::examples),
     ("package", package::package),
     ("peers", peers::peers),
     ("no codecs", no_codecs),

@@ -1,6 +1,7 @@
 //! `cargo xtask demo` and `cargo xtask bench`: see it work, and see how fast.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
@@ -11,29 +12,55 @@ use crate::{run, vendor};
 /// How the examples are built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Build {
-    /// For a person: optimised, and nothing besides.
+    /// For a person: optimised, and no other package than the library.
     Release,
-    /// As part of the workspace, where the tests have built nearly all of it.
+    /// As part of the workspace, most of which the tests have built.
     Dev,
 }
 
-/// Builds the main examples, and runs them; the demo compresses the sources of the C library.
-pub(crate) fn demo(build: Build) -> Result<()> {
+/// Builds the demo, and runs it: it reads the test files of the C library, and compresses an array.
+pub(crate) fn demo() -> Result<()> {
     vendor::vendor(false)?;
-    let root = run::root();
-    let folder = root.join("target").join("demo");
+    let folder = run::root().join("target").join("demo");
     run::empty(&folder)?;
-    let programs = examples(&["demo", "quickstart"], build)?;
-    for (program, argument) in programs.iter().zip([Some(root.join("c-blosc2")), None]) {
-        run::run(Command::new(program).args(argument).current_dir(&folder))?;
+    let program = build_examples(&["demo"], Build::Release)?.remove(0);
+    run::run(&mut demo_in(&program, &folder))
+}
+
+fn demo_in(program: &Path, folder: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.arg(run::root().join("c-blosc2")).arg(folder.join("temperatures.b2nd"));
+    command
+}
+
+/// Builds all examples as part of the workspace, and runs each in an empty folder.
+pub(crate) fn examples() -> Result<()> {
+    vendor::vendor(false)?;
+    let mut names = Vec::new();
+    for package in ["blosc2", "blosc2-store"] {
+        for entry in fs::read_dir(run::root().join(package).join("examples"))? {
+            names.push(entry?.path().file_stem().unwrap_or_default().display().to_string());
+        }
+    }
+    names.sort();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let folder = run::root().join("target").join("examples");
+    for (name, program) in names.iter().zip(build_examples(&names, Build::Dev)?) {
+        run::empty(&folder)?;
+        let mut command = match *name {
+            "demo" => demo_in(&program, &folder),
+            _ => Command::new(program),
+        };
+        println!("example {name}:");
+        run::run(command.current_dir(&folder)).with_context(|| format!("the example {name}"))?;
     }
     Ok(())
 }
 
 /// Builds examples, and returns where their programs are.
-pub(crate) fn examples(names: &[&str], build: Build) -> Result<Vec<PathBuf>> {
+pub(crate) fn build_examples(names: &[&str], build: Build) -> Result<Vec<PathBuf>> {
     let choice: &[&str] = match build {
-        Build::Release => &["--release", "--package", "blosc2-examples"],
+        Build::Release => &["--release", "--package", "blosc2"],
         Build::Dev => &["--workspace"],
     };
     let mut command = run::cargo(["build", "--message-format=json-render-diagnostics"]);

@@ -67,7 +67,7 @@ enum Task {
         #[arg(last = true)]
         args: Vec<String>,
     },
-    /// Build the examples and run the main ones on real files
+    /// Build the demo and run it: real files, and a comparison of codecs
     Demo,
     /// Run the benches of blosc2
     Bench {
@@ -108,7 +108,7 @@ fn main() -> ExitCode {
         Task::Test { quick: true, .. } => test::test(test::Extent::Quick),
         Task::Test { long: true, .. } => test::test(test::Extent::Long),
         Task::Test { .. } => test::test(test::Extent::Normal),
-        Task::Demo => demo::demo(demo::Build::Release),
+        Task::Demo => demo::demo(),
         Task::Bench { name } => demo::bench(name.as_deref()),
         Task::Hazards => hazards::hazards(),
         Task::Sanitize { long } => sanitize::sanitize(long),

@@ -67,7 +67,7 @@ impl Outline {
         };
         let chunksize = match self.header.chunksize {
             ChunkSize::Fixed(size) if count > 0 && !fixed(size) => ChunkSize::Variable,
-            ChunkSize::Fixed(size) if count == 0 && nbytes > size => ChunkSize::Fixed(nbytes),
+            ChunkSize::Fixed(size) if count == 0 && nbytes > size => ChunkSize::Variable,
             ChunkSize::Unknown => ChunkSize::Fixed(nbytes),
             chunksize => chunksize,
         };

@@ -1,5 +1,6 @@
 //! Making arrays of other arrays, and of functions.
 
+use std::borrow::Borrow;
 use std::ops::Range;
 use std::ptr;
 
@@ -38,10 +39,10 @@ impl NDArrayBuilder {
     #[doc(alias = "fromfunction")]
     pub fn from_fn<T: Element, const N: usize>(
         self,
-        shape: &[u64; N],
+        shape: impl Borrow<[u64; N]>,
         item: impl Fn([u64; N]) -> T + Sync,
     ) -> Result<NDArray> {
-        self.from_fn_dyn(shape, |index| item(std::array::from_fn(|axis| index[axis])))
+        self.from_fn_dyn(shape.borrow(), |index| item(std::array::from_fn(|axis| index[axis])))
     }
 
     /// Makes an array whose items a function computes from their indices, where the number of dimensions is known at run

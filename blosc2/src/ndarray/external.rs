@@ -160,10 +160,11 @@ impl NDArrayBuilder {
     ///
     /// # Errors
     /// As for [`from_slice`](Self::from_slice).
-    pub fn from_view<T: Element, D: Dimension>(
+    pub fn from_view<'a, T: Element, D: Dimension>(
         self,
-        items: ArrayView<'_, T, D>,
+        items: impl Into<ArrayView<'a, T, D>>,
     ) -> Result<NDArray> {
+        let items = items.into();
         let shape: Vec<u64> = items.shape().iter().map(|&size| size as u64).collect();
         if !T::LAYOUT.is_plain() {
             let items: Vec<T> = items.iter().copied().collect();

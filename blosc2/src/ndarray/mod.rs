@@ -32,6 +32,7 @@ use std::path::Path;
 
 use blosc2_format::Limits;
 use blosc2_format::b2nd::{Geometry, Meta};
+use blosc2_format::directory::FolderMut;
 use parking_lot::Mutex;
 
 use crate::bytes::Storage;
@@ -166,6 +167,19 @@ impl NDArray {
     #[doc(alias = "b2nd_open_udio")]
     pub fn open_storage(storage: impl Storage + 'static, options: &OpenOptions) -> Result<Self> {
         Self::from_schunk(options.open_storage(storage)?)
+    }
+
+    /// Opens an array in a custom folder, with a file for each chunk, as the options say: for reading unless they say
+    /// otherwise.
+    ///
+    /// # Errors
+    /// Those of [`OpenOptions::open_folder`], and [`ErrorKind::InvalidData`] if it is no array. A new array is created by
+    /// [`NDArrayBuilder::folder`].
+    pub fn open_folder<F>(folder: F, options: &OpenOptions) -> Result<Self>
+    where
+        F: FolderMut<File: Send + Sync + 'static> + 'static,
+    {
+        Self::from_schunk(options.open_folder(folder)?)
     }
 
     /// Takes an array in one buffer, as a file has it, without a copy; it can be changed. C's
@@ -311,6 +325,18 @@ impl NDArray {
     pub fn nbytes(&self) -> u64 {
         // There are fewer than 2^28 chunks of fewer than 2^31 bytes.
         self.len() * self.typesize() as u64
+    }
+
+    /// Compressed bytes of all chunks. Python's `cbytes`.
+    pub fn cbytes(&self) -> u64 {
+        self.schunk.cbytes()
+    }
+
+    /// The compression ratio: uncompressed bytes of all chunks, with their padding, by compressed bytes. Python's `cratio`.
+    ///
+    /// 0 if there are no compressed bytes, as in an array of special chunks only.
+    pub fn cratio(&self) -> f64 {
+        self.schunk.cratio()
     }
 
     /// Whether there are no items.
@@ -487,6 +513,17 @@ impl NDArray {
     /// Those of [`SChunk::save_in`].
     pub fn save_in(&self, storage: impl Storage + 'static, options: &SaveOptions) -> Result<()> {
         self.schunk.save_in(storage, options)
+    }
+
+    /// Saves the array to a custom folder as the options say; see [`SChunk::save_in_folder`].
+    ///
+    /// # Errors
+    /// Those of [`SChunk::save_in_folder`].
+    pub fn save_in_folder<F>(&self, folder: F, options: &SaveOptions) -> Result<()>
+    where
+        F: FolderMut<File: Send + Sync + 'static> + 'static,
+    {
+        self.schunk.save_in_folder(folder, options)
     }
 
     /// Saves the array to a new contiguous file, chunks as they are. C's `b2nd_save`.

@@ -117,9 +117,12 @@ pub(super) fn partition(
     }
 }
 
-/// The shape with axes that have no items as long as fills one chunk, each by the same power of two: it will grow.
+/// The shape with a length for axes that have no items, the same power of two for each, so that one chunk fills the
+/// second-level cache.
+///
+/// Such an array grows, and each append recompresses the last chunk: a full-size chunk would make that slow.
 fn grown(shape: &[u64], typesize: u64, caches: &CacheSizes) -> Vec<u64> {
-    let items = caches.chunk(caches.block().max(typesize)) / typesize;
+    let items = caches.l2.max(typesize) / typesize;
     let others =
         shape.iter().filter(|&&size| size > 0).fold(1u64, |all, &size| all.saturating_mul(size));
     let empty = shape.iter().filter(|&&size| size == 0).count() as u32;
@@ -203,10 +206,10 @@ mod tests {
         let auto = |shape: &[u64], typesize| {
             partition(shape, typesize, (None, None), &CacheSizes::default())
         };
-        // 8 MiB, in blocks of 128 KiB, as a long array has.
-        assert_eq!(auto(&[0], 8), (vec![1 << 20], vec![1 << 14]));
-        assert_eq!(auto(&[0, 4], 8), (vec![1 << 18, 4], vec![1 << 12, 4]));
-        assert_eq!(auto(&[0, 0], 8), (vec![1 << 10, 1 << 10], vec![16, 1 << 10]));
+        // 512 KiB, in blocks of 128 KiB.
+        assert_eq!(auto(&[0], 8), (vec![1 << 16], vec![1 << 14]));
+        assert_eq!(auto(&[0, 4], 8), (vec![1 << 14, 4], vec![1 << 12, 4]));
+        assert_eq!(auto(&[0, 0], 8), (vec![1 << 8, 1 << 8], vec![1 << 6, 1 << 8]));
         assert_eq!(auto(&[0, 1 << 40], 1).0[0], 1);
         assert_eq!(auto(&[0], 1 << 30), (vec![1], vec![1]));
     }
@@ -215,7 +218,7 @@ mod tests {
     fn given_shapes_at_the_edges_are_taken() {
         assert_eq!(
             partition(&[0, 5], 1, (None, Some(&[0, 5])), &CacheSizes::default()),
-            (vec![1 << 20, 5], vec![1, 5])
+            (vec![1 << 16, 5], vec![1, 5])
         );
         assert_eq!(
             partition(&[0, 5], 1, (Some(&[0, 5]), None), &CacheSizes::default()),

@@ -1,0 +1,153 @@
+//! Values in metalayers: what is written and read, and what is refused.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use blosc2::{ArrayValue, CParams, Dtype, ErrorKind, OpenOptions, SChunk, Value};
+use serde::de::DeserializeOwned;
+
+fn schunk() -> SChunk {
+    SChunk::in_memory::<u8>(&CParams::default()).unwrap()
+}
+
+fn with(content: &[u8]) -> SChunk {
+    let mut schunk = schunk();
+    schunk.vlmeta_mut().set("value", content).unwrap();
+    schunk
+}
+
+fn kind<T: DeserializeOwned + std::fmt::Debug>(schunk: &SChunk) -> ErrorKind {
+    schunk.vlmeta().get_value::<T>("value").unwrap_err().kind()
+}
+
+#[test]
+fn values_are_written_as_python_writes_them() {
+    #[derive(serde::Serialize)]
+    struct Place {
+        name: &'static str,
+        at: (f64, bool),
+        none: Option<u8>,
+    }
+    let mut schunk = schunk();
+    schunk.vlmeta_mut().set_value("n", &-5i64).unwrap();
+    schunk.vlmeta_mut().set_value("b", serde_bytes::Bytes::new(b"ab")).unwrap();
+    let place = Place { name: "here", at: (1.5, true), none: None };
+    schunk.meta_mut().set_value("place", &place).unwrap();
+    assert_eq!(schunk.vlmeta().get("n").unwrap().unwrap(), [0xfb]);
+    assert_eq!(schunk.vlmeta().get("b").unwrap().unwrap(), b"\xc4\x02ab");
+    let expected = b"\x83\xa4name\xa4here\xa2at\x92\xcb\x3f\xf8\0\0\0\0\0\0\xc3\xa4none\xc0";
+    assert_eq!(schunk.meta().get("place").unwrap().unwrap(), expected);
+    assert_eq!(schunk.vlmeta().get_value::<i8>("n").unwrap(), Some(-5));
+    assert_eq!(schunk.vlmeta().get_value::<i8>("m").unwrap(), None);
+}
+
+#[test]
+fn marks_of_tuples_are_not_read() {
+    // ("numpy", (10, 100), [("__tuple__",), ()]) and a list that only starts so.
+    let tuple = b"\xa9__tuple__";
+    let content = [
+        b"\x95",
+        &tuple[..],
+        b"\xa5numpy\x93",
+        tuple,
+        b"\x0a\x64\x92\x92",
+        tuple,
+        tuple,
+        b"\x91",
+        tuple,
+        b"\x92\xaa__tuple__!\xc0",
+    ];
+    type Value = (String, (u8, u8), (Vec<String>, Vec<u8>), (String, Option<u8>));
+    let value = with(&content.concat()).vlmeta().get_value::<Value>("value").unwrap().unwrap();
+    let inner = (vec!["__tuple__".to_owned()], vec![]);
+    let last = ("__tuple__!".to_owned(), None);
+    assert_eq!(value, ("numpy".to_owned(), (10, 100), inner, last));
+    // One of 16 items has a longer header than one of 15.
+    let long = [&b"\xdc\x00\x10"[..], tuple, &[7; 15]].concat();
+    let value = with(&long).vlmeta().get_value::<Vec<u8>>("value").unwrap();
+    assert_eq!(value.unwrap(), [7; 15]);
+    // A map's first key is no mark.
+    let map = with(b"\x81\xa9__tuple__\x01");
+    let map = map.vlmeta().get_value::<BTreeMap<String, u8>>("value").unwrap();
+    assert_eq!(map.unwrap()["__tuple__"], 1);
+}
+
+#[test]
+fn what_is_no_value_is_refused() {
+    for content in [
+        &b""[..],
+        b"\xa3ab",
+        b"\x92\x01",
+        b"\x01\x02",
+        b"\xc1",
+        b"\xdd\xff\xff\xff\xff\x01",
+        b"\xdf\xff\xff\xff\xff",
+        b"\xc6\xff\xff\xff\xff",
+        b"\xc9\xff\xff\xff\xff\x01",
+        b"\xdb\x00",
+        b"\x81\x01",
+    ] {
+        assert_eq!(kind::<Vec<u8>>(&with(content)), ErrorKind::InvalidData, "{content:x?}");
+    }
+    assert_eq!(kind::<String>(&with(b"\x01")), ErrorKind::TypeMismatch);
+    assert_eq!(kind::<(u8, u8)>(&with(b"\x93\x01\x01\x01")), ErrorKind::TypeMismatch);
+}
+
+#[test]
+fn depth_is_limited() {
+    let nested = |depth: usize| [vec![0x91; depth], vec![1]].concat();
+    assert!(with(&nested(128)).vlmeta().value("value").is_ok());
+    assert_eq!(kind::<rmpv::Value>(&with(&nested(129))), ErrorKind::InvalidData);
+    assert_eq!(kind::<rmpv::Value>(&with(&nested(1 << 20))), ErrorKind::InvalidData);
+    let deep = (0..129).fold(rmpv::Value::Nil, |value, _| rmpv::Value::Array(vec![value]));
+    let error = schunk().vlmeta_mut().set_value("value", &deep).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+}
+
+#[test]
+fn keys_of_maps_are_strings() {
+    let mut schunk = schunk();
+    let error = schunk.vlmeta_mut().set_value("value", &BTreeMap::from([(1, 2)])).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert!(schunk.vlmeta().is_empty());
+    // Others may have written some.
+    let value = with(b"\x81\x01\x02").vlmeta().get_value::<BTreeMap<u8, u8>>("value");
+    assert_eq!(value.unwrap().unwrap(), BTreeMap::from([(1, 2)]));
+}
+
+#[test]
+fn memory_of_many_values_is_limited() {
+    // A million nothings.
+    let content = [&b"\xdd\x00\x0f\x42\x40"[..], &vec![0xc0; 1_000_000]].concat();
+    let bytes = with(&content).into_cframe().unwrap();
+    let schunk = OpenOptions::new().max_read(10 << 20).from_cframe(bytes).unwrap();
+    assert_eq!(schunk.vlmeta().get("value").unwrap().unwrap(), content);
+    let error = schunk.vlmeta().value("value").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooLarge);
+    assert!(error.to_string().contains("OpenOptions::max_read"), "{error}");
+    // The items of an array come later.
+    let dtype = Dtype::parse("|u1").unwrap();
+    let array = ArrayValue::new(dtype, vec![1_000_000], vec![0; 1_000_000]).unwrap();
+    let content = Value::from(array).to_msgpack().unwrap();
+    let bytes = with(&content).into_cframe().unwrap();
+    let schunk = OpenOptions::new().max_read(10 << 20).from_cframe(bytes).unwrap();
+    assert_eq!(schunk.vlmeta().value("value").unwrap().unwrap().to_msgpack().unwrap(), content);
+    assert_eq!(kind::<Vec<u8>>(&schunk), ErrorKind::TooLarge);
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_a_value_or_an_error(content in prop::collection::vec(any::<u8>(), 0..60)) {
+        let by_library = rmpv::decode::read_value(&mut &content[..]);
+        let value = Value::from_msgpack(&content);
+        match value.map_err(|error| error.to_string()) {
+            Ok(_) => prop_assert!(by_library.is_ok()),
+            Err(text) if text.ends_with("bytes follow the value") => prop_assert!(by_library.is_ok()),
+            // What the library takes for a text or an extension.
+            Err(text) if ["0xc1", "UTF-8", "array", "set", "complex"].iter().any(|what| text.contains(what)) => {}
+            // Those of extensions that are cut short.
+            Err(_) => prop_assert!(by_library.is_err() || content.iter().any(|byte| (43..47).contains(byte))),
+        }
+    }
+}
