@@ -1,24 +1,50 @@
 #![doc = include_str!("../README.md")]
 //!
-//! # Where things are
-//! | to | use |
+//! # Where to start
+//! - The [guide](guide): [quick start](guide::quick_start), [arrays](guide::arrays), [super-chunks](guide::super_chunks),
+//!   [files](guide::files), [threads](guide::threads), [performance](guide::performance), complete
+//!   [examples](guide::examples).
+//! - How do I ...? The [FAQ](guide::faq).
+//! - The same call in Rust: [from Python](guide::from_python), [from C](guide::from_c). The search of this documentation finds
+//!   the C and Python names, too.
+//!
+//! # What there is
+//! | task | types |
 //! |---|---|
-//! | compress one buffer | [`compress`], [`decompress`]; many: [`Compressor`], [`Decompressor`], one for each thread |
-//! | look into a compressed chunk | [`Chunk`], [`ChunkRef`] |
-//! | choose how data is compressed | [`CParams`], [`Codec`], [`Filter`], [`DParams`] |
-//! | store arrays | [`NDArray`], [`NDArrayBuilder`]; rows one by one: [`Appender`]; parts: [`Selection`], [`NDArrayView`], [`mod@array`] |
-//! | store many chunks, in memory or in a file | [`SChunk`], [`OpenOptions`], [`SaveOptions`]; metalayers and the rest: [`super_chunk`] |
-//! | stream data of any length | [`FrameWriter`], [`FrameReader`], by the traits of `std::io` |
+//! | store arrays | [`NDArray`], [`NDArrayBuilder`]; parts: [`Selection`], [`NDArrayView`]; rows: [`Appender`]; the rest: [`mod@array`] |
+//! | store chunks and metadata | [`SChunk`], [`OpenOptions`], [`SaveOptions`]; metalayers and the rest: [`super_chunk`] |
+//! | compress one buffer | [`compress`], [`decompress`], [`Chunk`] |
+//! | compress many buffers | [`Compressor`], [`Decompressor`], one for each thread |
+//! | choose the compression | [`CParams`], [`Codec`], [`Filter`], [`DParams`], [`Threads`] |
+//! | stream data of any length | [`FrameWriter`], [`FrameReader`] |
 //! | give items a type | [`Element`], [`elements`], [`Dtype`] |
-//! | write values to metalayers, as Python does | `Value` (feature `msgpack`) |
-//! | keep frames elsewhere | [`storage`]: custom storage backends, mapped files |
-//! | open untrusted input, repair damaged files | [`Check`], [`Limits`], [`repair`] |
-//! | run own code in the pipeline | [`user_defined`], [`Codec::register`], [`Filter::register`], [`Tuner::register`] |
-//! | see what the C library has | [`library`] |
+//! | read and write Python's metadata | `Value` (feature `msgpack`) |
+//! | store frames in other places | [`storage`] |
+//! | open untrusted input | [`Check`], [`Limits`], [`guide::untrusted_input`] |
+//! | repair damaged files | [`repair`] |
+//! | extend the pipeline | [`user_defined`] |
+//! | ask what the C library has | [`library`] |
 //! | shuffle and bitshuffle alone | [`raw`] |
 //!
-//! The names of C-Blosc2 and Python are found by the search of this documentation. Containers of Python's
-//! (`TreeStore`, `CTable` and others) are in the crate `blosc2-store`, the formats in pure Rust in `blosc2-format`.
+//! Python's containers (`TreeStore`, `CTable` and others) are in the crate `blosc2-store`, the formats in pure Rust in
+//! `blosc2-format`.
+//!
+//! # Features
+//! | feature | default | what it adds |
+//! |---|---|---|
+//! | `zstd` | yes | the Zstandard codec, Python's default |
+//! | `zlib` | yes | the zlib codec |
+//! | `derive` | | `#[derive(Element)]` for structures |
+//! | `msgpack` | | values in metalayers as Python writes them: `Value`, `get_value`, `set_value`, with serde |
+//! | `ndarray` | | arrays, views and `s![...]` of the crate `ndarray` |
+//! | `rayon` | | `NDArray::par_chunks` |
+//! | `half`, `num-complex` | | `f16` and complex numbers as items |
+//! | `dynamic-plugins` | | codecs from plugins, loaded by name at the program's request |
+//! | `zlib-ng` | | the zlib codec from zlib-ng; needs cmake |
+//! | `zfp` | | the ZFP codecs; needs cmake and libclang |
+//! | `system` | | links an installed C-Blosc2 3.3 instead of building one |
+//! | `bindgen` | | generates the C declarations at build time; needs libclang |
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod array_shape;
 mod blocks;
@@ -42,6 +68,8 @@ mod error;
 mod filter;
 mod fork;
 mod gate;
+#[cfg(any(doc, doctest))]
+pub mod guide;
 mod info;
 mod init;
 mod installed;
@@ -59,7 +87,7 @@ mod stream;
 #[cfg(feature = "msgpack")]
 mod value;
 
-/// What comes with [`NDArray`]: its builder's options, parts of it, and the traits of shapes and items.
+/// Arrays: the types around [`NDArray`] for parts, shapes, indices and options.
 pub mod array {
     pub use blosc2_format::b2nd::Geometry;
 
@@ -69,19 +97,19 @@ pub mod array {
     };
 }
 
-/// What the C library in use is, and what it has.
+/// The C library in use: its version, codecs and instruction set.
 pub mod library {
     pub use crate::closures::Library;
     pub use crate::error::error_text;
     pub use crate::info::{c_version, codecs, instruction_set};
 }
 
-/// Rolling back what a stopped writer left, and rebuilding damaged frames.
+/// Repair: recovers unfinished files and rebuilds damaged frames.
 pub mod repair {
     pub use crate::schunk::{Rebuilt, Repaired, repair, repair_to};
 }
 
-/// Where frames are kept: the traits of custom storage backends, and what implements them.
+/// Storage: the traits of custom storage backends, and types that implement them.
 pub mod storage {
     pub use blosc2_format::ReadAt;
     pub use blosc2_format::directory::{Folder, FolderMut};
@@ -89,7 +117,7 @@ pub mod storage {
     pub use crate::bytes::{MappedFile, ReadOnly, Seekable, Storage};
 }
 
-/// What comes with [`SChunk`]: its metalayers, its content as items and as a stream, and what its chunks are like.
+/// Super-chunks: the types around [`SChunk`] for metalayers, items, streams and chunks.
 pub mod super_chunk {
     pub use crate::schunk::{
         ChunkInfo, Chunks, FileFormat, Items, LazyChunk, Metalayers, MetalayersMut, SChunkInfo,
@@ -97,7 +125,7 @@ pub mod super_chunk {
     };
 }
 
-/// User-defined codecs, filters and tuners, and what prefilters and postfilters receive.
+/// User-defined codecs, filters and tuners, and the blocks that prefilters and postfilters receive.
 pub mod user_defined {
     pub use crate::closures::{
         BoxError, ChunkBlock, CodecInfo, FilterBlock, TunerInput, TunerOutcome, UserCodec,
