@@ -250,8 +250,8 @@ impl NDArray {
 /// method is called.
 ///
 /// A view borrows the array and takes no copy of its items. Created by [`NDArray::view`]. C's views (`b2nd_squeeze`,
-/// `b2nd_expand_dims`) share the memory of the array without owning it; the lifetime of this type prevents that a view
-/// outlives its array.
+/// `b2nd_expand_dims`) share the memory of the array without owning it; the lifetime of this type prevents a view from
+/// outliving its array.
 ///
 /// ```
 /// use blosc2::NDArray;
