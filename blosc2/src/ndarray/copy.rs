@@ -423,7 +423,8 @@ fn whole(ranges: &[Range<u64>]) -> (Vec<u64>, Vec<u64>) {
 /// Implemented for the integers of up to 64 bits, `f32`, `f64` and `bool`.
 ///
 /// ```
-/// use blosc2::{NDArray, Result, ndarray::Number};
+/// use blosc2::array::Number;
+/// use blosc2::{NDArray, Result};
 ///
 /// fn converted<T: Number>(array: &NDArray) -> Result<Vec<T>> {
 ///     NDArray::builder().cast::<T>(array)?.read_all()
@@ -475,7 +476,8 @@ numbers! { u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 }
 /// Implemented for the integers of up to 64 bits, `f32` and `f64`.
 ///
 /// ```
-/// use blosc2::{NDArray, Result, ndarray::Arithmetic};
+/// use blosc2::array::Arithmetic;
+/// use blosc2::{NDArray, Result};
 ///
 /// fn steps<T: Arithmetic>(start: T, end: T, step: T) -> Result<Vec<T>> {
 ///     NDArray::builder().arange(start, end, step)?.read_all()

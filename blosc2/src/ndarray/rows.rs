@@ -37,7 +37,7 @@ impl NDArray {
 ///
 /// let array = NDArray::from_slice(&[1u8, 2, 3, 4], (2, 2))?;
 /// let mut rows = array.rows::<u8>();
-/// assert_eq!(rows.len(), 2);
+/// assert_eq!(rows.size_hint(), (2, Some(2)));
 /// assert_eq!(rows.next().unwrap()?, [1, 2]);
 /// # Ok::<(), blosc2::Error>(())
 /// ```
