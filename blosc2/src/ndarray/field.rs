@@ -278,8 +278,7 @@ impl<'a> NDArrayField<'a> {
     /// - [`ErrorKind::OutOfBounds`]: an index or a bound of the selection is outside the view;
     /// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the view, or a range that ends before it
     ///   starts;
-    /// - [`ErrorKind::Unsupported`]: the selection has no items along an axis that was
-    ///   [added](NDArrayView::expand_dims).
+    /// - [`ErrorKind::Unsupported`]: the selection does not have exactly one item along an [added](NDArrayView::expand_dims) axis.
     pub fn slice(&self, selection: impl Into<Selection>) -> Result<Self> {
         let view = self.view.slice(selection)?;
         Ok(Self { view, offset: self.offset, dtype: self.dtype.clone() })

@@ -301,7 +301,7 @@ impl<'a> NDArrayView<'a> {
     /// - [`ErrorKind::OutOfBounds`]: an index or a bound of the selection is outside the view;
     /// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the view, or a range that ends before it
     ///   starts;
-    /// - [`ErrorKind::Unsupported`]: the selection has no items along an axis that was [added](Self::expand_dims).
+    /// - [`ErrorKind::Unsupported`]: the selection does not have exactly one item along an [added](Self::expand_dims) axis.
     pub fn slice(&self, selection: impl Into<Selection>) -> Result<Self> {
         let region = self.region.select(&selection.into(), "select items");
         let region = region.map_err(|error| self.array.schunk.at(error))?;
@@ -375,7 +375,7 @@ impl<'a> NDArrayView<'a> {
     ///
     /// # Errors
     /// Fails with the [errors of reads](NDArray#errors-of-reads) and with:
-    /// - [`ErrorKind::Unsupported`]: the selection has no items along an axis that was [added](Self::expand_dims).
+    /// - [`ErrorKind::Unsupported`]: the selection does not have exactly one item along an [added](Self::expand_dims) axis.
     pub fn read<T: Element>(&self, selection: impl Into<Selection>) -> Result<Vec<T>> {
         self.array.read_region(&self.slice(selection)?.region)
     }
@@ -384,7 +384,7 @@ impl<'a> NDArrayView<'a> {
     ///
     /// # Errors
     /// Fails with the [errors of reads](NDArray#errors-of-reads) and with:
-    /// - [`ErrorKind::Unsupported`]: the selection has no items along an axis that was [added](Self::expand_dims).
+    /// - [`ErrorKind::Unsupported`]: the selection does not have exactly one item along an [added](Self::expand_dims) axis.
     pub fn read_into<T: Element>(
         &self,
         selection: impl Into<Selection>,
