@@ -47,12 +47,13 @@ impl NDArrayView<'_> {
         let found = self.shape();
         let differs = |other: usize| other != axis && found[other] != shape[other];
         if found.len() != shape.len() || (0..shape.len()).any(differs) {
-            let detail = format!("shapes {shape:?} and {found:?} along axis {axis}");
+            let detail =
+                format!("the shapes {shape:?} and {found:?} do not match along axis {axis}");
             return Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
         }
         if !array.has_items_of(self.array) {
             let (dtype, other) = (array.dtype_text(), self.array.dtype_text());
-            let detail = format!("items of {dtype} and of {other}");
+            let detail = format!("the dtypes {dtype} and {other} differ");
             return Err(Error::new(ErrorKind::TypeMismatch, doing, detail));
         }
         Ok(())

@@ -33,7 +33,7 @@ use crate::{
     CParams, Codec, DParams, Dtype, Error, ErrorKind, Filter, OpenOptions, Result, SChunk, Special,
 };
 
-pub(super) const MAKE: &str = "make an array";
+pub(super) const MAKE: &str = "create an array";
 
 /// A builder that creates arrays: their shapes, parameters and metalayers, and where they are stored. Created by
 /// [`NDArray::builder`]. C: `b2nd_create_ctx`.
@@ -71,7 +71,7 @@ pub(super) const MAKE: &str = "make an array";
 /// - [`ErrorKind::Callback`]: a user-defined codec, filter or tuner, or a custom storage backend failed;
 /// - [`ErrorKind::Io`]: the file cannot be written.
 #[derive(Clone, Default)]
-#[must_use = "a builder makes nothing by itself"]
+#[must_use = "a builder does nothing until it creates an array"]
 pub struct NDArrayBuilder {
     chunks: Option<Vec<u64>>,
     blocks: Option<Vec<u64>>,
@@ -266,7 +266,7 @@ impl NDArrayBuilder {
 
     /// Sets whether an existing file is replaced. Off by default: creation then fails if the path exists.
     ///
-    /// The replacement is atomic: at any time the path refers to the old or to the new file. A directory is not replaced.
+    /// The replacement is atomic: at any time the path refers to the old or the new file. A directory is not replaced.
     pub fn replace(mut self, replace: bool) -> Self {
         self.replace = replace;
         self
@@ -332,7 +332,7 @@ impl NDArrayBuilder {
     /// - the errors of `create`.
     #[doc(alias("require_dataset", "mode", "append"))]
     pub fn open_or_create(self, create: impl FnOnce(Self) -> Result<NDArray>) -> Result<NDArray> {
-        const DOING: &str = "open or make an array";
+        const DOING: &str = "open or create an array";
         let invalid = |detail: &str| Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
         let path = match &self.place {
             Place::Memory | Place::Buffer => return create(self),
@@ -342,7 +342,7 @@ impl NDArrayBuilder {
                 );
             }
             Place::File(_) | Place::Directory(_) if self.replace => {
-                return invalid("the builder replaces what is there");
+                return invalid("the builder has `replace` set");
             }
             Place::File(path) | Place::Directory(path) => path.clone(),
         };
@@ -400,7 +400,7 @@ impl NDArrayBuilder {
             return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
         }
         let strides = c_order(shape, typesize);
-        // SAFETY: the bytes are borrowed, and as many as the items in C order have.
+        // SAFETY: the bytes are borrowed, and their length is that of the items in C order.
         unsafe { order.make_of(Source::new(bytes.as_ptr()), &strides) }
     }
 
@@ -422,7 +422,10 @@ impl NDArrayBuilder {
         let order = self.order(shape, &T::dtype().to_string(), size_of::<T>())?;
         order.make(|schunk, geometry| {
             let wrong = |what: &str| {
-                let detail = format!("the iterator {what} the {} items", geometry.len());
+                let detail = format!(
+                    "the iterator has {what} than the {} items of the shape",
+                    geometry.len()
+                );
                 Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail))
             };
             let rows = shape.first().copied().unwrap_or(1);
@@ -440,7 +443,7 @@ impl NDArrayBuilder {
                     .map_err(|error| Error::new(ErrorKind::OutOfMemory, MAKE, error))?;
                 slab.extend(items.by_ref().take(count));
                 if slab.len() < count {
-                    return wrong("ends before");
+                    return wrong("fewer");
                 }
                 let mut ranges: Vec<Range<u64>> = shape.iter().map(|&size| 0..size).collect();
                 if let Some(first) = ranges.first_mut() {
@@ -453,7 +456,7 @@ impl NDArrayBuilder {
                 // SAFETY: the bytes are those of the items of the region in C order.
                 unsafe { pack(schunk, &writers, &plan, Source::new(bytes.as_ptr())) }?;
             }
-            if items.next().is_some() { wrong("goes on after") } else { Ok(()) }
+            if items.next().is_some() { wrong("more") } else { Ok(()) }
         })
     }
 
@@ -505,7 +508,7 @@ impl NDArrayBuilder {
         let shape = &sizes(&shape, "shape", MAKE)?[..];
         match special {
             Special::Value => {
-                let detail = "it takes zeros, NaN or nothing";
+                let detail = "expected zeros, NaN or uninitialized items, got a value";
                 return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
             }
             Special::Nan => {
@@ -640,7 +643,7 @@ impl NDArrayBuilder {
 
     pub(super) fn order(self, shape: &[u64], dtype: &str, typesize: usize) -> Result<Order> {
         if self.parsed(dtype).is_some_and(|dtype| dtype.has_pointers()) {
-            let detail = format!("items `{dtype}` are pointers to objects of Python's, no data");
+            let detail = format!("items `{dtype}` are pointers to Python objects, not data");
             return Err(Error::new(ErrorKind::Unsupported, MAKE, detail));
         }
         if self.dtype_format > MAX_DTYPE_FORMAT {
@@ -662,7 +665,7 @@ impl NDArrayBuilder {
                 given.iter().flatten().zip(shape).any(|(&part, &size)| part == 0 && size > 0);
             let given = given.as_deref().unwrap_or_default();
             if given.iter().any(|&part| i32::try_from(part).is_err()) {
-                let detail = format!("a {name} of {given:?} items: a side has fewer than 2^31");
+                let detail = format!("a {name} shape of {given:?}: expected sizes below 2^31");
                 return Err(error(ErrorKind::TooLarge, detail));
             }
             if found != shape.len() || zero {
@@ -678,16 +681,17 @@ impl NDArrayBuilder {
             &self.caches,
         );
         if chunks.iter().chain(&blocks).any(|&side| i32::try_from(side).is_err()) {
-            let detail = format!("chunks of {chunks:?} items: a side has fewer than 2^31");
+            let detail = format!("a chunk shape of {chunks:?}: expected sizes below 2^31");
             return Err(error(ErrorKind::TooLarge, detail));
         }
         if let Some(axis) = (0..shape.len()).find(|&axis| blocks[axis] > chunks[axis]) {
             let (block, chunk) = (blocks[axis], chunks[axis]);
-            let detail = format!("along axis {axis} a block has {block} items, a chunk {chunk}");
+            let detail =
+                format!("along axis {axis} a block has {block} items, a chunk has {chunk}");
             return Err(error(ErrorKind::InvalidArgument, detail));
         }
         if let Some(axis) = (0..shape.len()).find(|&axis| blocks[axis] == 0 && chunks[axis] > 0) {
-            let detail = format!("along axis {axis} a block has no items");
+            let detail = format!("along axis {axis} a block has 0 items, expected at least 1");
             return Err(error(ErrorKind::InvalidArgument, detail));
         }
         check_plugins(&params, shape.len(), typesize)?;
@@ -701,7 +705,7 @@ impl NDArrayBuilder {
         };
         for &size in shape {
             meta.shape.push(i64::try_from(size).map_err(|_| {
-                too_large(format!("{size} items along a dimension, at most 2^63 - 1"))
+                too_large(format!("an axis of {size} items, expected at most 2^63 - 1"))
             })?);
         }
         let geometry = cut(&meta, typesize).map_err(|error| too_large(error.to_string()))?;
@@ -795,7 +799,7 @@ impl Order {
             Place::Memory => fill(Box::<Memory>::default())?,
             Place::Buffer => fill(OpenOptions::new_buffer())?,
             Place::Custom(make) => {
-                let detail = "a clone of this builder has made an array there";
+                let detail = "a clone of this builder has created an array there";
                 let taken = || Error::new(ErrorKind::AlreadyExists, MAKE, detail);
                 let make = make.lock().take().ok_or_else(taken)?;
                 let (store, gate) = make(replace)?;
@@ -856,7 +860,8 @@ fn check_plugins(params: &Resolved, ndim: usize, typesize: usize) -> Result<()> 
     let floats = matches!(typesize, 4 | 8);
     let codec = Codec::from_code(params.c.compcode);
     let needs = |what: &str, asks: &str| {
-        let detail = format!("{what} needs {asks}, got {ndim} dimensions of {typesize} bytes");
+        let detail =
+            format!("{what} needs {asks}, got {ndim} dimensions, items of {typesize} bytes");
         Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail))
     };
     match codec {

@@ -107,7 +107,7 @@ impl NDArrayBuilder {
     pub fn arange<T: Arithmetic>(self, start: T, end: T, step: T) -> Result<NDArray> {
         let len = T::count(start, end, step).ok_or_else(|| {
             let detail =
-                "a range has finite bounds, a finite number of items, and a step other than 0";
+                "expected finite bounds, a finite number of items, and a step other than 0";
             Error::new(ErrorKind::InvalidArgument, MAKE, detail)
         })?;
         self.from_fn(&[len], |[index]| T::nth(start, step, index))
@@ -131,7 +131,7 @@ impl NDArrayBuilder {
     /// - [`ErrorKind::InvalidArgument`]: `start` or `end` is not finite.
     pub fn linspace<T: Arithmetic>(self, start: T, end: T, len: u64) -> Result<NDArray> {
         if !start.is_number() || !end.is_number() {
-            let detail = "the bounds are finite numbers";
+            let detail = "expected finite bounds";
             return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
         }
         self.from_fn(&[len], |[index]| T::between(start, end, index, len - 1))
@@ -245,8 +245,8 @@ impl NDArrayBuilder {
         let view = source.into();
         let (array, shape) = (view.array, view.shape());
         let wrong = || {
-            let dtype = array.dtype_str().unwrap_or("of no dtype");
-            let detail = format!("the items are {dtype}, not numbers that Rust has");
+            let dtype = array.dtype_str().unwrap_or("of unknown dtype");
+            let detail = format!("the items are {dtype}, expected numbers of a type that Rust has");
             view.error(ErrorKind::TypeMismatch, MAKE, detail)
         };
         let dtype = array.dtype().filter(|dtype| dtype.size() == array.typesize());
@@ -332,7 +332,7 @@ impl NDArrayBuilder {
         let first = views.first().ok_or_else(|| invalid("there is no array to join".to_owned()))?;
         let mut shape = first.shape();
         if axis >= shape.len() {
-            let detail = format!("there are {} dimensions, got number {axis}", shape.len());
+            let detail = format!("the arrays have {} axes, got axis {axis}", shape.len());
             return Err(invalid(detail));
         }
         // The index along the axis at which each source starts.

@@ -53,8 +53,8 @@ impl<'a> NDArrayView<'a> {
     pub fn field(&self, name: &str) -> Result<NDArrayField<'a>> {
         let array = self.array;
         let Some(dtype) = array.dtype().filter(|dtype| dtype.size() == array.typesize()) else {
-            let found = array.dtype_str().unwrap_or("of no dtype");
-            let detail = format!("the items are {found}, no structures that are understood");
+            let found = array.dtype_str().unwrap_or("of unknown dtype");
+            let detail = format!("the items are {found}, expected structures of a known dtype");
             return Err(self.error(ErrorKind::TypeMismatch, FIELD, detail));
         };
         let whole = NDArrayField { view: self.clone(), offset: 0, dtype: dtype.clone() };
@@ -196,7 +196,7 @@ impl NDArrayFieldMut<'_> {
         let expected = self.array.len_of_items(&region, len, WRITE)?;
         if expected != bytes.len() {
             let (shape, found) = (region.shape(), items.len());
-            let detail = format!("items of the shape {shape:?} are selected, got {found}");
+            let detail = format!("the selection has the shape {shape:?}, got {found} items");
             return Err(self.array.schunk.error(ErrorKind::InvalidArgument, WRITE, detail));
         }
         let strides = c_order(&region.shape(), len);
@@ -250,12 +250,12 @@ impl<'a> NDArrayField<'a> {
     /// - [`ErrorKind::TypeMismatch`]: this field is not a structure.
     pub fn field(&self, name: &str) -> Result<Self> {
         let Some(fields) = self.dtype.fields() else {
-            let detail = format!("the items are {}, no structures", self.dtype);
+            let detail = format!("the items are {}, expected structures", self.dtype);
             return Err(self.view.error(ErrorKind::TypeMismatch, FIELD, detail));
         };
         let Some(field) = fields.iter().find(|field| field.name() == name) else {
             let names: Vec<&str> = fields.iter().map(|field| field.name()).collect();
-            let detail = format!("there is no field `{name}`; there are {}", names.join(", "));
+            let detail = format!("there is no field `{name}`; the fields are {}", names.join(", "));
             return Err(self.view.error(ErrorKind::InvalidArgument, FIELD, detail));
         };
         let offset = self.offset + field.offset();
@@ -278,7 +278,8 @@ impl<'a> NDArrayField<'a> {
     /// - [`ErrorKind::OutOfBounds`]: an index or a bound of the selection is outside the view;
     /// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the view, or a range that ends before it
     ///   starts;
-    /// - [`ErrorKind::Unsupported`]: the selection does not have exactly one item along an [added](NDArrayView::expand_dims) axis.
+    /// - [`ErrorKind::Unsupported`]: the selection does not have exactly one item along an
+    ///   [added](NDArrayView::expand_dims) axis.
     pub fn slice(&self, selection: impl Into<Selection>) -> Result<Self> {
         let view = self.view.slice(selection)?;
         Ok(Self { view, offset: self.offset, dtype: self.dtype.clone() })
@@ -318,7 +319,8 @@ impl<'a> NDArrayField<'a> {
         let selected = self.slice(selection)?;
         let (expected, found) = (selected.len()?, size_of_val(items));
         if expected != found {
-            let detail = format!("the selected items have {expected} bytes, the target {found}");
+            let detail =
+                format!("the selected items have {expected} bytes, the buffer has {found}");
             return Err(self.view.error(ErrorKind::InvalidArgument, READ, detail));
         }
         with_bytes_mut(items, |bytes| selected.read_to(bytes, false, swapped))

@@ -103,8 +103,8 @@ const NUMPY_FORMAT: u8 = 0;
 /// - [`ErrorKind::TooLarge`]: the result exceeds [`OpenOptions::max_read`] or the address space;
 /// - [`ErrorKind::OutOfMemory`]: the memory for the result cannot be allocated;
 /// - [`ErrorKind::Unfinished`]: the file has an incomplete change of another process;
-/// - [`ErrorKind::Busy`]: another process is changing the file without locking, or the file is being changed by a closure
-///   that this call would wait for;
+/// - [`ErrorKind::Busy`]: another process is changing the file without locking, or the file is being changed by a
+///   closure that this call would wait for;
 /// - [`ErrorKind::Callback`]: a postfilter, a user-defined codec or filter, or a custom storage backend failed;
 /// - [`ErrorKind::Io`]: the file cannot be read.
 ///
@@ -204,7 +204,7 @@ impl NDArray {
     pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         let path = path.as_ref();
         if options.makes() {
-            let detail = "the options make a new super-chunk; NDArray::builder makes arrays";
+            let detail = "the options create a super-chunk; NDArray::builder creates arrays";
             return Err(Error::new(ErrorKind::InvalidArgument, OPEN, detail).at(path));
         }
         Self::from_schunk(options.open(path)?)
@@ -250,19 +250,20 @@ impl NDArray {
     pub fn from_schunk(schunk: SChunk) -> Result<Self> {
         if let Some(name) = schunk.python_object() {
             let what = match name {
-                "proxy-source" => "the cache of a proxy, in which items not fetched yet are zeros",
-                _ => "a computation or a reference of Python's, whose own items are all zeros",
+                "proxy-source" => {
+                    "the cache of a proxy, whose items are zeros until they are fetched"
+                }
+                _ => "a computation or a reference of Python, whose stored items are zeros",
             };
             let detail = format!(
-                "its metalayer `{name}` says that it is {what}; \
-                 NDArray::from_python_object takes the items all the same"
+                "its metalayer `{name}` marks {what}; \
+                 NDArray::from_python_object opens the stored items"
             );
             return Err(schunk.error(ErrorKind::Unsupported, OPEN, detail));
         }
         let array = Self::from_python_object(schunk)?;
         if let Some(dtype) = array.dtype().filter(|dtype| dtype.has_pointers()) {
-            let detail =
-                format!("its items `{dtype}` are pointers to objects of Python's, no data");
+            let detail = format!("its items `{dtype}` are pointers to Python objects, not data");
             return Err(array.schunk.error(ErrorKind::Unsupported, OPEN, detail));
         }
         Ok(array)
@@ -627,7 +628,7 @@ impl NDArray {
         if cut(now) == cut(&self.geometry) {
             return Ok(());
         }
-        let detail = "it was made anew with other chunks: open it again";
+        let detail = "it was replaced by an array with other chunks: open it again";
         Err(Error::new(ErrorKind::InvalidData, OPEN, detail))
     }
 
@@ -646,7 +647,7 @@ impl NDArray {
                 (parse(&reading, schunk)?.0, reading.version())
             };
             if now.chunks() != geometry.chunks() || now.blocks() != geometry.blocks() {
-                let detail = "it was made anew with other chunks: open it again";
+                let detail = "it was replaced by an array with other chunks: open it again";
                 return Err(Error::new(ErrorKind::InvalidData, doing, detail));
             }
             (*geometry, *version) = (now, seen);
@@ -688,7 +689,7 @@ struct Change<'a> {
 fn parse(reading: &Reading<'_>, schunk: &SChunk) -> Result<(Geometry, Option<Notation>)> {
     let invalid = |detail: String| Error::new(ErrorKind::InvalidData, OPEN, detail);
     let Some(meta) = reading.array_meta() else {
-        return Err(invalid("it is a super-chunk without the shapes of an array".to_owned()));
+        return Err(invalid("it is a super-chunk without the metalayer of an array".to_owned()));
     };
     let meta = Meta::parse(meta).map_err(|error| Error::from_format(OPEN, error))?;
     let geometry = cut(&meta, schunk.typesize()).map_err(|error| invalid(error.to_string()))?;
@@ -700,7 +701,7 @@ fn parse(reading: &Reading<'_>, schunk: &SChunk) -> Result<(Geometry, Option<Not
     if nchunks > 0 && chunksize != geometry.chunk_len() {
         let expected = geometry.chunk_len();
         let detail =
-            format!("a chunk of its shape has {expected} bytes, one of the frame {chunksize}");
+            format!("its chunk shape has {expected} bytes, a chunk of the frame {chunksize}");
         return Err(invalid(detail));
     }
     let format = meta.dtype_format;
@@ -746,7 +747,7 @@ impl<T: Reused> Deref for Pooled<'_, T> {
     fn deref(&self) -> &T {
         match &self.value {
             Some(value) => value,
-            None => unreachable!("it has not gone back yet"),
+            None => unreachable!("only `drop` takes it"),
         }
     }
 }
@@ -755,7 +756,7 @@ impl<T: Reused> DerefMut for Pooled<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         match &mut self.value {
             Some(value) => value,
-            None => unreachable!("it has not gone back yet"),
+            None => unreachable!("only `drop` takes it"),
         }
     }
 }

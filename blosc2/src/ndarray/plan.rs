@@ -130,7 +130,8 @@ impl<'a> Plan<'a> {
             let (mut chunk, mut block, mut at) = (0, 0, 0);
             for (axis, &index) in index.iter().enumerate() {
                 if index >= shape[axis] {
-                    let detail = format!("others have shrunk the array to {shape:?}");
+                    let detail =
+                        format!("another handle or process has shrunk the array to {shape:?}");
                     return Err(Error::new(ErrorKind::OutOfBounds, doing, detail));
                 }
                 // All are less than the sizes of the array, of a chunk, of a block.

@@ -55,7 +55,7 @@ impl NDArray {
         let points = self.points(points, &region, READ)?;
         let (expected, found) = (points.count(), items.len());
         if expected != found {
-            let detail = format!("the points select {expected} items, the target has {found}");
+            let detail = format!("the points select {expected} items, the buffer has {found}");
             return Err(self.schunk.error(ErrorKind::InvalidArgument, READ, detail));
         }
         let swapped = self.check_dtype::<T>(READ)?;
@@ -180,13 +180,14 @@ impl NDArray {
         let shape = &through.shape;
         let ndim = points.first().map_or(shape.len(), PerAxis::ndim);
         if ndim > shape.len() {
-            let detail = format!("the shape has {} axes, got points of {ndim}", shape.len());
+            let detail =
+                format!("the shape has {} axes, got points of {ndim} integers", shape.len());
             return error(ErrorKind::InvalidArgument, detail);
         }
         for (number, point) in points.iter().enumerate() {
             if point.ndim() != ndim {
                 let found = point.ndim();
-                let detail = format!("point 0 has {ndim} indices, point {number} has {found}");
+                let detail = format!("point 0 has {ndim} integers, point {number} has {found}");
                 return error(ErrorKind::InvalidArgument, detail);
             }
             for (axis, &size) in shape.iter().enumerate().take(ndim) {

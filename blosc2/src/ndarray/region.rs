@@ -46,7 +46,7 @@ impl Positions {
             Self::List(list) => list.iter().max().copied(),
         };
         match highest.filter(|&highest| highest >= size) {
-            Some(highest) => Err(format!("item {highest} of {size}")),
+            Some(highest) => Err(format!("asked for index {highest} of {size} items")),
             None => Ok(()),
         }
     }
@@ -97,7 +97,7 @@ impl AxisSelection {
                 let invalid =
                     |why: &str| (ErrorKind::InvalidArgument, format!("{}: {why}", asked()));
                 if *step == 0 {
-                    return Err(invalid("a step is not 0"));
+                    return Err(invalid("expected a step other than 0"));
                 }
                 if first > last {
                     return Err(invalid("the range ends before it starts"));
@@ -107,7 +107,7 @@ impl AxisSelection {
                 Ok(Positions::Slice { start, step: if count > 1 { *step } else { 1 }, count })
             }
             Self::Clamped { step: 0, .. } | Self::Steps { step: 0, .. } => {
-                Err((ErrorKind::InvalidArgument, "a step is not 0".to_owned()))
+                Err((ErrorKind::InvalidArgument, "expected a step other than 0".to_owned()))
             }
             Self::Clamped { start, stop, step } => {
                 // The bounds of a slice; a negative step can stop before the first item.
@@ -203,7 +203,7 @@ impl Region {
     pub(crate) fn check_inside(&self, shape: &[u64], doing: &str) -> Result<()> {
         for (axis, (positions, &size)) in self.positions.iter().zip(shape).enumerate() {
             positions.check_inside(size).map_err(|what| {
-                let detail = format!("others have shrunk axis {axis}: {what}");
+                let detail = format!("another handle or process has shrunk axis {axis}: {what}");
                 Error::new(ErrorKind::OutOfBounds, doing, detail)
             })?;
         }
@@ -254,7 +254,7 @@ impl Region {
                 None if single => {}
                 None if inner.len() == 1 => region.dims.push(None),
                 None => {
-                    let detail = "an axis that was added is selected whole, or by its index";
+                    let detail = "expected one item along an added axis";
                     return Err(Error::new(ErrorKind::Unsupported, doing, detail));
                 }
             }

@@ -184,8 +184,8 @@ impl Team<'_> {
             let found = pool.iter().position(|writer| writer.threads == self.inner);
             let found = found.map(|index| pool.swap_remove(index));
             drop(pool);
-            let nobody = || Error::new(ErrorKind::Library, WRITE, "all encoders are at work");
-            Ok(Pooled::new(&self.writers.0, found.ok_or_else(nobody)?))
+            let none_free = || Error::new(ErrorKind::Library, WRITE, "all encoders are in use");
+            Ok(Pooled::new(&self.writers.0, found.ok_or_else(none_free)?))
         };
         let pack = |writer: &mut Pooled<'_, Writer>, number: usize| {
             let Writer { encoder, scratch, .. } = &mut **writer;

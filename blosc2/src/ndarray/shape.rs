@@ -44,7 +44,6 @@ impl NDArray {
     ///   size 0, as in empty arrays that Python created;
     /// - [`ErrorKind::TooLarge`]: the new shape has more items or chunks than the format can store;
     /// - [`ErrorKind::Unsupported`]: the metalayer of the array is older than C-Blosc2 2.7.
-    /// - as for [`write`](Self::write).
     #[doc(alias = "b2nd_resize")]
     pub fn resize(&mut self, shape: impl PerAxis) -> Result<()> {
         let shape = &sizes(&shape, "shape", RESIZE)?[..];
@@ -90,7 +89,7 @@ impl NDArray {
                 let at = start[axis];
                 if at > old || at > new {
                     let detail =
-                        format!("axis {axis} goes from {old} to {new} items, asked for index {at}");
+                        format!("axis {axis} changes from {old} to {new} items, got start {at}");
                     return Err(Error::new(ErrorKind::OutOfBounds, RESIZE, detail));
                 }
             }
@@ -159,7 +158,7 @@ impl NDArray {
         let (own, other) = (self.schunk.gate(), view.array.schunk.gate());
         let is_first = match own.as_ref().zip(other.as_ref()) {
             Some((own, other)) if own.id() == other.id() => {
-                let detail = "the other array is in the same file: read it to memory first";
+                let detail = "the other array is in the same file: copy it to memory first";
                 return Err(self.schunk.error(ErrorKind::InvalidArgument, APPEND, detail));
             }
             Some((own, other)) => other.id() < own.id(),
@@ -245,7 +244,7 @@ impl NDArray {
             let Positions::Slice { start: first, step: 1, count } =
                 range.positions(axis, shape[axis], doing)?
             else {
-                let detail = "it takes an index or a range of consecutive ones";
+                let detail = "expected an index or a range with step 1";
                 return Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
             };
             let mut start = shape.clone();
@@ -301,7 +300,7 @@ impl NDArray {
         if axis < self.ndim() {
             return Ok(());
         }
-        let detail = format!("there are {} dimensions, got number {axis}", self.ndim());
+        let detail = format!("the array has {} axes, got axis {axis}", self.ndim());
         Err(self.schunk.error(ErrorKind::InvalidArgument, doing, detail))
     }
 
@@ -309,7 +308,7 @@ impl NDArray {
         if found == self.ndim() {
             return Ok(());
         }
-        let detail = format!("the array has {} dimensions, the {what} {found}", self.ndim());
+        let detail = format!("the array has {} axes, the {what} has {found}", self.ndim());
         Err(self.schunk.error(ErrorKind::InvalidArgument, doing, detail))
     }
 
@@ -430,7 +429,7 @@ impl NDArray {
 /// Returns the size of an axis after `count` indices are added.
 fn lengthened(size: u64, count: u64, doing: &str) -> Result<u64> {
     size.checked_add(count).ok_or_else(|| {
-        let detail = format!("{count} items more than {size} along a dimension");
+        let detail = format!("cannot add {count} items to an axis of {size}");
         Error::new(ErrorKind::TooLarge, doing, detail)
     })
 }
@@ -441,7 +440,8 @@ pub(super) fn check_others(known: &[u64], now: &[u64], axis: usize, doing: &str)
     if (0..known.len()).find(differs).is_none() {
         return Ok(());
     }
-    let detail = format!("others have changed the shape from {known:?} to {now:?}");
+    let detail =
+        format!("another handle or process has changed the shape from {known:?} to {now:?}");
     Err(Error::new(ErrorKind::InvalidArgument, doing, detail))
 }
 
@@ -484,7 +484,7 @@ fn recut(old: &Geometry, shape: &[u64], doing: &str) -> Result<Geometry> {
     for (axis, &size) in shape.iter().enumerate() {
         if size > 0 && old.chunks()[axis] == 0 {
             let detail = format!(
-                "along axis {axis} its chunks have no items, as those that Python gives an empty array: \
+                "along axis {axis} its chunks have size 0, as in empty arrays of Python: \
                  copy it with a chunk shape (NDArrayBuilder::chunks)"
             );
             return Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
@@ -492,7 +492,7 @@ fn recut(old: &Geometry, shape: &[u64], doing: &str) -> Result<Geometry> {
     }
     let too_large = |error: &dyn std::fmt::Display| Error::new(ErrorKind::TooLarge, doing, error);
     if let Some(size) = shape.iter().find(|&&size| i64::try_from(size).is_err()) {
-        return Err(too_large(&format_args!("{size} items along a dimension, at most 2^63 - 1")));
+        return Err(too_large(&format_args!("an axis of {size} items, expected at most 2^63 - 1")));
     }
     let mut meta = meta_of(old);
     meta.shape = shape.iter().map(|size| size.cast_signed()).collect();
@@ -508,7 +508,7 @@ fn reshaped_meta(schunk: &SChunk, geometry: &Geometry, doing: &str) -> Result<Ve
     meta.shape = geometry.shape().iter().map(|size| size.cast_signed()).collect();
     let new = meta.to_bytes().map_err(format)?;
     if new.len() != old.len() {
-        let detail = "its metalayer is one of before C-Blosc2 2.7: copy the array";
+        let detail = "its metalayer is older than C-Blosc2 2.7: copy the array";
         return Err(Error::new(ErrorKind::Unsupported, doing, detail));
     }
     Ok(new)

@@ -191,9 +191,8 @@ impl NDArray {
             return Ok(());
         }
         let (shape, size) = (region.shape(), self.typesize());
-        let detail = format!(
-            "{shape:?} items of {size} bytes are {expected} bytes, the caller's memory has {found}"
-        );
+        let detail =
+            format!("{shape:?} items of {size} bytes are {expected} bytes, the buffer has {found}");
         Err(self.schunk.error(ErrorKind::InvalidArgument, doing, detail))
     }
 
@@ -231,7 +230,7 @@ impl NDArray {
                  NDArray::set_byte_order_conversion converts them"
             ))),
             None => {
-                let (text, expected) = (text.unwrap_or("of no dtype"), size_of::<T>());
+                let (text, expected) = (text.unwrap_or("of unknown dtype"), size_of::<T>());
                 // For long dtypes the difference is hard to see in the message.
                 let structures =
                     stored.filter(|stored| stored.fields().and(asked.fields()).is_some());
@@ -249,7 +248,7 @@ impl NDArray {
 /// A lazy view of an array: a slice of it, or its axes removed, added or reordered. Items are read when a reading
 /// method is called.
 ///
-/// A view borrows the array and takes no copy of its items. Created by [`NDArray::view`]. C's views (`b2nd_squeeze`,
+/// A view borrows the array and does not copy items. Created by [`NDArray::view`]. C's views (`b2nd_squeeze`,
 /// `b2nd_expand_dims`) share the memory of the array without owning it; the lifetime of this type prevents a view from
 /// outliving its array.
 ///
@@ -301,7 +300,8 @@ impl<'a> NDArrayView<'a> {
     /// - [`ErrorKind::OutOfBounds`]: an index or a bound of the selection is outside the view;
     /// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the view, or a range that ends before it
     ///   starts;
-    /// - [`ErrorKind::Unsupported`]: the selection does not have exactly one item along an [added](Self::expand_dims) axis.
+    /// - [`ErrorKind::Unsupported`]: the selection does not have exactly one item along an [added](Self::expand_dims)
+    ///   axis.
     pub fn slice(&self, selection: impl Into<Selection>) -> Result<Self> {
         let region = self.region.select(&selection.into(), "select items");
         let region = region.map_err(|error| self.array.schunk.at(error))?;
@@ -324,7 +324,8 @@ impl<'a> NDArrayView<'a> {
     pub fn squeeze_axis(mut self, axis: usize) -> Result<Self> {
         let shape = self.shape();
         if shape.get(axis) != Some(&1) {
-            let detail = format!("axis {axis} of the shape {shape:?} has not one item");
+            let detail =
+                format!("expected an axis of one item, got axis {axis} of the shape {shape:?}");
             return Err(self.error(ErrorKind::InvalidArgument, "remove an axis", detail));
         }
         self.region.dims.remove(axis);
@@ -340,8 +341,8 @@ impl<'a> NDArrayView<'a> {
     pub fn expand_dims(mut self, axis: usize) -> Result<Self> {
         let ndim = self.ndim();
         if axis > ndim || ndim >= MAX_NDIM {
-            let detail = format!("a dimension at {axis}, of {ndim} dimensions");
-            return Err(self.error(ErrorKind::InvalidArgument, "add a dimension", detail));
+            let detail = format!("got position {axis} in {ndim} axes, of at most {MAX_NDIM}");
+            return Err(self.error(ErrorKind::InvalidArgument, "add an axis", detail));
         }
         self.region.dims.insert(axis, None);
         Ok(self)
@@ -356,8 +357,8 @@ impl<'a> NDArrayView<'a> {
         let mut sorted = order.to_vec();
         sorted.sort_unstable();
         if !sorted.into_iter().eq(0..self.ndim()) {
-            let detail = format!("{order:?} for {} dimensions: each once", self.ndim());
-            return Err(self.error(ErrorKind::InvalidArgument, "reorder dimensions", detail));
+            let detail = format!("expected each of {} axes once, got {order:?}", self.ndim());
+            return Err(self.error(ErrorKind::InvalidArgument, "reorder axes", detail));
         }
         let dims = &self.region.dims;
         self.region.dims = order.iter().map(|&dim| dims[dim]).collect();
@@ -375,7 +376,8 @@ impl<'a> NDArrayView<'a> {
     ///
     /// # Errors
     /// Fails with the [errors of reads](NDArray#errors-of-reads) and with:
-    /// - [`ErrorKind::Unsupported`]: the selection does not have exactly one item along an [added](Self::expand_dims) axis.
+    /// - [`ErrorKind::Unsupported`]: the selection does not have exactly one item along an [added](Self::expand_dims)
+    ///   axis.
     pub fn read<T: Element>(&self, selection: impl Into<Selection>) -> Result<Vec<T>> {
         self.array.read_region(&self.slice(selection)?.region)
     }
@@ -384,7 +386,8 @@ impl<'a> NDArrayView<'a> {
     ///
     /// # Errors
     /// Fails with the [errors of reads](NDArray#errors-of-reads) and with:
-    /// - [`ErrorKind::Unsupported`]: the selection does not have exactly one item along an [added](Self::expand_dims) axis.
+    /// - [`ErrorKind::Unsupported`]: the selection does not have exactly one item along an [added](Self::expand_dims)
+    ///   axis.
     pub fn read_into<T: Element>(
         &self,
         selection: impl Into<Selection>,
