@@ -64,7 +64,8 @@ pub(super) const MAKE: &str = "create an array";
 ///   Python objects;
 /// - [`ErrorKind::TooLarge`]: a chunk exceeds [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes, or the array
 ///   exceeds what the format can store;
-/// - [`ErrorKind::AlreadyExists`]: the path exists and [`replace`](Self::replace) is not set; it is not overwritten;
+/// - [`ErrorKind::AlreadyExists`]: the path or the custom backend has data, which is not [replaced](Self::replace); or
+///   a clone of the builder has created an array in the custom backend;
 /// - [`ErrorKind::NotFound`]: the folder of the path does not exist;
 /// - [`ErrorKind::Busy`]: another handle of this program has the file to be replaced open;
 /// - [`ErrorKind::OutOfMemory`]: memory for the array cannot be allocated;
@@ -167,7 +168,7 @@ impl NDArrayBuilder {
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     ///
-    /// The file stores formats of up to 127: creation fails with [`ErrorKind::InvalidArgument`] for a larger one.
+    /// The maximum is 127. For a larger format, creation fails with [`ErrorKind::InvalidArgument`].
     pub fn dtype_format(mut self, format: u8) -> Self {
         self.dtype_format = format;
         self
@@ -249,9 +250,8 @@ impl NDArrayBuilder {
         self.custom(Box::new(|replace| OpenOptions::new_storage(storage, replace)))
     }
 
-    /// Creates the array in a custom folder, with one file for each chunk. The folder must not have an index file
-    /// unless [`replace`](Self::replace) is set. If the builder is cloned, only one of the clones can create an array
-    /// there.
+    /// Creates the array in a custom folder, with one file for each chunk. The folder must not have an index file. If the
+    /// builder is cloned, only one of the clones can create an array there.
     pub fn folder<F>(self, folder: F) -> Self
     where
         F: FolderMut<File: Send + Sync + 'static> + 'static,
@@ -266,7 +266,8 @@ impl NDArrayBuilder {
 
     /// Sets whether an existing file is replaced. Off by default: creation then fails if the path exists.
     ///
-    /// The replacement is atomic: at any time the path refers to the old or the new file. A directory is not replaced.
+    /// The replacement is atomic: at any time the path refers to the old or the new file. A custom storage is emptied
+    /// before the array is created. Directories and custom folders are not replaced.
     pub fn replace(mut self, replace: bool) -> Self {
         self.replace = replace;
         self

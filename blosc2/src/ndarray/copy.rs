@@ -103,7 +103,6 @@ impl NDArrayBuilder {
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation), and with:
     /// - [`ErrorKind::InvalidArgument`]: `step` is 0, or a number is not finite.
-    /// finite.
     pub fn arange<T: Arithmetic>(self, start: T, end: T, step: T) -> Result<NDArray> {
         let len = T::count(start, end, step).ok_or_else(|| {
             let detail =

@@ -73,6 +73,8 @@ const NUMPY_FORMAT: u8 = 0;
 /// Reads take `&self`, and any number of threads can read the same array. A single read can also use several threads,
 /// see [`DParams::threads`]. Changes take `&mut self` and are atomic: if a change fails, the array is as it was before.
 ///
+/// Arrays are created by [`builder`](Self::builder) and opened by [`open`](Self::open) or [`open_rw`](Self::open_rw).
+///
 /// ```
 /// use blosc2::NDArray;
 ///
@@ -154,6 +156,7 @@ impl NDArray {
     ///   array;
     /// - [`ErrorKind::Unsupported`]: the array cannot be opened by [`from_schunk`](Self::from_schunk), such as a lazy
     ///   expression of Python;
+    /// - [`ErrorKind::TooLarge`]: the frame exceeds the default [limits](OpenOptions::limits);
     /// - [`ErrorKind::Unfinished`]: its last change is incomplete: the writer was interrupted or is still writing.
     #[doc(alias = "b2nd_open")]
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
@@ -173,6 +176,7 @@ impl NDArray {
     ///   array;
     /// - [`ErrorKind::Unsupported`]: the array cannot be opened by [`from_schunk`](Self::from_schunk), such as a lazy
     ///   expression of Python;
+    /// - [`ErrorKind::TooLarge`]: the frame exceeds the default [limits](OpenOptions::limits);
     /// - [`ErrorKind::Unfinished`]: its last change is incomplete: the writer was interrupted or is still writing;
     /// - [`ErrorKind::Busy`]: another handle of this program has it open for writing.
     pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {

@@ -243,7 +243,7 @@ impl NDArrayView<'_> {
     ///
     /// let array = NDArray::from_slice(&(0..60i32).collect::<Vec<_>>(), &[3, 4, 5])?;
     /// let view = array.view().slice((.., 1..3, ..))?.permute(&[0, 2, 1])?;
-    /// // Rows 0 and 2, columns 4 and 1; of each two items.
+    /// // Row 0 of column 4, and row 2 of column 1: two items each.
     /// assert_eq!(view.read_points::<i32>(&[(0, 4), (2, 1)])?, [9, 14, 46, 51]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```

@@ -64,7 +64,7 @@ pub enum AxisSelection {
 }
 
 impl AxisSelection {
-    /// All indices.
+    /// The selection of all indices of an axis.
     pub const ALL: Self = Self::Slice { start: 0, end: None, step: 1 };
 
     /// Selects every `step`th index of a range. Negative bounds count from the end of the axis.
@@ -307,7 +307,7 @@ impl From<&Self> for AxisSelection {
 /// assert_eq!(array.read::<i32>((1..3, -2..))?, [8, 9, 13, 14]);
 /// assert_eq!(array.read::<i32>(1)?, [5, 6, 7, 8, 9]); // the second row
 /// assert_eq!(array.read::<i32>((.., 4))?, [4, 9, 14, 19]); // the last column
-/// assert_eq!(array.read::<i32>(([3, 0], [4, 1]))?, [19, 16, 4, 1]); // two rows, of each two columns
+/// assert_eq!(array.read::<i32>(([3, 0], [4, 1]))?, [19, 16, 4, 1]); // two columns of two rows
 /// assert_eq!(array.read::<i32>(([true, false, false, true], (0..5).step_by(2)))?, [0, 2, 4, 15, 17, 19]);
 /// assert_eq!(array.read::<i32>((-1, AxisSelection::strided(.., -1)))?, [19, 18, 17, 16, 15]);
 ///
