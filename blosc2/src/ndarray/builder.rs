@@ -250,8 +250,8 @@ impl NDArrayBuilder {
         self.custom(Box::new(|replace| OpenOptions::new_storage(storage, replace)))
     }
 
-    /// Creates the array in a custom folder, with one file for each chunk. The folder must not have an index file. If the
-    /// builder is cloned, only one of the clones can create an array there.
+    /// Creates the array in a custom folder, with one file for each chunk. The folder must not have an index file. If
+    /// the builder is cloned, only one of the clones can create an array there.
     pub fn folder<F>(self, folder: F) -> Self
     where
         F: FolderMut<File: Send + Sync + 'static> + 'static,

@@ -115,15 +115,16 @@ const NUMPY_FORMAT: u8 = 0;
 /// - [`ErrorKind::ReadOnly`]: the array was opened for reading or appending only;
 /// - [`ErrorKind::OutOfBounds`]: an index or a bound of the selection is outside the array;
 /// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the array, or a range that ends before it starts;
-///   an index does not have one integer for each axis; the number of items does not match the selection; other data
-///   follows the frame in its file;
+///   an index does not have one integer for each axis; the number of items does not match the selection or the axis;
+///   another handle or process has changed the size of another axis; other data follows the frame in its file;
 /// - [`ErrorKind::TypeMismatch`]: `T` does not have the dtype or the byte order of the array (methods for bytes do not
 ///   check this);
 /// - [`ErrorKind::InvalidData`]: a chunk that has to be read is corrupted, or the file was replaced by an array with
 ///   other chunks;
-/// - [`ErrorKind::Unsupported`]: this build does not have a codec or filter of the array; or a part of a chunk is
-///   changed while a prefilter or a postfilter is set;
-/// - [`ErrorKind::TooLarge`]: the result exceeds what the format can store;
+/// - [`ErrorKind::Unsupported`]: this build does not have a codec or filter of the array; a part of a chunk is changed
+///   while a prefilter or a postfilter is set; or the shape is changed and the metalayer of the array is older than
+///   C-Blosc2 2.7;
+/// - [`ErrorKind::TooLarge`]: the new shape or the compressed data exceeds what the format can store;
 /// - [`ErrorKind::OutOfMemory`]: memory for the new chunks cannot be allocated;
 /// - [`ErrorKind::Unfinished`]: the file has an incomplete change of another process;
 /// - [`ErrorKind::Busy`]: another process has changed the file without locking, or the file is used by a closure that

@@ -387,7 +387,7 @@ enum InBlock<'a> {
     Region {
         /// The axes to iterate over, from the outermost one.
         axes: Vec<AxisInBlock<'a>>,
-        /// The size in bytes of the units that are contiguous in the block and in memory, of which the items consist.
+        /// The size in bytes of the units into which the items are divided, contiguous in the block and in memory.
         unit: usize,
         /// The offset in memory to which those of the runs are relative.
         memory: isize,

@@ -41,9 +41,7 @@ impl NDArray {
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
     /// - [`ErrorKind::InvalidArgument`]: the number of dimensions differs; or an axis gains items and its chunks have
-    ///   size 0, as in empty arrays that Python created;
-    /// - [`ErrorKind::TooLarge`]: the new shape has more items or chunks than the format can store;
-    /// - [`ErrorKind::Unsupported`]: the metalayer of the array is older than C-Blosc2 2.7.
+    ///   size 0, as in empty arrays that Python created.
     #[doc(alias = "b2nd_resize")]
     pub fn resize(&mut self, shape: impl PerAxis) -> Result<()> {
         let shape = &sizes(&shape, "shape", RESIZE)?[..];
@@ -74,9 +72,7 @@ impl NDArray {
     /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
     /// - [`ErrorKind::InvalidArgument`]: the number of dimensions of `shape` or `start` differs; or an axis gains items
     ///   and its chunks have size 0, as in empty arrays that Python created;
-    /// - [`ErrorKind::OutOfBounds`]: `start` is after the end of the old or the new shape;
-    /// - [`ErrorKind::TooLarge`]: the new shape has more items or chunks than the format can store;
-    /// - [`ErrorKind::Unsupported`]: the metalayer of the array is older than C-Blosc2 2.7.
+    /// - [`ErrorKind::OutOfBounds`]: `start` is after the end of the old or the new shape.
     #[doc(alias = "b2nd_resize")]
     pub fn resize_at(&mut self, shape: impl PerAxis, start: impl PerAxis) -> Result<()> {
         let (shape, start) =
@@ -106,9 +102,7 @@ impl NDArray {
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
     /// - [`ErrorKind::InvalidArgument`]: there is no such axis; or its chunks have size 0, as in empty arrays that
-    ///   Python created;
-    /// - [`ErrorKind::TooLarge`]: the new shape has more items or chunks than the format can store;
-    /// - [`ErrorKind::Unsupported`]: the metalayer of the array is older than C-Blosc2 2.7.
+    ///   Python created.
     #[doc(alias = "b2nd_append")]
     pub fn append<T: Element>(&mut self, axis: usize, items: &[T]) -> Result<()> {
         let bytes = self.stored_bytes(items, APPEND)?;
@@ -142,9 +136,7 @@ impl NDArray {
     /// reads](NDArray#errors-of-reads) of `source`, and with:
     /// - [`ErrorKind::InvalidArgument`]: there is no such axis; the shapes do not match; the other array is in the same
     ///   file; or the chunks of this array have size 0 along the axis;
-    /// - [`ErrorKind::TypeMismatch`]: the dtypes differ;
-    /// - [`ErrorKind::TooLarge`]: the new shape has more items or chunks than the format can store;
-    /// - [`ErrorKind::Unsupported`]: the metalayer of the array is older than C-Blosc2 2.7.
+    /// - [`ErrorKind::TypeMismatch`]: the dtypes differ.
     #[doc(alias("b2nd_concatenate", "concat", "extend"))]
     pub fn append_array<'a>(
         &mut self,
@@ -200,9 +192,7 @@ impl NDArray {
     /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
     /// - [`ErrorKind::InvalidArgument`]: there is no such axis; or its chunks have size 0, as in empty arrays that
     ///   Python created;
-    /// - [`ErrorKind::OutOfBounds`]: `at` is after the end of the axis;
-    /// - [`ErrorKind::TooLarge`]: the new shape has more items or chunks than the format can store;
-    /// - [`ErrorKind::Unsupported`]: the metalayer of the array is older than C-Blosc2 2.7.
+    /// - [`ErrorKind::OutOfBounds`]: `at` is after the end of the axis.
     #[doc(alias = "b2nd_insert")]
     pub fn insert<T: Element>(
         &mut self,
@@ -233,8 +223,7 @@ impl NDArray {
     /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
     /// - [`ErrorKind::InvalidArgument`]: there is no such axis; the selection is neither an index nor a range; or the
     ///   range ends before it starts;
-    /// - [`ErrorKind::OutOfBounds`]: the selection is outside the axis;
-    /// - [`ErrorKind::Unsupported`]: the metalayer of the array is older than C-Blosc2 2.7.
+    /// - [`ErrorKind::OutOfBounds`]: the selection is outside the axis.
     #[doc(alias = "b2nd_delete")]
     pub fn delete(&mut self, axis: usize, range: impl Into<AxisSelection>) -> Result<()> {
         let (doing, range) = ("delete from an array", range.into());
