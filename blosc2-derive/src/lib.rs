@@ -14,8 +14,8 @@ use syn::{
     Token,
 };
 
-/// Derives `blosc2::Element`.
-// `blosc2` documents and tests it: a test here would build `blosc2` once more, for the host.
+/// Derives `blosc2::Element` for a struct; documented in the crate `blosc2`.
+// `blosc2` documents and tests this macro: a test here would build `blosc2` again, for the host.
 #[proc_macro_derive(Element, attributes(element))]
 pub fn derive_element(input: Tokens) -> Tokens {
     let input = syn::parse_macro_input!(input as DeriveInput);
@@ -24,14 +24,14 @@ pub fn derive_element(input: Tokens) -> Tokens {
 
 fn element(input: &DeriveInput) -> Result<TokenStream> {
     let Data::Struct(DataStruct { fields, .. }) = &input.data else {
-        return Err(Error::new(input.ident.span(), "only structures can be elements"));
+        return Err(Error::new(input.ident.span(), "only a struct can be an `Element`"));
     };
     if !input.generics.params.is_empty() {
-        let message = "an element has one dtype, so that it cannot have parameters";
+        let message = "an `Element` has one dtype and cannot have generic parameters";
         return Err(Error::new(input.generics.span(), message));
     }
     if fields.is_empty() {
-        return Err(Error::new(input.ident.span(), "an element has to have fields"));
+        return Err(Error::new(input.ident.span(), "an `Element` has at least one field"));
     }
     let layout = layout(input)?;
     let mut names = HashSet::new();
@@ -39,7 +39,7 @@ fn element(input: &DeriveInput) -> Result<TokenStream> {
     for (number, field) in fields.iter().enumerate() {
         let part = Part::new(number, field)?;
         if !names.insert(part.name.clone()) {
-            let message = format!("there is a field with the name `{}` already", part.name);
+            let message = format!("another field has the name `{}`", part.name);
             return Err(Error::new(field.span(), message));
         }
         parts.push(part);
@@ -48,8 +48,9 @@ fn element(input: &DeriveInput) -> Result<TokenStream> {
     let (member, types): (Vec<_>, Vec<_>) =
         parts.iter().map(|part| (&part.member, &part.field.ty)).unzip();
     Ok(quote! {
-        // SAFETY: the macro has seen that the type is `repr(C)` or `repr(transparent)`; the layout consists of
-        // those of its fields, which are all that there are and of these types, as the compiler sees below.
+        // SAFETY: the macro has checked that the type is `repr(C)` or `repr(transparent)`; the layout consists of
+        // the layouts of its fields. The code below makes the compiler check that these are all fields and that
+        // they have these types.
         #[automatically_derived]
         unsafe impl ::blosc2::Element for #ident {
             #body
@@ -64,7 +65,7 @@ fn element(input: &DeriveInput) -> Result<TokenStream> {
     })
 }
 
-/// What the trait wants.
+/// Returns the items of the trait implementation.
 fn body(layout: Repr, parts: &[Part<'_>], input: &DeriveInput) -> Result<TokenStream> {
     let (names, members): (Vec<_>, Vec<_>) =
         parts.iter().map(|part| (&part.name, &part.member)).unzip();
@@ -89,7 +90,7 @@ fn body(layout: Repr, parts: &[Part<'_>], input: &DeriveInput) -> Result<TokenSt
                     #dtypes,
                 )),*];
                 let dtype = ::blosc2::Dtype::structure(::core::mem::size_of::<Self>(), fields);
-                dtype.expect("a structure that its layout has been checked for")
+                dtype.expect("a structure whose layout was checked at compile time")
             }
         }),
         (Repr::Transparent, [inner]) => Ok(quote! {
@@ -105,7 +106,7 @@ fn body(layout: Repr, parts: &[Part<'_>], input: &DeriveInput) -> Result<TokenSt
     }
 }
 
-/// How a type lies in memory.
+/// The representation of a type in memory.
 #[derive(Clone, Copy)]
 enum Repr {
     C,
@@ -124,7 +125,7 @@ fn layout(input: &DeriveInput) -> Result<Repr> {
         }
     }
     let message =
-        "an element has to be `#[repr(C)]`, so that its fields lie where they are declared";
+        "an `Element` is `#[repr(C)]` or `#[repr(transparent)]`: other layouts are not fixed";
     found.ok_or_else(|| Error::new(input.ident.span(), message))
 }
 
@@ -133,7 +134,7 @@ struct Part<'a> {
     field: &'a Field,
     member: Member,
     name: String,
-    /// The dtype, where it is not that of the type.
+    /// The dtype, if it is not that of the type.
     dtype: Option<LitStr>,
 }
 
@@ -152,7 +153,7 @@ impl<'a> Part<'a> {
         Ok(Self { field, member, name, dtype })
     }
 
-    /// What makes its dtype.
+    /// Returns the expression that creates its dtype.
     fn dtype(&self) -> TokenStream {
         let ty = &self.field.ty;
         match &self.dtype {
@@ -162,7 +163,7 @@ impl<'a> Part<'a> {
                 assert!(
                     dtype.size() == ::core::mem::size_of::<#ty>(),
                     "{}",
-                    ::core::concat!("the dtype `", #text, "` has another size than `", ::core::stringify!(#ty), "`"),
+                    ::core::concat!("the dtype `", #text, "` does not have the size of `", ::core::stringify!(#ty), "`"),
                 );
                 dtype
             }),
@@ -170,7 +171,7 @@ impl<'a> Part<'a> {
     }
 }
 
-/// What `#[element(name = "...", dtype = "...")]` says.
+/// The arguments of `#[element(name = "...", dtype = "...")]`.
 #[derive(Default)]
 struct Attributes {
     name: Option<String>,
@@ -192,7 +193,7 @@ impl Attributes {
                 }
                 let text: LitStr = meta.value()?.parse()?;
                 if text.value().is_empty() {
-                    return Err(Error::new(text.span(), "a field has to have a name"));
+                    return Err(Error::new(text.span(), "the name of a field is not empty"));
                 }
                 found.name = Some(text.value());
                 Ok(())

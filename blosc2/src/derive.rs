@@ -1,14 +1,14 @@
-//! `#[derive(Element)]`, of the crate `blosc2-derive`.
+//! The derive macro `Element`, of the crate `blosc2-derive`.
 
-/// Makes a structure an `Element`: an item of chunks and arrays, whose dtype has the names, types and offsets
-/// of its fields.
+/// Derives `Element` for a struct: a type of array items whose dtype has the names, types and offsets of its fields.
 ///
-/// It has to be `Copy` and `repr(C)`, which may be `packed` or `align`ed too, and each field an `Element`. Fields
-/// of a tuple are `f0`, `f1` and so on, as NumPy calls them; `#[element(name = "...")]` gives a field another name, and
-/// `#[element(dtype = "...")]` another dtype of the same size, in NumPy's notation: `#[element(dtype = "|S8")]` makes a
-/// `[u8; 8]` a text. A text that is no dtype, or one of another size, panics when the dtype is needed first.
-/// Padding is written as zeros. A structure of one field may also be `repr(transparent)`, and then is
-/// what the field is.
+/// The struct is `Copy` and `repr(C)`, optionally with `packed` or `align`, and each field is an `Element`. A struct
+/// with one field can be `repr(transparent)` instead; its dtype is that of the field. Padding is written as zeros.
+///
+/// The fields of a tuple struct are named `f0`, `f1` and so on, as in NumPy. Attributes of a field:
+/// - `#[element(name = "...")]` sets its name in the dtype;
+/// - `#[element(dtype = "...")]` sets its dtype, in NumPy's notation: `#[element(dtype = "|S8")]` makes a `[u8; 8]` a
+///   text. `Element::dtype` panics if this is not a dtype, or if its size is not that of the field.
 ///
 /// ```
 /// use blosc2::{CParams, Codec, Element};
@@ -33,7 +33,8 @@
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 ///
-/// Text and time are fields too, here exchanged with Python as `[('name', 'S8'), ('code', 'S2'), ('time', '<M8[s]')]`:
+/// Fields can be text and time. Python reads and writes this struct as `[('name', 'S8'), ('code', 'S2'), ('time',
+/// '<M8[s]')]`:
 /// ```
 /// use blosc2::elements::{DateTime64, FixedBytes, Seconds};
 /// use blosc2::{Dtype, Element};
@@ -53,13 +54,13 @@
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// # Packed structures
-/// NumPy puts the fields of a structure one behind the other without padding, unless its dtype is made with
-/// `align=True`: then as C does. `repr(C, packed)` is the first layout, `repr(C)` the second. Items of the other one are
-/// refused as [`TypeMismatch`](crate::ErrorKind::TypeMismatch), with the first field that lies elsewhere.
+/// # Packed structs
+/// By default the fields of a NumPy structured dtype are adjacent, without padding: the layout of `repr(C, packed)`.
+/// With `align=True` they are aligned as in C: the layout of `repr(C)`. Items of the other layout are refused with
+/// [`TypeMismatch`](crate::ErrorKind::TypeMismatch), and the error names the first field with a different offset.
 ///
-/// Fields of packed structures cannot be borrowed (error E0793) unless they are aligned to one byte, and formatting,
-/// comparisons and methods borrow. Copy them out first:
+/// Fields of packed structs cannot be borrowed (error E0793) unless their alignment is one byte; formatting,
+/// comparisons and method calls borrow. Copy the fields first:
 /// ```
 /// use blosc2::Element;
 /// use blosc2::elements::FixedStr;
@@ -87,18 +88,18 @@
 /// ```
 ///
 /// # What does not compile
-/// Layouts that Rust may choose as it likes:
+/// A struct without a fixed layout:
 /// ```compile_fail
 /// #[derive(Clone, Copy, blosc2::Element)]
 /// struct Unordered { a: u8, b: u32 }
 /// ```
-/// Fields that are no items:
+/// A field that is not an `Element`:
 /// ```compile_fail,E0277
 /// #[derive(Clone, Copy, blosc2::Element)]
 /// #[repr(C)]
 /// struct Name { text: &'static str }
 /// ```
-/// Types of which not all are a value, or which have none:
+/// Types for which not all bytes are a valid value, and types without bytes:
 /// ```compile_fail
 /// #[derive(Clone, Copy, blosc2::Element)]
 /// #[repr(u8)]
@@ -120,13 +121,13 @@
 /// struct Empty { none: [u8; 0] }
 /// # fn main() { blosc2::compress::<Empty>(&[], &blosc2::CParams::default()); }
 /// ```
-/// Types with parameters:
+/// Generic types:
 /// ```compile_fail
 /// #[derive(Clone, Copy, blosc2::Element)]
 /// #[repr(C)]
 /// struct Pair<T> { left: T, right: T }
 /// ```
-/// Two fields of one name, and names that say nothing:
+/// Two fields with the same name, and an empty name:
 /// ```compile_fail
 /// #[derive(Clone, Copy, blosc2::Element)]
 /// #[repr(C)]
@@ -137,7 +138,7 @@
 /// #[repr(C)]
 /// struct Unnamed { #[element(name = "")] a: u8 }
 /// ```
-/// What cannot be copied:
+/// A struct that is not `Copy`:
 /// ```compile_fail,E0277
 /// #[derive(blosc2::Element)]
 /// #[repr(C)]

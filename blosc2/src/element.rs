@@ -1,4 +1,4 @@
-//! Types that an array can hold, and their bytes.
+//! The trait of item types, and conversions between items and bytes.
 
 use std::any::TypeId;
 use std::borrow::Cow;
@@ -12,38 +12,51 @@ use crate::{Dtype, Error, ErrorKind, Result};
 
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an item of chunks and arrays",
-    note = "numbers, bools, arrays of those, and structures with `#[derive(Element)]` can; for text: \
-            `elements::FixedStr`; for `usize`: `u64`"
+    note = "items can be numbers, bools, arrays of these, and structs with `#[derive(Element)]`; for text use \
+            `elements::FixedStr`, for `usize` use `u64`"
 )]
-/// A type whose values are bytes, with the NumPy dtype that describes them.
+/// A type of array items: a type whose values are bytes, with the NumPy dtype that describes them.
 ///
 /// | type | dtype |
 /// |---|---|
 /// | `u8` to `u64`, `i8` to `i64` | `\|u1` to `<u8`, `\|i1` to `<i8` |
 /// | `f32`, `f64` | `<f4`, `<f8` |
-/// | `bool` | `\|b1`; bytes other than 0 and 1 are read as true, as in NumPy |
-/// | `[T; N]`, also nested | `('<f4', (2, 3))`; no empty ones |
+/// | `bool` | `\|b1`; bytes other than 0 and 1 read as `true`, as in NumPy |
+/// | `[T; N]`, also nested | `('<f4', (2, 3))`; `N` is at least 1 |
 /// | `half::f16`, feature `half` | `<f2` |
 /// | `num_complex::Complex`, feature `num-complex` | `<c8`, `<c16` |
 /// | [`FixedBytes`](crate::elements::FixedBytes), [`FixedStr`](crate::elements::FixedStr), [`Void`](crate::elements::Void) | `\|S10`, `<U10`, `\|V10` |
 /// | [`DateTime64`](crate::elements::DateTime64), [`TimeDelta64`](crate::elements::TimeDelta64) | `<M8[ns]`, `<m8[ns]` |
-/// | structures, feature `derive`: `#[derive(Element)]` | `[('id', '<u2'), ('x', '<f4')]` |
+/// | structs, feature `derive`: `#[derive(Element)]` | `[('id', '<u2'), ('x', '<f4')]` |
 ///
-/// with the byte order of this machine. There are none for `u128` and `i128`, which NumPy does not have; for
-/// `usize` and `isize`, since a file should not depend on the machine that writes it; and for `char`, since
-/// not all numbers in a file would be one.
+/// The dtypes are in native byte order; the table shows a little-endian machine. `Element` is not implemented for
+/// `u128` and `i128`, which NumPy does not have; for `usize` and `isize`, because a file must not depend on the machine
+/// that writes it; and for `char`, because not every stored number is one.
 ///
-/// Padding between the fields of a structure is written as zeros.
+/// Padding between the fields of a struct is written as zeros.
+///
+/// ```
+/// use blosc2::{Element, NDArray};
+///
+/// fn largest<T: Element + PartialOrd>(array: &NDArray) -> blosc2::Result<Option<T>> {
+///     Ok(array.read_all::<T>()?.into_iter().reduce(|a, b| if b > a { b } else { a }))
+/// }
+///
+/// let array = NDArray::from_slice(&[1.5f32, 7.5, -2.0], 3)?;
+/// assert_eq!(largest::<f32>(&array)?, Some(7.5));
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 ///
 /// # Safety
-/// [`LAYOUT`](Element::LAYOUT) has to have the size of the type; where it says bytes, any bytes are a valid
-/// value, and where it says a bool, 0 and 1 are. So `dtype` has to describe such items: the same size, kinds
-/// and offsets. What `LAYOUT` leaves out may be uninitialised, and no more than that.
+/// [`LAYOUT`](Element::LAYOUT) must have the size of the type. Where it describes bytes, any bytes must be a valid
+/// value; where it describes a bool, 0 and 1 must be. `dtype` must describe the same items: the same size, kinds and
+/// offsets. All bytes that `LAYOUT` describes must be initialized; only the other bytes, which are padding, may be
+/// uninitialized.
 pub unsafe trait Element: Copy + Send + Sync + 'static {
-    /// Which bytes of a value are what.
+    /// The layout of a value: which bytes are data, bools or padding.
     const LAYOUT: ElementLayout;
 
-    /// The dtype of a value, in this machine's byte order.
+    /// Returns the dtype of a value, in native byte order.
     ///
     /// ```
     /// use blosc2::Element;
@@ -57,9 +70,46 @@ pub unsafe trait Element: Copy + Send + Sync + 'static {
     fn dtype() -> Dtype;
 }
 
-/// Which bytes of an [`Element`] are any bytes, which are bools, and which are padding.
+/// The layout of an [`Element`]: which of its bytes can have any value, which are bools, and which are padding.
 ///
-/// A type that wraps another one, with `repr(transparent)`, has that one's.
+/// A type that wraps another one with `repr(transparent)` has the layout of that type.
+///
+/// ```
+/// use std::mem::{offset_of, size_of};
+///
+/// use blosc2::dtype::Field;
+/// use blosc2::elements::{ElementField, ElementLayout};
+/// use blosc2::{Dtype, Element};
+///
+/// #[derive(Clone, Copy)]
+/// #[repr(C)]
+/// struct Reading {
+///     sensor: u16,
+///     celsius: f32,
+/// }
+///
+/// // SAFETY: the layout and the dtype have the fields of the type, at their offsets; any bytes are valid numbers.
+/// unsafe impl Element for Reading {
+///     const LAYOUT: ElementLayout = ElementLayout::structure(
+///         size_of::<Self>(),
+///         const {
+///             &[
+///                 ElementField::new::<u16>(offset_of!(Self, sensor)),
+///                 ElementField::new::<f32>(offset_of!(Self, celsius)),
+///             ]
+///         },
+///     );
+///
+///     fn dtype() -> Dtype {
+///         let sensor = Field::new("sensor", offset_of!(Self, sensor), u16::dtype());
+///         let celsius = Field::new("celsius", offset_of!(Self, celsius), f32::dtype());
+///         Dtype::structure(size_of::<Self>(), [sensor, celsius]).expect("a valid structure")
+///     }
+/// }
+///
+/// assert!(Reading::LAYOUT.has_padding());
+/// assert_eq!(Reading::dtype().size(), 8);
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct ElementLayout {
     size: usize,
@@ -77,14 +127,22 @@ enum Form {
     Struct(&'static [ElementField]),
 }
 
-/// A field in the [`ElementLayout`] of a structure.
+/// A field in the [`ElementLayout`] of a struct.
+///
+/// ```
+/// use blosc2::elements::{ElementField, ElementLayout};
+///
+/// const FIELDS: &[ElementField] = &[ElementField::new::<u8>(0), ElementField::new::<u32>(4)];
+/// let layout = ElementLayout::structure(8, FIELDS);
+/// assert!(layout.has_padding() && !layout.is_plain());
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct ElementField {
     offset: usize,
     layout: ElementLayout,
 }
 
-/// What some bytes of an item are.
+/// The kind of some bytes of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Bytes,
@@ -93,23 +151,24 @@ enum Part {
 }
 
 impl ElementLayout {
-    /// A byte that is 0 or 1.
+    /// The layout of a bool: a byte that is 0 or 1.
     pub const BOOL: Self = Self { form: Form::Bool, has_bools: true, ..Self::bytes(1) };
 
-    /// So many bytes, of which any are a value.
+    /// Returns the layout of `size` bytes that can have any value.
     ///
     /// # Panics
-    /// When there are none, or more than 2^31 - 1, where the compiler sees it.
+    /// Panics if `size` is 0 or greater than 2^31 - 1. In a constant this is a compile error.
     pub const fn bytes(size: usize) -> Self {
-        assert!(size > 0, "an element has to have bytes");
-        assert!(size <= MAX_SIZE, "an element can have at most 2^31 - 1 bytes");
+        assert!(size > 0, "an element has at least one byte");
+        assert!(size <= MAX_SIZE, "an element has at most 2^31 - 1 bytes");
         Self { size, form: Form::Bytes, has_padding: false, has_bools: false, nesting: 0 }
     }
 
-    /// So many items.
+    /// Returns the layout of `count` consecutive items of type `T`.
     ///
     /// # Panics
-    /// As [`bytes`](Self::bytes), or when arrays and structures are nested more than 32 levels deep.
+    /// Panics if the size is 0 or greater than 2^31 - 1 bytes, or if arrays and structs are nested more than 32 levels
+    /// deep. In a constant this is a compile error.
     pub const fn array<T: Element>(count: usize) -> Self {
         let item = const { &T::LAYOUT };
         Self::of_items(item, count).checked()
@@ -121,45 +180,46 @@ impl ElementLayout {
         Self { size, form, nesting, ..*item }
     }
 
-    /// A structure of `size` bytes; what is in no field is padding.
+    /// Returns the layout of a struct of `size` bytes. Bytes outside the fields are padding.
     ///
     /// # Panics
-    /// As [`array`](Self::array), or when the fields are not in the order in which they lie, overlap, or reach
-    /// too far.
+    /// Panics if the fields are not in order of their offsets, overlap, or extend beyond `size`; if `size` is 0 or
+    /// greater than 2^31 - 1; or if arrays and structs are nested more than 32 levels deep. In a constant this is a
+    /// compile error.
     pub const fn structure(size: usize, fields: &'static [ElementField]) -> Self {
         let (mut end, mut nesting, mut index) = (0, 0, 0);
         let (mut has_padding, mut has_bools) = (false, false);
         while index < fields.len() {
             let ElementField { offset, layout } = fields[index];
-            assert!(offset >= end, "fields have to be in their order and must not overlap");
+            assert!(offset >= end, "fields are in order of their offsets and do not overlap");
             has_padding |= offset > end || layout.has_padding;
             has_bools |= layout.has_bools;
             nesting = if layout.nesting > nesting { layout.nesting } else { nesting };
             end = offset + layout.size;
             index += 1;
         }
-        assert!(end <= size, "fields have to lie in the structure");
+        assert!(end <= size, "fields are inside the structure");
         has_padding |= end < size;
         let (form, nesting) = (Form::Struct(fields), nesting + 1);
         Self { size, form, has_padding, has_bools, nesting }.checked()
     }
 
     const fn checked(self) -> Self {
-        assert!(self.nesting <= MAX_NESTING, "an element can be nested at most 32 levels deep");
+        assert!(self.nesting <= MAX_NESTING, "an element has at most 32 levels of nesting");
         Self { size: Self::bytes(self.size).size, ..self }
     }
 
-    /// Whether any bytes are a value, and all of them are of it.
+    /// Returns whether the layout has neither padding nor bools: all bytes are data and can have any value.
     pub const fn is_plain(&self) -> bool {
         !self.has_padding && !self.has_bools
     }
 
-    /// Whether there are bytes that are of no value.
+    /// Returns whether the layout has padding.
     pub const fn has_padding(&self) -> bool {
         self.has_padding
     }
 
-    /// Visits the parts of an item that starts at `at`, in their order.
+    /// Visits the parts of an item that starts at `at`, in order.
     fn visit(&self, at: usize, work: &mut impl FnMut(Range<usize>, Part)) {
         let end = at + self.size;
         match self.form {
@@ -190,7 +250,7 @@ impl ElementLayout {
 }
 
 impl ElementField {
-    /// A field so many bytes after the start of the structure.
+    /// Returns a field of type `T` at `offset` bytes from the start of the struct.
     pub const fn new<T: Element>(offset: usize) -> Self {
         Self { offset, layout: T::LAYOUT }
     }
@@ -198,8 +258,8 @@ impl ElementField {
 
 macro_rules! numbers {
     ($($type:ty, $kind:ident;)*) => {$(
-        // SAFETY: numbers have no padding and no invalid bit pattern, and the dtype is that of the same
-        // size and kind in this machine's byte order.
+        // SAFETY: numbers have no padding and no invalid bit pattern, and the dtype has the same size and kind in
+        // native byte order.
         unsafe impl Element for $type {
             const LAYOUT: ElementLayout = ElementLayout::bytes(size_of::<Self>());
 
@@ -228,14 +288,14 @@ numbers! {
     half::f16, Float;
 }
 
-// These are two numbers, `repr(C)`.
+// Complex numbers are two numbers, `repr(C)`.
 #[cfg(feature = "num-complex")]
 numbers! {
     num_complex::Complex<f32>, Complex;
     num_complex::Complex<f64>, Complex;
 }
 
-// SAFETY: a bool is a byte that is 0 or 1, and NumPy's is too.
+// SAFETY: a bool is a byte that is 0 or 1, and so is NumPy's.
 unsafe impl Element for bool {
     const LAYOUT: ElementLayout = ElementLayout::BOOL;
 
@@ -244,45 +304,45 @@ unsafe impl Element for bool {
     }
 }
 
-// SAFETY: an array is its items one after the other, in NumPy too.
+// SAFETY: an array consists of consecutive items, also in NumPy.
 unsafe impl<T: Element, const N: usize> Element for [T; N] {
     const LAYOUT: ElementLayout = ElementLayout::array::<T>(N);
 
-    /// Arrays of arrays have several dimensions, as in NumPy.
+    /// Returns the dtype. Arrays of arrays have several axes, as in NumPy.
     fn dtype() -> Dtype {
         let item = T::dtype();
         let (item, inner) = item.subarray().unwrap_or((&item, &[]));
         let shape = [&[N as u64], inner].concat();
-        // ElementLayout has seen to the size and the number of levels.
-        Dtype::array(item.clone(), &shape).expect("an array that NumPy can have")
+        // `ElementLayout` has checked the size and the number of levels.
+        Dtype::array(item.clone(), &shape).expect("an array dtype of NumPy")
     }
 }
 
 fn scalar(kind: Kind, size: usize) -> Dtype {
-    Dtype::scalar(kind, size).expect("a scalar that NumPy has")
+    Dtype::scalar(kind, size).expect("a scalar dtype of NumPy")
 }
 
-/// Whether the items are single bytes, which stand for items of any type.
+/// Returns whether the items are single bytes, which can represent items of any type.
 pub(crate) fn is_byte<T: Element>() -> bool {
     TypeId::of::<T>() == TypeId::of::<u8>()
 }
 
-/// The layout of so many items. Stops the compiler where a layout cannot be that of its type.
+/// Returns the layout of `count` items. Does not compile if a layout does not have the size of its type.
 fn layout_of<T: Element>(count: usize) -> ElementLayout {
     const {
-        assert!(T::LAYOUT.size == size_of::<T>(), "the layout has another size than the type");
+        assert!(T::LAYOUT.size == size_of::<T>(), "the layout does not have the size of the type");
     }
     ElementLayout::of_items(const { &T::LAYOUT }, count)
 }
 
-/// The bytes of a slice of numbers.
+/// Returns the bytes of a slice of items without padding.
 pub(crate) fn as_bytes<T: Element>(items: &[T]) -> &[u8] {
     const { assert!(T::LAYOUT.is_plain()) };
-    // SAFETY: the items have no padding, so all their bytes are initialised; the length is in bytes.
+    // SAFETY: the items have no padding, so all their bytes are initialized; the length is in bytes.
     unsafe { std::slice::from_raw_parts(items.as_ptr().cast(), size_of_val(items)) }
 }
 
-/// The bytes of a slice of numbers, to be written.
+/// Returns the bytes of a slice of plain items, for writing.
 pub(crate) fn as_bytes_mut<T: Element>(items: &mut [T]) -> &mut [u8] {
     const { assert!(T::LAYOUT.is_plain()) };
     let len = size_of_val(items);
@@ -290,20 +350,20 @@ pub(crate) fn as_bytes_mut<T: Element>(items: &mut [T]) -> &mut [u8] {
     unsafe { std::slice::from_raw_parts_mut(items.as_mut_ptr().cast(), len) }
 }
 
-/// The bytes of any items; where there is padding a copy, with zeros in it.
+/// Returns the bytes of any items. If the items have padding, the bytes are a copy in which it is zeros.
 pub(crate) fn bytes_of<T: Element>(items: &[T]) -> Cow<'_, [u8]> {
     let layout = layout_of::<T>(items.len());
     let (start, len) = (items.as_ptr(), size_of_val(items));
     if !layout.has_padding {
-        // SAFETY: the items have no padding, so all their bytes are initialised; the length is in bytes.
+        // SAFETY: the items have no padding, so all their bytes are initialized; the length is in bytes.
         return Cow::Borrowed(unsafe { std::slice::from_raw_parts(start.cast(), len) });
     }
     let start = start.cast::<u8>();
     let mut copy = vec![0; len];
     layout.visit(0, &mut |range, part| {
         if part != Part::Padding {
-            // SAFETY: the range is in the items, as `copy` is as long; and what is not padding is a part
-            // of a value, and initialised.
+            // SAFETY: the range is inside the items, because `copy` has their length; and bytes other than padding are
+            // a part of a value, and initialized.
             let part = unsafe { std::slice::from_raw_parts(start.add(range.start), range.len()) };
             copy[range].copy_from_slice(part);
         }
@@ -311,7 +371,8 @@ pub(crate) fn bytes_of<T: Element>(items: &[T]) -> Cow<'_, [u8]> {
     Cow::Owned(copy)
 }
 
-/// Lets `work` write the bytes of any items, whatever it writes and however it ends. Padding is zeros at first.
+/// Lets `work` write the bytes of any items. The items are valid afterwards, whatever `work` writes and however it
+/// ends. Padding is zeroed first.
 pub(crate) fn with_bytes_mut<T: Element, R>(
     items: &mut [T],
     work: impl FnOnce(&mut [u8]) -> R,
@@ -319,7 +380,7 @@ pub(crate) fn with_bytes_mut<T: Element, R>(
     let layout = layout_of::<T>(items.len());
     let (start, len) = (items.as_mut_ptr(), size_of_val(items));
     if layout.has_padding {
-        // SAFETY: the memory of the items, of which nothing but padding is written below.
+        // SAFETY: this is the memory of the items; only its padding is written below.
         let memory: &mut [MaybeUninit<u8>] =
             unsafe { std::slice::from_raw_parts_mut(start.cast(), len) };
         layout.visit(0, &mut |range, part| {
@@ -328,14 +389,14 @@ pub(crate) fn with_bytes_mut<T: Element, R>(
             }
         });
     }
-    // SAFETY: all bytes are initialised, padding just now. Nobody sees the items until `Written` is
-    // dropped, after which they are valid, also when `work` panics.
+    // SAFETY: all bytes are initialized, the padding by the loop above. The items are not accessed until `Written` is
+    // dropped; they are valid then, also if `work` panics.
     let bytes = unsafe { std::slice::from_raw_parts_mut(start.cast(), len) };
     let written = Written::<T>(bytes, PhantomData);
     work(&mut *written.0)
 }
 
-/// Bytes of items, that are made valid in the end.
+/// Bytes of items, which are made valid values when this is dropped.
 struct Written<'a, T: Element>(&'a mut [u8], PhantomData<T>);
 
 impl<T: Element> Drop for Written<'_, T> {
@@ -344,15 +405,15 @@ impl<T: Element> Drop for Written<'_, T> {
     }
 }
 
-/// A vector of items whose bytes `fill` writes; they are zeros at first.
+/// Creates a vector of items whose bytes `fill` writes; they are zeros before that.
 pub(crate) fn make_items<T: Element>(
     len: usize,
     doing: &str,
     fill: impl FnOnce(&mut [u8]) -> Result<()>,
 ) -> Result<Vec<T>> {
     let mut items = zeroed::<T>(len, doing)?;
-    // SAFETY: `zeroed` has initialised all bytes, padding too, and nobody has written items since; they
-    // are valid again before they are given away, and nothing is dropped with them otherwise.
+    // SAFETY: `zeroed` has initialized all bytes, including padding, and no items have been written since. They are
+    // made valid before they are returned; otherwise they are freed without dropping any items.
     let bytes = unsafe {
         std::slice::from_raw_parts_mut(items.as_mut_ptr().cast::<u8>(), size_of::<T>() * len)
     };
@@ -361,7 +422,7 @@ pub(crate) fn make_items<T: Element>(
     Ok(items)
 }
 
-/// Makes bytes a valid value of whole items: what is not zero is true.
+/// Makes bytes valid values of whole items: a bool that is not 0 becomes 1.
 pub(crate) fn make_valid<T: Element>(bytes: &mut [u8]) {
     let layout = layout_of::<T>(bytes.len() / size_of::<T>());
     if layout.has_bools {
@@ -373,7 +434,7 @@ pub(crate) fn make_valid<T: Element>(bytes: &mut [u8]) {
     }
 }
 
-/// Whether bytes are valid values of whole items as they are.
+/// Returns whether bytes are valid values of whole items.
 pub(crate) fn are_valid<T: Element>(bytes: &[u8]) -> bool {
     let layout = layout_of::<T>(bytes.len() / size_of::<T>());
     let mut valid = true;
@@ -385,9 +446,9 @@ pub(crate) fn are_valid<T: Element>(bytes: &[u8]) -> bool {
     valid
 }
 
-/// A vector of zero items, taken from the system without touching them.
+/// Returns a vector of zeroed items from the allocator's zeroed memory, without writing to it.
 ///
-/// There may be more than memory holds: what a file says is no reason to abort.
+/// An allocation that is too large is an error: a size that a file specifies must not abort the process.
 pub(crate) fn zeroed<T: Element>(len: usize, doing: &str) -> Result<Vec<T>> {
     if len == 0 {
         return Ok(Vec::new());
@@ -395,13 +456,13 @@ pub(crate) fn zeroed<T: Element>(len: usize, doing: &str) -> Result<Vec<T>> {
     let size = len.saturating_mul(size_of::<T>());
     let out_of_memory = || Error::new(ErrorKind::OutOfMemory, doing, format_args!("{size} bytes"));
     let layout = std::alloc::Layout::array::<T>(len).map_err(|_| out_of_memory())?;
-    // SAFETY: the layout has a size above zero, as an Element has.
+    // SAFETY: the size of the layout is greater than 0, because the size of an `Element` is.
     let start = unsafe { std::alloc::alloc_zeroed(layout) };
     if start.is_null() {
         return Err(out_of_memory());
     }
-    // SAFETY: the memory comes from the global allocator with the layout of `len` items, and zeros
-    // are a valid value of an Element.
+    // SAFETY: the memory comes from the global allocator with the layout of `len` items, and zeros are a valid value of
+    // an `Element`.
     Ok(unsafe { Vec::from_raw_parts(start.cast(), len, len) })
 }
 
@@ -411,7 +472,7 @@ mod tests {
 
     use super::*;
 
-    /// Two bytes of padding, of which the second is at the end, and bools within and alone.
+    /// Two bytes of padding, the second of which is at the end, and bools, nested and direct.
     #[derive(Debug, Clone, Copy, PartialEq)]
     #[repr(C)]
     struct Padded {
@@ -445,7 +506,7 @@ mod tests {
         }
     }
 
-    // SAFETY: as above.
+    // SAFETY: see above.
     unsafe impl Element for Inner {
         const LAYOUT: ElementLayout = ElementLayout::structure(
             size_of::<Self>(),
@@ -462,7 +523,7 @@ mod tests {
         }
     }
 
-    /// The places of padding in an item, and of bools.
+    /// The offsets of padding in an item, and of bools.
     const PADDING: [usize; 3] = [1, 7, 11];
     const BOOLS: [usize; 2] = [6, 10];
 
@@ -476,12 +537,12 @@ mod tests {
     };
     const BYTES: [u8; 12] = [1, 0, 2, 3, 4, 5, 1, 0, 6, 7, 0, 0];
 
-    /// Items in memory that was full of other bytes.
+    /// Items in memory that was filled with other bytes.
     fn dirty(count: usize) -> Vec<Padded> {
         let mut items: Vec<Padded> = Vec::with_capacity(count);
         let start = items.as_mut_ptr();
         for index in 0..count {
-            // SAFETY: within the capacity; field by field, so that the padding stays as it is.
+            // SAFETY: within the capacity; fields are written separately, so that the padding stays as it is.
             unsafe {
                 let item = start.add(index);
                 item.write_bytes(0xaa, 1);
@@ -504,7 +565,7 @@ mod tests {
         let bytes = bytes_of(&items);
         assert!(matches!(bytes, Cow::Owned(_)));
         assert_eq!(*bytes, BYTES.repeat(3));
-        // What Rust leaves uninitialised is never read.
+        // Bytes that Rust leaves uninitialized are not read.
         let bytes = bytes_of(std::slice::from_ref(&ITEM));
         assert_eq!(*bytes, BYTES);
     }

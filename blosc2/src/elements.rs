@@ -1,6 +1,6 @@
-//! Element types for NumPy's text, raw bytes, dates and times.
+//! Element types for NumPy's text, raw bytes, dates and times, and the layout of user-defined ones.
 //!
-//! | type | dtype | in Python |
+//! | type | dtype | Python |
 //! |---|---|---|
 //! | [`FixedBytes<N>`](FixedBytes) | `\|S10` | `np.bytes_` of up to `N` bytes |
 //! | [`FixedStr<N>`](FixedStr) | `<U10` | `np.str_` of up to `N` characters |
@@ -8,7 +8,7 @@
 //! | [`DateTime64<U>`](DateTime64) | `<M8[ns]` | `np.datetime64` |
 //! | [`TimeDelta64<U>`](TimeDelta64) | `<m8[ns]` | `np.timedelta64` |
 //!
-//! They are items of arrays, and fields of structures:
+//! They are types of array items and of struct fields:
 //! ```
 //! use blosc2::elements::{DateTime64, FixedStr, Seconds};
 //! use blosc2::{Element, NDArray};
@@ -34,22 +34,22 @@ use crate::dtype::Kind;
 use crate::element::Element;
 use crate::{Dtype, Error, ErrorKind, Result};
 
-const MAKE: &str = "make an item";
+const MAKE: &str = "create an item";
 
 fn scalar(kind: Kind, size: usize) -> Dtype {
     // `ElementLayout` has checked the size.
-    Dtype::scalar(kind, size).expect("a scalar that NumPy has")
+    Dtype::scalar(kind, size).expect("a scalar dtype of NumPy")
 }
 
-/// The items without the zeros at the end, which NumPy does not count as a part of a text.
+/// Returns the items without trailing zeros, which NumPy does not count as part of a text.
 pub(crate) fn without_zeros<T: Default + PartialEq>(items: &[T]) -> &[T] {
     let len = items.iter().rposition(|item| *item != T::default()).map_or(0, |last| last + 1);
     &items[..len]
 }
 
-/// Up to `N` bytes of text, filled up with zeros. NumPy's `S`.
+/// A text of up to `N` bytes, padded with zeros. NumPy: `S`.
 ///
-/// As in NumPy, zeros at the end are not part of the text.
+/// As in NumPy, trailing zeros are not part of the text.
 ///
 /// ```
 /// use blosc2::elements::FixedBytes;
@@ -66,28 +66,28 @@ pub(crate) fn without_zeros<T: Default + PartialEq>(items: &[T]) -> &[T] {
 pub struct FixedBytes<const N: usize>(pub [u8; N]);
 
 impl<const N: usize> FixedBytes<N> {
-    /// Stores a text, or other bytes.
+    /// Creates an item from a text or other bytes.
     ///
     /// # Errors
-    /// [`ErrorKind::TooLarge`]: it has more than `N` bytes.
+    /// - [`ErrorKind::TooLarge`]: `text` has more than `N` bytes.
     pub fn new(text: impl AsRef<[u8]>) -> Result<Self> {
         let text = text.as_ref();
         let mut bytes = [0; N];
         let Some(target) = bytes.get_mut(..text.len()) else {
-            let detail = format!("it has room for {N} bytes, got {}", text.len());
+            let detail = format!("the item has {N} bytes, got {}", text.len());
             return Err(Error::new(ErrorKind::TooLarge, MAKE, detail));
         };
         target.copy_from_slice(text);
         Ok(Self(bytes))
     }
 
-    /// The bytes without the zeros at the end.
+    /// Returns the bytes without trailing zeros.
     pub fn as_bytes(&self) -> &[u8] {
         without_zeros(&self.0)
     }
 }
 
-/// The text; bytes that are not UTF-8 are shown as U+FFFD.
+/// Formats the text. Bytes that are not UTF-8 are shown as U+FFFD.
 impl<const N: usize> fmt::Display for FixedBytes<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&String::from_utf8_lossy(self.as_bytes()))
@@ -112,7 +112,7 @@ impl<const N: usize> Default for FixedBytes<N> {
     }
 }
 
-// SAFETY: it is an array of bytes, any of which are a value.
+// SAFETY: the type is an array of bytes, any of which are a valid value.
 unsafe impl<const N: usize> Element for FixedBytes<N> {
     const LAYOUT: ElementLayout = ElementLayout::bytes(N);
 
@@ -121,9 +121,9 @@ unsafe impl<const N: usize> Element for FixedBytes<N> {
     }
 }
 
-/// Up to `N` characters of text, of four bytes each, filled up with zeros. NumPy's `U`.
+/// A text of up to `N` characters of four bytes each, padded with zeros. NumPy: `U`.
 ///
-/// As in NumPy, zeros at the end are not part of the text. A file may hold numbers that are no characters.
+/// As in NumPy, trailing zeros are not part of the text. A file may contain numbers that are not Unicode characters.
 ///
 /// ```
 /// use blosc2::elements::FixedStr;
@@ -139,16 +139,16 @@ unsafe impl<const N: usize> Element for FixedBytes<N> {
 pub struct FixedStr<const N: usize>(pub [u32; N]);
 
 impl<const N: usize> FixedStr<N> {
-    /// Stores a text.
+    /// Creates an item from a text.
     ///
     /// # Errors
-    /// [`ErrorKind::TooLarge`]: it has more than `N` characters.
+    /// - [`ErrorKind::TooLarge`]: `text` has more than `N` characters.
     pub fn new(text: &str) -> Result<Self> {
         let mut characters = [0; N];
         for (index, character) in text.chars().enumerate() {
             let Some(target) = characters.get_mut(index) else {
                 let found = text.chars().count();
-                let detail = format!("it has room for {N} characters, got {found}");
+                let detail = format!("the item has {N} characters, got {found}");
                 return Err(Error::new(ErrorKind::TooLarge, MAKE, detail));
             };
             *target = character.into();
@@ -156,13 +156,13 @@ impl<const N: usize> FixedStr<N> {
         Ok(Self(characters))
     }
 
-    /// The characters without the zeros at the end; the number itself where it is no character.
+    /// Returns an iterator over the characters without trailing zeros. A number that is not a character is an `Err`.
     pub fn chars(&self) -> impl DoubleEndedIterator<Item = Result<char, u32>> + '_ {
         without_zeros(&self.0).iter().map(|&number| char::from_u32(number).ok_or(number))
     }
 }
 
-/// The text; numbers that are no characters are shown as U+FFFD.
+/// Formats the text. Numbers that are not characters are shown as U+FFFD.
 impl<const N: usize> fmt::Display for FixedStr<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text: String =
@@ -189,7 +189,7 @@ impl<const N: usize> Default for FixedStr<N> {
     }
 }
 
-// SAFETY: it is an array of numbers, any bytes of which are a value.
+// SAFETY: the type is an array of numbers, any bytes of which are a valid value.
 unsafe impl<const N: usize> Element for FixedStr<N> {
     const LAYOUT: ElementLayout = ElementLayout::array::<u32>(N);
 
@@ -226,7 +226,17 @@ macro_rules! texts {
 
 texts!(FixedBytes, FixedStr);
 
-/// `N` bytes of any meaning. NumPy's `V`.
+/// `N` uninterpreted bytes. NumPy: `V`.
+///
+/// ```
+/// use blosc2::NDArray;
+/// use blosc2::elements::Void;
+///
+/// let array = NDArray::from_slice(&[Void([1u8, 2, 3]), Void([4, 5, 6])], 2)?;
+/// assert_eq!(array.dtype_str(), Some("|V3"));
+/// assert_eq!(array.item::<Void<3>>(1)?.0, [4, 5, 6]);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct Void<const N: usize>(pub [u8; N]);
@@ -237,7 +247,7 @@ impl<const N: usize> Default for Void<N> {
     }
 }
 
-// SAFETY: it is an array of bytes, any of which are a value.
+// SAFETY: the type is an array of bytes, any of which are a valid value.
 unsafe impl<const N: usize> Element for Void<N> {
     const LAYOUT: ElementLayout = ElementLayout::bytes(N);
 
@@ -246,31 +256,43 @@ unsafe impl<const N: usize> Element for Void<N> {
     }
 }
 
-/// What a [`DateTime64`] or a [`TimeDelta64`] counts.
+/// A unit of a [`DateTime64`] or a [`TimeDelta64`]. It is sealed; the types of this module implement it.
+///
+/// ```
+/// use blosc2::elements::{Days, TimeDelta64, TimeUnit};
+///
+/// fn nanoseconds<U: TimeUnit>(delta: TimeDelta64<U>) -> Option<u64> {
+///     U::NANOSECONDS?.checked_mul(u64::try_from(delta.get()).ok()?)
+/// }
+///
+/// assert_eq!(Days::SYMBOL, "D");
+/// assert_eq!(nanoseconds(TimeDelta64::<Days>::new(2)), Some(172_800_000_000_000));
+/// ```
 pub trait TimeUnit:
     sealed::Sealed + fmt::Debug + Copy + Ord + std::hash::Hash + Send + Sync + 'static
 {
-    /// NumPy's symbol, such as `ns`.
+    /// NumPy's symbol of the unit, such as `ns`.
     const SYMBOL: &'static str;
-    /// Nanoseconds of a unit; `None` for years and months, whose lengths vary, and for fractions of a nanosecond.
+    /// The length of the unit in nanoseconds; `None` for years and months, whose lengths vary, and for fractions of a
+    /// nanosecond.
     const NANOSECONDS: Option<u64>;
 }
 
 mod sealed {
     pub trait Sealed {
-        /// The name of several.
+        /// The plural of its name.
         const NAME: &'static str;
         const STEP: Step;
     }
 
-    /// How long a unit is, and so how much of a moment is written.
+    /// The length of a unit, which determines the fields of a printed time.
     #[derive(Debug, Clone, Copy)]
     pub enum Step {
         Year,
         Month,
-        /// So many days.
+        /// This number of days.
         Days(i128),
-        /// One of so many in a day.
+        /// A fraction of a day: this number of units in a day.
         OfDay(i128),
     }
 }
@@ -279,7 +301,14 @@ use sealed::Step;
 
 macro_rules! units {
     ($($name:ident, $symbol:literal, $nanoseconds:expr, $step:expr, $what:literal;)*) => {$(
-        #[doc = concat!("The unit `", $symbol, "`: ", $what, ".")]
+        #[doc = concat!("The unit `", $symbol, "` of times: ", $what, ".")]
+        ///
+        /// ```
+        #[doc = concat!("use blosc2::elements::{", stringify!($name), ", TimeDelta64};")]
+        ///
+        #[doc = concat!("let delta = TimeDelta64::<", stringify!($name), ">::new(3);")]
+        #[doc = concat!("assert_eq!(delta.to_string(), \"3 ", $what, "\");")]
+        /// ```
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum $name {}
 
@@ -296,7 +325,7 @@ macro_rules! units {
 }
 
 const SECOND: u64 = 1_000_000_000;
-/// Those of a day.
+/// The number of seconds in a day.
 const SECONDS: i128 = 86_400;
 
 units! {
@@ -315,10 +344,10 @@ units! {
     Attoseconds, "as", None, Step::OfDay(SECONDS * 1_000_000_000_000_000_000), "attoseconds";
 }
 
-/// A scalar with a unit, in native byte order.
+/// Returns the dtype of a scalar with a unit, in native byte order.
 fn with_unit(letter: char, symbol: &str) -> Dtype {
     let order = if cfg!(target_endian = "little") { '<' } else { '>' };
-    Dtype::parse(&format!("{order}{letter}8[{symbol}]")).expect("a unit that NumPy has")
+    Dtype::parse(&format!("{order}{letter}8[{symbol}]")).expect("a unit of NumPy")
 }
 
 macro_rules! times {
@@ -329,20 +358,20 @@ macro_rules! times {
         pub struct $name<U: TimeUnit>(i64, PhantomData<U>);
 
         impl<U: TimeUnit> $name<U> {
-            /// No time: NumPy's `NaT`.
+            /// Not a time. NumPy: `NaT`.
             pub const NAT: Self = Self::new(i64::MIN);
 
-            /// That many units.
+            /// Creates a value of `count` units.
             pub const fn new(count: i64) -> Self {
                 Self(count, PhantomData)
             }
 
-            /// The number of units; `i64::MIN` for [`NAT`](Self::NAT).
+            /// Returns the number of units; `i64::MIN` for [`NAT`](Self::NAT).
             pub const fn get(self) -> i64 {
                 self.0
             }
 
-            /// Whether it is [`NAT`](Self::NAT).
+            /// Returns whether the value is [`NAT`](Self::NAT).
             pub const fn is_nat(self) -> bool {
                 self.0 == i64::MIN
             }
@@ -354,7 +383,7 @@ macro_rules! times {
             }
         }
 
-        // SAFETY: it is a number, any bytes of which are a value.
+        // SAFETY: the type is a number, any bytes of which are a valid value.
         unsafe impl<U: TimeUnit> Element for $name<U> {
             const LAYOUT: ElementLayout = <i64 as Element>::LAYOUT;
 
@@ -366,10 +395,10 @@ macro_rules! times {
 }
 
 times! {
-    /// A moment: a number of units since the start of 1970, UTC. NumPy's `datetime64`.
+    /// A point in time: the number of units since 1970-01-01, UTC. NumPy: `datetime64`.
     ///
-    /// The order is that of the numbers, so that [`NAT`](Self::NAT) is the smallest. It is printed as by NumPy: in ISO 8601,
-    /// as far as the unit goes, and `NaT`.
+    /// Values are ordered by their numbers, so that [`NAT`](Self::NAT) is the smallest. `Display` formats them as NumPy
+    /// does: in ISO 8601 with the precision of the unit, or as `NaT`.
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};
@@ -383,15 +412,23 @@ times! {
     /// assert_eq!(stored.to_system_time(), Some(SystemTime::UNIX_EPOCH + Duration::from_millis(1500)));
     /// ```
     DateTime64, 'M';
-    /// A length of time, as a number of units. NumPy's `timedelta64`.
+    /// A duration: a number of units. NumPy: `timedelta64`.
     ///
-    /// It is printed as by NumPy: `5 days`, or `NaT`.
+    /// `Display` formats it as NumPy does: `5 days`, or `NaT`.
+    ///
+    /// ```
+    /// use blosc2::elements::{Days, TimeDelta64};
+    ///
+    /// let delta = TimeDelta64::<Days>::new(5);
+    /// assert_eq!((delta.get(), delta.to_string()), (5, "5 days".to_owned()));
+    /// assert!(TimeDelta64::<Days>::NAT.is_nat());
+    /// ```
     TimeDelta64, 'm';
 }
 
 impl<U: TimeUnit> DateTime64<U> {
-    /// A moment of the system's clock, rounded down to whole units; `None` where the unit has no fixed length in
-    /// nanoseconds, or the number does not fit.
+    /// Converts a `SystemTime`, rounded down to whole units. `None` if the unit has no fixed length in nanoseconds, or
+    /// if the number of units does not fit.
     pub fn from_system_time(time: SystemTime) -> Option<Self> {
         let unit = i128::from(U::NANOSECONDS?);
         let nanoseconds = match time.duration_since(SystemTime::UNIX_EPOCH) {
@@ -402,8 +439,8 @@ impl<U: TimeUnit> DateTime64<U> {
         (count != i64::MIN).then(|| Self::new(count))
     }
 
-    /// The moment on the system's clock; `None` for [`NAT`](Self::NAT), where the unit has no fixed length in
-    /// nanoseconds, or where the clock does not reach so far.
+    /// Converts to a `SystemTime`. `None` for [`NAT`](Self::NAT), if the unit has no fixed length in nanoseconds, or if
+    /// the time is outside the range of `SystemTime`.
     pub fn to_system_time(self) -> Option<SystemTime> {
         let unit = i128::from(U::NANOSECONDS?);
         if self.is_nat() {
@@ -451,22 +488,23 @@ impl<U: TimeUnit> fmt::Display for TimeDelta64<U> {
     }
 }
 
-/// The date that is so many days after the start of 1970, in the Gregorian calendar.
+/// Returns the date `days` days after 1970-01-01, in the Gregorian calendar.
 fn date(days: i128) -> String {
-    // Counted from the first of March of the year 0, leap days are the last of a year, and of 4, 100 and 400 years.
+    // Years start on 1 March of the year 0: a leap day is then the last day of a year, and of each 4, 100 and 400
+    // years.
     const CENTURIES: i128 = 146_097;
     let days = days + 719_468;
     let (start, day) = (400 * days.div_euclid(CENTURIES), days.rem_euclid(CENTURIES));
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
     let day = day - (365 * year + year / 4 - year / 100);
-    // Five months, from March or August on, have 153 days.
+    // Five months, starting in March or August, have 153 days.
     let month = (5 * day + 2) / 153;
     let day = day - (153 * month + 2) / 5 + 1;
     let (year, month) = (start + year + month / 10, (month + 2) % 12 + 1);
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// The time after the start of a day, as a number of units of which a day has so many.
+/// Returns the time of day `rest` units after midnight, if a day has `units` units.
 fn time(rest: i128, units: i128) -> String {
     let mut text = format!("T{:02}", rest * 24 / units);
     for parts in [1_440, SECONDS] {
@@ -519,7 +557,7 @@ mod tests {
         fn text<U: TimeUnit>(count: i64) -> String {
             DateTime64::<U>::new(count).to_string()
         }
-        // What `str(numpy.datetime64(count, unit))` gives.
+        // The output of `str(numpy.datetime64(count, unit))`.
         for (count, expected) in [(0, "1970"), (-1971, "-001"), (-1970, "0000"), (8030, "10000")] {
             assert_eq!(text::<Years>(count), expected);
         }

@@ -250,7 +250,10 @@ fn what_is_no_field_is_refused() {
     let error = array.field("speed").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     let message = error.to_string();
-    assert!(message.contains("`speed`; there are flag, value, inner, grid, code"), "{message}");
+    assert!(
+        message.contains("`speed`; the fields are flag, value, inner, grid, code"),
+        "{message}"
+    );
     let value = array.field("value").unwrap();
     assert_eq!(value.field("x").unwrap_err().kind(), ErrorKind::TypeMismatch);
     assert_eq!(value.read::<f32>(..).unwrap_err().kind(), ErrorKind::TypeMismatch);

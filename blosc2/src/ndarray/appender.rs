@@ -1,4 +1,4 @@
-//! Many small appends.
+//! The appender: many small appends, compressed chunk by chunk.
 
 use std::borrow::BorrowMut;
 use std::ops::Range;
@@ -13,14 +13,16 @@ const DOING: &str = "append to an array";
 
 /// Collects items that are appended along an axis, and writes them when they fill a chunk.
 ///
-/// [`NDArray::append`] recompresses the last chunk each time; an appender compresses each chunk once. It pays only while
-/// it lives: an appender for each row costs as much as [`NDArray::append`] for each row, several hundred times as much
-/// as one appender for all of them.
+/// [`NDArray::append`] recompresses the last chunk in each call; an appender compresses each chunk once. Use one
+/// appender for many appends: a new appender for each row costs as much as [`NDArray::append`] for each row, several
+/// hundred times as much as one appender for all rows.
 ///
-/// Collected items are written by [`flush`](Self::flush) and [`finish`](Self::finish), and when the appender is dropped,
-/// where an error is lost. A program that dies loses them; what it leaves of an array in a file, and how that is opened
-/// again, is told by [`OpenOptions`](crate::OpenOptions#after-the-death-of-a-writer). [`NDArray::appender`] borrows the array; [`NDArray::into_appender`] owns it, so that it can be
-/// a field of a structure.
+/// Collected items are written by [`flush`](Self::flush) and [`finish`](Self::finish), and when the appender is
+/// dropped. Dropping ignores errors. If the process dies, collected items are lost; for the state of the file see
+/// [`OpenOptions`](crate::OpenOptions#after-the-death-of-a-writer).
+///
+/// [`NDArray::appender`] borrows the array. [`NDArray::into_appender`] owns it, so that the appender can be a field of
+/// a struct.
 ///
 /// ```
 /// use blosc2::{Appender, NDArray};
@@ -40,34 +42,35 @@ const DOING: &str = "append to an array";
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 pub struct Appender<A: BorrowMut<NDArray> = NDArray> {
-    /// There until [`finish`](Self::finish) takes it.
+    /// `Some` until [`finish`](Self::finish) or [`into_inner`](Self::into_inner) takes it.
     array: Option<A>,
     axis: usize,
-    /// Items as they came: of each piece in C order.
+    /// The collected items: pieces, each in C order.
     items: Vec<u8>,
-    /// How many positions each piece has.
+    /// The number of indices along the axis of each piece.
     pieces: Vec<usize>,
-    /// How many positions there are, and how many there may be.
+    /// The number of collected indices along the axis, and the number that fills the last chunk.
     filled: u64,
     room: u64,
-    /// The shape that they are for.
+    /// The shape of the array for which the items were collected.
     shape: Vec<u64>,
 }
 
 impl NDArray {
-    /// Makes an [`Appender`] along an axis, which borrows the array.
+    /// Creates an [`Appender`] along an axis, which borrows the array.
     ///
     /// # Errors
-    /// - [`ErrorKind::ReadOnly`]: opened for reading or appending;
-    /// - [`ErrorKind::InvalidArgument`]: no such axis.
+    /// - [`ErrorKind::ReadOnly`]: the array was opened for reading or appending only;
+    /// - [`ErrorKind::InvalidArgument`]: there is no such axis.
     pub fn appender(&mut self, axis: usize) -> Result<Appender<&mut Self>> {
         Appender::new(self, axis)
     }
 
-    /// Makes an [`Appender`] along an axis, which owns the array; [`Appender::finish`] returns it.
+    /// Creates an [`Appender`] along an axis, which owns the array; [`Appender::finish`] returns it.
     ///
     /// # Errors
-    /// Those of [`appender`](Self::appender).
+    /// - [`ErrorKind::ReadOnly`]: the array was opened for reading or appending only;
+    /// - [`ErrorKind::InvalidArgument`]: there is no such axis.
     pub fn into_appender(self, axis: usize) -> Result<Appender> {
         Appender::new(self, axis)
     }
@@ -83,7 +86,7 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
         Ok(Self { array: Some(array), axis, items, pieces, filled: 0, room: 0, shape })
     }
 
-    /// The array, without the collected items.
+    /// Returns the array, without the collected items.
     pub fn array(&self) -> &NDArray {
         match &self.array {
             Some(array) => array.borrow(),
@@ -100,50 +103,55 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
 
     /// Writes the collected items, and returns the array.
     ///
+    /// After an error the collected items and an owned array are dropped. To keep them, call [`flush`](Self::flush)
+    /// first, and [`into_inner`](Self::into_inner) if it fails.
+    ///
     /// # Errors
-    /// Those of [`flush`](Self::flush). The collected items and an owned array are dropped then. To keep them, call
-    /// `flush`, and [`into_inner`](Self::into_inner) where it fails.
+    /// Fails with the [errors of changes](NDArray#errors-of-changes).
     pub fn finish(mut self) -> Result<A> {
         let flushed = self.flush();
-        // Nothing is tried again when this is dropped.
+        // The drop does not write the items again.
         self.filled = 0;
         let array = self.array.take();
         flushed.map(|()| array.unwrap_or_else(|| unreachable!("it is taken here")))
     }
 
-    /// Drops the collected items, and returns the array.
+    /// Discards the collected items, and returns the array.
     pub fn into_inner(mut self) -> A {
         self.filled = 0;
         self.array.take().unwrap_or_else(|| unreachable!("only `finish` and this take it"))
     }
 
-    /// Writes the collected items, and all changes of the array to the device; see [`NDArray::sync`].
+    /// Writes the collected items, and syncs all changes of the array to disk; see [`NDArray::sync`].
     ///
     /// # Errors
-    /// Those of [`flush`](Self::flush) and [`NDArray::sync`].
+    /// Fails with the [errors of changes](NDArray#errors-of-changes).
     pub fn sync(&mut self) -> Result<()> {
         self.flush()?;
         self.array_mut().sync()
     }
 
-    /// The number of positions along the axis that are collected and not written yet.
+    /// Returns the number of indices along the axis whose items are collected and not yet written.
     pub fn pending(&self) -> u64 {
         self.filled
     }
 
-    /// Appends items in C order. Their number is a multiple of the items at one index of the axis.
+    /// Appends items in C order. Their number is a multiple of the number of items at one index of the axis.
+    ///
+    /// After an error none of `items` is appended or collected, so that the call can be repeated.
     ///
     /// # Errors
-    /// Those of [`NDArray::append`]. Nothing of `items` is appended or collected then, so that the call can be repeated.
+    /// Fails with the [errors of changes](NDArray#errors-of-changes).
     pub fn append<T: Element>(&mut self, items: &[T]) -> Result<()> {
         let bytes = self.array().stored_bytes(items, DOING)?;
         self.append_bytes(&bytes)
     }
 
-    /// Appends items of any dtype, given as bytes as they are stored.
+    /// Appends items of any dtype as bytes, in the byte order of the array. Their number is a multiple of the bytes at
+    /// one index of the axis.
     ///
     /// # Errors
-    /// As for [`append`](Self::append), the dtype apart.
+    /// Fails with the [errors of changes](NDArray#errors-of-changes), except [`ErrorKind::TypeMismatch`].
     pub fn append_bytes(&mut self, bytes: &[u8]) -> Result<()> {
         let axis = self.axis;
         self.look_at_shape();
@@ -165,7 +173,7 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
         if filled < self.room {
             return self.collect(bytes, 0..count, count);
         }
-        // What fills chunks is written by one call, so that an error leaves everything as it was.
+        // One call writes all items that fill chunks, so that an error changes nothing.
         let rest = usize::try_from((filled - self.room) % side).unwrap_or(count);
         let whole = count - rest;
         if self.filled == 0 && rest == 0 {
@@ -185,7 +193,7 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
         self.collect(bytes, whole..count, count)
     }
 
-    /// Takes the shape of the array, where nothing is collected for an earlier one, and the room in its last chunk.
+    /// If no items are collected, reads the shape of the array and the room in its last chunk.
     fn look_at_shape(&mut self) {
         if self.filled == 0 {
             self.shape = self.array().shape().to_vec();
@@ -194,7 +202,7 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
         }
     }
 
-    /// Collects some of the `count` positions of a piece.
+    /// Collects the indices `range` of a piece of `count` indices.
     fn collect(&mut self, bytes: &[u8], range: Range<usize>, count: usize) -> Result<()> {
         if range.is_empty() {
             return Ok(());
@@ -214,10 +222,10 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
         Ok(())
     }
 
-    /// Writes what is collected.
+    /// Writes the collected items. After an error they stay collected, and the call can be repeated.
     ///
     /// # Errors
-    /// As for [`NDArray::append`]; all stays collected then, and can be written once more.
+    /// Fails with the [errors of changes](NDArray#errors-of-changes).
     pub fn flush(&mut self) -> Result<()> {
         if self.filled == 0 {
             return Ok(());
@@ -229,7 +237,7 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
             self.items = items;
             written?;
         } else {
-            // Of each piece the items of a place along the earlier axes, then those of the next one.
+            // For each index of the earlier axes: its items of all pieces.
             let mut items = Vec::new();
             items
                 .try_reserve_exact(self.items.len())
@@ -250,7 +258,7 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
         Ok(())
     }
 
-    /// Appends items that are in C order.
+    /// Appends items in C order.
     fn write(&mut self, items: &[u8]) -> Result<()> {
         let (array, axis) = (self.array(), self.axis);
         check_others(&self.shape, array.shape(), axis, DOING)
@@ -258,7 +266,7 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
         self.array_mut().bytes_mut().append(axis, items)
     }
 
-    /// How many runs of bytes one position along the dimension has, and how long each is.
+    /// Returns the number of contiguous runs of bytes at one index of the axis, and the length of each run.
     fn run(&self) -> (usize, usize) {
         let product = |sizes: &[u64], start: usize| {
             sizes.iter().fold(start, |all, &size| {
@@ -272,7 +280,7 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
 
 impl<A: BorrowMut<NDArray>> Drop for Appender<A> {
     fn drop(&mut self) {
-        // `flush` returns the error to those who need it.
+        // An error is ignored here; callers that need it call `flush`.
         let _ = self.flush();
     }
 }

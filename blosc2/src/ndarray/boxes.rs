@@ -1,4 +1,4 @@
-//! Boxes of a view, for arrays that are made of it.
+//! Boxes of a view, from which arrays are created.
 
 use std::ops::Range;
 
@@ -14,12 +14,12 @@ use crate::schunk::Reading;
 use crate::{Error, ErrorKind, Result, Threads};
 
 impl NDArray {
-    /// The text of the dtype; where there is none, bytes of the right number, as C does.
+    /// The text of the dtype; without a dtype, that of raw bytes of the typesize, as in C.
     pub(super) fn dtype_text(&self) -> String {
         self.dtype_str().map_or_else(|| format!("|S{}", self.typesize()), str::to_owned)
     }
 
-    /// Whether the items of another array are of the same dtype.
+    /// Whether the items of another array have the same dtype.
     fn has_items_of(&self, other: &Self) -> bool {
         let formats = self.dtype_format() == other.dtype_format();
         let is_same = || {
@@ -32,12 +32,12 @@ impl NDArray {
 }
 
 impl NDArrayView<'_> {
-    /// Whether it is all of the array as it is.
+    /// Whether the view is the whole array with unchanged axes.
     pub(super) fn is_whole(&self) -> bool {
         self.region == Region::whole(self.array.shape())
     }
 
-    /// Checks that it can be behind the items of an array or a part of one, which has this shape, along an axis.
+    /// Checks that the view can be joined along an axis to an array, or a part of one, with this shape.
     pub(super) fn check_joins(
         &self,
         (array, shape): (&NDArray, &[u64]),
@@ -47,19 +47,20 @@ impl NDArrayView<'_> {
         let found = self.shape();
         let differs = |other: usize| other != axis && found[other] != shape[other];
         if found.len() != shape.len() || (0..shape.len()).any(differs) {
-            let detail = format!("shapes {shape:?} and {found:?} along axis {axis}");
+            let detail =
+                format!("the shapes {shape:?} and {found:?} do not match along axis {axis}");
             return Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
         }
         if !array.has_items_of(self.array) {
             let (dtype, other) = (array.dtype_text(), self.array.dtype_text());
-            let detail = format!("items of {dtype} and of {other}");
+            let detail = format!("the dtypes {dtype} and {other} differ");
             return Err(Error::new(ErrorKind::TypeMismatch, doing, detail));
         }
         Ok(())
     }
 
-    /// Reads a box of the view to the place `to` of a box with the shape `extent`, whose items `bytes` has in C order. All
-    /// bytes of that place are 0.
+    /// Reads a box of the view to the position `to` of a box with the shape `extent`, whose items are in `bytes` in C
+    /// order. All bytes of that position are 0.
     pub(super) fn read_box(
         &self,
         reading: &Reading<'_>,
@@ -79,16 +80,17 @@ impl NDArrayView<'_> {
         let now = array.geometry_now(reading)?;
         let items = Items::Region(&region, &strides);
         let plan: Plan<'_> = items.plan(now.as_ref().unwrap_or(&array.geometry), doing)?;
-        // SAFETY: the box lies inside of that whose items `bytes` has in C order, and `strides` are those of that order.
+        // SAFETY: the box is inside the box whose items `bytes` holds in C order, and `strides` are those of that
+        // order.
         let sink = unsafe { Sink::new(bytes.as_mut_ptr().offset(at), true) };
         let from = (&array.schunk, reading);
-        // SAFETY: as above.
+        // SAFETY: see above.
         let read = unsafe { array.readers.gather(from, &plan, sink, Threads::ONE) };
         read.map_err(|error| array.schunk.at(error))
     }
 
-    /// The compressed chunk that has just the items of this box, which are those of a chunk of another array. `None` where
-    /// there is none, or where it cannot be a chunk of the other array as it is.
+    /// Returns the compressed chunk whose items are exactly those of this box, which is the box of a chunk of another
+    /// array. `None` if there is no such chunk, or if it cannot be a chunk of the other array as it is.
     pub(super) fn whole_chunk(
         &self,
         reading: &Reading<'_>,
@@ -114,7 +116,7 @@ impl NDArrayView<'_> {
         }
         let number = position(&place, geometry.chunk_grid());
         array.schunk.with_chunk_in(reading, number, None, |chunk, _| {
-            // User-defined codecs and filters may go by the index of the chunk.
+            // User-defined codecs and filters may depend on the index of the chunk.
             let header = chunk.header();
             let is_free = registered(header.codec(), &header.filters) == Closures::None;
             let is_regular = is_free && array.schunk.is_regular(chunk, geometry);

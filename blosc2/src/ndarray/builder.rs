@@ -1,4 +1,4 @@
-//! Making arrays.
+//! The builder that creates arrays.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -33,12 +33,13 @@ use crate::{
     CParams, Codec, DParams, Dtype, Error, ErrorKind, Filter, OpenOptions, Result, SChunk, Special,
 };
 
-pub(super) const MAKE: &str = "make an array";
+pub(super) const MAKE: &str = "create an array";
 
-/// What an array is to be like, and where. Made by [`NDArray::builder`].
+/// A builder that creates arrays: their shapes, parameters and metalayers, and where they are stored. Created by
+/// [`NDArray::builder`]. C: `b2nd_create_ctx`.
 ///
-/// It is in memory unless something else is said. A file or directory appears when it is complete; the array that is given
-/// back can be changed.
+/// An array is in memory unless a file, a directory or a custom backend is set. A file or directory appears at its path
+/// when it is complete. The returned array can be read and changed.
 ///
 /// ```
 /// use blosc2::{CParams, Codec, NDArray};
@@ -54,8 +55,24 @@ pub(super) const MAKE: &str = "make an array";
 /// assert_eq!(table.item::<u64>(&[6, 7])?, 56);
 /// # Ok::<(), blosc2::Error>(())
 /// ```
+///
+/// # Errors of creation
+/// The methods that create an array fail with these errors:
+/// - [`ErrorKind::InvalidArgument`]: the number of items does not match the shape; the shape has more than 16 axes; the
+///   chunk or block shape does not fit the shape; a parameter is out of range;
+/// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or the dtype contains pointers to
+///   Python objects;
+/// - [`ErrorKind::TooLarge`]: a chunk exceeds [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes, or the array
+///   exceeds what the format can store;
+/// - [`ErrorKind::AlreadyExists`]: the path or the custom backend has data, which is not [replaced](Self::replace); or
+///   a clone of the builder has created an array in the custom backend;
+/// - [`ErrorKind::NotFound`]: the folder of the path does not exist;
+/// - [`ErrorKind::Busy`]: another handle of this program has the file to be replaced open;
+/// - [`ErrorKind::OutOfMemory`]: memory for the array cannot be allocated;
+/// - [`ErrorKind::Callback`]: a user-defined codec, filter or tuner, or a custom storage backend failed;
+/// - [`ErrorKind::Io`]: the file cannot be written.
 #[derive(Clone, Default)]
-#[must_use = "a builder makes nothing by itself"]
+#[must_use = "a builder does nothing until it creates an array"]
 pub struct NDArrayBuilder {
     chunks: Option<Vec<u64>>,
     blocks: Option<Vec<u64>>,
@@ -66,21 +83,21 @@ pub struct NDArrayBuilder {
     vlmeta: Vec<(String, Vec<u8>)>,
     place: Place,
     replace: bool,
-    /// How the array in a new file is opened.
+    /// The options with which the new file is opened.
     options: OpenOptions,
     max_read: Option<u64>,
     dtype_format: u8,
 }
 
-/// The arrays that an array is made of, which are read meanwhile.
+/// The arrays from which an array is created; they are read at the same time.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Sources<'a> {
     pub(super) arrays: &'a [&'a NDArray],
-    /// Whether the variable-length metalayers of the first one are copied.
+    /// Whether the variable-length metalayers of the first array are copied.
     pub(super) vlmeta: bool,
 }
 
-/// Where an array is made.
+/// Where an array is created.
 #[derive(Clone, Default)]
 enum Place {
     #[default]
@@ -88,55 +105,59 @@ enum Place {
     Buffer,
     File(PathBuf),
     Directory(PathBuf),
-    /// A custom storage or folder, until an array is made there.
+    /// A custom storage or folder, until an array is created there.
     Custom(Arc<Mutex<Option<MakeStore>>>),
 }
 
-/// Makes what an array is made in, which may replace what is there.
+/// Creates the store of a new array. The argument is whether it may replace existing data.
 type MakeStore = Box<dyn FnOnce(bool) -> Result<(Box<dyn Store>, Option<Gate>)> + Send>;
 
 impl NDArrayBuilder {
-    /// Sets the chunk shape, in items; automatic otherwise.
+    /// Sets the chunk shape in items. By default it is computed from the shape, the typesize and the
+    /// [cache sizes](Self::cache_sizes).
     pub fn chunks(mut self, chunks: impl PerAxis) -> Self {
         self.chunks = Some(side(&chunks));
         self
     }
 
-    /// Sets the block shape, in items; automatic otherwise.
+    /// Sets the block shape in items. By default it is computed from the shape, the typesize and the
+    /// [cache sizes](Self::cache_sizes).
     pub fn blocks(mut self, blocks: impl PerAxis) -> Self {
         self.blocks = Some(side(&blocks));
         self
     }
 
-    /// Sets the sizes of the caches by which automatic shapes go. By default they are fixed, so that the same array
-    /// makes the same file everywhere; Python takes those of the machine, as [`CacheSizes::detect`] does.
+    /// Sets the CPU cache sizes from which automatic chunk and block shapes are computed.
+    ///
+    /// The default sizes are constants, so that the same array creates the same file on every machine. Python uses the
+    /// sizes of the current machine, as [`CacheSizes::detect`] does.
     pub fn cache_sizes(mut self, caches: CacheSizes) -> Self {
         self.caches = caches;
         self
     }
 
-    /// Sets how chunks are compressed, and on how many threads. Typesize and block size come from items and block
-    /// shape.
+    /// Sets the compression parameters, including the number of threads. The typesize and the block size are taken from
+    /// the dtype and the block shape.
     ///
-    /// Where this is not called they are those of [`CParams::default`], but that text of four-byte characters (`<U10`)
-    /// is shuffled by characters, as in Python: with [`Filter::ShuffleBytes`] of 4; and [copies](Self::copy) of whole
-    /// arrays have the parameters of their source.
+    /// The default is [`CParams::default`], with two exceptions. Unicode text (`<U10`) is shuffled by
+    /// [`Filter::ShuffleBytes`] in units of 4 bytes, the size of a character, as in Python. [Copies](Self::copy) of
+    /// whole arrays use the parameters of their source.
     pub fn cparams(mut self, params: impl Borrow<CParams>) -> Self {
         self.cparams = Some(params.borrow().clone());
         self
     }
 
-    /// Sets how the array that is given back is read.
+    /// Sets the decompression parameters of the returned array.
     pub fn dparams(mut self, params: impl Borrow<DParams>) -> Self {
         self.dparams = params.borrow().clone();
         self
     }
 
-    /// Sets the format of the text of the dtype; 0 by default, which is NumPy's notation. C's `dtype_format`.
+    /// Sets the format of the text of the dtype. The default, 0, is NumPy's notation. C: `dtype_format`.
     ///
-    /// It is for methods that take this text, such as [`from_bytes`](Self::from_bytes); the others write NumPy's notation.
-    /// A text in another format is stored and not interpreted: [`NDArray::dtype`] is `None`, items are read as bytes, and
-    /// Python refuses the array. Copies have the format of their source.
+    /// The format applies to methods that take the text of a dtype, such as [`from_bytes`](Self::from_bytes); other
+    /// methods write NumPy's notation. A text in another format is stored without interpretation: [`NDArray::dtype`]
+    /// returns `None`, items are read as bytes, and Python refuses the array. Copies use the format of their source.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -147,24 +168,24 @@ impl NDArrayBuilder {
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     ///
-    /// A format over 127, which the file cannot hold, is [`ErrorKind::InvalidArgument`] when the array is made.
+    /// The maximum is 127. For a larger format, creation fails with [`ErrorKind::InvalidArgument`].
     pub fn dtype_format(mut self, format: u8) -> Self {
         self.dtype_format = format;
         self
     }
 
-    /// Adds a metalayer of a fixed length.
+    /// Adds a fixed-length metalayer with these bytes.
     ///
-    /// The bytes are stored as they are. Python takes the contents of metalayers for msgpack, and fails to read others;
-    /// `meta_value`, with the feature `msgpack`, writes what it reads.
+    /// Python decodes the contents of metalayers as msgpack, and fails to read other contents. `meta_value`, with the
+    /// feature `msgpack`, writes contents that Python reads.
     pub fn meta(mut self, name: &str, content: impl AsRef<[u8]>) -> Self {
         self.meta.push((name.to_owned(), content.as_ref().to_vec()));
         self
     }
 
-    /// Adds a metalayer of a fixed length with a value, written as
-    /// [`MetalayersMut::set_value`](crate::super_chunk::MetalayersMut::set_value) does. Python's `meta={name: value}`. Needs the
-    /// feature `msgpack`.
+    /// Adds a fixed-length metalayer with a value, encoded as by
+    /// [`MetalayersMut::set_value`](crate::super_chunk::MetalayersMut::set_value). Needs the feature `msgpack`. Python:
+    /// `meta={name: value}`.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -180,57 +201,57 @@ impl NDArrayBuilder {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`]: what [`Value::to_msgpack`](crate::Value::to_msgpack) refuses.
+    /// - [`ErrorKind::InvalidArgument`]: [`Value::to_msgpack`](crate::Value::to_msgpack) cannot encode the value.
     #[cfg(feature = "msgpack")]
     pub fn meta_value<T: Serialize + ?Sized>(self, name: &str, value: &T) -> Result<Self> {
         Ok(self.meta(name, to_content(name, value)?))
     }
 
-    /// Adds a metalayer of variable length, or replaces the content of the one of this name.
+    /// Adds a variable-length metalayer with these bytes, or replaces the content of the metalayer with this name.
     ///
-    /// The bytes are stored as they are, compressed; as for [`meta`](Self::meta), Python takes them for msgpack.
+    /// The content is stored compressed. Python decodes it as msgpack, see [`meta`](Self::meta).
     pub fn vlmeta(mut self, name: &str, content: impl AsRef<[u8]>) -> Self {
         self.vlmeta.push((name.to_owned(), content.as_ref().to_vec()));
         self
     }
 
-    /// Adds a metalayer of variable length with a value; see [`meta_value`](Self::meta_value). Needs the feature
-    /// `msgpack`.
+    /// Adds a variable-length metalayer with a value, or replaces the value of the metalayer with this name. Needs the
+    /// feature `msgpack`. [`meta_value`](Self::meta_value) has an example.
     ///
     /// # Errors
-    /// As for [`meta_value`](Self::meta_value).
+    /// - [`ErrorKind::InvalidArgument`]: [`Value::to_msgpack`](crate::Value::to_msgpack) cannot encode the value.
     #[cfg(feature = "msgpack")]
     pub fn vlmeta_value<T: Serialize + ?Sized>(self, name: &str, value: &T) -> Result<Self> {
         Ok(self.vlmeta(name, to_content(name, value)?))
     }
 
-    /// Makes the array in a new contiguous file.
+    /// Creates the array in a new contiguous file. Python: `urlpath=path`.
     pub fn file(mut self, path: impl AsRef<Path>) -> Self {
         self.place = Place::File(path.as_ref().to_owned());
         self
     }
 
-    /// Makes the array in a new directory, with a file for each chunk. Python's `contiguous=False`.
+    /// Creates the array in a new directory (sparse frame), with one file for each chunk. Python: `contiguous=False`.
     pub fn directory(mut self, path: impl AsRef<Path>) -> Self {
         self.place = Place::Directory(path.as_ref().to_owned());
         self
     }
 
-    /// Makes the array in memory as one contiguous frame, which [`SChunk::into_cframe`] returns without a copy. C's and
-    /// Python's `contiguous=True` without a path.
+    /// Creates the array in memory as a contiguous frame, which [`SChunk::into_cframe`] returns without a copy. C and
+    /// Python: `contiguous=True` without a path.
     pub fn in_memory_frame(mut self) -> Self {
         self.place = Place::Buffer;
         self
     }
 
-    /// Makes the array in a storage of the program's own, which has to be empty. Of a builder and its clones one can make
-    /// an array there.
+    /// Creates the array in a custom storage backend, which has to be empty unless [`replace`](Self::replace) is set.
+    /// If the builder is cloned, only one of the clones can create an array there.
     pub fn storage(self, storage: impl Storage + 'static) -> Self {
         self.custom(Box::new(|replace| OpenOptions::new_storage(storage, replace)))
     }
 
-    /// Makes the array in a custom folder, which has no index file yet, with a file for each chunk. Of a builder and its
-    /// clones one can make an array there.
+    /// Creates the array in a custom folder, with one file for each chunk. The folder must not have an index file. If
+    /// the builder is cloned, only one of the clones can create an array there.
     pub fn folder<F>(self, folder: F) -> Self
     where
         F: FolderMut<File: Send + Sync + 'static> + 'static,
@@ -243,48 +264,50 @@ impl NDArrayBuilder {
         self
     }
 
-    /// Sets whether a file may be replaced; otherwise what is at the path is left alone. At any moment there is
-    /// the old one or the new one.
+    /// Sets whether an existing file is replaced. Off by default: creation then fails if the path exists.
+    ///
+    /// The replacement is atomic: at any time the path refers to the old or the new file. A custom storage is emptied
+    /// before the array is created. Directories and custom folders are not replaced.
     pub fn replace(mut self, replace: bool) -> Self {
         self.replace = replace;
         self
     }
 
-    /// Opens the array in its new file or directory with locks, so that several programs may change it at once; see
-    /// [`OpenOptions::locking`]. Off by default. It has no effect in memory.
+    /// Sets whether the array in its new file or directory is opened with locking, so that several processes can change
+    /// it; see [`OpenOptions::locking`]. Off by default. No effect in memory.
     pub fn locking(mut self, locking: bool) -> Self {
         self.options = self.options.locking(locking);
         self
     }
 
-    /// Writes each later change of the array in its new file or directory to the device before it returns; see
-    /// [`OpenOptions::durable`]. Off by default. The new file itself is written to the device in any case. It has no effect in memory.
+    /// Sets whether each later change of the array in its new file or directory is synced to disk before it returns;
+    /// see [`OpenOptions::durable`]. Off by default. The new file itself is always synced. No effect in memory.
     pub fn durable(mut self, durable: bool) -> Self {
         self.options = self.options.durable(durable);
         self
     }
 
-    /// Rolls back or completes what a writer left that was stopped in the middle of a change, before
-    /// [`open_or_create`](Self::open_or_create) opens its file; see [`OpenOptions::recover`]. Off by default;
-    /// [`locking`](Self::locking) includes it.
+    /// Sets whether [`open_or_create`](Self::open_or_create) rolls back or completes the change of an interrupted
+    /// writer before it opens the file; see [`OpenOptions::recover`]. Off by default; [`locking`](Self::locking)
+    /// includes it.
     pub fn recover(mut self, recover: bool) -> Self {
         self.options = self.options.recover(recover);
         self
     }
 
-    /// Sets the most bytes of memory that one read of the array may take for its result; see [`OpenOptions::max_read`].
+    /// Sets the maximum size in bytes of the result of one read of the array; see [`OpenOptions::max_read`].
     pub fn max_read(mut self, bytes: u64) -> Self {
         self.max_read = Some(bytes);
         self
     }
 
-    /// Opens the array in the builder's file or directory for reading and writing, or makes it with `create` if there is
-    /// none. Python's mode `a`.
+    /// Opens the array in the builder's file or directory for reading and writing, or creates it with `create` if the
+    /// path does not exist. Python: mode `a`.
     ///
-    /// `create` gets this builder and calls one of the methods that make an array. Compression and decompression
+    /// `create` receives this builder and calls one of its methods that create an array. Compression and decompression
     /// parameters, [`locking`](Self::locking), [`durable`](Self::durable), [`recover`](Self::recover) and
-    /// [`max_read`](Self::max_read) apply in both cases, shapes and metalayers to a new array only. If another program
-    /// makes the file at the same moment, that one is opened. An array in memory is always made.
+    /// [`max_read`](Self::max_read) apply in both cases; shapes and metalayers apply to a new array only. If another
+    /// process creates the file at the same time, that file is opened. Without a path, the array is always created.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -301,15 +324,16 @@ impl NDArrayBuilder {
     /// ```
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidData`]: there is something else than an array;
-    /// - [`ErrorKind::Unfinished`]: its last change was not completed, without `locking` and `recover`;
+    /// - [`ErrorKind::InvalidData`]: the path exists and is not an array, or is truncated or corrupted;
+    /// - [`ErrorKind::Unfinished`]: its last change is incomplete, and neither `locking` nor `recover` is set;
     /// - [`ErrorKind::Busy`]: another handle of this program has it open for writing;
-    /// - [`ErrorKind::InvalidArgument`]: with [`replace`](Self::replace), or in a custom storage or folder;
-    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be read or made;
-    /// - those of `create`.
+    /// - [`ErrorKind::InvalidArgument`]: [`replace`](Self::replace) is set, or the builder has a custom storage or
+    ///   folder;
+    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be read or created;
+    /// - the errors of `create`.
     #[doc(alias("require_dataset", "mode", "append"))]
     pub fn open_or_create(self, create: impl FnOnce(Self) -> Result<NDArray>) -> Result<NDArray> {
-        const DOING: &str = "open or make an array";
+        const DOING: &str = "open or create an array";
         let invalid = |detail: &str| Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
         let path = match &self.place {
             Place::Memory | Place::Buffer => return create(self),
@@ -319,7 +343,7 @@ impl NDArrayBuilder {
                 );
             }
             Place::File(_) | Place::Directory(_) if self.replace => {
-                return invalid("the builder replaces what is there");
+                return invalid("the builder has `replace` set");
             }
             Place::File(path) | Place::Directory(path) => path.clone(),
         };
@@ -336,31 +360,27 @@ impl NDArrayBuilder {
             opened => return opened,
         }
         match create(self) {
-            // Another program was faster.
+            // Another process created it first.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => open(),
             made => made,
         }
     }
 
-    /// Makes an array of items in C order.
+    /// Creates an array from items in C order. Python: `asarray`. C: `b2nd_from_cbuffer`.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: as many items as the shape does not say; more than 16
-    ///   dimensions; chunk and block shapes that do not fit; parameters out of range;
-    /// - [`ErrorKind::Unsupported`]: a codec or filter that this build does not have;
-    /// - [`ErrorKind::TooLarge`]: a chunk over [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes;
-    /// - [`ErrorKind::AlreadyExists`]: there is something at the path; it is left alone;
-    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be made.
+    /// Fails with the errors of [creation](Self#errors-of-creation).
     pub fn from_slice<T: Element>(self, items: &[T], shape: impl PerAxis) -> Result<NDArray> {
         self.from_bytes(&bytes_of(items), shape, &T::dtype().to_string(), size_of::<T>())
     }
 
-    /// Makes an array of items of any dtype, given as bytes in C order.
+    /// Creates an array of any dtype from the bytes of its items, in C order. C: `b2nd_from_cbuffer`.
     ///
-    /// `dtype` is NumPy's notation of the items, which have `typesize` bytes; it is not checked.
+    /// `dtype` is the dtype in NumPy's notation and `typesize` is the size of an item in bytes; this method does not
+    /// check that they agree.
     ///
     /// # Errors
-    /// As for [`from_slice`](Self::from_slice).
+    /// Fails with the errors of [creation](Self#errors-of-creation).
     pub fn from_bytes(
         self,
         bytes: &[u8],
@@ -370,7 +390,7 @@ impl NDArrayBuilder {
     ) -> Result<NDArray> {
         let shape = &sizes(&shape, "shape", MAKE)?[..];
         let order = self.order(shape, dtype, typesize)?;
-        // The order has counted the items.
+        // `order` has checked that the number of items can be computed.
         let expected = order.geometry.len().checked_mul(typesize as u64);
         if expected != Some(bytes.len() as u64) {
             let found = bytes.len();
@@ -381,16 +401,17 @@ impl NDArrayBuilder {
             return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
         }
         let strides = c_order(shape, typesize);
-        // SAFETY: the bytes are borrowed, and as many as the items in C order have.
+        // SAFETY: the bytes are borrowed, and their length is that of the items in C order.
         unsafe { order.make_of(Source::new(bytes.as_ptr()), &strides) }
     }
 
-    /// Makes an array of the items of an iterator, in C order.
+    /// Creates an array from the items of an iterator, in C order. Python: `fromiter`.
     ///
-    /// Items of a row of chunks are in memory at once. Python's `fromiter`.
+    /// One row of chunks is in memory at a time.
     ///
     /// # Errors
-    /// As for [`from_slice`](Self::from_slice), also where the iterator ends early or goes on.
+    /// Fails with the errors of [creation](Self#errors-of-creation), and with:
+    /// - [`ErrorKind::InvalidArgument`]: the iterator has fewer or more items than the shape.
     #[doc(alias = "fromiter")]
     pub fn from_iter<T: Element>(
         self,
@@ -402,12 +423,15 @@ impl NDArrayBuilder {
         let order = self.order(shape, &T::dtype().to_string(), size_of::<T>())?;
         order.make(|schunk, geometry| {
             let wrong = |what: &str| {
-                let detail = format!("the iterator {what} the {} items", geometry.len());
+                let detail = format!(
+                    "the iterator has {what} than the {} items of the shape",
+                    geometry.len()
+                );
                 Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail))
             };
             let rows = shape.first().copied().unwrap_or(1);
             let step = geometry.chunks().first().copied().unwrap_or(1).max(1);
-            // Of an array without items there is nothing to go through.
+            // An array without items has no rows to write.
             let rows = if geometry.is_empty() { 0 } else { rows };
             let row = shape.iter().skip(1).fold(1u64, |all, &size| all.saturating_mul(size));
             let writers = Writers::default();
@@ -420,7 +444,7 @@ impl NDArrayBuilder {
                     .map_err(|error| Error::new(ErrorKind::OutOfMemory, MAKE, error))?;
                 slab.extend(items.by_ref().take(count));
                 if slab.len() < count {
-                    return wrong("ends before");
+                    return wrong("fewer");
                 }
                 let mut ranges: Vec<Range<u64>> = shape.iter().map(|&size| 0..size).collect();
                 if let Some(first) = ranges.first_mut() {
@@ -433,45 +457,48 @@ impl NDArrayBuilder {
                 // SAFETY: the bytes are those of the items of the region in C order.
                 unsafe { pack(schunk, &writers, &plan, Source::new(bytes.as_ptr())) }?;
             }
-            if items.next().is_some() { wrong("goes on after") } else { Ok(()) }
+            if items.next().is_some() { wrong("more") } else { Ok(()) }
         })
     }
 
-    /// Makes an array whose items are all zero, which takes no room. Python's `zeros`.
+    /// Creates an array of zeros, stored as special chunks without data. C: `b2nd_zeros`. Python: `zeros`.
     ///
     /// # Errors
-    /// As for [`from_slice`](Self::from_slice).
+    /// Fails with the errors of [creation](Self#errors-of-creation).
     #[doc(alias = "b2nd_zeros")]
     pub fn zeros<T: Element>(self, shape: impl PerAxis) -> Result<NDArray> {
         self.special(Special::Zeros, shape, &T::dtype().to_string(), size_of::<T>())
     }
 
-    /// Makes an array of which nothing is written yet, which takes no room; it is read as zeros. Python's `uninit`.
+    /// Creates an uninitialized array, stored as special chunks without data. Its items read as zeros. C:
+    /// `b2nd_uninit`. Python: `uninit`.
     ///
     /// # Errors
-    /// As for [`from_slice`](Self::from_slice).
+    /// Fails with the errors of [creation](Self#errors-of-creation).
     #[doc(alias("b2nd_uninit", "empty"))]
     pub fn uninit<T: Element>(self, shape: impl PerAxis) -> Result<NDArray> {
         self.special(Special::Uninit, shape, &T::dtype().to_string(), size_of::<T>())
     }
 
-    /// Makes an array of not-a-number, which takes no room; `T` is `f32` or `f64`. Python's `nans`.
+    /// Creates an array of NaN, stored as special chunks without data. `T` is `f32` or `f64`. C: `b2nd_nans`. Python:
+    /// `nans`.
     ///
     /// # Errors
-    /// As for [`from_slice`](Self::from_slice), and [`ErrorKind::InvalidArgument`] for other items.
+    /// Fails with the errors of [creation](Self#errors-of-creation), and with:
+    /// - [`ErrorKind::InvalidArgument`]: `T` is another type.
     #[doc(alias = "b2nd_nans")]
     pub fn nans<T: Element>(self, shape: impl PerAxis) -> Result<NDArray> {
         self.special(Special::Nan, shape, &T::dtype().to_string(), size_of::<T>())
     }
 
-    /// Makes an array of zeros, NaN or uninitialized items of a dtype, which takes no room.
+    /// Creates an array of zeros, NaN or uninitialized items of any dtype, stored as special chunks.
     ///
-    /// NaN needs a floating-point dtype of 4 or 8 bytes, in any byte order; in the byte order of another machine each
-    /// chunk stores the value once.
+    /// NaN needs a floating-point dtype of 4 or 8 bytes in any byte order. In non-native byte order each chunk stores
+    /// the value once.
     ///
     /// # Errors
-    /// As for [`from_slice`](Self::from_slice), and [`ErrorKind::InvalidArgument`] for [`Special::Value`], and for NaN
-    /// of another dtype.
+    /// Fails with the errors of [creation](Self#errors-of-creation), and with:
+    /// - [`ErrorKind::InvalidArgument`]: `special` is [`Special::Value`], or NaN with another dtype.
     pub fn special(
         self,
         special: Special,
@@ -482,7 +509,7 @@ impl NDArrayBuilder {
         let shape = &sizes(&shape, "shape", MAKE)?[..];
         match special {
             Special::Value => {
-                let detail = "it takes zeros, NaN or nothing";
+                let detail = "expected zeros, NaN or uninitialized items, got a value";
                 return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
             }
             Special::Nan => {
@@ -496,7 +523,7 @@ impl NDArrayBuilder {
                         format!("NaN takes f4 or f8 items, got {dtype} of {typesize} bytes");
                     return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
                 };
-                // Special chunks of NaN hold the one of the machine that reads them.
+                // A special chunk of NaN is decoded in the byte order of the machine that reads it.
                 if !float.is_native() {
                     let mut item = match typesize {
                         4 => f32::NAN.to_ne_bytes().to_vec(),
@@ -515,25 +542,26 @@ impl NDArrayBuilder {
         })
     }
 
-    /// Makes an array of the same item everywhere, which is stored once for each chunk. Python's `full`.
+    /// Creates an array in which all items are `item`. Each chunk stores the value once. C: `b2nd_full`. Python:
+    /// `full`.
     ///
     /// # Errors
-    /// As for [`from_slice`](Self::from_slice).
+    /// Fails with the errors of [creation](Self#errors-of-creation).
     #[doc(alias = "b2nd_full")]
     pub fn full<T: Element>(self, item: T, shape: impl PerAxis) -> Result<NDArray> {
         let items = [item];
         self.full_bytes(&bytes_of(&items), shape, &T::dtype().to_string())
     }
 
-    /// Makes an array of the same item of any dtype everywhere, given as bytes.
+    /// Creates an array of any dtype in which all items have the bytes `item`. Each chunk stores the value once.
     ///
     /// # Errors
-    /// As for [`from_slice`](Self::from_slice).
+    /// Fails with the errors of [creation](Self#errors-of-creation).
     pub fn full_bytes(self, item: &[u8], shape: impl PerAxis, dtype: &str) -> Result<NDArray> {
         let shape = &sizes(&shape, "shape", MAKE)?[..];
         let mut cparams = self.cparams_for(dtype);
         if cparams.codec.needs_array() || cparams.filters.iter().any(|each| each.needs_array()) {
-            // A value that is not compressed needs neither.
+            // A repeated value is not compressed, and needs neither the codec nor the filters.
             cparams = CParams::new();
         }
         self.order(shape, dtype, item.len())?.make(|schunk, geometry| {
@@ -545,7 +573,7 @@ impl NDArrayBuilder {
         })
     }
 
-    /// Makes an array, of which `data` gives that of each chunk; on several threads.
+    /// Creates an array on several threads; `data` returns the data of each chunk.
     pub(super) fn by_chunks<'d>(
         self,
         shape: &[u64],
@@ -554,7 +582,7 @@ impl NDArrayBuilder {
         data: impl Fn(&Team<'_>, &mut Scratch, usize) -> Result<Data<'d>> + Sync,
     ) -> Result<NDArray> {
         self.order(shape, dtype, typesize)?.make(|schunk, geometry| {
-            // There are no more than an index of 2 GiB has places for.
+            // The index, of at most 2 GiB, limits the number of chunks.
             let (writers, count) = (Writers::default(), geometry.nchunks() as usize);
             if count > 0 {
                 let gates = sources.arrays.iter().filter_map(|array| array.schunk.gate());
@@ -569,7 +597,7 @@ impl NDArrayBuilder {
         })
     }
 
-    /// Makes an array, of which `fill` gives the items of each chunk, in C order and from zeros.
+    /// Creates an array; `fill` writes the items of each chunk, in C order, into zeroed memory.
     pub(super) fn by_boxes(
         self,
         shape: &[u64],
@@ -582,7 +610,7 @@ impl NDArrayBuilder {
         })
     }
 
-    /// Adds the metalayers of an array, but for that of its shapes.
+    /// Adds the metalayers of an array, except the one of its shapes.
     pub(super) fn meta_from(mut self, source: &NDArray) -> Result<Self> {
         for layer in source.schunk.meta().iter() {
             let (name, content) = layer?;
@@ -594,7 +622,7 @@ impl NDArrayBuilder {
         Ok(self)
     }
 
-    /// Takes the chunk and block shapes of an array, unless there are some.
+    /// Uses the chunk and block shapes of an array unless the builder sets one of them.
     pub(super) fn cut_as(mut self, source: &NDArray) -> Self {
         if self.chunks.is_none() && self.blocks.is_none() {
             self.chunks = Some(source.chunks().to_vec());
@@ -603,20 +631,20 @@ impl NDArrayBuilder {
         self
     }
 
-    /// Takes the compression parameters of an array, unless there are some.
+    /// Uses the compression parameters of an array unless the builder sets some.
     pub(super) fn compressed_as(mut self, source: &NDArray) -> Self {
         self.cparams.get_or_insert_with(|| source.cparams());
         self
     }
 
-    /// Whether compression parameters are set.
+    /// Whether the builder sets compression parameters.
     pub(super) fn has_cparams(&self) -> bool {
         self.cparams.is_some()
     }
 
     pub(super) fn order(self, shape: &[u64], dtype: &str, typesize: usize) -> Result<Order> {
         if self.parsed(dtype).is_some_and(|dtype| dtype.has_pointers()) {
-            let detail = format!("items `{dtype}` are pointers to objects of Python's, no data");
+            let detail = format!("items `{dtype}` are pointers to Python objects, not data");
             return Err(Error::new(ErrorKind::Unsupported, MAKE, detail));
         }
         if self.dtype_format > MAX_DTYPE_FORMAT {
@@ -638,7 +666,7 @@ impl NDArrayBuilder {
                 given.iter().flatten().zip(shape).any(|(&part, &size)| part == 0 && size > 0);
             let given = given.as_deref().unwrap_or_default();
             if given.iter().any(|&part| i32::try_from(part).is_err()) {
-                let detail = format!("a {name} of {given:?} items: a side has fewer than 2^31");
+                let detail = format!("a {name} shape of {given:?}: expected sizes below 2^31");
                 return Err(error(ErrorKind::TooLarge, detail));
             }
             if found != shape.len() || zero {
@@ -654,16 +682,17 @@ impl NDArrayBuilder {
             &self.caches,
         );
         if chunks.iter().chain(&blocks).any(|&side| i32::try_from(side).is_err()) {
-            let detail = format!("chunks of {chunks:?} items: a side has fewer than 2^31");
+            let detail = format!("a chunk shape of {chunks:?}: expected sizes below 2^31");
             return Err(error(ErrorKind::TooLarge, detail));
         }
         if let Some(axis) = (0..shape.len()).find(|&axis| blocks[axis] > chunks[axis]) {
             let (block, chunk) = (blocks[axis], chunks[axis]);
-            let detail = format!("along axis {axis} a block has {block} items, a chunk {chunk}");
+            let detail =
+                format!("along axis {axis} a block has {block} items, a chunk has {chunk}");
             return Err(error(ErrorKind::InvalidArgument, detail));
         }
         if let Some(axis) = (0..shape.len()).find(|&axis| blocks[axis] == 0 && chunks[axis] > 0) {
-            let detail = format!("along axis {axis} a block has no items");
+            let detail = format!("along axis {axis} a block has 0 items, expected at least 1");
             return Err(error(ErrorKind::InvalidArgument, detail));
         }
         check_plugins(&params, shape.len(), typesize)?;
@@ -677,7 +706,7 @@ impl NDArrayBuilder {
         };
         for &size in shape {
             meta.shape.push(i64::try_from(size).map_err(|_| {
-                too_large(format!("{size} items along a dimension, at most 2^63 - 1"))
+                too_large(format!("an axis of {size} items, expected at most 2^63 - 1"))
             })?);
         }
         let geometry = cut(&meta, typesize).map_err(|error| too_large(error.to_string()))?;
@@ -688,12 +717,12 @@ impl NDArrayBuilder {
         Ok(Order { geometry, params, cparams, dtype: dtype.to_owned(), builder: self })
     }
 
-    /// What the text of a dtype says, where it is understood.
+    /// Parses the text of a dtype; `None` if it is not understood.
     fn parsed(&self, dtype: &str) -> Option<Dtype> {
         if self.dtype_format == NUMPY_FORMAT { Dtype::parse(dtype).ok() } else { None }
     }
 
-    /// How items of this dtype are compressed.
+    /// Returns the compression parameters for items of this dtype.
     fn cparams_for(&self, dtype: &str) -> CParams {
         self.cparams.clone().unwrap_or_else(|| {
             let is_text = |dtype: Dtype| dtype.kind() == Some(Kind::Unicode);
@@ -705,47 +734,47 @@ impl NDArrayBuilder {
     }
 }
 
-/// A file has it as a msgpack integer of seven bits.
+/// The file stores the format as a 7-bit msgpack integer.
 const MAX_DTYPE_FORMAT: u8 = 127;
 
-/// Bytes of a character of NumPy's text.
+/// The size in bytes of a character of NumPy's Unicode text.
 const CHARACTER: u8 = 4;
 
-/// A chunk or block shape; what is below 0 is refused as what is too large.
+/// Returns a chunk or block shape. Negative sizes become `u64::MAX`, which is refused as too large.
 fn side(shape: &impl PerAxis) -> Vec<u64> {
     (0..shape.ndim()).map(|axis| u64::try_from(shape.along(axis)).unwrap_or(u64::MAX)).collect()
 }
 
 fn stored_sizes(shape: &[u64]) -> Vec<i32> {
-    // Checked to fit before.
+    // Checked before to fit.
     shape.iter().map(|&size| size as i32).collect()
 }
 
-/// A checked order for an array.
+/// A checked specification of a new array.
 pub(super) struct Order {
     geometry: Geometry,
     params: Resolved,
-    /// The parameters of the super-chunk, which knows the sizes.
+    /// The parameters of the super-chunk, which gets the sizes from the geometry.
     cparams: CParams,
     dtype: String,
     builder: NDArrayBuilder,
 }
 
 impl Order {
-    /// Makes the array of items in memory.
+    /// Creates the array from items in memory.
     ///
     /// # Safety
-    /// The source is memory for all items of the array with these strides.
+    /// `source` points to memory that holds all items of the array with these strides.
     pub(super) unsafe fn make_of(self, source: Source, strides: &[isize]) -> Result<NDArray> {
         self.make(|schunk, geometry| {
             let region = Region::whole(geometry.shape());
             let plan = Plan::new(geometry, &region, strides);
-            // SAFETY: the caller's promise.
+            // SAFETY: the guarantee of the caller of this function.
             unsafe { pack(schunk, &Writers::default(), &plan, source) }
         })
     }
 
-    /// Makes the array, whose chunks `write` appends.
+    /// Creates the array; `write` appends its chunks.
     fn make(self, write: impl FnOnce(&mut SChunk, &Geometry) -> Result<()>) -> Result<NDArray> {
         let Self { geometry, params, cparams, dtype, builder } = self;
         let NDArrayBuilder { dparams, meta, vlmeta, place, replace, options, max_read, .. } =
@@ -771,7 +800,7 @@ impl Order {
             Place::Memory => fill(Box::<Memory>::default())?,
             Place::Buffer => fill(OpenOptions::new_buffer())?,
             Place::Custom(make) => {
-                let detail = "a clone of this builder has made an array there";
+                let detail = "a clone of this builder has created an array there";
                 let taken = || Error::new(ErrorKind::AlreadyExists, MAKE, detail);
                 let make = make.lock().take().ok_or_else(taken)?;
                 let (store, gate) = make(replace)?;
@@ -802,10 +831,10 @@ impl Order {
     }
 }
 
-/// Compresses what is planned, which is all of the next chunks, and appends it.
+/// Compresses the planned items, which fill the next chunks, and appends these chunks.
 ///
 /// # Safety
-/// The source is memory for the items of the plan.
+/// `source` points to memory that holds the items of the plan.
 unsafe fn pack(
     schunk: &mut SChunk,
     writers: &Writers,
@@ -820,19 +849,20 @@ unsafe fn pack(
     team.pack(
         |number| plan.chunk(number).number,
         |scratch, number| {
-            // SAFETY: the caller's promise; all is packed before this returns.
+            // SAFETY: the guarantee of the caller of this function; all items are packed before it returns.
             unsafe { team.fill(&plan.chunk(number), source, scratch, |_| Ok(())) }
         },
         |chunk| schunk.push_made(chunk),
     )
 }
 
-/// Checks what codecs and filters for arrays ask of them, since C says no more than that they failed.
+/// Checks the requirements of array codecs and filters, because C's error does not name the requirement.
 fn check_plugins(params: &Resolved, ndim: usize, typesize: usize) -> Result<()> {
     let floats = matches!(typesize, 4 | 8);
     let codec = Codec::from_code(params.c.compcode);
     let needs = |what: &str, asks: &str| {
-        let detail = format!("{what} needs {asks}, got {ndim} dimensions of {typesize} bytes");
+        let detail =
+            format!("{what} needs {asks}, got {ndim} dimensions, items of {typesize} bytes");
         Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail))
     };
     match codec {

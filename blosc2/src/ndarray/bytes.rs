@@ -1,4 +1,4 @@
-//! Items of any dtype, as the bytes that are stored.
+//! Access to items of any dtype as their stored bytes.
 
 use super::NDArray;
 use super::gather::READ;
@@ -10,9 +10,9 @@ use super::view::NDArrayView;
 use crate::Result;
 
 impl NDArray {
-    /// The items as bytes, to read items of any dtype as they are stored.
+    /// Returns the items as bytes, for reading items of any dtype as they are stored.
     ///
-    /// Nothing is converted: the bytes have the byte order of the dtype.
+    /// No conversion takes place: the bytes have the byte order of the dtype.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -25,7 +25,7 @@ impl NDArray {
         NDArrayBytes { view: self.view() }
     }
 
-    /// The items as bytes, to write items of any dtype as they are stored.
+    /// Returns the items as bytes, for writing items of any dtype as they are stored.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -41,119 +41,151 @@ impl NDArray {
 }
 
 impl<'a> NDArrayView<'a> {
-    /// The items of the view as bytes; see [`NDArray::bytes`].
+    /// Returns the items of the view as bytes; see [`NDArray::bytes`].
     pub fn bytes(&self) -> NDArrayBytes<'a> {
         NDArrayBytes { view: self.clone() }
     }
 }
 
-/// The items of an array or a view as the bytes that are stored. Made by [`NDArray::bytes`] and [`NDArrayView::bytes`].
+/// The items of an array or a view as their stored bytes. Created by [`NDArray::bytes`] and [`NDArrayView::bytes`].
 ///
-/// Each method is the one of [`NDArray`] of the same name, without a check of the dtype.
+/// Each method is that of [`NDArray`] with the same name, without a check of the dtype. Its errors are the [errors of
+/// reads](NDArray#errors-of-reads), except [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch).
+///
+/// ```
+/// use blosc2::NDArray;
+///
+/// let array = NDArray::from_slice(&[1u16, 2, 3], 3)?;
+/// let mut bytes = [0; 4];
+/// array.bytes().read_into(..2, &mut bytes)?;
+/// assert_eq!(bytes, *[1u16, 2].map(u16::to_ne_bytes).concat());
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct NDArrayBytes<'a> {
     view: NDArrayView<'a>,
 }
 
 impl NDArrayBytes<'_> {
-    /// Reads the selected items, in C order.
+    /// Reads the bytes of the selected items, in C order.
     ///
     /// # Errors
-    /// As for [`NDArray::read`], the dtype apart.
+    /// Fails with the [errors of reads](NDArray#errors-of-reads).
     pub fn read(&self, selection: impl Into<Selection>) -> Result<Vec<u8>> {
         self.view.array.read_region_bytes(&self.view.slice(selection)?.region)
     }
 
-    /// Reads the selected items into `bytes`, whose length is theirs.
+    /// Reads the bytes of the selected items into a buffer, in C order. The length of the buffer is that of the items.
     ///
     /// # Errors
-    /// As for [`NDArray::read_into`], the dtype apart.
+    /// Fails with the [errors of reads](NDArray#errors-of-reads).
     pub fn read_into(&self, selection: impl Into<Selection>, bytes: &mut [u8]) -> Result<()> {
         self.view.array.read_region_bytes_into(&self.view.slice(selection)?.region, bytes)
     }
 
-    /// Reads all items, in C order.
+    /// Reads the bytes of all items, in C order.
     ///
     /// # Errors
-    /// As for [`read`](Self::read).
+    /// Fails with the [errors of reads](NDArray#errors-of-reads).
     pub fn read_all(&self) -> Result<Vec<u8>> {
         self.view.array.read_region_bytes(&self.view.region)
     }
 
-    /// Reads items by their indices.
+    /// Reads the bytes of items by their indices; see [`NDArray::read_points`].
     ///
     /// # Errors
-    /// As for [`NDArray::read_points`], the dtype apart.
+    /// Fails with the [errors of reads](NDArray#errors-of-reads), and with:
+    /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): a point has more integers than the array
+    ///   has axes, or a different number of integers than the first point.
     pub fn read_points(&self, points: &[impl PerAxis]) -> Result<Vec<u8>> {
         let NDArrayView { array, region } = &self.view;
         array.read_indices_bytes(&array.points(points, region, READ)?)
     }
 
-    /// Reads the items where the mask is `true`.
+    /// Reads the bytes of the items where the mask is `true`; see [`NDArray::read_mask`].
     ///
     /// # Errors
-    /// As for [`NDArray::read_mask`], the dtype apart.
+    /// Fails with the [errors of reads](NDArray#errors-of-reads), and with:
+    /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): the length of the mask is not the number of
+    ///   items.
     pub fn read_mask(&self, mask: &[bool]) -> Result<Vec<u8>> {
         let NDArrayView { array, region } = &self.view;
         array.read_indices_bytes(&array.chosen(mask, region, READ)?)
     }
 }
 
-/// The items of an array as the bytes that are stored, to be written. Made by [`NDArray::bytes_mut`].
+/// The items of an array as their stored bytes, for writing. Created by [`NDArray::bytes_mut`].
 ///
-/// Each method is the one of [`NDArray`] of the same name, without a check of the dtype.
+/// Each method is that of [`NDArray`] with the same name, without a check of the dtype. Its errors are the [errors of
+/// changes](NDArray#errors-of-changes), except [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch).
+///
+/// ```
+/// use blosc2::NDArray;
+///
+/// let mut array = NDArray::builder().zeros::<u16>(3)?;
+/// array.bytes_mut().fill(.., &5u16.to_ne_bytes())?;
+/// array.bytes_mut().append(0, &6u16.to_ne_bytes())?;
+/// assert_eq!(array.read_all::<u16>()?, [5, 5, 5, 6]);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct NDArrayBytesMut<'a> {
     array: &'a mut NDArray,
 }
 
 impl NDArrayBytesMut<'_> {
-    /// Writes the bytes of items, in C order, over the selected ones.
+    /// Writes the bytes of items over the selected items, in C order.
     ///
     /// # Errors
-    /// As for [`NDArray::write`], the dtype apart.
+    /// Fails with the [errors of changes](NDArray#errors-of-changes).
     pub fn write(&mut self, selection: impl Into<Selection>, bytes: &[u8]) -> Result<()> {
         let region = self.array.select(&selection.into(), WRITE)?;
         self.array.write_region(&region, bytes)
     }
 
-    /// Writes the bytes of one item over all selected ones.
+    /// Writes the bytes of one item over all selected items.
     ///
     /// # Errors
-    /// As for [`NDArray::fill`], the dtype apart.
+    /// Fails with the [errors of changes](NDArray#errors-of-changes).
     pub fn fill(&mut self, selection: impl Into<Selection>, item: &[u8]) -> Result<()> {
         let region = self.array.select(&selection.into(), WRITE)?;
         self.array.fill_region(&region, item)
     }
 
-    /// Writes the bytes of items by their indices.
+    /// Writes the bytes of items by their indices; see [`NDArray::write_points`].
     ///
     /// # Errors
-    /// As for [`NDArray::write_points`], the dtype apart.
+    /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
+    /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): a point has more integers than the array
+    ///   has axes, or a different number of integers than the first point.
     pub fn write_points(&mut self, points: &[impl PerAxis], bytes: &[u8]) -> Result<()> {
         self.array.write_points_bytes(points, bytes)
     }
 
-    /// Writes the bytes of items where the mask is `true`.
+    /// Writes the bytes of items where the mask is `true`, in C order.
     ///
     /// # Errors
-    /// As for [`NDArray::write_mask`], the dtype apart.
+    /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
+    /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): the length of the mask is not the number of
+    ///   items of the array.
     pub fn write_mask(&mut self, mask: &[bool], bytes: &[u8]) -> Result<()> {
         self.array.write_mask_bytes(mask, bytes)
     }
 
-    /// Appends the bytes of items along an axis.
+    /// Appends the bytes of items at the end of an axis; see [`NDArray::append`].
     ///
     /// # Errors
-    /// As for [`NDArray::append`], the dtype apart.
+    /// Fails with the errors of [`NDArray::append`], except
+    /// [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch).
     pub fn append(&mut self, axis: usize, bytes: &[u8]) -> Result<()> {
         self.array.put_in(APPEND, axis, None, bytes)
     }
 
-    /// Inserts the bytes of items along an axis, before the index `at`.
+    /// Inserts the bytes of items before the index `at` of an axis; see [`NDArray::insert`].
     ///
     /// # Errors
-    /// As for [`NDArray::insert`], the dtype apart.
+    /// Fails with the errors of [`NDArray::insert`], except
+    /// [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch).
     pub fn insert(&mut self, axis: usize, at: impl AxisIndex, bytes: &[u8]) -> Result<()> {
         self.array.put_in(INSERT, axis, Some(at.to_i128()), bytes)
     }

@@ -1,15 +1,15 @@
-//! Decoded blocks that are kept.
+//! The cache of decoded blocks.
 
 use lru::LruCache;
 use parking_lot::Mutex;
 
 use crate::gate::Version;
 
-/// The blocks that were used last, of one version of an array.
+/// The least recently used cache of decoded blocks of one version of an array.
 #[derive(Debug)]
 pub(super) struct Cache {
     state: Mutex<State>,
-    /// The most bytes that are kept.
+    /// The maximum size in bytes.
     most: usize,
 }
 
@@ -17,21 +17,21 @@ pub(super) struct Cache {
 struct State {
     version: Version,
     blocks: LruCache<(usize, usize), Box<[u8]>>,
-    /// Bytes of all of them.
+    /// The size of all cached blocks in bytes.
     bytes: usize,
 }
 
-/// What a block takes beside its bytes.
+/// The overhead of a block in bytes.
 const OVERHEAD: usize = 128;
 
 impl Cache {
-    /// For so many bytes.
+    /// Creates a cache of at most `most` bytes.
     pub(super) fn new(most: usize) -> Self {
         let state = State { version: Version::default(), blocks: LruCache::unbounded(), bytes: 0 };
         Self { state: Mutex::new(state), most }
     }
 
-    /// The blocks of a version; those of others are given up.
+    /// Returns the blocks of a version; those of other versions are dropped.
     pub(super) fn of(&self, version: Version) -> Blocks<'_> {
         let mut state = self.state.lock();
         if state.version != version {
@@ -53,14 +53,14 @@ impl State {
     }
 }
 
-/// The blocks of one version of the array.
+/// The cached blocks of one version of the array.
 pub(super) struct Blocks<'a> {
     cache: &'a Cache,
     version: Version,
 }
 
 impl Blocks<'_> {
-    /// Lets `work` have a block that is kept, and says whether there is one.
+    /// Calls `work` with a cached block, and returns whether the block is in the cache.
     pub(super) fn with(&self, chunk: usize, block: usize, work: impl FnOnce(&[u8])) -> bool {
         let mut state = self.cache.state.lock();
         let same = state.version == self.version;
@@ -77,7 +77,7 @@ impl Blocks<'_> {
         if state.blocks.put((chunk, block), bytes.into()).is_none() {
             state.bytes += size;
         }
-        // All blocks are of the same size.
+        // All blocks have the same size.
         while state.bytes > self.cache.most && state.blocks.pop_lru().is_some() {
             state.bytes -= size;
         }

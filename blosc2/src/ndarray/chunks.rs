@@ -1,4 +1,4 @@
-//! The chunks of an array and their blocks, with the places of their items.
+//! The chunks of an array and their blocks, with the ranges of their items.
 
 use std::ops::Range;
 
@@ -11,9 +11,9 @@ use crate::element::Element;
 use crate::schunk::ChunkInfo;
 
 impl NDArray {
-    /// All chunks, in their order, which is the C order of their places. Python's `iterchunks_info`.
+    /// Returns an iterator over all chunks, in C order of their coordinates. Python: `iterchunks_info`.
     ///
-    /// With the feature `rayon`, `par_chunks` goes through them in parallel.
+    /// With the feature `rayon`, `par_chunks` iterates in parallel.
     #[doc(alias = "iterchunks_info")]
     pub fn iter_chunks(
         &self,
@@ -21,7 +21,7 @@ impl NDArray {
         (0..self.chunk_count()).map(|index| self.array_chunk(index))
     }
 
-    /// All chunks, by rayon's threads.
+    /// Returns a parallel iterator over all chunks, on the threads of rayon.
     #[cfg(feature = "rayon")]
     pub fn par_chunks(
         &self,
@@ -31,19 +31,19 @@ impl NDArray {
         (0..self.chunk_count()).into_par_iter().map(|index| self.array_chunk(index))
     }
 
-    /// The number of chunks.
+    /// Returns the number of chunks.
     pub fn chunk_count(&self) -> usize {
-        // There are no more than an index of 2 GiB has places for.
+        // The index, of at most 2 GiB, limits the number of chunks.
         self.geometry.nchunks() as usize
     }
 
-    /// One chunk, by its index; `None` where there are fewer chunks.
+    /// Returns the chunk with this index; `None` if the array has fewer chunks.
     pub fn chunk(&self, index: usize) -> Option<ArrayChunk<'_>> {
         (index < self.chunk_count()).then(|| self.array_chunk(index))
     }
 
-    /// The indices of the chunks that hold the selected items, in increasing order. Python's `get_slice_nchunks`, C's
-    /// `b2nd_get_slice_nchunks`.
+    /// Returns the indices of the chunks that hold the selected items, in ascending order. C: `b2nd_get_slice_nchunks`.
+    /// Python: `get_slice_nchunks`.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -55,8 +55,10 @@ impl NDArray {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfBounds`](crate::ErrorKind::OutOfBounds), [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument):
-    /// those of [`read`](Self::read) for the selection.
+    /// - [`ErrorKind::OutOfBounds`](crate::ErrorKind::OutOfBounds): an index or a bound of the selection is outside the
+    ///   array;
+    /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): the selection has more axes than the array,
+    ///   or a range that ends before it starts.
     #[doc(alias("get_slice_nchunks", "b2nd_get_slice_nchunks"))]
     pub fn selected_chunks(&self, selection: impl Into<Selection>) -> Result<Vec<usize>> {
         let region = self.select(&selection.into(), READ)?;
@@ -72,7 +74,7 @@ impl NDArray {
     }
 }
 
-/// A chunk of an array. Made by [`NDArray::iter_chunks`].
+/// A chunk of an array. Created by [`NDArray::iter_chunks`] and [`NDArray::chunk`].
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -96,26 +98,26 @@ pub struct ArrayChunk<'a> {
 }
 
 impl<'a> ArrayChunk<'a> {
-    /// Its index in the super-chunk.
+    /// Returns the index of the chunk in the super-chunk.
     pub fn index(&self) -> usize {
         self.index
     }
 
-    /// Its index along each axis of the grid of chunks. Python's `coords` in `iterchunks_info`.
+    /// Returns the index of the chunk along each axis of the grid of chunks. Python: `coords` in `iterchunks_info`.
     pub fn coords(&self) -> Vec<u64> {
         let chunks = self.array.chunks().iter();
         self.ranges.iter().zip(chunks).map(|(range, &size)| range.start / size.max(1)).collect()
     }
 
-    /// Its items along each dimension of the array, padding left out.
+    /// Returns the range of its items along each axis of the array, without padding.
     pub fn ranges(&self) -> &[Range<u64>] {
         &self.ranges
     }
 
-    /// What its header says.
+    /// Returns the information of its header.
     ///
     /// # Errors
-    /// As for [`SChunk::chunk_info`](crate::SChunk::chunk_info).
+    /// Fails with the errors of [`SChunk::chunk_info`](crate::SChunk::chunk_info).
     pub fn info(&self) -> Result<ChunkInfo> {
         self.array.schunk.chunk_info(self.index)
     }
@@ -123,24 +125,26 @@ impl<'a> ArrayChunk<'a> {
     /// Reads its items, in C order.
     ///
     /// # Errors
-    /// As for [`NDArray::read`].
+    /// Fails with the [errors of reads](NDArray#errors-of-reads).
     pub fn read<T: Element>(&self) -> Result<Vec<T>> {
         self.array.read(&self.ranges)
     }
 
-    /// Reads its items of any dtype as they are stored.
+    /// Reads the stored bytes of its items, in C order, for any dtype.
     ///
     /// # Errors
-    /// As for [`NDArrayBytes::read`](super::NDArrayBytes::read).
+    /// Fails with the [errors of reads](NDArray#errors-of-reads), except
+    /// [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch).
     pub fn read_bytes(&self) -> Result<Vec<u8>> {
         self.array.bytes().read(&self.ranges)
     }
 
-    /// Its blocks that have items, in their order, which is the C order of their places.
+    /// Returns an iterator over its blocks that have items, in C order of their coordinates. Blocks of padding only are
+    /// left out.
     pub fn blocks(&self) -> impl Iterator<Item = ArrayBlock<'a>> + use<'a> {
         let (array, chunk) = (self.array, self.clone());
         let geometry = &array.geometry;
-        // No more than the bytes of a chunk.
+        // A chunk has fewer blocks than bytes.
         let blocks = (0..geometry.nblocks() as usize).map(move |index| {
             let ranges = block_ranges(geometry, &chunk.ranges, index);
             ArrayBlock { array, chunk: chunk.index, index, ranges }
@@ -149,7 +153,19 @@ impl<'a> ArrayChunk<'a> {
     }
 }
 
-/// A block of a chunk. Made by [`ArrayChunk::blocks`].
+/// A block of a chunk. Created by [`ArrayChunk::blocks`].
+///
+/// ```
+/// use blosc2::NDArray;
+///
+/// let array = NDArray::builder().chunks(4).blocks(2).from_slice(&[1u8, 2, 3, 4, 5, 6], 6)?;
+/// let chunk = array.chunk(0).unwrap();
+/// let block = chunk.blocks().nth(1).unwrap();
+/// assert_eq!((block.chunk_index(), block.index()), (0, 1));
+/// assert_eq!(block.ranges(), [2..4]);
+/// assert_eq!(block.read::<u8>()?, [3, 4]);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct ArrayBlock<'a> {
     array: &'a NDArray,
@@ -159,33 +175,34 @@ pub struct ArrayBlock<'a> {
 }
 
 impl ArrayBlock<'_> {
-    /// The index of its chunk in the super-chunk.
+    /// Returns the index of its chunk in the super-chunk.
     pub fn chunk_index(&self) -> usize {
         self.chunk
     }
 
-    /// Its index in the chunk.
+    /// Returns its index in the chunk.
     pub fn index(&self) -> usize {
         self.index
     }
 
-    /// Its items along each dimension of the array, padding left out.
+    /// Returns the range of its items along each axis of the array, without padding.
     pub fn ranges(&self) -> &[Range<u64>] {
         &self.ranges
     }
 
-    /// Reads its items, in C order; nothing else of the chunk is decompressed.
+    /// Reads its items, in C order. Other blocks of the chunk are not decompressed.
     ///
     /// # Errors
-    /// As for [`NDArray::read`].
+    /// Fails with the [errors of reads](NDArray#errors-of-reads).
     pub fn read<T: Element>(&self) -> Result<Vec<T>> {
         self.array.read(&self.ranges)
     }
 
-    /// Reads its items of any dtype as they are stored.
+    /// Reads the stored bytes of its items, in C order, for any dtype.
     ///
     /// # Errors
-    /// As for [`NDArrayBytes::read`](super::NDArrayBytes::read).
+    /// Fails with the [errors of reads](NDArray#errors-of-reads), except
+    /// [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch).
     pub fn read_bytes(&self) -> Result<Vec<u8>> {
         self.array.bytes().read(&self.ranges)
     }

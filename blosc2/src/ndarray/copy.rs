@@ -1,4 +1,4 @@
-//! Making arrays of other arrays, and of functions.
+//! Creation of arrays from other arrays, from ranges of numbers and from functions.
 
 use std::borrow::Borrow;
 use std::ops::Range;
@@ -17,14 +17,14 @@ use crate::memory::resize;
 use crate::schunk::Reading;
 use crate::{Dtype, Error, ErrorKind, Result};
 
-/// How many items the function of a map makes in what counts as one call.
+/// The number of items that the function of a map computes in what counts as one call.
 const ITEMS_OF_A_CALL: usize = 1024;
 
 impl NDArrayBuilder {
-    /// Makes an array whose items a function computes from their indices. Python's `fromfunction`.
+    /// Creates an array whose items a function computes from their indices. Python: `fromfunction`.
     ///
-    /// The function is called once for each item, block by block, on as many threads as
-    /// [`CParams::threads`](crate::CParams::threads) says. A panic in it is passed on to the caller.
+    /// The function is called once for each item, block by block, on the threads of
+    /// [`CParams::threads`](crate::CParams::threads). If it panics, the panic propagates to the caller.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -35,7 +35,7 @@ impl NDArrayBuilder {
     /// ```
     ///
     /// # Errors
-    /// Those of [`from_slice`](Self::from_slice).
+    /// Fails with the errors of [creation](Self#errors-of-creation).
     #[doc(alias = "fromfunction")]
     pub fn from_fn<T: Element, const N: usize>(
         self,
@@ -45,11 +45,11 @@ impl NDArrayBuilder {
         self.from_fn_dyn(shape.borrow(), |index| item(std::array::from_fn(|axis| index[axis])))
     }
 
-    /// Makes an array whose items a function computes from their indices, where the number of dimensions is known at run
-    /// time only; see [`from_fn`](Self::from_fn).
+    /// Creates an array whose items a function computes from their indices. The number of dimensions is that of `shape`
+    /// at run time; if it is a constant, use [`from_fn`](Self::from_fn).
     ///
     /// # Errors
-    /// Those of [`from_slice`](Self::from_slice).
+    /// Fails with the errors of [creation](Self#errors-of-creation).
     pub fn from_fn_dyn<T: Element>(
         self,
         shape: impl PerAxis,
@@ -58,7 +58,7 @@ impl NDArrayBuilder {
         let shape = &sizes(&shape, "shape", MAKE)?[..];
         let fill = |ranges: &[Range<u64>], bytes: &mut [u8]| {
             let mut index: Vec<u64> = ranges.iter().map(|range| range.start).collect();
-            // A row at a time.
+            // One row of the block at a time.
             let (len, first) =
                 ranges.last().map_or((1, 0), |range| (range.end - range.start, range.start));
             let mut row = Vec::new();
@@ -87,11 +87,11 @@ impl NDArrayBuilder {
         })
     }
 
-    /// Makes a one-dimensional array of the numbers from `start` up to `end`, which is left out, with a distance of
-    /// `step`. NumPy's and Python's `arange`.
+    /// Creates a one-dimensional array of the numbers from `start` up to, but not including, `end`, with the distance
+    /// `step`. NumPy and Python: `arange`.
     ///
-    /// There are `ceil((end - start) / step)` items, or none if that is negative. Item `i` is `start + i * step`, where the step
-    /// of floating-point numbers is rounded as that to the second item.
+    /// The array has `ceil((end - start) / step)` items, or none if that is negative. Item `i` is `start + i * step`.
+    /// For floating-point numbers, `step` is first rounded to the difference of the first two items, as in NumPy.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -102,21 +102,21 @@ impl NDArrayBuilder {
     /// ```
     ///
     /// # Errors
-    /// Those of [`from_slice`](Self::from_slice), and [`ErrorKind::InvalidArgument`] where `step` is 0 or a number is not
-    /// finite.
+    /// Fails with the errors of [creation](Self#errors-of-creation), and with:
+    /// - [`ErrorKind::InvalidArgument`]: `step` is 0, or a number is not finite.
     pub fn arange<T: Arithmetic>(self, start: T, end: T, step: T) -> Result<NDArray> {
         let len = T::count(start, end, step).ok_or_else(|| {
             let detail =
-                "a range has finite bounds, a finite number of items, and a step other than 0";
+                "expected finite bounds, a finite number of items, and a step other than 0";
             Error::new(ErrorKind::InvalidArgument, MAKE, detail)
         })?;
         self.from_fn(&[len], |[index]| T::nth(start, step, index))
     }
 
-    /// Makes a one-dimensional array of `len` numbers with equal distances, from `start` to `end`, both included. NumPy's
-    /// and Python's `linspace`.
+    /// Creates a one-dimensional array of `len` evenly spaced numbers from `start` to `end`, including both. NumPy and
+    /// Python: `linspace`.
     ///
-    /// Integers are rounded down. An array of one item has `start`.
+    /// Integers are rounded down. An array of one item contains `start`.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -127,36 +127,39 @@ impl NDArrayBuilder {
     /// ```
     ///
     /// # Errors
-    /// Those of [`from_slice`](Self::from_slice), and [`ErrorKind::InvalidArgument`] where a bound is not finite.
+    /// Fails with the errors of [creation](Self#errors-of-creation), and with:
+    /// - [`ErrorKind::InvalidArgument`]: `start` or `end` is not finite.
     pub fn linspace<T: Arithmetic>(self, start: T, end: T, len: u64) -> Result<NDArray> {
         if !start.is_number() || !end.is_number() {
-            let detail = "the bounds are finite numbers";
+            let detail = "expected finite bounds";
             return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
         }
         self.from_fn(&[len], |[index]| T::between(start, end, index, len - 1))
     }
 
-    /// Makes a matrix with ones on the main diagonal and zeros elsewhere. NumPy's and Python's `eye`.
+    /// Creates a two-dimensional array with ones on the main diagonal and zeros elsewhere. NumPy and Python: `eye`.
     ///
     /// # Errors
-    /// Those of [`from_slice`](Self::from_slice).
+    /// Fails with the errors of [creation](Self#errors-of-creation).
     pub fn eye<T: Number>(self, rows: u64, columns: u64) -> Result<NDArray> {
         self.from_fn(&[rows, columns], |[row, column]| T::from_uint((row == column).into()))
     }
 
-    /// Copies an array or a view of one. C's `b2nd_copy`, Python's `copy`; of a [transposed](NDArrayView::permute) view,
-    /// Python's `permute_dims`.
+    /// Creates a copy of an array or a view. C: `b2nd_copy`. Python: `copy`; for a [transposed](NDArrayView::permute)
+    /// view `permute_dims`.
     ///
-    /// Of a whole array the metalayers are copied too, and what is not set is taken from it: the compression parameters,
-    /// and the chunk and block shapes where neither is set. An automatic shape is found where only the other is set.
+    /// A copy of a whole array also copies the metalayers. It uses the compression parameters of the source if the
+    /// builder sets none, and the chunk and block shapes of the source if the builder sets neither. If the builder sets
+    /// only one of the shapes, the other is automatic.
     ///
-    /// Without [`cparams`](Self::cparams), compressed chunks are copied as they are where they have all their items in
-    /// the same place of a chunk of the copy, and chunk and block shapes are the same. Lossy codecs and filters lose
-    /// nothing again there. With [`cparams`](Self::cparams) all chunks are recompressed, and so are those of an array that
-    /// has a prefilter or a postfilter, and chunks of user-defined codecs and filters, which may go by the index of the chunk.
+    /// Without [`cparams`](Self::cparams), a compressed chunk is copied as it is if the chunk and block shapes are the
+    /// same and all its items keep their positions in one chunk of the copy. Lossy codecs and filters then lose no
+    /// further precision. Chunks are recompressed if [`cparams`](Self::cparams) are set, if the source has a prefilter
+    /// or a postfilter, and if they use user-defined codecs or filters, which may depend on the index of the chunk.
     ///
     /// # Errors
-    /// As for [`from_slice`](Self::from_slice) and for reading `source`.
+    /// Fails with the errors of [creation](Self#errors-of-creation) and with the [errors of
+    /// reads](NDArray#errors-of-reads) of `source`.
     #[doc(alias = "b2nd_copy")]
     pub fn copy<'a>(self, source: impl Into<NDArrayView<'a>>) -> Result<NDArray> {
         let view = source.into();
@@ -180,13 +183,15 @@ impl NDArrayBuilder {
         })
     }
 
-    /// Copies an array or a view of one, with each item made another by a function; see [`copy`](Self::copy).
+    /// Creates a copy of an array or a view in which a function replaces each item; see [`copy`](Self::copy).
     ///
-    /// The function is called on several threads. A change of the array's file that it tries fails with
+    /// The function is called on several threads. If it changes the file of the source, that change fails with
     /// [`ErrorKind::Busy`].
     ///
     /// # Errors
-    /// As for [`copy`](Self::copy), and [`ErrorKind::TypeMismatch`] where the items are not `A`.
+    /// Fails with the errors of [creation](Self#errors-of-creation), with the [errors of
+    /// reads](NDArray#errors-of-reads) of `source`, and with:
+    /// - [`ErrorKind::TypeMismatch`]: the items are not of type `A`.
     pub fn map<'a, A: Element, B: Element>(
         self,
         source: impl Into<NDArrayView<'a>>,
@@ -218,10 +223,10 @@ impl NDArrayBuilder {
         })
     }
 
-    /// Copies an array or a view of one, with its numbers made numbers of another type, as Rust's `as` does it; see
-    /// [`copy`](Self::copy). Python's `astype`.
+    /// Creates a copy of an array or a view with its numbers converted to another type, as by the operator `as`; see
+    /// [`copy`](Self::copy). Python: `astype`.
     ///
-    /// What is not 0 is true. Either byte order is taken.
+    /// As a bool, every number except 0 is `true`. The source can have either byte order.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -232,14 +237,16 @@ impl NDArrayBuilder {
     /// ```
     ///
     /// # Errors
-    /// As for [`copy`](Self::copy), and [`ErrorKind::TypeMismatch`] where the items are no numbers of Rust's.
+    /// Fails with the errors of [creation](Self#errors-of-creation), with the [errors of
+    /// reads](NDArray#errors-of-reads) of `source`, and with:
+    /// - [`ErrorKind::TypeMismatch`]: the items are not numbers of a type that Rust has.
     #[doc(alias = "astype")]
     pub fn cast<'a, T: Number>(self, source: impl Into<NDArrayView<'a>>) -> Result<NDArray> {
         let view = source.into();
         let (array, shape) = (view.array, view.shape());
         let wrong = || {
-            let dtype = array.dtype_str().unwrap_or("of no dtype");
-            let detail = format!("the items are {dtype}, not numbers that Rust has");
+            let dtype = array.dtype_str().unwrap_or("of unknown dtype");
+            let detail = format!("the items are {dtype}, expected numbers of a type that Rust has");
             view.error(ErrorKind::TypeMismatch, MAKE, detail)
         };
         let dtype = array.dtype().filter(|dtype| dtype.size() == array.typesize());
@@ -261,13 +268,17 @@ impl NDArrayBuilder {
         })
     }
 
-    /// Makes an array of several, one behind the other along an axis. C's `b2nd_concatenate`, Python's `concat`.
+    /// Creates an array by joining several arrays or views along an existing axis. C: `b2nd_concatenate`. Python:
+    /// `concat`.
     ///
-    /// They have the same dtype, and the same shape but for that axis. Where the first is a whole array, its metalayers
-    /// are copied, and what is not set is taken from it, as by [`copy`](Self::copy): if the first array is small, set
-    /// [`chunks`](Self::chunks). Compressed chunks are copied as they
-    /// are, as by `copy`: those of the first array, and those of the others where the array before ends at the end of a
-    /// chunk. [`NDArray::append_array`] does it in place.
+    /// The sources have the same dtype, and the same shape except along that axis. If the first source is a whole
+    /// array, the result copies its metalayers, and uses its compression parameters and its chunk and block shapes
+    /// unless the builder sets them, as in [`copy`](Self::copy). If the first array is small, set
+    /// [`chunks`](Self::chunks).
+    ///
+    /// Compressed chunks are copied as they are under the conditions of `copy`. These can be met by chunks of the first
+    /// source, and by chunks of a later source that starts at the start of a chunk of the result.
+    /// [`NDArray::append_array`] appends to an existing array.
     ///
     /// ```
     /// use blosc2::{CParams, Codec, Filter, NDArray};
@@ -282,8 +293,10 @@ impl NDArrayBuilder {
     /// ```
     ///
     /// # Errors
-    /// As for [`copy`](Self::copy); [`ErrorKind::InvalidArgument`] where there is none, or where shapes do not fit;
-    /// [`ErrorKind::TypeMismatch`] where dtypes differ.
+    /// Fails with the errors of [creation](Self#errors-of-creation), with the [errors of
+    /// reads](NDArray#errors-of-reads) of the sources, and with:
+    /// - [`ErrorKind::InvalidArgument`]: there are no sources, no such axis, or the shapes do not match;
+    /// - [`ErrorKind::TypeMismatch`]: the dtypes differ.
     #[doc(alias("concat", "b2nd_concatenate"))]
     pub fn concatenate<'a>(
         self,
@@ -294,12 +307,16 @@ impl NDArrayBuilder {
         self.join(&views, axis)
     }
 
-    /// Makes an array of several of the same shape, one behind the other along a new axis. Python's `stack`.
+    /// Creates an array by joining several arrays or views of the same shape along a new axis. Python: `stack`.
     ///
-    /// All chunks are recompressed, and the metalayers are not copied.
+    /// All chunks are recompressed, and metalayers are not copied.
     ///
     /// # Errors
-    /// As for [`concatenate`](Self::concatenate).
+    /// Fails with the errors of [creation](Self#errors-of-creation), with the [errors of
+    /// reads](NDArray#errors-of-reads) of the sources, and with:
+    /// - [`ErrorKind::InvalidArgument`]: there are no sources, the axis is greater than their number of dimensions, or
+    ///   the shapes differ;
+    /// - [`ErrorKind::TypeMismatch`]: the dtypes differ.
     pub fn stack<'a>(
         self,
         sources: impl IntoIterator<Item = impl Into<NDArrayView<'a>>>,
@@ -315,10 +332,10 @@ impl NDArrayBuilder {
         let first = views.first().ok_or_else(|| invalid("there is no array to join".to_owned()))?;
         let mut shape = first.shape();
         if axis >= shape.len() {
-            let detail = format!("there are {} dimensions, got number {axis}", shape.len());
+            let detail = format!("the arrays have {} axes, got axis {axis}", shape.len());
             return Err(invalid(detail));
         }
-        // Where each starts.
+        // The index along the axis at which each source starts.
         let mut starts = Vec::with_capacity(views.len());
         let mut end = 0u64;
         for view in views {
@@ -330,14 +347,14 @@ impl NDArrayBuilder {
         let as_is = !self.has_cparams();
         if first.is_whole() {
             self = self.meta_from(first.array)?.compressed_as(first.array);
-            // An array without items may have been made without a size of its chunks along the axis.
+            // The chunks of an array without items may have size 0 along the axis.
             if first.array.chunks()[axis] > 0 {
                 self = self.cut_as(first.array);
             }
         }
         self = self.dtype_format(first.array.dtype_format());
         let (dtype, typesize) = (first.array.dtype_text(), first.array.typesize());
-        // Of an array that is named several times there is one.
+        // An array that is named several times is read once.
         let mut arrays: Vec<(&NDArray, Reading<'_>)> = Vec::new();
         let mut readings = Vec::with_capacity(views.len());
         for view in views {
@@ -349,7 +366,7 @@ impl NDArrayBuilder {
         }
         let named: Vec<&NDArray> = arrays.iter().map(|(array, _)| *array).collect();
         let sources = Sources { arrays: &named, vlmeta: first.is_whole() };
-        // The part of a view that lies in these ranges of the new array, in the view's own positions.
+        // The part of a view in these ranges of the new array, as ranges of the view.
         let part = |index: usize, ranges: &[Range<u64>]| {
             let (start, len) = (starts[index], views[index].shape()[axis]);
             let low = ranges[axis].start.max(start);
@@ -385,7 +402,8 @@ impl NDArrayBuilder {
         })
     }
 
-    /// Takes the metalayers of an array, and its chunk and block shapes unless there are some, if the view is all of it.
+    /// If the view is the whole array, uses its metalayers, and its chunk and block shapes unless the builder sets one
+    /// of them.
     fn cut_like(mut self, array: &NDArray, view: &NDArrayView<'_>) -> Result<Self> {
         if view.is_whole() {
             self = self.meta_from(array)?;
@@ -395,12 +413,28 @@ impl NDArrayBuilder {
     }
 }
 
-/// The place of the first of these items in the box that they make up, and its shape.
+/// Returns the range of a whole box of these ranges: its first index, and its shape.
 fn whole(ranges: &[Range<u64>]) -> (Vec<u64>, Vec<u64>) {
     (vec![0; ranges.len()], extent(ranges))
 }
 
-/// A number, or a bool, that others can be made: the target of [`NDArrayBuilder::cast`].
+/// A number or a bool to which items can be converted: the target of [`NDArrayBuilder::cast`]. It is sealed.
+///
+/// Implemented for the integers of up to 64 bits, `f32`, `f64` and `bool`.
+///
+/// ```
+/// use blosc2::array::Number;
+/// use blosc2::{NDArray, Result};
+///
+/// fn converted<T: Number>(array: &NDArray) -> Result<Vec<T>> {
+///     NDArray::builder().cast::<T>(array)?.read_all()
+/// }
+///
+/// let array = NDArray::from_slice(&[0u8, 1, 255], 3)?;
+/// assert_eq!(converted::<f32>(&array)?, [0.0, 1.0, 255.0]);
+/// assert_eq!(converted::<bool>(&array)?, [false, true, true]);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 pub trait Number: Element + sealed::Sealed {
     #[doc(hidden)]
     fn from_int(number: i64) -> Self;
@@ -436,18 +470,34 @@ macro_rules! numbers {
 
 numbers! { u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 }
 
-/// A number of which ranges are made: the items of [`NDArrayBuilder::arange`].
+/// A number from which ranges are created: the items of [`NDArrayBuilder::arange`] and [`NDArrayBuilder::linspace`]. It
+/// is sealed.
+///
+/// Implemented for the integers of up to 64 bits, `f32` and `f64`.
+///
+/// ```
+/// use blosc2::array::Arithmetic;
+/// use blosc2::{NDArray, Result};
+///
+/// fn steps<T: Arithmetic>(start: T, end: T, step: T) -> Result<Vec<T>> {
+///     NDArray::builder().arange(start, end, step)?.read_all()
+/// }
+///
+/// assert_eq!(steps(0u8, 10, 4)?, [0, 4, 8]);
+/// assert_eq!(steps(1.0, 0.0, -0.5)?, [1.0, 0.5]);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 pub trait Arithmetic: Number {
-    /// How many steps lead from `start` to before `end`; `None` where that is no number.
+    /// Returns the number of steps from `start` to before `end`; `None` if it is not a finite number.
     #[doc(hidden)]
     fn count(start: Self, end: Self, step: Self) -> Option<u64>;
-    /// The number after `index` steps.
+    /// Returns the number after `index` steps.
     #[doc(hidden)]
     fn nth(start: Self, step: Self, index: u64) -> Self;
-    /// The number after `index` of `last` equal steps from `start` to `end`.
+    /// Returns the number after `index` of `last` equal steps from `start` to `end`.
     #[doc(hidden)]
     fn between(start: Self, end: Self, index: u64, last: u64) -> Self;
-    /// Whether it is finite.
+    /// Returns whether the number is finite.
     #[doc(hidden)]
     fn is_number(self) -> bool;
 }
@@ -466,7 +516,7 @@ macro_rules! integers {
             }
 
             fn nth(start: Self, step: Self, index: u64) -> Self {
-                // Within the range, which has this type.
+                // Inside the range, whose bounds have this type.
                 (i128::from(start) + i128::from(step) * i128::from(index)) as Self
             }
 
@@ -475,7 +525,7 @@ macro_rules! integers {
                     return start;
                 }
                 let (start, end) = (i128::from(start), i128::from(end));
-                // Rounded down, as NumPy does; and within the range, which has this type.
+                // Rounded down, as in NumPy; and inside the range, whose bounds have this type.
                 (start + ((end - start) * i128::from(index)).div_euclid(i128::from(last))) as Self
             }
 
@@ -492,7 +542,7 @@ macro_rules! floats {
             fn count(start: Self, end: Self, step: Self) -> Option<u64> {
                 let mut steps = (end - start) / step;
                 if (end - start).is_infinite() {
-                    // The bounds are too far from each other, but may be few steps.
+                    // The difference of the bounds overflows, but the number of steps may be small.
                     steps = end / step - start / step;
                 }
                 let is_range = start.is_finite() && end.is_finite() && step.is_finite();
@@ -500,7 +550,7 @@ macro_rules! floats {
             }
 
             fn nth(start: Self, step: Self, index: u64) -> Self {
-                // The step as the second item has it, as NumPy does.
+                // The step is rounded to the difference of the first two items, as in NumPy.
                 let step = (start + step) - start;
                 start + index as Self * step
             }
@@ -510,7 +560,7 @@ macro_rules! floats {
                 let step = if far { end / last as Self - start / last as Self } else { (end - start) / last as Self };
                 match index {
                     0 => start,
-                    // The last one is exact, whatever the steps were rounded to.
+                    // The last item is exactly `end`, however the steps were rounded.
                     _ if index == last => end,
                     _ => start + index as Self * step,
                 }
@@ -542,7 +592,7 @@ impl Number for bool {
     }
 }
 
-/// What makes an item of this dtype, in this machine's byte order, a number.
+/// Returns the function that converts the bytes of an item of this dtype, in native byte order, to a number.
 fn number_of<T: Number>(dtype: &Dtype) -> Option<fn(&[u8]) -> T> {
     macro_rules! from {
         ($from:ident $type:ty as $wide:ty) => {

@@ -1,4 +1,4 @@
-//! Arrays and views of the crate `ndarray`: selections by `s![...]`, reading to them and writing from them.
+//! Integration of the crate `ndarray`: selections by `s![...]`, reads to and writes from its arrays and views.
 
 use ::ndarray::{ArrayD, ArrayView, ArrayViewMut, Dimension, SliceInfoElem};
 
@@ -14,7 +14,7 @@ use crate::{ErrorKind, Result};
 
 impl From<SliceInfoElem> for AxisSelection {
     fn from(elem: SliceInfoElem) -> Self {
-        // Numbers of a pointer's size fit.
+        // An `isize` fits in an `i64`.
         match elem {
             SliceInfoElem::Index(at) => Self::Index(at as i64),
             SliceInfoElem::Slice { start, end, step } => Self::Slice {
@@ -40,7 +40,7 @@ where
 }
 
 impl NDArray {
-    /// Reads the selected items to an array of the crate `ndarray`.
+    /// Reads the selected items to a new array of the crate `ndarray`.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -53,15 +53,17 @@ impl NDArray {
     /// ```
     ///
     /// # Errors
-    /// As for [`read`](Self::read).
+    /// Fails with the [errors of reads](NDArray#errors-of-reads).
     pub fn read_array<T: Element>(&self, selection: impl Into<Selection>) -> Result<ArrayD<T>> {
         self.view().read_array(selection)
     }
 
-    /// Reads the selected items to a view of the crate `ndarray`, of any layout and of their shape.
+    /// Reads the selected items into a view of the crate `ndarray`, which has their shape and any memory layout. After
+    /// an error the view may be partly written.
     ///
     /// # Errors
-    /// As for [`read_into`](Self::read_into), and [`ErrorKind::InvalidArgument`] where the shapes differ.
+    /// Fails with the [errors of reads](NDArray#errors-of-reads), and with:
+    /// - [`ErrorKind::InvalidArgument`]: the shape of the view is not that of the selected items.
     pub fn read_to_view<T: Element, D: Dimension>(
         &self,
         selection: impl Into<Selection>,
@@ -70,10 +72,12 @@ impl NDArray {
         self.view().read_to_view(selection, items)
     }
 
-    /// Writes the items of a view of the crate `ndarray`, of any layout, over the selected ones, which have its shape.
+    /// Writes the items of a view of the crate `ndarray` over the selected items. The view has their shape and any
+    /// memory layout.
     ///
     /// # Errors
-    /// As for [`write`](Self::write), and [`ErrorKind::InvalidArgument`] where the shapes differ.
+    /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
+    /// - [`ErrorKind::InvalidArgument`]: the shape of the view is not that of the selected items.
     pub fn write_view<T: Element, D: Dimension>(
         &mut self,
         selection: impl Into<Selection>,
@@ -84,8 +88,8 @@ impl NDArray {
         self.check_shape(&region, items.shape(), WRITE)?;
         if T::LAYOUT.is_plain() && swapped.is_none() {
             let (start, strides) = (items.as_ptr().cast(), strides::<T>(items.strides()));
-            // SAFETY: the view is borrowed, has the shape of the region, and says where its items are; all their
-            // bytes are initialised, as those of plain items are.
+            // SAFETY: the view is borrowed, has the shape of the region, and its pointer and strides locate its items;
+            // all their bytes are initialized, because plain items have no padding.
             return unsafe { self.scatter(Items::Region(&region, &strides), Source::new(start)) };
         }
         let items: Vec<T> = items.iter().copied().collect();
@@ -106,23 +110,24 @@ impl NDArray {
 }
 
 impl NDArrayView<'_> {
-    /// Reads the selected items to an array of the crate `ndarray`; see [`NDArray::read_array`].
+    /// Reads the selected items to a new array of the crate `ndarray`; see [`NDArray::read_array`].
     ///
     /// # Errors
-    /// As for [`NDArray::read`].
+    /// Fails with the [errors of reads](NDArray#errors-of-reads).
     pub fn read_array<T: Element>(&self, selection: impl Into<Selection>) -> Result<ArrayD<T>> {
         let region = self.slice(selection)?.region;
         let items = self.array.read_region::<T>(&region)?;
-        // They fit memory, so their numbers do.
+        // The items fit in memory, so each size fits in a `usize`.
         let shape: Vec<usize> = region.shape().iter().map(|&size| size as usize).collect();
         ArrayD::from_shape_vec(shape, items)
             .map_err(|error| self.error(ErrorKind::TooLarge, READ, error.to_string()))
     }
 
-    /// Reads the selected items to a view of the crate `ndarray`; see [`NDArray::read_to_view`].
+    /// Reads the selected items into a view of the crate `ndarray`; see [`NDArray::read_to_view`].
     ///
     /// # Errors
-    /// As for [`NDArray::read_to_view`].
+    /// Fails with the [errors of reads](NDArray#errors-of-reads), and with:
+    /// - [`ErrorKind::InvalidArgument`]: the shape of the view is not that of the selected items.
     pub fn read_to_view<T: Element, D: Dimension>(
         &self,
         selection: impl Into<Selection>,
@@ -133,8 +138,8 @@ impl NDArrayView<'_> {
         array.check_shape(&region, items.shape(), READ)?;
         if T::LAYOUT.is_plain() && swapped.is_none() {
             let strides = strides::<T>(items.strides());
-            // SAFETY: the view is borrowed to be changed, has the shape of the region, and says where its items are,
-            // each in a place of its own; any bytes are a plain item.
+            // SAFETY: the view is mutably borrowed, has the shape of the region, and its pointer and strides locate its
+            // items, each in its own place; any bytes are a valid plain item.
             return unsafe {
                 let sink = Sink::new(items.as_mut_ptr().cast(), false);
                 array.gather(Items::Region(&region, &strides), sink)
@@ -147,7 +152,7 @@ impl NDArrayView<'_> {
 }
 
 impl NDArrayBuilder {
-    /// Makes an array of the items of a view of the crate `ndarray`, of any layout.
+    /// Creates an array from the items of a view of the crate `ndarray` with any memory layout.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -159,7 +164,7 @@ impl NDArrayBuilder {
     /// ```
     ///
     /// # Errors
-    /// As for [`from_slice`](Self::from_slice).
+    /// Fails with the errors of [creation](Self#errors-of-creation).
     pub fn from_view<'a, T: Element, D: Dimension>(
         self,
         items: impl Into<ArrayView<'a, T, D>>,
@@ -171,8 +176,8 @@ impl NDArrayBuilder {
             return self.from_slice(&items, &shape);
         }
         let (start, strides) = (items.as_ptr().cast(), strides::<T>(items.strides()));
-        // SAFETY: the view is borrowed and says where its items are; all their bytes are initialised, as those of
-        // plain items are.
+        // SAFETY: the view is borrowed, and its pointer and strides locate its items; all their bytes are initialized,
+        // because plain items have no padding.
         unsafe {
             self.order(&shape, &T::dtype().to_string(), size_of::<T>())?
                 .make_of(Source::new(start), &strides)
@@ -180,8 +185,8 @@ impl NDArrayBuilder {
     }
 }
 
-/// Strides in bytes, of those in items.
+/// Converts strides in items to strides in bytes.
 fn strides<T>(strides: &[isize]) -> Vec<isize> {
-    // They are between items of one allocation.
+    // The items are in one allocation, so the product does not overflow.
     strides.iter().map(|stride| stride * size_of::<T>().cast_signed()).collect()
 }

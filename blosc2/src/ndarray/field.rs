@@ -1,4 +1,4 @@
-//! One field of an array of structures.
+//! Access to one field of an array of structures.
 
 use super::NDArray;
 use super::gather::{ItemPart, READ, Sink};
@@ -12,9 +12,10 @@ use crate::element::{Element, bytes_of, make_items, with_bytes_mut, zeroed};
 use crate::{Dtype, ErrorKind, Result};
 
 impl NDArray {
-    /// A view of one field of an array of structures. NumPy's and Python's `array["name"]`.
+    /// Returns a view of one field of an array of structures. NumPy and Python: `array["name"]`.
     ///
-    /// Reading it decompresses the blocks that hold the selected items, and copies the bytes of the field only.
+    /// A read of the field decompresses the blocks that hold the selected items, and copies only the bytes of the
+    /// field.
     ///
     /// ```
     /// # #[cfg(feature = "derive")] {
@@ -36,23 +37,24 @@ impl NDArray {
     /// ```
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: there is no field of this name; the error names those that there are;
-    /// - [`ErrorKind::TypeMismatch`]: the items are no structures, or the dtype is not known.
+    /// - [`ErrorKind::InvalidArgument`]: there is no field of this name; the error lists the existing ones;
+    /// - [`ErrorKind::TypeMismatch`]: the items are not structures, or the dtype is not known.
     pub fn field(&self, name: &str) -> Result<NDArrayField<'_>> {
         self.view().field(name)
     }
 }
 
 impl<'a> NDArrayView<'a> {
-    /// One field of these items; see [`NDArray::field`].
+    /// Returns one field of the items of the view; see [`NDArray::field`].
     ///
     /// # Errors
-    /// Those of [`NDArray::field`].
+    /// - [`ErrorKind::InvalidArgument`]: there is no field of this name; the error lists the existing ones;
+    /// - [`ErrorKind::TypeMismatch`]: the items are not structures, or the dtype is not known.
     pub fn field(&self, name: &str) -> Result<NDArrayField<'a>> {
         let array = self.array;
         let Some(dtype) = array.dtype().filter(|dtype| dtype.size() == array.typesize()) else {
-            let found = array.dtype_str().unwrap_or("of no dtype");
-            let detail = format!("the items are {found}, no structures that are understood");
+            let found = array.dtype_str().unwrap_or("of unknown dtype");
+            let detail = format!("the items are {found}, expected structures of a known dtype");
             return Err(self.error(ErrorKind::TypeMismatch, FIELD, detail));
         };
         let whole = NDArrayField { view: self.clone(), offset: 0, dtype: dtype.clone() };
@@ -61,7 +63,7 @@ impl<'a> NDArrayView<'a> {
 }
 
 impl NDArray {
-    /// One field of an array of structures, to be written.
+    /// Returns one field of an array of structures, for writing. NumPy and Python: `array["name"][...] = items`.
     ///
     /// ```
     /// # #[cfg(feature = "derive")] {
@@ -83,7 +85,8 @@ impl NDArray {
     /// ```
     ///
     /// # Errors
-    /// Those of [`field`](Self::field).
+    /// - [`ErrorKind::InvalidArgument`]: there is no field of this name; the error lists the existing ones;
+    /// - [`ErrorKind::TypeMismatch`]: the items are not structures, or the dtype is not known.
     pub fn field_mut(&mut self, name: &str) -> Result<NDArrayFieldMut<'_>> {
         let NDArrayField { offset, dtype, .. } = self.field(name)?;
         Ok(NDArrayFieldMut { array: self, offset, dtype })
@@ -91,7 +94,7 @@ impl NDArray {
 }
 
 impl NDArray {
-    /// Checks that a field is a `T`, and returns how it is converted where its byte order is not native.
+    /// Checks that `T` is the type of a field, and returns the byte order conversion if one is needed.
     fn check_field<T: Element>(&self, dtype: &Dtype, doing: &str) -> Result<Option<SwapPlan>> {
         self.check_items::<T>(Some(dtype), Some(&dtype.to_string()), dtype.size(), doing)
     }
@@ -99,8 +102,28 @@ impl NDArray {
 
 const FIELD: &str = "select a field";
 
-/// A view of one field of an array of structures, which is read when it is asked for. Made by [`NDArray::field`] and
-/// [`NDArrayView::field`].
+/// A lazy view of one field of an array of structures. Items are read when a reading method is called. Created by
+/// [`NDArray::field`] and [`NDArrayView::field`].
+///
+/// ```
+/// # #[cfg(feature = "derive")] {
+/// use blosc2::{Element, NDArray};
+///
+/// #[derive(Clone, Copy, Element)]
+/// #[repr(C)]
+/// struct Point {
+///     x: f32,
+///     y: f32,
+/// }
+///
+/// let points = [Point { x: 1.0, y: 2.0 }, Point { x: 3.0, y: 4.0 }];
+/// let array = NDArray::from_slice(&points, 2)?;
+/// let y = array.field("y")?;
+/// assert_eq!(y.shape(), [2]);
+/// assert_eq!(y.read_all::<f32>()?, [2.0, 4.0]);
+/// # }
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct NDArrayField<'a> {
     view: NDArrayView<'a>,
@@ -108,7 +131,26 @@ pub struct NDArrayField<'a> {
     dtype: Dtype,
 }
 
-/// One field of an array of structures, to be written. Made by [`NDArray::field_mut`].
+/// One field of an array of structures, for writing. Created by [`NDArray::field_mut`].
+///
+/// ```
+/// # #[cfg(feature = "derive")] {
+/// use blosc2::{Element, NDArray};
+///
+/// #[derive(Clone, Copy, Element)]
+/// #[repr(C)]
+/// struct Point {
+///     x: f32,
+///     y: f32,
+/// }
+///
+/// let mut array = NDArray::from_slice(&[Point { x: 1.0, y: 2.0 }; 2], 2)?;
+/// array.field_mut("y")?.fill(.., 0.0f32)?;
+/// assert_eq!(array.field("y")?.read_all::<f32>()?, [0.0, 0.0]);
+/// assert_eq!(array.field("x")?.read_all::<f32>()?, [1.0, 1.0]);
+/// # }
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct NDArrayFieldMut<'a> {
     array: &'a mut NDArray,
@@ -117,10 +159,11 @@ pub struct NDArrayFieldMut<'a> {
 }
 
 impl NDArrayFieldMut<'_> {
-    /// A field of this field, which is a structure.
+    /// Returns a field of this field, which is a structure.
     ///
     /// # Errors
-    /// Those of [`NDArray::field`].
+    /// - [`ErrorKind::InvalidArgument`]: there is no field of this name; the error lists the existing ones;
+    /// - [`ErrorKind::TypeMismatch`]: this field is not a structure.
     pub fn field(self, name: &str) -> Result<Self> {
         let Self { array, offset, dtype } = self;
         let NDArrayField { offset, dtype, .. } =
@@ -128,17 +171,17 @@ impl NDArrayFieldMut<'_> {
         Ok(Self { array, offset, dtype })
     }
 
-    /// The dtype of the field.
+    /// Returns the dtype of the field.
     pub fn dtype(&self) -> &Dtype {
         &self.dtype
     }
 
-    /// Writes the field of the selected items, in C order; their other fields stay.
+    /// Writes the field of the selected items, in C order. Their other fields are unchanged.
     ///
     /// Each chunk that the selection touches is decompressed and compressed once.
     ///
     /// # Errors
-    /// Those of [`NDArray::write`]; [`ErrorKind::TypeMismatch`] if the dtype of the field is not that of `T`.
+    /// Fails with the [errors of changes](NDArray#errors-of-changes); `T` has the dtype of the field.
     pub fn write<T: Element>(
         &mut self,
         selection: impl Into<Selection>,
@@ -153,18 +196,18 @@ impl NDArrayFieldMut<'_> {
         let expected = self.array.len_of_items(&region, len, WRITE)?;
         if expected != bytes.len() {
             let (shape, found) = (region.shape(), items.len());
-            let detail = format!("items of the shape {shape:?} are selected, got {found}");
+            let detail = format!("the selection has the shape {shape:?}, got {found} items");
             return Err(self.array.schunk.error(ErrorKind::InvalidArgument, WRITE, detail));
         }
         let strides = c_order(&region.shape(), len);
-        // SAFETY: the bytes are borrowed, and as many as the parts of the items in C order have.
+        // SAFETY: the bytes are borrowed, and their length is that of the parts of the items in C order.
         unsafe { self.write_from(&region, &strides, &bytes) }
     }
 
     /// Writes the same value to the field of all selected items.
     ///
     /// # Errors
-    /// Those of [`write`](Self::write).
+    /// Fails with the [errors of changes](NDArray#errors-of-changes); `T` has the dtype of the field.
     pub fn fill<T: Element>(&mut self, selection: impl Into<Selection>, item: T) -> Result<()> {
         let region = self.array.select(&selection.into(), WRITE)?;
         let items = [item];
@@ -172,14 +215,14 @@ impl NDArrayFieldMut<'_> {
         if let Some(swapped) = self.array.check_field::<T>(&self.dtype, WRITE)? {
             swapped.apply(bytes.to_mut());
         }
-        // All are in the same place.
+        // Every item is read from the same place.
         let strides = vec![0; region.dims.len()];
-        // SAFETY: the bytes are borrowed, and are those of one part, the place of all.
+        // SAFETY: the bytes are borrowed, and are those of one part, the place of all items.
         unsafe { self.write_from(&region, &strides, &bytes) }
     }
 
     /// # Safety
-    /// The bytes are memory for the field of the items of the region at the places that the strides give.
+    /// At the places that the strides determine, the bytes are memory for the field of the items of the region.
     unsafe fn write_from(
         &mut self,
         region: &Region,
@@ -191,7 +234,7 @@ impl NDArrayFieldMut<'_> {
             return Ok(());
         }
         let part = ItemPart { offset: self.offset, len, typesize: self.array.typesize() };
-        // SAFETY: the caller's promise; the bytes are borrowed until all is written.
+        // SAFETY: the guarantee of the caller of this function; the bytes are borrowed until all items are written.
         unsafe {
             let source = Source::of_part(bytes.as_ptr(), part);
             self.array.scatter(Items::Region(region, strides), source)
@@ -200,38 +243,43 @@ impl NDArrayFieldMut<'_> {
 }
 
 impl<'a> NDArrayField<'a> {
-    /// A field of this field, which is a structure.
+    /// Returns a field of this field, which is a structure.
     ///
     /// # Errors
-    /// Those of [`NDArray::field`].
+    /// - [`ErrorKind::InvalidArgument`]: there is no field of this name; the error lists the existing ones;
+    /// - [`ErrorKind::TypeMismatch`]: this field is not a structure.
     pub fn field(&self, name: &str) -> Result<Self> {
         let Some(fields) = self.dtype.fields() else {
-            let detail = format!("the items are {}, no structures", self.dtype);
+            let detail = format!("the items are {}, expected structures", self.dtype);
             return Err(self.view.error(ErrorKind::TypeMismatch, FIELD, detail));
         };
         let Some(field) = fields.iter().find(|field| field.name() == name) else {
             let names: Vec<&str> = fields.iter().map(|field| field.name()).collect();
-            let detail = format!("there is no field `{name}`; there are {}", names.join(", "));
+            let detail = format!("there is no field `{name}`; the fields are {}", names.join(", "));
             return Err(self.view.error(ErrorKind::InvalidArgument, FIELD, detail));
         };
         let offset = self.offset + field.offset();
         Ok(Self { view: self.view.clone(), offset, dtype: field.dtype().clone() })
     }
 
-    /// The dtype of the field.
+    /// Returns the dtype of the field.
     pub fn dtype(&self) -> &Dtype {
         &self.dtype
     }
 
-    /// The shape of the array or view; that of a sub-array in the field is a part of its dtype.
+    /// Returns the shape of the array or view. The shape of a sub-array in the field is part of the dtype.
     pub fn shape(&self) -> Vec<u64> {
         self.view.shape()
     }
 
-    /// The field of the selected items.
+    /// Returns the field of the selected items. No items are read.
     ///
     /// # Errors
-    /// Those of [`NDArrayView::slice`].
+    /// - [`ErrorKind::OutOfBounds`]: an index or a bound of the selection is outside the view;
+    /// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the view, or a range that ends before it
+    ///   starts;
+    /// - [`ErrorKind::Unsupported`]: the selection does not have exactly one item along an
+    ///   [added](NDArrayView::expand_dims) axis.
     pub fn slice(&self, selection: impl Into<Selection>) -> Result<Self> {
         let view = self.view.slice(selection)?;
         Ok(Self { view, offset: self.offset, dtype: self.dtype.clone() })
@@ -240,7 +288,7 @@ impl<'a> NDArrayField<'a> {
     /// Reads the field of the selected items, in C order.
     ///
     /// # Errors
-    /// Those of [`NDArray::read`]; [`ErrorKind::TypeMismatch`] where the dtype of the field is not that of `T`.
+    /// Fails with the [errors of reads](NDArray#errors-of-reads); `T` has the dtype of the field.
     pub fn read<T: Element>(&self, selection: impl Into<Selection>) -> Result<Vec<T>> {
         let swapped = self.check_dtype::<T>()?;
         let (array, selected) = (self.view.array, self.slice(selection)?);
@@ -252,16 +300,16 @@ impl<'a> NDArrayField<'a> {
     /// Reads the field of all items, in C order.
     ///
     /// # Errors
-    /// Those of [`read`](Self::read).
+    /// Fails with the [errors of reads](NDArray#errors-of-reads); `T` has the dtype of the field.
     pub fn read_all<T: Element>(&self) -> Result<Vec<T>> {
         self.read(..)
     }
 
-    /// Reads the field of the selected items into `items`, whose number is theirs.
+    /// Reads the field of the selected items into a buffer of the caller, in C order. The length of the buffer is the
+    /// number of selected items. After an error the buffer may be partly written.
     ///
     /// # Errors
-    /// Those of [`read`](Self::read), and [`ErrorKind::InvalidArgument`] where the numbers differ. `items` may be partly
-    /// written then.
+    /// Fails with the [errors of reads](NDArray#errors-of-reads); `T` has the dtype of the field.
     pub fn read_into<T: Element>(
         &self,
         selection: impl Into<Selection>,
@@ -271,16 +319,17 @@ impl<'a> NDArrayField<'a> {
         let selected = self.slice(selection)?;
         let (expected, found) = (selected.len()?, size_of_val(items));
         if expected != found {
-            let detail = format!("the selected items have {expected} bytes, the target {found}");
+            let detail =
+                format!("the selected items have {expected} bytes, the buffer has {found}");
             return Err(self.view.error(ErrorKind::InvalidArgument, READ, detail));
         }
         with_bytes_mut(items, |bytes| selected.read_to(bytes, false, swapped))
     }
 
-    /// Reads the field of the selected items as it is stored, byte order included.
+    /// Reads the stored bytes of the field of the selected items, in the byte order of the field.
     ///
     /// # Errors
-    /// Those of [`read`](Self::read), the dtype apart.
+    /// Fails with the [errors of reads](NDArray#errors-of-reads), except [`ErrorKind::TypeMismatch`].
     pub fn read_bytes(&self, selection: impl Into<Selection>) -> Result<Vec<u8>> {
         let selected = self.slice(selection)?;
         let len = selected.len()?;
@@ -294,12 +343,12 @@ impl<'a> NDArrayField<'a> {
         self.view.array.check_field::<T>(&self.dtype, READ)
     }
 
-    /// The bytes of the field in all items, if they fit this machine.
+    /// Returns the size of the field in all items in bytes, if it fits the address space.
     fn len(&self) -> Result<usize> {
         self.view.array.len_of_items(&self.view.region, self.dtype.size(), READ)
     }
 
-    /// Reads it into bytes, which are as many as [`len`](Self::len) says.
+    /// Reads the field into a buffer of the length that [`len`](Self::len) returns.
     fn read_to(&self, bytes: &mut [u8], zeros: bool, swapped: Option<SwapPlan>) -> Result<()> {
         let (array, region, len) = (self.view.array, &self.view.region, self.dtype.size());
         if len == 0 {
@@ -307,9 +356,9 @@ impl<'a> NDArrayField<'a> {
         }
         let strides = c_order(&region.shape(), len);
         let part = ItemPart { offset: self.offset, len, typesize: array.typesize() };
-        // SAFETY: the bytes are borrowed, and as many as the parts of the items in C order have.
+        // SAFETY: the bytes are borrowed, and their length is that of the parts of the items in C order.
         let sink = unsafe { Sink::of_part(bytes.as_mut_ptr(), zeros, part) };
-        // SAFETY: as above; the strides are those of the C order.
+        // SAFETY: see above; the strides are those of the C order.
         unsafe { array.gather(Items::Region(region, &strides), sink) }?;
         if let Some(swapped) = swapped {
             swapped.apply(bytes);

@@ -1,4 +1,4 @@
-//! Reading regions: each chunk is fetched once, each of the blocks that are needed decompressed once.
+//! Reading of regions: each chunk is fetched once, and each needed block is decompressed once.
 
 use std::ops::Range;
 
@@ -20,50 +20,50 @@ pub(super) const READ: &str = "read from an array";
 
 /// Blocks of fewer bytes are decompressed together, in one call of C.
 const SINGLE_BLOCK: usize = 8 << 10;
-/// What is worth a thread of its own, in bytes of decompressed blocks.
+/// The size in bytes of decompressed blocks that justifies a thread.
 const WORTHWHILE: usize = 128 << 10;
-/// With fewer chunks for each thread, the chunks are split.
+/// With fewer chunks for each thread, chunks are split.
 const CHUNKS_PER_THREAD: usize = 4;
 
-/// Memory for the items of a region, each in a place of its own; threads write to it side by side.
+/// Memory for the items of a region, each in its own place; several threads write to it at the same time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sink {
     start: *mut u8,
     /// Whether all of it is zeros.
     zeros: bool,
-    /// The part of each item that it takes; `None` for all of it.
+    /// The part of each item that is stored here; `None` for the whole item.
     part: Option<ItemPart>,
 }
 
-/// Some bytes of each item, such as those of a field.
+/// A part of each item, such as the bytes of a field.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ItemPart {
     pub(super) offset: usize,
     pub(super) len: usize,
-    /// Bytes of an item.
+    /// The size of an item in bytes.
     pub(super) typesize: usize,
 }
 
-// SAFETY: threads write to different places of it, and nobody reads meanwhile; see `Sink::new`.
+// SAFETY: threads write to different places of the memory, and it is not read at the same time; see `Sink::new`.
 unsafe impl Send for Sink {}
-// SAFETY: as above.
+// SAFETY: see above.
 unsafe impl Sync for Sink {}
 
 impl Sink {
-    /// Memory whose first item is at `start`.
+    /// Creates a sink in memory whose first item is at `start`.
     ///
     /// # Safety
-    /// Until the last copy of this is gone, nobody else uses the memory. For every item of the region that
-    /// it is used for, at the place that the strides give it from `start`, there are as many bytes as an item has,
-    /// which may be written; those of different items do not overlap.
+    /// Until the last copy of the sink is dropped, the memory is not used otherwise. For every item of the region for
+    /// which the sink is used, at its place determined by the strides from `start`, there are as many writable bytes as
+    /// an item has; those of different items do not overlap.
     pub(super) unsafe fn new(start: *mut u8, zeros: bool) -> Self {
         Self { start, zeros, part: None }
     }
 
-    /// The same for a part of each item: at the place of an item there are as many bytes as the part has.
+    /// Creates a sink for a part of each item: at the place of an item there are as many bytes as the part has.
     ///
     /// # Safety
-    /// As for [`new`](Self::new), but for the bytes of an item.
+    /// The guarantees of [`new`](Self::new), with the bytes of the part instead of those of the item.
     pub(super) unsafe fn of_part(start: *mut u8, zeros: bool, part: ItemPart) -> Self {
         Self { start, zeros, part: Some(part) }
     }
@@ -74,7 +74,8 @@ impl Sink {
     /// The place is that of items which no other thread writes.
     #[inline]
     unsafe fn write(self, at: isize, bytes: &[u8]) {
-        // SAFETY: the caller's promise and that of `new`. Rust's slices and C's memory do not overlap it.
+        // SAFETY: the guarantees of the callers of this function and of `new`. Rust's slices and C's memory do not
+        // overlap the place.
         unsafe {
             let to = self.start.offset(at);
             match bytes.len() {
@@ -88,40 +89,40 @@ impl Sink {
         }
     }
 
-    /// A place for so many bytes.
+    /// Returns the place for `len` bytes.
     ///
     /// # Safety
-    /// The place is that of items which no other thread writes, in one piece.
+    /// The place is that of items which no other thread writes, and is contiguous.
     unsafe fn target<'a>(self, at: isize, len: usize) -> Target<'a> {
-        // SAFETY: the caller's promise and that of `new`; bytes that need not be initialised can be anything.
+        // SAFETY: the guarantees of the callers of this function and of `new`; `MaybeUninit` bytes can have any value.
         Target::new(unsafe { std::slice::from_raw_parts_mut(self.start.offset(at).cast(), len) })
     }
 
-    /// Puts what a block holds to its places.
+    /// Copies the items of a block to their places.
     ///
     /// # Safety
-    /// The block is one of the plan whose items this is memory for, and no other thread writes it.
+    /// The block is one of the plan for whose items this is the memory, and no other thread writes it.
     unsafe fn put(self, block: &BlockPlan<'_>, bytes: &[u8]) {
         let Some(ItemPart { offset, len: part, typesize }) = self.part else {
             return block.each_piece(|from, to, len| {
-                // SAFETY: the caller's promise: the pieces of a block are places of its items.
+                // SAFETY: guaranteed by the caller: the pieces of a block are places of its items.
                 unsafe { self.write(to, &bytes[from..from + len]) }
             });
         };
         block.each_piece(|from, to, len| {
-            // Items are one piece where they are as far from each other in memory as in the block.
+            // Consecutive items of a piece have the same distance in memory as in the block.
             for at in (0..len).step_by(typesize) {
                 let item = from + at + offset;
-                // SAFETY: as above; `to + at` is the place of an item, which has room for the part.
+                // SAFETY: see above; `to + at` is the place of an item, which has room for the part.
                 unsafe { self.write(to + at as isize, &bytes[item..item + part]) }
             }
         });
     }
 
-    /// Puts the same item to all places of a block.
+    /// Copies one item to all places of a block.
     ///
     /// # Safety
-    /// As for [`put`](Self::put).
+    /// The block is one of the plan for whose items this is the memory, and no other thread writes it.
     unsafe fn fill(self, block: &BlockPlan<'_>, item: &[u8]) {
         let Some(ItemPart { offset, len: part, typesize }) = self.part else {
             return block.each_piece(|_, to, len| {
@@ -138,14 +139,14 @@ impl Sink {
     }
 }
 
-/// What a thread works with.
+/// The memory and decoder of one thread.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     pub(super) chunk: Vec<u8>,
     pub(super) block: Vec<u8>,
 }
 
-/// What is kept of a scratch, in bytes of each kind; chunks are hardly longer.
+/// The maximum size of each buffer of a scratch that is kept, in bytes; most chunks are smaller.
 const KEPT: usize = 64 << 20;
 
 impl Reused for Scratch {
@@ -158,10 +159,10 @@ impl Reused for Scratch {
     }
 }
 
-/// What the plan of a block takes, in bytes; a file may have blocks of one item.
+/// The size of the plan of a block in bytes; a file may have blocks of one item.
 const PLANNED: u64 = 64;
 
-/// How an array is read.
+/// The state and settings of reads of an array.
 #[derive(Debug)]
 pub(super) struct Readers {
     pub(super) threads: Threads,
@@ -174,7 +175,7 @@ impl Readers {
         Self { threads, cache: None, scratches: Mutex::default() }
     }
 
-    /// Reads what is planned.
+    /// Reads the items of a plan.
     ///
     /// # Safety
     /// The sink is memory for the items of the plan.
@@ -193,7 +194,7 @@ impl Readers {
             let blocks: usize = (0..nchunks).map(|number| plan.chunk(number).nblocks()).sum();
             threads = threads.min(blocks.saturating_mul(geometry.block_len()) / WORTHWHILE);
         }
-        // In parts small enough that the first thread does not wait for those that start later.
+        // Small parts, so that the first thread does not wait for threads that start later.
         let parts = match threads {
             0 | 1 => 1,
             _ => (CHUNKS_PER_THREAD * threads).div_ceil(nchunks.max(1)),
@@ -213,8 +214,8 @@ impl Readers {
     }
 }
 
-/// A read. The sink is memory for the items of its plan, each of whose blocks one thread gets: whoever makes this
-/// promises it.
+/// A read. Whoever creates it guarantees that the sink is memory for the items of its plan, and that each block of the
+/// plan is given to one thread.
 struct Gathering<'a> {
     schunk: &'a SChunk,
     reading: &'a Reading<'a>,
@@ -236,14 +237,14 @@ impl Gathering<'_> {
         let mut ranges: Vec<Range<usize>> = Vec::new();
         for index in blocks {
             let block = plan.block(index);
-            // SAFETY: the block is one of the plan, and this thread's.
+            // SAFETY: the block is one of the plan, and is given to this thread.
             let put = |bytes: &[u8]| unsafe { self.sink.put(&block, bytes) };
             let kept = |cache: &Blocks<'_>| cache.with(plan.number, block.number, put);
             if self.cache.as_ref().is_some_and(kept) {
                 continue;
             }
             needed.push(index);
-            // They come in ascending order.
+            // The blocks are in ascending order.
             let start = block.number * len;
             match ranges.last_mut().filter(|range| range.end == start) {
                 Some(range) => range.end += len,
@@ -264,7 +265,7 @@ impl Gathering<'_> {
         })
     }
 
-    /// Decompresses blocks of a chunk, and puts their items to their places.
+    /// Decompresses blocks of a chunk, and copies their items to their places.
     fn decode(
         &self,
         plan: &ChunkPlan<'_>,
@@ -277,7 +278,7 @@ impl Gathering<'_> {
         let blocks = || needed.iter().map(|&index| plan.block(index));
         if let Some(item) = repeated_item(chunk, self.geometry.typesize(), decoder) {
             if !sink.zeros || item.iter().any(|&byte| byte != 0) {
-                // SAFETY: the blocks are some of the plan, and this thread's.
+                // SAFETY: the blocks are some of the plan, and are given to this thread.
                 blocks().for_each(|block| unsafe { sink.fill(&block, &item) });
             }
             return Ok(());
@@ -288,13 +289,13 @@ impl Gathering<'_> {
             && needed.len() == plan.nblocks()
             && let Some(place) = plan.in_one_piece()
         {
-            // SAFETY: the blocks are all of the chunk, and lie there one behind the other.
+            // SAFETY: the blocks are all of the chunk, and are consecutive in this memory.
             return decoder.decompress(chunk, unsafe { sink.target(place, chunk.nbytes()) });
         }
-        // Chunks written by others may have blocks of another size; those are decompressed whole.
+        // Chunks of other writers may have blocks of another size; these chunks are decompressed whole.
         let header = chunk.header();
         let same = !header.variable_blocks && header.block_len() as usize == len;
-        // Each alone costs C its preparations: delta's reference, the dictionary.
+        // A call for one block repeats C's preparations: delta's reference, the dictionary.
         let prepared = chunk.uses_delta() || header.dictionary;
         let alone = needed.len() == 1 || len >= SINGLE_BLOCK && !prepared;
         // Codecs for arrays may take parts of blocks for cells.
@@ -303,7 +304,7 @@ impl Gathering<'_> {
                 let start = block.number * len;
                 if let (Some(place), None, true) = (block.in_one_piece(), &self.cache, whole_items)
                 {
-                    // SAFETY: the block lies there in one piece.
+                    // SAFETY: the place of the block is contiguous.
                     decoder.range(chunk, start, unsafe { sink.target(place, len) })?;
                     continue;
                 }
@@ -331,7 +332,7 @@ impl Gathering<'_> {
     }
 
     fn put(&self, chunk: usize, block: &BlockPlan<'_>, bytes: &[u8]) {
-        // SAFETY: the block is one of the plan, and this thread's.
+        // SAFETY: the block is one of the plan, and is given to this thread.
         unsafe { self.sink.put(block, bytes) };
         if let Some(cache) = &self.cache {
             cache.keep(chunk, block.number, bytes);
@@ -339,7 +340,7 @@ impl Gathering<'_> {
     }
 }
 
-/// The item that a chunk without data repeats, where that needs no decompression.
+/// Returns the item that a chunk without data repeats, if no decompression is needed.
 fn repeated_item(chunk: &ChunkRef<'_>, typesize: usize, decoder: &Decoder) -> Option<Vec<u8>> {
     if decoder.has_postfilter() {
         return None;

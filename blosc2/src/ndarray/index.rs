@@ -3,10 +3,10 @@
 use super::selection::{AxisIndex, each_tuple};
 use crate::{Error, ErrorKind, Result};
 
-/// One integer for each axis: a shape, or the index of an item.
+/// A sequence with one integer for each axis: a shape, or the index of an item.
 ///
-/// Implemented for arrays, slices, vectors and tuples of the integer types of up to 64 bits, for an integer alone, which is
-/// for one axis, and for `()`, which is for none. In an index negative integers count from the end of the axis.
+/// Implemented for arrays, slices, vectors and tuples of the integer types of up to 64 bits, for a single integer (one
+/// axis), and for `()` (no axes). In an index, negative integers count from the end of the axis.
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -24,16 +24,16 @@ use crate::{Error, ErrorKind, Result};
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 pub trait PerAxis: sealed::Sealed {
-    /// The number of integers.
+    /// Returns the number of integers.
     #[doc(hidden)]
     fn ndim(&self) -> usize;
 
-    /// The integer for an axis, which is below `ndim`.
+    /// Returns the integer for an axis; `axis` is less than `ndim`.
     #[doc(hidden)]
     fn along(&self, axis: usize) -> i128;
 }
 
-/// Numbers that are not below 0, such as the sizes of a shape, which `what` is.
+/// Checks that no integer is negative, as in a shape, and returns them. `what` names them in the error.
 pub(super) fn sizes(shape: &impl PerAxis, what: &str, doing: &str) -> Result<Vec<u64>> {
     let size = |axis| {
         let size = shape.along(axis);
@@ -45,18 +45,18 @@ pub(super) fn sizes(shape: &impl PerAxis, what: &str, doing: &str) -> Result<Vec
     (0..shape.ndim()).map(size).collect()
 }
 
-/// Where an index is, counted from the end if it is negative; not below `size` if it is outside.
+/// Returns the position of an index, which counts from the end if it is negative; at least `size` if it is outside.
 pub(super) fn place(at: i128, size: u64) -> u64 {
     let place = if at < 0 { at + i128::from(size) } else { at };
     u64::try_from(place).unwrap_or(u64::MAX)
 }
 
 mod sealed {
-    /// Keeps what an index is from changing between its check and its use.
+    /// Sealed, because an index must not change between its check and its use.
     pub trait Sealed {}
 }
 
-/// Slices, and what is used as one.
+/// Implementations for slices and for types that are used as slices.
 macro_rules! list {
     ($([$($generics:tt)*] $type:ty;)*) => {$(
         impl<$($generics)*> sealed::Sealed for $type {}

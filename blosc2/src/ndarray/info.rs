@@ -1,4 +1,4 @@
-//! What an array is like, in one place.
+//! A summary of an array: shapes, dtype, sizes and compression parameters.
 
 use std::fmt;
 
@@ -6,38 +6,49 @@ use super::NDArray;
 use crate::CParams;
 use crate::schunk::write_storage;
 
-/// What an array is like: as data, and by `Display` as text. Made by [`NDArray::info`]. Python's `array.info`.
+/// A summary of an array: its shapes, dtype, sizes and compression parameters. `Display` formats it as a table. Created
+/// by [`NDArray::info`]. Python: `array.info`.
+///
+/// ```
+/// use blosc2::NDArray;
+///
+/// let info = NDArray::builder().chunks((4, 4)).blocks((2, 4)).zeros::<f32>((6, 4))?.info();
+/// assert_eq!((info.nchunks, info.nbytes), (2, 96));
+/// assert_eq!(info.ext_shape, [8, 4]);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ArrayInfo {
-    /// Number of items along each dimension.
+    /// The number of items along each axis.
     pub shape: Vec<u64>,
-    /// Items of a chunk along each dimension.
+    /// The number of items of a chunk along each axis.
     pub chunks: Vec<u64>,
-    /// Items of a block along each dimension.
+    /// The number of items of a block along each axis.
     pub blocks: Vec<u64>,
-    /// The shape padded to whole chunks. C's `extshape`, Python's `ext_shape`.
+    /// The shape padded to whole chunks. C: `extshape`. Python: `ext_shape`.
     pub ext_shape: Vec<u64>,
-    /// The chunk shape padded to whole blocks. C's `extchunkshape`, Python's `ext_chunks`.
+    /// The chunk shape padded to whole blocks. C: `extchunkshape`. Python: `ext_chunks`.
     pub ext_chunks: Vec<u64>,
-    /// The dtype as the file has it.
+    /// The stored text of the dtype.
     pub dtype: Option<String>,
-    /// Bytes of an item.
+    /// The size of an item in bytes.
     pub typesize: usize,
-    /// Bytes of all items, without padding.
+    /// The uncompressed size of all items in bytes, without padding.
     pub nbytes: u64,
-    /// Bytes of all chunks when compressed.
+    /// The compressed size of all chunks in bytes.
     pub cbytes: u64,
-    /// The bytes of the chunks, padding included, for each compressed byte; 0 if there are none.
+    /// The compression ratio: the uncompressed size of the chunks, including padding, divided by `cbytes`; 0 if
+    /// `cbytes` is 0.
     pub cratio: f64,
-    /// Number of chunks.
+    /// The number of chunks.
     pub nchunks: usize,
-    /// How the chunks are compressed.
+    /// The compression parameters of new chunks.
     pub cparams: CParams,
 }
 
 impl NDArray {
-    /// What the array is like.
+    /// Returns a summary of the array.
     ///
     /// ```
     /// use blosc2::NDArray;

@@ -1,4 +1,4 @@
-//! N-dimensional arrays: a super-chunk with shapes.
+//! N-dimensional arrays: a super-chunk with a shape, a chunk shape, a block shape and a dtype.
 
 mod appender;
 mod boxes;
@@ -63,16 +63,18 @@ use scatter::Writers;
 
 const OPEN: &str = "open an array";
 
-/// NumPy's notation of dtypes. C's `DTYPE_NUMPY_FORMAT`.
+/// The dtype format of NumPy's notation. C: `DTYPE_NUMPY_FORMAT`.
 const NUMPY_FORMAT: u8 = 0;
 
-/// An n-dimensional array of items, compressed chunk by chunk. C's `b2nd_array_t`, Python's
-/// `NDArray`.
+/// An n-dimensional array of items of one dtype, stored as compressed chunks. C: `b2nd_array_t`. Python: `NDArray`.
 ///
-/// The array is cut into chunks and the chunks into blocks; reading decompresses only the
-/// blocks that it touches, each once. Reading takes `&self` and may happen on many threads at once; one read can
-/// use several threads by itself ([`DParams::threads`]). Changing takes `&mut self`, and is all done when it returns or,
-/// where it fails, not at all.
+/// The array is divided into chunks of one shape, and each chunk into blocks of one shape. A read decompresses only the
+/// blocks that hold selected items, each block once.
+///
+/// Reads take `&self`, and any number of threads can read the same array. A single read can also use several threads,
+/// see [`DParams::threads`]. Changes take `&mut self` and are atomic: if a change fails, the array is as it was before.
+///
+/// Arrays are created by [`builder`](Self::builder) and opened by [`open`](Self::open) or [`open_rw`](Self::open_rw).
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -90,47 +92,100 @@ const NUMPY_FORMAT: u8 = 0;
 /// assert_eq!(array.item::<i64>(&[11, 9])?, 7);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// # Errors of reads
+/// The methods that read items fail with these errors:
+/// - [`ErrorKind::OutOfBounds`]: an index or a bound of the selection is outside the array;
+/// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the array, or a range that ends before it starts;
+///   an index does not have one integer for each axis; the caller's buffer does not have the length of the selected
+///   items;
+/// - [`ErrorKind::TypeMismatch`]: `T` does not have the dtype or the byte order of the array (methods for bytes do not
+///   check this);
+/// - [`ErrorKind::InvalidData`]: a chunk is corrupted, or the file was replaced by an array with other chunks;
+/// - [`ErrorKind::Unsupported`]: a chunk was compressed with a codec or filter that this build does not have;
+/// - [`ErrorKind::TooLarge`]: the result exceeds [`OpenOptions::max_read`] or the address space;
+/// - [`ErrorKind::OutOfMemory`]: the memory for the result cannot be allocated;
+/// - [`ErrorKind::Unfinished`]: the file has an incomplete change of another process;
+/// - [`ErrorKind::Busy`]: another process is changing the file without locking, or the file is being changed by a
+///   closure that this call would wait for;
+/// - [`ErrorKind::Callback`]: a postfilter, a user-defined codec or filter, or a custom storage backend failed;
+/// - [`ErrorKind::Io`]: the file cannot be read.
+///
+/// # Errors of changes
+/// The methods that change items or the shape fail with these errors. The array is then as it was before.
+/// - [`ErrorKind::ReadOnly`]: the array was opened for reading or appending only;
+/// - [`ErrorKind::OutOfBounds`]: an index or a bound of the selection is outside the array;
+/// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the array, or a range that ends before it starts;
+///   an index does not have one integer for each axis; the number of items does not match the selection or the axis;
+///   another handle or process has changed the size of another axis; other data follows the frame in its file;
+/// - [`ErrorKind::TypeMismatch`]: `T` does not have the dtype or the byte order of the array (methods for bytes do not
+///   check this);
+/// - [`ErrorKind::InvalidData`]: a chunk that has to be read is corrupted, or the file was replaced by an array with
+///   other chunks;
+/// - [`ErrorKind::Unsupported`]: this build does not have a codec or filter of the array; a part of a chunk is changed
+///   while a prefilter or a postfilter is set; or the shape is changed and the metalayer of the array is older than
+///   C-Blosc2 2.7;
+/// - [`ErrorKind::TooLarge`]: the new shape or the compressed data exceeds what the format can store;
+/// - [`ErrorKind::OutOfMemory`]: memory for the new chunks cannot be allocated;
+/// - [`ErrorKind::Unfinished`]: the file has an incomplete change of another process;
+/// - [`ErrorKind::Busy`]: another process has changed the file without locking, or the file is used by a closure that
+///   this call would wait for;
+/// - [`ErrorKind::Callback`]: a prefilter, a user-defined codec, filter or tuner, or a custom storage backend failed;
+/// - [`ErrorKind::Io`]: the file cannot be read or written.
 #[derive(Debug)]
 #[doc(alias = "b2nd_array_t")]
 pub struct NDArray {
     schunk: SChunk,
     geometry: Geometry,
     dtype: Option<Notation>,
-    /// Whether items in the byte order that is not native are converted.
+    /// Whether items in non-native byte order are converted.
     convert: bool,
     readers: Readers,
     writers: Writers,
-    /// The version of the frame that the geometry is of.
+    /// The version of the frame from which the geometry was read.
     version: Version,
 }
 
 impl NDArray {
-    /// Opens an array in a file or a directory for reading. C's `b2nd_open`, Python's `blosc2.open`.
+    /// Opens an array in a contiguous file or a directory for reading. C: `b2nd_open`. Python: `blosc2.open`.
     ///
-    /// [`open_with`](Self::open_with) has options, such as locking.
+    /// [`open_with`](Self::open_with) takes options, such as locking.
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: it cannot be read;
-    /// - [`ErrorKind::InvalidData`]: it is no frame, is a frame but no array, was cut short, or is
-    ///   broken;
-    /// - [`ErrorKind::Unfinished`]: its writer was stopped, or is writing it.
+    /// - [`ErrorKind::NotFound`]: there is no file at `path`;
+    /// - [`ErrorKind::Io`]: the file cannot be read;
+    /// - [`ErrorKind::InvalidData`]: the file is not a frame, is truncated or corrupted, or is a frame without an
+    ///   array;
+    /// - [`ErrorKind::Unsupported`]: the array cannot be opened by [`from_schunk`](Self::from_schunk), such as a lazy
+    ///   expression of Python;
+    /// - [`ErrorKind::TooLarge`]: the frame exceeds the default [limits](OpenOptions::limits);
+    /// - [`ErrorKind::Unfinished`]: its last change is incomplete: the writer was interrupted or is still writing.
     #[doc(alias = "b2nd_open")]
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::from_schunk(SChunk::open(path)?)
     }
 
-    /// Opens an array in a file or a directory for reading and changing.
+    /// Opens an array in a contiguous file or a directory for reading and writing. Python: `blosc2.open(path,
+    /// mode="a")`.
     ///
-    /// A program that dies in the middle of a change leaves a file that this does not open; see
+    /// If a process dies in the middle of a change, this method refuses its file; see
     /// [`OpenOptions`](crate::OpenOptions#after-the-death-of-a-writer).
     ///
     /// # Errors
-    /// As for [`open`](Self::open), and [`ErrorKind::Busy`] where this program has it open for changing already.
+    /// - [`ErrorKind::NotFound`]: there is no file at `path`;
+    /// - [`ErrorKind::Io`]: the file cannot be read or written;
+    /// - [`ErrorKind::InvalidData`]: the file is not a frame, is truncated or corrupted, or is a frame without an
+    ///   array;
+    /// - [`ErrorKind::Unsupported`]: the array cannot be opened by [`from_schunk`](Self::from_schunk), such as a lazy
+    ///   expression of Python;
+    /// - [`ErrorKind::TooLarge`]: the frame exceeds the default [limits](OpenOptions::limits);
+    /// - [`ErrorKind::Unfinished`]: its last change is incomplete: the writer was interrupted or is still writing;
+    /// - [`ErrorKind::Busy`]: another handle of this program has it open for writing.
     pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
         Self::from_schunk(SChunk::open_rw(path)?)
     }
 
-    /// Opens an array in a file or a directory as the options say: for reading unless they say otherwise.
+    /// Opens an array in a contiguous file or a directory with options. By default it is opened for reading.
     ///
     /// ```
     /// use blosc2::{NDArray, OpenOptions};
@@ -148,29 +203,34 @@ impl NDArray {
     /// ```
     ///
     /// # Errors
-    /// Those of [`OpenOptions::open`], and [`ErrorKind::InvalidData`] where it is no array. A new array is made by
-    /// [`builder`](Self::builder): options that make a file are [`ErrorKind::InvalidArgument`].
+    /// Fails with the errors of [`OpenOptions::open`], and with:
+    /// - [`ErrorKind::InvalidData`]: the file is not an array;
+    /// - [`ErrorKind::InvalidArgument`]: the options create a super-chunk. Arrays are created by
+    ///   [`builder`](Self::builder).
     pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         let path = path.as_ref();
         if options.makes() {
-            let detail = "the options make a new super-chunk; NDArray::builder makes arrays";
+            let detail = "the options create a super-chunk; NDArray::builder creates arrays";
             return Err(Error::new(ErrorKind::InvalidArgument, OPEN, detail).at(path));
         }
         Self::from_schunk(options.open(path)?)
     }
 
-    /// Opens an array in a custom storage backend as the options say: for reading unless they say otherwise.
+    /// Opens an array in a custom storage backend with options. By default it is opened for reading. C:
+    /// `b2nd_open_udio`.
+    ///
+    /// A new array in such a backend is created by [`NDArrayBuilder::storage`].
     ///
     /// # Errors
-    /// Those of [`OpenOptions::open_storage`], and [`ErrorKind::InvalidData`] if it is no array. A new array is made by
-    /// [`NDArrayBuilder::storage`].
+    /// Fails with the errors of [`OpenOptions::open_storage`], and with:
+    /// - [`ErrorKind::InvalidData`]: the frame is not an array.
     #[doc(alias = "b2nd_open_udio")]
     pub fn open_storage(storage: impl Storage + 'static, options: &OpenOptions) -> Result<Self> {
         Self::from_schunk(options.open_storage(storage)?)
     }
 
-    /// Opens an array in a custom folder, with a file for each chunk, as the options say: for reading unless they say
-    /// otherwise.
+    /// Opens an array in a custom folder, with a file for each chunk. It is opened for reading, unless the options allow
+    /// writing.
     ///
     /// # Errors
     /// Those of [`OpenOptions::open_folder`], and [`ErrorKind::InvalidData`] if it is no array. A new array is created by
@@ -182,53 +242,57 @@ impl NDArray {
         Self::from_schunk(options.open_folder(folder)?)
     }
 
-    /// Takes an array in one buffer, as a file has it, without a copy; it can be changed. C's
-    /// `b2nd_from_cframe`, Python's `ndarray_from_cframe`.
+    /// Opens an array that is a contiguous frame in memory, without a copy of the bytes. The array can be changed. C:
+    /// `b2nd_from_cframe`. Python: `ndarray_from_cframe`.
     ///
-    /// [`OpenOptions::from_owner`] and [`OpenOptions::with_borrowed`] open memory that is shared or borrowed, for
-    /// [`from_schunk`](Self::from_schunk).
+    /// For shared or borrowed memory, open a super-chunk by [`OpenOptions::from_owner`] or
+    /// [`OpenOptions::with_borrowed`], and pass it to [`from_schunk`](Self::from_schunk).
     ///
     /// # Errors
-    /// As for [`SChunk::from_cframe`], and [`ErrorKind::InvalidData`] where it is no array.
+    /// - [`ErrorKind::InvalidData`]: the bytes are not a frame, are truncated or corrupted, or are a frame without an
+    ///   array;
+    /// - [`ErrorKind::Unsupported`]: the array cannot be opened by [`from_schunk`](Self::from_schunk), such as a lazy
+    ///   expression of Python.
     #[doc(alias("from_bytes", "ndarray_from_cframe", "b2nd_from_cframe"))]
     pub fn from_cframe(bytes: Vec<u8>) -> Result<Self> {
         Self::from_schunk(OpenOptions::new().write(true).from_cframe(bytes)?)
     }
 
-    /// Takes a super-chunk that holds an array. C's `b2nd_from_schunk`.
+    /// Opens the array that a super-chunk holds. C: `b2nd_from_schunk`.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidData`]: it has no metalayer `b2nd`, or one that does not fit its chunks;
-    /// - [`ErrorKind::Unsupported`]: it holds a [Python object](SChunk::python_object), such as a lazy
-    ///   expression of Python's, whose items would read as zeros; or its items are pointers to objects of Python's,
-    ///   which mean nothing outside of the program that wrote them.
+    /// - [`ErrorKind::InvalidData`]: the super-chunk has no metalayer `b2nd`, or one that does not match its chunks;
+    /// - [`ErrorKind::Unsupported`]: the super-chunk holds a [Python object](SChunk::python_object), such as a lazy
+    ///   expression, whose items would read as zeros; or its items are pointers to Python objects, which are valid only
+    ///   in the process that wrote them.
     #[doc(alias = "b2nd_from_schunk")]
     pub fn from_schunk(schunk: SChunk) -> Result<Self> {
         if let Some(name) = schunk.python_object() {
             let what = match name {
-                "proxy-source" => "the cache of a proxy, in which items not fetched yet are zeros",
-                _ => "a computation or a reference of Python's, whose own items are all zeros",
+                "proxy-source" => {
+                    "the cache of a proxy, whose items are zeros until they are fetched"
+                }
+                _ => "a computation or a reference of Python, whose stored items are zeros",
             };
             let detail = format!(
-                "its metalayer `{name}` says that it is {what}; \
-                 NDArray::from_python_object takes the items all the same"
+                "its metalayer `{name}` marks {what}; \
+                 NDArray::from_python_object opens the stored items"
             );
             return Err(schunk.error(ErrorKind::Unsupported, OPEN, detail));
         }
         let array = Self::from_python_object(schunk)?;
         if let Some(dtype) = array.dtype().filter(|dtype| dtype.has_pointers()) {
-            let detail =
-                format!("its items `{dtype}` are pointers to objects of Python's, no data");
+            let detail = format!("its items `{dtype}` are pointers to Python objects, not data");
             return Err(array.schunk.error(ErrorKind::Unsupported, OPEN, detail));
         }
         Ok(array)
     }
 
-    /// Takes a super-chunk that holds an array, also where its items are not the data that it stands for; see
-    /// [`SChunk::python_object`].
+    /// Opens the array that a super-chunk holds, also if it holds a [Python object](SChunk::python_object), whose
+    /// stored items are not its data.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidData`]: it has no metalayer `b2nd`, or one that does not fit its chunks.
+    /// - [`ErrorKind::InvalidData`]: the super-chunk has no metalayer `b2nd`, or one that does not match its chunks.
     pub fn from_python_object(mut schunk: SChunk) -> Result<Self> {
         let (geometry, dtype, version) = {
             let reading = schunk.reading()?;
@@ -236,7 +300,7 @@ impl NDArray {
             (geometry, dtype, reading.version())
         };
         let threads = schunk.dparams().threads;
-        // The threads of this handle are its own.
+        // The array spreads its work over threads; the super-chunk uses one.
         let dparams = schunk.dparams().clone().threads(Threads::ONE);
         schunk.set_dparams(dparams);
         Ok(Self {
@@ -250,78 +314,79 @@ impl NDArray {
         })
     }
 
-    /// Makes an array in memory of items in C order, with automatic chunks and blocks. Python's
-    /// `asarray`.
+    /// Creates an in-memory array from items in C order, with automatic chunk and block shapes. Python: `asarray`.
     ///
     /// # Errors
-    /// As for [`NDArrayBuilder::from_slice`].
+    /// Fails with the errors of [creation](NDArrayBuilder#errors-of-creation).
     #[doc(alias("asarray", "b2nd_from_cbuffer"))]
     pub fn from_slice<T: Element>(items: &[T], shape: impl PerAxis) -> Result<Self> {
         Self::builder().from_slice(items, shape)
     }
 
-    /// What an array is to be like, to make one.
+    /// Returns a builder with default parameters, which creates an array in memory, in a file or in a directory.
     #[doc(alias = "b2nd_create_ctx")]
     pub fn builder() -> NDArrayBuilder {
         NDArrayBuilder::default()
     }
 
-    /// Number of items along each dimension.
+    /// Returns the number of items along each axis.
     pub fn shape(&self) -> &[u64] {
         self.geometry.shape()
     }
 
-    /// Number of dimensions; 0 for a single item.
+    /// Returns the number of dimensions; 0 for an array of a single item without axes.
     pub fn ndim(&self) -> usize {
         self.shape().len()
     }
 
-    /// Items of a chunk along each dimension.
+    /// Returns the chunk shape: the number of items of a chunk along each axis.
     #[doc(alias("chunk_shape", "chunkshape"))]
     pub fn chunks(&self) -> &[u64] {
         self.geometry.chunks()
     }
 
-    /// Items of a block along each dimension.
+    /// Returns the block shape: the number of items of a block along each axis.
     #[doc(alias("block_shape", "blockshape"))]
     pub fn blocks(&self) -> &[u64] {
         self.geometry.blocks()
     }
 
-    /// The dtype of the items. `None` where the file names none, as old ones do, or one that is not understood or in
-    /// another [format](Self::dtype_format) than NumPy's, of which [`dtype_str`](Self::dtype_str) returns the text.
-    /// Python's `dtype`.
+    /// Returns the dtype of the items. Python: `dtype`.
     ///
-    /// It is not always true: two of C-Blosc2's own files say `|u1` of items of 4 bytes. The size of an item is
-    /// [`typesize`](Self::typesize).
+    /// `None` if the file stores no dtype (as legacy files do), one that this crate cannot parse, or one in a
+    /// [format](Self::dtype_format) other than NumPy's. [`dtype_str`](Self::dtype_str) returns the stored text.
+    ///
+    /// A file can store a wrong dtype: two sample files of C-Blosc2 store `|u1` for items of 4 bytes. The size of an
+    /// item is [`typesize`](Self::typesize).
     pub fn dtype(&self) -> Option<&Dtype> {
         self.dtype.as_ref()?.dtype.as_ref()
     }
 
-    /// The dtype as the file has it, in NumPy's notation, such as `<f4`; old files have none. NumPy's `dtype.str`.
+    /// Returns the stored text of the dtype, in NumPy's notation such as `<f4`; `None` in legacy files. NumPy:
+    /// `dtype.str`.
     pub fn dtype_str(&self) -> Option<&str> {
         self.dtype.as_ref().map(|dtype| dtype.text.as_str())
     }
 
-    /// The format of the text of the dtype: 0 for NumPy's notation, the only one that Python reads. Set by
+    /// Returns the format of the text of the dtype. 0 is NumPy's notation, the only one that Python reads. It is set by
     /// [`NDArrayBuilder::dtype_format`].
     pub fn dtype_format(&self) -> u8 {
         self.dtype.as_ref().map_or(NUMPY_FORMAT, |dtype| dtype.format)
     }
 
-    /// Bytes of an item.
+    /// Returns the size of an item in bytes. NumPy: `itemsize`.
     #[doc(alias = "itemsize")]
     pub fn typesize(&self) -> usize {
         self.geometry.typesize()
     }
 
-    /// Number of items.
+    /// Returns the number of items. NumPy: `size`.
     #[doc(alias("size", "nitems"))]
     pub fn len(&self) -> u64 {
         self.geometry.len()
     }
 
-    /// Bytes of all items, without padding. Python's `nbytes`.
+    /// Returns the uncompressed size of all items in bytes, without padding. Python: `nbytes`.
     pub fn nbytes(&self) -> u64 {
         // There are fewer than 2^28 chunks of fewer than 2^31 bytes.
         self.len() * self.typesize() as u64
@@ -339,76 +404,80 @@ impl NDArray {
         self.schunk.cratio()
     }
 
-    /// Whether there are no items.
+    /// Returns whether the array has no items.
     pub fn is_empty(&self) -> bool {
         self.geometry.is_empty()
     }
 
-    /// The super-chunk that holds the array. It reads chunks on one thread.
+    /// Returns the super-chunk that holds the array. Reads of chunks from it use one thread.
     pub fn schunk(&self) -> &SChunk {
         &self.schunk
     }
 
-    /// Gives back the super-chunk that holds the array.
+    /// Converts the array to the super-chunk that holds it.
     pub fn into_schunk(mut self) -> SChunk {
         let dparams = self.schunk.dparams().clone().threads(self.readers.threads);
         self.schunk.set_dparams(dparams);
         self.schunk
     }
 
-    /// Metalayers of a fixed length; the one named `b2nd` has the shapes.
+    /// Returns the fixed-length metalayers. The metalayer `b2nd` stores the shapes and the dtype.
     pub fn meta(&self) -> Metalayers<'_> {
         self.schunk.meta()
     }
 
-    /// Metalayers of a fixed length, to be changed. That of the shapes is none of them: it follows the array.
+    /// Returns the fixed-length metalayers for changing their contents. The metalayer `b2nd` cannot be changed: it
+    /// follows the array.
     pub fn meta_mut(&mut self) -> MetalayersMut<'_> {
         self.schunk.meta_mut()
     }
 
-    /// Metalayers of any length. Python's `vlmeta`.
+    /// Returns the variable-length metalayers. Python: `vlmeta`.
     pub fn vlmeta(&self) -> Metalayers<'_> {
         self.schunk.vlmeta()
     }
 
-    /// Metalayers of any length, to be changed.
+    /// Returns the variable-length metalayers for changing them.
     pub fn vlmeta_mut(&mut self) -> MetalayersMut<'_> {
         self.schunk.vlmeta_mut()
     }
 
-    /// How chunks are decompressed, the number of threads included.
+    /// Returns the decompression parameters, including the number of threads.
     pub fn dparams(&self) -> DParams {
         self.schunk.dparams().clone().threads(self.readers.threads)
     }
 
-    /// Sets how chunks are decompressed from now on: each read spreads chunks, or blocks of them, over the threads.
+    /// Sets the decompression parameters of later reads. Each read distributes chunks, or blocks of chunks, over the
+    /// threads.
     pub fn set_dparams(&mut self, params: impl Borrow<DParams>) {
         let params = params.borrow();
         self.readers.threads = params.threads;
         self.schunk.set_dparams(params.clone().threads(Threads::ONE));
     }
 
-    /// The parameters with which new chunks are compressed; see [`SChunk::cparams`]. The block size is that of the block
-    /// shape.
+    /// Returns the parameters with which new chunks are compressed; see [`SChunk::cparams`]. The block size is that of
+    /// the block shape.
     pub fn cparams(&self) -> CParams {
         self.schunk.cparams()
     }
 
-    /// Sets how new chunks are compressed from now on; each write spreads its chunks over the threads.
+    /// Sets the parameters with which new chunks are compressed. Each write distributes its chunks over the threads.
     ///
     /// # Errors
-    /// As for [`SChunk::set_cparams`].
+    /// Fails with the errors of [`SChunk::set_cparams`].
     pub fn set_cparams(&mut self, params: impl Borrow<CParams>) -> Result<()> {
         self.writers.clear();
         self.schunk.set_cparams(params)
     }
 
-    /// Changes the data of new chunks before they are compressed; see [`SChunk::set_prefilter`]. It sees whole chunks,
-    /// padding too, block by block; parts of chunks cannot be written then. [`ChunkBlock`](crate::user_defined::ChunkBlock) shows how it
-    /// learns the indices of the items.
+    /// Sets a closure that transforms the data of new chunks before compression; see [`SChunk::set_prefilter`].
+    ///
+    /// The closure receives each block of a whole chunk, including padding. While a prefilter is set, only whole chunks
+    /// can be written. [`ChunkBlock`](crate::user_defined::ChunkBlock) shows how the closure computes the indices of
+    /// the items.
     ///
     /// # Errors
-    /// As for [`SChunk::set_prefilter`].
+    /// Fails with the errors of [`SChunk::set_prefilter`].
     pub fn set_prefilter<E: Into<crate::closures::BoxError>>(
         &mut self,
         prefilter: impl for<'b> Fn(&mut crate::closures::ChunkBlock<'b>) -> std::result::Result<(), E>
@@ -420,13 +489,13 @@ impl NDArray {
         self.schunk.set_prefilter(prefilter)
     }
 
-    /// Removes the prefilter, if there is one.
+    /// Removes the prefilter, if one is set.
     pub fn clear_prefilter(&mut self) {
         self.writers.clear();
         self.schunk.clear_prefilter();
     }
 
-    /// Removes the postfilter, if there is one.
+    /// Removes the postfilter, if one is set.
     pub fn clear_postfilter(&mut self) {
         if let Some(cache) = &mut self.readers.cache {
             cache.clear();
@@ -434,8 +503,10 @@ impl NDArray {
         self.schunk.clear_postfilter();
     }
 
-    /// Changes the data of chunks after they were decompressed, block by block; see [`SChunk::set_postfilter`].
-    /// [`ChunkBlock`](crate::user_defined::ChunkBlock) shows how it learns the indices of the items.
+    /// Sets a closure that transforms the data of chunks after decompression, block by block; see
+    /// [`SChunk::set_postfilter`].
+    ///
+    /// [`ChunkBlock`](crate::user_defined::ChunkBlock) shows how the closure computes the indices of the items.
     pub fn set_postfilter<E: Into<crate::closures::BoxError>>(
         &mut self,
         postfilter: impl for<'b> Fn(&mut crate::closures::ChunkBlock<'b>) -> std::result::Result<(), E>
@@ -449,32 +520,33 @@ impl NDArray {
         self.schunk.set_postfilter(postfilter);
     }
 
-    /// Keeps up to so many bytes of decoded blocks, and of what keeping them takes, those that were used last, for the
-    /// next reads.
+    /// Sets the size in bytes of the cache of decoded blocks. When it is full, the least recently used blocks are
+    /// dropped.
     ///
-    /// It pays where reads come back to the same blocks, as for neighbouring items one by one. With 0, and at first,
-    /// none are kept. Changes are seen all the same.
+    /// The cache speeds up reads that return to the same blocks, such as reads of neighboring items in separate calls.
+    /// The size includes the cache's own overhead. With 0, the default, there is no cache. Reads through the cache
+    /// always return current items.
     pub fn set_cache(&mut self, bytes: usize) {
         self.readers.cache = (bytes > 0).then(|| Cache::new(bytes));
     }
 
-    /// Sets whether items in the byte order that is not native are converted when they are read and written. Off by
-    /// default: such items are not items of a Rust type then, and can only be read as bytes.
+    /// Sets whether items in non-native byte order are converted by reads and writes. Off by default: such items can
+    /// then only be read and written as bytes.
     pub fn set_byte_order_conversion(&mut self, convert: bool) {
         self.convert = convert;
     }
 
-    /// Keeps the lock of the file during several reads and changes, so that no other program or handle comes between
-    /// them. The shape is that of the file when `work` starts.
+    /// Calls `work` while this handle holds the lock of the file, so that no other process or handle accesses the file
+    /// between the reads and changes of `work`. C: `blosc2_schunk_lock`. Python: `holding_lock`.
     ///
-    /// It is a lock, not a transaction: changes that `work` made before an error or a panic stay. What `work` does with
-    /// another handle of the file fails with [`ErrorKind::Busy`].
+    /// The shape is re-read from the file before `work` starts. This is a lock, not a transaction: changes that `work`
+    /// completed before an error or a panic are kept. If `work` uses another handle of the same file, that call fails
+    /// with [`ErrorKind::Busy`].
     ///
-    /// Without [`OpenOptions::locking`] it calls `work` only. C's `blosc2_schunk_lock`, Python's `holding_lock`; see
-    /// [`open_with`](Self::open_with) for an example.
+    /// Without [`OpenOptions::locking`] this method only calls `work`. [`open_with`](Self::open_with) has an example.
     ///
     /// # Errors
-    /// Those of [`SChunk::locked`].
+    /// Fails with the errors of [`SChunk::locked`].
     #[doc(alias = "holding_lock")]
     pub fn locked<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         SChunk::kept_for(
@@ -491,26 +563,26 @@ impl NDArray {
         )
     }
 
-    /// Writes all changes to the device. A change does not wait for that by itself; see [`OpenOptions::durable`].
+    /// Syncs all changes to disk. A change does not do this by default; see [`OpenOptions::durable`].
     ///
     /// # Errors
-    /// [`ErrorKind::Io`]: the operating system's own.
+    /// - [`ErrorKind::Io`]: the operating system reported an error.
     pub fn sync(&mut self) -> Result<()> {
         self.schunk.sync()
     }
 
-    /// Saves the array to a file or a directory, as the options say; see [`SChunk::save_with`].
+    /// Saves the array to a contiguous file or a directory with options; see [`SChunk::save_with`].
     ///
     /// # Errors
-    /// Those of [`SChunk::save_with`].
+    /// Fails with the errors of [`SChunk::save_with`].
     pub fn save_with(&self, path: impl AsRef<Path>, options: &SaveOptions) -> Result<()> {
         self.schunk.save_with(path, options)
     }
 
-    /// Saves the array to a custom storage backend as the options say; see [`SChunk::save_in`].
+    /// Saves the array to a custom storage backend with options; see [`SChunk::save_in`].
     ///
     /// # Errors
-    /// Those of [`SChunk::save_in`].
+    /// Fails with the errors of [`SChunk::save_in`].
     pub fn save_in(&self, storage: impl Storage + 'static, options: &SaveOptions) -> Result<()> {
         self.schunk.save_in(storage, options)
     }
@@ -526,42 +598,43 @@ impl NDArray {
         self.schunk.save_in_folder(folder, options)
     }
 
-    /// Saves the array to a new contiguous file, chunks as they are. C's `b2nd_save`.
+    /// Saves the array to a new contiguous file. Compressed chunks are copied as they are. C: `b2nd_save`. Python:
+    /// `save`.
     ///
-    /// The file appears when it is complete.
+    /// The file appears at `path` when it is complete.
     ///
     /// # Errors
-    /// - [`ErrorKind::AlreadyExists`]: there is something at `path`; it is left alone;
-    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be made.
+    /// - [`ErrorKind::AlreadyExists`]: `path` exists; it is not overwritten;
+    /// - [`ErrorKind::NotFound`]: the folder of `path` does not exist;
+    /// - [`ErrorKind::Io`]: the file cannot be written.
     #[doc(alias = "b2nd_save")]
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         self.schunk.save(path)
     }
 
-    /// The array in one buffer, as a file has it. C's `b2nd_to_cframe`, Python's `to_cframe`.
+    /// Serializes the array to a contiguous frame in memory. C: `b2nd_to_cframe`. Python: `to_cframe`.
     ///
     /// # Errors
-    /// As for [`SChunk::to_cframe`].
+    /// Fails with the errors of [`SChunk::to_cframe`].
     #[doc(alias("to_bytes", "b2nd_to_cframe"))]
     pub fn to_cframe(&self) -> Result<Vec<u8>> {
         self.schunk.to_cframe()
     }
 
-    /// Reads anew what others have changed, the shape too, and says whether there was anything. C's
+    /// Re-reads the shape and the metadata, and returns whether another handle or process has changed them. C:
     /// `b2nd_refresh`.
     ///
-    /// Reading sees changed items by itself, as [`SChunk::refresh`] says, but keeps to the shape that this handle
-    /// knows.
+    /// Reads return changed items without this call, see [`SChunk::refresh`], but use the shape that this handle knows.
     ///
     /// # Errors
-    /// As for [`open`](Self::open).
+    /// Fails with the errors of [`open`](Self::open).
     #[doc(alias = "b2nd_refresh")]
     pub fn refresh(&mut self) -> Result<bool> {
         let changed = self.schunk.refresh()?;
         Ok(self.reload()? || changed)
     }
 
-    /// Reads the shape as the frame has it now, and says whether it has changed.
+    /// Re-reads the shape from the frame, and returns whether it has changed.
     fn reload(&mut self) -> Result<bool> {
         let reading = self.schunk.reading()?;
         let now = parse(&reading, &self.schunk).map_err(|error| self.schunk.at(error))?;
@@ -571,14 +644,14 @@ impl NDArray {
         (self.geometry, self.dtype) = now;
         self.version = version;
         self.writers.clear();
-        // Also where no change was found: a chunk that another program replaced by one of its length shows nowhere.
+        // Also if no change was found: replacing a chunk by one of the same length may leave no trace.
         if let Some(cache) = &mut self.readers.cache {
             cache.clear();
         }
         Ok(reshaped)
     }
 
-    /// The shapes as they are now, where others have changed them since.
+    /// Returns the current shapes if another handle has changed them since they were read.
     fn geometry_now(&self, reading: &Reading<'_>) -> Result<Option<Geometry>> {
         if reading.version() == self.version {
             return Ok(None);
@@ -588,7 +661,7 @@ impl NDArray {
         Ok((geometry != self.geometry).then_some(geometry))
     }
 
-    /// Sees that others have changed no more than the shape.
+    /// Checks that the chunk shape, the block shape and the typesize have not changed.
     fn check_cut(&self, now: &Geometry) -> Result<()> {
         let cut = |geometry: &Geometry| {
             let (chunks, blocks) = (geometry.chunks().to_vec(), geometry.blocks().to_vec());
@@ -597,11 +670,12 @@ impl NDArray {
         if cut(now) == cut(&self.geometry) {
             return Ok(());
         }
-        let detail = "it was made anew with other chunks: open it again";
+        let detail = "it was replaced by an array with other chunks: open it again";
         Err(Error::new(ErrorKind::InvalidData, OPEN, detail))
     }
 
-    /// Changes the array by `work`, which is given the shapes as they are then; nobody else comes between.
+    /// Changes the array by `work`, which receives the current shapes; no other handle changes the array until it
+    /// returns.
     fn changing<R>(
         &mut self,
         doing: &str,
@@ -615,18 +689,18 @@ impl NDArray {
                 (parse(&reading, schunk)?.0, reading.version())
             };
             if now.chunks() != geometry.chunks() || now.blocks() != geometry.blocks() {
-                let detail = "it was made anew with other chunks: open it again";
+                let detail = "it was replaced by an array with other chunks: open it again";
                 return Err(Error::new(ErrorKind::InvalidData, doing, detail));
             }
             (*geometry, *version) = (now, seen);
             let result = work(Change { schunk, geometry, readers, writers })?;
-            // It is done, whether or not that can be read.
+            // The change is complete, whether or not it can be read.
             if let Ok(reading) = schunk.reading() {
                 *version = reading.version();
             }
             Ok(result)
         });
-        // Old blocks may have been read for the new ones.
+        // Old blocks may have been read to build the new chunks.
         if let Some(cache) = &mut self.readers.cache {
             cache.clear();
         }
@@ -634,30 +708,30 @@ impl NDArray {
     }
 }
 
-/// A dtype as a file has it.
+/// The dtype as the file stores it.
 #[derive(Debug, Clone, PartialEq)]
 struct Notation {
     text: String,
-    /// The notation that the text is in.
+    /// The notation of the text.
     format: u8,
-    /// What it says, where it is understood.
+    /// The parsed dtype; `None` if the text is not understood.
     dtype: Option<Dtype>,
 }
 
-/// An array that nobody else changes.
+/// An array that no other handle changes at the same time.
 struct Change<'a> {
     schunk: &'a mut SChunk,
-    /// Its shapes as they are now, to be changed with it.
+    /// Its current shapes, which the change updates.
     geometry: &'a mut Geometry,
     readers: &'a Readers,
     writers: &'a Writers,
 }
 
-/// The shapes and the dtype that the metalayer says, checked against the chunks.
+/// Parses the shapes and the dtype from the metalayer, and checks them against the chunks.
 fn parse(reading: &Reading<'_>, schunk: &SChunk) -> Result<(Geometry, Option<Notation>)> {
     let invalid = |detail: String| Error::new(ErrorKind::InvalidData, OPEN, detail);
     let Some(meta) = reading.array_meta() else {
-        return Err(invalid("it is a super-chunk without the shapes of an array".to_owned()));
+        return Err(invalid("it is a super-chunk without the metalayer of an array".to_owned()));
     };
     let meta = Meta::parse(meta).map_err(|error| Error::from_format(OPEN, error))?;
     let geometry = cut(&meta, schunk.typesize()).map_err(|error| invalid(error.to_string()))?;
@@ -669,7 +743,7 @@ fn parse(reading: &Reading<'_>, schunk: &SChunk) -> Result<(Geometry, Option<Not
     if nchunks > 0 && chunksize != geometry.chunk_len() {
         let expected = geometry.chunk_len();
         let detail =
-            format!("a chunk of its shape has {expected} bytes, one of the frame {chunksize}");
+            format!("its chunk shape has {expected} bytes, a chunk of the frame {chunksize}");
         return Err(invalid(detail));
     }
     let format = meta.dtype_format;
@@ -680,26 +754,26 @@ fn parse(reading: &Reading<'_>, schunk: &SChunk) -> Result<(Geometry, Option<Not
     Ok((geometry, dtype))
 }
 
-/// The shapes of an array, with as many chunks as a frame can have.
+/// The geometry of an array, with at most as many chunks as a frame can have.
 fn cut(meta: &Meta, typesize: usize) -> std::result::Result<Geometry, blosc2_format::Error> {
     let typesize = u32::try_from(typesize).unwrap_or(u32::MAX);
     Geometry::new(meta, typesize, &Limits { chunks: MAX_CHUNKS, ..Limits::default() })
 }
 
-/// The most chunks whose places an index can hold.
+/// The maximum number of chunks whose offsets fit in an index.
 const MAX_CHUNKS: u64 = (i32::MAX as u64 - 32) / 8;
 
-/// What is kept for the next read or write.
+/// Memory that is kept for the next read or write.
 trait Reused {
-    /// Gives up memory that is only rarely needed.
+    /// Frees memory that is rarely needed.
     fn trim(&mut self);
 }
 
-/// Something that goes back to others of its kind when it is not used any more.
+/// A value that returns to its pool when it is dropped.
 #[derive(Debug)]
 struct Pooled<'a, T: Reused> {
     pool: &'a Mutex<Vec<T>>,
-    /// There until it goes back.
+    /// `Some` until it is returned.
     value: Option<T>,
 }
 
@@ -715,7 +789,7 @@ impl<T: Reused> Deref for Pooled<'_, T> {
     fn deref(&self) -> &T {
         match &self.value {
             Some(value) => value,
-            None => unreachable!("it has not gone back yet"),
+            None => unreachable!("only `drop` takes it"),
         }
     }
 }
@@ -724,7 +798,7 @@ impl<T: Reused> DerefMut for Pooled<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         match &mut self.value {
             Some(value) => value,
-            None => unreachable!("it has not gone back yet"),
+            None => unreachable!("only `drop` takes it"),
         }
     }
 }

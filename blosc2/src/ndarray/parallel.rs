@@ -5,13 +5,13 @@ use std::panic;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
-// Unlike std's, these are seen by the thread sanitizer.
+// Unlike std's, the thread sanitizer understands these.
 use parking_lot::{Condvar, Mutex};
 
 use crate::{Error, Result};
 
-/// Does `work` for each number below `count`, on so many threads, each with a scratch of its own. Of several
-/// errors, the one of the lowest number is given.
+/// Calls `work` for each number below `count`, on `threads` threads, each with its own scratch. If several calls fail,
+/// returns the error of the lowest number.
 pub(super) fn each<S>(
     threads: usize,
     count: usize,
@@ -50,8 +50,8 @@ pub(super) fn each<S>(
     failed.into_inner().map_or(Ok(()), |(_, error)| Err(error))
 }
 
-/// Makes something for each number below `count`, on so many threads, and lets `take` have all in order, on this
-/// one. Not many more are made ahead than there are threads.
+/// Computes a value for each number below `count`, on `threads` threads, and calls `take` with the values in order, on
+/// this thread. Only a few more values than there are threads are computed ahead.
 pub(super) fn ordered<S, R: Send>(
     threads: usize,
     count: usize,
@@ -88,11 +88,11 @@ pub(super) fn ordered<S, R: Send>(
             return alone(&mut take);
         }
         let taken = {
-            // However this ends, the others do not go on.
+            // On every exit, the other threads stop.
             let _end = End(&queue);
             (0..count).try_for_each(|number| match queue.take(number, others.len()) {
                 Some(made) => take(made?),
-                // One of them panicked, which is told below.
+                // A thread has panicked; `join` propagates the panic.
                 None => Ok(()),
             })
         };
@@ -101,7 +101,7 @@ pub(super) fn ordered<S, R: Send>(
     })
 }
 
-/// Does some work with a scratch that is made when it is needed first.
+/// Calls `work` with a scratch that is created on first use.
 fn with<S, R>(
     own: &mut Option<S>,
     scratch: impl Fn() -> Result<S>,
@@ -114,7 +114,7 @@ fn with<S, R>(
     }
 }
 
-/// Starts threads; where the system has none left, fewer.
+/// Starts threads; fewer if the system cannot create more.
 fn start<'scope>(
     threads: usize,
     scope: &'scope Scope<'scope, '_>,
@@ -124,7 +124,7 @@ fn start<'scope>(
     (0..threads).filter_map(spawn).collect()
 }
 
-/// Waits for threads; a panic in one of them goes on in this one.
+/// Joins threads, and propagates a panic of one of them.
 fn join(threads: Vec<ScopedJoinHandle<'_, ()>>) {
     for thread in threads {
         if let Err(payload) = thread.join() {
@@ -133,7 +133,7 @@ fn join(threads: Vec<ScopedJoinHandle<'_, ()>>) {
     }
 }
 
-/// What the threads of [`ordered`] share.
+/// The state that the threads of [`ordered`] share.
 struct Queue<R> {
     count: usize,
     ahead: usize,
@@ -142,17 +142,17 @@ struct Queue<R> {
 }
 
 struct State<R> {
-    /// The number that is made next.
+    /// The number that is computed next.
     next: usize,
-    /// How many were taken.
+    /// The number of values that were taken.
     taken: usize,
     made: BTreeMap<usize, Result<R>>,
-    /// How many threads have ended.
+    /// The number of threads that have ended.
     ends: usize,
 }
 
 impl<R> Queue<R> {
-    /// The next number to make something for, when it is its time.
+    /// Waits until the next value may be computed, and returns its number.
     fn number(&self) -> Option<usize> {
         let mut state = self.state.lock();
         while state.next < self.count && state.next >= state.taken + self.ahead {
@@ -163,7 +163,7 @@ impl<R> Queue<R> {
         (number < self.count).then_some(number)
     }
 
-    /// What was made for a number; nothing when all threads have ended without it.
+    /// Waits for the value of a number; `None` if all threads have ended without it.
     fn take(&self, number: usize, threads: usize) -> Option<Result<R>> {
         let mut state = self.state.lock();
         loop {
@@ -180,7 +180,7 @@ impl<R> Queue<R> {
     }
 }
 
-/// The end of a thread, also by a panic: the others make no more.
+/// Marks the end of a thread, also by a panic: the others compute no more values.
 struct End<'a, R>(&'a Queue<R>);
 
 impl<R> Drop for End<'_, R> {

@@ -1,19 +1,30 @@
-//! Chunk and block shapes for those who give none.
+//! Automatic chunk and block shapes.
 //!
-//! The algorithm is Python blosc2's (`compute_chunks_blocks`), which looks at the caches of the
-//! machine; with the cache sizes fixed here, a file is the same wherever it is written. An axis without items is the
-//! exception: Python gives it chunks without items, which can hold none later either.
+//! The algorithm is that of Python blosc2 (`compute_chunks_blocks`), which uses the cache sizes of the machine. With
+//! the constant cache sizes of this module, an array creates the same file on every machine. Axes without items are an
+//! exception: Python sets their chunk size to 0, so that the array cannot grow along them.
 
-/// The sizes of a processor's caches, in bytes, by which automatic chunk and block shapes go.
+/// The CPU cache sizes in bytes from which automatic chunk and block shapes are computed. Used by
+/// [`NDArrayBuilder::cache_sizes`](crate::NDArrayBuilder::cache_sizes).
 ///
-/// The default is fixed: 32 KiB, 512 KiB and 32 MiB, those of a common x86-64 machine.
+/// The default is constant: 32 KiB, 512 KiB and 32 MiB, the sizes of a common x86-64 machine.
+///
+/// ```
+/// use blosc2::NDArray;
+/// use blosc2::array::CacheSizes;
+///
+/// let caches = CacheSizes { l1: 48 << 10, l2: 1 << 20, l3: 8 << 20 };
+/// let array = NDArray::builder().cache_sizes(caches).zeros::<f64>((1000, 1000))?;
+/// assert!(array.chunks().iter().zip(array.shape()).all(|(chunk, size)| chunk <= size));
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheSizes {
-    /// The first level, for data.
+    /// The size of the level 1 data cache.
     pub l1: u64,
-    /// The second level.
+    /// The size of the level 2 cache.
     pub l2: u64,
-    /// The third level; as much as the second one where there is none.
+    /// The size of the level 3 cache; that of level 2 if there is no level 3 cache.
     pub l3: u64,
 }
 
@@ -24,8 +35,8 @@ impl Default for CacheSizes {
 }
 
 impl CacheSizes {
-    /// The caches of this machine, as Python finds them; `None` where the system does not tell, as other systems than
-    /// Linux do not here.
+    /// Returns the cache sizes of this machine, as Python detects them. `None` if the system does not report them; they
+    /// are detected on Linux only.
     pub fn detect() -> Option<Self> {
         let folder = std::path::Path::new("/sys/devices/system/cpu/cpu0/cache");
         let mut sizes = [None; 3];
@@ -53,9 +64,9 @@ impl CacheSizes {
         Some(Self { l1, l2, l3: l3.unwrap_or(l2) })
     }
 
-    /// The least bytes of a block, where items are smaller.
+    /// The minimum size of a block in bytes, if items are smaller.
     fn block(&self) -> u64 {
-        // The default is such a machine wherever it is used.
+        // The default describes an x86-64 machine on every machine.
         let x86_64 = cfg!(target_arch = "x86_64") || *self == Self::default();
         let floor = match (x86_64, self.l2 >= 2 << 20) {
             (true, false) => self.l2 / 4,
@@ -65,7 +76,7 @@ impl CacheSizes {
         MIN_BLOCK.max(floor)
     }
 
-    /// The bytes of a chunk whose blocks have so many.
+    /// The size in bytes of a chunk with blocks of `block` bytes.
     fn chunk(&self, block: u64) -> u64 {
         let chunk = if block.saturating_mul(32) < 64 << 20 { 32 * block } else { block };
         let chunk = if self.l3 > self.l2 { self.l3 } else { chunk };
@@ -81,13 +92,12 @@ impl CacheSizes {
 const MIN_BLOCK: u64 = 32 << 10;
 const MIN_CHUNK: u64 = 4 << 20;
 const MAX_CHUNK: u64 = crate::params::MAX_CHUNK_LEN as u64;
-/// A chunk is this many times smaller than the cache, to leave room for the operands of expressions.
+/// The factor by which a chunk is smaller than the cache, so that the operands of expressions fit.
 const OPERANDS: u64 = 4;
 
-/// The shapes of chunks and blocks for an array of this shape and item size; either may be given.
+/// Returns the chunk and block shapes for an array of this shape and item size. Either may be given.
 ///
-/// Given shapes have as many dimensions as `shape`, are not zero along a dimension with items, and have
-/// sizes below 2^31.
+/// Given shapes have one size for each axis, are not 0 along an axis with items, and have sizes below 2^31.
 pub(super) fn partition(
     shape: &[u64],
     typesize: u64,
@@ -144,7 +154,7 @@ fn auto_chunks(shape: &[u64], blocks: &[u64], typesize: u64, caches: &CacheSizes
         .collect()
 }
 
-/// Spends `budget` items on the dimensions, the last one first.
+/// Distributes `budget` items over the axes, the last one first.
 fn fill(mut budget: u64, sizes: &[u64], least: &[u64]) -> Vec<u64> {
     let mut parts = vec![1; sizes.len()];
     for axis in (0..sizes.len()).rev() {
@@ -170,7 +180,7 @@ fn fill(mut budget: u64, sizes: &[u64], least: &[u64]) -> Vec<u64> {
     parts
 }
 
-/// The divisor of `size` that is nearest to `wanted`; of a large size, the nearest below.
+/// Returns the divisor of `size` nearest to `wanted`; for a large size, the nearest one below.
 fn nearest_divisor(size: u64, wanted: u64) -> u64 {
     if size > 100_000 {
         return divisor_below(size, wanted);

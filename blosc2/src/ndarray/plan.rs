@@ -1,4 +1,4 @@
-//! The plan of a read or a write: which chunks, which of their blocks, and where the items of each go.
+//! The plan of a read or a write: which chunks, which of their blocks, and the place of each item.
 
 use std::ops::Range;
 
@@ -7,13 +7,13 @@ use blosc2_format::b2nd::Geometry;
 use super::region::{Positions, Region};
 use crate::{Error, ErrorKind, Result};
 
-/// How many bytes are between neighbours in memory along each dimension of a region.
+/// The distance in bytes between neighbors in memory along each axis of a region.
 pub(super) type Strides = Vec<isize>;
 
-/// The strides of items in C order.
+/// Returns the strides of items in C order.
 pub(super) fn c_order(shape: &[u64], typesize: usize) -> Strides {
     let mut strides = vec![0; shape.len()];
-    // All items are in memory, so that their bytes can be counted.
+    // All items are in memory, so the product does not overflow.
     let mut stride = typesize as isize;
     for (each, &size) in strides.iter_mut().zip(shape).rev() {
         *each = stride;
@@ -22,17 +22,17 @@ pub(super) fn c_order(shape: &[u64], typesize: usize) -> Strides {
     strides
 }
 
-/// Items of an array, and how they lie in memory.
+/// Items of an array, and their layout in memory.
 #[derive(Clone, Copy)]
 pub(super) enum Items<'a> {
-    /// With these strides.
+    /// A region, with the strides in memory.
     Region(&'a Region, &'a [isize]),
-    /// One after the other.
+    /// Single items, which are consecutive in memory.
     Points(&'a dyn Indices),
 }
 
 impl Items<'_> {
-    /// A plan for them, in an array that others may have shrunk.
+    /// Returns a plan for the items, in an array that another handle may have shrunk.
     pub(super) fn plan<'p>(&'p self, geometry: &'p Geometry, doing: &str) -> Result<Plan<'p>> {
         match *self {
             Items::Region(region, strides) => {
@@ -44,7 +44,7 @@ impl Items<'_> {
     }
 }
 
-/// What is to be read or written, by chunks.
+/// A plan of a read or a write, by chunks.
 #[derive(Debug)]
 pub(super) struct Plan<'a> {
     geometry: &'a Geometry,
@@ -54,7 +54,7 @@ pub(super) struct Plan<'a> {
 #[derive(Debug)]
 enum What<'a> {
     Region(Vec<Axis<'a>>),
-    /// Single items by their places, and where those of each chunk are.
+    /// Single items by their places, and the range of those of each chunk.
     Points(Vec<Point>, Vec<Range<usize>>),
 }
 
@@ -62,11 +62,11 @@ enum What<'a> {
 pub(super) trait Indices {
     fn count(&self) -> usize;
 
-    /// Writes the index of one of them, which has as many numbers as the array has dimensions.
+    /// Writes the index of one item, one integer for each axis of the array.
     fn index(&self, number: usize, index: &mut [u64]);
 }
 
-/// Bytes of a plan for each single item.
+/// The size of a plan in bytes for each single item.
 pub(super) const POINT: u64 = size_of::<Point>() as u64;
 
 /// A single item.
@@ -74,43 +74,43 @@ pub(super) const POINT: u64 = size_of::<Point>() as u64;
 struct Point {
     chunk: usize,
     block: usize,
-    /// Its number among the points, so that of equal ones the last is written last.
+    /// Its position among the points, so that of equal points the last is written last.
     number: usize,
-    /// Its place in the block, in bytes.
+    /// The offset in the block, in bytes.
     at: usize,
 }
 
-/// One dimension of the array.
+/// One axis of the array.
 #[derive(Debug)]
 struct Axis<'a> {
     positions: &'a Positions,
-    /// Of a list, the positions in ascending order, each with its number in the list.
+    /// For a list: the positions in ascending order, each with its index in the list.
     sorted: Vec<(u64, u64)>,
-    /// Bytes between neighbours in memory.
+    /// The distance in bytes between neighbors in memory.
     stride: isize,
-    /// Chunks that have positions, by their places along this dimension.
+    /// The coordinates along this axis of the chunks that have positions.
     chunks: Vec<u64>,
 }
 
-/// Positions one after the other in a block, and in memory.
+/// Positions that are consecutive in a block and in memory.
 #[derive(Debug, Clone, Copy)]
 struct Run {
-    /// The first one in the block.
+    /// The first position in the block.
     at: usize,
-    /// Its place in memory, in bytes.
+    /// Its offset in memory, in bytes.
     memory: isize,
     len: usize,
 }
 
 impl<'a> Plan<'a> {
-    /// A plan for a region, which is inside the array, of items that lie so in memory.
+    /// Creates a plan for a region inside the array, with these strides in memory.
     pub(super) fn new(geometry: &'a Geometry, region: &'a Region, strides: &[isize]) -> Self {
         let stride_of = |axis: usize| {
             let dim = region.dims.iter().position(|dim| *dim == Some(axis));
             dim.map_or(0, |dim| strides[dim])
         };
         if region.positions.iter().any(|positions| positions.len() == 0) {
-            // Nothing, however large the other dimensions are.
+            // An empty plan, however large the other axes are.
             return Self { geometry, what: What::Points(Vec::new(), Vec::new()) };
         }
         let axes = region.positions.iter().enumerate();
@@ -120,7 +120,7 @@ impl<'a> Plan<'a> {
         Self { geometry, what: What::Region(axes.collect()) }
     }
 
-    /// A plan for single items, which lie in memory one after the other.
+    /// Creates a plan for single items, which are consecutive in memory.
     fn of_points(geometry: &'a Geometry, points: &dyn Indices, doing: &str) -> Result<Self> {
         let (shape, chunks, blocks) = (geometry.shape(), geometry.chunks(), geometry.blocks());
         let (chunk_grid, block_grid) = (geometry.chunk_grid(), geometry.block_grid());
@@ -130,10 +130,11 @@ impl<'a> Plan<'a> {
             let (mut chunk, mut block, mut at) = (0, 0, 0);
             for (axis, &index) in index.iter().enumerate() {
                 if index >= shape[axis] {
-                    let detail = format!("others have shrunk the array to {shape:?}");
+                    let detail =
+                        format!("another handle or process has shrunk the array to {shape:?}");
                     return Err(Error::new(ErrorKind::OutOfBounds, doing, detail));
                 }
-                // All are below the sizes of the array, of a chunk, of a block.
+                // All are less than the sizes of the array, of a chunk, of a block.
                 let in_chunk = index % chunks[axis];
                 chunk = chunk * chunk_grid[axis] + index / chunks[axis];
                 block = block * block_grid[axis] + in_chunk / blocks[axis];
@@ -164,7 +165,7 @@ impl<'a> Plan<'a> {
         self.geometry
     }
 
-    /// How many blocks of one chunk have a part, at most.
+    /// Returns the maximum number of blocks of one chunk that the plan touches.
     pub(super) fn most_blocks(&self) -> u64 {
         let count = match &self.what {
             What::Region(axes) => {
@@ -175,16 +176,16 @@ impl<'a> Plan<'a> {
         count.min(self.geometry.nblocks())
     }
 
-    /// How many chunks have a part.
+    /// Returns the number of chunks that the plan touches.
     pub(super) fn nchunks(&self) -> usize {
         match &self.what {
-            // No more than the array has.
+            // At most the number of chunks of the array.
             What::Region(axes) => axes.iter().map(|axis| axis.chunks.len()).product(),
             What::Points(_, ranges) => ranges.len(),
         }
     }
 
-    /// The part of one of these chunks.
+    /// Returns the part of the plan in one of these chunks.
     pub(super) fn chunk(&self, number: usize) -> ChunkPlan<'_> {
         let (number, covers, what) = match &self.what {
             What::Region(axes) => self.region_in_chunk(axes, number),
@@ -244,7 +245,7 @@ impl<'a> Axis<'a> {
             }
             Positions::List(list) => {
                 sorted = list.iter().copied().zip(0..).collect();
-                // In the order of the list where they are equal, so that the last one is written last.
+                // Equal positions stay in the order of the list, so that the last one is written last.
                 sorted.sort();
                 chunks.extend(sorted.iter().map(|(at, _)| at / side));
                 chunks.dedup();
@@ -253,12 +254,12 @@ impl<'a> Axis<'a> {
         Self { positions, sorted, stride, chunks }
     }
 
-    /// The positions from `start` to `end`, which are of a chunk.
+    /// Returns the positions from `start` to `end`, the range of a chunk.
     fn in_chunk(&self, start: u64, end: u64, side: u64) -> Part {
         let mut part = Part { blocks: Vec::new(), runs: Vec::new(), distinct: 0 };
         match *self.positions {
             Positions::Slice { start: first, step, count } => {
-                // Numbers of positions, of which those in the chunk are one after the other.
+                // The indices of positions; those in the chunk are consecutive.
                 let by = step.unsigned_abs();
                 let reach =
                     |to: u64| if to > first { (to - first).div_ceil(by).min(count) } else { 0 };
@@ -307,26 +308,26 @@ impl<'a> Axis<'a> {
         part
     }
 
-    /// Where the item of a number is in memory.
+    /// Returns the offset in memory of the item with an index.
     fn memory(&self, number: u64) -> isize {
         self.stride * number as isize
     }
 }
 
-/// The positions of a dimension in a chunk, by blocks.
+/// The positions along an axis in a chunk, by blocks.
 #[derive(Debug)]
 struct Part {
-    /// Blocks by their places in the chunk, each with its runs.
+    /// The coordinates of blocks in the chunk, each with its runs.
     blocks: Vec<(usize, Range<usize>)>,
     runs: Vec<Run>,
-    /// How many positions there are, each counted once.
+    /// The number of distinct positions.
     distinct: u64,
 }
 
 impl Part {
-    /// Adds positions; with `join`, which is the stride in memory, to the last run if they follow it.
+    /// Adds positions. With `join`, the stride in memory, they extend the last run if they follow it.
     fn push(&mut self, at: u64, side: u64, memory: isize, len: usize, join: Option<isize>) {
-        // Both are below the number of items of a chunk.
+        // Both are less than the number of items of a chunk.
         let (block, at) = ((at / side) as usize, (at % side) as usize);
         let new = self.blocks.last().is_none_or(|(last, _)| *last != block);
         if let (Some(stride), false, Some(last)) = (join, new, self.runs.last_mut())
@@ -345,14 +346,14 @@ impl Part {
     }
 }
 
-/// What of a plan is in one chunk.
+/// The part of a plan in one chunk.
 #[derive(Debug)]
 pub(super) struct ChunkPlan<'a> {
     pub(super) number: usize,
     what: InChunk<'a>,
     typesize: usize,
     block_len: usize,
-    /// Whether it is all items of the chunk but padding.
+    /// Whether it covers all items of the chunk, except padding.
     pub(super) covers: bool,
 }
 
@@ -368,12 +369,12 @@ struct AxisInChunk {
     blocks: Vec<(usize, Range<usize>)>,
     runs: Vec<Run>,
     stride: isize,
-    /// Items of a block, and blocks of the chunk, along this dimension.
+    /// The number of items of a block, and of blocks of the chunk, along this axis.
     side: usize,
     grid: usize,
 }
 
-/// A block, and how its items lie in memory.
+/// A block, and the layout of its items in memory.
 #[derive(Debug)]
 pub(super) struct BlockPlan<'a> {
     pub(super) number: usize,
@@ -384,14 +385,14 @@ pub(super) struct BlockPlan<'a> {
 #[derive(Debug)]
 enum InBlock<'a> {
     Region {
-        /// The dimensions that are gone through, from the outermost on.
+        /// The axes to iterate over, from the outermost one.
         axes: Vec<AxisInBlock<'a>>,
-        /// Bytes that lie in one piece both in the block and in memory, of which all else consists.
+        /// The size in bytes of the units into which the items are divided, contiguous in the block and in memory.
         unit: usize,
-        /// The place in memory to which those of the runs are relative.
+        /// The offset in memory to which those of the runs are relative.
         memory: isize,
     },
-    /// Single items of so many bytes.
+    /// Single items with this size in bytes.
     Points(&'a [Point], usize),
 }
 
@@ -399,12 +400,12 @@ enum InBlock<'a> {
 struct AxisInBlock<'a> {
     runs: &'a [Run],
     stride: isize,
-    /// Bytes between neighbours in the block.
+    /// The distance in bytes between neighbors in the block.
     step: usize,
 }
 
 impl ChunkPlan<'_> {
-    /// How many blocks have a part.
+    /// Returns the number of blocks that the plan touches.
     pub(super) fn nblocks(&self) -> usize {
         match &self.what {
             InChunk::Region(axes) => axes.iter().map(|axis| axis.blocks.len()).product(),
@@ -412,7 +413,7 @@ impl ChunkPlan<'_> {
         }
     }
 
-    /// The place in memory where all of the chunk lies as it does in the chunk, if it does.
+    /// Returns the offset in memory of the whole chunk, if it has the same layout there as in the chunk.
     pub(super) fn in_one_piece(&self) -> Option<isize> {
         let InChunk::Region(axes) = &self.what else { return None };
         let all = axes.iter().all(|axis| axis.blocks.len() == axis.grid);
@@ -423,7 +424,7 @@ impl ChunkPlan<'_> {
         (1..self.nblocks()).all(follows).then_some(place)
     }
 
-    /// One of these blocks.
+    /// Returns the plan of one of these blocks.
     pub(super) fn block(&self, index: usize) -> BlockPlan<'_> {
         let (number, what) = match &self.what {
             InChunk::Region(axes) => self.region_in_block(axes, index),
@@ -449,7 +450,7 @@ impl ChunkPlan<'_> {
             axes.push(AxisInBlock { runs: &axis.runs[runs.clone()], stride: axis.stride, step });
             step *= axis.side;
         }
-        // Dimensions from the last one on that are whole and without gaps in both places are one piece.
+        // The last axes are one unit if they are selected in full and have no gaps in the block and in memory.
         let (mut unit, mut memory, mut done) = (self.typesize, 0, 0);
         for (axis, from) in axes.iter().zip(along.iter().rev()) {
             let [run] = *axis.runs else { break };
@@ -468,7 +469,7 @@ impl ChunkPlan<'_> {
 }
 
 impl BlockPlan<'_> {
-    /// The place in memory where the whole block lies in one piece, if it does.
+    /// Returns the offset in memory of the whole block, if it is contiguous there.
     pub(super) fn in_one_piece(&self) -> Option<isize> {
         match &self.what {
             InBlock::Region { axes, unit, memory } if axes.is_empty() && *unit == self.len => {
@@ -478,7 +479,8 @@ impl BlockPlan<'_> {
         }
     }
 
-    /// Calls `visit` for each piece: with its place in the block and in memory, and its length, in bytes.
+    /// Calls `visit` for each contiguous piece with its offset in the block, its offset in memory, and its length, in
+    /// bytes.
     #[inline]
     pub(super) fn each_piece(&self, mut visit: impl FnMut(usize, isize, usize)) {
         match &self.what {
@@ -517,12 +519,12 @@ fn pieces(
     }
 }
 
-/// The position of an index in C order.
+/// Returns the position of an index in C order.
 pub(super) fn position(index: &[u64], shape: &[u64]) -> usize {
     index.iter().zip(shape).fold(0, |all, (&index, &size)| all * size as usize + index as usize)
 }
 
-/// The items of a chunk along each dimension, padding left out.
+/// Returns the range of the items of a chunk along each axis, without padding.
 pub(super) fn chunk_ranges(geometry: &Geometry, number: usize) -> Vec<Range<u64>> {
     let place = unravel(number, geometry.chunk_grid());
     let shapes = geometry.chunks().iter().zip(geometry.shape());
@@ -532,7 +534,7 @@ pub(super) fn chunk_ranges(geometry: &Geometry, number: usize) -> Vec<Range<u64>
     place.into_iter().zip(shapes).map(range).collect()
 }
 
-/// The items of a block of a chunk along each dimension, padding left out.
+/// Returns the range of the items of a block of a chunk along each axis, without padding.
 pub(super) fn block_ranges(
     geometry: &Geometry,
     chunk: &[Range<u64>],
@@ -547,11 +549,11 @@ pub(super) fn block_ranges(
     along.map(range).collect()
 }
 
-/// The index of a position in C order.
+/// Returns the index of a position in C order.
 pub(super) fn unravel(mut position: usize, shape: &[u64]) -> Vec<u64> {
     let mut index = vec![0; shape.len()];
     for (at, &size) in index.iter_mut().zip(shape).rev() {
-        // What is counted is in memory, or its number is.
+        // The position counts values in memory, or chunks, and fits in a `usize`.
         *at = (position % size as usize) as u64;
         position /= size as usize;
     }

@@ -1,4 +1,4 @@
-//! Single items: by lists of indices, and by masks.
+//! Selections of single items: points (lists of indices) and boolean masks.
 
 use super::NDArray;
 use super::gather::{READ, Sink};
@@ -12,15 +12,15 @@ use crate::element::{Element, make_items, with_bytes_mut, zeroed};
 use crate::{ErrorKind, Result};
 
 impl NDArray {
-    /// Reads items by their indices, in any order and with repetitions.
-    ///
-    /// Each point is the index of one item. Points of fewer integers than the array has axes select all items along the
-    /// remaining axes, each point its own: `n` points of two integers in an array of the shape `[a, b, c]` are `n * c`
-    /// items. For slices along other axes see [`NDArrayView::read_points`].
-    ///
-    /// Each block is decompressed once, whatever the order. The plan takes 32 bytes of memory for each item; a list of
-    /// rows costs less as a [selection](crate::Selection), `array.read((rows,))`. C's `b2nd_get_sparse_cbuffer`, NumPy's
+    /// Reads items by their indices, in any order and with repetitions. C: `b2nd_get_sparse_cbuffer`. NumPy:
     /// `array[rows, columns]`.
+    ///
+    /// Each point is the index of one item. A point with fewer integers than the array has axes selects all items along
+    /// the remaining axes: `n` points of two integers in an array of the shape `[a, b, c]` select `n * c` items. For
+    /// slices along other axes see [`NDArrayView::read_points`].
+    ///
+    /// Each block is decompressed once, in any order of the points. The plan needs 32 bytes of memory for each item.
+    /// For a list of rows, the [selection](crate::Selection) `array.read((rows,))` is cheaper.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -31,17 +31,21 @@ impl NDArray {
     /// ```
     ///
     /// # Errors
-    /// As for [`read`](Self::read); [`ErrorKind::InvalidArgument`] if a point has more integers than the array has axes, or
-    /// another number of integers than the first point.
+    /// Fails with the [errors of reads](NDArray#errors-of-reads), and with:
+    /// - [`ErrorKind::InvalidArgument`]: a point has more integers than the array has axes, or a different number of
+    ///   integers than the first point.
     #[doc(alias("b2nd_get_sparse_cbuffer", "take"))]
     pub fn read_points<T: Element>(&self, points: &[impl PerAxis]) -> Result<Vec<T>> {
         self.view().read_points(points)
     }
 
-    /// Reads items by their indices into `items`, which has as many as the points select.
+    /// Reads items by their indices into a buffer of the caller; see [`read_points`](Self::read_points). The length of
+    /// the buffer is the number of items that the points select.
     ///
     /// # Errors
-    /// As for [`read_points`](Self::read_points), and [`ErrorKind::InvalidArgument`] if the numbers differ.
+    /// Fails with the [errors of reads](NDArray#errors-of-reads), and with:
+    /// - [`ErrorKind::InvalidArgument`]: a point has more integers than the array has axes, or a different number of
+    ///   integers than the first point.
     pub fn read_points_into<T: Element>(
         &self,
         points: &[impl PerAxis],
@@ -51,30 +55,34 @@ impl NDArray {
         let points = self.points(points, &region, READ)?;
         let (expected, found) = (points.count(), items.len());
         if expected != found {
-            let detail = format!("the points select {expected} items, the target has {found}");
+            let detail = format!("the points select {expected} items, the buffer has {found}");
             return Err(self.schunk.error(ErrorKind::InvalidArgument, READ, detail));
         }
         let swapped = self.check_dtype::<T>(READ)?;
         with_bytes_mut(items, |bytes| self.indices_to(&points, bytes, false, swapped))
     }
 
-    /// Reads the items where the mask is `true`, in C order; the mask has one value for each item of the array, in C
-    /// order. NumPy's `array[mask]`.
+    /// Reads the items where a boolean mask is `true`, in C order. The mask has one value for each item of the array,
+    /// in C order. NumPy: `array[mask]`.
     ///
     /// # Errors
-    /// As for [`read`](Self::read); [`ErrorKind::InvalidArgument`] if the mask has another length.
+    /// Fails with the [errors of reads](NDArray#errors-of-reads), and with:
+    /// - [`ErrorKind::InvalidArgument`]: the length of the mask is not the number of items.
     pub fn read_mask<T: Element>(&self, mask: &[bool]) -> Result<Vec<T>> {
         let region = Region::whole(self.shape());
         self.read_indices(&self.chosen(mask, &region, READ)?)
     }
 
-    /// Writes items by their indices; of an item that several points select, the last one stays.
+    /// Writes items by their indices. If several points select an item, the last value is stored. C:
+    /// `b2nd_set_sparse_cbuffer`. NumPy: `array[rows, columns] = items`.
     ///
-    /// Points of fewer integers than the array has axes are those of [`read_points`](Self::read_points). NumPy's
-    /// `array[rows, columns] = items`.
+    /// A point with fewer integers than the array has axes selects all items along the remaining axes, as in
+    /// [`read_points`](Self::read_points).
     ///
     /// # Errors
-    /// As for [`write`](Self::write) and [`read_points`](Self::read_points).
+    /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
+    /// - [`ErrorKind::InvalidArgument`]: a point has more integers than the array has axes, or a different number of
+    ///   integers than the first point.
     #[doc(alias = "b2nd_set_sparse_cbuffer")]
     pub fn write_points<T: Element>(&mut self, points: &[impl PerAxis], items: &[T]) -> Result<()> {
         let bytes = self.stored_bytes(items, WRITE)?;
@@ -91,11 +99,13 @@ impl NDArray {
         self.write_indices(&points, bytes)
     }
 
-    /// Writes items where the mask is `true`, in C order. NumPy's `array[mask] = items`.
+    /// Writes items where a boolean mask is `true`, in C order. The mask has one value for each item of the array, in C
+    /// order. NumPy: `array[mask] = items`.
     ///
     /// # Errors
-    /// As for [`write`](Self::write); [`ErrorKind::InvalidArgument`] if the mask has another length than the array, or is
-    /// `true` for another number of items.
+    /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
+    /// - [`ErrorKind::InvalidArgument`]: the length of the mask is not the number of items of the array, or the number
+    ///   of items is not the number of `true` values.
     pub fn write_mask<T: Element>(&mut self, mask: &[bool], items: &[T]) -> Result<()> {
         let bytes = self.stored_bytes(items, WRITE)?;
         self.write_mask_bytes(mask, &bytes)
@@ -124,7 +134,7 @@ impl NDArray {
         make_items(points.count(), READ, |bytes| self.indices_to(points, bytes, true, swapped))
     }
 
-    /// Checks that the plan of a read of these may take its memory.
+    /// Checks that the memory limit on one read allows the plan of a read of these points.
     fn allow_plan(&self, points: &impl Indices) -> Result<()> {
         self.schunk.allow_scratch(READ, (points.count() as u64).saturating_mul(POINT))
     }
@@ -136,9 +146,9 @@ impl NDArray {
         zeros: bool,
         swapped: Option<SwapPlan>,
     ) -> Result<()> {
-        // SAFETY: the bytes are borrowed, and as many as the items have, one behind the other.
+        // SAFETY: the bytes are borrowed, and their length is that of the items, which are consecutive.
         let sink = unsafe { Sink::new(bytes.as_mut_ptr(), zeros) };
-        // SAFETY: as above.
+        // SAFETY: see above.
         unsafe { self.gather(Items::Points(points), sink) }?;
         if let Some(swapped) = swapped {
             swapped.apply(bytes);
@@ -154,11 +164,11 @@ impl NDArray {
                 format!("{expected} items of {size} bytes are selected, got {found} bytes");
             return Err(self.schunk.error(ErrorKind::InvalidArgument, WRITE, detail));
         }
-        // SAFETY: the bytes are borrowed, and as many as the items have, one behind the other.
+        // SAFETY: the bytes are borrowed, and their length is that of the items, which are consecutive.
         unsafe { self.scatter(Items::Points(points), Source::new(bytes.as_ptr())) }
     }
 
-    /// The items of a region that points select.
+    /// Returns the items of a region that points select.
     pub(super) fn points<'a, P: PerAxis>(
         &self,
         points: &'a [P],
@@ -170,13 +180,14 @@ impl NDArray {
         let shape = &through.shape;
         let ndim = points.first().map_or(shape.len(), PerAxis::ndim);
         if ndim > shape.len() {
-            let detail = format!("the shape has {} axes, got points of {ndim}", shape.len());
+            let detail =
+                format!("the shape has {} axes, got points of {ndim} integers", shape.len());
             return error(ErrorKind::InvalidArgument, detail);
         }
         for (number, point) in points.iter().enumerate() {
             if point.ndim() != ndim {
                 let found = point.ndim();
-                let detail = format!("point 0 has {ndim} indices, point {number} has {found}");
+                let detail = format!("point 0 has {ndim} integers, point {number} has {found}");
                 return error(ErrorKind::InvalidArgument, detail);
             }
             for (axis, &size) in shape.iter().enumerate().take(ndim) {
@@ -200,7 +211,7 @@ impl NDArray {
         Ok(Points { points, through, each, count })
     }
 
-    /// The items of a region where a mask is true.
+    /// Returns the items of a region where a mask is `true`.
     pub(super) fn chosen<'a>(
         &self,
         mask: &[bool],
@@ -224,7 +235,7 @@ impl NDArray {
 impl NDArrayView<'_> {
     /// Reads items of the view by their indices in it; see [`NDArray::read_points`].
     ///
-    /// Points are for the leading axes of the view. With [`slice`](Self::slice) and [`permute`](Self::permute) they mix
+    /// Points index the leading axes of the view. [`slice`](Self::slice) and [`permute`](Self::permute) combine them
     /// with slices: NumPy's `array[rows, 1:3, columns]` is
     ///
     /// ```
@@ -232,27 +243,30 @@ impl NDArrayView<'_> {
     ///
     /// let array = NDArray::from_slice(&(0..60i32).collect::<Vec<_>>(), &[3, 4, 5])?;
     /// let view = array.view().slice((.., 1..3, ..))?.permute(&[0, 2, 1])?;
-    /// // Rows 0 and 2, columns 4 and 1; of each two items.
+    /// // Row 0 of column 4, and row 2 of column 1: two items each.
     /// assert_eq!(view.read_points::<i32>(&[(0, 4), (2, 1)])?, [9, 14, 46, 51]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As for [`NDArray::read_points`].
+    /// Fails with the [errors of reads](NDArray#errors-of-reads), and with:
+    /// - [`ErrorKind::InvalidArgument`]: a point has more integers than the view has axes, or a different number of
+    ///   integers than the first point.
     pub fn read_points<T: Element>(&self, points: &[impl PerAxis]) -> Result<Vec<T>> {
         self.array.read_indices(&self.array.points(points, &self.region, READ)?)
     }
 
-    /// Reads the items of the view where the mask is `true`; see [`NDArray::read_mask`].
+    /// Reads the items of the view where a boolean mask is `true`; see [`NDArray::read_mask`].
     ///
     /// # Errors
-    /// As for [`NDArray::read_mask`].
+    /// Fails with the [errors of reads](NDArray#errors-of-reads), and with:
+    /// - [`ErrorKind::InvalidArgument`]: the length of the mask is not the number of items of the view.
     pub fn read_mask<T: Element>(&self, mask: &[bool]) -> Result<Vec<T>> {
         self.array.read_indices(&self.array.chosen(mask, &self.region, READ)?)
     }
 }
 
-/// From places in a region to indices in the array.
+/// Converts positions in a region to indices in the array.
 struct Through<'a> {
     region: &'a Region,
     /// The shape of the region.
@@ -268,12 +282,12 @@ impl<'a> Through<'a> {
         Self { region, shape: region.shape(), drops_axes }
     }
 
-    /// Writes the index in the array of the item of a place; `along` has its place along each axis of the region, asked
-    /// from the last axis to the first.
+    /// Writes the index in the array of an item of the region. `along` returns the item's position along an axis of the
+    /// region; it is called from the last axis to the first.
     fn index(&self, index: &mut [u64], mut along: impl FnMut(usize) -> u64) {
         let Region { positions, dims } = self.region;
         if self.drops_axes {
-            // One index is selected along each of them.
+            // The region selects one index along each axis that it does not have.
             index.iter_mut().zip(positions).for_each(|(at, positions)| *at = positions.get(0));
         }
         for (axis, dim) in dims.iter().enumerate().rev() {
@@ -285,11 +299,11 @@ impl<'a> Through<'a> {
     }
 }
 
-/// Items of a region by indices that were checked; each selects all items along the axes that it has no integer for.
+/// Items of a region by checked indices. Each index selects all items along the axes for which it has no integer.
 pub(super) struct Points<'a, P> {
     points: &'a [P],
     through: Through<'a>,
-    /// How many items each point selects.
+    /// The number of items that each point selects.
     each: usize,
     count: usize,
 }
@@ -317,7 +331,7 @@ impl<P: PerAxis> Indices for Points<'_, P> {
     }
 }
 
-/// Items of a region by their numbers in C order.
+/// Items of a region by their positions in C order.
 pub(super) struct Chosen<'a> {
     numbers: Vec<u64>,
     through: Through<'a>,

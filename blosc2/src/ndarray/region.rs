@@ -1,14 +1,14 @@
-//! Which items of an array: positions along each dimension.
+//! Regions: the selected positions along each axis of an array.
 
 use std::ops::Range;
 
 use super::selection::{AxisSelection, Selection};
 use crate::{Error, ErrorKind, Result};
 
-/// Positions along a dimension of an array, each inside it.
+/// Positions along an axis of an array, all inside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Positions {
-    /// So many from a first one on, so far apart; back with a step below 0.
+    /// `count` positions starting at `start` with the distance `step`, which may be negative.
     Slice {
         start: u64,
         step: i64,
@@ -38,7 +38,7 @@ impl Positions {
         }
     }
 
-    /// Sees that all are inside a dimension of this size.
+    /// Checks that all positions are inside an axis of this size.
     pub(crate) fn check_inside(&self, size: u64) -> Result<(), String> {
         let highest = match self {
             Self::Slice { count: 0, .. } => None,
@@ -46,12 +46,12 @@ impl Positions {
             Self::List(list) => list.iter().max().copied(),
         };
         match highest.filter(|&highest| highest >= size) {
-            Some(highest) => Err(format!("item {highest} of {size}")),
+            Some(highest) => Err(format!("asked for index {highest} of {size} items")),
             None => Ok(()),
         }
     }
 
-    /// Those of these that `inner` counts.
+    /// Returns the positions at the indices `inner` of these.
     fn select(&self, inner: &Self) -> Self {
         match (self, inner) {
             (Self::Slice { step, .. }, Self::Slice { start, step: by, count }) => {
@@ -65,14 +65,14 @@ impl Positions {
 }
 
 impl AxisSelection {
-    /// Positions in the axis of this number and size.
+    /// Returns the selected positions of an axis with this index and size.
     pub(super) fn positions(&self, axis: usize, size: u64, doing: &str) -> Result<Positions> {
         self.resolve(size).map_err(|(kind, what)| {
             Error::new(kind, doing, format!("axis {axis} has {size} items, {what}"))
         })
     }
 
-    /// Positions in an axis of this size.
+    /// Returns the selected positions of an axis with this size.
     fn resolve(&self, size: u64) -> Result<Positions, (ErrorKind, String)> {
         let outside = |what: String| (ErrorKind::OutOfBounds, what);
         // Sizes are below 2^63.
@@ -97,7 +97,7 @@ impl AxisSelection {
                 let invalid =
                     |why: &str| (ErrorKind::InvalidArgument, format!("{}: {why}", asked()));
                 if *step == 0 {
-                    return Err(invalid("a step is not 0"));
+                    return Err(invalid("expected a step other than 0"));
                 }
                 if first > last {
                     return Err(invalid("the range ends before it starts"));
@@ -107,10 +107,10 @@ impl AxisSelection {
                 Ok(Positions::Slice { start, step: if count > 1 { *step } else { 1 }, count })
             }
             Self::Clamped { step: 0, .. } | Self::Steps { step: 0, .. } => {
-                Err((ErrorKind::InvalidArgument, "a step is not 0".to_owned()))
+                Err((ErrorKind::InvalidArgument, "expected a step other than 0".to_owned()))
             }
             Self::Clamped { start, stop, step } => {
-                // Where a slice may start and stop: backwards before the first item too.
+                // The bounds of a slice; a negative step can stop before the first item.
                 let (all, forwards) = (i128::from(size), *step > 0);
                 let (low, high) = if forwards { (0, all) } else { (-1, (all - 1).max(-1)) };
                 let place =
@@ -137,7 +137,7 @@ impl AxisSelection {
                     let step = if *count > 1 { *step } else { 1 };
                     return Ok(Positions::Slice { start: place(nth(0)), step, count: *count });
                 }
-                // Inside the axis, but some count from the end: at most twice as many as the axis has.
+                // All indices are inside, but only some count from the end: at most twice as many as the axis has.
                 let mut list = Vec::new();
                 let reserved = usize::try_from(*count).map(|count| list.try_reserve_exact(count));
                 if !matches!(reserved, Ok(Ok(()))) {
@@ -162,17 +162,17 @@ impl AxisSelection {
     }
 }
 
-/// Items of an array, as an array of their own: which ones along each dimension of the array, and which of
-/// those dimensions each of their own is.
+/// A view of items of an array: the positions along each axis of the array, and the array axis of each axis of the
+/// view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Region {
     pub(crate) positions: Vec<Positions>,
-    /// A dimension of the array, or none for a new one of one item.
+    /// The axis of the array; `None` for a new axis of one item.
     pub(crate) dims: Vec<Option<usize>>,
 }
 
 impl Region {
-    /// All of an array of this shape.
+    /// Returns the region of a whole array with this shape.
     pub(crate) fn whole(shape: &[u64]) -> Self {
         Self {
             positions: shape.iter().map(|&size| Positions::range(0..size)).collect(),
@@ -180,13 +180,13 @@ impl Region {
         }
     }
 
-    /// A box inside an array.
+    /// Returns the region of a box inside an array.
     pub(crate) fn of_box(ranges: impl IntoIterator<Item = Range<u64>>) -> Self {
         let positions: Vec<Positions> = ranges.into_iter().map(Positions::range).collect();
         Self { dims: (0..positions.len()).map(Some).collect(), positions }
     }
 
-    /// Where it starts along each axis of the array, if it is a box of it whose axes are those of the array.
+    /// Returns the start along each axis, if the region is a box with the axes of the array.
     pub(crate) fn box_start(&self) -> Option<Vec<u64>> {
         let own = (0..self.positions.len()).map(Some);
         if !own.eq(self.dims.iter().copied()) {
@@ -199,11 +199,11 @@ impl Region {
         self.positions.iter().map(start).collect()
     }
 
-    /// Sees that all of it is inside an array, whose shape others may have changed.
+    /// Checks that the region is inside an array whose shape another handle may have changed.
     pub(crate) fn check_inside(&self, shape: &[u64], doing: &str) -> Result<()> {
         for (axis, (positions, &size)) in self.positions.iter().zip(shape).enumerate() {
             positions.check_inside(size).map_err(|what| {
-                let detail = format!("others have shrunk axis {axis}: {what}");
+                let detail = format!("another handle or process has shrunk axis {axis}: {what}");
                 Error::new(ErrorKind::OutOfBounds, doing, detail)
             })?;
         }
@@ -215,7 +215,7 @@ impl Region {
         self.dims.iter().map(size).collect()
     }
 
-    /// The items of this one that are selected.
+    /// Returns the region of the selected items of this one.
     pub(crate) fn select(&self, selection: &Selection, doing: &str) -> Result<Self> {
         let mut region = Self { positions: self.positions.clone(), dims: Vec::new() };
         let mut dims = self.dims.iter();
@@ -250,11 +250,11 @@ impl Region {
                         region.dims.push(Some(axis));
                     }
                 }
-                // A dimension of one item that the array does not have.
+                // An axis of one item that the array does not have.
                 None if single => {}
                 None if inner.len() == 1 => region.dims.push(None),
                 None => {
-                    let detail = "an axis that was added is selected whole, or by its index";
+                    let detail = "expected one item along an added axis";
                     return Err(Error::new(ErrorKind::Unsupported, doing, detail));
                 }
             }

@@ -1,4 +1,4 @@
-//! The rows of an array, one after the other.
+//! Iteration over the rows of an array.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -9,10 +9,10 @@ use crate::Result;
 use crate::element::Element;
 
 impl NDArray {
-    /// Iterates over the rows: for each index of the first axis its items, in C order.
+    /// Returns an iterator over the rows: for each index of the first axis its items, in C order.
     ///
-    /// The rows of a chunk are read together, so that each block is decompressed once. An error is returned instead of
-    /// the row at which it occurs, and ends the iteration. An array without dimensions has one row of one item.
+    /// The rows of a chunk are read together, so that each block is decompressed once. If a read fails, the iterator
+    /// returns the error in place of the row, and ends. An array without axes has one row of one item.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -30,16 +30,26 @@ impl NDArray {
     }
 }
 
-/// The rows of an array. Made by [`NDArray::rows`].
+/// An iterator over the rows of an array. Created by [`NDArray::rows`].
+///
+/// ```
+/// use blosc2::NDArray;
+///
+/// let array = NDArray::from_slice(&[1u8, 2, 3, 4], (2, 2))?;
+/// let mut rows = array.rows::<u8>();
+/// assert_eq!(rows.size_hint(), (2, Some(2)));
+/// assert_eq!(rows.next().unwrap()?, [1, 2]);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 pub struct Rows<'a, T> {
     array: &'a NDArray,
     /// The first row that is not read.
     next: u64,
     /// The number of rows that are not returned.
     left: u64,
-    /// Items of a row.
+    /// The number of items of a row.
     row: u64,
-    /// What is read and not returned.
+    /// Items that are read and not returned.
     read: vec::IntoIter<T>,
 }
 
@@ -78,7 +88,7 @@ impl<T: Element> Iterator for Rows<'_, T> {
             self.left = 0;
             return Some(Err(error));
         }
-        // As many as were read at once fit in memory.
+        // The rows were read together, so their items fit in memory.
         Some(Ok(self.read.by_ref().take(self.row as usize).collect()))
     }
 

@@ -1,4 +1,4 @@
-//! Writing regions: each chunk that they touch is compressed once.
+//! Writing of regions: each chunk that they touch is compressed once.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,57 +18,58 @@ use crate::{Error, ErrorKind, Result, SChunk, Threads};
 
 pub(super) const WRITE: &str = "write to an array";
 
-/// Memory with the items of a region; threads read it side by side.
+/// Memory with the items of a region; several threads read it at the same time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Source {
     start: *const u8,
-    /// The part of each item that there is; `None` for all of it.
+    /// The part of each item that is stored here; `None` for the whole item.
     part: Option<ItemPart>,
 }
 
-// SAFETY: it is only read; see `Source::new`.
+// SAFETY: the memory is only read; see `Source::new`.
 unsafe impl Send for Source {}
-// SAFETY: as above.
+// SAFETY: see above.
 unsafe impl Sync for Source {}
 
 impl Source {
-    /// Memory whose first item is at `start`.
+    /// Creates a source in memory whose first item is at `start`.
     ///
     /// # Safety
-    /// Until the last copy of this is gone, nobody writes to the memory. For every item of the region that it is
-    /// used for, at the place that the strides give it from `start`, there are as many initialised bytes as an item
-    /// has.
+    /// Until the last copy of the source is dropped, the memory is not written. For every item of the region for which
+    /// the source is used, at its place determined by the strides from `start`, there are as many initialized bytes as
+    /// an item has.
     pub(super) unsafe fn new(start: *const u8) -> Self {
         Self { start, part: None }
     }
 
-    /// The same with a part of each item: at the place of an item are as many bytes as the part has.
+    /// Creates a source of a part of each item: at the place of an item there are as many bytes as the part has.
     ///
     /// # Safety
-    /// As for [`new`](Self::new), with the part in place of the item.
+    /// The guarantees of [`new`](Self::new), with the bytes of the part instead of those of the item.
     pub(super) unsafe fn of_part(start: *const u8, part: ItemPart) -> Self {
         Self { start, part: Some(part) }
     }
 
-    /// Bytes at a place.
+    /// Returns the `len` bytes at a place.
     ///
     /// # Safety
-    /// They are those of items of the region, in one piece, and are not used for longer than the memory may be.
+    /// The bytes are those of items of the region, are contiguous, and are not used after the guarantee of
+    /// [`new`](Self::new) ends.
     unsafe fn bytes<'a>(self, at: isize, len: usize) -> &'a [u8] {
-        // SAFETY: the caller's promise and that of `new`.
+        // SAFETY: the guarantees of the callers of this function and of `new`.
         unsafe { std::slice::from_raw_parts(self.start.offset(at), len) }
     }
 
-    /// Gets what a block is to hold from its places.
+    /// Copies the items of a block from their places.
     ///
     /// # Safety
-    /// The block is one of the plan whose items this is memory of.
+    /// The block is one of the plan whose items this memory holds.
     unsafe fn get(self, block: &BlockPlan<'_>, bytes: &mut [u8]) {
         if let Some(ItemPart { offset, len: part, typesize }) = self.part {
             block.each_piece(|to, from, len| {
-                // Items are one piece where they are as far from each other in memory as in the block.
+                // Consecutive items of a piece have the same distance in memory as in the block.
                 for at in (0..len).step_by(typesize) {
-                    // SAFETY: the caller's promise; `from + at` is the place of an item, which has a part.
+                    // SAFETY: guaranteed by the caller; `from + at` is the place of an item, which has a part.
                     let from = unsafe { self.bytes(from + at as isize, part) };
                     bytes[to + at + offset..][..part].copy_from_slice(from);
                 }
@@ -77,7 +78,7 @@ impl Source {
         }
         block.each_piece(|to, from, len| {
             let to = &mut bytes[to..to + len];
-            // SAFETY: the caller's promise: the pieces of a block are places of its items.
+            // SAFETY: guaranteed by the caller: the pieces of a block are places of its items.
             let from = unsafe { self.bytes(from, len) };
             match len {
                 // Single items, without a call.
@@ -94,7 +95,7 @@ fn set<const N: usize>((to, from): (&mut [u8; N], &[u8; N])) {
     *to = *from;
 }
 
-/// What a thread compresses with.
+/// The encoder and the memory of one thread.
 #[derive(Debug)]
 pub(super) struct Writer {
     encoder: Encoder,
@@ -108,26 +109,26 @@ impl Reused for Writer {
     }
 }
 
-/// How an array is written.
+/// The writers of an array, which are kept for the next write.
 #[derive(Debug, Default)]
 pub(super) struct Writers(Mutex<Vec<Writer>>);
 
 /// The data of a chunk before it is compressed.
 pub(super) enum Data<'a> {
-    /// In the scratch of the one that compresses it.
+    /// In the scratch of the writer that compresses it.
     Scratch,
     Elsewhere(&'a [u8]),
-    /// The whole chunk, which is stored as it is.
+    /// The compressed chunk, which is stored as it is.
     Compressed(Vec<u8>),
 }
 
 impl Writers {
-    /// Gives up what is kept for the next write.
+    /// Drops the writers that are kept for the next write.
     pub(super) fn clear(&mut self) {
         self.0.get_mut().clear();
     }
 
-    /// Sees that so many chunks of an array can be compressed.
+    /// Prepares the writers for `count` chunks of an array.
     pub(super) fn team<'a>(
         &'a self,
         schunk: &SChunk,
@@ -135,7 +136,7 @@ impl Writers {
         count: usize,
     ) -> Result<Team<'a>> {
         let threads = closures::threads(schunk.encoding_threads().for_any()).unsigned_abs().into();
-        // A single chunk gets them all.
+        // A single chunk uses all threads.
         let inner = if count == 1 { Threads::new(threads) } else { Threads::ONE };
         let mut pool = self.0.lock();
         let there = pool.iter().filter(|writer| writer.threads == inner).count();
@@ -150,27 +151,28 @@ impl Writers {
     }
 }
 
-/// Compresses chunks of an array.
+/// The writers that compress chunks of an array.
 pub(super) struct Team<'a> {
     writers: &'a Writers,
     pub(super) geometry: &'a Geometry,
     count: usize,
     threads: usize,
     inner: Threads,
-    /// Whether compressing calls closures of the user.
+    /// Whether compression calls closures of the user.
     closures: bool,
-    /// The files that are read or changed meanwhile.
+    /// The files that are read or changed at the same time.
     gates: Vec<Arc<Gate>>,
 }
 
 impl Team<'_> {
-    /// Says that files are read meanwhile.
+    /// Adds files that are read at the same time.
     pub(super) fn beside(mut self, gates: impl Iterator<Item = Arc<Gate>>) -> Self {
         self.gates.extend(gates);
         self
     }
 
-    /// Compresses the chunks, and lets `take` have them in order; `index` says where in the array each one goes.
+    /// Compresses the chunks, and calls `take` with them in order; `index` returns the index of each chunk in the
+    /// array.
     pub(super) fn pack<'d>(
         &self,
         index: impl Fn(usize) -> usize + Sync,
@@ -182,8 +184,8 @@ impl Team<'_> {
             let found = pool.iter().position(|writer| writer.threads == self.inner);
             let found = found.map(|index| pool.swap_remove(index));
             drop(pool);
-            let nobody = || Error::new(ErrorKind::Library, WRITE, "all encoders are at work");
-            Ok(Pooled::new(&self.writers.0, found.ok_or_else(nobody)?))
+            let none_free = || Error::new(ErrorKind::Library, WRITE, "all encoders are in use");
+            Ok(Pooled::new(&self.writers.0, found.ok_or_else(none_free)?))
         };
         let pack = |writer: &mut Pooled<'_, Writer>, number: usize| {
             let Writer { encoder, scratch, .. } = &mut **writer;
@@ -195,14 +197,14 @@ impl Team<'_> {
             let mut chunk = Vec::new();
             let gates = self.gates.iter().filter(|_| self.closures);
             let calling: Vec<_> = gates.map(|gate| gate.calling()).collect();
-            // Nobody asks for it otherwise.
+            // Only closures use it.
             let place = match self.closures {
                 true => self.place(index(number)),
                 false => ChunkPlace::default(),
             };
             encoder.compress_to(bytes, place, &mut chunk)?;
             drop(calling);
-            // It was made for the longest chunk that could have come out.
+            // It was allocated for the maximum compressed size.
             chunk.shrink_to_fit();
             Ok(chunk)
         };
@@ -214,11 +216,11 @@ impl Team<'_> {
         ChunkPlace { index: Some(index), start: Some(start), array: Some(self.geometry) }
     }
 
-    /// The data of a chunk: what `base` makes of zeros, and over it what is planned. Where that is all of the chunk,
-    /// there is no base.
+    /// Returns the data of a chunk: the planned items over what `base` writes into zeroed memory. If the plan covers
+    /// the whole chunk, `base` is not called.
     ///
     /// # Safety
-    /// The source is memory for the items of the plan, and outlives what is given.
+    /// The source is memory for the items of the plan, and outlives the returned data.
     pub(super) unsafe fn fill<'d>(
         &self,
         plan: &ChunkPlan<'_>,
@@ -229,7 +231,7 @@ impl Team<'_> {
         let (len, total) = (self.geometry.block_len(), self.geometry.chunk_len());
         let whole_items = source.part.is_none();
         if let Some(place) = plan.in_one_piece().filter(|_| whole_items) {
-            // SAFETY: the blocks are all of the chunk, and lie there one behind the other.
+            // SAFETY: the blocks are all of the chunk, and are consecutive in this memory.
             return Ok(Data::Elsewhere(unsafe { source.bytes(place, total) }));
         }
         scratch.chunk.clear();
@@ -238,13 +240,13 @@ impl Team<'_> {
             base(scratch)?;
         }
         for block in (0..plan.nblocks()).map(|index| plan.block(index)) {
-            // SAFETY: the caller's promise.
+            // SAFETY: the guarantee of the caller of this function.
             unsafe { source.get(&block, &mut scratch.chunk[block.number * len..][..len]) };
         }
         Ok(Data::Scratch)
     }
 
-    /// The data of a chunk whose items `fill` gives, those of a box of the array in C order, from zeros.
+    /// Returns the data of a chunk; `fill` writes the items of its box of the array, in C order, into zeroed memory.
     pub(super) fn boxed<'d>(
         &self,
         scratch: &mut Scratch,
@@ -257,8 +259,8 @@ impl Team<'_> {
         Ok(Data::Scratch)
     }
 
-    /// The data of a chunk whose items `fill` gives block by block, those of a box of the array in C order, from
-    /// zeros; on the threads that are left over where there are few chunks.
+    /// Returns the data of a chunk; `fill` writes the items of each block, in C order, into zeroed memory. If there are
+    /// fewer chunks than threads, several threads work on the blocks of a chunk.
     pub(super) fn by_blocks<'d>(
         &self,
         scratch: &mut Scratch,
@@ -287,7 +289,7 @@ impl Team<'_> {
                 if extent == geometry.blocks() {
                     return fill(&ranges, &mut block);
                 }
-                // They are in a block, whose bytes were counted.
+                // The items are in a block, whose size was checked.
                 let len = extent.iter().product::<u64>() as usize * geometry.typesize();
                 bytes.clear();
                 resize(bytes, len, WRITE)?;
@@ -295,7 +297,7 @@ impl Team<'_> {
                 let strides = c_order(&extent, geometry.typesize());
                 Plan::new(geometry, &region, &strides).chunk(0).block(0).each_piece(
                     |at, from, len| {
-                        // The plan was made for items in C order, whose places are above 0.
+                        // The plan is for items in C order, whose offsets are not negative.
                         let from = from.unsigned_abs();
                         block[at..at + len].copy_from_slice(&bytes[from..from + len]);
                     },
@@ -307,7 +309,7 @@ impl Team<'_> {
         Ok(Data::Scratch)
     }
 
-    /// Puts the items that `fill` gives to their places in the chunk of the scratch.
+    /// Copies the items that `fill` writes to their places in the chunk of the scratch.
     pub(super) fn put_box(
         &self,
         scratch: &mut Scratch,
@@ -316,7 +318,7 @@ impl Team<'_> {
     ) -> Result<()> {
         let region = Region::of_box(ranges.iter().cloned());
         let extent = region.shape();
-        // They are in a chunk, whose bytes were counted.
+        // The items are in a chunk, whose size was checked.
         let len = extent.iter().product::<u64>() as usize * self.geometry.typesize();
         scratch.block.clear();
         resize(&mut scratch.block, len, WRITE)?;
@@ -327,7 +329,7 @@ impl Team<'_> {
         for block in (0..plan.nblocks()).map(|index| plan.block(index)) {
             let to = &mut scratch.chunk[block.number * block.len..][..block.len];
             block.each_piece(|at, from, len| {
-                // The plan was made for items in C order, whose places are above 0.
+                // The plan is for items in C order, whose offsets are not negative.
                 let from = from.unsigned_abs();
                 to[at..at + len].copy_from_slice(&scratch.block[from..from + len]);
             });
@@ -337,7 +339,7 @@ impl Team<'_> {
 }
 
 impl NDArray {
-    /// Writes items, all of them or none.
+    /// Writes items, all or none.
     ///
     /// # Safety
     /// The source is memory for the items.
@@ -345,7 +347,7 @@ impl NDArray {
         self.changing(WRITE, |change| {
             let Change { schunk, geometry, writers, .. } = change;
             let plan = items.plan(geometry, WRITE)?;
-            // One by one, since a plan may take more than its chunk.
+            // One at a time, because a plan can be larger than its chunk.
             let touched = (0..plan.nchunks()).map(|number| {
                 let chunk = plan.chunk(number);
                 (chunk.number, chunk.covers && source.part.is_none())
@@ -369,7 +371,7 @@ impl NDArray {
                             decoder.decompress(chunk, target)
                         })
                     };
-                    // SAFETY: the caller's promise; all is packed before this returns.
+                    // SAFETY: the guarantee of the caller of this function; all items are packed before it returns.
                     unsafe { team.fill(plan, source, scratch, base) }
                 };
                 let index = |number: usize| touched[number].0;

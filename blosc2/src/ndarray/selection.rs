@@ -5,59 +5,69 @@ use std::ops::{
     Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive,
 };
 
-/// What is selected along one axis.
+/// The selection along one axis.
 ///
-/// Integers, ranges, lists of integers and lists of `bool` convert into it; see [`Selection`].
+/// Integers, ranges, lists of integers and lists of `bool` convert to it; see [`Selection`].
+///
+/// ```
+/// use blosc2::{AxisSelection, NDArray};
+///
+/// let array = NDArray::from_slice(&[0u8, 1, 2, 3, 4, 5], [2, 3])?;
+/// let columns = AxisSelection::from([true, false, true]);
+/// assert_eq!(columns, AxisSelection::Mask(vec![true, false, true]));
+/// assert_eq!(array.read::<u8>((1, columns))?, [3, 5]);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AxisSelection {
-    /// One index, counted from the end if it is negative. The axis is removed from the result.
+    /// One index; a negative index counts from the end of the axis. The axis is removed from the result.
     Index(i64),
-    /// Every `step`th index of a range; a negative step starts at the end of the range and goes backwards, as in the
-    /// crate `ndarray`.
+    /// Every `step`th index of a range. A negative step starts at the last index of the range and goes backwards, as in
+    /// the crate `ndarray`.
     ///
-    /// Negative bounds count from the end of the axis. Of `0..10`, step 3 selects 0, 3, 6, 9; step -3 selects
-    /// 9, 6, 3, 0; step -4 selects 9, 5, 1.
+    /// Negative bounds count from the end of the axis. For `0..10`, step 3 selects 0, 3, 6, 9; step -3 selects 9, 6, 3,
+    /// 0; step -4 selects 9, 5, 1.
     Slice {
         /// The first index of the range.
         start: i64,
-        /// The index after the last one of the range; `None` is the end of the axis.
+        /// The index after the last one of the range; `None` for the end of the axis.
         end: Option<i64>,
         /// The distance between selected indices; not 0.
         step: i64,
     },
-    /// Python's `slice(start, stop, step)`: bounds outside of the axis are cut off.
+    /// Python's `slice(start, stop, step)`: bounds outside the axis are clamped to it.
     Clamped {
-        /// The first index; `None` is the first one of the axis, or the last one if the step is negative.
+        /// The first index; `None` for the first index of the axis, or for the last one if the step is negative.
         start: Option<i64>,
-        /// The index after the last one; `None` is the end in the direction of the step.
+        /// The index after the last one in the direction of the step; `None` for the end of the axis in that direction.
         stop: Option<i64>,
         /// The distance between selected indices; not 0.
         step: i64,
     },
-    /// `count` indices, of which the first is `start` and each next one is `step` higher: what a range yields as an
-    /// iterator with `step_by` or `rev`. Each negative index counts from the end.
+    /// `count` indices, starting at `start`, with the distance `step`: the values of a range with `step_by` or `rev`.
+    /// Each negative index counts from the end of the axis.
     Steps {
         /// The first index.
         start: i64,
-        /// The distance from each index to the next; not 0.
+        /// The distance from one index to the next; not 0.
         step: i64,
         /// The number of indices.
         count: u64,
     },
-    /// Indices in any order, with repetitions; negative ones count from the end.
+    /// Indices in any order, with repetitions; negative indices count from the end of the axis.
     Indices(Vec<i64>),
     /// The indices whose value is `true`; the mask has one value for each index of the axis.
     Mask(Vec<bool>),
-    /// A new axis of one item, as NumPy's `newaxis`.
+    /// A new axis of one item. NumPy: `newaxis`.
     NewAxis,
 }
 
 impl AxisSelection {
-    /// All indices.
+    /// The selection of all indices of an axis.
     pub const ALL: Self = Self::Slice { start: 0, end: None, step: 1 };
 
-    /// Every `step`th index of a range, whose bounds count from the end of the axis if they are negative.
+    /// Selects every `step`th index of a range. Negative bounds count from the end of the axis.
     ///
     /// ```
     /// use blosc2::{AxisSelection, NDArray};
@@ -75,7 +85,7 @@ impl AxisSelection {
             Bound::Unbounded => 0,
         };
         if range.start_bound() == Bound::Excluded(&-1) {
-            // What is after the last index.
+            // The range starts after the last index of the axis.
             return Self::Slice { start: 0, end: Some(0), step };
         }
         let end = match range.end_bound() {
@@ -87,7 +97,7 @@ impl AxisSelection {
         Self::Slice { start, end, step }
     }
 
-    /// Python's `slice(start, stop, step)`, whose bounds are cut off at the ends of the axis; `None` is a missing bound.
+    /// Returns Python's `slice(start, stop, step)`, whose bounds are clamped to the axis. `None` is a missing bound.
     ///
     /// ```
     /// use blosc2::{AxisSelection, NDArray};
@@ -103,9 +113,9 @@ impl AxisSelection {
         Self::Clamped { start: start.into(), stop: stop.into(), step }
     }
 
-    /// What an iterator over a range with a step yields.
+    /// Returns the selection of the values that an iterator over a range with a step yields.
     fn of_steps<I: AxisIndex>(mut steps: impl Iterator<Item = I>) -> Self {
-        // Ranges know how many there are.
+        // The size hint of a range is exact.
         let count = steps.size_hint().0 as u64;
         let start = steps.next().map_or(0, AxisIndex::to_i64);
         let step = steps.next().map_or(1, |second| second.to_i64().saturating_sub(start));
@@ -113,14 +123,24 @@ impl AxisSelection {
     }
 }
 
-/// An integer that is an index, or a bound of a range of indices.
+/// An integer that is used as an index or as a bound of a range of indices.
 ///
-/// Implemented for the integer types of up to 64 bits.
+/// Implemented for the integer types of up to 64 bits. It is sealed.
+///
+/// ```
+/// use blosc2::NDArray;
+///
+/// let array = NDArray::from_slice(&[1u8, 2, 3], 3)?;
+/// let (first, end): (u16, usize) = (1, 2);
+/// assert_eq!(array.read::<u8>(first)?, [2]);
+/// assert_eq!(array.read::<u8>(..end)?, [1, 2]);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 pub trait AxisIndex: sealed::Sealed + Copy {
     #[doc(hidden)]
     fn to_i128(self) -> i128;
 
-    /// The index; what is above `i64::MAX` is outside of every axis, as `i64::MAX` itself is.
+    /// Returns the index. Values above `i64::MAX` become `i64::MAX`, which is outside every axis.
     #[doc(hidden)]
     fn to_i64(self) -> i64 {
         i64::try_from(self.to_i128()).unwrap_or(i64::MAX)
@@ -155,7 +175,7 @@ macro_rules! index {
 }
 index!(i8 i16 i32 i64 isize u8 u16 u32 u64 usize);
 
-/// Conversions of ranges: those that [`AxisSelection::strided`] takes.
+/// Conversions of ranges, as by [`AxisSelection::strided`] with step 1.
 macro_rules! range {
     ($($type:ident)*) => {$(
         impl<I: AxisIndex> From<$type<I>> for AxisSelection {
@@ -175,7 +195,7 @@ impl From<RangeFull> for AxisSelection {
     }
 }
 
-/// Conversions of what `step_by` and `rev` make of ranges, in any order.
+/// Conversions of ranges with `step_by` and `rev`, in any order.
 macro_rules! steps {
     ($($type:ty;)*) => {$(
         impl<I: AxisIndex> From<$type> for AxisSelection
@@ -249,33 +269,35 @@ impl From<&Self> for AxisSelection {
     }
 }
 
-/// Which items of an array: one [`AxisSelection`] for each axis. Axes that are missing at the end are selected whole.
+/// A selection of items of an array: one [`AxisSelection`] for each axis. Missing axes at the end are selected in full.
 ///
-/// | written | selects along an axis | in Python |
+/// | Rust | selection along an axis | Python |
 /// |---|---|---|
 /// | `3`, `-1` | one index; the axis is removed | `3`, `-1` |
 /// | `1..3`, `1..`, `..3`, `1..=2`, `..=2`, `..` | a slice | `1:3`, `1:`, `:3`, `:` |
 /// | `-3..`, `..-1`, `-3..-1` | a slice whose bounds count from the end | `-3:`, `:-1`, `-3:-1` |
 /// | `(1..9).step_by(2)`, `(1..9).rev()`, [`AxisSelection::strided(.., -1)`](AxisSelection::strided) | a strided slice | `1:9:2`, `8:0:-1`, `::-1` |
-/// | [`AxisSelection::clamped(-3, None, 1)`](AxisSelection::clamped) | a slice that is cut off at the ends of the axis | `-3:` |
+/// | [`AxisSelection::clamped(-3, None, 1)`](AxisSelection::clamped) | a slice whose bounds are clamped to the axis | `-3:` |
 /// | `[3, 1, 7]`, a `Vec` or a slice of indices | these indices, in this order | `[3, 1, 7]` |
 /// | `[true, false, true]`, a `Vec` or a slice of `bool` | the indices whose value is `true` | a mask |
 /// | [`AxisSelection::NewAxis`] | a new axis of one item | `None` |
 ///
-/// A range with `step_by` or `rev` selects the indices that it yields as an iterator, and only those are checked:
-/// `(1..-1).step_by(2)` yields none, and `(-1..2).rev()` yields 1, 0 and -1. For a slice whose bounds have different signs,
-/// and for open ranges, use [`AxisSelection::strided`].
+/// A range with `step_by` or `rev` selects the indices that it yields as an iterator, and only these are checked:
+/// `(1..-1).step_by(2)` yields no index, and `(-1..2).rev()` yields 1, 0 and -1. For a slice whose bounds have
+/// different signs, and for ranges without a bound, use [`AxisSelection::strided`].
 ///
-/// `1..-1` selects what `1:-1` does in Python, but Clippy takes a literal like it for a mistake.
+/// `1..-1` selects the same as `1:-1` in Python, but Clippy reports such a literal as a mistake.
 ///
-/// A tuple has an element of any of these forms for each axis. An array, a slice or a `Vec` has elements of one form:
-/// `[0..2, 1..4]` is a box, `[1, 2]` is one item of two axes, and `([1, 2],)` is a list of indices along the first axis.
-/// A range or an integer alone is for the first axis. With the feature `ndarray`, `s![...]` is a selection too.
+/// A tuple has one element of any of these forms for each axis. An array, a slice or a `Vec` has elements of one form:
+/// `[0..2, 1..4]` is a box of a two-dimensional array, `[1, 2]` is one item of it, and `([1, 2],)` is a list of indices
+/// along the first axis. A single range or integer selects along the first axis. With the feature `ndarray`, `s![...]`
+/// is a selection too.
 ///
 /// Lists and masks of several axes select their product (orthogonal indexing), as Python's `oindex` and NumPy's `ix_`
-/// do; for single items see [`NDArray::read_points`](crate::NDArray::read_points).
+/// do. For a selection of points see [`NDArray::read_points`](crate::NDArray::read_points).
 ///
-/// Bounds and indices outside of the axis are an error; [`AxisSelection::clamped`] cuts them off, as NumPy does.
+/// Bounds and indices outside the axis are an error. [`AxisSelection::clamped`] clamps bounds to the axis, as NumPy
+/// does.
 ///
 /// ```
 /// use blosc2::{AxisSelection, NDArray, Selection};
@@ -285,7 +307,7 @@ impl From<&Self> for AxisSelection {
 /// assert_eq!(array.read::<i32>((1..3, -2..))?, [8, 9, 13, 14]);
 /// assert_eq!(array.read::<i32>(1)?, [5, 6, 7, 8, 9]); // the second row
 /// assert_eq!(array.read::<i32>((.., 4))?, [4, 9, 14, 19]); // the last column
-/// assert_eq!(array.read::<i32>(([3, 0], [4, 1]))?, [19, 16, 4, 1]); // two rows, of each two columns
+/// assert_eq!(array.read::<i32>(([3, 0], [4, 1]))?, [19, 16, 4, 1]); // two columns of two rows
 /// assert_eq!(array.read::<i32>(([true, false, false, true], (0..5).step_by(2)))?, [0, 2, 4, 15, 17, 19]);
 /// assert_eq!(array.read::<i32>((-1, AxisSelection::strided(.., -1)))?, [19, 18, 17, 16, 15]);
 ///
@@ -297,12 +319,12 @@ impl From<&Self> for AxisSelection {
 pub struct Selection(Vec<AxisSelection>);
 
 impl Selection {
-    /// All items of any array.
+    /// Selects all items of an array of any number of dimensions.
     pub fn all() -> Self {
         Self::default()
     }
 
-    /// What is selected along each axis; axes that are missing at the end are selected whole.
+    /// Returns the selection along each axis. Missing axes at the end are selected in full.
     pub fn axes(&self) -> &[AxisSelection] {
         &self.0
     }
@@ -362,7 +384,7 @@ impl From<RangeFull> for Selection {
     }
 }
 
-/// What is for the first axis.
+/// Conversions of a selection along the first axis.
 macro_rules! first {
     ($($type:ty)*) => {$(
         impl<I> From<$type> for Selection
@@ -379,7 +401,7 @@ first!(Range<I> RangeFrom<I> RangeTo<I> RangeInclusive<I> RangeToInclusive<I>);
 first!(StepBy<Range<I>> StepBy<RangeInclusive<I>> Rev<Range<I>> Rev<RangeInclusive<I>>);
 first!(StepBy<Rev<Range<I>>> StepBy<Rev<RangeInclusive<I>>> Rev<StepBy<Range<I>>> Rev<StepBy<RangeInclusive<I>>>);
 
-/// Calls a macro with the type parameters of tuples of every length that there is, one for each axis.
+/// Calls a macro with the type parameters of tuples of each supported length, one parameter for each axis.
 macro_rules! each_tuple {
     ($tuple:ident) => {
         $tuple!(A);

@@ -1,4 +1,4 @@
-//! Changes of the shape: which chunks stay, and which are made anew.
+//! Changes of the shape: which chunks are kept, and which are recompressed.
 
 use std::ops::Range;
 
@@ -23,10 +23,11 @@ const RESIZE: &str = "resize an array";
 pub(super) const INSERT: &str = "insert into an array";
 
 impl NDArray {
-    /// Gives the array another shape of as many dimensions; new items are zeros.
+    /// Changes the shape of the array to another one with the same number of dimensions. New items are zeros. C:
+    /// `b2nd_resize`. Python: `resize`.
     ///
-    /// Chunks that no longer have items go; those at the new edges are compressed anew where they lose or gain
-    /// some. C's `b2nd_resize`, Python's `resize`.
+    /// Items outside the new shape are removed. Chunks without remaining items are deleted; chunks at the edges are
+    /// recompressed if they lose or gain items.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -38,11 +39,9 @@ impl NDArray {
     /// ```
     ///
     /// # Errors
-    /// - [`ErrorKind::ReadOnly`]: opened for reading or appending;
-    /// - [`ErrorKind::InvalidArgument`]: another number of dimensions; items along a dimension whose chunks have
-    ///   none, as those of an array that Python made empty;
-    /// - [`ErrorKind::TooLarge`]: more items or chunks than the format can hold;
-    /// - as for [`write`](Self::write).
+    /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
+    /// - [`ErrorKind::InvalidArgument`]: the number of dimensions differs; or an axis gains items and its chunks have
+    ///   size 0, as in empty arrays that Python created.
     #[doc(alias = "b2nd_resize")]
     pub fn resize(&mut self, shape: impl PerAxis) -> Result<()> {
         let shape = &sizes(&shape, "shape", RESIZE)?[..];
@@ -54,11 +53,11 @@ impl NDArray {
         })
     }
 
-    /// Resizes the array at a position: along each axis, items are inserted in front of index `start[axis]`, or removed from
-    /// it on. New items are zeros. C's `b2nd_resize` with a `start`, for any position.
+    /// Changes the shape at a position: along each axis, inserts items before index `start[axis]`, or removes items
+    /// starting at that index. New items are zeros. C: `b2nd_resize` with a `start`, here for any position.
     ///
-    /// Chunks that keep all their items are not recompressed. Those are all other chunks where positions and changes of
-    /// size are multiples of the chunk shape, which C requires inside of an array.
+    /// Chunks that keep all their items in place are not recompressed. If `start` and the change of size are multiples
+    /// of the chunk shape along each axis (C requires this), no chunk is recompressed.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -70,8 +69,10 @@ impl NDArray {
     /// ```
     ///
     /// # Errors
-    /// As for [`resize`](Self::resize); [`ErrorKind::InvalidArgument`] where `start` has another number of dimensions;
-    /// [`ErrorKind::OutOfBounds`] where a `start` is behind the end of the old or of the new shape.
+    /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
+    /// - [`ErrorKind::InvalidArgument`]: the number of dimensions of `shape` or `start` differs; or an axis gains items
+    ///   and its chunks have size 0, as in empty arrays that Python created;
+    /// - [`ErrorKind::OutOfBounds`]: `start` is after the end of the old or the new shape.
     #[doc(alias = "b2nd_resize")]
     pub fn resize_at(&mut self, shape: impl PerAxis, start: impl PerAxis) -> Result<()> {
         let (shape, start) =
@@ -84,7 +85,7 @@ impl NDArray {
                 let at = start[axis];
                 if at > old || at > new {
                     let detail =
-                        format!("axis {axis} goes from {old} to {new} items, asked for index {at}");
+                        format!("axis {axis} changes from {old} to {new} items, got start {at}");
                     return Err(Error::new(ErrorKind::OutOfBounds, RESIZE, detail));
                 }
             }
@@ -92,30 +93,31 @@ impl NDArray {
         })
     }
 
-    /// Adds items at the end of a dimension: so many as make it longer by a whole number. C's `b2nd_append`,
-    /// Python's `append`, for any dimension.
+    /// Appends items in C order at the end of an axis. Their number is a multiple of the number of items at one index
+    /// of the axis. C: `b2nd_append`. Python: `append`.
     ///
-    /// Where the old end was not that of a chunk, the chunks there are compressed anew. For many small pieces
-    /// [`appender`](Self::appender) does that once for each chunk.
+    /// If the last chunks along the axis are partly filled, they are recompressed. For many small appends, an
+    /// [`appender`](Self::appender) compresses each chunk once.
     ///
     /// # Errors
-    /// As for [`insert`](Self::insert).
+    /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
+    /// - [`ErrorKind::InvalidArgument`]: there is no such axis; or its chunks have size 0, as in empty arrays that
+    ///   Python created.
     #[doc(alias = "b2nd_append")]
     pub fn append<T: Element>(&mut self, axis: usize, items: &[T]) -> Result<()> {
         let bytes = self.stored_bytes(items, APPEND)?;
         self.put_in(APPEND, axis, None, &bytes)
     }
 
-    /// Adds the items of another array, or of a view of one, at the end of an axis. C's `b2nd_concatenate` without
-    /// `copy`.
+    /// Appends the items of another array or view at the end of an axis. C: `b2nd_concatenate` without `copy`.
     ///
-    /// The other array has the same dtype, and the same shape but for that axis. Where the old end is that of a chunk,
-    /// compressed chunks of the other array are copied as they are, as by
-    /// [`NDArrayBuilder::copy`](crate::NDArrayBuilder::copy), whatever the compression parameters of this array are. The
-    /// other new chunks, and those at the old end that gain items, are compressed with these parameters. Metalayers are not
-    /// copied.
+    /// The other array has the same dtype, and the same shape except along that axis. If the old size along the axis is
+    /// a multiple of the chunk size, compressed chunks of the other array are copied as they are under the conditions
+    /// of [`NDArrayBuilder::copy`](crate::NDArrayBuilder::copy), regardless of the compression parameters of this
+    /// array. All other new chunks, and old chunks that gain items, are compressed with these parameters. Metalayers
+    /// are not copied.
     ///
-    /// All new chunks are in memory, compressed, until they are written. Where it fails, the array stays as it was.
+    /// The new chunks are held in memory, compressed, until all of them are written.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -130,9 +132,11 @@ impl NDArray {
     /// ```
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: no such axis; another shape; the other array is in the same file;
-    /// - [`ErrorKind::TypeMismatch`]: another dtype;
-    /// - as for [`resize`](Self::resize) and for reading `source`.
+    /// Fails with the [errors of changes](NDArray#errors-of-changes), with the [errors of
+    /// reads](NDArray#errors-of-reads) of `source`, and with:
+    /// - [`ErrorKind::InvalidArgument`]: there is no such axis; the shapes do not match; the other array is in the same
+    ///   file; or the chunks of this array have size 0 along the axis;
+    /// - [`ErrorKind::TypeMismatch`]: the dtypes differ.
     #[doc(alias("b2nd_concatenate", "concat", "extend"))]
     pub fn append_array<'a>(
         &mut self,
@@ -146,13 +150,13 @@ impl NDArray {
         let (own, other) = (self.schunk.gate(), view.array.schunk.gate());
         let is_first = match own.as_ref().zip(other.as_ref()) {
             Some((own, other)) if own.id() == other.id() => {
-                let detail = "the other array is in the same file: read it to memory first";
+                let detail = "the other array is in the same file: copy it to memory first";
                 return Err(self.schunk.error(ErrorKind::InvalidArgument, APPEND, detail));
             }
             Some((own, other)) => other.id() < own.id(),
             None => false,
         };
-        // In the order of the files, so that two of these do not wait for each other.
+        // In the order of the files, so that two of these calls do not deadlock.
         let reading = is_first.then(|| view.array.schunk.reading()).transpose()?;
         let (known, count) = (self.shape().to_vec(), view.shape()[axis]);
         self.reshape(APPEND, |change| {
@@ -167,13 +171,13 @@ impl NDArray {
         })
     }
 
-    /// Inserts items before the index `at` of an axis. C's `b2nd_insert`, for any index.
+    /// Inserts items before the index `at` of an axis. C: `b2nd_insert`, here for any index.
     ///
-    /// The items are in C order; their number is a multiple of that of one index along the axis. A negative `at` counts from
-    /// the end, as in NumPy's `insert`: -1 is before the last index.
+    /// The items are in C order; their number is a multiple of the number of items at one index of the axis. A negative
+    /// `at` counts from the end, as in NumPy's `insert`: -1 is before the last index.
     ///
-    /// Where the number of chunks that come in is whole, and `at` is the start of one, the others stay as they are;
-    /// otherwise all that follow along the dimension are compressed anew.
+    /// If `at` and the number of inserted indices are multiples of the chunk size along the axis, no existing chunk is
+    /// recompressed. Otherwise all chunks from `at` on are recompressed.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -185,10 +189,10 @@ impl NDArray {
     /// ```
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: no such dimension, or a number of items that does not fit the others;
-    /// - [`ErrorKind::OutOfBounds`]: `at` is behind the end;
-    /// - [`ErrorKind::TypeMismatch`]: the dtype is not that of `T`;
-    /// - as for [`resize`](Self::resize).
+    /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
+    /// - [`ErrorKind::InvalidArgument`]: there is no such axis; or its chunks have size 0, as in empty arrays that
+    ///   Python created;
+    /// - [`ErrorKind::OutOfBounds`]: `at` is after the end of the axis.
     #[doc(alias = "b2nd_insert")]
     pub fn insert<T: Element>(
         &mut self,
@@ -200,9 +204,10 @@ impl NDArray {
         self.put_in(INSERT, axis, Some(at.to_i128()), &bytes)
     }
 
-    /// Removes the items at an index, or at a range of indices, of an axis. C's `b2nd_delete`, for any range.
+    /// Deletes the items at an index or a range of indices of an axis. C: `b2nd_delete`, here for any range.
     ///
-    /// Where whole chunks go, the others stay as they are; otherwise all that follow along the axis are recompressed.
+    /// If the range consists of whole chunks, these are deleted and no chunk is recompressed. Otherwise all chunks from
+    /// the start of the range on are recompressed.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -215,10 +220,10 @@ impl NDArray {
     /// ```
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: no such axis; a selection that is neither an index nor a range; a range that ends
-    ///   before it starts;
-    /// - [`ErrorKind::OutOfBounds`]: the selection reaches outside;
-    /// - as for [`resize`](Self::resize).
+    /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
+    /// - [`ErrorKind::InvalidArgument`]: there is no such axis; the selection is neither an index nor a range; or the
+    ///   range ends before it starts;
+    /// - [`ErrorKind::OutOfBounds`]: the selection is outside the axis.
     #[doc(alias = "b2nd_delete")]
     pub fn delete(&mut self, axis: usize, range: impl Into<AxisSelection>) -> Result<()> {
         let (doing, range) = ("delete from an array", range.into());
@@ -228,7 +233,7 @@ impl NDArray {
             let Positions::Slice { start: first, step: 1, count } =
                 range.positions(axis, shape[axis], doing)?
             else {
-                let detail = "it takes an index or a range of consecutive ones";
+                let detail = "expected an index or a range with step 1";
                 return Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
             };
             let mut start = shape.clone();
@@ -284,7 +289,7 @@ impl NDArray {
         if axis < self.ndim() {
             return Ok(());
         }
-        let detail = format!("there are {} dimensions, got number {axis}", self.ndim());
+        let detail = format!("the array has {} axes, got axis {axis}", self.ndim());
         Err(self.schunk.error(ErrorKind::InvalidArgument, doing, detail))
     }
 
@@ -292,11 +297,11 @@ impl NDArray {
         if found == self.ndim() {
             return Ok(());
         }
-        let detail = format!("the array has {} dimensions, the {what} {found}", self.ndim());
+        let detail = format!("the array has {} axes, the {what} has {found}", self.ndim());
         Err(self.schunk.error(ErrorKind::InvalidArgument, doing, detail))
     }
 
-    /// Gives the array another shape, as `plan` says.
+    /// Changes the shape of the array to the one that `plan` returns.
     fn reshape<'i>(
         &mut self,
         doing: &str,
@@ -314,10 +319,10 @@ impl NDArray {
             let nowhere = || shape.iter().map(|_| 0..0).collect();
             let new = new.unwrap_or_else(|| New { ranges: nowhere(), items: NewItems::Bytes(&[]) });
             let region = Region::of_box(new.ranges.iter().cloned());
-            // Of no dimensions there is no new shape.
+            // An array without axes has no other shape.
             let strides = c_order(&region.shape(), typesize);
             let plan = Plan::new(&geometry, &region, &strides);
-            // Not their plans, since one may take more than its chunk.
+            // Plans are not kept, because a plan can be larger than its chunk.
             let arrivals: Vec<usize> =
                 (0..plan.nchunks()).map(|number| plan.chunk(number).number).collect();
             let chunks = moved.chunks(&old, &geometry, &arrivals, doing)?;
@@ -351,10 +356,10 @@ impl NDArray {
                             let at: isize = at.map(|(&to, stride)| to as isize * stride).sum();
                             let region = Region::of_box(from.ranges.iter().cloned());
                             let plan = Plan::new(&old, &region, &strides);
-                            // SAFETY: the part lies in the box of the chunk, whose strides these are.
+                            // SAFETY: the part is inside the box of the chunk, whose strides these are.
                             let sink = unsafe { Sink::new(bytes.as_mut_ptr().offset(at), false) };
                             let from = (&*schunk, &reading);
-                            // SAFETY: as above.
+                            // SAFETY: see above.
                             unsafe { readers.gather(from, &plan, sink, Threads::ONE) }
                         })
                     };
@@ -363,9 +368,9 @@ impl NDArray {
                             let plan = &plan.chunk(index);
                             let base =
                                 |scratch: &mut Scratch| team.put_box(scratch, &made.ranges, gather);
-                            // SAFETY: the bytes are as many as the new items have, and outlive the packing.
+                            // SAFETY: the length of the bytes is that of the new items, and they outlive the packing.
                             let source = unsafe { Source::new(bytes.as_ptr()) };
-                            // SAFETY: the source is memory for the items of this plan.
+                            // SAFETY: the source is memory that holds the items of this plan.
                             unsafe { team.fill(plan, source, scratch, base) }
                         }
                         (Some(_), _, Some((view, reading))) => {
@@ -410,48 +415,50 @@ impl NDArray {
     }
 }
 
-/// A size with more items.
+/// Returns the size of an axis after `count` indices are added.
 fn lengthened(size: u64, count: u64, doing: &str) -> Result<u64> {
     size.checked_add(count).ok_or_else(|| {
-        let detail = format!("{count} items more than {size} along a dimension");
+        let detail = format!("cannot add {count} items to an axis of {size}");
         Error::new(ErrorKind::TooLarge, doing, detail)
     })
 }
 
-/// Sees that items which were made for one shape fit another, along all dimensions but one.
+/// Checks that items for one shape fit another shape along all axes except one.
 pub(super) fn check_others(known: &[u64], now: &[u64], axis: usize, doing: &str) -> Result<()> {
     let differs = |&other: &usize| other != axis && known[other] != now[other];
     if (0..known.len()).find(differs).is_none() {
         return Ok(());
     }
-    let detail = format!("others have changed the shape from {known:?} to {now:?}");
+    let detail =
+        format!("another handle or process has changed the shape from {known:?} to {now:?}");
     Err(Error::new(ErrorKind::InvalidArgument, doing, detail))
 }
 
 /// A change of the shape.
 struct Reshape<'i> {
     shape: Vec<u64>,
-    /// Where items come or go along each axis; up to the smaller one of the old and the new size.
+    /// The index along each axis at which items are inserted or removed; at most the smaller of the old and the new
+    /// size.
     start: Vec<u64>,
-    /// What comes in; zeros otherwise.
+    /// The inserted items; zeros if `None`.
     new: Option<New<'i>>,
 }
 
-/// New items: a box of the new array.
+/// New items, which fill a box of the new array.
 struct New<'i> {
     ranges: Vec<Range<u64>>,
     items: NewItems<'i>,
 }
 
 enum NewItems<'i> {
-    /// In C order.
+    /// Bytes in C order.
     Bytes(&'i [u8]),
-    /// As they are when they are read, or by a read that has begun.
+    /// The items of a view, read when they are needed; or by a read that has already begun.
     View(&'i NDArrayView<'i>, Option<&'i Reading<'i>>),
 }
 
 impl New<'_> {
-    /// Those of a chunk that they reach into: their positions among the new items, and the place of the first in the chunk.
+    /// The new items in a chunk: their ranges among the new items, and the position of the first of them in the chunk.
     fn part(&self, chunk: &[Range<u64>]) -> (Vec<Range<u64>>, Vec<u64>) {
         let along = self.ranges.iter().zip(chunk).map(|(new, chunk)| {
             let (low, high) = (new.start.max(chunk.start), new.end.min(chunk.end));
@@ -461,12 +468,12 @@ impl New<'_> {
     }
 }
 
-/// The shapes of an array with the same chunks and blocks.
+/// The geometry of the array with a new shape and the same chunk and block shapes.
 fn recut(old: &Geometry, shape: &[u64], doing: &str) -> Result<Geometry> {
     for (axis, &size) in shape.iter().enumerate() {
         if size > 0 && old.chunks()[axis] == 0 {
             let detail = format!(
-                "along axis {axis} its chunks have no items, as those that Python gives an empty array: \
+                "along axis {axis} its chunks have size 0, as in empty arrays of Python: \
                  copy it with a chunk shape (NDArrayBuilder::chunks)"
             );
             return Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
@@ -474,14 +481,14 @@ fn recut(old: &Geometry, shape: &[u64], doing: &str) -> Result<Geometry> {
     }
     let too_large = |error: &dyn std::fmt::Display| Error::new(ErrorKind::TooLarge, doing, error);
     if let Some(size) = shape.iter().find(|&&size| i64::try_from(size).is_err()) {
-        return Err(too_large(&format_args!("{size} items along a dimension, at most 2^63 - 1")));
+        return Err(too_large(&format_args!("an axis of {size} items, expected at most 2^63 - 1")));
     }
     let mut meta = meta_of(old);
     meta.shape = shape.iter().map(|size| size.cast_signed()).collect();
     cut(&meta, old.typesize()).map_err(|error| too_large(&error))
 }
 
-/// The metalayer of an array with another shape; all else that it says stays.
+/// The metalayer of the array with a new shape; its other fields are unchanged.
 fn reshaped_meta(schunk: &SChunk, geometry: &Geometry, doing: &str) -> Result<Vec<u8>> {
     let reading = schunk.reading()?;
     let old = reading.array_meta().unwrap_or_default();
@@ -490,15 +497,15 @@ fn reshaped_meta(schunk: &SChunk, geometry: &Geometry, doing: &str) -> Result<Ve
     meta.shape = geometry.shape().iter().map(|size| size.cast_signed()).collect();
     let new = meta.to_bytes().map_err(format)?;
     if new.len() != old.len() {
-        let detail = "its metalayer is one of before C-Blosc2 2.7: copy the array";
+        let detail = "its metalayer is older than C-Blosc2 2.7: copy the array";
         return Err(Error::new(ErrorKind::Unsupported, doing, detail));
     }
     Ok(new)
 }
 
-/// The metalayer that says these shapes, without a dtype.
+/// The metalayer with these shapes, without a dtype.
 pub(super) fn meta_of(geometry: &Geometry) -> Meta {
-    // Checked to fit when the geometry was made.
+    // Checked to fit when the geometry was created.
     let sizes = |shape: &[u64]| shape.iter().map(|&size| size as i32).collect();
     Meta {
         shape: geometry.shape().iter().map(|size| size.cast_signed()).collect(),
@@ -509,7 +516,7 @@ pub(super) fn meta_of(geometry: &Geometry) -> Meta {
     }
 }
 
-/// A vector with room for so many; a few bytes of a file may stand for millions of chunks.
+/// A vector with room for `count` values. The allocation can fail: a small file may describe millions of chunks.
 fn room_for<T>(count: usize, doing: &str) -> Result<Vec<T>> {
     let mut all = Vec::new();
     all.try_reserve_exact(count).map_err(|error| {
@@ -518,30 +525,31 @@ fn room_for<T>(count: usize, doing: &str) -> Result<Vec<T>> {
     Ok(all)
 }
 
-/// Where the old items are after a change: along each axis ranges of new positions, and how far they are from the old ones.
+/// The positions of old items after a change: along each axis ranges of new positions, and their distance from the old
+/// ones.
 struct Moved(Vec<Vec<(Range<u64>, i64)>>);
 
-/// What a chunk is after a change.
+/// The content of a chunk after a change.
 enum Chunk {
     Kept(usize),
     Zeros,
     Made(Box<Made>),
 }
 
-/// A chunk that is made anew.
+/// A chunk that is compressed again.
 struct Made {
-    /// Its items, in the new array.
+    /// The ranges of its items in the new array.
     ranges: Vec<Range<u64>>,
     from: Vec<From>,
-    /// The number of the plan of its new items.
+    /// The index of the plan of its new items.
     arrivals: Option<usize>,
 }
 
 /// A box of old items in a chunk.
 struct From {
-    /// In the old array.
+    /// The ranges in the old array.
     ranges: Vec<Range<u64>>,
-    /// The place of its first item in the chunk.
+    /// The position of its first item in the chunk.
     to: Vec<u64>,
 }
 
@@ -554,21 +562,21 @@ impl Chunk {
     }
 }
 
-/// What becomes of the chunks at a place along one dimension.
+/// The chunks at one chunk coordinate along an axis after a change.
 #[derive(Clone, Copy)]
 struct Along {
-    /// The old place, where all items of these chunks come from chunks there, and are all that those have.
+    /// The old chunk coordinate, if all items of these chunks come from chunks there and are all items of those chunks.
     same: Option<u64>,
-    /// Whether there are old items at all.
+    /// Whether these chunks have any old items.
     any: bool,
 }
 
 impl Moved {
-    /// The sizes are below 2^63, and no start is above the old or the new size.
+    /// The sizes are below 2^63, and no start is greater than the old or the new size.
     fn new(old: &[u64], new: &[u64], start: &[u64]) -> Self {
         let along = |((&old, &new), &start): ((&u64, &u64), &u64)| {
             let shift = new.cast_signed() - old.cast_signed();
-            // Where the size stays, nothing is cut.
+            // An axis whose size does not change is not split.
             let start = if shift == 0 { new } else { start };
             let behind = start.saturating_add_signed(shift.max(0))..new;
             [(0..start, 0), (behind, shift)].into_iter().filter(|(part, _)| !part.is_empty())
@@ -576,7 +584,7 @@ impl Moved {
         Self(old.iter().zip(new).zip(start).map(|axis| along(axis).collect()).collect())
     }
 
-    /// What each chunk is after the change; `arrivals` are the numbers of those that get new items.
+    /// The content of each chunk after the change; `arrivals` are the indices of the chunks that get new items.
     fn chunks(
         &self,
         old: &Geometry,
@@ -585,7 +593,7 @@ impl Moved {
         doing: &str,
     ) -> Result<Vec<Chunk>> {
         if new.is_empty() {
-            // However large the other dimensions are.
+            // No chunks, however large the other axes are.
             return Ok(Vec::new());
         }
         let mut arrivals = arrivals.iter().enumerate().peekable();
@@ -602,7 +610,7 @@ impl Moved {
                 from[axis] = along.same.unwrap_or(0);
                 (same, any) = (same && along.same.is_some(), any && along.any);
             }
-            // On to the next place.
+            // The next chunk coordinates.
             for (at, along) in place.iter_mut().zip(&along).rev() {
                 *at += 1;
                 if *at < along.len() {
@@ -620,7 +628,7 @@ impl Moved {
                 }
             }
         };
-        // Checked to fit when the geometry was made.
+        // Checked to fit when the geometry was created.
         let count = new.nchunks() as usize;
         let mut chunks = room_for(count, doing)?;
         chunks.extend((0..count).map(each));
@@ -648,7 +656,7 @@ impl Moved {
         (0..new.chunk_grid()[axis]).map(each).collect()
     }
 
-    /// The old items of a chunk: a box for each part along each axis.
+    /// The old items of a chunk: one box for each combination of parts along the axes.
     fn from(&self, ranges: &[Range<u64>]) -> Vec<From> {
         let mut boxes = vec![From { ranges: Vec::new(), to: Vec::new() }];
         for (range, parts) in ranges.iter().zip(&self.0) {

@@ -1,4 +1,4 @@
-//! Reading, from an array or from a view of it.
+//! Reading of arrays, and views: selections and axis transformations that are evaluated when they are read.
 
 use blosc2_format::b2nd::MAX_NDIM;
 
@@ -13,20 +13,14 @@ use crate::element::{Element, make_items, with_bytes_mut, zeroed};
 use crate::{Dtype, Error, ErrorKind, Result};
 
 impl NDArray {
-    /// Reads the selected items, in C order.
+    /// Reads the selected items, in C order. C: `b2nd_get_slice_cbuffer`, `b2nd_get_orthogonal_selection`. Python:
+    /// `array[...]`, `array.oindex[...]`.
     ///
-    /// A selection is one range for each dimension, or what [`Selection`] says; with the feature `ndarray` also
-    /// `s![...]`. C's `b2nd_get_slice_cbuffer` and `b2nd_get_orthogonal_selection`, Python's `array[...]` and `oindex`.
+    /// A selection is one range for each axis, or another form of [`Selection`]; with the feature `ndarray` also
+    /// `s![...]`.
     ///
     /// # Errors
-    /// - [`ErrorKind::OutOfBounds`]: a selection that reaches outside the array;
-    /// - [`ErrorKind::InvalidArgument`]: selections for more dimensions than there are, or a range that ends before it
-    ///   starts;
-    /// - [`ErrorKind::TypeMismatch`]: the dtype is not that of `T`;
-    /// - [`ErrorKind::InvalidData`], [`ErrorKind::Unsupported`]: as for
-    ///   [`decompress`](crate::decompress);
-    /// - [`ErrorKind::TooLarge`]: more memory than [`OpenOptions::max_read`](crate::OpenOptions::max_read);
-    /// - [`ErrorKind::Io`]: the file cannot be read.
+    /// Fails with the [errors of reads](NDArray#errors-of-reads).
     #[doc(alias(
         "get_slice",
         "b2nd_get_slice_cbuffer",
@@ -38,11 +32,11 @@ impl NDArray {
         self.read_region(&self.select(&selection.into(), READ)?)
     }
 
-    /// Reads the selected items into the caller's, of which there have to be just as many.
+    /// Reads the selected items into a buffer of the caller, in C order. The length of the buffer is the number of
+    /// selected items. After an error the buffer may be partly written.
     ///
     /// # Errors
-    /// As for [`read`](Self::read), and [`ErrorKind::InvalidArgument`] where the numbers differ. The caller's items
-    /// may be partly written then.
+    /// Fails with the [errors of reads](NDArray#errors-of-reads).
     pub fn read_into<T: Element>(
         &self,
         selection: impl Into<Selection>,
@@ -51,25 +45,26 @@ impl NDArray {
         self.read_region_into(&self.select(&selection.into(), READ)?, items)
     }
 
-    /// Reads all items, in C order. C's `b2nd_to_cbuffer`, Python's `array[:]`.
+    /// Reads all items, in C order. C: `b2nd_to_cbuffer`. Python: `array[:]`.
     ///
     /// # Errors
-    /// As for [`read`](Self::read).
+    /// Fails with the [errors of reads](NDArray#errors-of-reads).
     #[doc(alias = "b2nd_to_cbuffer")]
     pub fn read_all<T: Element>(&self) -> Result<Vec<T>> {
         self.read(..)
     }
 
-    /// Reads one item by its index, an integer for each axis: `array.item::<f32>([3, -1])`.
+    /// Reads one item by its index, one integer for each axis: `array.item::<f32>([3, -1])`. Negative integers count
+    /// from the end of the axis.
     ///
     /// # Errors
-    /// As for [`read`](Self::read).
+    /// Fails with the [errors of reads](NDArray#errors-of-reads).
     pub fn item<T: Element>(&self, index: impl PerAxis) -> Result<T> {
         let region = self.region_of_item(&index, READ)?;
         self.read_region(&region).map(|items| items[0])
     }
 
-    /// All of the array as a view, of which parts can be taken without reading.
+    /// Returns a view of the whole array. A view can be sliced and its axes rearranged without reading items.
     ///
     /// ```
     /// use blosc2::{AxisSelection, NDArray};
@@ -132,7 +127,7 @@ impl NDArray {
         self.read_to(region, bytes, false, None)
     }
 
-    /// Reads a region into bytes, of which there are just enough.
+    /// Reads a region into a buffer of exactly its length.
     fn read_to(
         &self,
         region: &Region,
@@ -141,7 +136,7 @@ impl NDArray {
         swapped: Option<SwapPlan>,
     ) -> Result<()> {
         let strides = c_order(&region.shape(), self.typesize());
-        // SAFETY: the bytes are borrowed, and as many as the items in C order have.
+        // SAFETY: the bytes are borrowed, and their length is that of the items in C order.
         let sink = unsafe { Sink::new(bytes.as_mut_ptr(), zeros) };
         // SAFETY: as above; the strides are those of the C order.
         unsafe { self.gather(Items::Region(region, &strides), sink) }?;
@@ -151,7 +146,7 @@ impl NDArray {
         Ok(())
     }
 
-    /// Reads items as they are now, all of one moment.
+    /// Reads the current items, all from one state of the array.
     ///
     /// # Safety
     /// The sink is memory for the items.
@@ -160,18 +155,18 @@ impl NDArray {
         let reading = schunk.reading()?;
         let gathered = self.geometry_now(&reading).and_then(|now| {
             let plan = items.plan(now.as_ref().unwrap_or(geometry), READ)?;
-            // SAFETY: the caller's promise.
+            // SAFETY: the guarantee of the caller of this function.
             unsafe { readers.gather((schunk, &reading), &plan, sink, readers.threads) }
         });
         gathered.map_err(|error| schunk.at(error))
     }
 
-    /// The bytes of a region, if they fit this machine.
+    /// Returns the size of a region in bytes, if it fits the address space.
     fn len_of(&self, region: &Region, doing: &str) -> Result<usize> {
         self.len_of_items(region, self.typesize(), doing)
     }
 
-    /// The same with items of another size.
+    /// Returns the size of a region in bytes for items of another size.
     pub(super) fn len_of_items(&self, region: &Region, size: usize, doing: &str) -> Result<usize> {
         let shape = region.shape();
         let items = shape.iter().try_fold(size as u64, |all, &size| all.checked_mul(size));
@@ -183,7 +178,7 @@ impl NDArray {
         })
     }
 
-    /// The same, where the super-chunk may make one read take so many.
+    /// Returns the size of a region in bytes, if the limit of the super-chunk on one read allows it.
     fn allowed_len(&self, region: &Region) -> Result<usize> {
         let len = self.len_of(region, READ)?;
         self.schunk.allow(READ, len as u64)?;
@@ -196,13 +191,12 @@ impl NDArray {
             return Ok(());
         }
         let (shape, size) = (region.shape(), self.typesize());
-        let detail = format!(
-            "{shape:?} items of {size} bytes are {expected} bytes, the caller's memory has {found}"
-        );
+        let detail =
+            format!("{shape:?} items of {size} bytes are {expected} bytes, the buffer has {found}");
         Err(self.schunk.error(ErrorKind::InvalidArgument, doing, detail))
     }
 
-    /// Checks that items are `T`, and returns how they are converted where their byte order is not native.
+    /// Checks that `T` is the type of the items, and returns the byte order conversion if one is needed.
     pub(super) fn check_dtype<T: Element>(&self, doing: &str) -> Result<Option<SwapPlan>> {
         let size = self.typesize();
         if self.dtype.is_none() && size == size_of::<T>() {
@@ -211,7 +205,7 @@ impl NDArray {
         self.check_items::<T>(self.dtype(), self.dtype_str(), size, doing)
     }
 
-    /// The same for items of a dtype, of which `text` may be all that is known, and `size` bytes.
+    /// The same check for items with a dtype and `size` bytes. If the dtype is not understood, only `text` is known.
     pub(super) fn check_items<T: Element>(
         &self,
         dtype: Option<&Dtype>,
@@ -236,8 +230,8 @@ impl NDArray {
                  NDArray::set_byte_order_conversion converts them"
             ))),
             None => {
-                let (text, expected) = (text.unwrap_or("of no dtype"), size_of::<T>());
-                // Of two long dtypes it cannot be seen.
+                let (text, expected) = (text.unwrap_or("of unknown dtype"), size_of::<T>());
+                // For long dtypes the difference is hard to see in the message.
                 let structures =
                     stored.filter(|stored| stored.fields().and(asked.fields()).is_some());
                 let difference = structures
@@ -251,10 +245,23 @@ impl NDArray {
     }
 }
 
-/// A part of an array, or its dimensions in another order, which is read when it is asked for.
+/// A lazy view of an array: a slice of it, or its axes removed, added or reordered. Items are read when a reading
+/// method is called.
 ///
-/// It borrows the array, and costs next to nothing. Made by [`NDArray::view`]. C's views (`b2nd_squeeze`,
-/// `b2nd_expand_dims`) share the array's memory without owning it; these cannot outlive it.
+/// A view borrows the array and does not copy items. Created by [`NDArray::view`]. C's views (`b2nd_squeeze`,
+/// `b2nd_expand_dims`) share the memory of the array without owning it; the lifetime of this type prevents a view from
+/// outliving its array.
+///
+/// ```
+/// use blosc2::NDArray;
+///
+/// let array = NDArray::from_slice(&[1i32, 2, 3, 4, 5, 6], [2, 3])?;
+/// let columns = array.view().transpose();
+/// assert_eq!(columns.shape(), [3, 2]);
+/// assert_eq!(columns.read_all::<i32>()?, [1, 4, 2, 5, 3, 6]);
+/// assert_eq!(columns.slice(1..)?.read::<i32>((.., 0))?, [2, 3]);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct NDArrayView<'a> {
     pub(super) array: &'a NDArray,
@@ -262,43 +269,46 @@ pub struct NDArrayView<'a> {
 }
 
 impl<'a> NDArrayView<'a> {
-    /// The array that it is of.
+    /// Returns the array of the view.
     pub fn array(&self) -> &'a NDArray {
         self.array
     }
 
-    /// Number of items along each dimension.
+    /// Returns the number of items along each axis.
     pub fn shape(&self) -> Vec<u64> {
         self.region.shape()
     }
 
-    /// Number of dimensions.
+    /// Returns the number of dimensions.
     pub fn ndim(&self) -> usize {
         self.region.dims.len()
     }
 
-    /// Number of items.
+    /// Returns the number of items.
     pub fn len(&self) -> u64 {
         self.shape().iter().fold(1, |all, &size| all.saturating_mul(size))
     }
 
-    /// Whether there are no items.
+    /// Returns whether the view has no items.
     pub fn is_empty(&self) -> bool {
         self.shape().contains(&0)
     }
 
-    /// The selected items of these.
+    /// Returns a view of the selected items. No items are read.
     ///
     /// # Errors
-    /// As for [`NDArray::read`] of the selection; [`ErrorKind::Unsupported`] where nothing is selected of a dimension
-    /// that was [added](Self::expand_dims).
+    /// - [`ErrorKind::OutOfBounds`]: an index or a bound of the selection is outside the view;
+    /// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the view, or a range that ends before it
+    ///   starts;
+    /// - [`ErrorKind::Unsupported`]: the selection does not have exactly one item along an [added](Self::expand_dims)
+    ///   axis.
     pub fn slice(&self, selection: impl Into<Selection>) -> Result<Self> {
         let region = self.region.select(&selection.into(), "select items");
         let region = region.map_err(|error| self.array.schunk.at(error))?;
         Ok(Self { array: self.array, region })
     }
 
-    /// Without the dimensions of one item. C's `b2nd_squeeze`, Python's `squeeze`.
+    /// Removes all axes of one item. C: `b2nd_squeeze`. Python: `squeeze`.
     #[doc(alias = "b2nd_squeeze")]
     pub fn squeeze(mut self) -> Self {
         let mut sizes = self.shape().into_iter();
@@ -306,74 +316,78 @@ impl<'a> NDArrayView<'a> {
         self
     }
 
-    /// Without one axis, which has one item. NumPy's `squeeze(axis)`; C's `b2nd_squeeze_index`.
+    /// Removes one axis, which has one item. C: `b2nd_squeeze_index`. NumPy: `squeeze(axis)`.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`]: there is no such axis, or it has another number of items.
+    /// - [`ErrorKind::InvalidArgument`]: there is no such axis, or its size is not 1.
     #[doc(alias = "b2nd_squeeze_index")]
     pub fn squeeze_axis(mut self, axis: usize) -> Result<Self> {
         let shape = self.shape();
         if shape.get(axis) != Some(&1) {
-            let detail = format!("axis {axis} of the shape {shape:?} has not one item");
+            let detail =
+                format!("expected an axis of one item, got axis {axis} of the shape {shape:?}");
             return Err(self.error(ErrorKind::InvalidArgument, "remove an axis", detail));
         }
         self.region.dims.remove(axis);
         Ok(self)
     }
 
-    /// With a new dimension of one item in front of the dimension `axis`, or behind the last one. C's
-    /// `b2nd_expand_dims`, Python's `expand_dims`.
+    /// Inserts a new axis of one item before the axis `axis`, or after the last one if `axis` is the number of
+    /// dimensions. C: `b2nd_expand_dims`. Python: `expand_dims`.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`]: `axis` is over the number of dimensions, or there are 16 already.
+    /// - [`ErrorKind::InvalidArgument`]: `axis` is greater than the number of dimensions, or the view has 16 axes.
     #[doc(alias("b2nd_expand_dims", "newaxis"))]
     pub fn expand_dims(mut self, axis: usize) -> Result<Self> {
         let ndim = self.ndim();
         if axis > ndim || ndim >= MAX_NDIM {
-            let detail = format!("a dimension at {axis}, of {ndim} dimensions");
-            return Err(self.error(ErrorKind::InvalidArgument, "add a dimension", detail));
+            let detail = format!("got position {axis} in {ndim} axes, of at most {MAX_NDIM}");
+            return Err(self.error(ErrorKind::InvalidArgument, "add an axis", detail));
         }
         self.region.dims.insert(axis, None);
         Ok(self)
     }
 
-    /// With the dimensions in another order: first the one whose number is `order[0]`, and so on. Python's
-    /// `permute_dims`.
+    /// Reorders the axes: axis `i` of the result is axis `order[i]` of this view. Python: `permute_dims`.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`]: `order` has not each dimension once.
+    /// - [`ErrorKind::InvalidArgument`]: `order` does not contain each axis exactly once.
     #[doc(alias = "permute_dims")]
     pub fn permute(mut self, order: &[usize]) -> Result<Self> {
         let mut sorted = order.to_vec();
         sorted.sort_unstable();
         if !sorted.into_iter().eq(0..self.ndim()) {
-            let detail = format!("{order:?} for {} dimensions: each once", self.ndim());
-            return Err(self.error(ErrorKind::InvalidArgument, "reorder dimensions", detail));
+            let detail = format!("expected each of {} axes once, got {order:?}", self.ndim());
+            return Err(self.error(ErrorKind::InvalidArgument, "reorder axes", detail));
         }
         let dims = &self.region.dims;
         self.region.dims = order.iter().map(|&dim| dims[dim]).collect();
         Ok(self)
     }
 
-    /// With all dimensions in the opposite order. Python's `transpose`.
+    /// Reverses the order of the axes. Python: `transpose`.
     #[doc(alias = "T")]
     pub fn transpose(mut self) -> Self {
         self.region.dims.reverse();
         self
     }
 
-    /// Reads the selected items; see [`NDArray::read`].
+    /// Reads the selected items of the view, in C order; see [`NDArray::read`].
     ///
     /// # Errors
-    /// As for [`NDArray::read`].
+    /// Fails with the [errors of reads](NDArray#errors-of-reads) and with:
+    /// - [`ErrorKind::Unsupported`]: the selection does not have exactly one item along an [added](Self::expand_dims)
+    ///   axis.
     pub fn read<T: Element>(&self, selection: impl Into<Selection>) -> Result<Vec<T>> {
         self.array.read_region(&self.slice(selection)?.region)
     }
 
-    /// Reads the selected items into the caller's; see [`NDArray::read_into`].
+    /// Reads the selected items of the view into a buffer of the caller; see [`NDArray::read_into`].
     ///
     /// # Errors
-    /// As for [`NDArray::read_into`].
+    /// Fails with the [errors of reads](NDArray#errors-of-reads) and with:
+    /// - [`ErrorKind::Unsupported`]: the selection does not have exactly one item along an [added](Self::expand_dims)
+    ///   axis.
     pub fn read_into<T: Element>(
         &self,
         selection: impl Into<Selection>,
@@ -382,10 +396,10 @@ impl<'a> NDArrayView<'a> {
         self.array.read_region_into(&self.slice(selection)?.region, items)
     }
 
-    /// Reads all its items, in C order.
+    /// Reads all items of the view, in C order.
     ///
     /// # Errors
-    /// As for [`NDArray::read`].
+    /// Fails with the [errors of reads](NDArray#errors-of-reads).
     pub fn read_all<T: Element>(&self) -> Result<Vec<T>> {
         self.array.read_region(&self.region)
     }

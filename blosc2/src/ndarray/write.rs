@@ -1,4 +1,4 @@
-//! Writing items.
+//! Writing of items.
 
 use std::borrow::Cow;
 
@@ -12,18 +12,15 @@ use crate::element::{Element, bytes_of};
 use crate::{ErrorKind, Result};
 
 impl NDArray {
-    /// Writes items over the selected ones, in C order; there have to be just as many.
+    /// Writes items over the selected ones, in C order. The number of items is that of the selected items. C:
+    /// `b2nd_set_slice_cbuffer`, `b2nd_set_orthogonal_selection`. Python: `array[...] = items`.
     ///
-    /// The chunks that the selection touches are compressed anew, several at once with [`CParams::threads`](crate::CParams::threads).
-    /// Either all items are written or, where that fails, none. Where a list names an item several times, the last
-    /// one stays. C's `b2nd_set_slice_cbuffer` and `b2nd_set_orthogonal_selection`, Python's `array[...] = items`.
+    /// The chunks that the selection touches are recompressed, on the threads of
+    /// [`CParams::threads`](crate::CParams::threads). The write is atomic: after an error no item has changed. If a
+    /// list selects an item several times, the last value is stored.
     ///
     /// # Errors
-    /// - [`ErrorKind::ReadOnly`]: opened for reading or appending;
-    /// - [`ErrorKind::InvalidArgument`]: another number of items than are selected;
-    /// - [`ErrorKind::OutOfBounds`], [`ErrorKind::TypeMismatch`]: as for [`read`](Self::read);
-    /// - [`ErrorKind::Unsupported`]: a part of a chunk where the super-chunk has a prefilter or a postfilter;
-    /// - as for reading, for compressing, and for writing to a file.
+    /// Fails with the [errors of changes](NDArray#errors-of-changes).
     #[doc(alias(
         "set_slice",
         "b2nd_set_slice_cbuffer",
@@ -40,10 +37,10 @@ impl NDArray {
         self.write_region(&region, &bytes)
     }
 
-    /// Writes the same item over all selected ones.
+    /// Writes the same item over all selected ones. Python: `array[...] = item`.
     ///
     /// # Errors
-    /// As for [`write`](Self::write).
+    /// Fails with the [errors of changes](NDArray#errors-of-changes).
     pub fn fill<T: Element>(&mut self, selection: impl Into<Selection>, item: T) -> Result<()> {
         let items = [item];
         let bytes = self.stored_bytes(&items, WRITE)?;
@@ -57,16 +54,17 @@ impl NDArray {
             let detail = format!("an item has {expected} bytes, got {found}");
             return Err(self.schunk.error(ErrorKind::InvalidArgument, WRITE, detail));
         }
-        // All are in the same place.
+        // Every item is read from the same place.
         let strides = vec![0; region.dims.len()];
-        // SAFETY: the bytes are an item, and are borrowed until all is written.
+        // SAFETY: the bytes are an item, and are borrowed until all items are written.
         unsafe { self.scatter(Items::Region(region, &strides), Source::new(item.as_ptr())) }
     }
 
-    /// Writes one item by its index, an integer for each axis: `array.set([3, -1], 0.5f32)`.
+    /// Writes one item by its index, one integer for each axis: `array.set([3, -1], 0.5f32)`. Negative integers count
+    /// from the end of the axis.
     ///
     /// # Errors
-    /// As for [`write`](Self::write).
+    /// Fails with the [errors of changes](NDArray#errors-of-changes).
     pub fn set<T: Element>(&mut self, index: impl PerAxis, item: T) -> Result<()> {
         let region = self.region_of_item(&index, WRITE)?;
         let items = [item];
@@ -74,7 +72,7 @@ impl NDArray {
         self.write_region(&region, &bytes)
     }
 
-    /// The bytes of items as the array stores them.
+    /// Returns the bytes of items as the array stores them.
     pub(super) fn stored_bytes<'i, T: Element>(
         &self,
         items: &'i [T],
@@ -91,7 +89,7 @@ impl NDArray {
     pub(super) fn write_region(&mut self, region: &Region, bytes: &[u8]) -> Result<()> {
         self.check_len(region, bytes.len(), WRITE)?;
         let strides = c_order(&region.shape(), self.typesize());
-        // SAFETY: the bytes are borrowed, and as many as the items in C order have.
+        // SAFETY: the bytes are borrowed, and their length is that of the items in C order.
         unsafe { self.scatter(Items::Region(region, &strides), Source::new(bytes.as_ptr())) }
     }
 }

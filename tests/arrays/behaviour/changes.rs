@@ -466,5 +466,5 @@ fn places_of_insertions_and_deletions_are_given_as_in_selections() {
     refused(OutOfBounds, array().delete(0, 6), "axis 0 has 6 items, asked for index 6");
     refused(InvalidArgument, array().delete(0, [1, 2]), "an index or a range");
     refused(InvalidArgument, array().delete(0, (0..6).step_by(2)), "an index or a range");
-    refused(InvalidArgument, array().delete(1, 0), "there are 1 dimensions");
+    refused(InvalidArgument, array().delete(1, 0), "the array has 1 axes");
 }

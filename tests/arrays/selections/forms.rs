@@ -164,7 +164,7 @@ fn errors_name_the_axis_its_size_and_what_was_asked() {
     assert_eq!(error(([true; 4],)), "axis 0 has 5 items, asked for a mask of 4 values");
     assert_eq!(
         error(AxisSelection::strided(.., 0)),
-        "axis 0 has 5 items, asked for 0.. with step 0: a step is not 0"
+        "axis 0 has 5 items, asked for 0.. with step 0: expected a step other than 0"
     );
     assert_eq!(error((2..9).step_by(3)), "axis 0 has 5 items, asked for 3 indices from 2 to 8");
     assert_eq!(
@@ -276,9 +276,9 @@ fn points_select_what_indices_of_arrays_do_in_numpy() {
     let outside = message(array.read_points(&[(0, 0), (1, -7)]));
     assert!(outside.ends_with("axis 1 has 6 items, asked for index -7 (point 1)"), "{outside}");
     let unequal = message(array.read_points(&[vec![0, 0], vec![1]]));
-    assert!(unequal.ends_with("point 0 has 2 indices, point 1 has 1"), "{unequal}");
+    assert!(unequal.ends_with("point 0 has 2 integers, point 1 has 1"), "{unequal}");
     let long = message(array.read_points(&[(0, 0, 0, 0)]));
-    assert!(long.ends_with("the shape has 3 axes, got points of 4"), "{long}");
+    assert!(long.ends_with("the shape has 3 axes, got points of 4 integers"), "{long}");
 }
 
 #[test]
@@ -329,10 +329,13 @@ fn clamped_slices_are_those_of_python() {
         }
     }
     let still = AxisSelection::Steps { start: 1, step: 0, count: 2 };
-    assert_eq!(error(still), "axis 0 has 5 items, a step is not 0");
+    assert_eq!(error(still), "axis 0 has 5 items, expected a step other than 0");
     let extremes = AxisSelection::clamped(i64::MIN, i64::MAX, i64::MAX);
     assert_eq!(array().read::<i32>((extremes, 0, 0)).unwrap(), [0]);
-    assert_eq!(error(AxisSelection::clamped(0, 1, 0)), "axis 0 has 5 items, a step is not 0");
+    assert_eq!(
+        error(AxisSelection::clamped(0, 1, 0)),
+        "axis 0 has 5 items, expected a step other than 0"
+    );
 }
 
 #[test]
