@@ -1,4 +1,4 @@
-//! The README's code: write an array to a file, read a part of it.
+//! The README's program: writes an array to a file, and reads a part of it.
 
 use blosc2::{CParams, Codec, NDArray};
 
@@ -10,8 +10,8 @@ fn main() -> blosc2::Result<()> {
         .from_slice(&temperatures, [1000, 365])?;
 
     let array = NDArray::open("temperatures.b2nd")?;
-    let january: Vec<f32> = array.read(&[0..1000, 0..31])?;
+    let january: Vec<f32> = array.read((.., 0..31))?;
     assert_eq!(january[..3], [0.0, 0.1, 0.2]);
-    println!("{:?} items in {} bytes", array.shape(), array.schunk().cbytes());
+    println!("{:?} items in {} bytes", array.shape(), array.cbytes());
     Ok(())
 }

@@ -9,6 +9,17 @@ use super::tables;
 const DOCUMENT: &str = "blosc2/API-COVERAGE.md";
 const STATES: [&str; 4] = ["yes", "partly", "no", "left out"];
 
+/// The program of the README is the example `quickstart`, which is run.
+#[test]
+fn the_program_of_the_readme_is_an_example() {
+    let readme = read("README.md");
+    let (_, program) = readme.split_once("```rust\n").unwrap();
+    let (program, _) = program.split_once("```\n").unwrap();
+    let example = read("blosc2/examples/quickstart.rs");
+    let (_, code) = example.split_once("\n\n").unwrap();
+    assert_eq!(program, code);
+}
+
 #[test]
 fn every_function_of_c_has_a_row() {
     let text = read(DOCUMENT);
