@@ -251,7 +251,7 @@ fn a_storage_that_breaks_its_rules_is_told() {
     assert_eq!(storage.read_vec_at(0, 3).unwrap(), [1, 2, 3]);
     let error = crate::Error::from(storage.read_vec_at(0, 4).unwrap_err());
     assert_eq!(error.kind(), ErrorKind::Callback);
-    assert_eq!(error.to_string(), "cannot read from a storage: asked for 4 bytes, it gave 3");
+    assert_eq!(error.to_string(), "cannot read from a storage: expected 4 bytes, got 3");
     let error = crate::Error::from(storage.size().unwrap_err());
     assert!(error.to_string().ends_with("the storage's error panicked: no words"), "{error}");
 }
