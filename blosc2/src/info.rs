@@ -23,7 +23,7 @@ pub fn c_version() -> &'static str {
 }
 
 /// Returns the codecs that this program can use, ordered by code: those that were compiled in, and those that were
-/// registered or loaded. C: `blosc2_list_compressors`, which lists only the former. Python: `compressor_list`.
+/// registered or loaded. C: `blosc2_list_compressors`, which lists only the compiled ones. Python: `compressor_list`.
 ///
 /// ```
 /// use blosc2::Codec;

@@ -66,8 +66,8 @@ impl MappedFile {
     /// While this value lives, nothing may change or shorten the file: no other program, and no other handle of this
     /// program, also not by another name of the file. A change would modify memory behind references, which is
     /// undefined behavior. A read of a page that the file no longer has ends the program with a signal (SIGBUS). Only a
-    /// caller who controls all access to the file can guarantee this, so that the function is `unsafe`. Locks do not
-    /// suffice, as they bind only programs that take them.
+    /// caller who controls all access to the file can guarantee this; therefore the function is `unsafe`. Locks are not
+    /// sufficient, as they bind only programs that take them.
     pub unsafe fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let map = || {

@@ -348,7 +348,7 @@ mod tests {
 
     impl Drop for C {
         fn drop(&mut self) {
-            // SAFETY: the super-chunk is live, and nobody uses it after this.
+            // SAFETY: the super-chunk is live, and nothing uses it after this.
             unsafe { sys::blosc2_schunk_free(self.0) };
         }
     }

@@ -37,7 +37,7 @@ const ACCESS: &str = "access a frame";
 const PATIENCE: Duration = Duration::from_millis(700);
 /// How often a waiting request checks whether closures make progress.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long a read gives way to a waiting change, which might otherwise starve behind reads that follow each other
+/// How long a read lets a waiting change go first, which might otherwise starve behind reads that follow each other
 /// closely. The change may also wait for this read to end, if it is part of another read; so the time is short.
 const COURTESY: Duration = Duration::from_millis(100);
 /// The same while closures run, whose reads are part of other reads.
@@ -383,7 +383,7 @@ impl Pass<'_> {
         self.next
     }
 
-    /// Makes this pass stand for all passes that the handle requests while the guard lives.
+    /// Makes this pass cover all passes that the handle requests while the guard lives.
     pub(crate) fn keep(&self) -> Kept<'_> {
         *self.gate.held.lock() = Some(self.next);
         Kept(self.gate)

@@ -288,6 +288,8 @@ impl SChunk {
 
     /// Iterates over all items. At most 1 MiB is decompressed ahead.
     ///
+    /// Each item may fail with the errors of [`items`](Self::items); an error ends the iteration.
+    ///
     /// ```
     /// use blosc2::{CParams, SChunk};
     ///

@@ -304,7 +304,7 @@ impl SChunk {
         metalayers: &[(String, Vec<u8>)],
         chunksize: ChunkSize,
     ) -> Result<Self> {
-        let doing = "make a super-chunk";
+        let doing = "create a super-chunk";
         let failed = |error| Error::from_frame(doing, error);
         let mut outline = Outline::new(params.to_format(), store.layout());
         outline.set_dictionary(params.c.use_dict != 0);

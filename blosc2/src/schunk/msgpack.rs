@@ -238,14 +238,14 @@ mod tests {
         let error = schunk.vlmeta_mut().set_value("value", &BTreeMap::from([(1, 2)])).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         assert!(schunk.vlmeta().is_empty());
-        // Others may have written some.
+        // Other programs may have written some.
         let value = with(b"\x81\x01\x02").vlmeta().get_value::<BTreeMap<u8, u8>>("value");
         assert_eq!(value.unwrap().unwrap(), BTreeMap::from([(1, 2)]));
     }
 
     #[test]
     fn memory_of_many_values_is_limited() {
-        // A million nothings.
+        // A million `None`s.
         let content = [&b"\xdd\x00\x0f\x42\x40"[..], &vec![0xc0; 1_000_000]].concat();
         let bytes = with(&content).into_cframe().unwrap();
         let schunk = OpenOptions::new().max_read(10 << 20).from_cframe(bytes).unwrap();
@@ -271,9 +271,9 @@ mod tests {
             match value.map_err(|error| error.to_string()) {
                 Ok(_) => prop_assert!(by_library.is_ok()),
                 Err(text) if text.ends_with("bytes follow the value") => prop_assert!(by_library.is_ok()),
-                // What the library takes for a text or an extension.
+                // What the library reads as a string or an extension.
                 Err(text) if ["0xc1", "UTF-8", "array", "set", "complex"].iter().any(|what| text.contains(what)) => {}
-                // Those of extensions that are cut short.
+                // Truncated extensions.
                 Err(_) => prop_assert!(by_library.is_err() || content.iter().any(|byte| (43..47).contains(byte))),
             }
         }

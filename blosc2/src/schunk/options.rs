@@ -266,8 +266,8 @@ impl OpenOptions {
         self
     }
 
-    /// Sets the size of an item of a new super-chunk in bytes, unless the [`cparams`](Self::cparams) set it. Default:
-    /// 1.
+    /// Sets the size of an item of a new super-chunk in bytes, 1 by default. A typesize in the
+    /// [`cparams`](Self::cparams) takes precedence. C and Python: `typesize`.
     pub fn typesize(mut self, typesize: usize) -> Self {
         self.typesize = typesize;
         self

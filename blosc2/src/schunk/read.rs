@@ -52,13 +52,16 @@ impl SChunk {
     }
 
     /// Returns an iterator that decompresses the chunks, in both directions. Python: `SChunk.iterchunks`.
+    ///
+    /// Each chunk may fail with the errors of [`decompress_chunk`](Self::decompress_chunk).
     #[doc(alias = "iterchunks")]
     pub fn iter_chunks<T: Element>(&self) -> Chunks<'_, T> {
         Chunks { schunk: self, range: 0..self.nchunks(), item: PhantomData }
     }
 
-    /// Returns the compressed chunk `index`. A special chunk that only the index stores is created. C:
-    /// `blosc2_schunk_get_chunk`. Python: `SChunk.get_chunk`.
+    /// Returns the compressed chunk `index`. C: `blosc2_schunk_get_chunk`. Python: `SChunk.get_chunk`.
+    ///
+    /// If only the index records a special chunk, an equal chunk is created.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
@@ -104,6 +107,8 @@ impl SChunk {
     }
 
     /// Iterates over the parameters in the headers of all chunks. Python: `SChunk.iterchunks_info`.
+    ///
+    /// Each chunk may fail with the errors of [`chunk`](Self::chunk).
     #[doc(alias = "iterchunks_info")]
     pub fn chunk_infos(
         &self,
@@ -222,7 +227,7 @@ fn takes_all(header: &Header, range: &Range<usize>) -> bool {
 pub struct ChunkInfo {
     /// The decompressed size in bytes.
     pub nbytes: usize,
-    /// The compressed size in bytes; 0 for a special chunk that only the index stores.
+    /// The compressed size in bytes; 0 for a special chunk that only the index records.
     pub cbytes: usize,
     /// The block size in bytes; `None` for variable-length blocks.
     pub blocksize: Option<usize>,

@@ -59,7 +59,21 @@ pub enum Repaired {
     Rebuilt(Rebuilt),
 }
 
-/// A new frame with the intact parts of a damaged one. [`repair`] has an example.
+/// A new frame with the intact parts of a damaged one, as described by [`repair`].
+///
+/// ```
+/// use blosc2::repair::{Repaired, repair};
+/// use blosc2::{CParams, SChunk};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("a.b2frame");
+/// SChunk::create::<u8>(&path, &CParams::default())?.append(&[7u8; 1000])?;
+/// let bytes = std::fs::read(&path)?;
+/// std::fs::write(&path, &bytes[..bytes.len() - 30])?; // truncates the trailer
+/// let Repaired::Rebuilt(rebuilt) = repair(&path)? else { panic!() };
+/// assert_eq!((rebuilt.nchunks, rebuilt.was_array), (1, false));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rebuilt {

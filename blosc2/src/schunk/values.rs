@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn memory_of_many_values_is_limited() {
-        // A million nothings, in one value and in two.
+        // A million `None`s, in one value and in two.
         let half = [&b"\xdd\x00\x07\xa1\x20"[..], &vec![0xc0; 500_000]].concat();
         let all = [&b"\xdd\x00\x0f\x42\x40"[..], &vec![0xc0; 1_000_000]].concat();
         let (mut chunks, mut blocks) = (schunk(), schunk());

@@ -27,7 +27,7 @@ const PIECE: u64 = 1 << 16;
 /// Memory holds the index of the frame and one chunk, compressed and decompressed. A chunk that is not compressed, or
 /// that repeats one value, is not decompressed as a whole. A buffer that has room for a whole chunk receives it
 /// directly. A short frame may declare compressed chunks of up to [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN)
-/// bytes; [`chunksize`](Self::chunksize) returns the chunk size before anything is read.
+/// bytes; [`chunksize`](Self::chunksize) returns the chunk size before a chunk is read.
 ///
 /// The data is the concatenation of the chunks. For an array this includes the padding of its chunks, in the order of
 /// its chunks; [`NDArray`](crate::NDArray) reads its items.
@@ -315,8 +315,8 @@ fn len(range: &Range<u64>) -> usize {
     usize::try_from(range.end - range.start).unwrap_or(usize::MAX)
 }
 
-/// Writes the number of streams of bytedelta into a chunk, if the chunk leaves it to the typesize of its super-chunk: C
-/// would read it from a super-chunk.
+/// Writes the number of streams of bytedelta into a chunk, if the chunk leaves it to the typesize of its super-chunk,
+/// from which C would read it.
 fn name_streams(chunk: &mut [u8], typesize: u32) {
     let (Ok(header), Ok(typesize)) = (Header::parse(chunk), u8::try_from(typesize)) else { return };
     if !header.extended {
