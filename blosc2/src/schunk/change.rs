@@ -82,8 +82,12 @@ impl SChunk {
     /// `blosc2_schunk_insert_chunk`. Python: `SChunk.insert_data`.
     ///
     /// # Errors
-    /// Fails with the errors of [`append`](Self::append), and with
-    /// - [`ErrorKind::OutOfBounds`]: `index` is greater than the number of chunks.
+    /// Fails with the [errors of changes](Self#errors-of-changes), and with
+    /// - [`ErrorKind::OutOfBounds`]: `index` is greater than the number of chunks;
+    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize;
+    /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the chunks belong to an array, whose shape determines
+    ///   their number; or the chunks have variable-length blocks;
+    /// - [`ErrorKind::TooLarge`]: the items have more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes.
     #[doc(alias = "insert_data")]
     pub fn insert<T: Element>(&mut self, index: usize, items: &[T]) -> Result<usize> {
         self.check_item::<T>(INSERT)?;
@@ -97,8 +101,12 @@ impl SChunk {
     /// `blosc2_schunk_insert_chunk`. Python: `SChunk.insert_chunk`.
     ///
     /// # Errors
-    /// Fails with the errors of [`append_chunk`](Self::append_chunk), and with
-    /// - [`ErrorKind::OutOfBounds`]: `index` is greater than the number of chunks.
+    /// Fails with the [errors of changes](Self#errors-of-changes), and with
+    /// - [`ErrorKind::OutOfBounds`]: `index` is greater than the number of chunks;
+    /// - [`ErrorKind::TypeMismatch`]: the chunk has another typesize;
+    /// - [`ErrorKind::InvalidArgument`]: the chunks belong to an array, or only one of the chunk and the super-chunk
+    ///   has variable-length blocks;
+    /// - [`ErrorKind::Unsupported`]: it is a Blosc1 chunk.
     #[doc(alias = "blosc2_schunk_insert_chunk")]
     pub fn insert_chunk(&mut self, index: usize, chunk: &Chunk<impl ChunkBytes>) -> Result<usize> {
         self.check_change(INSERT, Access::Write)?;
@@ -110,8 +118,11 @@ impl SChunk {
     /// `index`. Returns the number of chunks.
     ///
     /// # Errors
-    /// Fails with the errors of [`append_blocks`](Self::append_blocks), and with
-    /// - [`ErrorKind::OutOfBounds`]: `index` is greater than the number of chunks.
+    /// Fails with the [errors of changes](Self#errors-of-changes), and with
+    /// - [`ErrorKind::OutOfBounds`]: `index` is greater than the number of chunks;
+    /// - [`ErrorKind::InvalidArgument`]: there is no block, or a block is empty; or the chunks belong to an array; or
+    ///   the other chunks do not have variable-length blocks;
+    /// - [`ErrorKind::TooLarge`]: the blocks have more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes.
     pub fn insert_blocks(&mut self, index: usize, blocks: &[&[u8]]) -> Result<usize> {
         self.check_change(INSERT, Access::Write)?;
         self.check_no_array(INSERT)?;
@@ -145,8 +156,11 @@ impl SChunk {
     /// Compresses each of `blocks` to one variable-length block, and replaces the chunk `index` with them.
     ///
     /// # Errors
-    /// Fails with the errors of [`append_blocks`](Self::append_blocks), and with
-    /// - [`ErrorKind::OutOfBounds`]: `index` is not less than the number of chunks.
+    /// Fails with the [errors of changes](Self#errors-of-changes), and with
+    /// - [`ErrorKind::OutOfBounds`]: `index` is not less than the number of chunks;
+    /// - [`ErrorKind::InvalidArgument`]: there is no block, or a block is empty; or the chunks belong to an array; or
+    ///   the other chunks do not have variable-length blocks;
+    /// - [`ErrorKind::TooLarge`]: the blocks have more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes.
     pub fn update_blocks(&mut self, index: usize, blocks: &[&[u8]]) -> Result<()> {
         self.check_change(UPDATE, Access::Write)?;
         self.check_no_array(UPDATE)?;

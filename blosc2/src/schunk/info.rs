@@ -72,7 +72,7 @@ impl fmt::Display for SChunkInfo {
         }
         match self.blocksize {
             Some(size) => writeln!(f, "blocksize {size}")?,
-            None => writeln!(f, "blocksize variable")?,
+            None => writeln!(f, "blocksize per chunk")?,
         }
         write_storage(f, (self.nbytes, self.cbytes, self.cratio), self.nchunks, &self.cparams)
     }

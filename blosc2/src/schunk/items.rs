@@ -47,7 +47,9 @@ impl SChunk {
     /// Reads `items.len()` items into `items`, from the index `start` on.
     ///
     /// # Errors
-    /// Fails with the errors of [`items`](Self::items).
+    /// Fails with the [errors of reading](Self#errors-of-reading), and with
+    /// - [`ErrorKind::OutOfBounds`]: the range is outside the data;
+    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize.
     pub fn items_into<T: Element>(&self, start: u64, items: &mut [T]) -> Result<()> {
         self.check_item::<T>(READ)?;
         let stop = start.saturating_add(items.len() as u64);
@@ -193,7 +195,9 @@ impl SChunk {
     /// ```
     ///
     /// # Errors
-    /// Fails with the errors of [`items`](Self::items).
+    /// Fails with the [errors of reading](Self#errors-of-reading), and with
+    /// - [`ErrorKind::OutOfBounds`]: an index is outside the data;
+    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize.
     pub fn gather<T: Element>(&self, numbers: &[u64]) -> Result<Vec<T>> {
         let len = numbers.len().saturating_mul(size_of::<T>());
         self.allow(READ, len as u64)?;
@@ -204,7 +208,9 @@ impl SChunk {
     /// Reads the items at the indices `numbers` into `items`, which must have the same length.
     ///
     /// # Errors
-    /// Fails with the errors of [`items`](Self::items), and with
+    /// Fails with the [errors of reading](Self#errors-of-reading), and with
+    /// - [`ErrorKind::OutOfBounds`]: an index is outside the data;
+    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize;
     /// - [`ErrorKind::InvalidArgument`]: the lengths differ.
     pub fn gather_into<T: Element>(&self, numbers: &[u64], items: &mut [T]) -> Result<()> {
         if numbers.len() != items.len() {
@@ -288,7 +294,8 @@ impl SChunk {
 
     /// Iterates over all items. At most 1 MiB is decompressed ahead.
     ///
-    /// Each item may fail with the errors of [`items`](Self::items); an error ends the iteration.
+    /// An item may be an error: [errors of reading](Self#errors-of-reading), or [`ErrorKind::TypeMismatch`] if `T` is
+    /// neither `u8` nor of the typesize. An error ends the iteration.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};

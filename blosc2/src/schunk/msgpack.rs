@@ -88,7 +88,7 @@ impl MetalayersMut<'_> {
     /// ```
     ///
     /// # Errors
-    /// Fails with the errors of [`set`](Self::set), and with
+    /// Fails with the [errors of changes](crate::SChunk#errors-of-changes), and with
     /// - [`ErrorKind::InvalidArgument`]: [`Value::to_msgpack`] refuses the value, or the encoded value has another
     ///   length than that of an existing fixed-length metalayer.
     pub fn set_value<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<()> {

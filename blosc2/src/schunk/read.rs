@@ -37,7 +37,9 @@ impl SChunk {
     /// Decompresses the chunk `index` into `items`, which must have the size of the chunk.
     ///
     /// # Errors
-    /// Fails with the errors of [`decompress_chunk`](Self::decompress_chunk), and with
+    /// Fails with the [errors of reading](Self#errors-of-reading), and with
+    /// - [`ErrorKind::OutOfBounds`]: `index` is not less than the number of chunks;
+    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize;
     /// - [`ErrorKind::InvalidArgument`]: the sizes differ.
     pub fn decompress_chunk_into<T: Element>(&self, index: usize, items: &mut [T]) -> Result<()> {
         self.check_item::<T>(READ)?;
@@ -53,7 +55,8 @@ impl SChunk {
 
     /// Returns an iterator that decompresses the chunks, in both directions. Python: `SChunk.iterchunks`.
     ///
-    /// Each chunk may fail with the errors of [`decompress_chunk`](Self::decompress_chunk).
+    /// A chunk may be an error: [errors of reading](Self#errors-of-reading), or [`ErrorKind::TypeMismatch`] if `T` is
+    /// neither `u8` nor of the typesize.
     #[doc(alias = "iterchunks")]
     pub fn iter_chunks<T: Element>(&self) -> Chunks<'_, T> {
         Chunks { schunk: self, range: 0..self.nchunks(), item: PhantomData }
@@ -86,7 +89,8 @@ impl SChunk {
     /// ```
     ///
     /// # Errors
-    /// Fails with the errors of [`chunk`](Self::chunk).
+    /// Fails with the [errors of reading](Self#errors-of-reading), and with
+    /// - [`ErrorKind::OutOfBounds`]: `index` is not less than the number of chunks.
     #[doc(alias("get_lazychunk", "blosc2_schunk_get_lazychunk"))]
     pub fn lazy_chunk(&self, index: usize) -> Result<LazyChunk<'_>> {
         Ok(LazyChunk { schunk: self, index, info: self.chunk_info(index)? })
@@ -95,7 +99,8 @@ impl SChunk {
     /// Returns the parameters in the header of the chunk `index`, without decompression.
     ///
     /// # Errors
-    /// Fails with the errors of [`chunk`](Self::chunk).
+    /// Fails with the [errors of reading](Self#errors-of-reading), and with
+    /// - [`ErrorKind::OutOfBounds`]: `index` is not less than the number of chunks.
     pub fn chunk_info(&self, index: usize) -> Result<ChunkInfo> {
         let reading = self.reading()?;
         let state = &reading.state;
@@ -108,7 +113,7 @@ impl SChunk {
 
     /// Iterates over the parameters in the headers of all chunks. Python: `SChunk.iterchunks_info`.
     ///
-    /// Each chunk may fail with the errors of [`chunk`](Self::chunk).
+    /// Each result may be one of the [errors of reading](Self#errors-of-reading).
     #[doc(alias = "iterchunks_info")]
     pub fn chunk_infos(
         &self,
@@ -182,7 +187,7 @@ impl SChunk {
                 needed.collect::<Vec<_>>()
             });
             let fetched = located.fetch(&header, ranges.as_deref(), buffer);
-            fetched.map_err(|error| error.doing(format!("{READ} (number {index})")))?;
+            fetched.map_err(|error| error.doing(format!("read chunk {index}")))?;
             work(&ChunkRef::to_decompress(buffer)?, decoder)
         });
         self.workers.lock().push(worker);
@@ -320,7 +325,8 @@ impl LazyChunk<'_> {
     /// Decompresses one block of the chunk.
     ///
     /// # Errors
-    /// Fails with the errors of [`SChunk::block`].
+    /// Fails with the [errors of reading](SChunk#errors-of-reading), and with
+    /// - [`ErrorKind::OutOfBounds`]: there is no such block.
     pub fn block(&self, block: usize) -> Result<Vec<u8>> {
         self.schunk.block(self.index, block)
     }
@@ -328,7 +334,7 @@ impl LazyChunk<'_> {
     /// Reads the whole compressed chunk.
     ///
     /// # Errors
-    /// Fails with the errors of [`SChunk::chunk`].
+    /// Fails with the [errors of reading](SChunk#errors-of-reading).
     pub fn read(&self) -> Result<Chunk> {
         self.schunk.chunk(self.index)
     }

@@ -21,7 +21,8 @@ impl SChunk {
     /// ```
     ///
     /// # Errors
-    /// Fails with the errors of [`decompress_chunk`](Self::decompress_chunk), and with
+    /// Fails with the [errors of reading](Self#errors-of-reading), and with
+    /// - [`ErrorKind::OutOfBounds`](crate::ErrorKind::OutOfBounds): there is no such chunk;
     /// - [`ErrorKind::InvalidData`](crate::ErrorKind::InvalidData): the content is not msgpack, or has more than 128
     ///   levels;
     /// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): its values, at 64 bytes each, take more memory than
@@ -34,7 +35,8 @@ impl SChunk {
     /// Returns the content of one block of a chunk as a value of any type; see [`append_blocks`](Self::append_blocks).
     ///
     /// # Errors
-    /// Fails with the errors of [`block`](Self::block), and with
+    /// Fails with the [errors of reading](Self#errors-of-reading), and with
+    /// - [`ErrorKind::OutOfBounds`](crate::ErrorKind::OutOfBounds): there is no such chunk or block;
     /// - [`ErrorKind::InvalidData`](crate::ErrorKind::InvalidData): the content is not msgpack, or has more than 128
     ///   levels;
     /// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): its values, at 64 bytes each, take more memory than
@@ -48,7 +50,12 @@ impl SChunk {
     /// Returns the contents of all blocks of a chunk as values of any type.
     ///
     /// # Errors
-    /// Fails with the errors of [`value`](Self::value).
+    /// Fails with the [errors of reading](Self#errors-of-reading), and with
+    /// - [`ErrorKind::OutOfBounds`](crate::ErrorKind::OutOfBounds): there is no such chunk;
+    /// - [`ErrorKind::InvalidData`](crate::ErrorKind::InvalidData): the content is not msgpack, or has more than 128
+    ///   levels;
+    /// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): its values, at 64 bytes each, take more memory than
+    ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows.
     pub fn block_values(&self, index: usize) -> Result<Vec<Value>> {
         let blocks = self.with_chunk(index, None, |chunk, _| {
             self.allow(READ, chunk.nbytes() as u64)?;

@@ -263,7 +263,8 @@ impl SChunk {
     /// not copied: the buffer that [`from_cframe`](Self::from_cframe) took is returned, with all changes.
     ///
     /// # Errors
-    /// Fails with the errors of [`to_cframe`](Self::to_cframe).
+    /// Fails with the [errors of reading](Self#errors-of-reading), and with
+    /// - [`ErrorKind::Unsupported`]: a chunk is a Blosc1 chunk.
     pub fn into_cframe(mut self) -> Result<Vec<u8>> {
         let state = self.state.get_mut();
         if let Some(len) = state.frame_len()?
@@ -278,7 +279,8 @@ impl SChunk {
     /// Copies the super-chunk to memory, with the chunks unchanged. C: `blosc2_schunk_copy`. Python: `SChunk.copy`.
     ///
     /// # Errors
-    /// Fails with the errors of [`to_cframe`](Self::to_cframe).
+    /// Fails with the [errors of reading](Self#errors-of-reading), and with
+    /// - [`ErrorKind::Unsupported`]: a chunk is a Blosc1 chunk.
     #[doc(alias("blosc2_schunk_copy", "copy"))]
     pub fn try_clone(&self) -> Result<Self> {
         self.save_to(Box::<Memory>::default())

@@ -177,7 +177,7 @@ impl State {
     /// Finds a chunk and reads its header.
     pub(crate) fn locate(&self, index: usize) -> Result<(Located<'_>, Header)> {
         let number = index as u64;
-        let doing = || format!("{READ} (number {index})");
+        let doing = || format!("read chunk {index}");
         let offset = self.offset(index, READ).map_err(|error| error.doing(doing()));
         let located = match offset? {
             Offset::Special(special) => {
