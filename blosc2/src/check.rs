@@ -1,9 +1,9 @@
-//! How much is checked.
+//! The depth of checks.
 
 /// How much of a chunk or of a frame is checked before it is used.
 ///
-/// Whatever is chosen, the rest is checked when it is read: broken bytes cause an error or other data, never undefined
-/// behaviour. A deeper check finds faults earlier, and takes longer.
+/// The rest is checked when it is read, at every depth: invalid bytes cause an error or other data, never undefined
+/// behavior. A deeper check finds faults earlier and takes longer.
 ///
 /// ```
 /// use blosc2::{CParams, Check, ChunkRef, SChunk, OpenOptions};
@@ -20,23 +20,25 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Check {
-    /// Of a chunk the header: its fields agree with each other, and with the number of bytes. Takes no time.
+    /// Checks the header of a chunk: its fields are consistent with each other and with the number of bytes. Takes
+    /// almost no time.
     ///
-    /// Of a frame what opening has to read: header, metalayers, trailer, and the index of up to 2,048 chunks. A longer
-    /// index is checked block by block, when a chunk is read. Opening a file and reading one item takes as long as C's
-    /// calls with 100 chunks (16 us), and less with more. The default for files and storages.
+    /// Of a frame, checks what opening reads: header, metalayers, trailer, and the index of up to 2,048 chunks. A
+    /// longer index is checked block by block when a chunk is read. Opening a file and reading one item takes as long
+    /// as the calls of C with 100 chunks (16 µs), and less with more chunks. The default for files and storages.
     Header,
-    /// Of a chunk also the table of blocks and the dictionary: they are inside the chunk. The default for chunks.
+    /// Also checks that the block table and the dictionary are inside the chunk. The default for chunks.
     ///
-    /// Of a frame also the whole index, and each chunk likewise: it is in its place, and none is in another's; its streams
-    /// fill its blocks. Reads all bytes of the frame, and decompresses none. The default for frames in memory
-    /// ([`OpenOptions::from_cframe`](crate::OpenOptions::from_cframe)).
+    /// Of a frame, also checks the whole index, and each chunk in the same way: chunks are inside the frame and do not
+    /// overlap, and their streams fill their blocks. Reads all bytes of the frame and decompresses nothing. The default
+    /// for frames in memory ([`OpenOptions::from_cframe`](crate::OpenOptions::from_cframe)).
     Structure,
-    /// Also the data: all of it is decompressed, by the Rust implementation of the format where that has the codec.
-    /// Takes longer than reading all.
+    /// Also decompresses all data, with the Rust implementation of the format if it has the codec. Takes longer than
+    /// reading all data.
     ///
-    /// Of a frame, chunks with other codecs are decompressed by C or by the user-defined codec. What cannot be
-    /// decompressed here is an error of [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported); what takes more than
-    /// the [limits](crate::OpenOptions::limits) is one of [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge).
+    /// Of a frame, chunks with other codecs are decompressed by C or by the user-defined codec. Data that this build
+    /// cannot decompress is an error of the kind [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported); data that
+    /// takes more than the [limits](crate::OpenOptions::limits) is an error of the kind
+    /// [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge).
     Content,
 }

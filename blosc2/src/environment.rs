@@ -1,4 +1,4 @@
-//! Parameters from environment variables: only where the program asks for them.
+//! Parameters from environment variables, only on request of the program.
 
 use std::env;
 use std::str::FromStr;
@@ -8,19 +8,18 @@ use blosc2_format::chunk::MAX_FILTERS;
 use crate::{CParams, DParams, Error, ErrorKind, Filter, Result, SplitMode, Threads};
 
 impl CParams {
-    /// Takes the parameters that the environment sets, as C-Blosc2 always does; but what makes no
-    /// sense is an error here, and ignored there.
+    /// Replaces the parameters that environment variables set. C-Blosc2 always uses these variables; this crate only
+    /// with this call. An invalid value is an error, where C ignores it.
     ///
-    /// These variables are looked at: `BLOSC_CLEVEL`, `BLOSC_COMPRESSOR` (a name), `BLOSC_SHUFFLE`
-    /// (`NOSHUFFLE`, `SHUFFLE` or `BITSHUFFLE`, in place of the last filter), `BLOSC_DELTA` (`1` puts
-    /// delta before that), `BLOSC_TYPESIZE`, `BLOSC_BLOCKSIZE`, `BLOSC_NTHREADS` and `BLOSC_SPLITMODE`
-    /// (`ALWAYS`, `NEVER`, `AUTO` or `FORWARD_COMPAT`). Without this call none of them matters. In C they
-    /// also change what the library compresses for itself, by which frames are corrupted; here they
-    /// change these parameters and nothing else.
+    /// The variables are `BLOSC_CLEVEL`, `BLOSC_COMPRESSOR` (a name), `BLOSC_SHUFFLE` (`NOSHUFFLE`, `SHUFFLE` or
+    /// `BITSHUFFLE`, replaces the last filter), `BLOSC_DELTA` (`1` adds delta before that filter), `BLOSC_TYPESIZE`,
+    /// `BLOSC_BLOCKSIZE`, `BLOSC_NTHREADS` and `BLOSC_SPLITMODE` (`ALWAYS`, `NEVER`, `AUTO` or `FORWARD_COMPAT`). In C
+    /// they also affect what the library compresses internally, which corrupts frames; here they change only these
+    /// parameters.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`]: a variable that cannot be understood. Values out of range are
-    /// found when the parameters are used.
+    /// [`ErrorKind::InvalidArgument`]: the value of a variable cannot be parsed. Values out of range are an error when
+    /// the parameters are used.
     ///
     /// ```
     /// let params = blosc2::CParams::new().with_env_overrides()?;
@@ -38,7 +37,7 @@ impl CParams {
         )?;
         let delta = choice("BLOSC_DELTA", &[("0", false), ("1", true)])?;
         if shuffle.is_some() || delta == Some(true) {
-            // C has six places, filled from the last.
+            // C has six slots, filled from the last one.
             let len = self.filters.len().max(MAX_FILTERS);
             let mut places = vec![None; len - self.filters.len()];
             places.extend(self.filters.iter().copied().map(Some));
@@ -82,10 +81,11 @@ impl CParams {
 }
 
 impl DParams {
-    /// Takes the number of threads from `BLOSC_NTHREADS` where it is set, as C-Blosc2 always does.
+    /// Replaces the number of threads with `BLOSC_NTHREADS`, if it is set. C-Blosc2 always uses this variable; this
+    /// crate only with this call.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`]: it is no number.
+    /// [`ErrorKind::InvalidArgument`]: the value is not a number.
     pub fn with_env_overrides(mut self) -> Result<Self> {
         if let Some(threads) = number("BLOSC_NTHREADS")? {
             self.threads = Threads::new(threads);
@@ -118,5 +118,5 @@ fn choice<T: Copy>(name: &str, choices: &[(&str, T)]) -> Result<Option<T>> {
 
 fn invalid(name: &str, value: &str, why: &dyn ToString) -> Error {
     let detail = format!("the environment variable {name} is `{value}`: {}", why.to_string());
-    Error::new(ErrorKind::InvalidArgument, "take parameters from the environment", detail)
+    Error::new(ErrorKind::InvalidArgument, "read parameters from the environment", detail)
 }

@@ -1,4 +1,4 @@
-//! What can go wrong, and how it is told.
+//! Errors and their kinds.
 
 use std::error::Error as StdError;
 use std::ffi::CStr;
@@ -13,58 +13,70 @@ use blosc2_sys as sys;
 /// What to do about a frame whose writer was stopped.
 const REMEDIES: &str = "unless a program is still writing it, roll the change back: open it for writing with \
     `OpenOptions::locking` or `OpenOptions::recover`, or call `blosc2::repair::repair` (the command `blosc2 repair`)";
-/// What a fault in a file may come from that others lock and this program does not.
+/// A possible cause of a fault in a file that other programs lock and this program does not.
 const NOT_LOCKED: &str = "another program may be changing it: open it with `OpenOptions::locking`";
 
-/// The result of this crate's functions.
+/// The result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What kind of thing went wrong.
+/// The kind of an [`Error`].
+///
+/// ```
+/// use blosc2::{ErrorKind, SChunk};
+///
+/// let found = match SChunk::open("missing.b2frame") {
+///     Err(error) if error.kind() == ErrorKind::NotFound => None,
+///     opened => Some(opened?),
+/// };
+/// assert!(found.is_none());
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A parameter that cannot be right, whatever the data.
+    /// A parameter is invalid, or parameters contradict each other.
     InvalidArgument,
-    /// An index or a range that reaches outside the data.
+    /// An index or a range is outside the data.
     OutOfBounds,
-    /// Items of another type than those stored.
+    /// The type of the items differs from that of the stored items.
     TypeMismatch,
-    /// A codec, filter or feature that this build does not have.
+    /// This build does not have the codec, the filter or the feature.
     Unsupported,
-    /// Bytes that do not follow the format, or that decode to something else than they announce.
+    /// The bytes do not follow the format, or do not decode to the size that they declare.
     InvalidData,
-    /// A frame that is in the middle of a change: its writer was stopped, or still writes. See
-    /// [`OpenOptions`](crate::OpenOptions#after-the-death-of-a-writer).
+    /// A frame is in the middle of a change: its writer was stopped, or is still writing. See
+    /// [crash recovery](crate::OpenOptions#crash-recovery).
     Unfinished,
-    /// More than the format can hold.
+    /// The size exceeds a limit of the format, or a limit that the program has set.
     TooLarge,
-    /// A buffer of the caller's without room for the result.
+    /// The buffer of the caller is too small for the result.
     BufferTooSmall,
-    /// No such file.
+    /// The file does not exist.
     NotFound,
-    /// A path that is taken; nothing is overwritten by accident.
+    /// The path already exists; it is not overwritten.
     AlreadyExists,
-    /// A change of something that was opened for reading.
+    /// A change of something that was opened for reading, or for appending.
     ReadOnly,
-    /// A file that this program has open for writing already; or an access to it that would have to wait for the
-    /// closure in which it is made. See [`OpenOptions`](crate::OpenOptions).
+    /// This program already has the file open for writing, or the access would have to wait for the closure that it is
+    /// called from. See [access to a file](crate::OpenOptions#access-to-a-file-by-several-handles).
     Busy,
-    /// The operating system refused.
+    /// The operating system reported an error.
     Io,
     /// There is not enough memory.
     OutOfMemory,
-    /// A closure or a type of the program's own failed, panicked, or broke its rules: a codec, a filter, a
-    /// prefilter, a postfilter, a tuner or a storage. What it failed with is [`Error::get_ref`].
+    /// User code failed, panicked or violated its contract: a codec, a filter, a prefilter, a postfilter, a tuner or a
+    /// storage. [`Error::get_ref`] returns its error.
     Callback,
-    /// The C library failed for a reason of its own; see [`Error::code`].
+    /// The C library failed for another reason; see [`Error::code`].
     Library,
 }
 
-/// An error: what was being done, to what, what was expected and what was found.
+/// The error type of this crate: what was being done, to what, what was expected and what was found.
 ///
-/// `Display` is the whole message on one line. `Debug`, which a `main` that returns a [`Result`] prints, is the kind and
-/// that message. [`source`](StdError::source) is what lies below the cause that the message already contains, so that
-/// reports of a chain of errors repeat nothing; the cause itself is [`get_ref`](Self::get_ref).
+/// `Display` writes the whole message on one line. `Debug`, which a `main` that returns a [`Result`] prints, writes the
+/// kind and the message. The message includes that of the cause, [`get_ref`](Self::get_ref);
+/// [`source`](StdError::source) returns the source of that cause, so that a report of the chain of errors repeats
+/// nothing.
 ///
 /// ```
 /// use blosc2::{ErrorKind, SChunk};
@@ -87,8 +99,8 @@ struct Repr {
 }
 
 impl Error {
-    /// An error of a crate that builds on this one. `doing` continues "cannot ...", `detail` says what was
-    /// expected and what was got.
+    /// Creates an error, for crates that build on this one. `doing` continues "cannot ..."; `detail` states what was
+    /// expected and what was found.
     ///
     /// ```
     /// use blosc2::{Error, ErrorKind};
@@ -107,9 +119,9 @@ impl Error {
         }))
     }
 
-    /// An error that C reported by a code.
+    /// Creates the error of an error code of C.
     pub(crate) fn from_code(doing: impl Into<String>, code: i32) -> Self {
-        let detail = format!("C-Blosc2 says \"{}\" (code {code})", error_text(code));
+        let detail = format!("C-Blosc2 failed with \"{}\" (code {code})", error_text(code));
         let mut error = Self::new(kind_of_code(code), doing, detail);
         error.0.code = Some(code);
         error
@@ -119,13 +131,13 @@ impl Error {
         Self::of_io(doing, source).at(path)
     }
 
-    /// An error of the system, or of another reader or writer, in a crate that builds on this one.
+    /// Creates the error of the operating system, or of another reader or writer, for crates that build on this one.
     pub fn of_io(doing: impl Into<String>, source: io::Error) -> Self {
         let kind = match source.kind() {
             io::ErrorKind::NotFound => ErrorKind::NotFound,
             io::ErrorKind::AlreadyExists => ErrorKind::AlreadyExists,
             io::ErrorKind::OutOfMemory => ErrorKind::OutOfMemory,
-            // One of ours, by way of a storage.
+            // An error of this crate, from a storage.
             _ => match source.get_ref().and_then(|inner| inner.downcast_ref::<Self>()) {
                 Some(inner) => inner.kind(),
                 None => ErrorKind::Io,
@@ -136,7 +148,7 @@ impl Error {
         error
     }
 
-    /// An error of reading or writing a frame.
+    /// Creates the error of reading or writing a frame.
     pub(crate) fn from_frame(doing: impl Into<String>, source: blosc2_format::Error) -> Self {
         use blosc2_format::Error as Format;
         let kind = match source {
@@ -152,7 +164,7 @@ impl Error {
         error
     }
 
-    /// `detail` says which closure it was, and what it failed with or why it panicked.
+    /// Creates the error of a closure. `detail` names the closure and its error or panic message.
     pub(crate) fn from_closure(
         doing: &str,
         detail: String,
@@ -175,7 +187,7 @@ impl Error {
         error
     }
 
-    /// The first error that a check has found, as reading would report it.
+    /// Creates the error of the first fault that a check has found, with the message that reading would have.
     pub(crate) fn from_finding(doing: impl Into<String>, finding: &Finding) -> Self {
         let error = Self::from_format(doing, finding.clone().into());
         let part = match &finding.part {
@@ -186,19 +198,20 @@ impl Error {
         error.with_detail(detail)
     }
 
-    /// Says what was being done.
+    /// Replaces the description of the operation.
     pub(crate) fn doing(mut self, doing: String) -> Self {
         self.0.doing = doing;
         self
     }
 
-    /// Says more of what went wrong.
+    /// Replaces the detail of the message.
     pub(crate) fn with_detail(mut self, detail: String) -> Self {
         self.0.detail = detail;
         self
     }
 
-    /// Says that the fault may come from another program, where that locks the file and this one does not.
+    /// Adds to the message that another program may cause the fault, if that program locks the file and this one does
+    /// not.
     pub(crate) fn not_locked(self, is_locked: impl FnOnce() -> bool) -> Self {
         let is_cut = |source: &io::Error| source.kind() == io::ErrorKind::UnexpectedEof;
         let source = self.0.source.as_ref().and_then(|source| source.downcast_ref());
@@ -211,35 +224,36 @@ impl Error {
         self.with_detail(detail)
     }
 
-    /// Names the file that this is about, if none is named yet.
+    /// Sets the path of the file that the error is about, unless it is already set.
     pub fn at(mut self, path: impl AsRef<Path>) -> Self {
         self.0.path.get_or_insert_with(|| path.as_ref().to_owned());
         self
     }
 
-    /// What kind of thing went wrong.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// The file or directory concerned, if there is one.
+    /// Returns the path of the file or directory that the error is about, if there is one.
     pub fn path(&self) -> Option<&Path> {
         self.0.path.as_deref()
     }
 
-    /// The error that caused this one: of the operating system, of the format, or what a closure failed with. Its message
-    /// is a part of this one's.
+    /// Returns the cause: an error of the operating system, of the format, or of user code. The message of this error
+    /// includes that of the cause.
     pub fn get_ref(&self) -> Option<&(dyn StdError + Send + Sync + 'static)> {
         self.0.source.as_deref()
     }
 
-    /// C-Blosc2's own error code, if it was the C library that failed.
+    /// Returns the error code of C-Blosc2, if the C library reported the error.
+    /// [`error_text`](crate::library::error_text) returns its text.
     pub fn code(&self) -> Option<i32> {
         self.0.code
     }
 }
 
-/// The kind and the message.
+/// Writes the kind and the message.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}: {self}", self.0.kind)
@@ -258,12 +272,12 @@ impl fmt::Display for Error {
 
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        // The message contains that of the cause.
+        // The message includes that of the cause.
         self.0.source.as_deref().and_then(StdError::source)
     }
 }
 
-/// For readers and writers; the error is inside, and comes out again the other way.
+/// Wraps the error for `std::io` traits. Converting the result to [`Error`] returns the original error.
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         let source = error.0.source.as_ref().and_then(|source| source.downcast_ref::<Self>());
@@ -287,8 +301,8 @@ impl From<Error> for io::Error {
     }
 }
 
-/// Where a [`FrameReader`](crate::FrameReader) or a [`FrameWriter`](crate::FrameWriter) is used as what
-/// `std::io` has; an error that came from this crate is taken out again.
+/// Converts an error of the `std::io` traits of a [`FrameReader`](crate::FrameReader) or a
+/// [`FrameWriter`](crate::FrameWriter), for example. An error of this crate inside it is returned unchanged.
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Self {
         match error.downcast::<Self>() {
@@ -298,17 +312,17 @@ impl From<io::Error> for Error {
     }
 }
 
-/// What C-Blosc2 says of an error code of its own, such as that of [`Error::code`].
+/// Returns the text of an error code of C-Blosc2, such as that of [`Error::code`]. C: `blosc2_error_string`.
 ///
-/// Any number can be asked for. C's `blosc2_error_string`.
+/// Unknown codes have a text too.
 ///
 /// ```
 /// assert_eq!(blosc2::library::error_text(-5), "Not enough space to read");
 /// assert_eq!(blosc2::library::error_text(-12345), "Unknown error");
 /// ```
 pub fn error_text(code: i32) -> &'static str {
-    // SAFETY: the function takes any code and gives a constant string that ends in a NUL byte
-    // (blosc2.c, blosc2_error_string).
+    // SAFETY: the function accepts any code and returns a constant string that ends in a NUL byte (blosc2.c,
+    // blosc2_error_string).
     let text = unsafe { CStr::from_ptr(sys::blosc2_error_string(code)) };
     text.to_str().unwrap_or("unknown")
 }

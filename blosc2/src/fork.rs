@@ -1,4 +1,4 @@
-//! Forked processes: C's threads do not come along, and C would wait for them for ever.
+//! Forked processes: they do not have the threads of C, and C would deadlock waiting for them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -6,10 +6,10 @@ use crate::{Error, ErrorKind, Result};
 
 /// Whether C may have started threads.
 static STARTED: AtomicBool = AtomicBool::new(false);
-/// Whether this process was forked from one in which it had.
+/// Whether this process was forked after C may have started threads.
 static LOST: AtomicBool = AtomicBool::new(false);
 
-/// Asks the system to tell about forks.
+/// Registers a handler for forks.
 pub(crate) fn watch() {
     #[cfg(unix)]
     {
@@ -18,20 +18,19 @@ pub(crate) fn watch() {
                 LOST.store(true, Ordering::Relaxed);
             }
         }
-        // SAFETY: the function may be called at any time: it touches two atomic variables only. It
-        // lasts as long as the program does, unless this code is in a library that is unloaded,
-        // which removes the handlers that it has set. Where there is no memory for it, forks go
-        // unnoticed.
+        // SAFETY: the function may be called at any time: it accesses two atomic variables only. It lasts as long as
+        // the program does, unless this code is in a library that is unloaded, which removes the handlers that it has
+        // set. If there is no memory for the handler, forks are not noticed.
         unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     }
 }
 
-/// Whether C would wait for threads that stayed behind in another process.
+/// Returns whether C would wait for threads of the parent process.
 pub(crate) fn lost_threads() -> bool {
     LOST.load(Ordering::Relaxed)
 }
 
-/// Says that C is about to use threads, where it can.
+/// Checks that C can use threads, and records that it may start them.
 pub(crate) fn check_threads(doing: &str) -> Result<()> {
     if lost_threads() {
         let detail = "this process was forked after C-Blosc2 had started threads; use one thread \

@@ -1,4 +1,4 @@
-//! What the C library in use is, and what it has.
+//! The C library in use: version, codecs, instruction set.
 
 use std::ffi::{CStr, c_char};
 use std::ptr;
@@ -9,23 +9,21 @@ use crate::closures::Library;
 use crate::init::init;
 use crate::{Codec, closures};
 
-/// The version of the C library in use, such as `3.3.2`. C's `blosc2_get_version_string`.
+/// Returns the version of the C library in use, such as `3.3.2`. C: `blosc2_get_version_string`.
 ///
 /// ```
 /// assert!(blosc2::library::c_version().starts_with("3."));
 /// ```
 #[doc(alias = "blosc2_get_version_string")]
 pub fn c_version() -> &'static str {
-    // SAFETY: the function gives a constant string that ends in a NUL byte, and needs no
-    // initialisation (blosc2.c, blosc2_get_version_string).
+    // SAFETY: the function returns a constant string that ends in a NUL byte, and needs no initialization (blosc2.c,
+    // blosc2_get_version_string).
     let version = unsafe { CStr::from_ptr(sys::blosc2_get_version_string()) };
     version.to_str().unwrap_or("unknown")
 }
 
-/// The codecs that this program can compress and decompress with, by their codes in order.
-///
-/// Those that were compiled in, and those that were registered or loaded since. C's
-/// `blosc2_list_compressors`, which has the former only; Python's `compressor_list`.
+/// Returns the codecs that this program can use, ordered by code: those that were compiled in, and those that were
+/// registered or loaded. C: `blosc2_list_compressors`, which lists only the compiled ones. Python: `compressor_list`.
 ///
 /// ```
 /// use blosc2::Codec;
@@ -38,10 +36,10 @@ pub fn codecs() -> Vec<Codec> {
     (0..=u8::MAX).map(Codec::from_code).filter(|codec| codec.is_available()).collect()
 }
 
-/// The instruction set whose shuffle and bitshuffle run on this processor: `avx512`, `avx2`, `sse2`,
+/// Returns the instruction set with which shuffle and bitshuffle run on this processor: `avx512`, `avx2`, `sse2`,
 /// `neon`, `altivec` or `generic`.
 ///
-/// `None` with an installed library (feature `system`), which does not tell.
+/// Returns `None` with an installed library (feature `system`), which does not report it.
 ///
 /// ```
 /// println!("shuffled with {}", blosc2::library::instruction_set().unwrap_or("unknown instructions"));
@@ -53,10 +51,12 @@ pub fn instruction_set() -> Option<&'static str> {
 }
 
 impl Codec {
-    /// The library that does the work of this codec, with its version.
+    /// Returns the library that implements this codec, with its version. C: `blosc2_get_complib_info`. Python:
+    /// `clib_info`.
     ///
-    /// `None` for a codec that this build does not have, and for one that came as a plugin: C-Blosc2
-    /// has no version of those. For a user-defined codec it is [`UserCodec::library`](crate::user_defined::UserCodec::library). C's `blosc2_get_complib_info`, Python's `clib_info`.
+    /// Returns `None` for a codec that this build does not have, and for a codec of a plugin, whose version C-Blosc2
+    /// does not know. For a user-defined codec, returns
+    /// [`UserCodec::library`](crate::user_defined::UserCodec::library).
     ///
     /// ```
     /// use blosc2::Codec;
@@ -79,10 +79,9 @@ impl Codec {
         }
         let mut key = ptr::null();
         let (mut name, mut version) = (ptr::null_mut(), ptr::null_mut());
-        // SAFETY: the library is initialised, as the codec is available; so `key` becomes a constant
-        // string that ends in a NUL byte. For these codecs C does not look at the registered ones,
-        // and gives two strings of its own making (blosc2.c, blosc2_compcode_to_compname,
-        // blosc2_get_complib_info).
+        // SAFETY: the library is initialized, as the codec is available; so `key` becomes a constant string that ends
+        // in a NUL byte. For these codecs C does not use the registered codecs, and returns two strings that it has
+        // allocated (blosc2.c, blosc2_compcode_to_compname, blosc2_get_complib_info).
         unsafe {
             sys::blosc2_compcode_to_compname(codec.code().into(), &mut key);
             sys::blosc2_get_complib_info(key, &mut name, &mut version);
@@ -92,12 +91,12 @@ impl Codec {
     }
 }
 
-/// A string that C has made by strdup, which is freed; `None` for null, when C had no memory.
+/// Copies and frees a string that C has allocated with strdup; `None` for null, when C had no memory.
 fn take(text: *mut c_char) -> Option<String> {
     if text.is_null() {
         return None;
     }
-    // SAFETY: it is not null, ends in a NUL byte, comes from malloc, and nobody else has it.
+    // SAFETY: it is not null, ends in a NUL byte, comes from malloc, and nothing else refers to it.
     unsafe {
         let owned = CStr::from_ptr(text).to_string_lossy().into_owned();
         libc::free(text.cast());
@@ -139,7 +138,7 @@ mod tests {
                 assert!(library.version.contains(|digit: char| digit.is_ascii_digit()), "{codec}");
             }
         }
-        // Those without a version, and without a name.
+        // Codecs without a version, and without a name.
         for codec in [Codec::Ndlz, Codec::ZfpRate, Codec::Other(3), Codec::Other(36)] {
             assert_eq!(codec.library(), None, "{codec}");
         }

@@ -1,7 +1,7 @@
 //! The limits of the formats and of C-Blosc2.
 //!
-//! What untrusted input may make a program allocate is another matter: see [`Limits`](crate::Limits) and
-//! [`OpenOptions::max_read`](crate::OpenOptions::max_read).
+//! [`Limits`](crate::Limits) and [`OpenOptions::max_read`](crate::OpenOptions::max_read) limit the memory that
+//! untrusted input may allocate.
 
 pub use blosc2_format::b2nd::MAX_NDIM;
 pub use blosc2_format::chunk::MAX_FILTERS;

@@ -1,4 +1,4 @@
-//! Memory that goes into C and comes out: aligned, or not initialised yet.
+//! Memory for calls of C: aligned, or uninitialized.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::element::{as_bytes, as_bytes_mut, zeroed};
 use crate::{Error, ErrorKind, Result};
 
-/// A copy of bytes, aligned for every number.
+/// A copy of bytes, aligned for every number type.
 pub(crate) struct AlignedBytes {
     words: Vec<u64>,
     len: usize,
@@ -27,7 +27,7 @@ impl AlignedBytes {
         &as_bytes(&self.words)[..self.len]
     }
 
-    /// The copy, to be filled.
+    /// Returns the copy as a target to fill.
     pub(crate) fn as_target(&mut self) -> Target<'_> {
         Target::of(self.as_mut_slice())
     }
@@ -37,7 +37,7 @@ impl AlignedBytes {
     }
 }
 
-/// Makes a buffer this long, without an abort where there is not so much memory; new bytes are zeros.
+/// Resizes a buffer; returns an error instead of aborting if there is not enough memory. New bytes are zeros.
 pub(crate) fn resize(bytes: &mut Vec<u8>, len: usize, doing: &str) -> Result<()> {
     bytes.try_reserve(len.saturating_sub(bytes.len())).map_err(|error| {
         Error::new(ErrorKind::OutOfMemory, doing, format_args!("{len} bytes: {error}"))
@@ -46,7 +46,7 @@ pub(crate) fn resize(bytes: &mut Vec<u8>, len: usize, doing: &str) -> Result<()>
     Ok(())
 }
 
-/// Memory to be filled, which need not be initialised; nothing but initialised bytes is ever written to it.
+/// Memory to fill, which may be uninitialized; only initialized bytes are ever written to it.
 #[derive(Debug)]
 pub(crate) struct Target<'a>(&'a mut [MaybeUninit<u8>]);
 
@@ -55,11 +55,11 @@ impl<'a> Target<'a> {
         Self(memory)
     }
 
-    /// The same for bytes that are initialised, and stay so.
+    /// Creates a target of initialized bytes, which stay initialized.
     pub(crate) fn of(bytes: &'a mut [u8]) -> Self {
         let (start, len) = (bytes.as_mut_ptr().cast(), bytes.len());
-        // SAFETY: the same memory, for as long. No method writes uninitialised bytes, and what others
-        // write through `as_mut_ptr` is C's, which knows no such bytes.
+        // SAFETY: the same memory, for the same lifetime. No method writes uninitialized bytes, and the writes through
+        // `as_mut_ptr` are those of C, which knows no such bytes.
         Self(unsafe { std::slice::from_raw_parts_mut(start, len) })
     }
 
@@ -71,12 +71,12 @@ impl<'a> Target<'a> {
         self.0.is_empty()
     }
 
-    /// Whether a number of any type may lie at its start.
+    /// Returns whether a number of any type may be stored at its start.
     pub(crate) fn is_aligned(&self) -> bool {
         self.0.as_ptr().align_offset(align_of::<u64>()) == 0
     }
 
-    /// Where C writes initialised bytes.
+    /// Returns the pointer to which C writes initialized bytes.
     pub(crate) fn as_mut_ptr(&mut self) -> *mut u8 {
         self.0.as_mut_ptr().cast()
     }
@@ -85,21 +85,21 @@ impl<'a> Target<'a> {
         Target(&mut self.0[range])
     }
 
-    /// Copies bytes, as many as there is room for.
+    /// Copies bytes of the same length.
     pub(crate) fn write(&mut self, bytes: &[u8]) {
         assert_eq!(self.0.len(), bytes.len());
-        // SAFETY: bytes that are initialised may be taken for bytes that need not be.
+        // SAFETY: initialized bytes may be treated as bytes that may be uninitialized.
         let bytes = unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len()) };
         self.0.copy_from_slice(bytes);
     }
 
-    /// Writes a value again and again, as if that had begun `start` bytes before.
+    /// Writes a value repeatedly, as if the repetition had begun `start` bytes earlier.
     pub(crate) fn repeat(&mut self, value: &[u8], start: usize) {
         let first = self.0.len().min(value.len());
         for (at, byte) in self.0[..first].iter_mut().enumerate() {
             byte.write(value[(start + at) % value.len()]);
         }
-        // What is there is a whole number of values, but for the last time.
+        // The filled part is a whole number of values, except at the end.
         let mut done = first;
         while done < self.0.len() {
             let more = done.min(self.0.len() - done);

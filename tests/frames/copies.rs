@@ -348,7 +348,7 @@ fn borrowed_frames_are_read_until_the_borrow_ends() {
     let is_over = |schunk: &SChunk| {
         let error = schunk.decompress_chunk::<i32>(0).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Io);
-        assert!(error.to_string().ends_with("the bytes were borrowed, and the borrow is over"));
+        assert!(error.to_string().ends_with("the borrow of the bytes has ended"));
         assert_eq!(schunk.nchunks(), 5);
     };
     let mut memory = bytes.clone();

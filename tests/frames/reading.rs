@@ -346,7 +346,7 @@ fn a_storage_of_the_programs_own_is_called() {
         *storage.fails.lock().unwrap() = call;
         let error = schunk.decompress_chunk::<i32>(3).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Io);
-        assert_eq!(error.to_string(), "cannot read a chunk (number 3): the disk is on fire");
+        assert_eq!(error.to_string(), "cannot read chunk 3: the disk is on fire");
     }
     *storage.fails.lock().unwrap() = "read";
     assert_eq!(kind(OpenOptions::new().open_storage(storage)), ErrorKind::Io);

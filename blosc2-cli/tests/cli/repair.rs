@@ -26,17 +26,17 @@ fn repair_says_what_it_did() {
     marked[0x10] = 0x7f;
     folder.write("a.b2frame", &marked);
     folder.bad(1, &["cat", "a.b2frame"]);
-    let expected = "a.b2frame: a change that was stopped at its end was completed\n";
+    let expected = "a.b2frame: an unfinished change was completed\n";
     assert_eq!(line(&["repair", "a.b2frame"]), expected);
     assert!(folder.read("a.b2frame") == good);
 
     folder.write("a.b2frame", &good[..good.len() - 20]);
     folder.bad(1, &["repair", "a.b2frame", "-o", "copy.b2frame"]);
-    let start = ": rebuilt of 4 whole chunks, none is lost; its vlmetalayers are lost";
+    let start = ": rebuilt from 4 intact chunks, none is lost; its vlmetalayers are lost";
     let found = line(&["repair", "a.b2frame", "-o", "new.b2frame"]);
     assert_eq!(found, format!("a.b2frame{start}\n"));
     let found = line(&["repair", "a.b2frame"]);
-    assert_eq!(found, format!("a.b2frame{start}; the damaged one is a.b2frame.damaged\n"));
+    assert_eq!(found, format!("a.b2frame{start}; the damaged frame is a.b2frame.damaged\n"));
     assert_eq!(folder.read("a.b2frame.damaged").len(), good.len() - 20);
     assert!(folder.read("a.b2frame") == folder.read("new.b2frame"));
     let schunk = SChunk::open(folder.path("a.b2frame")).unwrap();
@@ -49,7 +49,7 @@ fn repair_refuses_what_is_no_frame() {
     let folder = Folder::new();
     folder.write("text", b"some text, which is no frame");
     let line = folder.bad(1, &["repair", "text"]);
-    assert!(line.contains("text") && line.contains("it is no frame"), "{line}");
+    assert!(line.contains("text") && line.contains("it is not a frame"), "{line}");
     folder.bad(1, &["repair", "none"]);
     folder.bad(2, &["repair"]);
 }

@@ -1,23 +1,23 @@
-//! Changes of a contiguous frame that are whole or not there.
+//! Atomic changes of a contiguous frame.
 //!
 //! In order:
-//! 1. behind the frame, old or new, whichever is longer: a journal of what will be overwritten;
-//! 2. the mark, one byte: the frame is being changed, and no reader takes it;
-//! 3. what the change writes;
-//! 4. the header, with the mark still in it;
-//! 5. the new length, which cuts the journal off;
-//! 6. the mark is taken away, one byte.
+//! 1. after the end of the old or the new frame, whichever is later: a journal of the bytes that will be overwritten;
+//! 2. the mark, one byte: the frame is being changed, and every reader refuses it;
+//! 3. the writes of the change;
+//! 4. the header, still with the mark;
+//! 5. the new length, which cuts off the journal;
+//! 6. the mark is removed, one byte.
 //!
-//! The writer may be stopped anywhere, also in the middle of a write, whose first bytes are the new ones then
-//! and the others the old ones. During 1 the frame is whole and something follows it, which readers leave
-//! out. From 2 to 6 the mark is there in every mixture: one byte is written or not, and all that is written
-//! over it in between has it, too. So no reader takes any of them. The journal is whole before the mark
-//! comes and is where it was until 5; that cuts it off when all of the change is there. So a frame that
-//! is marked and has a journal goes back by it, and one that is marked and has none lacks step 6 only.
-//! [`recover`](super::recover) does both, and it puts the old bytes back under the same mark.
+//! The writer may be stopped at any point, also in the middle of a write, whose first bytes are then new and whose
+//! other bytes are old. During step 1 the frame is whole, and other data follows it, which readers ignore. From step 2
+//! to step 6 the mark is present in every mixture: one byte is either written or not, and all bytes that are written
+//! over it in between contain it too. So every reader refuses all of them. The journal is complete before the mark is
+//! written, and stays in its place until step 5, which cuts it off when the whole change is stored. So a marked frame
+//! with a journal is rolled back by it, and a marked frame without one lacks step 6 only. [`recover`](super::recover)
+//! does both, and it restores the old bytes under the same mark.
 //!
-//! A storage that cannot set its length has no step 1 and 5, nor has a frame that there was not before. Their
-//! mark is another one, which says that nothing can be put back.
+//! Steps 1 and 5 are left out for a storage that cannot set its length, and for a new frame. Their mark is another one,
+//! which states that nothing can be rolled back.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -31,47 +31,47 @@ use crate::Error;
 
 const CHANGE: &str = "change a frame";
 
-/// What a change is safe from.
+/// What a change survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Safety {
-    /// Errors of the storage: for memory, which dies with the program.
+    /// Errors of the storage: for memory, which ends with the program.
     Errors,
-    /// The death of the program as well, by a journal.
+    /// Also the death of the program, with a journal.
     Death,
-    /// That of the machine as well: each step is on the device before the next one.
+    /// Also a power failure: each step is on disk before the next one.
     PowerLoss,
 }
 
 /// A change of a frame that starts at the first byte of its storage.
 #[derive(Debug)]
 pub(crate) struct Change<'a> {
-    /// Bytes of the frame now; 0 where there is none yet. Only what a stopped writer left may follow.
+    /// The length of the old frame; 0 for a new one. Only the remains of a stopped writer may follow it.
     pub(crate) old_len: u64,
-    /// Bytes of the frame then.
+    /// The length of the new frame.
     pub(crate) new_len: u64,
-    /// The header then, from the first byte of the frame, with `new_len` in it.
+    /// The new header, from the first byte of the frame, with `new_len` in it.
     pub(crate) header: &'a [u8],
-    /// What is written after that, at which places; all that is new between the two lengths is among it.
+    /// The other writes, with their offsets; they contain all bytes between the old and the new length.
     pub(crate) writes: &'a [(u64, &'a [u8])],
-    /// Runs of bytes of the frame as it is now, so that they need not be read.
+    /// Known ranges of the old frame, which need not be read.
     pub(crate) known: &'a [(u64, &'a [u8])],
-    /// Whether the storage can set its length; `None` where that has to be tried.
+    /// Whether the storage can set its length; `None` if this is not known yet.
     pub(crate) can_cut: Option<bool>,
-    /// What it is safe from.
+    /// What the change survives.
     pub(crate) safety: Safety,
 }
 
-/// A change that did not come about.
+/// A change that has failed.
 #[derive(Debug)]
 pub(crate) struct Failed {
-    /// Why.
+    /// The cause.
     pub(crate) error: io::Error,
-    /// Whether the frame is as it was; otherwise it is marked and has to be [recovered](super::recover).
+    /// Whether the frame was restored; otherwise it is marked and must be [recovered](super::recover).
     pub(crate) restored: bool,
 }
 
 impl Failed {
-    /// The error of what was being done.
+    /// Converts it into an error of the operation.
     pub(crate) fn into_error(self, doing: &str) -> Error {
         let detail = self.to_string();
         Error::of_io(doing, self.error).with_detail(detail)
@@ -81,28 +81,28 @@ impl Failed {
 impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match self.restored {
-            true => "the frame is as it was",
-            false => "the frame could not be put back, and has to be repaired",
+            true => "the change was rolled back",
+            false => "the change could not be rolled back: repair the frame",
         };
         write!(f, "{}; {state}", self.error)
     }
 }
 
-/// Changes a frame, as the module says. Returns whether the storage can set its length.
+/// Changes a frame in the steps of the module. Returns whether the storage can set its length.
 ///
 /// # Errors
-/// The first one of the storage, after everything was put back where that was possible.
+/// The first error of the storage, after a rollback if that was possible.
 pub(crate) fn commit(storage: &mut dyn Storage, change: &Change<'_>) -> Result<bool, Failed> {
     let untouched = |error| Failed { error, restored: true };
     let mut undo = Undo::new(storage, change).map_err(untouched)?;
     if let Err(error) = undo.write_journal(storage, change) {
-        // It is behind the frame, where the next change cuts it off if this cannot.
+        // The journal is after the frame; the next change cuts it off if this call cannot.
         let _ = undo.set_size(storage, change.old_len);
         return Err(untouched(error));
     }
     let Err(error) = write(storage, change, &undo) else { return Ok(undo.can_cut) };
     if storage.size().is_ok_and(|size| size < change.old_len) {
-        // It was cut, after all of the change was written: only the mark has to be taken away.
+        // The journal was cut off, after the whole change was written: only the mark must be removed.
         let unmarked = storage.write_all_at(MARK_AT, &[0]).and_then(|()| sync(storage, change));
         return match unmarked {
             Ok(()) => Ok(undo.can_cut),
@@ -128,12 +128,12 @@ fn write(storage: &mut dyn Storage, change: &Change<'_>, undo: &Undo<'_>) -> io:
     sync(storage, change)
 }
 
-/// Sees that what was written is on the device, where that is wanted.
+/// Waits until the written data is on disk, if the change must survive a power failure.
 fn sync(storage: &mut dyn Storage, change: &Change<'_>) -> io::Result<()> {
     if change.safety == Safety::PowerLoss { storage.sync() } else { Ok(()) }
 }
 
-/// Writes bytes of the frame, but the mark in its place.
+/// Writes bytes of the frame, with the mark in its place.
 pub(super) fn write_marked(
     storage: &mut dyn Storage,
     offset: u64,
@@ -151,19 +151,19 @@ pub(super) fn write_marked(
     }
 }
 
-/// What puts a frame back in the program that failed to change it.
+/// Restores a frame after a failed change.
 struct Undo<'a> {
     old_len: u64,
-    /// What is overwritten, in order and apart from each other.
+    /// The overwritten ranges, sorted and disjoint.
     records: Vec<(u64, Cow<'a, [u8]>)>,
     /// Whether the storage can set its length.
     can_cut: bool,
-    /// Where the journal ends, if there is one.
+    /// The end of the journal, if there is one.
     journal_end: Option<u64>,
 }
 
 impl<'a> Undo<'a> {
-    /// Cuts off what a stopped writer left behind the frame, and takes down what the change will overwrite.
+    /// Cuts off the remains of a stopped writer after the frame, and reads the bytes that the change will overwrite.
     fn new(storage: &mut dyn Storage, change: &Change<'a>) -> io::Result<Self> {
         let Change { old_len, new_len, header, .. } = *change;
         debug_assert!(header.len() >= MIN_HEADER_LEN && header[MARK_AT as usize] == 0, "no header");
@@ -173,7 +173,7 @@ impl<'a> Undo<'a> {
             let detail = format!("the frame has {old_len} bytes, its storage has only {size} now");
             return Err(io::Error::new(ErrorKind::UnexpectedEof, detail));
         }
-        // Where it cannot, what follows is what the frame left when it became shorter.
+        // If it cannot, the following bytes remain from a longer state of the frame.
         let can_cut = match change.can_cut {
             Some(can_cut) => can_cut,
             None => match storage.set_size(size) {
@@ -185,7 +185,7 @@ impl<'a> Undo<'a> {
         if can_cut && size > old_len {
             if !journal::is_last(&*storage, old_len)? {
                 let detail = format!(
-                    "{} bytes follow the frame, which a change of it would destroy: save it elsewhere",
+                    "{} bytes follow the frame and would be overwritten: save the super-chunk elsewhere",
                     size - old_len
                 );
                 return Err(Error::new(crate::ErrorKind::InvalidArgument, CHANGE, detail).into());
@@ -219,9 +219,9 @@ impl<'a> Undo<'a> {
         if self.can_cut { storage.set_size(len) } else { Ok(()) }
     }
 
-    /// Puts the old bytes back, in an order that may be stopped as well.
+    /// Restores the old bytes, in an order that may be interrupted too.
     fn run(&self, storage: &mut dyn Storage) -> io::Result<()> {
-        // The journal may have been cut off.
+        // The journal may already be cut off.
         let mark = mark(self.journal_end == Some(storage.size()?));
         if self.old_len > 0 {
             storage.write_all_at(MARK_AT, &[mark])?;
@@ -234,12 +234,12 @@ impl<'a> Undo<'a> {
     }
 }
 
-/// The mark of a frame that has the journal behind it, or has not.
+/// Returns the mark of a frame with or without a journal after it.
 fn mark(has_journal: bool) -> u8 {
     if has_journal { UNFINISHED } else { UNFINISHED_WITHOUT_JOURNAL }
 }
 
-/// The bytes from `start` to `end`, where `runs`, which are in order, have all of them.
+/// Returns the bytes from `start` to `end`, if the sorted `runs` contain all of them.
 fn known<'a>(runs: &[(u64, &'a [u8])], start: u64, end: u64) -> Option<Cow<'a, [u8]>> {
     let len = usize::try_from(end - start).ok()?;
     let mut found = Cow::Borrowed(&[][..]);
@@ -255,7 +255,7 @@ fn known<'a>(runs: &[(u64, &'a [u8])], start: u64, end: u64) -> Option<Cow<'a, [
     (found.len() == len).then_some(found)
 }
 
-/// The runs of bytes of the old frame that the change overwrites, in order and apart from each other.
+/// Returns the ranges of the old frame that the change overwrites, sorted and disjoint.
 fn overwritten(change: &Change<'_>) -> Vec<(u64, u64)> {
     let writes = change.writes.iter().copied().chain([(0, change.header)]);
     let mut runs: Vec<(u64, u64)> = writes

@@ -1,4 +1,4 @@
-//! Every step of random changes fails, or is the last one, cut at every byte.
+//! Tests: each step of random changes fails, or is the last one, interrupted at each byte.
 
 use std::collections::BTreeSet;
 use std::io::Cursor;
@@ -15,17 +15,17 @@ fn is_sound(source: &dyn ReadAt) -> io::Result<bool> {
     Ok(frame::check(source, &options).unwrap().is_good())
 }
 
-/// A storage whose steps, counted from 0, fail where it is told so.
+/// A storage whose steps, counted from 0, fail as configured.
 #[derive(Debug, Clone, Default)]
 struct Faulty {
     bytes: Vec<u8>,
     can_cut: bool,
     steps: usize,
-    /// This step fails, after so many bytes.
+    /// A step that fails, and the number of bytes that it writes before.
     stop: Option<(usize, usize)>,
-    /// From this step on all fail, after so many bytes of the first one.
+    /// The step from which on all fail, and the number of bytes that it writes before.
     dead: Option<(usize, usize)>,
-    /// Where set: how many bytes the steps wrote; 0 for lengths.
+    /// The number of bytes that each step wrote; 0 for lengths.
     sizes: Vec<usize>,
 }
 
@@ -34,7 +34,7 @@ impl Faulty {
         Self { bytes: bytes.to_vec(), can_cut, ..Self::default() }
     }
 
-    /// How many bytes of this step are written; none for those that are not reached.
+    /// Returns how many bytes of this step are written; 0 for steps that are not reached.
     fn step(&mut self, len: usize) -> (usize, io::Result<()>) {
         let step = self.steps;
         self.steps += 1;
@@ -153,7 +153,7 @@ impl Case {
         commit(storage, &change).map(drop)
     }
 
-    /// The steps of the change when nothing fails, as the bytes that each writes.
+    /// Returns the number of bytes that each step of a successful change writes.
     fn steps(&self, can_cut: bool) -> Vec<usize> {
         let mut storage = Faulty::new(&self.old, can_cut);
         self.commit(&mut storage, Safety::Death).unwrap();
@@ -180,7 +180,7 @@ impl Case {
         }
     }
 
-    /// Recovers the frame, also where that is stopped and tried again.
+    /// Recovers the frame, also if the recovery is interrupted and repeated.
     fn recovered(&self, bytes: &[u8], what: &str) -> (Recovery, Vec<u8>) {
         let mut once = Faulty::new(bytes, true);
         let recovery = recover(&mut once, is_sound).unwrap();
@@ -269,8 +269,8 @@ fn an_error_puts_the_old_frame_back() {
                     let mut storage = Faulty::new(&case.old, can_cut);
                     storage.stop = Some((step, torn));
                     let Err(failed) = case.commit(&mut storage, safety) else {
-                        // Without a journal there are fewer steps. And when all but the mark is done,
-                        // that is taken away once more.
+                        // Without a journal there are fewer steps. And if all but the mark is done,
+                        // the mark is removed again.
                         let fewer = safety == Safety::Errors && storage.steps <= step;
                         let shrunk = can_cut && case.new.len() < case.old.len();
                         assert!(fewer || shrunk && storage.bytes == case.new, "{what}");
@@ -283,7 +283,7 @@ fn an_error_puts_the_old_frame_back() {
                         assert!(!can_cut || storage.bytes == case.old, "{what}");
                     }
                     assert!(failed.restored || case.old.is_empty(), "{what}");
-                    // The program may die while the old frame is put back.
+                    // The program may die while the old frame is restored.
                     for dead in step + 1..storage.steps {
                         let mut storage = Faulty::new(&case.old, can_cut);
                         (storage.stop, storage.dead) = (Some((step, torn)), Some((dead, 3)));
@@ -306,7 +306,7 @@ fn an_error_puts_the_old_frame_back() {
     }
 }
 
-/// What an earlier writer left behind the frame is no journal of this change.
+/// The remains of an earlier writer after the frame are not a journal of this change.
 #[test]
 fn a_journal_that_was_left_is_not_used() {
     let (old, new) = (frame(1, 0, 0, 1), frame(2, 0, 0, 1));

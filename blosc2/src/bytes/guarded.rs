@@ -1,4 +1,4 @@
-//! Storages and folders of the program's own, which may panic.
+//! Custom storages and folders, which may panic.
 
 use std::fs::File;
 use std::io;
@@ -12,7 +12,7 @@ use super::token::Token;
 use crate::Error;
 use crate::closures::message_of;
 
-/// A storage, or a folder, whose panics are errors, of the kind [`Callback`](crate::ErrorKind::Callback).
+/// A storage or folder whose panics become errors of the kind [`Callback`](crate::ErrorKind::Callback).
 #[derive(Debug)]
 pub(crate) struct Guarded<S>(pub(crate) S);
 
@@ -25,11 +25,11 @@ impl<S: ReadAt> ReadAt for Guarded<S> {
         guarded("read from a storage", || self.0.read_exact_at(offset, buffer))
     }
 
-    /// The length is checked here, whatever the storage returns.
+    /// Checks the length of the result.
     fn read_vec_at(&self, offset: u64, len: u64) -> io::Result<Vec<u8>> {
         let bytes = guarded("read from a storage", || self.0.read_vec_at(offset, len))?;
         if bytes.len() as u64 != len {
-            let detail = format!("asked for {len} bytes, it gave {}", bytes.len());
+            let detail = format!("expected {len} bytes, got {}", bytes.len());
             return Err(Error::from_closure("read from a storage", detail, None).into());
         }
         Ok(bytes)
@@ -58,7 +58,7 @@ impl<S: Storage> Storage for Guarded<S> {
     }
 
     fn stable_bytes(&self, token: Token) -> Option<&[u8]> {
-        // Where that panics, reading says so.
+        // If it panics, reading reports the panic.
         guarded("read from a storage", || Ok(self.0.stable_bytes(token))).ok().flatten()
     }
 }
@@ -91,9 +91,9 @@ impl<F: FolderMut> FolderMut for Guarded<F> {
 
 fn guarded<T>(doing: &str, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let failed = |detail| Err(Error::from_closure(doing, detail, None).into());
-    // A storage that panicked may be in any state of its own; each call on it is guarded again.
+    // A storage that has panicked may be in any state; each call on it is guarded again.
     match catch_unwind(AssertUnwindSafe(work)) {
-        // Its error may panic when it is asked what it says, which is done outside of this.
+        // Formatting its error may panic, which happens outside of this call.
         Ok(Err(error)) => match catch_unwind(AssertUnwindSafe(|| error.to_string())) {
             Ok(_) => Err(error),
             Err(payload) => {

@@ -1,4 +1,4 @@
-//! A storage of borrowed memory, which ends with the borrow.
+//! Storages of borrowed memory, valid until the borrow ends.
 
 use std::io;
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use parking_lot::RwLock;
 
 use super::{Storage, read_only};
 
-/// Borrowed bytes, until [`lend`] returns. Reading fails then.
+/// Borrowed bytes, until [`lend`] returns. After that, reads fail.
 #[derive(Debug, Clone)]
 pub(crate) struct Lent(Arc<RwLock<Option<&'static [u8]>>>);
 
-/// Runs `work` on a storage of borrowed bytes.
+/// Calls `work` with a storage of borrowed bytes.
 pub(crate) fn lend<R>(bytes: &[u8], work: impl FnOnce(Lent) -> R) -> R {
     // SAFETY: the reference is used for no longer than `bytes` is borrowed. It is in one place, which only this module
-    // reaches, and which `Revoked` empties before this function returns or unwinds, whoever still has a `Lent`. Only
+    // reaches, and which `Revoked` empties before this function returns or unwinds, even if a `Lent` still exists. Only
     // `Lent::with` reads it; it keeps the lock while it uses it, and `Revoked` waits for that.
     let bytes: &'static [u8] = unsafe { std::mem::transmute::<&[u8], &'static [u8]>(bytes) };
     let lent = Lent(Arc::new(RwLock::new(Some(bytes))));
@@ -23,7 +23,7 @@ pub(crate) fn lend<R>(bytes: &[u8], work: impl FnOnce(Lent) -> R) -> R {
     work(lent.clone())
 }
 
-/// Takes the bytes back when it is dropped.
+/// Removes the bytes when it is dropped.
 struct Revoked<'a>(&'a Lent);
 
 impl Drop for Revoked<'_> {
@@ -33,12 +33,12 @@ impl Drop for Revoked<'_> {
 }
 
 impl Lent {
-    /// Calls nothing of the user's, and nothing that keeps the bytes.
+    /// Calls no user code, and nothing that keeps the bytes.
     fn with<R>(&self, read: impl FnOnce(&[u8]) -> io::Result<R>) -> io::Result<R> {
         let kept = self.0.read();
         match *kept {
             Some(bytes) => read(bytes),
-            None => Err(io::Error::other("the bytes were borrowed, and the borrow is over")),
+            None => Err(io::Error::other("the borrow of the bytes has ended")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Files that are mapped into memory.
+//! Memory-mapped files.
 
 use std::fmt;
 use std::fs::File;
@@ -12,14 +12,12 @@ use super::token::Token;
 use super::{Storage, read_only, types};
 use crate::{Error, Result};
 
-/// A [`Storage`] of a file that is mapped into memory: the system reads its pages when they are touched,
-/// and compressed chunks are decompressed from where they are, without a copy.
+/// A [`Storage`] of a memory-mapped file: the system reads its pages on access, and chunks are decompressed directly
+/// from them, without a copy. C: `blosc2_stdio_mmap`. Python: `mmap_mode`.
 ///
-/// It pays where chunks are small and the file is in the system's cache, or where many places of a large
-/// file are read. A change of the file's length resizes the map, on Linux without mapping the file again. So there is no
-/// size of the map to choose, as C's `initial_mapping_size` is.
-///
-/// C's `blosc2_stdio_mmap`; the modes are Python's `mmap_mode`.
+/// It is efficient if chunks are small and the file is in the page cache, or if many places of a large file are read.
+/// When the length of the file changes, the map is resized, on Linux without a new mapping. There is therefore no
+/// initial size of the map to choose (C: `initial_mapping_size`).
 ///
 /// ```
 /// use blosc2::storage::MappedFile;
@@ -27,7 +25,7 @@ use crate::{Error, Result};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let (chunks, array) = (folder.path().join("chunks.b2frame"), folder.path().join("array.b2nd"));
-/// // SAFETY: here and below, nobody else knows these files.
+/// // SAFETY: here and below, no other program or handle uses these files.
 /// let map = unsafe { MappedFile::create(&chunks)? };
 /// let mut schunk = OpenOptions::new().replace(true).typesize(8).open_storage(map)?;
 /// schunk.append(&[1u64, 2, 3])?;
@@ -47,28 +45,29 @@ pub struct MappedFile(Mode);
 
 enum Mode {
     Read(Mmap),
-    /// No map is what is left where mapping has failed after the length was set.
+    /// The map is `None` if mapping has failed after the length was set.
     Write {
         file: File,
         map: Option<MmapMut>,
     },
     Private(MmapMut),
-    /// A private map that has changed its length.
+    /// A private map whose length has changed.
     Copied(Vec<u8>),
 }
 
 impl MappedFile {
-    /// Maps a file for reading. Python's `mmap_mode="r"`.
+    /// Maps a file for reading. Python: `mmap_mode="r"`.
     ///
     /// # Errors
-    /// [`NotFound`](crate::ErrorKind::NotFound), and [`Io`](crate::ErrorKind::Io) for what cannot be mapped.
+    /// - [`NotFound`](crate::ErrorKind::NotFound): the file does not exist;
+    /// - [`Io`](crate::ErrorKind::Io): it cannot be opened or mapped.
     ///
     /// # Safety
-    /// As long as this value lives, nobody changes the file or makes it shorter: no other program, and
-    /// not this one by another handle, also not by another name of the file. Memory under references
-    /// would change, which is undefined behaviour, and the system ends programs that read a page which the
-    /// file has no longer (SIGBUS). Only whoever controls all that have access to the file can promise it,
-    /// for which reason this is `unsafe`; locks do not help, as they bind those only that ask for them.
+    /// While this value lives, nothing may change or shorten the file: no other program, and no other handle of this
+    /// program, also not by another name of the file. A change would modify memory behind references, which is
+    /// undefined behavior. A read of a page that the file no longer has ends the program with a signal (SIGBUS). Only a
+    /// caller who controls all access to the file can guarantee this; therefore the function is `unsafe`. Locks are not
+    /// sufficient, as they bind only programs that take them.
     pub unsafe fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let map = || {
@@ -79,23 +78,24 @@ impl MappedFile {
         Ok(Self(Mode::Read(map().map_err(|error| not_mapped(path, error))?)))
     }
 
-    /// Maps a file for reading and writing; what is written is in the file. Python's `mmap_mode="r+"`.
+    /// Maps a file for reading and writing; writes go to the file. Python: `mmap_mode="r+"`.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Fails with the errors of [`open`](Self::open).
     ///
     /// # Safety
-    /// As [`open`](Self::open), but that this value changes the file.
+    /// The conditions of [`open`](Self::open) apply, except that this value may change the file.
     pub unsafe fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
         // SAFETY: the caller promises the same.
         unsafe { Self::map_rw(path.as_ref(), false) }
     }
 
-    /// Maps a file for reading and writing, and makes an empty one where there is none.
+    /// Maps a file for reading and writing, and creates an empty file if it does not exist.
     ///
-    /// Whoever opens it decides what becomes of a file that is there: [`OpenOptions::replace`] empties it, Python's
-    /// `mmap_mode="w+"`; [`OpenOptions::create`] opens the frame in it; [`OpenOptions::create_new`] refuses it.
-    /// [`NDArrayBuilder::storage`] refuses it unless [`NDArrayBuilder::replace`] is set.
+    /// The options with which the storage is opened decide what happens to existing content: [`OpenOptions::replace`]
+    /// discards it (Python: `mmap_mode="w+"`), [`OpenOptions::create`] opens the frame in it, and
+    /// [`OpenOptions::create_new`] refuses it. [`NDArrayBuilder::storage`] refuses it, unless
+    /// [`NDArrayBuilder::replace`] is set.
     ///
     /// [`OpenOptions::replace`]: crate::OpenOptions::replace
     /// [`OpenOptions::create`]: crate::OpenOptions::create
@@ -104,24 +104,25 @@ impl MappedFile {
     /// [`NDArrayBuilder::replace`]: crate::NDArrayBuilder::replace
     ///
     /// # Errors
-    /// [`NotFound`](crate::ErrorKind::NotFound): there is no such folder; [`Io`](crate::ErrorKind::Io): the file cannot be
-    /// made or mapped.
+    /// - [`NotFound`](crate::ErrorKind::NotFound): the parent directory does not exist;
+    /// - [`Io`](crate::ErrorKind::Io): the file cannot be created, opened or mapped.
     ///
     /// # Safety
-    /// As [`open_rw`](Self::open_rw).
+    /// The conditions of [`open_rw`](Self::open_rw) apply.
     pub unsafe fn create(path: impl AsRef<Path>) -> Result<Self> {
         // SAFETY: the caller promises the same.
         unsafe { Self::map_rw(path.as_ref(), true) }
     }
 
-    /// Maps a file for reading and writing; what is written stays in memory, and the file as it is. Where
-    /// the length changes, all of it is copied into memory. Python's `mmap_mode="c"`.
+    /// Maps a file for reading and writing; writes stay in memory and do not change the file. Python: `mmap_mode="c"`.
+    ///
+    /// A change of the length copies the whole content to memory.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Fails with the errors of [`open`](Self::open).
     ///
     /// # Safety
-    /// As [`open`](Self::open).
+    /// The conditions of [`open`](Self::open) apply.
     pub unsafe fn copy_on_write(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let map = || {
@@ -133,7 +134,7 @@ impl MappedFile {
     }
 
     /// # Safety
-    /// As [`open_rw`](Self::open_rw).
+    /// The conditions of [`open_rw`](Self::open_rw) apply.
     unsafe fn map_rw(path: &Path, create: bool) -> Result<Self> {
         let map = || {
             let mut options = File::options();
@@ -187,7 +188,7 @@ impl Storage for MappedFile {
         match &mut self.0 {
             Mode::Read(_) => return Err(read_only("set the length of a mapped file")),
             Mode::Write { map, .. } if map.as_ref().is_some_and(|map| map.len() as u64 == len) => {}
-            // SAFETY: whoever made this value promised that only it changes the file.
+            // SAFETY: the creator of this value promised that only it changes the file.
             Mode::Write { file, map } => unsafe { resize(file, map, len)? },
             Mode::Private(map) if map.len() as u64 == len => {}
             Mode::Private(map) => {
@@ -215,7 +216,7 @@ impl Storage for MappedFile {
     fn file(&self, _: Token) -> Option<&File> {
         match &self.0 {
             Mode::Write { file, .. } => Some(file),
-            // Nothing of these reaches a file.
+            // Writes to these do not reach a file.
             Mode::Read(_) | Mode::Private(_) | Mode::Copied(_) => None,
         }
     }
@@ -239,7 +240,7 @@ impl fmt::Debug for MappedFile {
 /// Sets the length of a file and of its map.
 ///
 /// # Safety
-/// Nobody else changes the file.
+/// Nothing else changes the file.
 unsafe fn resize(file: &File, map: &mut Option<MmapMut>, len: u64) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     if let (Some(map), Ok(len)) = (map.as_mut(), usize::try_from(len))
@@ -249,19 +250,19 @@ unsafe fn resize(file: &File, map: &mut Option<MmapMut>, len: u64) -> io::Result
         // SAFETY: the caller promises the same.
         return unsafe { remap(file, map, len) };
     }
-    // No map may reach behind the end of the file, and some systems refuse to cut it then.
+    // No map may reach past the end of the file, and some systems refuse to truncate it then.
     *map = None;
     let resized = file.set_len(len);
-    // SAFETY: the caller promises that nobody else changes the file while it is mapped.
+    // SAFETY: the caller promises that nothing else changes the file while it is mapped.
     *map = Some(unsafe { MmapMut::map_mut(file)? });
     resized
 }
 
-/// The same for lengths above 0, with the pages that are in memory already. The map never reaches behind the end of the
-/// file.
+/// Sets the length of a file and of its map for lengths above 0, and keeps the pages that are in memory. The map never
+/// reaches past the end of the file.
 ///
 /// # Safety
-/// Nobody else changes the file.
+/// Nothing else changes the file.
 #[cfg(target_os = "linux")]
 unsafe fn remap(file: &File, map: &mut MmapMut, len: usize) -> io::Result<()> {
     let old = map.len();

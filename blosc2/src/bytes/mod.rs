@@ -1,8 +1,8 @@
-//! What a frame can be kept in: bytes that are read and written at positions.
+//! Storages: bytes at positions, in which frames are stored.
 //!
-//! [`Storage`] is what a program implements for a place of its own. Files, `Vec<u8>` and what is in this folder have it
-//! already. [`commit`] changes a frame there so
-//! that the change is whole or not there, [`recover`] puts one in order whose writer was stopped.
+//! Programs implement [`Storage`] for a custom storage backend. Files, `Vec<u8>` and the types of this module implement
+//! it. [`commit`] changes a frame in a storage atomically; [`recover`] restores a frame whose writer was stopped in the
+//! middle of a change.
 
 mod commit;
 mod guarded;
@@ -30,18 +30,16 @@ use std::io;
 
 use blosc2_format::ReadAt;
 
-/// Bytes at positions that a frame can be kept in.
+/// A storage backend: bytes at positions, in which a contiguous frame is stored. C: `blosc2_io_cb`.
 ///
-/// Reading comes from [`ReadAt`], may happen on several threads at once, and sees at once what was written.
-/// A type whose bytes are never written needs no implementation: [`ReadOnly`] makes a storage of it.
+/// Reading comes from [`ReadAt`]. It may happen on several threads at once, and must return written bytes immediately.
+/// A type that is only read needs no implementation: [`ReadOnly`] converts it to a storage.
 ///
-/// Storages are [`File`](std::fs::File), `Vec<u8>`, and all that has `Read + Write + Seek` in a [`Seekable`]. A file that was opened for appending is none: the system
-/// writes at its end, wherever it is told to.
+/// [`File`](std::fs::File), `Vec<u8>`, and, in a [`Seekable`], every `Read + Write + Seek` are storages. A file that
+/// was opened for appending does not work: the system writes at its end, at every position.
 ///
-/// A change is safe against the death of the program at any write only where [`set_size`](Self::set_size)
-/// works, and where writes reach the device in their order, or [`sync`](Self::sync) makes them.
-///
-/// C's `blosc2_io_cb`.
+/// A change survives the death of the program at any write only if [`set_size`](Self::set_size) works, and if writes
+/// reach the disk in their order, or [`sync`](Self::sync) orders them.
 ///
 /// ```
 /// use std::io;
@@ -82,44 +80,44 @@ use blosc2_format::ReadAt;
 /// # Ok::<(), io::Error>(())
 /// ```
 pub trait Storage: ReadAt + Send + Sync {
-    /// Writes all of `bytes` at `offset`. Where that is behind the end, zeros come in between.
+    /// Writes all of `bytes` at `offset`. If `offset` is after the end, the gap is filled with zeros.
     ///
     /// # Errors
-    /// The storage's own; some of the bytes may have been written then.
+    /// The errors of the storage. Some of the bytes may then have been written.
     fn write_all_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Cuts the bytes down to the first `len`, or adds zeros up to there.
+    /// Truncates the bytes to `len`, or extends them to `len` with zeros.
     ///
     /// # Errors
-    /// [`io::ErrorKind::Unsupported`] where the storage can do no such thing, with any `len`; otherwise its
-    /// own.
+    /// - [`io::ErrorKind::Unsupported`]: the storage cannot set its length, for any `len`;
+    /// - other kinds: the errors of the storage.
     fn set_size(&mut self, len: u64) -> io::Result<()>;
 
-    /// Returns when all that was written is on the device. Without an implementation it does nothing.
+    /// Writes all bytes to disk, and returns when they are there. The default implementation does nothing.
     ///
     /// # Errors
-    /// The storage's own.
+    /// The errors of the storage.
     fn sync(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// All of the bytes, where they are memory that nothing changes while they are borrowed.
+    /// Returns all bytes, if they are memory that does not change while they are borrowed.
     ///
-    /// Compressed chunks are handed to C from there, which would not survive a change of them in the
-    /// meantime. So this is not for other crates: they cannot name the token.
+    /// C reads compressed chunks from this memory, and a change during that call would be undefined behavior. Other
+    /// crates therefore cannot implement it: they cannot name the token.
     #[doc(hidden)]
     fn stable_bytes(&self, _: token::Token) -> Option<&[u8]> {
         None
     }
 
-    /// The opened file that the bytes are in, where they are in one: all handles of a program agree on who may change
-    /// it.
+    /// Returns the opened file that holds the bytes, if there is one. All handles of a program use it to coordinate
+    /// access.
     #[doc(hidden)]
     fn file(&self, _: token::Token) -> Option<&std::fs::File> {
         None
     }
 
-    /// The bytes themselves, of which nothing is left, where they are a vector.
+    /// Takes the bytes out of the storage, if they are a vector.
     #[doc(hidden)]
     fn take_vec(&mut self, _: token::Token) -> Option<Vec<u8>> {
         None
@@ -127,7 +125,7 @@ pub trait Storage: ReadAt + Send + Sync {
 }
 
 pub(crate) mod token {
-    /// What only this crate can name.
+    /// A parameter that only this crate can name.
     #[derive(Debug, Clone, Copy)]
     #[allow(missing_docs, reason = "it cannot be reached from outside")]
     pub struct Token;
@@ -139,7 +137,7 @@ impl fmt::Debug for dyn Storage + '_ {
     }
 }
 
-/// The error of writing to what can only be read.
+/// Creates the error of a write to a read-only storage.
 fn read_only(doing: &str) -> io::Error {
     let detail = "the storage can only be read";
     crate::Error::new(crate::ErrorKind::ReadOnly, doing, detail).into()

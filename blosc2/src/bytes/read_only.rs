@@ -1,4 +1,4 @@
-//! Storages of what can only be read.
+//! Read-only storages.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use blosc2_format::ReadAt;
 use super::token::Token;
 use super::{Storage, read_only};
 
-/// A [`Storage`] of anything that can be read at positions; writing to it fails.
+/// A read-only [`Storage`] of any source that implements [`ReadAt`]. Writes fail.
 ///
 /// ```
 /// use blosc2::storage::{ReadOnly, Storage};
@@ -20,12 +20,12 @@ use super::{Storage, read_only};
 pub struct ReadOnly<R>(R);
 
 impl<R> ReadOnly<R> {
-    /// What `source` holds.
+    /// Creates a storage of `source`.
     pub fn new(source: R) -> Self {
         Self(source)
     }
 
-    /// The source.
+    /// Returns the source.
     pub fn into_inner(self) -> R {
         self.0
     }

@@ -1,4 +1,4 @@
-//! Frames whose writer was stopped in the middle of a change.
+//! Recovery of frames whose writer was stopped in the middle of a change.
 
 use std::io;
 
@@ -8,29 +8,29 @@ use blosc2_format::frame::journal::{Journal, MARK_AT, UNFINISHED, UNFINISHED_WIT
 use super::Storage;
 use super::commit::write_marked;
 
-/// Bytes that are put back at once.
+/// The number of bytes that are restored at once.
 const PIECE: u64 = 64 << 10;
 
-/// What became of a frame.
+/// The result of a recovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Recovery {
-    /// It is not marked, so nobody was stopped: nothing was done.
+    /// The frame is not marked, so no writer was stopped; nothing was done.
     Unmarked,
-    /// It is as it was before the change.
+    /// The frame is in the state before the change.
     RolledBack,
-    /// The change was there but for the mark, which has been taken away.
+    /// The change was complete except for the mark, which was removed.
     Completed,
-    /// What the change overwrote is lost; nothing was done.
+    /// The overwritten bytes are lost; nothing was done.
     Lost,
 }
 
-/// Puts the contiguous frame at the start of `storage` in order, as [`commit`](super::commit) promises.
+/// Recovers the contiguous frame at the start of `storage` from an unfinished [`commit`](super::commit).
 ///
-/// May itself be stopped anywhere and called again. Nothing else may use the frame meanwhile. `is_sound` decides whether
-/// a frame is a good one, its chunks' content included.
+/// The call may itself be interrupted and repeated. No other handle may use the frame. `is_sound` decides whether a
+/// frame is valid, including the content of its chunks.
 ///
 /// # Errors
-/// The storage's own, and those of `is_sound`.
+/// The errors of the storage and of `is_sound`.
 pub(crate) fn recover(
     storage: &mut dyn Storage,
     is_sound: impl FnOnce(&dyn ReadAt) -> io::Result<bool>,
@@ -55,7 +55,7 @@ pub(crate) fn recover(
         Recovery::RolledBack
     } else {
         let len = len[1..].iter().fold(0, |len, &byte| len << 8 | u64::from(byte));
-        // Whoever was stopped by more than the death of the program may have left anything.
+        // A writer that was stopped by more than the death of the program may have left any bytes.
         if len != size || !is_sound(&WithoutMark(storage))? {
             return Ok(Recovery::Lost);
         }
@@ -66,7 +66,7 @@ pub(crate) fn recover(
     Ok(recovery)
 }
 
-/// Everything but the mark is as the journal says.
+/// Restores all bytes that the journal records, except for the mark.
 fn roll_back(storage: &mut dyn Storage, journal: &Journal) -> io::Result<()> {
     let records = journal.records(&*storage).collect::<io::Result<Vec<_>>>()?;
     for record in records {
@@ -78,12 +78,12 @@ fn roll_back(storage: &mut dyn Storage, journal: &Journal) -> io::Result<()> {
         }
     }
     storage.sync()?;
-    // The journal goes before the mark does: a marked frame without one is complete.
+    // The journal is removed before the mark: a marked frame without a journal is complete.
     storage.set_size(journal.frame_len)?;
     storage.sync()
 }
 
-/// The bytes as they will be without the mark.
+/// The bytes without the mark.
 pub(crate) struct WithoutMark<'a>(pub(crate) &'a dyn Storage);
 
 impl ReadAt for WithoutMark<'_> {

@@ -1,4 +1,4 @@
-//! Storages of what the traits of `std::io` read and write.
+//! Storages of types with the traits of `std::io`.
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
@@ -8,14 +8,14 @@ use parking_lot::Mutex;
 use super::Storage;
 use crate::{Error, ErrorKind};
 
-/// Zeros are written in pieces of this many bytes.
+/// Zeros are written in pieces of this size.
 const ZEROS: [u8; 4096] = [0; 4096];
 
-/// A [`Storage`] of anything that is `Read + Write + Seek`; `Read + Seek` suffices for [`ReadAt`].
+/// A [`Storage`] of any type that implements `Read + Write + Seek`. For [`ReadAt`], `Read + Seek` is enough.
 ///
-/// One thread after the other reads, as there is one position. Its length cannot be set, as those traits
-/// have no such thing: a frame that shrinks leaves bytes after its end, and a change that the death of the
-/// program cuts short is not rolled back. [`sync`](Storage::sync) calls `flush`.
+/// Threads read one after the other, as there is one position. The length cannot be set, as the traits have no such
+/// method: a frame that shrinks leaves bytes after its end, and a change that the death of the program interrupts is
+/// not rolled back. [`sync`](Storage::sync) calls `flush`.
 ///
 /// ```
 /// use std::io::Cursor;
@@ -32,12 +32,12 @@ const ZEROS: [u8; 4096] = [0; 4096];
 pub struct Seekable<T>(Mutex<T>);
 
 impl<T> Seekable<T> {
-    /// What `inner` holds from its start on, wherever its position is.
+    /// Creates a storage of `inner`, from its first byte on; its position is ignored.
     pub fn new(inner: T) -> Self {
         Self(Mutex::new(inner))
     }
 
-    /// What it was made of; its position is anywhere.
+    /// Returns the inner value, with an unspecified position.
     pub fn into_inner(self) -> T {
         self.0.into_inner()
     }
@@ -58,14 +58,14 @@ impl<T: Read + Seek> ReadAt for Seekable<T> {
 impl<T: Read + Write + Seek + Send> Storage for Seekable<T> {
     fn write_all_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let inner = self.0.get_mut();
-        // What is between its end and a position behind is left to each type.
+        // What a write after the end leaves in the gap depends on the type.
         extend(inner, offset)?;
         seek(inner, offset)?;
         inner.write_all(bytes)
     }
 
     fn set_size(&mut self, _: u64) -> io::Result<()> {
-        let detail = "`Write` and `Seek` cannot make anything shorter";
+        let detail = "`Write` and `Seek` have no method for it";
         Err(Error::new(ErrorKind::Unsupported, "set the length of a storage", detail).into())
     }
 
@@ -79,7 +79,7 @@ fn seek(inner: &mut impl Seek, offset: u64) -> io::Result<()> {
     if at == offset { Ok(()) } else { Err(io::Error::other(format!("{at} for position {offset}"))) }
 }
 
-/// Writes zeros up to `len`, where it ends before.
+/// Appends zeros up to `len`, if the end is before it.
 fn extend(inner: &mut (impl Write + Seek), len: u64) -> io::Result<()> {
     let mut at = inner.seek(SeekFrom::End(0))?;
     while at < len {

@@ -1,4 +1,4 @@
-//! A storage of memory with any owner: it can be read, not written.
+//! Read-only storages of memory with any owner.
 
 use std::fmt;
 use std::io;
@@ -8,7 +8,7 @@ use blosc2_format::ReadAt;
 use super::token::Token;
 use super::{Storage, read_only};
 
-/// The bytes of a value of any type.
+/// The bytes of an owner of any type.
 pub(crate) struct Shared<B>(pub(crate) B);
 
 impl<B: AsRef<[u8]>> ReadAt for Shared<B> {
@@ -30,7 +30,7 @@ impl<B: AsRef<[u8]> + Send + Sync> Storage for Shared<B> {
         Err(read_only("set the length"))
     }
 
-    /// Each call may return other bytes, but those of one call are borrowed, and stay as they are.
+    /// Each call may return other bytes, but those of one call are borrowed, and do not change.
     fn stable_bytes(&self, _: Token) -> Option<&[u8]> {
         Some(self.0.as_ref())
     }

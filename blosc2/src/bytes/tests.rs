@@ -1,4 +1,4 @@
-//! Every storage does the same as bytes in memory.
+//! Tests: every storage behaves like bytes in memory.
 
 use std::fs::{self, File};
 use std::io::{self, Cursor};
@@ -11,7 +11,7 @@ use super::token::Token;
 use super::*;
 use crate::ErrorKind;
 
-/// Random writes and lengths, each compared with a `Vec`; `set_size` is left out where it cannot be.
+/// Random writes and lengths, each compared with a `Vec`; `set_size` is left out if the storage does not support it.
 fn same_as_memory(name: &str, storage: &mut dyn Storage, sized: bool) -> Vec<u8> {
     let mut model = Vec::new();
     storage.read_vec_at(0, storage.size().unwrap()).unwrap().clone_into(&mut model);
@@ -77,7 +77,7 @@ fn every_storage_does_what_memory_does() {
     assert_eq!(found("seek"), model);
 
     let (rw, private) = (path("rw"), path("private"));
-    // SAFETY: nobody else knows these files.
+    // SAFETY: no other program or handle uses these files.
     let mut mapped = unsafe { MappedFile::open_rw(&rw).unwrap() };
     let model = same_as_memory("a map", &mut mapped, true);
     assert!(is_stable(&mapped));
@@ -93,7 +93,7 @@ fn every_storage_does_what_memory_does() {
 fn a_private_map_keeps_its_changes_to_itself() {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(&file, b"content").unwrap();
-    // SAFETY: nobody else knows this file.
+    // SAFETY: no other program or handle uses this file.
     let mut mapped = unsafe { MappedFile::copy_on_write(file.path()).unwrap() };
     mapped.write_all_at(0, b"C").unwrap();
     assert!(is_stable(&mapped));
@@ -107,7 +107,7 @@ fn a_private_map_keeps_its_changes_to_itself() {
 fn what_can_only_be_read_says_so() {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(&file, b"bytes").unwrap();
-    // SAFETY: nobody else knows this file.
+    // SAFETY: no other program or handle uses this file.
     let mapped = unsafe { MappedFile::open(file.path()).unwrap() };
     let storages: [(Box<dyn Storage>, bool); 4] = [
         (Box::new(mapped), true),
@@ -137,7 +137,7 @@ fn missing_and_empty_files_are_mapped_or_told() {
     assert!(error.path().is_some());
     let empty = folder.path().join("empty");
     fs::write(&empty, b"").unwrap();
-    // SAFETY: nobody else knows this file.
+    // SAFETY: no other program or handle uses this file.
     let mapped = unsafe { MappedFile::open(&empty).unwrap() };
     assert_eq!(mapped.size().unwrap(), 0);
     assert!(mapped.read_exact_at(0, &mut [0]).is_err());
@@ -154,7 +154,7 @@ fn writes_far_behind_memory_are_errors() {
     assert_eq!(memory, b"abc");
 }
 
-/// A storage that panics in all that it does.
+/// A storage whose methods all panic.
 struct Panics(&'static str);
 
 impl ReadAt for Panics {
@@ -207,7 +207,7 @@ fn panics_of_a_storage_are_errors_of_the_call() {
     }
 }
 
-/// One that breaks the promise about lengths, and whose error panics when it is shown.
+/// A storage that returns a wrong length, and whose error panics when it is formatted.
 struct Wrong;
 
 #[derive(Debug)]
@@ -251,7 +251,7 @@ fn a_storage_that_breaks_its_rules_is_told() {
     assert_eq!(storage.read_vec_at(0, 3).unwrap(), [1, 2, 3]);
     let error = crate::Error::from(storage.read_vec_at(0, 4).unwrap_err());
     assert_eq!(error.kind(), ErrorKind::Callback);
-    assert_eq!(error.to_string(), "cannot read from a storage: asked for 4 bytes, it gave 3");
+    assert_eq!(error.to_string(), "cannot read from a storage: expected 4 bytes, got 3");
     let error = crate::Error::from(storage.size().unwrap_err());
     assert!(error.to_string().ends_with("the storage's error panicked: no words"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! The types of others that are storages: files and memory.
+//! Implementations of [`Storage`] for files, vectors and boxes.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -12,7 +12,7 @@ impl Storage for File {
         std::os::unix::fs::FileExt::write_all_at(self, bytes, offset)
     }
 
-    /// Moves the file's own position, as the system has no other way.
+    /// Moves the position of the file: Windows has no write that keeps it.
     #[cfg(windows)]
     fn write_all_at(&mut self, mut offset: u64, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
@@ -66,7 +66,7 @@ impl Storage for Vec<u8> {
     }
 }
 
-/// Without an abort where there is not so much memory.
+/// Resizes a vector; returns an error instead of aborting if there is not enough memory.
 pub(super) fn resize(bytes: &mut Vec<u8>, len: usize) -> io::Result<()> {
     bytes.try_reserve(len.saturating_sub(bytes.len())).map_err(|_| ErrorKind::OutOfMemory)?;
     bytes.resize(len, 0);

@@ -1,4 +1,4 @@
-//! Which file it is, whatever its name.
+//! The identity of a file, independent of its name.
 
 use std::fs::File;
 use std::io;
@@ -6,8 +6,8 @@ use std::path::Path;
 
 /// The identity of an opened file or directory.
 ///
-/// A name may lead to another file from one moment to the next, an opened file stays what it is. No other file gets
-/// its identity while it is open.
+/// A name may lead to another file at any time; an opened file stays the same. No other file gets its identity while it
+/// is open.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FileId {
     #[cfg(unix)]
@@ -17,8 +17,8 @@ pub(crate) struct FileId {
 }
 
 impl FileId {
-    /// The identity of what was opened at `path`. Where the system tells no identity of an opened file, that of its
-    /// path without links stands for it.
+    /// Returns the identity of the file opened at `path`. On systems without identities of opened files, it is the
+    /// canonical path.
     pub(crate) fn of_opened(opened: &File, path: &Path) -> io::Result<Self> {
         match Self::of_file(opened)? {
             Some(id) => Ok(id),
@@ -26,7 +26,7 @@ impl FileId {
         }
     }
 
-    /// The identity of an opened file, where the system tells one.
+    /// Returns the identity of an opened file, on systems that have it.
     #[cfg(unix)]
     pub(crate) fn of_file(opened: &File) -> io::Result<Option<Self>> {
         use std::os::unix::fs::MetadataExt;
@@ -39,7 +39,7 @@ impl FileId {
         Ok(None)
     }
 
-    /// The identity of what is at `path` now, links followed.
+    /// Returns the current identity of the file at `path`; links are followed.
     #[cfg(unix)]
     pub(crate) fn of_path(path: &Path) -> io::Result<Self> {
         use std::os::unix::fs::MetadataExt;
@@ -53,7 +53,7 @@ impl FileId {
     }
 }
 
-/// How many names an opened file has, where the system tells.
+/// Returns the number of names of an opened file, on systems that have it.
 pub(crate) fn links(opened: &File) -> io::Result<Option<u64>> {
     #[cfg(unix)]
     {

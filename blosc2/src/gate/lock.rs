@@ -1,9 +1,8 @@
-//! The lock beside a frame, which all of its readers and writers take that ask for one, as C-Blosc2 3.2
-//! introduced it.
+//! The lock next to a frame, which all readers and writers with locking take. C-Blosc2 3.2 introduced it.
 //!
-//! A file of its own, `FILE.b2lock` or `DIRECTORY/.b2lock`, is locked: shared to read, exclusive to change.
-//! Eight of its bytes, from byte 8 on and in the machine's byte order, count how often it was locked exclusively,
-//! which tells a handle that the frame has been changed since it looked. The file stays when the frame goes.
+//! A separate file, `FILE.b2lock` or `DIRECTORY/.b2lock`, is locked: shared to read, exclusive to change. Eight of its
+//! bytes, from byte 8 on and in native byte order, count the exclusive locks, so that a handle knows that the frame has
+//! changed since its last access. The file is not removed with the frame.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -20,16 +19,16 @@ use crate::bytes::Storage;
 use crate::{Error, Result};
 
 const LOCK: &str = "lock a frame";
-/// Where the counter is in the file.
+/// The offset of the counter in the file.
 const SEQUENCE_AT: u64 = 8;
-/// The number of readers that may join others before all have to release the lock once: a writer of another
-/// program would starve behind readers that follow each other closely.
+/// The number of readers that may join others before all must release the lock once: a writer of another program would
+/// starve behind readers that follow each other closely.
 const MOST_JOINED: usize = 64;
-/// How long a reader waits for the others to release it. The others may themselves wait for this reader, where it
+/// How long a reader waits for the others to release the lock. The others may themselves wait for this reader, if it
 /// runs in a closure that one of them called.
 const PATIENCE: Duration = Duration::from_millis(10);
 
-/// The lock of one handle of a frame; its threads share it. The [`Gate`](super::Gate) decides who may take it.
+/// The lock of one handle of a frame, shared by its threads. The [`Gate`](super::Gate) decides who may take it.
 #[derive(Debug)]
 pub(super) struct FrameLock {
     state: Mutex<State>,
@@ -38,18 +37,18 @@ pub(super) struct FrameLock {
 
 #[derive(Debug)]
 struct State {
-    /// One for each name: that of the frame as it was given, and that without symbolic links. C's handles take the
-    /// one of the name that they were given.
+    /// One file for each name: the path of the frame as it was passed, and its canonical path. Handles of C take the
+    /// lock of the path that they were given.
     files: Vec<(PathBuf, File)>,
-    /// Guards of this handle. The system knows of one lock for the whole handle.
+    /// The number of guards of this handle. The system knows one lock for the whole handle.
     holders: usize,
-    /// How many have come to those that were there.
+    /// The number of readers that have joined others.
     joined: usize,
-    /// What was counted when the lock was taken last.
+    /// The counter when the lock was last taken.
     sequence: u64,
 }
 
-/// How a lock is taken.
+/// The mode of a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Shared,
@@ -57,7 +56,7 @@ pub(super) enum Kind {
 }
 
 impl FrameLock {
-    /// The lock of the frame at `frame`, not taken yet; its file is created where there is none.
+    /// Opens the lock of the frame at `frame`, without taking it; its file is created if it does not exist.
     pub(super) fn open(frame: &Path, is_directory: bool) -> Result<Self> {
         let failed = |error| {
             Error::from_io("open the lock of a frame", &path_of(frame, is_directory), error)
@@ -79,9 +78,9 @@ impl FrameLock {
         Ok(Self { state: Mutex::new(state), freed: Condvar::new() })
     }
 
-    /// Waits until nobody changes the frame, and to take it exclusively also until nobody reads it; at most for
-    /// `limit`. An exclusive lock counts one more change. While this handle has the lock, it may take it only to
-    /// share it.
+    /// Waits until no handle changes the frame, and for an exclusive lock also until none reads it, for at most
+    /// `limit`. An exclusive lock counts one more change. While this handle has the lock, it may only take a shared
+    /// one.
     pub(super) fn take(&self, kind: Kind, limit: Option<Duration>) -> Result<Guard<'_>> {
         let mut state = self.state.lock();
         if state.holders > 0 && state.joined >= MOST_JOINED {
@@ -94,7 +93,7 @@ impl FrameLock {
             state.holders += 1;
             return Ok(Guard { lock: self, found: state.sequence, sequence: state.sequence });
         }
-        // The other threads wait for the mutex meanwhile: they could not go on either.
+        // The other threads wait for the mutex during this call: they could not continue anyway.
         let found = state.take(kind, limit)?;
         (state.holders, state.joined) = (1, 0);
         Ok(Guard { lock: self, found, sequence: state.sequence })
@@ -102,7 +101,7 @@ impl FrameLock {
 }
 
 impl State {
-    /// Takes the locks of the system, all or none, and returns what had been counted.
+    /// Takes the locks of the system, all or none, and returns the counter before.
     fn take(&mut self, kind: Kind, limit: Option<Duration>) -> Result<u64> {
         let mut found = 0u64;
         for taken in 0..self.files.len() {
@@ -114,7 +113,7 @@ impl State {
                 })
             });
             match counted {
-                // Whoever changes one of them changes the sum.
+                // A change of any of the counters changes the sum.
                 Ok(counted) => found = found.wrapping_add(counted),
                 Err(error) => {
                     let error = match error.kind() {
@@ -133,19 +132,19 @@ impl State {
         Ok(found)
     }
 
-    /// Releases the first of the locks of the system.
+    /// Releases the first `count` locks of the system.
     fn unlock(&mut self, count: usize) {
         for (_, file) in self.files[..count].iter().rev() {
-            // Closing the file is the other way to release it; nothing can be done here.
+            // Closing the file releases the lock too; nothing can be done here.
             let _ = file.unlock();
         }
     }
 }
 
-const NOT_WAITED: &str = "another program has locked it; this one does not wait longer, as it holds a lock itself while \
-    a closure of it runs, and the other may wait for that";
+const NOT_WAITED: &str = "another program has locked it; this program waits no longer, as it holds a lock itself while \
+    one of its closures runs, and the other program may be waiting for that lock";
 
-/// Waits for a lock of the system, at most for `limit`.
+/// Waits for a lock of the system, for at most `limit`.
 fn lock(file: &File, kind: Kind, limit: Option<Duration>) -> io::Result<()> {
     let end = limit.map(|limit| Instant::now() + limit);
     loop {
@@ -168,12 +167,12 @@ fn lock(file: &File, kind: Kind, limit: Option<Duration>) -> io::Result<()> {
     }
 }
 
-/// Reads the counter of a locked file. Under an exclusive lock, counts one more.
+/// Reads the counter of a locked file. Under an exclusive lock, increments it.
 fn count(file: &mut File, kind: Kind) -> io::Result<u64> {
     let mut bytes = [0; 8];
     let found = match file.read_exact_at(SEQUENCE_AT, &mut bytes) {
         Ok(()) => u64::from_ne_bytes(bytes),
-        // Nobody has changed the frame yet.
+        // The frame has not been changed yet.
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => 0,
         Err(error) => return Err(error),
     };
@@ -183,7 +182,7 @@ fn count(file: &mut File, kind: Kind) -> io::Result<u64> {
     Ok(found)
 }
 
-/// Where the lock of the frame at `frame` is, if there is one.
+/// Returns the path of the lock of the frame at `frame`.
 pub(super) fn path_of(frame: &Path, is_directory: bool) -> PathBuf {
     if is_directory {
         return frame.join(LOCK_IN_DIRECTORY);
@@ -193,14 +192,14 @@ pub(super) fn path_of(frame: &Path, is_directory: bool) -> PathBuf {
     name.into()
 }
 
-/// The lock as long as this lives.
+/// A lock that is held as long as this value lives.
 #[derive(Debug)]
 pub(crate) struct Guard<'a> {
     lock: &'a FrameLock,
-    /// What had been counted when the lock was taken: another number than the handle's last
-    /// [`sequence`](Self::sequence) means that another handle has changed the frame.
+    /// The counter when the lock was taken: if it differs from the handle's last [`sequence`](Self::sequence), another
+    /// handle has changed the frame.
     pub(super) found: u64,
-    /// What is counted now: more under an exclusive lock, which is the handle's own change.
+    /// The counter now: higher under an exclusive lock, by the handle's own change.
     pub(super) sequence: u64,
 }
 
@@ -349,7 +348,7 @@ mod tests {
 
     impl Drop for C {
         fn drop(&mut self) {
-            // SAFETY: the super-chunk is live, and nobody uses it after this.
+            // SAFETY: the super-chunk is live, and nothing uses it after this.
             unsafe { sys::blosc2_schunk_free(self.0) };
         }
     }

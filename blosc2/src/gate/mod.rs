@@ -1,18 +1,18 @@
-//! Who may read and who may change a file: the only place that decides it.
+//! Access control: decides who may read and who may change a file. It is decided only here.
 //!
-//! Each handle of a file or directory has a [`Gate`], whichever way it was opened. All gates of one file share what
-//! is known of it in this program, by the identity of the opened file.
+//! Each handle of a file or directory has a [`Gate`], for every way of opening it. All gates of one file share its
+//! state in this program, by the identity of the opened file.
 //!
 //! - At most one handle may change a file, or any number of handles that lock it ([`Claim`]). This is decided when a
 //!   handle is opened, and when a file is replaced.
-//! - Reads share a file, a change has it alone ([`Pass`]): first among the handles of this program, then, with
-//!   locking, among programs. Passes are taken in this order only, so that nobody waits for the program while it has
+//! - Reads share a file, a change has it exclusively ([`Pass`]): first among the handles of this program, then, with
+//!   locking, among programs. Passes are taken in this order only, so that no thread waits for the program while it has
 //!   the lock of the system.
 //! - A read never waits for another read, nor for a change that is itself waiting. So reads may be nested.
-//! - Closures of the user run while a pass is held ([`Gate::calling`]). They may ask for a pass themselves, on any
-//!   thread. Nobody can tell such a request from one that only has to wait. So a request waits for one call of a
-//!   closure no longer than [`PATIENCE`], and fails as `Busy` then.
-//! - Who needs passes of two files takes them in the order of their identities.
+//! - User closures run while a pass is held ([`Gate::calling`]). They may request a pass themselves, on any thread.
+//!   Such a request cannot be distinguished from one that only has to wait. So a request waits for one call of a
+//!   closure for at most [`PATIENCE`], and then fails with `Busy`.
+//! - A call that needs passes of two files takes them in the order of their identities.
 
 mod identity;
 mod lock;
@@ -35,12 +35,12 @@ use lock::{FrameLock, Kind};
 const ACCESS: &str = "access a frame";
 /// How long a request waits for one call of a closure.
 const PATIENCE: Duration = Duration::from_millis(700);
-/// How often a request that waits looks whether closures go on.
+/// How often a waiting request checks whether closures make progress.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long a read lets a change go first that waits: it might wait forever for reads that follow each other closely.
-/// It may also wait for this read to end, where this is part of another one; so the time is short.
+/// How long a read lets a waiting change go first, which might otherwise starve behind reads that follow each other
+/// closely. The change may also wait for this read to end, if it is part of another read; so the time is short.
 const COURTESY: Duration = Duration::from_millis(100);
-/// The same while closures run, whose reads are part of others.
+/// The same while closures run, whose reads are part of other reads.
 const COURTESY_OF_CLOSURES: Duration = Duration::from_millis(1);
 
 /// What a handle may do with a file.
@@ -49,13 +49,13 @@ pub(crate) enum Claim {
     Read,
     /// Change it, as the only handle that does.
     Write,
-    /// Put another frame in its place, as the only handle.
+    /// Replace it with another frame, as the only handle.
     Make,
-    /// Change it, like others that lock it.
+    /// Change it, like other handles that lock it.
     WriteLocked,
 }
 
-/// A handle's access to a file that is open in this program.
+/// The access of a handle to a file that is open in this program.
 #[derive(Debug)]
 pub(crate) struct Gate {
     id: FileId,
@@ -64,20 +64,20 @@ pub(crate) struct Gate {
     /// Whether the file had a name when it was claimed. Some files never have one.
     has_name: bool,
     lock: Option<FrameLock>,
-    /// While one call has the file alone for several reads and changes: the version then.
+    /// The version, while one call holds the file for several reads and changes.
     held: Mutex<Option<Version>>,
-    /// Open as long as this is, which keeps the identity.
+    /// Kept open as long as the gate lives, which preserves the identity.
     opened: Option<File>,
 }
 
-/// How often a file was changed: by handles of this program, and by all that lock it.
+/// The number of changes of a file: by handles of this program, and by all handles that lock it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Version {
     here: u64,
     locked: u64,
 }
 
-/// What all handles of a file in this program share.
+/// The state that all handles of a file in this program share.
 #[derive(Debug, Default)]
 struct OpenFile {
     state: Mutex<State>,
@@ -91,27 +91,27 @@ struct State {
     locked_writers: usize,
     readers: usize,
     is_changing: bool,
-    /// Changes that wait.
+    /// The number of waiting changes.
     waiting: usize,
-    /// How many changes there were.
+    /// The number of changes.
     changes: u64,
-    /// Calls of closures that run now, and how many there were.
+    /// The running calls of closures, and the number of all calls so far.
     calls: BTreeSet<u64>,
     all_calls: u64,
-    /// What has been done under a pass that is [kept](Pass::keep).
+    /// The number of reads and changes under a [kept](Pass::keep) pass.
     steps: u64,
 }
 
 /// The files that are open.
 static OPEN: Mutex<BTreeMap<FileId, Arc<OpenFile>>> = Mutex::new(BTreeMap::new());
-/// Calls of closures that run while a lock of the system is held: another program may wait for that lock.
+/// The number of calls of closures that run while a lock of the system is held: another program may wait for that lock.
 static CALLS_WITH_LOCK: AtomicUsize = AtomicUsize::new(0);
 
 impl Gate {
     /// Claims an opened file.
     ///
     /// # Errors
-    /// [`ErrorKind::Busy`] where another handle has a claim that this one cannot stand beside.
+    /// [`ErrorKind::Busy`]: another handle has a claim that excludes this one.
     pub(crate) fn new(id: FileId, claim: Claim) -> Result<Self> {
         let mut open = OPEN.lock();
         let file = Arc::clone(open.entry(id.clone()).or_default());
@@ -125,7 +125,7 @@ impl Gate {
             _ => None,
         };
         if let Some(why) = busy {
-            let detail = format!("this program has it open already: {why}");
+            let detail = format!("this program already has it open: {why}");
             return Err(Error::new(ErrorKind::Busy, "open a frame", detail));
         }
         match claim {
@@ -146,17 +146,19 @@ impl Gate {
         })
     }
 
-    /// Claims what is at `path`, links followed, and is still there then: nobody in this program replaces what another
-    /// one has claimed.
+    /// Claims the file at `path` and checks that it is still there then; links are followed. No handle of this program
+    /// replaces a file that another one has claimed.
     ///
     /// # Errors
-    /// As for [`new`](Self::new), and where it is replaced again and again; [`ErrorKind::NotFound`], [`ErrorKind::Io`].
+    /// - [`ErrorKind::Busy`]: another handle has a claim that excludes this one, or the file is replaced repeatedly;
+    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be opened.
     pub(crate) fn of_path(path: &Path, claim: Claim) -> Result<Self> {
         const TRIES: usize = 100;
         let io = |error| Error::from_io("open a frame", path, error);
         for _ in 0..TRIES {
             let metadata = path.metadata().map_err(io)?;
-            // A pipe would block. Another file gets the identity of one that nobody has open, once it is removed.
+            // Opening a pipe would block. A file that is not open may be removed, and another file may get its
+            // identity.
             let is_opened = metadata.is_file() || metadata.is_dir();
             let opened = is_opened.then(|| File::open(path).ok()).flatten();
             let id = match &opened {
@@ -168,51 +170,51 @@ impl Gate {
                 return Ok(gate.keeping(opened));
             }
         }
-        let detail = "it is replaced by others again and again";
+        let detail = "other programs replace it repeatedly while it is opened";
         Err(Error::new(ErrorKind::Busy, "open a frame", detail).at(path))
     }
 
-    /// Says whether the file has a name.
+    /// Sets whether the file has a name.
     pub(crate) fn named(mut self, has_name: bool) -> Self {
         self.has_name = has_name;
         self
     }
 
-    /// How many names the opened file has; `None` where that is unknown, and for a file that never had one.
+    /// Returns the number of names of the opened file; `None` if it is unknown, and for a file that never had one.
     pub(crate) fn names(&self, opened: &File) -> io::Result<Option<u64>> {
         Ok(links(opened)?.filter(|&count| count > 0 || self.has_name))
     }
 
-    /// Whether the handle keeps a pass.
+    /// Returns whether the handle keeps a pass.
     pub(crate) fn is_kept(&self) -> bool {
         self.held.lock().is_some()
     }
 
-    /// Counts a change that nobody had to wait for, as when the file was made.
+    /// Counts a change that needed no pass, such as the creation of the file.
     pub(crate) fn made(&self) -> Version {
         let mut state = self.file.state.lock();
         state.changes += 1;
         Version { here: state.changes, locked: 0 }
     }
 
-    /// Keeps a file or directory open as long as the gate lives, and with that its identity.
+    /// Keeps a file or directory open as long as the gate lives, and so its identity.
     pub(crate) fn keeping(mut self, opened: Option<File>) -> Self {
         self.opened = opened;
         self
     }
 
-    /// Takes the lock beside the frame at `path` with each pass, which other programs respect that ask for it.
+    /// Takes the lock next to the frame at `path` with each pass; other programs with locking respect it.
     pub(crate) fn with_lock(mut self, path: &Path, is_directory: bool) -> Result<Self> {
         self.lock = Some(FrameLock::open(path, is_directory)?);
         Ok(self)
     }
 
-    /// The same, where there is such a lock.
+    /// Takes the lock with each pass, if its file exists.
     pub(crate) fn with_lock_if_there(self, path: &Path, is_directory: bool) -> Result<Self> {
         if has_lock(path, is_directory) { self.with_lock(path, is_directory) } else { Ok(self) }
     }
 
-    /// Which file it is.
+    /// Returns the identity of the file.
     pub(crate) fn id(&self) -> &FileId {
         &self.id
     }
@@ -221,25 +223,26 @@ impl Gate {
         self.lock.is_some()
     }
 
-    /// Waits until nobody changes the file.
+    /// Waits until no handle changes the file.
     ///
     /// # Errors
-    /// [`ErrorKind::Busy`]: a closure of the user has the file, and does not go on; [`ErrorKind::Io`].
+    /// - [`ErrorKind::Busy`]: a user closure runs under a pass of the file, and makes no progress;
+    /// - [`ErrorKind::Io`]: the file cannot be locked.
     pub(crate) fn read(&self) -> Result<Pass<'_>> {
         self.pass(Kind::Shared)
     }
 
-    /// Waits until nobody reads or changes the file.
+    /// Waits until no handle reads or changes the file.
     ///
     /// # Errors
-    /// As for [`read`](Self::read).
+    /// The errors of [`read`](Self::read).
     pub(crate) fn change(&self) -> Result<Pass<'_>> {
         self.pass(Kind::Exclusive)
     }
 
     fn pass(&self, kind: Kind) -> Result<Pass<'_>> {
         if let Some(version) = *self.held.lock() {
-            // Others that wait see that the closure goes on.
+            // Waiting requests see that the closure makes progress.
             self.file.state.lock().steps += 1;
             return Ok(Pass { gate: self, kind: None, lock: None, version, next: version });
         }
@@ -291,28 +294,28 @@ impl Gate {
             if now.0.is_none() || now != last {
                 (last, since) = (now, Instant::now());
             } else if since.elapsed() >= PATIENCE {
-                let detail = "a closure that this program runs for another access to it has not returned, and may \
-                    be waiting for this one";
+                let detail = "a closure that this program runs during another access to it has not returned, and may \
+                    be waiting for this access";
                 return Err(Error::new(ErrorKind::Busy, ACCESS, detail));
             }
         }
         Ok(())
     }
 
-    /// Waits until no other program uses the frame, whose file is to be replaced. What this program has open stays as it
-    /// is.
+    /// Waits until no other program uses the frame, whose file will be replaced. Handles of this program keep the old
+    /// file.
     ///
     /// # Errors
-    /// As for [`read`](Self::read).
+    /// The errors of [`read`](Self::read).
     pub(crate) fn replace(&self) -> Result<Option<lock::Guard<'_>>> {
         let Some(lock) = &self.lock else { return Ok(None) };
-        // A read of this program may have called the closure that does this, and have the lock.
+        // A read of this program may have called the closure that does this, and may have the lock.
         let is_read = self.file.state.lock().readers > 0;
         let is_bounded = is_read || CALLS_WITH_LOCK.load(Ordering::Relaxed) > 0;
         lock.take(Kind::Exclusive, is_bounded.then_some(PATIENCE)).map(Some)
     }
 
-    /// Says that a closure of the user is called under a pass of this gate, as long as the guard lives.
+    /// Marks that a user closure runs under a pass of this gate, as long as the guard lives.
     pub(crate) fn calling(&self) -> Calling<'_> {
         let mut state = self.file.state.lock();
         state.all_calls += 1;
@@ -325,7 +328,7 @@ impl Gate {
     }
 }
 
-/// Whether there is a lock beside the frame at `path`, or at what it is a link to.
+/// Returns whether there is a lock file next to the frame at `path`, or next to the target of that link.
 pub(crate) fn has_lock(path: &Path, is_directory: bool) -> bool {
     let is_there = |path: &Path| lock::path_of(path, is_directory).is_file();
     is_there(path) || fs::canonicalize(path).is_ok_and(|real| is_there(&real))
@@ -347,11 +350,11 @@ impl Drop for Gate {
     }
 }
 
-/// The right to read a file, or to change it, as long as this lives.
+/// The right to read a file or to change it, as long as this value lives.
 #[derive(Debug)]
 pub(crate) struct Pass<'a> {
     gate: &'a Gate,
-    /// Nothing where another pass of the same handle is [kept](Pass::keep) meanwhile.
+    /// `None` while another pass of the same handle is [kept](Pass::keep).
     kind: Option<Kind>,
     lock: Option<lock::Guard<'a>>,
     version: Version,
@@ -359,17 +362,17 @@ pub(crate) struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// The version that was there when the pass was taken.
+    /// Returns the version when the pass was taken.
     pub(crate) fn version(&self) -> Version {
         self.version
     }
 
-    /// The version that there is with what was counted when the pass was taken.
+    /// Returns the version including what was counted when the pass was taken.
     pub(crate) fn next(&self) -> Version {
         self.next
     }
 
-    /// Counts a change, and returns the version that there is now.
+    /// Counts a change, and returns the new version.
     pub(crate) fn changed(&mut self) -> Version {
         let mut state = self.gate.file.state.lock();
         state.changes += 1;
@@ -380,13 +383,13 @@ impl Pass<'_> {
         self.next
     }
 
-    /// Makes this pass one for all passes that the handle asks for while the guard lives.
+    /// Makes this pass cover all passes that the handle requests while the guard lives.
     pub(crate) fn keep(&self) -> Kept<'_> {
         *self.gate.held.lock() = Some(self.next);
         Kept(self.gate)
     }
 
-    /// Whether another pass of the handle is kept, by which this one is allowed.
+    /// Returns whether this pass is covered by another, kept pass of the handle.
     pub(crate) fn is_part(&self) -> bool {
         self.kind.is_none()
     }
@@ -394,7 +397,7 @@ impl Pass<'_> {
 
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
-        // The lock of the system first.
+        // The lock of the system is released first.
         self.lock = None;
         let Some(kind) = self.kind else { return };
         let mut state = self.gate.file.state.lock();
@@ -408,7 +411,7 @@ impl Drop for Pass<'_> {
     }
 }
 
-/// A pass that counts for all reads and changes of a handle. Made by [`Pass::keep`].
+/// A pass that covers all reads and changes of a handle. Created by [`Pass::keep`].
 #[derive(Debug)]
 pub(crate) struct Kept<'a>(&'a Gate);
 
@@ -418,7 +421,7 @@ impl Drop for Kept<'_> {
     }
 }
 
-/// A closure of the user runs. Made by [`Gate::calling`].
+/// A running user closure. Created by [`Gate::calling`].
 #[derive(Debug)]
 pub(crate) struct Calling<'a> {
     gate: &'a Gate,

@@ -28,7 +28,7 @@ fn claims_that_do_not_go_together_are_refused() {
     assert_eq!(beside(Claim::Write), [true, false, false, false]);
     assert_eq!(beside(Claim::Make), [true, false, false, false]);
     assert_eq!(beside(Claim::WriteLocked), [true, false, false, true]);
-    // Nothing of refused claims is left.
+    // Refused claims leave nothing.
     assert_eq!(gate(&path, Claim::Make).map_err(|error| error.kind()).err(), None);
     assert!(OPEN.lock().get(&FileId::of_path(&path).unwrap()).is_none());
 }
@@ -42,7 +42,7 @@ fn reads_share_a_file_and_a_change_has_it_alone() {
     drop(one.read().unwrap());
     thread::scope(|scope| {
         let changed = scope.spawn(|| two.change().unwrap().changed());
-        // A change that waits holds up no read.
+        // A waiting change does not block reads.
         thread::sleep(Duration::from_millis(20));
         let nested = one.read().unwrap();
         assert_eq!(nested.version(), first.version());
@@ -53,7 +53,7 @@ fn reads_share_a_file_and_a_change_has_it_alone() {
     assert_ne!(one.read().unwrap().version(), Version::default());
 }
 
-/// Threads of several handles change two numbers that have to be alike, and readers look at them.
+/// Threads of several handles change two numbers that must be equal, and readers compare them.
 #[test]
 fn nobody_sees_half_of_a_change() {
     for locking in [false, true] {
@@ -121,7 +121,7 @@ fn a_request_does_not_wait_for_a_closure_that_does_not_go_on() {
     let error = writer.change().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
     assert!(start.elapsed() >= PATIENCE, "it waits for closures that go on");
-    // More reads are no problem.
+    // More reads succeed.
     drop(writer.read().unwrap());
     drop((calling, reading));
     drop(writer.change().unwrap());

@@ -19,7 +19,7 @@ const DOING: &str = "append to an array";
 ///
 /// Collected items are written by [`flush`](Self::flush) and [`finish`](Self::finish), and when the appender is
 /// dropped. Dropping ignores errors. If the process dies, collected items are lost; for the state of the file see
-/// [`OpenOptions`](crate::OpenOptions#after-the-death-of-a-writer).
+/// [`OpenOptions`](crate::OpenOptions#crash-recovery).
 ///
 /// [`NDArray::appender`] borrows the array. [`NDArray::into_appender`] owns it, so that the appender can be a field of
 /// a struct.

@@ -169,7 +169,7 @@ impl NDArray {
     /// mode="a")`.
     ///
     /// If a process dies in the middle of a change, this method refuses its file; see
-    /// [`OpenOptions`](crate::OpenOptions#after-the-death-of-a-writer).
+    /// [`OpenOptions`](crate::OpenOptions#crash-recovery).
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: there is no file at `path`;

@@ -1,4 +1,4 @@
-//! Changes of the chunks: add, replace, remove, reorder.
+//! Changes of chunks: append, insert, replace, delete, reorder, fill.
 
 use std::borrow::Cow;
 
@@ -22,21 +22,18 @@ const INSERT: &str = "insert a chunk";
 const UPDATE: &str = "update a chunk";
 
 impl SChunk {
-    /// Compresses items and appends them as one chunk; gives the number of chunks.
+    /// Compresses items and appends them as one chunk. Returns the number of chunks. C: `blosc2_schunk_append_buffer`.
+    /// Python: `SChunk.append_data`.
     ///
-    /// Chunks are best of one size. A longer one, and any after a shorter one, makes it a super-chunk of
-    /// chunks of different sizes, in which finding an item takes a look at each chunk once. C's
-    /// `blosc2_schunk_append_buffer`, Python's `append_data`.
+    /// Chunks of one size are faster to read. A chunk that is longer than the first, and any chunk after a shorter one,
+    /// gives the super-chunk chunks of different sizes; finding an item then reads the header of each chunk once.
     ///
     /// # Errors
-    /// - [`ErrorKind::ReadOnly`]: opened for reading;
+    /// Fails with the [errors of changes](Self#errors-of-changes), and with
     /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize;
-    /// - [`ErrorKind::InvalidArgument`]: no items; or the chunks are those of an array, whose shape would
-    ///   not fit any more; or they have blocks of different lengths, and this one has not; or something else
-    ///   follows the frame in its file, such as another frame, which would be lost;
-    /// - [`ErrorKind::TooLarge`]: more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes;
-    /// - [`ErrorKind::Unsupported`]: this build cannot compress as the file says;
-    /// - [`ErrorKind::Io`]: the file cannot be written.
+    /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the chunks belong to an array, whose shape determines
+    ///   their number; or the chunks have variable-length blocks;
+    /// - [`ErrorKind::TooLarge`]: the items have more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes.
     #[doc(alias("append_data", "blosc2_schunk_append_buffer"))]
     pub fn append<T: Element>(&mut self, items: &[T]) -> Result<usize> {
         self.check_item::<T>(APPEND)?;
@@ -45,13 +42,17 @@ impl SChunk {
         self.append_bytes(&bytes_of(items))
     }
 
-    /// Appends a chunk that is compressed already.
+    /// Appends a compressed chunk. Returns the number of chunks. C: `blosc2_schunk_append_chunk`.
     ///
-    /// Its items have to be of the super-chunk's typesize, whatever its codec and filters. A chunk of one
-    /// value takes no room, unless chunks have different sizes. C's `blosc2_schunk_append_chunk`.
+    /// The chunk must have the typesize of the super-chunk; its codec and filters may differ. A special chunk takes no
+    /// space, unless chunks have different sizes.
     ///
     /// # Errors
-    /// As for [`append`](Self::append), and [`ErrorKind::Unsupported`] for a chunk of Blosc1.
+    /// Fails with the [errors of changes](Self#errors-of-changes), and with
+    /// - [`ErrorKind::TypeMismatch`]: the chunk has another typesize;
+    /// - [`ErrorKind::InvalidArgument`]: the chunks belong to an array, or only one of the chunk and the super-chunk
+    ///   has variable-length blocks;
+    /// - [`ErrorKind::Unsupported`]: it is a Blosc1 chunk.
     #[doc(alias = "blosc2_schunk_append_chunk")]
     pub fn append_chunk(&mut self, chunk: &Chunk<impl ChunkBytes>) -> Result<usize> {
         self.check_change(APPEND, Access::Append)?;
@@ -59,14 +60,17 @@ impl SChunk {
         self.push(APPEND, None, chunk.as_bytes())
     }
 
-    /// Compresses each of `blocks` to a block of its own, and appends them as one chunk.
+    /// Compresses each of `blocks` to one variable-length block, and appends them as one chunk. Returns the number of
+    /// chunks. C: `blosc2_vlcompress_ctx` and `blosc2_schunk_append_chunk`. Python: vl-blocks.
     ///
-    /// Either all chunks of a super-chunk are made so or none. Reading one block decompresses no more than that
-    /// block, whatever its length: for strings and documents. (From a file, the compressed chunk is read whole.)
-    /// Python's vl-blocks.
+    /// Either all chunks of a super-chunk have variable-length blocks, or none. Reading a block decompresses that block
+    /// only, which suits strings and documents. (A compressed chunk in a file is read as a whole.)
     ///
     /// # Errors
-    /// As for [`append`](Self::append); [`ErrorKind::InvalidArgument`] also for no block and for an empty one.
+    /// Fails with the [errors of changes](Self#errors-of-changes), and with
+    /// - [`ErrorKind::InvalidArgument`]: there is no block, or a block is empty; or the chunks belong to an array; or
+    ///   the other chunks do not have variable-length blocks;
+    /// - [`ErrorKind::TooLarge`]: the blocks have more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes.
     pub fn append_blocks(&mut self, blocks: &[&[u8]]) -> Result<usize> {
         self.check_change(APPEND, Access::Append)?;
         self.check_no_array(APPEND)?;
@@ -74,11 +78,16 @@ impl SChunk {
         self.push(APPEND, None, chunk)
     }
 
-    /// Compresses items and puts them as one chunk in front of the chunk `index`; gives the number of
-    /// chunks. C's `blosc2_schunk_insert_chunk`, Python's `insert_data`.
+    /// Compresses items and inserts them as one chunk before the chunk `index`. Returns the number of chunks. C:
+    /// `blosc2_schunk_insert_chunk`. Python: `SChunk.insert_data`.
     ///
     /// # Errors
-    /// As for [`append`](Self::append); [`ErrorKind::OutOfBounds`] where `index` is above the number of chunks.
+    /// Fails with the [errors of changes](Self#errors-of-changes), and with
+    /// - [`ErrorKind::OutOfBounds`]: `index` is greater than the number of chunks;
+    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize;
+    /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the chunks belong to an array, whose shape determines
+    ///   their number; or the chunks have variable-length blocks;
+    /// - [`ErrorKind::TooLarge`]: the items have more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes.
     #[doc(alias = "insert_data")]
     pub fn insert<T: Element>(&mut self, index: usize, items: &[T]) -> Result<usize> {
         self.check_item::<T>(INSERT)?;
@@ -88,10 +97,16 @@ impl SChunk {
         self.push(INSERT, Some(index), chunk)
     }
 
-    /// Puts a chunk that is compressed already in front of the chunk `index`.
+    /// Inserts a compressed chunk before the chunk `index`. Returns the number of chunks. C:
+    /// `blosc2_schunk_insert_chunk`. Python: `SChunk.insert_chunk`.
     ///
     /// # Errors
-    /// As for [`append_chunk`](Self::append_chunk) and [`insert`](Self::insert).
+    /// Fails with the [errors of changes](Self#errors-of-changes), and with
+    /// - [`ErrorKind::OutOfBounds`]: `index` is greater than the number of chunks;
+    /// - [`ErrorKind::TypeMismatch`]: the chunk has another typesize;
+    /// - [`ErrorKind::InvalidArgument`]: the chunks belong to an array, or only one of the chunk and the super-chunk
+    ///   has variable-length blocks;
+    /// - [`ErrorKind::Unsupported`]: it is a Blosc1 chunk.
     #[doc(alias = "blosc2_schunk_insert_chunk")]
     pub fn insert_chunk(&mut self, index: usize, chunk: &Chunk<impl ChunkBytes>) -> Result<usize> {
         self.check_change(INSERT, Access::Write)?;
@@ -99,11 +114,15 @@ impl SChunk {
         self.push(INSERT, Some(index), chunk.as_bytes())
     }
 
-    /// Compresses each of `blocks` to a block of its own, and puts them as one chunk in front of the chunk
-    /// `index`.
+    /// Compresses each of `blocks` to one variable-length block, and inserts them as one chunk before the chunk
+    /// `index`. Returns the number of chunks.
     ///
     /// # Errors
-    /// As for [`append_blocks`](Self::append_blocks) and [`insert`](Self::insert).
+    /// Fails with the [errors of changes](Self#errors-of-changes), and with
+    /// - [`ErrorKind::OutOfBounds`]: `index` is greater than the number of chunks;
+    /// - [`ErrorKind::InvalidArgument`]: there is no block, or a block is empty; or the chunks belong to an array; or
+    ///   the other chunks do not have variable-length blocks;
+    /// - [`ErrorKind::TooLarge`]: the blocks have more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes.
     pub fn insert_blocks(&mut self, index: usize, blocks: &[&[u8]]) -> Result<usize> {
         self.check_change(INSERT, Access::Write)?;
         self.check_no_array(INSERT)?;
@@ -111,15 +130,20 @@ impl SChunk {
         self.push(INSERT, Some(index), chunk)
     }
 
-    /// Compresses items and replaces the chunk `index` by them.
+    /// Compresses items and replaces the chunk `index` with them. C: `blosc2_schunk_update_chunk`. Python:
+    /// `SChunk.update_data`.
     ///
-    /// In a contiguous frame the new chunk goes where the old one was if there is room, otherwise to the
-    /// end; the gap stays until the frame is [saved](Self::save) elsewhere. Other programs that read the
-    /// same file without locking may see the chunk half-written. C's `blosc2_schunk_update_chunk`,
-    /// Python's `update_data`.
+    /// In a contiguous frame the new chunk is stored in the place of the old one if it fits, otherwise at the end. The
+    /// gap remains until the frame is [saved](Self::save) to another file. Other programs that read the file without
+    /// locking may see a partly written chunk.
     ///
     /// # Errors
-    /// As for [`append`](Self::append); [`ErrorKind::OutOfBounds`] where there is no such chunk.
+    /// Fails with the [errors of changes](Self#errors-of-changes), and with
+    /// - [`ErrorKind::OutOfBounds`]: `index` is not less than the number of chunks;
+    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize;
+    /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the chunks have variable-length blocks; or they belong to
+    ///   an array, and `items` does not have the chunk size;
+    /// - [`ErrorKind::TooLarge`]: the items have more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes.
     #[doc(alias = "update_data")]
     pub fn update<T: Element>(&mut self, index: usize, items: &[T]) -> Result<()> {
         self.check_item::<T>(UPDATE)?;
@@ -129,10 +153,14 @@ impl SChunk {
         self.put(&[(index, &chunk)])
     }
 
-    /// Compresses each of `blocks` to a block of its own, and replaces the chunk `index` by them.
+    /// Compresses each of `blocks` to one variable-length block, and replaces the chunk `index` with them.
     ///
     /// # Errors
-    /// As for [`append_blocks`](Self::append_blocks) and [`update`](Self::update).
+    /// Fails with the [errors of changes](Self#errors-of-changes), and with
+    /// - [`ErrorKind::OutOfBounds`]: `index` is not less than the number of chunks;
+    /// - [`ErrorKind::InvalidArgument`]: there is no block, or a block is empty; or the chunks belong to an array; or
+    ///   the other chunks do not have variable-length blocks;
+    /// - [`ErrorKind::TooLarge`]: the blocks have more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes.
     pub fn update_blocks(&mut self, index: usize, blocks: &[&[u8]]) -> Result<()> {
         self.check_change(UPDATE, Access::Write)?;
         self.check_no_array(UPDATE)?;
@@ -140,10 +168,16 @@ impl SChunk {
         self.put(&[(index, &chunk)])
     }
 
-    /// Replaces the chunk `index` by one that is compressed already.
+    /// Replaces the chunk `index` with a compressed chunk. C: `blosc2_schunk_update_chunk`. Python:
+    /// `SChunk.update_chunk`.
     ///
     /// # Errors
-    /// As for [`append_chunk`](Self::append_chunk) and [`update`](Self::update).
+    /// Fails with the [errors of changes](Self#errors-of-changes), and with
+    /// - [`ErrorKind::OutOfBounds`]: `index` is not less than the number of chunks;
+    /// - [`ErrorKind::TypeMismatch`]: the chunk has another typesize;
+    /// - [`ErrorKind::InvalidArgument`]: only one of the chunk and the super-chunk has variable-length blocks; or the
+    ///   chunks belong to an array, and the chunk has another chunk size or block size;
+    /// - [`ErrorKind::Unsupported`]: it is a Blosc1 chunk.
     #[doc(alias = "blosc2_schunk_update_chunk")]
     pub fn update_chunk(&mut self, index: usize, chunk: &Chunk<impl ChunkBytes>) -> Result<()> {
         self.check_change(UPDATE, Access::Write)?;
@@ -153,20 +187,19 @@ impl SChunk {
         if blocksize.is_some() && chunk.blocksize() != blocksize {
             let found = chunk.blocksize();
             let detail =
-                format!("blocks of {found:?} bytes, those of the array have {blocksize:?}");
+                format!("its blocks have {found:?} bytes, those of the array {blocksize:?}");
             return Err(self.error(ErrorKind::InvalidArgument, UPDATE, detail));
         }
         self.put(&[(index, chunk.as_bytes())])
     }
 
-    /// Removes the chunk `index`; gives the number of chunks that are left. C's
-    /// `blosc2_schunk_delete_chunk`, Python's `delete_chunk`.
+    /// Deletes the chunk `index`. Returns the number of remaining chunks. C: `blosc2_schunk_delete_chunk`. Python:
+    /// `SChunk.delete_chunk`.
     ///
     /// # Errors
-    /// - [`ErrorKind::ReadOnly`]: opened for reading or appending;
-    /// - [`ErrorKind::OutOfBounds`]: there is no such chunk;
-    /// - [`ErrorKind::InvalidArgument`]: the chunks are those of an array;
-    /// - [`ErrorKind::Io`]: the file cannot be written.
+    /// Fails with the [errors of changes](Self#errors-of-changes), and with
+    /// - [`ErrorKind::OutOfBounds`]: `index` is not less than the number of chunks;
+    /// - [`ErrorKind::InvalidArgument`]: the chunks belong to an array.
     #[doc(alias("delete_chunk", "blosc2_schunk_delete_chunk"))]
     pub fn delete(&mut self, index: usize) -> Result<usize> {
         let doing = "delete a chunk";
@@ -182,12 +215,13 @@ impl SChunk {
         Ok(self.nchunks())
     }
 
-    /// Puts the chunks into another order: first the one whose index is `order[0]`, and so on.
-    ///
-    /// C's `blosc2_schunk_reorder_offsets`, Python's `reorder_offsets`.
+    /// Reorders the chunks: the new chunk `i` is the old chunk `order[i]`. C: `blosc2_schunk_reorder_offsets`. Python:
+    /// `SChunk.reorder_offsets`.
     ///
     /// # Errors
-    /// As for [`delete`](Self::delete); [`ErrorKind::InvalidArgument`] where `order` has not each index once.
+    /// Fails with the [errors of changes](Self#errors-of-changes), and with
+    /// - [`ErrorKind::InvalidArgument`]: `order` does not contain each index exactly once, or the chunks belong to an
+    ///   array.
     #[doc(alias("reorder_offsets", "blosc2_schunk_reorder_offsets"))]
     pub fn reorder(&mut self, order: &[usize]) -> Result<()> {
         let doing = "reorder chunks";
@@ -198,18 +232,17 @@ impl SChunk {
         })
     }
 
-    /// Makes an empty super-chunk one of `nitems` times the same: zeros, NaN or nothing, in chunks of
-    /// `chunk_items`. It takes no room, however many there are.
+    /// Fills an empty super-chunk with `nitems` zeros, NaN or uninitialized items, in special chunks of `chunk_items`
+    /// items. They take no space. C: `blosc2_schunk_fill_special`. Python: `SChunk.fill_special`.
     ///
-    /// C's `blosc2_schunk_fill_special`, Python's `fill_special`. To repeat any other item, append
-    /// [`Chunk::repeat`](crate::Chunk::repeat).
+    /// To repeat another value, append [`Chunk::repeat`](crate::Chunk::repeat).
     ///
     /// # Errors
-    /// - [`ErrorKind::ReadOnly`]: opened for reading;
-    /// - [`ErrorKind::InvalidArgument`]: there are chunks; chunks of no items; NaN for items of neither 4 nor 8
-    ///   bytes; [`Special::Value`]; more chunks than a frame can have;
-    /// - [`ErrorKind::TooLarge`]: chunks of more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes;
-    /// - [`ErrorKind::Io`]: the file cannot be written.
+    /// Fails with the [errors of changes](Self#errors-of-changes), and with
+    /// - [`ErrorKind::InvalidArgument`]: the super-chunk has chunks; `chunk_items` is 0; NaN for items of neither 4 nor
+    ///   8 bytes; [`Special::Value`]; or more than 2^63 bytes;
+    /// - [`ErrorKind::TooLarge`]: a chunk would have more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes,
+    ///   or there would be too many chunks.
     #[doc(alias("fill_special", "blosc2_schunk_fill_special"))]
     pub fn fill(&mut self, special: Special, nitems: u64, chunk_items: usize) -> Result<()> {
         use blosc2_format::chunk::Special as Format;
@@ -221,7 +254,7 @@ impl SChunk {
             Special::Zeros => Format::Zeros,
             Special::Nan => Format::Nan,
             Special::Uninit => Format::Uninit,
-            Special::Value => return Err(invalid("it takes zeros, NaN or nothing")),
+            Special::Value => return Err(invalid("expected zeros, NaN or uninitialized items")),
         };
         let chunksize = chunk_items.checked_mul(self.typesize);
         let chunksize = chunksize.filter(|&size| size <= MAX_CHUNK_LEN).ok_or_else(|| {
@@ -237,7 +270,7 @@ impl SChunk {
             }
             let (count, max) = (nbytes.div_ceil(chunksize.max(1) as u64), state.limits.chunks);
             if count > max {
-                let detail = format!("{count} chunks, of which there may be {max}");
+                let detail = format!("{count} chunks, the limit is {max}");
                 return Err(Error::new(ErrorKind::TooLarge, doing, detail));
             }
             // At most 2 GiB.
@@ -247,18 +280,18 @@ impl SChunk {
         })
     }
 
-    /// Appends bytes as a chunk, whatever the chunks are of.
+    /// Appends bytes as one chunk. Arrays use it while they are created.
     pub(crate) fn append_bytes(&mut self, bytes: &[u8]) -> Result<usize> {
         let chunk = self.compressed_bytes(APPEND, None, bytes)?;
         self.push(APPEND, None, chunk)
     }
 
-    /// Appends a chunk that was compressed for this one, whatever the chunks are of.
+    /// Appends a chunk that was compressed for this super-chunk. Arrays use it while they are created.
     pub(crate) fn push_made<'a>(&mut self, chunk: impl Into<Cow<'a, [u8]>>) -> Result<()> {
         self.push(APPEND, None, chunk).map(drop)
     }
 
-    /// Adds a chunk of our own making, or one that was looked at, in front of another one or behind the last.
+    /// Inserts a valid chunk before another one, or appends it.
     pub(super) fn push<'a>(
         &mut self,
         doing: &str,
@@ -266,14 +299,14 @@ impl SChunk {
         chunk: impl Into<Cow<'a, [u8]>>,
     ) -> Result<usize> {
         self.change(doing, |state, _| {
-            // The chunks of an array are put by those who make one.
+            // The chunks of an array are added only while the array is created.
             if !state.unfinished {
                 no_array(state, doing)?;
             }
             let nchunks = state.nchunks();
             let index = before.unwrap_or(nchunks);
             if index > nchunks {
-                let detail = format!("there are {nchunks} chunks, asked for a place at {index}");
+                let detail = format!("there are {nchunks} chunks, got the index {index}");
                 return Err(Error::new(ErrorKind::OutOfBounds, doing, detail));
             }
             let stores = state.outline.insert(index as u64, chunk);
@@ -282,12 +315,13 @@ impl SChunk {
         Ok(self.nchunks())
     }
 
-    /// Replaces chunks, all of them or none.
+    /// Replaces chunks: all of them or, after an error, none.
     pub(crate) fn put(&mut self, chunks: &[(usize, &[u8])]) -> Result<()> {
         self.put_or_append(chunks, None)
     }
 
-    /// Replaces chunks, and appends those whose index is at least `end`, if it is given; all of them or none.
+    /// Replaces chunks, and appends those whose index is at least `end`, if it is set: all of them or, after an error,
+    /// none.
     pub(super) fn put_or_append(
         &mut self,
         chunks: &[(usize, &[u8])],
@@ -322,7 +356,7 @@ impl SChunk {
         })
     }
 
-    /// Makes the chunks these, all at once, of an array whose metalayer has this content then.
+    /// Replaces the chunks of an array with `slots` in one change, and sets the content of its metalayer.
     pub(crate) fn rearrange(
         &mut self,
         doing: &str,
@@ -344,7 +378,7 @@ impl SChunk {
             let dropped: Vec<(u64, Sizes)> = dropped
                 .map(|number| {
                     freed.extend(state.offset(number, doing)?.place());
-                    // Of a frame in one piece they do not matter.
+                    // A contiguous frame does not need the sizes.
                     let sizes = match state.outline.layout() {
                         Layout::Contiguous => Sizes::default(),
                         Layout::Directory => state.sizes(number, doing)?,
@@ -356,7 +390,7 @@ impl SChunk {
             let layer = array_layer(outline.metalayers());
             let name = layer.map_or(NAME.to_owned(), |layer| layer.name.clone());
             outline.update_metalayer(&name, meta).map_err(failed)?;
-            // What fits the frame was checked to fit 2^31.
+            // A chunk size that fits the frame is below 2^31.
             let stores = outline.rearrange(chunksize as u32, slots, &dropped).map_err(failed)?;
             state.outline = outline;
             Ok(stores)
@@ -365,7 +399,7 @@ impl SChunk {
         Ok(())
     }
 
-    /// Changes the outline by `work` and stores what comes of it; when that fails, all is as before.
+    /// Changes the outline with `work` and stores the result; after an error nothing has changed.
     pub(super) fn change<'a>(
         &mut self,
         doing: &str,
@@ -395,7 +429,7 @@ impl SChunk {
         state.load(doing).map_err(at)?;
         *starts.get_mut() = None;
         let mut freed = Vec::new();
-        // Where that fails, nothing has changed.
+        // If this fails, nothing has changed.
         let stores = work(state, &mut freed).map_err(at)?;
         if let Err(error) = state.commit(doing, stores, &freed) {
             *broken = state.unfinished || state.reload(doing).is_err();
@@ -405,7 +439,7 @@ impl SChunk {
         Ok(())
     }
 
-    /// Compresses bytes to a chunk that goes to the place `index`, or behind the last one.
+    /// Compresses bytes to a chunk for the place `index`, or for the end if it is `None`.
     pub(super) fn compressed_bytes(
         &mut self,
         doing: &str,
@@ -413,14 +447,14 @@ impl SChunk {
         bytes: &[u8],
     ) -> Result<Vec<u8>> {
         if bytes.is_empty() {
-            return Err(self.error(ErrorKind::InvalidArgument, doing, "it has no bytes"));
+            return Err(self.error(ErrorKind::InvalidArgument, doing, "the chunk is empty"));
         }
         let mut chunk = Vec::new();
         self.encode(index, |encoder, place| encoder.compress_to(bytes, place, &mut chunk))?;
         Ok(chunk)
     }
 
-    /// Compresses blocks of any lengths to a chunk, likewise.
+    /// Compresses variable-length blocks to a chunk for the place `index`, or for the end if it is `None`.
     pub(super) fn compressed_blocks(
         &mut self,
         index: Option<usize>,
@@ -449,7 +483,7 @@ impl SChunk {
             shape = Some(self.shape()?);
         }
         place.array = shape.as_ref().and_then(|shape| shape.geometry());
-        // Otherwise nobody waits for this.
+        // Without closures no thread waits for this work.
         let calling = gate.as_ref().filter(|gate| gate.is_kept() && closures);
         let calling = calling.map(|gate| gate.calling());
         let result = work(self.encoder()?, place);
@@ -469,17 +503,17 @@ impl SChunk {
         }
     }
 
-    /// Sees that chunks may be added and removed.
+    /// Checks that chunks may be added and removed.
     pub(super) fn check_no_array(&self, doing: &str) -> Result<()> {
         no_array(&self.look(), doing).map_err(|error| self.at(error))
     }
 
-    /// Sees that a part of a chunk can be read and written again.
+    /// Checks that a part of a chunk can be read and written back.
     pub(crate) fn check_unfiltered(&self, doing: &str) -> Result<()> {
         if !self.is_filtered() {
             return Ok(());
         }
-        let detail = "with a prefilter or a postfilter, chunks are replaced whole";
+        let detail = "with a prefilter or a postfilter only whole chunks can be replaced";
         Err(self.error(ErrorKind::Unsupported, doing, detail))
     }
 
@@ -488,11 +522,11 @@ impl SChunk {
         self.check_storable(doing, chunk)
     }
 
-    /// Sees that a chunk can be one of these.
+    /// Checks that a chunk can be stored in this super-chunk.
     fn check_storable(&self, doing: &str, chunk: &Chunk<impl ChunkBytes>) -> Result<()> {
         let header: &Header = chunk.header();
         if !header.extended {
-            let detail = "it is a chunk of Blosc1, with a header of 16 bytes";
+            let detail = "it is a Blosc1 chunk, with a header of 16 bytes";
             return Err(self.error(ErrorKind::Unsupported, doing, detail));
         }
         if chunk.typesize() != self.chunk_typesize() {
@@ -503,12 +537,12 @@ impl SChunk {
         Ok(())
     }
 
-    /// The typesize in the header of a chunk, which has one byte.
+    /// Returns the typesize in the headers of chunks, which is one byte.
     fn chunk_typesize(&self) -> usize {
         if self.typesize > 255 { 1 } else { self.typesize }
     }
 
-    /// Whether a chunk of an array has the sizes that the array says. Those of a file may have others.
+    /// Returns whether a chunk of an array has the sizes that the array defines. Chunks in files may have others.
     pub(crate) fn is_regular(&self, chunk: &ChunkRef<'_>, geometry: &Geometry) -> bool {
         let is_cut = chunk.special().is_some() || chunk.blocksize() == Some(geometry.block_len());
         chunk.header().extended
@@ -517,7 +551,7 @@ impl SChunk {
             && is_cut
     }
 
-    /// Sees that a chunk of an array keeps its size.
+    /// Checks that a chunk of an array keeps its size.
     fn check_same_size(&self, index: usize, len: usize) -> Result<()> {
         if !self.is_array() || len == self.chunksize() {
             return Ok(());
@@ -527,17 +561,17 @@ impl SChunk {
         Err(self.error(ErrorKind::InvalidArgument, UPDATE, detail))
     }
 
-    /// Makes a frame of what was stored so far.
+    /// Completes the frame of the stored chunks.
     pub(crate) fn finish(&mut self) -> Result<()> {
         self.state.get_mut().finish("write a frame")
     }
 }
 
-/// Sees that the chunks are not those of an array.
+/// Checks that the chunks do not belong to an array.
 fn no_array(state: &State, doing: &str) -> Result<()> {
     if array_meta(state.outline.metalayers()).is_none() {
         return Ok(());
     }
-    let detail = "its chunks are those of an array, whose shape says how many there are";
+    let detail = "its chunks belong to an array, whose shape determines their number";
     Err(Error::new(ErrorKind::InvalidArgument, doing, detail))
 }

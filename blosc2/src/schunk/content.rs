@@ -1,4 +1,4 @@
-//! The content as a stream: `Read`, `BufRead`, `Seek` and `Write`.
+//! The content of a super-chunk as a stream: `Read`, `BufRead`, `Seek` and `Write`.
 
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 
@@ -10,7 +10,7 @@ use crate::{Error, ErrorKind, Result};
 const WRITE: &str = "write the content of a super-chunk";
 
 impl SChunk {
-    /// The decompressed content, to be read as a stream.
+    /// Returns a reader of the decompressed content.
     ///
     /// ```
     /// use std::io::{BufRead, Write};
@@ -28,22 +28,23 @@ impl SChunk {
         SChunkReader { schunk: self, at: 0, piece: Vec::new(), start: 0 }
     }
 
-    /// Appends what is written to it, chunk by chunk of `chunksize` bytes, or of those that the chunks
-    /// have already.
+    /// Returns a writer that appends to the content, in chunks of `chunksize` bytes. If the super-chunk already has a
+    /// chunk size, that one is used.
     ///
-    /// A last chunk that is shorter is filled up first. Chunks that others append meanwhile, to a file that is
-    /// locked, come before what is not written yet.
+    /// A last chunk that is shorter is filled first. With [locking](crate::OpenOptions::locking), chunks that other
+    /// handles append in the meantime come before the data that is not written yet.
     ///
     /// # Errors
-    /// - [`ErrorKind::ReadOnly`]: opened for reading; or a shorter last chunk would have to be replaced,
-    ///   and it was opened for appending;
-    /// - [`ErrorKind::InvalidArgument`]: a chunk size of 0, above [`MAX_CHUNK_LEN`] or of no whole items; chunks
-    ///   of different sizes or those of an array;
-    /// - [`ErrorKind::Unsupported`]: a shorter last chunk, and a prefilter or a postfilter, which would be run on
-    ///   its data once more.
+    /// Fails with the [errors of reading](Self#errors-of-reading), and with
+    /// - [`ErrorKind::ReadOnly`]: the super-chunk was opened for reading; or it was opened for appending, and a shorter
+    ///   last chunk would have to be replaced;
+    /// - [`ErrorKind::InvalidArgument`]: `chunksize` is 0, greater than [`MAX_CHUNK_LEN`] or not a multiple of the
+    ///   typesize; or the chunks have different sizes or belong to an array;
+    /// - [`ErrorKind::Unsupported`]: the last chunk is shorter, and there is a prefilter or a postfilter, which would
+    ///   run again on its data.
     pub fn writer(&mut self, chunksize: usize) -> Result<SChunkWriter<'_>> {
         self.check_change(WRITE, Access::Append)?;
-        // What others have changed.
+        // Reads the changes of other handles.
         drop(self.reading()?);
         let (chunksize, last) = self.check_writable(chunksize)?;
         let invalid = |detail| self.error(ErrorKind::InvalidArgument, WRITE, detail);
@@ -54,7 +55,9 @@ impl SChunk {
         }
         if self.chunksize() == 0 && !chunksize.is_multiple_of(self.typesize) {
             let typesize = self.typesize;
-            return Err(invalid(format!("chunks of {chunksize} bytes cut items of {typesize}")));
+            return Err(invalid(format!(
+                "a chunk size is a multiple of the typesize {typesize}, got {chunksize}"
+            )));
         }
         if last < chunksize && self.nchunks() > 0 {
             self.check_rewrite()?;
@@ -62,7 +65,7 @@ impl SChunk {
         Ok(SChunkWriter { schunk: self, chunksize, rest: Vec::new(), is_cut: false })
     }
 
-    /// The size of chunks, which is that of those that are there, and of the last one.
+    /// Returns the chunk size, which is that of the existing chunks, and the size of the last chunk.
     fn check_writable(&self, chunksize: usize) -> Result<(usize, usize)> {
         self.check_no_array(WRITE)?;
         if self.has_variable_chunks() || self.has_variable_blocks() {
@@ -74,25 +77,40 @@ impl SChunk {
             size => size,
         };
         let before = chunksize as u64 * self.nchunks().saturating_sub(1) as u64;
-        // At most the size of a chunk.
+        // At most a chunk size.
         Ok((chunksize, self.nbytes().saturating_sub(before) as usize))
     }
 
-    /// Sees that the last chunk may be replaced by a longer one.
+    /// Checks that the last chunk may be replaced by a longer one.
     fn check_rewrite(&self) -> Result<()> {
         self.check_change(WRITE, Access::Write)?;
         self.check_unfiltered(WRITE)
     }
 }
 
-/// Reads the content of a [`SChunk`]. Made by [`SChunk::reader`].
+/// A reader of the decompressed content of a [`SChunk`]. Created by [`SChunk::reader`].
 ///
-/// At most a MiB is decompressed ahead.
+/// At most 1 MiB is decompressed ahead.
+///
+/// ```
+/// use std::io::{Read, Seek, SeekFrom};
+///
+/// use blosc2::{CParams, SChunk};
+///
+/// let mut schunk = SChunk::in_memory::<u8>(&CParams::default())?;
+/// schunk.append(b"some bytes")?;
+/// let mut reader = schunk.reader();
+/// reader.seek(SeekFrom::Start(5))?;
+/// let mut text = String::new();
+/// reader.read_to_string(&mut text)?;
+/// assert_eq!(text, "bytes");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct SChunkReader<'a> {
     schunk: &'a SChunk,
     at: u64,
-    /// Decompressed bytes, and where they start.
+    /// Decompressed bytes, and their offset.
     piece: Vec<u8>,
     start: u64,
 }
@@ -103,7 +121,7 @@ impl Read for SChunkReader<'_> {
         let len = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
         let ahead = self.start..self.start + self.piece.len() as u64;
         if len > 1 << 20 && !ahead.contains(&self.at) {
-            // Without a copy.
+            // Reads into the buffer without a copy.
             self.schunk.read_to(self.at, Target::of(&mut buffer[..len]))?;
             self.at += len as u64;
             return Ok(len);
@@ -121,7 +139,7 @@ impl BufRead for SChunkReader<'_> {
         let end = self.start + self.piece.len() as u64;
         if !(self.start..end).contains(&self.at) {
             let range = self.schunk.piece(self.at)?;
-            // At most a MiB.
+            // At most 1 MiB.
             let len = (range.end - range.start) as usize;
             self.piece.clear();
             self.piece.resize(len, 0);
@@ -147,50 +165,66 @@ impl Seek for SChunkReader<'_> {
             SeekFrom::Current(by) => self.at.checked_add_signed(by),
             SeekFrom::End(by) => self.schunk.nbytes().checked_add_signed(by),
         };
-        let before = "the place is before the start";
+        let before = "the position is before the start";
         self.at = target.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, before))?;
         Ok(self.at)
     }
 }
 
-/// Appends to the content of a [`SChunk`]. Made by [`SChunk::writer`].
+/// A writer that appends to the content of a [`SChunk`]. Created by [`SChunk::writer`].
 ///
-/// [`finish`](Self::finish) or `flush` write what fills no chunk; dropping it does so too, but cannot tell an
-/// error.
+/// [`finish`](Self::finish) and `flush` write the data that does not fill a chunk. Dropping the writer does so too, but
+/// ignores errors.
+///
+/// ```
+/// use std::io::Write;
+///
+/// use blosc2::{CParams, SChunk};
+///
+/// let mut schunk = SChunk::in_memory::<u8>(&CParams::default())?;
+/// let mut writer = schunk.writer(1000)?;
+/// for number in 0..1000 {
+///     writeln!(writer, "line {number}")?;
+/// }
+/// writer.finish()?;
+/// assert_eq!((schunk.nbytes(), schunk.nchunks()), (8890, 9));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct SChunkWriter<'a> {
     schunk: &'a mut SChunk,
     chunksize: usize,
-    /// What is in no chunk yet.
+    /// Data that is in no chunk yet.
     rest: Vec<u8>,
     /// Whether the last chunk was written before it was full.
     is_cut: bool,
 }
 
 impl SChunkWriter<'_> {
-    /// Writes what is left.
+    /// Writes the remaining data.
     ///
     /// # Errors
-    /// As for [`SChunk::append`].
+    /// Fails with the [errors of changes](SChunk#errors-of-changes), and with
+    /// - [`ErrorKind::InvalidArgument`]: another handle has changed the chunk size.
     pub fn finish(mut self) -> Result<()> {
         self.store(true)
     }
 
-    /// Writes what fills chunks, or `all` of it. What was written is in the rest no more, also after an error.
+    /// Writes the data that fills chunks, or all data. Written data is removed from the rest, also after an error.
     fn store(&mut self, all: bool) -> Result<()> {
         let Self { schunk, chunksize, rest, is_cut } = self;
         let size = *chunksize;
-        // Nobody changes the last chunk meanwhile.
+        // The lock is held, so that no other handle changes the last chunk.
         schunk.kept(|schunk| {
             drop(schunk.reading()?);
             while !rest.is_empty() {
                 let (found, last) = match (schunk.nchunks(), *is_cut) {
-                    // The only chunk, which may still become as long as all will be.
+                    // The only chunk, which may still grow to the chunk size.
                     (1, true) => (size, schunk.nbytes() as usize),
                     _ => schunk.check_writable(size)?,
                 };
                 if found != size {
-                    let detail = format!("chunks had {size} bytes, now they have {found}");
+                    let detail = format!("the chunk size was {size} bytes, now it is {found}");
                     return Err(schunk.error(ErrorKind::InvalidArgument, WRITE, detail));
                 }
                 let short = schunk.nchunks() > 0 && last < size;
@@ -218,7 +252,7 @@ impl SChunkWriter<'_> {
 }
 
 impl Write for SChunkWriter<'_> {
-    /// Takes at most what fills a chunk.
+    /// Accepts at most the bytes that fill a chunk.
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         if self.is_cut && !data.is_empty() {
             self.schunk.check_rewrite()?;
@@ -232,7 +266,7 @@ impl Write for SChunkWriter<'_> {
         match self.store(false) {
             Ok(()) => Ok(taken.len()),
             Err(error) => {
-                // What of this call is in no chunk was not taken.
+                // Bytes of this call that are in no chunk count as not written.
                 let left = self.rest.len().min(taken.len());
                 self.rest.truncate(self.rest.len() - left);
                 if left < taken.len() { Ok(taken.len() - left) } else { Err(error.into()) }
@@ -240,9 +274,10 @@ impl Write for SChunkWriter<'_> {
         }
     }
 
-    /// Writes what is left as a shorter chunk, which is filled up by what comes later.
+    /// Writes the remaining data as a shorter chunk, which later data fills.
     ///
-    /// Opened for appending, that cannot be, and nothing can be written after it.
+    /// If the super-chunk was opened for appending, the shorter chunk cannot be filled, and nothing can be written
+    /// after it.
     fn flush(&mut self) -> io::Result<()> {
         self.store(true).map_err(Error::into)
     }

@@ -1,4 +1,4 @@
-//! How chunks are compressed and decompressed.
+//! Compression and decompression parameters of a super-chunk, prefilters and postfilters.
 
 use std::borrow::Borrow;
 use std::sync::Arc;
@@ -15,26 +15,27 @@ use crate::params::Purpose;
 use crate::{CParams, Codec, DParams, Error, ErrorKind, Filter, Result, SplitMode, Threads};
 
 impl SChunk {
-    /// How chunks are decompressed.
+    /// Returns the decompression parameters. Python: `SChunk.dparams`.
     pub fn dparams(&self) -> &DParams {
         &self.dparams
     }
 
-    /// Sets how chunks are decompressed from now on.
+    /// Sets the decompression parameters for all further reads.
     pub fn set_dparams(&mut self, params: impl Borrow<DParams>) {
         self.dparams = params.borrow().clone();
         self.workers.get_mut().clear();
     }
 
-    /// Sets how new chunks are compressed from now on, which the header of a frame does not tell.
-    ///
-    /// Python's `cparams`, set on a `SChunk`.
+    /// Sets the compression parameters of new chunks. The header of the frame keeps its parameters. Python:
+    /// `SChunk.cparams = ...`.
     ///
     /// # Errors
-    /// A parameter out of range, another typesize, or a codec or filter that this build does not have.
+    /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range; or it sets another typesize, or another block
+    ///   size than that of an array;
+    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
     pub fn set_cparams(&mut self, params: impl Borrow<CParams>) -> Result<()> {
         let params = params.borrow();
-        let doing = "set how chunks are compressed";
+        let doing = "set the compression parameters";
         if params.typesize.is_some_and(|asked| asked != self.typesize) {
             let detail = format!("items have {} bytes", self.typesize);
             return Err(self.error(ErrorKind::InvalidArgument, doing, detail));
@@ -48,12 +49,12 @@ impl SChunk {
         made
     }
 
-    /// The parameters with which new chunks are compressed: those of [`set_cparams`](Self::set_cparams) or
-    /// [`OpenOptions::cparams`](crate::OpenOptions::cparams), threads and tuner included, otherwise those of the header.
-    /// The typesize is that of the items.
+    /// Returns the compression parameters of new chunks: those of [`set_cparams`](Self::set_cparams) or
+    /// [`OpenOptions::cparams`](crate::OpenOptions::cparams), including threads and tuner, otherwise those of the
+    /// header. The typesize is that of the items. C: `blosc2_schunk_get_cparams`. Python: `SChunk.cparams`.
     ///
-    /// Chunks that are there may have been compressed otherwise, and a tuner starts from these parameters, and chooses
-    /// others: [`chunk_info`](Self::chunk_info) says how each chunk was compressed.
+    /// Existing chunks may have been compressed with other parameters, and a tuner starts from these parameters and
+    /// chooses others. [`chunk_info`](Self::chunk_info) returns the parameters of one chunk.
     pub fn cparams(&self) -> CParams {
         let stored = cparams(&self.look().outline);
         match &self.encoding {
@@ -66,15 +67,15 @@ impl SChunk {
         }
     }
 
-    /// Changes the data of new chunks before they are compressed; see
-    /// [`Compressor::with_prefilter`](crate::Compressor::with_prefilter). The closure knows which chunk it is, and how
-    /// many bytes of the super-chunk's data are in front of the block. Python's `prefilter` and `filler`.
+    /// Sets a closure that changes the data of new chunks before they are compressed; see
+    /// [`Compressor::with_prefilter`](crate::Compressor::with_prefilter). The closure receives the index of the chunk
+    /// and the byte offset of the block in the data of the super-chunk. Python: `prefilter` and `filler`.
     ///
     /// ```
     /// use blosc2::user_defined::{BoxError, ChunkBlock};
     /// use blosc2::{CParams, SChunk};
     ///
-    /// /// Fills the super-chunk with the square roots of the numbers of its items.
+    /// /// Fills the super-chunk with the square roots of the indices of its items.
     /// fn roots(block: &mut ChunkBlock<'_>) -> Result<(), BoxError> {
     ///     let start = block.schunk_offset().ok_or("not of a super-chunk")? / 8;
     ///     for (item, number) in block.output_as::<f64>()?.iter_mut().zip(start..) {
@@ -93,7 +94,8 @@ impl SChunk {
     /// ```
     ///
     /// # Errors
-    /// As for compressing.
+    /// - [`ErrorKind::InvalidData`]: the parameters in the header are invalid;
+    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
     pub fn set_prefilter<E: Into<crate::closures::BoxError>>(
         &mut self,
         prefilter: impl for<'b> Fn(&mut crate::closures::ChunkBlock<'b>) -> std::result::Result<(), E>
@@ -112,10 +114,10 @@ impl SChunk {
         self.encoder = None;
     }
 
-    /// Changes the data of chunks after they were decompressed; see
-    /// [`Decompressor::with_postfilter`](crate::Decompressor::with_postfilter). The closure knows which chunk it is, and how
-    /// many bytes of the super-chunk's data are in front of the block. Where chunks have different sizes, the headers of all
-    /// are read once for that.
+    /// Sets a closure that changes the data of chunks after they are decompressed; see
+    /// [`Decompressor::with_postfilter`](crate::Decompressor::with_postfilter). The closure receives the index of the
+    /// chunk and the byte offset of the block in the data of the super-chunk. If chunks have different sizes, the first
+    /// read then reads the headers of all chunks once. Python: `postfilter`.
     pub fn set_postfilter<E: Into<crate::closures::BoxError>>(
         &mut self,
         postfilter: impl for<'b> Fn(&mut crate::closures::ChunkBlock<'b>) -> std::result::Result<(), E>
@@ -133,31 +135,31 @@ impl SChunk {
         self.workers.get_mut().clear();
     }
 
-    /// Whether a prefilter or a postfilter changes the data of chunks, so that it is not what is stored.
+    /// Returns whether a prefilter or a postfilter changes the data of chunks, so that it differs from the stored data.
     pub(crate) fn is_filtered(&self) -> bool {
         self.prefilter.is_some() || self.postfilter.is_some()
     }
 
-    /// The encoder of new chunks, made when it is needed first.
+    /// Returns the encoder of new chunks, which is created when it is first needed.
     pub(super) fn encoder(&mut self) -> Result<&mut Encoder> {
         if self.encoder.is_none() {
             self.encoder = Some(Mutex::new(self.new_encoder(None)?));
         }
         match &mut self.encoder {
             Some(encoder) => Ok(encoder.get_mut()),
-            None => unreachable!("it was made above"),
+            None => unreachable!("it was created above"),
         }
     }
 
-    /// An encoder for an array with blocks of so many bytes, that has so many threads.
+    /// Creates an encoder for an array with blocks of `blocksize` bytes and this number of threads.
     pub(crate) fn array_encoder(&self, blocksize: usize, threads: Threads) -> Result<Encoder> {
         self.new_encoder(Some((blocksize, threads)))
     }
 
-    /// How many threads compress.
+    /// Returns the number of threads that compress.
     pub(crate) fn encoding_threads(&self) -> Threads {
         match &self.encoding {
-            // A tuner sees one chunk after the other.
+            // A tuner needs the chunks in sequence.
             Some(params) if params.tuner.is_none() => params.threads,
             _ => Threads::ONE,
         }
@@ -167,19 +169,19 @@ impl SChunk {
         let purpose = if self.is_array() { Purpose::Array } else { Purpose::Frame };
         let resolved = match &self.encoding {
             Some(params) => self
-                .as_array_wants(params, "set how chunks are compressed")?
+                .as_array_wants(params, "set the compression parameters")?
                 .resolve(self.typesize, purpose),
             None => self.cparams().resolve(self.typesize, purpose).map_err(|error| {
                 let kind = match error.kind() {
                     ErrorKind::InvalidArgument => ErrorKind::InvalidData,
                     kind => kind,
                 };
-                Error::new(kind, "compress as the header says", error)
+                Error::new(kind, "compress with the parameters in the header", error)
             }),
         };
         let mut params = resolved.map_err(|error| self.at(error))?;
         if let Some((blocksize, threads)) = array {
-            // Checked where the shapes were.
+            // Checked together with the shapes.
             params.c.blocksize = blocksize as i32;
             params.c.nthreads = threads.for_c();
         }
@@ -190,7 +192,7 @@ impl SChunk {
         Ok(encoder)
     }
 
-    /// The parameters with the block size of an array, which its metalayer says.
+    /// Returns the parameters with the block size of the array, if there is one, which its metalayer sets.
     pub(super) fn as_array_wants(&self, params: &CParams, doing: &str) -> Result<CParams> {
         let mut params = params.clone();
         if let Some(blocksize) = self.blocksize().filter(|_| self.is_array()) {
@@ -203,12 +205,12 @@ impl SChunk {
         Ok(params)
     }
 
-    /// What codecs for arrays ask for.
+    /// Returns the shape of the array, if there is one, for codecs that use it.
     pub(super) fn shape(&self) -> Result<Arc<ArrayShape>> {
         let mut shape = self.shape.lock();
         let state = self.look();
         let meta = array_meta(state.outline.metalayers());
-        // Others may have changed the array.
+        // Other handles may have changed the array.
         if let Some(shape) = shape.as_ref().filter(|shape| shape.is_of(meta)) {
             return Ok(Arc::clone(shape));
         }
@@ -216,7 +218,7 @@ impl SChunk {
         Ok(Arc::clone(shape.insert(made)))
     }
 
-    /// Drops what was made from the outline.
+    /// Drops what was derived from the outline.
     pub(super) fn forget(&mut self) {
         *self.starts.get_mut() = None;
         *self.shape.get_mut() = None;
@@ -225,7 +227,7 @@ impl SChunk {
     }
 }
 
-/// What the header of a frame says of compression.
+/// Returns the compression parameters in the header of a frame.
 fn cparams(outline: &Outline) -> CParams {
     let Params { codec, codec_meta, level, typesize, blocksize, filters, filters_meta, split } =
         outline.params();

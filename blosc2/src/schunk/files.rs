@@ -1,4 +1,4 @@
-//! Files and directories that appear when they are complete.
+//! Files and directories that are created under a temporary name and renamed when they are complete.
 
 use std::fs::{self, File};
 use std::io;
@@ -9,11 +9,10 @@ use blosc2_format::directory::{Disk, FolderMut};
 use crate::gate::{Claim, FileId, Gate};
 use crate::{Error, ErrorKind, Result};
 
-const DOING: &str = "make a file";
+const DOING: &str = "create a file";
 
-/// Makes a file or a directory at `path` that `write` makes under a temporary name beside it. It gets its own
-/// name when it is complete and on the device. With `replace` it takes the place of a file; otherwise what is at
-/// `path` is left alone.
+/// Creates a file or a directory at `path`, which `write` writes under a temporary name next to it. It is renamed when
+/// it is complete and on disk. With `replace` it replaces an existing file; otherwise an existing file is not changed.
 pub(crate) fn create(
     path: &Path,
     replace: bool,
@@ -22,17 +21,17 @@ pub(crate) fn create(
     if !replace {
         return put(path, write, Existing::Kept);
     }
-    // What a link leads to is replaced, not the link.
+    // The target of a link is replaced, not the link.
     let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     put(&real, write, Existing::Replaced).map_err(|error| error.at(path))
 }
 
-/// What becomes of a file of the same name.
+/// What happens to an existing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Existing {
     Kept,
     Replaced,
-    /// The same, by one who has claimed it.
+    /// Replaced by the caller, who has claimed it.
     ReplacedByOwner,
 }
 
@@ -40,7 +39,7 @@ fn put(path: &Path, write: impl FnOnce(&Path) -> Result<()>, existing: Existing)
     let io = |error| Error::from_io(DOING, path, error);
     let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, DOING, detail);
     let Some(name) = path.file_name() else {
-        return Err(invalid(format!("`{}` names no file", path.display())));
+        return Err(invalid(format!("`{}` has no file name", path.display())));
     };
     let taken = path.symlink_metadata();
     if existing == Existing::Kept && taken.is_ok() {
@@ -48,7 +47,7 @@ fn put(path: &Path, write: impl FnOnce(&Path) -> Result<()>, existing: Existing)
         return Err(Error::new(ErrorKind::AlreadyExists, DOING, detail).at(path));
     }
     if taken.is_ok_and(|metadata| metadata.is_dir()) {
-        return Err(invalid("a directory is not replaced: remove it first".to_owned()).at(path));
+        return Err(invalid("a directory cannot be replaced: remove it first".to_owned()).at(path));
     }
     let parent = parent(path);
     fs::metadata(parent).map_err(io)?;
@@ -57,13 +56,13 @@ fn put(path: &Path, write: impl FnOnce(&Path) -> Result<()>, existing: Existing)
         Existing::Kept | Existing::ReplacedByOwner => Ok(None),
     };
     let mut gate = claimed()?;
-    // A folder of its own, so that nothing of the temporary name is there.
+    // A new directory, so that nothing has the temporary name.
     let folder = tempfile::Builder::new().prefix(".blosc2-").tempdir_in(parent).map_err(io)?;
     let temporary = folder.path().join(name);
     write(&temporary).map_err(|error| error.at(path))?;
     if temporary.is_dir() {
         Disk(temporary.clone()).sync().map_err(io)?;
-        // An empty directory keeps the name, and gives it away to none but a rename.
+        // An empty directory reserves the name: only a rename replaces it.
         fs::create_dir(path).map_err(io)?;
         return fs::rename(&temporary, path).map_err(io);
     }
@@ -75,7 +74,7 @@ fn put(path: &Path, write: impl FnOnce(&Path) -> Result<()>, existing: Existing)
             break;
         }
         let is_there = |gate: &Gate| FileId::of_path(path).is_ok_and(|found| found == *gate.id());
-        // Somebody may have put another file there in the meantime.
+        // Another program may have created a file there in the meantime.
         gate = match gate.take().filter(is_there) {
             Some(gate) => Some(gate),
             None => claimed()?,
@@ -111,12 +110,11 @@ fn gate_to_replace(path: &Path) -> Result<Option<Gate>> {
     }
 }
 
-/// Puts what `write` makes under a temporary name in the place of the file or directory at `path`, which gets the
-/// name `kept`. There must be nothing of that name.
+/// Replaces the file or directory at `path` with what `write` writes under a temporary name, and renames the old one to
+/// `kept`, which must not exist.
 ///
-/// The caller has claimed what is at `path`. For a file there is the old one or the new one at any moment; a directory
-/// has no name for a moment in between.
-/// What is in `path` under the names `carried` is in both then.
+/// The caller has claimed `path`. A file is replaced atomically; a directory has no name for a short time. The files in
+/// `path` with the names `carried` are then in both directories.
 pub(crate) fn replace(
     path: &Path,
     kept: &Path,
@@ -125,7 +123,7 @@ pub(crate) fn replace(
 ) -> Result<()> {
     let io = |error| Error::from_io(DOING, path, error);
     if kept.symlink_metadata().is_ok() {
-        let detail = "what is replaced would be kept under this name, which is taken";
+        let detail = "the replaced file would be renamed to this path, which already exists";
         return Err(Error::new(ErrorKind::AlreadyExists, DOING, detail).at(kept));
     }
     let metadata = fs::metadata(path).map_err(io)?;
@@ -141,7 +139,7 @@ pub(crate) fn replace(
         // The caller has claimed it.
         let replaced = put(path, write, Existing::ReplacedByOwner);
         if replaced.is_err() && is_kept {
-            // The other name is there as before.
+            // The original name still exists.
             let _ = fs::remove_file(kept);
         }
         return replaced;
@@ -164,7 +162,7 @@ pub(crate) fn replace(
     sync_folder(parent).map_err(io)
 }
 
-/// Gives a file another name, or copies it where it can have only one.
+/// Gives a file a second name, or copies it if it can have only one.
 fn keep(path: &Path, kept: &Path) -> io::Result<()> {
     match fs::hard_link(path, kept) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -180,7 +178,7 @@ fn keep(path: &Path, kept: &Path) -> io::Result<()> {
     }
 }
 
-/// The folder of a path.
+/// Returns the parent directory of a path.
 fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -188,12 +186,12 @@ fn parent(path: &Path) -> &Path {
     }
 }
 
-/// Sees that the names in a folder are on the device, where the system can do that.
+/// Syncs the names in a directory to disk, on systems that support it.
 fn sync_folder(folder: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }
 
-/// A path that holds wherever the program goes.
+/// Returns an absolute path, which does not depend on the working directory.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
     if path.as_os_str().is_empty() {
         return Err(Error::new(ErrorKind::InvalidArgument, "use a path", "it is empty"));

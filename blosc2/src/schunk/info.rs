@@ -1,34 +1,43 @@
-//! What a super-chunk is like, in one place.
+//! A summary of a super-chunk.
 
 use std::fmt;
 
 use super::SChunk;
 use crate::CParams;
 
-/// What a super-chunk is like: as data, and by `Display` as text. Made by [`SChunk::info`]. Python's `schunk.info`.
+/// A summary of a super-chunk; `Display` writes it as text. Returned by [`SChunk::info`]. Python: `SChunk.info`.
+///
+/// ```
+/// use blosc2::{CParams, SChunk};
+///
+/// let mut schunk = SChunk::in_memory::<f64>(&CParams::default())?;
+/// schunk.append(&[0.5f64; 600])?;
+/// println!("{}", schunk.info());
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct SChunkInfo {
-    /// Bytes of an item.
+    /// The size of an item in bytes.
     pub typesize: usize,
-    /// Bytes of a chunk when decompressed; 0 if chunks have different sizes, or there are none.
+    /// The decompressed size of a chunk in bytes; 0 if chunks have different sizes, or if there are none.
     pub chunksize: usize,
-    /// Bytes of a block; `None` if each chunk has its own.
+    /// The block size in bytes; `None` if each chunk has its own block size.
     pub blocksize: Option<usize>,
-    /// Bytes of all chunks when decompressed.
+    /// The decompressed size of all chunks in bytes.
     pub nbytes: u64,
-    /// Bytes of all chunks when compressed.
+    /// The compressed size of all chunks in bytes.
     pub cbytes: u64,
-    /// The bytes of the data for each byte of the compressed chunks; 0 if there are none.
+    /// The compression ratio: decompressed bytes divided by compressed bytes; 0 if there are no compressed bytes.
     pub cratio: f64,
-    /// Number of chunks.
+    /// The number of chunks.
     pub nchunks: usize,
-    /// How new chunks are compressed.
+    /// The compression parameters of new chunks.
     pub cparams: CParams,
 }
 
 impl SChunk {
-    /// What the super-chunk is like.
+    /// Returns a summary of the super-chunk. Python: `SChunk.info`.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};
@@ -63,13 +72,13 @@ impl fmt::Display for SChunkInfo {
         }
         match self.blocksize {
             Some(size) => writeln!(f, "blocksize {size}")?,
-            None => writeln!(f, "blocksize each chunk's own")?,
+            None => writeln!(f, "blocksize per chunk")?,
         }
         write_storage(f, (self.nbytes, self.cbytes, self.cratio), self.nchunks, &self.cparams)
     }
 }
 
-/// Writes the lines that arrays and super-chunks share.
+/// Writes the lines that summaries of arrays and super-chunks have in common.
 pub(crate) fn write_storage(
     f: &mut fmt::Formatter<'_>,
     (nbytes, cbytes, cratio): (u64, u64, f64),

@@ -1,4 +1,4 @@
-//! Items across chunks: ranges, single ones, all of them.
+//! Access to the items of a super-chunk: ranges, single items, iteration, writing.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -18,20 +18,19 @@ use crate::{ErrorKind, Result};
 
 const READ: &str = "read items";
 const WRITE: &str = "write items";
-/// The most bytes that are decompressed ahead.
+/// The maximum number of bytes that are decompressed ahead.
 const PIECE: u64 = 1 << 20;
 
 impl SChunk {
-    /// Reads a range of items, across chunks; with `u8`, of bytes.
+    /// Reads the items of a range, across chunks; with `u8`, the bytes. C: `blosc2_schunk_get_slice_buffer`. Python:
+    /// `SChunk.get_slice`.
     ///
-    /// Only the blocks that hold them are read and decompressed. C's `blosc2_schunk_get_slice_buffer`,
-    /// Python's `get_slice`.
+    /// Only the blocks that contain the items are read and decompressed.
     ///
     /// # Errors
-    /// - [`ErrorKind::OutOfBounds`]: the range reaches outside;
-    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize;
-    /// - [`ErrorKind::TooLarge`]: more memory than [`OpenOptions::max_read`](crate::OpenOptions::max_read);
-    /// - as for [`decompress_chunk`](Self::decompress_chunk).
+    /// Fails with the [errors of reading](Self#errors-of-reading), and with
+    /// - [`ErrorKind::OutOfBounds`]: the range is outside the data;
+    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize.
     #[doc(alias("get_slice", "blosc2_schunk_get_slice_buffer", "__getitem__"))]
     pub fn items<T: Element>(&self, range: impl RangeBounds<u64>) -> Result<Vec<T>> {
         self.check_item::<T>(READ)?;
@@ -45,10 +44,12 @@ impl SChunk {
         to_items(len, |target| self.read_in(&reading, bytes.start, target))
     }
 
-    /// Reads as many items as the caller's slice has, from number `start` on.
+    /// Reads `items.len()` items into `items`, from the index `start` on.
     ///
     /// # Errors
-    /// As for [`items`](Self::items).
+    /// Fails with the [errors of reading](Self#errors-of-reading), and with
+    /// - [`ErrorKind::OutOfBounds`]: the range is outside the data;
+    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize.
     pub fn items_into<T: Element>(&self, start: u64, items: &mut [T]) -> Result<()> {
         self.check_item::<T>(READ)?;
         let stop = start.saturating_add(items.len() as u64);
@@ -58,7 +59,7 @@ impl SChunk {
         with_bytes_mut(items, |target| self.read_in(&reading, bytes.start, Target::of(target)))
     }
 
-    /// Reads bytes from `start` on; on success all of the target is initialised.
+    /// Reads bytes from `start` on; on success the whole target is initialized.
     pub(super) fn read_to(&self, start: u64, target: Target<'_>) -> Result<()> {
         self.read_in(&self.reading()?, start, target)
     }
@@ -74,11 +75,12 @@ impl SChunk {
         })
     }
 
-    /// Writes items over those from index `start` on; items past the end are appended.
+    /// Overwrites the items from the index `start` on; items past the end are appended. C:
+    /// `blosc2_schunk_set_slice_buffer`. Python: `schunk[start:stop] = items`.
     ///
-    /// Each chunk that they touch is compressed again, which leaves gaps as [`update`](Self::update) does. Past the end
-    /// the last chunk is filled up first, then chunks of the same size follow. Either all items are written or, if that
-    /// fails, none. C's `blosc2_schunk_set_slice_buffer`, Python's `schunk[start:stop] = items`.
+    /// Each affected chunk is recompressed, which leaves gaps as [`update`](Self::update) does. Past the end, the last
+    /// chunk is filled first, then chunks of the same size are added. Either all items are written or, after an error,
+    /// none.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};
@@ -91,25 +93,24 @@ impl SChunk {
     /// ```
     ///
     /// # Errors
-    /// - [`ErrorKind::ReadOnly`]: opened for reading or appending;
+    /// Fails with the errors of [reading](Self#errors-of-reading) and of [changes](Self#errors-of-changes), and with
     /// - [`ErrorKind::OutOfBounds`]: `start` is after the end;
-    /// - [`ErrorKind::InvalidArgument`]: items past the end of an array's super-chunk, or of one whose chunks have no fixed
-    ///   size: it is empty and was created without [`OpenOptions::chunksize`](crate::OpenOptions::chunksize), or its chunks
-    ///   have different sizes;
     /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize;
-    /// - [`ErrorKind::Unsupported`]: there is a prefilter or a postfilter, which would be run on the other items of
-    ///   the chunks once more; or the chunks have blocks of different lengths;
-    /// - as for reading and for [`append`](Self::append).
+    /// - [`ErrorKind::InvalidArgument`]: there are items past the end, and the chunks belong to an array or have no
+    ///   fixed size: the super-chunk is empty and was created without
+    ///   [`OpenOptions::chunksize`](crate::OpenOptions::chunksize), or its chunks have different sizes;
+    /// - [`ErrorKind::Unsupported`]: there is a prefilter or a postfilter, which would run again on the other items of
+    ///   the chunks; or the chunks have variable-length blocks.
     #[doc(alias("set_slice", "blosc2_schunk_set_slice_buffer", "__setitem__"))]
     pub fn write_items<T: Element>(&mut self, start: u64, items: &[T]) -> Result<()> {
         self.check_item::<T>(WRITE)?;
         self.check_change(WRITE, Access::Write)?;
         if self.has_variable_blocks() {
-            let detail = "blocks of its chunks have lengths of their own";
+            let detail = "its chunks have variable-length blocks";
             return Err(self.error(ErrorKind::Unsupported, WRITE, detail));
         }
         self.check_unfiltered(WRITE)?;
-        // Nobody may change the chunks between reading and writing them.
+        // The lock is held, so that no other handle changes the chunks between reading and writing them.
         self.kept(|schunk| schunk.overwrite(start, items))
     }
 
@@ -121,7 +122,7 @@ impl SChunk {
             let nbytes = reading.nbytes();
             let from = start.checked_mul(size_of::<T>() as u64).filter(|&from| from <= nbytes);
             let Some(from) = from else {
-                let detail = format!("it holds {nbytes} bytes, asked for items from {start} on");
+                let detail = format!("it holds {nbytes} bytes, got items from index {start} on");
                 return Err(self.error(ErrorKind::OutOfBounds, WRITE, detail));
             };
             let range = from..from + bytes.len() as u64;
@@ -156,7 +157,7 @@ impl SChunk {
         if chunks.is_empty() { Ok(()) } else { self.put_or_append(&chunks, Some(end)) }
     }
 
-    /// As [`each_part`](Self::each_part) of bytes that may lie past the end, in chunks that do not exist yet.
+    /// Like [`each_part`](Self::each_part), for bytes that may lie past the end, in chunks that do not exist yet.
     fn each_part_of_fixed(
         &self,
         bytes: Range<u64>,
@@ -165,23 +166,24 @@ impl SChunk {
         self.check_no_array(WRITE)?;
         let size = self.chunksize() as u64;
         if size == 0 {
-            let detail = "items past the end, and the chunks have no fixed size: append chunks";
+            let detail = "items past the end require chunks of a fixed size: append chunks instead";
             return Err(self.error(ErrorKind::InvalidArgument, WRITE, detail));
         }
         let mut at = bytes.start;
         while at < bytes.end {
             let (index, from) = (at / size, at % size);
             let to = size.min(from + (bytes.end - at));
-            // Below the size of a chunk; and the number of chunks is checked when they are stored.
+            // The part is smaller than a chunk; the number of chunks is checked when they are stored.
             work(index as usize, from as usize..to as usize, (at - bytes.start) as usize)?;
             at += to - from;
         }
         Ok(())
     }
 
-    /// Reads single items by their numbers, in any order, also several times the same.
+    /// Reads the items at the indices `numbers`, in any order and with repetitions. C:
+    /// `blosc2_schunk_get_sparse_buffer`.
     ///
-    /// Each block is decompressed once, whatever the order. C's `blosc2_schunk_get_sparse_buffer`.
+    /// Each block is decompressed once, for any order of the indices.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};
@@ -193,21 +195,26 @@ impl SChunk {
     /// ```
     ///
     /// # Errors
-    /// As for [`items`](Self::items).
+    /// Fails with the [errors of reading](Self#errors-of-reading), and with
+    /// - [`ErrorKind::OutOfBounds`]: an index is outside the data;
+    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize.
     pub fn gather<T: Element>(&self, numbers: &[u64]) -> Result<Vec<T>> {
         let len = numbers.len().saturating_mul(size_of::<T>());
         self.allow(READ, len as u64)?;
-        // Each number has a slot of its own, so that all are filled.
+        // Each index has its own slot, so that all slots are filled.
         to_items(len, |target| self.gather_to::<T>(numbers, target))
     }
 
-    /// Reads single items by their numbers into the caller's slice, of which there have to be as many.
+    /// Reads the items at the indices `numbers` into `items`, which must have the same length.
     ///
     /// # Errors
-    /// As for [`items`](Self::items), and [`ErrorKind::InvalidArgument`] where the lengths differ.
+    /// Fails with the [errors of reading](Self#errors-of-reading), and with
+    /// - [`ErrorKind::OutOfBounds`]: an index is outside the data;
+    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize;
+    /// - [`ErrorKind::InvalidArgument`]: the lengths differ.
     pub fn gather_into<T: Element>(&self, numbers: &[u64], items: &mut [T]) -> Result<()> {
         if numbers.len() != items.len() {
-            let detail = format!("{} numbers for {} items", numbers.len(), items.len());
+            let detail = format!("{} indices for {} items", numbers.len(), items.len());
             return Err(self.error(ErrorKind::InvalidArgument, READ, detail));
         }
         with_bytes_mut(items, |bytes| self.gather_to::<T>(numbers, Target::of(bytes)))
@@ -229,7 +236,7 @@ impl SChunk {
         let mut block = Vec::new();
         while let Some(&(first, _)) = rest.first() {
             let (index, chunk) = reading.chunk_of(first, starts);
-            // An item that lies across two chunks.
+            // This item lies in two chunks.
             if first + size as u64 > chunk.end {
                 let slot = rest[0].1 * size;
                 self.read_in(&reading, first, target.part(slot..slot + size))?;
@@ -252,7 +259,7 @@ impl SChunk {
                         false => compressed.header().block_len() as usize,
                     };
                     if !compressed.header().is_compressed() {
-                        // There are no blocks to keep.
+                        // A chunk that is not compressed has no blocks to keep.
                         for &(at, slot) in these {
                             let at = (at - chunk.start) as usize;
                             decoder.range(
@@ -268,7 +275,7 @@ impl SChunk {
                     for &(at, slot) in these {
                         let at = (at - chunk.start) as usize;
                         if !(loaded.start <= at && at + size <= loaded.end) {
-                            // The blocks of the item, within what was read of the chunk.
+                            // The blocks of the item, within the part of the chunk that was read.
                             let from = (at / len * len).max(span.start);
                             let to = (at + size).next_multiple_of(len).min(span.end);
                             loaded = from..to;
@@ -285,7 +292,10 @@ impl SChunk {
         Ok(())
     }
 
-    /// All items, one by one. They are decompressed ahead, at most a MiB.
+    /// Iterates over all items. At most 1 MiB is decompressed ahead.
+    ///
+    /// An item may be an error: [errors of reading](Self#errors-of-reading), or [`ErrorKind::TypeMismatch`] if `T` is
+    /// neither `u8` nor of the typesize. An error ends the iteration.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};
@@ -302,8 +312,8 @@ impl SChunk {
         Items { schunk: self, at: 0, left, ahead: Vec::new().into_iter(), item: PhantomData }
     }
 
-    /// Calls `work` with each chunk that a range of bytes touches: its index, the bytes in the chunk, and
-    /// how many bytes of the range came before.
+    /// Calls `work` with each chunk that a range of bytes touches: the index of the chunk, the bytes in the chunk, and
+    /// the number of bytes of the range before them.
     fn each_part(
         &self,
         reading: &Reading<'_>,
@@ -322,7 +332,7 @@ impl SChunk {
                 let detail = format!("byte {at} is in no chunk");
                 return Err(self.error(ErrorKind::OutOfBounds, READ, detail));
             }
-            // Within a chunk, and within what fits in memory.
+            // The part lies in a chunk, so that it fits in memory.
             let part = (at - chunk.start) as usize..(stop - chunk.start) as usize;
             work(index, part, (at - bytes.start) as usize)?;
             at = stop;
@@ -330,7 +340,8 @@ impl SChunk {
         Ok(())
     }
 
-    /// Bytes of the data in front of a chunk; of one behind the last, all.
+    /// Returns the byte offset of a chunk in the decompressed data; for an index after the last chunk, the size of all
+    /// data.
     pub(super) fn start_of(&self, reading: &Reading<'_>, index: usize) -> Result<u64> {
         let nbytes = reading.nbytes();
         if index >= reading.state.nchunks() {
@@ -342,7 +353,7 @@ impl SChunk {
         })
     }
 
-    /// Where chunks start, and the end of the last one, where they have different sizes.
+    /// Returns the byte offsets of the chunks and the end of the last one, if chunks have different sizes.
     fn starts(&self, reading: &Reading<'_>) -> Result<Option<Arc<Vec<u64>>>> {
         let state = &reading.state;
         if state.outline.chunksize() != ChunkSize::Variable {
@@ -360,16 +371,16 @@ impl SChunk {
         }
         let nbytes = reading.nbytes();
         if end != nbytes {
-            let detail = format!("its chunks have {end} bytes, it says {nbytes}");
+            let detail = format!("its chunks have {end} bytes, expected {nbytes} as in its header");
             return Err(self.error(ErrorKind::InvalidData, READ, detail));
         }
         let starts = Arc::new(starts);
-        // Those who change the state empty it, which they cannot do now.
+        // Changes of the state empty it, and none can run now.
         *self.starts.write() = Some(Arc::clone(&starts));
         Ok(Some(starts))
     }
 
-    /// A piece from `byte` on that is worth decompressing at once; empty at the end.
+    /// Returns a range from `byte` on that is efficient to decompress at once; empty at the end.
     pub(super) fn piece(&self, byte: u64) -> Result<Range<u64>> {
         let reading = self.reading()?;
         if byte >= reading.nbytes() {
@@ -379,7 +390,7 @@ impl SChunk {
         let (_, chunk) = reading.chunk_of(byte, starts.as_deref().map(Vec::as_slice));
         let block = self.blocksize().map_or(PIECE, |size| size as u64).clamp(1, PIECE);
         let step = PIECE / block * block;
-        // Pieces start where blocks do, so that none is decompressed twice.
+        // Pieces start at block boundaries, so that no block is decompressed twice.
         let stop = chunk.start + ((byte - chunk.start) / step + 1) * step;
         Ok(byte..stop.min(chunk.end))
     }
@@ -390,7 +401,7 @@ impl Reading<'_> {
         self.state.outline.nbytes()
     }
 
-    /// The chunk that holds a byte: its index, and its bytes.
+    /// Returns the chunk that contains a byte: its index, and its range of bytes.
     fn chunk_of(&self, byte: u64, starts: Option<&[u64]>) -> (usize, Range<u64>) {
         match starts {
             None => {
@@ -407,14 +418,25 @@ impl Reading<'_> {
     }
 }
 
-/// The items of a [`SChunk`]. Made by [`SChunk::iter`].
+/// An iterator over the items of a [`SChunk`]. Created by [`SChunk::iter`].
 ///
-/// After an error there are no more items.
+/// An error ends the iteration.
+///
+/// ```
+/// use blosc2::{CParams, SChunk};
+///
+/// let mut schunk = SChunk::in_memory::<u16>(&CParams::default())?;
+/// schunk.append(&[1u16, 2, 3])?;
+/// for item in schunk.iter::<u16>() {
+///     println!("{}", item?);
+/// }
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 pub struct Items<'a, T> {
     schunk: &'a SChunk,
-    /// The byte after those that were read.
+    /// The index of the byte after those that were read.
     at: u64,
-    /// Items that are still to come.
+    /// The number of remaining items.
     left: u64,
     ahead: std::vec::IntoIter<T>,
     item: PhantomData<T>,
@@ -425,10 +447,10 @@ impl<T: Element> Items<'_, T> {
         self.schunk.check_item::<T>(READ)?;
         let size = size_of::<T>() as u64;
         let piece = self.schunk.piece(self.at)?;
-        // Whole items, at least one, which may lie across two chunks.
+        // Whole items, at least one, which may lie in two chunks.
         let count = ((piece.end - piece.start) / size).clamp(1, self.left);
         let end = self.at + count * size;
-        // At most a MiB or an item.
+        // At most 1 MiB, or one item.
         let items: Vec<T> =
             to_items((count * size) as usize, |target| self.schunk.read_to(self.at, target))?;
         (self.at, self.ahead) = (end, items.into_iter());
@@ -455,7 +477,7 @@ impl<T: Element> Iterator for Items<'_, T> {
 
     fn size_hint(&self) -> (usize, Option<usize>) {
         let exact = usize::try_from(self.left).ok();
-        // An error ends it.
+        // An error may end the iteration earlier.
         (exact.map_or(usize::MAX, |left| left.min(1)), exact)
     }
 }

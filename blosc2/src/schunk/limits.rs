@@ -1,33 +1,33 @@
-//! What reading may take, whatever the frame says.
+//! Memory limits of reads of untrusted input.
 
 use blosc2_format::chunk;
 
 use super::SChunk;
 use crate::{ErrorKind, Result};
 
-/// What a read may allocate of any file.
+/// The number of bytes that a read of any file may allocate.
 const PLAUSIBLE: u64 = 1 << 30;
-/// What decompressing may always take besides its result.
+/// The number of bytes that decompression may always take, in addition to its result.
 const SCRATCH: u64 = 64 << 20;
-/// What a read may allocate for each byte that is stored.
+/// The number of bytes that a read may allocate for each stored byte.
 const PLAUSIBLE_RATIO: u64 = 256;
 
-/// The most bytes that one read allocates at the word of the super-chunk.
+/// The maximum number of bytes that one read may allocate for sizes that the super-chunk declares.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum MaxRead {
     Any,
-    /// What honest data hardly needs; see [`OpenOptions::max_read`].
+    /// A limit that valid data rarely exceeds; see [`OpenOptions::max_read`].
     Plausible,
     Bytes(u64),
 }
 
 impl SChunk {
-    /// Sets the most bytes that one read may take.
+    /// Sets the maximum number of bytes that one read may take.
     pub(crate) fn set_max_read(&mut self, bytes: u64) {
         self.max_read = MaxRead::Bytes(bytes);
     }
 
-    /// Sees that one read may take so much memory.
+    /// Checks that one read may take `nbytes` bytes of memory.
     pub(crate) fn allow(&self, doing: &str, nbytes: u64) -> Result<()> {
         let max = self.allowed(nbytes);
         if nbytes <= max {
@@ -35,12 +35,12 @@ impl SChunk {
         }
         let detail = format!(
             "it takes {nbytes} bytes of memory, the limit is {max}: raise it with OpenOptions::max_read, or \
-             read into memory of your own"
+             read into a buffer that you provide"
         );
         Err(self.error(ErrorKind::TooLarge, doing, detail))
     }
 
-    /// The most bytes that one read may take, where it is to take so many.
+    /// Returns the maximum number of bytes that one read may take, given that it needs `nbytes`.
     pub(crate) fn allowed(&self, nbytes: u64) -> u64 {
         match self.max_read {
             MaxRead::Any => u64::MAX,
@@ -53,19 +53,19 @@ impl SChunk {
         }
     }
 
-    /// The same for what decompressing takes besides its result.
+    /// Checks the memory that decompression takes in addition to its result.
     pub(crate) fn allow_scratch(&self, doing: &str, nbytes: u64) -> Result<()> {
         if nbytes <= SCRATCH { Ok(()) } else { self.allow(doing, nbytes) }
     }
 
-    /// The same for the content of a metalayer, which is listed without being asked for: what the limits of
-    /// opening leave, unless the caller has set a limit for reads.
+    /// Checks the memory of the content of a metalayer. Metalayers are listed without being requested, so that the
+    /// limit is what the limits of opening leave, unless the caller has set a limit for reads.
     pub(crate) fn allow_metadata(&self, doing: &str, header: &chunk::Header) -> Result<()> {
         let nbytes = u64::from(header.nbytes);
         if !matches!(self.max_read, MaxRead::Plausible) {
             return self.allow(doing, nbytes);
         }
-        // A block goes through the codec and the filters.
+        // A block passes through the codec and the filters.
         let block = if header.variable_blocks { nbytes } else { header.block_len().into() };
         let held = nbytes + 2 * block;
         let max = self.metadata_allowed(held);
@@ -78,8 +78,8 @@ impl SChunk {
         Err(self.error(ErrorKind::TooLarge, doing, detail))
     }
 
-    /// The most bytes that the content of a metalayer may take, and what is made of it, where it is to take so
-    /// many.
+    /// Returns the maximum number of bytes that the content of a metalayer and its values may take, given that they
+    /// need `held`.
     pub(crate) fn metadata_allowed(&self, held: u64) -> u64 {
         match self.max_read {
             MaxRead::Any => u64::MAX,
@@ -87,7 +87,7 @@ impl SChunk {
             MaxRead::Plausible => {
                 let state = self.look();
                 let left = |stored| state.outline.metadata_left(&state.limits, stored);
-                // What is stored in a directory is only counted where that matters.
+                // The stored bytes of a directory are counted only if they matter.
                 if held <= left(0) { left(0) } else { left(state.store.stored_bytes()) }
             }
         }

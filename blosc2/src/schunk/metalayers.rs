@@ -1,4 +1,4 @@
-//! Metalayers: named pieces of bytes beside the chunks.
+//! Metalayers: named byte strings, stored next to the chunks.
 
 use std::borrow::Borrow;
 
@@ -11,20 +11,44 @@ use crate::encoder::Encoder;
 use crate::params::Purpose;
 use crate::{CParams, Codec, Error, ErrorKind, Result};
 
-/// Names that this library and Python give a meaning: whoever writes them makes a super-chunk say that it is
-/// something else.
+/// Names that have a meaning for this library and for Python: such a metalayer defines what a super-chunk is.
 const RESERVED: [&str; 6] = ["b2nd", "caterva", "b2o", "LazyArray", "_LazyArray", "proxy-source"];
 
-/// The metalayers of a super-chunk: named pieces of bytes, to be read. Made by [`SChunk::meta`] and
-/// [`SChunk::vlmeta`].
+/// Read access to the metalayers of a super-chunk, which are named byte strings. Created by [`SChunk::meta`] and
+/// [`SChunk::vlmeta`]. Python: `SChunk.meta`, `SChunk.vlmeta`.
+///
+/// ```
+/// use blosc2::{CParams, SChunk};
+///
+/// let mut schunk = SChunk::in_memory::<u8>(&CParams::default())?;
+/// schunk.vlmeta_mut().set("author", b"me")?;
+/// let vlmeta = schunk.vlmeta();
+/// assert!(vlmeta.contains("author"));
+/// for entry in vlmeta.iter() {
+///     let (name, content) = entry?;
+///     println!("{name}: {} bytes", content.len());
+/// }
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Metalayers<'a> {
     pub(super) schunk: &'a SChunk,
     variable: bool,
 }
 
-/// The metalayers of a super-chunk, to be changed. Made by [`SChunk::meta_mut`] and
-/// [`SChunk::vlmeta_mut`].
+/// Write access to the metalayers of a super-chunk. Created by [`SChunk::meta_mut`] and [`SChunk::vlmeta_mut`]. Python:
+/// `SChunk.meta`, `SChunk.vlmeta`.
+///
+/// ```
+/// use blosc2::{CParams, SChunk};
+///
+/// let mut schunk = SChunk::in_memory::<u8>(&CParams::default())?;
+/// let mut vlmeta = schunk.vlmeta_mut();
+/// vlmeta.set("author", b"me")?;
+/// vlmeta.set("author", b"somebody else")?;
+/// assert!(vlmeta.remove("author")?);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct MetalayersMut<'a> {
     pub(super) schunk: &'a mut SChunk,
@@ -34,12 +58,12 @@ pub struct MetalayersMut<'a> {
 }
 
 impl SChunk {
-    /// The fixed metalayers, whose lengths never change.
+    /// Returns read access to the fixed-length metalayers. Python: `SChunk.meta`.
     pub fn meta(&self) -> Metalayers<'_> {
         Metalayers { schunk: self, variable: false }
     }
 
-    /// The metalayers of variable length.
+    /// Returns read access to the variable-length metalayers. Python: `SChunk.vlmeta`.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};
@@ -56,57 +80,64 @@ impl SChunk {
         Metalayers { schunk: self, variable: true }
     }
 
-    /// The fixed metalayers, to be changed. In a contiguous frame new ones are added before the first chunk, or given at
-    /// creation: [`OpenOptions::meta`](crate::OpenOptions::meta),
-    /// [`NDArrayBuilder::meta`](crate::NDArrayBuilder::meta).
+    /// Returns write access to the fixed-length metalayers.
+    ///
+    /// A contiguous frame accepts new fixed-length metalayers only before its first chunk.
+    /// [`OpenOptions::meta`](crate::OpenOptions::meta) and [`NDArrayBuilder::meta`](crate::NDArrayBuilder::meta) add
+    /// them at creation.
     pub fn meta_mut(&mut self) -> MetalayersMut<'_> {
         MetalayersMut { schunk: self, variable: false, reserved: false, cparams: None }
     }
 
-    /// The metalayers of variable length, to be changed.
+    /// Returns write access to the variable-length metalayers.
     pub fn vlmeta_mut(&mut self) -> MetalayersMut<'_> {
         MetalayersMut { schunk: self, variable: true, reserved: false, cparams: None }
     }
 }
 
 impl Metalayers<'_> {
-    /// How many there are.
+    /// Returns the number of metalayers.
     pub fn len(&self) -> usize {
         self.look(<[_]>::len)
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no metalayers.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The names, in the order of the file.
+    /// Returns the names, in stored order.
     pub fn names(&self) -> Vec<String> {
         self.look(|layers| layers.iter().map(|layer| layer.name.clone()).collect())
     }
 
-    /// Whether there is one of this name.
+    /// Returns whether there is a metalayer of this name. C: `blosc2_meta_exists`, `blosc2_vlmeta_exists`.
     pub fn contains(&self, name: &str) -> bool {
         self.look(|layers| layers.iter().any(|layer| layer.name == name))
     }
 
-    /// The content of one, `None` if there is none of this name.
+    /// Returns the content of the metalayer `name`, or `None` if there is none. C: `blosc2_meta_get`,
+    /// `blosc2_vlmeta_get`. Python: `SChunk.meta[name]`, `SChunk.vlmeta[name]`, which decode msgpack.
     ///
     /// # Errors
-    /// A content of variable length that cannot be decompressed, or that takes more memory than
-    /// [`OpenOptions::max_read`](crate::OpenOptions::max_read).
+    /// Fixed-length metalayers cause no error. For a variable-length one:
+    /// - [`ErrorKind::InvalidData`]: the content cannot be decompressed;
+    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter;
+    /// - [`ErrorKind::TooLarge`]: the content takes more memory than
+    ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows.
     pub fn get(&self, name: &str) -> Result<Option<Vec<u8>>> {
         let find = |layers: &[Metalayer]| layers.iter().find(|each| each.name == name).cloned();
         self.look(find).map(|layer| self.decode(layer.content)).transpose()
     }
 
-    /// All names and contents, in the order of the file.
+    /// Iterates over the names and contents, in stored order. Each content may fail with the errors of
+    /// [`get`](Self::get).
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Result<(String, Vec<u8>)>> + '_ {
         let layers = self.look(<[_]>::to_vec);
         layers.into_iter().map(|layer| Ok((layer.name, self.decode(layer.content)?)))
     }
 
-    /// Contents of variable length are stored as chunks.
+    /// Decompresses a variable-length content, which is stored as a chunk.
     fn decode(&self, stored: Vec<u8>) -> Result<Vec<u8>> {
         let doing = "read a metalayer";
         if !self.variable || stored.is_empty() {
@@ -126,20 +157,20 @@ impl Metalayers<'_> {
 }
 
 impl MetalayersMut<'_> {
-    /// Lets the next calls change metalayers whose names are reserved too: `b2nd` and `caterva`, which say that
-    /// the chunks are an array's, and those by which Python marks what is no plain data.
+    /// Allows the next calls to change metalayers with reserved names: `b2nd` and `caterva`, which define the shape of
+    /// an array, and those by which Python marks super-chunks that do not hold plain data.
     ///
-    /// What is written there is not checked.
+    /// The content is not checked.
     pub fn with_reserved(mut self) -> Self {
         self.reserved = true;
         self
     }
 
-    /// Sets the compression parameters of the contents that the next calls write.
+    /// Sets the compression parameters of the contents that the next calls write. C: the parameter `cparams` of
+    /// `blosc2_vlmeta_add` and `blosc2_vlmeta_update`.
     ///
-    /// Without them a content is compressed as Python does: Zstd, level 5, shuffle, items of 1 byte. Fixed metalayers
-    /// are not compressed, and take none. The parameter `cparams` of C's `blosc2_vlmeta_add` and
-    /// `blosc2_vlmeta_update`.
+    /// By default a content is compressed as in Python: Zstd, level 5, shuffle, items of 1 byte. Fixed-length
+    /// metalayers are not compressed and accept no parameters.
     ///
     /// ```
     /// use blosc2::{CParams, Codec, SChunk};
@@ -157,28 +188,30 @@ impl MetalayersMut<'_> {
         self
     }
 
-    /// Whether a metalayer of this name says what the super-chunk is, so that it is changed only
-    /// [`with_reserved`](Self::with_reserved).
+    /// Returns whether the name is reserved, so that only [`with_reserved`](Self::with_reserved) allows changes of the
+    /// metalayer.
     pub fn is_reserved(name: &str) -> bool {
         RESERVED.contains(&name)
     }
 
-    /// Adds a metalayer, or replaces the content of the one of this name.
+    /// Adds the metalayer `name`, or replaces its content. C: `blosc2_meta_add`, `blosc2_meta_update`,
+    /// `blosc2_vlmeta_add`, `blosc2_vlmeta_update`. Python: `SChunk.meta[name] = value`, `SChunk.vlmeta[name] = value`,
+    /// which encode msgpack.
     ///
-    /// The bytes are stored as they are. Python takes the contents of metalayers for msgpack, and fails to read others;
-    /// `set_value`, with the feature `msgpack`, writes what it reads.
+    /// The content is stored unchanged. Python decodes the contents of metalayers as msgpack, and fails on other bytes;
+    /// `set_value`, with the feature `msgpack`, writes msgpack.
     ///
-    /// Fixed ones keep their length, and in a contiguous frame are added before the first chunk, or given at creation
-    /// by [`OpenOptions::meta`](crate::OpenOptions::meta) or
-    /// [`NDArrayBuilder::meta`](crate::NDArrayBuilder::meta). There are 16 of each kind at most, and names have 1 to 31
-    /// bytes. C's `blosc2_meta_add`, `blosc2_meta_update`, `blosc2_vlmeta_add` and `blosc2_vlmeta_update`.
+    /// Fixed-length metalayers keep their length. A contiguous frame accepts new ones only before its first chunk;
+    /// [`OpenOptions::meta`](crate::OpenOptions::meta) and [`NDArrayBuilder::meta`](crate::NDArrayBuilder::meta) add
+    /// them at creation. There are at most [`MAX_METALAYERS`](crate::limits::MAX_METALAYERS) fixed-length and
+    /// [`MAX_VLMETALAYERS`](crate::limits::MAX_VLMETALAYERS) variable-length metalayers. Names have 1 to 31 bytes.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: a name, a length or a moment that does not do; a reserved name; compression
-    ///   parameters out of range, or for a fixed metalayer;
-    /// - [`ErrorKind::Unsupported`]: compression parameters with a codec or filter that this build does not have;
-    /// - [`ErrorKind::ReadOnly`]: opened for reading or appending;
-    /// - [`ErrorKind::Io`]: the file cannot be written.
+    /// Fails with the [errors of changes](SChunk#errors-of-changes), and with
+    /// - [`ErrorKind::InvalidArgument`]: the name is reserved or has an invalid length; a fixed-length metalayer would
+    ///   change its length, or be added after the first chunk of a contiguous frame; compression parameters are out of
+    ///   range, or set for a fixed-length metalayer; or there are too many metalayers;
+    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter of the compression parameters.
     pub fn set(&mut self, name: &str, content: impl AsRef<[u8]>) -> Result<()> {
         self.set_bytes(name, content.as_ref())
     }
@@ -190,7 +223,7 @@ impl MetalayersMut<'_> {
             (true, params) => encode(content, params.as_ref())?,
             (false, None) => content.to_vec(),
             (false, Some(_)) => {
-                let detail = "fixed metalayers are not compressed: they take no parameters";
+                let detail = "fixed-length metalayers are not compressed and accept no parameters";
                 return Err(self.schunk.error(ErrorKind::InvalidArgument, doing, detail));
             }
         };
@@ -206,12 +239,15 @@ impl MetalayersMut<'_> {
         })
     }
 
-    /// Removes a metalayer; says whether there was one of this name.
+    /// Removes the metalayer `name`. Returns whether it existed. C: `blosc2_vlmeta_delete`. Python:
+    /// `del SChunk.vlmeta[name]`.
     ///
-    /// Fixed ones are removed before the first chunk only. C's `blosc2_vlmeta_delete`.
+    /// Fixed-length metalayers can only be removed before the first chunk.
     ///
     /// # Errors
-    /// As for [`set`](Self::set).
+    /// Fails with the [errors of changes](SChunk#errors-of-changes), and with
+    /// - [`ErrorKind::InvalidArgument`]: the name is reserved, or a fixed-length metalayer is removed after the first
+    ///   chunk.
     pub fn remove(&mut self, name: &str) -> Result<bool> {
         let doing = "remove a metalayer";
         self.check(doing, name)?;
@@ -232,7 +268,7 @@ impl MetalayersMut<'_> {
         self.schunk.check_change(doing, Access::Write)?;
         if !self.reserved && Self::is_reserved(name) {
             let detail =
-                format!("the name `{name}` says what the super-chunk is; see `with_reserved`");
+                format!("the name `{name}` is reserved; `with_reserved` allows changes of it");
             return Err(self.schunk.error(ErrorKind::InvalidArgument, doing, detail));
         }
         Ok(())
@@ -258,7 +294,7 @@ fn layers(outline: &Outline, variable: bool) -> &[Metalayer] {
     if variable { outline.vlmetalayers() } else { outline.metalayers() }
 }
 
-/// The chunk of a content, compressed as Python does where there are no parameters.
+/// Compresses a content to a chunk, with the parameters of Python if `params` is `None`.
 fn encode(content: &[u8], params: Option<&CParams>) -> Result<Vec<u8>> {
     let codec = if Codec::Zstd.is_available() { Codec::Zstd } else { Codec::BloscLz };
     let resolved = match params {

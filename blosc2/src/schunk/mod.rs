@@ -1,19 +1,4 @@
-//! Super-chunks: any number of chunks, with metadata, in memory, in a file or elsewhere.
-//!
-//! ```
-//! use blosc2::{CParams, SChunk};
-//!
-//! let mut schunk = SChunk::in_memory::<i32>(&CParams::default())?;
-//! schunk.append(&[1i32, 2, 3])?;
-//! schunk.append(&[4i32, 5])?;
-//! assert_eq!(schunk.items::<i32>(1..4)?, [2, 3, 4]);
-//! schunk.vlmeta_mut().set("author", b"me")?;
-//!
-//! let bytes = schunk.to_cframe()?; // what a file would hold
-//! let again = SChunk::from_cframe(bytes)?;
-//! assert_eq!(again.decompress_chunk::<i32>(1)?, [4, 5]);
-//! # Ok::<(), blosc2::Error>(())
-//! ```
+//! Super-chunks: sequences of compressed chunks with metadata, in memory, in files or in custom storages.
 
 mod change;
 mod content;
@@ -74,25 +59,76 @@ pub use read::{ChunkInfo, Chunks, LazyChunk};
 pub use repair::{Rebuilt, Repaired, repair, repair_to};
 pub use whole::SaveOptions;
 
-/// A sequence of compressed chunks, with metalayers. C's `blosc2_schunk`, Python's `SChunk`.
+/// A super-chunk: a sequence of compressed chunks with metalayers, in memory, in a file, in a directory or in a custom
+/// storage. C: `blosc2_schunk`. Python: `SChunk`.
 ///
-/// Most super-chunks have chunks of the same number of bytes, but for a shorter last one; others have
-/// chunks of any sizes. Items may be read across chunks in either case.
+/// Usually all chunks have the same size, except for a shorter last one. A super-chunk may also have chunks of
+/// different sizes. In both cases items can be read across the boundaries of chunks.
 ///
-/// Reading takes `&self` and may happen on many threads at once; each has a context of its own for the
-/// decompression. Changing takes `&mut self`. Each change is complete when it returns: what is in a file
-/// is a frame again. A change that fails leaves everything as it was.
+/// Methods that read take `&self` and may run on several threads at once; each thread uses its own decompression
+/// context. Methods that change the super-chunk take `&mut self`. Each change is atomic: when it returns, the file
+/// holds a complete frame; when it fails, nothing has changed.
 ///
-/// [`OpenOptions`] has all the ways to make and to open one; the functions here are the usual ones.
+/// The functions of this type create and open super-chunks with the usual options. [`OpenOptions`] has all options.
+///
+/// ```
+/// use blosc2::{CParams, SChunk};
+///
+/// let mut schunk = SChunk::in_memory::<i32>(&CParams::default())?;
+/// schunk.append(&[1i32, 2, 3])?;
+/// schunk.append(&[4i32, 5])?;
+/// assert_eq!(schunk.items::<i32>(1..4)?, [2, 3, 4]);
+/// schunk.vlmeta_mut().set("author", b"me")?;
+///
+/// let bytes = schunk.to_cframe()?; // the bytes of a file with this content
+/// let copy = SChunk::from_cframe(bytes)?;
+/// assert_eq!(copy.decompress_chunk::<i32>(1)?, [4, 5]);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
+///
+/// # Errors of reading
+/// Each method that reads chunks may fail with
+/// - [`ErrorKind::Io`]: the file or storage cannot be read;
+/// - [`ErrorKind::InvalidData`]: the index or a chunk is invalid, or an earlier change failed and could not be rolled
+///   back;
+/// - [`ErrorKind::Unsupported`]: a chunk needs a codec or filter that this build does not have;
+/// - [`ErrorKind::TooLarge`]: the result takes more memory than [`OpenOptions::max_read`] allows;
+/// - [`ErrorKind::OutOfMemory`]: there is not enough memory;
+/// - [`ErrorKind::Callback`]: a user-defined codec, a filter, a postfilter or a custom storage fails or panics;
+/// - [`ErrorKind::Busy`]: the read would have to wait for the closure that it is called from, or another program
+///   changed the file without locking it; see [`OpenOptions`];
+/// - with [`OpenOptions::locking`]: [`ErrorKind::NotFound`] if the file was replaced or removed after it was opened,
+///   and [`ErrorKind::Unfinished`] if a writer was stopped in the middle of a change.
+///
+/// # Errors of changes
+/// Each method that changes the super-chunk may fail with
+/// - [`ErrorKind::ReadOnly`]: the super-chunk was opened for reading; or it was opened for appending, and the method
+///   changes or removes existing data;
+/// - [`ErrorKind::Io`]: the file or storage cannot be written;
+/// - [`ErrorKind::NotFound`]: the file was replaced or removed after it was opened;
+/// - [`ErrorKind::Busy`]: the change would have to wait for the closure that it is called from, or the file was changed
+///   by a program or a handle that does not lock it; see [`OpenOptions`];
+/// - [`ErrorKind::Unfinished`]: a writer was stopped in the middle of a change;
+/// - [`ErrorKind::InvalidData`]: the index is invalid, or an earlier change failed and could not be rolled back;
+/// - [`ErrorKind::InvalidArgument`]: other data follows the frame in its file, such as a second frame, and would be
+///   overwritten;
+/// - [`ErrorKind::TooLarge`]: the frame would have more chunks or bytes than the format allows;
+/// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter that the header of the frame names, or
+///   a file that is locked has several hard links;
+/// - [`ErrorKind::OutOfMemory`]: there is not enough memory;
+/// - [`ErrorKind::Callback`]: a user-defined codec, a filter, a prefilter, a tuner or a custom storage fails or panics.
+///
+/// After an error the super-chunk is unchanged, unless the message states that the change could not be rolled back.
 #[doc(alias("blosc2_schunk", "b2frame", "cframe"))]
 pub struct SChunk {
-    /// Its access to the file that it is in. Dropped first: while the file is open, no other one has its identity.
+    /// The claim of the file that the super-chunk is in. Dropped first: while the file is open, no other file has its
+    /// identity.
     gate: Option<Arc<Gate>>,
     state: RwLock<State>,
     typesize: usize,
-    /// Made when it is needed first.
+    /// Created when it is first needed.
     encoder: Option<Mutex<Encoder>>,
-    /// How new chunks are compressed, where that is not what the header says.
+    /// The compression parameters of new chunks, if they differ from those of the header.
     encoding: Option<CParams>,
     workers: Mutex<Vec<Worker>>,
     dparams: DParams,
@@ -100,16 +136,16 @@ pub struct SChunk {
     postfilter: Option<Arc<ChunkFilter>>,
     shape: Mutex<Option<Arc<ArrayShape>>>,
     access: Access,
-    /// The file or directory that it was opened from, as it was given.
+    /// The path of the file or directory, as it was passed when it was opened.
     path: Option<PathBuf>,
     max_read: MaxRead,
-    /// Where chunks start, in bytes of their data, where they have different sizes.
+    /// The byte offsets of the chunks in the decompressed data, if chunks have different sizes.
     starts: RwLock<Option<Arc<Vec<u64>>>>,
-    /// Set by a failure that left what is stored in an unknown state.
+    /// Set by a failure that leaves the stored data in an unknown state.
     broken: bool,
 }
 
-/// What may be done with a super-chunk.
+/// The changes that a handle allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     Read,
@@ -118,7 +154,7 @@ pub(crate) enum Access {
 }
 
 impl Access {
-    /// What it claims of a file.
+    /// The claim of a file that this access needs.
     fn claim(self, locking: bool) -> Claim {
         match (self, locking) {
             (Self::Read, _) => Claim::Read,
@@ -128,7 +164,7 @@ impl Access {
     }
 }
 
-/// What a thread reads chunks with.
+/// The decoder and the buffer with which one thread reads chunks.
 #[derive(Debug)]
 pub(crate) struct Worker {
     pub(crate) decoder: Decoder,
@@ -136,36 +172,49 @@ pub(crate) struct Worker {
     buffer: Vec<u8>,
 }
 
-/// How a file stores its chunks.
+/// The layout and the format version of a frame. Returned by [`SChunk::file_format`].
+///
+/// ```
+/// use blosc2::{CParams, SChunk};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("numbers.b2frame");
+/// let schunk = SChunk::create::<u64>(&path, &CParams::default())?;
+/// assert!(schunk.file_format().unwrap().contiguous);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FileFormat {
-    /// Version of the frame format.
+    /// The version of the frame format.
     pub version: u8,
-    /// Whether all is in one file, rather than in a directory.
+    /// `true` for a contiguous frame in one file or buffer, `false` for a directory with one file for each chunk.
     pub contiguous: bool,
 }
 
 impl SChunk {
-    /// Makes an empty super-chunk in memory, for items of type `T`.
+    /// Creates an empty super-chunk in memory for items of type `T`.
     ///
-    /// The typesize is that of `T` unless `params` has one.
+    /// The typesize is the size of `T`, unless `params` sets one.
     ///
     /// # Errors
-    /// A parameter out of range, or a codec or filter that this build does not have.
+    /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range;
+    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
     #[doc(alias = "blosc2_schunk_new")]
     pub fn in_memory<T: Element>(params: impl Borrow<CParams>) -> Result<Self> {
         OpenOptions::new().cparams(params).typesize(size_of::<T>()).in_memory()
     }
 
-    /// Makes an empty super-chunk in a new contiguous file, for items of type `T`.
+    /// Creates an empty super-chunk in a new contiguous file for items of type `T`.
     ///
-    /// The file is complete after each change. C's `blosc2_schunk_new` with a path.
+    /// The typesize is the size of `T`, unless `params` sets one. The file holds a complete frame after each change. C:
+    /// `blosc2_schunk_new` with a path. Python: `SChunk(urlpath=...)`.
     ///
     /// # Errors
-    /// - As for [`in_memory`](Self::in_memory);
-    /// - [`ErrorKind::AlreadyExists`]: there is something at `path`; it is left alone;
-    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be made.
+    /// - [`ErrorKind::AlreadyExists`]: there is a file or directory at `path`; it is not changed;
+    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be created;
+    /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range;
+    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
     pub fn create<T: Element>(
         path: impl AsRef<Path>,
         params: impl Borrow<CParams>,
@@ -175,12 +224,16 @@ impl SChunk {
 
     /// Opens a file or a directory for reading.
     ///
-    /// What is around the chunks is checked now, each chunk when it is read first; see [`Check`](crate::Check).
+    /// The header, the metalayers and the trailer are checked when the frame is opened, each chunk when it is first
+    /// read; see [`Check`](crate::Check). Python: `blosc2.open(urlpath, mode="r")`.
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: it cannot be read;
-    /// - [`ErrorKind::InvalidData`]: it is no frame, was cut short, or is broken;
-    /// - [`ErrorKind::Unfinished`]: its writer was stopped, or is writing it.
+    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be read;
+    /// - [`ErrorKind::InvalidData`]: it is not a frame, is truncated or is invalid;
+    /// - [`ErrorKind::Unfinished`]: a writer was stopped in the middle of a change, or is writing the file now;
+    /// - [`ErrorKind::TooLarge`]: opening takes more than the default [`limits`](OpenOptions::limits) allow;
+    /// - [`ErrorKind::Busy`]: the file is being replaced repeatedly, or the closure that this is called from changes
+    ///   it.
     #[doc(alias = "blosc2_schunk_open")]
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         OpenOptions::new().open(path)
@@ -188,32 +241,35 @@ impl SChunk {
 
     /// Opens a file or a directory for reading and changing.
     ///
-    /// New chunks are compressed as the file says. Only one handle of a program may write to a file,
-    /// unless they lock it ([`OpenOptions::locking`]). Others may read it meanwhile, and see each
-    /// change. A program that dies in the middle of a change leaves a file that this does not open; see
-    /// [`OpenOptions`](OpenOptions#after-the-death-of-a-writer).
+    /// New chunks are compressed with the parameters in the header of the frame. Within a program one handle may write
+    /// to a file, or any number of handles with [`OpenOptions::locking`]. Other handles may read the file at the same
+    /// time, and see each change. If a program dies in the middle of a change, this function refuses the file; see
+    /// [crash recovery](OpenOptions#crash-recovery). Python: `blosc2.open(urlpath, mode="a")`.
     ///
     /// # Errors
-    /// [`ErrorKind::Busy`] where there is such a handle; as for [`open`](Self::open).
+    /// Fails with the errors of [`open`](Self::open), and with [`ErrorKind::Busy`] if this program already has the file
+    /// open for writing.
     pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
         OpenOptions::new().write(true).open(path)
     }
 
-    /// Takes a frame in memory, without a copy.
+    /// Opens a frame in memory, without a copy of the bytes.
     ///
-    /// All of its structure is checked: header, metalayers, index, trailer, and the headers of all
-    /// chunks. To choose another check, or to change the frame, see [`OpenOptions::from_cframe`]; for memory that is shared
-    /// or borrowed, [`OpenOptions::from_owner`] and [`OpenOptions::with_borrowed`]. C's `blosc2_schunk_from_buffer`,
-    /// Python's `schunk_from_cframe`.
+    /// The whole structure is checked: header, metalayers, index, trailer, and the headers of all chunks.
+    /// [`OpenOptions::from_cframe`] opens a frame with another check or for changes. [`OpenOptions::from_owner`] and
+    /// [`OpenOptions::with_borrowed`] open shared and borrowed memory. C: `blosc2_schunk_from_buffer`. Python:
+    /// `schunk_from_cframe`.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidData`]: it is no frame, was cut short, or is broken.
+    /// - [`ErrorKind::InvalidData`]: the bytes are not a frame, are truncated or are invalid;
+    /// - [`ErrorKind::Unfinished`]: a writer was stopped in the middle of a change;
+    /// - [`ErrorKind::TooLarge`]: opening takes more than the default [`limits`](OpenOptions::limits) allow.
     #[doc(alias("from_bytes", "schunk_from_cframe", "blosc2_schunk_from_buffer"))]
     pub fn from_cframe(bytes: Vec<u8>) -> Result<Self> {
         OpenOptions::new().from_cframe(bytes)
     }
 
-    /// A super-chunk of this outline and store, which nobody else knows yet.
+    /// Returns a super-chunk with this outline and store. No other handle knows it yet.
     fn new(state: State, access: Access, dparams: DParams) -> Result<Self> {
         init()?;
         let typesize = state.outline.params().typesize;
@@ -241,15 +297,14 @@ impl SChunk {
         })
     }
 
-    /// A new super-chunk for parameters that were checked, with these metalayers, and chunks of this
-    /// size.
+    /// Creates a super-chunk with checked parameters, these metalayers and this chunk size.
     pub(crate) fn with_params(
         params: Resolved,
         store: Box<dyn Store>,
         metalayers: &[(String, Vec<u8>)],
         chunksize: ChunkSize,
     ) -> Result<Self> {
-        let doing = "make a super-chunk";
+        let doing = "create a super-chunk";
         let failed = |error| Error::from_frame(doing, error);
         let mut outline = Outline::new(params.to_format(), store.layout());
         outline.set_dictionary(params.c.use_dict != 0);
@@ -264,60 +319,66 @@ impl SChunk {
         Ok(schunk)
     }
 
-    /// Bytes of an item.
+    /// Returns the size of an item in bytes. C and Python: `typesize`.
     pub fn typesize(&self) -> usize {
         self.typesize
     }
 
-    /// Number of chunks.
+    /// Returns the number of chunks. C and Python: `nchunks`.
     pub fn nchunks(&self) -> usize {
         self.look().nchunks()
     }
 
-    /// Bytes of every chunk but a shorter last one; 0 when there is none yet, or where they differ.
+    /// Returns the decompressed size in bytes of every chunk except the last one, which may be shorter. C and Python:
+    /// `chunksize`.
+    ///
+    /// Returns 0 if there is no chunk yet, or if chunks have different sizes.
     pub fn chunksize(&self) -> usize {
         self.look().outline.chunksize().fixed().unwrap_or(0) as usize
     }
 
-    /// Bytes of a block, as the header says; `None` where each chunk has what fits it.
+    /// Returns the block size in bytes that the header of the frame sets, or `None` if each chunk has its own block
+    /// size. C and Python: `blocksize`.
     pub fn blocksize(&self) -> Option<usize> {
         self.look().outline.params().blocksize.map(|size| size as usize)
     }
 
-    /// Whether chunks have different sizes.
+    /// Returns whether chunks have different sizes.
     pub fn has_variable_chunks(&self) -> bool {
         self.look().outline.chunksize() == ChunkSize::Variable
     }
 
-    /// Whether the blocks of each chunk have different sizes; see [`append_blocks`](Self::append_blocks).
+    /// Returns whether the chunks have variable-length blocks; see [`append_blocks`](Self::append_blocks).
     pub fn has_variable_blocks(&self) -> bool {
         self.look().outline.variable_blocks()
     }
 
-    /// Bytes of all chunks when decompressed.
+    /// Returns the decompressed size of all chunks in bytes. C and Python: `nbytes`.
     pub fn nbytes(&self) -> u64 {
         self.look().outline.nbytes()
     }
 
-    /// Number of items in all chunks; the last bytes that are no whole item are left out.
+    /// Returns the number of items in all chunks. Trailing bytes that are less than an item are not counted. Python:
+    /// `len(schunk)`.
     #[doc(alias = "nitems")]
     pub fn len(&self) -> u64 {
         self.nbytes() / self.typesize as u64
     }
 
-    /// Whether there are no items.
+    /// Returns whether the super-chunk holds no data.
     pub fn is_empty(&self) -> bool {
         self.nbytes() == 0
     }
 
-    /// Bytes of all chunks when compressed; in a contiguous frame with the gaps that changes left.
+    /// Returns the compressed size of all chunks in bytes; in a contiguous frame this includes the gaps that changes
+    /// left. C and Python: `cbytes`.
     pub fn cbytes(&self) -> u64 {
         self.look().outline.cbytes()
     }
 
-    /// How many bytes one byte of the compressed chunks stands for. Python's `cratio`.
+    /// Returns the compression ratio: decompressed bytes divided by compressed bytes. Python: `cratio`.
     ///
-    /// 0 where there is no compressed byte: for no chunks, and for special values only.
+    /// Returns 0 if there are no compressed bytes: without chunks, and if all chunks are special chunks.
     pub fn cratio(&self) -> f64 {
         match self.cbytes() {
             0 => 0.0,
@@ -325,11 +386,11 @@ impl SChunk {
         }
     }
 
-    /// Where each chunk is: the bytes between the header and the chunk, or the number of its file. `None`
-    /// for special values, of which nothing is stored. C's `blosc2_frame_get_offsets`.
+    /// Returns the place of each chunk: in a contiguous frame its offset in bytes after the frame header, otherwise the
+    /// number in the name of its file. `None` is a special chunk, which stores no data. C: `blosc2_frame_get_offsets`.
     ///
     /// # Errors
-    /// As for [`decompress_chunk`](Self::decompress_chunk), about the index.
+    /// Fails with the [errors of reading](Self#errors-of-reading).
     pub fn offsets(&self) -> Result<Vec<Option<u64>>> {
         let reading = self.reading()?;
         let state = &reading.state;
@@ -337,28 +398,30 @@ impl SChunk {
         offsets.map(|offset| Ok(offset.map_err(|error| self.at(error))?.place())).collect()
     }
 
-    /// The file or directory, if it is in one.
+    /// Returns the path with which the super-chunk was opened or created; `None` in memory and in custom storages.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// The layout of the file and the version of its format; `None` in memory of its own.
+    /// Returns the layout and the format version of the frame, or `None` for an in-memory super-chunk that is not a
+    /// frame.
     pub fn file_format(&self) -> Option<FileFormat> {
         let state = self.look();
         let contiguous = state.store.is_contiguous()?;
         Some(FileFormat { version: state.outline.version(), contiguous })
     }
 
-    /// Whether it was made or opened for changing; not for reading or appending only.
+    /// Returns whether existing data may be changed. `false` if the super-chunk was opened for reading or for
+    /// appending.
     pub fn is_writable(&self) -> bool {
         self.access == Access::Write
     }
 
-    /// The kind of Python object that the super-chunk stores; `None` for plain data.
+    /// Returns the kind of Python object that the super-chunk stores, or `None` for plain data.
     ///
-    /// Python stores references, lazy expressions and proxies in super-chunks whose chunks hold no data, or only a
-    /// part of it. It marks them by a metalayer, whose name is returned: `LazyArray` (a computation), `b2o` (an object
-    /// of another kind), or `proxy-source` (a cache of another source).
+    /// Python stores references, lazy expressions and proxies in super-chunks whose chunks hold no data, or only a part
+    /// of it. It marks them with a metalayer, whose name is returned: `LazyArray` (a computation), `b2o` (an object of
+    /// another kind) or `proxy-source` (a cache of another source).
     pub fn python_object(&self) -> Option<&'static str> {
         let state = self.look();
         let fixed = state.outline.metalayers().iter();
@@ -367,16 +430,16 @@ impl SChunk {
         CARRIERS.into_iter().find(|carrier| names.contains(carrier))
     }
 
-    /// Sees that all changes are on the device. A change does not wait for that by itself.
+    /// Writes all changes to disk. Changes themselves do not wait for the disk, except with [`OpenOptions::durable`].
     ///
     /// # Errors
-    /// [`ErrorKind::Io`]: the system's own.
+    /// [`ErrorKind::Io`] and the other kinds of system errors: the file cannot be synced.
     pub fn sync(&mut self) -> Result<()> {
         let synced = self.state.get_mut().store.sync();
         synced.map_err(|error| self.at(Error::of_io("sync a frame", error)))
     }
 
-    /// Whether the chunks are those of an array.
+    /// Returns whether the chunks belong to an array.
     pub(crate) fn is_array(&self) -> bool {
         array_meta(self.look().outline.metalayers()).is_some()
     }
@@ -415,15 +478,15 @@ impl fmt::Debug for SChunk {
     }
 }
 
-/// Names of metalayers by which Python marks what is no plain data.
+/// Names of the metalayers by which Python marks super-chunks that do not hold plain data.
 const CARRIERS: [&str; 3] = ["LazyArray", "b2o", "proxy-source"];
 
-/// The content of the metalayer with the shape of an array.
+/// Returns the content of the metalayer with the shape of an array.
 fn array_meta(metalayers: &[Metalayer]) -> Option<&[u8]> {
     array_layer(metalayers).map(|layer| &layer.content[..])
 }
 
-/// The metalayer with the shape of an array.
+/// Returns the metalayer with the shape of an array.
 fn array_layer(metalayers: &[Metalayer]) -> Option<&Metalayer> {
     [NAME, OLD_NAME].into_iter().find_map(|name| metalayers.iter().find(|each| each.name == name))
 }

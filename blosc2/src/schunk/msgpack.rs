@@ -1,4 +1,4 @@
-//! Values in metalayers, as Python keeps them there: msgpack.
+//! Values in metalayers, encoded as msgpack as in Python.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -11,19 +11,20 @@ const READ: &str = "read a value from a metalayer";
 const WRITE: &str = "write a value to a metalayer";
 
 impl Metalayers<'_> {
-    /// The content of a metalayer as one of the program's types; `None` if there is none of this name.
+    /// Returns the content of the metalayer `name` as a `T`, or `None` if there is no such metalayer. Python:
+    /// `SChunk.meta[name]`, `SChunk.vlmeta[name]`.
     ///
-    /// The content is msgpack, as Python's `meta[name] = value` and `vlmeta[name] = value` leave it, and is made
-    /// into a `T` as [`Value::into_type`] does it. Needs the feature `msgpack`.
+    /// The content is msgpack, as written by Python's `meta[name] = value` and `vlmeta[name] = value`, and is converted
+    /// as by [`Value::into_type`]. Needs the feature `msgpack`.
     ///
     /// # Errors
-    /// - [`ErrorKind::TypeMismatch`]: it is not a `T`;
-    /// - [`ErrorKind::TooLarge`]: the items of arrays in it, at 64 bytes each, take more memory than
-    ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows;
-    /// - as for [`value`](Self::value).
+    /// Fails with the errors of [`value`](Self::value), and with
+    /// - [`ErrorKind::TypeMismatch`]: the value is not a `T`;
+    /// - [`ErrorKind::TooLarge`]: the items of arrays in the value, at 64 bytes each, take more memory than
+    ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows.
     pub fn get_value<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>> {
         let Some(value) = self.value(name)? else { return Ok(None) };
-        // Of the bytes of an array come that many values.
+        // Each item of an array becomes a value.
         let (values, _) = value.plain_len();
         let made = match values <= self.max_values(values) {
             true => value.make_type(),
@@ -34,15 +35,16 @@ impl Metalayers<'_> {
             .map_err(|error| self.failed(ErrorKind::TypeMismatch, name, error))
     }
 
-    /// The content of a metalayer as a value of any kind; `None` if there is none of this name.
+    /// Returns the content of the metalayer `name` as a value of any type, or `None` if there is no such metalayer.
+    /// Python: `SChunk.meta[name]`, `SChunk.vlmeta[name]`.
     ///
     /// Needs the feature `msgpack`.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidData`]: the content is not msgpack, or deeper than 128 levels;
-    /// - [`ErrorKind::TooLarge`]: its values, at 64 bytes each, take more memory than
+    /// - [`ErrorKind::InvalidData`]: the content cannot be decompressed, is not msgpack, or has more than 128 levels;
+    /// - [`ErrorKind::TooLarge`]: the content, or its values at 64 bytes each, take more memory than
     ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows;
-    /// - as for [`get`](Self::get).
+    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter of the content.
     pub fn value(&self, name: &str) -> Result<Option<Value>> {
         let Some(content) = self.get(name)? else { return Ok(None) };
         let max_values = self.max_values(content.len() as u64);
@@ -50,7 +52,7 @@ impl Metalayers<'_> {
         Ok(Some(value))
     }
 
-    /// How many values may be made, where there are to be so many.
+    /// Returns how many of `wanted` values may be created.
     fn max_values(&self, wanted: u64) -> u64 {
         self.schunk.metadata_allowed(VALUE_SIZE.saturating_mul(wanted)) / VALUE_SIZE
     }
@@ -66,12 +68,12 @@ impl Metalayers<'_> {
 }
 
 impl MetalayersMut<'_> {
-    /// Adds a metalayer with a value, or replaces the value of the one of this name.
+    /// Adds the metalayer `name` with a value, or replaces its value. Python: `SChunk.meta[name] = value`,
+    /// `SChunk.vlmeta[name] = value`.
     ///
-    /// It is written as Python writes it: structs are maps, tuples arrays, which Python reads as lists;
-    /// bytes are bytes where they serialise as such, with `serde_bytes` for example. A [`Value`] may be a
-    /// tuple, a set, a complex number, an array and all else that Python knows there. Needs the feature
-    /// `msgpack`.
+    /// The value is encoded as in Python: structs become maps; tuples become arrays, which Python reads as lists; bytes
+    /// stay bytes if they serialize as such, with `serde_bytes` for example. A [`Value`] can also be a tuple, a set, a
+    /// complex number, an array and every other type that Python stores there. Needs the feature `msgpack`.
     ///
     /// ```
     /// # use std::collections::BTreeMap;
@@ -86,9 +88,9 @@ impl MetalayersMut<'_> {
     /// ```
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: what [`Value::to_msgpack`] refuses; also a fixed metalayer whose value had
-    ///   another length;
-    /// - as for [`set`](Self::set).
+    /// Fails with the [errors of changes](crate::SChunk#errors-of-changes), and with
+    /// - [`ErrorKind::InvalidArgument`]: [`Value::to_msgpack`] refuses the value, or the encoded value has another
+    ///   length than that of an existing fixed-length metalayer.
     pub fn set_value<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<()> {
         let content = to_content(name, value).map_err(|error| self.schunk.at(error))?;
         self.set(name, content)
@@ -96,8 +98,8 @@ impl MetalayersMut<'_> {
 }
 
 impl OpenOptions {
-    /// Gives a new super-chunk a fixed metalayer with a value, written as [`MetalayersMut::set_value`] does. Python's
-    /// `meta={name: value}`. Needs the feature `msgpack`.
+    /// Adds a fixed-length metalayer with a value to a new super-chunk, encoded as by [`MetalayersMut::set_value`].
+    /// Python: `meta={name: value}`. Needs the feature `msgpack`.
     ///
     /// ```
     /// use blosc2::OpenOptions;
@@ -108,13 +110,13 @@ impl OpenOptions {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`]: what [`Value::to_msgpack`] refuses.
+    /// - [`ErrorKind::InvalidArgument`]: [`Value::to_msgpack`] refuses the value.
     pub fn meta_value<T: Serialize + ?Sized>(self, name: &str, value: &T) -> Result<Self> {
         Ok(self.meta(name, &to_content(name, value)?))
     }
 }
 
-/// The content of a metalayer with this value.
+/// Encodes a value as the content of a metalayer.
 pub(crate) fn to_content<T: Serialize + ?Sized>(name: &str, value: &T) -> Result<Vec<u8>> {
     let content = Value::of(value).and_then(|value| value.write());
     content.map_err(|fault| {

@@ -1,4 +1,4 @@
-//! All the ways to open and to make a super-chunk.
+//! Options for opening and creating super-chunks.
 
 use std::borrow::Borrow;
 use std::fs::{self, File};
@@ -23,55 +23,12 @@ use crate::params::{MAX_CHUNK_LEN, Purpose};
 use crate::{CParams, Check, DParams, Error, ErrorKind, Result};
 
 const OPEN: &str = "open a frame";
-const MAKE: &str = "make a super-chunk";
+const MAKE: &str = "create a super-chunk";
 
-/// Options for opening and making super-chunks.
+/// Options for opening and creating super-chunks. C: `blosc2_storage`. Python: the parameters `mode`, `contiguous`,
+/// `mmap_mode`, `locking` and others of `SChunk` and `blosc2.open`.
 ///
-/// Without any, what is there is opened for reading.
-///
-/// # Access to a file by several handles
-/// Which file it is, is decided by the opened file, whatever its name: a path, a link, or a
-/// [`File`] as a storage.
-/// - Within a program, one handle may change a file, or any number of handles that all use
-///   [`locking`](Self::locking). Otherwise opening fails with [`ErrorKind::Busy`]. So do replacing a file and appending
-///   a frame to it while a handle of the program may change it.
-/// - Any number of handles may read it at the same time. Each read sees the whole of every change that came before it,
-///   and nothing of one that is going on: reads and changes wait for each other. Reads do not wait for reads.
-/// - Other programs take part with [`locking`](Self::locking) only.
-/// - A handle stays with the file that it opened. When that is replaced or removed, changes fail with
-///   [`ErrorKind::NotFound`]. Reads return the old content; with locking they fail too. A directory must not be
-///   replaced while it is open.
-/// - Closures of the user (codecs, filters, prefilters, postfilters, the function of a `map`,
-///   [`locked`](SChunk::locked)) run while the file is read or changed. They may read what is being read. What would
-///   have to wait for the closure itself fails with [`ErrorKind::Busy`] within a second. Other threads that wait for the
-///   same file get this error too, where one call of a closure takes that long: one chunk of a codec or filter, 1024
-///   items of a `map`, or what `locked` does between two calls of its handle. While a closure runs under a lock, this
-///   program waits at most a second for the locks of others.
-///
-/// Without locking, a file that another program changes while it is opened or read may look broken. Errors that may come of
-/// that say so, where there is the lock file of the other program.
-///
-/// Where the system does not tell which file was opened (not on Unix), paths without links stand for files, and a
-/// [`File`] as a storage is not recognised.
-///
-/// # After the death of a writer
-/// When a program dies (`kill -9`, a crash), all its changes that returned are there. The one that it was making is whole
-/// or undone in a directory. A file may be left in the middle of it, with a mark and a journal of what was overwritten. Every
-/// reader refuses such a file: this crate as [`ErrorKind::Unfinished`], C-Blosc2 as a broken one.
-///
-/// It is rolled back to the state before the change, or completed where only the mark was left to remove:
-/// - by opening it for writing with [`locking`](Self::locking): whoever holds the lock knows that no other writer is
-///   alive. A handle that was already open so does the same in its next change, read or [`refresh`](SChunk::refresh);
-/// - by opening it for writing with [`recover`](Self::recover), where the caller knows that;
-/// - by [`repair`](crate::repair::repair), or the command `blosc2 repair`, which also rebuilds damaged files.
-///
-/// This reads the journal, or all of the file where that is gone; a finished file costs nothing. Until then opening fails with
-/// [`ErrorKind::Unfinished`], and so do [`refresh`](SChunk::refresh) and the reads of a reader with locking. That reader
-/// stays usable, and works again once the file was recovered.
-///
-/// Where what was overwritten is lost, the error says so: after a failure of the machine, unless the writer was
-/// [`durable`](Self::durable), and in a [`Storage`] that cannot set its length. Then [`repair`](crate::repair::repair) saves the
-/// chunks that are whole.
+/// The options of a new value open an existing file or directory for reading.
 ///
 /// ```
 /// use blosc2::{CParams, Codec, OpenOptions};
@@ -86,6 +43,52 @@ const MAKE: &str = "make a super-chunk";
 /// assert_eq!(OpenOptions::new().open(&path)?.nchunks(), 3);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// # Access to a file by several handles
+/// A file is identified by its opened file (on Unix by device and inode), not by its path. Several paths, links and
+/// [`File`] storages of one file are therefore recognized as the same file.
+/// - Within a program, one handle may change a file, or any number of handles that all use [`locking`](Self::locking).
+///   Opening any other handle for writing fails with [`ErrorKind::Busy`]. Replacing a file and appending a frame to it
+///   also fail with `Busy` while a handle of the program may change the file.
+/// - Any number of handles may read a file at the same time. A read sees every change that was complete before it, and
+///   no part of a change in progress: reads and changes wait for each other. Reads do not wait for reads.
+/// - Other programs are coordinated only with [`locking`](Self::locking).
+/// - A handle keeps the file that it opened. If that file is replaced or removed, changes fail with
+///   [`ErrorKind::NotFound`]; reads return the old content, or fail with `NotFound` if the handle uses locking. Do not
+///   replace a directory while it is open.
+/// - User closures (codecs, filters, prefilters, postfilters, the function of a `map`, [`locked`](SChunk::locked)) run
+///   during a read or a change of the file. They may read what is being read. A call that would have to wait for the
+///   closure itself fails with [`ErrorKind::Busy`] within a second. Other threads that wait for the same file get this
+///   error too if one call of the closure takes that long: one chunk of a codec or filter, 1024 items of a `map`, or
+///   the time that `locked` spends between two calls of its handle. While a closure runs under a lock, this program
+///   waits at most a second for the locks of others.
+///
+/// Without locking, a file that another program changes while it is opened or read may appear invalid. If the lock file
+/// of another program exists, the error message states this possible cause.
+///
+/// On systems other than Unix the opened file has no identity. Canonical paths identify files there, and a [`File`] as
+/// a storage is not recognized.
+///
+/// # Crash recovery
+/// If a program dies (`kill -9`, a crash), all changes that had returned are stored. A change that was in progress is
+/// either complete or undone in a directory. A contiguous file may be left unfinished, with a mark and with a journal
+/// of the overwritten bytes. Every reader refuses such a file: this crate with [`ErrorKind::Unfinished`], C-Blosc2 as
+/// an invalid frame.
+///
+/// The file is rolled back to the state before the change, or completed if only the mark was left to remove,
+/// - by opening it for writing with [`locking`](Self::locking): the handle that holds the lock knows that no other
+///   writer is alive. A handle with locking that is already open does the same in its next change, read or
+///   [`refresh`](SChunk::refresh);
+/// - by opening it for writing with [`recover`](Self::recover), if the caller knows that no other writer is alive;
+/// - by [`repair`](crate::repair::repair) or the command `blosc2 repair`, which also rebuild damaged files.
+///
+/// Recovery reads the journal, or the whole file if there is no journal; opening a finished file costs nothing extra.
+/// Until the file is recovered, opening it fails with [`ErrorKind::Unfinished`], and so do [`refresh`](SChunk::refresh)
+/// and the reads of a reader with locking. That reader stays usable, and works again after the recovery.
+///
+/// The overwritten bytes can be lost after a power failure, unless the writer was [`durable`](Self::durable), and in a
+/// [`Storage`] that cannot set its length. The error message states this. [`repair`](crate::repair::repair) then saves
+/// the intact chunks.
 #[derive(Debug, Clone)]
 #[doc(alias("blosc2_storage", "mode", "urlpath"))]
 pub struct OpenOptions {
@@ -116,7 +119,7 @@ impl Default for OpenOptions {
 }
 
 impl OpenOptions {
-    /// To read what is there.
+    /// Returns the default options, which open an existing frame for reading.
     pub fn new() -> Self {
         Self {
             write: false,
@@ -140,73 +143,75 @@ impl OpenOptions {
         }
     }
 
-    /// For reading and changing.
+    /// Sets whether the frame is opened for reading and changing. Off by default.
     pub fn write(mut self, write: bool) -> Self {
         self.write = write;
         self
     }
 
-    /// For reading and appending: nothing that is there can be changed or removed.
+    /// Sets whether the frame is opened for reading and appending; existing data cannot be changed or removed. Off by
+    /// default.
     pub fn append(mut self, append: bool) -> Self {
         self.append = append;
         self
     }
 
-    /// Makes one where there is none. For changing, unless it is for appending. Python's mode `a`.
+    /// Sets whether a new frame is created if there is none. It is opened for changing, unless [`append`](Self::append)
+    /// is set. Off by default. Python: `mode="a"`.
     pub fn create(mut self, create: bool) -> Self {
         self.create = create;
         self
     }
 
-    /// Makes one, where there must be none.
+    /// Sets whether a new frame is created; an existing one is an error. Off by default.
     pub fn create_new(mut self, create_new: bool) -> Self {
         self.create_new = create_new;
         self
     }
 
-    /// Makes one, in the place of a file that may be there. Python's mode `w`.
+    /// Sets whether a new frame is created that replaces an existing file. Off by default. Python: `mode="w"`.
     pub fn replace(mut self, replace: bool) -> Self {
         self.replace = replace;
         self
     }
 
-    /// Lets several programs use one file at once: each change and each read takes a lock. It has no meaning
-    /// elsewhere than in files.
+    /// Sets whether each change and each read takes the lock of the file, so that several programs can use it at once.
+    /// Off by default. It has no effect in memory and in custom storages. Python: `locking=True`.
     ///
-    /// It is that of C-Blosc2 3.2 and later, a file of the same name with `.b2lock` at its end (in a directory,
-    /// `.b2lock`), which stays. All that use the file have to lock it. Any number of handles may change it
-    /// then; each sees what the others did: a read returns what is there at that moment, and never a part of a
-    /// change. The numbers that a handle tells, such as [`nchunks`](SChunk::nchunks), are those of its last
-    /// read, change or [`refresh`](SChunk::refresh).
+    /// The lock is that of C-Blosc2 3.2 and later: a file of the same name with the suffix `.b2lock` (in a directory,
+    /// the file `.b2lock`), which is not removed. All programs that use the file must lock it. Any number of handles
+    /// may then change it, and each sees the changes of the others: a read returns the content at that moment, and
+    /// never a part of a change. Sizes and counts such as [`nchunks`](SChunk::nchunks) are those of the last read,
+    /// change or [`refresh`](SChunk::refresh) of the handle.
     ///
     /// Opening for writing first rolls back the change of a program that died in the middle of it; see
-    /// [above](Self#after-the-death-of-a-writer).
+    /// [crash recovery](Self#crash-recovery).
     ///
-    /// Symbolic links are followed: the locks of the link and of the file are both taken. A file with several hard links
-    /// is refused as [`ErrorKind::Unsupported`]. Nor does locking go with network file systems.
-    /// Python's `locking=True`; the variable `BLOSC_LOCKING` is not looked at.
+    /// Symbolic links are followed: the locks of the link and of its target are both taken. A file with several hard
+    /// links is refused with [`ErrorKind::Unsupported`]. Locks do not work on network file systems. The environment
+    /// variable `BLOSC_LOCKING` is ignored.
     pub fn locking(mut self, locking: bool) -> Self {
         self.locking = locking;
         self
     }
 
-    /// Waits at each step of a change until it is on the device.
+    /// Sets whether a change waits after each step until the data is on disk. Off by default.
     ///
-    /// Without it, a change that has returned survives the death of the program; with it, that of the machine as well. It
-    /// takes milliseconds a change. With and without it, a program that dies in the middle of a change leaves the file
-    /// unfinished; see [above](Self#after-the-death-of-a-writer).
+    /// Without it, a change that has returned survives the death of the program; with it, a change also survives a
+    /// power failure. It costs milliseconds for each change. In both cases a program that dies in the middle of a
+    /// change leaves the file unfinished; see [crash recovery](Self#crash-recovery).
     pub fn durable(mut self, durable: bool) -> Self {
         self.durable = durable;
         self
     }
 
-    /// Rolls back what a writer left that was stopped in the middle of a change, or completes it, before a file or storage
-    /// is opened for writing; see [above](Self#after-the-death-of-a-writer).
+    /// Sets whether an unfinished change of a stopped writer is rolled back or completed when a file or storage is
+    /// opened for writing; see [crash recovery](Self#crash-recovery). Off by default.
     ///
-    /// The caller asserts that no other program is changing it: that change would be destroyed. With
-    /// [`locking`](Self::locking) this is known and done in any case. If the file is opened by its path, a lock file beside it
-    /// is respected; handles of
-    /// this program still claim the file ([`ErrorKind::Busy`]). A file that is finished is opened as it is.
+    /// The caller asserts that no other program is changing the frame: such a change would be destroyed. With
+    /// [`locking`](Self::locking) the lock asserts this, and recovery always happens. If the file is opened by its path
+    /// and has a lock file, the lock is taken. Handles of this program still claim the file ([`ErrorKind::Busy`]). A
+    /// finished frame is opened unchanged.
     ///
     /// ```
     /// use blosc2::{CParams, ErrorKind, OpenOptions, SChunk};
@@ -225,102 +230,109 @@ impl OpenOptions {
         self
     }
 
-    /// Makes a directory with a file for each chunk, where one is made.
+    /// Sets whether a new frame is a directory with one file for each chunk (a sparse frame) instead of a contiguous
+    /// file. Off by default. C and Python: `contiguous=False`.
     #[doc(alias("contiguous", "sparse"))]
     pub fn directory(mut self, directory: bool) -> Self {
         self.directory = directory;
         self
     }
 
-    /// How much is checked when a frame is opened: [`Check::Header`] by default, [`Check::Structure`] in
-    /// [`from_cframe`](Self::from_cframe).
+    /// Sets how much is checked when a frame is opened. Default: [`Check::Header`], and [`Check::Structure`] for frames
+    /// in memory ([`from_cframe`](Self::from_cframe) and similar methods).
     pub fn check(mut self, check: Check) -> Self {
         self.check = Some(check);
         self
     }
 
-    /// Opens the frame that starts at this byte of the file, for reading. See
-    /// [`SChunk::append_to_file`].
+    /// Sets the byte offset in the file at which the frame starts, for reading; see [`SChunk::append_to_file`].
+    /// Default: 0. C: `blosc2_schunk_open_offset`.
     #[doc(alias = "blosc2_schunk_open_offset")]
     pub fn offset(mut self, offset: u64) -> Self {
         self.offset = offset;
         self
     }
 
-    /// How chunks are compressed: what a new super-chunk says, and what is done in one that is opened,
-    /// instead of what that says.
+    /// Sets the compression parameters: those stored in a new super-chunk, or those used for new chunks of an opened
+    /// one instead of its stored parameters. Python: `cparams`.
     pub fn cparams(mut self, params: impl Borrow<CParams>) -> Self {
         self.cparams = Some(params.borrow().clone());
         self
     }
 
-    /// How chunks are decompressed.
+    /// Sets the decompression parameters. Python: `dparams`.
     pub fn dparams(mut self, params: impl Borrow<DParams>) -> Self {
         self.dparams = params.borrow().clone();
         self
     }
 
-    /// Bytes of an item of a new super-chunk, unless its compression parameters say so. 1 by default.
+    /// Sets the size of an item of a new super-chunk in bytes, 1 by default. A typesize in the
+    /// [`cparams`](Self::cparams) takes precedence. C and Python: `typesize`.
     pub fn typesize(mut self, typesize: usize) -> Self {
         self.typesize = typesize;
         self
     }
 
-    /// Bytes of every chunk but a shorter last one, to be said in a new super-chunk's header before there is any.
+    /// Sets the chunk size of a new super-chunk: the decompressed size in bytes of every chunk except the last one,
+    /// which may be shorter. Python: `SChunk(chunksize=...)`.
     ///
-    /// Otherwise the first chunk says so. Python's `SChunk(chunksize=...)`.
+    /// By default the first chunk determines the chunk size.
     pub fn chunksize(mut self, bytes: usize) -> Self {
         self.chunksize = Some(bytes);
         self
     }
 
-    /// Gives a new super-chunk a fixed metalayer; in files they can be added before the first chunk only.
+    /// Adds a fixed-length metalayer to a new super-chunk. A contiguous frame accepts new fixed-length metalayers only
+    /// before its first chunk. C: `blosc2_meta_add`. Python: `meta={name: value}`.
     ///
-    /// The bytes are stored as they are. Python takes the contents of metalayers for msgpack, and fails to read others;
-    /// `meta_value`, with the feature `msgpack`, writes what it reads.
+    /// The content is stored unchanged. Python decodes the contents of metalayers as msgpack, and fails on other bytes;
+    /// `meta_value`, with the feature `msgpack`, writes msgpack.
     pub fn meta(mut self, name: &str, content: impl AsRef<[u8]>) -> Self {
         self.meta.push((name.to_owned(), content.as_ref().to_vec()));
         self
     }
 
-    /// The most bytes of memory that one read may take for its result. More is an error of
+    /// Sets how many bytes of memory the result of one read may take. Reads that need more fail with
     /// [`ErrorKind::TooLarge`].
     ///
-    /// A few bytes may rightly stand for gigabytes of zeros. Without this option, what was opened may take a
-    /// GiB, or 256 bytes for each byte that is stored if that is more; what was made by this handle, any
-    /// number. Reads into memory of the caller's are not limited, nor is walking over the chunks or items
-    /// of a large super-chunk.
+    /// A few stored bytes can represent gigabytes of zeros. By default one read of an opened super-chunk may take 1
+    /// GiB, or 256 times the stored bytes if that is more; reads of a super-chunk that this handle created are not
+    /// limited. Reads into a buffer of the caller are not limited either, nor is iterating over the chunks or items of
+    /// a large super-chunk.
     pub fn max_read(mut self, bytes: u64) -> Self {
         self.max_read = Some(bytes);
         self
     }
 
-    /// What opening may take, whatever the frame says: see [`Limits`](blosc2_format::Limits).
+    /// Sets the limits for opening untrusted input; see [`Limits`](blosc2_format::Limits).
     ///
-    /// By default it allocates at most 16 times the bytes that are stored and 64 MiB, and takes up to 2^24
-    /// chunks.
+    /// By default opening allocates at most 64 MiB plus 16 times the stored bytes, and accepts up to 2^24 chunks.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Whether [`open`](Self::open) may make a file.
+    /// Returns whether [`open`](Self::open) may create a file.
     pub(crate) fn makes(&self) -> bool {
         self.create || self.create_new || self.replace
     }
 
-    /// Opens or makes a file or a directory.
+    /// Opens or creates a file or a directory. C: `blosc2_schunk_open`, `blosc2_schunk_new`. Python: `blosc2.open`,
+    /// `SChunk(urlpath=...)`.
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: it cannot be read or made;
-    /// - [`ErrorKind::AlreadyExists`]: there is one, and a new one was asked for; it is left alone;
-    /// - [`ErrorKind::InvalidData`]: it is no frame, was cut short, or is broken;
-    /// - [`ErrorKind::Unfinished`]: its writer was stopped, or is writing it; see
-    ///   [above](Self#after-the-death-of-a-writer);
-    /// - [`ErrorKind::Busy`]: another handle of this program stands in the way, see [above](Self);
-    /// - [`ErrorKind::TooLarge`]: it needs more than the [`limits`](Self::limits) allow;
-    /// - [`ErrorKind::InvalidArgument`]: options that contradict each other, or parameters out of range;
-    /// - [`ErrorKind::Unsupported`]: a codec or filter that this build does not have, where one is made.
+    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be read or created;
+    /// - [`ErrorKind::AlreadyExists`]: it exists and [`create_new`](Self::create_new) is set; it is not changed;
+    /// - [`ErrorKind::InvalidData`]: it is not a frame, is truncated or is invalid;
+    /// - [`ErrorKind::Unfinished`]: a writer was stopped in the middle of a change, or is writing the file now; see
+    ///   [crash recovery](Self#crash-recovery);
+    /// - [`ErrorKind::Busy`]: another handle of this program excludes this access; see
+    ///   [access](Self#access-to-a-file-by-several-handles);
+    /// - [`ErrorKind::TooLarge`]: opening takes more than the [`limits`](Self::limits) allow;
+    /// - [`ErrorKind::InvalidArgument`]: options contradict each other, or a parameter is out of range;
+    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter of the compression parameters; or
+    ///   [`locking`](Self::locking) is set and the file has several hard links;
+    /// - [`ErrorKind::OutOfMemory`]: there is not enough memory.
     #[doc(alias = "blosc2_schunk_open_udio")]
     pub fn open(&self, path: impl AsRef<Path>) -> Result<SChunk> {
         let path = path.as_ref();
@@ -333,7 +345,7 @@ impl OpenOptions {
         if makes {
             let made = files::create(path, self.replace, |temporary| self.make(temporary));
             match made {
-                // Another program was faster.
+                // Another program created it first.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists && !self.create_new => {}
                 made => made?,
             }
@@ -341,13 +353,15 @@ impl OpenOptions {
         self.open_path(path)
     }
 
-    /// Opens a frame in a storage of the program's own, or makes one there.
+    /// Opens a frame in a custom storage backend, or creates one there. C: `blosc2_schunk_open_udio`.
     ///
-    /// With [`create`](Self::create) and the like the storage has to be empty. For reading only, a
-    /// [`ReadOnly`] does, which takes all that can be read at positions.
+    /// [`create_new`](Self::create_new) requires an empty storage; [`create`](Self::create) creates a frame if the
+    /// storage is empty; [`replace`](Self::replace) discards its content. For reading, [`ReadOnly`] wraps any source
+    /// that can be read at positions.
     ///
     /// # Errors
-    /// As for [`open`](Self::open); errors and panics of the storage are those of the call that met them.
+    /// Fails with the errors of [`open`](Self::open), and with those of the storage; a panic of the storage is
+    /// [`ErrorKind::Callback`].
     pub fn open_storage(&self, storage: impl Storage + 'static) -> Result<SChunk> {
         self.check_offset()?;
         self.check_recover()?;
@@ -376,13 +390,13 @@ impl OpenOptions {
         self.check_content(&report, schunk)
     }
 
-    /// Opens a frame in a custom folder, or makes one there: a sparse frame whose files are in an object store, for
-    /// example. A directory of the file system is opened by its path.
+    /// Opens a frame in a custom folder, or creates one there: a sparse frame whose files are in an object store, for
+    /// example. [`open`](Self::open) opens a directory of the file system by its path. C: `blosc2_schunk_open_udio` of
+    /// a directory.
     ///
-    /// With [`create`](Self::create) or [`create_new`](Self::create_new) a frame is made where the folder has no index
-    /// file. Several handles of one folder do not know of each other: a change fails with [`ErrorKind::Busy`] where another
-    /// handle has changed the frame, and [`SChunk::refresh`] reads what others changed. C's `blosc2_schunk_open_udio` of a
-    /// directory.
+    /// [`create`](Self::create) and [`create_new`](Self::create_new) create a frame if the folder has no index file.
+    /// Several handles of one folder are not coordinated: a change fails with [`ErrorKind::Busy`] if another handle has
+    /// changed the frame, and [`SChunk::refresh`] reads the changes of others.
     ///
     /// ```
     /// use std::collections::BTreeMap;
@@ -430,8 +444,10 @@ impl OpenOptions {
     /// ```
     ///
     /// # Errors
-    /// As for [`open`](Self::open); errors and panics of the folder are those of the call that met them;
-    /// [`ErrorKind::InvalidArgument`] where [`replace`](Self::replace) meets a frame: its files have to be removed first.
+    /// Fails with the errors of [`open`](Self::open), with those of the folder (a panic of it is
+    /// [`ErrorKind::Callback`]), and with
+    /// - [`ErrorKind::InvalidArgument`]: [`replace`](Self::replace) is set and the folder holds a frame: remove its
+    ///   files first.
     #[doc(alias("blosc2_schunk_open_udio", "sparse"))]
     pub fn open_folder<F>(&self, folder: F) -> Result<SChunk>
     where
@@ -451,21 +467,27 @@ impl OpenOptions {
         self.check_content(&report, schunk)
     }
 
-    /// Takes a frame in memory, without a copy; [`SChunk::into_cframe`] gives it back.
+    /// Opens a frame in memory, without a copy of the bytes; [`SChunk::into_cframe`] returns them. C:
+    /// `blosc2_schunk_from_buffer`. Python: `schunk_from_cframe`.
     ///
     /// [`from_owner`](Self::from_owner) opens memory of other types, [`with_borrowed`](Self::with_borrowed) borrowed
     /// memory.
     ///
     /// # Errors
-    /// As for [`open`](Self::open).
+    /// - [`ErrorKind::InvalidData`]: the bytes are not a frame, are truncated or are invalid;
+    /// - [`ErrorKind::Unfinished`]: a writer was stopped in the middle of a change; see
+    ///   [crash recovery](Self#crash-recovery);
+    /// - [`ErrorKind::TooLarge`]: opening takes more than the [`limits`](Self::limits) allow;
+    /// - [`ErrorKind::InvalidArgument`]: options contradict each other, or a parameter is out of range;
+    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter of the compression parameters.
     pub fn from_cframe(&self, bytes: Vec<u8>) -> Result<SChunk> {
         self.open_memory(bytes)
     }
 
-    /// Opens a frame in memory with any owner for reading, without a copy: `Arc<[u8]>`, `&'static [u8]`,
-    /// `bytes::Bytes`, `memmap2::Mmap`.
+    /// Opens a frame in memory with any owner for reading, without a copy of the bytes: `Arc<[u8]>`, `&'static [u8]`,
+    /// `bytes::Bytes`, `memmap2::Mmap`. C: `blosc2_schunk_from_buffer` without a copy.
     ///
-    /// The super-chunk keeps the owner for as long as it lives. C's `blosc2_schunk_from_buffer` without a copy.
+    /// The super-chunk keeps the owner for its whole lifetime.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -481,18 +503,18 @@ impl OpenOptions {
     /// ```
     ///
     /// # Errors
-    /// As for [`open`](Self::open). Changes fail with [`ErrorKind::ReadOnly`].
+    /// Fails with the errors of [`from_cframe`](Self::from_cframe). Changes fail with [`ErrorKind::ReadOnly`].
     #[doc(alias = "blosc2_schunk_from_buffer")]
     pub fn from_owner(&self, bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> Result<SChunk> {
         self.open_memory(Guarded(Shared(bytes)))
     }
 
-    /// Opens a frame in borrowed memory for reading, without a copy, for as long as `work` runs.
+    /// Opens a frame in borrowed memory for reading, without a copy of the frame, while `work` runs. C:
+    /// `blosc2_schunk_from_buffer` and `b2nd_from_cframe` without a copy.
     ///
-    /// After that the super-chunk, wherever it is then, cannot read from the memory any more: its reads fail with
-    /// [`ErrorKind::Io`]. Each read copies the compressed bytes that it needs, as from a file;
-    /// [`from_owner`](Self::from_owner) copies none. C's `blosc2_schunk_from_buffer` and `b2nd_from_cframe` without a
-    /// copy.
+    /// When `work` has returned, the super-chunk loses the memory, even if `work` has stored it elsewhere: its reads
+    /// fail with [`ErrorKind::Io`]. Each read copies the compressed bytes that it needs, as a read of a file does;
+    /// [`from_owner`](Self::from_owner) copies nothing.
     ///
     /// ```
     /// use blosc2::{NDArray, OpenOptions};
@@ -507,7 +529,8 @@ impl OpenOptions {
     /// ```
     ///
     /// # Errors
-    /// As for [`open`](Self::open), and those of `work`. Changes fail with [`ErrorKind::ReadOnly`].
+    /// Fails with the errors of [`from_cframe`](Self::from_cframe) and of `work`. Changes fail with
+    /// [`ErrorKind::ReadOnly`].
     #[doc(alias("blosc2_schunk_from_buffer", "b2nd_from_cframe"))]
     pub fn with_borrowed<R>(
         &self,
@@ -517,33 +540,35 @@ impl OpenOptions {
         lend(bytes, |lent| work(self.open_memory(lent)?))
     }
 
-    /// Makes one in memory, each chunk in memory of its own.
+    /// Creates a super-chunk in memory, with a separate allocation for each chunk.
     ///
     /// # Errors
-    /// As for [`open`](Self::open).
+    /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range;
+    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
     pub fn in_memory(&self) -> Result<SChunk> {
         self.new_in(Box::<Memory>::default())
     }
 
-    /// Makes one in memory that is a frame in one buffer, as a file would be.
+    /// Creates a super-chunk in memory as a contiguous frame in one buffer, with the same bytes as a file. C:
+    /// `contiguous` without `urlpath`.
     ///
-    /// Appending is slower than [`in_memory`](Self::in_memory), [`SChunk::into_cframe`] takes no time. C's
-    /// `contiguous` without a path.
+    /// Appending is slower than in [`in_memory`](Self::in_memory); [`SChunk::into_cframe`] needs no copy.
     ///
     /// # Errors
-    /// As for [`open`](Self::open).
+    /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range;
+    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
     #[doc(alias = "contiguous")]
     pub fn in_memory_frame(&self) -> Result<SChunk> {
         self.new_in(Self::new_buffer())
     }
 
-    /// What a frame in one new buffer is made in.
+    /// Returns the store of a new frame in one buffer.
     pub(crate) fn new_buffer() -> Box<dyn Store> {
         Box::new(Contiguous::new(Vec::new(), Safety::Errors))
     }
 
-    /// What a frame in a storage, which is empty or may be emptied, is made in, and its access to the file that the
-    /// storage may be.
+    /// Returns the store of a new frame in a storage that is empty or may be emptied, and the claim of its file if the
+    /// storage is a file.
     pub(crate) fn new_storage(
         storage: impl Storage + 'static,
         replace: bool,
@@ -559,7 +584,7 @@ impl OpenOptions {
         let gate = gate_of(&storage, Claim::Make)?;
         let size = storage.size().map_err(|error| Error::of_io(MAKE, error))?;
         if size > 0 && !replace {
-            let detail = format!("the storage has {size} bytes");
+            let detail = format!("the storage is not empty: it has {size} bytes");
             return Err(Error::new(ErrorKind::AlreadyExists, MAKE, detail));
         }
         let cut = if size > 0 { storage.set_size(0) } else { Ok(()) };
@@ -567,7 +592,7 @@ impl OpenOptions {
         Ok((Box::new(Contiguous::new(storage, safety)), gate))
     }
 
-    /// What a frame in a folder, which has none, is made in.
+    /// Returns the store of a new frame in a folder that has none.
     pub(crate) fn new_folder<F>(folder: F, replace: bool) -> Result<Box<dyn Store>>
     where
         F: FolderMut<File: Send + Sync + 'static> + 'static,
@@ -578,27 +603,27 @@ impl OpenOptions {
     fn new_folder_in(files: impl Files, replace: bool, safety: Safety) -> Result<Box<dyn Store>> {
         if has_frame(&files)? {
             let (kind, detail) = match replace {
-                true => (ErrorKind::InvalidArgument, "a frame in a folder is not replaced"),
-                false => (ErrorKind::AlreadyExists, "there is a frame in the folder"),
+                true => (ErrorKind::InvalidArgument, "a frame in a folder cannot be replaced"),
+                false => (ErrorKind::AlreadyExists, "the folder has a frame"),
             };
             return Err(Error::new(kind, MAKE, detail));
         }
         Ok(Box::new(Directory::new(files, safety)))
     }
 
-    /// Sees that nothing is to be changed inside something larger.
+    /// Checks that a frame inside a larger file is not opened for changes.
     fn check_offset(&self) -> Result<()> {
         if self.offset > 0 && self.access() != Access::Read {
-            let detail = "a frame inside a larger one can only be read";
+            let detail = "a frame inside a larger file can only be read";
             return Err(Error::new(ErrorKind::InvalidArgument, OPEN, detail));
         }
         Ok(())
     }
 
-    /// Checks that what is to be recovered is opened for writing.
+    /// Checks that `recover` is set only for writing.
     fn check_recover(&self) -> Result<()> {
         if self.recover && self.access() == Access::Read {
-            let detail = "`recover` is for frames that are opened for writing";
+            let detail = "`recover` requires opening for writing";
             return Err(Error::new(ErrorKind::InvalidArgument, OPEN, detail));
         }
         Ok(())
@@ -616,7 +641,7 @@ impl OpenOptions {
         if self.durable { Safety::PowerLoss } else { Safety::Death }
     }
 
-    /// An empty frame, complete.
+    /// Creates an empty, complete frame.
     fn new_in(&self, store: Box<dyn Store>) -> Result<SChunk> {
         let params = self.cparams.clone().unwrap_or_default();
         let resolved = params.resolve(self.typesize, Purpose::Frame)?;
@@ -624,7 +649,9 @@ impl OpenOptions {
             && (!(1..=MAX_CHUNK_LEN).contains(&size) || !size.is_multiple_of(self.typesize))
         {
             let typesize = self.typesize;
-            let detail = format!("chunks of {size} bytes, of items of {typesize}");
+            let detail = format!(
+                "a chunk has 1 to {MAX_CHUNK_LEN} bytes, a multiple of the typesize {typesize}, got {size}"
+            );
             return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
         }
         let chunksize =
@@ -652,11 +679,11 @@ impl OpenOptions {
                 return Ok(schunk);
             }
         }
-        let detail = "it is replaced by others again and again";
+        let detail = "other programs replace it repeatedly while it is opened";
         Err(Error::new(ErrorKind::Busy, OPEN, detail).at(path))
     }
 
-    /// Nothing where the file was replaced while it was opened.
+    /// Returns `None` if the file was replaced while it was opened.
     fn try_open_path(&self, path: &Path) -> Result<Option<SChunk>> {
         let io = |error| Error::from_io(OPEN, path, error);
         let at = |error: Error| match self.locking {
@@ -667,12 +694,12 @@ impl OpenOptions {
         let absolute = files::absolute(path)?;
         let metadata = fs::metadata(path).map_err(io)?;
         let directory = metadata.is_dir();
-        // A pipe would block.
+        // Opening a pipe would block.
         if !directory && !metadata.is_file() {
             return Err(invalid("it is neither a file nor a directory"));
         }
         if directory && !absolute.join(INDEX).is_file() {
-            let detail = format!("the directory is no frame: it has no {}", INDEX);
+            let detail = format!("the directory is not a frame: it has no file `{INDEX}`");
             return Err(invalid(&detail));
         }
         let (file, folder) = match directory {
@@ -698,7 +725,7 @@ impl OpenOptions {
         let gate = gate.keeping(folder).named(has_name);
         let gate = if self.locking { gate.with_lock(&absolute, directory)? } else { gate };
         let pass = gate.read().map_err(at)?;
-        // From here on nobody in this program replaces it.
+        // From here on no handle of this program replaces it.
         if FileId::of_path(path).map_err(io)? != *gate.id() {
             return Ok(None);
         }
@@ -727,7 +754,7 @@ impl OpenOptions {
         self.check_content(&report, schunk).map(Some)
     }
 
-    /// Rolls back what a writer left in a file when it was stopped; does nothing if another file took its place.
+    /// Rolls back the change of a stopped writer in a file; does nothing if another file has replaced it.
     fn recover_file(&self, path: &Path, gate: &Gate) -> Result<()> {
         let mut pass = gate.change()?;
         let io = |error| Error::of_io(OPEN, error);
@@ -736,7 +763,7 @@ impl OpenOptions {
             return Ok(());
         }
         if gate.is_locking() && links(&file).map_err(io)?.is_some_and(|count| count > 1) {
-            let detail = "the file has several names (hard links), and a writer that uses another one would not see its lock";
+            let detail = "the file has several names (hard links), and a writer that uses another name does not take this lock";
             return Err(Error::new(ErrorKind::Unsupported, OPEN, detail));
         }
         Contiguous::new(file, self.safety()).recover(OPEN)?;
@@ -744,7 +771,7 @@ impl OpenOptions {
         Ok(())
     }
 
-    /// Opens a frame in memory, which nobody else changes.
+    /// Opens a frame in memory, which no other handle changes.
     fn open_memory(&self, storage: impl Storage + 'static) -> Result<SChunk> {
         self.check_offset()?;
         self.check_recover()?;
@@ -756,7 +783,7 @@ impl OpenOptions {
         self.check_content(&report, schunk)
     }
 
-    /// The frame in a storage, or inside it.
+    /// Returns the frame in a storage, from the offset that is set.
     fn frame(&self, storage: impl Storage + 'static, safety: Safety) -> Contiguous {
         match self.offset {
             0 => Contiguous::new(storage, safety),
@@ -778,7 +805,7 @@ impl OpenOptions {
         Ok((schunk, report))
     }
 
-    /// Checks the chunks of a frame that could not be decoded without C.
+    /// Checks with C the chunks that the Rust implementation cannot decode.
     fn check_content(&self, report: &Report, schunk: SChunk) -> Result<SChunk> {
         if self.check != Some(Check::Content) {
             return Ok(schunk);
@@ -797,7 +824,7 @@ impl OpenOptions {
         }
     }
 
-    /// What a check of this depth reports, which is nothing bad.
+    /// Returns the report of a check of this depth, which has no error.
     fn report(
         &self,
         depth: Check,
@@ -840,12 +867,12 @@ fn has_frame(folder: &impl Folder) -> Result<bool> {
     }
 }
 
-/// An opened directory, which keeps its identity, where the system opens directories.
+/// Opens a directory, which keeps its identity, on systems that can open directories.
 fn open_folder(path: &Path) -> Option<File> {
     File::open(path).ok()
 }
 
-/// The access to the file that a storage is, if it is one.
+/// Claims the file of a storage, if the storage is a file.
 fn gate_of(storage: &impl Storage, claim: Claim) -> Result<Option<Gate>> {
     let Some(file) = storage.file(Token) else { return Ok(None) };
     let id = FileId::of_file(file).map_err(|error| Error::of_io(OPEN, error))?;
@@ -853,7 +880,7 @@ fn gate_of(storage: &impl Storage, claim: Claim) -> Result<Option<Gate>> {
     id.map(|id| Gate::new(id, claim).map(|gate| gate.named(has_name))).transpose()
 }
 
-/// What a new file or directory is written to; there is nothing of that name.
+/// Returns the store of a new file or directory; nothing exists at the path.
 pub(crate) fn new_store(path: &Path, directory: bool) -> Result<Box<dyn Store>> {
     let io = |error| Error::from_io(MAKE, path, error);
     if directory {

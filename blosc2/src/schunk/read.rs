@@ -1,4 +1,4 @@
-//! Reading chunks, whole and in part.
+//! Reading of chunks and blocks.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -19,15 +19,12 @@ use crate::{Chunk, ChunkRef, Codec, Error, ErrorKind, Filter, Result, Special};
 const READ: &str = "read a chunk";
 
 impl SChunk {
-    /// Decompresses one chunk to items. C's `blosc2_schunk_decompress_chunk`, Python's `decompress_chunk`.
+    /// Decompresses the chunk `index`. C: `blosc2_schunk_decompress_chunk`. Python: `SChunk.decompress_chunk`.
     ///
     /// # Errors
-    /// - [`ErrorKind::OutOfBounds`]: there is no such chunk;
-    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize;
-    /// - [`ErrorKind::InvalidData`], [`ErrorKind::Unsupported`]: as for
-    ///   [`decompress`](crate::decompress);
-    /// - [`ErrorKind::TooLarge`]: more memory than [`OpenOptions::max_read`](crate::OpenOptions::max_read);
-    /// - [`ErrorKind::Io`]: the file cannot be read.
+    /// Fails with the [errors of reading](Self#errors-of-reading), and with
+    /// - [`ErrorKind::OutOfBounds`]: `index` is not less than the number of chunks;
+    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize.
     #[doc(alias = "blosc2_schunk_decompress_chunk")]
     pub fn decompress_chunk<T: Element>(&self, index: usize) -> Result<Vec<T>> {
         self.check_item::<T>(READ)?;
@@ -37,40 +34,48 @@ impl SChunk {
         })
     }
 
-    /// Decompresses one chunk into the caller's items, of which there have to be just as many.
+    /// Decompresses the chunk `index` into `items`, which must have the size of the chunk.
     ///
     /// # Errors
-    /// As for [`decompress_chunk`](Self::decompress_chunk), and [`ErrorKind::InvalidArgument`] where the lengths differ.
+    /// Fails with the [errors of reading](Self#errors-of-reading), and with
+    /// - [`ErrorKind::OutOfBounds`]: `index` is not less than the number of chunks;
+    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize;
+    /// - [`ErrorKind::InvalidArgument`]: the sizes differ.
     pub fn decompress_chunk_into<T: Element>(&self, index: usize, items: &mut [T]) -> Result<()> {
         self.check_item::<T>(READ)?;
         self.with_chunk(index, None, |chunk, decoder| {
             let len = size_of_val(items);
             if chunk.nbytes() != len {
-                let detail = format!("chunk {index} has {} bytes, the items {len}", chunk.nbytes());
+                let detail = format!("chunk {index} has {} bytes, got {len}", chunk.nbytes());
                 return Err(Error::new(ErrorKind::InvalidArgument, READ, detail));
             }
             with_bytes_mut(items, |bytes| decoder.decompress(chunk, Target::of(bytes)))
         })
     }
 
-    /// Iterates over the chunks and decompresses each, from the front or from the back. Python's `iterchunks`.
+    /// Returns an iterator that decompresses the chunks, in both directions. Python: `SChunk.iterchunks`.
+    ///
+    /// A chunk may be an error: [errors of reading](Self#errors-of-reading), or [`ErrorKind::TypeMismatch`] if `T` is
+    /// neither `u8` nor of the typesize.
     #[doc(alias = "iterchunks")]
     pub fn iter_chunks<T: Element>(&self) -> Chunks<'_, T> {
         Chunks { schunk: self, range: 0..self.nchunks(), item: PhantomData }
     }
 
-    /// One chunk as it is stored, or a chunk that is equal where the index says all of it. C's
-    /// `blosc2_schunk_get_chunk`, Python's `get_chunk`.
+    /// Returns the compressed chunk `index`. C: `blosc2_schunk_get_chunk`. Python: `SChunk.get_chunk`.
+    ///
+    /// If only the index records a special chunk, an equal chunk is created.
     ///
     /// # Errors
-    /// As for [`decompress_chunk`](Self::decompress_chunk).
+    /// Fails with the [errors of reading](Self#errors-of-reading), and with
+    /// - [`ErrorKind::OutOfBounds`]: `index` is not less than the number of chunks.
     #[doc(alias("get_chunk", "blosc2_schunk_get_chunk"))]
     pub fn chunk(&self, index: usize) -> Result<Chunk> {
         self.with_chunk(index, None, |chunk, _| Ok(Chunk::from(chunk.borrowed())))
     }
 
-    /// One chunk, of which only the header is read, and later what is asked for. C's
-    /// `blosc2_schunk_get_lazychunk`.
+    /// Returns a handle on the chunk `index`. This reads only the header of the chunk; its methods read the blocks that
+    /// they need. C: `blosc2_schunk_get_lazychunk`.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};
@@ -84,16 +89,18 @@ impl SChunk {
     /// ```
     ///
     /// # Errors
-    /// As for [`decompress_chunk`](Self::decompress_chunk).
+    /// Fails with the [errors of reading](Self#errors-of-reading), and with
+    /// - [`ErrorKind::OutOfBounds`]: `index` is not less than the number of chunks.
     #[doc(alias("get_lazychunk", "blosc2_schunk_get_lazychunk"))]
     pub fn lazy_chunk(&self, index: usize) -> Result<LazyChunk<'_>> {
         Ok(LazyChunk { schunk: self, index, info: self.chunk_info(index)? })
     }
 
-    /// What the header of a chunk says; nothing is decompressed.
+    /// Returns the parameters in the header of the chunk `index`, without decompression.
     ///
     /// # Errors
-    /// As for [`decompress_chunk`](Self::decompress_chunk).
+    /// Fails with the [errors of reading](Self#errors-of-reading), and with
+    /// - [`ErrorKind::OutOfBounds`]: `index` is not less than the number of chunks.
     pub fn chunk_info(&self, index: usize) -> Result<ChunkInfo> {
         let reading = self.reading()?;
         let state = &reading.state;
@@ -104,7 +111,9 @@ impl SChunk {
         info.map_err(|error| self.at(error))
     }
 
-    /// What the headers of all chunks say, in order. Python's `iterchunks_info`.
+    /// Iterates over the parameters in the headers of all chunks. Python: `SChunk.iterchunks_info`.
+    ///
+    /// Each result may be one of the [errors of reading](Self#errors-of-reading).
     #[doc(alias = "iterchunks_info")]
     pub fn chunk_infos(
         &self,
@@ -112,17 +121,19 @@ impl SChunk {
         (0..self.nchunks()).map(|index| self.chunk_info(index))
     }
 
-    /// Decompresses one block of a chunk.
+    /// Decompresses the block `block` of the chunk `index`. C: `blosc2_schunk_get_vlblock`.
     ///
-    /// It is the way to what [`append_blocks`](Self::append_blocks) took. C's `blosc2_schunk_get_vlblock`.
+    /// It reads the blocks of [`append_blocks`](Self::append_blocks), and works for all other chunks too.
     ///
     /// # Errors
-    /// As for [`decompress_chunk`](Self::decompress_chunk); [`ErrorKind::OutOfBounds`] also where the chunk has no such block.
+    /// Fails with the [errors of reading](Self#errors-of-reading), and with
+    /// - [`ErrorKind::OutOfBounds`]: there is no such chunk or block.
     #[doc(alias = "blosc2_schunk_get_vlblock")]
     pub fn block(&self, index: usize, block: usize) -> Result<Vec<u8>> {
         self.with_chunk(index, None, |chunk, decoder| {
             let Some(len) = chunk.block_len(block)? else {
-                let detail = format!("chunk {index} has {} blocks, not {block}", chunk.nblocks());
+                let detail =
+                    format!("chunk {index} has {} blocks, got the index {block}", chunk.nblocks());
                 return Err(Error::new(ErrorKind::OutOfBounds, "read a block", detail));
             };
             self.allow("read a block", len as u64)?;
@@ -130,7 +141,7 @@ impl SChunk {
         })
     }
 
-    /// Runs `work` on a chunk and a decoder.
+    /// Calls `work` with a chunk and a decoder.
     pub(crate) fn with_chunk<R>(
         &self,
         index: usize,
@@ -141,7 +152,7 @@ impl SChunk {
         self.with_chunk_in(&self.reading()?, index, ranges, work)
     }
 
-    /// The same within a read. If ranges of the data are given, all else of the chunk may be missing.
+    /// Calls `work` within a read. If ranges of the data are set, the rest of the chunk may be missing.
     pub(crate) fn with_chunk_in<R>(
         &self,
         reading: &Reading<'_>,
@@ -155,7 +166,7 @@ impl SChunk {
         decoder.set_place(index, start);
         let result = reading.state.locate(index).and_then(|(located, header)| {
             if header.is_compressed() {
-                // Blocks go through codec and filters; a part of some chunks takes all of their data.
+                // Blocks pass through codec and filters; a part of some chunks needs all of their data.
                 let whole = ranges
                     .is_some_and(|ranges| ranges.iter().any(|range| takes_all(&header, range)));
                 let block = if header.variable_blocks { 0 } else { u64::from(header.block_len()) };
@@ -176,7 +187,7 @@ impl SChunk {
                 needed.collect::<Vec<_>>()
             });
             let fetched = located.fetch(&header, ranges.as_deref(), buffer);
-            fetched.map_err(|error| error.doing(format!("{READ} (number {index})")))?;
+            fetched.map_err(|error| error.doing(format!("read chunk {index}")))?;
             work(&ChunkRef::to_decompress(buffer)?, decoder)
         });
         self.workers.lock().push(worker);
@@ -195,39 +206,49 @@ impl SChunk {
     }
 }
 
-/// Whether a part of a chunk's data is decompressed by way of all of it.
+/// Returns whether reading a part of a chunk decompresses all of its data.
 fn takes_all(header: &Header, range: &Range<usize>) -> bool {
     let typesize = u32::from(header.typesize.max(1));
     let items = (header.nbytes / typesize * typesize) as usize;
     header.variable_blocks || range.end > items || crate::installed::SPOILS_ITEMS
 }
 
-/// What the header of a chunk says: with which parameters it was compressed, whoever chose them. Made by
-/// [`SChunk::chunk_info`].
+/// The parameters in the header of a chunk, with which it was compressed. Returned by [`SChunk::chunk_info`].
 ///
-/// The compression level is not in it.
+/// The compression level is not stored in a chunk.
+///
+/// ```
+/// use blosc2::{CParams, Codec, Filter, SChunk};
+///
+/// let mut schunk = SChunk::in_memory::<u32>(CParams::new().codec(Codec::Lz4))?;
+/// schunk.append(&(0..1000u32).collect::<Vec<_>>())?;
+/// let info = schunk.chunk_info(0)?;
+/// assert_eq!((info.nbytes, info.codec), (4000, Codec::Lz4));
+/// assert_eq!(info.filters(), [Filter::Shuffle]);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct ChunkInfo {
-    /// Bytes of its data.
+    /// The decompressed size in bytes.
     pub nbytes: usize,
-    /// Bytes where it is stored; 0 where the index says all of it.
+    /// The compressed size in bytes; 0 for a special chunk that only the index records.
     pub cbytes: usize,
-    /// Bytes of a block; `None` where blocks have different lengths.
+    /// The block size in bytes; `None` for variable-length blocks.
     pub blocksize: Option<usize>,
-    /// What it is made of, where it holds no data.
+    /// The kind of special chunk; `None` for a chunk that stores data.
     pub special: Option<Special>,
-    /// Whether its data is stored as it is.
+    /// Whether the data is stored uncompressed.
     pub is_stored: bool,
-    /// The codec. It means nothing where nothing is compressed: in stored and special chunks.
+    /// The codec. It has no meaning for stored and special chunks.
     pub codec: Codec,
-    /// Parameter of the codec.
+    /// The parameter of the codec.
     pub codec_meta: u8,
-    /// Whether the bytes of the items of its blocks are in streams of their own.
+    /// Whether each block is split into one stream for each byte of the items.
     pub is_split: bool,
-    /// Whether there is a dictionary in it.
+    /// Whether the chunk has a dictionary.
     pub has_dictionary: bool,
-    /// Codes and parameters of the filters.
+    /// The codes and parameters of the filters.
     slots: [[u8; MAX_FILTERS]; 2],
 }
 
@@ -247,19 +268,30 @@ impl ChunkInfo {
         }
     }
 
-    /// The filters, in the order in which they were applied.
+    /// Returns the filters, in the order in which they were applied.
     pub fn filters(&self) -> Vec<Filter> {
         let [codes, metas] = &self.slots;
         Filter::of_slots(codes, metas).collect()
     }
 
-    /// How many bytes one byte of the compressed chunk stands for; 0 where there is none.
+    /// Returns the compression ratio: decompressed bytes divided by compressed bytes; 0 if there are no compressed
+    /// bytes.
     pub fn cratio(&self) -> f64 {
         if self.cbytes == 0 { 0.0 } else { self.nbytes as f64 / self.cbytes as f64 }
     }
 }
 
-/// A chunk that stays where it is stored. Made by [`SChunk::lazy_chunk`].
+/// A handle on a chunk that reads only the blocks that are needed. Created by [`SChunk::lazy_chunk`].
+///
+/// ```
+/// use blosc2::{CParams, SChunk};
+///
+/// let mut schunk = SChunk::in_memory::<u64>(&CParams::default())?;
+/// schunk.append(&(0..100_000u64).collect::<Vec<_>>())?;
+/// let chunk = schunk.lazy_chunk(0)?;
+/// assert_eq!(chunk.items::<u64>(50_000..50_002)?, [50_000, 50_001]);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct LazyChunk<'a> {
     schunk: &'a SChunk,
@@ -268,15 +300,17 @@ pub struct LazyChunk<'a> {
 }
 
 impl LazyChunk<'_> {
-    /// What its header says.
+    /// Returns the parameters in the header of the chunk.
     pub fn info(&self) -> ChunkInfo {
         self.info
     }
 
-    /// Reads and decompresses the blocks of some items; the range counts items of `T`.
+    /// Reads and decompresses the blocks that contain a range of items of the chunk.
     ///
     /// # Errors
-    /// As for [`SChunk::chunk`]; [`ErrorKind::OutOfBounds`] where the range reaches outside.
+    /// Fails with the [errors of reading](SChunk#errors-of-reading), and with
+    /// - [`ErrorKind::OutOfBounds`]: the range is outside the chunk;
+    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize.
     pub fn items<T: Element>(&self, range: impl RangeBounds<usize>) -> Result<Vec<T>> {
         let schunk = self.schunk;
         schunk.check_item::<T>(READ)?;
@@ -288,33 +322,45 @@ impl LazyChunk<'_> {
         })
     }
 
-    /// Decompresses one of its blocks.
+    /// Decompresses one block of the chunk.
     ///
     /// # Errors
-    /// As for [`SChunk::block`].
+    /// Fails with the [errors of reading](SChunk#errors-of-reading), and with
+    /// - [`ErrorKind::OutOfBounds`]: there is no such block.
     pub fn block(&self, block: usize) -> Result<Vec<u8>> {
         self.schunk.block(self.index, block)
     }
 
-    /// Reads all of it.
+    /// Reads the whole compressed chunk.
     ///
     /// # Errors
-    /// As for [`SChunk::chunk`].
+    /// Fails with the [errors of reading](SChunk#errors-of-reading).
     pub fn read(&self) -> Result<Chunk> {
         self.schunk.chunk(self.index)
     }
 }
 
-/// Sees that a range is inside a chunk, which others may have changed since it was computed.
+/// Checks that a range is inside a chunk, which another handle may have changed since the range was computed.
 pub(super) fn check_range(chunk: &ChunkRef<'_>, bytes: &Range<usize>, index: usize) -> Result<()> {
     if bytes.end <= chunk.nbytes() {
         return Ok(());
     }
-    let detail = format!("chunk {index} has {} bytes, asked for {bytes:?}", chunk.nbytes());
+    let detail = format!("chunk {index} has {} bytes, got the range {bytes:?}", chunk.nbytes());
     Err(Error::new(ErrorKind::OutOfBounds, READ, detail))
 }
 
-/// The chunks of a [`SChunk`], decompressed one by one. Made by [`SChunk::iter_chunks`].
+/// An iterator that decompresses the chunks of a [`SChunk`]. Created by [`SChunk::iter_chunks`].
+///
+/// ```
+/// use blosc2::{CParams, SChunk};
+///
+/// let mut schunk = SChunk::in_memory::<u8>(&CParams::default())?;
+/// schunk.append(&[1u8, 2, 3])?;
+/// schunk.append(&[4u8])?;
+/// let last = schunk.iter_chunks::<u8>().next_back().unwrap()?;
+/// assert_eq!(last, [4]);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 pub struct Chunks<'a, T> {
     schunk: &'a SChunk,
     range: Range<usize>,

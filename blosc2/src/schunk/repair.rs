@@ -1,4 +1,4 @@
-//! Frames that are damaged, or whose writer was stopped.
+//! Repair of damaged frames, and of frames whose writer was stopped.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -26,61 +26,90 @@ use crate::{Error, ErrorKind, Result};
 
 const REPAIR: &str = "repair a frame";
 type CheckResult = std::result::Result<Report, blosc2_format::Error>;
-/// The name that the metalayer of an array gets where the chunks are not those of the array any more.
+/// The new name of the metalayer of an array if the chunks no longer match the array.
 const DAMAGED_ARRAY: &str = "b2nd-damaged";
 
-/// What [`repair`] did. Shown, it is one line.
+/// What [`repair`] did. `Display` writes it on one line.
+///
+/// ```
+/// use blosc2::repair::{Repaired, repair};
+/// use blosc2::{CParams, SChunk};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("a.b2frame");
+/// SChunk::create::<u8>(&path, &CParams::default())?.append(&[1u8, 2, 3])?;
+/// match repair(&path)? {
+///     Repaired::Sound => println!("nothing to do"),
+///     Repaired::Rebuilt(rebuilt) => println!("{} chunks saved", rebuilt.nchunks),
+///     repaired => println!("{repaired}"),
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Repaired {
-    /// Nothing: the frame is good.
+    /// The frame is valid; nothing was done.
     Sound,
-    /// A change that was stopped was rolled back: the frame is as it was before.
+    /// An unfinished change was rolled back: the frame is in the state before the change.
     RolledBack,
-    /// A change that was stopped at its end is there: the frame is as it was meant to be.
+    /// An unfinished change was complete except for its last step, which was done: the frame is in the state after the
+    /// change.
     Completed,
-    /// What was whole was written to a new frame.
+    /// The intact parts were written to a new frame.
     Rebuilt(Rebuilt),
 }
 
-/// A frame that was written anew of what was whole in a damaged one.
+/// A new frame with the intact parts of a damaged one, as described by [`repair`].
+///
+/// ```
+/// use blosc2::repair::{Repaired, repair};
+/// use blosc2::{CParams, SChunk};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("a.b2frame");
+/// SChunk::create::<u8>(&path, &CParams::default())?.append(&[7u8; 1000])?;
+/// let bytes = std::fs::read(&path)?;
+/// std::fs::write(&path, &bytes[..bytes.len() - 30])?; // truncates the trailer
+/// let Repaired::Rebuilt(rebuilt) = repair(&path)? else { panic!() };
+/// assert_eq!((rebuilt.nchunks, rebuilt.was_array), (1, false));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rebuilt {
-    /// How many chunks it has.
+    /// The number of chunks.
     pub nchunks: usize,
-    /// The chunks that are lost, by the numbers that they had: those behind them have moved up. `None` where
-    /// the index is lost, so that nobody can tell. Then chunks are in the order of the file, which is that
-    /// of the frame if all were appended one after the other; chunks that had been replaced or deleted
-    /// may be among them, and such as were all zeros or another special value are not.
+    /// The original indices of the lost chunks; later chunks have moved up. `None` if the index is lost, so that the
+    /// lost chunks are unknown. The chunks are then in the order of the file, which is the order of the frame if all
+    /// were appended; replaced or deleted chunks may be among them, and special chunks, such as zeros, are missing.
     pub lost: Option<Vec<usize>>,
-    /// The metalayers that it has; `None` where it could not be told which there were.
+    /// The names of the fixed-length metalayers; `None` if the section that lists them is lost.
     pub meta: Option<Vec<String>>,
-    /// The metalayers of variable length that it has; `None` where it could not be told which there were.
+    /// The names of the variable-length metalayers; `None` if the section that lists them is lost.
     pub vlmeta: Option<Vec<String>>,
-    /// Whether it was an array and is one no more, as its chunks are not all there, each in its place. Its
-    /// metalayer is kept under the name `b2nd-damaged`.
+    /// Whether the frame was an array and no longer is, as some chunks are missing or not in their places. Its
+    /// metalayer is renamed to `b2nd-damaged`.
     pub was_array: bool,
-    /// What the damaged frame is named now; `None` where it was left where it is.
+    /// The new path of the damaged frame; `None` if it was not moved.
     pub damaged: Option<PathBuf>,
 }
 
-/// Puts in order a file or directory whose writer was stopped, or that is damaged.
+/// Repairs a file or directory that is damaged, or whose writer was stopped in the middle of a change.
 ///
-/// - A good frame is left alone, byte for byte. All of its chunks are decompressed to see that.
-/// - A change that was stopped in the middle, as this crate makes them, is rolled back, or is found to be complete. Opening
-///   the file for writing with [`locking`](crate::OpenOptions::locking) does this, too, and takes no time on a good
-///   frame; see [`OpenOptions`](crate::OpenOptions#after-the-death-of-a-writer).
-/// - Otherwise what is whole is written to a new frame, with a new index and trailer. It replaces the damaged
-///   one, which is kept beside it, with `.damaged` at the end of its name. Nothing is made up: lost chunks are
-///   left out, and an array of which any is lost becomes a plain super-chunk. [`Rebuilt`] says what is there.
+/// - A valid frame is not changed. All its chunks are decompressed to check this.
+/// - An unfinished change of this crate is rolled back, or completed if only its last step is missing. Opening the file
+///   for writing with [`locking`](crate::OpenOptions::locking) does this too, and costs nothing for a valid frame; see
+///   [crash recovery](crate::OpenOptions#crash-recovery).
+/// - Otherwise the intact parts are written to a new frame, with a new index and trailer. It replaces the damaged
+///   frame, which is renamed with the suffix `.damaged`. No data is invented: lost chunks are left out, and an array
+///   that has lost chunks becomes a plain super-chunk. [`Rebuilt`] lists the result.
 ///
-/// Chunks have no checksums: one that has wrong bytes and can be decompressed all the same is taken as whole.
+/// Chunks have no checksums: a chunk with wrong bytes that can be decompressed counts as intact.
 ///
-/// The lock is taken if the frame has one. Otherwise nobody else may have it open. Handles that other
-/// programs have of a frame that is rebuilt have to be opened anew.
+/// If the frame has a lock file, the lock is taken. Otherwise no other program may have the frame open. Handles of
+/// other programs must open a rebuilt frame again.
 ///
-/// The command `blosc2 repair` does this.
+/// The command `blosc2 repair` calls this function.
 ///
 /// ```
 /// use blosc2::repair::{Repaired, repair};
@@ -95,7 +124,7 @@ pub struct Rebuilt {
 /// drop(schunk);
 /// assert_eq!(repair(&path)?, Repaired::Sound);
 ///
-/// // A copy that was cut short.
+/// // A truncated copy.
 /// let bytes = std::fs::read(&path)?;
 /// std::fs::write(&path, &bytes[..bytes.len() - 30])?;
 /// assert!(SChunk::open(&path).is_err());
@@ -107,19 +136,20 @@ pub struct Rebuilt {
 /// ```
 ///
 /// # Errors
-/// The file or directory is as it was, unless a change was rolled back:
-/// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: it cannot be read or written;
-/// - [`ErrorKind::InvalidData`]: it is no frame, or nothing in it is whole;
-/// - [`ErrorKind::Unsupported`]: it is a file of another kind, such as a frame of the betas of C-Blosc2, or a chunk needs
-///   a codec that is not here;
-/// - [`ErrorKind::AlreadyExists`]: there is something under the name that the damaged frame would get;
-/// - [`ErrorKind::TooLarge`]: it takes too much memory, by the default limits of [`OpenOptions`](crate::OpenOptions);
-/// - [`ErrorKind::Busy`]: this program has it open for writing.
+/// The file or directory is unchanged after an error, except that a change may have been rolled back.
+/// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be read or written;
+/// - [`ErrorKind::InvalidData`]: it is not a frame, or no part of it is intact;
+/// - [`ErrorKind::Unsupported`]: it is a file of another kind, such as a frame of a beta version of C-Blosc2, or a
+///   chunk needs a codec that this build does not have;
+/// - [`ErrorKind::AlreadyExists`]: the path with the suffix `.damaged` already exists;
+/// - [`ErrorKind::TooLarge`]: it takes more memory than the default limits of [`OpenOptions`](crate::OpenOptions)
+///   allow;
+/// - [`ErrorKind::Busy`]: this program has the file open for writing.
 pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
     let path = path.as_ref();
     let io = |error| Error::from_io(REPAIR, path, error);
     let absolute = files::absolute(path)?;
-    // What a link leads to is replaced, not the link.
+    // The target of a link is replaced, not the link.
     let real = fs::canonicalize(path).map_err(io)?;
     let metadata = fs::metadata(path).map_err(io)?;
     let is_directory = metadata.is_dir();
@@ -148,12 +178,11 @@ pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
     Ok(repaired)
 }
 
-/// The same, into a new file or directory: what is at `path` is left alone, whatever it is.
-///
-/// A good frame is copied.
+/// Repairs a file or directory into a new file or directory; the original is not changed. A valid frame is copied.
 ///
 /// # Errors
-/// As for [`repair`]; [`ErrorKind::AlreadyExists`] where there is something at `output`.
+/// Fails with the errors of [`repair`], and with
+/// - [`ErrorKind::AlreadyExists`]: there is a file or directory at `output`.
 pub fn repair_to(path: impl AsRef<Path>, output: impl AsRef<Path>) -> Result<Repaired> {
     let path = path.as_ref();
     let io = |error| Error::from_io(REPAIR, path, error);
@@ -191,13 +220,13 @@ fn copy(path: &Path, is_directory: bool, target: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Does what is done in place; `None` where what is there has to be written anew.
+/// Repairs a frame in place; returns `None` if it must be rebuilt.
 fn mend(path: &Path, is_directory: bool, gate: Option<&Gate>) -> Result<Option<Repaired>> {
     let io = |error| Error::of_io(REPAIR, error);
     if is_directory {
         return Ok(is_good(verdict::of_directory(path, gate)?)?.then_some(Repaired::Sound));
     }
-    // A pipe would be waited for.
+    // Opening a pipe would block.
     if !fs::metadata(path).map_err(io)?.is_file() {
         let detail = "it is neither a file nor a directory";
         return Err(Error::new(ErrorKind::InvalidData, REPAIR, detail));
@@ -206,7 +235,7 @@ fn mend(path: &Path, is_directory: bool, gate: Option<&Gate>) -> Result<Option<R
     match file::recognise(&file).map_err(io)? {
         None | Some(Kind::Frame) => {}
         Some(kind) => {
-            let detail = format!("it is of another kind: {kind}");
+            let detail = format!("it is a file of another kind: {kind}");
             return Err(Error::new(ErrorKind::Unsupported, REPAIR, detail));
         }
     }
@@ -224,17 +253,17 @@ fn mend(path: &Path, is_directory: bool, gate: Option<&Gate>) -> Result<Option<R
     Ok(is_good(verdict::of_frame(&file, gate)?)?.then_some(repaired))
 }
 
-/// To look at everything.
+/// Options to check everything.
 fn all() -> Options {
     Options { content: true, ..Options::default() }
 }
 
-/// Whether all of a frame is good.
+/// Returns whether the whole frame is valid.
 fn is_good(verdict: Verdict) -> Result<bool> {
     Ok(verdict.fault(REPAIR)?.is_none())
 }
 
-/// Writes what is whole at `path` to `target`, where there is nothing.
+/// Writes the intact parts of the frame at `path` to `target`, which does not exist.
 fn rebuild(path: &Path, is_directory: bool, target: &Path) -> Result<Rebuilt> {
     let limits = Limits::default();
     let failed = |error| Error::from_frame(REPAIR, error);
@@ -256,19 +285,19 @@ fn rebuild(path: &Path, is_directory: bool, target: &Path) -> Result<Rebuilt> {
     checked(rebuilt, frame::check(&file, &all()))
 }
 
-/// What was written has to be good.
+/// Checks that the new frame is valid.
 fn checked(rebuilt: Rebuilt, report: CheckResult) -> Result<Rebuilt> {
     let report = report.map_err(|error| Error::from_frame(REPAIR, error))?;
     match report.findings.iter().find(|finding| finding.rule.severity == Severity::Error) {
         None => Ok(rebuilt),
         Some(finding) => {
-            let detail = format!("what is whole in it makes no good frame: {finding}");
+            let detail = format!("its intact parts do not form a valid frame: {finding}");
             Err(Error::new(ErrorKind::InvalidData, REPAIR, detail))
         }
     }
 }
 
-/// Writes a frame of what was salvaged; `read` gives the bytes of a chunk.
+/// Writes a frame of the salvaged parts; `read` returns the bytes of a chunk.
 fn write(
     salvaged: &Salvaged,
     target: &Path,
@@ -279,8 +308,8 @@ fn write(
     let had_chunks = header.is_none_or(|header| header.nbytes > 0);
     if had_chunks && salvaged.chunks.iter().all(|piece| *piece == Piece::Lost) {
         let detail = match header {
-            Some(_) => "none of its chunks is whole",
-            None => "it is no frame, or nothing in it is whole",
+            Some(_) => "none of its chunks is intact",
+            None => "it is not a frame, or no part of it is intact",
         };
         return Err(Error::new(ErrorKind::InvalidData, REPAIR, detail));
     }
@@ -315,7 +344,7 @@ fn write(
     })
 }
 
-/// Appends a chunk, if there is one and it fits to the others.
+/// Appends a chunk; returns whether there is one that matches the other chunks.
 fn push(
     state: &mut State,
     piece: &Piece,
@@ -342,7 +371,7 @@ fn push(
     }
 }
 
-/// Gives it the metalayers that are known: their names, and whether the one of an array had to be renamed.
+/// Adds the known metalayers; returns their names, and whether the metalayer of an array was renamed.
 fn add_metalayers(outline: &mut Outline, salvaged: &Salvaged) -> (Option<Vec<String>>, bool) {
     let mut was_array = false;
     let names = salvaged.metalayers.as_ref().map(|layers| {
@@ -361,7 +390,7 @@ fn add_metalayers(outline: &mut Outline, salvaged: &Salvaged) -> (Option<Vec<Str
     (names, was_array)
 }
 
-/// Whether the chunks are all those of the array that the metalayer describes, in their places.
+/// Returns whether all chunks of the array that the metalayer describes are in their places.
 fn is_whole_array(salvaged: &Salvaged, content: &[u8]) -> bool {
     let geometry = Meta::parse(content)
         .map_err(blosc2_format::Error::from)
@@ -381,8 +410,8 @@ impl fmt::Display for Repaired {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sound => f.write_str("good: nothing was done"),
-            Self::RolledBack => f.write_str("a change that was stopped was rolled back"),
-            Self::Completed => f.write_str("a change that was stopped at its end was completed"),
+            Self::RolledBack => f.write_str("an unfinished change was rolled back"),
+            Self::Completed => f.write_str("an unfinished change was completed"),
             Self::Rebuilt(rebuilt) => rebuilt.fmt(f),
         }
     }
@@ -390,9 +419,9 @@ impl fmt::Display for Repaired {
 
 impl fmt::Display for Rebuilt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "rebuilt of {} whole chunks", self.nchunks)?;
+        write!(f, "rebuilt from {} intact chunks", self.nchunks)?;
         match self.lost.as_deref() {
-            None => f.write_str(", in the order of the file as the index is lost")?,
+            None => f.write_str(", in the order of the file, as the index is lost")?,
             Some([]) => f.write_str(", none is lost")?,
             Some(lost) => {
                 let numbers: Vec<String> = lost.iter().take(10).map(ToString::to_string).collect();
@@ -408,10 +437,10 @@ impl fmt::Display for Rebuilt {
             }
         }
         if self.was_array {
-            write!(f, "; no array any more, its metalayer is `{DAMAGED_ARRAY}`")?;
+            write!(f, "; it is no longer an array, its metalayer is `{DAMAGED_ARRAY}`")?;
         }
         match &self.damaged {
-            Some(path) => write!(f, "; the damaged one is {}", path.display()),
+            Some(path) => write!(f, "; the damaged frame is {}", path.display()),
             None => Ok(()),
         }
     }

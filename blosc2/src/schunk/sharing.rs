@@ -1,4 +1,4 @@
-//! Several handles on one super-chunk, in this program and in others.
+//! Coordination of several handles on one super-chunk, in this program and in others.
 
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
@@ -11,17 +11,17 @@ use super::{Access, SChunk, array_meta};
 use crate::gate::{Calling, FileId, Gate, Pass, Version};
 use crate::{Error, ErrorKind, Result};
 
-const RELOAD: &str = "read what others changed";
+const RELOAD: &str = "read the changes of another handle";
 const REFRESH: &str = "refresh a frame";
 
-/// A look at the state while nobody changes it.
+/// Read access to the state, which does not change while this value lives.
 pub(crate) struct Reading<'a> {
     pub(super) state: RwLockReadGuard<'a, State>,
     _pass: Option<Pass<'a>>,
 }
 
 impl Reading<'_> {
-    /// What was last seen of others who change it.
+    /// Returns the version of the file that this handle has read.
     pub(crate) fn version(&self) -> Version {
         self.state.version
     }
@@ -30,28 +30,29 @@ impl Reading<'_> {
         self.state.outline.nchunks()
     }
 
-    /// Bytes of each chunk; 0 where they differ.
+    /// Returns the chunk size in bytes; 0 if chunks have different sizes.
     pub(crate) fn chunksize(&self) -> usize {
         self.state.outline.chunksize().fixed().unwrap_or(0) as usize
     }
 
-    /// The metalayer with the shape of an array.
+    /// Returns the content of the metalayer with the shape of an array.
     pub(crate) fn array_meta(&self) -> Option<&[u8]> {
         array_meta(self.state.outline.metalayers())
     }
 }
 
 impl SChunk {
-    /// Reads again what others have changed, and returns whether there was anything.
+    /// Reads the changes of other handles and programs again. Returns whether there were any. C:
+    /// `blosc2_schunk_refresh`.
     ///
-    /// Reading a chunk does this by itself where the file is locked, and for changes by other handles of
-    /// this program. Then there is no need to call it but for numbers and metalayers. Without locking, a
-    /// change by another program is seen after this call, if that program is not just writing; a chunk that
-    /// was written over with one of the same length is then read again, but not reported. Nor is another order of more
-    /// than about 100,000 chunks, where the index that was read so far is the same. C's `blosc2_schunk_refresh`.
+    /// Reads of chunks do this themselves if the file is locked, and for changes by other handles of this program. A
+    /// call is then only needed for sizes, counts and metalayers. Without locking, changes of another program are
+    /// visible after this call, if that program is not writing at the time. Two changes are then read but not reported:
+    /// a chunk that was overwritten with a chunk of the same length, and a new order of more than about 100,000 chunks
+    /// if the part of the index that was already read is unchanged.
     ///
     /// # Errors
-    /// As for [`open`](Self::open); the handle stays as it was.
+    /// Fails with the errors of [`open`](Self::open); the handle is then unchanged.
     pub fn refresh(&mut self) -> Result<bool> {
         match self.refresh_once() {
             Err(error) if self.may_recover(&error) => {
@@ -74,19 +75,19 @@ impl SChunk {
             state.version = now;
             self.broken = state.unfinished;
         }
-        // What was not read of an index that cannot be compared is another one.
+        // The unread part of an index that cannot be compared counts as changed.
         let is_same = before.0.is_same(&state.outline, state.store.source()).unwrap_or(false);
         drop(pass);
         reloaded.map_err(|error| self.at(error))?;
         self.forget();
-        // A chunk in the place of another of its length shows in the version alone.
+        // A chunk that replaced one of the same length is visible in the version only.
         Ok(!is_same || before.1 != now)
     }
 
-    /// Keeps the lock of the file during several reads and changes, so that nobody comes between them.
+    /// Holds the lock of the file while `work` runs, so that no other handle reads or changes it in between. C:
+    /// `blosc2_schunk_lock`. Python: `holding_lock`.
     ///
-    /// Without [`OpenOptions::locking`](crate::OpenOptions::locking) it is just a call. C's `blosc2_schunk_lock`, Python's
-    /// `holding_lock`.
+    /// Without [`OpenOptions::locking`](crate::OpenOptions::locking) it only calls `work`.
     ///
     /// ```
     /// # let folder = tempfile::tempdir()?;
@@ -103,12 +104,14 @@ impl SChunk {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// What `work` does with another handle of the same file fails with [`ErrorKind::Busy`]. So do other threads' reads
-    /// and changes of it, where `work` makes none for most of a second.
+    /// Within `work`, calls on another handle of the same file fail with [`ErrorKind::Busy`]. Reads and changes by
+    /// other threads fail with it too, if `work` does not use its handle for most of a second.
     ///
     /// # Errors
-    /// Those of `work`; [`ErrorKind::Io`] where the file cannot be locked; [`ErrorKind::Busy`] where a closure has the
-    /// file, and may wait for this call.
+    /// Fails with the errors of `work`, and with
+    /// - [`ErrorKind::Io`]: the file cannot be locked;
+    /// - [`ErrorKind::Busy`]: a closure runs during another access to the file, and may be waiting for this call;
+    /// - [`ErrorKind::NotFound`], [`ErrorKind::Unfinished`]: the file was replaced or removed, or a writer was stopped.
     #[doc(alias("blosc2_schunk_lock", "holding_lock"))]
     pub fn locked<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         self.kept(|schunk| {
@@ -118,19 +121,19 @@ impl SChunk {
         })
     }
 
-    /// The same for work of this crate, which waits for nobody.
+    /// Like [`locked`](Self::locked), for work of this crate, which waits for no other thread.
     pub(crate) fn kept<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         Self::kept_for(self, |schunk| schunk, work)
     }
 
-    /// The same for the owner of a super-chunk.
+    /// Like [`kept`](Self::kept), for the owner of a super-chunk.
     pub(crate) fn kept_for<O, R>(
         owner: &mut O,
         schunk: impl Fn(&mut O) -> &mut Self,
         work: impl FnOnce(&mut O) -> Result<R>,
     ) -> Result<R> {
         let own = schunk(owner);
-        // Kept apart, as `work` may put another super-chunk in this place.
+        // Cloned, as `work` may replace the super-chunk.
         let Some(gate) = own.gate.clone().filter(|gate| gate.is_locking()) else {
             return work(owner);
         };
@@ -153,12 +156,12 @@ impl SChunk {
         result.unwrap_or_else(|payload| panic::resume_unwind(payload))
     }
 
-    /// Says that a closure of the user is called while the file is read or changed.
+    /// Marks that a user closure runs while the file is read or changed, as long as the guard lives.
     pub(crate) fn calling(&self) -> Option<Calling<'_>> {
         self.gate.as_ref().map(|gate| gate.calling())
     }
 
-    /// Takes the access to the file that it was made in.
+    /// Takes the claim of the file in which the super-chunk was created.
     pub(crate) fn enter(&mut self, gate: Option<Gate>) {
         if let Some(gate) = gate {
             self.state.get_mut().version = gate.made();
@@ -166,12 +169,12 @@ impl SChunk {
         }
     }
 
-    /// Its access to the file that it is in.
+    /// Returns the claim of the file.
     pub(crate) fn gate(&self) -> Option<Arc<Gate>> {
         self.gate.clone()
     }
 
-    /// Checks that what this handle changes is still the file of its name, so that no change is lost.
+    /// Checks that the opened file still has its name, so that no change is lost.
     pub(super) fn check_file(&self) -> Result<()> {
         const CHECK: &str = "change a frame";
         let Some(gate) = &self.gate else { return Ok(()) };
@@ -193,7 +196,7 @@ impl SChunk {
             }
             Some(count) if count > 1 && gate.is_locking() => {
                 let detail = format!(
-                    "the file has {count} names (hard links), and whoever uses another one would not see its lock"
+                    "the file has {count} names (hard links), and a writer that uses another name does not take this lock"
                 );
                 Err(self.error(ErrorKind::Unsupported, CHECK, detail))
             }
@@ -201,15 +204,15 @@ impl SChunk {
         }
     }
 
-    /// The state as this handle knows it; also within a read.
+    /// Returns the state as this handle knows it; allowed within a read.
     pub(super) fn look(&self) -> RwLockReadGuard<'_, State> {
         self.state.read_recursive()
     }
 
-    /// Looks at the state as it is now, and keeps it so. Not within another read.
+    /// Returns the current state, which does not change while the result lives. Not allowed within another read.
     pub(crate) fn reading(&self) -> Result<Reading<'_>> {
         if self.broken {
-            let detail = "a change failed and could not be rolled back";
+            let detail = "an earlier change failed and could not be rolled back";
             return Err(self.error(ErrorKind::InvalidData, "read a frame", detail));
         }
         let pass = self.gate.as_ref().map(|gate| gate.read()).transpose();
@@ -235,7 +238,7 @@ impl SChunk {
         Ok(Reading { state: self.state.read_recursive(), _pass: pass })
     }
 
-    /// Reads what others have changed, who have made it this version.
+    /// Reads the state of the version `now`, which another handle has written.
     fn reload(&self, now: Version) -> Result<()> {
         let mut state = self.state.write();
         if state.version != now {
@@ -246,13 +249,13 @@ impl SChunk {
         Ok(())
     }
 
-    /// Whether an error is that of a writer that was stopped, and this handle may [recover](Self::recover) the frame.
+    /// Returns whether the error is that of a stopped writer, and this handle may [recover](Self::recover) the frame.
     fn may_recover(&self, error: &Error) -> bool {
         let is_locking = self.gate.as_ref().is_some_and(|gate| gate.is_locking());
         error.kind() == ErrorKind::Unfinished && self.access != Access::Read && is_locking
     }
 
-    /// Rolls back what a writer left that had locked the file. Not within a read.
+    /// Rolls back the change of a stopped writer that had locked the file. Not allowed within a read.
     fn recover(&self, doing: &str) -> Result<()> {
         let Some(gate) = &self.gate else { return Ok(()) };
         let mut pass = gate.change().map_err(|error| self.at(error))?;
@@ -264,7 +267,7 @@ impl SChunk {
     }
 }
 
-/// The version that is there now.
+/// Returns the current version.
 pub(super) fn version(pass: Option<&Pass<'_>>) -> Version {
     pass.map(Pass::version).unwrap_or_default()
 }

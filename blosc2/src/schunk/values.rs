@@ -1,4 +1,4 @@
-//! Values in chunks and blocks, as Python's arrays of objects keep them there: msgpack.
+//! Values in chunks and blocks, encoded as msgpack as in Python's arrays of objects.
 
 use super::SChunk;
 use crate::value::{VALUE_SIZE, read_next};
@@ -6,9 +6,9 @@ use crate::{Result, Value};
 
 const READ: &str = "read a value";
 
-/// Values that chunks hold, in msgpack. Needs the feature `msgpack`.
+/// Values in chunks, encoded as msgpack. Needs the feature `msgpack`.
 impl SChunk {
-    /// The content of a chunk as a value of any kind, as Python's `ObjectArray` keeps one in each.
+    /// Returns the content of a chunk as a value of any type. Python's `ObjectArray` stores one value in each chunk.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk, Value};
@@ -21,29 +21,41 @@ impl SChunk {
     /// ```
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidData`](crate::ErrorKind::InvalidData): it is not msgpack, or deeper than 128 levels;
+    /// Fails with the [errors of reading](Self#errors-of-reading), and with
+    /// - [`ErrorKind::OutOfBounds`](crate::ErrorKind::OutOfBounds): there is no such chunk;
+    /// - [`ErrorKind::InvalidData`](crate::ErrorKind::InvalidData): the content is not msgpack, or has more than 128
+    ///   levels;
     /// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): its values, at 64 bytes each, take more memory than
-    ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows;
-    /// - as for [`decompress_chunk`](Self::decompress_chunk).
+    ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows.
     pub fn value(&self, index: usize) -> Result<Value> {
         let bytes = self.decompress_chunk::<u8>(index)?;
         self.read_value(&bytes, &mut self.max_values(bytes.len()), || format!("chunk {index}"))
     }
 
-    /// The content of one block of a chunk as a value of any kind; see [`append_blocks`](Self::append_blocks).
+    /// Returns the content of one block of a chunk as a value of any type; see [`append_blocks`](Self::append_blocks).
     ///
     /// # Errors
-    /// As for [`value`](Self::value) and [`block`](Self::block).
+    /// Fails with the [errors of reading](Self#errors-of-reading), and with
+    /// - [`ErrorKind::OutOfBounds`](crate::ErrorKind::OutOfBounds): there is no such chunk or block;
+    /// - [`ErrorKind::InvalidData`](crate::ErrorKind::InvalidData): the content is not msgpack, or has more than 128
+    ///   levels;
+    /// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): its values, at 64 bytes each, take more memory than
+    ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows.
     pub fn block_value(&self, index: usize, block: usize) -> Result<Value> {
         let bytes = self.block(index, block)?;
         let place = || format!("block {block} of chunk {index}");
         self.read_value(&bytes, &mut self.max_values(bytes.len()), place)
     }
 
-    /// The contents of all blocks of a chunk as values of any kind.
+    /// Returns the contents of all blocks of a chunk as values of any type.
     ///
     /// # Errors
-    /// As for [`value`](Self::value).
+    /// Fails with the [errors of reading](Self#errors-of-reading), and with
+    /// - [`ErrorKind::OutOfBounds`](crate::ErrorKind::OutOfBounds): there is no such chunk;
+    /// - [`ErrorKind::InvalidData`](crate::ErrorKind::InvalidData): the content is not msgpack, or has more than 128
+    ///   levels;
+    /// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): its values, at 64 bytes each, take more memory than
+    ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows.
     pub fn block_values(&self, index: usize) -> Result<Vec<Value>> {
         let blocks = self.with_chunk(index, None, |chunk, _| {
             self.allow(READ, chunk.nbytes() as u64)?;
@@ -56,7 +68,7 @@ impl SChunk {
         values.collect()
     }
 
-    /// How many values may be made of so many bytes.
+    /// Returns how many values `nbytes` bytes may be decoded to.
     fn max_values(&self, nbytes: usize) -> u64 {
         self.allowed(VALUE_SIZE.saturating_mul(nbytes as u64)) / VALUE_SIZE
     }
@@ -117,7 +129,7 @@ mod tests {
 
     #[test]
     fn memory_of_many_values_is_limited() {
-        // A million nothings, in one value and in two.
+        // A million `None`s, in one value and in two.
         let half = [&b"\xdd\x00\x07\xa1\x20"[..], &vec![0xc0; 500_000]].concat();
         let all = [&b"\xdd\x00\x0f\x42\x40"[..], &vec![0xc0; 1_000_000]].concat();
         let (mut chunks, mut blocks) = (schunk(), schunk());

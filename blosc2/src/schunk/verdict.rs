@@ -1,4 +1,4 @@
-//! Whether a frame is good, by a check of all of its content.
+//! Decides whether a frame is valid, by a check of its whole content.
 
 use std::path::Path;
 
@@ -17,21 +17,21 @@ use crate::{ChunkRef, DParams, Error, ErrorKind, Result};
 
 const CHECK: &str = "check a chunk";
 
-/// What a check of the content has shown.
+/// The result of a check of the content.
 #[derive(Debug)]
 pub(crate) enum Verdict {
     Good,
     Bad(String),
-    /// A part was not checked: it takes more than the limits allow ([`ErrorKind::TooLarge`]), or nobody here can decode
-    /// it ([`ErrorKind::Unsupported`]).
+    /// A part was not checked: it takes more than the limits allow ([`ErrorKind::TooLarge`]), or this build cannot
+    /// decode it ([`ErrorKind::Unsupported`]).
     NotFullyChecked(ErrorKind, String),
 }
 
 impl Verdict {
-    /// What is bad; `None` where all is good.
+    /// Returns the fault, or `None` if all is valid.
     ///
     /// # Errors
-    /// It was not fully checked.
+    /// The content was not fully checked.
     pub(crate) fn fault(self, doing: &str) -> Result<Option<String>> {
         match self {
             Self::Good => Ok(None),
@@ -44,11 +44,11 @@ impl Verdict {
     }
 }
 
-/// Decides by a report of the Rust implementation. Chunks that it could not decode are tried by `decompress`, which
-/// has C's codecs and those of the user; it is given their numbers.
+/// Decides by a report of the Rust implementation. Chunks that it could not decode are passed by index to `decompress`,
+/// which has the codecs of C and the user-defined ones.
 ///
 /// # Errors
-/// Those of `decompress` that say nothing of the chunk, such as [`ErrorKind::Io`] and [`ErrorKind::OutOfMemory`].
+/// The errors of `decompress` that do not concern the chunk, such as [`ErrorKind::Io`] and [`ErrorKind::OutOfMemory`].
 pub(crate) fn verdict(
     report: &Report,
     mut decompress: impl FnMut(u64) -> Result<()>,
@@ -84,7 +84,7 @@ pub(crate) fn verdict(
         }
     }
     if report.omitted > 0 && left.is_none() {
-        let why = format!("it has more than {} peculiarities", Report::MAX_FINDINGS);
+        let why = format!("it has more than {} findings", Report::MAX_FINDINGS);
         left = Some(Verdict::NotFullyChecked(ErrorKind::TooLarge, why));
     }
     Ok(left.unwrap_or(Verdict::Good))
@@ -93,16 +93,16 @@ pub(crate) fn verdict(
 /// Checks a contiguous frame that is not open. User-defined codecs run under the mark of `gate`.
 ///
 /// # Errors
-/// As [`verdict`], and those of `source`.
+/// The errors of [`verdict`] and of `source`.
 pub(crate) fn of_frame(source: &dyn ReadAt, gate: Option<&Gate>) -> Result<Verdict> {
     let limits = Limits::default();
     of(frame::check(source, &all()), || Frame::open(source, &limits), gate)
 }
 
-/// Checks a directory that is not open, likewise.
+/// Checks a directory that is not open. User-defined codecs run under the mark of `gate`.
 ///
 /// # Errors
-/// As [`of_frame`].
+/// The errors of [`verdict`] and of the directory.
 pub(crate) fn of_directory(path: &Path, gate: Option<&Gate>) -> Result<Verdict> {
     let (disk, limits) = (Disk(path.to_owned()), Limits::default());
     let report = directory::check(&disk, &all());
@@ -134,7 +134,7 @@ fn of<R: ReadAt>(
     })
 }
 
-/// To look at everything.
+/// Options to check everything.
 fn all() -> Options {
     Options { content: true, ..Options::default() }
 }

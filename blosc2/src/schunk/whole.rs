@@ -1,4 +1,4 @@
-//! Super-chunks as a whole: to bytes and files, copied, recompressed.
+//! Operations on whole super-chunks: saving, copying, recompressing.
 
 use std::borrow::Borrow;
 use std::fs::File;
@@ -21,9 +21,10 @@ use crate::{CParams, Error, ErrorKind, Result};
 const SAVE: &str = "save a super-chunk";
 const COPY: &str = "copy a super-chunk";
 
-/// How a super-chunk or an array is saved to a path: [`SChunk::save_with`], [`NDArray::save_with`](crate::NDArray::save_with).
+/// Options for saving a super-chunk or an array: [`SChunk::save_with`],
+/// [`NDArray::save_with`](crate::NDArray::save_with).
 ///
-/// By default it is a new contiguous file with the chunks as they are.
+/// By default a new contiguous file is written, with the chunks unchanged.
 ///
 /// ```
 /// use blosc2::{CParams, Codec, SChunk, SaveOptions};
@@ -46,28 +47,28 @@ pub struct SaveOptions {
 }
 
 impl SaveOptions {
-    /// A new contiguous file with the chunks as they are.
+    /// Returns the default options: a new contiguous file, with the chunks unchanged.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets whether a file at the path is replaced; at any moment there is the old file or the new one. Off by default:
-    /// what is at the path is an error. It does not go with [`directory`](Self::directory).
+    /// Sets whether an existing file is replaced, atomically. Off by default: an existing file is an error. Cannot be
+    /// combined with [`directory`](Self::directory).
     pub fn replace(mut self, replace: bool) -> Self {
         self.replace = replace;
         self
     }
 
-    /// Sets whether a directory with one file for each chunk is written (a sparse frame; Python's `contiguous=False`)
-    /// instead of a contiguous file. Off by default.
+    /// Sets whether a directory with one file for each chunk is written (a sparse frame) instead of a contiguous file.
+    /// Off by default. C and Python: `contiguous=False`.
     pub fn directory(mut self, directory: bool) -> Self {
         self.directory = directory;
         self
     }
 
-    /// Recompresses the chunks with these parameters. By default they are copied as they are.
+    /// Sets the parameters with which the chunks are recompressed. By default the chunks are copied unchanged.
     ///
-    /// The block size of an array is kept. [`NDArrayBuilder::copy`](crate::NDArrayBuilder::copy) makes an array with
+    /// The block size of an array is kept. [`NDArrayBuilder::copy`](crate::NDArrayBuilder::copy) creates an array with
     /// other chunk and block shapes.
     pub fn cparams(mut self, params: impl Borrow<CParams>) -> Self {
         self.cparams = Some(params.borrow().clone());
@@ -76,33 +77,37 @@ impl SaveOptions {
 }
 
 impl SChunk {
-    /// Saves everything to a new contiguous file, chunks as they are, without the gaps that changes left.
+    /// Saves the super-chunk to a new contiguous file, with the chunks unchanged and without the gaps that changes
+    /// left. C: `blosc2_schunk_to_file`.
     ///
-    /// The file appears when it is complete and on the device. C's `blosc2_schunk_to_file`.
+    /// The file appears when it is complete and on disk.
     ///
     /// # Errors
-    /// - [`ErrorKind::AlreadyExists`]: there is something at `path`; it is left alone;
-    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be made;
-    /// - [`ErrorKind::InvalidData`]: a chunk is broken;
-    /// - [`ErrorKind::Unsupported`]: a chunk of Blosc1.
+    /// Fails with the [errors of reading](Self#errors-of-reading), and with
+    /// - [`ErrorKind::AlreadyExists`]: there is a file or directory at `path`; it is not changed;
+    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be created;
+    /// - [`ErrorKind::Unsupported`]: a chunk is a Blosc1 chunk.
     #[doc(alias = "blosc2_schunk_to_file")]
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         self.save_with(path, &SaveOptions::new())
     }
 
-    /// Saves everything to a file or a directory, as the options say.
+    /// Saves the super-chunk to a file or a directory, with options.
     ///
     /// # Errors
-    /// - [`ErrorKind::AlreadyExists`]: there is something at `path` that is not to be replaced; it is left alone;
-    /// - [`ErrorKind::Busy`]: this program has the file to be replaced open for writing, or replaces it in another thread;
-    ///   the old file is left alone;
-    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be made;
-    /// - [`ErrorKind::InvalidData`]: a chunk is broken;
-    /// - [`ErrorKind::InvalidArgument`], [`ErrorKind::Unsupported`]: the compression parameters, as for
-    ///   [`compress`](crate::compress); without them [`ErrorKind::Unsupported`] also for a chunk of Blosc1.
+    /// Fails with the [errors of reading](Self#errors-of-reading), and with
+    /// - [`ErrorKind::AlreadyExists`]: there is a file or directory at `path`, and [`replace`](SaveOptions::replace) is
+    ///   not set; it is not changed;
+    /// - [`ErrorKind::Busy`]: this program has the existing file open for writing, or replaces it on another thread; it
+    ///   is not changed;
+    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be created;
+    /// - [`ErrorKind::InvalidArgument`]: options contradict each other, there is a directory to be replaced, or a
+    ///   compression parameter is out of range;
+    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or the chunks are not
+    ///   recompressed, and one of them is a Blosc1 chunk.
     pub fn save_with(&self, path: impl AsRef<Path>, options: &SaveOptions) -> Result<()> {
         if options.replace && options.directory {
-            let detail = "a directory does not replace anything: remove what is at the path";
+            let detail = "a directory replaces nothing: remove what is at the path first";
             return Err(self.error(ErrorKind::InvalidArgument, SAVE, detail));
         }
         files::create(path.as_ref(), options.replace, |temporary| {
@@ -117,8 +122,8 @@ impl SChunk {
         }
     }
 
-    /// Saves everything to a custom storage backend, as the options say. The storage is empty, unless
-    /// [`SaveOptions::replace`] is set; its content is then lost, also where saving fails.
+    /// Saves the super-chunk to a custom storage backend, with options. The storage must be empty, unless
+    /// [`SaveOptions::replace`] is set; its content is then discarded, also if saving fails.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk, SaveOptions};
@@ -132,9 +137,12 @@ impl SChunk {
     /// ```
     ///
     /// # Errors
-    /// - [`ErrorKind::AlreadyExists`]: there are bytes in the storage that are not to be replaced;
-    /// - [`ErrorKind::InvalidArgument`]: a directory is no single storage;
-    /// - those of [`save_with`](Self::save_with) for the chunks and the parameters, and those of the storage.
+    /// Fails with the [errors of reading](Self#errors-of-reading), with those of the storage, and with
+    /// - [`ErrorKind::AlreadyExists`]: the storage is not empty, and [`replace`](SaveOptions::replace) is not set;
+    /// - [`ErrorKind::InvalidArgument`]: [`directory`](SaveOptions::directory) is set, or a compression parameter is
+    ///   out of range;
+    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or the chunks are not
+    ///   recompressed, and one of them is a Blosc1 chunk.
     pub fn save_in(&self, storage: impl Storage + 'static, options: &SaveOptions) -> Result<()> {
         if options.directory {
             let detail = "a storage holds a contiguous frame; `save_in_folder` saves to a folder";
@@ -144,12 +152,16 @@ impl SChunk {
         self.save_as(store, options)
     }
 
-    /// Saves everything to a custom folder, which has no index file yet, as a directory is; as the options say.
+    /// Saves the super-chunk to a custom folder as a sparse frame, with options. The folder must not have an index
+    /// file.
     ///
     /// # Errors
-    /// - [`ErrorKind::AlreadyExists`]: there is a frame in the folder, which is left alone; [`ErrorKind::InvalidArgument`]
-    ///   where it is to be replaced;
-    /// - those of [`save_with`](Self::save_with) for the chunks and the parameters, and those of the folder.
+    /// Fails with the [errors of reading](Self#errors-of-reading), with those of the folder, and with
+    /// - [`ErrorKind::AlreadyExists`]: the folder has a frame; it is not changed;
+    /// - [`ErrorKind::InvalidArgument`]: the folder has a frame, and [`replace`](SaveOptions::replace) is set; or a
+    ///   compression parameter is out of range;
+    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or the chunks are not
+    ///   recompressed, and one of them is a Blosc1 chunk.
     pub fn save_in_folder<F>(&self, folder: F, options: &SaveOptions) -> Result<()>
     where
         F: FolderMut<File: Send + Sync + 'static> + 'static,
@@ -157,14 +169,18 @@ impl SChunk {
         self.save_as(OpenOptions::new_folder(folder, options.replace)?, options)
     }
 
-    /// Writes everything behind the end of a file, and gives the byte at which the frame starts, for
-    /// [`OpenOptions::offset`](crate::OpenOptions::offset). C's `blosc2_schunk_append_file`.
+    /// Appends the super-chunk to an existing file as a contiguous frame, and returns the byte offset of the frame, for
+    /// [`OpenOptions::offset`](crate::OpenOptions::offset). C: `blosc2_schunk_append_file`.
+    ///
+    /// If the file has a lock file, the lock is taken.
     ///
     /// # Errors
-    /// As for [`save`](Self::save). [`ErrorKind::NotFound`]: there is no such file. [`ErrorKind::Busy`]: this program has
-    /// it open for writing. [`ErrorKind::InvalidArgument`]: it is the file of this super-chunk. Nothing is appended then.
-    ///
-    /// The lock of the file is taken, if it has one.
+    /// Fails with the [errors of reading](Self#errors-of-reading), and with the following errors. The file is then
+    /// unchanged.
+    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be opened or written;
+    /// - [`ErrorKind::Busy`]: this program has the file open for writing;
+    /// - [`ErrorKind::InvalidArgument`]: it is the file of this super-chunk;
+    /// - [`ErrorKind::Unsupported`]: a chunk is a Blosc1 chunk.
     #[doc(alias = "blosc2_schunk_append_file")]
     pub fn append_to_file(&self, path: impl AsRef<Path>) -> Result<u64> {
         let path = path.as_ref();
@@ -172,11 +188,11 @@ impl SChunk {
         let file = File::options().read(true).write(true).open(path).map_err(io)?;
         let id = FileId::of_opened(&file, path).map_err(io)?;
         if self.gate.as_ref().is_some_and(|gate| *gate.id() == id) {
-            let detail = "the super-chunk is itself in this file";
+            let detail = "the super-chunk is in this file itself";
             return Err(Error::new(ErrorKind::InvalidArgument, SAVE, detail).at(path));
         }
         let at = |error: Error| error.at(path);
-        // In the order of the files, so that two of these do not wait for each other.
+        // Ordered by file identity, so that two such calls do not deadlock.
         let reading = match &self.gate {
             Some(gate) if *gate.id() < id => Some(self.reading()?),
             _ => None,
@@ -185,7 +201,7 @@ impl SChunk {
         let gate = gate.with_lock_if_there(&files::absolute(path)?, false)?;
         let mut pass = gate.change().map_err(at)?;
         if links(&file).map_err(io)? == Some(0) {
-            let detail = "the file was replaced or removed in the meantime";
+            let detail = "the file was replaced or removed while it was opened";
             return Err(Error::new(ErrorKind::NotFound, SAVE, detail).at(path));
         }
         let start = file.metadata().map_err(io)?.len();
@@ -201,10 +217,11 @@ impl SChunk {
         Ok(start)
     }
 
-    /// Bytes of the frame; in a directory, of its index file. C's `blosc2_schunk_frame_len`.
+    /// Returns the size of the frame in bytes; in a directory, of its index file. C: `blosc2_schunk_frame_len`.
     ///
-    /// Of an in-memory super-chunk that is no frame it is the length of what [`to_cframe`](Self::to_cframe) returns. This
-    /// reads the header of each chunk, and copies none. C returns an estimate there.
+    /// For an in-memory super-chunk that is not a frame, it is the length of the bytes that
+    /// [`to_cframe`](Self::to_cframe) returns. This reads the header of each chunk and copies no chunk. C returns an
+    /// estimate.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};
@@ -216,36 +233,38 @@ impl SChunk {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Io`]: the file cannot be read.
+    /// Fails with the [errors of reading](Self#errors-of-reading).
     #[doc(alias = "blosc2_schunk_frame_len")]
     pub fn frame_len(&self) -> Result<u64> {
         let known = self.look().frame_len().map_err(|error| self.at(error))?;
         known.map_or_else(|| self.saved_len(), Ok)
     }
 
-    /// Bytes that saving would write.
+    /// Returns how many bytes saving would write.
     fn saved_len(&self) -> Result<u64> {
         let counted =
             self.save_to(Box::new(Contiguous::new(Counted::default(), Safety::Errors)))?;
         Ok(counted.look().store.stored_bytes())
     }
 
-    /// Everything as a frame in one buffer, without the gaps that changes left. C's
-    /// `blosc2_schunk_to_buffer`, Python's `to_cframe`.
+    /// Returns the super-chunk as a contiguous frame in one buffer, without the gaps that changes left. C:
+    /// `blosc2_schunk_to_buffer`. Python: `SChunk.to_cframe`.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidData`]: a chunk is broken; [`ErrorKind::Io`]: the file cannot be read.
+    /// Fails with the [errors of reading](Self#errors-of-reading), and with
+    /// - [`ErrorKind::Unsupported`]: a chunk is a Blosc1 chunk.
     #[doc(alias("to_bytes", "blosc2_schunk_to_buffer"))]
     pub fn to_cframe(&self) -> Result<Vec<u8>> {
         let frame = Contiguous::new(Vec::new(), Safety::Errors);
         self.save_to(Box::new(frame))?.into_cframe()
     }
 
-    /// The same, without a copy where the super-chunk is a frame in one buffer already: the bytes that
-    /// [`from_cframe`](Self::from_cframe) took, with all changes.
+    /// Converts the super-chunk into a contiguous frame in one buffer. A super-chunk that is already such a frame is
+    /// not copied: the buffer that [`from_cframe`](Self::from_cframe) took is returned, with all changes.
     ///
     /// # Errors
-    /// As for [`to_cframe`](Self::to_cframe).
+    /// Fails with the [errors of reading](Self#errors-of-reading), and with
+    /// - [`ErrorKind::Unsupported`]: a chunk is a Blosc1 chunk.
     pub fn into_cframe(mut self) -> Result<Vec<u8>> {
         let state = self.state.get_mut();
         if let Some(len) = state.frame_len()?
@@ -257,26 +276,27 @@ impl SChunk {
         self.to_cframe()
     }
 
-    /// A copy in memory, chunks as they are. C's `blosc2_schunk_copy`, Python's `copy`.
+    /// Copies the super-chunk to memory, with the chunks unchanged. C: `blosc2_schunk_copy`. Python: `SChunk.copy`.
     ///
     /// # Errors
-    /// As for [`to_cframe`](Self::to_cframe).
+    /// Fails with the [errors of reading](Self#errors-of-reading), and with
+    /// - [`ErrorKind::Unsupported`]: a chunk is a Blosc1 chunk.
     #[doc(alias("blosc2_schunk_copy", "copy"))]
     pub fn try_clone(&self) -> Result<Self> {
         self.save_to(Box::<Memory>::default())
     }
 
-    /// Puts all chunks as they are, and the metalayers, into a new store.
+    /// Copies all chunks unchanged, and the metalayers, to a new store.
     fn save_to(&self, store: Box<dyn Store>) -> Result<Self> {
-        // Nobody changes it meanwhile.
+        // No other handle changes the chunks during the copy.
         let reading = self.reading()?;
         let mut target = self.hollow(&reading, store)?;
-        // All are there already where each is the same special value.
+        // The outline already has all chunks if all are the same special value.
         for index in target.nchunks()..reading.state.nchunks() {
             self.with_chunk_in(&reading, index, None, |chunk, _| {
                 if !chunk.header().extended {
                     let detail =
-                        format!("chunk {index} is one of Blosc1, with a header of 16 bytes");
+                        format!("chunk {index} is a Blosc1 chunk, with a header of 16 bytes");
                     return Err(Error::new(ErrorKind::Unsupported, SAVE, detail));
                 }
                 target.push(SAVE, None, chunk.as_bytes()).map(drop)
@@ -286,7 +306,7 @@ impl SChunk {
         Ok(target)
     }
 
-    /// One without chunks, unless all of them are alike and take no room.
+    /// Creates a copy without chunks, except if all of them are equal special chunks, which take no space.
     fn hollow(&self, reading: &Reading<'_>, store: Box<dyn Store>) -> Result<Self> {
         let outline = reading.state.outline.emptied(store.layout());
         let (version, limits) = (Version::default(), reading.state.limits);
@@ -296,16 +316,19 @@ impl SChunk {
         Ok(target)
     }
 
-    /// A copy in memory, recompressed. Python's `copy(cparams=...)`.
+    /// Copies the super-chunk to memory, recompressed. Python: `SChunk.copy(cparams=...)`.
     ///
     /// # Errors
-    /// Those of reading the chunks and of [`compress`](crate::compress).
+    /// Fails with the [errors of reading](Self#errors-of-reading), and with
+    /// - [`ErrorKind::InvalidArgument`]: a compression parameter is out of range, or sets another item or block size
+    ///   than that of an array;
+    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
     pub fn recompress(&self, params: impl Borrow<CParams>) -> Result<Self> {
         self.copy_to(Box::<Memory>::default(), params.borrow())
     }
 
     fn copy_to(&self, store: Box<dyn Store>, params: &CParams) -> Result<Self> {
-        // Nobody changes it meanwhile.
+        // No other handle changes the chunks during the copy.
         let reading = self.reading()?;
         let is_array = self.is_array();
         if is_array && params.typesize.is_some_and(|asked| asked != self.typesize) {
@@ -342,7 +365,7 @@ impl SChunk {
         Ok(target)
     }
 
-    /// Puts the metalayers of variable length, as they are, into one that is being made.
+    /// Copies the variable-length metalayers unchanged to a super-chunk that is being created.
     pub(crate) fn copy_vlmetalayers_to(&self, target: &mut Self) -> Result<()> {
         let state = self.look();
         let outline: &mut Outline = &mut target.state.get_mut().outline;
@@ -354,7 +377,7 @@ impl SChunk {
     }
 }
 
-/// How far what is written reaches. Nothing is kept.
+/// Counts the bytes that are written, and stores nothing.
 #[derive(Debug, Default)]
 struct Counted(u64);
 
@@ -380,7 +403,7 @@ impl Storage for Counted {
     }
 }
 
-/// A file from some byte on, to be written once.
+/// A file from an offset on, which is written once.
 #[derive(Debug)]
 struct Shifted {
     file: File,

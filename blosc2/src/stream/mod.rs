@@ -1,8 +1,8 @@
-//! Data of any length through chunks, by the traits of `std::io`.
+//! Streams: reading and writing the data of a contiguous frame with the traits of `std::io`.
 //!
-//! The format is a contiguous frame, which is what `.b2frame` files hold: C-Blosc2, Python's
-//! `blosc2.open` and [`SChunk::open`](crate::SChunk::open) read what a [`FrameWriter`] writes, and a
-//! [`FrameReader`] reads what they write.
+//! Files with the extension `.b2frame` are contiguous frames. C-Blosc2, Python's `blosc2.open` and
+//! [`SChunk::open`](crate::SChunk::open) read the frames that a [`FrameWriter`] writes, and a [`FrameReader`] reads
+//! theirs.
 
 mod reader;
 mod writer;

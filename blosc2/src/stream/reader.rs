@@ -1,4 +1,4 @@
-//! The data of a frame as a stream.
+//! A reader of the data of a contiguous frame.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -14,24 +14,23 @@ use crate::memory::resize;
 use crate::{Chunk, DParams, Decompressor, Error, ErrorKind, Result, filter};
 
 const DOING: &str = "read a frame";
-/// Where the header of a chunk has the parameters of its filters.
+/// The offset of the parameters of the filters in the header of a chunk.
 const METAS_AT: usize = 24;
-/// How many bytes of a chunk that is not compressed are made for a reader that asks for few.
+/// The number of bytes of an uncompressed chunk that are read at once for small buffers.
 const PIECE: u64 = 1 << 16;
 
-/// Decompresses a contiguous frame, chunk by chunk, as it is read.
+/// A reader that decompresses the data of a contiguous frame, chunk by chunk.
 ///
-/// It reads frames of C-Blosc2 since 2.0, of Python and of [`FrameWriter`](crate::FrameWriter), with
-/// chunks of one length or of several. Any bytes can be given: what does not follow the format is an error.
+/// It reads frames of C-Blosc2 2.0 and later, of Python and of [`FrameWriter`](crate::FrameWriter), with chunks of one
+/// size or of different sizes. It is safe for untrusted input: bytes that do not follow the format are an error.
 ///
-/// Memory holds the index of the frame, and one chunk: as it is stored, and decompressed. A chunk that is
-/// not compressed, or holds no data but one value, is not decompressed as a whole. Whoever gives buffers
-/// that take a whole chunk gets it there directly. A short frame may have compressed chunks of up to
-/// [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes: where that is too much,
-/// [`chunksize`](Self::chunksize) tells before reading.
+/// Memory holds the index of the frame and one chunk, compressed and decompressed. A chunk that is not compressed, or
+/// that repeats one value, is not decompressed as a whole. A buffer that has room for a whole chunk receives it
+/// directly. A short frame may declare compressed chunks of up to [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN)
+/// bytes; [`chunksize`](Self::chunksize) returns the chunk size before a chunk is read.
 ///
-/// The data are the bytes of the chunks, one after the other. An array is read so too, but with the
-/// padding of its chunks and in their order; to read its items, see [`NDArray`](crate::NDArray).
+/// The data is the concatenation of the chunks. For an array this includes the padding of its chunks, in the order of
+/// its chunks; [`NDArray`](crate::NDArray) reads its items.
 ///
 /// ```
 /// use std::io::{Cursor, Read, Seek, SeekFrom, Write};
@@ -52,36 +51,39 @@ const PIECE: u64 = 1 << 16;
 pub struct FrameReader<R> {
     frame: Frame<Tail<R>>,
     decompressor: Decompressor,
-    /// Where the next byte is, from the start of the data.
+    /// The offset of the next byte in the data.
     position: u64,
-    /// The chunk that was read last; `None` before the first, at the end, and after an error.
+    /// The chunk that was read last; `None` before the first one, at the end, and after an error.
     stored: Option<Stored>,
-    /// What was decompressed last, and which part of the data it is.
+    /// The bytes that were decompressed last, and their range in the data.
     data: Vec<u8>,
     range: Range<u64>,
-    /// Where the first chunks end, as far as that was looked at; for chunks of several lengths.
+    /// The ends of the first chunks, as far as they are known; for chunks of different sizes.
     ends: Vec<u64>,
 }
 
 impl<R: Read + Seek> FrameReader<R> {
-    /// Opens the frame that starts where `reader` is; something else may follow it.
+    /// Opens the frame that starts at the position of `reader`; other data may follow it.
     ///
-    /// Reads its header, its index and its trailer. One thread decompresses.
+    /// Reads the header, the index and the trailer. One thread decompresses.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidData`]: not a frame, cut short, or broken; the index of a directory;
-    /// - [`ErrorKind::Io`] and the like: the reader's own.
+    /// - [`ErrorKind::InvalidData`]: it is not a frame, is truncated or is invalid; or it is the index of a directory;
+    /// - [`ErrorKind::Unfinished`]: the writer of the frame was stopped in the middle of a change;
+    /// - [`ErrorKind::TooLarge`]: the metadata takes more than the default [`Limits`](crate::Limits);
+    /// - [`ErrorKind::Io`] and the other kinds of system errors: the reader fails.
     pub fn new(reader: R) -> Result<Self> {
         Self::with_params(reader, DParams::default())
     }
 
-    /// The same with parameters for decompression.
+    /// Opens the frame that starts at the position of `reader`, with decompression parameters.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// Fails with the errors of [`new`](Self::new), and with
+    /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range.
     pub fn with_params(reader: R, params: impl Borrow<DParams>) -> Result<Self> {
         let source = Tail::new(reader).map_err(|error| Error::of_io(DOING, error))?;
-        // As many chunks as there is room for, so that memory stays within the length of the frame.
+        // As many chunks as fit into the source, so that memory stays within the length of the frame.
         let room = source.len / EXTENDED_HEADER_LEN as u64;
         let limits = Limits { chunks: Limits::default().chunks.max(room), ..Limits::default() };
         let frame =
@@ -91,18 +93,18 @@ impl<R: Read + Seek> FrameReader<R> {
         Ok(Self { frame, decompressor, position: 0, stored: None, data, range: 0..0, ends })
     }
 
-    /// Bytes of the data, decompressed.
+    /// Returns the decompressed size of the data in bytes.
     pub fn nbytes(&self) -> u64 {
         self.frame.header().nbytes
     }
 
-    /// Bytes of an item, as the header says.
+    /// Returns the size of an item in bytes, as in the header of the frame.
     pub fn typesize(&self) -> usize {
         usize::try_from(self.frame.header().typesize).unwrap_or(usize::MAX)
     }
 
-    /// Bytes of a chunk, decompressed, as the header says; the last one may have fewer. `None` where there
-    /// is no chunk, or where they have several lengths.
+    /// Returns the decompressed size of a chunk in bytes, as in the header of the frame; the last chunk may be shorter.
+    /// Returns `None` without chunks, and if chunks have different sizes.
     ///
     /// ```
     /// use std::io::{Cursor, Write};
@@ -118,23 +120,23 @@ impl<R: Read + Seek> FrameReader<R> {
         chunksize(&self.frame).map(|size| usize::try_from(size).unwrap_or(usize::MAX))
     }
 
-    /// The reader, to be looked at or moved: each chunk is looked for anew where it is.
+    /// Returns the underlying reader. Its position may change: each read seeks to the chunk.
     pub fn get_mut(&mut self) -> &mut R {
         self.frame.get_mut().reader.get_mut()
     }
 
-    /// Gives the reader back, wherever it is.
+    /// Returns the underlying reader, with an unspecified position.
     pub fn into_inner(self) -> R {
         self.frame.into_inner().reader.into_inner()
     }
 
-    /// What was decompressed from the position on; nothing at the end.
+    /// Returns the decompressed bytes from the position on; empty at the end.
     fn rest(&mut self) -> Result<&[u8]> {
         if !self.range.contains(&self.position) {
             self.load()?;
             let Some(stored) = &self.stored else { return Ok(&[]) };
             let piece = stored.piece(self.position);
-            // Nothing is there if this fails.
+            // The data is empty if this fails.
             self.range = 0..0;
             resize(&mut self.data, len(&piece), DOING)?;
             stored.decompress(&mut self.decompressor, piece.start, &mut self.data)?;
@@ -144,8 +146,8 @@ impl<R: Read + Seek> FrameReader<R> {
         Ok(self.data.get(from..).unwrap_or_default())
     }
 
-    /// Decompresses from the position on to `buffer`, and says how many bytes; none where too little fits
-    /// to do it at once, or where it was done before.
+    /// Decompresses from the position on into `buffer`, and returns the number of bytes: 0 if the buffer is too small
+    /// to decompress into directly, or if the data is already decompressed.
     fn read_directly(&mut self, buffer: &mut [u8]) -> Result<usize> {
         if self.range.contains(&self.position) {
             return Ok(0);
@@ -161,7 +163,7 @@ impl<R: Read + Seek> FrameReader<R> {
         Ok(count)
     }
 
-    /// The chunk with the byte at the position, which is inside the data, and which part of it it is.
+    /// Returns the index and the range of the chunk that contains the position, which is inside the data.
     fn find(&mut self) -> Result<(u64, Range<u64>)> {
         let nbytes = self.nbytes();
         if let Some(size) = chunksize(&self.frame) {
@@ -191,13 +193,13 @@ impl<R: Read + Seek> FrameReader<R> {
         Ok((number as u64, start..self.ends[number]))
     }
 
-    /// Reads the chunk at the position, if it is not there; at the end there is none.
+    /// Reads the chunk at the position, unless it is already there; at the end there is none.
     fn load(&mut self) -> Result<()> {
         let is_it = |stored: &Stored| stored.range.contains(&self.position);
         if self.stored.as_ref().is_some_and(is_it) {
             return Ok(());
         }
-        // Its memory serves the next one.
+        // Reuses the memory of the last chunk.
         let mut bytes = self.stored.take().map(|old| old.chunk.into_bytes()).unwrap_or_default();
         if self.position >= self.nbytes() {
             return Ok(());
@@ -222,7 +224,7 @@ impl<R: Read + Seek> FrameReader<R> {
 }
 
 impl<R: Read + Seek> fmt::Debug for FrameReader<R> {
-    /// Sizes, but no data.
+    /// Writes sizes, and no data.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FrameReader")
             .field("nbytes", &self.nbytes())
@@ -233,15 +235,15 @@ impl<R: Read + Seek> fmt::Debug for FrameReader<R> {
     }
 }
 
-/// A chunk as it is stored, and which part of the data it is.
+/// A compressed chunk, and its range in the data.
 struct Stored {
     chunk: Chunk,
     range: Range<u64>,
 }
 
 impl Stored {
-    /// What to decompress for the byte at `position`, which is inside: all, or a part that does not need
-    /// the others.
+    /// Returns the range to decompress for the byte at `position`, which is inside: all, or a part that does not need
+    /// the rest.
     fn piece(&self, position: u64) -> Range<u64> {
         if self.chunk.header().is_compressed() {
             return self.range.clone();
@@ -249,7 +251,7 @@ impl Stored {
         position..self.range.end.min(position.saturating_add(PIECE))
     }
 
-    /// Decompresses the data from `start` on, of which `target` takes no more than there is.
+    /// Decompresses the data from `start` on into `target`, which is not longer than that data.
     fn decompress(
         &self,
         decompressor: &mut Decompressor,
@@ -277,7 +279,7 @@ impl<R: Read + Seek> Read for FrameReader<R> {
 }
 
 impl<R: Read + Seek> BufRead for FrameReader<R> {
-    /// What is left of the chunk at the position, or the start of that; nothing at the end.
+    /// Returns the rest of the chunk at the position, or the start of the rest; empty at the end.
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         Ok(self.rest()?)
     }
@@ -288,7 +290,7 @@ impl<R: Read + Seek> BufRead for FrameReader<R> {
 }
 
 impl<R: Read + Seek> Seek for FrameReader<R> {
-    /// Goes to a place in the data, also behind its end, where there is nothing to read.
+    /// Sets the position in the data. It may be after the end, where reads return nothing.
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let (from, by) = match to {
             SeekFrom::Start(position) => (position, 0),
@@ -296,25 +298,25 @@ impl<R: Read + Seek> Seek for FrameReader<R> {
             SeekFrom::Current(by) => (self.position, by),
         };
         self.position = from.checked_add_signed(by).ok_or_else(|| {
-            let detail = format!("there is no place {by} bytes from {from}");
+            let detail = format!("there is no position {by} bytes from {from}");
             Error::new(ErrorKind::InvalidArgument, "seek in a frame", detail)
         })?;
         Ok(self.position)
     }
 }
 
-/// Bytes of each chunk but the last, where they are the same.
+/// Returns the size of each chunk except the last one, if they are equal.
 fn chunksize<R: ReadAt>(frame: &Frame<R>) -> Option<u64> {
     frame.header().chunksize.fixed().map(u64::from)
 }
 
-/// How long a part of a chunk is.
+/// Returns the length of a range.
 fn len(range: &Range<u64>) -> usize {
     usize::try_from(range.end - range.start).unwrap_or(usize::MAX)
 }
 
-/// Writes into a chunk how many streams bytedelta has, where it leaves that to the typesize of its
-/// super-chunk: C would look for one.
+/// Writes the number of streams of bytedelta into a chunk, if the chunk leaves it to the typesize of its super-chunk,
+/// from which C would read it.
 fn name_streams(chunk: &mut [u8], typesize: u32) {
     let (Ok(header), Ok(typesize)) = (Header::parse(chunk), u8::try_from(typesize)) else { return };
     if !header.extended {
@@ -328,7 +330,7 @@ fn name_streams(chunk: &mut [u8], typesize: u32) {
     }
 }
 
-/// What a stream holds from where it stood, at any place.
+/// The bytes of a stream from its initial position on, with random access.
 #[derive(Debug)]
 struct Tail<R> {
     reader: Mutex<R>,

@@ -1,4 +1,4 @@
-//! Data of any length to a frame.
+//! A writer of a contiguous frame.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -13,19 +13,19 @@ use crate::{CParams, Error, ErrorKind, Result};
 
 const DOING: &str = "write a frame";
 
-/// Compresses what is written to it, chunk by chunk, to a contiguous frame.
+/// A writer that compresses data, chunk by chunk, to a contiguous frame.
 ///
-/// [`FrameReader`](crate::FrameReader), [`SChunk::open`](crate::SChunk::open) and Python's `blosc2.open`
-/// read it. The frame starts at the position where the destination is; the chunks are written as they fill
-/// up, so that memory holds a chunk or two besides 24 bytes for each.
+/// [`FrameReader`](crate::FrameReader), [`SChunk::open`](crate::SChunk::open) and Python's `blosc2.open` read the
+/// frame. It starts at the current position of the destination. Each chunk is written when it is full, so that memory
+/// holds one or two chunks, and 24 bytes for each chunk.
 ///
-/// **[`finish`](Self::finish) has to be called.** Without it the destination holds no frame, and readers
-/// say so: neither dropping the writer nor `flush` can write the rest.
+/// **[`finish`](Self::finish) must be called.** Without it the destination holds no frame, and readers return an error:
+/// neither dropping the writer nor `flush` writes the rest.
 ///
-/// After an error, all that follows fails: the frame cannot become whole.
+/// After an error, all further calls fail, as the frame would be incomplete.
 ///
-/// Data that ends inside an item can be read back all the same. Its last chunk is made without the filters
-/// that need whole items (delta, trunc_prec and int_trunc), and without a tuner.
+/// The data may end inside an item. The last chunk is then compressed without the filters that need whole items (delta,
+/// trunc_prec and int_trunc), and without a tuner.
 ///
 /// ```
 /// use std::io::{Cursor, Read, Write};
@@ -50,24 +50,24 @@ pub struct FrameWriter<W> {
     params: CParams,
     encoder: Encoder,
     chunksize: usize,
-    /// What does not fill a chunk yet.
+    /// Data that does not fill a chunk yet.
     rest: Vec<u8>,
-    /// The chunk that was made last: its memory serves the next one.
+    /// The chunk that was compressed last; the next one reuses its memory.
     chunk: Vec<u8>,
     failed: bool,
 }
 
 impl<W: Write + Seek> FrameWriter<W> {
-    /// Starts a frame of chunks of `chunksize` bytes, of which the last one may have fewer.
+    /// Starts a frame of chunks of `chunksize` bytes; the last one may be shorter.
     ///
-    /// Items are bytes unless `params` have a typesize. A MiB is a good chunk size for most data: smaller
-    /// chunks compress less, larger ones take more memory, and more time for a small part.
+    /// The typesize is 1, unless `params` sets one. A chunk size of 1 MiB suits most data: smaller chunks compress
+    /// less, larger ones take more memory, and more time to read a small part.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: a chunk size of 0 or above [`MAX_CHUNK_LEN`], or one that is no
-    ///   multiple of the typesize; a parameter out of range;
-    /// - [`ErrorKind::Unsupported`]: a codec or filter that this build does not have;
-    /// - [`ErrorKind::Io`] and the like: the destination's own.
+    /// - [`ErrorKind::InvalidArgument`]: `chunksize` is 0, greater than [`MAX_CHUNK_LEN`] or not a multiple of the
+    ///   typesize; or a parameter is out of range;
+    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter;
+    /// - [`ErrorKind::Io`] and the other kinds of system errors: the destination fails.
     pub fn new(out: W, chunksize: usize, params: impl Borrow<CParams>) -> Result<Self> {
         let params = params.borrow();
         let resolved = params.resolve(1, Purpose::Frame)?;
@@ -86,16 +86,17 @@ impl<W: Write + Seek> FrameWriter<W> {
         Ok(Self { frame, params, encoder, chunksize, rest, chunk, failed: false })
     }
 
-    /// The destination, which holds the chunks that were full so far, and no frame yet.
+    /// Returns the destination. It holds the full chunks so far, and no frame yet.
     pub fn get_ref(&self) -> &W {
         self.frame.get_ref()
     }
 
-    /// Writes what is left, with all that makes a frame of the chunks, and gives the destination back,
-    /// positioned behind the frame.
+    /// Writes the remaining data and completes the frame. Returns the destination, positioned after the frame.
     ///
     /// # Errors
-    /// As for writing.
+    /// - [`ErrorKind::Io`] and the other kinds of system errors: the destination fails, or an earlier write has failed;
+    /// - [`ErrorKind::TooLarge`]: the frame has more chunks or bytes than the format allows;
+    /// - [`ErrorKind::Callback`]: a user-defined codec or filter, or a tuner, fails or panics.
     pub fn finish(mut self) -> Result<W> {
         self.check()?;
         if !self.rest.is_empty() {
@@ -108,7 +109,7 @@ impl<W: Write + Seek> FrameWriter<W> {
         self.frame.finish().map_err(|error| Error::from_frame(DOING, error))
     }
 
-    /// Leaves out what needs whole items.
+    /// Removes the filters and the tuner that need whole items.
     fn take_parts_of_items(&mut self) -> Result<()> {
         let mut params = CParams { tuner: None, ..self.params.clone() };
         params.filters.retain(|filter| !filter.needs_whole_items());
@@ -116,7 +117,7 @@ impl<W: Write + Seek> FrameWriter<W> {
         Ok(())
     }
 
-    /// Says no when a chunk is missing.
+    /// Fails if a chunk is missing.
     fn check(&self) -> Result<()> {
         if self.failed {
             let detail = "an earlier write failed, so that a part of the data is missing";
@@ -125,7 +126,7 @@ impl<W: Write + Seek> FrameWriter<W> {
         Ok(())
     }
 
-    /// Adds a chunk.
+    /// Appends a chunk.
     fn push(&mut self, data: &[u8]) -> Result<()> {
         self.failed = true;
         let index = usize::try_from(self.frame.nchunks()).ok();
@@ -138,7 +139,7 @@ impl<W: Write + Seek> FrameWriter<W> {
 }
 
 impl<W> fmt::Debug for FrameWriter<W> {
-    /// Sizes, but no data.
+    /// Writes sizes, and no data.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FrameWriter")
             .field("typesize", &self.encoder.typesize())
@@ -150,7 +151,7 @@ impl<W> fmt::Debug for FrameWriter<W> {
 }
 
 impl<W: Write + Seek> Write for FrameWriter<W> {
-    /// Takes at most what fills a chunk.
+    /// Accepts at most the bytes that fill a chunk.
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         self.check()?;
         let taken = &data[..data.len().min(self.chunksize - self.rest.len())];
@@ -169,8 +170,7 @@ impl<W: Write + Seek> Write for FrameWriter<W> {
         Ok(taken.len())
     }
 
-    /// Does nothing: a chunk is written when it is full, and the last one by
-    /// [`finish`](FrameWriter::finish).
+    /// Does nothing: a chunk is written when it is full, the last one by [`finish`](FrameWriter::finish).
     fn flush(&mut self) -> io::Result<()> {
         Ok(self.check()?)
     }

@@ -1,4 +1,4 @@
-//! A frame in one run of bytes.
+//! A contiguous frame in a storage.
 
 use std::borrow::Cow;
 use std::io;
@@ -14,7 +14,7 @@ use crate::bytes::token::Token;
 use crate::bytes::{Change, Recovery, Safety, Storage, commit, recover};
 use crate::{Error, ErrorKind, Result};
 
-/// Bytes that are rather copied than written by themselves.
+/// Writes of up to this size are copied together instead of being written separately.
 const SMALL: usize = 16 << 10;
 
 /// A frame at the start of a storage.
@@ -22,11 +22,11 @@ const SMALL: usize = 16 << 10;
 pub(crate) struct Contiguous {
     bytes: Stamped,
     safety: Safety,
-    /// What this handle has written around the chunks, so that it is not read again.
+    /// The metadata that this handle has written, so that it is not read again.
     around: Option<Around>,
-    /// Where the index is that was read or written last.
+    /// The place of the index that was last read or written.
     index_at: u64,
-    /// Whether the storage can set its length, once that was tried.
+    /// Whether the storage can set its length, once it is known.
     can_cut: Option<bool>,
 }
 
@@ -39,7 +39,7 @@ impl Contiguous {
         &*self.bytes.storage
     }
 
-    /// Bytes of the frame, as its header says.
+    /// The length of the frame, as in its header.
     fn stored_len(&self) -> io::Result<u64> {
         let mut len = [0; 8];
         self.storage().read_exact_at(journal::MARK_AT, &mut len)?;
@@ -66,7 +66,7 @@ impl Store for Contiguous {
         typesize: Option<u32>,
         doing: &str,
     ) -> Result<Option<Outline>> {
-        // First, so that a change in between is noticed.
+        // Read first, so that a change in between is noticed.
         let stamp = Stamp::of(self.storage(), doing)?;
         let outline = read_outline(self.storage(), self.layout(), limits, typesize, doing)?;
         (self.around, self.bytes.stamp) = (None, stamp);
@@ -82,8 +82,8 @@ impl Store for Contiguous {
         };
         let recovery = recover(&mut *self.bytes.storage, is_sound);
         if recovery.map_err(|error| Error::of_io(doing, error))? == Recovery::Lost {
-            let detail = "a writer stopped while it changed this frame, and what it overwrote is lost: \
-                `blosc2::repair::repair` (the command `blosc2 repair`) saves what is whole";
+            let detail = "a writer stopped while it changed this frame, and the overwritten bytes are lost: \
+                `blosc2::repair::repair` (the command `blosc2 repair`) saves the intact chunks";
             return Err(Error::new(ErrorKind::Unfinished, doing, detail));
         }
         Ok(())
@@ -101,7 +101,7 @@ impl Store for Contiguous {
             return Ok(Located::Stored(Source::Storage(storage), at, room));
         };
         let from = usize::try_from(at).ok().and_then(|at| bytes.get(at..));
-        let from = from.ok_or_else(|| missing("it is cut off"))?;
+        let from = from.ok_or_else(|| missing("it is truncated"))?;
         let room = usize::try_from(room).unwrap_or(usize::MAX).min(from.len());
         Ok(Located::Memory(from[..room].into()))
     }
@@ -127,7 +127,7 @@ impl Store for Contiguous {
         let start = header.len() as u64;
         let index_at = start + outline.cbytes();
         let trailer_at = index_at + index.len() as u64;
-        // An index that stands there already is not written again.
+        // An index that is already there is not written again.
         let (end_at, end) = match is_changed || index_at != self.index_at {
             true => (index_at, Cow::from([&index[..], &trailer].concat())),
             false => (trailer_at, Cow::from(&trailer)),
@@ -136,7 +136,7 @@ impl Store for Contiguous {
         let chunks = stores.iter().map(|(place, bytes)| (start + place, &**bytes));
         for (at, bytes) in chunks.chain([(end_at, &end[..])]) {
             match writes.last_mut() {
-                // A copy takes less time than a call of the system.
+                // A copy takes less time than a system call.
                 Some((last, run))
                     if *last + run.len() as u64 == at && run.len() + bytes.len() <= SMALL =>
                 {

@@ -1,4 +1,4 @@
-//! A directory: an index file, and a file for each chunk.
+//! A directory with an index file and one file for each chunk (a sparse frame).
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hasher};
@@ -16,12 +16,12 @@ use super::{
 use crate::bytes::{Guarded, ReadOnly, Safety, Storage};
 use crate::{Error, Result};
 
-/// The files of a directory, in the file system or elsewhere.
+/// The files of a directory, in the file system or in a custom folder.
 pub(crate) trait Files: FolderMut<File: Send + Sync + 'static> + 'static {
-    /// The absolute path of the directory, where it is in the file system.
+    /// The absolute path of the directory, if it is in the file system.
     fn path(&self) -> Option<&Path>;
 
-    /// A file, which shows where it can that others change it.
+    /// Returns the file, which reports changes by others if it can.
     fn storage(file: Self::File) -> Box<dyn Storage>;
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Directory<F> {
     safety: Safety,
     /// The index file, while parts of it may still be read.
     index: Option<Stamped>,
-    /// The fingerprint of the index file that was read or written last.
+    /// The fingerprint of the index file that was last read or written.
     known: Option<u64>,
 }
 
@@ -80,8 +80,8 @@ impl<F: Files> Directory<F> {
         self.files.path().map_or_else(|| name.into(), |path| path.join(name))
     }
 
-    /// Checks that the frame is the one that was read or written last. What claims and locks cover cannot change
-    /// otherwise.
+    /// Checks that the frame is the one that was last read or written. Frames that are protected by claims and locks
+    /// cannot change otherwise.
     fn check_same_frame(&self, doing: &str) -> Result<()> {
         let failed = |error| self.failed(INDEX, doing, error);
         if self.known.is_none() {
@@ -92,8 +92,8 @@ impl<F: Files> Directory<F> {
         if now == self.known { Ok(()) } else { Err(super::changed(doing)) }
     }
 
-    /// What tells one index file from another: of a custom folder, where no claim keeps others out, a hash of all of it;
-    /// otherwise of its start, with all sizes. `None` where there is no header.
+    /// Returns the fingerprint of an index file: a hash of the whole file in a custom folder, where no claim excludes
+    /// others; otherwise a hash of its start, with all sizes. `None` if there is no header.
     fn fingerprint(&self, index: &(impl ReadAt + ?Sized)) -> io::Result<Option<u64>> {
         let size = index.size()?;
         if size < Stamp::LEN as u64 {
@@ -147,7 +147,7 @@ impl<F: Files> Store for Directory<F> {
     fn chunk(&self, _: &Outline, place: u64) -> Result<Located<'_>> {
         let name = chunk_name(place);
         let failed = |error: io::Error| match error.kind() {
-            io::ErrorKind::NotFound => missing("its file is not there").at(self.path_of(&name)),
+            io::ErrorKind::NotFound => missing("its file does not exist").at(self.path_of(&name)),
             io::ErrorKind::InvalidData => missing(&error.to_string()).at(self.path_of(&name)),
             _ => self.failed(&name, super::READ, error),
         };
@@ -169,11 +169,11 @@ impl<F: Files> Store for Directory<F> {
         if freed.is_empty() {
             return Ok(());
         }
-        // A broken index may name a file twice.
+        // An invalid index may name a file twice.
         let place = |number| outline.offset(number, self.source()).ok()?.and_then(Offset::place);
         let named: HashSet<u64> = (0..outline.nchunks()).filter_map(place).collect();
         for place in freed.iter().filter(|place| !named.contains(place)) {
-            // What stays is not part of the frame any more.
+            // The remaining files are no longer part of the frame.
             let _ = self.files.remove(&chunk_name(*place));
         }
         Ok(())
@@ -186,7 +186,7 @@ impl<F: Files> Store for Directory<F> {
 
     fn finish(&mut self, outline: &mut Outline, doing: &str) -> Result<()> {
         let Around { header, index, trailer } = around_of(outline, doing)?;
-        // The old index stands until the new one takes its name.
+        // The old index is valid until the new one replaces it.
         let bytes = [&header, &index[..], &trailer].concat();
         self.put(INDEX, &bytes, doing)?;
         let known = self.fingerprint(&bytes[..]);

@@ -1,4 +1,4 @@
-//! Chunks that are each in memory of their own, without a frame.
+//! Chunks in memory, each in its own allocation, without a frame.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,7 +9,7 @@ use blosc2_format::{Limits, ReadAt};
 use super::{Located, NOTHING, Store, missing};
 use crate::Result;
 
-/// Chunks by their places, which are numbers like those of files.
+/// The chunks by their places, which are numbers as in the names of chunk files.
 #[derive(Debug, Default)]
 pub(crate) struct Memory(BTreeMap<u64, Vec<u8>>);
 
@@ -31,7 +31,7 @@ impl Store for Memory {
     }
 
     fn chunk(&self, _: &Outline, place: u64) -> Result<Located<'_>> {
-        let chunk = self.0.get(&place).ok_or_else(|| missing("it is not there"))?;
+        let chunk = self.0.get(&place).ok_or_else(|| missing("it does not exist"))?;
         Ok(Located::Memory(chunk.as_slice().into()))
     }
 
@@ -51,7 +51,7 @@ impl Store for Memory {
     fn add(&mut self, _: &Outline, stores: Stores<'_>, _: &str) -> Result<()> {
         self.0.extend(stores.into_iter().map(|(place, bytes)| {
             let mut bytes = bytes.into_owned();
-            // It may have been made for the longest chunk that could have come out.
+            // It may have been allocated for the maximum compressed size.
             bytes.shrink_to_fit();
             (place, bytes)
         }));

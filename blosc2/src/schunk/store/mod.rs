@@ -1,4 +1,4 @@
-//! Where chunks are, and how what is around them is written: a kind of store in each file.
+//! Stores: where the chunks and the metadata of a super-chunk are. Each file has one kind of store.
 
 mod contiguous;
 mod directory;
@@ -27,24 +27,25 @@ pub(crate) use contiguous::Contiguous;
 pub(crate) use directory::{Directory, Files};
 pub(crate) use memory::Memory;
 
-/// Where the chunks of a super-chunk are, and what is around them.
+/// The place of the chunks and the metadata of a super-chunk.
 pub(crate) trait Store: Debug + Send + Sync {
-    /// What the places in the outline are.
+    /// Returns the meaning of the places in the outline.
     fn layout(&self) -> Layout;
 
-    /// Whether all is in one run of bytes; `None` where it is no frame.
+    /// Returns whether the frame is contiguous; `None` for chunks in memory without a frame.
     fn is_contiguous(&self) -> Option<bool>;
 
-    /// What is opened in the file system.
+    /// Returns what is opened in the file system.
     fn opened(&self) -> Opened<'_> {
         Opened::Nothing
     }
 
-    /// Reads the outline, of items of `typesize` bytes where that is known; `None` where only this handle can have
-    /// changed it.
+    /// Reads the outline. `typesize` is the expected typesize, if it is known. Returns `None` if only this handle can
+    /// have changed the outline.
     ///
     /// # Errors
-    /// As [`Outline::read`], and [`ErrorKind::InvalidData`] for another typesize. The store stays as it was.
+    /// The errors of [`Outline::read`], and [`ErrorKind::InvalidData`] for another typesize. The store is then
+    /// unchanged.
     fn read(
         &mut self,
         limits: &Limits,
@@ -52,28 +53,28 @@ pub(crate) trait Store: Debug + Send + Sync {
         doing: &str,
     ) -> Result<Option<Outline>>;
 
-    /// Rolls back the change that a writer left when it was stopped, or completes it; see
-    /// [`recover`](crate::bytes::recover). Nobody else may use the frame.
+    /// Rolls back or completes the change of a stopped writer; see [`recover`](crate::bytes::recover). No other handle
+    /// may use the frame.
     ///
     /// # Errors
-    /// [`ErrorKind::Unfinished`]: that is not possible; nothing was done. And those of the storage.
+    /// The errors of the storage, and [`ErrorKind::Unfinished`]: recovery is not possible, and nothing was done.
     fn recover(&mut self, doing: &str) -> Result<()> {
-        let detail = "its index is marked as unfinished, which no writer does in a directory";
+        let detail = "its index is marked as unfinished, which no writer of directories does";
         Err(Error::new(ErrorKind::Unfinished, doing, detail))
     }
 
-    /// What the rest of the outline is read from. Reading fails where it has changed since the last
+    /// Returns the source of the rest of the outline. Reading fails if it has changed since the last
     /// [`read`](Self::read).
     fn source(&self) -> &dyn ReadAt;
 
-    /// Says that the source is not needed any more.
+    /// Releases the source, which is no longer needed.
     fn release(&mut self) {}
 
     /// Finds the chunk at a place.
     fn chunk(&self, outline: &Outline, place: u64) -> Result<Located<'_>>;
 
-    /// Stores a change: chunks at their places, and what is around them. Those at the places `freed` are there no more.
-    /// Either all of it is done or nothing.
+    /// Stores a change atomically: chunks at their places, and the metadata. The chunks at the places `freed` are
+    /// removed.
     fn commit(
         &mut self,
         outline: &mut Outline,
@@ -82,28 +83,28 @@ pub(crate) trait Store: Debug + Send + Sync {
         doing: &str,
     ) -> Result<()>;
 
-    /// Stores chunks of a frame that is no frame before [`finish`](Self::finish).
+    /// Stores chunks of a frame that is incomplete before [`finish`](Self::finish).
     fn add(&mut self, outline: &Outline, stores: Stores<'_>, doing: &str) -> Result<()>;
 
-    /// Makes a frame of what was added.
+    /// Completes the frame of the added chunks.
     fn finish(&mut self, outline: &mut Outline, doing: &str) -> Result<()>;
 
-    /// Bytes of the frame; of a directory, of its index file; `None` where it is no frame.
+    /// Returns the length of the frame; for a directory, of its index file; `None` without a frame.
     fn frame_len(&self) -> io::Result<Option<u64>>;
 
-    /// Bytes that are really there.
+    /// Returns the number of stored bytes.
     fn stored_bytes(&self) -> u64;
 
-    /// Returns when all is on the device.
+    /// Writes all data to disk.
     fn sync(&mut self) -> io::Result<()>;
 
-    /// Takes the bytes of the frame, where they are a vector.
+    /// Takes the bytes of the frame, if they are a vector.
     fn take_vec(&mut self) -> Option<Vec<u8>> {
         None
     }
 }
 
-/// What a store has opened in the file system.
+/// The file or directory that a store has opened.
 #[derive(Debug)]
 pub(crate) enum Opened<'a> {
     Nothing,
@@ -111,14 +112,14 @@ pub(crate) enum Opened<'a> {
     Directory(&'a Path),
 }
 
-/// What a handle knows of a super-chunk, and where it is.
+/// The state of a super-chunk that a handle has read, and its store.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) outline: Outline,
     pub(crate) store: Box<dyn Store>,
-    /// What was last seen of others who change it.
+    /// The version of the file that this handle has read.
     pub(crate) version: Version,
-    /// Being made: it is no frame until [`finish`](Self::finish).
+    /// Whether it is being created: it is incomplete until [`finish`](Self::finish).
     pub(crate) unfinished: bool,
     pub(crate) limits: Limits,
 }
@@ -127,7 +128,7 @@ pub(crate) struct State {
 #[derive(Debug)]
 pub(crate) enum Located<'a> {
     Memory(Cow<'a, [u8]>),
-    /// From this position on; up to this number of bytes may belong to it.
+    /// A source, the offset of the chunk in it, and the maximum length of the chunk.
     Stored(Source<'a>, u64, u64),
 }
 
@@ -156,11 +157,11 @@ const READ: &str = "read a chunk";
 
 impl State {
     pub(crate) fn nchunks(&self) -> usize {
-        // A frame with more chunks than memory could count was refused.
+        // A frame with more chunks than `usize` can count was refused.
         usize::try_from(self.outline.nchunks()).unwrap_or(usize::MAX)
     }
 
-    /// Where the data of a chunk is.
+    /// Returns the place of a chunk.
     pub(crate) fn offset(&self, index: usize, doing: &str) -> Result<Offset> {
         if let Some(offset) = self.outline.decoded(index as u64) {
             return Ok(offset);
@@ -168,7 +169,7 @@ impl State {
         let offset = self.outline.offset(index as u64, self.store.source());
         offset.map_err(|error| Error::from_frame(doing, error))?.ok_or_else(|| {
             let nchunks = self.outline.nchunks();
-            let detail = format!("there are {nchunks} chunks, asked for chunk {index}");
+            let detail = format!("there are {nchunks} chunks, got the index {index}");
             Error::new(ErrorKind::OutOfBounds, doing, detail)
         })
     }
@@ -176,7 +177,7 @@ impl State {
     /// Finds a chunk and reads its header.
     pub(crate) fn locate(&self, index: usize) -> Result<(Located<'_>, Header)> {
         let number = index as u64;
-        let doing = || format!("{READ} (number {index})");
+        let doing = || format!("read chunk {index}");
         let offset = self.offset(index, READ).map_err(|error| error.doing(doing()));
         let located = match offset? {
             Offset::Special(special) => {
@@ -201,7 +202,7 @@ impl State {
         Ok((located, header.map_err(|error| Error::from_frame(doing(), error))?))
     }
 
-    /// How large a chunk is, for when it goes away.
+    /// Returns the sizes of a chunk that will be removed.
     pub(crate) fn sizes(&self, index: usize, doing: &str) -> Result<Sizes> {
         let is_stored = matches!(self.offset(index, doing)?, Offset::At(_));
         if let (false, Some(nbytes)) = (is_stored, self.outline.nbytes_of(index as u64)) {
@@ -221,8 +222,7 @@ impl State {
         Ok(())
     }
 
-    /// Stores what a change of the outline needs to be stored, and what is around the chunks. Chunks whose
-    /// places are `freed` are there no more.
+    /// Stores the writes of a change of the outline, and the metadata. The chunks at the places `freed` are removed.
     pub(crate) fn commit(&mut self, doing: &str, stores: Stores<'_>, freed: &[u64]) -> Result<()> {
         match self.unfinished {
             true => self.store.add(&self.outline, stores, doing)?,
@@ -232,13 +232,13 @@ impl State {
         Ok(())
     }
 
-    /// Makes a frame of what was stored.
+    /// Completes the frame of the stored chunks.
     pub(crate) fn finish(&mut self, doing: &str) -> Result<()> {
         self.unfinished = false;
         self.store.finish(&mut self.outline, doing)
     }
 
-    /// Reads again what is around the chunks.
+    /// Reads the metadata again.
     pub(crate) fn reload(&mut self, doing: &str) -> Result<()> {
         let typesize = Some(self.outline.params().typesize);
         let outline = self.store.read(&self.limits, typesize, doing)?;
@@ -247,7 +247,8 @@ impl State {
         Ok(())
     }
 
-    /// The same. If a writer was stopped and none other can be alive, [recovers](Store::recover) the frame first.
+    /// Reads the metadata again. If a writer was stopped and no other writer can be alive, [recovers](Store::recover)
+    /// the frame first.
     pub(crate) fn reload_or_recover(&mut self, is_alone: bool, doing: &str) -> Result<()> {
         match self.reload(doing) {
             Err(error) if is_alone && error.kind() == ErrorKind::Unfinished => {
@@ -258,14 +259,14 @@ impl State {
         }
     }
 
-    /// Bytes of the frame; of a directory, of its index file; `None` where it is no frame.
+    /// Returns the length of the frame; for a directory, of its index file; `None` without a frame.
     pub(crate) fn frame_len(&self) -> Result<Option<u64>> {
         self.store.frame_len().map_err(|error| Error::of_io("measure a frame", error))
     }
 }
 
 impl Located<'_> {
-    /// The chunk, where it is in memory.
+    /// Returns the chunk, if it is in memory.
     pub(crate) fn in_memory(&self, header: &Header) -> Option<&[u8]> {
         match self {
             Self::Memory(bytes) => bytes.get(..header.cbytes as usize),
@@ -273,7 +274,7 @@ impl Located<'_> {
         }
     }
 
-    /// Reads to `buffer` what `ranges` of its data need, or all of it.
+    /// Reads into `buffer` what `ranges` of the data need, or the whole chunk.
     pub(crate) fn fetch(
         &self,
         header: &Header,
@@ -295,7 +296,7 @@ impl Located<'_> {
     }
 }
 
-/// Reads an outline of items of `typesize` bytes, where that is known.
+/// Reads an outline, and checks its typesize if it is known.
 fn read_outline(
     source: &dyn ReadAt,
     layout: Layout,
@@ -315,26 +316,26 @@ fn read_outline(
     }
 }
 
-/// What an outline is read from. Reading fails once somebody else has changed it.
+/// The source of an outline. Reading fails once another handle or program has changed it.
 #[derive(Debug)]
 struct Stamped {
     storage: Box<dyn Storage>,
     stamp: Option<Stamp>,
 }
 
-/// What shows that somebody has changed a frame.
+/// A fingerprint of a frame, which shows changes by others.
 #[derive(Debug)]
 struct Stamp {
     /// The start of the header, with all sizes.
     header: [u8; Stamp::LEN],
-    /// Length of the file and the time of its last change, where it is a file.
+    /// The length and the modification time of the file, if it is a file.
     file: Option<(u64, Option<SystemTime>)>,
 }
 
 impl Stamp {
     const LEN: usize = 64;
 
-    /// `None` where there is no header.
+    /// Returns `None` if there is no header.
     fn of(storage: &dyn Storage, doing: &str) -> Result<Option<Self>> {
         let failed = |error| Error::of_io(doing, error);
         if storage.size().map_err(failed)? < Self::LEN as u64 {
@@ -356,8 +357,8 @@ impl Stamped {
         Self { storage: Box::new(storage), stamp: None }
     }
 
-    /// Whether the sizes of the frame are those that were read or written last. What claims and locks cover cannot
-    /// change otherwise.
+    /// Returns whether the sizes of the frame are those that were last read or written. Frames that are protected by
+    /// claims and locks cannot change otherwise.
     fn is_same_frame(&self) -> io::Result<bool> {
         let Some(stamp) = &self.stamp else { return Ok(true) };
         let mut header = [0; Stamp::LEN];
@@ -371,7 +372,7 @@ impl Stamped {
         if self.is_same_frame()? && (file.is_none() || Stamp::file(&*self.storage) == file) {
             return Ok(());
         }
-        let detail = "another handle or program has changed it since it was opened: `refresh` reads it again";
+        let detail = "another handle or program has changed it since it was opened: call `refresh` to read it again";
         Err(Error::new(ErrorKind::Busy, READ, detail).into())
     }
 }
@@ -387,7 +388,7 @@ impl ReadAt for Stamped {
 
     fn read_ranges_at(&self, ranges: &mut [(u64, &mut [u8])]) -> io::Result<()> {
         let read = self.storage.read_ranges_at(ranges);
-        // It may have become shorter.
+        // The storage may have become shorter.
         if !matches!(&read, Err(error) if error.kind() != io::ErrorKind::UnexpectedEof) {
             self.check()?;
         }
@@ -395,22 +396,21 @@ impl ReadAt for Stamped {
     }
 }
 
-/// A frame that is not the one that was read or written last.
+/// The error of a frame that differs from the one that was last read or written.
 fn changed(doing: &str) -> Error {
-    let detail =
-        "another handle or program has changed it; it was read again, so that this can be repeated";
+    let detail = "another handle or program has changed it, and it was read again: the change can be retried";
     Error::new(ErrorKind::Busy, doing, detail)
 }
 
-/// A chunk that is not where the index says.
+/// The error of a chunk that is not at the place in the index.
 fn missing(what: &str) -> Error {
     Error::new(ErrorKind::InvalidData, READ, what)
 }
 
-/// What an outline is read from that was never read.
+/// The source of an outline that is never read.
 const NOTHING: &[u8] = &[];
 
-/// What is around the chunks.
+/// The metadata of a frame.
 #[derive(Debug)]
 struct Around {
     header: Vec<u8>,
@@ -423,7 +423,7 @@ fn around_of(outline: &mut Outline, doing: &str) -> Result<Around> {
     let trailer = outline.trailer();
     let header = outline.header(outline.frame_len(index.len() + trailer.len()));
     if header.len() as u64 != outline.header_len() {
-        let detail = format!("its header is broken, and would need {} bytes", header.len());
+        let detail = format!("its header is invalid, and would need {} bytes", header.len());
         return Err(Error::new(ErrorKind::InvalidData, doing, detail));
     }
     Ok(Around { header, index, trailer })
