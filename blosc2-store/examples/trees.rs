@@ -1,4 +1,4 @@
-//! A tree of arrays in one zip file, as Python's `TreeStore` keeps it, and whatever else a file of Python's holds.
+//! A tree of arrays and objects in one zip file, as Python's `TreeStore` writes it.
 
 use blosc2::{NDArray, Value};
 use blosc2_store::{Object, ObjectArray, TreeStore};
@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     tree.set_attribute("/first", "author", "me")?;
     tree.finish()?; // Without it, there is no file.
 
-    // Opening reads the list, and `get` no more than what it is asked for.
+    // Opening reads the list of keys; `get` opens one entry.
     let tree = TreeStore::open(&path)?;
     for key in tree.keys() {
         match tree.get(key)? {

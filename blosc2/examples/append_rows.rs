@@ -1,4 +1,4 @@
-//! Rows that come one by one: an appender compresses each chunk once.
+//! Appends rows to an array in a file: an appender compresses each chunk once.
 
 use blosc2::NDArray;
 
@@ -6,7 +6,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("sensors.b2nd");
 
-    // Nothing yet, and room for any number of rows of eight sensors.
+    // No rows yet, and eight sensors for each row.
     let builder = NDArray::builder().chunks([4096, 8]).blocks([512, 8]);
     let mut sensors = builder.file(&path).zeros::<i32>(&[0, 8])?;
     let mut appender = sensors.appender(0)?;
@@ -14,8 +14,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let row: Vec<i32> = (0..8).map(|sensor| second * 10 + sensor).collect();
         appender.append(&row)?;
     }
-    println!("{} rows are in the file, {} wait", appender.array().shape()[0], appender.pending());
-    appender.flush()?; // Dropping it does the same, but cannot say that it failed.
+    println!("{} rows are in the file, {} are pending", appender.array().shape()[0], appender.pending());
+    appender.flush()?; // Dropping the appender flushes too, but cannot return an error.
     drop(appender);
     drop(sensors);
 

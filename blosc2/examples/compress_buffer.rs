@@ -1,12 +1,11 @@
-//! One buffer to one chunk and back: the choice of codec and filter, a compressor that is used again,
-//! and a target of the caller's.
+//! Compresses a buffer to a chunk and back: codec and filter, a reused compressor, existing targets.
 
 use blosc2::{CParams, ChunkRef, Codec, Compressor, Filter, Threads, compress_bound};
 
 fn main() -> blosc2::Result<()> {
     let readings: Vec<f64> = (0..500_000).map(|i| 20.0 + (i % 1000) as f64 / 100.0).collect();
 
-    // The bytes of a chunk can be kept anywhere, and say how to decompress them.
+    // A chunk is a sequence of bytes that describes its own codec and filters.
     let bytes: Vec<u8> = blosc2::compress(&readings, &CParams::default())?;
     assert_eq!(blosc2::decompress::<f64>(&bytes)?, readings);
 
@@ -14,7 +13,7 @@ fn main() -> blosc2::Result<()> {
     assert_eq!(chunk.nbytes(), size_of_val(&readings[..]));
     println!("{} bytes to {} by {}", chunk.nbytes(), chunk.cbytes(), chunk.codec());
 
-    // Many buffers: the compressor keeps its memory, and the target is always long enough.
+    // Many buffers: the compressor reuses its memory, and a target of this size is always long enough.
     let params =
         CParams::new().codec(Codec::Lz4).filters(&[Filter::Bitshuffle]).threads(Threads::auto());
     let mut compressor = Compressor::new(&params)?;

@@ -1,6 +1,4 @@
-//! A codec of one's own: runs of equal items, in a super-chunk that is read by several threads.
-//!
-//! `cargo run --example custom_codec`
+//! A user-defined codec for runs of equal items, in a super-chunk that several threads compress and decompress.
 
 use blosc2::user_defined::{BoxError, CodecInfo, UserCodec};
 use blosc2::{CParams, Codec, DParams, SChunk, Threads};
@@ -20,7 +18,7 @@ impl UserCodec for Runs {
         for run in items.chunk_by(|a, b| a == b) {
             let count = u32::try_from(run.len())?.to_le_bytes();
             for bytes in [count.as_slice(), run[0]] {
-                // What takes as much as the input is stored as it is.
+                // A block that does not get smaller is stored uncompressed.
                 let Some(place) = output.get_mut(len..len + bytes.len()) else {
                     return Ok(None);
                 };
@@ -73,13 +71,13 @@ fn main() -> blosc2::Result<()> {
     assert_eq!(chunks.concat(), samples);
     println!("{} bytes, {} with the codec {codec}", schunk.nbytes(), schunk.cbytes());
 
-    // What is broken is an error, with what the codec said.
+    // A corrupted chunk is an error with the message of the codec.
     let mut chunk = blosc2::compress(&samples, &params)?;
     let last = chunk.len() - 3;
     chunk[last] ^= 0xFF;
     match blosc2::decompress::<u16>(&chunk) {
-        Ok(_) => println!("the broken byte was no length"),
-        Err(error) => println!("broken: {error}"),
+        Ok(_) => println!("the changed byte was not a length"),
+        Err(error) => println!("corrupted: {error}"),
     }
     Ok(())
 }

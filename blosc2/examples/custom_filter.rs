@@ -1,11 +1,9 @@
-//! A filter of one's own: differences of neighbouring items, which help data that grows slowly.
-//!
-//! `cargo run --example custom_filter`
+//! A user-defined filter: differences of neighboring items, for data that grows slowly.
 
 use blosc2::user_defined::{BoxError, FilterBlock, UserFilter};
 use blosc2::{CParams, Codec, Filter, Threads};
 
-/// Keeps the first item of each block, and of the others the difference to the one before.
+/// Stores the first item of each block, and the difference to the previous item for all others.
 struct Differences;
 
 impl UserFilter for Differences {

@@ -1,4 +1,4 @@
-//! A super-chunk in a storage of the program's own: here a file that counts what is read and written.
+//! A custom storage backend: a file that counts the bytes that are read and written.
 
 use std::fs::File;
 use std::io;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use blosc2::storage::{ReadAt, Storage};
 use blosc2::{CParams, OpenOptions};
 
-/// Could as well be a database, or something behind a network.
+/// A database or a network service would implement the same methods.
 struct Counted {
     file: File,
     read: Arc<AtomicU64>,
@@ -50,7 +50,7 @@ fn main() -> blosc2::Result<()> {
     println!("{} bytes of data, {} written", schunk.nbytes(), written.load(Relaxed));
     assert!(written.load(Relaxed) >= schunk.frame_len()?);
 
-    // Of ten chunks one block is read, beside the header of its chunk.
+    // Reads one block of one chunk, and the header of that chunk.
     read.store(0, Relaxed);
     assert_eq!(schunk.items::<u64>(765_432..765_433)?, [765_432 * 765_432 % 10_007]);
     println!("{} bytes read for one item", read.load(Relaxed));

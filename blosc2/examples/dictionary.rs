@@ -1,5 +1,4 @@
-//! Records that are read one by one: each is a block of its own, and a dictionary holds what all of
-//! them have in common.
+//! Random access to small records: each is a variable-length block, and a dictionary holds what they have in common.
 
 use blosc2::{CParams, Codec, Compressor};
 

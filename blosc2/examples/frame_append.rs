@@ -1,4 +1,4 @@
-//! A file that grows: each run of a program appends to it, and a crash in between leaves what was there.
+//! A file that grows: each run of the program appends to it. A crash between two runs loses nothing.
 
 use blosc2::{CParams, Codec, OpenOptions, SChunk};
 
@@ -6,14 +6,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("readings.b2frame");
 
-    // Opens the file, or makes it; what is there cannot be changed by accident.
+    // Opens or creates the file for appending: existing chunks cannot be changed.
     let params = CParams::new().codec(Codec::Zstd).level(5);
     let options =
         OpenOptions::new().append(true).create(true).cparams(&params).typesize(size_of::<f64>());
     for day in 0..3 {
         let mut file = options.open(&path)?;
         let readings: Vec<f64> = (0..24).map(|hour| f64::from(day * 24 + hour)).collect();
-        let nchunks = file.append(&readings)?; // The file is complete again.
+        let nchunks = file.append(&readings)?; // The file is complete after each call.
         println!("day {day}: {nchunks} chunks in {} bytes", file.frame_len()?);
     }
 

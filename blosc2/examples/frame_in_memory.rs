@@ -1,9 +1,9 @@
-//! A super-chunk that is never a file: made in memory, changed, sent as bytes, and read where they arrive.
+//! A super-chunk without a file: created in memory, changed, sent as bytes, and read by the receiver.
 
 use blosc2::{CParams, OpenOptions, SChunk};
 
 fn main() -> blosc2::Result<()> {
-    // Each chunk in memory of its own, which is the fastest to change.
+    // Each chunk has its own allocation, which is the fastest to change.
     let mut schunk = SChunk::in_memory::<u32>(&CParams::default())?;
     for start in [0, 1000, 2000] {
         schunk.append(&(start..start + 1000).collect::<Vec<u32>>())?;
@@ -12,17 +12,17 @@ fn main() -> blosc2::Result<()> {
     schunk.reorder(&[2, 0, 1])?;
     schunk.write_items(0, &[1u32, 2, 3])?;
 
-    // One frame, byte for byte what a file would hold; Python: blosc2.schunk_from_cframe.
+    // A contiguous frame, the same bytes as in a file. Python: blosc2.schunk_from_cframe.
     let bytes = schunk.to_cframe()?;
     println!("{} bytes of data in a frame of {}", schunk.nbytes(), bytes.len());
 
-    // Its structure is checked first. It takes the bytes, and gives them back, without a copy.
+    // Checks the structure of the frame. The bytes are moved in and out without a copy.
     let received = SChunk::from_cframe(bytes)?;
     assert_eq!(received.items::<u32>(..5)?, [1, 2, 3, 2003, 2004]);
     assert_eq!(received.items::<u32>(2999..)?, [7]);
     let bytes = received.into_cframe()?;
 
-    // The same to be changed, still in that buffer.
+    // The same for changes, in the same buffer.
     let mut changed = OpenOptions::new().write(true).from_cframe(bytes)?;
     changed.delete(0)?;
     assert_eq!((changed.nchunks(), changed.len()), (2, 2000));

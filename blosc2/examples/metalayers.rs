@@ -1,4 +1,4 @@
-//! What belongs to data beside the data: small pieces of metadata with names, in the same file.
+//! Metalayers: named metadata in the same file as the data.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("temperatures.b2frame");
 
-    // Fixed ones are there from the start, and keep their lengths.
+    // Fixed-length metalayers are created with the file, and keep their lengths.
     let options = OpenOptions::new().create_new(true).cparams(CParams::default()).typesize(4);
     let mut file = options.meta("version", &[1, 0]).open(&path)?;
     file.append(&[20.5f32, 21.0, 19.75])?;
     file.meta_mut().set("version", &[1, 1])?;
 
-    // Those of variable length may come and go at any time. Their contents are bytes...
+    // Variable-length metalayers can be added and removed at any time. Their contents are bytes ...
     file.vlmeta_mut().set("checksum", b"\x3e\x01\xf0\x9c")?;
     // ... or values, which Python reads: schunk.vlmeta["station"]["lat"].
     let station = BTreeMap::from([("lat", 46.55), ("lon", 7.98)]);
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let station: Option<BTreeMap<String, f64>> = file.vlmeta().get_value("station")?;
     assert_eq!(station.and_then(|station| station.get("lat").copied()), Some(46.55));
 
-    // Names that say what a file is are not written by accident.
+    // Names that identify the kind of a file are reserved.
     let mut file = SChunk::open_rw(&path)?;
     let error = file.meta_mut().set("b2nd", b"").unwrap_err();
     println!("{error}");

@@ -1,4 +1,4 @@
-//! An array: made of a function, stored, sliced, changed, copied with other chunks.
+//! An array: computed by a function, stored, sliced, changed, copied with another chunk shape.
 
 use blosc2::{CParams, Codec, NDArray, Threads};
 use ndarray::s;
@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .from_fn(&[1000, 2000], |[row, column]| (row as f32 / 50.0).sin() * column as f32)?;
     println!("{}", waves.info());
 
-    // A box, every hundredth row backwards, a column, one item.
+    // A slice, every hundredth row in reverse, a column, one item.
     let corner: Vec<f32> = waves.read(&[0..10, 0..20])?;
     assert_eq!(corner.len(), 200);
     let rows = waves.read_array::<f32>(s![..;-100, 500..505])?;
@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let column = waves.view().transpose().read_array::<f32>(s![1999, ..])?;
     assert_eq!(column[999], waves.item::<f32>(&[999, 1999])?);
 
-    // What is written goes to the file at once, all of it or nothing.
+    // A write is in the file when it returns, completely or not at all.
     waves.write(&[0..1, 0..3], &[1.0f32, 2.0, 3.0])?;
     waves.fill(s![.., 1000..], 0.0f32)?;
     waves.resize([1001, 2000])?;
@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!(waves.read::<f32>(&[0..1, 0..4])?, [1.0, 2.0, 3.0, 0.0]);
     assert_eq!(waves.read::<f32>(&[1000..1001, 0..1])?, [0.0]);
 
-    // The same items in other chunks, as 64-bit numbers, in memory.
+    // The same items with another chunk shape, as 64-bit numbers, in memory.
     let copy = NDArray::builder()
         .chunks([1001, 64])
         .blocks([128, 64])

@@ -1,4 +1,4 @@
-//! Selections beyond boxes: lists of indices, steps, masks, points.
+//! Orthogonal indexing, strided slices, boolean masks and point selection.
 
 use blosc2::NDArray;
 
@@ -7,7 +7,7 @@ fn main() -> blosc2::Result<()> {
     let mut days =
         NDArray::builder().from_fn(&[10, 365], |[station, day]| (station * 1000 + day) as u32)?;
 
-    // Three stations on the first day of each of four weeks: all pairs, as with NumPy's `ix_`.
+    // Three stations, the first day of each of four weeks: all pairs, as with NumPy's `ix_`.
     let some = days.read::<u32>(([7, 0, 3], (0..28).step_by(7)))?;
     assert_eq!(some[..4], [7000, 7007, 7014, 7021]);
     assert_eq!(some.len(), 12);
@@ -18,7 +18,7 @@ fn main() -> blosc2::Result<()> {
     // Single items, in any order; each block is decompressed once.
     assert_eq!(days.read_points::<u32>(&[[9, 364], [0, 1], [9, 364]])?, [9364, 1, 9364]);
 
-    // Items for which something holds, read and written.
+    // The items that a mask selects, read and written.
     let all = days.read_all::<u32>()?;
     let mask: Vec<bool> = all.iter().map(|value| value % 1000 == 100).collect();
     assert_eq!(days.read_mask::<u32>(&mask)?.len(), 10);

@@ -1,4 +1,4 @@
-//! Compresses what comes from a reader to a file, without holding it in memory, and reads a part of it.
+//! Compresses a stream to a file with one chunk in memory, and reads a part of it.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use blosc2::{CParams, Codec, FrameReader, FrameWriter};
 
 fn main() -> blosc2::Result<()> {
-    // Anything that can be read: a socket, a pipe, another file.
+    // Any `Read`: a socket, a pipe, another file.
     let text: String = (1..=200_000).map(|number| format!("line {number}\n")).collect();
     let mut source = text.as_bytes();
 

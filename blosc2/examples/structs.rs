@@ -1,4 +1,4 @@
-//! Structures as items: their fields are NumPy's fields.
+//! Structures as items: their fields are the fields of a NumPy structured dtype.
 
 use blosc2::{Element, NDArray};
 
@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let row = readings.read::<Reading>(&[7..8, 0..10])?;
     assert_eq!(row[9], Reading { sensor: 9, valid: true, position: [7.0, 0.5] });
 
-    // Another structure is not taken for it.
+    // Reading it as another type is an error.
     let error = readings.read_all::<u64>().unwrap_err();
     println!("{error}");
     Ok(())

@@ -118,7 +118,11 @@ impl Gate {
         let mut state = file.state.lock();
         let busy = match claim {
             Claim::Make if state.gates > 0 => Some("drop that handle first"),
-            Claim::Write if state.has_writer || state.locked_writers > 0 => {
+            // What replaces, appends or repairs a file has no locking to offer.
+            Claim::Write if state.locked_writers > 0 => {
+                Some("drop that handle first; only handles that are opened with locking share a file")
+            }
+            Claim::Write if state.has_writer => {
                 Some("drop that handle first, or open both with locking")
             }
             Claim::WriteLocked if state.has_writer => Some("that handle does not lock it"),

@@ -584,7 +584,9 @@ impl OpenOptions {
         let gate = gate_of(&storage, Claim::Make)?;
         let size = storage.size().map_err(|error| Error::of_io(MAKE, error))?;
         if size > 0 && !replace {
-            let detail = format!("the storage is not empty: it has {size} bytes");
+            let detail = format!(
+                "the storage is not empty: it has {size} bytes; open_storage opens what is there"
+            );
             return Err(Error::new(ErrorKind::AlreadyExists, MAKE, detail));
         }
         let cut = if size > 0 { storage.set_size(0) } else { Ok(()) };
