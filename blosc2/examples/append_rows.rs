@@ -14,7 +14,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let row: Vec<i32> = (0..8).map(|sensor| second * 10 + sensor).collect();
         appender.append(&row)?;
     }
-    println!("{} rows are in the file, {} are pending", appender.array().shape()[0], appender.pending());
+    println!(
+        "{} rows are in the file, {} are pending",
+        appender.array().shape()[0],
+        appender.pending()
+    );
     appender.flush()?; // Dropping the appender flushes too, but cannot return an error.
     drop(appender);
     drop(sensors);

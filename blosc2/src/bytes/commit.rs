@@ -82,7 +82,9 @@ impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match self.restored {
             true => "the change was rolled back",
-            false => "the change could not be rolled back: open it with OpenOptions::recover, or repair the file",
+            false => {
+                "the change could not be rolled back: open it with OpenOptions::recover, or repair the file"
+            }
         };
         write!(f, "{}; {state}", self.error)
     }

@@ -119,9 +119,9 @@ impl Gate {
         let busy = match claim {
             Claim::Make if state.gates > 0 => Some("drop that handle first"),
             // What replaces, appends or repairs a file has no locking to offer.
-            Claim::Write if state.locked_writers > 0 => {
-                Some("drop that handle first; only handles that are opened with locking share a file")
-            }
+            Claim::Write if state.locked_writers > 0 => Some(
+                "drop that handle first; only handles that are opened with locking share a file",
+            ),
             Claim::Write if state.has_writer => {
                 Some("drop that handle first, or open both with locking")
             }
