@@ -481,7 +481,7 @@ fn check_moods(which: usize, moods: usize, mut work: impl FnMut() -> blosc2::Res
             1 => ("failed: on purpose", true),
             2 => ("panicked: in a mood", false),
             3 => ("panicked: without a message", false),
-            _ => ("gave a length of", true),
+            _ => ("returned a length of", true),
         };
         assert!(error.to_string().contains(expected), "{error}");
         assert_eq!(error.get_ref().is_some(), source, "{error}");
