@@ -89,7 +89,7 @@ fn bytes_are_taken_as_they_are() {
     let raw = list.lines().next().unwrap();
     assert!(raw.ends_with(r#"       4 b"-x \"""#), "{raw}");
     let line = folder.bad(1, &["meta", "a.b2frame", "get", "raw"]);
-    assert!(line.contains("no msgpack") && line.ends_with("--raw prints its bytes\n"), "{line}");
+    assert!(line.contains("not msgpack") && line.ends_with("--raw prints its bytes\n"), "{line}");
 }
 
 #[test]

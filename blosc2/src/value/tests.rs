@@ -19,7 +19,7 @@ fn objects(shape: &[u64], values: Vec<Value>) -> Value {
     Value::Objects { shape: shape.to_vec(), values }
 }
 
-/// The extension of msgpack's of less than 256 bytes.
+/// A msgpack extension of fewer than 256 bytes.
 fn extension(kind: u8, content: &[u8]) -> Vec<u8> {
     [&[0xc7, content.len() as u8, kind], content].concat()
 }
@@ -190,7 +190,7 @@ fn lists_have_room_for_what_they_hold() {
     }
     // A hundred lists in each other, and each says that it has all bytes for items.
     let bytes = b"\xdd\x00\x0f\x00\x00".repeat(200_000);
-    assert!(fault(&bytes).ends_with("it was cut short"));
+    assert!(fault(&bytes).ends_with("it is truncated"));
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn what_python_does_not_read_is_not_written() {
         (Value::Set(vec![array("|u1", &[1], &[1])]), "a set"),
         (ext(-2, 1), "type -2"),
         (ext(-1, 1), "type -1"),
-        (ext(44, 16), "a kind of its own"),
+        (ext(44, 16), "a separate kind of value"),
         (objects(&[2, 2], vec![Value::None; 3]), "shape [2, 2] with 3 values"),
         (objects(&[1; 65], vec![Value::None]), "65 dimensions"),
     ] {
@@ -269,7 +269,7 @@ fn arrays_are_checked() {
         (of_text("('|u1', (4,))"), "not described"),
         (of_list(vec![1.into()]), "an unknown type"),
         (of_list(vec![Value::Tuple(vec!["a".into()])]), "an unknown type"),
-        (of_list(vec![Value::Complex { re: 0.0, im: 1.0 }]), "no list of fields"),
+        (of_list(vec![Value::Complex { re: 0.0, im: 1.0 }]), "nor a list of fields"),
         (of_list(vec![]), "does not read"),
         (Value::None, "without a dtype"),
     ] {
@@ -290,7 +290,7 @@ fn arrays_are_checked() {
     assert!(told(vec![("shape", list(&[2])), ("values", 1.into())]).contains("without values"));
     assert!(fault(&extension(46, b"\xc0")).contains("without a shape"));
     assert!(fault(&extension(44, &[0; 15])).contains("16 bytes"));
-    assert!(fault(&extension(45, b"\x80")).contains("a set that is no list"));
+    assert!(fault(&extension(45, b"\x80")).contains("a set that is not a list"));
 }
 
 #[test]
