@@ -131,7 +131,7 @@ mod tests {
     const SIDE: usize = 32;
     const BLOCK: usize = 16;
 
-    /// Bytes of the metalayer after what codecs and filters look at: the dtype.
+    /// Bytes of the metalayer that codecs and filters do not read: the dtype.
     const REST: usize = 9;
 
     /// The metalayer of an array of one chunk.
@@ -149,7 +149,7 @@ mod tests {
         (0..SIDE * SIDE).map(|k| (k / SIDE / 5 * 3 + k % SIDE / 9) as u8).collect()
     }
 
-    /// Parameters that need the shape of an array of bytes, and lose nothing.
+    /// Lossless parameters that need the shape of an array of bytes.
     fn needing_shape() -> Vec<CParams> {
         let lz4 = CParams::new().codec(Codec::Lz4);
         let ndlz = CParams::new().codec(Codec::Ndlz).codec_meta(4).filters(&[]);
@@ -239,7 +239,7 @@ mod tests {
                 let mut decoder = Decoder::with_shape(&DParams::new(), shape).unwrap();
                 let found = decode(&chunk, 0, data().len(), &mut decoder);
                 if params.codec == Codec::Ndlz {
-                    assert_eq!(found.unwrap(), data()); // Its streams have the shape.
+                    assert_eq!(found.unwrap(), data()); // Its streams contain the shape.
                     continue;
                 }
                 let error = found.unwrap_err();

@@ -240,7 +240,7 @@ mod tests {
 
     const LEN: usize = 600_000;
 
-    /// Bytes of several kinds, a stretch each: random, half of them so, equal, zeros.
+    /// Bytes of several kinds in turns: random, half of them random, equal, zeros.
     fn data(seed: u64, kinds: &[u8]) -> Vec<u8> {
         let mut rng = Rng(seed);
         let mut random = || rng.next() as u8;
@@ -265,7 +265,7 @@ mod tests {
         Header::parse(chunk).unwrap()
     }
 
-    /// A part of a chunk from what `fetch` gets, and how many bytes that was, and reads.
+    /// Decompresses a range of a chunk from what `fetch` reads; returns also the number of bytes and of reads.
     fn part(
         chunk: &[u8],
         range: Range<usize>,
@@ -276,7 +276,7 @@ mod tests {
         Ok((found.remove(0), bytes, reads))
     }
 
-    /// The same of several parts.
+    /// The same for several ranges.
     fn parts(
         chunk: &[u8],
         ranges: &[Range<usize>],
@@ -338,7 +338,7 @@ mod tests {
                     let with = !installed::IN_USE
                         || (codec == Codec::Zstd && !filters.contains(&Filter::Delta));
                     let known = matches!(codec, Codec::Lz4 | Codec::Lz4Hc | Codec::Zstd);
-                    // Delta takes whole items.
+                    // Delta needs whole items.
                     let typesize = if filters.contains(&Filter::Delta) { 4 } else { typesize };
                     CParams::new()
                         .codec(codec)
@@ -376,7 +376,7 @@ mod tests {
             }
         }
 
-        /// What is read of a broken chunk is what all of it gives, or an error.
+        /// A partial read of a broken chunk returns the same as a read of the whole chunk, or an error.
         #[test]
         fn broken_chunks_are_errors_or_the_same(
             params in params(),
@@ -405,7 +405,7 @@ mod tests {
         }
     }
 
-    /// A chunk of 147 blocks that cannot be made much smaller.
+    /// A chunk of 147 blocks that does not compress well.
     fn large(params: CParams) -> (Vec<u8>, Vec<u8>) {
         let data = data(5, &[1]);
         let chunk = compress(&data, &params.typesize(4).blocksize(4096));
@@ -431,7 +431,7 @@ mod tests {
         for (params, more) in all {
             let (data, chunk) = large(params);
             let mut buffer = Vec::new();
-            // In a block, and in two.
+            // A range within a block, and one over two blocks.
             for (start, blocks) in [(300_000, 1), (4096 * 70 - 3, 2), (0, 1), (LEN - 7, 1)] {
                 let range = start..start + 7;
                 let (found, bytes, reads) =
@@ -517,7 +517,7 @@ mod tests {
         assert_eq!((&found[..], bytes), (&data[range], zeros.len()));
     }
 
-    /// The entry of the table of blocks.
+    /// The range of a block's entry in the table of blocks.
     fn entry(block: usize) -> Range<usize> {
         32 + 4 * block..36 + 4 * block
     }
@@ -558,7 +558,7 @@ mod tests {
     #[test]
     fn parts_outside_the_chunk_are_errors() {
         if installed::SPOILS_ITEMS {
-            return; // All is read, and looked at by others.
+            return; // The whole chunk is read; other tests check this.
         }
         let (_, chunk) = large(lz4().dictionary(true));
         let cbytes = i32::try_from(chunk.len()).unwrap();
@@ -575,7 +575,7 @@ mod tests {
         for len in [-1, 0, 33_000, i32::MAX, i32::MIN] {
             assert_eq!(kind(dictionary.clone(), len), Err(ErrorKind::InvalidData), "{len}");
         }
-        // More blocks than there is room for.
+        // More blocks than the chunk has room for.
         assert_eq!(kind(8..12, 1), Err(ErrorKind::InvalidData));
         assert_eq!(kind(8..12, 4096), Ok(()));
         for range in [LEN..LEN + 1, 0..LEN + 1, Range { start: 2, end: 1 }] {
