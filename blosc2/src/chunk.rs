@@ -258,7 +258,7 @@ impl<B: ChunkBytes> Chunk<B> {
         self.header.codec_version
     }
 
-    /// Returns the parameter of the codec. C and Python: `compcode_meta`, `codec_meta`.
+    /// Returns the parameter of the codec. C: `compcode_meta`. Python: `codec_meta`.
     pub fn codec_meta(&self) -> u8 {
         self.header.codec_meta
     }

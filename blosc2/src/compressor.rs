@@ -74,8 +74,9 @@ pub const fn compress_bound(nbytes: usize) -> usize {
 /// The methods that compress fail with:
 /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range, the codec or a filter works in arrays only, or a
 ///   filter needs whole items and the length of the data is not a multiple of the typesize;
-/// - [`ErrorKind::Unsupported`]: this build lacks the codec or a filter, or the process was forked after C-Blosc2
-///   had started threads and the parameters ask for several;
+/// - [`ErrorKind::Unsupported`]: this build lacks the codec or a filter, the process was forked after C-Blosc2 had
+///   started threads and the parameters ask for several, or an installed library (feature `system`) cannot compress
+///   correctly with these parameters;
 /// - [`ErrorKind::TooLarge`]: the data has more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes;
 /// - [`ErrorKind::OutOfMemory`]: the memory for the chunk cannot be allocated;
 /// - [`ErrorKind::Callback`]: the prefilter, or a user-defined codec, filter or tuner, failed or panicked;

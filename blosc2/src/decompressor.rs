@@ -63,8 +63,8 @@ pub fn decompress<T: Element>(chunk: &[u8]) -> Result<Vec<T>> {
 /// The methods that decompress fail with:
 /// - [`ErrorKind::InvalidData`]: the chunk is damaged;
 /// - [`ErrorKind::Unsupported`]: this build lacks the codec or a filter, the chunk needs the shape of its array or
-///   the typesize of its super-chunk, or the process was forked after C-Blosc2 had started threads and the
-///   parameters ask for several;
+///   the typesize of its super-chunk, the process was forked after C-Blosc2 had started threads and the parameters
+///   ask for several, or an installed library (feature `system`) cannot decompress the chunk correctly;
 /// - [`ErrorKind::TypeMismatch`]: the number of bytes is not a multiple of the size of `T`;
 /// - [`ErrorKind::OutOfMemory`]: the memory for the data cannot be allocated;
 /// - [`ErrorKind::Callback`]: the postfilter, or a user-defined codec or filter, failed or panicked;

@@ -9,7 +9,7 @@ use blosc2_sys as sys;
 use crate::plugins::PluginParams;
 use crate::{Codec, Filter, installed};
 
-/// When a block is split into one stream for each byte of an item, so that each stream is compressed separately.
+/// The rule for splitting a block into one stream for each byte of an item. Each stream is compressed separately.
 ///
 /// C: `BLOSC_ALWAYS_SPLIT` and the other constants. Python: `SplitMode`.
 ///
@@ -168,7 +168,7 @@ pub struct CParams {
     pub typesize: Option<usize>,
     /// The size of a block in bytes; `None` for automatic. Arrays have a block shape instead.
     pub blocksize: Option<usize>,
-    /// When blocks are split into streams.
+    /// The rule for splitting blocks into streams.
     pub split: SplitMode,
     /// The filters, at most 6, in the order in which they are applied.
     pub filters: Vec<Filter>,
@@ -243,7 +243,7 @@ impl CParams {
         self
     }
 
-    /// Sets when blocks are split into streams.
+    /// Sets the rule for splitting blocks into streams.
     pub fn split(mut self, split: SplitMode) -> Self {
         self.split = split;
         self
