@@ -456,8 +456,10 @@ pub(crate) fn byte_range<T: Element>(
         Bound::Excluded(&stop) => Some(stop),
         Bound::Unbounded if nbytes.is_multiple_of(size) => Some(nbytes / size),
         Bound::Unbounded => {
-            let detail =
-                format!("{nbytes} bytes are no whole number of {} ({size} bytes)", T::dtype());
+            let detail = format!(
+                "{nbytes} bytes are not a multiple of the size of {} ({size} bytes)",
+                T::dtype()
+            );
             return Err(Error::new(ErrorKind::TypeMismatch, doing, detail));
         }
     };
@@ -476,7 +478,7 @@ pub(crate) fn byte_range<T: Element>(
 }
 
 fn too_small(expected: usize, found: usize) -> Error {
-    let detail = format!("the data has {expected} bytes, the target {found}");
+    let detail = format!("the data has {expected} bytes, the target has {found}");
     Error::new(ErrorKind::BufferTooSmall, DOING, detail)
 }
 
@@ -486,7 +488,8 @@ fn whole_items<T: Element>(len: usize) -> Result<usize> {
     if len.is_multiple_of(size) {
         return Ok(len / size);
     }
-    let detail = format!("{len} bytes are no whole number of {} ({size} bytes)", T::dtype());
+    let detail =
+        format!("{len} bytes are not a multiple of the size of {} ({size} bytes)", T::dtype());
     Err(Error::new(ErrorKind::TypeMismatch, DOING, detail))
 }
 

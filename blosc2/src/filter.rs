@@ -206,7 +206,9 @@ impl Filter {
     /// Why items of this size cannot be compressed with the filter, if they cannot.
     pub(crate) fn objection(self, typesize: usize) -> Option<String> {
         if self.code() == BYTEDELTA_BUGGY {
-            return Some(format!("{self} is a broken bytedelta, kept to read old files"));
+            return Some(format!(
+                "{self} is a faulty version of bytedelta, supported for decompression only"
+            ));
         }
         if !is_available(self.code()) {
             return Some(format!("{self} is not in this build"));
@@ -220,7 +222,7 @@ impl Filter {
                 };
                 let kept = if bits >= 0 { i32::from(bits) } else { mantissa + i32::from(bits) };
                 (kept < 1 || kept > mantissa)
-                    .then(|| format!("{self} keeps {kept} bits of a mantissa of {mantissa}"))
+                    .then(|| format!("{self} keeps {kept} bits of a mantissa of {mantissa} bits"))
             }
             Self::IntTrunc(bits) => {
                 if !matches!(typesize, 1 | 2 | 4 | 8) {
@@ -230,7 +232,7 @@ impl Filter {
                 let width = typesize as i32 * 8;
                 let kept = if bits >= 0 { i32::from(bits) } else { width + i32::from(bits) };
                 (kept < 1 || kept > width)
-                    .then(|| format!("{self} keeps {kept} bits of an integer of {width}"))
+                    .then(|| format!("{self} keeps {kept} bits of an integer of {width} bits"))
             }
             Self::ByteDelta(0) if typesize > 255 => {
                 Some(format!("{self} needs a typesize of at most 255, got {typesize}"))

@@ -93,7 +93,7 @@ impl CParams {
             && other != codec.code()
         {
             let other = Codec::from_code(other);
-            let detail = format!("the parameters for the plugin of {other}, but the codec {codec}");
+            let detail = format!("the plugin parameters are for {other}, but the codec is {codec}");
             return Err(invalid(detail));
         }
         check_filters(&filters, typesize, in_array, self.dictionary)?;

@@ -91,7 +91,8 @@ impl<'a> FilterBlock<'a> {
     ///
     /// # Errors
     /// - [`ErrorKind::TypeMismatch`]: the length is not a multiple of the size of `T`, the block is not aligned for
-    ///   `T`, or `T` has padding, which would leave uninitialized bytes.
+    ///   `T`, `T` has padding, which would leave uninitialized bytes, or `T` contains a `bool` and a byte that was
+    ///   written for it is neither 0 nor 1.
     pub fn output_as<T: Element>(&mut self) -> Result<&mut [T]> {
         let len = count::<T>(self.output)?;
         if T::LAYOUT.has_padding() {
@@ -121,7 +122,8 @@ impl<'a> FilterBlock<'a> {
         self.facts.blocksize
     }
 
-    /// Returns the index of the chunk in its super-chunk, present or future. C: `nchunk`.
+    /// Returns the index of the chunk in its super-chunk; for a chunk that is compressed, the index that it will get.
+    /// C: `nchunk`.
     ///
     /// `None` for a chunk outside a super-chunk, as in a [`Compressor`](crate::Compressor) or a
     /// [`Decompressor`](crate::Decompressor), where C has -1.

@@ -46,7 +46,7 @@ impl ArrayValue {
     /// Creates an array. The error completes "it is ...".
     pub(super) fn checked(dtype: Dtype, shape: Vec<u64>, data: Vec<u8>) -> Result<Self, String> {
         if dtype.has_pointers() {
-            return Err(format!("an array of {dtype}, which holds pointers and no data"));
+            return Err(format!("an array of {dtype}, which contains pointers instead of data"));
         }
         if dtype.size() == 0 || dtype.subarray().is_some() {
             return Err(format!("an array of {dtype}, which NumPy does not read"));

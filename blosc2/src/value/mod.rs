@@ -36,10 +36,13 @@ mod ext {
 /// A value in the msgpack encoding of python-blosc2, which it uses for metalayers and for arrays of objects. Needs
 /// the feature `msgpack`.
 ///
-/// There is a variant for each kind of value that Python writes and reads. Reading a value and writing it again
-/// yields the same bytes. [`Metalayers::value`](crate::super_chunk::Metalayers::value) reads a value and
-/// [`MetalayersMut::set_value`](crate::super_chunk::MetalayersMut::set_value) writes one. They have variants for
-/// any type that implements the traits of serde, and such a type can contain a `Value`.
+/// There is a variant for each kind of value that Python writes and reads. Reading what Python wrote and writing
+/// it again yields the same bytes.
+///
+/// [`Metalayers::value`](crate::super_chunk::Metalayers::value) reads a `Value`, and
+/// [`Metalayers::get_value`](crate::super_chunk::Metalayers::get_value) any deserializable type.
+/// [`MetalayersMut::set_value`](crate::super_chunk::MetalayersMut::set_value) writes a `Value` or any other serializable
+/// type. Such types can contain a `Value`.
 ///
 /// [`FromIterator`] creates a list from items of one type, and a map from pairs. A list of items of several types
 /// is a [`Value::List`].
@@ -142,8 +145,9 @@ impl Value {
     /// ```
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the value cannot be serialized, or the result cannot be written by
-    ///   [`to_msgpack`](Self::to_msgpack).
+    /// - [`ErrorKind::InvalidArgument`]: the value cannot be serialized, contains a `Value` that msgpack cannot
+    ///   hold, contains a list that starts with the string `__tuple__` and is not a [`Value::Tuple`], or is nested
+    ///   deeper than 128 levels.
     pub fn from_type<T: serde::Serialize + ?Sized>(value: &T) -> Result<Self> {
         Self::of(value).map_err(|fault| {
             let detail = format!("it would be {fault}");
