@@ -29,6 +29,16 @@ pub use tuner::{TunerInput, TunerOutcome, UserTuner};
 /// `into`.
 ///
 /// A panic in a closure is caught and becomes an error too, unless the program is compiled to abort on panics.
+///
+/// ```
+/// use blosc2::user_defined::BoxError;
+///
+/// fn check(input: &[u8]) -> Result<(), BoxError> {
+///     if input.is_empty() { Err("the input is empty".into()) } else { Ok(()) }
+/// }
+///
+/// assert_eq!(check(&[]).unwrap_err().to_string(), "the input is empty");
+/// ```
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The closures that can run in a context.

@@ -51,14 +51,14 @@ pub trait UserTuner: Send + 'static {
     ///
     /// # Errors
     /// Any error. The call that compresses then fails with [`ErrorKind::Callback`];
-    /// [`Error::get_ref`](crate::Error::get_ref) returns this error.
+    /// [`Error::get_ref`] returns this error.
     fn next(&mut self, params: &mut CParams, input: &TunerInput<'_>) -> Result<(), BoxError>;
 
     /// Receives the outcome after a chunk was compressed. Not called if compression failed.
     ///
     /// # Errors
     /// Any error. The call that compresses then fails with [`ErrorKind::Callback`];
-    /// [`Error::get_ref`](crate::Error::get_ref) returns this error.
+    /// [`Error::get_ref`] returns this error.
     fn measured(&mut self, outcome: &TunerOutcome) -> Result<(), BoxError> {
         let _ = outcome;
         Ok(())
