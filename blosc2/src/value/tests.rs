@@ -442,8 +442,8 @@ fn values_are_made_into_the_programs_types() {
     for (value, told) in [
         (Value::Tuple(vec![1.into()]), "tuple of size 2"),
         (Value::List(vec![1.into(); 3]), "expected 2 elements"),
-        (array("<f16", &[2], &[0; 32]), "numbers that Rust has no type for"),
-        (array("<U1", &[2], &[0xff; 8]), "no Unicode"),
+        (array("<f16", &[2], &[0; 32]), "for which Rust has no number type"),
+        (array("<U1", &[2], &[0xff; 8]), "not Unicode"),
     ] {
         let error = value.into_type::<(Value, Value)>().unwrap_err().to_string();
         assert!(error.contains(told), "{error}");
