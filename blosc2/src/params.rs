@@ -259,8 +259,6 @@ impl Resolved {
 }
 
 /// Refuses user-defined codecs and filters together with those that read the shape of an array.
-///
-/// While the latter run, the super-chunk that holds the shape is locked, and a closure that read it would deadlock.
 pub(crate) fn check_shape(
     codec: Codec,
     filters: impl Iterator<Item = Filter> + Clone,
