@@ -1,5 +1,4 @@
-//! What the C headers hold as inline functions and static constants: they are in no library, so
-//! they are written here as Rust functions.
+//! Rust versions of the inline functions and static constants of the C headers, which no library exports.
 
 use core::ffi::{CStr, c_char, c_int};
 use core::ptr;
@@ -7,7 +6,7 @@ use core::ptr;
 use crate::bindings::*;
 use crate::platform::blosc2_stdio_mmap;
 
-/// C's `BLOSC2_CPARAMS_DEFAULTS`: BloscLZ level 5 with shuffle, typesize 8, one thread.
+/// Returns C's `BLOSC2_CPARAMS_DEFAULTS`: BloscLZ level 5 with shuffle, typesize 8, one thread.
 pub const fn blosc2_cparams_defaults() -> blosc2_cparams {
     blosc2_cparams {
         compcode: BLOSC_BLOSCLZ as u8,
@@ -31,7 +30,7 @@ pub const fn blosc2_cparams_defaults() -> blosc2_cparams {
     }
 }
 
-/// C's `BLOSC2_DPARAMS_DEFAULTS`: one thread, typesize 8, no postfilter.
+/// Returns C's `BLOSC2_DPARAMS_DEFAULTS`: one thread, typesize 8, no postfilter.
 pub const fn blosc2_dparams_defaults() -> blosc2_dparams {
     blosc2_dparams {
         nthreads: 1,
@@ -42,7 +41,7 @@ pub const fn blosc2_dparams_defaults() -> blosc2_dparams {
     }
 }
 
-/// C's `BLOSC2_STORAGE_DEFAULTS`: in memory, a buffer a chunk.
+/// Returns C's `BLOSC2_STORAGE_DEFAULTS`: in memory, with a separate buffer for each chunk.
 pub const fn blosc2_storage_defaults() -> blosc2_storage {
     blosc2_storage {
         contiguous: false,
@@ -53,7 +52,7 @@ pub const fn blosc2_storage_defaults() -> blosc2_storage {
     }
 }
 
-/// C's `BLOSC2_IO_DEFAULTS`: the file system, without parameters.
+/// Returns C's `BLOSC2_IO_DEFAULTS`: the file system, without parameters.
 pub const fn blosc2_io_defaults() -> blosc2_io {
     blosc2_io {
         id: BLOSC2_IO_FILESYSTEM as u8,
@@ -62,12 +61,12 @@ pub const fn blosc2_io_defaults() -> blosc2_io {
     }
 }
 
-/// C's `BLOSC2_STDIO_PARAMS_DEFAULTS`: no locking.
+/// Returns C's `BLOSC2_STDIO_PARAMS_DEFAULTS`: no locking.
 pub const fn blosc2_stdio_params_defaults() -> blosc2_stdio_params {
     blosc2_stdio_params { locking: false }
 }
 
-/// C's `BLOSC2_STDIO_MMAP_DEFAULTS`: read only, room for 1 GiB when writing.
+/// Returns C's `BLOSC2_STDIO_MMAP_DEFAULTS`: read-only, with an initial mapping of 1 GiB when writing.
 pub const fn blosc2_stdio_mmap_defaults() -> blosc2_stdio_mmap {
     blosc2_stdio_mmap {
         mode: c"r".as_ptr(),
@@ -87,11 +86,11 @@ pub const fn blosc2_stdio_mmap_defaults() -> blosc2_stdio_mmap {
     }
 }
 
-/// C's `blosc2_meta_exists`: the index of a metalayer, or a negative error code.
+/// Returns the index of a metalayer, or a negative error code. C's inline function `blosc2_meta_exists`.
 ///
 /// # Safety
-/// `schunk` is null or a live super-chunk of this library that nobody changes meanwhile, and `name`
-/// a string that ends in a NUL byte.
+/// `schunk` is null or a live super-chunk of this library that no other thread changes during the call, and `name`
+/// is a string that ends in a NUL byte.
 pub unsafe fn blosc2_meta_exists(schunk: *mut blosc2_schunk, name: *const c_char) -> c_int {
     // SAFETY: the caller vouches for both pointers.
     let (schunk, name) = unsafe { (schunk.as_ref(), CStr::from_ptr(name)) };
@@ -112,13 +111,13 @@ pub unsafe fn blosc2_meta_exists(schunk: *mut blosc2_schunk, name: *const c_char
     BLOSC2_ERROR_NOT_FOUND
 }
 
-/// C's `blosc2_meta_get`: copies a metalayer's content into memory of C's `malloc`.
+/// Copies the content of a metalayer to memory allocated by C's `malloc`. C's inline function `blosc2_meta_get`.
 ///
-/// Gives the index of the metalayer, or a negative error code. `*content` is null when the content
-/// is empty; otherwise the caller frees it with C's `free`.
+/// Returns the index of the metalayer, or a negative error code. `*content` is null if the content is empty;
+/// otherwise the caller frees it with C's `free`.
 ///
 /// # Safety
-/// As for [`blosc2_meta_exists`]; `content` and `content_len` are null or writable.
+/// The conditions of [`blosc2_meta_exists`] hold, and `content` and `content_len` are null or writable.
 pub unsafe fn blosc2_meta_get(
     schunk: *mut blosc2_schunk,
     name: *const c_char,
@@ -133,7 +132,7 @@ pub unsafe fn blosc2_meta_get(
     let Ok(position) = usize::try_from(index) else {
         return index;
     };
-    // SAFETY: blosc2_meta_exists gives the index of an existing metalayer.
+    // SAFETY: blosc2_meta_exists returns the index of an existing metalayer.
     let layer = unsafe { &*(&(*schunk).metalayers)[position] };
     let Ok(len) = usize::try_from(layer.content_len) else {
         return BLOSC2_ERROR_DATA;
@@ -161,12 +160,12 @@ pub unsafe fn blosc2_meta_get(
     code
 }
 
-/// C's `b2nd_deserialize_meta_inline`: the same function as the exported [`b2nd_deserialize_meta`],
-/// which serves both names here.
+/// Parses the metalayer of an array. C's inline function `b2nd_deserialize_meta_inline`; it calls the exported
+/// [`b2nd_deserialize_meta`], which does the same.
 ///
 /// # Safety
-/// As for [`b2nd_deserialize_meta`]: `smeta` holds `smeta_len` bytes, and the three shapes have room
-/// for `B2ND_MAX_DIM` items each.
+/// As for [`b2nd_deserialize_meta`]: `smeta` has `smeta_len` bytes, and each of the three shapes has room for
+/// `B2ND_MAX_DIM` items.
 #[expect(clippy::too_many_arguments, reason = "C's signature")]
 pub unsafe fn b2nd_deserialize_meta_inline(
     smeta: *const u8,

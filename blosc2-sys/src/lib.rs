@@ -27,7 +27,7 @@ pub use bindings::*;
 pub use inline::*;
 pub use platform::*;
 
-// The codecs that the C code calls: these crates link them.
+// These crates link the codecs that the C code calls.
 #[cfg(feature = "zlib")]
 use libdeflate_sys as _;
 #[cfg(feature = "zlib-ng")]
@@ -38,16 +38,16 @@ use zfp_sys as _;
 #[cfg(feature = "zstd")]
 use zstd_sys as _;
 
-/// Loads the plugin of a codec that C-Blosc2 knows by name only; gives 0 or an error code.
+/// Loads the plugin of a codec that C-Blosc2 knows by name only. Returns 0 or a negative error code.
 ///
-/// This is the one place that loads plugins: chunks and parameters that name such a codec find it
-/// missing until then. An installed library (feature `system`) loads them as it likes, and this gives
-/// an error.
+/// No other function of this crate loads plugins: until this call, such a codec is missing for the chunks and
+/// parameters that name it. An installed library (feature `system`) loads plugins without this call, and this
+/// function returns an error.
 ///
 /// # Safety
-/// - The library `libblosc2_NAME.so`, or else the one that the program `python` in `PATH` names, follows
-///   the interface of C-Blosc2's plugins.
-/// - No other thread loads a codec, or compresses or decompresses with this one, meanwhile.
+/// - The library `libblosc2_NAME.so`, or else the one that the program `python` in `PATH` locates, follows the
+///   plugin interface of C-Blosc2.
+/// - During the call, no other thread loads a codec, or compresses or decompresses with this one.
 #[cfg(feature = "dynamic-plugins")]
 pub unsafe fn load_codec(code: u8) -> core::ffi::c_int {
     #[cfg(not(blosc2_hardened))]
@@ -60,24 +60,25 @@ pub unsafe fn load_codec(code: u8) -> core::ffi::c_int {
         unsafe extern "C" {
             fn blosc2_sys_load_codec(code: u8) -> core::ffi::c_int;
         }
-        // SAFETY: the function (build/c/plugins.c) takes any code; what it does besides is what
-        // the caller promises.
+        // SAFETY: the function (build/c/plugins.c) takes any code; the caller promises the rest.
         unsafe { blosc2_sys_load_codec(code) }
     }
 }
 
-/// Lets a context for compression write chunks with the header of Blosc1, of 16 bytes, which that
-/// library reads, or with that of Blosc2 again; gives 0 or an error code.
+/// Sets whether a context for compression writes chunks with the 16-byte header of Blosc1, which Blosc1 can read,
+/// or with that of Blosc2. Returns 0 or a negative error code.
 ///
-/// `blosc2_compress_ctx` gives `BLOSC2_ERROR_INVALID_PARAM` then when the header has no place for the
-/// parameters: there may be one filter, [`BLOSC_SHUFFLE`] without a meta value or [`BLOSC_BITSHUFFLE`], a
-/// codec from [`BLOSC_BLOSCLZ`] to [`BLOSC_ZSTD`], and no dictionary. So does `blosc2_vlcompress_ctx`,
-/// since Blosc1 has no blocks of variable lengths. 16 bytes more than the source are room enough.
+/// With the header of Blosc1, `blosc2_compress_ctx` returns `BLOSC2_ERROR_INVALID_PARAM` for parameters that the
+/// header cannot hold. It can hold one filter, [`BLOSC_SHUFFLE`] without a meta value or [`BLOSC_BITSHUFFLE`], and
+/// a codec from [`BLOSC_BLOSCLZ`] to [`BLOSC_ZSTD`], but no dictionary. `blosc2_vlcompress_ctx` always returns this
+/// error, since Blosc1 has no variable-length blocks. A destination of 16 bytes more than the source is always
+/// large enough.
 ///
-/// An installed library (feature `system`) cannot do it, and this gives an error.
+/// An installed library (feature `system`) does not support this, and the function returns an error.
 ///
 /// # Safety
-/// - `context` comes from `blosc2_create_cctx`, has not been freed, and is not in use meanwhile.
+/// - `context` comes from `blosc2_create_cctx`, has not been freed, and is not used by another call during this
+///   one.
 pub unsafe fn set_blosc1(context: *mut blosc2_context, blosc1: bool) -> core::ffi::c_int {
     #[cfg(not(blosc2_hardened))]
     {
@@ -89,24 +90,23 @@ pub unsafe fn set_blosc1(context: *mut blosc2_context, blosc1: bool) -> core::ff
         unsafe extern "C" {
             fn blosc2_sys_set_blosc1(context: *mut blosc2_context, blosc1: bool);
         }
-        // SAFETY: the function (build/c/context.c) sets a field of the context, which is the
-        // caller's to change.
+        // SAFETY: the function (build/c/context.c) sets a field of the context, which the caller may change.
         unsafe { blosc2_sys_set_blosc1(context, blosc1) };
         BLOSC2_ERROR_SUCCESS
     }
 }
 
-/// Sets the sizes of items and blocks that a context for compression uses at its next call, 0 for automatic
-/// blocks; gives 0 or an error code.
+/// Sets the sizes of items and blocks that a context for compression uses in its next call; 0 is an automatic block
+/// size. Returns 0 or a negative error code.
 ///
-/// Without this call they are those that the call before has used, whatever was asked for when the
-/// context was made.
+/// Without this call, a context uses the sizes of its previous call, not those of its parameters.
 ///
-/// An installed library (feature `system`) cannot do it, and this gives an error.
+/// An installed library (feature `system`) does not support this, and the function returns an error.
 ///
 /// # Safety
-/// - `context` comes from `blosc2_create_cctx`, has not been freed, and is not in use meanwhile.
-/// - The sizes are such as `blosc2_create_cctx` takes.
+/// - `context` comes from `blosc2_create_cctx`, has not been freed, and is not used by another call during this
+///   one.
+/// - The sizes are valid for `blosc2_create_cctx`.
 pub unsafe fn set_sizes(
     context: *mut blosc2_context,
     typesize: i32,
@@ -122,20 +122,19 @@ pub unsafe fn set_sizes(
         unsafe extern "C" {
             fn blosc2_sys_set_sizes(context: *mut blosc2_context, typesize: i32, blocksize: i32);
         }
-        // SAFETY: the function (build/c/context.c) sets fields of the context, which is the
-        // caller's to change.
+        // SAFETY: the function (build/c/context.c) sets fields of the context, which the caller may change.
         unsafe { blosc2_sys_set_sizes(context, typesize, blocksize) };
         BLOSC2_ERROR_SUCCESS
     }
 }
 
-/// The instruction set whose shuffle and bitshuffle run on this processor: `avx512`, `avx2`, `sse2`,
-/// `neon`, `altivec` or `generic`.
+/// Returns the instruction set that shuffle and bitshuffle use on this processor: `avx512`, `avx2`, `sse2`, `neon`,
+/// `altivec` or `generic`.
 ///
-/// `None` with an installed library (feature `system`), which does not tell.
+/// `None` with an installed library (feature `system`), which has no such function.
 ///
 /// # Safety
-/// - No other thread calls the library for the first time meanwhile: its choice is not synchronised.
+/// - No other thread makes its first call to the library during this one: the choice is not synchronized.
 pub unsafe fn kernels() -> Option<&'static core::ffi::CStr> {
     #[cfg(not(blosc2_hardened))]
     {
@@ -146,13 +145,13 @@ pub unsafe fn kernels() -> Option<&'static core::ffi::CStr> {
         unsafe extern "C" {
             fn blosc2_sys_kernels() -> *const core::ffi::c_char;
         }
-        // SAFETY: the function (build/patches, kernels) gives a string literal.
+        // SAFETY: the function (build/patches, kernels) returns a string literal.
         Some(unsafe { core::ffi::CStr::from_ptr(blosc2_sys_kernels()) })
     }
 }
 
-/// Whether the library was built from source with this crate's patches (`build/patches`).
+/// Whether the library was built from source with the patches of this crate (`build/patches`).
 ///
-/// `false` with the feature `system`: an installed library has upstream's faults, and callers have
-/// to work around them.
+/// `false` with the feature `system`: an installed library has the faults of upstream, and callers have to work
+/// around them.
 pub const HARDENED: bool = cfg!(blosc2_hardened);

@@ -30,13 +30,13 @@ pub struct blosc2_stdio_file {
     pub file: *mut FILE,
 }
 
-/// A memory-mapped file: its options, then what C keeps about the mapping.
+/// A memory-mapped file: its options, and the state of the mapping that C stores.
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct blosc2_stdio_mmap {
-    /// `r`, `r+`, `w+` or `c`.
+    /// The mode: `r`, `r+`, `w+` or `c`.
     pub mode: *const c_char,
-    /// Bytes to map at first in the modes that write.
+    /// Initial size of the mapping in bytes, in the modes that write.
     pub initial_mapping_size: usize,
     /// Whether C frees this structure.
     pub needs_free: bool,

@@ -1,4 +1,4 @@
-//! The shape of an array, where C's codecs and filters for arrays look for it.
+//! The shape of an array, in the form in which C's codecs and filters for arrays read it.
 
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -10,43 +10,43 @@ use blosc2_sys as sys;
 use crate::init::init;
 use crate::{Error, ErrorKind, Result};
 
-const DOING: &str = "give C-Blosc2 the shape of an array";
+const DOING: &str = "pass the shape of an array to C-Blosc2";
 
-/// What C's codecs and filters ask the super-chunk of a context for: how large items are, and the
-/// metalayer with the shape of an array.
+/// The C super-chunk that codecs and filters read through their context: the typesize, and the metalayer with the
+/// shape of an array.
 ///
-/// Contexts share one, which never changes, so that no lock is needed.
+/// Contexts share one. It never changes, so that no lock is needed.
 #[derive(Debug)]
 pub(crate) struct ArrayShape {
     /// A super-chunk without chunks, in memory.
     schunk: NonNull<sys::blosc2_schunk>,
     /// The content of the metalayer.
     meta: Option<Vec<u8>>,
-    /// What it says, for closures; `None` also where it is broken.
+    /// The parsed metalayer, for closures; `None` also if it is damaged.
     geometry: Option<Geometry>,
 }
 
 // SAFETY: C keeps nothing of a super-chunk in thread-local storage.
 unsafe impl Send for ArrayShape {}
 
-// SAFETY: the super-chunk is not changed after `new`. Of the super-chunk of a context C reads
-// `current_nchunk` (blosc2.c, for prefilters and postfilters), `frame`, which is null (for lazy chunks),
-// `typesize` and `metalayers` (blosc2.h, blosc2_meta_get, which copies the content; in plugins: ndlz, zfp,
-// ndcell, ndmean, bytedelta). Nothing of it is written: zfp_getcell, which keeps the block shape there
-// upstream, does not with the patches of blosc2-sys, and is not used without them.
+// SAFETY: the super-chunk is not changed after `new`. Of the super-chunk of a context C reads `current_nchunk`
+// (blosc2.c, for prefilters and postfilters), `frame`, which is null (for lazy chunks), `typesize` and `metalayers`
+// (blosc2.h, blosc2_meta_get, which copies the content; in plugins: ndlz, zfp, ndcell, ndmean, bytedelta). C writes
+// nothing to it: upstream's zfp_getcell stores the block shape there, but does not with the patches of blosc2-sys,
+// and is not used without them.
 unsafe impl Sync for ArrayShape {}
 
 impl ArrayShape {
-    /// The shape for items of so many bytes; `meta` is the content of the metalayer `b2nd`, or of
-    /// `caterva`, whose first fields are the same. `None` is for chunks that are not of an array.
+    /// Creates the shape for items of `typesize` bytes; `meta` is the content of the metalayer `b2nd`, or of
+    /// `caterva`, whose first fields are the same. `None` is for chunks that are not part of an array.
     ///
-    /// C looks at no more than the dimensions and the three shapes, and within the content, when it
-    /// needs them.
+    /// C reads only the number of dimensions and the three shapes, and parses the content when it needs them.
     pub(crate) fn new(typesize: usize, meta: Option<&[u8]>) -> Result<Arc<Self>> {
         init()?;
         let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, DOING, detail);
         let size = i32::try_from(typesize).ok().filter(|&size| size > 0);
-        let typesize = size.ok_or_else(|| invalid(format!("a typesize of {typesize}")))?;
+        let typesize =
+            size.ok_or_else(|| invalid(format!("the typesize {typesize} is out of range")))?;
         // C compresses nothing with these.
         let mut cparams = sys::blosc2_cparams { typesize, ..sys::blosc2_cparams_defaults() };
         let mut dparams = sys::blosc2_dparams_defaults();
@@ -57,18 +57,20 @@ impl ArrayShape {
             dparams: &mut dparams,
             io: ptr::null_mut(),
         };
-        // SAFETY: the settings and what they point to live through the call, and C copies them
-        // (schunk.c, get_new_storage).
+        // SAFETY: the settings and what they point to live through the call, and C copies them (schunk.c,
+        // get_new_storage).
         let schunk = NonNull::new(unsafe { sys::blosc2_schunk_new(&mut settings) });
-        let failed = || Error::new(ErrorKind::Library, DOING, "C-Blosc2 gave no super-chunk");
+        let failed = || Error::new(ErrorKind::Library, DOING, "C-Blosc2 returned no super-chunk");
         let geometry = meta.and_then(|meta| geometry(meta, typesize.unsigned_abs()));
         let schunk = schunk.ok_or_else(failed)?;
         let shape = Self { schunk, meta: meta.map(<[u8]>::to_vec), geometry };
         if let Some(meta) = meta {
             let len = i32::try_from(meta.len());
-            let len = len.map_err(|_| invalid(format!("a metalayer of {} bytes", meta.len())))?;
-            // SAFETY: the super-chunk is alive and nobody else's yet, the name ends in a NUL byte, and C
-            // copies the `len` bytes, which it only reads (schunk.c, blosc2_meta_add).
+            let len = len.map_err(|_| {
+                invalid(format!("the metalayer of {} bytes is too long", meta.len()))
+            })?;
+            // SAFETY: the super-chunk is alive and not shared yet, the name ends in a NUL byte, and C copies the
+            // `len` bytes, which it only reads (schunk.c, blosc2_meta_add).
             let code = unsafe {
                 let content = meta.as_ptr().cast_mut();
                 sys::blosc2_meta_add(shape.schunk.as_ptr(), c"b2nd".as_ptr(), content, len)
@@ -80,28 +82,28 @@ impl ArrayShape {
         Ok(Arc::new(shape))
     }
 
-    /// Whether there is a shape, besides the size of items.
+    /// Whether there is a shape in addition to the typesize.
     pub(crate) fn is_array(&self) -> bool {
         self.meta.is_some()
     }
 
-    /// Whether it is of this metalayer, which others may have changed since.
+    /// Whether it was created from this metalayer, which another handle may have changed since.
     pub(crate) fn is_of(&self, meta: Option<&[u8]>) -> bool {
         self.meta.as_deref() == meta
     }
 
-    /// The shapes of the array, its chunks and its blocks.
+    /// The shape, chunk shape and block shape of the array.
     pub(crate) fn geometry(&self) -> Option<&Geometry> {
         self.geometry.as_ref()
     }
 
-    /// The super-chunk, for the parameters of a context that does not outlive this.
+    /// The super-chunk, for the parameters of a context that does not outlive `self`.
     pub(crate) fn as_ptr(&self) -> *mut sys::blosc2_schunk {
         self.schunk.as_ptr()
     }
 }
 
-/// What a metalayer says. No limit is needed: it takes no more memory than the metalayer.
+/// Parses a metalayer. No limit is needed: the result takes no more memory than the metalayer.
 fn geometry(meta: &[u8], typesize: u32) -> Option<Geometry> {
     let limits = Limits { chunks: u64::MAX, items: u64::MAX, ..Limits::default() };
     Geometry::new(&Meta::parse(meta).ok()?, typesize, &limits).ok()
@@ -109,8 +111,8 @@ fn geometry(meta: &[u8], typesize: u32) -> Option<Geometry> {
 
 impl Drop for ArrayShape {
     fn drop(&mut self) {
-        // SAFETY: the pointer came from blosc2_schunk_new and is freed once; whoever has a context with
-        // it has the `Arc`.
+        // SAFETY: the pointer came from blosc2_schunk_new and is freed once; each context that uses it holds the
+        // `Arc`.
         unsafe { sys::blosc2_schunk_free(self.as_ptr()) };
     }
 }
@@ -129,7 +131,7 @@ mod tests {
     const SIDE: usize = 32;
     const BLOCK: usize = 16;
 
-    /// Bytes of the metalayer after what codecs and filters look at: the dtype.
+    /// Bytes of the metalayer that codecs and filters do not read: the dtype.
     const REST: usize = 9;
 
     /// The metalayer of an array of one chunk.
@@ -147,7 +149,7 @@ mod tests {
         (0..SIDE * SIDE).map(|k| (k / SIDE / 5 * 3 + k % SIDE / 9) as u8).collect()
     }
 
-    /// Parameters that need the shape of an array of bytes, and lose nothing.
+    /// Lossless parameters that need the shape of an array of bytes.
     fn needing_shape() -> Vec<CParams> {
         let lz4 = CParams::new().codec(Codec::Lz4);
         let ndlz = CParams::new().codec(Codec::Ndlz).codec_meta(4).filters(&[]);
@@ -237,7 +239,7 @@ mod tests {
                 let mut decoder = Decoder::with_shape(&DParams::new(), shape).unwrap();
                 let found = decode(&chunk, 0, data().len(), &mut decoder);
                 if params.codec == Codec::Ndlz {
-                    assert_eq!(found.unwrap(), data()); // Its streams have the shape.
+                    assert_eq!(found.unwrap(), data()); // Its streams contain the shape.
                     continue;
                 }
                 let error = found.unwrap_err();

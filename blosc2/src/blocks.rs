@@ -1,8 +1,8 @@
-//! The blocks of a chunk, decompressed.
+//! The decompressed blocks of a chunk.
 
 use std::iter::FusedIterator;
 
-/// All blocks of a chunk, one after the other in one buffer.
+/// The decompressed blocks of a chunk, in one buffer; see [`Chunk::blocks`](crate::Chunk::blocks).
 ///
 /// ```
 /// use blosc2::{CParams, Compressor};
@@ -23,9 +23,9 @@ pub struct Blocks {
 /// Where blocks end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// After so many bytes each.
+    /// After each multiple of this many bytes.
     Every(usize),
-    /// There.
+    /// At these places.
     At(Vec<usize>),
 }
 
@@ -34,7 +34,7 @@ impl Blocks {
         Self { data, cut }
     }
 
-    /// Number of blocks.
+    /// Returns the number of blocks.
     pub fn len(&self) -> usize {
         match &self.cut {
             Cut::Every(len) => self.data.len().div_ceil((*len).max(1)),
@@ -42,12 +42,12 @@ impl Blocks {
         }
     }
 
-    /// Whether there is none, as in a chunk of no data.
+    /// Returns whether there are no blocks, as in a chunk without data.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// A block; `None` where there is no such block.
+    /// Returns the bytes of a block; `None` if there is no block with this index.
     pub fn get(&self, block: usize) -> Option<&[u8]> {
         let (start, end) = match &self.cut {
             Cut::Every(len) => {
@@ -62,17 +62,17 @@ impl Blocks {
         self.data.get(start..end)
     }
 
-    /// The blocks, in order.
+    /// Iterates over the blocks, in order.
     pub fn iter(&self) -> impl FusedIterator<Item = &[u8]> + DoubleEndedIterator + '_ {
         (0..self.len()).map(|block| self.get(block).unwrap_or_default())
     }
 
-    /// The bytes of all blocks.
+    /// Returns the bytes of all blocks.
     pub fn as_bytes(&self) -> &[u8] {
         &self.data
     }
 
-    /// The buffer with the bytes of all blocks.
+    /// Returns the buffer that holds the bytes of all blocks.
     pub fn into_bytes(self) -> Vec<u8> {
         self.data
     }

@@ -1,20 +1,4 @@
-//! Chunks: the compressed form of one buffer.
-//!
-//! ```
-//! use blosc2::{CParams, Chunk, ChunkRef};
-//!
-//! let bytes: Vec<u8> = blosc2::compress(&[7i32; 1000], &CParams::default())?;
-//!
-//! // From outside: looked at once, then any of these.
-//! let chunk = ChunkRef::new(&bytes)?;
-//! assert_eq!((chunk.nbytes(), chunk.typesize()), (4000, 4));
-//! assert_eq!(chunk.decompress::<i32>()?, [7; 1000]);
-//! assert_eq!(chunk.items::<i32>(10..12)?, [7, 7]);
-//!
-//! let zeros = Chunk::zeros::<f64>(1_000_000, &CParams::default())?;
-//! assert_eq!(zeros.cbytes(), 32);
-//! # Ok::<(), blosc2::Error>(())
-//! ```
+//! Compressed chunks: their bytes, their header, and validation.
 
 use std::fmt;
 use std::ops::Range;
@@ -24,25 +8,62 @@ use blosc2_format::{Limits, Options};
 
 use crate::{Check, Codec, Error, ErrorKind, Filter, Result};
 
-/// One buffer, compressed: bytes that have been looked at, and what their header says.
+/// A compressed chunk: its bytes, which have been validated, and the fields of its header.
 ///
-/// `Chunk` owns its bytes, [`ChunkRef`] borrows them; both do the same. C calls this a chunk as well, or a
-/// `cbuffer`.
+/// `Chunk` owns its bytes and [`ChunkRef`] borrows them; both have the same methods. C calls a chunk a `cbuffer`
+/// too.
 ///
-/// The methods that decompress make a [`Decompressor`](crate::Decompressor) with default parameters. Use one of
-/// your own to decompress many chunks, or on several threads.
+/// The methods that decompress create a [`Decompressor`](crate::Decompressor) with default parameters. To
+/// decompress many chunks, or to use several threads, create a `Decompressor` and keep it.
+///
+/// ```
+/// use blosc2::{CParams, Chunk, ChunkRef};
+///
+/// let bytes: Vec<u8> = blosc2::compress(&[7i32; 1000], &CParams::default())?;
+///
+/// // `new` validates the structure; then the methods can be called in any order.
+/// let chunk = ChunkRef::new(&bytes)?;
+/// assert_eq!((chunk.nbytes(), chunk.typesize()), (4000, 4));
+/// assert_eq!(chunk.decompress::<i32>()?, [7; 1000]);
+/// assert_eq!(chunk.items::<i32>(10..12)?, [7, 7]);
+///
+/// let zeros = Chunk::zeros::<f64>(1_000_000, &CParams::default())?;
+/// assert_eq!(zeros.cbytes(), 32);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Chunk<B = Vec<u8>> {
     bytes: B,
     header: Header,
 }
 
-/// A chunk in borrowed bytes; see [`Chunk`].
+/// A chunk whose bytes are borrowed; see [`Chunk`].
+///
+/// ```
+/// use blosc2::{CParams, ChunkRef};
+///
+/// let bytes = blosc2::compress(b"some bytes", CParams::default())?;
+/// let chunk: ChunkRef<'_> = ChunkRef::new(&bytes)?;
+/// assert_eq!(chunk.nbytes(), 10);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 pub type ChunkRef<'a> = Chunk<&'a [u8]>;
 
-/// Where a chunk can have its bytes: `Vec<u8>` or `&[u8]`.
+/// The containers that can hold the bytes of a [`Chunk`]: `Vec<u8>` and `&[u8]`.
 ///
-/// They must be the same at each look, so that this is not for types of others.
+/// The trait is sealed: validation holds only while the container returns the same bytes each time.
+///
+/// ```
+/// use blosc2::{CParams, Chunk, ChunkBytes};
+///
+/// fn ratio<B: ChunkBytes>(chunk: &Chunk<B>) -> f64 {
+///     chunk.nbytes() as f64 / chunk.cbytes() as f64
+/// }
+///
+/// let chunk = Chunk::zeros::<u8>(3200, CParams::default())?;
+/// assert_eq!(ratio(&chunk), 100.0);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 pub trait ChunkBytes: sealed::Sealed {}
 
 impl ChunkBytes for Vec<u8> {}
@@ -75,17 +96,26 @@ mod sealed {
     }
 }
 
-/// What a chunk without data is made of.
+/// The kind of a special chunk, which holds no compressed data.
+///
+/// ```
+/// use blosc2::{CParams, Chunk, Special};
+///
+/// let chunk = Chunk::uninit::<u16>(100, CParams::default())?;
+/// assert_eq!(chunk.special(), Some(Special::Uninit));
+/// assert_eq!(chunk.decompress::<u16>()?, [0; 100]);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Special {
-    /// Zeros.
+    /// All bytes are zero.
     Zeros,
-    /// NaN, as `f32` or `f64` by the typesize.
+    /// All items are NaN: `f32` with a typesize of 4, `f64` with a typesize of 8.
     Nan,
     /// One value, repeated.
     Value,
-    /// Uninitialized: nothing was written. It is read as zeros.
+    /// Uninitialized: no item has been written. The items read as zeros.
     Uninit,
 }
 
@@ -101,24 +131,25 @@ impl Special {
 }
 
 impl<B: ChunkBytes> Chunk<B> {
-    /// Looks at the chunk at the start of `bytes`; what follows its end is left out.
+    /// Validates the structure of the chunk at the start of `bytes`. Bytes after its end are dropped.
     ///
-    /// Codecs and filters need not be known; only decompressing needs them. The same as
-    /// [`validated`](Self::validated) with [`Check::Structure`].
+    /// Calls [`validated`](Self::validated) with [`Check::Structure`]. The codec and the filters need not be
+    /// available: only decompression needs them.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidData`]: not a chunk, cut short, broken, or one whose blocks are elsewhere (a
-    /// lazy chunk, which only C's own memory should hold).
+    /// - [`ErrorKind::InvalidData`]: the bytes are not a chunk, are truncated or damaged, or are a lazy chunk,
+    ///   whose blocks are not in the buffer.
     pub fn new(bytes: B) -> Result<Self> {
         Self::validated(bytes, Check::Structure)
     }
 
-    /// The same, with a choice of how closely to look.
+    /// Validates the chunk at the start of `bytes` to the given depth. Bytes after its end are dropped.
     ///
     /// # Errors
-    /// - As [`new`](Self::new);
-    /// - [`ErrorKind::Unsupported`]: the content is to be looked at, but there is no Rust implementation of
-    ///   its codec or its filters.
+    /// - [`ErrorKind::InvalidData`]: the bytes are not a chunk, are truncated or damaged, or are a lazy chunk,
+    ///   whose blocks are not in the buffer;
+    /// - [`ErrorKind::Unsupported`]: `depth` is [`Check::Content`], and the Rust implementation of the format lacks
+    ///   the codec or a filter.
     ///
     /// ```
     /// use blosc2::{CParams, ChunkRef, ErrorKind, Check};
@@ -143,10 +174,10 @@ impl<B: ChunkBytes> Chunk<B> {
         let cbytes = header.cbytes as usize;
         if cbytes > given.len() {
             let found = given.len();
-            return Err(invalid(&format!("it announces {cbytes} bytes, but {found} are there")));
+            return Err(invalid(&format!("its header declares {cbytes} bytes, found {found}")));
         }
         if header.lazy {
-            return Err(invalid("its blocks are not with it (a lazy chunk)"));
+            return Err(invalid("its blocks are not in the buffer (a lazy chunk)"));
         }
         bytes.cut(cbytes);
         match depth {
@@ -159,22 +190,22 @@ impl<B: ChunkBytes> Chunk<B> {
         Ok(Self { bytes, header })
     }
 
-    /// A chunk that C has just made.
+    /// A chunk that C has just written.
     pub(crate) fn trusted(bytes: B, header: Header) -> Self {
         Self { bytes, header }
     }
 
-    /// The same chunk, borrowed.
+    /// Returns a chunk that borrows the bytes of this one.
     pub fn borrowed(&self) -> ChunkRef<'_> {
         Chunk { bytes: self.bytes.bytes(), header: self.header.clone() }
     }
 
-    /// The chunk as it is stored, from the header to the last stream.
+    /// Returns the bytes of the chunk, from the header to the last stream.
     pub fn as_bytes(&self) -> &[u8] {
         self.bytes.bytes()
     }
 
-    /// Gives the bytes back.
+    /// Returns the container of the bytes.
     pub fn into_bytes(self) -> B {
         self.bytes
     }
@@ -183,109 +214,112 @@ impl<B: ChunkBytes> Chunk<B> {
         &self.header
     }
 
-    /// What follows the header.
+    /// The bytes after the header.
     pub(crate) fn body(&self) -> &[u8] {
         &self.as_bytes()[self.header.header_len()..]
     }
 
-    /// Bytes of the data.
+    /// Returns the size of the uncompressed data in bytes. C: `nbytes` of `blosc2_cbuffer_sizes`.
     pub fn nbytes(&self) -> usize {
         self.header.nbytes as usize
     }
 
-    /// Bytes of the chunk.
+    /// Returns the size of the chunk in bytes, header included. C: `cbytes` of `blosc2_cbuffer_sizes`.
     pub fn cbytes(&self) -> usize {
         self.header.cbytes as usize
     }
 
-    /// Bytes of an item, as the header says: 1 where items have over 255.
+    /// Returns the size of an item in bytes, as stored in the header: 1 for items of more than 255 bytes.
     pub fn typesize(&self) -> usize {
         self.header.typesize.into()
     }
 
-    /// Bytes of a block, of which the last one may have fewer; `None` where each has its own length.
+    /// Returns the size of a block in bytes; the last block can be shorter. `None` for variable-length blocks.
     pub fn blocksize(&self) -> Option<usize> {
         (!self.has_variable_blocks()).then(|| self.header.block_len() as usize)
     }
 
-    /// Number of blocks. C's `blosc2_vlchunk_get_nblocks` for blocks of variable length.
+    /// Returns the number of blocks. C: `blosc2_vlchunk_get_nblocks`, for variable-length blocks only.
     pub fn nblocks(&self) -> usize {
         self.header.nblocks() as usize
     }
 
-    /// The codec. LZ4HC writes what LZ4 reads, so that it is given as LZ4. It means nothing where nothing is
-    /// compressed: in stored and special chunks.
+    /// Returns the codec. A chunk compressed with LZ4HC returns LZ4, since both write the same format. The codec
+    /// has no meaning for stored and special chunks, in which nothing is compressed.
     pub fn codec(&self) -> Codec {
         Codec::from_code(self.header.codec())
     }
 
-    /// Version of the codec's format: 1 for the codecs of C-Blosc2,
-    /// [`UserCodec::version`](crate::user_defined::UserCodec::version) for a user-defined one. C's `blosc2_cbuffer_versions`.
+    /// Returns the version of the codec's format: 1 for the codecs of C-Blosc2,
+    /// [`UserCodec::version`](crate::user_defined::UserCodec::version) for a user-defined codec. C:
+    /// `blosc2_cbuffer_versions`.
     #[doc(alias("versionlz", "blosc2_cbuffer_versions"))]
     pub fn codec_version(&self) -> u8 {
         self.header.codec_version
     }
 
-    /// Parameter of the codec.
+    /// Returns the parameter of the codec. C: `compcode_meta`. Python: `codec_meta`.
     pub fn codec_meta(&self) -> u8 {
         self.header.codec_meta
     }
 
-    /// The filters, in the order in which they were applied.
+    /// Returns the filters, in the order in which they were applied.
     pub fn filters(&self) -> Vec<Filter> {
         self.each_filter().collect()
     }
 
-    /// The same without a vector, for what is done with each chunk.
+    /// The filters as an iterator, without an allocation for each chunk.
     pub(crate) fn each_filter(&self) -> impl Iterator<Item = Filter> + Clone + '_ {
         Filter::of_slots(&self.header.filters, &self.header.filters_meta)
     }
 
-    /// What the data is made of, where there is none in the chunk.
+    /// Returns the kind of a special chunk; `None` for a chunk that holds data.
     pub fn special(&self) -> Option<Special> {
         self.header.special.map(Special::from_format)
     }
 
-    /// Whether the data is in the chunk as it was given, neither filtered nor compressed.
+    /// Returns whether the data is stored as it was, neither filtered nor compressed.
     pub fn is_stored(&self) -> bool {
         self.header.is_stored()
     }
 
-    /// Whether the bytes of the items of its blocks are in streams of their own: what [`SplitMode`] came to.
+    /// Returns whether each block is split into one stream for each byte of an item. [`SplitMode`] controls this.
     ///
     /// [`SplitMode`]: crate::SplitMode
     pub fn is_split(&self) -> bool {
         self.header.split && self.header.is_compressed()
     }
 
-    /// Whether there is a dictionary in it.
+    /// Returns whether the chunk contains a dictionary.
     pub fn has_dictionary(&self) -> bool {
         self.header.dictionary && self.header.is_compressed()
     }
 
-    /// Whether its blocks have lengths of their own; see [`Compressor::compress_blocks`].
+    /// Returns whether the blocks are variable-length; see [`Compressor::compress_blocks`].
     ///
     /// [`Compressor::compress_blocks`]: crate::Compressor::compress_blocks
     pub fn has_variable_blocks(&self) -> bool {
         self.header.variable_blocks
     }
 
-    /// Whether it has the header of Blosc1, of 16 bytes rather than 32.
+    /// Returns whether the chunk has the header of Blosc1, of 16 bytes instead of 32.
     pub fn is_blosc1(&self) -> bool {
         !self.header.extended
     }
 
-    /// Version of the chunk format: 2 for Blosc1, 3 to 6 for Blosc2.
+    /// Returns the version of the chunk format: 2 for Blosc1, 3 to 6 for Blosc2.
     pub fn format_version(&self) -> u8 {
         self.header.version
     }
 
-    /// Whether it was written on a big-endian machine; items come out as they were given.
+    /// Returns whether the chunk was written on a big-endian machine. Decompression returns the bytes as they were
+    /// on that machine.
     pub fn is_big_endian(&self) -> bool {
         self.header.big_endian
     }
 
-    /// Bytes of a block when decompressed, as far as the header and the block itself say.
+    /// The size of a block when decompressed, according to the header and, for a variable-length block, its own
+    /// length field.
     pub(crate) fn block_len(&self, block: usize) -> Result<Option<usize>> {
         if block >= self.nblocks() {
             return Ok(None);
@@ -293,7 +327,7 @@ impl<B: ChunkBytes> Chunk<B> {
         if !self.has_variable_blocks() {
             return Ok(self.block_range(block)?.map(|range| range.len()));
         }
-        // Each starts with its length; C sees that they fit together.
+        // // Each starts with its length; C checks that they fit together.
         let number = |at: usize| {
             let bytes = self.as_bytes().get(at..)?.first_chunk::<4>()?;
             usize::try_from(i32::from_le_bytes(*bytes)).ok()
@@ -308,10 +342,10 @@ impl<B: ChunkBytes> Chunk<B> {
         }
     }
 
-    /// Where in the data a block is, in bytes; `None` where there is no such block.
+    /// Returns the range of a block in the uncompressed data, in bytes; `None` if there is no such block.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidData`]: blocks of variable length whose lengths are broken.
+    /// - [`ErrorKind::InvalidData`]: the lengths of variable-length blocks are damaged.
     pub fn block_range(&self, block: usize) -> Result<Option<Range<usize>>> {
         if block >= self.nblocks() {
             return Ok(None);
@@ -327,7 +361,7 @@ impl<B: ChunkBytes> Chunk<B> {
 }
 
 impl<'a> ChunkRef<'a> {
-    /// Looks at the header of a chunk that is about to be decompressed.
+    /// Parses the header of a chunk that is about to be decompressed.
     pub(crate) fn to_decompress(bytes: &'a [u8]) -> Result<Self> {
         Self::look(bytes, Check::Header, "decompress a chunk")
     }
@@ -342,7 +376,7 @@ impl<B> fmt::Debug for Chunk<B> {
 impl TryFrom<Vec<u8>> for Chunk {
     type Error = Error;
 
-    /// The same as [`Chunk::new`].
+    /// Calls [`Chunk::new`].
     fn try_from(bytes: Vec<u8>) -> Result<Self> {
         Self::new(bytes)
     }
@@ -351,7 +385,7 @@ impl TryFrom<Vec<u8>> for Chunk {
 impl<'a> TryFrom<&'a [u8]> for ChunkRef<'a> {
     type Error = Error;
 
-    /// The same as [`Chunk::new`].
+    /// Calls [`Chunk::new`].
     fn try_from(bytes: &'a [u8]) -> Result<Self> {
         Self::new(bytes)
     }
@@ -375,7 +409,7 @@ impl From<ChunkRef<'_>> for Chunk {
     }
 }
 
-/// The parts of a chunk, as the Rust implementation of the format finds them.
+/// The parts of a chunk, parsed by the Rust implementation of the format.
 pub(crate) fn layout(bytes: &[u8]) -> Result<format::Chunk<'_>> {
     let doing = "read a chunk";
     format::Chunk::new(bytes, &Limits::default()).map_err(|error| match error {
@@ -384,7 +418,7 @@ pub(crate) fn layout(bytes: &[u8]) -> Result<format::Chunk<'_>> {
     })
 }
 
-/// Decompresses every block by the Rust implementation.
+/// Decompresses every block with the Rust implementation.
 fn check_content(bytes: &[u8]) -> Result<()> {
     let doing = "check a chunk";
     let report = format::Chunk::check(bytes, &Options { content: true, ..Options::default() });

@@ -1,4 +1,4 @@
-//! The compression algorithms.
+//! Codecs: the compression algorithms.
 
 use std::ffi::CStr;
 use std::fmt;
@@ -13,32 +13,46 @@ use crate::init::init;
 use crate::plugins::PluginParams;
 use crate::{Error, ErrorKind, Result, closures, installed, plugins};
 
-/// A compression algorithm, by its code in the formats.
+/// A compression algorithm.
 ///
-/// Codes without a name here are kept as [`Codec::Other`].
+/// The variants stand for codes of the formats. A code without a variant is [`Codec::Other`]; this includes
+/// user-defined codecs. [`Display`](fmt::Display) writes the name of a codec, and [`FromStr`] reads it.
+///
+/// C: `compcode`. Python: `Codec`.
+///
+/// ```
+/// use blosc2::Codec;
+///
+/// let codec: Codec = "lz4".parse()?;
+/// assert_eq!(codec, Codec::Lz4);
+/// assert_eq!(codec.code(), 1);
+/// assert!(codec.is_available());
+/// assert_eq!(Codec::Zstd.to_string(), "zstd");
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[doc(alias("compcode", "compname"))]
 pub enum Codec {
-    /// BloscLZ, Blosc's own: fast, for easily compressed data.
+    /// BloscLZ, a fast codec of the Blosc project for data that compresses easily.
     BloscLz,
-    /// LZ4: very fast.
+    /// LZ4, the fastest codec.
     Lz4,
-    /// LZ4HC: slower compression in LZ4's format, better ratio.
+    /// LZ4HC, which writes the LZ4 format: slower compression, better ratio.
     Lz4Hc,
     /// zlib (feature `zlib`).
     Zlib,
-    /// Zstandard (feature `zstd`): best ratio. The default.
+    /// Zstandard (feature `zstd`), with the best ratio. The default.
     Zstd,
-    /// NDLZ, for two-dimensional arrays of bytes; the parameter is 4 or 8, the side of a cell.
+    /// NDLZ, for two-dimensional arrays of bytes. The parameter is 4 or 8, the side of a cell.
     Ndlz,
-    /// ZFP with a fixed accuracy (feature `zfp`); lossy, for arrays of floats.
+    /// ZFP with a fixed accuracy (feature `zfp`). Lossy, for arrays of floats.
     ZfpAccuracy,
-    /// ZFP with a fixed precision (feature `zfp`); lossy, for arrays of floats.
+    /// ZFP with a fixed precision (feature `zfp`). Lossy, for arrays of floats.
     ZfpPrecision,
-    /// ZFP with a fixed rate (feature `zfp`); lossy, for arrays of floats.
+    /// ZFP with a fixed rate (feature `zfp`). Lossy, for arrays of floats.
     ZfpRate,
-    /// Any other code.
+    /// A codec with another code.
     Other(u8),
 }
 
@@ -55,19 +69,21 @@ const NAMED: &[(Codec, u8, &str)] = &[
 ];
 
 impl Codec {
-    /// The codec of a code.
+    /// Returns the codec with a code.
     pub fn from_code(code: u8) -> Self {
         NAMED.iter().find(|entry| entry.1 == code).map_or(Self::Other(code), |entry| entry.0)
     }
 
-    /// Makes a codec of one's own available under a code, 160 to 255, until the program ends.
+    /// Registers a user-defined codec with a code from 160 to 255 and a name, until the process exits.
     ///
-    /// Chunks keep the code, and whoever reads them has to register the same codec. C's
-    /// `blosc2_register_codec`, Python's `register_codec`.
+    /// Chunks store the code. To read them, a program has to register the same codec with the same code.
+    ///
+    /// C: `blosc2_register_codec`. Python: `register_codec`.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: another code, or a name that is empty, a number, or has a colon;
-    /// - [`ErrorKind::AlreadyExists`]: the code or the name is taken.
+    /// - [`ErrorKind::InvalidArgument`]: the code is not from 160 to 255, or the name is empty, is a number or
+    ///   contains a colon;
+    /// - [`ErrorKind::AlreadyExists`]: the code or the name is registered already.
     ///
     /// ```
     /// use blosc2::user_defined::{BoxError, CodecInfo, UserCodec};
@@ -123,7 +139,7 @@ impl Codec {
         Ok(Self::from_code(code))
     }
 
-    /// The code in the formats.
+    /// Returns the code of the codec in the formats.
     pub fn code(self) -> u8 {
         match self {
             Self::Other(code) => code,
@@ -131,7 +147,8 @@ impl Codec {
         }
     }
 
-    /// Whether this build can compress and decompress with it.
+    /// Returns whether the codec can compress and decompress in this program: it was compiled in, registered or
+    /// loaded.
     pub fn is_available(self) -> bool {
         let code = self.code();
         if init().is_err() || (plugins::may_be_loaded(code) && !plugins::is_loaded(code)) {
@@ -146,24 +163,24 @@ impl Codec {
             return false;
         }
         let mut name = ptr::null();
-        // SAFETY: the library is initialised and `name` is writable; the function takes any code
-        // and fails for one that it does not have (blosc2.c, blosc2_compcode_to_compname).
+        // SAFETY: the library is initialized and `name` is writable; the function takes any code and fails for one
+        // that it does not have (blosc2.c, blosc2_compcode_to_compname).
         unsafe { sys::blosc2_compcode_to_compname(code.into(), &mut name) >= 0 }
     }
 
-    /// Loads the plugin of a codec that C-Blosc2 knows by name only, after which it is available.
+    /// Loads the plugin of a codec that C-Blosc2 knows by name only. The codec is then available.
     ///
-    /// Those are the codes 36 to 40 (OpenHTJ2K, Grok, OpenZL and two of JPEG 2000). C looks for the
-    /// library `libblosc2_NAME.so`, and then runs `python`, which has to have the package `blosc2_NAME`,
-    /// to learn where it is. Without this call no plugin is ever loaded, whatever a file says.
+    /// The codes of these codecs are 36 to 40 (OpenHTJ2K, Grok, OpenZL and two of JPEG 2000). C searches for the
+    /// library `libblosc2_NAME.so`. If it finds none, it runs `python`, which locates the library in the Python
+    /// package `blosc2_NAME`. Without this call no plugin is loaded, even if a file names its codec.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`]: it is not one of these codecs, its library was not found, or the
-    /// C library is an installed one.
+    /// - [`ErrorKind::Unsupported`]: the codec is not one of these, its library was not found, or the C library is
+    ///   an installed one (feature `system`).
     ///
     /// # Safety
-    /// The library that is found follows the interface of C-Blosc2's plugins, and is sound: it is run
-    /// with the bytes of any chunk that names this codec.
+    /// The library that is found follows the plugin interface of C-Blosc2 and is sound. It is called with the bytes
+    /// of any chunk that names this codec.
     #[cfg(feature = "dynamic-plugins")]
     pub unsafe fn load_plugin(self) -> Result<()> {
         init()?;
@@ -171,28 +188,29 @@ impl Codec {
         unsafe { plugins::load(self.code(), &self.to_string()) }
     }
 
-    /// Parameters for the plugin of this codec, in the structure that the plugin takes: a `#[repr(C)]` type as its C
-    /// header has it. C's `blosc2_cparams.codec_params`.
+    /// Creates parameters for the plugin of this codec, in the structure that the plugin expects: a `#[repr(C)]`
+    /// type that matches the C header of the plugin.
     ///
-    /// They are for compression, and given to [`CParams::plugin_params`](crate::CParams::plugin_params). Plugins without
-    /// them use defaults of their own. C-Blosc2 hands no parameters to a plugin that decompresses.
+    /// Pass them to [`CParams::plugin_params`](crate::CParams::plugin_params). They are used for compression only:
+    /// C-Blosc2 passes no parameters to a plugin that decompresses. Without them, a plugin uses its defaults. C:
+    /// `blosc2_cparams.codec_params`.
     ///
     /// # Safety
-    /// The plugin that is loaded for this codec, now or later, takes a pointer to a `T` for its parameters. It may be given
-    /// the same one on several threads at once: where it changes it, it does so safely.
+    /// The plugin that is loaded for this codec, now or later, takes a pointer to a `T` for its parameters. It can
+    /// receive the same pointer on several threads at once; if it modifies the `T`, it does so without data races.
     ///
     /// ```no_run
     /// # #[cfg(feature = "dynamic-plugins")] {
     /// use blosc2::{CParams, Codec};
     ///
-    /// /// What the header of the plugin says.
+    /// /// The parameters, as the C header of the plugin declares them.
     /// #[repr(C)]
     /// struct Quality {
     ///     layers: i32,
     /// }
     ///
     /// let codec = Codec::from_code(38);
-    /// // SAFETY: the plugin that is installed is sound, and takes this structure.
+    /// // SAFETY: the installed plugin is sound, and takes this structure.
     /// let params = unsafe {
     ///     codec.load_plugin()?;
     ///     codec.plugin_params(Quality { layers: 3 })
@@ -208,7 +226,7 @@ impl Codec {
         unsafe { PluginParams::new(self.code(), params) }
     }
 
-    /// Whether it needs the shape of an array, so that it works in an array only.
+    /// Whether the codec needs the shape of an array, so that it works in arrays only.
     pub(crate) fn needs_array(self) -> bool {
         matches!(self, Self::Ndlz | Self::ZfpAccuracy | Self::ZfpPrecision | Self::ZfpRate)
     }
@@ -234,8 +252,8 @@ impl Codec {
 
 /// The names of the compiled-in codecs, separated by commas.
 fn available() -> String {
-    // SAFETY: the library is initialised; the function gives a static string that ends in a NUL
-    // byte (blosc2.c, blosc2_list_compressors), which `init` has made it fill.
+    // SAFETY: the library is initialized; the function returns a static string that ends in a NUL byte (blosc2.c,
+    // blosc2_list_compressors), which `init` has made it fill.
     unsafe { CStr::from_ptr(sys::blosc2_list_compressors()) }.to_string_lossy().into_owned()
 }
 
@@ -252,7 +270,10 @@ impl fmt::Display for Codec {
 impl FromStr for Codec {
     type Err = Error;
 
-    /// Reads a name such as `zstd`, or a code such as `5`.
+    /// Parses a name such as `zstd`, or a code such as `5`.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidArgument`]: the text is neither the name of a codec nor a number from 0 to 255.
     fn from_str(text: &str) -> Result<Self> {
         let named = NAMED.iter().find(|entry| entry.2.eq_ignore_ascii_case(text));
         let named =

@@ -1,15 +1,4 @@
-//! Buffers to chunks.
-//!
-//! ```
-//! use blosc2::{CParams, Codec, Compressor};
-//!
-//! let mut compressor = Compressor::new(CParams::new().codec(Codec::Lz4).level(3))?;
-//! for part in [[1.0f64; 500], [2.0; 500]] {
-//!     let chunk = compressor.compress(&part)?;
-//!     assert!(chunk.cbytes() < 500);
-//! }
-//! # Ok::<(), blosc2::Error>(())
-//! ```
+//! Compression: items to chunks.
 
 use std::borrow::Borrow;
 use std::mem::MaybeUninit;
@@ -23,17 +12,15 @@ use crate::memory::Target;
 use crate::params::Purpose;
 use crate::{CParams, Chunk, Error, ErrorKind, Result};
 
-/// Compresses items to one chunk.
+/// Compresses items to one chunk and returns its bytes.
 ///
-/// The chunk's typesize is that of `T` unless `params` has one. C's `blosc2_compress_ctx`, Python's
-/// `compress2`. To compress many buffers, use a [`Compressor`].
+/// The typesize of the chunk is the size of `T` unless `params` sets one. To compress many buffers, use a
+/// [`Compressor`], which reuses its memory.
+///
+/// C: `blosc2_compress_ctx`. Python: `compress2`.
 ///
 /// # Errors
-/// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): a parameter out of range;
-/// - [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported): a codec or filter that this build does not
-///   have;
-/// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): more than
-///   [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes.
+/// Fails with the errors of [compressing](Compressor#errors).
 ///
 /// ```
 /// use blosc2::CParams;
@@ -49,10 +36,11 @@ pub fn compress<T: Element>(items: &[T], params: impl Borrow<CParams>) -> Result
     Compressor::new(params)?.compress(items).map(Chunk::into_bytes)
 }
 
-/// The most bytes that a chunk of `nbytes` bytes of data takes, whatever the data and the parameters; but
-/// not one of blocks of variable length.
+/// Returns the largest size in bytes of a chunk with `nbytes` bytes of data, for any data and any parameters. It
+/// does not hold for chunks of variable-length blocks.
 ///
-/// That is 32 more: what gains nothing is stored as it is.
+/// The bound is `nbytes` + 32: data that does not compress is stored as it is, after a header of 32 bytes. C:
+/// `BLOSC2_MAX_OVERHEAD`.
 ///
 /// ```
 /// use blosc2::{CParams, compress_bound};
@@ -66,14 +54,38 @@ pub const fn compress_bound(nbytes: usize) -> usize {
     nbytes.saturating_add(OVERHEAD)
 }
 
-/// Compresses any number of buffers with the same parameters. C's context for compression.
+/// Compresses buffers to chunks, with the same parameters for each. C: a `blosc2_context` for compression.
 ///
-/// It keeps its memory from one buffer to the next. It can be sent to another thread, and compresses one buffer at a
-/// time; [`CParams::threads`] says on how many threads.
+/// A compressor reuses its memory from one buffer to the next. It can be sent to another thread. It compresses one
+/// buffer at a time, on [`CParams::threads`] threads.
 ///
-/// To compress many buffers at the same time, use a clone for each thread. A clone has the same parameters, shares the
-/// prefilter, and has memory and a tuner of its own. Cloning cannot fail: C allocates the memory when the clone compresses
-/// for the first time, and that call returns the error. With rayon:
+/// ```
+/// use blosc2::{CParams, Codec, Compressor};
+///
+/// let mut compressor = Compressor::new(CParams::new().codec(Codec::Lz4).level(3))?;
+/// for part in [[1.0f64; 500], [2.0; 500]] {
+///     let chunk = compressor.compress(&part)?;
+///     assert!(chunk.cbytes() < 500);
+/// }
+/// # Ok::<(), blosc2::Error>(())
+/// ```
+///
+/// # Errors
+/// The methods that compress fail with:
+/// - [`ErrorKind::InvalidArgument`]: a parameter is out of range, the codec or a filter works in arrays only, or a
+///   filter needs whole items and the length of the data is not a multiple of the typesize;
+/// - [`ErrorKind::Unsupported`]: this build lacks the codec or a filter, the process was forked after C-Blosc2 had
+///   started threads and the parameters ask for several, or an installed library (feature `system`) cannot compress
+///   correctly with these parameters;
+/// - [`ErrorKind::TooLarge`]: the data has more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes;
+/// - [`ErrorKind::OutOfMemory`]: the memory for the chunk cannot be allocated;
+/// - [`ErrorKind::Callback`]: the prefilter, or a user-defined codec, filter or tuner, failed or panicked;
+/// - [`ErrorKind::Library`]: the C library failed for another reason.
+///
+/// # Parallel compression
+/// To compress many buffers at the same time, use one clone for each thread. A clone has the same parameters and
+/// shares the prefilter; it has separate memory and a separate tuner. Cloning does not fail: C allocates the memory
+/// when the clone compresses for the first time, and that call returns the error. With rayon:
 /// ```
 /// # #[cfg(feature = "rayon")] {
 /// use blosc2::{CParams, Compressor};
@@ -99,19 +111,20 @@ pub struct Compressor {
 
 impl Clone for Compressor {
     fn clone(&self) -> Self {
-        // The encoder is made when it is first needed, from the parameters as they were given.
+        // The encoder is created on first use, from the parameters as they were given.
         Self { params: self.params.clone(), encoder: None, prefilter: self.prefilter.clone() }
     }
 }
 
 impl Compressor {
-    /// A compressor with these parameters.
+    /// Creates a compressor with these parameters.
+    ///
+    /// Without a typesize in `params`, the checks that depend on the typesize are made by the first call that
+    /// compresses.
     ///
     /// # Errors
-    /// - [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported): a codec or filter that this build does
-    ///   not have;
-    /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): a parameter out of range. Where
-    ///   the typesize is left to the data, what depends on it is seen when there is some.
+    /// - [`ErrorKind::Unsupported`]: this build lacks the codec or a filter;
+    /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range.
     pub fn new(params: impl Borrow<CParams>) -> Result<Self> {
         let params = params.borrow();
         let encoder = match params.typesize {
@@ -124,15 +137,21 @@ impl Compressor {
         Ok(Self { params: params.clone(), encoder, prefilter: None })
     }
 
-    /// Runs a closure on each block before it is compressed, which makes of it what goes to the filters.
+    /// Sets the prefilter: a closure that transforms each block before the filters and the codec. What it writes to
+    /// the output is what is compressed.
     ///
-    /// It is run on the threads of the compressor, at once, more than once for a block where that has to be
-    /// compressed again, and also where data is stored. How long blocks are says [`CParams::blocksize`], or
-    /// else the library; with delta, and with an installed library, it has to be said, and the closure is run
-    /// on the caller's thread. A compressor with a closure starts threads of its own, so that it is worth
-    /// keeping. The closure may use this crate itself; inside it that works on one thread. Where it fails
-    /// or panics, compressing gives an error of [`ErrorKind::Callback`](crate::ErrorKind::Callback), and may
-    /// be tried again. C's `prefilter`, Python's `prefilter`.
+    /// - Threads: the closure runs on the threads of the compressor, on several blocks at once. A compressor with a
+    ///   prefilter starts threads that it does not share with others, so reuse it.
+    /// - Calls: at least one for each block. A block that has to be compressed again is prefiltered again. Stored
+    ///   data is prefiltered too.
+    /// - Block size: [`CParams::blocksize`], or automatic. With [`Filter::Delta`](crate::Filter::Delta), and with
+    ///   an installed library (feature `system`), [`CParams::blocksize`] has to be set, and the closure runs on the
+    ///   caller's thread.
+    /// - Nested use: the closure can call this crate. Inside the closure, these calls use one thread.
+    /// - Failure: if the closure fails or panics, the call that compresses returns an error of
+    ///   [`ErrorKind::Callback`]. The compressor remains usable.
+    ///
+    /// C: `blosc2_cparams.prefilter`. Python: `SChunk.prefilter`.
     ///
     /// ```
     /// use blosc2::user_defined::{BoxError, ChunkBlock};
@@ -160,10 +179,10 @@ impl Compressor {
         self
     }
 
-    /// The parameters: those that it was made with, or those that a tuner has chosen for the last chunk. C's
-    /// `blosc2_ctx_get_cparams`.
+    /// Returns the parameters: those given to [`new`](Self::new), or those that a tuner chose for the last chunk.
+    /// C: `blosc2_ctx_get_cparams`.
     ///
-    /// What was left to the library, such as an automatic block size, the chunk says: see [`Chunk`].
+    /// Automatic values, such as the block size, are properties of each [`Chunk`].
     #[doc(alias = "blosc2_ctx_get_cparams")]
     pub fn params(&self) -> &CParams {
         let tuned = self.encoder.as_ref().and_then(Encoder::tuned_params);
@@ -172,8 +191,10 @@ impl Compressor {
 
     /// Compresses items to a chunk.
     ///
+    /// C: `blosc2_compress_ctx`. Python: `compress2`.
+    ///
     /// # Errors
-    /// As [`compress`].
+    /// Fails with the errors of [compressing](Compressor#errors).
     #[doc(alias = "blosc2_compress_ctx")]
     pub fn compress<T: Element>(&mut self, items: &[T]) -> Result<Chunk> {
         let mut bytes = Vec::new();
@@ -186,14 +207,15 @@ impl Compressor {
         Ok(Chunk::trusted(bytes, header))
     }
 
-    /// Compresses items to the start of a buffer, and gives the length of the chunk.
+    /// Compresses items to the start of a buffer, and returns the length of the chunk in bytes.
     ///
-    /// [`compress_bound`] says how long the buffer has to be for any data. The rest of it may hold
-    /// anything afterwards.
+    /// A buffer of [`compress_bound`] bytes is long enough for any data. After the call, the bytes after the chunk
+    /// are unspecified.
     ///
     /// # Errors
-    /// As [`compress`], and [`ErrorKind::BufferTooSmall`](crate::ErrorKind::BufferTooSmall) where the chunk
-    /// does not fit, or only just: some codecs need a little more room while they work.
+    /// Fails with the errors of [compressing](Compressor#errors), and with:
+    /// - [`ErrorKind::BufferTooSmall`]: the chunk does not fit. This can also happen to a chunk that just fits,
+    ///   since some codecs need a little more room while they work.
     ///
     /// ```
     /// use blosc2::{CParams, Compressor, compress_bound};
@@ -210,10 +232,10 @@ impl Compressor {
         Ok(header.cbytes as usize)
     }
 
-    /// Compresses items to a chunk at the end of a vector of bytes, and returns the length of the chunk.
+    /// Compresses items to a chunk at the end of a vector of bytes, and returns the length of the chunk in bytes.
     ///
     /// # Errors
-    /// Those of [`compress`]. The vector is then as it was.
+    /// Fails with the errors of [compressing](Compressor#errors). The vector is then unchanged.
     ///
     /// ```
     /// use blosc2::{CParams, ChunkRef, Compressor};
@@ -236,15 +258,19 @@ impl Compressor {
             Error::new(ErrorKind::OutOfMemory, "compress", detail)
         })?;
         let len = self.compress_uninit(items, bytes.spare_capacity_mut())?.len();
-        // SAFETY: `compress_uninit` has initialised the chunk, which is at the start of the spare capacity.
+        // SAFETY: `compress_uninit` has initialized the chunk, which is at the start of the spare capacity.
         unsafe { bytes.set_len(bytes.len() + len) };
         Ok(len)
     }
 
-    /// Compresses items to the start of memory that need not be initialised, and gives the chunk.
+    /// Compresses items to the start of uninitialized memory, and returns the bytes of the chunk there.
+    ///
+    /// A target of [`compress_bound`] bytes is long enough for any data.
     ///
     /// # Errors
-    /// As [`compress_into`](Self::compress_into).
+    /// Fails with the errors of [compressing](Compressor#errors), and with:
+    /// - [`ErrorKind::BufferTooSmall`]: the chunk does not fit. This can also happen to a chunk that just fits,
+    ///   since some codecs need a little more room while they work.
     pub fn compress_uninit<'t, T: Element>(
         &mut self,
         items: &[T],
@@ -253,17 +279,18 @@ impl Compressor {
         let header =
             self.encoder_for::<T>()?.compress_uninit(&bytes_of(items), Target::new(target))?;
         let chunk = &mut target[..header.cbytes as usize];
-        // SAFETY: the encoder has initialised as many bytes as the header says.
+        // SAFETY: the encoder has initialized as many bytes as the header declares.
         Ok(unsafe { std::slice::from_raw_parts_mut(chunk.as_mut_ptr().cast(), chunk.len()) })
     }
 
-    /// Compresses several buffers to one chunk, each to a block of its own length.
+    /// Compresses several buffers to one chunk of variable-length blocks, one block for each buffer.
     ///
-    /// [`Chunk::blocks`] gives them back, [`Chunk::block`] one of them. C's `blosc2_vlcompress_ctx`.
+    /// [`Chunk::blocks`] decompresses all blocks, [`Chunk::block`] one of them. C: `blosc2_vlcompress_ctx`.
     ///
     /// # Errors
-    /// As [`compress`], and [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for no buffers
-    /// or an empty one, with delta, and for chunks of Blosc1.
+    /// Fails with the errors of [compressing](Compressor#errors), and with:
+    /// - [`ErrorKind::InvalidArgument`]: there are no buffers, a buffer is empty, the filters include delta, or the
+    ///   parameters ask for chunks of Blosc1.
     ///
     /// ```
     /// use blosc2::{CParams, Codec, Compressor};

@@ -1,4 +1,4 @@
-//! C's contexts.
+//! Contexts of the C library.
 
 use std::ptr::NonNull;
 
@@ -12,25 +12,24 @@ use crate::{Error, ErrorKind, Result};
 #[derive(Debug)]
 pub(crate) struct Context {
     raw: NonNull<sys::blosc2_context>,
-    /// How many threads C may start for it, if more than one.
+    /// The number of threads that C may start for it, if more than one.
     threads: i16,
-    /// Which closures may run in it.
+    /// The closures that may run in it.
     closures: Closures,
-    /// Where they find their call; C keeps the address until the context is freed.
+    /// The place where they find their call; C keeps the address until the context is freed.
     slot: Slot,
 }
 
-// SAFETY: C keeps nothing of a context in thread-local storage, and contexts share only the thread
-// pool and the registries, which C guards by mutexes (blosc2.c, check_nthreads) or does not change
-// after `init`. All use goes through `&mut`, so only one thread uses a context at a time.
+// SAFETY: C keeps nothing of a context in thread-local storage, and contexts share only the thread pool and the
+// registries, which C guards by mutexes (blosc2.c, check_nthreads) or does not change after `init`. All use
+// requires `&mut`, so only one thread uses a context at a time.
 unsafe impl Send for Context {}
 
 impl Context {
-    /// A context for compression.
+    /// Creates a context for compression.
     ///
     /// # Safety
-    /// The parameters are valid, and the super-chunk that they point to, if any, lives as long as the
-    /// context.
+    /// The parameters are valid, and the super-chunk that they point to, if any, lives as long as the context.
     pub(crate) unsafe fn for_compression(
         mut params: sys::blosc2_cparams,
         closures: Closures,
@@ -49,7 +48,7 @@ impl Context {
         Self::new(raw, params.nthreads, closures, slot, doing)
     }
 
-    /// A context for decompression.
+    /// Creates a context for decompression.
     ///
     /// # Safety
     /// The super-chunk that the parameters point to, if any, lives as long as the context.
@@ -80,12 +79,12 @@ impl Context {
     ) -> Result<Self> {
         NonNull::new(raw)
             .map(|raw| Self { raw, threads, closures, slot })
-            .ok_or_else(|| Error::new(ErrorKind::Library, doing, "C-Blosc2 gave no context"))
+            .ok_or_else(|| Error::new(ErrorKind::Library, doing, "C-Blosc2 returned no context"))
     }
 
-    /// Whether it may be used for so many threads and these closures.
+    /// Whether it can be used for this number of threads and these closures.
     pub(crate) fn suits(&self, threads: i16, closures: Closures) -> bool {
-        // Without others it is as good, but for threads of its own.
+        // A context for registered closures also serves calls without closures; it only has separate threads.
         let registered = [Closures::None, Closures::Registered];
         self.threads == threads
             && (self.closures == closures
@@ -102,7 +101,7 @@ impl Context {
         self.slot.during(call, || work(raw))
     }
 
-    /// Gives the context back if C can use it in this process.
+    /// Returns the context if C can use it in this process.
     pub(crate) fn checked(self, doing: &str) -> Result<Self> {
         if self.threads > 1 {
             fork::check_threads(doing)?;
@@ -118,7 +117,7 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         if self.threads > 1 && fork::lost_threads() {
-            return; // C would wait for threads that are not in this process.
+            return; // C would deadlock: its threads are not in this process.
         }
         // SAFETY: the pointer came from blosc2_create_cctx or blosc2_create_dctx and is freed once.
         unsafe { sys::blosc2_free_ctx(self.raw.as_ptr()) }

@@ -1,10 +1,10 @@
-//! What decompressing a chunk needs, and what of it C may be given.
+//! What a chunk needs for decompression, and which chunks C may decompress.
 
 use crate::chunk::{ChunkBytes, layout};
 use crate::{Chunk, ChunkRef, Codec, Error, ErrorKind, Filter, Result, filter, installed, params};
 
 impl ChunkRef<'_> {
-    /// Sees that C can decompress the chunk: what it needs is here, and C undoes it rightly.
+    /// Checks that C can decompress the chunk: its codec and filters are available, and C undoes them correctly.
     pub(crate) fn check_decodable(&self, doing: &str) -> Result<()> {
         let invalid = |detail: &str| Error::new(ErrorKind::InvalidData, doing, detail);
         let unsupported = |detail: String| Error::new(ErrorKind::Unsupported, doing, detail);
@@ -13,7 +13,9 @@ impl ChunkRef<'_> {
             return Ok(());
         }
         if header.instrumented {
-            return Err(unsupported("it holds measurements of a codec, no data".to_owned()));
+            return Err(unsupported(
+                "it contains measurements of a codec instead of data".to_owned(),
+            ));
         }
         let available = self.codec().check_available(doing);
         if available.is_err() && (installed::LOADS_PLUGINS || !self.needs_no_codec()) {
@@ -28,17 +30,17 @@ impl ChunkRef<'_> {
                 let (typesize, block) = (u32::from(header.typesize), header.block_len().max(1));
                 let lost = |len| filter::leaves_rest_unwritten(code, meta, typesize, len);
                 if lost(block) || lost(header.nbytes % block) {
-                    return Err(invalid(&format!("{each} has lost the end of its blocks")));
+                    return Err(invalid(&format!("{each} does not store the end of its blocks")));
                 }
             }
         }
-        // So that there are no more blocks than bytes of the chunk.
+        // Ensures that there are no more blocks than bytes of the chunk.
         let table = header.header_len() + 4 * self.nblocks();
         if table > self.cbytes() {
             let (nblocks, cbytes) = (self.nblocks(), self.cbytes());
             return Err(invalid(&format!("{nblocks} blocks in a chunk of {cbytes} bytes")));
         }
-        // The streams of a block are equally long, so that the rest would stay unwritten.
+        // The streams of a block have equal lengths, so that the rest would stay unwritten.
         let typesize = u32::from(header.typesize);
         if header.split && !header.variable_blocks && !header.block_len().is_multiple_of(typesize) {
             let block = header.block_len();
@@ -56,20 +58,20 @@ impl<B: ChunkBytes> Chunk<B> {
         layout(self.as_bytes()).is_ok_and(|layout| !layout.needs_codec())
     }
 
-    /// Whether delta was among its filters.
+    /// Whether delta is among its filters.
     pub(crate) fn uses_delta(&self) -> bool {
         let header = self.header();
         header.is_compressed() && header.filters.iter().any(|&code| filter::is_delta(code))
     }
 
-    /// Whether decompression needs the shape of an array. (The streams of ndlz have it themselves.)
+    /// Whether decompression needs the shape of an array. (The streams of ndlz contain it.)
     pub(crate) fn needs_shape(&self) -> bool {
         self.header().is_compressed()
             && ((self.codec().needs_array() && self.codec() != Codec::Ndlz)
                 || self.each_filter().any(Filter::needs_array))
     }
 
-    /// Whether decompression needs the typesize of a super-chunk, as the chunk does not say it.
+    /// Whether decompression needs the typesize of a super-chunk, since the chunk does not store it.
     pub(crate) fn needs_typesize(&self) -> bool {
         let header = self.header();
         let mut filters = header.filters.iter().zip(&header.filters_meta);

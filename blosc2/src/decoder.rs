@@ -1,4 +1,4 @@
-//! C's contexts for decompression, and what is decompressed without them.
+//! Decompression in C's contexts, and of chunks that do not need C.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,31 +16,31 @@ use crate::{ChunkRef, DParams, Error, ErrorKind, Result, installed};
 
 const DOING: &str = "decompress a chunk";
 
-/// Decompresses chunks, one after the other, with the same parameters.
+/// Decompresses chunks, one at a time, with the same parameters.
 #[derive(Debug)]
 pub(crate) struct Decoder {
     params: sys::blosc2_dparams,
-    // The context looks at the shape, so it is dropped before it.
-    /// The context, with the block and item sizes that its scratch memory was made for.
+    // The context points to the shape, so it is dropped before it.
+    /// The context, and the block and item sizes for which its scratch memory was allocated.
     context: Option<(Context, [u32; 2])>,
-    /// Runs in C, but for what `postfilter_here` takes over.
+    /// Runs in C, except in the cases of `postfilter_here`.
     postfilter: Option<Arc<ChunkFilter>>,
     shape: Option<Arc<ArrayShape>>,
-    /// The number of the chunk in its super-chunk, and the bytes of data in front of it, for closures.
+    /// The index of the chunk in its super-chunk, and its offset in the data in bytes, for closures.
     place: (Option<usize>, Option<u64>),
 }
 
-// SAFETY: the parameters hold pointers of C's, none of which is set. For `Context` see there.
+// SAFETY: the parameters contain pointers for C, none of which is set. For `Context` see there.
 unsafe impl Send for Decoder {}
 
-// The same for what the compiler can see, now that it is told not to look.
+// Checks the other fields, since `unsafe impl` disables the check of the compiler.
 const _: fn() = || {
     fn is_send<T: Send>() {}
     is_send::<(Context, Arc<ChunkFilter>, Arc<ArrayShape>)>();
 };
 
 impl Clone for Decoder {
-    /// One with a context of its own, which is made when it is first used.
+    /// Creates a decoder with a separate context, which is created on first use.
     fn clone(&self) -> Self {
         let Self { params, postfilter, shape, place, .. } = self;
         Self {
@@ -58,19 +58,19 @@ impl Decoder {
         Self::with_shape(params, None)
     }
 
-    /// A decoder whose codec and filters may ask for the shape of an array.
+    /// Creates a decoder whose codec and filters may read the shape of an array.
     pub(crate) fn with_shape(params: &DParams, shape: Option<Arc<ArrayShape>>) -> Result<Self> {
         init()?;
         let (params, place) = (params.to_c(), (None, None));
         Ok(Self { params, context: None, postfilter: None, shape, place })
     }
 
-    /// Says which chunk of its super-chunk the next calls are for.
+    /// Sets the chunk of the super-chunk that the next calls decompress.
     pub(crate) fn set_place(&mut self, index: usize, start: Option<u64>) {
         self.place = (Some(index), start);
     }
 
-    /// Goes on with the shape of an array, unless it has the one of this metalayer.
+    /// Replaces the shape of the array, unless it was created from this metalayer.
     pub(crate) fn update_shape(
         &mut self,
         meta: Option<&[u8]>,
@@ -79,7 +79,7 @@ impl Decoder {
         if self.shape.as_ref().is_some_and(|shape| shape.is_of(meta)) {
             return Ok(());
         }
-        // The context looks at the old one.
+        // The context points to the old one.
         self.context = None;
         self.shape = Some(shape()?);
         Ok(())
@@ -94,8 +94,8 @@ impl Decoder {
         self.context = None;
     }
 
-    /// Decompresses a whole chunk to `target`, which has to be as long as its data; on success all of it
-    /// is initialised.
+    /// Decompresses a whole chunk to `target`, which has to be as long as its data. On success all of it is
+    /// initialized.
     pub(crate) fn decompress(
         &mut self,
         chunk: &ChunkRef<'_>,
@@ -112,7 +112,7 @@ impl Decoder {
         if !chunk.header().is_compressed() {
             return uncompressed(chunk, 0, target);
         }
-        // Delta is undone as numbers, where they lie.
+        // Delta is undone as integers in place, which requires alignment.
         if chunk.uses_delta() && (installed::READS_TARGET || !target.is_aligned()) {
             let mut data = AlignedBytes::zeroed(chunk.nbytes(), DOING)?;
             self.run(chunk, data.as_target(), None)?;
@@ -122,8 +122,8 @@ impl Decoder {
         self.run(chunk, target, None)
     }
 
-    /// Decompresses the blocks for which `wanted` is true to their places in `target`, which has to be
-    /// as long as the whole data. Other bytes stay as they are.
+    /// Decompresses the blocks for which `wanted` is true to their places in `target`, which has to be as long as
+    /// the whole data. Other bytes are unchanged.
     pub(crate) fn decompress_masked(
         &mut self,
         chunk: &ChunkRef<'_>,
@@ -135,7 +135,7 @@ impl Decoder {
         }
         if wanted.len() != chunk.nblocks() {
             let (expected, found) = (chunk.nblocks(), wanted.len());
-            let detail = format!("it has {expected} blocks, the mask {found}");
+            let detail = format!("the chunk has {expected} blocks, the mask has {found} flags");
             return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
         }
         if !wanted.contains(&true) {
@@ -178,8 +178,8 @@ impl Decoder {
         self.run(chunk, Target::of(target), Some(&mut skipped))
     }
 
-    /// Decompresses as many bytes as `target` has, from the byte `start` on; they have to be inside. On
-    /// success all of it is initialised.
+    /// Decompresses `target.len()` bytes from the offset `start` on; they have to be inside the data. On success
+    /// all of `target` is initialized.
     pub(crate) fn range(
         &mut self,
         chunk: &ChunkRef<'_>,
@@ -212,14 +212,14 @@ impl Decoder {
                 Ok(())
             });
         }
-        // C takes whole items.
+        // C decompresses whole items.
         let size = chunk.typesize();
         let items = chunk.nbytes() / size * size;
         let (low, high) = (start / size * size, stop.next_multiple_of(size));
         if chunk.has_variable_blocks() || high > items || installed::SPOILS_ITEMS {
             return self.blocks_of(chunk, start, target);
         }
-        // Delta is undone as numbers, so that it takes aligned memory.
+        // Delta is undone as integers, so that it needs aligned memory.
         if (low, high) == (start, stop) && !chunk.uses_delta() {
             return self.items(chunk, start, target);
         }
@@ -229,7 +229,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// The bytes of the data that [`range`](Self::range) needs for these: a postfilter takes whole blocks.
+    /// The bytes of the data that [`range`](Self::range) needs for these: a postfilter needs whole blocks.
     pub(crate) fn needed(&self, header: &Header, range: Range<usize>) -> Range<usize> {
         let (nbytes, len) = (header.nbytes as usize, header.block_len().max(1) as usize);
         if self.postfilter.is_none() || header.variable_blocks || range.is_empty() {
@@ -245,7 +245,7 @@ impl Decoder {
         block: usize,
         target: Target<'_>,
     ) -> Result<()> {
-        // Its place is only looked for where it matters.
+        // Its range is computed only if it matters.
         if chunk.has_variable_blocks() && !installed::SPOILS_BLOCKS && self.postfilter.is_none() {
             return self.variable_block(chunk, block, target);
         }
@@ -268,8 +268,8 @@ impl Decoder {
         let (mut memory, mut len) = (std::ptr::null_mut(), 0);
         let call = self.call(chunk);
         let written = context.during(&call, |context| {
-            // SAFETY: the chunk was checked as in `items`, and the results are writable. C looks whether
-            // there is such a block, and gives memory of its own for it, or none on an error (blosc2.c,
+            // SAFETY: the chunk was checked as in `items`, and the results are writable. C checks whether there is
+            // such a block, and returns newly allocated memory for it, or none on an error (blosc2.c,
             // decompress_single_vlblock).
             unsafe {
                 sys::blosc2_vldecompress_block_ctx(
@@ -285,8 +285,8 @@ impl Decoder {
         let result = call.check(DOING).and_then(|()| came_out(written, expected));
         if !memory.is_null() {
             if result.is_ok() && len == expected {
-                // SAFETY: C has given `len` bytes and written all of them, as many as the target has;
-                // they overlap nothing of ours.
+                // SAFETY: C has returned `len` bytes and written all of them, as many as the target has; they do
+                // not overlap with the target.
                 unsafe { memory.copy_to_nonoverlapping(target.as_mut_ptr(), target.len()) };
             }
             // SAFETY: the memory came from C's malloc, and is freed once.
@@ -297,11 +297,11 @@ impl Decoder {
         Ok(())
     }
 
-    /// Gives `keep` those of the blocks in `span` that are wanted, as the postfilter makes them here, and
-    /// says whether it does; C runs it where it does so rightly, on all threads.
+    /// Runs the postfilter here on those blocks in `span` for which `wanted` is true, and passes its output to
+    /// `keep`. Returns false if C runs the postfilter instead, which it does on all threads.
     ///
-    /// C does not run it on chunks that are not read by C at all, and does not know where blocks of
-    /// variable length are.
+    /// C does not run it on chunks that need no decompression, and does not know the offsets of variable-length
+    /// blocks.
     fn postfilter_here(
         &mut self,
         chunk: &ChunkRef<'_>,
@@ -314,7 +314,7 @@ impl Decoder {
         let Some(postfilter) = self.postfilter.take_if(|_| !in_c) else {
             return Ok(false);
         };
-        // Without it from here on.
+        // Decompresses without the postfilter.
         let data = is_compressed.then(|| self.whole(chunk)).transpose();
         self.postfilter = Some(postfilter.clone());
         let data = data?;
@@ -347,14 +347,14 @@ impl Decoder {
         Ok(true)
     }
 
-    /// The range, by way of the blocks that it touches.
+    /// Decompresses the range through the blocks that it touches.
     fn blocks_of(
         &mut self,
         chunk: &ChunkRef<'_>,
         start: usize,
         mut target: Target<'_>,
     ) -> Result<()> {
-        // The table of blocks has to fit, so that there are not more of them than the chunk has bytes.
+        // The table of blocks has to fit, so that there are no more of them than bytes of the chunk.
         self.check(chunk)?;
         let stop = start + target.len();
         let len = chunk.header().block_len() as usize;
@@ -367,7 +367,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// A range of whole items, in C.
+    /// Decompresses a range of whole items in C.
     fn items(&mut self, chunk: &ChunkRef<'_>, start: usize, mut target: Target<'_>) -> Result<()> {
         self.check(chunk)?;
         let source_len = to_c(chunk.cbytes())?;
@@ -375,10 +375,10 @@ impl Decoder {
         let mut context = self.context_for(chunk.header())?;
         let call = self.call(chunk);
         let written = context.during(&call, |context| {
-            // SAFETY: the chunk is as long as its header says, not lazy, and needs nothing that is not
-            // there; the target has room for the range. C looks whether the range is inside, and checks
-            // block starts and streams against the chunk's length (blosc2.c, blosc2_getitem_bytes_ctx,
-            // _blosc_getitem). It does this on the caller's thread.
+            // SAFETY: the chunk is as long as its header declares, is not lazy, and needs nothing that is missing;
+            // the target has room for the range. C checks that the range is inside, and checks block starts and
+            // streams against the chunk's length (blosc2.c, blosc2_getitem_bytes_ctx, _blosc_getitem). It does this
+            // on the caller's thread.
             unsafe {
                 sys::blosc2_getitem_bytes_ctx(
                     context,
@@ -397,14 +397,14 @@ impl Decoder {
         Ok(())
     }
 
-    /// All of a chunk, in aligned memory.
+    /// Decompresses the whole chunk to aligned memory.
     fn whole(&mut self, chunk: &ChunkRef<'_>) -> Result<AlignedBytes> {
         let mut data = AlignedBytes::zeroed(chunk.nbytes(), DOING)?;
         self.decompress(chunk, data.as_target())?;
         Ok(data)
     }
 
-    /// Decompresses all blocks, or at least those that are not to be skipped.
+    /// Decompresses at least those blocks that are not skipped.
     fn run(
         &mut self,
         chunk: &ChunkRef<'_>,
@@ -419,8 +419,8 @@ impl Decoder {
         let all = installed::MASKS_TOO_MUCH && (chunk.uses_delta() || chunk.has_variable_blocks());
         if let Some(skipped) = skipped.filter(|_| !all) {
             let count = to_c(skipped.len())?;
-            // SAFETY: C copies the `count` flags (blosc2.c, blosc2_set_maskout) and uses them for the
-            // next decompression, which follows; on its failure the context is dropped.
+            // SAFETY: C copies the `count` flags (blosc2.c, blosc2_set_maskout) and uses them for the next
+            // decompression, which follows; if that fails, the context is dropped.
             let code =
                 unsafe { sys::blosc2_set_maskout(context.as_ptr(), skipped.as_mut_ptr(), count) };
             if code < 0 {
@@ -432,7 +432,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Sees that C can decompress the chunk with what there is.
+    /// Checks that C can decompress the chunk with this decoder.
     fn check(&self, chunk: &ChunkRef<'_>) -> Result<()> {
         chunk.check_decodable(DOING)?;
         let is_array = self.shape.as_ref().is_some_and(|shape| shape.is_array());
@@ -451,7 +451,7 @@ impl Decoder {
         Call::decompressing(chunk.header(), self.postfilter.as_deref(), self.chunk_place())
     }
 
-    /// What closures are told of the chunk.
+    /// The place of the chunk, as closures see it.
     fn chunk_place(&self) -> ChunkPlace<'_> {
         let array = self.shape.as_ref().and_then(|shape| shape.geometry());
         ChunkPlace { index: self.place.0, start: self.place.1, array }
@@ -477,7 +477,7 @@ impl Decoder {
     }
 }
 
-/// Runs `work` on the blocks that have bytes in `span`: their numbers and ranges.
+/// Runs `work` on the blocks that have bytes in `span`, with their indices and ranges.
 fn each_block(
     chunk: &ChunkRef<'_>,
     span: &Range<usize>,
@@ -502,7 +502,7 @@ fn each_block(
     Ok(())
 }
 
-/// Not-a-number as the items of a chunk that holds nothing else.
+/// The item of a chunk of NaNs.
 fn nan(header: &Header) -> Result<&'static [u8]> {
     const SINGLE: [u8; 4] = f32::NAN.to_ne_bytes();
     const DOUBLE: [u8; 8] = f64::NAN.to_ne_bytes();
@@ -516,13 +516,13 @@ fn nan(header: &Header) -> Result<&'static [u8]> {
     }
 }
 
-/// The bytes of a chunk that was not compressed, from the byte `start` on.
+/// The bytes of a chunk that was not compressed, from the offset `start` on.
 fn uncompressed(chunk: &ChunkRef<'_>, start: usize, mut target: Target<'_>) -> Result<()> {
     if target.is_empty() {
         return Ok(());
     }
     match chunk.header().special {
-        // Parsing has seen that the lengths agree.
+        // Parsing has checked that the lengths agree.
         None => target.write(&chunk.body()[start..start + target.len()]),
         Some(Special::Zeros | Special::Uninit) => target.repeat(&[0], 0),
         Some(Special::Nan) => target.repeat(nan(chunk.header())?, start),
@@ -540,10 +540,9 @@ fn decompress_with(
     let source_len = to_c(chunk.cbytes())?;
     let target_len = to_c(target.len())?;
     let written = context.during(call, |context| {
-        // SAFETY: the chunk was checked: it is as long as its header says, is not lazy, and uses
-        // nothing that is not compiled in; the target has room for the data. C checks the block starts
-        // and stream lengths against both lengths as it goes (blosc2.c, initialize_context_decompression,
-        // blosc_d).
+        // SAFETY: the chunk was checked: it is as long as its header declares, is not lazy, and uses nothing that
+        // is not compiled in; the target has room for the data. C checks the block starts and stream lengths
+        // against both lengths as it goes (blosc2.c, initialize_context_decompression, blosc_d).
         unsafe {
             sys::blosc2_decompress_ctx(
                 context,
@@ -558,13 +557,13 @@ fn decompress_with(
     came_out(written, target_len)
 }
 
-/// What C says after decompression.
+/// Checks the return value of C after decompression.
 fn came_out(written: i32, expected: i32) -> Result<()> {
     match written {
         code if code < 0 => Err(Error::from_code(DOING, code)),
         written if written == expected => Ok(()),
         written => {
-            let detail = format!("{written} bytes came out, expected {expected}");
+            let detail = format!("it decompressed to {written} bytes, expected {expected}");
             Err(Error::new(ErrorKind::InvalidData, DOING, detail))
         }
     }
@@ -576,7 +575,8 @@ fn wrong_len(chunk: &ChunkRef<'_>, len: usize) -> Error {
 }
 
 fn to_c(len: usize) -> Result<i32> {
-    i32::try_from(len).map_err(|_| Error::new(ErrorKind::TooLarge, DOING, "it is over 2 GiB"))
+    i32::try_from(len)
+        .map_err(|_| Error::new(ErrorKind::TooLarge, DOING, "it is larger than 2 GiB"))
 }
 
 fn scratch_of(header: &Header) -> [u32; 2] {

@@ -1,18 +1,4 @@
-//! Chunks to buffers.
-//!
-//! ```
-//! use blosc2::{CParams, ChunkRef, DParams, Decompressor};
-//!
-//! let bytes = blosc2::compress(&[3u8; 10_000], &CParams::new().blocksize(1000))?;
-//! let chunk = ChunkRef::new(&bytes)?;
-//!
-//! let mut decompressor = Decompressor::new(DParams::default())?;
-//! let mut all = [0u8; 10_000];
-//! decompressor.decompress_into(&chunk, &mut all)?;
-//! let some: Vec<u8> = decompressor.items(&chunk, 500..700)?;
-//! assert_eq!(some, all[500..700]);
-//! # Ok::<(), blosc2::Error>(())
-//! ```
+//! Decompression: chunks to items.
 
 use std::borrow::Borrow;
 use std::collections::TryReserveError;
@@ -33,14 +19,15 @@ const DOING: &str = "decompress a chunk";
 
 /// Decompresses a chunk to items.
 ///
-/// A chunk does not say what its items are, so any type goes whose size divides the data. Chunks of
-/// Blosc1 are read too. C's `blosc2_decompress_ctx`, Python's `decompress2`. To decompress parts, see
-/// [`Chunk`]; to decompress many chunks, [`Decompressor`].
+/// `T` can be any type whose size divides the number of bytes: a chunk does not record the type of its items.
+/// Chunks of Blosc1 are read too. To decompress a part of a chunk, use [`Chunk::items`]; to decompress many chunks,
+/// a [`Decompressor`].
+///
+/// C: `blosc2_decompress_ctx`. Python: `decompress2`.
 ///
 /// # Errors
-/// - [`ErrorKind::InvalidData`]: not a chunk, cut short, or broken;
-/// - [`ErrorKind::Unsupported`]: made with a codec or filter that this build does not have;
-/// - [`ErrorKind::TypeMismatch`]: the data is no whole number of items.
+/// Fails with the errors of [decompressing](Decompressor#errors). The header is validated too:
+/// [`ErrorKind::InvalidData`] also means that the bytes are not a chunk or are truncated.
 ///
 /// ```
 /// use blosc2::ErrorKind;
@@ -53,14 +40,40 @@ pub fn decompress<T: Element>(chunk: &[u8]) -> Result<Vec<T>> {
     ChunkRef::to_decompress(chunk)?.decompress()
 }
 
-/// Decompresses any number of chunks with the same parameters. C's context for decompression.
+/// Decompresses chunks, with the same parameters for each. C: a `blosc2_context` for decompression.
 ///
-/// It keeps its memory from one chunk to the next. It can be sent to another thread, and works on one
-/// chunk at a time; on how many threads is up to [`DParams::threads`].
+/// A decompressor reuses its memory from one chunk to the next. It can be sent to another thread. It decompresses
+/// one chunk at a time, on [`DParams::threads`] threads.
 ///
-/// To decompress many chunks at the same time, use a clone for each thread. A clone has the same parameters, shares the
-/// postfilter, and has memory of its own. Cloning cannot fail: C allocates the memory when the clone decompresses for the
-/// first time, and that call returns the error. With rayon:
+/// ```
+/// use blosc2::{CParams, ChunkRef, DParams, Decompressor};
+///
+/// let bytes = blosc2::compress(&[3u8; 10_000], &CParams::new().blocksize(1000))?;
+/// let chunk = ChunkRef::new(&bytes)?;
+///
+/// let mut decompressor = Decompressor::new(DParams::default())?;
+/// let mut all = [0u8; 10_000];
+/// decompressor.decompress_into(&chunk, &mut all)?;
+/// let some: Vec<u8> = decompressor.items(&chunk, 500..700)?;
+/// assert_eq!(some, all[500..700]);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
+///
+/// # Errors
+/// The methods that decompress fail with:
+/// - [`ErrorKind::InvalidData`]: the chunk is damaged;
+/// - [`ErrorKind::Unsupported`]: this build lacks the codec or a filter, the chunk needs the shape of its array or
+///   the typesize of its super-chunk, the process was forked after C-Blosc2 had started threads and the parameters
+///   ask for several, or an installed library (feature `system`) cannot decompress the chunk correctly;
+/// - [`ErrorKind::TypeMismatch`]: the number of bytes is not a multiple of the size of `T`;
+/// - [`ErrorKind::OutOfMemory`]: the memory for the data cannot be allocated;
+/// - [`ErrorKind::Callback`]: the postfilter, or a user-defined codec or filter, failed or panicked;
+/// - [`ErrorKind::Library`]: the C library failed for another reason.
+///
+/// # Parallel decompression
+/// To decompress many chunks at the same time, use one clone for each thread. A clone has the same parameters and
+/// shares the postfilter; it has separate memory. Cloning does not fail: C allocates the memory when the clone
+/// decompresses for the first time, and that call returns the error. With rayon:
 /// ```
 /// # #[cfg(feature = "rayon")] {
 /// use blosc2::{CParams, Compressor, DParams, Decompressor};
@@ -85,22 +98,29 @@ pub struct Decompressor {
 }
 
 impl Decompressor {
-    /// A decompressor with these parameters.
+    /// Creates a decompressor with these parameters.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] where the C library in use cannot be used as it is set up.
+    /// - [`ErrorKind::Unsupported`]: the library is an installed one (feature `system`), and an environment
+    ///   variable that overrides parameters is set.
     pub fn new(params: impl Borrow<DParams>) -> Result<Self> {
         let params = params.borrow();
         Ok(Self { params: params.clone(), decoder: Decoder::new(params)? })
     }
 
-    /// Runs a closure on each block after it is decompressed, which makes of it what the caller gets.
+    /// Sets the postfilter: a closure that transforms each block after it is decompressed. What it writes to the
+    /// output is what the caller receives.
     ///
-    /// It is run whatever kind of chunk it is, for parts too, and only on the blocks that are needed: on the
-    /// threads of the decompressor, at once; on the caller's where the chunk is stored, special or of blocks of
-    /// variable length. A decompressor with a closure starts threads of its own, so that it is worth keeping.
-    /// The closure may use this crate itself; inside it that works on one thread. Where it fails or panics, decompressing gives an error of [`ErrorKind::Callback`], and may be
-    /// tried again. C's `postfilter`, Python's `postfilter`.
+    /// - Calls: the closure runs for every kind of chunk, special chunks included, and for partial reads. It runs
+    ///   only on the blocks that a read needs.
+    /// - Threads: the closure runs on the threads of the decompressor, on several blocks at once; on the caller's
+    ///   thread for stored chunks, special chunks and variable-length blocks. A decompressor with a postfilter
+    ///   starts threads that it does not share with others, so reuse it.
+    /// - Nested use: the closure can call this crate. Inside the closure, these calls use one thread.
+    /// - Failure: if the closure fails or panics, the call that decompresses returns an error of
+    ///   [`ErrorKind::Callback`]. The decompressor remains usable.
+    ///
+    /// C: `blosc2_dparams.postfilter`. Python: `SChunk.postfilter`.
     ///
     /// ```
     /// use blosc2::user_defined::{BoxError, ChunkBlock};
@@ -127,27 +147,31 @@ impl Decompressor {
         self
     }
 
-    /// The parameters.
+    /// Returns the parameters. C: `blosc2_ctx_get_dparams`.
     pub fn params(&self) -> &DParams {
         &self.params
     }
 
-    /// Decompresses all of a chunk to items.
+    /// Decompresses a whole chunk to items.
+    ///
+    /// C: `blosc2_decompress_ctx`. Python: `decompress2`.
     ///
     /// # Errors
-    /// As [`Chunk::decompress`].
+    /// Fails with the errors of [decompressing](Decompressor#errors).
     #[doc(alias = "blosc2_decompress_ctx")]
     pub fn decompress<T: Element>(&mut self, chunk: &Chunk<impl ChunkBytes>) -> Result<Vec<T>> {
         let chunk = chunk.borrowed();
         to_items(chunk.nbytes(), |target| self.decoder.decompress(&chunk, target))
     }
 
-    /// Decompresses all of a chunk to the start of `items`, and returns the number of items written. Items after them
-    /// are left as they are.
+    /// Decompresses a whole chunk to the start of `items`, and returns the number of items written. The items after
+    /// them are unchanged.
     ///
     /// # Errors
-    /// Those of [`Chunk::decompress`], and [`ErrorKind::BufferTooSmall`] where there are fewer items than in the chunk.
-    /// Where decompression fails, items at the start may have changed.
+    /// Fails with the errors of [decompressing](Decompressor#errors), and with:
+    /// - [`ErrorKind::BufferTooSmall`]: `items` has fewer items than the chunk.
+    ///
+    /// If decompression fails, items at the start may have changed.
     pub fn decompress_into<T: Element>(
         &mut self,
         chunk: &Chunk<impl ChunkBytes>,
@@ -161,8 +185,8 @@ impl Decompressor {
         Ok(count)
     }
 
-    /// Decompresses all of a chunk to items at the end of a vector, and returns the number of items. Their memory is neither
-    /// zeroed before nor copied.
+    /// Decompresses a whole chunk to items at the end of a vector, and returns the number of items appended. The
+    /// new memory is not zeroed first, and the items are not copied.
     ///
     /// ```
     /// use blosc2::{CParams, ChunkRef, DParams, Decompressor};
@@ -178,7 +202,7 @@ impl Decompressor {
     /// ```
     ///
     /// # Errors
-    /// Those of [`Chunk::decompress`]. The vector is then as it was.
+    /// Fails with the errors of [decompressing](Decompressor#errors). The vector is then unchanged.
     pub fn decompress_to_vec<T: Element>(
         &mut self,
         chunk: &Chunk<impl ChunkBytes>,
@@ -191,11 +215,12 @@ impl Decompressor {
         Ok(count)
     }
 
-    /// Decompresses all of a chunk to the start of memory that need not be initialized, and returns the data there.
-    /// [`decompress_to_vec`](Self::decompress_to_vec) does it for a vector.
+    /// Decompresses a whole chunk to the start of uninitialized memory, and returns the bytes there. For a vector,
+    /// use [`decompress_to_vec`](Self::decompress_to_vec).
     ///
     /// # Errors
-    /// Those of [`decompress_into`](Self::decompress_into).
+    /// Fails with the errors of [decompressing](Decompressor#errors), and with:
+    /// - [`ErrorKind::BufferTooSmall`]: `target` is shorter than the data of the chunk.
     ///
     /// ```
     /// use blosc2::{CParams, ChunkRef, DParams, Decompressor};
@@ -216,19 +241,21 @@ impl Decompressor {
         let (len, room) = (chunk.nbytes(), target.len());
         let target = target.get_mut(..len).ok_or_else(|| too_small(len, room))?;
         self.decoder.decompress(&chunk.borrowed(), Target::new(target))?;
-        // SAFETY: decompression has initialised all of it.
+        // SAFETY: decompression has initialized all of it.
         Ok(unsafe { std::slice::from_raw_parts_mut(target.as_mut_ptr().cast(), target.len()) })
     }
 
-    /// Decompresses a range of items; with `u8`, of bytes. C's `blosc2_getitem_ctx`.
+    /// Decompresses a range of items. Indices count items of type `T`, independent of the typesize of the chunk;
+    /// with `u8` they count bytes.
     ///
-    /// Only the blocks that hold them are decompressed, on one thread unless that is all of them. Items are
-    /// counted by the size of `T`, whatever the chunk's typesize.
+    /// Only the blocks that hold these items are decompressed, on one thread unless the range is the whole chunk.
+    /// C: `blosc2_getitem_ctx`.
     ///
     /// # Errors
-    /// - As [`Chunk::decompress`];
-    /// - [`ErrorKind::OutOfBounds`]: the range reaches outside the data;
-    /// - [`ErrorKind::TypeMismatch`]: it has no end, and the data is no whole number of items.
+    /// Fails with the errors of [decompressing](Decompressor#errors), and with:
+    /// - [`ErrorKind::OutOfBounds`]: the range is not inside the data;
+    /// - [`ErrorKind::TypeMismatch`]: the range has no end, and the number of bytes in the chunk is not a multiple
+    ///   of the size of `T`.
     #[doc(alias("blosc2_getitem_ctx", "getitem"))]
     pub fn items<T: Element>(
         &mut self,
@@ -240,10 +267,13 @@ impl Decompressor {
         to_items(bytes.len(), |target| self.decoder.range(&chunk, bytes.start, target))
     }
 
-    /// Decompresses as many items as the caller's slice has, from number `start` on.
+    /// Decompresses `items.len()` items from index `start` on into `items`.
+    ///
+    /// C: `blosc2_getitem_ctx`.
     ///
     /// # Errors
-    /// As [`items`](Self::items).
+    /// Fails with the errors of [decompressing](Decompressor#errors), and with:
+    /// - [`ErrorKind::OutOfBounds`]: the range is not inside the data.
     pub fn items_into<T: Element>(
         &mut self,
         chunk: &Chunk<impl ChunkBytes>,
@@ -256,12 +286,15 @@ impl Decompressor {
         with_bytes_mut(items, |target| self.decoder.range(&chunk, bytes.start, Target::of(target)))
     }
 
-    /// Decompresses the blocks for which `wanted` is true to their places in `target`, which is as long as
-    /// the whole data; other bytes stay as they are. C's `blosc2_set_maskout`, the other way round.
+    /// Decompresses the blocks for which `wanted` is true to their places in `target`, which is as long as the
+    /// whole data. Other bytes of `target` are unchanged.
+    ///
+    /// C: `blosc2_set_maskout`, whose mask is true for the blocks to skip.
     ///
     /// # Errors
-    /// As [`Chunk::decompress`], and [`ErrorKind::InvalidArgument`] where there are not as many flags as
-    /// blocks, or not as many bytes as in the data.
+    /// Fails with the errors of [decompressing](Decompressor#errors), and with:
+    /// - [`ErrorKind::InvalidArgument`]: `wanted` does not have one flag for each block, or `target` is not as long
+    ///   as the data.
     ///
     /// ```
     /// use blosc2::{CParams, ChunkRef, DParams, Decompressor};
@@ -283,23 +316,25 @@ impl Decompressor {
         self.decoder.decompress_masked(&chunk.borrowed(), wanted, target)
     }
 
-    /// Decompresses one block. C's `blosc2_vldecompress_block_ctx` for blocks of variable length.
+    /// Decompresses one block to bytes. C: `blosc2_vldecompress_block_ctx`, for variable-length blocks.
     ///
     /// # Errors
-    /// As [`items`](Self::items).
+    /// Fails with the errors of [decompressing](Decompressor#errors), and with:
+    /// - [`ErrorKind::OutOfBounds`]: there is no block with this index.
     pub fn block(&mut self, chunk: &Chunk<impl ChunkBytes>, block: usize) -> Result<Vec<u8>> {
         let chunk = chunk.borrowed();
         let Some(len) = chunk.block_len(block)? else {
-            let detail = format!("it has {} blocks, asked for block {block}", chunk.nblocks());
+            let detail =
+                format!("the chunk has {} blocks, asked for block {block}", chunk.nblocks());
             return Err(Error::new(ErrorKind::OutOfBounds, DOING, detail));
         };
         to_items(len, |target| self.decoder.block(&chunk, block, target))
     }
 
-    /// Decompresses all blocks. C's `blosc2_vldecompress_ctx`.
+    /// Decompresses all blocks. C: `blosc2_vldecompress_ctx`, for variable-length blocks.
     ///
     /// # Errors
-    /// As [`Chunk::decompress`].
+    /// Fails with the errors of [decompressing](Decompressor#errors).
     pub fn blocks(&mut self, chunk: &Chunk<impl ChunkBytes>) -> Result<Blocks> {
         let chunk = chunk.borrowed();
         let cut = match chunk.blocksize() {
@@ -318,77 +353,81 @@ impl Decompressor {
     }
 }
 
-/// Decompression with default parameters; see [`Decompressor`].
+/// Decompression with default parameters. To choose the parameters, use a [`Decompressor`].
 impl<B: ChunkBytes> Chunk<B> {
-    /// Decompresses all of it to items.
+    /// Decompresses the whole chunk to items.
     ///
-    /// A chunk does not say what its items are, so any type goes whose size divides the data. C's
-    /// `blosc2_decompress_ctx`, Python's `decompress2`.
+    /// `T` can be any type whose size divides the number of bytes: a chunk does not record the type of its items.
+    ///
+    /// C: `blosc2_decompress_ctx`. Python: `decompress2`.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidData`]: it is broken;
-    /// - [`ErrorKind::Unsupported`]: a codec or filter that this build does not have;
-    /// - [`ErrorKind::TypeMismatch`]: the data is no whole number of items;
-    /// - [`ErrorKind::OutOfMemory`].
+    /// Fails with the errors of [decompressing](Decompressor#errors).
     pub fn decompress<T: Element>(&self) -> Result<Vec<T>> {
         Decompressor::new(DParams::default())?.decompress(self)
     }
 
-    /// Decompresses all of it to the start of `items`, and returns the number of items written. Items after them are left
-    /// as they are.
+    /// Decompresses the whole chunk to the start of `items`, and returns the number of items written. The items
+    /// after them are unchanged.
     ///
     /// # Errors
-    /// Those of [`decompress`](Self::decompress), and [`ErrorKind::BufferTooSmall`] where there are fewer items.
+    /// Fails with the errors of [decompressing](Decompressor#errors), and with:
+    /// - [`ErrorKind::BufferTooSmall`]: `items` has fewer items than the chunk.
     pub fn decompress_into<T: Element>(&self, items: &mut [T]) -> Result<usize> {
         Decompressor::new(DParams::default())?.decompress_into(self, items)
     }
 
-    /// Decompresses all of it to the start of memory that need not be initialized, and returns the data there.
+    /// Decompresses the whole chunk to the start of uninitialized memory, and returns the bytes there.
     ///
     /// # Errors
-    /// Those of [`decompress_into`](Self::decompress_into).
+    /// Fails with the errors of [decompressing](Decompressor#errors), and with:
+    /// - [`ErrorKind::BufferTooSmall`]: `target` is shorter than the data of the chunk.
     pub fn decompress_uninit<'t>(&self, target: &'t mut [MaybeUninit<u8>]) -> Result<&'t mut [u8]> {
         Decompressor::new(DParams::default())?.decompress_uninit(self, target)
     }
 
-    /// Decompresses a range of items; with `u8`, of bytes. C's `blosc2_getitem_ctx`.
+    /// Decompresses a range of items. Indices count items of type `T`, independent of the typesize of the chunk;
+    /// with `u8` they count bytes.
     ///
-    /// Only the blocks that hold them are decompressed.
+    /// Only the blocks that hold these items are decompressed. C: `blosc2_getitem_ctx`.
     ///
     /// # Errors
-    /// - As [`decompress`](Self::decompress);
-    /// - [`ErrorKind::OutOfBounds`]: the range reaches outside the data;
-    /// - [`ErrorKind::TypeMismatch`]: it has no end, and the data is no whole number of items.
+    /// Fails with the errors of [decompressing](Decompressor#errors), and with:
+    /// - [`ErrorKind::OutOfBounds`]: the range is not inside the data;
+    /// - [`ErrorKind::TypeMismatch`]: the range has no end, and the number of bytes in the chunk is not a multiple
+    ///   of the size of `T`.
     pub fn items<T: Element>(&self, range: impl RangeBounds<usize>) -> Result<Vec<T>> {
         Decompressor::new(DParams::default())?.items(self, range)
     }
 
-    /// Decompresses as many items as the caller's slice has, from number `start` on.
+    /// Decompresses `items.len()` items from index `start` on into `items`. C: `blosc2_getitem_ctx`.
     ///
     /// # Errors
-    /// As [`items`](Self::items).
+    /// Fails with the errors of [decompressing](Decompressor#errors), and with:
+    /// - [`ErrorKind::OutOfBounds`]: the range is not inside the data.
     pub fn items_into<T: Element>(&self, start: usize, items: &mut [T]) -> Result<()> {
         Decompressor::new(DParams::default())?.items_into(self, start, items)
     }
 
-    /// Decompresses one block. C's `blosc2_vldecompress_block_ctx` for blocks of variable length.
+    /// Decompresses one block to bytes. C: `blosc2_vldecompress_block_ctx`, for variable-length blocks.
     ///
     /// # Errors
-    /// As [`items`](Self::items).
+    /// Fails with the errors of [decompressing](Decompressor#errors), and with:
+    /// - [`ErrorKind::OutOfBounds`]: there is no block with this index.
     pub fn block(&self, block: usize) -> Result<Vec<u8>> {
         Decompressor::new(DParams::default())?.block(self, block)
     }
 
-    /// Decompresses all blocks. C's `blosc2_vldecompress_ctx`.
+    /// Decompresses all blocks. C: `blosc2_vldecompress_ctx`, for variable-length blocks.
     ///
     /// # Errors
-    /// As [`decompress`](Self::decompress).
+    /// Fails with the errors of [decompressing](Decompressor#errors).
     pub fn blocks(&self) -> Result<Blocks> {
         Decompressor::new(DParams::default())?.blocks(self)
     }
 }
 
-/// The bytes of a range of items in a chunk of `nbytes` bytes.
+/// The byte range of a range of items in a chunk of `nbytes` bytes.
 pub(crate) fn chunk_range<T: Element>(
     range: impl RangeBounds<usize>,
     nbytes: usize,
@@ -400,7 +439,7 @@ pub(crate) fn chunk_range<T: Element>(
     Ok(bytes.start as usize..bytes.end as usize)
 }
 
-/// The bytes of a range of items in so many bytes.
+/// The byte range of a range of items in `nbytes` bytes.
 pub(crate) fn byte_range<T: Element>(
     range: impl RangeBounds<u64>,
     nbytes: u64,
@@ -417,8 +456,10 @@ pub(crate) fn byte_range<T: Element>(
         Bound::Excluded(&stop) => Some(stop),
         Bound::Unbounded if nbytes.is_multiple_of(size) => Some(nbytes / size),
         Bound::Unbounded => {
-            let detail =
-                format!("{nbytes} bytes are no whole number of {} ({size} bytes)", T::dtype());
+            let detail = format!(
+                "{nbytes} bytes are not a multiple of the size of {} ({size} bytes)",
+                T::dtype()
+            );
             return Err(Error::new(ErrorKind::TypeMismatch, doing, detail));
         }
     };
@@ -437,21 +478,22 @@ pub(crate) fn byte_range<T: Element>(
 }
 
 fn too_small(expected: usize, found: usize) -> Error {
-    let detail = format!("the data has {expected} bytes, the target {found}");
+    let detail = format!("the data has {expected} bytes, the target has {found}");
     Error::new(ErrorKind::BufferTooSmall, DOING, detail)
 }
 
-/// How many items so many bytes are.
+/// How many items of type `T` are in `len` bytes.
 fn whole_items<T: Element>(len: usize) -> Result<usize> {
     let size = size_of::<T>();
     if len.is_multiple_of(size) {
         return Ok(len / size);
     }
-    let detail = format!("{len} bytes are no whole number of {} ({size} bytes)", T::dtype());
+    let detail =
+        format!("{len} bytes are not a multiple of the size of {} ({size} bytes)", T::dtype());
     Err(Error::new(ErrorKind::TypeMismatch, DOING, detail))
 }
 
-/// A vector of items filled with `len` bytes by `fill`, which initialises all of them on success.
+/// Returns a vector of items of `len` bytes in total, which `fill` initializes completely on success.
 pub(crate) fn to_items<T: Element>(
     len: usize,
     fill: impl FnOnce(Target<'_>) -> Result<()>,
@@ -467,7 +509,8 @@ fn no_memory(len: usize, error: TryReserveError) -> Error {
     Error::new(ErrorKind::OutOfMemory, DOING, format_args!("{len} bytes: {error}"))
 }
 
-/// Appends items, for which there is room, and whose bytes `fill` all initialises on success; otherwise there are none more.
+/// Appends `count` items, for which there is capacity. `fill` initializes all of their bytes on success; on failure
+/// the vector is unchanged.
 fn append_items<T: Element>(
     items: &mut Vec<T>,
     count: usize,
@@ -475,9 +518,9 @@ fn append_items<T: Element>(
 ) -> Result<()> {
     let len = count * size_of::<T>();
     let start = items.spare_capacity_mut()[..count].as_mut_ptr().cast();
-    // SAFETY: the memory of `count` items, which may be uninitialised here too.
+    // SAFETY: the memory of `count` items, which may be uninitialized here too.
     fill(Target::new(unsafe { std::slice::from_raw_parts_mut(start, len) }))?;
-    // SAFETY: the same memory, of which `fill` has initialised all bytes.
+    // SAFETY: the same memory; `fill` has initialized all of its bytes.
     make_valid::<T>(unsafe { std::slice::from_raw_parts_mut(start.cast(), len) });
     // SAFETY: there is room for the items, and they are valid now.
     unsafe { items.set_len(items.len() + count) };

@@ -1,4 +1,4 @@
-//! C's contexts for compression.
+//! Compression in C's contexts.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,32 +15,32 @@ use crate::params::{MAX_CHUNK_LEN, Resolved, Tuning};
 use crate::{CParams, Codec, Error, ErrorKind, Result, filter, installed};
 
 const COMPRESS: &str = "compress a buffer";
-/// Bytes that a chunk may take beyond its data.
+/// Bytes that a chunk may take in addition to its data.
 pub(crate) const OVERHEAD: usize = sys::BLOSC2_MAX_OVERHEAD as usize;
 /// The same with a header of Blosc1.
 const BLOSC1_OVERHEAD: usize = sys::BLOSC_MIN_HEADER_LENGTH as usize;
-/// What a block of variable length may take beyond its data: its place in the table, its length, and
+/// Bytes that a variable-length block may take in addition to its data: its entry in the table, its length, and
 /// that of its stream.
 const BLOCK_OVERHEAD: usize = 12;
-/// The largest dictionary, with its length.
+/// The largest dictionary, with its length field.
 const MAX_DICTIONARY: usize = 4 + sys::BLOSC2_MAXDICTSIZE as usize;
 
-/// Compresses buffers, one after the other, with the same parameters.
+/// Compresses buffers, one at a time, with the same parameters.
 #[derive(Debug)]
 pub(crate) struct Encoder {
     params: Resolved,
-    // The context looks at the shape, so it is dropped before it.
-    /// The context, with the length of the source that it was last used for.
+    // The context points to the shape, so it is dropped before it.
+    /// The context, and the length of the source for which it was last used.
     context: Option<(Context, usize)>,
     prefilter: Option<Arc<ChunkFilter>>,
     tuning: Option<Tuning>,
     shape: Option<Arc<ArrayShape>>,
 }
 
-// SAFETY: the parameters hold pointers of C's, none of which is set. For `Context` see there.
+// SAFETY: the parameters contain pointers for C, none of which is set. For `Context` see there.
 unsafe impl Send for Encoder {}
 
-// The same for what the compiler can see, now that it is told not to look.
+// Checks the other fields, since `unsafe impl` disables the check of the compiler.
 const _: fn() = || {
     fn is_send<T: Send>() {}
     fn is_sync<T: Sync>() {}
@@ -57,7 +57,7 @@ impl Encoder {
         Self::with_shape(params, None)
     }
 
-    /// An encoder whose codec and filters may ask for the shape of an array.
+    /// Creates an encoder whose codec and filters may read the shape of an array.
     pub(crate) fn with_shape(params: Resolved, shape: Option<Arc<ArrayShape>>) -> Result<Self> {
         init()?;
         let tuning = params.tuning.clone();
@@ -69,13 +69,14 @@ impl Encoder {
         self.tuning.as_ref().map(Tuning::params)
     }
 
-    /// Goes on with these parameters, which differ by the typesize from those that it was made with.
+    /// Continues with these parameters, which differ from the original ones in the typesize only.
     pub(crate) fn set_params(&mut self, params: Resolved) -> Result<()> {
         let params = match &self.tuning {
             Some(tuning) => tuning.resolve(params.typesize())?,
             None => params,
         };
-        // A context can be told other sizes, but no filters that go by them, and no other parameters of a plugin.
+        // A context can be set to other sizes, but not to filters that depend on them, nor to other parameters of a
+        // plugin.
         if installed::KEEPS_SIZES
             || self.params.c.filters_meta != params.c.filters_meta
             || self.params.codec_params() != params.codec_params()
@@ -91,18 +92,18 @@ impl Encoder {
         self.context = None;
     }
 
-    /// The typesize that closures are told, which is that of the chunk's header.
+    /// The typesize that closures see, which is that of the header of the chunk.
     fn told_typesize(&self) -> usize {
         if self.typesize() > 255 { 1 } else { self.typesize() }
     }
 
-    /// Whether C runs the prefilter. With delta it would take the reference from what was not prefiltered.
+    /// Whether C runs the prefilter. With delta it would take the reference from data that was not prefiltered.
     fn prefilters_in_c(&self) -> bool {
         let delta = self.params.filters.iter().any(|filter| filter::is_delta(filter.code()));
         self.prefilter.is_some() && !installed::WRITES_TO_SOURCE && !delta
     }
 
-    /// What the prefilter makes of `source`, where it is run here.
+    /// The output of the prefilter for `source`, if it runs here.
     fn prefiltered(&self, source: &[u8], blocks: Blocks<'_>) -> Result<AlignedBytes> {
         let mut data = AlignedBytes::zeroed(source.len(), COMPRESS)?;
         if let Some(prefilter) = &self.prefilter {
@@ -111,7 +112,7 @@ impl Encoder {
         Ok(data)
     }
 
-    /// The same for blocks of variable length, for which C has no places.
+    /// The same for variable-length blocks, whose offsets C does not know.
     fn prefiltered_blocks(
         &self,
         blocks: &[&[u8]],
@@ -127,7 +128,7 @@ impl Encoder {
         blocks.iter().enumerate().map(&mut each).collect()
     }
 
-    /// Compresses `source`, replacing the content of `chunk`. Closures are told that it is for `place`.
+    /// Compresses `source`, replacing the content of `chunk`. Closures see it as the chunk at `place`.
     pub(crate) fn compress_to(
         &mut self,
         source: &[u8],
@@ -137,15 +138,15 @@ impl Encoder {
         self.tuned(&[source], |encoder| encoder.compress_vec(source, place, chunk))
     }
 
-    /// Compresses `source` to the start of `target`, of which as many bytes are initialised as the
-    /// header says. It is a chunk by itself.
+    /// Compresses `source` to the start of `target`, and initializes as many bytes of it as the header declares.
+    /// The chunk is outside a super-chunk.
     pub(crate) fn compress_uninit(&mut self, source: &[u8], target: Target<'_>) -> Result<Header> {
         let place = ChunkPlace::default();
         self.tuned(&[source], |encoder| encoder.compress(source, place, target))
     }
 
-    /// Compresses each of `blocks` to a block of its own, replacing the content of `chunk`. Closures are told that it is
-    /// for `place`.
+    /// Compresses each of `blocks` to one block, replacing the content of `chunk`. Closures see it as the chunk at
+    /// `place`.
     pub(crate) fn compress_blocks(
         &mut self,
         blocks: &[&[u8]],
@@ -155,7 +156,7 @@ impl Encoder {
         self.tuned(blocks, |encoder| encoder.blocks(blocks, place, chunk))
     }
 
-    /// Lets the tuner choose the parameters of what `work` does.
+    /// Lets the tuner choose the parameters of the compression in `work`.
     fn tuned(
         &mut self,
         data: &[&[u8]],
@@ -188,7 +189,7 @@ impl Encoder {
         }
         reserve(chunk, source.len() + OVERHEAD)?;
         let header = self.compress(source, place, Target::new(chunk.spare_capacity_mut()))?;
-        // SAFETY: so many bytes of the spare capacity were initialised.
+        // SAFETY: this number of bytes of the spare capacity was initialized.
         unsafe { chunk.set_len(header.cbytes as usize) };
         Ok(header)
     }
@@ -219,8 +220,8 @@ impl Encoder {
         }
         let here = self.prefilter.is_some() && !self.prefilters_in_c();
         if here && self.params.c.blocksize == 0 {
-            // C would say how it has cut the data afterwards only.
-            let detail = "a prefilter with delta, or in an installed library, needs a block size";
+            // C would return only afterwards how it has cut the data.
+            let detail = "a prefilter needs a block size, with delta or with an installed library";
             return Err(Error::new(ErrorKind::InvalidArgument, COMPRESS, detail));
         }
         let blocks = Blocks {
@@ -234,7 +235,7 @@ impl Encoder {
         };
         let filtered = here.then(|| self.prefiltered(source, blocks)).transpose()?;
         let source = filtered.as_ref().map_or(source, AlignedBytes::as_slice);
-        // More room than enough is of no use, and may be more than C can count.
+        // More room than the bound is useless, and may be more than an `i32`.
         let room_len = target.len().min(bound);
         let len = i32::try_from(source.len()).map_err(|_| too_large(source.len()))?;
         let room = i32::try_from(room_len).map_err(|_| too_large(source.len()))?;
@@ -248,10 +249,9 @@ impl Encoder {
         let mut context = self.context_for(source.len(), self.closures(self.prefilters_in_c()))?;
         let call = Call::compressing(source.len(), self.prefilter.as_deref(), place);
         let written = context.during(&call, |context| {
-            // SAFETY: `given` is as long as `source`, and the target has room for `room` bytes. With the
-            // patches of blosc2-sys the source is only read; without them `needs_copy` has copied it where
-            // C writes to it (blosc2.c, pipeline_forward). On success C has written as many bytes as it
-            // returns.
+            // SAFETY: `given` is as long as `source`, and the target has room for `room` bytes. With the patches of
+            // blosc2-sys the source is only read; without them `needs_copy` has copied it if C writes to it
+            // (blosc2.c, pipeline_forward). On success C has written as many bytes as it returns.
             unsafe {
                 let (from, to) = (given.as_ptr().cast(), target.as_mut_ptr().cast());
                 sys::blosc2_compress_ctx(context, from, len, to, room)
@@ -265,7 +265,7 @@ impl Encoder {
             Err(_) => return Err(Error::from_code(COMPRESS, written)),
         };
         self.context = Some((context, source.len()));
-        // SAFETY: see above; so many bytes are initialised.
+        // SAFETY: see above; `len` bytes are initialized.
         let chunk = unsafe { std::slice::from_raw_parts_mut(target.as_mut_ptr(), len) };
         self.mend(chunk, source)
     }
@@ -279,16 +279,16 @@ impl Encoder {
         chunk.clear();
         let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, COMPRESS, detail);
         if self.params.blosc1 {
-            return Err(invalid("Blosc1 has no blocks of variable length".to_owned()));
+            return Err(invalid("Blosc1 has no variable-length blocks".to_owned()));
         }
         if self.params.filters.iter().any(|filter| filter::is_delta(filter.code())) {
-            let detail = "delta needs a first block as long as the others, which may vary here";
+            let detail = "delta needs blocks of equal length, but these are variable-length";
             return Err(invalid(detail.to_owned()));
         }
         installed::BLOCKS_AT_LEVEL_0.refuse(self.params.c.clevel == 0, COMPRESS)?;
         installed::BLOCKS_WITH_DICTIONARY.refuse(self.params.c.use_dict != 0, COMPRESS)?;
         if blocks.is_empty() {
-            return Err(invalid("there is no block".to_owned()));
+            return Err(invalid("there are no blocks".to_owned()));
         }
         let mut total = 0usize;
         for (index, block) in blocks.iter().enumerate() {
@@ -306,8 +306,9 @@ impl Encoder {
         let bound = bound.saturating_add(OVERHEAD + dictionary).min(i32::MAX as usize);
         let does_not_fit = || {
             let (count, limit) = (blocks.len(), i32::MAX);
-            let detail =
-                format!("{count} blocks of {total} bytes: a chunk has at most {limit} bytes");
+            let detail = format!(
+                "the chunk of {count} blocks with {total} bytes does not fit in {limit} bytes"
+            );
             Error::new(ErrorKind::TooLarge, COMPRESS, detail)
         };
         let room = i32::try_from(bound).map_err(|_| does_not_fit())?;
@@ -331,9 +332,9 @@ impl Encoder {
         let mut context = self.context_for(total, self.closures(false))?;
         let call = Call::compressing_blocks(place);
         let written = context.during(&call, |context| {
-            // SAFETY: there are `nblocks` pointers to as many bytes as their lengths say, which C only reads
-            // (or copies of them), and the chunk has room for `room` bytes. On success C has written as many
-            // as it returns.
+            // SAFETY: there are `nblocks` pointers to as many bytes as their lengths declare, which C only reads
+            // (or copies of them), and the chunk has room for `room` bytes. On success C has written as many as it
+            // returns.
             unsafe {
                 sys::blosc2_vlcompress_ctx(
                     context,
@@ -371,8 +372,8 @@ impl Encoder {
         }
     }
 
-    /// Whether C must be given a copy: where it writes to its source, and where a filter that reads
-    /// the source as numbers would find it misaligned.
+    /// Whether C must receive a copy: because it writes to its source, or because a filter that reads the source as
+    /// numbers would find it misaligned.
     fn needs_copy(&self, source: &[u8]) -> bool {
         let filters = &self.params.filters;
         let scribbles = installed::WRITES_TO_SOURCE && filters.len() > 2;
@@ -380,8 +381,8 @@ impl Encoder {
         scribbles || (reads_numbers && source.as_ptr().align_offset(8) != 0)
     }
 
-    /// The block size to ask for: just what C will make of it, since it writes to the header what it
-    /// is asked for (blosc2.c, initialize_context_compression; stune.c). 0 is automatic.
+    /// The block size to request: exactly the one that C will use, since it writes the requested one to the header
+    /// (blosc2.c, initialize_context_compression; stune.c). 0 is automatic.
     fn blocksize_for(&self, len: usize) -> i32 {
         let typesize = self.params.c.typesize;
         let len = i32::try_from(len).unwrap_or(i32::MAX);
@@ -389,22 +390,22 @@ impl Encoder {
         if len < typesize { 0 } else { blocksize / typesize * typesize }
     }
 
-    /// Puts right what C leaves wrong in a chunk that it has just made.
+    /// Corrects what C leaves wrong in a chunk that it has just written.
     fn mend(&self, chunk: &mut [u8], source: &[u8]) -> Result<Header> {
         let mut header = self.stamp(chunk)?;
         if !header.is_compressed() && header.dictionary {
-            // The flag that says that a dictionary follows; none does (blosc2.c, blosc_compress_context).
+            // The flag announces a dictionary, but none follows (blosc2.c, blosc_compress_context).
             chunk[sys::BLOSC2_CHUNK_BLOSC2_FLAGS as usize] &= !(sys::BLOSC2_USEDICT as u8);
             header.dictionary = false;
         }
         if header.is_stored() && installed::WRITES_TO_SOURCE {
-            // What C found in its source after the filters had written to it.
+            // C stored its source after the filters had written to it.
             chunk[OVERHEAD..].copy_from_slice(source);
         }
         Ok(header)
     }
 
-    /// Says the version of a user-defined codec, which C does not know, in a chunk that it has just made.
+    /// Writes the version of a user-defined codec, which C does not know, to a chunk that C has just written.
     fn stamp(&self, chunk: &mut [u8]) -> Result<Header> {
         if let Some(version) = closures::codec_version(self.params.c.compcode) {
             chunk[sys::BLOSC2_CHUNK_VERSIONLZ as usize] = version;
@@ -412,12 +413,12 @@ impl Encoder {
         Header::parse(chunk).map_err(|error| Error::from_format(COMPRESS, error))
     }
 
-    /// Whether closures of the user take part.
+    /// Whether user-defined closures run.
     pub(crate) fn runs_closures(&self) -> bool {
         self.tuning.is_some() || self.prefilter.is_some() || self.closures(false) != Closures::None
     }
 
-    /// Which closures run in C; the prefilter may run here instead.
+    /// The closures that run in C; the prefilter may run here instead.
     fn closures(&self, prefilter_in_c: bool) -> Closures {
         match prefilter_in_c {
             true => Closures::Around,
@@ -425,7 +426,7 @@ impl Encoder {
         }
     }
 
-    /// Sees that there is the shape of an array if the codec or a filter needs one.
+    /// Checks that there is the shape of an array if the codec or a filter needs one.
     fn check_shape(&self) -> Result<()> {
         let is_array = self.shape.as_ref().is_some_and(|shape| shape.is_array());
         if is_array {
@@ -441,7 +442,7 @@ impl Encoder {
         Err(Error::new(ErrorKind::InvalidArgument, COMPRESS, detail))
     }
 
-    /// A context to compress so many bytes.
+    /// A context to compress `len` bytes.
     fn context_for(&mut self, len: usize, closures: Closures) -> Result<Context> {
         self.check_shape()?;
         let blocksize = self.blocksize_for(len);
@@ -454,8 +455,7 @@ impl Encoder {
         };
         if !installed::KEEPS_SIZES {
             let typesize = self.params.c.typesize;
-            // SAFETY: the context is alive and nobody else's, and the sizes ones that it could have been
-            // made with.
+            // SAFETY: the context is alive and not shared, and the sizes are valid for its creation.
             let code = unsafe { sys::set_sizes(context.as_ptr(), typesize, blocksize) };
             if code < 0 {
                 return Err(Error::from_code(COMPRESS, code));
@@ -473,13 +473,13 @@ impl Encoder {
         let params = self.params.c;
         let params =
             sys::blosc2_cparams { blocksize, use_dict, nthreads, schunk, codec_params, ..params };
-        // SAFETY: the parameters are valid (CParams::resolve). `schunk` is null, or the shape, which is
-        // dropped after the context. `codec_params` is null, or of the plugin of this codec; C hands it on to that
+        // SAFETY: the parameters are valid (CParams::resolve). `schunk` is null, or the shape, which is dropped
+        // after the context. `codec_params` is null, or of the plugin of this codec; C passes it to the plugin
         // while it compresses and does nothing else with it, and `self.params` owns it as long as this context
         // compresses (`set_params`, `tuned`).
         let mut context = unsafe { Context::for_compression(params, closures, COMPRESS)? };
         if self.params.blosc1 {
-            // SAFETY: the context is alive and nobody else's.
+            // SAFETY: the context is alive and not shared.
             let code = unsafe { sys::set_blosc1(context.as_ptr(), true) };
             if code < 0 {
                 return Err(Error::from_code(COMPRESS, code));
@@ -495,7 +495,7 @@ fn too_large(len: usize) -> Error {
 }
 
 fn does_not_fit(room: usize, bound: usize) -> Error {
-    let detail = format!("the chunk does not fit into {room} bytes; {bound} are always enough");
+    let detail = format!("the chunk does not fit in {room} bytes; {bound} bytes are always enough");
     Error::new(ErrorKind::BufferTooSmall, COMPRESS, detail)
 }
 

@@ -1,4 +1,4 @@
-//! The transformations that run before compression.
+//! Filters: transformations of blocks before compression.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,37 +9,55 @@ use crate::closures::UserFilter;
 use crate::init::init;
 use crate::{Error, ErrorKind, Result, closures, installed};
 
-/// A filter with its parameter, by its code in the formats.
+/// A filter and its parameter.
 ///
-/// Filters do not touch data that is stored as it is: at level 0, of less than 32 bytes, or where
-/// compression gains nothing. Then the lossy ones lose nothing either.
+/// The variants stand for codes of the formats. A code without a variant is [`Filter::Other`]; this includes
+/// user-defined filters. [`Display`](fmt::Display) writes a filter as `name` or `name:parameter`, and [`FromStr`]
+/// reads it.
 ///
-/// Filters without a name here are kept as [`Filter::Other`].
+/// Filters do not run on data that is stored uncompressed: at level 0, for fewer than 32 bytes, and if compression
+/// does not make the data smaller. Lossy filters then lose nothing.
+///
+/// C: `filters` and `filters_meta` of `blosc2_cparams`. Python: `Filter`.
+///
+/// ```
+/// use blosc2::{CParams, ChunkRef, Filter};
+///
+/// let params = CParams::new().filters(&[Filter::Delta, Filter::Shuffle]);
+/// let items: Vec<u32> = (0..10_000).collect();
+/// let bytes = blosc2::compress(&items, &params)?;
+/// assert_eq!(ChunkRef::new(&bytes)?.filters(), [Filter::Delta, Filter::Shuffle]);
+/// assert_eq!("trunc_prec:10".parse::<Filter>()?, Filter::TruncPrec(10));
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Filter {
-    /// Groups the first bytes of all items, then the second ones, and so on.
+    /// Byte shuffle: groups the first bytes of all items, then the second bytes, and so on.
     Shuffle,
-    /// The same for groups of this many bytes (1 to 255) instead of the typesize.
+    /// Byte shuffle of groups of this many bytes (1 to 255) instead of the typesize.
     ShuffleBytes(u8),
-    /// Groups bits instead of bytes.
+    /// Bit shuffle: groups bits instead of bytes.
     Bitshuffle,
-    /// Exclusive or with the block's first items, or with the first block. Has to be the first filter.
+    /// Exclusive or. In the first block of a chunk, of each word with the word before it; in the other blocks, with
+    /// the word at the same place in the first block. Words are items of 1, 2, 4 or 8 bytes, or parts of larger
+    /// items. It has to be the first filter.
     Delta,
-    /// Clears bits of the mantissa of `f32` or `f64` items: keeps so many when positive, clears so
-    /// many when negative. Lossy.
+    /// Clears low bits of the mantissa of `f32` or `f64` items. A positive parameter is the number of bits to keep,
+    /// a negative one the number of bits to clear. Lossy.
     TruncPrec(i8),
-    /// Clears low bits of integers of 1, 2, 4 or 8 bytes: keeps so many when positive, clears so many
-    /// when negative. Lossy.
+    /// Clears low bits of integers of 1, 2, 4 or 8 bytes. A positive parameter is the number of bits to keep, a
+    /// negative one the number of bits to clear. Lossy.
     IntTrunc(i8),
-    /// Differences of neighbouring bytes in each byte stream; after a shuffle. The parameter is the
-    /// number of streams, 0 the typesize.
+    /// Replaces each byte by its difference from the byte before it in the same stream; for use after a shuffle.
+    /// The parameter is the number of streams, or 0 for the typesize.
     ByteDelta(u8),
-    /// Groups the cells of an array, of this side; for arrays only.
+    /// Groups the items of an array by cells. The parameter is the side of a cell in items. For arrays only.
     NdCell(u8),
-    /// Replaces the cells of an array of floats by their mean, of this side; lossy, for arrays only.
+    /// Replaces the items of each cell of an array of floats by their mean. The parameter is the side of a cell in
+    /// items. Lossy, for arrays only.
     NdMean(u8),
-    /// Any other code, with its parameter.
+    /// A filter with another code.
     Other {
         /// The code.
         code: u8,
@@ -58,12 +76,12 @@ const BYTEDELTA_BUGGY: u8 = sys::BLOSC_FILTER_BYTEDELTA_BUGGY as u8;
 const BYTEDELTA: u8 = sys::BLOSC_FILTER_BYTEDELTA as u8;
 const INT_TRUNC: u8 = sys::BLOSC_FILTER_INT_TRUNC as u8;
 
-/// The names of those that are always there.
+/// The names of the built-in filters.
 const NAMES: [&str; 8] =
     ["shuffle", "bitshuffle", "delta", "trunc_prec", "int_trunc", "bytedelta", "ndcell", "ndmean"];
 
 impl Filter {
-    /// The filter of a code and its parameter; `None` for code 0, an empty slot.
+    /// Returns the filter with a code and a parameter; `None` for code 0, an empty slot.
     pub fn from_code(code: u8, meta: u8) -> Option<Self> {
         Some(match (code, meta) {
             (0, _) => return None,
@@ -80,27 +98,30 @@ impl Filter {
         })
     }
 
-    /// The filters of the slots of a header, empty ones left out.
+    /// The filters in the slots of a header, without the empty slots.
     pub(crate) fn of_slots(codes: &[u8], metas: &[u8]) -> impl Iterator<Item = Self> + Clone {
         let slots = codes.iter().zip(metas);
         slots.filter_map(|(&code, &meta)| Self::from_code(code, meta))
     }
 
-    /// Makes a filter of one's own available under a code, 160 to 255, until the program ends.
+    /// Registers a user-defined filter with a code from 160 to 255 and a name, until the process exits.
     ///
-    /// Chunks keep the code, and whoever reads them has to register the same filter. The filter that
-    /// this gives has the parameter 0; for another one write `Filter::Other { code, meta }`. C's
-    /// `blosc2_register_filter`, Python's `register_filter`.
+    /// Returns the filter with the parameter 0. For another parameter, use `Filter::Other { code, meta }`. Chunks
+    /// store the code and the parameter. To read them, a program has to register the same filter with the same
+    /// code.
+    ///
+    /// C: `blosc2_register_filter`. Python: `register_filter`.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: another code, or a name that is empty, a number, or has a colon;
-    /// - [`ErrorKind::AlreadyExists`]: the code or the name is taken.
+    /// - [`ErrorKind::InvalidArgument`]: the code is not from 160 to 255, or the name is empty, is a number or
+    ///   contains a colon;
+    /// - [`ErrorKind::AlreadyExists`]: the code or the name is registered already.
     ///
     /// ```
     /// use blosc2::user_defined::{BoxError, FilterBlock};
     /// use blosc2::{CParams, Filter};
     ///
-    /// /// The differences of neighbouring items.
+    /// /// The differences of neighboring items.
     /// fn forward(block: &mut FilterBlock<'_>) -> Result<(), BoxError> {
     ///     let (input, mut last) = (block.input_as::<u32>()?, 0);
     ///     for (to, &from) in block.output_as::<u32>()?.iter_mut().zip(input) {
@@ -134,12 +155,12 @@ impl Filter {
         Ok(Self::Other { code, meta: 0 })
     }
 
-    /// The code in the formats.
+    /// Returns the code of the filter in the formats.
     pub fn code(self) -> u8 {
         self.code_and_meta().0
     }
 
-    /// The parameter in the formats; signed ones as two's complement.
+    /// Returns the parameter of the filter in the formats. Signed parameters are stored as two's complement.
     pub fn meta(self) -> u8 {
         self.code_and_meta().1
     }
@@ -159,7 +180,7 @@ impl Filter {
         }
     }
 
-    /// Whether this build, or the program, has it.
+    /// Returns whether the filter can run in this program: it was compiled in or registered.
     ///
     /// ```
     /// use blosc2::Filter;
@@ -171,21 +192,23 @@ impl Filter {
         init().is_ok() && is_available(self.code())
     }
 
-    /// Whether it needs the shape of an array, so that it works in an array only.
+    /// Whether the filter needs the shape of an array, so that it works in arrays only.
     pub(crate) fn needs_array(self) -> bool {
         matches!(self.code(), NDCELL | NDMEAN)
     }
 
-    /// Whether it leaves the bytes after the last whole item as they were in scratch memory, so
-    /// that only whole items may be given to it (delta.c, trunc-prec.c, int_trunc.c).
+    /// Whether the filter leaves the bytes after the last whole item as they were in scratch memory, so that only
+    /// whole items may be passed to it (delta.c, trunc-prec.c, int_trunc.c).
     pub(crate) fn needs_whole_items(self) -> bool {
         matches!(self.code(), DELTA | TRUNC_PREC | INT_TRUNC | NDCELL | NDMEAN)
     }
 
-    /// What stands against compressing items of this size with it, if anything does.
+    /// Why items of this size cannot be compressed with the filter, if they cannot.
     pub(crate) fn objection(self, typesize: usize) -> Option<String> {
         if self.code() == BYTEDELTA_BUGGY {
-            return Some(format!("{self} is a broken bytedelta, kept to read old files"));
+            return Some(format!(
+                "{self} is a faulty version of bytedelta, supported for decompression only"
+            ));
         }
         if !is_available(self.code()) {
             return Some(format!("{self} is not in this build"));
@@ -199,7 +222,7 @@ impl Filter {
                 };
                 let kept = if bits >= 0 { i32::from(bits) } else { mantissa + i32::from(bits) };
                 (kept < 1 || kept > mantissa)
-                    .then(|| format!("{self} keeps {kept} bits of a mantissa of {mantissa}"))
+                    .then(|| format!("{self} keeps {kept} bits of a mantissa of {mantissa} bits"))
             }
             Self::IntTrunc(bits) => {
                 if !matches!(typesize, 1 | 2 | 4 | 8) {
@@ -209,7 +232,7 @@ impl Filter {
                 let width = typesize as i32 * 8;
                 let kept = if bits >= 0 { i32::from(bits) } else { width + i32::from(bits) };
                 (kept < 1 || kept > width)
-                    .then(|| format!("{self} keeps {kept} bits of an integer of {width}"))
+                    .then(|| format!("{self} keeps {kept} bits of an integer of {width} bits"))
             }
             Self::ByteDelta(0) if typesize > 255 => {
                 Some(format!("{self} needs a typesize of at most 255, got {typesize}"))
@@ -219,7 +242,7 @@ impl Filter {
     }
 }
 
-/// Whether this build can undo the filter of this code.
+/// Whether this program can undo the filter with this code.
 pub(crate) fn is_available(code: u8) -> bool {
     matches!(
         code,
@@ -235,14 +258,14 @@ pub(crate) fn is_available(code: u8) -> bool {
         || closures::is_filter(code)
 }
 
-/// Whether a filter leaves the end of a block of `len` bytes unwritten when it is undone: the first
-/// bytedelta did so when its streams do not divide the block (bytedelta.c).
+/// Whether a filter leaves the end of a block of `len` bytes unwritten when it is undone: the first bytedelta did
+/// so if its streams did not divide the block (bytedelta.c).
 pub(crate) fn leaves_rest_unwritten(code: u8, meta: u8, typesize: u32, len: u32) -> bool {
     let streams = if meta == 0 { typesize } else { meta.into() };
     code == BYTEDELTA_BUGGY && !len.is_multiple_of(streams)
 }
 
-/// Whether it is bytedelta, of today or the first one.
+/// Whether it is bytedelta, in its present or its first version.
 pub(crate) fn is_bytedelta(code: u8) -> bool {
     matches!(code, BYTEDELTA | BYTEDELTA_BUGGY)
 }
@@ -278,7 +301,11 @@ impl fmt::Display for Filter {
 impl FromStr for Filter {
     type Err = Error;
 
-    /// Reads what [`Display`](fmt::Display) writes: `shuffle`, `bytedelta:4`, `trunc_prec:-8`.
+    /// Parses what [`Display`](fmt::Display) writes: `shuffle`, `bytedelta:4`, `trunc_prec:-8`.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidArgument`]: the name is not that of a filter, or the parameter is missing, not
+    ///   accepted or out of range.
     fn from_str(text: &str) -> Result<Self> {
         let (name, meta) = match text.split_once(':') {
             Some((name, meta)) => (name, Some(meta)),
@@ -289,11 +316,13 @@ impl FromStr for Filter {
             Error::new(ErrorKind::InvalidArgument, "choose a filter", detail)
         };
         let unsigned = |default: Option<u8>| match meta {
-            Some(meta) => meta.parse::<u8>().map_err(|_| invalid("a number from 0 to 255")),
+            Some(meta) => meta.parse::<u8>().map_err(|_| invalid("a parameter from 0 to 255")),
             None => default.ok_or_else(|| invalid("a parameter, as in `ndcell:4`")),
         };
         let signed = || match meta {
-            Some(meta) => meta.parse::<i8>().map_err(|_| invalid("a number from -128 to 127")),
+            Some(meta) => {
+                meta.parse::<i8>().map_err(|_| invalid("a number of bits from -128 to 127"))
+            }
             None => Err(invalid("a number of bits, as in `trunc_prec:10`")),
         };
         let plain = |filter| match meta {

@@ -1,4 +1,4 @@
-//! Starting the C library, once.
+//! Initialization of the C library, once per process.
 
 use std::sync::OnceLock;
 
@@ -6,15 +6,15 @@ use blosc2_sys as sys;
 
 use crate::{Result, closures, fork, installed};
 
-/// Makes the C library ready. Everything that calls it asks for this first.
+/// Initializes the C library. Every function that calls the library calls this first.
 ///
-/// It is never shut down: C counts no users, and other threads may be inside.
+/// The library is never shut down: C does not count its users, and other threads may be inside.
 pub(crate) fn init() -> Result<()> {
     static STARTED: OnceLock<()> = OnceLock::new();
     STARTED.get_or_init(|| {
-        // SAFETY: both fill global tables without a lock, the second at its first call (blosc2.c,
-        // blosc2_init, blosc2_list_compressors). This closure runs once in the process, and no
-        // other call into C is made before it returns.
+        // SAFETY: both fill global tables without a lock, the second at its first call (blosc2.c, blosc2_init,
+        // blosc2_list_compressors). This closure runs once in the process, and no other call into C is made before
+        // it returns.
         unsafe {
             sys::blosc2_init();
             sys::blosc2_list_compressors();
@@ -27,16 +27,16 @@ pub(crate) fn init() -> Result<()> {
     installed::check_environment()
 }
 
-/// Shuffles a byte: the kernels are chosen at the first call, by stores that other threads would race
-/// with (shuffle.c, init_shuffle_implementation).
+/// Shuffles a byte: the kernels are chosen at the first call, by unsynchronized stores with which other threads
+/// would race (shuffle.c, init_shuffle_implementation).
 fn choose_shuffle() {
     let (source, mut target) = ([0u8; 1], [0u8; 1]);
     // SAFETY: one byte is read and one is written.
     unsafe { sys::blosc2_shuffle(1, 1, source.as_ptr().cast(), target.as_mut_ptr().cast()) };
 }
 
-/// Compresses and decompresses a little with zlib: libdeflate chooses its kernels at the first call,
-/// by stores that other threads would race with.
+/// Compresses and decompresses a little data with zlib: libdeflate chooses its kernels at the first call, by
+/// unsynchronized stores with which other threads would race.
 fn choose_kernels() {
     let source: [u8; 256] = std::array::from_fn(|at| at as u8 / 2);
     let (mut chunk, mut target) = ([0u8; 512], [0u8; 256]);
@@ -45,8 +45,8 @@ fn choose_kernels() {
         typesize: 1,
         ..sys::blosc2_cparams_defaults()
     };
-    // SAFETY: the lengths are those of the buffers; the contexts are freed once, after their last
-    // use. Without zlib the first call fails, and the second finds no chunk.
+    // SAFETY: the lengths are those of the buffers; the contexts are freed once, after their last use. Without zlib
+    // the first call fails, and the second finds no chunk.
     unsafe {
         let context = sys::blosc2_create_cctx(params);
         if !context.is_null() {

@@ -1,7 +1,7 @@
-//! The faults of an installed C-Blosc2 (feature `system`), for which callers have another path or an error.
+//! The faults of an installed C-Blosc2 (feature `system`) that need a workaround or an error.
 //!
-//! Each constant says whether the library in use has a fault. The one that blosc2-sys builds has none, as it is
-//! patched, and the compiler leaves the other paths out. `SAFETY.md` names the tests of the faults.
+//! Each constant is true if the library in use has the fault. The library that blosc2-sys compiles is patched and
+//! has none of them, so that the compiler removes the workarounds. `SAFETY.md` lists the tests of the faults.
 
 use blosc2_format::chunk::Header;
 use blosc2_sys as sys;
@@ -11,42 +11,42 @@ use crate::{Error, ErrorKind, Result};
 /// Whether the library in use is an installed one.
 pub(crate) const IN_USE: bool = !sys::HARDENED;
 
-/// The threads of its pool overflow scratch memory, and wait for ever for a broken first block of delta.
+/// Threads of its pool overflow scratch memory, and deadlock on a damaged first block of delta.
 pub(crate) const BREAKS_THREADS: bool = IN_USE;
-/// Scratch memory is kept by the size of a block alone: larger items overflow it.
+/// Scratch memory is reallocated by the size of a block alone: larger items overflow it.
 pub(crate) const OVERFLOWS_SCRATCH: bool = IN_USE;
-/// Codecs and filters are not told whose call it is.
+/// Codecs and filters cannot identify the call that they work for.
 pub(crate) const HIDES_CALLERS: bool = IN_USE;
 /// An unknown code makes it load a library, or start Python.
 pub(crate) const LOADS_PLUGINS: bool = IN_USE;
-/// Codecs for arrays read and write outside their buffers, or give other data.
+/// Codecs for arrays access memory outside their buffers, or return wrong data.
 pub(crate) const BREAKS_ARRAY_CODECS: bool = IN_USE;
-/// All axes are scaled by the cell of the first one.
+/// All axes are scaled by the cell size of the first axis.
 pub(crate) const MISPLACES_NDMEAN: bool = IN_USE;
-/// From the third filter on, a prefilter counted, the source is scratch memory.
+/// From the third filter on, with a prefilter counted as one, the source is used as scratch memory.
 pub(crate) const WRITES_TO_SOURCE: bool = IN_USE;
-/// Dictionaries and tables of blocks are written without a look at the room.
+/// Dictionaries and tables of blocks are written without a bounds check.
 pub(crate) const WRITES_BEHIND_TARGET: bool = IN_USE;
 /// A context keeps the sizes of items and blocks of its last call.
 pub(crate) const KEEPS_SIZES: bool = IN_USE;
-/// Too little data for a dictionary gets the flags of one (blosc2.c, blosc2_compress_ctx).
+/// Data too small for a dictionary gets the flags of one (blosc2.c, blosc2_compress_ctx).
 pub(crate) const MISFLAGS_SMALL_DATA: bool = IN_USE;
-/// What the postfilter has made is the reference of delta.
+/// The output of the postfilter is used as the reference of delta.
 pub(crate) const BREAKS_POSTFILTERS: bool = IN_USE;
-/// Delta looks at more of the target than was written.
+/// Delta reads more of the target than was written.
 pub(crate) const READS_TARGET: bool = IN_USE;
-/// A mask leaves out the first block, which delta needs. With blocks of variable length none is used either.
+/// A mask can skip the first block, which delta needs. With variable-length blocks, masks are not used either.
 pub(crate) const MASKS_TOO_MUCH: bool = IN_USE;
-/// Single blocks of variable length have no dictionary, and no reference of delta.
+/// Reads of single variable-length blocks use neither the dictionary nor the reference of delta.
 pub(crate) const SPOILS_BLOCKS: bool = IN_USE;
 /// Items come from the wrong block, or without the dictionary or the reference of delta.
 pub(crate) const SPOILS_ITEMS: bool = IN_USE;
 
-/// What an installed library is not asked for, by what it would do.
+/// A fault that makes calls of an installed library an error. The text continues "an installed C-Blosc2 ...".
 pub(crate) struct Fault(&'static str);
 
 impl Fault {
-    /// An error where an installed library would be `asked` for it.
+    /// Returns an error if the library is an installed one and the call is `asked` for.
     pub(crate) fn refuse(self, asked: bool, doing: &str) -> Result<()> {
         if !(IN_USE && asked) {
             return Ok(());
@@ -57,18 +57,21 @@ impl Fault {
 }
 
 /// The table of more blocks overflows.
-pub(crate) const MANY_BLOCKS: Fault = Fault("writes so many blocks outside the chunk");
-/// The level indexes tables of the codecs.
-pub(crate) const BLOCKS_AT_LEVEL_0: Fault = Fault("crashes on such blocks at level 0");
+pub(crate) const MANY_BLOCKS: Fault =
+    Fault("writes the table of this number of blocks outside the chunk");
+/// Level 0 is an index outside the tables of the codecs.
+pub(crate) const BLOCKS_AT_LEVEL_0: Fault = Fault("crashes on variable-length blocks at level 0");
 pub(crate) const BLOCKS_WITH_DICTIONARY: Fault =
-    Fault("may write a dictionary for such blocks outside them");
-pub(crate) const LZ4_DICTIONARY: Fault = Fault("makes dictionaries of LZ4 by overlapping copies");
-pub(crate) const BLOSC1: Fault = Fault("does so where an environment variable says it only");
-/// A copy serves [`WRITES_TO_SOURCE`], but not where C looks at the source again.
+    Fault("may write the dictionary of variable-length blocks outside the chunk");
+pub(crate) const LZ4_DICTIONARY: Fault =
+    Fault("builds dictionaries of LZ4 with overlapping copies");
+pub(crate) const BLOSC1: Fault =
+    Fault("writes such chunks only if an environment variable requests it");
+/// A copy is the workaround for [`WRITES_TO_SOURCE`], but does not help if C reads the source again.
 pub(crate) const SOURCE_TWICE: Fault =
     Fault("corrupts data with three filters and delta or a dictionary");
 
-/// Sees that an installed library undoes a compressed chunk rightly.
+/// Checks that an installed library decompresses the chunk correctly.
 pub(crate) fn check_chunk(header: &Header, chunk: &[u8], doing: &str) -> Result<()> {
     let has = |filter: i32| IN_USE && header.filters.contains(&(filter as u8));
     let fault = "undoes delta wrongly twice, after three filters and before another, and among blocks \
@@ -81,26 +84,27 @@ pub(crate) fn check_chunk(header: &Header, chunk: &[u8], doing: &str) -> Result<
     let bitshuffle = header.version == 2 && has(sys::BLOSC_BITSHUFFLE);
     let loses = bitshuffle && (rest(block) || rest(header.nbytes % block));
     Fault("loses the end of this chunk of Blosc1 (bitshuffle)").refuse(loses, doing)?;
-    // A long run of 255 overflows the length of a match (blosclz.c, blosclz_decompress; c-blosc2 #801).
+    // A long sequence of the byte 255 overflows the length of a match (blosclz.c, blosclz_decompress; c-blosc2
+    // #801).
     const RUN: usize = i32::MAX as usize / 255;
     let run = || chunk.chunks_exact(RUN / 2).any(|part| part.iter().all(|&byte| byte == 255));
     if IN_USE && i32::from(header.codec()) == sys::BLOSC_BLOSCLZ && run() {
-        let detail = "it holds a match whose length overflows";
+        let detail = "it contains a match whose length overflows";
         return Err(Error::new(ErrorKind::InvalidData, doing, detail));
     }
     Ok(())
 }
 
-/// Variables that win over what the program asks for.
+/// Variables that override the parameters of the program.
 const OVERRIDES: &str = "BLOSC_BLOCKSIZE BLOSC_CLEVEL BLOSC_COMPRESSOR BLOSC_DELTA BLOSC_LOCKING \
     BLOSC_NTHREADS BLOSC_SHUFFLE BLOSC_SPLITMODE BLOSC_TYPESIZE BTUNE_TRADEOFF";
 
-/// Sees that none of them is set. A program may set one at any time.
+/// Checks that none of them is set. A program may set one at any time.
 pub(crate) fn check_environment() -> Result<()> {
     if IN_USE && let Some(name) = OVERRIDES.split(' ').find(|name| std::env::var_os(name).is_some())
     {
         let detail = format!(
-            "the environment variable {name} is set, by which it overrides parameters and can \
+            "the environment variable {name} is set, which overrides parameters and can \
              corrupt data; unset it, or build without the feature `system`"
         );
         return Err(Error::new(ErrorKind::Unsupported, "use the installed C-Blosc2", detail));

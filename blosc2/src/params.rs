@@ -1,4 +1,4 @@
-//! What is chosen, checked and in C's form; and the tuner that chooses anew for each chunk.
+//! Checked parameters in C's form, and the tuner that chooses parameters for each chunk.
 
 use std::ffi::c_void;
 use std::time::Instant;
@@ -15,42 +15,42 @@ use crate::{CParams, Codec, Error, ErrorKind, Filter, Result, SplitMode, Tuner, 
 
 const TUNE: &str = "tune the compression";
 
-/// The most bytes that one chunk holds when decompressed: 2 GiB less 33.
+/// The largest number of bytes of uncompressed data in a chunk: 2^31 - 33.
 pub const MAX_CHUNK_LEN: usize = sys::BLOSC2_MAX_BUFFERSIZE as usize;
 /// The largest item, in bytes.
 pub const MAX_TYPESIZE: usize = MAX_BLOCKSIZE as usize;
 
 impl CParams {
-    /// The codec; `Other` may hold a code that has a name.
+    /// The codec; `Other` may hold a code that has a variant.
     fn named_codec(&self) -> Codec {
         Codec::from_code(self.codec.code())
     }
 
-    /// The filters, in the same way.
+    /// The filters, with their variants likewise.
     fn named_filters(&self) -> Vec<Filter> {
         let named = |filter: &Filter| Filter::from_code(filter.code(), filter.meta());
         self.filters.iter().filter_map(named).collect()
     }
 
-    /// Checks what does not depend on the typesize: all is there, and within its range.
+    /// Checks what does not depend on the typesize: everything is available and in range.
     pub(crate) fn check_values(&self) -> Result<()> {
         let doing = "compress with these parameters";
         let invalid = |detail: String| Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
         let unsupported = |detail: &str| Err(Error::new(ErrorKind::Unsupported, doing, detail));
         let (codec, filters) = (self.named_codec(), self.named_filters());
         if self.level > 9 {
-            return invalid(format!("the level has to be 0 to 9, got {}", self.level));
+            return invalid(format!("the level has to be from 0 to 9, got {}", self.level));
         }
         codec.check_available(doing)?;
         if filters.len() > MAX_FILTERS {
             let count = filters.len();
-            return invalid(format!("there can be {MAX_FILTERS} filters, got {count}"));
+            return invalid(format!("at most {MAX_FILTERS} filters are supported, got {count}"));
         }
         if let Some(filter) = filters.iter().find(|filter| !filter::is_available(filter.code())) {
             return unsupported(&format!("{filter} is not in this build"));
         }
         if self.dictionary && !matches!(codec, Codec::Zstd | Codec::Lz4 | Codec::Lz4Hc) {
-            return invalid(format!("the codec {codec} has no dictionaries"));
+            return invalid(format!("the codec {codec} does not support dictionaries"));
         }
         installed::LZ4_DICTIONARY.refuse(self.dictionary && codec != Codec::Zstd, doing)?;
         if let Some(blocksize) = self.blocksize.filter(|&size| size > MAX_BLOCKSIZE as usize) {
@@ -70,7 +70,7 @@ impl CParams {
         let typesize = self.typesize.unwrap_or(default_typesize);
         if typesize == 0 || typesize > MAX_TYPESIZE {
             return Err(invalid(format!(
-                "the typesize has to be 1 to {MAX_TYPESIZE}, got {typesize}"
+                "the typesize has to be from 1 to {MAX_TYPESIZE}, got {typesize}"
             )));
         }
         if codec.needs_array() && !in_array {
@@ -93,7 +93,7 @@ impl CParams {
             && other != codec.code()
         {
             let other = Codec::from_code(other);
-            let detail = format!("the parameters for the plugin of {other}, but the codec {codec}");
+            let detail = format!("the plugin parameters are for {other}, but the codec is {codec}");
             return Err(invalid(detail));
         }
         check_filters(&filters, typesize, in_array, self.dictionary)?;
@@ -132,7 +132,7 @@ impl CParams {
         })
     }
 
-    /// Sees that Blosc1 can read what comes out.
+    /// Checks that Blosc1 can read the chunks.
     fn check_blosc1(
         &self,
         codec: Codec,
@@ -144,36 +144,39 @@ impl CParams {
         let invalid = |detail: String| Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
         installed::BLOSC1.refuse(true, doing)?;
         if purpose != Purpose::Chunk {
-            return invalid("they stand alone, not in super-chunks or arrays".to_owned());
+            return invalid("they cannot be in super-chunks or arrays".to_owned());
         }
         if typesize > 255 {
-            return invalid(format!("the typesize has to be 1 to 255, got {typesize}"));
+            return invalid(format!("the typesize has to be from 1 to 255, got {typesize}"));
         }
         let known =
             matches!(codec, Codec::BloscLz | Codec::Lz4 | Codec::Lz4Hc | Codec::Zlib | Codec::Zstd);
         if !known || self.codec_meta != 0 {
-            return invalid(format!("it does not know the codec {codec} with {}", self.codec_meta));
+            return invalid(format!(
+                "Blosc1 does not support the codec {codec} with the parameter {}",
+                self.codec_meta
+            ));
         }
         if !matches!(filters, [] | [Filter::Shuffle | Filter::Bitshuffle]) {
             let names: Vec<String> = filters.iter().map(ToString::to_string).collect();
             let names = names.join(", ");
-            return invalid(format!("there can be one filter, shuffle or bitshuffle, got {names}"));
+            return invalid(format!("expected one filter, shuffle or bitshuffle, got {names}"));
         }
         if self.dictionary {
-            return invalid("they have no dictionaries".to_owned());
+            return invalid("Blosc1 has no dictionaries".to_owned());
         }
         Ok(())
     }
 }
 
-/// What chunks are made for.
+/// What chunks are compressed for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To stand alone.
+    /// Single chunks.
     Chunk,
-    /// To be in a super-chunk.
+    /// The chunks of a super-chunk.
     Frame,
-    /// To be in an array, whose shape codecs and filters may need.
+    /// The chunks of an array, whose shape codecs and filters may need.
     Array,
 }
 
@@ -196,7 +199,7 @@ fn check_filters(
         if each.needs_array() && !in_array {
             return Err(invalid(format!("the filter {each} works in arrays only")));
         }
-        // Elsewhere C-Blosc2 as released reads other data with several threads.
+        // In other places, upstream's C-Blosc2 reads wrong data with several threads.
         if filter::is_delta(each.code()) && position > 0 {
             return Err(invalid("delta has to be the first filter".to_owned()));
         }
@@ -205,7 +208,7 @@ fn check_filters(
     if let (true, Some(mean)) =
         (uses_delta, filters.iter().find(|each| matches!(each, Filter::NdMean(_))))
     {
-        return Err(invalid(format!("delta needs the data as it was, which {mean} loses")));
+        return Err(invalid(format!("delta cannot be combined with the lossy filter {mean}")));
     }
     installed::SOURCE_TWICE.refuse(filters.len() > 2 && (dictionary || uses_delta), doing)
 }
@@ -223,7 +226,7 @@ pub(crate) struct Resolved {
 }
 
 impl Resolved {
-    /// What the plugin of the codec is handed, or null. It lives as long as this.
+    /// The parameters that the plugin of the codec receives, or null. They live as long as `self`.
     pub(crate) fn codec_params(&self) -> *mut c_void {
         #[cfg(feature = "dynamic-plugins")]
         if let Some(params) = &self.plugin_params {
@@ -236,10 +239,10 @@ impl Resolved {
         self.c.typesize as usize
     }
 
-    /// What the header of a frame says of them.
+    /// The parameters as stored in the header of a frame.
     pub(crate) fn to_format(&self) -> format::Params {
         let c = &self.c;
-        // Sizes were checked when they were resolved.
+        // `resolve` has checked the sizes.
         let size = |size: i32| u32::try_from(size).unwrap_or(0);
         let code = u8::try_from(c.splitmode).unwrap_or(u8::MAX);
         format::Params {
@@ -255,10 +258,7 @@ impl Resolved {
     }
 }
 
-/// Sees that codecs and filters of users are not among those that look at an array's shape.
-///
-/// While those run, the super-chunk that has the shape is locked, and a closure that read it would wait
-/// for ever.
+/// Refuses user-defined codecs and filters together with those that read the shape of an array.
 pub(crate) fn check_shape(
     codec: Codec,
     filters: impl Iterator<Item = Filter> + Clone,
@@ -270,11 +270,12 @@ pub(crate) fn check_shape(
     if !(shape && closures) {
         return Ok(());
     }
-    let detail = "codecs and filters of one's own do not go with those for arrays";
+    let detail =
+        "user-defined codecs and filters cannot be combined with codecs and filters for arrays";
     Err(Error::new(ErrorKind::Unsupported, doing, detail))
 }
 
-/// A tuner at work, in an encoder. It is made when it is first asked.
+/// A tuner in use by an encoder. It is created on first use.
 pub(crate) struct Tuning {
     tuner: Tuner,
     purpose: Purpose,
@@ -290,14 +291,14 @@ impl fmt::Debug for Tuning {
 }
 
 impl Clone for Tuning {
-    /// One that has seen nothing yet.
+    /// A copy whose tuner has not run.
     fn clone(&self) -> Self {
         Self { params: self.params.clone(), tune: None, index: 0, ..*self }
     }
 }
 
 impl Tuning {
-    /// The tuner that the parameters name, if they do.
+    /// The tuner that the parameters name, if any.
     pub(crate) fn of(params: &CParams, purpose: Purpose) -> Result<Option<Self>> {
         let Some(tuner) = params.tuner else {
             return Ok(None);
@@ -311,12 +312,12 @@ impl Tuning {
         &self.params
     }
 
-    /// The same, for items of this size.
+    /// Resolves these parameters for items of this size.
     pub(crate) fn resolve(&self, typesize: usize) -> Result<Resolved> {
         self.params.resolve(typesize, self.purpose)
     }
 
-    /// Asks the tuner, and gives the parameters if it has changed them; `now` are those of before.
+    /// Calls the tuner, and returns the parameters if it has changed them; `now` are the present ones.
     pub(crate) fn next(&mut self, data: &[&[u8]], now: &Resolved) -> Result<Option<Resolved>> {
         let (typesize, index) = (now.typesize(), self.index);
         let make = self.tuner.make()?;
@@ -332,7 +333,7 @@ impl Tuning {
             if fixed(&params) != fixed(&self.params)
                 || (in_array && params.blocksize != self.params.blocksize)
             {
-                return Err("it changed what has to stay as it is".into());
+                return Err("it changed a parameter that has to stay the same".into());
             }
             let resolved = params.resolve(typesize, self.purpose)?;
             let blocksize = if in_array { now.c.blocksize } else { resolved.c.blocksize };
@@ -344,7 +345,7 @@ impl Tuning {
         Ok(resolved)
     }
 
-    /// Tells the tuner what came out since `start`.
+    /// Passes the outcome to the tuner; compression began at `start`.
     pub(crate) fn measured(&mut self, start: Instant, header: &Header) -> Result<()> {
         let outcome = TunerOutcome {
             nbytes: header.nbytes as usize,

@@ -1,4 +1,4 @@
-//! Reading of a stored chunk what a part of its data needs, and no more.
+//! Partial reads: reading only those bytes of a stored chunk that a range of its data needs.
 
 use std::iter::once;
 use std::ops::Range;
@@ -10,24 +10,25 @@ use crate::element::zeroed;
 use crate::{Error, ErrorKind, Result, filter, installed};
 
 const DOING: &str = "read a part of a chunk";
-/// Chunks of so many bytes are read whole: it takes no longer.
+/// Chunks up to this number of bytes are read whole, which takes no longer.
 const SMALL: usize = 64 * 1024;
-/// Bytes that are rather read through than left out by another read.
+/// Gaps of up to this number of bytes are read too, instead of starting another read.
 const GAP: usize = 4096;
 
-/// Gets of a stored chunk what the bytes `ranges` of its data need, to decompress them by
+/// Reads the bytes of a stored chunk that the ranges `ranges` of its data need, for decompression by
 /// [`Decoder::range`](crate::decoder::Decoder::range).
 ///
-/// `buffer` becomes as long as the chunk; what was not needed is zeros, or also there. `read` fills
-/// each memory with the bytes of the chunk from some place on. `header` is that of the chunk. The caller sees
-/// that the chunk may be that long, and with a postfilter asks
-/// [`Decoder::needed`](crate::decoder::Decoder::needed) for each range.
+/// `buffer` gets the length of the chunk; bytes that are not needed are zero, or are read too. `read` fills each
+/// slice with the bytes of the chunk from an offset on. `header` is that of the chunk. The caller checks that the
+/// chunk may be that long, and with a postfilter calls [`Decoder::needed`](crate::decoder::Decoder::needed) for
+/// each range.
 ///
 /// # Errors
 /// - [`ErrorKind::InvalidArgument`]: a range is not inside the data;
-/// - [`ErrorKind::InvalidData`]: the table of blocks, a block's start or the dictionary is not inside
-///   the chunk;
-/// - [`ErrorKind::OutOfMemory`], and what `read` fails with.
+/// - [`ErrorKind::InvalidData`]: the table of blocks, the start of a block or the dictionary is not inside the
+///   chunk;
+/// - [`ErrorKind::OutOfMemory`]: the buffer cannot be allocated;
+/// - the errors of `read`.
 pub(crate) fn fetch(
     header: &Header,
     ranges: &[Range<usize>],
@@ -36,7 +37,7 @@ pub(crate) fn fetch(
 ) -> Result<()> {
     let (nbytes, cbytes) = (header.nbytes as usize, header.cbytes as usize);
     if let Some(range) = ranges.iter().find(|range| range.start > range.end || range.end > nbytes) {
-        let detail = format!("it holds {nbytes} bytes, which {range:?} is not inside");
+        let detail = format!("it holds {nbytes} bytes, asked for {range:?}");
         return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
     }
     let needed = ranges.iter().fold(0usize, |all, range| all.saturating_add(range.len()));
@@ -58,7 +59,7 @@ pub(crate) fn fetch(
         }
         return read(&mut [(0, buffer)]);
     }
-    // Fresh memory is not touched where nothing is read to it.
+    // Fresh zeroed memory is not touched where nothing is read.
     *buffer = Vec::new();
     *buffer = zeroed(cbytes, DOING)?;
     let head = header.header_len();
@@ -72,7 +73,7 @@ pub(crate) fn fetch(
     let mut spans: Vec<_> = blocks.iter().map(|block| block.span.clone()).collect();
     spans.push(parts.dictionary);
     read_all(spans, buffer, &mut read)?;
-    // A block that goes on where another one starts is nothing that a writer makes, but readers take it.
+    // A block that continues where another one starts: no writer produces this, but readers accept it.
     if blocks.iter().all(|block| block.is_whole(buffer)) {
         Ok(())
     } else {
@@ -80,7 +81,7 @@ pub(crate) fn fetch(
     }
 }
 
-/// Reads these parts of a chunk, those that are close to each other at once.
+/// Reads these parts of a chunk. Parts that are close to each other are read together.
 fn read_all(
     mut spans: Vec<Range<usize>>,
     buffer: &mut [u8],
@@ -101,28 +102,28 @@ fn read_all(
     read(&mut parts)
 }
 
-/// Where the parts of a compressed chunk are.
+/// The places of the parts of a compressed chunk.
 #[derive(Debug)]
 struct Parts<'a> {
     header: &'a Header,
     /// The start of each block.
     starts: Vec<usize>,
-    /// Those in order, and the end of the chunk.
+    /// The sorted starts, and the end of the chunk.
     borders: Vec<usize>,
-    /// Without its length.
+    /// The dictionary without its length field.
     dictionary: Range<usize>,
 }
 
 /// A block that is needed.
 #[derive(Debug)]
 struct Block {
-    /// From its start to what follows it.
+    /// From its start to the next border.
     span: Range<usize>,
     streams: usize,
 }
 
 impl<'a> Parts<'a> {
-    /// Reads the table of blocks to its place, and all that is in front of it.
+    /// Reads the table of blocks to its place, and everything before it.
     fn read(
         header: &'a Header,
         buffer: &mut [u8],
@@ -132,10 +133,10 @@ impl<'a> Parts<'a> {
         let (head, cbytes) = (header.header_len(), buffer.len());
         let nblocks = header.nblocks() as usize;
         let mut data = head.saturating_add(nblocks.saturating_mul(4));
-        // With the length of the dictionary.
+        // With the length field of the dictionary.
         let first = if header.dictionary { data.saturating_add(4) } else { data };
         if first > cbytes {
-            return invalid(format!("{nblocks} blocks in a chunk of {cbytes} bytes"));
+            return invalid(format!("it has {nblocks} blocks in {cbytes} bytes"));
         }
         read(&mut [(0, &mut buffer[..first])])?;
         let mut dictionary = first..first;
@@ -143,7 +144,7 @@ impl<'a> Parts<'a> {
             let len = usize::try_from(number(buffer, data)).unwrap_or(0);
             let most = (sys::BLOSC2_MAXDICTSIZE as usize).min(cbytes - first);
             if !(1..=most).contains(&len) {
-                return invalid(format!("a dictionary of {len} bytes, expected 1 to {most}"));
+                return invalid(format!("its dictionary has {len} bytes, expected 1 to {most}"));
             }
             dictionary.end += len;
             data = dictionary.end;
@@ -167,11 +168,11 @@ impl<'a> Parts<'a> {
         Ok(Self { header, starts, borders, dictionary })
     }
 
-    /// The blocks that these bytes of the data need, each once.
+    /// The blocks that these ranges of the data need, each once.
     fn blocks_of(&self, ranges: &[Range<usize>]) -> Vec<Block> {
         let header = self.header;
         let (nbytes, len) = (header.nbytes as usize, header.block_len() as usize);
-        // C takes whole items, which blocks need not hold.
+        // C decompresses whole items; a block need not hold a whole number of them.
         let size = usize::from(header.typesize);
         let wanted = ranges.iter().filter(|range| !range.is_empty()).flat_map(|range| {
             let stop = range.end.next_multiple_of(size).min(nbytes);
@@ -180,7 +181,7 @@ impl<'a> Parts<'a> {
         let mut wanted: Vec<usize> = wanted.collect();
         let uses_delta = header.filters.iter().any(|&code| filter::is_delta(code));
         if uses_delta && !wanted.is_empty() {
-            wanted.push(0); // which the others refer to
+            wanted.push(0); // The others refer to the first block.
         }
         wanted.sort_unstable();
         wanted.dedup();
@@ -196,7 +197,7 @@ impl<'a> Parts<'a> {
 }
 
 impl Block {
-    /// Whether its streams end where the next block starts at the latest.
+    /// Whether its streams end at or before the start of the next block.
     fn is_whole(&self, chunk: &[u8]) -> bool {
         let mut at = self.span.start;
         (0..self.streams).all(|_| {
@@ -204,14 +205,14 @@ impl Block {
                 return false;
             }
             let len = number(chunk, at);
-            // Below 0 it stands for a byte over and over, and a byte follows.
+            // A negative length means one repeated byte, which follows.
             at = at.saturating_add(4 + usize::try_from(len).unwrap_or(1));
             at <= self.span.end
         })
     }
 }
 
-/// The number at a place inside a chunk.
+/// The integer at an offset of a chunk.
 fn number(chunk: &[u8], at: usize) -> i32 {
     chunk
         .get(at..)
@@ -236,7 +237,7 @@ mod tests {
 
     const LEN: usize = 600_000;
 
-    /// Bytes of several kinds, a stretch each: random, half of them so, equal, zeros.
+    /// Bytes of several kinds in turns: random, half of them random, equal, zeros.
     fn data(seed: u64, kinds: &[u8]) -> Vec<u8> {
         let mut rng = Rng(seed);
         let mut random = || rng.next() as u8;
@@ -261,7 +262,7 @@ mod tests {
         Header::parse(chunk).unwrap()
     }
 
-    /// A part of a chunk from what `fetch` gets, and how many bytes that was, and reads.
+    /// Decompresses a range of a chunk from what `fetch` reads; returns also the number of bytes and of reads.
     fn part(
         chunk: &[u8],
         range: Range<usize>,
@@ -272,7 +273,7 @@ mod tests {
         Ok((found.remove(0), bytes, reads))
     }
 
-    /// The same of several parts.
+    /// The same for several ranges.
     fn parts(
         chunk: &[u8],
         ranges: &[Range<usize>],
@@ -388,7 +389,7 @@ mod tests {
         }
     }
 
-    /// A chunk of 147 blocks that cannot be made much smaller.
+    /// A chunk of 147 blocks that does not compress well.
     fn large(params: CParams) -> (Vec<u8>, Vec<u8>) {
         let data = data(5, &[1]);
         let chunk = compress(&data, &params.typesize(4).blocksize(4096));
@@ -414,7 +415,7 @@ mod tests {
         for (params, more) in all {
             let (data, chunk) = large(params);
             let mut buffer = Vec::new();
-            // In a block, and in two.
+            // A range within a block, and one over two blocks.
             for (start, blocks) in [(300_000, 1), (4096 * 70 - 3, 2), (0, 1), (LEN - 7, 1)] {
                 let range = start..start + 7;
                 let (found, bytes, reads) =
@@ -500,7 +501,7 @@ mod tests {
         assert_eq!((&found[..], bytes), (&data[range], zeros.len()));
     }
 
-    /// The entry of the table of blocks.
+    /// The range of a block's entry in the table of blocks.
     fn entry(block: usize) -> Range<usize> {
         32 + 4 * block..36 + 4 * block
     }
@@ -541,7 +542,7 @@ mod tests {
     #[test]
     fn parts_outside_the_chunk_are_errors() {
         if installed::SPOILS_ITEMS {
-            return; // All is read, and looked at by others.
+            return; // The whole chunk is read; other tests check this.
         }
         let (_, chunk) = large(lz4().dictionary(true));
         let cbytes = i32::try_from(chunk.len()).unwrap();
@@ -558,7 +559,7 @@ mod tests {
         for len in [-1, 0, 33_000, i32::MAX, i32::MIN] {
             assert_eq!(kind(dictionary.clone(), len), Err(ErrorKind::InvalidData), "{len}");
         }
-        // More blocks than there is room for.
+        // More blocks than the chunk has room for.
         assert_eq!(kind(8..12, 1), Err(ErrorKind::InvalidData));
         assert_eq!(kind(8..12, 4096), Ok(()));
         for range in [LEN..LEN + 1, 0..LEN + 1, Range { start: 2, end: 1 }] {

@@ -1,4 +1,4 @@
-//! Codecs from plugins: loaded when the program asks for one, never because data does.
+//! Plugin codecs, which are loaded when the program asks for them and never because of data.
 
 #[cfg(feature = "dynamic-plugins")]
 use std::ffi::c_void;
@@ -11,18 +11,18 @@ use std::{ptr::NonNull, sync::Arc};
 use blosc2_sys as sys;
 use parking_lot::Mutex;
 
-/// Codes that C-Blosc2 knows by name only, and for which upstream loads a library by running Python.
+/// Codes that C-Blosc2 knows by name only. Upstream loads a library for them by running Python.
 const BY_NAME: RangeInclusive<u8> = sys::BLOSC_CODEC_OPENHTJ2K as u8..=sys::BLOSC_CODEC_HTJ2K as u8;
 
-/// Those that are loaded.
+/// The codes whose plugin is loaded.
 static LOADED: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
-/// Whether there may be a plugin for the codec of this code.
+/// Whether there can be a plugin for the codec with this code.
 pub(crate) fn may_be_loaded(code: u8) -> bool {
     BY_NAME.contains(&code)
 }
 
-/// Whether the plugin for the codec of this code is loaded.
+/// Whether the plugin for the codec with this code is loaded.
 pub(crate) fn is_loaded(code: u8) -> bool {
     LOADED.lock().contains(&code)
 }
@@ -30,7 +30,7 @@ pub(crate) fn is_loaded(code: u8) -> bool {
 /// Loads the plugin for a codec.
 ///
 /// # Safety
-/// The library that is found follows the interface of C-Blosc2's plugins, and is sound.
+/// The library that is found follows the plugin interface of C-Blosc2 and is sound.
 #[cfg(feature = "dynamic-plugins")]
 pub(crate) unsafe fn load(code: u8, codec: &str) -> crate::Result<()> {
     let failed = |detail: String| {
@@ -38,34 +38,56 @@ pub(crate) unsafe fn load(code: u8, codec: &str) -> crate::Result<()> {
         Err(crate::Error::new(crate::ErrorKind::Unsupported, doing, detail))
     };
     if !may_be_loaded(code) {
-        return failed(format!("{codec} is not one that C-Blosc2 has plugins for"));
+        return failed(format!("C-Blosc2 has no plugins for {codec}"));
     }
     let mut loaded = LOADED.lock();
-    // SAFETY: the caller vouches for the library. The lock keeps other loads out, and nothing uses
-    // the codec before it is in this list.
+    // SAFETY: the caller vouches for the library. The lock keeps other loads out, and nothing uses the codec before
+    // it is in this list.
     match unsafe { sys::load_codec(code) } {
         0.. => {
             loaded.push(code);
             Ok(())
         }
-        rc => failed(format!("C-Blosc2 finds no plugin for {codec} (code {rc})")),
+        rc => failed(format!("C-Blosc2 did not find the plugin for {codec} (code {rc})")),
     }
 }
 
-/// Parameters for the codec of a plugin, in a structure of the plugin's. Made by
-/// [`Codec::plugin_params`](crate::Codec::plugin_params) for [`CParams::plugin_params`](crate::CParams::plugin_params).
+/// Parameters for a plugin codec, in the structure that the plugin expects.
 ///
-/// Clones share the structure. It is dropped with the last of them, and of the compressors, super-chunks and arrays that
-/// use it.
+/// [`Codec::plugin_params`](crate::Codec::plugin_params) creates them for
+/// [`CParams::plugin_params`](crate::CParams::plugin_params). Clones share the structure. It is dropped with the
+/// last clone and the last compressor, super-chunk or array that uses it.
+///
+/// ```no_run
+/// # #[cfg(feature = "dynamic-plugins")] {
+/// use blosc2::user_defined::PluginParams;
+/// use blosc2::{CParams, Codec};
+///
+/// /// The parameters, as the C header of the plugin declares them.
+/// #[repr(C)]
+/// struct Quality {
+///     layers: i32,
+/// }
+///
+/// let codec = Codec::from_code(38);
+/// // SAFETY: the installed plugin is sound, and takes this structure.
+/// let params: PluginParams = unsafe {
+///     codec.load_plugin()?;
+///     codec.plugin_params(Quality { layers: 3 })
+/// };
+/// let params = CParams::new().codec(codec).filters(&[]).plugin_params(params);
+/// # }
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[cfg(feature = "dynamic-plugins")]
 #[derive(Debug, Clone)]
 pub struct PluginParams {
-    /// The codec that they are for.
+    /// The code of the codec that uses the parameters.
     code: u8,
     params: Arc<Owned>,
 }
 
-/// A structure that nobody but the plugin looks at.
+/// A structure that only the plugin reads.
 #[cfg(feature = "dynamic-plugins")]
 #[derive(Debug)]
 struct Owned {
@@ -77,7 +99,7 @@ struct Owned {
 // SAFETY: `PluginParams::new` takes a type that may be used and dropped on other threads.
 #[cfg(feature = "dynamic-plugins")]
 unsafe impl Send for Owned {}
-// SAFETY: as above; here nothing reads or writes it, and of the plugin the caller of `new` has promised it.
+// SAFETY: as above; this crate neither reads nor writes it, and for the plugin the caller of `new` has promised it.
 #[cfg(feature = "dynamic-plugins")]
 unsafe impl Sync for Owned {}
 
@@ -91,16 +113,16 @@ impl Drop for Owned {
 
 #[cfg(feature = "dynamic-plugins")]
 impl PluginParams {
-    /// Parameters for the codec of this code.
+    /// Creates parameters for the codec with this code.
     ///
     /// # Safety
-    /// The codec of this code has no plugin, or one that takes a pointer to a `T` for its parameters, and may be given the
-    /// same one on several threads at once.
+    /// The codec with this code has no plugin, or one that takes a pointer to a `T` for its parameters and may
+    /// receive the same pointer on several threads at once.
     pub(crate) unsafe fn new<T: Send + Sync + 'static>(code: u8, params: T) -> Self {
         /// Drops a boxed `T`.
         ///
         /// # Safety
-        /// `start` is that of a boxed `T`, which is not used any more.
+        /// `start` comes from a boxed `T`, which is not used after this call.
         unsafe fn drop_box<T>(start: NonNull<c_void>) {
             // SAFETY: the caller's promise.
             drop(unsafe { Box::from_raw(start.cast::<T>().as_ptr()) });
@@ -109,18 +131,19 @@ impl PluginParams {
         Self { code, params: Arc::new(Owned { start, drop: drop_box::<T> }) }
     }
 
-    /// The code of the codec that they are for.
+    /// The code of the codec that uses the parameters.
     pub(crate) fn code(&self) -> u8 {
         self.code
     }
 
-    /// The structure, which lives as long as this.
+    /// The structure, which lives as long as `self`.
     pub(crate) fn as_ptr(&self) -> *mut c_void {
         self.params.start.as_ptr()
     }
 }
 
-/// Whether they are clones of each other: what is in them is the plugin's.
+/// Compares by identity: two values are equal if one is a clone of the other. The content is known to the plugin
+/// only.
 #[cfg(feature = "dynamic-plugins")]
 impl PartialEq for PluginParams {
     fn eq(&self, other: &Self) -> bool {

@@ -1,7 +1,7 @@
-//! The filters shuffle and bitshuffle alone, from one buffer to another.
+//! The shuffle and bitshuffle filters alone, from one buffer to another.
 //!
-//! For formats that store shuffled bytes without Blosc around them, such as a codec pipeline of Zarr or
-//! a filter of HDF5. They run the kernels of the instruction set that was chosen for this machine.
+//! For formats that store shuffled bytes outside Blosc chunks, such as codec pipelines of Zarr or filters of HDF5.
+//! The functions use the kernels of the best instruction set of the processor.
 //!
 //! ```
 //! use blosc2::raw;
@@ -25,39 +25,39 @@ use crate::init::init;
 use crate::limits::MAX_CHUNK_LEN;
 use crate::{Error, ErrorKind, Result};
 
-/// The largest item that these functions take, in bytes.
+/// The largest typesize that these functions accept, in bytes.
 pub const MAX_TYPESIZE: usize = 256;
 
-/// Groups the first bytes of all items, then the second ones, and so on.
+/// Groups the first bytes of all items, then the second bytes, and so on.
 ///
-/// The bytes after the last whole item stay where they are. All of `target` is written. C's
-/// `blosc2_shuffle`.
+/// Bytes after the last whole item keep their place. All of `target` is written. C: `blosc2_shuffle`.
 ///
 /// # Errors
-/// - [`ErrorKind::InvalidArgument`]: a `typesize` that is not 1 to [`MAX_TYPESIZE`], or a target of
-///   another length than the source;
-/// - [`ErrorKind::TooLarge`]: more than [`MAX_CHUNK_LEN`] bytes.
+/// - [`ErrorKind::InvalidArgument`]: `typesize` is not from 1 to [`MAX_TYPESIZE`], or the target and the source
+///   have different lengths;
+/// - [`ErrorKind::TooLarge`]: the source has more than [`MAX_CHUNK_LEN`] bytes.
 pub fn shuffle(typesize: usize, source: &[u8], target: &mut [u8]) -> Result<()> {
     run(sys::blosc2_shuffle, "shuffle bytes", 1, typesize, source, target)
 }
 
-/// Undoes [`shuffle`] for the same `typesize`.
+/// Undoes [`shuffle`] with the same `typesize`.
 ///
-/// Any bytes can be given. C's `blosc2_unshuffle`.
+/// Every input is valid. C: `blosc2_unshuffle`.
 ///
 /// # Errors
-/// As [`shuffle`].
+/// Fails with the errors of [`shuffle`].
 pub fn unshuffle(typesize: usize, source: &[u8], target: &mut [u8]) -> Result<()> {
     run(sys::blosc2_unshuffle, "unshuffle bytes", 1, typesize, source, target)
 }
 
-/// Groups the lowest bits of all items, then their second bits, and so on.
+/// Groups the lowest bits of all items, then the second bits, and so on.
 ///
-/// Items are taken eight at a time: what follows the last eight stays where it is. All of `target` is
-/// written. C's `blosc2_bitshuffle`.
+/// Items are processed in groups of eight: what follows the last whole group keeps its place. All of `target` is
+/// written. C: `blosc2_bitshuffle`.
 ///
 /// # Errors
-/// As [`shuffle`], and [`ErrorKind::OutOfMemory`]: C takes as much memory again while it works.
+/// Fails with the errors of [`shuffle`], and with:
+/// - [`ErrorKind::OutOfMemory`]: C cannot allocate its scratch memory, which is as long as the source.
 ///
 /// ```
 /// // The lowest bits of eight items, then their second ones.
@@ -70,20 +70,21 @@ pub fn bitshuffle(typesize: usize, source: &[u8], target: &mut [u8]) -> Result<(
     run(sys::blosc2_bitshuffle, "bitshuffle bytes", 8, typesize, source, target)
 }
 
-/// Undoes [`bitshuffle`] for the same `typesize`.
+/// Undoes [`bitshuffle`] with the same `typesize`.
 ///
-/// Any bytes can be given. C's `blosc2_bitunshuffle`.
+/// Every input is valid. C: `blosc2_bitunshuffle`.
 ///
 /// # Errors
-/// As [`bitshuffle`].
+/// Fails with the errors of [`shuffle`], and with:
+/// - [`ErrorKind::OutOfMemory`]: C cannot allocate its scratch memory, which is as long as the source.
 pub fn bitunshuffle(typesize: usize, source: &[u8], target: &mut [u8]) -> Result<()> {
     run(sys::blosc2_bitunshuffle, "bitunshuffle bytes", 8, typesize, source, target)
 }
 
-/// One of the four functions of C, which have the same shape.
+/// One of the four C functions, which have the same signature.
 type Function = unsafe extern "C" fn(i32, i32, *const c_void, *mut c_void) -> i32;
 
-/// Runs a function that moves nothing where there are fewer than `least` items.
+/// Runs a function that only copies if there are fewer than `least` items.
 fn run(
     function: Function,
     doing: &str,
@@ -100,31 +101,31 @@ fn run(
     let size = match i32::try_from(typesize) {
         Ok(size) if (1..=MAX_TYPESIZE).contains(&typesize) => size,
         _ => {
-            let detail = format!("the typesize has to be 1 to {MAX_TYPESIZE}, got {typesize}");
+            let detail = format!("the typesize has to be from 1 to {MAX_TYPESIZE}, got {typesize}");
             return Err(invalid(detail));
         }
     };
     let len = match i32::try_from(expected) {
         Ok(len) if expected <= MAX_CHUNK_LEN => len,
         _ => {
-            let detail = format!("there can be {MAX_CHUNK_LEN} bytes, got {expected}");
+            let detail = format!("the limit is {MAX_CHUNK_LEN} bytes, got {expected}");
             return Err(Error::new(ErrorKind::TooLarge, doing, detail));
         }
     };
     if expected < least * typesize {
-        // C's bitshuffle asks for memory of no bytes then, and may take what it gets for a failure.
+        // C's bitshuffle would then allocate 0 bytes, and could take a null pointer for a failure.
         target.copy_from_slice(source);
         return Ok(());
     }
     init()?;
-    // SAFETY: the library is initialised. The function (shuffle.c) takes this typesize, reads `len`
-    // bytes of the source and writes `len` of the target; both are as long, and borrowed apart from
-    // each other, so that they do not overlap.
+    // SAFETY: the library is initialized. The function (shuffle.c) takes this typesize, reads `len` bytes of the
+    // source and writes `len` bytes of the target. Both have `len` bytes, and they are borrowed separately, so that
+    // they do not overlap.
     let code = unsafe { function(size, len, source.as_ptr().cast(), target.as_mut_ptr().cast()) };
     if code == len {
         return Ok(());
     }
-    // Nothing but memory can be missing.
-    let detail = format!("C-Blosc2 found no memory for {len} bytes (code {code})");
+    // Only memory can be missing.
+    let detail = format!("C-Blosc2 cannot allocate {len} bytes (code {code})");
     Err(Error::new(ErrorKind::OutOfMemory, doing, detail))
 }

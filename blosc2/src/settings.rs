@@ -1,13 +1,4 @@
-//! How data is compressed and decompressed.
-//!
-//! ```
-//! use blosc2::{CParams, Codec, Filter};
-//!
-//! let params = CParams::new().codec(Codec::Lz4).level(9).filters(&[Filter::Bitshuffle]);
-//! let chunk = blosc2::compress(&[1.5f32; 1000], &params)?;
-//! assert_eq!(blosc2::decompress::<f32>(&chunk)?, [1.5; 1000]);
-//! # Ok::<(), blosc2::Error>(())
-//! ```
+//! Parameters of compression and decompression.
 
 use std::thread;
 
@@ -18,19 +9,30 @@ use blosc2_sys as sys;
 use crate::plugins::PluginParams;
 use crate::{Codec, Filter, installed};
 
-/// Whether the bytes of an item go to streams of their own when a block is compressed.
+/// The rule for splitting a block into one stream for each byte of an item. Each stream is compressed separately.
 ///
-/// C's `BLOSC_*_SPLIT`, Python's `SplitMode`.
+/// C: `BLOSC_ALWAYS_SPLIT` and the other constants. Python: `SplitMode`.
+///
+/// ```
+/// use blosc2::{CParams, ChunkRef, Codec, SplitMode};
+///
+/// let items: Vec<u32> = (0..10_000).collect();
+/// let params = CParams::new().codec(Codec::Lz4).split(SplitMode::Never);
+/// let bytes = blosc2::compress(&items, &params)?;
+/// assert!(!ChunkRef::new(&bytes)?.is_split());
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SplitMode {
-    /// Always. For experiments.
+    /// Always split. For experiments.
     Always,
-    /// Never. For experiments.
+    /// Never split. For experiments.
     Never,
-    /// As fits the codec and the filters. Python's default, and ours.
+    /// Split depending on the codec, the filters and the sizes of items and blocks. The default of this crate and
+    /// of Python.
     Auto,
-    /// As old versions of the library did. C's default.
+    /// Split as old versions of the library did. The default of C.
     ForwardCompat,
 }
 
@@ -72,12 +74,24 @@ impl SplitMode {
     }
 }
 
-/// How many threads work on one chunk, or on the chunks of an array.
+/// The number of threads that work on one chunk, or on the chunks of an array.
 ///
-/// One by default, which composes with threads of the program's own. Where several work on one chunk, its blocks
-/// are put in the order in which they are done, so that the bytes of the chunk may differ from run to run; its data
-/// does not. More are refused for single chunks in a process that was forked after C-Blosc2 had started threads, since
-/// those stay behind.
+/// The default is 1: a program that compresses on several threads itself does not oversubscribe the processor. With
+/// more than one, blocks are written in the order in which they are finished. The bytes of a chunk can then differ
+/// between runs; its data does not.
+///
+/// In a process that was forked after C-Blosc2 had started threads, more than one thread for a single chunk is an
+/// error of [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported): a fork does not copy the threads.
+///
+/// C and Python: `nthreads`.
+///
+/// ```
+/// use blosc2::{CParams, Threads};
+///
+/// let params = CParams::new().threads(Threads::auto());
+/// assert!((1..=256).contains(&params.threads.count()));
+/// assert_eq!(CParams::new().threads(4).threads, Threads::new(4));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[doc(alias = "nthreads")]
 pub struct Threads(i16);
@@ -86,33 +100,33 @@ impl Threads {
     /// One thread: the caller's.
     pub const ONE: Self = Self(1);
 
-    /// So many threads; 0 counts as 1, and more than 256 as 256.
+    /// Returns `count` threads, limited to the range 1 to 256.
     pub fn new(count: usize) -> Self {
         Self(count.clamp(1, 256) as i16)
     }
 
-    /// As many as the machine offers this process.
+    /// Returns as many threads as the system makes available to this process, at most 256.
     pub fn auto() -> Self {
         Self::new(thread::available_parallelism().map_or(1, usize::from))
     }
 
-    /// The number.
+    /// Returns the number of threads.
     pub fn count(self) -> usize {
         usize::from(self.0.unsigned_abs())
     }
 
-    /// For threads of our own.
+    /// The number for threads that this crate starts.
     pub(crate) fn for_any(self) -> i16 {
         self.0
     }
 
-    /// What C is told.
+    /// The number that is passed to C.
     pub(crate) fn for_c(self) -> i16 {
         if installed::BREAKS_THREADS { 1 } else { self.0 }
     }
 }
 
-/// As [`Threads::new`].
+/// Calls [`Threads::new`].
 impl From<usize> for Threads {
     fn from(count: usize) -> Self {
         Self::new(count)
@@ -125,38 +139,49 @@ impl Default for Threads {
     }
 }
 
-/// How data is compressed. C's `blosc2_cparams`, Python's `CParams`.
+/// Parameters of compression. C: `blosc2_cparams`. Python: `CParams`.
 ///
-/// The default is what Python writes: Zstandard at level 5, shuffle, automatic split and block size,
-/// the typesize of the data; but one thread. The values are checked when they are used: without the
-/// feature `zstd`, a codec has to be chosen.
+/// The defaults are those of Python: Zstandard at level 5, shuffle, automatic split and block size, and the
+/// typesize of the data; but one thread. The values are checked on use. Without the feature `zstd`, a codec has to
+/// be chosen.
+///
+/// ```
+/// use blosc2::{CParams, Codec, Filter};
+///
+/// let params = CParams::new().codec(Codec::Lz4).level(9).filters(&[Filter::Bitshuffle]);
+/// let chunk = blosc2::compress(&[1.5f32; 1000], &params)?;
+/// assert_eq!(blosc2::decompress::<f32>(&chunk)?, [1.5; 1000]);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[doc(alias("blosc2_cparams", "cparams_dflts"))]
 pub struct CParams {
     /// The codec.
     pub codec: Codec,
-    /// Parameter of the codec; 0 unless the codec asks for one.
+    /// The parameter of the codec; 0 for codecs without one. C: `compcode_meta`. Python: `codec_meta`.
     pub codec_meta: u8,
-    /// Compression level, 0 (store) to 9.
+    /// The compression level, 0 (no compression) to 9. C and Python: `clevel`.
     pub level: u8,
-    /// Bytes of an item, 1 to [`MAX_TYPESIZE`](crate::limits::MAX_TYPESIZE); `None` for the size of the data's type.
+    /// The size of an item in bytes, 1 to [`MAX_TYPESIZE`](crate::limits::MAX_TYPESIZE); `None` for the size of the
+    /// item type.
     pub typesize: Option<usize>,
-    /// Bytes of a block; `None` for automatic. Arrays have their own block shape instead.
+    /// The size of a block in bytes; `None` for automatic. Arrays have a block shape instead.
     pub blocksize: Option<usize>,
-    /// Whether items are split into streams.
+    /// The rule for splitting blocks into streams.
     pub split: SplitMode,
     /// The filters, at most 6, in the order in which they are applied.
     pub filters: Vec<Filter>,
-    /// Whether to train a dictionary for each chunk (Zstandard, LZ4 and LZ4HC).
+    /// Whether each chunk contains a dictionary trained on its data (Zstandard, LZ4 and LZ4HC). C and Python:
+    /// `use_dict`.
     pub dictionary: bool,
-    /// Threads for one chunk.
+    /// The number of threads for one chunk.
     pub threads: Threads,
-    /// Whether chunks get the header of Blosc1, of 16 bytes, so that Blosc1 can read them.
+    /// Whether chunks have the header of Blosc1, of 16 bytes, so that Blosc1 can read them.
     pub blosc1: bool,
-    /// What chooses these parameters anew for each chunk.
+    /// The tuner that chooses these parameters again for each chunk.
     pub tuner: Option<Tuner>,
-    /// Parameters for the plugin of the codec (feature `dynamic-plugins`).
+    /// The parameters of the codec's plugin (feature `dynamic-plugins`).
     #[cfg(feature = "dynamic-plugins")]
     pub plugin_params: Option<PluginParams>,
 }
@@ -182,7 +207,7 @@ impl Default for CParams {
 }
 
 impl CParams {
-    /// The defaults.
+    /// Returns the default parameters.
     pub fn new() -> Self {
         Self::default()
     }
@@ -199,56 +224,58 @@ impl CParams {
         self
     }
 
-    /// Sets the compression level, 0 to 9.
+    /// Sets the compression level, 0 (no compression) to 9.
     #[doc(alias = "clevel")]
     pub fn level(mut self, level: u8) -> Self {
         self.level = level;
         self
     }
 
-    /// Sets the bytes of an item.
+    /// Sets the size of an item in bytes.
     pub fn typesize(mut self, typesize: usize) -> Self {
         self.typesize = Some(typesize);
         self
     }
 
-    /// Sets the bytes of a block.
+    /// Sets the size of a block in bytes.
     pub fn blocksize(mut self, blocksize: usize) -> Self {
         self.blocksize = Some(blocksize);
         self
     }
 
-    /// Sets the split mode.
+    /// Sets the rule for splitting blocks into streams.
     pub fn split(mut self, split: SplitMode) -> Self {
         self.split = split;
         self
     }
 
-    /// Sets the filters, in the order in which they are applied.
+    /// Sets the filters, at most 6, in the order in which they are applied.
     pub fn filters(mut self, filters: &[Filter]) -> Self {
         self.filters = filters.to_vec();
         self
     }
 
-    /// Sets whether a dictionary is trained for each chunk.
+    /// Sets whether each chunk contains a dictionary trained on its data.
     #[doc(alias = "use_dict")]
     pub fn dictionary(mut self, dictionary: bool) -> Self {
         self.dictionary = dictionary;
         self
     }
 
-    /// Sets the threads for one chunk: a number, which [`Threads::new`] takes, or [`Threads::auto`].
+    /// Sets the number of threads for one chunk: an integer, which is passed to [`Threads::new`], or
+    /// [`Threads::auto`].
     #[doc(alias = "nthreads")]
     pub fn threads(mut self, threads: impl Into<Threads>) -> Self {
         self.threads = threads.into();
         self
     }
 
-    /// Sets whether chunks get the header of Blosc1, so that Blosc1 can read them: bare chunks, as Zarr
-    /// and HDF5 keep them.
+    /// Sets whether chunks have the header of Blosc1, so that Blosc1 can read them. This is for single chunks, as
+    /// in Zarr and HDF5; super-chunks and arrays refuse it.
     ///
-    /// It knows typesizes to 255, one filter, which is shuffle or bitshuffle, and no dictionaries. With the
-    /// feature `system` this is [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
+    /// Blosc1 supports typesizes up to 255, one filter, which is shuffle or bitshuffle, and no dictionaries. Other
+    /// parameters are errors of [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) on use. With the
+    /// feature `system`, use fails with [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
     ///
     /// ```
     /// # if blosc2::library::instruction_set().is_none() {
@@ -268,13 +295,14 @@ impl CParams {
         self
     }
 
-    /// Sets the tuner, which chooses these parameters anew for each chunk.
+    /// Sets the tuner, which chooses these parameters again for each chunk.
     pub fn tuner(mut self, tuner: Tuner) -> Self {
         self.tuner = Some(tuner);
         self
     }
 
-    /// Sets the parameters for the plugin of the codec; see [`Codec::plugin_params`]. They are refused for another codec.
+    /// Sets the parameters of the codec's plugin; see [`Codec::plugin_params`]. With another codec they are an
+    /// error of [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument).
     #[cfg(feature = "dynamic-plugins")]
     #[doc(alias = "codec_params")]
     pub fn plugin_params(mut self, params: PluginParams) -> Self {
@@ -283,38 +311,57 @@ impl CParams {
     }
 }
 
-/// A tuner that was registered, by its id.
+/// A registered tuner, identified by its id; see [`UserTuner`](crate::user_defined::UserTuner).
+///
+/// ```
+/// use blosc2::{CParams, Compressor, ErrorKind, Tuner};
+///
+/// let params = CParams::new().tuner(Tuner::from_id(254));
+/// let error = Compressor::new(&params).unwrap_err(); // No tuner has this id.
+/// assert_eq!(error.kind(), ErrorKind::Unsupported);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Tuner(u8);
 
 impl Tuner {
-    /// The tuner with an id; whether there is one is seen when it is used.
+    /// Returns the tuner with an id. Use fails with [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if no
+    /// tuner is registered with it.
     pub fn from_id(id: u8) -> Self {
         Self(id)
     }
 
-    /// The id.
+    /// Returns the id.
     pub fn id(self) -> u8 {
         self.0
     }
 }
 
-/// How data is decompressed. C's `blosc2_dparams`, Python's `DParams`.
+/// Parameters of decompression. C: `blosc2_dparams`. Python: `DParams`.
+///
+/// ```
+/// use blosc2::{CParams, ChunkRef, DParams, Decompressor};
+///
+/// let bytes = blosc2::compress(&[2u16; 1000], CParams::default())?;
+/// let mut decompressor = Decompressor::new(DParams::new().threads(2))?;
+/// assert_eq!(decompressor.decompress::<u16>(&ChunkRef::new(&bytes)?)?, [2; 1000]);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[doc(alias("blosc2_dparams", "dparams_dflts"))]
 pub struct DParams {
-    /// Threads for one chunk; one by default.
+    /// The number of threads for one chunk; one by default.
     pub threads: Threads,
 }
 
 impl DParams {
-    /// The defaults.
+    /// Returns the default parameters.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets the threads for one chunk: a number, which [`Threads::new`] takes, or [`Threads::auto`].
+    /// Sets the number of threads for one chunk: an integer, which is passed to [`Threads::new`], or
+    /// [`Threads::auto`].
     #[doc(alias = "nthreads")]
     pub fn threads(mut self, threads: impl Into<Threads>) -> Self {
         self.threads = threads.into();

@@ -1,4 +1,4 @@
-//! Chunks that hold no data but say what it is made of.
+//! Special chunks, which hold no data: zeros, NaN, a repeated value, or uninitialized items.
 
 use std::borrow::Borrow;
 
@@ -12,34 +12,35 @@ use crate::limits::MAX_CHUNK_LEN;
 use crate::params::Purpose;
 use crate::{CParams, Chunk, Error, ErrorKind, Result};
 
-const DOING: &str = "make a chunk without data";
+const DOING: &str = "create a special chunk";
 
 impl Chunk {
-    /// A chunk of `len` items that are all zero, in 32 bytes. C's `blosc2_chunk_zeros`.
+    /// Creates a special chunk of `len` zeros, of 32 bytes. C: `blosc2_chunk_zeros`.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: a parameter out of range, a typesize in `params` that does
-    ///   not divide the data, or a chunk for Blosc1;
-    /// - [`ErrorKind::Unsupported`]: a codec that this build does not have, whose blocks would be copied;
-    /// - [`ErrorKind::TooLarge`]: more than [`MAX_CHUNK_LEN`] bytes.
+    /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range, the typesize in `params` does not divide the
+    ///   number of bytes, or the parameters ask for chunks of Blosc1;
+    /// - [`ErrorKind::Unsupported`]: this build lacks the codec, which determines the automatic block size;
+    /// - [`ErrorKind::TooLarge`]: the items have more than [`MAX_CHUNK_LEN`] bytes.
     pub fn zeros<T: Element>(len: usize, params: impl Borrow<CParams>) -> Result<Self> {
         without_value::<T>(len, params.borrow(), sys::blosc2_chunk_zeros)
     }
 
-    /// A chunk of `len` items of which nothing was written yet, in 32 bytes; they are read as zeros.
-    /// C's `blosc2_chunk_uninit`.
+    /// Creates a special chunk of `len` uninitialized items, of 32 bytes. The items read as zeros. C:
+    /// `blosc2_chunk_uninit`.
     ///
     /// # Errors
-    /// As [`zeros`](Self::zeros).
+    /// Fails with the errors of [`zeros`](Self::zeros).
     pub fn uninit<T: Element>(len: usize, params: impl Borrow<CParams>) -> Result<Self> {
         without_value::<T>(len, params.borrow(), sys::blosc2_chunk_uninit)
     }
 
-    /// A chunk of `len` times not-a-number, in 32 bytes; `T` is `f32` or `f64`. C's `blosc2_chunk_nans`.
+    /// Creates a special chunk of `len` NaNs, of 32 bytes. `T` is `f32` or `f64`. C: `blosc2_chunk_nans`.
     ///
     /// # Errors
-    /// As [`zeros`](Self::zeros), and [`ErrorKind::InvalidArgument`] where `T` is no such type, or `params`
-    /// has another typesize than it.
+    /// Fails with the errors of [`zeros`](Self::zeros), and with:
+    /// - [`ErrorKind::InvalidArgument`]: `T` is not a float of 4 or 8 bytes, or `params` sets a typesize other than
+    ///   its size.
     pub fn nans<T: Element>(len: usize, params: impl Borrow<CParams>) -> Result<Self> {
         let params = params.borrow();
         let size = size_of::<T>();
@@ -53,14 +54,15 @@ impl Chunk {
         without_value::<T>(len, params, sys::blosc2_chunk_nans)
     }
 
-    /// A chunk of `count` times the same item, in 32 bytes and the item. C's `blosc2_chunk_repeatval`.
+    /// Creates a special chunk that repeats one item `count` times, of 32 bytes and the bytes of the item. C:
+    /// `blosc2_chunk_repeatval`.
     ///
-    /// The item is all of `item`: one number, or several that make an item of more bytes. Zero times it
-    /// is a chunk of zeros, since C does not read it otherwise.
+    /// The item is the whole slice `item`: one value, or several values that form one larger item. If `count` is 0,
+    /// the chunk is one of zeros, since C cannot read a repeated value of length 0.
     ///
     /// # Errors
-    /// As [`zeros`](Self::zeros), and [`ErrorKind::InvalidArgument`] where `params` has another typesize
-    /// than the item.
+    /// Fails with the errors of [`zeros`](Self::zeros), and with:
+    /// - [`ErrorKind::InvalidArgument`]: `params` sets a typesize other than the size of the item.
     ///
     /// ```
     /// use blosc2::{CParams, Chunk};
@@ -83,7 +85,7 @@ impl Chunk {
             return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
         }
         if count == 0 {
-            // C would write the value, and then not read a chunk of a value that is there no time.
+            // C would write the value, and then fail to read a chunk that repeats a value zero times.
             return make(item.len(), Some(0), 0, params, |c, nbytes, target, room| {
                 // SAFETY: as `make` promises.
                 unsafe { sys::blosc2_chunk_zeros(c, nbytes, target.cast(), room) }
@@ -116,13 +118,13 @@ type MakeInC =
 
 fn without_value<T: Element>(len: usize, params: &CParams, in_c: MakeInC) -> Result<Chunk> {
     make(size_of::<T>(), len.checked_mul(size_of::<T>()), 0, params, |c, nbytes, target, room| {
-        // SAFETY: as `make` promises (blosc2.c, blosc2_chunk_zeros and its like).
+        // SAFETY: as `make` promises (blosc2.c, blosc2_chunk_zeros and the functions next to it).
         unsafe { in_c(c, nbytes, target.cast(), room) }
     })
 }
 
-/// Has C write a chunk of a header and `extra` bytes: the parameters are valid, the library ready, and
-/// there are as many bytes at the target as its length says.
+/// Lets C write a chunk of a header and `extra` bytes. When `in_c` is called, the parameters are valid, the library
+/// is initialized, and the target has as many bytes as its length says.
 fn make(
     size: usize,
     nbytes: Option<usize>,
@@ -137,14 +139,15 @@ fn make(
     };
     let nbytes = nbytes.filter(|&len| len <= MAX_CHUNK_LEN).ok_or(()).map_err(too_large)?;
     if params.blosc1 {
-        let detail = "Blosc1 has no chunks without data";
+        let detail = "Blosc1 has no special chunks";
         return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
     }
-    // Codec and level matter to the size of the blocks, filters to nothing.
+    // Codec and level determine the size of the blocks; filters do not matter.
     let resolved = params.clone().filters(&[]).resolve(size, Purpose::Chunk)?;
     let typesize = resolved.typesize();
     if !nbytes.is_multiple_of(typesize) {
-        let detail = format!("{nbytes} bytes are no whole number of items of {typesize} bytes");
+        let detail =
+            format!("{nbytes} bytes are not a multiple of the typesize of {typesize} bytes");
         return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
     }
     let mut chunk = vec![0; sys::BLOSC2_MAX_OVERHEAD as usize + extra];

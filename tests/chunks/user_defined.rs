@@ -481,7 +481,7 @@ fn check_moods(which: usize, moods: usize, mut work: impl FnMut() -> blosc2::Res
             1 => ("failed: on purpose", true),
             2 => ("panicked: in a mood", false),
             3 => ("panicked: without a message", false),
-            _ => ("gave a length of", true),
+            _ => ("returned a length of", true),
         };
         assert!(error.to_string().contains(expected), "{error}");
         assert_eq!(error.get_ref().is_some(), source, "{error}");
@@ -795,7 +795,7 @@ fn tuners_that_fail_leave_the_compressor_usable() {
     let mut compressor = Compressor::new(&lz4().tuner(tuner)).unwrap();
     for (call, says) in (1..10).map(|call| match call {
         3 => (call, Some("panicked: three")),
-        5 => (call, Some("it changed what has to stay as it is")),
+        5 => (call, Some("it changed a parameter that has to stay the same")),
         7 => (call, Some("failed: seven")),
         _ => (call, None),
     }) {

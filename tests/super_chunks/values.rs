@@ -26,7 +26,7 @@ fn objects(shape: &[u64], values: Vec<Value>) -> Value {
     Value::Objects { shape: shape.to_vec(), values }
 }
 
-/// The extension of msgpack's of less than 256 bytes.
+/// A msgpack extension of fewer than 256 bytes.
 fn extension(kind: u8, content: &[u8]) -> Vec<u8> {
     [&[0xc7, content.len() as u8, kind], content].concat()
 }
@@ -40,7 +40,7 @@ fn fault(bytes: &[u8]) -> String {
 fn refusal(value: &Value) -> String {
     let error = value.to_msgpack().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-    // As part of a program's type, too.
+    // The same for a value inside another type.
     assert_eq!(
         Value::from_type(value).and_then(|value| value.to_msgpack()).unwrap_err().kind(),
         error.kind()
@@ -102,7 +102,7 @@ fn any_hashable() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// All that can be written.
+/// All values that can be written.
 fn any_value() -> impl Strategy<Value = Value> {
     let frame = prop::collection::vec(any::<u8>(), 0..300).prop_map(Value::Frame);
     let leaf = prop_oneof![8 => any_hashable(), 2 => any_array(), 1 => frame];
@@ -128,7 +128,7 @@ fn any_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Bytes of the lists in it.
+/// The memory of the lists in it, in bytes.
 fn held(value: &Value) -> usize {
     let size = size_of::<Value>();
     match value {
@@ -154,7 +154,7 @@ proptest! {
         let read = Value::from_msgpack(&bytes).unwrap();
         prop_assert_eq!(&read, &value);
         prop_assert_eq!(read.to_msgpack().unwrap(), &bytes[..]);
-        // By way of serde, in msgpack and as part of a program's type.
+        // Through serde, in msgpack and inside another type.
         prop_assert_eq!(&Value::from_type(&value).unwrap(), &value);
         let by_serde = rmp_serde::to_vec(&value).unwrap();
         prop_assert_eq!(&by_serde, &bytes);
@@ -189,15 +189,15 @@ proptest! {
 
 #[test]
 fn lists_have_room_for_what_they_hold() {
-    // Each list of one item, and each pair, in as many bytes as can be.
+    // The longest lists of one item and maps of one pair that fit in the bytes.
     for part in [&b"\x91\xc0"[..], b"\x81\xc0\xc0", b"\x91\x91\x91\x90"] {
         let bytes = [&[0xdc, 0x03, 0xe8], &part.repeat(1000)[..]].concat();
         let value = Value::from_msgpack(&bytes).unwrap();
         assert!(held(&value) <= 64 * bytes.len() && held(&value) >= 64_000);
     }
-    // A hundred lists in each other, and each says that it has all bytes for items.
+    // Nested lists, each of which declares all bytes as its items.
     let bytes = b"\xdd\x00\x0f\x00\x00".repeat(200_000);
-    assert!(fault(&bytes).ends_with("it was cut short"));
+    assert!(fault(&bytes).ends_with("it is truncated"));
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn what_python_does_not_read_is_not_written() {
         (Value::Set(vec![array("|u1", &[1], &[1])]), "a set"),
         (ext(-2, 1), "type -2"),
         (ext(-1, 1), "type -1"),
-        (ext(44, 16), "a kind of its own"),
+        (ext(44, 16), "a separate kind of value"),
         (objects(&[2, 2], vec![Value::None; 3]), "shape [2, 2] with 3 values"),
         (objects(&[1; 65], vec![Value::None]), "65 dimensions"),
     ] {
@@ -226,7 +226,7 @@ fn what_python_does_not_read_is_not_written() {
         let inside = refusal(&Value::Tuple(vec![Value::Reference(Box::new(value))]));
         assert!(inside.contains(told), "{inside}");
     }
-    // NumPy has no list for these.
+    // NumPy cannot describe these as a list of fields.
     let field = |name, offset| Field::new(name, offset, dtype("<u2"));
     for fields in [
         vec![field("a", 0), field("b", 1)],
@@ -276,7 +276,7 @@ fn arrays_are_checked() {
         (of_text("('|u1', (4,))"), "not described"),
         (of_list(vec![1.into()]), "an unknown type"),
         (of_list(vec![Value::Tuple(vec!["a".into()])]), "an unknown type"),
-        (of_list(vec![Value::Complex { re: 0.0, im: 1.0 }]), "no list of fields"),
+        (of_list(vec![Value::Complex { re: 0.0, im: 1.0 }]), "nor a list of fields"),
         (of_list(vec![]), "does not read"),
         (Value::None, "without a dtype"),
     ] {
@@ -297,7 +297,7 @@ fn arrays_are_checked() {
     assert!(told(vec![("shape", list(&[2])), ("values", 1.into())]).contains("without values"));
     assert!(fault(&extension(46, b"\xc0")).contains("without a shape"));
     assert!(fault(&extension(44, &[0; 15])).contains("16 bytes"));
-    assert!(fault(&extension(45, b"\x80")).contains("a set that is no list"));
+    assert!(fault(&extension(45, b"\x80")).contains("a set that is not a list"));
 }
 
 #[test]
@@ -312,7 +312,7 @@ fn only_values_make_tuples() {
     refused(Value::from_type(&words()));
     refused(Value::from_type(&("__tuple__", 1, "x")));
     refused(Value::from_type(&[Value::from("__tuple__")]));
-    // Beside and in those that are meant, also where others were made before.
+    // Next to and inside values that are meant as such, also if others were created before.
     refused(Value::from_type(&(tuple(), words())));
     refused(Value::from_type(&(words(), Value::Set(vec![tuple()]))));
     refused(Value::from_type(&BTreeMap::from([("a", vec![words()])])));
@@ -376,13 +376,13 @@ fn depth_is_that_of_all_kinds() {
         value.into_type::<serde_json::Value>().unwrap();
         assert!(refusal(&nest(most + 1, wrap)).contains("128 levels"));
     }
-    // Below all of these, the deepest array.
+    // Inside all of these, the deepest array.
     let deep = format!("[('a', '|u1', ({}))]", "1,".repeat(63));
     let value = (0..122).fold(array(&deep, &[1; 64], &[7]), |value, _| Value::List(vec![value]));
     assert_eq!(Value::from_msgpack(&value.to_msgpack().unwrap()).unwrap(), value);
     assert!(value.to_string().contains('7') && serde_json::to_string(&value).is_ok());
     value.into_type::<serde_json::Value>().unwrap();
-    // From the outside in.
+    // From the outside to the inside.
     let mut bytes = vec![0xc0];
     for _ in 0..129 {
         bytes =
@@ -449,8 +449,8 @@ fn values_are_made_into_the_programs_types() {
     for (value, told) in [
         (Value::Tuple(vec![1.into()]), "tuple of size 2"),
         (Value::List(vec![1.into(); 3]), "expected 2 elements"),
-        (array("<f16", &[2], &[0; 32]), "numbers that Rust has no type for"),
-        (array("<U1", &[2], &[0xff; 8]), "no Unicode"),
+        (array("<f16", &[2], &[0; 32]), "for which Rust has no number type"),
+        (array("<U1", &[2], &[0xff; 8]), "not Unicode"),
     ] {
         let error = value.into_type::<(Value, Value)>().unwrap_err().to_string();
         assert!(error.contains(told), "{error}");
@@ -576,7 +576,7 @@ fn values_too_deep_for_the_stack_are_refused() {
         for made in [Value::from_type(&value).map(drop), value.to_msgpack().map(drop)] {
             assert_eq!(made.unwrap_err().kind(), ErrorKind::InvalidArgument, "{levels} levels");
         }
-        // Dropped from the outside, since a drop of all of it would take the stack.
+        // Dropped level by level from the outside, since a recursive drop would overflow the stack.
         let mut next = Some(value);
         while let Some(value) = next {
             next = match value {

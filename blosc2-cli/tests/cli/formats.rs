@@ -203,7 +203,7 @@ fn bare_chunks_are_copied_to_chunks() {
     folder.write("short", &chunk[..chunk.len() - 1]);
     for args in [&["copy", "short", "o"][..], &["cat", "short", "--engine", "c"]] {
         let line = folder.bad(1, args);
-        assert!(line.contains("(short)") && line.contains("it announces"), "{line}");
+        assert!(line.contains("(short)") && line.contains("its header declares"), "{line}");
     }
 }
 

@@ -89,7 +89,7 @@ fn bytes_are_taken_as_they_are() {
     let raw = list.lines().next().unwrap();
     assert!(raw.ends_with(r#"       4 b"-x \"""#), "{raw}");
     let line = folder.bad(1, &["meta", "a.b2frame", "get", "raw"]);
-    assert!(line.contains("no msgpack") && line.ends_with("--raw prints its bytes\n"), "{line}");
+    assert!(line.contains("not msgpack") && line.ends_with("--raw prints its bytes\n"), "{line}");
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn what_json_cannot_say_is_listed_and_not_printed() {
     let rows: Value =
         serde_json::from_slice(&folder.good(&["meta", "a.b2frame", "--json"])).unwrap();
     assert_eq!((&rows[0]["value"], &rows[1]["value"]), (&Value::Null, &Value::Null));
-    for (name, told) in [("lists", "too many values"), ("long", "Rust has no type for")] {
+    for (name, told) in [("lists", "too many values"), ("long", "Rust has no number type")] {
         let line = folder.bad(1, &["meta", "a.b2frame", "get", name]);
         assert!(line.contains("(a.b2frame)") && line.contains(told), "{line}");
         assert!(line.ends_with("--raw prints its bytes\n"), "{line}");

@@ -1,4 +1,4 @@
-//! What a filter sees: a block that it reads, and one that it writes.
+//! The blocks that filters, prefilters and postfilters read and write.
 
 use std::ops::{Deref, DerefMut};
 
@@ -11,10 +11,41 @@ use super::BoxError;
 
 const VIEW: &str = "view a block";
 
-/// A block on its way through a filter: what it reads, and what it writes.
+/// A block that a user-defined filter transforms: the bytes to read and the bytes to write.
 ///
-/// Both have the same length, a multiple of the typesize but for the last block of data that is
-/// none. They start at an address that fits every [`Element`]. The output is zeros at first.
+/// Input and output have the same length. It is a multiple of the typesize, except for the last block of data whose
+/// length is not a multiple. Both are aligned for every primitive [`Element`]. The output is zeroed.
+///
+/// C: the arguments of `blosc2_filter_forward_cb`.
+///
+/// ```
+/// use blosc2::user_defined::{BoxError, FilterBlock};
+/// use blosc2::{CParams, Filter};
+///
+/// /// Adds the parameter of the filter to each byte.
+/// fn add(block: &mut FilterBlock<'_>) -> Result<(), BoxError> {
+///     let (input, meta) = (block.input(), block.meta());
+///     for (to, from) in block.output().iter_mut().zip(input) {
+///         *to = from.wrapping_add(meta);
+///     }
+///     Ok(())
+/// }
+///
+/// fn subtract(block: &mut FilterBlock<'_>) -> Result<(), BoxError> {
+///     let (input, meta) = (block.input(), block.meta());
+///     for (to, from) in block.output().iter_mut().zip(input) {
+///         *to = from.wrapping_sub(meta);
+///     }
+///     Ok(())
+/// }
+///
+/// Filter::register(202, "add", (add, subtract))?;
+/// let filter = Filter::Other { code: 202, meta: 5 };
+/// let data: Vec<u8> = [1, 2, 3].repeat(1000);
+/// let chunk = blosc2::compress(&data, CParams::new().filters(&[filter]))?;
+/// assert_eq!(blosc2::decompress::<u8>(&chunk)?, data);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct FilterBlock<'a> {
     input: &'a [u8],
@@ -22,131 +53,137 @@ pub struct FilterBlock<'a> {
     facts: Facts<'a>,
 }
 
-/// What is known of a block besides its data.
+/// The properties of a block other than its data.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Facts<'a> {
     pub(super) typesize: usize,
     pub(super) meta: u8,
-    /// Bytes of each block of the chunk but a shorter last one; `None` where their lengths vary.
+    /// Bytes of each block of the chunk except a shorter last one; `None` if their lengths vary.
     pub(super) blocksize: Option<usize>,
     pub(super) chunk: ChunkPlace<'a>,
 }
 
 impl<'a> FilterBlock<'a> {
-    /// The bytes to read.
+    /// Returns the bytes to read.
     pub fn input(&self) -> &'a [u8] {
         self.input
     }
 
-    /// The bytes to write, as many as there are to read; zeros at first.
+    /// Returns the bytes to write, as many as the input has. They are zeroed before the closure runs.
     pub fn output(&mut self) -> &mut [u8] {
         self.output
     }
 
-    /// The items to read.
+    /// Returns the input as items.
     ///
     /// # Errors
-    /// [`ErrorKind::TypeMismatch`]: the block is no whole number of them, or has bools that are neither 0 nor
-    /// 1.
+    /// - [`ErrorKind::TypeMismatch`]: the length is not a multiple of the size of `T`, the block is not aligned for
+    ///   `T`, or `T` contains a `bool` and a byte for it is neither 0 nor 1.
     pub fn input_as<T: Element>(&self) -> Result<&'a [T]> {
         let len = count::<T>(self.input)?;
         let start = self.input.as_ptr().cast::<T>();
         check_aligned(start)?;
-        // SAFETY: the bytes are `len` items, at an address that fits them, and valid as such.
+        // SAFETY: the bytes are `len` items, at an address that is aligned for them, and valid as such.
         Ok(unsafe { std::slice::from_raw_parts(start, len) })
     }
 
-    /// The items to write.
+    /// Returns the output as items.
     ///
     /// # Errors
-    /// [`ErrorKind::TypeMismatch`]: as for [`input_as`](Self::input_as); or they have padding, in which bytes
-    /// would be left that are not initialised.
+    /// - [`ErrorKind::TypeMismatch`]: the length is not a multiple of the size of `T`, the block is not aligned for
+    ///   `T`, `T` has padding, which would leave uninitialized bytes, or `T` contains a `bool` and a byte that was
+    ///   written for it is neither 0 nor 1.
     pub fn output_as<T: Element>(&mut self) -> Result<&mut [T]> {
         let len = count::<T>(self.output)?;
         if T::LAYOUT.has_padding() {
-            let detail = format!("items of {} have padding; write the bytes", T::dtype());
+            let detail = format!("items of {} have padding; write to `output` instead", T::dtype());
             return Err(Error::new(ErrorKind::TypeMismatch, VIEW, detail));
         }
         let start = self.output.as_mut_ptr().cast::<T>();
         check_aligned(start)?;
-        // SAFETY: the bytes are `len` items, at an address that fits them; they are
-        // valid as such, and have no padding, so that the bytes stay initialised.
+        // SAFETY: the bytes are `len` items, at an address that is aligned for them. They are valid as such, and
+        // have no padding, so that the bytes stay initialized.
         Ok(unsafe { std::slice::from_raw_parts_mut(start, len) })
     }
 
-    /// Bytes of an item, as the chunk says: 1 for those of more than 255 bytes.
+    /// Returns the size of an item in bytes, as stored in the chunk: 1 for items of more than 255 bytes.
     pub fn typesize(&self) -> usize {
         self.facts.typesize
     }
 
-    /// The parameter of a filter; 0 for a prefilter or postfilter.
+    /// Returns the parameter of the filter; 0 in a prefilter or postfilter.
     pub fn meta(&self) -> u8 {
         self.facts.meta
     }
 
-    /// Bytes of each block of the chunk, but for a shorter last one; `None` for blocks of variable length.
+    /// Returns the size of the blocks of the chunk in bytes; the last block can be shorter. `None` for
+    /// variable-length blocks.
     pub fn blocksize(&self) -> Option<usize> {
         self.facts.blocksize
     }
 
-    /// The number of the chunk in its super-chunk: where it is, or where it will be put. C's `nchunk`.
+    /// Returns the index of the chunk in its super-chunk; for a chunk that is compressed, the index that it will get.
+    /// C: `nchunk`.
     ///
-    /// `None` for a chunk by itself, as of a [`Compressor`](crate::Compressor) or a
-    /// [`Decompressor`](crate::Decompressor); C has -1 there. Chunks are compressed before they are put: where another
-    /// handle on the same file, with locking, adds chunks in between, the number is another one. Within
-    /// [`SChunk::locked`](crate::SChunk::locked) none does. Inserting, deleting and reordering chunks changes their
-    /// numbers.
+    /// `None` for a chunk outside a super-chunk, as in a [`Compressor`](crate::Compressor) or a
+    /// [`Decompressor`](crate::Decompressor), where C has -1.
+    ///
+    /// A chunk is compressed before it is stored. If another handle on the same file, opened with locking, adds
+    /// chunks in between, the chunk gets another index than this one; [`SChunk::locked`](crate::SChunk::locked)
+    /// prevents this. Inserting, deleting and reordering chunks changes their indices.
     #[doc(alias = "nchunk")]
     pub fn chunk_index(&self) -> Option<usize> {
         self.facts.chunk.index
     }
 
-    /// The shapes of the array that the chunk is of, of its chunks and of its blocks; `None` where it is of none.
+    /// Returns the shapes of the array of the chunk: its shape, chunk shape and block shape. `None` if the chunk is
+    /// not part of an array.
     ///
-    /// A block of an array holds the items of a box in C order, padded to the full block shape.
-    /// [`Geometry::block_items`] says where they are in the array. C has these in the metalayer `b2nd` of the
-    /// super-chunk of its parameters.
+    /// A block of an array holds its items in C order, padded to the full block shape. [`Geometry::block_items`]
+    /// returns their place in the array. In C, the shapes are in the metalayer `b2nd` of the super-chunk in the
+    /// parameters.
     pub fn array(&self) -> Option<&'a Geometry> {
         self.facts.chunk.array
     }
 }
 
-/// Which chunk closures work on, as far as that is known: nothing is of a chunk by itself.
+/// The chunk that closures work on. Nothing is known about a chunk outside a super-chunk.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ChunkPlace<'a> {
-    /// Its number in its super-chunk.
+    /// Its index in its super-chunk.
     pub(crate) index: Option<usize>,
-    /// Bytes of the super-chunk's data in front of it.
+    /// The offset of the chunk in the data of the super-chunk, in bytes.
     pub(crate) start: Option<u64>,
-    /// The array that it is of.
+    /// The array of the chunk.
     pub(crate) array: Option<&'a Geometry>,
 }
 
-/// How many valid items there are.
+/// The number of items, all of which are valid.
 fn count<T: Element>(bytes: &[u8]) -> Result<usize> {
     let (len, size) = (bytes.len(), size_of::<T>());
     if len.is_multiple_of(size) {
-        let detail = "it has bools that are neither 0 nor 1";
+        let detail = "a bool in it is neither 0 nor 1";
         let invalid = || Error::new(ErrorKind::TypeMismatch, VIEW, detail);
         return are_valid::<T>(bytes).then_some(len / size).ok_or_else(invalid);
     }
-    let detail = format!("{len} bytes are no whole number of {} ({size} bytes)", T::dtype());
+    let detail =
+        format!("{len} bytes are not a multiple of the size of {} ({size} bytes)", T::dtype());
     Err(Error::new(ErrorKind::TypeMismatch, VIEW, detail))
 }
 
-/// A type of the user's may ask for more than any number does.
+/// A user-defined type can require a larger alignment than any primitive type.
 fn check_aligned<T: Element>(start: *const T) -> Result<()> {
     if start.is_aligned() {
         return Ok(());
     }
-    let detail = format!("{} wants to be aligned to {} bytes", T::dtype(), align_of::<T>());
+    let detail = format!("{} has to be aligned to {} bytes", T::dtype(), align_of::<T>());
     Err(Error::new(ErrorKind::TypeMismatch, VIEW, detail))
 }
 
-/// A block of a chunk on its way through a prefilter or a postfilter.
+/// A block that a prefilter or a postfilter transforms, and its place in the chunk and in the super-chunk.
 ///
-/// It has all that a [`FilterBlock`] has, and its place: in the chunk, and in the super-chunk where it is of one. C's
-/// `blosc2_prefilter_params` and `blosc2_postfilter_params`.
+/// It dereferences to a [`FilterBlock`], which has the input and the output. C: `blosc2_prefilter_params`,
+/// `blosc2_postfilter_params`.
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -158,7 +195,7 @@ fn check_aligned<T: Element>(start: *const T) -> Result<()> {
 ///     let chunk = block.chunk_index().ok_or("not of a super-chunk")?;
 ///     let items = array.block_items(chunk as u64, block.index() as u64)?;
 ///     let (rows, columns) = (items[0].clone(), items[1].clone());
-///     let width = array.blocks()[1] as usize; // The padding counts.
+///     let width = array.blocks()[1] as usize; // Rows of a block include its padding.
 ///     let output = block.output_as::<u64>()?;
 ///     for (row, items) in rows.zip(output.chunks_mut(width)) {
 ///         for (column, item) in columns.clone().zip(items) {
@@ -181,21 +218,22 @@ pub struct ChunkBlock<'a> {
 }
 
 impl ChunkBlock<'_> {
-    /// The number of the block in its chunk. C's `nblock`.
+    /// Returns the index of the block in its chunk. C: `nblock`.
     #[doc(alias = "nblock")]
     pub fn index(&self) -> usize {
         self.index
     }
 
-    /// Bytes of the chunk's data in front of the block. C's `offset` and `output_offset`.
+    /// Returns the offset of the block in the data of its chunk, in bytes. C: `output_offset`, `offset`.
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// Bytes of the super-chunk's data in front of the block; `None` for a chunk by itself.
+    /// Returns the offset of the block in the data of the super-chunk, in bytes; `None` for a chunk outside a
+    /// super-chunk.
     ///
-    /// It is known where [`chunk_index`](FilterBlock::chunk_index) is, under the same conditions. In an array the padding
-    /// of chunks and blocks counts. C has no such number; Python's `offset` counts items instead of bytes.
+    /// The same conditions apply as to [`chunk_index`](FilterBlock::chunk_index). In an array the offset includes
+    /// the padding of chunks and blocks. C has no equivalent; Python's `offset` counts items.
     pub fn schunk_offset(&self) -> Option<u64> {
         self.block.facts.chunk.start.map(|start| start + self.offset as u64)
     }
@@ -215,14 +253,14 @@ impl DerefMut for ChunkBlock<'_> {
     }
 }
 
-/// Where a block is in its chunk.
+/// The place of a block in its chunk.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) index: usize,
     pub(super) offset: usize,
 }
 
-/// Runs a closure on a block, whose output holds zeros.
+/// Runs a closure on a block whose output is zeroed.
 pub(super) fn with_block<R>(
     input: &[u8],
     output: &mut [u8],
@@ -249,7 +287,7 @@ pub(super) fn with_block<R>(
     Ok(result)
 }
 
-/// The same for a block with a place.
+/// Runs a closure on a block with its place.
 pub(super) fn with_chunk_block<R>(
     input: &[u8],
     output: &mut [u8],

@@ -1,4 +1,4 @@
-//! One call into C, and the closures that it leads to.
+//! One call into C, and the closures that it runs.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -20,21 +20,22 @@ use crate::{Error, installed};
 thread_local! {
     /// How many closures run on this thread, one inside the other.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
-    /// The call that this thread has made, where the library hides it and has one thread only.
+    /// The call that this thread has made, for an installed library, which does not pass it on and has one thread
+    /// only.
     static CURRENT: Cell<*const Call<'static>> = const { Cell::new(ptr::null()) };
 }
 
-/// How many closures may run inside each other, so that those that call themselves end.
+/// How many closures may run inside each other, so that endless recursion stops.
 const DEEPEST: usize = 32;
 
-/// How many threads a context may use now: inside a closure one, since the others may be waiting for it.
+/// How many threads a context may use now: one inside a closure, since the others may be waiting for it.
 pub(crate) fn threads(wanted: i16) -> i16 {
     if DEPTH.get() > 0 { 1 } else { wanted }
 }
 
 type Closure = Box<dyn Fn(&mut ChunkBlock<'_>) -> Result<(), BoxError> + Send + Sync>;
 
-/// What runs on each block of a chunk, before the filters or after they are undone.
+/// A closure that runs on each block of a chunk, before the filters or after they are undone.
 pub(crate) struct ChunkFilter {
     pub(super) title: Title,
     pub(super) closure: Closure,
@@ -67,35 +68,35 @@ impl ChunkFilter {
     }
 }
 
-/// How long the blocks of a chunk are.
+/// The lengths of the blocks of a chunk.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) enum BlockLens {
-    /// As the context says that compresses.
+    /// The block size of the context that compresses.
     #[default]
     OfContext,
-    /// All but a shorter last one.
+    /// This length, except for a shorter last block.
     Fixed(usize),
-    /// Each has a length of its own.
+    /// Variable-length blocks.
     Variable,
 }
 
-/// One call of a context, as the closures see it that it leads to.
+/// One call of a context, as seen by the closures that it runs.
 #[derive(Default)]
 pub(crate) struct Call<'a> {
     pub(super) prefilter: Option<&'a ChunkFilter>,
     pub(super) postfilter: Option<&'a ChunkFilter>,
-    /// Bytes of the source that is compressed.
+    /// The size of the source that is compressed, in bytes.
     pub(super) source_len: usize,
     /// The codec of the chunk that is decompressed, and the version of its format.
     pub(super) codec: u8,
     pub(super) codec_version: u8,
     pub(super) place: ChunkPlace<'a>,
     pub(super) blocks: BlockLens,
-    /// What went wrong first.
+    /// The first failure.
     failure: Mutex<Option<Failure>>,
 }
 
-/// What went wrong in a closure.
+/// The failure of a closure.
 #[derive(Debug)]
 struct Failure {
     what: String,
@@ -103,7 +104,7 @@ struct Failure {
 }
 
 impl<'a> Call<'a> {
-    /// A call that compresses so many bytes; C runs the prefilter, if there is one.
+    /// A call that compresses `source_len` bytes; C runs the prefilter, if there is one.
     pub(crate) fn compressing(
         source_len: usize,
         prefilter: Option<&'a ChunkFilter>,
@@ -112,7 +113,7 @@ impl<'a> Call<'a> {
         Self { prefilter, source_len, place, ..Self::default() }
     }
 
-    /// A call that compresses to blocks of variable length.
+    /// A call that compresses to variable-length blocks.
     pub(crate) fn compressing_blocks(place: ChunkPlace<'a>) -> Self {
         Self { place, blocks: BlockLens::Variable, ..Self::default() }
     }
@@ -131,7 +132,7 @@ impl<'a> Call<'a> {
         Self { postfilter, codec, codec_version, place, blocks, ..Self::default() }
     }
 
-    /// Bytes of each block but a shorter last one, where `of_context` are those of the context.
+    /// The size of each block except a shorter last one, in bytes; `of_context` is the block size of the context.
     pub(super) fn blocksize(&self, of_context: i32) -> Option<usize> {
         match self.blocks {
             BlockLens::OfContext => usize::try_from(of_context).ok(),
@@ -140,13 +141,13 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The error of a closure, if one has failed, whatever C made of it.
+    /// The error of a closure, if one has failed, independent of the result of C.
     pub(crate) fn check(&self, doing: &str) -> crate::Result<()> {
         let failure = self.failure.lock().take();
         failure.map_or(Ok(()), |failure| Err(failure.into_error(doing)))
     }
 
-    /// Runs what C called for, and gives C 0 or more, or an error code.
+    /// Runs the closure that C called for, and returns 0 or more, or an error code, to C.
     pub(super) fn run(&self, title: Title, work: impl FnOnce() -> Result<i32, BoxError>) -> c_int {
         match guarded(title, work) {
             Ok(value) => value,
@@ -171,7 +172,7 @@ impl Failure {
     }
 }
 
-/// What a closure is called in errors: what it is, its code, and its name if it has one.
+/// The name of a closure in errors: its kind, and its name or else its code.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Title {
     Codec(u8, Option<&'static str>),
@@ -197,7 +198,7 @@ impl fmt::Display for Title {
     }
 }
 
-/// Runs a closure on this thread alone, outside C.
+/// Runs a closure on this thread, outside C.
 pub(crate) fn run_here<R>(
     title: Title,
     doing: &str,
@@ -209,15 +210,14 @@ pub(crate) fn run_here<R>(
 /// Runs a closure; a panic in it becomes a failure.
 fn guarded<R>(title: Title, work: impl FnOnce() -> Result<R, BoxError>) -> Result<R, Failure> {
     if DEPTH.get() >= DEEPEST {
-        let what =
-            format!("{title} was called by itself, or others by it, more than {DEEPEST} times");
+        let what = format!("{title} is nested in other closures more than {DEEPEST} levels deep");
         return Err(Failure { what, source: None });
     }
     let _inside = Inside::new();
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(source)) => {
-            // The closure's error may panic when it is asked what it says.
+            // `Display` of the closure's error may panic.
             let text = catch_unwind(AssertUnwindSafe(|| source.to_string()));
             let text = text.unwrap_or_else(message_of);
             Err(Failure { what: format!("{title} failed: {text}"), source: Some(source) })
@@ -240,14 +240,15 @@ pub(crate) fn message_of(payload: Box<dyn Any + Send>) -> String {
     text
 }
 
-/// Drops what a closure left, which may panic; then what that leaves is not dropped any more.
+/// Drops a value that a closure left. If that panics, the payload of the panic is leaked, since dropping it could
+/// panic too.
 fn discard<T>(value: T) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
         std::mem::forget(payload);
     }
 }
 
-/// Says that this thread is inside a closure.
+/// Marks that this thread is inside a closure.
 struct Inside;
 
 impl Inside {
@@ -263,14 +264,14 @@ impl Drop for Inside {
     }
 }
 
-/// Where the functions that C calls find the call that is going on in a context.
+/// The place where the functions that C calls find the current call of a context.
 ///
-/// C keeps the address for as long as the context lives, so this has to live longer.
+/// C keeps the address for as long as the context lives, so the slot has to live longer.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Slot(Arc<AtomicPtr<Call<'static>>>);
 
 impl Slot {
-    /// What C hands to codecs, filters and prefilters of a context with this slot.
+    /// The parameters that C passes to codecs, filters and prefilters of a context with this slot.
     pub(crate) fn preparams(&self) -> sys::blosc2_prefilter_params {
         sys::blosc2_prefilter_params {
             user_data: self.address(),
@@ -289,7 +290,7 @@ impl Slot {
         }
     }
 
-    /// What C hands to codecs, filters and postfilters of a context with this slot.
+    /// The parameters that C passes to codecs, filters and postfilters of a context with this slot.
     pub(crate) fn postparams(&self) -> sys::blosc2_postfilter_params {
         sys::blosc2_postfilter_params {
             user_data: self.address(),
@@ -320,7 +321,7 @@ impl Slot {
     }
 }
 
-/// Takes a call away from where the closures find it.
+/// Removes a call from the place where the closures find it.
 struct Ending<'a> {
     slot: &'a Slot,
     before: *const Call<'static>,
@@ -334,11 +335,11 @@ impl Drop for Ending<'_> {
 }
 
 impl<'a> Call<'a> {
-    /// The call that led to this use of a codec or filter; `None` where C works for itself.
+    /// The call that led to this use of a codec or filter; `None` for calls that C makes internally.
     ///
     /// # Safety
-    /// C has filled the parameters for the function that it calls, from a context that has no preparams
-    /// but those of a [`Slot`]; and the reference is not used after that function.
+    /// C has filled the parameters for the function that it calls, from a context that has no preparams except
+    /// those of a [`Slot`]. The reference is not used after that function.
     pub(super) unsafe fn of_compression(params: &sys::blosc2_cparams) -> Option<&'a Self> {
         // SAFETY: the context's own copy, which lives as long as it (blosc2.c, blosc2_ctx_get_cparams).
         let given = unsafe { params.preparams.as_ref() };
@@ -346,7 +347,7 @@ impl<'a> Call<'a> {
         unsafe { Self::at(given.map_or(ptr::null_mut(), |given| given.user_data)) }
     }
 
-    /// The same when decompressing.
+    /// The same for decompression.
     ///
     /// # Safety
     /// As for [`of_compression`](Self::of_compression), with postparams.
@@ -357,30 +358,30 @@ impl<'a> Call<'a> {
         unsafe { Self::at(given.map_or(ptr::null_mut(), |given| given.user_data)) }
     }
 
-    /// The call that is going on in a slot.
+    /// The current call of a slot.
     ///
     /// # Safety
-    /// `user_data` is null or that of a [`Slot`] that is alive; and the reference is not used after the
-    /// function has returned to C, which is still inside [`Slot::during`] then.
+    /// `user_data` is null or that of a [`Slot`] that is alive. The reference is not used after the function has
+    /// returned to C, which is still inside [`Slot::during`] then.
     pub(super) unsafe fn at(user_data: *mut c_void) -> Option<&'a Self> {
         let slot = user_data.cast::<AtomicPtr<Call<'static>>>();
-        // SAFETY: the caller says that it is null or a slot's.
+        // SAFETY: the caller guarantees that it is null or a slot's.
         let call = match unsafe { slot.as_ref() } {
             Some(slot) => slot.load(Ordering::Acquire),
             None if installed::HIDES_CALLERS => CURRENT.get().cast_mut(),
             None => ptr::null_mut(),
         };
-        // SAFETY: null, or a call that `Slot::during` keeps until C has returned, all of whose threads are
-        // done with it then (blosc2.c, parallel_blosc).
+        // SAFETY: null, or a call that `Slot::during` keeps until C has returned; all of its threads are done with
+        // it then (blosc2.c, parallel_blosc).
         unsafe { call.cast::<Self>().as_ref() }
     }
 }
 
-/// What C gives a closure to read and to write; the latter is filled with zeros.
+/// The memory that C passes to a closure to read and to write. The memory to write is zeroed.
 ///
 /// # Safety
-/// `input_len` initialised bytes are at `input`, and there is room for `output_len` at `output`, which do
-/// not overlap; nothing else reads or writes the latter, or writes the former, before C goes on.
+/// `input_len` initialized bytes are at `input`, and there is room for `output_len` at `output`; the two do not
+/// overlap. Nothing else reads or writes the output, or writes the input, before C goes on.
 pub(super) unsafe fn buffers<'a>(
     input: *const u8,
     input_len: i32,
@@ -391,9 +392,9 @@ pub(super) unsafe fn buffers<'a>(
     let apart =
         input.addr() + input_len <= output.addr() || output.addr() + output_len <= input.addr();
     if input.is_null() || output.is_null() || !apart {
-        return Err("C-Blosc2 gave it no memory of its own".into());
+        return Err("C-Blosc2 passed memory that is null or overlaps".into());
     }
-    // SAFETY: the caller's promise; what C has not written is zero after the first call.
+    // SAFETY: the caller's promise; bytes of the output that C has not written are zero after `write_bytes`.
     unsafe {
         ptr::write_bytes(output, 0, output_len);
         let input = slice::from_raw_parts(input, input_len);

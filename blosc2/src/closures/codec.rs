@@ -1,4 +1,4 @@
-//! Codecs of one's own.
+//! User-defined codecs.
 
 use std::ffi::{CString, c_int, c_void};
 
@@ -13,19 +13,63 @@ use super::BoxError;
 use super::call::{Call, Title, buffers};
 use super::registry::Registry;
 
-/// A codec of one's own, to be used by its code like any other; see [`Codec::register`](crate::Codec::register).
+/// A user-defined codec, which [`Codec::register`](crate::Codec::register) registers with a code.
 ///
-/// Its functions are called from many threads at once, and once or more for each block of a chunk.
-/// They may use this crate themselves; inside them it works on one thread.
+/// Its methods are called from several threads at once, at least once for each block of a chunk. They can call this
+/// crate; these calls use one thread. A pair of closures, or of functions, is a codec too: the first compresses,
+/// the second decompresses.
+///
+/// C: `blosc2_codec`. Python: the functions passed to `register_codec`.
+///
+/// ```
+/// use blosc2::user_defined::{BoxError, CodecInfo, UserCodec};
+/// use blosc2::{CParams, Codec};
+///
+/// /// Drops the zeros at the end of each block.
+/// struct TrimZeros;
+///
+/// impl UserCodec for TrimZeros {
+///     fn compress(
+///         &self,
+///         input: &[u8],
+///         output: &mut [u8],
+///         _: &CodecInfo<'_>,
+///     ) -> Result<Option<usize>, BoxError> {
+///         let len = input.iter().rposition(|&byte| byte != 0).map_or(1, |last| last + 1);
+///         let Some(target) = output.get_mut(..len) else { return Ok(None) };
+///         target.copy_from_slice(&input[..len]);
+///         Ok(Some(len))
+///     }
+///
+///     fn decompress(
+///         &self,
+///         input: &[u8],
+///         output: &mut [u8],
+///         _: &CodecInfo<'_>,
+///     ) -> Result<(), BoxError> {
+///         output.get_mut(..input.len()).ok_or("the input is too long")?.copy_from_slice(input);
+///         Ok(())
+///     }
+/// }
+///
+/// let codec = Codec::register(201, "trim_zeros", TrimZeros)?;
+/// let mut data = vec![0u8; 1000];
+/// data[..3].copy_from_slice(b"abc");
+/// let chunk = blosc2::compress(&data, CParams::new().codec(codec).filters(&[]))?;
+/// assert!(chunk.len() < 100);
+/// assert_eq!(blosc2::decompress::<u8>(&chunk)?, data);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 pub trait UserCodec: Send + Sync + 'static {
-    /// Compresses `input` to the start of `output`, and gives the number of bytes that it took; `None`
-    /// where they do not fit, after which the input is stored as it is.
+    /// Compresses `input` to the start of `output`, and returns the number of bytes written; `None` if they do not
+    /// fit. The input is then stored uncompressed.
     ///
-    /// `output` holds zeros, and is never longer than `input`. What is as long as the input is stored
-    /// too. Runs of one byte are not given to a codec at all.
+    /// `output` is zeroed, and never longer than `input`. A result as long as the input is stored uncompressed too.
+    /// An input of one repeated byte is not passed to a codec.
     ///
     /// # Errors
-    /// Anything; it becomes the source of the error of the call, of [`ErrorKind::Callback`].
+    /// Any error. The call that compresses then fails with [`ErrorKind::Callback`];
+    /// [`Error::get_ref`](crate::Error::get_ref) returns this error.
     fn compress(
         &self,
         input: &[u8],
@@ -33,13 +77,13 @@ pub trait UserCodec: Send + Sync + 'static {
         info: &CodecInfo<'_>,
     ) -> Result<Option<usize>, BoxError>;
 
-    /// Decompresses `input` to all of `output`, which holds zeros.
+    /// Decompresses `input` to the whole of `output`, which is zeroed.
     ///
-    /// The input may be any bytes, if chunks come from elsewhere.
+    /// If chunks are untrusted input, `input` can be any bytes.
     ///
     /// # Errors
-    /// Anything, such as an input that is broken; it becomes the source of the error of the call, of
-    /// [`ErrorKind::Callback`].
+    /// Any error, for example for damaged input. The call that decompresses then fails with
+    /// [`ErrorKind::Callback`]; [`Error::get_ref`](crate::Error::get_ref) returns this error.
     fn decompress(
         &self,
         input: &[u8],
@@ -47,42 +91,49 @@ pub trait UserCodec: Send + Sync + 'static {
         info: &CodecInfo<'_>,
     ) -> Result<(), BoxError>;
 
-    /// The version of what [`compress`](Self::compress) writes; 1 by default. It is asked for once, when the codec is
-    /// registered.
+    /// Returns the version of the format that [`compress`](Self::compress) writes; 1 by default. Called once, at
+    /// registration.
     ///
-    /// Each chunk keeps it, and gives it back by [`Chunk::codec_version`](crate::Chunk::codec_version) and
-    /// [`CodecInfo::version`], so that a codec can go on reading what it wrote in an earlier version. C's
-    /// `blosc2_codec.version`, Python's `version` of `register_codec`.
+    /// Each chunk stores it. [`Chunk::codec_version`](crate::Chunk::codec_version) and [`CodecInfo::version`]
+    /// return it, so that a codec can still read what an earlier version of it wrote. C: `blosc2_codec.version`.
+    /// Python: `version` of `register_codec`.
     fn version(&self) -> u8 {
         1
     }
 
-    /// The library that does the work, for [`Codec::library`](crate::Codec::library); `None` by default. It is asked for
-    /// once, when the codec is registered. C's `blosc2_codec.complib`, which is a number.
+    /// Returns the library that the codec uses, for [`Codec::library`](crate::Codec::library); `None` by default.
+    /// Called once, at registration. C: `blosc2_codec.complib`, which is a number.
     fn library(&self) -> Option<Library> {
         None
     }
 }
 
-/// The library behind a codec; see [`Codec::library`](crate::Codec::library) and [`UserCodec::library`].
+/// The library that implements a codec; see [`Codec::library`](crate::Codec::library) and [`UserCodec::library`].
+///
+/// ```
+/// use blosc2::library::Library;
+///
+/// let library = Library::new("LZ4", "1.10.0");
+/// assert_eq!((&*library.name, &*library.version), ("LZ4", "1.10.0"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Library {
-    /// Its name, such as `LZ4`.
+    /// The name, such as `LZ4`.
     pub name: String,
-    /// Its version, such as `1.10.0`, or with a name before it where it stands in for the original,
-    /// such as `libdeflate 1.25`.
+    /// The version, such as `1.10.0`. For a library that replaces the original one, it starts with the name of the
+    /// replacement, as in `libdeflate 1.25`.
     pub version: String,
 }
 
 impl Library {
-    /// The library of this name in this version.
+    /// Creates a library with this name and version.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self { name: name.into(), version: version.into() }
     }
 }
 
-/// A pair of closures is a codec.
+/// A pair of closures is a codec: the first compresses, the second decompresses.
 impl<C, D> UserCodec for (C, D)
 where
     C: Fn(&[u8], &mut [u8], &CodecInfo<'_>) -> Result<Option<usize>, BoxError>
@@ -110,31 +161,57 @@ where
     }
 }
 
-/// What a codec is told besides the data.
+/// The properties of the data that a user-defined codec compresses or decompresses.
+///
+/// ```
+/// use blosc2::user_defined::{BoxError, CodecInfo};
+/// use blosc2::{CParams, Codec};
+///
+/// fn compress(_: &[u8], _: &mut [u8], info: &CodecInfo<'_>) -> Result<Option<usize>, BoxError> {
+///     assert_eq!((info.typesize, info.level, info.meta), (4, 7, 3));
+///     assert!(info.chunk_index.is_none() && info.array.is_none());
+///     Ok(None) // The input is stored uncompressed.
+/// }
+///
+/// fn decompress(_: &[u8], _: &mut [u8], _: &CodecInfo<'_>) -> Result<(), BoxError> {
+///     Err("nothing is ever compressed".into())
+/// }
+///
+/// let codec = Codec::register(202, "store", (compress, decompress))?;
+/// let params = CParams::new().codec(codec).codec_meta(3).level(7).filters(&[]);
+/// let data: Vec<u32> = (0..1000).collect();
+/// let chunk = blosc2::compress(&data, &params)?;
+/// assert_eq!(blosc2::decompress::<u32>(&chunk)?, data);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CodecInfo<'a> {
-    /// The codec's parameter, as the chunk keeps it.
+    /// The parameter of the codec, as stored in the chunk.
     pub meta: u8,
-    /// Bytes of an item, as the chunk says: 1 for those of more than 255 bytes.
+    /// The size of an item in bytes, as stored in the chunk: 1 for items of more than 255 bytes.
     pub typesize: usize,
-    /// The version of the codec's format: [`UserCodec::version`] when compressing; when decompressing what the chunk
-    /// says, which may be any number.
+    /// The version of the codec's format: [`UserCodec::version`] when compressing, the version stored in the chunk
+    /// when decompressing. The latter can be any value.
     pub version: u8,
-    /// The level, 1 to 9; 0 when decompressing, since chunks do not keep it.
+    /// The compression level, 1 to 9; 0 when decompressing, since chunks do not store it.
     pub level: u8,
-    /// Bytes of each block of the chunk, but for a shorter last one; `None` for blocks of variable length.
+    /// The size of the blocks of the chunk in bytes; the last block can be shorter. `None` for variable-length
+    /// blocks.
     pub blocksize: Option<usize>,
-    /// The number of the chunk in its super-chunk; see [`FilterBlock::chunk_index`](crate::user_defined::FilterBlock::chunk_index).
+    /// The index of the chunk in its super-chunk; see
+    /// [`FilterBlock::chunk_index`](crate::user_defined::FilterBlock::chunk_index).
     pub chunk_index: Option<usize>,
-    /// The shapes of the array that the chunk is of, of its chunks and of its blocks; `None` where it is of none.
+    /// The shapes of the array of the chunk: its shape, chunk shape and block shape. `None` if the chunk is not
+    /// part of an array.
     ///
-    /// The data is that of a whole block: the items of the block shape in C order, as the filters left them. With
-    /// [`SplitMode::Always`](crate::SplitMode::Always) it is one of as many equal parts of the block as an item has bytes.
+    /// The data is a whole block: the items of the block shape in C order, after the filters. With
+    /// [`SplitMode::Always`](crate::SplitMode::Always) it is one of the streams into which the block is split, one
+    /// for each byte of an item.
     pub array: Option<&'a Geometry>,
 }
 
-/// A codec, and what it has said of itself.
+/// A registered codec, with its version and library at registration.
 struct Registered {
     codec: Box<dyn UserCodec>,
     version: u8,
@@ -143,32 +220,32 @@ struct Registered {
 
 static CODECS: Registry<Registered> = Registry::new();
 
-/// Whether there is a codec of the user's with this code.
+/// Whether there is a user-defined codec with this code.
 pub(crate) fn is_codec(code: u8) -> bool {
     CODECS.get(code).is_some() || CODECS.is_taken(code)
 }
 
-/// The name of a codec of the user's.
+/// The name of a user-defined codec.
 pub(crate) fn codec_name(code: u8) -> Option<&'static str> {
     CODECS.name(code)
 }
 
-/// The code of the user's codec of this name.
+/// The code of the user-defined codec with this name.
 pub(crate) fn codec_named(name: &str) -> Option<u8> {
     CODECS.code(name)
 }
 
-/// The version of what a codec of the user's writes.
+/// The version of the format that a user-defined codec writes.
 pub(crate) fn codec_version(code: u8) -> Option<u8> {
     CODECS.get(code).map(|registered| registered.version)
 }
 
-/// The library of a codec of the user's.
+/// The library of a user-defined codec.
 pub(crate) fn codec_library(code: u8) -> Option<Library> {
     CODECS.get(code)?.library.clone()
 }
 
-/// Keeps a codec of the user's under a code; `built_in` says that its name is taken.
+/// Stores a user-defined codec under a code; `built_in` means that the name is taken.
 pub(crate) fn register_codec(
     code: u8,
     name: &str,
@@ -180,27 +257,27 @@ pub(crate) fn register_codec(
     CODECS.set("register a codec", code, name, Box::new(registered), built_in)
 }
 
-/// Makes C know the codes of all users' codecs. Once, before any other call but `blosc2_init`.
+/// Registers the codes of all user-defined codecs in C. Called once, before any other call except `blosc2_init`.
 pub(super) fn announce() {
     for code in Registry::<Registered>::codes() {
         let Ok(name) = CString::new(format!("user codec {code}")) else { continue };
         let mut codec = sys::blosc2_codec {
             compcode: code,
-            compname: name.into_raw(), // C keeps it for ever.
+            compname: name.into_raw(), // C keeps it until the process exits.
             complib: 0,
             version: 1, // The encoder writes the codec's own, which is not known yet.
             encoder: Some(encode),
             decoder: Some(decode),
         };
-        // SAFETY: C copies the structure, whose name is never freed (blosc2.c, register_codec_private).
-        // No other call is made into C meanwhile (init.rs).
+        // SAFETY: C copies the structure, whose name is never freed (blosc2.c, register_codec_private). No other
+        // call into C runs at the same time (init.rs).
         if unsafe { sys::blosc2_register_codec(&mut codec) } < 0 {
             CODECS.take(code);
         }
     }
 }
 
-/// A codec, as C asks for it.
+/// The codec that C calls for.
 fn find(code: u8) -> Result<&'static Registered, BoxError> {
     CODECS.get(code).ok_or_else(|| format!("no codec is registered with the code {code}").into())
 }
@@ -222,8 +299,8 @@ unsafe extern "C" fn encode(
     };
     let code = params.compcode;
     call.run(Title::Codec(code, codec_name(code)), || {
-        // SAFETY: C gives a stream of the block, and the room for it in other memory, of which no other
-        // thread knows (blosc2.c, blosc_c).
+        // SAFETY: C passes a stream of the block, and room for the result in other memory, which no other thread
+        // accesses (blosc2.c, blosc_c).
         let (input, output) = unsafe { buffers(input, input_len, output, output_len)? };
         let Registered { codec, version, .. } = find(code)?;
         let info = CodecInfo {
@@ -238,9 +315,13 @@ unsafe extern "C" fn encode(
         let room = output.len();
         match codec.compress(input, output, &info)? {
             None => Ok(0), // C stores the stream.
-            Some(0) => Err("it gave a length of 0; what does not fit is `None`".into()),
+            Some(0) => {
+                Err("it returned a length of 0; return `None` if the result does not fit".into())
+            }
             Some(len) if len <= room => Ok(i32::try_from(len)?),
-            Some(len) => Err(format!("it gave a length of {len}, with room for {room}").into()),
+            Some(len) => {
+                Err(format!("it returned a length of {len}, the output has {room} bytes").into())
+            }
         }
     })
 }
@@ -262,8 +343,8 @@ unsafe extern "C" fn decode(
     };
     let code = call.codec;
     call.run(Title::Codec(code, codec_name(code)), || {
-        // SAFETY: C gives a stream of the chunk, and its place in the block in other memory, of which no
-        // other thread knows (blosc2.c, blosc_d).
+        // SAFETY: C passes a stream of the chunk, and its place in the block in other memory, which no other thread
+        // accesses (blosc2.c, blosc_d).
         let (input, output) = unsafe { buffers(input, input_len, output, output_len)? };
         let info = CodecInfo {
             meta,

@@ -1,4 +1,4 @@
-//! Filters of one's own.
+//! User-defined filters.
 
 use std::ffi::{CString, c_int};
 
@@ -13,27 +13,60 @@ use super::call::{Call, Title, buffers};
 use super::registry::Registry;
 use super::{BoxError, FilterBlock};
 
-/// A filter of one's own, to be used by its code like any other; see [`Filter::register`](crate::Filter::register).
+/// A user-defined filter, which [`Filter::register`](crate::Filter::register) registers with a code.
 ///
-/// Its functions are called from many threads at once, once or more for each block of a chunk. They
-/// may use this crate themselves; inside them it works on one thread.
+/// Its methods are called from several threads at once, at least once for each block of a chunk. They can call this
+/// crate; these calls use one thread. A pair of closures, or of functions, is a filter too: the first is `forward`,
+/// the second `backward`.
+///
+/// C: `blosc2_filter`. Python: the functions passed to `register_filter`.
+///
+/// ```
+/// use blosc2::user_defined::{BoxError, FilterBlock, UserFilter};
+/// use blosc2::{CParams, Filter};
+///
+/// /// Inverts all bits.
+/// struct Invert;
+///
+/// impl UserFilter for Invert {
+///     fn forward(&self, block: &mut FilterBlock<'_>) -> Result<(), BoxError> {
+///         let input = block.input();
+///         for (to, from) in block.output().iter_mut().zip(input) {
+///             *to = !from;
+///         }
+///         Ok(())
+///     }
+///
+///     fn backward(&self, block: &mut FilterBlock<'_>) -> Result<(), BoxError> {
+///         self.forward(block) // The filter is its own inverse.
+///     }
+/// }
+///
+/// let filter = Filter::register(201, "invert", Invert)?;
+/// let data: Vec<u32> = (0..1000).collect();
+/// let chunk = blosc2::compress(&data, CParams::new().filters(&[filter, Filter::Shuffle]))?;
+/// assert_eq!(blosc2::decompress::<u32>(&chunk)?, data);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 pub trait UserFilter: Send + Sync + 'static {
-    /// Transforms a block before it is compressed.
+    /// Transforms a block before compression.
     ///
     /// # Errors
-    /// Anything; it becomes the source of the error of the call, of [`ErrorKind::Callback`].
+    /// Any error. The call that compresses then fails with [`ErrorKind::Callback`];
+    /// [`Error::get_ref`](crate::Error::get_ref) returns this error.
     fn forward(&self, block: &mut FilterBlock<'_>) -> Result<(), BoxError>;
 
-    /// Undoes that.
+    /// Undoes [`forward`](Self::forward) after decompression.
     ///
-    /// The block may hold any bytes, if chunks come from elsewhere.
+    /// If chunks are untrusted input, the block can hold any bytes.
     ///
     /// # Errors
-    /// As for [`forward`](Self::forward).
+    /// Any error. The call that decompresses then fails with [`ErrorKind::Callback`];
+    /// [`Error::get_ref`](crate::Error::get_ref) returns this error.
     fn backward(&self, block: &mut FilterBlock<'_>) -> Result<(), BoxError>;
 }
 
-/// A pair of closures is a filter.
+/// A pair of closures is a filter: the first is `forward`, the second `backward`.
 impl<F, B> UserFilter for (F, B)
 where
     F: Fn(&mut FilterBlock<'_>) -> Result<(), BoxError> + Send + Sync + 'static,
@@ -50,22 +83,22 @@ where
 
 static FILTERS: Registry<dyn UserFilter> = Registry::new();
 
-/// Whether there is a filter of the user's with this code.
+/// Whether there is a user-defined filter with this code.
 pub(crate) fn is_filter(code: u8) -> bool {
     FILTERS.get(code).is_some() || FILTERS.is_taken(code)
 }
 
-/// The name of a filter of the user's.
+/// The name of a user-defined filter.
 pub(crate) fn filter_name(code: u8) -> Option<&'static str> {
     FILTERS.name(code)
 }
 
-/// The code of the user's filter of this name.
+/// The code of the user-defined filter with this name.
 pub(crate) fn filter_named(name: &str) -> Option<u8> {
     FILTERS.code(name)
 }
 
-/// Keeps a filter of the user's under a code; `built_in` says that its name is taken.
+/// Stores a user-defined filter under a code; `built_in` means that the name is taken.
 pub(crate) fn register_filter(
     code: u8,
     name: &str,
@@ -75,19 +108,19 @@ pub(crate) fn register_filter(
     FILTERS.set("register a filter", code, name, Box::new(filter), built_in)
 }
 
-/// Makes C know the codes of all users' filters. Once, before any other call but `blosc2_init`.
+/// Registers the codes of all user-defined filters in C. Called once, before any other call except `blosc2_init`.
 pub(super) fn announce() {
     for code in Registry::<dyn UserFilter>::codes() {
         let Ok(name) = CString::new(format!("user filter {code}")) else { continue };
         let mut filter = sys::blosc2_filter {
             id: code,
-            name: name.into_raw(), // C keeps it for ever.
+            name: name.into_raw(), // C keeps it until the process exits.
             version: 1,
             forward: Some(forward),
             backward: Some(backward),
         };
-        // SAFETY: C copies the structure, whose name is never freed (blosc2.c,
-        // register_filter_private). No other call is made into C meanwhile (init.rs).
+        // SAFETY: C copies the structure, whose name is never freed (blosc2.c, register_filter_private). No other
+        // call into C runs at the same time (init.rs).
         if unsafe { sys::blosc2_register_filter(&mut filter) } < 0 {
             FILTERS.take(code);
         }
@@ -102,13 +135,13 @@ unsafe extern "C" fn forward(
     params: *mut sys::blosc2_cparams,
     code: u8,
 ) -> c_int {
-    // SAFETY: C fills the parameters on its stack for this call (blosc2.c, pipeline_forward). The context
-    // has what they lead to from `Slot::preparams`; the call is not used after this function.
+    // SAFETY: C fills the parameters on its stack for this call (blosc2.c, pipeline_forward). The context has what
+    // they point to from `Slot::preparams`; the call is not used after this function.
     let (call, sizes) = unsafe {
         let params = &*params;
         (Call::of_compression(params), (params.typesize, params.blocksize))
     };
-    // SAFETY: C gives a block, and scratch memory for as many bytes, of which no other thread knows.
+    // SAFETY: C passes a block, and scratch memory for as many bytes, which no other thread accesses.
     unsafe {
         run(call, input, output, len, (code, meta, sizes), |filter, block| filter.forward(block))
     }
@@ -125,8 +158,8 @@ unsafe extern "C" fn backward(
     // SAFETY: as in `forward`, with `Slot::postparams` (blosc2.c, pipeline_backward).
     let (call, typesize) = unsafe { (Call::of_decompression(&*params), (*params).typesize) };
     let sizes = (typesize, 0); // The call has the other.
-    // SAFETY: C gives a block in scratch memory, and for as many bytes other such memory or its place in
-    // the destination, of which no other thread knows.
+    // SAFETY: C passes a block in scratch memory, and for as many bytes either other scratch memory or its place in
+    // the destination, which no other thread accesses.
     unsafe {
         run(call, input, output, len, (code, meta, sizes), |filter, block| filter.backward(block))
     }

@@ -1,8 +1,8 @@
-//! Rust closures inside C's pipeline: filters around it, and filters, codecs and tuners of one's own.
+//! Rust closures inside C's pipeline: prefilters, postfilters, and user-defined codecs, filters and tuners.
 //!
-//! C calls a function of this module from any of its threads. Such a function finds the [`Call`] that
-//! it works for, runs the closure so that no panic gets out, and leaves what went wrong in the call,
-//! which gives it back as its error.
+//! C calls a function of this module from any of its threads. The function finds the [`Call`] that it belongs to
+//! and runs the closure. It catches panics, so that none unwinds into C, and stores the first failure in the call,
+//! which returns it as its error.
 
 mod block;
 mod call;
@@ -25,27 +25,38 @@ pub(crate) use pipeline::{Blocks, postfilter, prefilter};
 pub use registry::USER_CODES;
 pub use tuner::{TunerInput, TunerOutcome, UserTuner};
 
-/// What a closure may fail with: any error, or a message (by `into`).
+/// The error of a closure or of a user-defined codec, filter or tuner: any error type, or a message converted by
+/// `into`.
 ///
-/// A panic in one is caught and becomes an error, too, unless the program aborts at panics.
+/// A panic in a closure is caught and becomes an error too, unless the program is compiled to abort on panics.
+///
+/// ```
+/// use blosc2::user_defined::BoxError;
+///
+/// fn check(input: &[u8]) -> Result<(), BoxError> {
+///     if input.is_empty() { Err("the input is empty".into()) } else { Ok(()) }
+/// }
+///
+/// assert_eq!(check(&[]).unwrap_err().to_string(), "the input is empty");
+/// ```
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Which closures may run in a context.
+/// The closures that can run in a context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Closures {
     None,
-    /// Codecs and filters of users.
+    /// User-defined codecs and filters.
     Registered,
-    /// Those, and a prefilter or postfilter.
+    /// The same, and a prefilter or postfilter.
     Around,
 }
 
-/// Whether a code of a codec or filter is one of the users'.
+/// Whether the code of a codec or filter is in the range for user-defined ones.
 pub(crate) fn is_user_code(code: u8) -> bool {
     registry::place(code).is_some()
 }
 
-/// Which closures run for a codec and filters.
+/// The closures that run for a codec and filters.
 pub(crate) fn registered(codec: u8, filters: &[u8]) -> Closures {
     match is_user_code(codec) || filters.iter().any(|&code| is_user_code(code)) {
         true => Closures::Registered,
@@ -53,9 +64,9 @@ pub(crate) fn registered(codec: u8, filters: &[u8]) -> Closures {
     }
 }
 
-/// Makes C know the codes of all users' codecs and filters, once.
+/// Registers the codes of all user-defined codecs and filters in C, once.
 ///
-/// C's lists are read without a lock by all its threads, so they must not change later.
+/// All threads of C read its lists without a lock, so the lists must not change later.
 pub(crate) fn announce() {
     codec::announce();
     filter::announce();

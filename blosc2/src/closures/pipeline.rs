@@ -1,4 +1,4 @@
-//! Prefilters and postfilters: closures around the pipeline of a context.
+//! Prefilters and postfilters: closures before and after the pipeline of a context.
 
 use std::ffi::c_int;
 
@@ -10,7 +10,8 @@ use super::block::{ChunkPlace, Facts, Place, with_chunk_block};
 use super::call::{Call, ChunkFilter, Title, buffers, run_here};
 
 impl ChunkFilter {
-    /// Runs it on this thread, on each block of `source`, which together make the output.
+    /// Runs the closure on this thread, on each block of `source`, and writes the results to the same places of
+    /// `output`.
     pub(crate) fn run(
         &self,
         source: &[u8],
@@ -32,17 +33,17 @@ impl ChunkFilter {
     }
 }
 
-/// How data is cut into blocks, of which the first is at some place in its chunk.
+/// How data is cut into blocks, and the place of the first one in its chunk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Blocks<'a> {
-    /// Bytes of a block but the last; 0 for all data.
+    /// Bytes of each block except the last; 0 for one block of all data.
     pub(crate) len: usize,
-    /// Whether the lengths of the chunk's blocks vary.
+    /// Whether the chunk has variable-length blocks.
     pub(crate) variable: bool,
     pub(crate) typesize: usize,
-    /// The number of the first block.
+    /// The index of the first block.
     pub(crate) index: usize,
-    /// Bytes in front of the first block.
+    /// Bytes before the first block.
     pub(crate) offset: usize,
     pub(crate) chunk: ChunkPlace<'a>,
 }
@@ -51,25 +52,25 @@ pub(crate) struct Blocks<'a> {
 pub(crate) unsafe extern "C" fn prefilter(params: *mut sys::blosc2_prefilter_params) -> c_int {
     // SAFETY: C fills the parameters on its stack for this call (blosc2.c, pipeline_forward).
     let params = unsafe { &*params };
-    // SAFETY: the user data are of `Slot::preparams`; the call is not used after this function.
+    // SAFETY: the user data is that of `Slot::preparams`; the call is not used after this function.
     let Some(call) = (unsafe { Call::at(params.user_data) }) else {
         return sys::BLOSC2_ERROR_FILTER_PIPELINE;
     };
     call.run(Title::Prefilter, || {
-        let closure = call.prefilter.ok_or("there is none")?;
+        let closure = call.prefilter.ok_or("the call has none")?;
         let typesize = usize::try_from(params.output_typesize)?;
         let offset = usize::try_from(params.output_offset)?;
         let index = usize::try_from(params.nblock)?;
         let mut context = sys::blosc2_cparams_defaults();
-        // SAFETY: the context is the one that works on this block; the function reads its fields, which
-        // do not change meanwhile (blosc2.c, blosc2_ctx_get_cparams).
+        // SAFETY: the context is the one that works on this block; the function reads its fields, which do not
+        // change during the call (blosc2.c, blosc2_ctx_get_cparams).
         unsafe { sys::blosc2_ctx_get_cparams(params.ctx, &mut context) };
-        // `output_size` leaves the bytes after the last whole item out.
+        // `output_size` does not count the bytes after the last whole item.
         let left = call.source_len.checked_sub(offset).ok_or("the block is not in the source")?;
         let len = usize::try_from(context.blocksize)?.min(left);
         let len = i32::try_from(len)?;
-        // SAFETY: C gives the block's bytes in the source, and scratch memory for them or their place in the
-        // chunk, of which no other thread knows.
+        // SAFETY: C passes the block's bytes in the source, and scratch memory for them or their place in the
+        // chunk, which no other thread accesses.
         let (input, output) = unsafe { buffers(params.input, len, params.output, len)? };
         let blocksize = call.blocksize(context.blocksize);
         let facts = Facts { typesize, meta: 0, blocksize, chunk: call.place };
@@ -83,17 +84,17 @@ pub(crate) unsafe extern "C" fn prefilter(params: *mut sys::blosc2_prefilter_par
 pub(crate) unsafe extern "C" fn postfilter(params: *mut sys::blosc2_postfilter_params) -> c_int {
     // SAFETY: C fills the parameters on its stack for this call (blosc2.c, pipeline_backward, blosc_d).
     let params = unsafe { &*params };
-    // SAFETY: the user data are of `Slot::postparams`; the call is not used after this function.
+    // SAFETY: the user data is that of `Slot::postparams`; the call is not used after this function.
     let Some(call) = (unsafe { Call::at(params.user_data) }) else {
         return sys::BLOSC2_ERROR_POSTFILTER;
     };
     call.run(Title::Postfilter, || {
-        let closure = call.postfilter.ok_or("there is none")?;
+        let closure = call.postfilter.ok_or("the call has none")?;
         let typesize = usize::try_from(params.typesize)?;
         let offset = usize::try_from(params.offset)?;
         let place = Place { index: usize::try_from(params.nblock)?, offset };
-        // SAFETY: C gives the decoded block in scratch memory, and its place in the destination, of which
-        // no other thread knows.
+        // SAFETY: C passes the decoded block in scratch memory, and its place in the destination, which no other
+        // thread accesses.
         let (input, output) =
             unsafe { buffers(params.input, params.size, params.output, params.size)? };
         let facts = Facts { typesize, meta: 0, blocksize: call.blocksize(0), chunk: call.place };

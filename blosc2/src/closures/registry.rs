@@ -1,4 +1,4 @@
-//! What users register by a code: once, for as long as the program runs.
+//! The registry of user-defined codecs, filters and tuners. Entries live until the process exits.
 
 use std::ops::RangeInclusive;
 use std::sync::OnceLock;
@@ -9,19 +9,19 @@ use parking_lot::Mutex;
 
 use crate::{Error, ErrorKind, Result};
 
-/// The codes of user-defined codecs, filters and tuners: 160 to 255. C's `BLOSC2_USER_REGISTERED_*_START` and `_STOP`,
-/// which are the same for all three.
+/// The codes of user-defined codecs, filters and tuners: 160 to 255. C: `BLOSC2_USER_REGISTERED_CODECS_START` and
+/// the other constants of this kind, which are the same for all three.
 pub const USER_CODES: RangeInclusive<u8> =
     sys::BLOSC2_USER_REGISTERED_CODECS_START as u8..=sys::BLOSC2_USER_REGISTERED_CODECS_STOP as u8;
 
 const COUNT: usize = (*USER_CODES.end() - *USER_CODES.start()) as usize + 1;
 
-/// A table of codes. Looking up takes no lock.
+/// A table of codes. Lookups take no lock.
 pub(super) struct Registry<T: ?Sized + 'static> {
     entries: [OnceLock<Entry<T>>; COUNT],
-    /// Codes that C had for somebody else when this crate started.
+    /// Codes that were registered in C before this crate started.
     taken: [AtomicBool; COUNT],
-    /// Held while something is registered, so that no name is taken twice.
+    /// Held during a registration, so that no name is taken twice.
     registering: Mutex<()>,
 }
 
@@ -39,7 +39,7 @@ impl<T: ?Sized> Registry<T> {
         }
     }
 
-    /// All codes of users.
+    /// All codes of user-defined entries.
     pub(super) fn codes() -> impl Iterator<Item = u8> {
         USER_CODES
     }
@@ -62,7 +62,7 @@ impl<T: ?Sized> Registry<T> {
         Self::codes().find(is_named)
     }
 
-    /// Says that C has this code for somebody else.
+    /// Records that the code was registered in C before.
     pub(super) fn take(&self, code: u8) {
         if let Some(place) = place(code) {
             self.taken[place].store(true, Ordering::Relaxed);
@@ -73,7 +73,7 @@ impl<T: ?Sized> Registry<T> {
         place(code).is_some_and(|place| self.taken[place].load(Ordering::Relaxed))
     }
 
-    /// Registers a value; `built_in` says that the name is of one that has always been there.
+    /// Registers a value; `built_in` means that the name is that of a built-in codec or filter.
     pub(super) fn set(
         &self,
         doing: &str,
@@ -86,31 +86,35 @@ impl<T: ?Sized> Registry<T> {
         let exists = |detail: String| Err(Error::new(ErrorKind::AlreadyExists, doing, detail));
         let Some(place) = place(code) else {
             let (first, last) = (USER_CODES.start(), USER_CODES.end());
-            return invalid(format!("users have the codes {first} to {last}, got {code}"));
+            return invalid(format!("the code has to be from {first} to {last}, got {code}"));
         };
-        // As a text it has to be told from a code, and from what has a parameter.
+        // A name must differ from a code, and from a name with a parameter.
         if name.is_empty() || name.contains(':') || name.parse::<u8>().is_ok() {
-            return invalid(format!("a name is no number and has no colon, got `{name}`"));
+            return invalid(format!(
+                "a name must not be empty, a number, or contain a colon, got `{name}`"
+            ));
         }
         let registering = self.registering.lock();
         if built_in || self.code(name).is_some() {
-            return exists(format!("the name {name} is taken"));
+            return exists(format!("the name {name} is registered already"));
         }
         if self.taken[place].load(Ordering::Relaxed) {
-            return exists(format!("C-Blosc2 has the code {code} for somebody else"));
+            return exists(format!(
+                "the code {code} was registered in C-Blosc2 before this crate started"
+            ));
         }
         let refused = self.entries[place].set(Entry { name: name.to_owned(), value }).err();
-        // A value that is refused is dropped, which may register another one.
+        // A value that is refused is dropped, and its destructor may register another one.
         drop(registering);
         if refused.is_none() {
             return Ok(());
         }
         let other = self.name(code).unwrap_or_default();
-        exists(format!("the code {code} belongs to {other}"))
+        exists(format!("the code {code} is registered as {other}"))
     }
 }
 
-/// The place of a user's code.
+/// The position of a user-defined code in the table.
 pub(super) fn place(code: u8) -> Option<usize> {
     USER_CODES.contains(&code).then(|| usize::from(code - USER_CODES.start()))
 }

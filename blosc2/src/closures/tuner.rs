@@ -1,4 +1,4 @@
-//! Tuners of one's own, which choose how each chunk is compressed.
+//! User-defined tuners, which choose the compression parameters of each chunk.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,51 +10,113 @@ use super::registry::Registry;
 
 const DOING: &str = "tune the compression";
 
-/// Chooses the parameters for each chunk; see [`Tuner::register`].
+/// A user-defined tuner, which chooses the compression parameters of each chunk; see [`Tuner::register`].
 ///
-/// Each [`Compressor`](crate::Compressor), [`SChunk`](crate::SChunk) and [`NDArray`](crate::NDArray) has
-/// its own. Its functions are called by the thread that compresses, before and after that; also after one has
-/// failed or panicked.
+/// Each [`Compressor`](crate::Compressor), [`SChunk`](crate::SChunk) and [`NDArray`](crate::NDArray) has a separate
+/// instance. Its methods run on the thread that compresses: [`next`](Self::next) before a chunk is compressed,
+/// [`measured`](Self::measured) after it. They are called again after one of them has failed or panicked.
+///
+/// ```
+/// use blosc2::user_defined::{BoxError, TunerInput, TunerOutcome, UserTuner};
+/// use blosc2::{CParams, Compressor, Tuner};
+///
+/// /// Compresses at level 1 if the last chunk did not compress well.
+/// #[derive(Default)]
+/// struct Quick {
+///     poor: bool,
+/// }
+///
+/// impl UserTuner for Quick {
+///     fn next(&mut self, params: &mut CParams, _: &TunerInput<'_>) -> Result<(), BoxError> {
+///         params.level = if self.poor { 1 } else { 5 };
+///         Ok(())
+///     }
+///
+///     fn measured(&mut self, outcome: &TunerOutcome) -> Result<(), BoxError> {
+///         self.poor = outcome.cbytes > outcome.nbytes / 2;
+///         Ok(())
+///     }
+/// }
+///
+/// let tuner = Tuner::register(201, "quick", |_| Quick::default())?;
+/// let mut compressor = Compressor::new(CParams::new().tuner(tuner))?;
+/// assert_eq!(compressor.compress(&[1.5f64; 1000])?.decompress::<f64>()?, [1.5; 1000]);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 pub trait UserTuner: Send + 'static {
-    /// Changes the parameters for the next chunk; they stay so for those after it.
+    /// Changes the parameters for the next chunk. They also apply to later chunks, until they are changed again.
     ///
-    /// The typesize, the header and the tuner have to stay as they are, and in an array the block size.
+    /// The typesize, the kind of header (`blosc1`) and the tuner have to stay the same; in an array also the block
+    /// size.
     ///
     /// # Errors
-    /// Anything; it becomes the source of the error of the call, of [`ErrorKind::Callback`].
+    /// Any error. The call that compresses then fails with [`ErrorKind::Callback`];
+    /// [`Error::get_ref`] returns this error.
     fn next(&mut self, params: &mut CParams, input: &TunerInput<'_>) -> Result<(), BoxError>;
 
-    /// Is told what came out; not where compressing has failed.
+    /// Receives the outcome after a chunk was compressed. Not called if compression failed.
     ///
     /// # Errors
-    /// As for [`next`](Self::next).
+    /// Any error. The call that compresses then fails with [`ErrorKind::Callback`];
+    /// [`Error::get_ref`] returns this error.
     fn measured(&mut self, outcome: &TunerOutcome) -> Result<(), BoxError> {
         let _ = outcome;
         Ok(())
     }
 }
 
-/// What is about to be compressed.
+/// The data of the next chunk, as passed to [`UserTuner::next`].
+///
+/// ```
+/// use blosc2::user_defined::{BoxError, TunerInput, UserTuner};
+/// use blosc2::{CParams, Compressor, Tuner};
+///
+/// /// Stores short buffers uncompressed.
+/// struct Skip;
+///
+/// impl UserTuner for Skip {
+///     fn next(&mut self, params: &mut CParams, input: &TunerInput<'_>) -> Result<(), BoxError> {
+///         let nbytes: usize = input.data.iter().map(|part| part.len()).sum();
+///         params.level = if nbytes < 100 { 0 } else { 5 };
+///         Ok(())
+///     }
+/// }
+///
+/// let tuner = Tuner::register(202, "skip", |_| Skip)?;
+/// let mut compressor = Compressor::new(CParams::new().tuner(tuner))?;
+/// let items: Vec<u8> = (0..99).collect();
+/// assert!(compressor.compress(&items)?.is_stored());
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct TunerInput<'a> {
-    /// The data: one slice, or more for a chunk of blocks of variable length.
+    /// The data: one slice, or one slice for each variable-length block.
     pub data: &'a [&'a [u8]],
-    /// Bytes of an item.
+    /// The size of an item in bytes.
     pub typesize: usize,
-    /// How many times this tuner has chosen before.
+    /// The number of chunks for which this tuner has chosen parameters before.
     pub index: usize,
 }
 
-/// What came out of compressing a chunk.
+/// The outcome of the compression of a chunk, as passed to [`UserTuner::measured`].
+///
+/// ```
+/// use blosc2::user_defined::TunerOutcome;
+///
+/// /// The speed of compression in bytes per second.
+/// fn speed(outcome: &TunerOutcome) -> f64 {
+///     outcome.nbytes as f64 / outcome.elapsed.as_secs_f64()
+/// }
+/// ```
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct TunerOutcome {
-    /// Bytes of the data.
+    /// The size of the uncompressed data in bytes.
     pub nbytes: usize,
-    /// Bytes of the chunk.
+    /// The size of the chunk in bytes.
     pub cbytes: usize,
-    /// How long it took.
+    /// The duration of the compression.
     pub elapsed: Duration,
 }
 
@@ -63,22 +125,25 @@ pub(crate) type Make = dyn Fn(&CParams) -> Box<dyn UserTuner> + Send + Sync;
 static TUNERS: Registry<Make> = Registry::new();
 
 impl Tuner {
-    /// Makes a tuner available under an id, 160 to 255, until the program ends.
+    /// Registers a user-defined tuner with an id from 160 to 255 and a name, until the process exits.
     ///
-    /// `make` makes one for each compressor, from the parameters that the program has chosen. No file
-    /// says that there was a tuner. What it chose is read from [`Compressor::params`](crate::Compressor::params) and, but
-    /// for the level, from each [`Chunk`](crate::Chunk) or by [`SChunk::chunk_info`](crate::SChunk::chunk_info). C's `blosc2_register_tuner`, Python's `register_tuner`, which take
-    /// functions over C's context.
+    /// `make` creates one instance for each compressor, super-chunk and array, from the parameters that the program
+    /// chose. Files do not record the use of a tuner. The parameters that it chose are those of
+    /// [`Compressor::params`](crate::Compressor::params). Except for the level, each [`Chunk`](crate::Chunk) and
+    /// [`SChunk::chunk_info`](crate::SChunk::chunk_info) have them too.
+    ///
+    /// C: `blosc2_register_tuner`. Python: `register_tuner`. Both take functions that work on a C context.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: another id, or a name that is empty, a number, or has a colon;
-    /// - [`ErrorKind::AlreadyExists`]: the id or the name is taken.
+    /// - [`ErrorKind::InvalidArgument`]: the id is not from 160 to 255, or the name is empty, is a number or
+    ///   contains a colon;
+    /// - [`ErrorKind::AlreadyExists`]: the id or the name is registered already.
     ///
     /// ```
     /// use blosc2::user_defined::{BoxError, UserTuner, TunerInput, TunerOutcome};
     /// use blosc2::{CParams, Codec, Compressor, Tuner};
     ///
-    /// /// Compresses harder as long as that gains something.
+    /// /// Raises the level as long as chunks become smaller.
     /// #[derive(Default)]
     /// struct Climb {
     ///     best: Option<usize>,
@@ -119,7 +184,7 @@ impl Tuner {
         Ok(Self::from_id(id))
     }
 
-    /// The name, where it is registered.
+    /// The name, if the tuner is registered.
     pub(crate) fn name(self) -> Option<&'static str> {
         TUNERS.name(self.id())
     }

@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(chunks.value(0).unwrap(), Value::List(vec![1.into(), Value::None]));
         let error = chunks.value(1).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidData);
-        assert!(error.to_string().contains("chunk 1: its content is no msgpack"), "{error}");
+        assert!(error.to_string().contains("chunk 1: its content is not msgpack"), "{error}");
         assert_eq!(chunks.value(2).unwrap_err().kind(), ErrorKind::OutOfBounds);
 
         let mut blocks = schunk();

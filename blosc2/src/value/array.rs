@@ -1,13 +1,25 @@
-//! NumPy's arrays as values.
+//! NumPy arrays as values.
 
 use blosc2_format::dtype::{Dtype, MAX_SUBARRAY_NDIM};
 
 use super::{MAX_DEPTH, Value};
 use crate::{Error, ErrorKind, Result};
 
-/// An array of NumPy's in a metalayer or in an array of objects: all of it in memory, not compressed by itself.
+/// A NumPy array in a metalayer or in an array of objects: uncompressed, in memory. Needs the feature `msgpack`.
+///
+/// ```
+/// # #[cfg(feature = "msgpack")] {
+/// use blosc2::{ArrayValue, Dtype, Value};
+///
+/// let array = ArrayValue::new(Dtype::parse("<u2")?, vec![2, 1], vec![1, 0, 2, 0])?;
+/// assert_eq!(array.shape(), [2, 1]);
+/// let value = Value::from(array);
+/// assert_eq!(value.into_type::<Vec<[u16; 1]>>()?, [[1u16], [2]]);
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-// In a box, as there may be very many values.
+// Boxed, since there can be very many values.
 pub struct ArrayValue(Box<Parts>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,29 +30,23 @@ struct Parts {
 }
 
 impl ArrayValue {
-    /// An array of items of a type, with their bytes in C order.
-    ///
-    /// ```
-    /// use blosc2::{ArrayValue, Dtype};
-    ///
-    /// let array = ArrayValue::new(Dtype::parse("<u2")?, vec![2, 1], vec![1, 0, 2, 0])?;
-    /// assert_eq!(array.shape(), [2, 1]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
+    /// Creates an array from the bytes of its items, in C order.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`]: `data` has not as many bytes as there are in items of such a shape; what
-    /// NumPy does not read: items without bytes, with pointers, or whose type is a sub-array, more than 64
-    /// dimensions; more than 128 levels of dimensions and structures.
+    /// - [`ErrorKind::InvalidArgument`]: the length of `data` is not the number of items times the size of the
+    ///   dtype, there are more than 64 axes, or axes and nested structures together have more than 128 levels;
+    /// - [`ErrorKind::InvalidArgument`]: NumPy cannot read such an array: its items have no bytes, contain
+    ///   pointers, or are sub-arrays.
     pub fn new(dtype: Dtype, shape: Vec<u64>, data: Vec<u8>) -> Result<Self> {
-        let failed = |detail| Error::new(ErrorKind::InvalidArgument, "make a value", detail);
+        let failed =
+            |detail| Error::new(ErrorKind::InvalidArgument, "create an array value", detail);
         Self::checked(dtype, shape, data).map_err(failed)
     }
 
-    /// The error is what it is instead.
+    /// Creates an array. The error completes "it is ...".
     pub(super) fn checked(dtype: Dtype, shape: Vec<u64>, data: Vec<u8>) -> Result<Self, String> {
         if dtype.has_pointers() {
-            return Err(format!("an array of {dtype}, which holds pointers and no data"));
+            return Err(format!("an array of {dtype}, which contains pointers instead of data"));
         }
         if dtype.size() == 0 || dtype.subarray().is_some() {
             return Err(format!("an array of {dtype}, which NumPy does not read"));
@@ -58,29 +64,29 @@ impl ArrayValue {
         Ok(Self(Box::new(Parts { dtype, shape, data })))
     }
 
-    /// The type of the items.
+    /// Returns the dtype of the items.
     pub fn dtype(&self) -> &Dtype {
         &self.0.dtype
     }
 
-    /// Items along each dimension.
+    /// Returns the shape.
     pub fn shape(&self) -> &[u64] {
         &self.0.shape
     }
 
-    /// The bytes of the items, in C order and as the dtype says.
+    /// Returns the bytes of the items, in C order and in the byte order of the dtype.
     pub fn data(&self) -> &[u8] {
         &self.0.data
     }
 
-    /// The type, the shape and the bytes.
+    /// Returns the dtype, the shape and the bytes.
     pub fn into_parts(self) -> (Dtype, Vec<u64>, Vec<u8>) {
         let Parts { dtype, shape, data } = *self.0;
         (dtype, shape, data)
     }
 }
 
-/// Sees that NumPy has arrays of so many dimensions. The error is what it is instead.
+/// Checks that NumPy supports the number of dimensions. The error completes "it is ...".
 pub(super) fn check_shape(shape: &[u64]) -> Result<(), String> {
     match shape.len() <= MAX_SUBARRAY_NDIM {
         true => Ok(()),
@@ -88,7 +94,7 @@ pub(super) fn check_shape(shape: &[u64]) -> Result<(), String> {
     }
 }
 
-/// How many items an array of this shape has.
+/// The number of items of an array of this shape.
 pub(super) fn items_of(shape: &[u64]) -> Option<u64> {
     match shape.contains(&0) {
         true => Some(0),
@@ -96,7 +102,7 @@ pub(super) fn items_of(shape: &[u64]) -> Option<u64> {
     }
 }
 
-/// Levels of structures and dimensions in an item.
+/// The nesting depth of structures and axes in an item.
 fn levels(dtype: &Dtype) -> usize {
     if let Some((item, shape)) = dtype.subarray() {
         return shape.len() + levels(item);
@@ -105,13 +111,13 @@ fn levels(dtype: &Dtype) -> usize {
     fields.map_or(0, |levels| 1 + levels.max().unwrap_or(0))
 }
 
-/// A dtype as NumPy describes it to msgpack.
+/// The description of a dtype that NumPy uses in msgpack.
 pub(super) fn dtype_value(dtype: &Dtype) -> Result<Value, String> {
     let key = if dtype.fields().is_some() { "descr" } else { "str" };
     Ok(Value::from([(key, descr(dtype)?)]))
 }
 
-/// The dtype of such a description. The error is what it is instead.
+/// The dtype of such a description. The error completes "it is ...".
 pub(super) fn dtype_of(value: &Value) -> Result<Dtype, String> {
     match (value.get("str"), value.get("descr")) {
         (Some(text @ Value::Str(_)), _) => from_descr(text),
@@ -120,22 +126,22 @@ pub(super) fn dtype_of(value: &Value) -> Result<Dtype, String> {
     }
 }
 
-/// The dtype of NumPy's `descr`: a text, or a list of fields.
+/// The dtype of a NumPy `descr`: a string, or a list of fields.
 pub(super) fn from_descr(value: &Value) -> Result<Dtype, String> {
     let read = match value {
         Value::Str(text) => Dtype::parse(text),
         list if is_description(list) => Dtype::from_descr(&list.to_string()),
-        _ => return Err("of a type that is no text and no list of fields".to_owned()),
+        _ => return Err("of a dtype that is neither a string nor a list of fields".to_owned()),
     };
     let dtype = read.map_err(|error| format!("of an unknown type: {error}"))?;
-    // Other notations of structures, whose fields may overlap, and sub-arrays.
+    // Refuses other notations of structures, whose fields may overlap, and sub-arrays.
     match (value, dtype.kind(), dtype.fields()) {
         (Value::Str(_), Some(_), _) | (Value::List(_), _, Some(_)) => Ok(dtype),
         _ => Err(format!("of the type {dtype}, which is not described as NumPy does it")),
     }
 }
 
-/// Whether it is made of nothing else than what describes a type, so that it has a short text.
+/// Whether the value contains only what describes a dtype, so that its text is short.
 fn is_description(value: &Value) -> bool {
     match value {
         Value::List(items) | Value::Tuple(items) => items.iter().all(is_description),
@@ -143,7 +149,7 @@ fn is_description(value: &Value) -> bool {
     }
 }
 
-/// NumPy's `descr` of a type, or the text of one without fields. The error is what it is instead.
+/// The NumPy `descr` of a dtype, or the string of one without fields. The error completes "it is ...".
 pub(super) fn descr(dtype: &Dtype) -> Result<Value, String> {
     let described = described(dtype)?;
     // A field without a name would be read as padding.

@@ -1,4 +1,4 @@
-//! What the program's own types are made of, and values of other formats.
+//! Deserialization: of a value to any type, and of a value from other formats.
 
 use serde::de::value::{MapAccessDeserializer, MapDeserializer, SeqDeserializer};
 use serde::de::{
@@ -13,14 +13,14 @@ use super::{Fault, MAX_DEPTH, TUPLE, Value, read};
 type Unfit = serde::de::value::Error;
 
 impl Value {
-    /// One of the program's types. The inner error says why it is none.
+    /// Converts to any deserializable type. The inner error is that of the type.
     pub(crate) fn make_type<T: DeserializeOwned>(&self) -> Result<Result<T, String>, Fault> {
         self.check_plain()?;
         Ok(T::deserialize(Node::Value(self)).map_err(|error| error.to_string()))
     }
 }
 
-/// As whom a value asks for itself.
+/// The name under which a value requests itself.
 const WHOLE: &str = "blosc2::Value";
 
 impl<'a> Node<'a> {
@@ -28,7 +28,7 @@ impl<'a> Node<'a> {
         self.plain().map_err(|fault| Unfit::custom(format!("it is {fault}")))
     }
 
-    /// Bytes are a sequence too.
+    /// Deserializes a sequence; bytes are a sequence too.
     fn sequence<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Unfit> {
         match self.plainly()? {
             Plain::Bytes(bytes) => visit_seq(bytes.iter().copied(), visitor),
@@ -36,7 +36,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// What `rmp_serde` has for integers of 128 bits, which msgpack has not.
+    /// Deserializes an integer of 128 bits as `rmp_serde` represents it, since msgpack has none.
     fn long_integer<'de, V: Visitor<'de>>(
         self,
         visitor: V,
@@ -116,7 +116,7 @@ impl<'de> Deserializer<'de> for Node<'_> {
             Plain::Map(pairs) => {
                 visitor.visit_enum(MapAccessDeserializer::new(MapDeserializer::new(pairs)))
             }
-            _ => Err(Unfit::custom("an enumeration is a text or a map of one pair")),
+            _ => Err(Unfit::custom("expected a string or a map of one pair for an enum")),
         }
     }
 
@@ -175,7 +175,7 @@ fn visit_seq<'de, T: IntoDeserializer<'de, Unfit>, V: Visitor<'de>>(
     items.end().map(|()| made)
 }
 
-/// A value for those who know all kinds, in the form that it has in msgpack.
+/// A value in its msgpack form, for visitors that know all kinds.
 struct Whole<'a>(&'a Value);
 
 impl<'de> Deserializer<'de> for Whole<'_> {
@@ -203,8 +203,8 @@ impl<'de> Deserializer<'de> for Whole<'_> {
     }
 }
 
-/// All kinds where the format has extensions of msgpack's, and from [`Value::into_type`] and the like, so that a
-/// part of one of the program's types may be any value.
+/// Formats with msgpack extensions yield all kinds. So does [`Value::into_type`], so that a part of a deserialized
+/// type can be any value.
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_newtype_struct(WHOLE, ValueVisitor { is_inside: false })
@@ -212,7 +212,7 @@ impl<'de> Deserialize<'de> for Value {
 }
 
 struct ValueVisitor {
-    /// Whether a newtype is an extension, and not only what was asked for.
+    /// Whether a newtype is an extension, and not the outermost request.
     is_inside: bool,
 }
 
@@ -264,7 +264,7 @@ impl<'de> Visitor<'de> for ValueVisitor {
                 let failed = |fault| D::Error::custom(format!("it is {fault}"));
                 read::read_extension(kind, &content).map_err(failed)
             }
-            _ => Err(D::Error::custom("an extension holds bytes")),
+            _ => Err(D::Error::custom("expected the content of an extension to be bytes")),
         }
     }
 

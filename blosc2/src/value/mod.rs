@@ -1,4 +1,4 @@
-//! Values as Python keeps them in metalayers and in arrays of objects: msgpack, with extensions of its own.
+//! Values in metalayers and in arrays of objects: msgpack with the extensions of python-blosc2.
 
 mod array;
 mod de;
@@ -13,15 +13,15 @@ pub(crate) use read::{Fault, read, read_next};
 
 use crate::{Error, ErrorKind, Result};
 
-/// How deep values may lie in each other.
+/// The deepest nesting of values.
 const MAX_DEPTH: usize = 128;
-/// Bytes that a value takes in memory beside its content.
+/// The memory that a value takes in addition to its content, in bytes.
 pub(crate) const VALUE_SIZE: u64 = 64;
 const _: () = assert!(size_of::<Value>() as u64 <= VALUE_SIZE);
-/// What Python puts before the items of a tuple.
+/// The item that Python writes before the items of a tuple.
 const TUPLE: &str = "__tuple__";
 
-/// The types of extension that Python's blosc2 gives a meaning.
+/// The msgpack extension types that python-blosc2 defines.
 mod ext {
     pub(super) const FRAME: i8 = 42;
     pub(super) const REFERENCE: i8 = 43;
@@ -30,15 +30,19 @@ mod ext {
     pub(super) const ARRAY: i8 = 46;
 }
 
-/// A value as Python's blosc2 writes it: what its metalayers hold, and its arrays of objects.
+/// A value in the msgpack encoding of python-blosc2, which it uses for metalayers and for arrays of objects. Needs
+/// the feature `msgpack`.
 ///
-/// All that Python writes there and reads again has a variant, and is written again to the same bytes. Read by
-/// [`Metalayers::value`](crate::super_chunk::Metalayers::value), written by
-/// [`MetalayersMut::set_value`](crate::super_chunk::MetalayersMut::set_value), which take the program's own types too; a
-/// part of those may be a value.
+/// There is a variant for each kind of value that Python writes and reads. Reading what Python wrote and writing
+/// it again yields the same bytes.
 ///
-/// Values are collected from an iterator, or made with `from_iter`: a list of items of one type, a map of pairs. A list of
-/// items of several types is a [`Value::List`].
+/// [`Metalayers::value`](crate::super_chunk::Metalayers::value) reads a `Value`, and
+/// [`Metalayers::get_value`](crate::super_chunk::Metalayers::get_value) any deserializable type.
+/// [`MetalayersMut::set_value`](crate::super_chunk::MetalayersMut::set_value) writes a `Value` or any other serializable
+/// type. Such types can contain a `Value`.
+///
+/// [`FromIterator`] creates a list from items of one type, and a map from pairs. A list of items of several types
+/// is a [`Value::List`].
 /// ```
 /// use blosc2::Value;
 ///
@@ -62,24 +66,24 @@ mod ext {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Value {
-    /// Nothing: `None`.
+    /// `None` in Python, nil in msgpack.
     None,
-    /// `True` or `False`.
+    /// A boolean.
     Bool(bool),
-    /// An integer from -2^63 to 2^64 - 1; others cannot be written.
+    /// An integer from -2^63 to 2^64 - 1. Writing another one is an error.
     Int(i128),
-    /// A number of 64 bits; single ones are read too.
+    /// A float of 64 bits. Floats of 32 bits are converted when they are read.
     Float(f64),
-    /// A text.
+    /// A string.
     Str(String),
     /// Bytes.
     Bytes(Vec<u8>),
     /// A list.
     List(Vec<Self>),
-    /// A tuple, which msgpack knows only as an array that starts with the text `__tuple__`.
+    /// A tuple. In msgpack it is an array whose first item is the string `__tuple__`.
     Tuple(Vec<Self>),
-    /// A dictionary, in its order; of equal keys the last one counts. Keys other than texts and bytes are read,
-    /// but Python reads no others, so they are not written.
+    /// A dictionary, in its order. If a key occurs more than once, the last one counts. Keys can be of any kind
+    /// when read; only strings and bytes can be written, since Python reads no others.
     Map(Vec<(Self, Self)>),
     /// A complex number.
     Complex {
@@ -90,32 +94,32 @@ pub enum Value {
     },
     /// A set, in the order of the file.
     Set(Vec<Self>),
-    /// An array of NumPy's.
+    /// A NumPy array.
     Array(ArrayValue),
-    /// An array of NumPy's whose items are values, in C order.
+    /// A NumPy array of the dtype `object`, whose items are values in C order.
     Objects {
-        /// Items along each dimension.
+        /// The shape of the array.
         shape: Vec<u64>,
         /// The items.
         values: Vec<Self>,
     },
-    /// A frame: an array or a super-chunk, for [`NDArray::from_cframe`](crate::NDArray::from_cframe) or
+    /// The frame of an array or a super-chunk, for [`NDArray::from_cframe`](crate::NDArray::from_cframe) or
     /// [`SChunk::from_cframe`](crate::SChunk::from_cframe).
     Frame(Vec<u8>),
-    /// A description of something that lies elsewhere, or of a computation. It is never followed.
+    /// A description of an object stored elsewhere, or of a computation. It is never followed.
     Reference(Box<Self>),
-    /// An extension of another type than those, with its bytes.
+    /// An extension of another type, and its bytes.
     Ext(i8, Vec<u8>),
 }
 
 impl Value {
-    /// Reads one value from msgpack.
+    /// Parses one value from msgpack.
     ///
-    /// It takes up to 64 times as much memory as its bytes, besides what texts and bytes hold.
+    /// The value takes at most 64 times as much memory as `bytes`, in addition to the content of strings and bytes.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidData`]: it is not msgpack, not one value, deeper than 128 levels, or an extension of
-    /// Python's that does not hold what it should.
+    /// - [`ErrorKind::InvalidData`]: the bytes are not msgpack, hold less or more than one value, or are nested
+    ///   deeper than 128 levels, or the content of an extension of python-blosc2 is invalid.
     pub fn from_msgpack(bytes: &[u8]) -> Result<Self> {
         let failed = |fault: Fault| {
             Error::new(ErrorKind::InvalidData, "read a value", format!("it is {fault}"))
@@ -123,8 +127,10 @@ impl Value {
         read(bytes, u64::MAX).map_err(failed)
     }
 
-    /// The value of one of the program's types: structs are maps, tuples lists, integers of 128 bits their bytes.
-    /// Of a part that is a [`Value`] comes the same, so that [`Value::Tuple`] makes a tuple of Python's.
+    /// Converts a value of any serializable type. Structs become maps, tuples become lists, and integers of 128
+    /// bits become their bytes.
+    ///
+    /// A [`Value`] inside `value` is kept as it is, so that a [`Value::Tuple`] in it becomes a Python tuple.
     ///
     /// ```
     /// use blosc2::Value;
@@ -136,19 +142,22 @@ impl Value {
     /// ```
     ///
     /// # Errors
-    /// As for [`to_msgpack`](Self::to_msgpack).
+    /// - [`ErrorKind::InvalidArgument`]: the value cannot be serialized, contains a `Value` that msgpack cannot
+    ///   hold, contains a list that starts with the string `__tuple__` and is not a [`Value::Tuple`], or is nested
+    ///   deeper than 128 levels.
     pub fn from_type<T: serde::Serialize + ?Sized>(value: &T) -> Result<Self> {
         Self::of(value).map_err(|fault| {
             let detail = format!("it would be {fault}");
-            Error::new(ErrorKind::InvalidArgument, "make a value", detail)
+            Error::new(ErrorKind::InvalidArgument, "convert to a value", detail)
         })
     }
 
-    /// A dtype as NumPy describes it to msgpack: its text, or for a structure its `descr`, the list of its fields.
+    /// Converts a dtype to the description that NumPy uses in msgpack: its string, or for a structure its `descr`,
+    /// the list of its fields.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`]: one that NumPy has no `descr` for: sub-arrays, and structures whose fields
-    /// overlap or are out of order.
+    /// - [`ErrorKind::InvalidArgument`]: NumPy has no `descr` for the dtype: it is a sub-array, or a structure
+    ///   whose fields overlap or are out of order.
     pub fn from_dtype(dtype: &blosc2_format::Dtype) -> Result<Self> {
         array::descr(dtype).map_err(|what| {
             let detail = format!("it would be {what}");
@@ -156,13 +165,19 @@ impl Value {
         })
     }
 
-    /// Writes it as Python does, to the byte.
+    /// Writes the value as msgpack, with the same bytes as Python.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`]: what msgpack cannot hold or Python would not read as what it is: an integer
-    /// out of range, a map whose keys are no texts or bytes, a set with items that Python's cannot have, a list
-    /// that starts with the text `__tuple__`, an array whose fields overlap or are out of order, an extension of
-    /// a type that has a kind of its own, a text or list of more than 2^32 - 1, more than 128 levels.
+    /// - [`ErrorKind::InvalidArgument`]: msgpack cannot hold the value, or Python would not read it as the same
+    ///   value:
+    ///   - an integer is out of range;
+    ///   - a string, a list or a map has a length of more than 2^32 - 1;
+    ///   - a key of a map is neither a string nor bytes;
+    ///   - a set contains an item that is not hashable in Python;
+    ///   - a list starts with the string `__tuple__`;
+    ///   - an array has a dtype whose fields overlap or are out of order;
+    ///   - an extension has the type of another variant, or a type that Python does not accept;
+    ///   - the nesting is deeper than 128 levels.
     pub fn to_msgpack(&self) -> Result<Vec<u8>> {
         self.write().map_err(|fault| {
             let detail = format!("it would be {fault}");
@@ -170,46 +185,46 @@ impl Value {
         })
     }
 
-    /// One of the program's types, made of this value.
+    /// Converts the value to any deserializable type.
     ///
-    /// Tuples and sets are sequences, complex numbers pairs, arrays of NumPy's sequences of sequences,
-    /// structures in them maps, dates numbers, frames bytes, and bytes sequences where such are asked for. A
-    /// part that is a [`Value`] is any of them.
+    /// Tuples and sets become sequences, complex numbers pairs, NumPy arrays nested sequences, structures in them
+    /// maps, dates integers, and frames bytes. Bytes can become a sequence. A [`Value`] inside `T` can be of any
+    /// kind.
     ///
     /// # Errors
-    /// [`ErrorKind::TypeMismatch`]: it is not a `T`; an array of numbers of more than 64 bits, or one that has
-    /// very many more items and lists than bytes.
+    /// - [`ErrorKind::TypeMismatch`]: the value does not have the form of a `T`, contains an array of numbers of
+    ///   more than 64 bits, or contains an array with far more items and nested lists than bytes.
     pub fn into_type<T: serde::de::DeserializeOwned>(self) -> Result<T> {
         let failed = |detail: String| Error::new(ErrorKind::TypeMismatch, "read a value", detail);
         self.make_type().map_err(|fault| failed(format!("it is {fault}")))?.map_err(failed)
     }
 
-    /// The dtype of such a description.
+    /// Converts the description that NumPy uses in msgpack to a dtype; see [`from_dtype`](Self::from_dtype).
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidData`]: it is none.
+    /// - [`ErrorKind::InvalidData`]: the value does not describe a dtype.
     pub fn to_dtype(&self) -> Result<blosc2_format::Dtype> {
         let failed = |what: String| Error::new(ErrorKind::InvalidData, "read a dtype", what);
         array::from_descr(self).map_err(failed)
     }
 
-    /// The value of this key, of a map with texts for keys.
+    /// Returns the value of a string key, if this is a map that contains it.
     pub fn get(&self, key: &str) -> Option<&Self> {
         let Self::Map(pairs) = self else { return None };
         pairs.iter().rfind(|(name, _)| name.as_str() == Some(key)).map(|(_, value)| value)
     }
 
-    /// The text, if it is one.
+    /// Returns the string, if the value is one.
     pub fn as_str(&self) -> Option<&str> {
         if let Self::Str(text) = self { Some(text) } else { None }
     }
 
-    /// The number, if it is an integer that is no less than 0 and below 2^64.
+    /// Returns the integer, if the value is one from 0 to 2^64 - 1.
     pub fn as_u64(&self) -> Option<u64> {
         if let Self::Int(number) = self { (*number).try_into().ok() } else { None }
     }
 
-    /// The items, if it is a list or a tuple.
+    /// Returns the items, if the value is a list or a tuple.
     pub fn as_list(&self) -> Option<&[Self]> {
         if let Self::List(items) | Self::Tuple(items) = self { Some(items) } else { None }
     }
@@ -234,14 +249,14 @@ impl<const N: usize, K: Into<Value>> From<[(K, Value); N]> for Value {
     }
 }
 
-/// A list.
+/// Creates a [`Value::List`].
 impl<V: Into<Value>> FromIterator<V> for Value {
     fn from_iter<I: IntoIterator<Item = V>>(items: I) -> Self {
         Self::List(items.into_iter().map(Into::into).collect())
     }
 }
 
-/// A map of pairs of a key and a value.
+/// Creates a [`Value::Map`] from pairs of a key and a value.
 impl<K: Into<Value>, V: Into<Value>> FromIterator<(K, V)> for Value {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
         Self::Map(pairs.into_iter().map(|(key, value)| (key.into(), value.into())).collect())

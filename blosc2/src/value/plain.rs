@@ -1,4 +1,4 @@
-//! Values without the kinds that only Python has: lists, maps, numbers, texts and bytes.
+//! The plain form of values, without the kinds that only Python has: lists, maps, numbers, strings and bytes.
 
 use std::borrow::Cow;
 
@@ -16,13 +16,13 @@ pub(super) enum Node<'a> {
     Float(f64),
     Str(&'a str),
     Bytes(&'a [u8]),
-    /// Items of an array: their type, how many along each dimension, and their bytes.
+    /// Items of an array: their dtype, their shape, and their bytes.
     Items(&'a Dtype, &'a [u64], &'a [u8]),
-    /// Values, and how many there are along the first and along each other dimension.
+    /// Values: the length of the first axis, the lengths of the other axes, and the values.
     Objects(u64, &'a [u64], &'a [Value]),
 }
 
-/// What a node is, plainly.
+/// The plain form of a node.
 pub(super) enum Plain<'a> {
     None,
     Bool(bool),
@@ -39,7 +39,7 @@ pub(super) type List<'a> = Box<dyn ExactSizeIterator<Item = Node<'a>> + 'a>;
 pub(super) type Map<'a> = Box<dyn ExactSizeIterator<Item = (Node<'a>, Node<'a>)> + 'a>;
 
 impl<'a> Node<'a> {
-    /// Values of such a shape; one without dimensions is the value itself.
+    /// Values of this shape; without axes it is the value itself.
     pub(super) fn objects(shape: &'a [u64], values: &'a [Value]) -> Self {
         match shape {
             [] => Self::Value(values.first().unwrap_or(&Value::None)),
@@ -47,8 +47,8 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Tuples, sets and arrays are lists, complex numbers too, structures maps, frames bytes, and references
-    /// what they hold.
+    /// Tuples, sets, arrays and complex numbers become lists, structures maps, frames bytes, and references their
+    /// content.
     pub(super) fn plain(self) -> Result<Plain<'a>, Fault> {
         let value = match self {
             Self::Int(number) => return Ok(Plain::Int(number.into())),
@@ -95,7 +95,7 @@ fn pair<'a>(re: f64, im: f64) -> Plain<'a> {
     Plain::List(Box::new([re, im].map(Node::Float).into_iter()))
 }
 
-/// What lies along the first dimension, which has so many rows.
+/// The rows of the first axis, which has length `side`.
 fn rows<T>(side: u64, items: &[T]) -> impl ExactSizeIterator<Item = &[T]> {
     let side = usize::try_from(side).unwrap_or(usize::MAX);
     let len = items.len() / side.max(1);
@@ -122,13 +122,13 @@ fn item<'a>(dtype: &'a Dtype, bytes: &'a [u8]) -> Result<Plain<'a>, Fault> {
         2 => Ok(f16::from_bits(number(bytes) as u16).to_f64()),
         4 => Ok(f32::from_bits(number(bytes) as u32).into()),
         8 => Ok(f64::from_bits(number(bytes))),
-        _ => Err(Fault::wrong(format!("an array of {dtype}, numbers that Rust has no type for"))),
+        _ => Err(Fault::wrong(format!("an array of {dtype}, for which Rust has no number type"))),
     };
     Ok(match dtype.kind() {
         Some(Kind::Bool) => Plain::Bool(number(bytes) != 0),
         Some(Kind::UInt) => Plain::Int(number(bytes).into()),
         Some(Kind::Int | Kind::DateTime | Kind::TimeDelta) => {
-            // The sign is the highest bit of those that there are.
+            // The sign is the highest of the bits in use.
             let unused = 64u32.saturating_sub(8 * bytes.len() as u32).min(63);
             Plain::Int(((number(bytes) << unused) as i64 >> unused).into())
         }
@@ -140,7 +140,8 @@ fn item<'a>(dtype: &'a Dtype, bytes: &'a [u8]) -> Result<Plain<'a>, Fault> {
         Some(Kind::Unicode) => {
             let chars = bytes.chunks_exact(4).map(|char| char::from_u32(number(char) as u32));
             let text: Option<String> = chars.collect();
-            let text = text.ok_or_else(|| Fault::wrong("an array of texts that are no Unicode"))?;
+            let text =
+                text.ok_or_else(|| Fault::wrong("an array of strings that are not Unicode"))?;
             Plain::Str(text.trim_end_matches('\0').to_owned().into())
         }
         Some(Kind::Bytes) => Plain::Bytes(without_zeros(bytes)),
@@ -149,11 +150,11 @@ fn item<'a>(dtype: &'a Dtype, bytes: &'a [u8]) -> Result<Plain<'a>, Fault> {
 }
 
 impl Value {
-    /// Sees that it may be taken plainly: a few bytes of an array can stand for any number of lists.
+    /// Checks that the plain form is not too large: a few bytes of an array can describe any number of lists.
     pub(super) fn check_plain(&self) -> Result<(), Fault> {
-        /// What arrays without bytes may be.
+        /// The largest number of values in arrays without bytes.
         const FREE: u64 = 1 << 20;
-        /// No array of items with bytes has more: that of 64 dimensions of length 1.
+        /// The largest number per byte of an array whose items have bytes: that of 64 axes of length 1.
         const PER_BYTE: u64 = 65;
         let (values, bytes) = self.plain_len();
         if values > FREE.saturating_add(bytes.saturating_mul(PER_BYTE)) {
@@ -162,8 +163,8 @@ impl Value {
         Ok(())
     }
 
-    /// How many values the arrays in it are plainly, and how many bytes they have. Long names count as
-    /// values, as there is one with each item.
+    /// The number of values that the arrays in it have in plain form, and their bytes. Long names count as values,
+    /// since each item repeats them.
     pub(crate) fn plain_len(&self) -> (u64, u64) {
         let (values, bytes, inner) = match self {
             Self::Array(array) => {
@@ -187,7 +188,7 @@ fn sum(lens: impl Iterator<Item = (u64, u64)>, start: (u64, u64)) -> (u64, u64) 
     lens.fold(start, |sum, each| (sum.0.saturating_add(each.0), sum.1.saturating_add(each.1)))
 }
 
-/// The lists of a shape, and what is in them, where one item is so many.
+/// The number of lists of a shape and of the values in them, where one item counts as `item` values.
 fn grid(shape: &[u64], item: u64) -> u64 {
     shape.iter().rfold(item, |inner, &side| side.saturating_mul(inner).saturating_add(1))
 }

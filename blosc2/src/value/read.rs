@@ -1,4 +1,4 @@
-//! From msgpack to values.
+//! Parsing of msgpack to values.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use rmp::Marker;
 use super::{ArrayValue, MAX_DEPTH, TUPLE, Value, array, ext};
 use crate::ErrorKind;
 
-/// What is wrong with a value.
+/// Why a value cannot be read or written. The text completes "it is ..." or "it would be ...".
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The bytes are not, or would not be, right.
+    /// The bytes, or the bytes that would be written, are invalid.
     Wrong(String),
-    /// There are more values in it than may be.
+    /// It contains more values than the limit allows.
     TooMany,
 }
 
@@ -30,7 +30,7 @@ impl Fault {
         Self::Wrong(what.into())
     }
 
-    /// The kind of error that it is in what a super-chunk holds, and what it says.
+    /// The kind and the text of the error, if the value is the content of a super-chunk.
     pub(crate) fn in_content(&self) -> (ErrorKind, String) {
         match self {
             Self::Wrong(what) => (ErrorKind::InvalidData, format!("its content is {what}")),
@@ -43,15 +43,15 @@ impl Fault {
     }
 }
 
-/// Reads one value, in which there may be so many.
+/// Reads one value, which may contain at most `max_values` values.
 pub(crate) fn read(bytes: &[u8], max_values: u64) -> Result<Value, Fault> {
     let mut left = max_values;
     read_next(bytes, &mut left)
 }
 
-/// The same where there are more to come; what is left is how many those may have.
+/// Reads the next of several values, and subtracts the values that it contains from `left`.
 pub(crate) fn read_next(bytes: &[u8], left: &mut u64) -> Result<Value, Fault> {
-    // Each takes a byte at least, so that no length that lies gets memory.
+    // Each value takes at least one byte, so that a false length does not cause an allocation.
     let len = bytes.len() as u64;
     let most = len.min(*left);
     let mut unclaimed = most;
@@ -70,23 +70,23 @@ pub(super) fn read_extension(kind: i8, content: &[u8]) -> Result<Value, Fault> {
 }
 
 fn cut() -> Fault {
-    Fault::wrong("no msgpack: it was cut short")
+    Fault::wrong("not msgpack: it is truncated")
 }
 
-/// Reads the value that all of the bytes are.
+/// Reads one value that takes all of the bytes.
 fn whole(bytes: &[u8], left: &mut u64, depth: usize) -> Result<Value, Fault> {
     let mut reader = Reader { rest: bytes, left };
     reader.claim(1)?;
     let value = reader.value(depth)?;
     match reader.rest {
         [] => Ok(value),
-        _ => Err(Fault::wrong("no msgpack: bytes follow the value")),
+        _ => Err(Fault::wrong("not msgpack: bytes follow the value")),
     }
 }
 
 struct Reader<'a, 'n> {
     rest: &'a [u8],
-    /// How many values there may still be that no list has room for yet.
+    /// The number of values for which no list has reserved memory.
     left: &'n mut u64,
 }
 
@@ -129,7 +129,7 @@ impl<'a> Reader<'a, '_> {
             Marker::Ext8 => self.len8().and_then(|len| self.ext(len, depth))?,
             Marker::Ext16 => self.len16().and_then(|len| self.ext(len, depth))?,
             Marker::Ext32 => self.len32().and_then(|len| self.ext(len, depth))?,
-            Marker::Reserved => return Err(Fault::wrong("no msgpack: it has a byte 0xc1")),
+            Marker::Reserved => return Err(Fault::wrong("not msgpack: it contains the byte 0xc1")),
         })
     }
 
@@ -164,7 +164,7 @@ impl<'a> Reader<'a, '_> {
 
     fn text(&mut self, len: usize) -> Result<Value, Fault> {
         let text = str::from_utf8(self.take(len)?);
-        let text = text.map_err(|_| Fault::wrong("no msgpack: a text in it is not UTF-8"))?;
+        let text = text.map_err(|_| Fault::wrong("not msgpack: a string in it is not UTF-8"))?;
         Ok(Value::Str(text.to_owned()))
     }
 
@@ -210,14 +210,14 @@ fn extension(kind: i8, bytes: &[u8], left: &mut u64, depth: usize) -> Result<Val
         ext::COMPLEX => complex(bytes),
         ext::SET => {
             let items = into_list(inner()?);
-            items.map(Value::Set).ok_or_else(|| Fault::wrong("a set that is no list"))
+            items.map(Value::Set).ok_or_else(|| Fault::wrong("a set that is not a list"))
         }
         ext::ARRAY => array_of(inner()?),
         _ => Ok(Value::Ext(kind, bytes.to_vec())),
     }
 }
 
-/// The items of what was written as a list, also where it is read as a tuple for its first item.
+/// The items of a value that was written as a list, even if it was read as a tuple because of its first item.
 fn into_list(value: Value) -> Option<Vec<Value>> {
     match value {
         Value::List(items) => Some(items),
@@ -229,14 +229,17 @@ fn into_list(value: Value) -> Option<Vec<Value>> {
     }
 }
 
-/// The levels that there may be below a list or the like.
+/// The number of levels allowed inside a value at `depth`.
 pub(super) fn below(depth: usize) -> Result<usize, Fault> {
-    depth.checked_sub(1).ok_or_else(|| Fault::wrong(format!("deeper than {MAX_DEPTH} levels")))
+    depth
+        .checked_sub(1)
+        .ok_or_else(|| Fault::wrong(format!("nested deeper than {MAX_DEPTH} levels")))
 }
 
 fn complex(bytes: &[u8]) -> Result<Value, Fault> {
     let numbers: Result<&[u8; 16], _> = bytes.try_into();
-    let numbers = numbers.map_err(|_| Fault::wrong("a complex number that has not 16 bytes"))?;
+    let numbers =
+        numbers.map_err(|_| Fault::wrong("a complex number of a size other than 16 bytes"))?;
     let number = |at: usize| {
         let mut bytes = [0; 8];
         bytes.copy_from_slice(&numbers[at..at + 8]);
@@ -245,7 +248,7 @@ fn complex(bytes: &[u8]) -> Result<Value, Fault> {
     Ok(Value::Complex { re: number(0), im: number(8) })
 }
 
-/// An array of NumPy's from the map that describes it.
+/// A NumPy array from the map that describes it.
 fn array_of(description: Value) -> Result<Value, Fault> {
     let shape = description.get("shape").and_then(Value::as_list);
     let shape = shape.and_then(|shape| shape.iter().map(Value::as_u64).collect::<Option<Vec<_>>>());

@@ -1,4 +1,4 @@
-//! What the program's own types are made into, and values into other formats.
+//! Serialization: of any type to a value, and of a value to other formats.
 
 use std::cell::Cell;
 
@@ -11,17 +11,17 @@ use super::write::{Rules, check_first, marked};
 use super::{Fault, MAX_DEPTH, TUPLE, Value};
 
 thread_local! {
-    /// How many tuples this thread has serialised. In msgpack they look like lists that start with their mark.
+    /// How many tuples this thread has serialized. In msgpack they look like lists that start with `__tuple__`.
     static TUPLES: Cell<usize> = const { Cell::new(0) };
-    /// How many values this thread is serialising, one inside the other.
+    /// How many values this thread is serializing, one inside the other.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// A value that is being serialised, inside others.
+/// A value that is being serialized, inside others.
 struct Level;
 
 impl Level {
-    /// Goes one level deeper, unless the stack might not be enough for those below.
+    /// Enters the next level, unless the stack might overflow in the levels below.
     fn enter() -> Result<Self, Fault> {
         // The innermost value has nothing below it.
         below(MAX_DEPTH + 1 - DEPTH.get())?;
@@ -37,7 +37,7 @@ impl Drop for Level {
 }
 
 impl Value {
-    /// The value of one of the program's types.
+    /// The value of any serializable type.
     pub(crate) fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, Fault> {
         let mut bytes = Vec::new();
         let mut serializer = rmp_serde::Serializer::new(&mut bytes).with_struct_map();
@@ -49,7 +49,7 @@ impl Value {
         if value.tuples() > tuples { Err(marked()) } else { Ok(value) }
     }
 
-    /// How many tuples there are in it. Those in extensions are written as such, without serde.
+    /// The number of tuples in it. Those in extensions are written directly, without serde.
     fn tuples(&self) -> usize {
         let of_all = |items: &[Self]| items.iter().map(Self::tuples).sum();
         match self {
@@ -61,8 +61,8 @@ impl Value {
     }
 }
 
-/// Binary formats get msgpack's extensions, those that people read what [`Value::into_type`] makes of the value;
-/// there bytes are maps from `bytes` to their digits, and numbers that are not finite are texts.
+/// Binary formats receive msgpack extensions. Human-readable formats receive what [`Value::into_type`] produces; in
+/// them, bytes are maps from `bytes` to hexadecimal digits, and floats that are not finite are strings.
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let failed = |fault: Fault| S::Error::custom(format!("the value would be {fault}"));
@@ -104,7 +104,7 @@ impl Serialize for Bytes<'_> {
     }
 }
 
-/// Plainly.
+/// Serializes the plain form.
 impl Serialize for Node<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let for_people = serializer.is_human_readable();
@@ -115,7 +115,7 @@ impl Serialize for Node<'_> {
             Plain::Int(number) => match (u64::try_from(number), i64::try_from(number)) {
                 (Ok(number), _) => serializer.serialize_u64(number),
                 (_, Ok(number)) => serializer.serialize_i64(number),
-                _ => Err(S::Error::custom("an integer out of the range of 64 bits")),
+                _ => Err(S::Error::custom("an integer that does not fit in 64 bits")),
             },
             Plain::Float(number) if for_people && !number.is_finite() => {
                 serializer.collect_str(&number)
@@ -142,7 +142,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A key, which is a text in most formats that people read.
+/// A key, which is a string in most human-readable formats.
 struct Key<'a>(Node<'a>);
 
 impl Serialize for Key<'_> {

@@ -1,4 +1,4 @@
-//! Values as text, as Python writes them.
+//! Values as text, in Python's notation.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use blosc2_format::dtype::Kind;
 use super::Value;
 use super::plain::{Node, Plain};
 
-/// As Python's `repr` shows it, all of it.
+/// Writes the whole value as Python's `repr` does.
 ///
-/// Frames are shown without their content, and dates as the numbers that they are.
+/// Frames are written without their content, and dates as integers.
 ///
 /// ```
 /// use blosc2::Value;
@@ -80,7 +80,7 @@ fn list<T: fmt::Display>(
     f.write_str(close)
 }
 
-/// The items of an array, or its shape where it has none. There may be too many to show.
+/// The items of an array, or its shape if it has none; `...` if there are too many to show.
 fn items(f: &mut fmt::Formatter<'_>, shape: &[u64], items: Option<Node<'_>>) -> fmt::Result {
     match shape {
         [0] => f.write_str("[]"),
@@ -126,7 +126,7 @@ impl fmt::Display for Item<'_> {
                 let close = if fields.len() == 1 { ",)" } else { ")" };
                 list(f, "(", fields.map(|(_, item)| Item(item)), close)
             }
-            // A number that Rust has no type for.
+            // A number for which Rust has no type.
             Err(_) => f.write_str("?"),
         }
     }
@@ -136,7 +136,7 @@ fn float(f: &mut fmt::Formatter<'_>, number: f64) -> fmt::Result {
     if number.is_nan() { f.write_str("nan") } else { write!(f, "{number:?}") }
 }
 
-/// Python shows no real part of 0, and no fraction that is 0.
+/// Python omits a real part of 0, and a fraction of 0.
 fn complex(f: &mut fmt::Formatter<'_>, re: f64, im: f64) -> fmt::Result {
     let part = |number: f64| match number.is_nan() {
         true => "nan".to_owned(),
@@ -159,7 +159,7 @@ fn quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
             '\r' => f.write_str("\\r")?,
             '\t' => f.write_str("\\t")?,
             each if each == quote => write!(f, "\\{each}")?,
-            // The controls of Unicode all have codes below 256.
+            // All control characters of Unicode have codes below 256.
             each if each.is_control() => write!(f, "\\x{:02x}", u32::from(each))?,
             each => write!(f, "{each}")?,
         }

@@ -1,4 +1,4 @@
-//! From values to msgpack, as Python writes it.
+//! Writing of values as msgpack, as Python does.
 
 use rmp::encode;
 
@@ -6,11 +6,11 @@ use super::array::dtype_value;
 use super::read::{below, check_objects};
 use super::{Fault, MAX_DEPTH, TUPLE, Value, ext};
 
-/// What may be written.
+/// Which values can be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rules {
     Any,
-    /// What Python reads as what it is.
+    /// Values that Python reads as the same value.
     Pythons,
 }
 
@@ -21,7 +21,7 @@ impl Value {
         Ok(writer.out)
     }
 
-    /// The type and the content of what is an extension in msgpack; `None` for other kinds.
+    /// The type and the content of a value that is an extension in msgpack; `None` for other kinds.
     pub(super) fn to_extension(
         &self,
         rules: Rules,
@@ -43,7 +43,7 @@ impl Value {
             }
             Self::Set(items) => {
                 if rules == Rules::Pythons && !items.iter().all(is_hashable) {
-                    return Err(Fault::wrong("a set with items that no set of Python's can have"));
+                    return Err(Fault::wrong("a set with items that a Python set cannot contain"));
                 }
                 writer.list(None, items, below(depth)?)?;
                 ext::SET
@@ -94,7 +94,7 @@ impl Writer {
             Value::Int(number) => match (u64::try_from(*number), i64::try_from(*number)) {
                 (Ok(number), _) => done(encode::write_uint(&mut self.out, number)),
                 (_, Ok(number)) => done(encode::write_sint(&mut self.out, number)),
-                _ => Err(Fault::wrong("an integer out of the range of 64 bits")),
+                _ => Err(Fault::wrong("an integer that does not fit in 64 bits")),
             },
             Value::Float(number) => done(encode::write_f64(&mut self.out, *number)),
             Value::Str(text) => self.text(text),
@@ -107,7 +107,9 @@ impl Writer {
                 for (key, value) in pairs {
                     let is_text = matches!(key, Value::Str(_) | Value::Bytes(_));
                     if self.rules == Rules::Pythons && !is_text {
-                        return Err(Fault::wrong("a map with keys that are no texts or bytes"));
+                        return Err(Fault::wrong(
+                            "a map with keys that are neither strings nor bytes",
+                        ));
                     }
                     self.value(key, below)?;
                     self.value(value, below)?;
@@ -157,12 +159,13 @@ fn done<T, E: std::fmt::Display>(written: Result<T, E>) -> Result<(), Fault> {
     written.map(drop).map_err(|error| Fault::wrong(error.to_string()))
 }
 
-/// A length, which has 32 bits at most.
+/// A length of at most 32 bits.
 fn len(len: usize) -> Result<u32, Fault> {
-    u32::try_from(len).map_err(|_| Fault::wrong(format!("of a length of {len}, beyond 32 bits")))
+    u32::try_from(len)
+        .map_err(|_| Fault::wrong(format!("of length {len}, which does not fit in 32 bits")))
 }
 
-/// Sees that a list will not be taken for a tuple.
+/// Checks that a list will not be read as a tuple.
 pub(super) fn check_first(items: &[Value]) -> Result<(), Fault> {
     match items.first().and_then(Value::as_str) == Some(TUPLE) {
         true => Err(marked()),
@@ -170,18 +173,18 @@ pub(super) fn check_first(items: &[Value]) -> Result<(), Fault> {
     }
 }
 
-/// A list that would be taken for a tuple.
+/// The fault of a list that would be read as a tuple.
 pub(super) fn marked() -> Fault {
     Fault::wrong(format!("a tuple: it is a list that starts with `{TUPLE}`"))
 }
 
-/// Sees that an extension is none that has a kind of its own, and one that Python's msgpack knows: there, 0 to
-/// 127, and -1 for moments.
+/// Checks that the type of an extension is not that of another variant, and is one that Python's msgpack accepts: 0
+/// to 127, and -1 for timestamps.
 fn check_kind(kind: i8, len: usize) -> Result<(), Fault> {
     match kind {
-        ext::FRAME..=ext::ARRAY => {
-            Err(Fault::wrong(format!("an extension of type {kind}, which has a kind of its own")))
-        }
+        ext::FRAME..=ext::ARRAY => Err(Fault::wrong(format!(
+            "an extension of type {kind}, which is a separate kind of value"
+        ))),
         0.. => Ok(()),
         -1 if matches!(len, 4 | 8 | 12) => Ok(()),
         _ => Err(Fault::wrong(format!("an extension of type {kind} and {len} bytes"))),
