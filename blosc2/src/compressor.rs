@@ -85,7 +85,8 @@ pub const fn compress_bound(nbytes: usize) -> usize {
 /// # Parallel compression
 /// To compress many buffers at the same time, use one clone for each thread. A clone has the same parameters and
 /// shares the prefilter; it has separate memory and a separate tuner. Cloning does not fail: C allocates the memory
-/// when the clone compresses for the first time, and that call returns the error. With rayon:
+/// when the clone compresses for the first time, and that call returns the error. With rayon,
+/// `map_with` clones one for each part into which it splits the work:
 /// ```
 /// # #[cfg(feature = "rayon")] {
 /// use blosc2::{CParams, Compressor};
@@ -242,12 +243,13 @@ impl Compressor {
     ///
     /// let mut compressor = Compressor::new(CParams::default())?;
     /// let mut file = b"my header".to_vec();
-    /// let len = compressor.compress_to_vec(&[1u32; 500], &mut file)?;
+    /// let len = compressor.compress_append(&[1u32; 500], &mut file)?;
     /// assert_eq!(file.len(), 9 + len);
     /// assert_eq!(ChunkRef::new(&file[9..])?.decompress::<u32>()?, [1; 500]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
-    pub fn compress_to_vec<T: Element>(
+    #[doc(alias = "compress_to_vec")]
+    pub fn compress_append<T: Element>(
         &mut self,
         items: &[T],
         bytes: &mut Vec<u8>,

@@ -73,7 +73,8 @@ pub fn decompress<T: Element>(chunk: &[u8]) -> Result<Vec<T>> {
 /// # Parallel decompression
 /// To decompress many chunks at the same time, use one clone for each thread. A clone has the same parameters and
 /// shares the postfilter; it has separate memory. Cloning does not fail: C allocates the memory when the clone
-/// decompresses for the first time, and that call returns the error. With rayon:
+/// decompresses for the first time, and that call returns the error. With rayon,
+/// `map_with` clones one for each part into which it splits the work:
 /// ```
 /// # #[cfg(feature = "rayon")] {
 /// use blosc2::{CParams, Compressor, DParams, Decompressor};
@@ -195,7 +196,7 @@ impl Decompressor {
     /// let mut decompressor = Decompressor::new(DParams::default())?;
     /// let mut found: Vec<f32> = Vec::new();
     /// for chunk in chunks {
-    ///     decompressor.decompress_to_vec(&ChunkRef::new(&chunk?)?, &mut found)?;
+    ///     decompressor.decompress_append(&ChunkRef::new(&chunk?)?, &mut found)?;
     /// }
     /// assert_eq!(found, [1.5, 1.5, 1.5, 2.5, 2.5, 2.5]);
     /// # Ok::<(), blosc2::Error>(())
@@ -203,7 +204,8 @@ impl Decompressor {
     ///
     /// # Errors
     /// Fails with the errors of [decompressing](Decompressor#errors). The vector is then unchanged.
-    pub fn decompress_to_vec<T: Element>(
+    #[doc(alias = "decompress_to_vec")]
+    pub fn decompress_append<T: Element>(
         &mut self,
         chunk: &Chunk<impl ChunkBytes>,
         items: &mut Vec<T>,
@@ -216,7 +218,7 @@ impl Decompressor {
     }
 
     /// Decompresses a whole chunk to the start of uninitialized memory, and returns the bytes there. For a vector,
-    /// use [`decompress_to_vec`](Self::decompress_to_vec).
+    /// use [`decompress_append`](Self::decompress_append).
     ///
     /// # Errors
     /// Fails with the errors of [decompressing](Decompressor#errors), and with:

@@ -58,6 +58,8 @@
 /// By default the fields of a NumPy structured dtype are adjacent, without padding: the layout of `repr(C, packed)`.
 /// With `align=True` they are aligned as in C: the layout of `repr(C)`. Items of the other layout are refused with
 /// [`TypeMismatch`](crate::ErrorKind::TypeMismatch), and the error names the first field with a different offset.
+/// Prefer `repr(C, packed)` for arrays that Python also writes: when Python's blosc2 copies or slices an aligned array, it
+/// stores the padding as additional fields, such as `f1`. This crate still reads such arrays as the same struct.
 ///
 /// Fields of packed structs cannot be borrowed (error E0793) unless their alignment is one byte; formatting,
 /// comparisons and method calls borrow. Copy the fields first:

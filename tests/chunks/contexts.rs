@@ -668,11 +668,11 @@ fn chunks_and_their_data_go_to_the_end_of_vectors() {
     for len in [0usize, 1, 5000, 100_000] {
         let source = data(Kind::Mixed, len, 5);
         let start = chunks.len();
-        let len = compressor.compress_to_vec(&source, &mut chunks).unwrap();
+        let len = compressor.compress_append(&source, &mut chunks).unwrap();
         assert_eq!(chunks.len(), start + len);
         assert_eq!(chunks[start..], blosc2::compress(&source, compressor.params()).unwrap());
         decompressor
-            .decompress_to_vec(&ChunkRef::new(&chunks[start..]).unwrap(), &mut bytes)
+            .decompress_append(&ChunkRef::new(&chunks[start..]).unwrap(), &mut bytes)
             .unwrap();
         expected.extend_from_slice(&source);
         assert_same(&bytes, &expected, "bytes");
@@ -683,7 +683,7 @@ fn chunks_and_their_data_go_to_the_end_of_vectors() {
     let last = broken.len() - 10;
     broken[last / 2..last].fill(0xff);
     if let Ok(chunk) = ChunkRef::validated(&broken, Check::Header) {
-        let result = decompressor.decompress_to_vec(&chunk, &mut bytes);
+        let result = decompressor.decompress_append(&chunk, &mut bytes);
         assert!(result.is_err());
         assert_same(&bytes, &expected, "bytes");
     }
@@ -695,16 +695,16 @@ fn items_of_any_type_go_to_the_end_of_vectors() {
     let chunk = |bytes: &[u8]| compressor(&CParams::new()).compress(bytes).unwrap();
     let mut items = vec![[7u16; 3]];
     let bytes: Vec<u8> = (0..60).collect();
-    assert_eq!(decompressor.decompress_to_vec(&chunk(&bytes), &mut items).unwrap(), 10);
+    assert_eq!(decompressor.decompress_append(&chunk(&bytes), &mut items).unwrap(), 10);
     assert_eq!(items.len(), 11);
     assert_eq!((items[0], items[10][2]), ([7; 3], u16::from_ne_bytes([58, 59])));
     // No whole number of items.
-    let error = decompressor.decompress_to_vec(&chunk(&bytes[1..]), &mut items).unwrap_err();
+    let error = decompressor.decompress_append(&chunk(&bytes[1..]), &mut items).unwrap_err();
     assert_eq!((error.kind(), items.len()), (ErrorKind::TypeMismatch, 11));
-    assert_eq!(decompressor.decompress_to_vec(&chunk(&[]), &mut items).unwrap(), 0);
+    assert_eq!(decompressor.decompress_append(&chunk(&[]), &mut items).unwrap(), 0);
     // Bytes that are no bools are made such.
     let mut bools = vec![false];
-    assert_eq!(decompressor.decompress_to_vec(&chunk(&[0, 1, 2]), &mut bools).unwrap(), 3);
+    assert_eq!(decompressor.decompress_append(&chunk(&[0, 1, 2]), &mut bools).unwrap(), 3);
     assert_eq!(bools, [false, false, true, true]);
 }
 

@@ -17,6 +17,10 @@ const DOING: &str = "append to an array";
 /// appender for many appends: a new appender for each row costs as much as [`NDArray::append`] for each row, several
 /// hundred times as much as one appender for all rows.
 ///
+/// Set the chunk shape of an array that grows; see [`NDArrayBuilder::chunks`](crate::NDArrayBuilder::chunks). Each flush
+/// recompresses the last chunk if it is not full. In a file it overwrites the old one, so that frequent flushes leave no
+/// gaps.
+///
 /// Collected items are written by [`flush`](Self::flush) and [`finish`](Self::finish), and when the appender is
 /// dropped. Dropping ignores errors. If the process dies, collected items are lost; for the state of the file see
 /// [`OpenOptions`](crate::OpenOptions#crash-recovery).
@@ -142,6 +146,7 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
     ///
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes).
+    #[doc(alias("push", "extend"))]
     pub fn append<T: Element>(&mut self, items: &[T]) -> Result<()> {
         let bytes = self.array().stored_bytes(items, DOING)?;
         self.append_bytes(&bytes)

@@ -115,6 +115,9 @@ type MakeStore = Box<dyn FnOnce(bool) -> Result<(Box<dyn Store>, Option<Gate>)> 
 impl NDArrayBuilder {
     /// Sets the chunk shape in items. By default it is computed from the shape, the typesize and the
     /// [cache sizes](Self::cache_sizes).
+    ///
+    /// Set it for an array that grows: the default depends on the shape at creation, and an array that starts with one
+    /// row gets chunks of one row. For an axis without items the default is a length for chunks of about 512 KiB.
     pub fn chunks(mut self, chunks: impl PerAxis) -> Self {
         self.chunks = Some(side(&chunks));
         self
@@ -268,6 +271,7 @@ impl NDArrayBuilder {
     ///
     /// The replacement is atomic: at any time the path refers to the old or the new file. A custom storage is emptied
     /// before the array is created. Directories and custom folders are not replaced.
+    #[doc(alias = "overwrite")]
     pub fn replace(mut self, replace: bool) -> Self {
         self.replace = replace;
         self
@@ -306,8 +310,9 @@ impl NDArrayBuilder {
     ///
     /// `create` receives this builder and calls one of its methods that create an array. Compression and decompression
     /// parameters, [`locking`](Self::locking), [`durable`](Self::durable), [`recover`](Self::recover) and
-    /// [`max_read`](Self::max_read) apply in both cases; shapes and metalayers apply to a new array only. If another
-    /// process creates the file at the same time, that file is opened. Without a path, the array is always created.
+    /// [`max_read`](Self::max_read) apply in both cases. Dtype, shapes and metalayers apply to a new array only: check those
+    /// of an array that the program did not create itself. If another process creates the file at the same time, that file
+    /// is opened. Without a path, the array is always created.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -315,7 +320,7 @@ impl NDArrayBuilder {
     /// # let folder = tempfile::tempdir()?;
     /// # let path = folder.path().join("log.b2nd");
     /// for run in 1..=3 {
-    ///     let builder = NDArray::builder().file(&path).locking(true);
+    ///     let builder = NDArray::builder().file(&path).locking(true).chunks([1000, 2]);
     ///     let mut log = builder.open_or_create(|new| new.zeros::<f64>([0, 2]))?;
     ///     log.append(0, &[20.5, 21.0])?;
     ///     assert_eq!(log.shape(), [run, 2]);

@@ -31,7 +31,7 @@ impl SChunk {
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
     /// - [`ErrorKind::OutOfBounds`]: the range is outside the data;
     /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize.
-    #[doc(alias("get_slice", "blosc2_schunk_get_slice_buffer", "__getitem__"))]
+    #[doc(alias("read", "get_slice", "blosc2_schunk_get_slice_buffer", "__getitem__"))]
     pub fn items<T: Element>(&self, range: impl RangeBounds<u64>) -> Result<Vec<T>> {
         self.check_item::<T>(READ)?;
         let reading = self.reading()?;

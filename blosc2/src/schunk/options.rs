@@ -170,6 +170,7 @@ impl OpenOptions {
     }
 
     /// Sets whether a new frame is created that replaces an existing file. Off by default. Python: `mode="w"`.
+    #[doc(alias = "overwrite")]
     pub fn replace(mut self, replace: bool) -> Self {
         self.replace = replace;
         self

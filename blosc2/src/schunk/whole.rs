@@ -54,6 +54,7 @@ impl SaveOptions {
 
     /// Sets whether an existing file is replaced, atomically. Off by default: an existing file is an error. Cannot be
     /// combined with [`directory`](Self::directory).
+    #[doc(alias = "overwrite")]
     pub fn replace(mut self, replace: bool) -> Self {
         self.replace = replace;
         self
