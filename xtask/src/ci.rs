@@ -7,14 +7,17 @@ use anyhow::{Result, anyhow, bail};
 use crate::python::{LIBCLANG, Venv};
 use crate::steps::Steps;
 use crate::test::Extent;
-use crate::{api, bindings, demo, hazards, imports, package, peers, run, sanitize, test, vendor};
+use crate::{
+    api, bindings, demo, hazards, imports, package, peers, run, sanitize, test, vendor, words,
+};
 
 type Step = (&'static str, fn() -> Result<()>);
 
-const BEFORE: [Step; 10] = [
+const BEFORE: [Step; 11] = [
     ("sources", || vendor::vendor(false)),
     ("format", format),
     ("imports", imports::imports),
+    ("words", words::words),
     ("clippy", clippy),
     ("docs", docs),
     ("public API", check_api),

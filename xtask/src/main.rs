@@ -19,6 +19,7 @@ mod sanitize;
 mod steps;
 mod test;
 mod vendor;
+mod words;
 
 use std::process::ExitCode;
 
@@ -86,6 +87,8 @@ enum Task {
     Miri,
     /// Check that no files of a crate import each other in a cycle
     Imports,
+    /// Check that docs, messages and comments use the project's vocabulary
+    Words,
     /// Check that the crates can be published, and run a program that depends on their packages
     Package,
     /// Read the chunks of other implementations of Blosc, and let them read ours
@@ -114,6 +117,7 @@ fn main() -> ExitCode {
         Task::Sanitize { long } => sanitize::sanitize(long),
         Task::Miri => miri::miri(),
         Task::Imports => imports::imports(),
+        Task::Words => words::words(),
         Task::Package => package::package(),
         Task::Peers => peers::peers(),
         Task::Ci => ci::ci(),
