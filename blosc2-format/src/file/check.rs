@@ -1,4 +1,4 @@
-//! The check of a file, whatever it holds.
+//! The check of a file of any kind.
 
 use std::path::Path;
 
@@ -12,11 +12,13 @@ const LIMIT: Rule = Rule::warning("file.limit", "what was not looked at", "Kinds
 
 pub(crate) const RULES: &[&Rule] = &[&KIND, &LIMIT];
 
-/// Checks what is at `path`, and tells what kind of file it is: `None` where it is none of the
-/// formats, which is a finding then.
+/// Detects the kind of the file or directory at `path` and checks it.
+///
+/// Returns the kind, or `None` with a finding if no format matches. Use [`Options::content`] to
+/// decode every block as well.
 ///
 /// # Errors
-/// [`Error::Io`] where it cannot be read.
+/// [`Error::Io`]: the file cannot be read.
 pub fn check_path(
     path: impl AsRef<Path>,
     options: &Options,
@@ -36,11 +38,13 @@ pub fn check_path(
     }
 }
 
-/// Checks what `source` holds, and tells what that is: `None` where it is none of the formats, which
-/// is a finding then.
+/// Detects the kind of the file in `source` and checks it.
+///
+/// Returns the kind, or `None` with a finding if no format matches. Use [`Options::content`] to
+/// decode every block as well.
 ///
 /// # Errors
-/// [`Error::Io`] where `source` fails.
+/// [`Error::Io`]: reading from `source` fails.
 pub fn check<R: ReadAt + ?Sized>(
     source: &R,
     options: &Options,
@@ -63,7 +67,7 @@ pub fn check<R: ReadAt + ?Sized>(
     Ok((kind, report))
 }
 
-/// A chunk has to be in memory as a whole.
+/// Checks a chunk, which has to fit into memory as a whole.
 fn check_chunk<R: ReadAt + ?Sized>(
     source: &R,
     options: &Options,
