@@ -1,4 +1,4 @@
-//! What is wrong with a metalayer, and whether it fits the frame around it.
+//! The check of the metalayer, and of its agreement with the frame.
 
 use super::raw::{Raw, Sizes};
 use super::{Geometry, MAX_NDIM, Meta, raw, rules};
@@ -6,21 +6,21 @@ use crate::chunk::Header;
 use crate::report::{Checker, Report, Rule};
 use crate::{Dtype, Error, FormatError, Limits};
 
-/// What the rest of a frame says of the chunks of an array.
+/// The metadata of the frame that describes the chunks of an array.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Frame {
-    /// Bytes of an item.
+    /// The size of an item, in bytes.
     pub(crate) typesize: u32,
-    /// Bytes of a chunk; `None` where the frame does not say it or says that they differ.
+    /// The size of a chunk, in bytes; `None` if the frame does not state it or the sizes differ.
     pub(crate) chunksize: Option<u32>,
-    /// Bytes of a block; `None` is automatic.
+    /// The size of a block, in bytes; `None` is automatic.
     pub(crate) blocksize: Option<u32>,
-    /// Number of chunks; `None` where it could not be read.
+    /// The number of chunks; `None` if it could not be read.
     pub(crate) nchunks: Option<u64>,
 }
 
-/// Checks the content of the metalayer, and where the frame is known also that the two fit each
-/// other. Gives where the items are, when that can be told.
+/// Checks the content of the metalayer and, if the frame is known, that both agree. Returns the
+/// layout of the items if it can be determined.
 pub(crate) fn check(
     content: &[u8],
     frame: Option<&Frame>,
@@ -63,7 +63,7 @@ pub(crate) fn check(
     }
 }
 
-/// To see what is wrong with shapes before it matters whether they are too large to go on.
+/// Unlimited, because errors in the shapes are reported before limits are applied.
 const UNLIMITED: Limits = Limits {
     memory: u64::MAX,
     metadata: None,
@@ -75,8 +75,8 @@ const UNLIMITED: Limits = Limits {
     nesting: 0,
 };
 
-/// Checks the blocks of one chunk, whose header starts at `offset`: the C library counts them by the
-/// metalayer.
+/// Checks the blocks of a chunk whose header starts at `offset`: the C library computes their
+/// number from the metalayer.
 pub(crate) fn check_chunk(geometry: &Geometry, header: &Header, checker: &mut Checker<'_>) {
     if header.variable_blocks {
         let expected = "blocks of equal length, as an array has";
@@ -93,7 +93,7 @@ pub(crate) fn check_chunk(geometry: &Geometry, header: &Header, checker: &mut Ch
 fn check_fields(raw: &Raw<'_>, content: &[u8], checker: &mut Checker<'_>) {
     let left = content.len().saturating_sub(raw.end);
     if let Some([array, version, ndim]) = raw.head {
-        // Caterva's have no dtype.
+        // The metalayers of Caterva have no dtype.
         let ends_early = raw.dtype.is_none() && raw.wanted.is_none();
         let count = if ends_early && raw.shapes.len() == 3 { 5 } else { 7 };
         marker(&rules::ARRAY, 0, 0x90 + count, array, checker);
@@ -150,7 +150,7 @@ fn check_markers(sizes: &Sizes, number: u8, checker: &mut Checker<'_>) {
     }
 }
 
-/// Checks each dimension for itself.
+/// Checks each axis separately.
 fn check_sizes(shapes: &[Sizes], checker: &mut Checker<'_>) {
     let rules = [&rules::SHAPE, &rules::CHUNK_SHAPE, &rules::BLOCK_SHAPE];
     for (level, sizes) in shapes.iter().enumerate() {
@@ -211,7 +211,7 @@ fn check_frame(geometry: &Geometry, frame: &Frame, raw: &Raw<'_>, checker: &mut 
     if let Some(nchunks) = frame.nchunks.filter(|&nchunks| nchunks != geometry.nchunks()) {
         found(&rules::NCHUNKS, 0, nchunks, "the frame's", geometry.nchunks());
     }
-    // Without items nobody says how long a chunk would be.
+    // Without items nothing determines the size of a chunk.
     if geometry.nchunks() == 0 {
         return;
     }
@@ -224,7 +224,7 @@ fn check_frame(geometry: &Geometry, frame: &Frame, raw: &Raw<'_>, checker: &mut 
     }
 }
 
-/// The metalayer where it has no errors.
+/// Returns the metalayer if it has no errors.
 fn to_meta(raw: &Raw<'_>) -> Option<Meta> {
     let [shape, chunks, blocks] = raw.shapes.as_slice() else {
         return None;
@@ -246,17 +246,17 @@ fn to_meta(raw: &Raw<'_>) -> Option<Meta> {
 }
 
 impl Meta {
-    /// Reads the metalayer's content.
+    /// Parses the content of the metalayer. C: `b2nd_deserialize_meta`.
     ///
-    /// Like the C library, it takes no notice of the version and of the markers of the numbers: with
-    /// 16 dimensions the library writes one that msgpack does not know.
+    /// Like the C library, it ignores the version and the msgpack markers of the numbers: for 16
+    /// dimensions the C library writes a marker that msgpack does not define.
     ///
     /// # Errors
     /// - the bytes end early;
-    /// - more than 16 dimensions, or numbers of dimensions that differ;
-    /// - a negative size, a chunk of size zero along a dimension with items, a block of size zero in
-    ///   a chunk that has items;
-    /// - a dtype that is not UTF-8 or has the wrong marker.
+    /// - there are more than 16 dimensions, or the shapes differ in their number of dimensions;
+    /// - a size is negative, the chunk size is zero on an axis with items, or the block size is
+    ///   zero on an axis with a non-zero chunk size;
+    /// - the dtype is not UTF-8 or has the wrong marker.
     pub fn parse(content: &[u8]) -> Result<Self, FormatError> {
         let mut report = Report::new();
         check(content, None, &Limits::default(), &mut Checker::new(&mut report));
@@ -264,7 +264,7 @@ impl Meta {
     }
 }
 
-/// Reads the metalayer where it has no errors and fits the frame.
+/// Reads the metalayer; fails if it has errors or does not fit the frame.
 pub(crate) fn read(
     content: &[u8],
     frame: &Frame,
@@ -275,7 +275,7 @@ pub(crate) fn read(
     let meta = meta_of(content, report)?;
     let geometry = match geometry {
         Some(geometry) => geometry,
-        // It goes over the limits.
+        // The array exceeds the limits.
         None => Geometry::new(&meta, frame.typesize, limits)?,
     };
     Ok((meta, geometry))
