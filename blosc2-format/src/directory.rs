@@ -149,7 +149,7 @@ impl Folder for Disk {
     fn open(&self, name: &str) -> io::Result<File> {
         let path = self.0.join(name);
         if !fs::metadata(&path)?.is_file() {
-            return Err(io::Error::new(ErrorKind::InvalidData, "it is no file"));
+            return Err(io::Error::new(ErrorKind::InvalidData, "not a regular file"));
         }
         File::open(path)
     }
@@ -298,8 +298,8 @@ pub(crate) fn check_into<F: Folder>(
         let name = chunk_name(place);
         let mut in_file = checker.in_file(&name, Part::Chunk(number));
         if last.replace(place) == Some(place) {
-            let expected = "a file of its own";
-            in_file.found(&rules::CHUNK_OVERLAP, 0, 0, expected, "that of another chunk");
+            let expected = "a separate file";
+            in_file.found(&rules::CHUNK_OVERLAP, 0, 0, expected, "the file of another chunk");
             chunks.incomplete = true;
             continue;
         }

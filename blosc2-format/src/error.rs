@@ -85,7 +85,7 @@ pub enum Error {
     Format(#[from] FormatError),
     /// The bytes may be valid, but they need a feature that this crate does not know or that this
     /// build does not include.
-    #[error("not decodable here: {0}")]
+    #[error("not supported: {0}")]
     Unsupported(String),
     /// The bytes need more than the [`Limits`] of the caller allow.
     #[error("{what}: {amount}, over the limit of {max}")]

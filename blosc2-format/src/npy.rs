@@ -54,7 +54,7 @@ impl Header {
         let start: [u8; 8] = read(file, 0)?;
         if !start.starts_with(MAGIC) {
             let found = start.escape_ascii();
-            return Err(FormatError::new("start of a npy file", 0, "\\x93NUMPY", found).into());
+            return Err(FormatError::new("start of an npy file", 0, "\\x93NUMPY", found).into());
         }
         let (len, at) = match start[6] {
             1 => (u32::from(u16::from_le_bytes(read(file, 8)?)), 10),
@@ -63,7 +63,7 @@ impl Header {
         };
         let (amount, max) = (u64::from(len), MAX_TEXT_LEN as u64);
         if amount > max {
-            return Err(Error::Limit { what: "bytes of a npy header", amount, max });
+            return Err(Error::Limit { what: "bytes of an npy header", amount, max });
         }
         let mut bytes = Vec::new();
         file.take(amount).read_to_end(&mut bytes)?;
@@ -91,13 +91,11 @@ impl Header {
             _ => None,
         };
         let shape = shape.ok_or_else(|| wrong("a shape that is a tuple of numbers"))?;
-        let fortran_order = get("fortran_order", "a truth value")?.as_bool();
+        let fortran_order = get("fortran_order", "True or False")?.as_bool();
         let fortran_order =
             fortran_order.ok_or_else(|| wrong("True or False for `fortran_order`"))?;
         if dtype.subarray().is_some() {
-            return Err(wrong(
-                "a dtype that is no sub-array, whose dimensions belong to the shape",
-            ));
+            return Err(wrong("a dtype that is not a sub-array, whose axes belong to the shape"));
         }
         Ok(Self { dtype, shape, fortran_order })
     }
@@ -126,7 +124,7 @@ impl Header {
         let start = if version == 1 { 10 } else { 12 };
         // A header that already fills a multiple is extended by another one.
         let len = (start + body.len() + 2).next_multiple_of(ALIGNMENT) - start;
-        let too_long = |_| Error::Unsupported(format!("a npy header of {len} bytes"));
+        let too_long = |_| Error::Unsupported(format!("an npy header of {len} bytes"));
         let mut bytes = MAGIC.to_vec();
         bytes.extend([version, 0]);
         match version {

@@ -49,14 +49,14 @@ pub(crate) fn check(
             return None;
         }
         Err(error) => {
-            checker.found(&rules::LIMIT, 3, 0, "what this machine can hold", error);
+            checker.found(&rules::LIMIT, 3, 0, "a size that fits into memory", error);
             return None;
         }
     };
     check_frame(&geometry, frame, &raw, checker);
     match Geometry::new(&meta, frame.typesize, limits) {
         Err(error) if checker.errors() == before => {
-            checker.found(&rules::LIMIT, 3, 0, "no more than the limits allow", error);
+            checker.found(&rules::LIMIT, 3, 0, "at most what the limits allow", error);
             None
         }
         limited => limited.ok(),
@@ -79,8 +79,8 @@ const UNLIMITED: Limits = Limits {
 /// number from the metalayer.
 pub(crate) fn check_chunk(geometry: &Geometry, header: &Header, checker: &mut Checker<'_>) {
     if header.variable_blocks {
-        let expected = "blocks of equal length, as an array has";
-        return checker.found(&rules::CHUNK_BLOCKS, 30, 1, expected, "blocks that differ");
+        let expected = "blocks of equal length, as in an array";
+        return checker.found(&rules::CHUNK_BLOCKS, 30, 1, expected, "variable-length blocks");
     }
     let (expected, found) = (geometry.nblocks(), u64::from(header.nblocks()));
     if expected != found {
@@ -142,7 +142,8 @@ fn check_markers(sizes: &Sizes, number: u8, checker: &mut Checker<'_>) {
     // There are at most 16.
     marker(&rules::SHAPE_MARKER, sizes.at as u64, 0x90 + ndim as u8, sizes.marker, checker);
     if ndim == MAX_NDIM && sizes.marker == 0xa0 {
-        let (expected, found) = ("a marker that msgpack knows", "0xa0, as the C library writes it");
+        let (expected, found) =
+            ("a marker that msgpack defines", "0xa0, as the C library writes it");
         checker.found(&rules::SIXTEEN, sizes.at as u64, 1, expected, found);
     }
     for (axis, each) in sizes.numbers.iter().enumerate() {
@@ -157,7 +158,7 @@ fn check_sizes(shapes: &[Sizes], checker: &mut Checker<'_>) {
         for (axis, number) in sizes.numbers.iter().enumerate() {
             let (at, len, found) = (sizes.marker_at(axis) + 1, sizes.width as u64, number.value);
             if found < 0 {
-                checker.found(rules[level], at, len, "no negative size", found);
+                checker.found(rules[level], at, len, "at least 0", found);
                 continue;
             }
             let outer = level.checked_sub(1).and_then(|outer| shapes.get(outer));
@@ -166,7 +167,7 @@ fn check_sizes(shapes: &[Sizes], checker: &mut Checker<'_>) {
             };
             let part = if level == 1 { "chunk" } else { "block" };
             if found == 0 && outer > 0 {
-                let expected = format_args!("a {part} along {outer} items");
+                let expected = format_args!("at least 1 on an axis of {outer} items, for a {part}");
                 checker.found(rules[level], at, len, expected, found);
             } else if level == 2 && outer > 0 && found > outer {
                 let expected = format_args!("at most the chunk's {outer}");
@@ -192,7 +193,7 @@ fn check_dtype(
         }
         Some(size) if size != u64::from(typesize) => {
             let expected = format_args!("{typesize}, the typesize");
-            let found = format_args!("{size}, as `{}` has", text.escape_default());
+            let found = format_args!("{size}, the item size of `{}`", text.escape_default());
             checker.found(&rules::ITEMSIZE, at, len, expected, found);
         }
         Some(_) => {}

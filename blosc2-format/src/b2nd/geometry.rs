@@ -74,7 +74,7 @@ impl Geometry {
             let found = [&shape, &chunks, &blocks][level];
             FormatError::of(rule, places[level], expected, format_args!("{found:?}"))
         };
-        let most_items = || format!("at most {} items, chunks at the edges whole", i64::MAX);
+        let most_items = || format!("at most {} items, with chunks at the edges padded", i64::MAX);
         let too_many = || refused(&rules::ITEMS, 0, most_items());
         let whole = |grid: &[u64], part: &[u64]| product(grid)?.checked_mul(product(part)?);
         let fits = |items: Option<u64>| items.filter(|&items| i64::try_from(items).is_ok());
@@ -88,7 +88,7 @@ impl Geometry {
             let bytes = bytes.filter(|&bytes| bytes <= MAX_CHUNK_LEN);
             bytes.and_then(|bytes| usize::try_from(bytes).ok()).ok_or_else(|| {
                 let expected =
-                    format!("at most {MAX_CHUNK_LEN} bytes of {typesize} each, blocks whole");
+                    format!("at most {MAX_CHUNK_LEN} bytes with padding, items of {typesize}");
                 refused(&rules::CHUNK_LEN, level, expected)
             })
         };
@@ -96,8 +96,9 @@ impl Geometry {
         let chunk_len = bytes(1, whole(&block_grid, &blocks))?;
         Limits::allow("number of items", len, limits.items)?;
         Limits::allow("number of chunks", nchunks, limits.chunks)?;
-        let typesize = usize::try_from(typesize)
-            .map_err(|_| Error::Argument(format!("items of {typesize} bytes")))?;
+        let typesize = usize::try_from(typesize).map_err(|_| {
+            Error::Argument(format!("items of {typesize} bytes do not fit into memory"))
+        })?;
         Ok(Self {
             shape,
             chunks,
@@ -192,7 +193,9 @@ impl Geometry {
         let items = self.chunk_items(chunk)?;
         if block >= self.nblocks() {
             let there = self.nblocks();
-            return Err(Error::Argument(format!("block {block} of a chunk that has {there}")));
+            return Err(Error::Argument(format!(
+                "no block at index {block}: a chunk has {there} blocks"
+            )));
         }
         let place = unravel(block, &self.block_grid);
         let along = items.iter().enumerate().map(|(axis, items)| {
@@ -272,7 +275,10 @@ impl Geometry {
         if chunk < self.nchunks {
             return Ok(());
         }
-        Err(Error::Argument(format!("chunk {chunk} of an array that has {}", self.nchunks)))
+        Err(Error::Argument(format!(
+            "no chunk at index {chunk}: the array has {} chunks",
+            self.nchunks
+        )))
     }
 
     fn check_box(&self, ranges: &[Range<u64>]) -> Result<(), Error> {
@@ -281,7 +287,10 @@ impl Geometry {
         if ranges.len() == self.shape.len() && ranges.iter().zip(&self.shape).all(fits) {
             return Ok(());
         }
-        Err(Error::Argument(format!("a box {ranges:?} in an array of {:?} items", self.shape)))
+        Err(Error::Argument(format!(
+            "the box {ranges:?} is out of bounds of an array of shape {:?}",
+            self.shape
+        )))
     }
 
     fn check_lengths(&self, chunk: usize, ranges: &[Range<u64>], part: usize) -> Result<(), Error> {
@@ -293,7 +302,7 @@ impl Geometry {
         }
         let expected = expected.map_or("too many".to_owned(), |len| len.to_string());
         Err(Error::Argument(format!(
-            "a chunk of {chunk} bytes and items of {part}: expected {} and {expected}",
+            "a chunk of {chunk} bytes and items of {part} bytes: expected {} and {expected} bytes",
             self.chunk_len
         )))
     }

@@ -74,7 +74,8 @@ fn remarks(raw: &RawHeader, header: &Header, checker: &mut Checker<'_>) {
     if version > super::MAX_VERSION {
         checker.found(&rules::OTHER_VERSION, 0, 1, "1 to 6", version);
     } else if header.variable_blocks != (version == 6) {
-        let expected = if header.variable_blocks { "6 with variable blocks" } else { "5 or less" };
+        let expected =
+            if header.variable_blocks { "6 with variable-length blocks" } else { "5 or less" };
         checker.found(&rules::OTHER_VERSION, 0, 1, expected, version);
     } else if header.extended && version < 3 {
         checker.found(&rules::OTHER_VERSION, 0, 1, "3 or more with 32 bytes of header", version);
@@ -118,7 +119,7 @@ fn remarks(raw: &RawHeader, header: &Header, checker: &mut Checker<'_>) {
         match filter {
             0..=4 | 34..=36 => {}
             5..=31 => checker.found(&rules::FILTER, at, 1, "0 to 4, or 32 and more", filter),
-            other => checker.found(&rules::PLUGIN_FILTER, at, 1, "one that is here", other),
+            other => checker.found(&rules::PLUGIN_FILTER, at, 1, "a supported filter", other),
         }
     }
     if !header.is_delta_undone() {
@@ -140,15 +141,15 @@ fn codec(header: &Header, checker: &mut Checker<'_>) {
         3 => &[0, 4],
         4 => &[0, 5],
         2 => {
-            checker.found(&rules::PLUGIN_CODEC, 2, 1, "one that is here", "Snappy");
+            checker.found(&rules::PLUGIN_CODEC, 2, 1, "a supported codec", "Snappy");
             return;
         }
         5 if header.version < 5 => {
-            checker.found(&rules::PLUGIN_CODEC, 2, 1, "one that is here", "Lizard");
+            checker.found(&rules::PLUGIN_CODEC, 2, 1, "a supported codec", "Lizard");
             return;
         }
         6 if user >= 32 => {
-            checker.found(&rules::PLUGIN_CODEC, 22, 1, "one that is here", user);
+            checker.found(&rules::PLUGIN_CODEC, 22, 1, "a supported codec", user);
             return;
         }
         6 => {
@@ -224,7 +225,7 @@ fn content(chunk: &Chunk<'_>, options: &Options, checker: &mut Checker<'_>) -> u
         let allowed = Limits::allow("bytes of a block", len as u64, options.limits.memory)
             .and_then(|_| {
                 let all = decoded + len as u64;
-                Limits::allow("bytes decoded in all", all, options.limits.total_bytes)
+                Limits::allow("bytes decoded in total", all, options.limits.total_bytes)
             });
         // Runs of one byte occupy no space: decoding them cannot fail, so it is skipped to save
         // time and memory.

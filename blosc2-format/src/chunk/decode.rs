@@ -108,7 +108,9 @@ impl Decoder {
     ) -> Result<(), Error> {
         if block >= chunk.nblocks() {
             let nblocks = chunk.nblocks();
-            return Err(Error::Argument(format!("no block {block} among {nblocks} blocks")));
+            return Err(Error::Argument(format!(
+                "no block at index {block}: the chunk has {nblocks} blocks"
+            )));
         }
         if !chunk.is_lazy() {
             expect_len("the block", out, chunk.block_size(block))?;
@@ -222,7 +224,9 @@ impl Chunk<'_> {
 pub(super) fn pipeline(chunk: &Chunk<'_>) -> Result<Pipeline, Error> {
     let header = chunk.header();
     if header.instrumented {
-        return Err(Error::Unsupported("measurements of a codec instead of data".into()));
+        return Err(Error::Unsupported(
+            "measurements of an instrumented codec instead of data".into(),
+        ));
     }
     let (filters, metas) = (&header.filters, &header.filters_meta);
     let typesize = header.typesize.into();
@@ -254,5 +258,5 @@ fn expect_len(what: &str, out: &[u8], len: usize) -> Result<(), Error> {
     if out.len() == len {
         return Ok(());
     }
-    Err(Error::Argument(format!("room for {} bytes where {what} has {len}", out.len())))
+    Err(Error::Argument(format!("a buffer of {} bytes for {what} of {len} bytes", out.len())))
 }

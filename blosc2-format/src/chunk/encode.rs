@@ -168,14 +168,18 @@ impl Encoder {
     /// - [`Error::Unsupported`]: a filter is not supported.
     pub fn encode_blocks(&mut self, blocks: &[&[u8]]) -> Result<Vec<u8>, Error> {
         if blocks.is_empty() || blocks.iter().any(|block| block.is_empty()) {
-            let what = "a chunk of blocks of variable length has a block, and none that is empty";
+            let what =
+                "a chunk of variable-length blocks needs at least one block, and no empty one";
             return Err(Error::Argument(what.into()));
         }
         let nbytes = blocks.iter().fold(0usize, |sum, block| sum.saturating_add(block.len()));
         let plan = Plan { split: false, ..Plan::new(&self.params, nbytes)? };
         let max = EXTENDED_HEADER_LEN + 8 * blocks.len() + nbytes;
         if i32::try_from(max).is_err() {
-            return Err(Error::Argument(format!("{} blocks of {nbytes} bytes", blocks.len())));
+            return Err(Error::Argument(format!(
+                "{} blocks of {nbytes} bytes in total: a chunk has less than 2 GiB",
+                blocks.len()
+            )));
         }
         let start = EXTENDED_HEADER_LEN + 4 * blocks.len();
         let mut out = Output::new(start, max);

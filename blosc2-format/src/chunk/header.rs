@@ -286,11 +286,11 @@ impl Header {
     fn check(&self, findings: &mut impl Findings) {
         if self.variable_blocks {
             if !self.is_compressed() {
-                let expected = "no special value and no stored data with variable blocks";
+                let expected = "no special value and no stored data with variable-length blocks";
                 findings.found(&rules::VL_FLAGS, 30, 1, expected, "both");
             }
             if self.nbytes == 0 {
-                let expected = "at least 1 with variable blocks";
+                let expected = "at least 1 with variable-length blocks";
                 findings.found(&rules::VL_EMPTY, 4, 4, expected, 0);
             }
             return;

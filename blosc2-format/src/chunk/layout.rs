@@ -94,7 +94,7 @@ impl<'a> Chunk<'a> {
         }
         let cbytes = chunk.header.cbytes;
         let Some(whole) = bytes.get(..cbytes as usize) else {
-            let expected = format_args!("at most the {} bytes that there are", bytes.len());
+            let expected = format_args!("at most the {} available bytes", bytes.len());
             findings.found(&rules::TRUNCATED, 12, 4, expected, cbytes);
             return None;
         };
@@ -146,7 +146,8 @@ impl<'a> Chunk<'a> {
         }
         let stored = u64::from(header.nbytes) + self.data as u64;
         if header.memcpyed && u64::from(header.cbytes) != stored {
-            let expected = format_args!("{stored} where the flag for stored data is set, too");
+            let expected =
+                format_args!("{stored}, because the flag for stored data is set as well");
             findings.found(&rules::SPECIAL_STORED, 12, 4, expected, header.cbytes);
         }
     }

@@ -28,10 +28,12 @@ impl Plan {
     pub(crate) fn new(params: &Params, nbytes: usize) -> Result<Self, Error> {
         if params.typesize == 0 || params.typesize > MAX_BLOCKSIZE {
             let typesize = params.typesize;
-            return Err(Error::Argument(format!("typesize {typesize}: not 1 to {MAX_BLOCKSIZE}")));
+            return Err(Error::Argument(format!(
+                "typesize {typesize}: expected 1 to {MAX_BLOCKSIZE}"
+            )));
         }
         if params.level > 9 {
-            return Err(Error::Argument(format!("level {}: not 0 to 9", params.level)));
+            return Err(Error::Argument(format!("level {}: expected 0 to 9", params.level)));
         }
         if let Some(blocksize) = params.blocksize.filter(|&size| size > MAX_BLOCKSIZE) {
             let what = format!("block size {blocksize}: at most {MAX_BLOCKSIZE} bytes");

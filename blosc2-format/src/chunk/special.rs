@@ -23,7 +23,8 @@ pub fn special(
     let plan = Plan::new(params, nbytes)?;
     if !nbytes.is_multiple_of(params.typesize as usize) {
         let typesize = params.typesize;
-        let what = format!("{nbytes} bytes are no whole number of items of {typesize} bytes");
+        let what =
+            format!("{nbytes} bytes are not a multiple of the item size of {typesize} bytes");
         return Err(Error::Argument(what));
     }
     let (code, value): (u8, &[u8]) = match special {
@@ -34,7 +35,7 @@ pub fn special(
         Special::Value => {
             let (len, typesize) = (value.len(), params.typesize);
             return Err(Error::Argument(format!(
-                "a value of {len} bytes for a type of {typesize}"
+                "a value of {len} bytes: expected an item of {typesize} bytes"
             )));
         }
     };

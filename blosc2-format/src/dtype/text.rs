@@ -328,8 +328,8 @@ impl Struct {
 
     fn to_descr(&self, size: usize) -> Result<String, Error> {
         let gaps = self.gaps(size).map_err(|name| {
-            let detail = format!("the field `{name}` overlaps another or lies before it");
-            Error::Unsupported(format!("{detail}, which npy files cannot say"))
+            let detail = format!("the field `{name}` overlaps another or has a lower offset");
+            Error::Unsupported(format!("{detail}, which npy files cannot express"))
         })?;
         let padding = |gap: usize| (gap > 0).then(|| format!("('', '|V{gap}')"));
         let mut parts = Vec::new();

@@ -8,7 +8,7 @@ use crate::report::{Checker, Options, Part, Report, Rule};
 use crate::{Error, Limits, ReadAt, chunk, early, frame, packed};
 
 pub(super) const KIND: Rule = Rule::error("file.kind", "kind of file", "Kinds of files");
-const LIMIT: Rule = Rule::warning("file.limit", "what was not looked at", "Kinds of files");
+const LIMIT: Rule = Rule::warning("file.limit", "unchecked content", "Kinds of files");
 
 pub(crate) const RULES: &[&Rule] = &[&KIND, &LIMIT];
 
@@ -75,7 +75,7 @@ fn check_chunk<R: ReadAt + ?Sized>(
 ) -> Result<(), Error> {
     let size = source.size()?;
     if let Err(error) = Limits::allow("bytes of a chunk", size, options.limits.memory) {
-        checker.found(&LIMIT, 0, size, "no more than the limits allow", error);
+        checker.found(&LIMIT, 0, size, "at most what the limits allow", error);
         return Ok(());
     }
     let bytes = source.read_vec_at(0, size)?;

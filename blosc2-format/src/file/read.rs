@@ -141,7 +141,7 @@ impl<'a> File<'a> {
     /// - [`Error::Unsupported`]: a codec or a filter is not supported.
     pub fn read_box(&mut self, ranges: &[Range<u64>]) -> Result<Vec<u8>, Error> {
         let Some((_, geometry)) = &self.array else {
-            return Err(Error::Argument("it holds no array".to_owned()));
+            return Err(Error::Argument("the file contains no array".to_owned()));
         };
         let chunks = geometry.chunks_of(ranges)?;
         let sides = ranges.iter().map(|range| range.end - range.start);

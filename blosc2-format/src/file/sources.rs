@@ -108,7 +108,9 @@ impl BareChunk {
     fn check(&self, number: u64) -> Result<(), Error> {
         match number {
             0 => Ok(()),
-            _ => Err(Error::Argument(format!("chunk {number} of a single chunk"))),
+            _ => Err(Error::Argument(format!(
+                "no chunk at index {number}: the file is a single chunk"
+            ))),
         }
     }
 }

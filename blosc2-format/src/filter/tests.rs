@@ -170,7 +170,7 @@ fn filters_that_are_not_here_are_named() {
         [(5, "filter 5"), (31, "filter 31"), (32, "filter 32 (ndcell)"), (33, "filter 33 (ndmean)")]
     {
         let error = Pipeline::new(&[0, 0, 0, code, 0, 0], &[0; 6], 4, 4, 5).unwrap_err();
-        assert_eq!(error.to_string(), format!("not decodable here: {name}"));
+        assert_eq!(error.to_string(), format!("not supported: {name}"));
     }
     assert!(Pipeline::new(&[255; 6], &[0; 6], 4, 4, 5).is_err());
 }

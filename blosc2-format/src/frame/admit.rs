@@ -19,7 +19,7 @@ impl Outline {
         let header = Chunk::new(bytes, &Limits::default())?.header().clone();
         if header.cbytes as usize != bytes.len() {
             let (found, len) = (bytes.len(), header.cbytes);
-            return wrong(format!("{found} bytes for a chunk of {len}"));
+            return wrong(format!("{found} bytes for a chunk of {len} bytes"));
         }
         if header.lazy || header.nbytes == 0 {
             let what = if header.lazy { "lazy" } else { "empty" };
@@ -27,15 +27,19 @@ impl Outline {
         }
         if header.special.is_none() && bytes.len() <= EXTENDED_HEADER_LEN {
             let len = bytes.len();
-            return wrong(format!("a chunk of {len} bytes: over {EXTENDED_HEADER_LEN} in a frame"));
+            return wrong(format!(
+                "a chunk of {len} bytes: a frame needs more than {EXTENDED_HEADER_LEN}"
+            ));
         }
         if !alone && self.header.variable_blocks != header.variable_blocks {
-            return wrong("chunks with and without variable blocks in one frame".into());
+            return wrong("chunks with and without variable-length blocks in one frame".into());
         }
         let typesize = self.header.typesize;
         let width = header.cbytes.saturating_sub(header.header_len() as u32);
         if header.special == Some(Special::Value) && width < typesize {
-            let what = format!("a repeated value of {width} bytes where items have {typesize}");
+            let what = format!(
+                "a repeated value of {width} bytes in a frame with items of {typesize} bytes"
+            );
             return wrong(what);
         }
         Ok(header)
@@ -99,7 +103,7 @@ impl Outline {
         let nan = match width {
             4 => f32::NAN.to_le_bytes().to_vec(),
             8 => f64::NAN.to_le_bytes().to_vec(),
-            _ => return Err(Error::Argument(format!("NaN of {width} bytes: it has 4 or 8"))),
+            _ => return Err(Error::Argument(format!("NaN of {width} bytes: expected 4 or 8"))),
         };
         // Readers require a value of at least one item.
         let value = nan.repeat(typesize.div_ceil(nan.len()));

@@ -71,7 +71,7 @@ impl Builder {
     pub(crate) fn add_vlmetalayer_chunk(&mut self, name: &str, chunk: &[u8]) -> Result<(), Error> {
         if self.outline.vlmetalayers().iter().any(|each| each.name == name) {
             let name = name.escape_debug();
-            return Err(Error::Argument(format!("there is a metalayer `{name}` already")));
+            return Err(Error::Argument(format!("there is already a metalayer `{name}`")));
         }
         self.outline.set_vlmetalayer_chunk(name, chunk)
     }

@@ -95,7 +95,9 @@ impl Outline {
         let chunk = chunk.into();
         let count = self.nchunks();
         if number > count || count >= MAX_CHUNKS {
-            let what = format!("chunk {number} among {count}; a frame has at most {MAX_CHUNKS}");
+            let what = format!(
+                "chunk index {number} with {count} chunks: a frame has at most {MAX_CHUNKS} chunks"
+            );
             return Err(Error::Argument(what));
         }
         let header = self.check_chunk(&chunk, count == 0)?;
@@ -207,7 +209,10 @@ impl Outline {
         let once =
             |&number: &usize| seen.get_mut(number).is_some_and(|seen| !mem::replace(seen, true));
         if order.len() as u64 != count || !order.iter().all(once) {
-            let what = format!("an order of {} numbers for {count} chunks: each once", order.len());
+            let what = format!(
+                "an order of {} indices for {count} chunks: expected each index once",
+                order.len()
+            );
             return Err(Error::Argument(what));
         }
         let Some(&last) = order.last() else { return Ok(Vec::new()) };
@@ -248,10 +253,12 @@ impl Outline {
         }
         if !chunksize.is_multiple_of(self.header.typesize) {
             let typesize = self.header.typesize;
-            return wrong(format!("chunks of {chunksize} bytes: no whole items of {typesize}"));
+            return wrong(format!(
+                "chunks of {chunksize} bytes: not a multiple of the item size {typesize}"
+            ));
         }
         if old_count > 0 && self.header.nbytes != old_count * u64::from(chunksize) {
-            return wrong(format!("its chunks have not {chunksize} bytes each"));
+            return wrong(format!("the existing chunks do not have {chunksize} bytes each"));
         }
         let mut kept = room_for(old_count as usize)?;
         kept.resize(old_count as usize, false);
@@ -266,7 +273,7 @@ impl Outline {
             }
         }
         if kept.contains(&false) {
-            return wrong("of each chunk it has to be said whether it is kept".into());
+            return wrong("each existing chunk has to be either kept or dropped".into());
         }
         let mut admitted = Vec::new();
         for slot in slots {
@@ -332,16 +339,17 @@ impl Outline {
         let wrong = |what: String| Err(Error::Argument(what));
         let typesize = self.header.typesize;
         if self.nchunks() > 0 || special == Special::Value {
-            return wrong("zeros, NaN or nothing can fill a frame without chunks".into());
+            return wrong("only zeros, NaN or uninitialized data can fill an empty frame".into());
         }
         let whole = chunksize.is_multiple_of(typesize) && nbytes.is_multiple_of(typesize.into());
         if chunksize < typesize || !whole {
-            let what =
-                format!("{nbytes} bytes in chunks of {chunksize}: no whole items of {typesize}");
+            let what = format!(
+                "{nbytes} bytes in chunks of {chunksize}: not multiples of the item size {typesize}"
+            );
             return wrong(what);
         }
         if special == Special::Nan && ![4, 8].contains(&typesize) {
-            return wrong(format!("NaN of {typesize} bytes: it has 4 or 8"));
+            return wrong(format!("NaN of {typesize} bytes: expected 4 or 8"));
         }
         if special == Special::Nan && self.cuts_items() {
             let blocksize = self.header.blocksize;
@@ -445,5 +453,5 @@ impl Outline {
 }
 
 fn no_chunk(number: u64, count: u64) -> Error {
-    Error::Argument(format!("there is no chunk {number}, only {count}"))
+    Error::Argument(format!("no chunk at index {number}: there are {count} chunks"))
 }

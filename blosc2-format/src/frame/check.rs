@@ -70,8 +70,8 @@ fn check_parts<R: ReadAt + ?Sized>(
         let at = header_len + place;
         let mut within = checker.within(Part::Chunk(number), at);
         if last.replace(place) == Some(place) {
-            let expected = "a place of its own";
-            within.found(&rules::CHUNK_OVERLAP, 0, 0, expected, "that of another chunk");
+            let expected = "a separate position";
+            within.found(&rules::CHUNK_OVERLAP, 0, 0, expected, "the position of another chunk");
             chunks.incomplete = true;
             continue;
         }
@@ -120,7 +120,7 @@ pub(crate) fn limited<T>(
             Ok(None)
         }
         Err(Error::Unsupported(what)) => {
-            checker.found(&rules::UNSUPPORTED, 0, 0, "what can be decoded here", what);
+            checker.found(&rules::UNSUPPORTED, 0, 0, "a chunk that this crate can decode", what);
             Ok(None)
         }
         Err(error) => Err(error),
@@ -366,8 +366,8 @@ impl<'a> ChunkChecker<'a> {
             checker.found(&rules::CHUNK_TYPESIZE, 3, 1, typesize, chunk.typesize);
         }
         if chunk.variable_blocks && !frame.variable_blocks {
-            let expected = "blocks of one size, as the frame's flags say";
-            checker.found(&rules::CHUNK_BLOCKS, 30, 1, expected, "variable blocks");
+            let expected = "blocks of equal length, as the flags of the frame state";
+            checker.found(&rules::CHUNK_BLOCKS, 30, 1, expected, "variable-length blocks");
         }
         self.variable_blocks = Some(self.variable_blocks == Some(true) || chunk.variable_blocks);
         if let Some(geometry) = &self.geometry {
@@ -387,7 +387,7 @@ impl<'a> ChunkChecker<'a> {
             && self.variable_blocks == Some(false)
             && frame.chunksize != ChunkSize::Variable
         {
-            let expected = "no bit 7, as no chunk has variable blocks";
+            let expected = "no bit 7, as no chunk has variable-length blocks";
             field::FLAGS.found(&mut within, &rules::FLAGS, expected, "bit 7");
         }
         if let Some(dictionary) = self.dictionary.filter(|&found| found != frame.dictionary) {
@@ -437,7 +437,7 @@ impl<'a> ChunkChecker<'a> {
 fn check_params(frame: &Header, chunk: &chunk::Header, checker: &mut Checker<'_>) {
     let mut differ = |at: u64, len: u64, what: &str, expected: &[u8], found: &[u8]| {
         if expected != found {
-            let expected = format_args!("{what} {expected:?}, as the frame says").to_string();
+            let expected = format_args!("{what} {expected:?}, as the frame states").to_string();
             checker.found(&rules::CHUNK_PARAMS, at, len, expected, format_args!("{found:?}"));
         }
     };
@@ -455,7 +455,7 @@ fn check_params(frame: &Header, chunk: &chunk::Header, checker: &mut Checker<'_>
         if let Some(split) = splits(frame, chunk).filter(|_| !chunk.variable_blocks) {
             let words = |split| if split { "split" } else { "whole" };
             if split != chunk.split {
-                let expected = format_args!("{} blocks, as the frame says", words(split));
+                let expected = format_args!("{} blocks, as the frame states", words(split));
                 checker.found(&rules::CHUNK_PARAMS, 2, 1, expected, words(chunk.split));
             }
         }
@@ -466,7 +466,7 @@ fn check_params(frame: &Header, chunk: &chunk::Header, checker: &mut Checker<'_>
         let items = (frame.blocksize.min(chunk.nbytes) / frame.typesize).max(1);
         let blocksize = items.saturating_mul(frame.typesize).min(frame.blocksize).min(chunk.nbytes);
         if blocksize != chunk.block_len() {
-            let expected = format_args!("blocks of {blocksize} bytes, as the frame says");
+            let expected = format_args!("blocks of {blocksize} bytes, as the frame states");
             checker.found(&rules::CHUNK_PARAMS, 8, 4, expected, chunk.block_len());
         }
     }

@@ -238,8 +238,8 @@ impl Header {
         let mark = frame[journal::MARK_AT as usize];
         if [journal::UNFINISHED, journal::UNFINISHED_WITHOUT_JOURNAL].contains(&mark) {
             let found =
-                format_args!("{mark:#04x}, as a writer stopped while it changed this frame");
-            checker.found(&rules::UNFINISHED, journal::MARK_AT, 1, "a finished one", found);
+                format_args!("{mark:#04x}: a writer was interrupted while it changed this frame");
+            checker.found(&rules::UNFINISHED, journal::MARK_AT, 1, "a complete frame", found);
             return None;
         }
         let min_len = MIN_HEADER_LEN as u32;
@@ -344,7 +344,7 @@ impl Header {
     /// There are fewer bytes than the header states: the file is truncated.
     pub fn check_file_len(&self, file_len: u64) -> Result<(), FormatError> {
         if self.frame_len > file_len {
-            let found = format_args!("a file of {file_len} bytes, cut short").to_string();
+            let found = format_args!("a truncated file of {file_len} bytes").to_string();
             return Err(FormatError::new(
                 "frame length",
                 field::FRAME_LEN.at,

@@ -88,7 +88,7 @@ pub(crate) fn find<R: ReadAt + ?Sized>(
         // A block passes through the codec and the filters.
         let held = each.saturating_add(3 * u64::from(chunk_header.block_len()));
         let metadata = limits.metadata_of(source.size()?);
-        Limits::allow("bytes to hold for the index (see `Limits::metadata`)", held, metadata)?;
+        Limits::allow("bytes in memory for the index (see `Limits::metadata`)", held, metadata)?;
     }
     let mut whole = None;
     if depth == Depth::Lazy {
@@ -205,7 +205,7 @@ fn decode_all(
     if let Some(offset) = repeated(&chunk) {
         if count > 1 && offset >= 0 {
             let found = format_args!("{offset} for all of {count} chunks").to_string();
-            checker.found(&rules::OFFSET, 0, len, "a place of its own for each chunk", found);
+            checker.found(&rules::OFFSET, 0, len, "a separate position for each chunk", found);
         }
         return Ok(Offsets::Alike(read(0, offset, header, len, checker), count));
     }

@@ -191,7 +191,9 @@ impl Outline {
     pub fn set_chunksize(&mut self, size: ChunkSize) -> Result<(), Error> {
         if self.nchunks() > 0 {
             let count = self.nchunks();
-            return Err(Error::Argument(format!("there are {count} chunks, whose size it is")));
+            return Err(Error::Argument(format!(
+                "the size of {count} existing chunks cannot change"
+            )));
         }
         self.header.chunksize = size;
         Ok(())
@@ -390,7 +392,7 @@ impl Outline {
         let header = chunk::Header::parse(chunk)?;
         if header.cbytes as usize != chunk.len() || header.lazy {
             let (found, len) = (chunk.len(), header.cbytes);
-            return Err(Error::Argument(format!("{found} bytes for a chunk of {len}")));
+            return Err(Error::Argument(format!("{found} bytes for a chunk of {len} bytes")));
         }
         match self.vlmetalayers.iter_mut().find(|each| each.name == name) {
             Some(found) => found.content = chunk.into(),

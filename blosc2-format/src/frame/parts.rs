@@ -100,7 +100,7 @@ impl Parts {
         }
         if header.frame_len > size {
             let found = format_args!("{} with {size} bytes to read", header.frame_len).to_string();
-            let expected = format_args!("at most {size}: the frame was cut short").to_string();
+            let expected = format_args!("at most {size}: the frame is truncated").to_string();
             field::FRAME_LEN.found(checker, &rules::FRAME_LEN, expected, found);
             return Ok(None);
         }
@@ -128,9 +128,9 @@ impl Parts {
         if header.has_vlmeta == trailer.entries.is_empty() {
             let found = format_args!("{} of them", trailer.entries.len()).to_string();
             let expected = if header.has_vlmeta {
-                "some, as the header says"
+                "some, as the header states"
             } else {
-                "none, as the header says"
+                "none, as the header states"
             };
             field::HAS_VLMETA.found(checker, &rules::HAS_VLMETA, expected, found);
         }

@@ -135,7 +135,7 @@ impl<R: ReadAt> Frame<R> {
         let block = (0..chunk.nblocks()).map(|block| chunk.block_size(block)).max();
         let held = u64::from(chunk.header().nbytes) + 2 * block.unwrap_or(0) as u64;
         let max = self.outline.metadata_left(&self.limits, self.source.size()?);
-        Limits::allow("bytes to hold for a metalayer (see `Limits::metadata`)", held, max)?;
+        Limits::allow("bytes in memory for a metalayer (see `Limits::metadata`)", held, max)?;
         Decoder::default().decode_vec(&chunk, &mut content)?;
         Ok(Some(content))
     }
@@ -153,7 +153,10 @@ impl<R: ReadAt> Frame<R> {
     /// - [`Error::Io`]: reading fails.
     pub fn offset(&self, number: u64) -> Result<Offset, Error> {
         self.outline.offset(number, &self.source)?.ok_or_else(|| {
-            Error::Argument(format!("there is no chunk {number}, only {}", self.nchunks()))
+            Error::Argument(format!(
+                "no chunk at index {number}: there are {} chunks",
+                self.nchunks()
+            ))
         })
     }
 

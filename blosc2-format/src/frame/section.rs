@@ -202,7 +202,9 @@ pub(crate) fn check_new<'a>(
     let wrong = |what: String| Err(Error::Argument(what));
     if name.is_empty() || name.len() > MAX_NAME_LEN || name.contains('\0') {
         let name = name.escape_debug();
-        return wrong(format!("a metalayer's name has 1 to {MAX_NAME_LEN} bytes, unlike `{name}`"));
+        return wrong(format!(
+            "the name of a metalayer has 1 to {MAX_NAME_LEN} bytes: found `{name}`"
+        ));
     }
     if others.len() >= MAX_METALAYERS {
         return wrong(format!("a frame has at most {MAX_METALAYERS} metalayers of each kind"));
@@ -210,13 +212,13 @@ pub(crate) fn check_new<'a>(
     let mut len = content.len() as u64;
     for (other, content) in others {
         if name == other {
-            return wrong(format!("there is a metalayer `{}` already", name.escape_debug()));
+            return wrong(format!("there is already a metalayer `{}`", name.escape_debug()));
         }
         len += content.len() as u64;
     }
     // Offsets of contents, and the length of header or trailer, are signed 32-bit numbers.
     if len > i32::MAX as u64 - 4096 {
-        return wrong(format!("{len} bytes of metalayers: all together have less than 2 GiB"));
+        return wrong(format!("{len} bytes of metalayers: expected less than 2 GiB in total"));
     }
     Ok(())
 }

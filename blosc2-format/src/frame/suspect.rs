@@ -18,7 +18,7 @@ const fn suspect(field: Field, expected: &'static str) -> Suspect {
 
 const HEADER_LEN: Suspect = suspect(field::HEADER_LEN, "a header that ends after its metalayers");
 const FRAME_LEN: Suspect = suspect(field::FRAME_LEN, "a frame that ends with its trailer");
-const METALAYERS: Suspect = suspect(field::METALAYERS, "as many metalayers as follow");
+const METALAYERS: Suspect = suspect(field::METALAYERS, "the number of metalayers that follow");
 /// From the first size field to the last one.
 const SIZES: Suspect = suspect(
     Field { at: field::NBYTES.at, len: field::CHUNKSIZE.at + 4 - field::NBYTES.at },
@@ -54,7 +54,7 @@ pub(super) fn note(
             matches!(finding.part, Part::Chunk(_)) && finding.rule.id.starts_with("chunk.")
         };
         if checker.findings().get(before..).unwrap_or_default().iter().any(lost) {
-            let expected = "the places of the chunks";
+            let expected = "the positions of the chunks";
             fields.push((Part::Index, (index.at, index.len, expected)));
         }
     }
@@ -109,7 +109,7 @@ fn field_of(finding: &Finding, frame_len: u64, parts: Option<&Parts>) -> Option<
 
 /// Values that the chunks state as well.
 fn of_chunks(field: Field) -> Suspect {
-    suspect(field, "what the chunks say")
+    suspect(field, "what the chunks state")
 }
 
 fn is_index(rule: &Rule) -> bool {

@@ -93,7 +93,9 @@ impl<R: ReadAt> Reader<R> {
 /// Returns the entry of a list of positions or offsets for chunk `number`.
 pub(crate) fn nth(list: &[u64], number: u64) -> Result<u64, Error> {
     let found = usize::try_from(number).ok().and_then(|number| list.get(number).copied());
-    found.ok_or_else(|| Error::Argument(format!("there is no chunk {number}, only {}", list.len())))
+    found.ok_or_else(|| {
+        Error::Argument(format!("no chunk at index {number}: there are {} chunks", list.len()))
+    })
 }
 
 /// Checks chunks one after the other, within the limits.
@@ -173,7 +175,7 @@ pub(crate) fn stored_sizes(
 pub(crate) fn whole_chunk(bytes: &[u8]) -> Result<chunk::Header, Error> {
     let header = chunk::Header::parse(bytes)?;
     if header.cbytes as usize != bytes.len() {
-        let expected = format_args!("{}, all that was given", bytes.len());
+        let expected = format_args!("{}, the number of available bytes", bytes.len());
         return Err(FormatError::new("compressed size", 12, expected, header.cbytes).into());
     }
     Ok(header)

@@ -275,7 +275,7 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
         let count = u64::from(index.nbytes) / OFFSET_LEN;
         let held = count.saturating_mul(size_of::<Piece>() as u64 + size_of::<u64>() as u64);
         let metadata = self.limits.metadata_of(self.size);
-        Limits::allow("bytes to hold for the chunks (see `Limits::metadata`)", held, metadata)?;
+        Limits::allow("bytes in memory for the chunks (see `Limits::metadata`)", held, metadata)?;
         let mut pieces = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
         let mut outcome = Ok(());
         self.offsets(index, |offset| {

@@ -123,7 +123,7 @@ fn map(
         if !name.is_empty() && !names.insert(name.clone()) {
             let found = format!("`{}` twice", name.escape_default());
             let len = cursor.position() - at;
-            cursor.checker.found(&cursor.rules.metalayer_name, at, len, "a name of its own", found);
+            cursor.checker.found(&cursor.rules.metalayer_name, at, len, "a unique name", found);
         }
         entries.push((name, offset, cursor.position() - 4));
     }
@@ -134,7 +134,7 @@ fn contents(cursor: &mut Cursor<'_, '_, '_>, entries: Vec<Entry>) -> Option<Vec<
     let at = cursor.position() + 1;
     let count = cursor.count(0xdc)?;
     if count != entries.len() {
-        let expected = format_args!("{} contents, as many as names", entries.len());
+        let expected = format_args!("{} contents, the number of names", entries.len());
         cursor.checker.found(&cursor.rules.metalayers, at, 2, expected, count);
         return None;
     }

@@ -66,7 +66,7 @@ rules! {
     trailer_gap: warning "bytes between index and trailer",
     fingerprint: warning "fingerprint",
     rest: note "bytes after the frame",
-    limit: warning "what was not looked at",
+    limit: warning "unchecked content",
 }
 
 impl Rules {

@@ -130,22 +130,25 @@ impl Writer {
         let argument = |why: String| Err(Error::Argument(why));
         if params.codec > 6 || params.level > 9 {
             let Params { codec, level, .. } = params;
-            return argument(format!("codec {codec} at level {level}; up to 6 and 9 were there"));
+            return argument(format!("codec {codec} at level {level}: expected at most 6 and 9"));
         }
         let oldest = if params.layout == Layout::Early { 3 } else { 4 };
         if !(oldest..=4).contains(&params.chunk_version) {
             let version = params.chunk_version;
-            return argument(format!("version {version} of chunks, not {oldest} to 4"));
+            return argument(format!("chunk version {version}: expected {oldest} to 4"));
         }
         let most = last_filter(params.chunk_version) + 1;
         if params.filters.len() > most || params.filters.iter().any(|&code| code > 4) {
-            return argument(format!("filters {:?}; up to {most} of 0 to 4", params.filters));
+            return argument(format!(
+                "filters {:?}: expected at most {most} codes of 0 to 4",
+                params.filters
+            ));
         }
         if params.filters_meta.len() > params.filters.len() {
-            return argument("parameters of more filters than there are".into());
+            return argument("more parameters than filters".into());
         }
         if i32::try_from(params.typesize).map_or(true, |typesize| typesize < 1) {
-            return argument(format!("typesize {}, not 1 to {}", params.typesize, i32::MAX));
+            return argument(format!("typesize {}: expected 1 to {}", params.typesize, i32::MAX));
         }
         Ok(Self {
             params,
@@ -165,7 +168,7 @@ impl Writer {
     pub fn add_metalayer(&mut self, name: &str, content: &[u8]) -> Result<(), Error> {
         let known = self.metalayers.iter().any(|other| other.name == name);
         if known || name.is_empty() || name.len() > metalayers::MAX_NAME_LEN {
-            let why = format!("metalayer name `{name}`, which is there or has not 1 to 31 bytes");
+            let why = format!("metalayer name `{name}`: expected an unused name of 1 to 31 bytes");
             return Err(Error::Argument(why));
         }
         self.metalayers.push(Metalayer { name: name.to_owned(), content: content.to_vec() });
@@ -208,7 +211,7 @@ impl Writer {
     /// - [`Error::Argument`]: the frame has no trailer.
     pub fn set_usermeta_chunk(&mut self, chunk: &[u8]) -> Result<(), Error> {
         if !self.has_trailer() {
-            return Err(Error::Argument("user metadata in a frame without trailer".into()));
+            return Err(Error::Argument("user metadata in a frame without a trailer".into()));
         }
         whole_chunk(chunk)?;
         self.usermeta = chunk.to_vec();

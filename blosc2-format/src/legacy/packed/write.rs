@@ -98,7 +98,7 @@ impl Writer {
         let Params { codec, level, filters, reserved, .. } = params;
         if codec > 5 || level > 9 || filters.iter().any(|&code| code > 3) {
             let why = format!(
-                "codec {codec} at level {level} with filters {filters:?}; up to 5, 9 and 3 were there"
+                "codec {codec} at level {level} with filters {filters:?}: expected at most 5, 9 and 3"
             );
             return Err(Error::Argument(why));
         }
@@ -130,7 +130,7 @@ impl Writer {
     /// - [`Error::Argument`]: it is a reference other than that of the data written before.
     pub fn set_ancillary_chunk(&mut self, kind: Ancillary, chunk: &[u8]) -> Result<(), Error> {
         if kind == Ancillary::Filters && self.reference.is_some() {
-            let why = "a reference for delta after data that refers to another";
+            let why = "a reference of delta, but the data before has another one";
             return Err(Error::Argument(why.to_owned()));
         }
         self.nbytes[kind as usize] = whole_chunk(chunk)?.nbytes.into();
