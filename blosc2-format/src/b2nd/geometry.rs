@@ -230,7 +230,8 @@ impl Geometry {
     /// of the box in C order. The other items of `out` are not changed.
     ///
     /// # Errors
-    /// [`Error::Argument`]: there is no chunk at this index, the box is out of bounds, or `bytes` or `out` has the wrong length.
+    /// [`Error::Argument`]: there is no chunk at this index, the box is out of bounds, or `bytes`
+    /// or `out` has the wrong length.
     pub fn assemble(
         &self,
         chunk: u64,
@@ -252,7 +253,8 @@ impl Geometry {
     /// `out` with the blocks of the chunk and sets the padding to zero.
     ///
     /// # Errors
-    /// [`Error::Argument`]: there is no chunk at this index, or `array` or `out` has the wrong length.
+    /// [`Error::Argument`]: there is no chunk at this index, or `array` or `out` has the wrong
+    /// length.
     pub fn cut(&self, chunk: u64, array: &[u8], out: &mut [u8]) -> Result<(), Error> {
         let ranges: Vec<_> = self.shape.iter().map(|&size| 0..size).collect();
         self.check_lengths(out.len(), &ranges, array.len())?;

@@ -13,7 +13,8 @@ use crate::Error;
 /// the filters affect the block size only.
 ///
 /// # Errors
-/// [`Error::Argument`]: `nbytes` is not a multiple of the item size or too large for a chunk, or `value` does not have `typesize` bytes.
+/// [`Error::Argument`]: `nbytes` is not a multiple of the item size or too large for a chunk, or
+/// `value` does not have `typesize` bytes.
 pub fn special(
     params: &Params,
     special: Special,

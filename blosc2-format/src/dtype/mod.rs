@@ -232,7 +232,8 @@ impl Dtype {
     /// Creates a sub-array of the given shape, in C order. With an empty shape it returns `item`.
     ///
     /// # Errors
-    /// [`Error::Argument`]: more than [`MAX_SUBARRAY_NDIM`] dimensions, [`MAX_SIZE`] bytes or [`MAX_NESTING`] levels.
+    /// [`Error::Argument`]: more than [`MAX_SUBARRAY_NDIM`] dimensions, [`MAX_SIZE`] bytes or
+    /// [`MAX_NESTING`] levels.
     pub fn array(item: Self, shape: &[u64]) -> Result<Self, Error> {
         item.repeated(shape).map_err(|expected| Error::Argument(format!("expected {expected}")))
     }
@@ -240,7 +241,8 @@ impl Dtype {
     /// Creates a structure of `size` bytes. The fields can have gaps between them, and can overlap.
     ///
     /// # Errors
-    /// [`Error::Argument`]: a field ends after the item, two fields have the same name or title, or there are more than [`MAX_SIZE`] bytes or [`MAX_NESTING`] levels.
+    /// [`Error::Argument`]: a field ends after the item, two fields have the same name or title, or
+    /// there are more than [`MAX_SIZE`] bytes or [`MAX_NESTING`] levels.
     pub fn structure(size: usize, fields: impl IntoIterator<Item = Field>) -> Result<Self, Error> {
         Self::of_fields(size, fields.into_iter().collect(), false)
             .map_err(|expected| Error::Argument(format!("expected {expected}")))

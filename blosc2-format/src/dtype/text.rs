@@ -241,7 +241,8 @@ impl Dtype {
     /// Returns `dtype.descr`, the notation of `.npy` files.
     ///
     /// # Errors
-    /// [`Error::Unsupported`]: the fields overlap or are not in the order of their offsets. NumPy has no notation for them either.
+    /// [`Error::Unsupported`]: the fields overlap or are not in the order of their offsets. NumPy
+    /// has no notation for them either.
     pub fn to_descr(&self) -> Result<String, Error> {
         match &self.form {
             Form::Scalar(scalar) => Ok(quote(&scalar.to_text())),

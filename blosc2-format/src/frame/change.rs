@@ -183,7 +183,8 @@ impl Outline {
     /// Removes the chunk at index `number`, which had the sizes `was`.
     ///
     /// # Errors
-    /// [`Error::Argument`]: there is no chunk at this index, or a part of the index is not [loaded](Self::load).
+    /// [`Error::Argument`]: there is no chunk at this index, or a part of the index is not
+    /// [loaded](Self::load).
     pub fn remove(&mut self, number: u64, was: Sizes) -> Result<(), Error> {
         let count = self.nchunks();
         self.decode(0, 0)?;
@@ -202,7 +203,8 @@ impl Outline {
     /// store.
     ///
     /// # Errors
-    /// [`Error::Argument`]: `order` is not a permutation of the indices, or a part of the index is not [loaded](Self::load).
+    /// [`Error::Argument`]: `order` is not a permutation of the indices, or a part of the index is
+    /// not [loaded](Self::load).
     pub fn reorder(&mut self, order: &[usize]) -> Result<Stores<'static>, Error> {
         let count = self.nchunks();
         let mut seen = vec![false; order.len()];
@@ -334,7 +336,9 @@ impl Outline {
     /// bytes. They occupy no space. C: `blosc2_schunk_fill_special`. Python: `SChunk.fill_special`.
     ///
     /// # Errors
-    /// [`Error::Argument`]: the frame has chunks; a size is not a multiple of the item size; there are more chunks than a frame can have; the value is [`Special::Value`], or [`Special::Nan`] with an item size other than 4 and 8 or greater than the block size.
+    /// [`Error::Argument`]: the frame has chunks; a size is not a multiple of the item size; there
+    /// are more chunks than a frame can have; the value is [`Special::Value`], or [`Special::Nan`]
+    /// with an item size other than 4 and 8 or greater than the block size.
     pub fn fill(&mut self, special: Special, nbytes: u64, chunksize: u32) -> Result<(), Error> {
         let wrong = |what: String| Err(Error::Argument(what));
         let typesize = self.header.typesize;

@@ -254,7 +254,8 @@ impl Outline {
     /// Returns the chunk that a special offset represents: a header without data.
     ///
     /// # Errors
-    /// [`Error::Format`]: the chunk sizes vary, so that its size is unknown, or its size is not a multiple of the item size.
+    /// [`Error::Format`]: the chunk sizes vary, so that its size is unknown, or its size is not a
+    /// multiple of the item size.
     pub fn special_chunk(&self, number: u64, special: Special) -> Result<Vec<u8>, Error> {
         let nbytes = self.nbytes_of(number).ok_or_else(|| self.unknown_size(number))?;
         let typesize = self.header.typesize;
@@ -274,7 +275,8 @@ impl Outline {
     /// occupy up to `room` bytes. `at` is its position, for error messages.
     ///
     /// # Errors
-    /// [`Error::Format`]: `head` does not start with the header of a chunk, or the chunk is longer than `room`, has another size than the frame states, or is lazy.
+    /// [`Error::Format`]: `head` does not start with the header of a chunk, or the chunk is longer
+    /// than `room`, has another size than the frame states, or is lazy.
     pub fn chunk_header(
         &self,
         number: u64,
@@ -329,7 +331,9 @@ impl Outline {
     /// Adds a metalayer to the header, which becomes longer.
     ///
     /// # Errors
-    /// [`Error::Argument`]: the header has 16 metalayers, or one with this name; the name is not 1 to 31 bytes long or contains a NUL byte; all contents together have 2 GiB or more; or the frame is contiguous and has chunks, which would have to move.
+    /// [`Error::Argument`]: the header has 16 metalayers, or one with this name; the name is not 1
+    /// to 31 bytes long or contains a NUL byte; all contents together have 2 GiB or more; or the
+    /// frame is contiguous and has chunks, which would have to move.
     pub fn add_metalayer(&mut self, name: &str, content: &[u8]) -> Result<(), Error> {
         self.check_movable()?;
         section::check_new(name, content, pairs(&self.metalayers))?;
@@ -356,7 +360,8 @@ impl Outline {
     /// Removes a metalayer from the header.
     ///
     /// # Errors
-    /// [`Error::Argument`]: there is no metalayer with this name, or the frame is contiguous and has chunks.
+    /// [`Error::Argument`]: there is no metalayer with this name, or the frame is contiguous and
+    /// has chunks.
     pub fn remove_metalayer(&mut self, name: &str) -> Result<(), Error> {
         self.check_movable()?;
         let found = self.metalayers.iter().position(|each| each.name == name);

@@ -108,7 +108,9 @@ impl<W: Write + Seek> Writer<W> {
     /// bytes. They occupy no space. C: `blosc2_schunk_fill_special`. Python: `SChunk.fill_special`.
     ///
     /// # Errors
-    /// [`Error::Argument`]: the frame has chunks; a size is not a multiple of the item size; there are more chunks than a frame can have; the value is [`Special::Value`], or [`Special::Nan`] with an item size other than 4 and 8 or greater than the block size.
+    /// [`Error::Argument`]: the frame has chunks; a size is not a multiple of the item size; there
+    /// are more chunks than a frame can have; the value is [`Special::Value`], or [`Special::Nan`]
+    /// with an item size other than 4 and 8 or greater than the block size.
     pub fn fill(&mut self, special: Special, nbytes: u64, chunksize: u32) -> Result<(), Error> {
         self.builder.outline.fill(special, nbytes, chunksize)
     }
@@ -117,7 +119,8 @@ impl<W: Write + Seek> Writer<W> {
     /// `blosc2_vlmeta_add`. Python: `SChunk.vlmeta`.
     ///
     /// # Errors
-    /// [`Error::Argument`]: the trailer has 16 metalayers, or one with this name; the name is not 1 to 31 bytes long or contains a NUL byte; or the contents have 2 GiB or more.
+    /// [`Error::Argument`]: the trailer has 16 metalayers, or one with this name; the name is not 1
+    /// to 31 bytes long or contains a NUL byte; or the contents have 2 GiB or more.
     pub fn add_vlmetalayer(&mut self, name: &str, content: &[u8]) -> Result<(), Error> {
         self.builder.add_vlmetalayer(name, content)
     }

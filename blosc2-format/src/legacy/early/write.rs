@@ -164,7 +164,8 @@ impl Writer {
     /// Adds a metalayer.
     ///
     /// # Errors
-    /// [`Error::Argument`]: the name is not 1 to 31 bytes long, or there is already a metalayer with this name.
+    /// [`Error::Argument`]: the name is not 1 to 31 bytes long, or there is already a metalayer
+    /// with this name.
     pub fn add_metalayer(&mut self, name: &str, content: &[u8]) -> Result<(), Error> {
         let known = self.metalayers.iter().any(|other| other.name == name);
         if known || name.is_empty() || name.len() > metalayers::MAX_NAME_LEN {
