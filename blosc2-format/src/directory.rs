@@ -482,7 +482,7 @@ mod tests {
         report.findings.iter().map(|finding| (finding.rule.id, name(finding))).collect()
     }
 
-    /// What is found once `change` has been made, in this file.
+    /// The findings in this file after `change`.
     #[track_caller]
     fn assert_found(id: &'static str, file: &str, change: impl FnOnce(&mut Memory)) {
         let mut files = sample();
@@ -505,7 +505,7 @@ mod tests {
             frame.decode_chunk(number, &mut data).unwrap();
             assert_eq!(data, [byte; 800]);
         }
-        // Neither is taken for the other.
+        // Neither is mistaken for the other.
         let index = files.0[INDEX].clone();
         assert!(matches!(Frame::open(index, &Limits::default()), Err(Error::Format(_))));
         let mut files = Memory::default();
@@ -544,7 +544,7 @@ mod tests {
         let mut locked = sample();
         locked.0.insert(LOCK.into(), vec![0; 16]);
         assert_eq!(found(&locked), []);
-        // Not the sizes that the header adds up to.
+        // Not the sizes that the header sums up.
         assert_found("frame.cbytes_sum", INDEX, |files| files.0.get_mut(INDEX).unwrap()[0x2e] ^= 1);
     }
 

@@ -305,17 +305,17 @@ mod tests {
         }
     }
 
-    /// What a frame says of that array.
+    /// The metadata of the frame of that array.
     const FRAME: Frame =
         Frame { typesize: 4, chunksize: Some(96), blocksize: Some(24), nchunks: Some(6) };
 
-    /// Ids, offsets and lengths of what is found, the metalayer being at byte 100.
+    /// The ids, offsets and lengths of the findings, with the metalayer at byte 100.
     fn found(content: &[u8], frame: Frame) -> Vec<(&'static str, u64, u64)> {
         let mut report = Report::new();
         let mut checker = Checker::new(&mut report);
         let mut checker = checker.within(Part::Metalayer("b2nd".into()), 100);
         let geometry = check(content, Some(&frame), &Limits::default(), &mut checker);
-        // Where it is not known where items are, something says why.
+        // If there is no geometry, a finding states the reason.
         assert!(geometry.is_some() || !report.findings.is_empty(), "{report:?}");
         let triple = |each: &crate::Finding| (each.rule.id, each.offset, each.len);
         report.findings.iter().map(triple).collect()
@@ -333,7 +333,7 @@ mod tests {
         bytes.truncate(bytes.len() - 9);
         bytes[0] = 0x95;
         assert_eq!(found(&bytes, FRAME), []);
-        // No chunk says how long the chunks of an empty array are.
+        // No chunk determines the chunk size of an empty array.
         let empty = Meta { shape: vec![0, 9], ..meta() }.to_bytes().unwrap();
         let frame = Frame { nchunks: Some(0), chunksize: Some(0), blocksize: Some(1), ..FRAME };
         assert_eq!(found(&empty, frame), []);
@@ -342,7 +342,7 @@ mod tests {
     #[test]
     fn every_field_set_wrong_is_found_and_placed() {
         let good = meta().to_bytes().unwrap();
-        // Shapes at 3, 22, 33; dtype format at 44, its marker at 45, its length at 46, itself at 50.
+        // The shapes are at 3, 22 and 33, the dtype format at 44, its marker at 45, its length at 46, its text at 50.
         for (at, value, expected) in [
             (0, 0x95, &[("b2nd.array", 100, 1)][..]),
             (1, 1, &[("b2nd.version", 101, 1)]),
@@ -351,7 +351,7 @@ mod tests {
             (4, 0xcf, &[("b2nd.number_marker", 104, 1)]),
             (5, 0x80, &[("b2nd.shape", 105, 8)]),
             (21, 0, &[("b2nd.nchunks", 103, 19)]),
-            // Over the limits, but wrong first of all.
+            // Over the limits, but first of all invalid.
             (6, 0x40, &[("b2nd.nchunks", 103, 19)]),
             (22, 0, &[("b2nd.shape_marker", 122, 1)]),
             (23, 0, &[("b2nd.number_marker", 123, 1)]),

@@ -53,7 +53,7 @@ impl Dtype {
     }
 
     fn add_parts(&self, parts: &mut Vec<Part>) -> Result<(), Error> {
-        // Also skips types without bytes to swap, of which there can be many.
+        // Also skips types without bytes to swap. There can be many of them.
         if self.size == 0 || self.is_native() {
             return Ok(());
         }

@@ -55,7 +55,7 @@ fn forward(pipeline: &Pipeline, data: &[u8], blocksize: usize) -> Result<Vec<Vec
     data.chunks(blocksize).enumerate().map(filtered).collect()
 }
 
-/// What the filtered blocks were.
+/// The filtered blocks.
 fn backward(pipeline: &Pipeline, blocks: &[Vec<u8>]) -> Vec<u8> {
     let (mut data, mut scratch) = (Vec::new(), Vec::new());
     for block in blocks {
@@ -96,7 +96,7 @@ fn each_filter_does_what_it_says() {
 
     assert_eq!(first(one(1, 0, 3), &[1, 2, 3, 4, 5, 6, 7]), [1, 4, 2, 5, 3, 6, 7]);
     assert_eq!(first(one(1, 2, 1), &[1, 2, 3, 4, 5]), [1, 3, 2, 4, 5]);
-    // The bits of eight bytes and a ninth, which stays.
+    // The bits of eight bytes and a ninth one, which is not changed.
     let bytes = [0x01, 0x03, 0, 0, 0, 0, 0, 0x80, 9];
     assert_eq!(first(one(2, 0, 1), &bytes), [0b11, 0b10, 0, 0, 0, 0, 0, 0x80, 9]);
     assert_eq!(first(one(3, 0, 2), &[1, 2, 3, 4, 3, 4, 9]), [1, 2, 2, 6, 0, 0, 9]);
@@ -115,7 +115,7 @@ fn each_filter_does_what_it_says() {
 
 #[test]
 fn delta_takes_the_first_block_before_its_filters() {
-    // Shuffle comes first, yet the reference is what it was before.
+    // Shuffle comes first, but the reference is the unfiltered block.
     let pipeline = pipeline([1, 3, 0, 0, 0, 0], [0; 6], 2);
     let blocks = forward(&pipeline, &[1, 2, 3, 4, 5, 6, 7, 8], 4).unwrap();
     assert_eq!(blocks, [[1, 3, 2 ^ 1, 4 ^ 3], [5 ^ 1, 7 ^ 2, 6 ^ 3, 8 ^ 4]]);
@@ -160,7 +160,7 @@ fn the_size_that_bytedelta_takes() {
     };
     assert_eq!(with([35, 0, 0, 0, 0, 0], [0; 6], 4), with([35, 0, 0, 0, 0, 0], [4; 6], 300));
     assert_ne!(with([35, 0, 0, 0, 0, 0], [0; 6], 300), with([35, 0, 0, 0, 0, 0], [0; 6], 1));
-    // More streams than bytes: nothing happens.
+    // More streams than bytes: nothing changes.
     assert_eq!(with([35, 0, 0, 0, 0, 0], [0; 6], 1001)[0], data);
 }
 
@@ -202,7 +202,7 @@ fn a_block_shorter_than_its_output_is_refused() {
     assert!(matches!(result, Err(Error::Argument(_))));
 }
 
-/// Filters without loss, with any meta.
+/// Lossless filters, with any parameter.
 fn lossless() -> impl Strategy<Value = ([u8; 6], [u8; 6])> {
     let code = prop_oneof![Just(0), Just(1), Just(2), Just(3), Just(34), Just(35)];
     (proptest::array::uniform6(code), any::<[u8; 6]>(), any::<[bool; 6]>()).prop_map(

@@ -291,7 +291,7 @@ mod tests {
         assert!(!is_last(&[&journal[1..]]));
     }
 
-    /// Checksums can be right on purpose.
+    /// An attacker can compute valid checksums.
     #[test]
     fn records_that_cannot_be_are_none() {
         let found = |start: u64, len, records: &[(u64, &[u8])]| {

@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn each_wrong_byte_is_found() {
         let (_, section) = sample();
-        // The only bytes that no rule can tell are those of the names and the contents.
+        // Only the bytes of the names and the contents are not covered by a rule.
         let free = [8..11, 17..18, 31..36];
         for at in 0..section.len() {
             let mut wrong = section.clone();
