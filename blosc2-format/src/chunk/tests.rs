@@ -383,8 +383,8 @@ fn limits_hold_whatever_a_header_claims() {
     let options = Options { content: true, limits, ..Options::default() };
     let report = Chunk::check(&bytes, &options);
     assert_eq!(report.findings[0].rule.id, "chunk.limit");
-    // Within the limits a check needs neither the time nor the memory: were it to decode, this would
-    // take minutes.
+    // Within the limits a check needs neither the time nor the memory: decoding would take
+    // minutes.
     let options = Options { content: true, ..Options::default() };
     for _ in 0..100 {
         assert!(Chunk::check(&bytes, &options).is_good());

@@ -1,8 +1,8 @@
 use super::*;
 use proptest::prelude::*;
 
-/// What was made by the C library, 3.3.2, of the bytes of `noise` in two blocks, the second one byte
-/// shorter: for each pipeline, how many of the sizes below it took, and a hash of all that it made.
+/// The output of the C library 3.3.2 for the bytes of `noise` in two blocks, the second one byte
+/// shorter: for each pipeline, the number of accepted sizes below, and a hash of the output.
 type Known = (&'static str, [u8; 6], [u8; 6], usize, u64);
 const KNOWN: &[Known] = &[
     ("none", [0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0], 36, 0x3a69_c330_cdaa_86ff),
@@ -25,7 +25,7 @@ const TYPESIZES: [usize; 12] = [1, 2, 3, 4, 7, 8, 12, 16, 17, 24, 100, 255];
 /// Items of a block.
 const ITEMS: [usize; 3] = [37, 40, 300];
 
-/// The hashes above are of what becomes of these bytes, so they have a generator of their own.
+/// The hashes above depend on these bytes, so they have a separate generator.
 fn noise(len: usize) -> Vec<u8> {
     let mut state = 1_u32;
     let mut next = || {

@@ -36,8 +36,8 @@ fn read(chunk: &[u8], count: usize, max: u64) -> Offsets {
     Offsets::Each(Blocks::stored(count, place, None, ranges))
 }
 
-/// Random changes of indexes around the borders of blocks do what they do to a vector, and what is written is what
-/// encoding all of it gives.
+/// Random changes of indexes around the borders of blocks have the same effect as on a vector, and the written index
+/// equals an encoding of all offsets.
 #[test]
 fn changes_are_those_of_a_vector() {
     for seed in 0..repeats(60) as u64 {

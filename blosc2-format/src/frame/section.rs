@@ -11,7 +11,8 @@ use crate::report::Checker;
 
 /// The maximum number of metalayers of the header, a limit of C-Blosc2.
 pub const MAX_METALAYERS: usize = 16;
-/// The maximum number of variable-length metalayers that C-Blosc2 reads and writes.
+/// The maximum number of variable-length metalayers that C-Blosc2 reads. It writes at most
+/// [`MAX_METALAYERS`].
 pub const MAX_VLMETALAYERS: usize = 8192;
 /// The maximum length of a name, in bytes.
 pub const MAX_NAME_LEN: usize = 31;

@@ -77,8 +77,8 @@ fn nothing_is_wrong_with_what_is_written() {
     assert!(matches!(frame.chunk(5), Err(Error::Argument(_))));
 }
 
-/// Bits that can be changed so that what remains is a right frame: where from the start of a part,
-/// which, and why.
+/// Bits that can be changed without making the frame invalid: their positions from the start of a
+/// part, their mask, and the reason.
 const UNSEEN: [(Part, std::ops::Range<usize>, u8, &str); 15] = [
     (Part::Header, 0x1b..0x1c, 0x70, "the level, which chunks do not tell"),
     (Part::Header, 0x1c..0x1d, 0x01, "split modes 3 and 4, which do the same"),

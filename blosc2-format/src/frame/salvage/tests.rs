@@ -45,8 +45,8 @@ impl Sample {
         }
     }
 
-    /// Salvages these bytes: nothing is made up, and every chunk that still is where it was is found. One
-    /// that is changed may still be a chunk, as there are no checksums.
+    /// Salvages these bytes: nothing is invented, and every chunk that is still at its position is found.
+    /// A changed chunk can still be valid, because there are no checksums.
     #[track_caller]
     fn salvage(&self, bytes: &[u8], what: &str) -> Salvaged {
         let found = salvage(bytes, &Limits::default()).unwrap();
