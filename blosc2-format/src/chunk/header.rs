@@ -361,8 +361,8 @@ impl Header {
         self.blocksize.min(self.nbytes)
     }
 
-    /// Returns whether released versions of C-Blosc2 undo delta correctly at its position in the
-    /// pipeline, or delta is not in the pipeline.
+    /// Returns whether released versions of C-Blosc2 undo delta correctly in this pipeline; `true` for
+    /// a pipeline without delta.
     ///
     /// C-Blosc2 decodes to wrong data if the pipeline contains delta twice, or if at least three
     /// filters precede delta and another one follows it (not counting truncated precision): it

@@ -21,7 +21,7 @@ const OLD_MIN_STREAM: u32 = 128;
 /// use blosc2_format::Limits;
 /// use blosc2_format::chunk::Chunk;
 ///
-/// // Six bytes, stored as they are after a header of Blosc1's.
+/// // A Blosc1 header, followed by six uncompressed bytes.
 /// let mut bytes = vec![2, 1, 0b10, 1, 6, 0, 0, 0, 6, 0, 0, 0, 22, 0, 0, 0];
 /// bytes.extend(b"blosc2");
 /// let chunk = Chunk::new(&bytes, &Limits::default())?;

@@ -13,8 +13,8 @@ use crate::chunk::{self, EXTENDED_HEADER_LEN, Special};
 /// The maximum number of chunks: their offsets have to fit into one chunk.
 const MAX_CHUNKS: u64 = (i32::MAX as u64 - EXTENDED_HEADER_LEN as u64) / OFFSET_LEN;
 
-/// What a change has to store: bytes, and their position as in the index. The position is a number
-/// of bytes after the header or, in a directory, a file number.
+/// The result of a change: the byte strings to store, each with its position as in the index. The
+/// position is a number of bytes after the header or, in a directory, a file number.
 ///
 /// ```
 /// use blosc2_format::chunk::{Encoder, Params};
@@ -132,7 +132,12 @@ impl Outline {
     /// With `in_place` the new chunk is stored at the position of the old one, if it fits there.
     ///
     /// # Errors
-    /// Fails with the errors of [`insert`](Self::insert).
+    /// On an error the outline is unchanged.
+    /// - [`Error::Format`]: the header, the block table or the lengths of `chunk` violate a rule;
+    /// - [`Error::Argument`]: there is no chunk at this index; the length of `chunk` differs from its
+    ///   header; `chunk` is empty or lazy, or repeats a value shorter than an item; only it or only
+    ///   the other chunks have variable-length blocks; or a part of the index is not
+    ///   [loaded](Self::load).
     pub fn replace<'a>(
         &mut self,
         number: u64,

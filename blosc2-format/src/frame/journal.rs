@@ -8,7 +8,7 @@
 //! ```
 //! use blosc2_format::frame::journal::{self, Journal};
 //!
-//! // A frame of 100 bytes, and behind it what the first two of them were.
+//! // A frame of 100 bytes, whose first two bytes were `ab` before the change.
 //! let mut file = vec![0xff; 100];
 //! file.extend(journal::encode(100, 100, &[(0, &b"ab"[..])]));
 //! let journal = Journal::find(&file)?.unwrap();
