@@ -1,7 +1,8 @@
-//! Frames that are kept as a directory: an index file and a file for each chunk.
+//! Directories (sparse frames): an index file and one file per chunk.
 //!
-//! `chunks.b2frame` is a frame without its chunks. Its index holds numbers, and the chunk of number
-//! 26 is all of the file `0000001A.chunk`. `.b2lock` is the sidecar of a library that locks.
+//! The index file `chunks.b2frame` is a frame without its chunks. Its index contains file numbers:
+//! the chunk with the file number 26 is the whole content of the file `0000001A.chunk`. `.b2lock`
+//! is the sidecar of libraries that lock the directory.
 //!
 //! ```
 //! use blosc2_format::{Limits, Options, chunk, directory, frame::Frame};
@@ -37,9 +38,9 @@ use crate::frame::{Layout, Metalayer, rules};
 use crate::report::{Checker, Options, Part, Report, Rule};
 use crate::{Error, ReadAt};
 
-/// Name of the index file.
+/// The name of the index file.
 pub const INDEX: &str = "chunks.b2frame";
-/// Name of the file that a locking C-Blosc2 leaves.
+/// The name of the lock file that C-Blosc2 creates when locking is enabled.
 pub const LOCK: &str = ".b2lock";
 
 const SECTION: &str = "Directory";
@@ -49,68 +50,106 @@ static LONGER: Rule = Rule::warning("directory.longer", "length of a chunk file"
 static UNUSED: Rule = Rule::warning("directory.unused", "chunk file", SECTION);
 static EMPTIED: Rule = Rule::note("directory.emptied", "chunk file", SECTION);
 static STRANGER: Rule = Rule::note("directory.stranger", "file", SECTION);
-/// The rules of a directory.
+/// The rules of directories.
 pub(crate) const RULES: &[&Rule] = &[&NO_INDEX, &MISSING, &LONGER, &UNUSED, &EMPTIED, &STRANGER];
 
-/// The files of a directory, to be read.
+/// Read access to the files of a directory.
+///
+/// ```
+/// use blosc2_format::directory::{Folder, INDEX, Memory, Writer};
+/// use blosc2_format::chunk::Params;
+///
+/// let mut writer = Writer::new(Memory::default(), Params::default(), &[])?;
+/// writer.push(&[1; 800])?;
+/// let files = writer.finish()?;
+/// assert_eq!(files.names()?, ["00000000.chunk", INDEX]);
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
 pub trait Folder: Debug + Send + Sync {
-    /// A file.
+    /// The type of an open file.
     type File: ReadAt;
 
-    /// Opens the file of this name.
+    /// Opens the file with this name.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`] where there is none, and the system's own.
+    /// - [`ErrorKind::NotFound`]: there is no such file;
+    /// - the errors of the system.
     fn open(&self, name: &str) -> io::Result<Self::File>;
 
-    /// The names of all files, in no order.
+    /// Returns the names of all files, in no specific order.
     ///
     /// # Errors
-    /// The system's own.
+    /// The errors of the system.
     fn names(&self) -> io::Result<Vec<String>>;
 }
 
-/// The files of a directory, to be written as well.
+/// Write access to the files of a directory.
 ///
-/// A change of a frame puts new chunk files first and the index file last. So it is atomic where a file is, and where
-/// files appear in the order in which they were put.
+/// A change of a frame writes the new chunk files first and the index file last. The change is
+/// atomic if replacing a file is atomic, and if files become visible in the order in which they are
+/// written.
+///
+/// ```
+/// use blosc2_format::directory::{Folder, FolderMut, Memory};
+///
+/// let mut folder = Memory::default();
+/// folder.put("00000000.chunk", b"old", false)?;
+/// folder.put("00000000.chunk", b"new", true)?;
+/// assert_eq!(folder.open("00000000.chunk")?, b"new");
+/// folder.remove("00000000.chunk")?;
+/// assert!(folder.names()?.is_empty());
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub trait FolderMut: Folder {
-    /// Writes a file, in the place of the one of this name, if there is one. Whoever opens that meanwhile finds the old
-    /// content or the new one.
+    /// Writes a file, and replaces the file with this name if there is one. A concurrent reader
+    /// finds either the old content or the new content.
     ///
-    /// With `durable` this returns when the file and its name are on the device.
+    /// With `durable`, returns after the file and its name are synced to disk.
     ///
     /// # Errors
-    /// The system's own; the file is as it was then.
+    /// The errors of the system. On an error the old file is unchanged.
     fn put(&mut self, name: &str, content: &[u8], durable: bool) -> io::Result<()>;
 
-    /// Removes a file.
+    /// Removes the file with this name.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`] where there is none, and the system's own.
+    /// - [`ErrorKind::NotFound`]: there is no such file;
+    /// - the errors of the system.
     fn remove(&mut self, name: &str) -> io::Result<()>;
 
-    /// Returns when all that was put is on the device. Without an implementation it does nothing.
+    /// Syncs all written files to disk. The default implementation does nothing.
     ///
     /// # Errors
-    /// The system's own.
+    /// The errors of the system.
     fn sync(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// A directory of the file system.
+/// A directory of the file system, at a path.
+///
+/// ```
+/// use blosc2_format::directory::{Disk, Folder, FolderMut};
+///
+/// let path = std::env::temp_dir().join(format!("blosc2-format-disk-{}", std::process::id()));
+/// let mut folder = Disk(path.clone());
+/// folder.put("00000000.chunk", b"content", false)?;
+/// assert_eq!(folder.names()?, ["00000000.chunk"]);
+/// # std::fs::remove_dir_all(path)?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Disk(pub PathBuf);
 
 impl Folder for Disk {
     type File = File;
 
-    /// Refuses what is no file, as [`ErrorKind::InvalidData`]: a pipe would block.
+    /// Fails with [`ErrorKind::InvalidData`] if the entry is not a regular file: opening a pipe
+    /// would block.
     fn open(&self, name: &str) -> io::Result<File> {
         let path = self.0.join(name);
         if !fs::metadata(&path)?.is_file() {
-            return Err(io::Error::new(ErrorKind::InvalidData, "it is no file"));
+            return Err(io::Error::new(ErrorKind::InvalidData, "not a regular file"));
         }
         File::open(path)
     }
@@ -123,7 +162,7 @@ impl Folder for Disk {
 }
 
 impl FolderMut for Disk {
-    /// Makes the directory, too, where there is none.
+    /// Creates the directory if it does not exist.
     fn put(&mut self, name: &str, content: &[u8], durable: bool) -> io::Result<()> {
         let path = self.0.join(name);
         let write = |mut file: File| {
@@ -138,7 +177,7 @@ impl FolderMut for Disk {
             File::create_new(&path)
         });
         match made {
-            // Nobody knows of it yet.
+            // No index refers to the file yet.
             Ok(file) => write(file).inspect_err(|_| drop(fs::remove_file(&path)))?,
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 let new = self.0.join(format!("{name}.new"));
@@ -147,7 +186,7 @@ impl FolderMut for Disk {
             }
             Err(error) => return Err(error),
         }
-        // Where the system can do that.
+        // Only some systems can sync a directory.
         if durable && cfg!(unix) { File::open(&self.0)?.sync_all() } else { Ok(()) }
     }
 
@@ -166,7 +205,16 @@ impl FolderMut for Disk {
     }
 }
 
-/// A directory in memory: contents by name.
+/// A directory in memory: the contents by file name.
+///
+/// ```
+/// use blosc2_format::directory::{Folder, FolderMut, Memory};
+///
+/// let mut folder = Memory::default();
+/// folder.put("00000000.chunk", b"content", false)?;
+/// assert_eq!(folder.0["00000000.chunk"], b"content");
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Memory(pub BTreeMap<String, Vec<u8>>);
 
@@ -193,21 +241,22 @@ impl FolderMut for Memory {
     }
 }
 
-/// The name of the file that holds the chunk of this number in the index.
+/// Returns the name of the file with the file number `number` in the index: eight hexadecimal
+/// digits and `.chunk`.
 pub fn chunk_name(number: u64) -> String {
     format!("{number:08X}.chunk")
 }
 
-/// The number of the chunk that a file of this name holds; `None` for other names.
+/// Returns the file number of a chunk file, or `None` for other names.
 pub(crate) fn chunk_number(name: &str) -> Option<u64> {
     let number = u64::from_str_radix(name.strip_suffix(".chunk")?, 16).ok()?;
     (chunk_name(number) == name).then_some(number)
 }
 
-/// Checks a directory: its index file, the files of the chunks, and what else is there.
+/// Checks a directory: its index file, its chunk files, and other files in it.
 ///
 /// # Errors
-/// [`Error::Io`] where `folder` or a file fails.
+/// [`Error::Io`]: `folder` or reading a file fails.
 pub fn check<F: Folder>(folder: &F, options: &Options) -> Result<Report, Error> {
     let mut report = Report::new();
     check_into(folder, options, &mut Checker::new(&mut report))?;
@@ -242,15 +291,15 @@ pub(crate) fn check_into<F: Folder>(
     let mut last = None;
     for (place, number) in parts.outline.offsets.by_place() {
         if place == NOWHERE {
-            // The index said so already.
+            // The check of the index has already reported it.
             chunks.incomplete = true;
             continue;
         }
         let name = chunk_name(place);
         let mut in_file = checker.in_file(&name, Part::Chunk(number));
         if last.replace(place) == Some(place) {
-            let expected = "a file of its own";
-            in_file.found(&rules::CHUNK_OVERLAP, 0, 0, expected, "that of another chunk");
+            let expected = "a separate file";
+            in_file.found(&rules::CHUNK_OVERLAP, 0, 0, expected, "the file of another chunk");
             chunks.incomplete = true;
             continue;
         }
@@ -281,14 +330,14 @@ pub(crate) fn check_into<F: Folder>(
     Ok(())
 }
 
-/// Looks at a file that the index does not name.
+/// Checks a file that the index does not refer to.
 fn check_unused<F: Folder>(folder: &F, name: &str, checker: &mut Checker<'_>) -> Result<(), Error> {
     if chunk_number(name).is_none() {
         checker.found(&STRANGER, 0, 0, "index, chunks and lock", "another file");
         return Ok(());
     }
     match folder.open(name)?.size()? {
-        // What is left of a chunk that was replaced by a special offset.
+        // The remains of a chunk that was replaced by a special offset.
         0 => checker.found(&EMPTIED, 0, 0, "only chunks of the index", "an empty file"),
         size => checker.found(&UNUSED, 0, size, "only chunks of the index", "another chunk"),
     }
@@ -297,8 +346,20 @@ fn check_unused<F: Folder>(folder: &F, name: &str, checker: &mut Checker<'_>) ->
 
 /// Writes a frame as a directory.
 ///
-/// The files are those of C-Blosc2 3.3.2 for the same chunks. Until [`finish`](Self::finish) there
-/// is no index file, and so no frame yet.
+/// The files equal those of C-Blosc2 3.3.2 for the same chunks. [`finish`](Self::finish) writes the
+/// index file; until then the directory contains no frame.
+///
+/// ```
+/// use blosc2_format::chunk::Params;
+/// use blosc2_format::directory::{INDEX, Memory, Writer};
+///
+/// let mut writer = Writer::new(Memory::default(), Params::default(), &[])?;
+/// writer.push(&[1; 800])?;
+/// writer.push(&[2; 800])?;
+/// assert_eq!(writer.nchunks(), 2);
+/// assert!(writer.finish()?.0.contains_key(INDEX));
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Writer<F> {
     folder: F,
@@ -306,12 +367,15 @@ pub struct Writer<F> {
 }
 
 impl<F: FolderMut> Writer<F> {
-    /// Starts a frame; nothing is written yet. See
-    /// [`frame::Writer::new`](crate::frame::Writer::new).
+    /// Creates the writer of an empty frame without writing a file. `params` describes how data is
+    /// compressed; `metalayers` are the fixed-length metalayers of the header.
     ///
     /// # Errors
-    /// Parameters that no chunk can have; more than 16 metalayers, two of the same name, or a name
-    /// that has not 1 to 31 bytes; [`Error::Io`], of the kind [`ErrorKind::AlreadyExists`], where the folder holds a frame.
+    /// - [`Error::Argument`]: parameters that a chunk cannot have; more than 16 metalayers, two
+    ///   with the same name, or a name that is not 1 to 31 bytes long;
+    /// - [`Error::Io`] with the kind [`ErrorKind::AlreadyExists`]: the folder already contains a
+    ///   frame;
+    /// - [`Error::Io`]: the folder fails.
     pub fn new(folder: F, params: Params, metalayers: &[Metalayer]) -> Result<Self, Error> {
         match folder.open(INDEX) {
             Ok(_) => return Err(io::Error::from(ErrorKind::AlreadyExists).into()),
@@ -321,28 +385,28 @@ impl<F: FolderMut> Writer<F> {
         Ok(Self { folder, builder: Builder::new(params, Layout::Directory, metalayers)? })
     }
 
-    /// Compresses `data` and adds it as a chunk.
+    /// Compresses `data` and appends it as a chunk.
     ///
     /// # Errors
-    /// As [`frame::Writer::push`](crate::frame::Writer::push).
+    /// Fails with the errors of [`frame::Writer::push`](crate::frame::Writer::push).
     pub fn push(&mut self, data: &[u8]) -> Result<(), Error> {
         let chunk = self.builder.encode(data)?;
         self.push_chunk(&chunk)
     }
 
-    /// Compresses blocks of any lengths and adds them as one chunk.
+    /// Compresses variable-length blocks and appends them as one chunk.
     ///
     /// # Errors
-    /// As [`frame::Writer::push_blocks`](crate::frame::Writer::push_blocks).
+    /// Fails with the errors of [`frame::Writer::push_blocks`](crate::frame::Writer::push_blocks).
     pub fn push_blocks(&mut self, blocks: &[&[u8]]) -> Result<(), Error> {
         let chunk = self.builder.encode_blocks(blocks)?;
         self.push_chunk(&chunk)
     }
 
-    /// Adds a chunk that was compressed before.
+    /// Appends a compressed chunk.
     ///
     /// # Errors
-    /// As [`frame::Writer::push_chunk`](crate::frame::Writer::push_chunk).
+    /// Fails with the errors of [`frame::Writer::push_chunk`](crate::frame::Writer::push_chunk).
     pub fn push_chunk(&mut self, chunk: &[u8]) -> Result<(), Error> {
         for (number, bytes) in self.builder.add(chunk)? {
             self.folder.put(&chunk_name(number), &bytes, false)?;
@@ -350,39 +414,42 @@ impl<F: FolderMut> Writer<F> {
         Ok(())
     }
 
-    /// Fills a frame that has no chunks yet with `nbytes` bytes of one value.
+    /// Fills an empty frame with `nbytes` bytes of one special value, in chunks of `chunksize`
+    /// bytes.
     ///
     /// # Errors
-    /// As [`frame::Writer::fill`](crate::frame::Writer::fill).
+    /// Fails with the errors of [`frame::Writer::fill`](crate::frame::Writer::fill).
     pub fn fill(&mut self, special: Special, nbytes: u64, chunksize: u32) -> Result<(), Error> {
         self.builder.outline.fill(special, nbytes, chunksize)
     }
 
-    /// Adds a metalayer of variable length.
+    /// Compresses `content` and adds it as a variable-length metalayer.
     ///
     /// # Errors
-    /// As [`frame::Writer::add_vlmetalayer`](crate::frame::Writer::add_vlmetalayer).
+    /// Fails with the errors of
+    /// [`frame::Writer::add_vlmetalayer`](crate::frame::Writer::add_vlmetalayer).
     pub fn add_vlmetalayer(&mut self, name: &str, content: &[u8]) -> Result<(), Error> {
         self.builder.add_vlmetalayer(name, content)
     }
 
-    /// Adds one whose content is compressed to a chunk already.
+    /// Adds a variable-length metalayer whose content is already compressed to a chunk.
     ///
     /// # Errors
-    /// As [`frame::Writer::add_vlmetalayer_chunk`](crate::frame::Writer::add_vlmetalayer_chunk).
+    /// Fails with the errors of
+    /// [`frame::Writer::add_vlmetalayer_chunk`](crate::frame::Writer::add_vlmetalayer_chunk).
     pub fn add_vlmetalayer_chunk(&mut self, name: &str, chunk: &[u8]) -> Result<(), Error> {
         self.builder.add_vlmetalayer_chunk(name, chunk)
     }
 
-    /// How many chunks there are so far.
+    /// Returns the number of chunks.
     pub fn nchunks(&self) -> u64 {
         self.builder.outline.nchunks()
     }
 
-    /// Writes the index file, and gives the folder back.
+    /// Writes the index file and returns the folder.
     ///
     /// # Errors
-    /// [`Error::Io`] where the folder fails.
+    /// [`Error::Io`]: the folder fails.
     pub fn finish(mut self) -> Result<F, Error> {
         let outline = &mut self.builder.outline;
         let end = [&outline.index()?[..], &outline.trailer()].concat();
@@ -415,7 +482,7 @@ mod tests {
         report.findings.iter().map(|finding| (finding.rule.id, name(finding))).collect()
     }
 
-    /// What is found once `change` has been made, in this file.
+    /// The findings in this file after `change`.
     #[track_caller]
     fn assert_found(id: &'static str, file: &str, change: impl FnOnce(&mut Memory)) {
         let mut files = sample();
@@ -438,7 +505,7 @@ mod tests {
             frame.decode_chunk(number, &mut data).unwrap();
             assert_eq!(data, [byte; 800]);
         }
-        // Neither is taken for the other.
+        // Neither is mistaken for the other.
         let index = files.0[INDEX].clone();
         assert!(matches!(Frame::open(index, &Limits::default()), Err(Error::Format(_))));
         let mut files = Memory::default();
@@ -477,7 +544,7 @@ mod tests {
         let mut locked = sample();
         locked.0.insert(LOCK.into(), vec![0; 16]);
         assert_eq!(found(&locked), []);
-        // Not the sizes that the header adds up to.
+        // Not the sizes that the header sums up.
         assert_found("frame.cbytes_sum", INDEX, |files| files.0.get_mut(INDEX).unwrap()[0x2e] ^= 1);
     }
 

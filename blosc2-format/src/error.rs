@@ -1,19 +1,28 @@
-//! What is wrong with bytes that should follow one of the formats.
+//! Errors: a violated format rule, an exceeded limit, an unsupported feature, an invalid argument,
+//! I/O.
 
 use crate::limits::Limits;
 use crate::report::{Finding, Rule};
 
-/// A rule of a format that the bytes break, and where.
+/// The violation of a format rule: the field, its position, the expected and the found value.
+///
+/// ```
+/// use blosc2_format::chunk::Header;
+///
+/// let error = Header::parse(b"no chunk").unwrap_err();
+/// println!("{error}");
+/// assert!(error.to_string().contains("expected"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} at byte {offset}: expected {expected}, found {found}")]
 pub struct FormatError {
-    /// The field or section, in the format's terms.
+    /// The field or section, in the terms of `FORMATS.md`.
     pub what: &'static str,
-    /// Its position, in bytes from the start of what was parsed.
+    /// The position in bytes, from the start of the parsed bytes.
     pub offset: u64,
-    /// What the format asks for.
+    /// What the format requires.
     pub expected: String,
-    /// What is there.
+    /// What the bytes contain.
     pub found: String,
 }
 
@@ -32,7 +41,7 @@ impl FormatError {
         }
     }
 
-    /// The same error where the bytes that were parsed start at `base`.
+    /// Returns the error with its offset moved by `base`, the position of the parsed bytes.
     pub(crate) fn moved(mut self, base: u64) -> Self {
         self.offset = self.offset.saturating_add(base);
         self
@@ -59,36 +68,45 @@ impl From<Finding> for FormatError {
     }
 }
 
-/// Why bytes could not be read, decoded or written.
+/// The reason why bytes cannot be read, decoded or written.
+///
+/// ```
+/// use blosc2_format::chunk::Chunk;
+/// use blosc2_format::{Error, Limits};
+///
+/// let result = Chunk::new(b"no chunk", &Limits::default());
+/// assert!(matches!(result, Err(Error::Format(_))));
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The bytes break a rule of their format.
+    /// The bytes violate a rule of their format.
     #[error(transparent)]
     Format(#[from] FormatError),
-    /// They may well be right, but this crate does not know, or was not built with, what they need.
-    #[error("not decodable here: {0}")]
+    /// The bytes may be valid, but they need a feature that this crate does not know or that this
+    /// build does not include.
+    #[error("not supported: {0}")]
     Unsupported(String),
-    /// They ask for more than the caller's [`Limits`] allow.
+    /// The bytes need more than the [`Limits`] of the caller allow.
     #[error("{what}: {amount}, over the limit of {max}")]
     Limit {
-        /// What there is too much of.
+        /// The quantity that exceeds its limit.
         what: &'static str,
-        /// How much there is.
+        /// The required amount.
         amount: u64,
-        /// How much is allowed.
+        /// The allowed amount.
         max: u64,
     },
-    /// What the caller asked for cannot be: a parameter, an index, the length of a buffer.
+    /// An argument of the caller is invalid: a parameter, an index, or the length of a buffer.
     #[error("{0}")]
     Argument(String),
-    /// The bytes could not be fetched, or what was written could not be kept.
+    /// Reading from the source or writing to the destination fails.
     #[error(transparent)]
     Io(#[from] std::io::Error),
 }
 
 impl Limits {
-    /// `amount` where it is within the limit `max`, an error that names `what` otherwise.
+    /// Returns `amount` if it is at most `max`, otherwise an error that names `what`.
     pub(crate) fn allow(what: &'static str, amount: u64, max: u64) -> Result<u64, Error> {
         if amount <= max {
             return Ok(amount);
@@ -97,7 +115,7 @@ impl Limits {
     }
 }
 
-/// The `N` bytes at `offset`, or an error that says how many there are.
+/// Returns the `N` bytes at `offset`, or an error that states how many bytes there are.
 pub(crate) fn bytes<const N: usize>(
     data: &[u8],
     offset: usize,

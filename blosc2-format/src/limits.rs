@@ -1,12 +1,13 @@
-//! How much may be spent on bytes that nobody has vouched for.
+//! Limits for untrusted input.
 
-/// The most dimensions that an array can have.
+/// The maximum number of dimensions of an array.
 pub const MAX_NDIM: usize = 16;
 
-/// Bounds on what reading and checking may take, whatever the bytes claim.
+/// Limits on the memory and the work of reading and checking, independent of the sizes in a file.
 ///
-/// The defaults fit what people write on an ordinary machine. What goes over them is refused by a reader
-/// and told by a check, whose report is not [complete](crate::Report::is_complete) then.
+/// The defaults suit common files on common machines. A reader fails with
+/// [`Error::Limit`](crate::Error::Limit) when the input exceeds a limit. A check reports a finding;
+/// its report is then not [complete](crate::Report::is_complete).
 ///
 /// ```
 /// use blosc2_format::Limits;
@@ -16,29 +17,29 @@ pub const MAX_NDIM: usize = 16;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Most bytes that are held at once for one piece: a chunk as it is stored, a block, an index or
-    /// a metalayer decoded. Default: 2 GiB, the most that a chunk can have.
+    /// The maximum number of bytes in memory for a single piece: a stored chunk, a block, a decoded
+    /// index or a decoded metalayer. Default: 2 GiB, the maximum size of a chunk.
     pub memory: u64,
-    /// Most bytes that are held at once for what a frame has besides its data: the index of its chunks
-    /// and its metalayers, decoded. Default: `None`, which stands for 12 times the size of the file
-    /// and 40 MiB. With what reading takes besides, opening a frame and reading its metadata then
-    /// allocates at most 16 times the size of the file and 64 MiB, whatever the bytes claim. A few
-    /// bytes may rightly stand for more: millions of chunks of zeros, or a long metalayer of one
-    /// value. Such a frame is an [`Error::Limit`](crate::Error::Limit) that names this field, and is
-    /// read with a higher value.
+    /// The maximum number of bytes in memory for the decoded metadata of a frame: the index of its
+    /// chunks and its metalayers.
+    ///
+    /// Default: `None`, which means 12 times the size of the file plus 40 MiB. Opening a frame and
+    /// reading its metadata then allocates at most 16 times the size of the file plus 64 MiB in
+    /// total. Valid frames can need more: a few bytes can encode millions of chunks of zeros, or a
+    /// long metalayer of one repeated value. Such a frame fails with an
+    /// [`Error::Limit`](crate::Error::Limit) that names this field; a higher value reads it.
     pub metadata: Option<u64>,
-    /// Most bytes that are decoded in all by one check. Default: 16 TiB.
+    /// The maximum number of bytes that one check decodes in total. Default: 16 TiB.
     pub total_bytes: u64,
-    /// Most items that an array may have. Default: 2^63 - 1,
-    /// the C library's.
+    /// The maximum number of items of an array. Default: 2^63 - 1, the limit of the C library.
     pub items: u64,
-    /// Most dimensions that an array may have. Default: 16, as in the C library.
+    /// The maximum number of dimensions of an array. Default: 16, the limit of the C library.
     pub dimensions: usize,
-    /// Most chunks that a super-chunk may have. Default: 2^24.
+    /// The maximum number of chunks of a super-chunk. Default: 2^24.
     pub chunks: u64,
-    /// Most metalayers of each kind. Default: 8192, the C library's.
+    /// The maximum number of metalayers of each kind. Default: 8192, the limit of the C library.
     pub metalayers: usize,
-    /// Deepest nesting of msgpack values in a metalayer. Default: 64.
+    /// The maximum nesting depth of msgpack values in a metalayer. Default: 64.
     pub nesting: usize,
 }
 
@@ -58,7 +59,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// What [`metadata`](Self::metadata) is for a file of `size` bytes.
+    /// Returns the value of [`metadata`](Self::metadata) for a file of `size` bytes.
     pub(crate) fn metadata_of(&self, size: u64) -> u64 {
         self.metadata.unwrap_or_else(|| size.saturating_mul(12).saturating_add(40 << 20))
     }

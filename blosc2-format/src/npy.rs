@@ -1,4 +1,4 @@
-//! The headers of NumPy's npy files, which the command imports and exports.
+//! Headers of NumPy's `.npy` files.
 //!
 //! ```
 //! use blosc2_format::Dtype;
@@ -17,35 +17,44 @@ use crate::dtype::{LiteralResult, MAX_TEXT_LEN, Unlike, Value, tuple};
 use crate::{Dtype, Error, FormatError};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
-/// The header and what is before it fill a multiple of this, as NumPy does it.
+/// NumPy pads the header, including the magic string, to a multiple of this.
 const ALIGNMENT: usize = 64;
-/// Digits for which NumPy leaves room, so that the first dimension may grow.
+/// The number of digits that NumPy reserves so that the first axis can grow.
 const GROWTH_DIGITS: usize = 21;
 
-/// What the header of a npy file says.
+/// The header of a `.npy` file.
+///
+/// ```
+/// use blosc2_format::Dtype;
+/// use blosc2_format::npy::Header;
+///
+/// let header = Header { dtype: Dtype::parse("<f8")?, shape: vec![10], fortran_order: false };
+/// assert_eq!(Header::read(&mut &header.to_bytes()?[..])?.shape, [10]);
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
-    /// The type of the items; no sub-array, whose dimensions belong to the shape.
+    /// The type of the items. It is not a sub-array: its axes belong to the shape.
     pub dtype: Dtype,
     /// The shape of the array.
     pub shape: Vec<u64>,
-    /// Whether the first index runs fastest, rather than the last one.
+    /// Whether the first axis varies fastest (Fortran order) instead of the last one (C order).
     pub fortran_order: bool,
 }
 
 impl Header {
-    /// Reads up to where the items start.
+    /// Reads the header, up to the first item.
     ///
     /// # Errors
-    /// - [`Error::Format`]: it is no npy file, it was cut short, or the header is broken;
-    /// - [`Error::Unsupported`]: a version that is not known;
-    /// - [`Error::Limit`]: a header of more than a MiB; NumPy stops at 10,000 bytes by default;
-    /// - [`Error::Io`]: it cannot be read.
+    /// - [`Error::Format`]: the bytes are not a `.npy` file, end early, or have an invalid header;
+    /// - [`Error::Unsupported`]: an unknown version of the format;
+    /// - [`Error::Limit`]: a header of more than 1 MiB (NumPy's default limit is 10,000 bytes);
+    /// - [`Error::Io`]: reading fails.
     pub fn read(file: &mut impl Read) -> Result<Self, Error> {
         let start: [u8; 8] = read(file, 0)?;
         if !start.starts_with(MAGIC) {
             let found = start.escape_ascii();
-            return Err(FormatError::new("start of a npy file", 0, "\\x93NUMPY", found).into());
+            return Err(FormatError::new("start of an npy file", 0, "\\x93NUMPY", found).into());
         }
         let (len, at) = match start[6] {
             1 => (u32::from(u16::from_le_bytes(read(file, 8)?)), 10),
@@ -54,14 +63,14 @@ impl Header {
         };
         let (amount, max) = (u64::from(len), MAX_TEXT_LEN as u64);
         if amount > max {
-            return Err(Error::Limit { what: "bytes of a npy header", amount, max });
+            return Err(Error::Limit { what: "bytes of an npy header", amount, max });
         }
         let mut bytes = Vec::new();
         file.take(amount).read_to_end(&mut bytes)?;
         if (bytes.len() as u64) < amount {
             return Err(cut_short(at, amount, bytes.len()));
         }
-        // Versions 1 and 2 are in Latin-1, whose codes are those of Unicode.
+        // Versions 1 and 2 use Latin-1, whose codes are those of Unicode.
         let text = match start[6] {
             3 => String::from_utf8(bytes)
                 .map_err(|error| FormatError::new(WHAT, at, "UTF-8", error))?,
@@ -82,21 +91,19 @@ impl Header {
             _ => None,
         };
         let shape = shape.ok_or_else(|| wrong("a shape that is a tuple of numbers"))?;
-        let fortran_order = get("fortran_order", "a truth value")?.as_bool();
+        let fortran_order = get("fortran_order", "True or False")?.as_bool();
         let fortran_order =
             fortran_order.ok_or_else(|| wrong("True or False for `fortran_order`"))?;
         if dtype.subarray().is_some() {
-            return Err(wrong(
-                "a dtype that is no sub-array, whose dimensions belong to the shape",
-            ));
+            return Err(wrong("a dtype that is not a sub-array, whose axes belong to the shape"));
         }
         Ok(Self { dtype, shape, fortran_order })
     }
 
-    /// The bytes in front of the items, as NumPy writes them.
+    /// Returns the bytes before the items, as NumPy writes them.
     ///
     /// # Errors
-    /// [`Error::Unsupported`]: a dtype that npy files cannot say, see [`Dtype::to_descr`].
+    /// [`Error::Unsupported`]: the `.npy` format cannot express the dtype, see [`Dtype::to_descr`].
     pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
         let order = if self.fortran_order { "True" } else { "False" };
         let (descr, shape) = (self.dtype.to_descr()?, tuple(&self.shape));
@@ -107,7 +114,7 @@ impl Header {
             let digits = first.to_string().len();
             text.push_str(&" ".repeat(GROWTH_DIGITS.saturating_sub(digits)));
         }
-        // Version 1 has Latin-1 and a length of two bytes, version 3 UTF-8 and four.
+        // Version 1 uses Latin-1 and a length of two bytes; version 3 uses UTF-8 and four bytes.
         let latin1: Option<Vec<u8>> = text.chars().map(|each| u8::try_from(each).ok()).collect();
         let (version, body) = match latin1 {
             Some(latin1) if latin1.len() + 2 * ALIGNMENT <= usize::from(u16::MAX) => (1, latin1),
@@ -115,9 +122,9 @@ impl Header {
             None => (3, text.into_bytes()),
         };
         let start = if version == 1 { 10 } else { 12 };
-        // What fills a multiple already gets another one.
+        // A header that already fills a multiple is extended by another one.
         let len = (start + body.len() + 2).next_multiple_of(ALIGNMENT) - start;
-        let too_long = |_| Error::Unsupported(format!("a npy header of {len} bytes"));
+        let too_long = |_| Error::Unsupported(format!("an npy header of {len} bytes"));
         let mut bytes = MAGIC.to_vec();
         bytes.extend([version, 0]);
         match version {

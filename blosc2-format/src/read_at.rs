@@ -1,27 +1,38 @@
-//! Bytes that can be read from any position.
+//! Sources of bytes with random access.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
-/// Bytes that can be read from any position, such as a file or a slice.
+/// A source of bytes with random access, such as a file, a slice or a custom storage backend.
+///
+/// ```
+/// use blosc2_format::ReadAt;
+///
+/// let source = b"0123456789".as_slice();
+/// assert_eq!(source.size()?, 10);
+/// assert_eq!(source.read_vec_at(3, 4)?, b"3456");
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub trait ReadAt {
-    /// How many bytes there are.
+    /// Returns the size of the source, in bytes.
     ///
     /// # Errors
-    /// The source's own.
+    /// The errors of the source.
     fn size(&self) -> io::Result<u64>;
 
     /// Fills `buffer` with the bytes at `offset`.
     ///
     /// # Errors
-    /// The source's own, and [`ErrorKind::UnexpectedEof`] where it ends before.
+    /// - [`ErrorKind::UnexpectedEof`]: the source ends before `offset + buffer.len()`;
+    /// - the errors of the source.
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
 
-    /// The `len` bytes at `offset`; memory grows as they arrive, up to the size of the source.
+    /// Returns the `len` bytes at `offset`. The memory grows while the bytes are read, up to the
+    /// size of the source.
     ///
     /// # Errors
-    /// As [`read_exact_at`](Self::read_exact_at).
+    /// Fails with the errors of [`read_exact_at`](Self::read_exact_at).
     fn read_vec_at(&self, offset: u64, len: u64) -> io::Result<Vec<u8>> {
         let end = offset.checked_add(len);
         if end.is_none_or(|end| self.size().is_ok_and(|size| end > size)) {
@@ -35,11 +46,12 @@ pub trait ReadAt {
 
     /// Fills each buffer with the bytes at its offset.
     ///
-    /// A source where each request takes long, such as one on another machine, should ask for all of them at once. By
-    /// default they are read one after the other.
+    /// The default implementation reads the ranges one after the other. A source with a high
+    /// latency, such as an object store, should request all of them at once.
     ///
     /// # Errors
-    /// As [`read_exact_at`](Self::read_exact_at); some of the buffers may have been filled then.
+    /// Fails with the errors of [`read_exact_at`](Self::read_exact_at). Some of the buffers may
+    /// already be filled.
     fn read_ranges_at(&self, ranges: &mut [(u64, &mut [u8])]) -> io::Result<()> {
         ranges.iter_mut().try_for_each(|(offset, buffer)| self.read_exact_at(*offset, buffer))
     }
@@ -102,7 +114,7 @@ impl ReadAt for File {
         std::os::unix::fs::FileExt::read_exact_at(self, buffer, offset)
     }
 
-    /// Moves the file's own position, as the system has no other way.
+    /// Moves the cursor of the file: the system has no positioned read without this effect.
     #[cfg(windows)]
     fn read_exact_at(&self, mut offset: u64, mut buffer: &mut [u8]) -> io::Result<()> {
         while !buffer.is_empty() {
@@ -120,7 +132,16 @@ impl ReadAt for File {
     }
 }
 
-/// The bytes of another source from a position on: a frame inside a larger file.
+/// A source that starts at an offset of another source, such as a frame inside a larger file.
+///
+/// ```
+/// use blosc2_format::ReadAt;
+/// use blosc2_format::read_at::AtOffset;
+///
+/// let source = AtOffset::new(b"prefix frame".to_vec(), 7);
+/// assert_eq!(source.read_vec_at(0, source.size()?)?, b"frame");
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct AtOffset<R> {
     source: R,
@@ -128,7 +149,8 @@ pub struct AtOffset<R> {
 }
 
 impl<R: ReadAt> AtOffset<R> {
-    /// What `source` holds from `start` on; nothing where it ends before.
+    /// Returns a source of the bytes of `source` from `start` on. It is empty if `source` ends
+    /// before `start`.
     pub fn new(source: R, start: u64) -> Self {
         Self { source, start }
     }
@@ -145,7 +167,8 @@ impl<R: ReadAt> ReadAt for AtOffset<R> {
     }
 }
 
-/// A source whose first and last bytes were read at once: opening a frame asks for many small parts of them.
+/// A source whose first and last bytes are read at once, because opening a frame reads many small
+/// parts of them.
 #[derive(Debug)]
 pub(crate) struct Ends<'a, R: ?Sized> {
     source: &'a R,
@@ -155,17 +178,17 @@ pub(crate) struct Ends<'a, R: ?Sized> {
 }
 
 impl<'a, R: ReadAt + ?Sized> Ends<'a, R> {
-    /// Bytes of either end: as many as most headers, and indexes with trailers, have at most.
+    /// The number of bytes at each end, which covers most headers, and most indexes with trailers.
     const LEN: u64 = 4096;
 
-    /// Reads both ends, by one call.
+    /// Reads both ends with one call.
     ///
     /// # Errors
-    /// The source's own.
+    /// The errors of the source.
     pub(crate) fn of(source: &'a R) -> io::Result<Self> {
         let size = source.size()?;
         let tail = size.saturating_sub(Self::LEN).max(Self::LEN.min(size));
-        // Both are at most `LEN`.
+        // Both lengths are at most `LEN`.
         let mut ends = Self {
             source,
             size,

@@ -1,16 +1,23 @@
-//! What a check finds: every rule that is broken, where, and what lies where in the file.
+//! The report of a check: violated rules with their positions, and a map of the file.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// How bad a finding is.
+/// The severity of a finding, from the lowest to the highest.
+///
+/// ```
+/// use blosc2_format::Severity;
+///
+/// assert!(Severity::Note < Severity::Warning && Severity::Warning < Severity::Error);
+/// assert_eq!(Severity::Error.to_string(), "error");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Worth knowing; nothing is wrong.
+    /// Information; the bytes follow the format.
     Note,
-    /// No data is lost, but a writer or a reader may have gone wrong.
+    /// No data is lost, but a writer has, or a reader may have, a fault.
     Warning,
-    /// The bytes break the format: some or all of the data cannot be trusted.
+    /// The bytes violate the format: some or all of the data cannot be trusted.
     Error,
 }
 
@@ -25,16 +32,21 @@ impl fmt::Display for Severity {
 }
 
 /// A rule of a format.
+///
+/// ```
+/// let rule = blosc2_format::rules().find(|rule| rule.id == "chunk.version").unwrap();
+/// println!("{}: see the section {} of FORMATS.md", rule.id, rule.section);
+/// ```
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rule {
-    /// Its name, which stays the same from version to version: `chunk.version`.
+    /// The identifier, which is stable across versions of this crate: `chunk.version`.
     pub id: &'static str,
-    /// How bad it is to break it.
+    /// The severity of a violation.
     pub severity: Severity,
-    /// The field or section that it is about.
+    /// The field or section that the rule describes.
     pub what: &'static str,
-    /// The heading of `FORMATS.md` under which it is described.
+    /// The heading in `FORMATS.md` that describes the rule.
     pub section: &'static str,
 }
 
@@ -57,24 +69,31 @@ impl Rule {
 }
 
 /// A part of a file.
+///
+/// ```
+/// use blosc2_format::Part;
+///
+/// assert_eq!(Part::Chunk(3).to_string(), "chunk 3");
+/// assert_eq!(Part::Metalayer("b2nd".into()).to_string(), "metalayer `b2nd`");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Part {
-    /// All of it, or none in particular.
+    /// The whole file, or no specific part.
     Whole,
-    /// The header, its metalayers left out.
+    /// The header without its metalayers.
     Header,
     /// A metalayer in the header.
     Metalayer(String),
-    /// A chunk, by its number; a bare chunk is number 0.
+    /// A chunk, by its index; a bare chunk has the index 0.
     Chunk(u64),
-    /// The chunk that holds the offsets of the other chunks, or the block of offsets.
+    /// The chunk that contains the offsets of the other chunks, or the block of offsets.
     Index,
-    /// A metalayer of variable length, in the trailer.
+    /// A variable-length metalayer, in the trailer.
     VlMetalayer(String),
-    /// The trailer, its metalayers left out.
+    /// The trailer without its metalayers.
     Trailer,
-    /// One of the other chunks of a packed super-chunk, by the name of its field.
+    /// An ancillary chunk of a packed super-chunk, by the name of its field.
     Ancillary(&'static str),
     /// Bytes that nothing refers to.
     Gap,
@@ -85,7 +104,7 @@ impl fmt::Display for Part {
         match self {
             Self::Whole => f.write_str("file"),
             Self::Header => f.write_str("header"),
-            // Names come from the file.
+            // The names come from the file.
             Self::Metalayer(name) => write!(f, "metalayer `{}`", name.escape_default()),
             Self::Chunk(number) => write!(f, "chunk {number}"),
             Self::Index => f.write_str("index"),
@@ -99,23 +118,33 @@ impl fmt::Display for Part {
     }
 }
 
-/// A rule that is broken, and where.
+/// A violation of a rule, with its position.
+///
+/// ```
+/// use blosc2_format::{Options, frame};
+///
+/// let report = frame::check(b"no frame".as_slice(), &Options::default())?;
+/// let finding = &report.findings[0];
+/// assert_eq!(finding.rule.id, "frame.magic");
+/// println!("byte {}: expected {}, found {}", finding.offset, finding.expected, finding.found);
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// The rule.
+    /// The violated rule.
     pub rule: &'static Rule,
-    /// The file inside a directory of chunks; `None` where there is only one file.
+    /// The name of the file within a directory; `None` if there is only one file.
     pub file: Option<Arc<str>>,
     /// The part of the file.
     pub part: Part,
-    /// Where the bytes are that break it, from the start of the file.
+    /// The position of the bytes that violate the rule, from the start of the file.
     pub offset: u64,
-    /// How many bytes they are; 0 where something is missing there.
+    /// The number of these bytes; 0 if something is missing at this position.
     pub len: u64,
-    /// What the format asks for.
+    /// What the format requires.
     pub expected: String,
-    /// What is there.
+    /// What the bytes contain.
     pub found: String,
 }
 
@@ -134,74 +163,96 @@ impl fmt::Display for Finding {
     }
 }
 
-/// A run of bytes of a file, and what it is.
+/// A range of bytes of a file, and the part it belongs to: an entry of the map of a file.
+///
+/// ```
+/// use blosc2_format::{Options, Part, chunk, frame};
+///
+/// let out = std::io::Cursor::new(Vec::new());
+/// let bytes = frame::Writer::new(out, chunk::Params::default(), &[])?.finish()?.into_inner();
+/// let report = frame::check(&bytes, &Options { map: true, ..Options::default() })?;
+/// assert!(report.regions.iter().any(|region| region.part == Part::Header && region.offset == 0));
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Region {
-    /// The file inside a directory of chunks; `None` where there is only one file.
+    /// The name of the file within a directory; `None` if there is only one file.
     pub file: Option<Arc<str>>,
-    /// What it is.
+    /// The part that the bytes belong to.
     pub part: Part,
-    /// Where it starts.
+    /// The position of the first byte, from the start of the file.
     pub offset: u64,
-    /// How many bytes it has.
+    /// The number of bytes.
     pub len: u64,
 }
 
-/// The outcome of a check.
+/// The result of a check.
+///
+/// ```
+/// use blosc2_format::{Options, Severity, frame};
+///
+/// let report = frame::check(b"no frame".as_slice(), &Options::default())?;
+/// assert!(!report.is_good());
+/// assert_eq!(report.worst(), Some(Severity::Error));
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
-    /// Every rule that is broken, in the order in which they were found.
+    /// The violations, in the order in which they were found.
     pub findings: Vec<Finding>,
-    /// The map of the file, where one was asked for.
+    /// The map of the file if [`Options::map`] is set, otherwise empty.
     pub regions: Vec<Region>,
-    /// How many findings more there were than [`MAX_FINDINGS`](Self::MAX_FINDINGS). If any finding is
-    /// an error, one of those in the report is.
+    /// The number of findings beyond [`MAX_FINDINGS`](Self::MAX_FINDINGS), which the report does
+    /// not contain. If any finding is an error, the report contains at least one error.
     pub omitted: u64,
     errors: usize,
-    /// Whether only the first error is kept.
+    /// Whether only the first error is stored.
     is_brief: bool,
 }
 
 impl Report {
-    /// The most findings that a report has room for: what a few bytes can break is not limited.
+    /// The maximum number of findings in a report. The number of violations in a file has no limit.
     pub const MAX_FINDINGS: usize = 1 << 16;
 
-    /// A report without findings.
+    /// Returns a report without findings.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A report that keeps the first error and nothing else, for those who stop there.
+    /// Returns a report that stores only the first error.
     pub(crate) fn brief() -> Self {
         Self { is_brief: true, ..Self::default() }
     }
 
-    /// The worst severity among the findings; `None` without findings.
+    /// Returns the highest severity among the findings, or `None` without findings.
     pub fn worst(&self) -> Option<Severity> {
         self.findings.iter().map(|finding| finding.rule.severity).max()
     }
 
-    /// Whether no finding is an error.
+    /// Returns whether no finding is an error.
     pub fn is_good(&self) -> bool {
         self.worst() != Some(Severity::Error)
     }
 
-    /// Whether all was looked at that was asked for. It was not where a finding says that something went
-    /// over the [limits](crate::Limits) (`*.limit`) or that it needs what is not here
+    /// Returns whether the check examined everything that was requested.
+    ///
+    /// It returns `false` if findings were omitted, if a finding states that something exceeds the
+    /// [limits](crate::Limits) (`*.limit`), or that it needs an unsupported feature
     /// (`*.unsupported`).
     pub fn is_complete(&self) -> bool {
         let is_left_out = |id: &str| id.ends_with(".limit") || id.ends_with(".unsupported");
         self.omitted == 0 && !self.findings.iter().any(|finding| is_left_out(finding.rule.id))
     }
 
-    /// The first error, if there is one.
+    /// Returns the first error, if any.
     pub(crate) fn first_error(self) -> Option<Finding> {
         self.findings.into_iter().find(|finding| finding.rule.severity == Severity::Error)
     }
 }
 
-/// Where a check adds what it finds: a report, and the place that offsets count from.
+/// The destination of the findings of a check: a report, and the position that offsets are relative
+/// to.
 #[derive(Debug)]
 pub(crate) struct Checker<'a> {
     report: &'a mut Report,
@@ -215,13 +266,14 @@ impl<'a> Checker<'a> {
         Self { report, file: None, part: Part::Whole, base: 0 }
     }
 
-    /// For bytes that start at `offset` of these, and are that part.
+    /// Returns a checker for the bytes that start at `offset` of these, and that are the part
+    /// `part`.
     pub(crate) fn within(&mut self, part: Part, offset: u64) -> Checker<'_> {
         let base = self.base.saturating_add(offset);
         Checker { report: self.report, file: self.file.clone(), part, base }
     }
 
-    /// For another file of the directory.
+    /// Returns a checker for another file of the directory.
     pub(crate) fn in_file(&mut self, file: &str, part: Part) -> Checker<'_> {
         Checker { report: self.report, file: Some(file.into()), part, base: 0 }
     }
@@ -260,25 +312,33 @@ impl<'a> Checker<'a> {
         self.report.regions.push(Region { file: self.file.clone(), part, offset, len });
     }
 
-    /// What was found so far.
+    /// Returns the findings.
     pub(crate) fn findings(&self) -> &[Finding] {
         &self.report.findings
     }
 
-    /// How many findings are errors so far.
+    /// Returns the number of findings that are errors.
     pub(crate) fn errors(&self) -> usize {
         self.report.errors
     }
 }
 
-/// How thorough a check is, and what it may spend.
+/// The options of a check: its depth and its limits.
+///
+/// ```
+/// use blosc2_format::{Limits, Options};
+///
+/// let limits = Limits { memory: 64 << 20, ..Limits::default() };
+/// let options = Options { content: true, limits, ..Options::default() };
+/// assert!(!options.map);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
-    /// Whether every block is decoded. Default: no.
+    /// Whether to decode every block. Default: `false`.
     pub content: bool,
-    /// Whether the report gets a map of the file. Default: no.
+    /// Whether to add a [map of the file](Report::regions) to the report. Default: `false`.
     pub map: bool,
-    /// What it may spend.
+    /// The limits on memory and work.
     pub limits: crate::Limits,
 }
 

@@ -376,7 +376,8 @@ fn a_fault_reads_the_same_in_bytes_and_in_a_file() {
     bytes[header_len as usize + 12..][..4].fill(0x7f);
     let text = SChunk::from_cframe(bytes).unwrap_err().to_string();
     let at = header_len + 12;
-    let expected = format!("cannot open a frame: chunk 0: place of a chunk at byte {at}: expected");
+    let expected =
+        format!("cannot open a frame: chunk 0: position of a chunk at byte {at}: expected");
     assert!(text.starts_with(&expected), "{text}");
 }
 

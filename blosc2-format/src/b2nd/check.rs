@@ -1,4 +1,4 @@
-//! What is wrong with a metalayer, and whether it fits the frame around it.
+//! The check of the metalayer, and of its agreement with the frame.
 
 use super::raw::{Raw, Sizes};
 use super::{Geometry, MAX_NDIM, Meta, raw, rules};
@@ -6,21 +6,21 @@ use crate::chunk::Header;
 use crate::report::{Checker, Report, Rule};
 use crate::{Dtype, Error, FormatError, Limits};
 
-/// What the rest of a frame says of the chunks of an array.
+/// The metadata of the frame that describes the chunks of an array.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Frame {
-    /// Bytes of an item.
+    /// The size of an item, in bytes.
     pub(crate) typesize: u32,
-    /// Bytes of a chunk; `None` where the frame does not say it or says that they differ.
+    /// The size of a chunk, in bytes; `None` if the frame does not state it or the sizes differ.
     pub(crate) chunksize: Option<u32>,
-    /// Bytes of a block; `None` is automatic.
+    /// The size of a block, in bytes; `None` is automatic.
     pub(crate) blocksize: Option<u32>,
-    /// Number of chunks; `None` where it could not be read.
+    /// The number of chunks; `None` if it could not be read.
     pub(crate) nchunks: Option<u64>,
 }
 
-/// Checks the content of the metalayer, and where the frame is known also that the two fit each
-/// other. Gives where the items are, when that can be told.
+/// Checks the content of the metalayer and, if the frame is known, that both agree. Returns the
+/// layout of the items if it can be determined.
 pub(crate) fn check(
     content: &[u8],
     frame: Option<&Frame>,
@@ -49,21 +49,21 @@ pub(crate) fn check(
             return None;
         }
         Err(error) => {
-            checker.found(&rules::LIMIT, 3, 0, "what this machine can hold", error);
+            checker.found(&rules::LIMIT, 3, 0, "a size that fits into memory", error);
             return None;
         }
     };
     check_frame(&geometry, frame, &raw, checker);
     match Geometry::new(&meta, frame.typesize, limits) {
         Err(error) if checker.errors() == before => {
-            checker.found(&rules::LIMIT, 3, 0, "no more than the limits allow", error);
+            checker.found(&rules::LIMIT, 3, 0, "at most what the limits allow", error);
             None
         }
         limited => limited.ok(),
     }
 }
 
-/// To see what is wrong with shapes before it matters whether they are too large to go on.
+/// Unlimited, because errors in the shapes are reported before limits are applied.
 const UNLIMITED: Limits = Limits {
     memory: u64::MAX,
     metadata: None,
@@ -75,12 +75,12 @@ const UNLIMITED: Limits = Limits {
     nesting: 0,
 };
 
-/// Checks the blocks of one chunk, whose header starts at `offset`: the C library counts them by the
-/// metalayer.
+/// Checks the blocks of a chunk whose header starts at `offset`: the C library computes their
+/// number from the metalayer.
 pub(crate) fn check_chunk(geometry: &Geometry, header: &Header, checker: &mut Checker<'_>) {
     if header.variable_blocks {
-        let expected = "blocks of equal length, as an array has";
-        return checker.found(&rules::CHUNK_BLOCKS, 30, 1, expected, "blocks that differ");
+        let expected = "blocks of equal length, as in an array";
+        return checker.found(&rules::CHUNK_BLOCKS, 30, 1, expected, "variable-length blocks");
     }
     let (expected, found) = (geometry.nblocks(), u64::from(header.nblocks()));
     if expected != found {
@@ -93,7 +93,7 @@ pub(crate) fn check_chunk(geometry: &Geometry, header: &Header, checker: &mut Ch
 fn check_fields(raw: &Raw<'_>, content: &[u8], checker: &mut Checker<'_>) {
     let left = content.len().saturating_sub(raw.end);
     if let Some([array, version, ndim]) = raw.head {
-        // Caterva's have no dtype.
+        // The metalayers of Caterva have no dtype.
         let ends_early = raw.dtype.is_none() && raw.wanted.is_none();
         let count = if ends_early && raw.shapes.len() == 3 { 5 } else { 7 };
         marker(&rules::ARRAY, 0, 0x90 + count, array, checker);
@@ -142,7 +142,8 @@ fn check_markers(sizes: &Sizes, number: u8, checker: &mut Checker<'_>) {
     // There are at most 16.
     marker(&rules::SHAPE_MARKER, sizes.at as u64, 0x90 + ndim as u8, sizes.marker, checker);
     if ndim == MAX_NDIM && sizes.marker == 0xa0 {
-        let (expected, found) = ("a marker that msgpack knows", "0xa0, as the C library writes it");
+        let (expected, found) =
+            ("a marker that msgpack defines", "0xa0, as the C library writes it");
         checker.found(&rules::SIXTEEN, sizes.at as u64, 1, expected, found);
     }
     for (axis, each) in sizes.numbers.iter().enumerate() {
@@ -150,14 +151,14 @@ fn check_markers(sizes: &Sizes, number: u8, checker: &mut Checker<'_>) {
     }
 }
 
-/// Checks each dimension for itself.
+/// Checks each axis separately.
 fn check_sizes(shapes: &[Sizes], checker: &mut Checker<'_>) {
     let rules = [&rules::SHAPE, &rules::CHUNK_SHAPE, &rules::BLOCK_SHAPE];
     for (level, sizes) in shapes.iter().enumerate() {
         for (axis, number) in sizes.numbers.iter().enumerate() {
             let (at, len, found) = (sizes.marker_at(axis) + 1, sizes.width as u64, number.value);
             if found < 0 {
-                checker.found(rules[level], at, len, "no negative size", found);
+                checker.found(rules[level], at, len, "at least 0", found);
                 continue;
             }
             let outer = level.checked_sub(1).and_then(|outer| shapes.get(outer));
@@ -166,7 +167,7 @@ fn check_sizes(shapes: &[Sizes], checker: &mut Checker<'_>) {
             };
             let part = if level == 1 { "chunk" } else { "block" };
             if found == 0 && outer > 0 {
-                let expected = format_args!("a {part} along {outer} items");
+                let expected = format_args!("at least 1 on an axis of {outer} items, for a {part}");
                 checker.found(rules[level], at, len, expected, found);
             } else if level == 2 && outer > 0 && found > outer {
                 let expected = format_args!("at most the chunk's {outer}");
@@ -192,7 +193,7 @@ fn check_dtype(
         }
         Some(size) if size != u64::from(typesize) => {
             let expected = format_args!("{typesize}, the typesize");
-            let found = format_args!("{size}, as `{}` has", text.escape_default());
+            let found = format_args!("{size}, the item size of `{}`", text.escape_default());
             checker.found(&rules::ITEMSIZE, at, len, expected, found);
         }
         Some(_) => {}
@@ -211,7 +212,7 @@ fn check_frame(geometry: &Geometry, frame: &Frame, raw: &Raw<'_>, checker: &mut 
     if let Some(nchunks) = frame.nchunks.filter(|&nchunks| nchunks != geometry.nchunks()) {
         found(&rules::NCHUNKS, 0, nchunks, "the frame's", geometry.nchunks());
     }
-    // Without items nobody says how long a chunk would be.
+    // Without items nothing determines the size of a chunk.
     if geometry.nchunks() == 0 {
         return;
     }
@@ -224,7 +225,7 @@ fn check_frame(geometry: &Geometry, frame: &Frame, raw: &Raw<'_>, checker: &mut 
     }
 }
 
-/// The metalayer where it has no errors.
+/// Returns the metalayer if it has no errors.
 fn to_meta(raw: &Raw<'_>) -> Option<Meta> {
     let [shape, chunks, blocks] = raw.shapes.as_slice() else {
         return None;
@@ -246,17 +247,17 @@ fn to_meta(raw: &Raw<'_>) -> Option<Meta> {
 }
 
 impl Meta {
-    /// Reads the metalayer's content.
+    /// Parses the content of the metalayer. C: `b2nd_deserialize_meta`.
     ///
-    /// Like the C library, it takes no notice of the version and of the markers of the numbers: with
-    /// 16 dimensions the library writes one that msgpack does not know.
+    /// Like the C library, it ignores the version and the msgpack markers of the numbers: for 16
+    /// dimensions the C library writes a marker that msgpack does not define.
     ///
     /// # Errors
     /// - the bytes end early;
-    /// - more than 16 dimensions, or numbers of dimensions that differ;
-    /// - a negative size, a chunk of size zero along a dimension with items, a block of size zero in
-    ///   a chunk that has items;
-    /// - a dtype that is not UTF-8 or has the wrong marker.
+    /// - there are more than 16 dimensions, or the shapes differ in their number of dimensions;
+    /// - a size is negative, the chunk size is zero on an axis with items, or the block size is
+    ///   zero on an axis with a non-zero chunk size;
+    /// - the dtype is not UTF-8 or has the wrong marker.
     pub fn parse(content: &[u8]) -> Result<Self, FormatError> {
         let mut report = Report::new();
         check(content, None, &Limits::default(), &mut Checker::new(&mut report));
@@ -264,7 +265,7 @@ impl Meta {
     }
 }
 
-/// Reads the metalayer where it has no errors and fits the frame.
+/// Reads the metalayer; fails if it has errors or does not fit the frame.
 pub(crate) fn read(
     content: &[u8],
     frame: &Frame,
@@ -275,7 +276,7 @@ pub(crate) fn read(
     let meta = meta_of(content, report)?;
     let geometry = match geometry {
         Some(geometry) => geometry,
-        // It goes over the limits.
+        // The array exceeds the limits.
         None => Geometry::new(&meta, frame.typesize, limits)?,
     };
     Ok((meta, geometry))
@@ -304,17 +305,17 @@ mod tests {
         }
     }
 
-    /// What a frame says of that array.
+    /// The metadata of the frame of that array.
     const FRAME: Frame =
         Frame { typesize: 4, chunksize: Some(96), blocksize: Some(24), nchunks: Some(6) };
 
-    /// Ids, offsets and lengths of what is found, the metalayer being at byte 100.
+    /// The ids, offsets and lengths of the findings, with the metalayer at byte 100.
     fn found(content: &[u8], frame: Frame) -> Vec<(&'static str, u64, u64)> {
         let mut report = Report::new();
         let mut checker = Checker::new(&mut report);
         let mut checker = checker.within(Part::Metalayer("b2nd".into()), 100);
         let geometry = check(content, Some(&frame), &Limits::default(), &mut checker);
-        // Where it is not known where items are, something says why.
+        // If there is no geometry, a finding states the reason.
         assert!(geometry.is_some() || !report.findings.is_empty(), "{report:?}");
         let triple = |each: &crate::Finding| (each.rule.id, each.offset, each.len);
         report.findings.iter().map(triple).collect()
@@ -332,7 +333,7 @@ mod tests {
         bytes.truncate(bytes.len() - 9);
         bytes[0] = 0x95;
         assert_eq!(found(&bytes, FRAME), []);
-        // No chunk says how long the chunks of an empty array are.
+        // No chunk determines the chunk size of an empty array.
         let empty = Meta { shape: vec![0, 9], ..meta() }.to_bytes().unwrap();
         let frame = Frame { nchunks: Some(0), chunksize: Some(0), blocksize: Some(1), ..FRAME };
         assert_eq!(found(&empty, frame), []);
@@ -341,7 +342,7 @@ mod tests {
     #[test]
     fn every_field_set_wrong_is_found_and_placed() {
         let good = meta().to_bytes().unwrap();
-        // Shapes at 3, 22, 33; dtype format at 44, its marker at 45, its length at 46, itself at 50.
+        // The shapes are at 3, 22 and 33, the dtype format at 44, its marker at 45, its length at 46, its text at 50.
         for (at, value, expected) in [
             (0, 0x95, &[("b2nd.array", 100, 1)][..]),
             (1, 1, &[("b2nd.version", 101, 1)]),
@@ -350,7 +351,7 @@ mod tests {
             (4, 0xcf, &[("b2nd.number_marker", 104, 1)]),
             (5, 0x80, &[("b2nd.shape", 105, 8)]),
             (21, 0, &[("b2nd.nchunks", 103, 19)]),
-            // Over the limits, but wrong first of all.
+            // Over the limits, but first of all invalid.
             (6, 0x40, &[("b2nd.nchunks", 103, 19)]),
             (22, 0, &[("b2nd.shape_marker", 122, 1)]),
             (23, 0, &[("b2nd.number_marker", 123, 1)]),

@@ -1,4 +1,4 @@
-//! Where the items of an array are: the array is cut into chunks, the chunks into blocks.
+//! The layout of the items of an array in chunks and blocks.
 
 use std::ops::Range;
 
@@ -6,26 +6,39 @@ use super::{MAX_NDIM, Meta, rules};
 use crate::report::Rule;
 use crate::{Error, FormatError, Limits};
 
-/// The most bytes that a chunk may have when decompressed.
+/// The maximum size of a chunk when decompressed, in bytes.
 const MAX_CHUNK_LEN: u64 = i32::MAX as u64 - 32;
 
-/// A number for each dimension; those after the last are not looked at.
+/// One value per axis; the values after the last axis are unused.
 type Index = [u64; MAX_NDIM];
 
-/// Where the items of an array are.
+/// The layout of the items of an array in chunks and blocks.
 ///
-/// Chunks are numbered in C order of their places, and so are the blocks of a chunk. A chunk holds
-/// its blocks one after the other, each with its items in C order. All blocks of all chunks are of
-/// full size: what lies outside the chunk or outside the array is padding. An array without
-/// dimensions has one chunk of one item; one with a dimension of size zero has none.
+/// The chunks are in C order of their position in the chunk grid, and the blocks of a chunk are in
+/// C order of their position in the block grid. A chunk contains its blocks one after the other;
+/// each block contains its items in C order. All blocks of all chunks have the full size: items
+/// outside of the chunk or the array are padding. An array with zero dimensions has one chunk with
+/// one item. An array with an axis of size zero has no chunks.
+///
+/// ```
+/// use blosc2_format::Limits;
+/// use blosc2_format::b2nd::{Geometry, Meta};
+///
+/// let (shape, chunks, blocks) = (vec![3, 5], vec![2, 4], vec![2, 2]);
+/// let meta = Meta { shape, chunks, blocks, dtype: None, dtype_format: 0 };
+/// let geometry = Geometry::new(&meta, 4, &Limits::default())?;
+/// assert_eq!((geometry.nchunks(), geometry.nblocks()), (4, 2));
+/// assert_eq!(geometry.chunk_items(3)?, [2..3, 4..5]);
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Geometry {
     shape: Vec<u64>,
     chunks: Vec<u64>,
     blocks: Vec<u64>,
-    /// Chunks along each dimension.
+    /// The number of chunks on each axis.
     chunk_grid: Vec<u64>,
-    /// Blocks of a chunk along each dimension.
+    /// The number of blocks of a chunk on each axis.
     block_grid: Vec<u64>,
     typesize: usize,
     block_len: usize,
@@ -35,14 +48,15 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// For an array whose items have `typesize` bytes.
+    /// Computes the layout of an array whose items have `typesize` bytes.
     ///
     /// # Errors
-    /// - [`Error::Format`]: dimensions that [`Meta::parse`] would not take, or more items, or more
-    ///   bytes in a chunk, than the format can hold;
-    /// - [`Error::Limit`]: more dimensions, items or chunks than `limits` allow.
+    /// - [`Error::Format`]: shapes that [`Meta::parse`] rejects, or more items or more bytes per
+    ///   chunk than the format supports;
+    /// - [`Error::Limit`]: more dimensions, items or chunks than `limits` allow;
+    /// - [`Error::Argument`]: a `typesize` that does not fit into the memory of this machine.
     pub fn new(meta: &Meta, typesize: u32, limits: &Limits) -> Result<Self, Error> {
-        // That the sizes fit each other is checked where the metalayer is.
+        // `Meta::parse` checks that the shapes agree.
         let Meta { shape, chunks, blocks, .. } = Meta::parse(&meta.to_bytes()?)?;
         let ndim = shape.len();
         Limits::allow("number of dimensions", ndim as u64, limits.dimensions as u64)?;
@@ -54,13 +68,13 @@ impl Geometry {
         };
         let (chunk_grid, block_grid) = (grid(&shape, &chunks), grid(&chunks, &blocks));
 
-        // Where the three shapes start.
+        // The positions of the three shapes.
         let places = [3, 4 + 9 * ndim as u64, 5 + 14 * ndim as u64];
         let refused = |rule: &Rule, level: usize, expected: String| {
             let found = [&shape, &chunks, &blocks][level];
             FormatError::of(rule, places[level], expected, format_args!("{found:?}"))
         };
-        let most_items = || format!("at most {} items, chunks at the edges whole", i64::MAX);
+        let most_items = || format!("at most {} items, with chunks at the edges padded", i64::MAX);
         let too_many = || refused(&rules::ITEMS, 0, most_items());
         let whole = |grid: &[u64], part: &[u64]| product(grid)?.checked_mul(product(part)?);
         let fits = |items: Option<u64>| items.filter(|&items| i64::try_from(items).is_ok());
@@ -74,7 +88,7 @@ impl Geometry {
             let bytes = bytes.filter(|&bytes| bytes <= MAX_CHUNK_LEN);
             bytes.and_then(|bytes| usize::try_from(bytes).ok()).ok_or_else(|| {
                 let expected =
-                    format!("at most {MAX_CHUNK_LEN} bytes of {typesize} each, blocks whole");
+                    format!("at most {MAX_CHUNK_LEN} bytes with padding, items of {typesize}");
                 refused(&rules::CHUNK_LEN, level, expected)
             })
         };
@@ -82,8 +96,9 @@ impl Geometry {
         let chunk_len = bytes(1, whole(&block_grid, &blocks))?;
         Limits::allow("number of items", len, limits.items)?;
         Limits::allow("number of chunks", nchunks, limits.chunks)?;
-        let typesize = usize::try_from(typesize)
-            .map_err(|_| Error::Argument(format!("items of {typesize} bytes")))?;
+        let typesize = usize::try_from(typesize).map_err(|_| {
+            Error::Argument(format!("items of {typesize} bytes do not fit into memory"))
+        })?;
         Ok(Self {
             shape,
             chunks,
@@ -98,87 +113,89 @@ impl Geometry {
         })
     }
 
-    /// Items along each dimension.
+    /// Returns the shape of the array.
     pub fn shape(&self) -> &[u64] {
         &self.shape
     }
 
-    /// Items of a chunk along each dimension.
+    /// Returns the shape of a chunk.
     pub fn chunks(&self) -> &[u64] {
         &self.chunks
     }
 
-    /// Items of a block along each dimension.
+    /// Returns the shape of a block.
     pub fn blocks(&self) -> &[u64] {
         &self.blocks
     }
 
-    /// Number of chunks along each dimension.
+    /// Returns the number of chunks on each axis.
     pub fn chunk_grid(&self) -> &[u64] {
         &self.chunk_grid
     }
 
-    /// Number of blocks of a chunk along each dimension.
+    /// Returns the number of blocks of a chunk on each axis.
     pub fn block_grid(&self) -> &[u64] {
         &self.block_grid
     }
 
-    /// Bytes of an item.
+    /// Returns the size of an item, in bytes.
     pub fn typesize(&self) -> usize {
         self.typesize
     }
 
-    /// Number of items.
+    /// Returns the number of items.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether there are no items.
+    /// Returns whether there are no items.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Number of chunks.
+    /// Returns the number of chunks.
     pub fn nchunks(&self) -> u64 {
         self.nchunks
     }
 
-    /// Number of blocks in a chunk.
+    /// Returns the number of blocks in a chunk.
     pub fn nblocks(&self) -> u64 {
-        // Checked with the bytes of a chunk; where there are none, so are there no blocks.
+        // The product does not overflow: it is at most the size of a chunk, or 0.
         self.block_grid.iter().product()
     }
 
-    /// Bytes of a chunk when decompressed, its padding counted in.
+    /// Returns the size of a chunk when decompressed, in bytes, including its padding.
     pub fn chunk_len(&self) -> usize {
         self.chunk_len
     }
 
-    /// Bytes of a block when decompressed, its padding counted in.
+    /// Returns the size of a block when decompressed, in bytes, including its padding.
     pub fn block_len(&self) -> usize {
         self.block_len
     }
 
-    /// The items of a chunk along each dimension, padding left out.
+    /// Returns the range of items of a chunk on each axis, without padding.
     ///
     /// # Errors
-    /// [`Error::Argument`]: there is no such chunk.
+    /// [`Error::Argument`]: there is no chunk at this index.
     pub fn chunk_items(&self, chunk: u64) -> Result<Vec<Range<u64>>, Error> {
         self.check_chunk(chunk)?;
         let place = unravel(chunk, &self.chunk_grid);
         Ok((0..self.shape.len()).map(|axis| self.along_chunk(place[axis], axis)).collect())
     }
 
-    /// The items of a block of a chunk along each dimension, padding left out: nothing along a
-    /// dimension where all is padding.
+    /// Returns the range of items of a block of a chunk on each axis, without padding. A range is
+    /// empty if the block consists of padding on that axis.
     ///
     /// # Errors
-    /// [`Error::Argument`]: there is no such chunk or block.
+    /// [`Error::Argument`]: there is no chunk or no block at this index.
     pub fn block_items(&self, chunk: u64, block: u64) -> Result<Vec<Range<u64>>, Error> {
         let items = self.chunk_items(chunk)?;
         if block >= self.nblocks() {
             let there = self.nblocks();
-            return Err(Error::Argument(format!("block {block} of a chunk that has {there}")));
+            return Err(Error::Argument(format!(
+                "no block at index {block}: a chunk has {there} blocks"
+            )));
         }
         let place = unravel(block, &self.block_grid);
         let along = items.iter().enumerate().map(|(axis, items)| {
@@ -188,10 +205,10 @@ impl Geometry {
         Ok(along.collect())
     }
 
-    /// The numbers of the chunks that hold items of a box, in their order.
+    /// Returns the indices of the chunks that contain items of a box, in ascending order.
     ///
     /// # Errors
-    /// [`Error::Argument`]: the box reaches outside the array.
+    /// [`Error::Argument`]: the box is out of bounds.
     pub fn chunks_of(&self, ranges: &[Range<u64>]) -> Result<impl Iterator<Item = u64>, Error> {
         self.check_box(ranges)?;
         let (mut first, mut count) = ([0; MAX_NDIM], [1; MAX_NDIM]);
@@ -201,7 +218,7 @@ impl Geometry {
             count[axis] = if range.is_empty() { 0 } else { range.end.div_ceil(size) - first[axis] };
         }
         let (ndim, grid) = (ranges.len(), self.chunk_grid.clone());
-        // No more than there are chunks.
+        // This is at most the number of chunks.
         let total: u64 = if count.contains(&0) { 0 } else { count[..ndim].iter().product() };
         Ok((0..total).map(move |number| {
             let place = unravel(number, &count[..ndim]);
@@ -209,12 +226,12 @@ impl Geometry {
         }))
     }
 
-    /// Copies what a decoded chunk has of a box to `out`, which holds the items of the box in C
-    /// order. The rest of `out` stays as it is.
+    /// Copies the items of a box from the decoded chunk `bytes` to `out`, which contains the items
+    /// of the box in C order. The other items of `out` are not changed.
     ///
     /// # Errors
-    /// [`Error::Argument`]: there is no such chunk, the box reaches outside the array, or one of the
-    /// two is not as long as it has to be.
+    /// [`Error::Argument`]: there is no chunk at this index, the box is out of bounds, or `bytes`
+    /// or `out` has the wrong length.
     pub fn assemble(
         &self,
         chunk: u64,
@@ -232,11 +249,12 @@ impl Geometry {
         })
     }
 
-    /// Cuts a chunk out of an array, all of whose items are in `array` in C order: fills `out` with
-    /// the chunk's blocks, and their padding with zeros.
+    /// Copies the items of a chunk from `array`, all items of the array in C order, to `out`: fills
+    /// `out` with the blocks of the chunk and sets the padding to zero.
     ///
     /// # Errors
-    /// [`Error::Argument`]: there is no such chunk, or one of the two is not as long as it has to be.
+    /// [`Error::Argument`]: there is no chunk at this index, or `array` or `out` has the wrong
+    /// length.
     pub fn cut(&self, chunk: u64, array: &[u8], out: &mut [u8]) -> Result<(), Error> {
         let ranges: Vec<_> = self.shape.iter().map(|&size| 0..size).collect();
         self.check_lengths(out.len(), &ranges, array.len())?;
@@ -259,7 +277,10 @@ impl Geometry {
         if chunk < self.nchunks {
             return Ok(());
         }
-        Err(Error::Argument(format!("chunk {chunk} of an array that has {}", self.nchunks)))
+        Err(Error::Argument(format!(
+            "no chunk at index {chunk}: the array has {} chunks",
+            self.nchunks
+        )))
     }
 
     fn check_box(&self, ranges: &[Range<u64>]) -> Result<(), Error> {
@@ -268,7 +289,10 @@ impl Geometry {
         if ranges.len() == self.shape.len() && ranges.iter().zip(&self.shape).all(fits) {
             return Ok(());
         }
-        Err(Error::Argument(format!("a box {ranges:?} in an array of {:?} items", self.shape)))
+        Err(Error::Argument(format!(
+            "the box {ranges:?} is out of bounds of an array of shape {:?}",
+            self.shape
+        )))
     }
 
     fn check_lengths(&self, chunk: usize, ranges: &[Range<u64>], part: usize) -> Result<(), Error> {
@@ -280,13 +304,14 @@ impl Geometry {
         }
         let expected = expected.map_or("too many".to_owned(), |len| len.to_string());
         Err(Error::Argument(format!(
-            "a chunk of {chunk} bytes and items of {part}: expected {} and {expected}",
+            "a chunk of {chunk} bytes and items of {part} bytes: expected {} and {expected} bytes",
             self.chunk_len
         )))
     }
 
-    /// Calls `visit` for each run of bytes of a box that lies in one piece both in the chunk and in
-    /// the box: with its place in the chunk, that in the box, and its length. The box is in the array.
+    /// Calls `visit` for each range of bytes that is contiguous both in the chunk and in the box,
+    /// with its offset in the chunk, its offset in the box, and its length. The box is within the
+    /// bounds of the array.
     fn for_each_run(
         &self,
         chunk: u64,
@@ -296,7 +321,7 @@ impl Geometry {
         self.check_chunk(chunk)?;
         let ndim = ranges.len();
         let place = unravel(chunk, &self.chunk_grid);
-        // The part of the box that is in the chunk, and the blocks that have some of it.
+        // The part of the box in the chunk, and the blocks that contain a part of it.
         let mut part: [Range<u64>; MAX_NDIM] = std::array::from_fn(|_| 0..1);
         let (mut origin, mut first, mut count) = ([0; MAX_NDIM], [0; MAX_NDIM], [1; MAX_NDIM]);
         for (axis, range) in ranges.iter().enumerate() {
@@ -316,7 +341,7 @@ impl Geometry {
         for_each(&count[..ndim], |index| {
             let number = (0..ndim)
                 .fold(0, |all, axis| all * self.block_grid[axis] + first[axis] + index[axis]);
-            // Both are below the bytes of the chunk and of the box, which are in memory.
+            // Both are less than the sizes of the chunk and of the box, which are in memory.
             let (mut in_block, mut in_box, mut span) = (0, 0, [1; MAX_NDIM]);
             for axis in 0..ndim {
                 let start = origin[axis] + (first[axis] + index[axis]) * self.blocks[axis];
@@ -326,7 +351,7 @@ impl Geometry {
                 in_box += (from - ranges[axis].start) * box_strides[axis];
             }
             let in_chunk = number * self.block_len as u64 + in_block * self.typesize as u64;
-            // Dimensions that both hold whole, from the last one on, go in one run.
+            // The last axes that both contain completely are copied as one range.
             let (mut outer, mut run) = (ndim, self.typesize);
             while let Some(axis) = outer.checked_sub(1) {
                 outer = axis;
@@ -356,7 +381,7 @@ fn product(sizes: &[u64]) -> Option<u64> {
     sizes.iter().try_fold(1u64, |all, &size| all.checked_mul(size))
 }
 
-/// How many items are between neighbours along each dimension, in C order.
+/// Returns the strides of an array in C order, in items.
 fn strides(shape: &[u64]) -> Index {
     let mut strides = [1; MAX_NDIM];
     for axis in (1..shape.len()).rev() {
@@ -365,7 +390,7 @@ fn strides(shape: &[u64]) -> Index {
     strides
 }
 
-/// The place of a number in a grid, in C order; the number is in the grid.
+/// Returns the position in a grid, in C order, of an index that is within the grid.
 fn unravel(mut number: u64, grid: &[u64]) -> Index {
     let mut place = [0; MAX_NDIM];
     for (axis, &size) in grid.iter().enumerate().rev() {
@@ -375,8 +400,8 @@ fn unravel(mut number: u64, grid: &[u64]) -> Index {
     place
 }
 
-/// Calls `visit` for each place in a grid without empty sides, in C order: once, with nothing, where
-/// it has no dimensions.
+/// Calls `visit` for each position in a grid without empty axes, in C order. With zero dimensions
+/// it is called once.
 fn for_each(grid: &[u64], mut visit: impl FnMut(&[u64])) {
     let mut index = [0; MAX_NDIM];
     loop {

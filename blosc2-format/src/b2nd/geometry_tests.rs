@@ -1,4 +1,4 @@
-//! Cutting and assembling against a model that asks each item where it is.
+//! Tests of cutting and assembling against a model that computes the position of each item.
 
 use proptest::prelude::*;
 
@@ -18,12 +18,12 @@ fn all(geometry: &Geometry) -> Vec<Range<u64>> {
     geometry.shape().iter().map(|&size| 0..size).collect()
 }
 
-/// Bytes that tell where they are.
+/// Bytes that encode their positions.
 fn numbered(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at % 251) as u8 + 1).collect()
 }
 
-/// Where an item is: the number of its chunk, and its place in the chunk, counted in items.
+/// The index of the chunk of an item, and its position in the chunk, in items.
 fn place(geometry: &Geometry, index: &[u64]) -> (u64, u64) {
     let (mut chunk, mut block, mut nblocks, mut item, mut nitems) = (0, 0, 1, 0, 1);
     for (axis, &at) in index.iter().enumerate() {
@@ -40,7 +40,7 @@ fn place(geometry: &Geometry, index: &[u64]) -> (u64, u64) {
     (chunk, block * nitems + item)
 }
 
-/// All chunks of an array, as the model has them.
+/// All chunks of an array, computed by the model.
 fn model(geometry: &Geometry, array: &[u8]) -> Vec<Vec<u8>> {
     let mut chunks = vec![vec![0; geometry.chunk_len()]; geometry.nchunks() as usize];
     let size = geometry.typesize();
@@ -72,7 +72,7 @@ fn cut_and_assemble(geometry: &Geometry, box_of: &[Range<u64>]) {
     assert!(whole == array, "{geometry:?}");
     assert_eq!(seen, geometry.len(), "blocks of {geometry:?}");
 
-    // A box, out of the chunks that are said to have some of it.
+    // A box, assembled from the chunks that contain parts of it.
     let sides: Vec<u64> = box_of.iter().map(|range| range.end - range.start).collect();
     let items = sides.iter().product::<u64>();
     let mut found = vec![0; items as usize * geometry.typesize()];
@@ -109,7 +109,7 @@ fn edges() {
         (&[1; 16], &[1; 16], &[1; 16], [1, 1]),
     ] {
         for typesize in [1, 3, 300] {
-            // Too much for Miri, and 65,536 blocks of large items for anybody.
+            // Too slow under Miri; 65,536 blocks of large items are too slow in general.
             if shape.len() == 16 && (typesize > 3 || cfg!(miri)) {
                 continue;
             }

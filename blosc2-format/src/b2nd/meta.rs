@@ -1,33 +1,44 @@
-//! The content of the metalayer, read and written.
+//! The content of the metalayer: its fields and their serialization.
 
 use super::MAX_NDIM;
 use crate::FormatError;
 
-/// Name of the metalayer.
+/// The name of the metalayer.
 pub const NAME: &str = "b2nd";
-/// Name of the metalayer in files of Caterva, which came before.
+/// The name of the metalayer in files of Caterva, the predecessor of b2nd.
 pub const OLD_NAME: &str = "caterva";
 
-/// The content of the metalayer.
+/// The content of the metalayer: shapes and dtype of an array.
+///
+/// ```
+/// use blosc2_format::b2nd::Meta;
+///
+/// let (shape, chunks, blocks) = (vec![3, 5], vec![2, 4], vec![2, 2]);
+/// let meta = Meta { shape, chunks, blocks, dtype: Some("<f4".into()), dtype_format: 0 };
+/// assert_eq!(Meta::parse(&meta.to_bytes()?)?, meta);
+/// # Ok::<(), blosc2_format::FormatError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Meta {
-    /// Items along each dimension.
+    /// The shape of the array.
     pub shape: Vec<i64>,
-    /// Items of a chunk along each dimension.
+    /// The shape of a chunk.
     pub chunks: Vec<i32>,
-    /// Items of a block along each dimension.
+    /// The shape of a block.
     pub blocks: Vec<i32>,
-    /// The dtype, as written; old files have none.
+    /// The dtype as stored; legacy files have none.
     pub dtype: Option<String>,
-    /// The convention that the dtype follows; 0 is NumPy's, the only one in use.
+    /// The notation of the dtype: 0 is NumPy's, the only one in use.
     pub dtype_format: u8,
 }
 
 impl Meta {
-    /// Writes the metalayer's content, as the C library does.
+    /// Returns the content of the metalayer, as the C library writes it. Without a dtype it writes
+    /// `|u1`. C: `b2nd_serialize_meta`.
     ///
     /// # Errors
-    /// More than 16 dimensions, shapes of different lengths, or a dtype over 2 GiB.
+    /// There are more than 16 dimensions, the shapes differ in their number of dimensions, or the
+    /// dtype is longer than 2^31 - 1 bytes.
     pub fn to_bytes(&self) -> Result<Vec<u8>, FormatError> {
         let ndim = self.shape.len();
         if ndim > MAX_NDIM {

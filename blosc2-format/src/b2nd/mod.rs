@@ -1,8 +1,8 @@
-//! N-dimensional arrays: the metalayer `b2nd`, and where the items of an array are in its chunks.
+//! N-dimensional arrays: the metalayer `b2nd`, and the layout of the items in chunks and blocks.
 //!
 //! The metalayer is a msgpack array of version, number of dimensions, shape, chunk shape, block
-//! shape, dtype format and dtype. A chunk holds its items block by block, each block in C order;
-//! chunks and blocks at the edges are padded to full size.
+//! shape, dtype format and dtype. A chunk contains its items block by block, each block in C order.
+//! Chunks and blocks at the edges are padded to full size.
 //!
 //! ```
 //! use blosc2_format::Limits;

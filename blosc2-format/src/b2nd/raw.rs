@@ -1,8 +1,8 @@
-//! The fields of the metalayer as they stand.
+//! The fields of the metalayer as stored.
 
 use super::MAX_NDIM;
 
-/// The marker of an item of a shape, and the item.
+/// The msgpack marker and the value of one axis of a shape.
 #[derive(Debug)]
 pub(super) struct Number {
     pub(super) marker: u8,
@@ -14,13 +14,13 @@ pub(super) struct Number {
 pub(super) struct Sizes {
     pub(super) at: usize,
     pub(super) marker: u8,
-    /// Bytes of a number, its marker left out.
+    /// The number of bytes of a value without its marker.
     pub(super) width: usize,
     pub(super) numbers: Vec<Number>,
 }
 
 impl Sizes {
-    /// Where the marker of a number is.
+    /// Returns the position of the marker of a value.
     pub(super) fn marker_at(&self, axis: usize) -> u64 {
         (self.at + 1 + axis * (1 + self.width)) as u64
     }
@@ -31,28 +31,28 @@ pub(super) struct Dtype<'a> {
     pub(super) at: usize,
     pub(super) format: u8,
     pub(super) marker: u8,
-    /// Nothing where the marker is not that of a text.
+    /// Empty if the marker is not that of a string.
     pub(super) text: &'a [u8],
 }
 
-/// What could be read before the content ended or made no sense any more.
+/// The fields up to the end of the content or the first unreadable field.
 #[derive(Debug, Default)]
 pub(super) struct Raw<'a> {
-    /// Markers of the array, version, number of dimensions.
+    /// The marker of the array, the version, the number of dimensions.
     pub(super) head: Option<[u8; 3]>,
     /// Shape, chunk shape, block shape.
     pub(super) shapes: Vec<Sizes>,
     pub(super) dtype: Option<Dtype<'a>>,
-    /// Where what follows starts.
+    /// The position after the last field.
     pub(super) end: usize,
-    /// How many bytes are needed at `end` where there are fewer.
+    /// The number of bytes needed at `end`, if there are fewer.
     pub(super) wanted: Option<usize>,
 }
 
 impl<'a> Raw<'a> {
     pub(super) fn read(content: &'a [u8]) -> Self {
         let mut raw = Self::default();
-        // Only the end of the content stops it early, and `wanted` tells that.
+        // Reading stops early only at the end of the content, which `wanted` records.
         let _ = raw.fill(content);
         raw
     }

@@ -34,7 +34,7 @@ pub(crate) const CHUNK_BLOCKS: Rule =
     Rule::error("b2nd.chunk_blocks", "blocks of a chunk", SECTION);
 pub(crate) const ITEMSIZE: Rule = Rule::warning("b2nd.itemsize", "bytes of an item", SECTION);
 pub(crate) const DTYPE_UNKNOWN: Rule = Rule::note("b2nd.dtype_unknown", "dtype", SECTION);
-pub(crate) const LIMIT: Rule = Rule::warning("b2nd.limit", "what was not looked at", SECTION);
+pub(crate) const LIMIT: Rule = Rule::warning("b2nd.limit", "unchecked content", SECTION);
 
 pub(crate) const RULES: &[&Rule] = &[
     &LENGTH,

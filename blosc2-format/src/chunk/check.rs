@@ -1,4 +1,4 @@
-//! The check of a chunk: everything that is wrong with it.
+//! The check of a chunk.
 
 use super::header::RawHeader;
 use super::rules::{self, First};
@@ -8,7 +8,8 @@ use crate::report::{Checker, Options, Part, Report};
 use crate::{Error, Limits};
 
 impl Chunk<'_> {
-    /// Checks the chunk that should be all of `bytes`: gives everything that is wrong with it.
+    /// Checks the chunk in `bytes`, which should contain nothing else, and returns a report of all
+    /// violations.
     ///
     /// ```
     /// use blosc2_format::Options;
@@ -28,7 +29,8 @@ impl Chunk<'_> {
     }
 }
 
-/// Checks a chunk that should be all of `bytes`; gives how many bytes were decoded.
+/// Checks the chunk in `bytes`, which should contain nothing else. Returns the number of decoded
+/// bytes.
 pub(crate) fn check(bytes: &[u8], options: &Options, checker: &mut Checker<'_>) -> u64 {
     let errors = checker.errors();
     let raw = match RawHeader::read(bytes) {
@@ -66,13 +68,14 @@ pub(crate) fn check(bytes: &[u8], options: &Options, checker: &mut Checker<'_>) 
     content(&chunk, options, checker)
 }
 
-/// What does not keep the data from being read, and what needs something that is not here.
+/// Reports what does not prevent reading, and the features that are not supported.
 fn remarks(raw: &RawHeader, header: &Header, checker: &mut Checker<'_>) {
     let version = header.version;
     if version > super::MAX_VERSION {
         checker.found(&rules::OTHER_VERSION, 0, 1, "1 to 6", version);
     } else if header.variable_blocks != (version == 6) {
-        let expected = if header.variable_blocks { "6 with variable blocks" } else { "5 or less" };
+        let expected =
+            if header.variable_blocks { "6 with variable-length blocks" } else { "5 or less" };
         checker.found(&rules::OTHER_VERSION, 0, 1, expected, version);
     } else if header.extended && version < 3 {
         checker.found(&rules::OTHER_VERSION, 0, 1, "3 or more with 32 bytes of header", version);
@@ -116,7 +119,7 @@ fn remarks(raw: &RawHeader, header: &Header, checker: &mut Checker<'_>) {
         match filter {
             0..=4 | 34..=36 => {}
             5..=31 => checker.found(&rules::FILTER, at, 1, "0 to 4, or 32 and more", filter),
-            other => checker.found(&rules::PLUGIN_FILTER, at, 1, "one that is here", other),
+            other => checker.found(&rules::PLUGIN_FILTER, at, 1, "a supported filter", other),
         }
     }
     if !header.is_delta_undone() {
@@ -138,15 +141,15 @@ fn codec(header: &Header, checker: &mut Checker<'_>) {
         3 => &[0, 4],
         4 => &[0, 5],
         2 => {
-            checker.found(&rules::PLUGIN_CODEC, 2, 1, "one that is here", "Snappy");
+            checker.found(&rules::PLUGIN_CODEC, 2, 1, "a supported codec", "Snappy");
             return;
         }
         5 if header.version < 5 => {
-            checker.found(&rules::PLUGIN_CODEC, 2, 1, "one that is here", "Lizard");
+            checker.found(&rules::PLUGIN_CODEC, 2, 1, "a supported codec", "Lizard");
             return;
         }
         6 if user >= 32 => {
-            checker.found(&rules::PLUGIN_CODEC, 22, 1, "one that is here", user);
+            checker.found(&rules::PLUGIN_CODEC, 22, 1, "a supported codec", user);
             return;
         }
         6 => {
@@ -158,7 +161,7 @@ fn codec(header: &Header, checker: &mut Checker<'_>) {
             return;
         }
     };
-    // Versions before 2.0 left the field empty.
+    // Versions before 2.0 did not set the field.
     if header.extended && !known.contains(&user) {
         let format = header.codec_format;
         let expected = format_args!("the code of a codec with format {format}");
@@ -166,7 +169,7 @@ fn codec(header: &Header, checker: &mut Checker<'_>) {
     }
 }
 
-/// Follows the streams of every block, and looks at what lies between blocks.
+/// Walks the streams of every block, and checks the bytes between the blocks.
 fn blocks(chunk: &Chunk<'_>, checker: &mut Checker<'_>) {
     if !chunk.header().is_compressed() || chunk.is_lazy() {
         return;
@@ -175,7 +178,7 @@ fn blocks(chunk: &Chunk<'_>, checker: &mut Checker<'_>) {
     for block in 0..chunk.nblocks() {
         let start = chunk.block_range(block).start;
         if let Some(end) = chunk.walk(block, checker, |_| ()) {
-            // A chunk has less than 4 GiB; there may be many blocks.
+            // A chunk is smaller than 4 GiB; there can be many blocks.
             ranges.push((start as u32, end as u32, block as u32));
         }
     }
@@ -184,7 +187,7 @@ fn blocks(chunk: &Chunk<'_>, checker: &mut Checker<'_>) {
     }
     ranges.sort_unstable();
     let mut last = chunk.data() as u32;
-    // An old chunk that was split though the rule says no has most of its streams left over.
+    // In an old chunk that was split against the rule, most of the streams remain unused.
     let gap = if chunk.is_split_unknown() { &rules::OLD_SPLIT } else { &rules::GAP };
     for (start, end, block) in ranges {
         if start < last {
@@ -222,9 +225,10 @@ fn content(chunk: &Chunk<'_>, options: &Options, checker: &mut Checker<'_>) -> u
         let allowed = Limits::allow("bytes of a block", len as u64, options.limits.memory)
             .and_then(|_| {
                 let all = decoded + len as u64;
-                Limits::allow("bytes decoded in all", all, options.limits.total_bytes)
+                Limits::allow("bytes decoded in total", all, options.limits.total_bytes)
             });
-        // Runs of one byte take no room: no time and no memory is spent on what cannot go wrong.
+        // Runs of one byte occupy no space: decoding them cannot fail, so it is skipped to save
+        // time and memory.
         if allowed.is_ok() && skips && !has_compressed(chunk, block) {
             continue;
         }
@@ -255,7 +259,7 @@ fn content(chunk: &Chunk<'_>, options: &Options, checker: &mut Checker<'_>) -> u
     decoded
 }
 
-/// Whether a block has a stream that the codec made.
+/// Returns whether a block has a stream that was compressed by the codec.
 fn has_compressed(chunk: &Chunk<'_>, block: usize) -> bool {
     let mut found = false;
     let each = |stream| found |= matches!(stream, Stream::Compressed(_));

@@ -1,4 +1,4 @@
-//! Chunks to data.
+//! Decompression of chunks.
 
 use super::layout::Chunk;
 use super::rules::First;
@@ -10,7 +10,7 @@ use crate::{Error, FormatError, Limits};
 
 const DELTA: u8 = 3;
 
-/// Decodes chunks; keeps its memory from one to the next.
+/// Decodes chunks, and reuses its buffers for the next chunk.
 ///
 /// ```
 /// use blosc2_format::Limits;
@@ -32,13 +32,14 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Decodes a chunk into `out`, which has to be as long as its data.
+    /// Decodes a chunk into `out`, whose length has to be that of the data. C:
+    /// `blosc2_decompress_ctx`. Python: `blosc2.decompress2`.
     ///
     /// # Errors
-    /// - [`Error::Argument`] where `out` has another length;
-    /// - [`Error::Format`] where the streams break a rule, or do not give the data;
-    /// - [`Error::Unsupported`] where the data needs a codec or a filter that is not here, and for
-    ///   chunks without data: lazy ones, and those of an instrumented codec.
+    /// - [`Error::Argument`]: `out` has another length than the data;
+    /// - [`Error::Format`]: a stream violates a rule, or does not decode to the expected length;
+    /// - [`Error::Unsupported`]: a codec or a filter is not supported, or the chunk contains no
+    ///   data: it is lazy, or holds measurements of an instrumented codec.
     pub fn decode(&mut self, chunk: &Chunk<'_>, out: &mut [u8]) -> Result<(), Error> {
         expect_len("the data", out, chunk.header().nbytes as usize)?;
         if chunk.header().special.is_some() {
@@ -60,9 +61,10 @@ impl Decoder {
         Ok(())
     }
 
-    /// Decodes a chunk into `data`, whose length becomes that of the chunk; 0 where that fails.
+    /// Decodes a chunk into `data`, and sets the length of `data` to that of the chunk, or to 0 on
+    /// an error.
     ///
-    /// What the streams cannot hold is refused before there is memory for it.
+    /// Fails before memory is allocated if the streams cannot decode to that length.
     pub(crate) fn decode_vec(
         &mut self,
         chunk: &Chunk<'_>,
@@ -83,17 +85,21 @@ impl Decoder {
             chunk.walk(block, &mut first, |_| ());
         }
         first.or(())?;
-        // What is there already need not be cleared, as all of it is written.
+        // The existing content is not cleared, because all of it is overwritten.
         data.resize(nbytes as usize, 0);
         self.decode(chunk, data)
     }
 
-    /// Decodes one block into `out`, which has to be as long as the block.
+    /// Decodes the block at index `block` into `out`, whose length has to be that of the block.
     ///
-    /// Where the chunk's filters have delta, its first block is decoded, too, once for each `Chunk`.
+    /// If the filters include delta, the first block is decoded as well, once for each `Chunk`.
     ///
     /// # Errors
-    /// As [`decode`](Self::decode), and [`Error::Argument`] where there is no such block.
+    /// - [`Error::Argument`]: there is no block at this index, or `out` has another length than the
+    ///   block;
+    /// - [`Error::Format`]: a stream violates a rule, or does not decode to the expected length;
+    /// - [`Error::Unsupported`]: a codec or a filter is not supported, or the chunk contains no
+    ///   data: it is lazy, or holds measurements of an instrumented codec.
     pub fn decode_block(
         &mut self,
         chunk: &Chunk<'_>,
@@ -102,7 +108,9 @@ impl Decoder {
     ) -> Result<(), Error> {
         if block >= chunk.nblocks() {
             let nblocks = chunk.nblocks();
-            return Err(Error::Argument(format!("no block {block} among {nblocks} blocks")));
+            return Err(Error::Argument(format!(
+                "no block at index {block}: the chunk has {nblocks} blocks"
+            )));
         }
         if !chunk.is_lazy() {
             expect_len("the block", out, chunk.block_size(block))?;
@@ -192,11 +200,16 @@ impl Decoder {
 }
 
 impl Chunk<'_> {
-    /// Decodes all of it, with memory of its own; see [`Decoder`] to decode many chunks, or one block.
+    /// Decodes the whole chunk with new buffers. To decode several chunks, or a single block, use a
+    /// [`Decoder`].
+    ///
+    /// Fails before memory is allocated if the streams cannot decode to the size of the data.
     ///
     /// # Errors
-    /// As [`Decoder::decode`], and [`Error::Limit`] where the data has more than [`Limits::memory`]
-    /// bytes. What the streams cannot hold is refused before there is memory for it.
+    /// - [`Error::Limit`]: the data has more than [`Limits::memory`] bytes;
+    /// - [`Error::Format`]: a stream violates a rule, or does not decode to the expected length;
+    /// - [`Error::Unsupported`]: a codec or a filter is not supported, or the chunk contains no
+    ///   data: it is lazy, or holds measurements of an instrumented codec.
     pub fn decode(&self) -> Result<Vec<u8>, Error> {
         let mut data = Vec::new();
         Decoder::default().decode_vec(self, &mut data)?;
@@ -204,21 +217,23 @@ impl Chunk<'_> {
     }
 }
 
-/// How the filters of a chunk with streams are undone.
+/// Returns the pipeline that undoes the filters of a chunk with streams.
 ///
 /// # Errors
-/// [`Error::Unsupported`] where that cannot be done here, whatever the data.
+/// [`Error::Unsupported`]: a filter is not supported, independent of the data.
 pub(super) fn pipeline(chunk: &Chunk<'_>) -> Result<Pipeline, Error> {
     let header = chunk.header();
     if header.instrumented {
-        return Err(Error::Unsupported("measurements of a codec instead of data".into()));
+        return Err(Error::Unsupported(
+            "measurements of an instrumented codec instead of data".into(),
+        ));
     }
     let (filters, metas) = (&header.filters, &header.filters_meta);
     let typesize = header.typesize.into();
     Pipeline::new(filters, metas, typesize, chunk.typesize(), header.version)
 }
 
-/// The code of the codec of the streams.
+/// Returns the code of the codec of the streams.
 fn codec_of(chunk: &Chunk<'_>) -> Result<u8, Error> {
     match chunk.header().codec_format {
         0 => Ok(codec::BLOSCLZ),
@@ -232,7 +247,8 @@ fn codec_of(chunk: &Chunk<'_>) -> Result<u8, Error> {
     }
 }
 
-/// Whether the first block has to be known for the others. Blocks of variable length know their own.
+/// Returns whether the first block is needed to decode the others. Variable-length blocks are
+/// independent.
 fn needs_reference(chunk: &Chunk<'_>) -> bool {
     let header = chunk.header();
     header.is_compressed() && header.filters.contains(&DELTA) && !header.variable_blocks
@@ -242,5 +258,5 @@ fn expect_len(what: &str, out: &[u8], len: usize) -> Result<(), Error> {
     if out.len() == len {
         return Ok(());
     }
-    Err(Error::Argument(format!("room for {} bytes where {what} has {len}", out.len())))
+    Err(Error::Argument(format!("a buffer of {} bytes for {what} of {len} bytes", out.len())))
 }

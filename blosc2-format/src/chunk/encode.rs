@@ -1,4 +1,4 @@
-//! Data to chunks.
+//! Compression of chunks.
 
 use std::borrow::Cow;
 
@@ -8,16 +8,16 @@ use crate::Error;
 use crate::codec::{BLOSCLZ, Compressor, LZ4, LZ4HC, ZLIB, ZSTD};
 use crate::filter::Pipeline;
 
-/// Data that is shorter is stored as it is.
+/// Shorter data is stored uncompressed.
 const MIN_NBYTES: u32 = 32;
 const STORED: u8 = 0b10;
 const UNSPLIT: u8 = 0b1_0000;
 const EXTENDED: u8 = 0b101;
 
-/// Compresses chunks; keeps its memory from one to the next.
+/// Compresses chunks, and reuses its buffers for the next chunk.
 ///
-/// With the codecs BloscLZ and LZ4 the chunks are those of the C library with one thread, byte for
-/// byte; with zlib and Zstandard the streams differ.
+/// With the codecs BloscLZ and LZ4 the chunks are identical to those of the C library with one
+/// thread. With zlib and Zstandard the streams differ.
 ///
 /// ```
 /// use blosc2_format::Limits;
@@ -39,7 +39,7 @@ pub struct Encoder {
     scratch: Vec<u8>,
 }
 
-/// Makes streams.
+/// Writes streams.
 #[derive(Debug)]
 struct Packer {
     codec: Compressor,
@@ -52,28 +52,28 @@ struct Packer {
 #[derive(Debug)]
 pub(crate) enum Block<'a> {
     Data(Cow<'a, [u8]>),
-    /// Its streams and their sizes, as an encoder with the same parameters wrote them.
+    /// The streams and their sizes, as an encoder with the same parameters wrote them.
     Encoded(&'a [u8]),
 }
 
-/// Which writer's chunks are made.
+/// The writer whose chunk form is reproduced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Form {
     pub(crate) version: u8,
     /// Whether the header has 32 bytes.
     pub(crate) extended: bool,
-    /// Whether streams of one byte, and chunks of zeros, are written as such.
+    /// Whether streams of one repeated byte, and chunks of zeros, are written in their short forms.
     pub(crate) runs: bool,
 }
 
 impl Default for Form {
-    /// C-Blosc2 since 2.0.
+    /// The form of C-Blosc2 since 2.0.
     fn default() -> Self {
         Self { version: 5, extended: true, runs: true }
     }
 }
 
-/// The chunk while it grows, in memory for all that it may have.
+/// The chunk being written, with memory for its maximum size.
 struct Output {
     bytes: Vec<u8>,
     len: usize,
@@ -84,12 +84,12 @@ impl Output {
         Self { bytes: vec![0; max], len }
     }
 
-    /// Where the next bytes go. There may be none left: storing the data is better then.
+    /// Returns the unused part. It can be empty: then the data is stored uncompressed.
     fn rest(&mut self) -> &mut [u8] {
         &mut self.bytes[self.len..]
     }
 
-    /// Adds bytes; `None` where there is no room for them.
+    /// Appends bytes, or returns `None` if there is no space for them.
     fn push(&mut self, bytes: &[u8]) -> Option<()> {
         self.rest().get_mut(..bytes.len())?.copy_from_slice(bytes);
         self.len += bytes.len();
@@ -102,7 +102,7 @@ impl Output {
         }
     }
 
-    /// The chunk, with its size in the header.
+    /// Returns the chunk, with its size set in the header.
     fn finish(mut self) -> Vec<u8> {
         self.set(12, self.len);
         self.bytes.truncate(self.len);
@@ -112,16 +112,16 @@ impl Output {
 }
 
 impl Encoder {
-    /// For these parameters.
+    /// Creates an encoder with these parameters. Filters are checked when data is encoded.
     ///
     /// # Errors
-    /// [`Error::Argument`] for a typesize, a level or a block size that no chunk can have, and
-    /// [`Error::Unsupported`] for a codec that is not here. Filters are looked at when they are used.
+    /// - [`Error::Argument`]: a typesize, a level or a block size that a chunk cannot have;
+    /// - [`Error::Unsupported`]: the codec is not supported.
     pub fn new(params: Params) -> Result<Self, Error> {
         Self::with_form(params, Form::default())
     }
 
-    /// The same, writing as another writer did.
+    /// Creates an encoder that reproduces the form of another writer.
     pub(crate) fn with_form(params: Params, form: Form) -> Result<Self, Error> {
         Plan::new(&params, 0)?;
         if codec_format(params.codec).is_none() {
@@ -132,11 +132,13 @@ impl Encoder {
         Ok(Self { params, form, packer, block: Vec::new(), scratch: Vec::new() })
     }
 
-    /// Compresses `data` to a chunk. It is at most 32 bytes longer than the data.
+    /// Compresses `data` to a chunk, which is at most 32 bytes longer than the data. C:
+    /// `blosc2_compress_ctx`. Python: `blosc2.compress2`.
     ///
     /// # Errors
-    /// [`Error::Argument`] where the data is too long for a chunk, which up to 2 GiB less 33 bytes are not,
-    /// or where it does not fit the filters; [`Error::Unsupported`] where a filter is not here.
+    /// - [`Error::Argument`]: the data is longer than 2 GiB - 33 bytes, or the filters do not
+    ///   support it;
+    /// - [`Error::Unsupported`]: a filter is not supported.
     pub fn encode(&mut self, data: &[u8]) -> Result<Vec<u8>, Error> {
         let plan = Plan::new(&self.params, data.len())?;
         let stored = self.params.level == 0 || plan.nbytes < MIN_NBYTES;
@@ -145,7 +147,7 @@ impl Encoder {
         if !stored && let Some(chunk) = self.compress(&plan, first, blocks)? {
             return Ok(chunk);
         }
-        // Data that turned out to be incompressible keeps the flags of the attempt.
+        // Incompressible data keeps the flags of the attempt to compress it.
         let table = self.header_len() + 4 * plan.nblocks();
         let attempted = !stored && table <= data.len() + self.header_len();
         let flags = STORED | if attempted { self.flags(&plan) } else { self.extended_flags() };
@@ -157,21 +159,27 @@ impl Encoder {
         Ok(chunk)
     }
 
-    /// Compresses blocks of any lengths to one chunk, from which each can be decoded alone.
+    /// Compresses variable-length blocks to one chunk. Each block can be decoded independently. C:
+    /// `blosc2_vlcompress_ctx`.
     ///
     /// # Errors
-    /// [`Error::Argument`] where there is no block, where one is empty and where all together are too
-    /// long for a chunk; otherwise as [`encode`](Self::encode).
+    /// - [`Error::Argument`]: there is no block, a block is empty, the blocks are too long for a
+    ///   chunk, or the filters do not support the data;
+    /// - [`Error::Unsupported`]: a filter is not supported.
     pub fn encode_blocks(&mut self, blocks: &[&[u8]]) -> Result<Vec<u8>, Error> {
         if blocks.is_empty() || blocks.iter().any(|block| block.is_empty()) {
-            let what = "a chunk of blocks of variable length has a block, and none that is empty";
+            let what =
+                "a chunk of variable-length blocks needs at least one block, and no empty one";
             return Err(Error::Argument(what.into()));
         }
         let nbytes = blocks.iter().fold(0usize, |sum, block| sum.saturating_add(block.len()));
         let plan = Plan { split: false, ..Plan::new(&self.params, nbytes)? };
         let max = EXTENDED_HEADER_LEN + 8 * blocks.len() + nbytes;
         if i32::try_from(max).is_err() {
-            return Err(Error::Argument(format!("{} blocks of {nbytes} bytes", blocks.len())));
+            return Err(Error::Argument(format!(
+                "{} blocks of {nbytes} bytes in total: a chunk has less than 2 GiB",
+                blocks.len()
+            )));
         }
         let start = EXTENDED_HEADER_LEN + 4 * blocks.len();
         let mut out = Output::new(start, max);
@@ -183,15 +191,16 @@ impl Encoder {
         for (number, block) in blocks.iter().enumerate() {
             out.set(EXTENDED_HEADER_LEN + 4 * number, out.len);
             let source = pipeline.forward(block, &mut self.block, &mut self.scratch, None)?;
-            // There is room for blocks as they are, so this always fits.
+            // There is space for uncompressed blocks, so this always fits.
             out.push(&(block.len() as u32).to_le_bytes());
             self.packer.stream(source, &mut out)?;
         }
         Ok(out.finish())
     }
 
-    /// Compresses the blocks of `nbytes` bytes of data to the chunk that [`encode`](Self::encode) makes of them, where
-    /// that is shorter than the data. The parameters must not have the filter delta.
+    /// Compresses the blocks of `nbytes` bytes of data to the same chunk as
+    /// [`encode`](Self::encode), or returns `None` if it is not shorter than the data. The
+    /// parameters must not include the filter delta.
     pub(crate) fn encode_with<'a>(
         &mut self,
         nbytes: usize,
@@ -201,7 +210,8 @@ impl Encoder {
         self.compress(&plan, &[], blocks)
     }
 
-    /// `None` where the data does not get shorter. `first` is the first block, for the filter delta.
+    /// Returns `None` if the chunk is not shorter than the data. `first` is the first block, for
+    /// the filter delta.
     fn compress<'a>(
         &mut self,
         plan: &Plan,
@@ -242,7 +252,7 @@ impl Encoder {
             }
         }
         if zeros {
-            // Nothing but runs of zeros: the header says as much.
+            // The streams are runs of zeros only: the header can state that.
             out.len = head;
             out.bytes[31] |= 1 << 4;
         }
@@ -263,7 +273,7 @@ impl Encoder {
         if self.form.extended { EXTENDED } else { 0 }
     }
 
-    /// The flags of a chunk with streams.
+    /// Returns the flags of a chunk with streams.
     fn flags(&self, plan: &Plan) -> u8 {
         let mut flags = self.extended_flags();
         for filter in self.params.filters {
@@ -282,7 +292,7 @@ impl Encoder {
 }
 
 impl Packer {
-    /// Adds a stream and its size; `None` where there is no room.
+    /// Appends a stream and its size, or returns `None` if there is no space.
     fn stream_with_size(&mut self, data: &[u8], out: &mut Output) -> Result<Option<()>, Error> {
         let at = out.len;
         let run = data.first().filter(|&first| data.iter().all(|byte| byte == first));
@@ -294,7 +304,7 @@ impl Packer {
                 _ => added.and_then(|()| out.push(&[1])),
             });
         }
-        // A size may go beyond the room, where no stream can follow.
+        // The size alone may still fit, but no stream can follow it.
         if out.rest().len() <= 4 {
             return Ok(None);
         }
@@ -306,7 +316,7 @@ impl Packer {
         Ok(size.map(|_| ()))
     }
 
-    /// Adds a stream, compressed or as it is; gives its size, and `None` where there is no room.
+    /// Appends a stream, compressed or stored, and returns its size; `None` if there is no space.
     fn stream(&mut self, data: &[u8], out: &mut Output) -> Result<Option<usize>, Error> {
         if self.level > 0 {
             let most = data.len().min(out.rest().len());
@@ -321,7 +331,7 @@ impl Packer {
     }
 }
 
-/// Writes the header but for the compressed size.
+/// Writes the header without the compressed size.
 pub(super) fn header(chunk: &mut [u8], params: &Params, plan: &Plan, form: Form, flags: u8) {
     chunk[..4].copy_from_slice(&[form.version, 1, flags, plan.typesize]);
     chunk[4..8].copy_from_slice(&plan.nbytes.to_le_bytes());

@@ -1,61 +1,50 @@
-//! The header of a compressed chunk.
-//!
-//! Blosc1 and the small form of Blosc2 have 16 bytes, little endian; Blosc2's own form has 32 and is
-//! told by the two shuffle flags being set together.
-//!
-//! ```
-//! use blosc2_format::chunk::{Header, Special};
-//!
-//! // 24 zero bytes of a 4-byte type, as Blosc2 stores them: nothing but a header.
-//! let mut chunk = [0u8; 32];
-//! chunk[0] = 5; // format version
-//! chunk[2] = 0b101; // extended header
-//! chunk[3] = 4; // typesize
-//! chunk[4] = 24; // bytes when decompressed
-//! chunk[8] = 24; // block size
-//! chunk[12] = 32; // bytes when compressed
-//! chunk[31] = 1 << 4; // all zeros
-//! let header = Header::parse(&chunk)?;
-//! assert_eq!((header.nbytes, header.typesize, header.special), (24, 4, Some(Special::Zeros)));
-//! # Ok::<(), blosc2_format::FormatError>(())
-//! ```
+//! The header of a chunk.
 
 use super::rules::{self, Findings, First};
 use crate::FormatError;
 use crate::error::bytes;
 
-/// Length of the header that Blosc1 writes, in bytes.
+/// The size of the header of Blosc1 chunks, in bytes.
 pub const MIN_HEADER_LEN: usize = 16;
-/// Length of the header that Blosc2 writes, in bytes.
+/// The size of the extended header of Blosc2 chunks, in bytes.
 pub const EXTENDED_HEADER_LEN: usize = 32;
-/// The highest chunk version that is known.
+/// The highest known version of the chunk format.
 pub const MAX_VERSION: u8 = 6;
-/// Largest block, in bytes.
+/// The maximum size of a block, in bytes.
 pub const MAX_BLOCKSIZE: u32 = 536_866_816;
-/// Number of slots in a filter pipeline.
+/// The number of slots in a filter pipeline.
 pub const MAX_FILTERS: usize = 6;
 
-/// The flags that, both set, announce the extended header.
+/// The flags that together announce the extended header.
 const EXTENDED: u8 = 0b101;
 const SHUFFLE: u8 = 1;
 const BITSHUFFLE: u8 = 2;
 const DELTA: u8 = 3;
 const TRUNC_PREC: u8 = 4;
 
-/// What a chunk without data repeats.
+/// The value of a special (constant) chunk.
+///
+/// ```
+/// use blosc2_format::chunk::{Header, Params, Special, special};
+///
+/// let bytes = special(&Params::default(), Special::Zeros, 4000, &[])?;
+/// assert_eq!(bytes.len(), 32);
+/// assert_eq!(Header::parse(&bytes)?.special, Some(Special::Zeros));
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Special {
-    /// Zeros.
+    /// All bytes are zero.
     Zeros,
-    /// NaN, of 4 or 8 bytes.
+    /// All items are NaN, of 4 or 8 bytes.
     Nan,
-    /// One value, which follows the header.
+    /// All items have the value that follows the header.
     Value,
-    /// Nothing was written; it reads as zeros.
+    /// The data is uninitialized; it reads as zeros.
     Uninit,
 }
 
-/// The fields of a chunk's header as they are stored.
+/// The header fields of a chunk as stored.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RawHeader {
     pub(crate) version: u8,
@@ -112,9 +101,9 @@ impl RawHeader {
         if self.extension.is_some() { EXTENDED_HEADER_LEN as i32 } else { MIN_HEADER_LEN as i32 }
     }
 
-    /// The rules without which the fields mean nothing. `header` is what they mean.
+    /// Checks the rules that the meaning of the fields depends on. `header` is that meaning.
     pub(crate) fn check(&self, header: &Header, findings: &mut impl Findings) {
-        // A later version that sets no new flag can be read, as C does.
+        // A later version without new flags can be read, as in C.
         let new_flags = self.extension.is_some_and(|extension| extension.flags2 & !1 != 0);
         if self.version == 0 || (self.version > MAX_VERSION && new_flags) {
             findings.found(&rules::VERSION, 0, 1, "1 to 6", self.version);
@@ -142,7 +131,7 @@ impl RawHeader {
         }
     }
 
-    /// What the fields mean, where they break no rule.
+    /// Returns the meaning of the fields, if they violate no rule.
     pub(crate) fn header(&self) -> Header {
         let flags = self.flags;
         let mut header = Header {
@@ -168,7 +157,7 @@ impl RawHeader {
             special: None,
         };
         let Some(extension) = self.extension else {
-            // Blosc1 has no pipeline: delta, then one of the shuffles, as the flags say.
+            // Blosc1 has no pipeline: the flags state delta, then one of the shuffles.
             if flags & 0b1 != 0 {
                 header.filters[5] = SHUFFLE;
             } else if flags & 0b100 != 0 {
@@ -182,7 +171,7 @@ impl RawHeader {
         header.filters = extension.filters;
         header.filters_meta = extension.filters_meta;
         if self.version == 3 {
-            // The alpha versions left the last slot unset.
+            // The alpha versions did not initialize the last slot.
             header.filters[5] = 0;
             header.filters_meta[5] = 0;
         }
@@ -204,65 +193,87 @@ impl RawHeader {
     }
 }
 
-/// The fields of a chunk's header.
+/// The header of a chunk.
+///
+/// Blosc1 and the short form of Blosc2 have a header of 16 bytes in little-endian byte order. The
+/// extended header of Blosc2 has 32 bytes; both shuffle flags are set to announce it.
+///
+/// ```
+/// use blosc2_format::chunk::{Header, Special};
+///
+/// // 24 zero bytes of a 4-byte type, as Blosc2 stores them: nothing but a header.
+/// let mut chunk = [0u8; 32];
+/// chunk[0] = 5; // format version
+/// chunk[2] = 0b101; // extended header
+/// chunk[3] = 4; // typesize
+/// chunk[4] = 24; // bytes when decompressed
+/// chunk[8] = 24; // block size
+/// chunk[12] = 32; // bytes when compressed
+/// chunk[31] = 1 << 4; // all zeros
+/// let header = Header::parse(&chunk)?;
+/// assert_eq!((header.nbytes, header.typesize, header.special), (24, 4, Some(Special::Zeros)));
+/// # Ok::<(), blosc2_format::FormatError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Header {
-    /// Version of the chunk format: 2 for Blosc1, 3 to 6 for Blosc2.
+    /// The version of the chunk format: 2 for Blosc1, 3 to 6 for Blosc2.
     pub version: u8,
-    /// Version of the codec's format.
+    /// The version of the format of the codec.
     pub codec_version: u8,
     /// Whether the header has 32 bytes.
     pub extended: bool,
-    /// Whether the data is stored as it is.
+    /// Whether the data is stored uncompressed.
     pub memcpyed: bool,
-    /// Whether a block is cut into one stream for each byte of the type.
+    /// Whether a block is split into one stream for each byte of the items.
     pub split: bool,
-    /// The codec's format: 0 BloscLZ, 1 LZ4, 2 Snappy, 3 zlib, 4 Zstandard, 6 see `user_codec`.
+    /// The format of the codec: 0 BloscLZ, 1 LZ4, 2 Snappy, 3 zlib, 4 Zstandard, 6 see
+    /// `user_codec`.
     pub codec_format: u8,
-    /// The codec's code; it decides where `codec_format` is 6.
+    /// The code of the codec if `codec_format` is 6.
     pub user_codec: u8,
-    /// Parameter of the codec.
+    /// The parameter of the codec.
     pub codec_meta: u8,
-    /// Size of an item in bytes; 1 where it is over 255.
+    /// The size of an item, in bytes; 1 if it is greater than 255.
     pub typesize: u8,
-    /// Bytes when decompressed.
+    /// The size of the data when decompressed, in bytes.
     pub nbytes: u32,
-    /// Bytes of a block, as stored; the number of blocks where `variable_blocks` is set.
+    /// The size of a block, in bytes, as stored; the number of blocks if `variable_blocks` is set.
     pub blocksize: u32,
-    /// Bytes of the chunk, this header counted in.
+    /// The size of the chunk, in bytes, including the header.
     pub cbytes: u32,
-    /// Codes of the filters; 0 is none.
+    /// The codes of the filters; 0 is an empty slot.
     pub filters: [u8; MAX_FILTERS],
-    /// Parameters of the filters.
+    /// The parameters of the filters.
     pub filters_meta: [u8; MAX_FILTERS],
-    /// Whether blocks have different lengths.
+    /// Whether the chunk has variable-length blocks.
     pub variable_blocks: bool,
     /// Whether a dictionary follows the block starts.
     pub dictionary: bool,
     /// Whether the writer had big-endian items.
     pub big_endian: bool,
-    /// Whether the blocks are elsewhere (only ever in memory).
+    /// Whether the blocks are not part of the chunk. Lazy chunks exist in memory only.
     pub lazy: bool,
-    /// Whether the data is measurements of the codec rather than data.
+    /// Whether the data consists of measurements of an instrumented codec.
     pub instrumented: bool,
-    /// What is repeated when there is no data.
+    /// The value of a special chunk, which contains no data.
     pub special: Option<Special>,
 }
 
 impl Header {
-    /// Reads the header at the start of `chunk`.
+    /// Parses the header at the start of `chunk`. C: `blosc2_cbuffer_sizes` and
+    /// `blosc1_cbuffer_metainfo`.
     ///
-    /// The whole chunk need not be there: compare `cbytes` with what there is.
+    /// The rest of the chunk can be missing: compare `cbytes` with the available bytes.
     ///
     /// # Errors
-    /// - fewer than 16 bytes, or fewer than 32 where the extended header is announced;
-    /// - a version of 0, or one above 6 with flags that are not known;
-    /// - sizes that no writer gives: negative, a block or a type of size zero, a compressed size
-    ///   below the header's;
-    /// - combinations that the format excludes: an unknown special value, a special value or stored
-    ///   data with variable blocks, stored data whose two sizes disagree, a repeated value of a size
-    ///   that does not divide the data.
+    /// - there are fewer than 16 bytes, or fewer than 32 with an extended header;
+    /// - the version is 0, or above 6 with unknown flags;
+    /// - a size is invalid: negative, a block or item size of zero, a compressed size below that of
+    ///   the header;
+    /// - the fields contradict each other: an unknown special value, a special value or stored data
+    ///   with variable-length blocks, stored data whose two sizes disagree, a repeated value whose
+    ///   size does not divide the data.
     pub fn parse(chunk: &[u8]) -> Result<Self, FormatError> {
         let raw = RawHeader::read(chunk)?;
         let header = raw.header();
@@ -271,15 +282,15 @@ impl Header {
         first.or(header)
     }
 
-    /// The rules about fields that have to go together.
+    /// Checks the rules about combinations of fields.
     fn check(&self, findings: &mut impl Findings) {
         if self.variable_blocks {
             if !self.is_compressed() {
-                let expected = "no special value and no stored data with variable blocks";
+                let expected = "no special value and no stored data with variable-length blocks";
                 findings.found(&rules::VL_FLAGS, 30, 1, expected, "both");
             }
             if self.nbytes == 0 {
-                let expected = "at least 1 with variable blocks";
+                let expected = "at least 1 with variable-length blocks";
                 findings.found(&rules::VL_EMPTY, 4, 4, expected, 0);
             }
             return;
@@ -311,23 +322,23 @@ impl Header {
         }
     }
 
-    /// Whether the data is there byte by byte: neither compressed nor left out.
+    /// Returns whether the data is stored uncompressed.
     pub fn is_stored(&self) -> bool {
         self.memcpyed && self.special.is_none()
     }
 
-    /// Whether the data went through the filters and the codec: it is neither stored as it is nor
-    /// left out for a special value.
+    /// Returns whether the data was processed by the filters and the codec: it is neither stored
+    /// uncompressed nor a special value.
     pub fn is_compressed(&self) -> bool {
         !self.memcpyed && self.special.is_none()
     }
 
-    /// Length of this header in bytes: 16 or 32.
+    /// Returns the size of this header, in bytes: 16 or 32.
     pub fn header_len(&self) -> usize {
         if self.extended { EXTENDED_HEADER_LEN } else { MIN_HEADER_LEN }
     }
 
-    /// The codec's code, whichever field holds it.
+    /// Returns the code of the codec, from the field that contains it.
     pub fn codec(&self) -> u8 {
         match self.codec_format {
             6 if self.extended => self.user_codec,
@@ -335,7 +346,7 @@ impl Header {
         }
     }
 
-    /// Number of blocks; with `variable_blocks`, as stored.
+    /// Returns the number of blocks.
     pub fn nblocks(&self) -> u32 {
         if self.variable_blocks {
             self.blocksize
@@ -344,24 +355,25 @@ impl Header {
         }
     }
 
-    /// Bytes of every block but a shorter last one: the stored size, or the whole data where that
-    /// is less. Meaningless with `variable_blocks`.
+    /// Returns the size of a block, in bytes; the last block can be shorter. It is the stored size,
+    /// or the size of the data if that is smaller. It has no meaning with `variable_blocks`.
     pub fn block_len(&self) -> u32 {
         self.blocksize.min(self.nbytes)
     }
 
-    /// Whether C-Blosc2 as released undoes delta where it stands among the filters, if it is one of
-    /// them.
+    /// Returns whether released versions of C-Blosc2 undo delta correctly in this pipeline; `true` for
+    /// a pipeline without delta.
     ///
-    /// It does not, and gives other data, where delta is there twice, or where three filters or more
-    /// come before it and another one after it: its buffers get mixed up. Such chunks are decoded here.
+    /// C-Blosc2 decodes to wrong data if the pipeline contains delta twice, or if at least three
+    /// filters precede delta and another one follows it (not counting truncated precision): it
+    /// mixes up its buffers. This crate decodes such chunks correctly.
     pub fn is_delta_undone(&self) -> bool {
         let filters = &self.filters;
         let mut places = filters.iter().enumerate().filter(|(_, filter)| **filter == DELTA);
         let (Some((place, _)), None) = (places.next(), places.next()) else {
             return !filters.contains(&DELTA);
         };
-        // Truncated bits stay as they are.
+        // Truncated bits are not restored.
         let undone = |filter: &&u8| !matches!(**filter, 0 | DELTA | TRUNC_PREC);
         let before = filters[..place].iter().filter(undone).count();
         let after = filters[place..].iter().filter(undone).count();
@@ -369,7 +381,7 @@ impl Header {
     }
 }
 
-/// The codec that a format stands for: LZ4HC writes LZ4's, so LZ4 is given for both.
+/// Returns the code of the codec of a format. LZ4 and LZ4HC share a format; the result is LZ4.
 fn codec_of_format(format: u8) -> u8 {
     match format {
         0 => 0, // BloscLZ

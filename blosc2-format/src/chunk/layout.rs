@@ -1,4 +1,4 @@
-//! Where the parts of a chunk lie: block starts, dictionary, streams.
+//! The parts of a chunk: block starts, dictionary, streams.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -7,20 +7,21 @@ use super::rules::{self, Findings, First};
 use super::{Header, Lazy, Special, lazy};
 use crate::{Error, Limits};
 
-/// Largest dictionary, in bytes.
+/// The maximum size of a dictionary, in bytes.
 const MAX_DICTIONARY: i32 = 32 * 1024;
 const BYTEDELTA_BUGGY: u8 = 34;
-/// Most streams of a block, and fewest bytes of one, before chunks said whether they are split.
+/// The maximum number of streams of a block, and the minimum size of one, for chunks without a
+/// split flag.
 const OLD_MAX_STREAMS: u32 = 16;
 const OLD_MIN_STREAM: u32 = 128;
 
-/// A chunk whose header, block table and lengths have been looked at.
+/// A chunk whose header, block table and lengths have been checked.
 ///
 /// ```
 /// use blosc2_format::Limits;
 /// use blosc2_format::chunk::Chunk;
 ///
-/// // Six bytes, stored as they are after a header of Blosc1's.
+/// // A Blosc1 header, followed by six uncompressed bytes.
 /// let mut bytes = vec![2, 1, 0b10, 1, 6, 0, 0, 0, 6, 0, 0, 0, 22, 0, 0, 0];
 /// bytes.extend(b"blosc2");
 /// let chunk = Chunk::new(&bytes, &Limits::default())?;
@@ -31,25 +32,25 @@ const OLD_MIN_STREAM: u32 = 128;
 pub struct Chunk<'a> {
     bytes: &'a [u8],
     header: Header,
-    /// The table of block starts; empty where the chunk has none.
+    /// The table of block starts; empty if the chunk has none.
     starts: &'a [u8],
     dictionary: Option<&'a [u8]>,
-    /// Where the streams may start.
+    /// The position of the first stream.
     data: usize,
     memory: u64,
     typesize: usize,
-    /// The decoded first block, which delta takes the others from.
+    /// The decoded first block, which delta uses as reference.
     reference: OnceLock<Vec<u8>>,
 }
 
 impl<'a> Chunk<'a> {
-    /// Looks at the chunk at the start of `bytes`; what follows its end is left out.
-    ///
-    /// The blocks are looked at when they are decoded.
+    /// Parses the chunk at the start of `bytes` and checks its header, its block table and its
+    /// lengths. Bytes after its end are ignored. The content of the blocks is checked when they are
+    /// decoded.
     ///
     /// # Errors
-    /// [`Error::Format`] where the header, the table of blocks or the lengths break a rule, and
-    /// [`Error::Limit`] where a block has more than [`Limits::memory`] bytes.
+    /// - [`Error::Format`]: the header, the block table or the lengths violate a rule;
+    /// - [`Error::Limit`]: a block has more than [`Limits::memory`] bytes.
     pub fn new(bytes: &'a [u8], limits: &Limits) -> Result<Self, Error> {
         let header = Header::parse(bytes)?;
         let mut first = First::default();
@@ -62,7 +63,8 @@ impl<'a> Chunk<'a> {
         Ok(chunk)
     }
 
-    /// Finds the parts; `None` where they cannot be told. The header has kept its own rules.
+    /// Determines the parts, or returns `None` if that is impossible. The rules of the header are
+    /// already checked.
     pub(crate) fn lay_out(
         bytes: &'a [u8],
         header: Header,
@@ -92,7 +94,7 @@ impl<'a> Chunk<'a> {
         }
         let cbytes = chunk.header.cbytes;
         let Some(whole) = bytes.get(..cbytes as usize) else {
-            let expected = format_args!("at most the {} bytes that there are", bytes.len());
+            let expected = format_args!("at most the {} available bytes", bytes.len());
             findings.found(&rules::TRUNCATED, 12, 4, expected, cbytes);
             return None;
         };
@@ -144,7 +146,8 @@ impl<'a> Chunk<'a> {
         }
         let stored = u64::from(header.nbytes) + self.data as u64;
         if header.memcpyed && u64::from(header.cbytes) != stored {
-            let expected = format_args!("{stored} where the flag for stored data is set, too");
+            let expected =
+                format_args!("{stored}, because the flag for stored data is set as well");
             findings.found(&rules::SPECIAL_STORED, 12, 4, expected, header.cbytes);
         }
     }
@@ -185,7 +188,8 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// The first bytedelta lost the bytes of a block that are no whole number of its streams.
+    /// The first version of bytedelta lost the bytes at the end of a block that do not fill its
+    /// streams.
     fn check_end(&self, findings: &mut impl Findings) {
         let header = &self.header;
         let slots = header.filters.iter().zip(header.filters_meta).zip(16..);
@@ -199,7 +203,8 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// Blocks of variable length have to follow each other, and their lengths to add up.
+    /// Checks that variable-length blocks follow each other, and that the sum of their lengths is
+    /// correct.
     fn check_lengths(&self, findings: &mut impl Findings) {
         let mut sum = 0;
         for block in 0..self.nblocks() {
@@ -224,54 +229,56 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// The same chunk as part of a super-chunk with items of `typesize` bytes. That differs from what
-    /// the chunk says where it is over 255, and the filter bytedelta may need it.
+    /// Returns the chunk as a part of a super-chunk whose items have `typesize` bytes. A chunk
+    /// cannot store a typesize above 255; the filter bytedelta needs the real one.
     pub fn with_typesize(self, typesize: usize) -> Self {
         Self { typesize, reference: OnceLock::new(), ..self }
     }
 
-    /// [`Limits::memory`].
+    /// Returns [`Limits::memory`].
     pub(crate) fn memory(&self) -> u64 {
         self.memory
     }
 
-    /// Bytes of an item of the super-chunk.
+    /// Returns the size of an item of the super-chunk, in bytes.
     pub(crate) fn typesize(&self) -> usize {
         self.typesize
     }
 
-    /// The fields of its header.
+    /// Returns the header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The chunk as it is stored.
+    /// Returns the chunk as stored.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// The dictionary that its streams were compressed with.
+    /// Returns the dictionary that the streams were compressed with.
     pub fn dictionary(&self) -> Option<&'a [u8]> {
         self.dictionary
     }
 
-    /// Whether the blocks are elsewhere; special values need none.
+    /// Returns whether the blocks are not part of the chunk. Special chunks need none.
     pub(crate) fn is_lazy(&self) -> bool {
         self.header.lazy && self.header.special.is_none()
     }
 
-    /// Where the blocks of a lazy chunk are; `None` for any other chunk.
+    /// Returns the location of the blocks of a lazy chunk, or `None` for other chunks.
     pub fn lazy(&self) -> Option<Lazy<'a>> {
         self.is_lazy().then(|| Lazy::new(&self.header, self.bytes)).flatten()
     }
 
-    /// How many blocks the data is cut into.
+    /// Returns the number of blocks.
     pub fn nblocks(&self) -> usize {
         self.header.nblocks() as usize
     }
 
-    /// How many bytes a block has when decoded; 0 where there is no such block, and for the blocks of
-    /// variable length of a lazy chunk, which say it themselves.
+    /// Returns the size of the block at index `block` when decoded, in bytes.
+    ///
+    /// It is 0 if there is no such block, and for the variable-length blocks of a lazy chunk, whose
+    /// sizes are stored in the blocks.
     pub fn block_size(&self, block: usize) -> usize {
         if block >= self.nblocks() {
             return 0;
@@ -292,35 +299,36 @@ impl<'a> Chunk<'a> {
         (0..self.nblocks()).map(|block| self.block_size(block)).max().unwrap_or(0)
     }
 
-    /// Whether full blocks are cut into a stream for each byte of the items.
+    /// Returns whether full blocks are split into a stream for each byte of the items.
     fn splits(&self) -> bool {
         let header = &self.header;
         let typesize = u32::from(header.typesize).max(1);
-        // Until Blosc 1.11 nothing said so in the chunk, and readers go by this rule ever since.
+        // Before Blosc 1.11 chunks had no flag for it, and readers still apply this rule to them.
         let old = header.version <= 2;
         let fits = typesize <= OLD_MAX_STREAMS && header.block_len() / typesize >= OLD_MIN_STREAM;
         header.split && !header.variable_blocks && (fits || !old)
     }
 
-    /// How many streams a block is cut into. A shorter last block is never cut.
+    /// Returns the number of streams of a block. A shorter last block is never split.
     pub(crate) fn streams(&self, block: usize) -> usize {
         let full = self.block_size(block) == self.header.block_len() as usize;
         if full && self.splits() { usize::from(self.header.typesize) } else { 1 }
     }
 
-    /// Whether its blocks have one stream by the rule for old chunks, and many by the flag.
+    /// Returns whether the blocks have one stream by the rule for old chunks, but several by the
+    /// flag.
     pub(crate) fn is_split_unknown(&self) -> bool {
         let header = &self.header;
         header.split && header.typesize > 1 && !header.variable_blocks && !self.splits()
     }
 
-    /// The entry of the table of starts; -1 where there is none.
+    /// Returns the entry of a block in the table of starts, or -1 if there is none.
     pub(crate) fn start(&self, block: usize) -> i64 {
         let start = self.starts.get(4 * block..).and_then(|start| start.first_chunk::<4>());
         start.map_or(-1, |start| i32::from_le_bytes(*start).into())
     }
 
-    /// The bytes that may belong to a block: up to the next one, where the order is fixed.
+    /// Returns the bytes that can belong to a block: up to the next one if the order is fixed.
     pub(crate) fn block_range(&self, block: usize) -> Range<usize> {
         let at = |start| usize::try_from(start).unwrap_or(0);
         let end = match self.header.variable_blocks && block + 1 < self.nblocks() {
@@ -330,12 +338,13 @@ impl<'a> Chunk<'a> {
         at(self.start(block))..end
     }
 
-    /// Where the streams start: after the header, the block starts and the dictionary.
+    /// Returns the position of the first stream: after the header, the block starts and the
+    /// dictionary.
     pub(crate) fn data(&self) -> usize {
         self.data
     }
 
-    /// The cell for the decoded first block.
+    /// Returns the cell for the decoded first block.
     pub(crate) fn reference(&self) -> &OnceLock<Vec<u8>> {
         &self.reference
     }

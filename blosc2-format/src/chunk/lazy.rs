@@ -1,21 +1,33 @@
-//! Lazy chunks: header and block starts of a chunk whose blocks are still in their file.
+//! Lazy chunks: the header and the block starts of a chunk whose blocks are in its file.
 //!
-//! The C library keeps them in memory only. After the header and the table of block starts, which is
-//! there for stored data too though nothing is in it then, follow the chunk's number (4 bytes), its
-//! offset in the file (8) and the stored size of each block (4 each).
+//! The C library uses them in memory only. After the header and the table of block starts (which is
+//! also present, but unused, for stored data) follow the index of the chunk (4 bytes), its offset
+//! in the file (8 bytes) and the stored size of each block (4 bytes each).
 
 use super::Header;
 use super::rules::{self, Findings};
 
-/// Where the blocks of a lazy chunk are.
+/// The location of the blocks of a lazy chunk.
 ///
-/// The number counts from 0; in a directory of chunks it is the number in the name of the chunk's
-/// file. The offset counts from the start of the frame, this header's first byte being there.
+/// The offset is relative to the start of the frame. In a directory, the chunk is in the file with
+/// the file number `number`.
+///
+/// ```
+/// use blosc2_format::Limits;
+/// use blosc2_format::chunk::{Chunk, Encoder, Params};
+///
+/// let bytes = Encoder::new(Params::default())?.encode(&[7; 4000])?;
+/// let chunk = Chunk::new(&bytes, &Limits::default())?;
+/// assert!(chunk.lazy().is_none(), "all of its blocks are here");
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lazy<'a> {
-    /// The chunk's number.
+    /// The index of the chunk in the frame, from 0; in a directory, the number in the name of its
+    /// file.
     pub number: u32,
-    /// Where the whole chunk starts; its number again where the chunks have files of their own.
+    /// The offset of the chunk, with its header, from the start of the frame; in a directory, the
+    /// file number again.
     pub offset: u64,
     sizes: &'a [u8],
 }
@@ -29,7 +41,7 @@ impl<'a> Lazy<'a> {
         Some(Self { number, offset: u64::from_le_bytes(*offset), sizes })
     }
 
-    /// How many bytes are stored for a block: up to the one that is stored after it.
+    /// Returns the stored size of a block, in bytes: up to the block that is stored after it.
     pub fn stored_size(&self, block: usize) -> Option<usize> {
         let size = self.sizes.get(block.checked_mul(4)?..)?.first_chunk()?;
         usize::try_from(i32::from_le_bytes(*size)).ok()
@@ -40,7 +52,7 @@ fn trailer(header: &Header) -> Option<usize> {
     (header.nblocks() as usize).checked_mul(4)?.checked_add(header.header_len())
 }
 
-/// The bytes of the lazy chunk at the start of `bytes`.
+/// Returns the bytes of the lazy chunk at the start of `bytes`.
 pub(super) fn lay_out<'a>(
     header: &Header,
     bytes: &'a [u8],
@@ -62,7 +74,7 @@ pub(super) fn lay_out<'a>(
     if i64::try_from(lazy.offset).is_err() {
         findings.found(&rules::LAZY_OFFSET, at + 4, 8, "at least 0", lazy.offset as i64);
     }
-    // A block cannot take more than stored streams with their sizes do.
+    // The maximum is that of streams stored uncompressed, with their sizes.
     let most = match header.variable_blocks {
         true => u64::from(header.cbytes),
         false => u64::from(header.block_len()) + 4 * u64::from(header.typesize),

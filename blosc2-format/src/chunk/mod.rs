@@ -1,7 +1,7 @@
-//! Chunks: up to 2 GiB of data, cut into blocks, filtered and compressed.
+//! Chunks: up to 2 GiB of data, split into blocks, filtered and compressed.
 //!
-//! [`Header`] is what a chunk says about itself, [`Chunk`] where its parts are; [`Decoder`] and
-//! [`Encoder`] go from bytes to data and back.
+//! [`Header`] contains the fields of the header, [`Chunk`] the positions of the parts. [`Encoder`]
+//! compresses data to chunks, [`Decoder`] decompresses them.
 //!
 //! ```
 //! use blosc2_format::Limits;

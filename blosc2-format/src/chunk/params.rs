@@ -1,40 +1,59 @@
-//! How chunks are compressed.
+//! Compression parameters.
 
 use super::MAX_FILTERS;
 
-/// When a block is cut into one stream for each byte of the items.
+/// The rule for splitting a block into one stream for each byte of the items. C: `splitmode`.
+/// Python: `blosc2.SplitMode`.
+///
+/// ```
+/// use blosc2_format::chunk::{Encoder, Header, Params, SplitMode};
+///
+/// let params = Params { split: SplitMode::Never, ..Params::default() };
+/// let bytes = Encoder::new(params)?.encode(&[7; 4000])?;
+/// assert!(!Header::parse(&bytes)?.split);
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum SplitMode {
-    /// Whenever it can be.
+    /// Always split, if the sizes allow it.
     Always,
-    /// Never.
+    /// Never split.
     Never,
-    /// As the codec and the level make it worth.
+    /// Split if the codec, the level and the filters benefit from it.
     Auto,
-    /// As Blosc1 would. The default of the C library, where it is the same as `Auto` by now.
+    /// Split like Blosc1. The default of the C library, where it is currently equivalent to `Auto`.
     #[default]
     ForwardCompat,
 }
 
-/// How chunks are compressed. The defaults are the C library's: BloscLZ, level 5, items of 8 bytes,
-/// shuffled.
+/// The compression parameters of a chunk. The defaults are those of the C library: BloscLZ, level
+/// 5, items of 8 bytes, shuffle. C: `blosc2_cparams`. Python: `blosc2.CParams`.
+///
+/// ```
+/// use blosc2_format::chunk::{Encoder, Header, Params};
+///
+/// let params = Params { codec: 1, level: 9, typesize: 4, ..Params::default() };
+/// let bytes = Encoder::new(params)?.encode(&[7; 4000])?;
+/// assert_eq!(Header::parse(&bytes)?.typesize, 4);
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Params {
-    /// The codec's code: 0 BloscLZ, 1 LZ4, 2 LZ4HC, 4 zlib, 5 Zstandard.
+    /// The code of the codec: 0 BloscLZ, 1 LZ4, 2 LZ4HC, 4 zlib, 5 Zstandard.
     pub codec: u8,
-    /// A parameter for the codec.
+    /// The parameter of the codec.
     pub codec_meta: u8,
-    /// From 0, which stores, to 9.
+    /// The compression level (`clevel` in C and Python), from 0 (stored) to 9.
     pub level: u8,
-    /// Bytes of an item.
+    /// The size of an item, in bytes.
     pub typesize: u32,
-    /// Bytes of a block; `None` chooses as the C library does.
+    /// The size of a block, in bytes; `None` selects the automatic block size of the C library.
     pub blocksize: Option<u32>,
-    /// Codes of the filters; 0 is none.
+    /// The codes of the filters; 0 is an empty slot.
     pub filters: [u8; MAX_FILTERS],
-    /// Parameters of the filters.
+    /// The parameters of the filters.
     pub filters_meta: [u8; MAX_FILTERS],
-    /// When blocks are split.
+    /// The rule for splitting blocks into streams.
     pub split: SplitMode,
 }
 

@@ -1,13 +1,13 @@
-//! How data is cut into blocks and streams, as the C library does it.
+//! The split of data into blocks and streams, by the rules of the C library.
 
 use super::{MAX_BLOCKSIZE, Params, SplitMode};
 use crate::Error;
 use crate::codec::{BLOSCLZ, LZ4, LZ4HC, ZLIB, ZSTD};
 
-/// Most bytes of data in a chunk.
+/// The maximum size of the data of a chunk, in bytes.
 const MAX_NBYTES: usize = i32::MAX as usize - 32;
 const SHUFFLE: u8 = 1;
-/// Most streams of a block, and fewest bytes of one, where the codec and the filters decide.
+/// The maximum number of streams of a block, and the minimum size of one, in the automatic mode.
 const MAX_STREAMS: u32 = 16;
 const MIN_STREAM: u32 = 32;
 const KIB: u64 = 1024;
@@ -17,21 +17,23 @@ const KIB: u64 = 1024;
 pub(crate) struct Plan {
     pub(crate) nbytes: u32,
     pub(crate) blocksize: u32,
-    /// As the header has it: 1 where it is over 255.
+    /// As in the header: 1 if it is greater than 255.
     pub(crate) typesize: u8,
-    /// Whether full blocks are cut into streams.
+    /// Whether full blocks are split into streams.
     pub(crate) split: bool,
 }
 
 impl Plan {
-    /// For data of `nbytes` bytes.
+    /// Computes the sizes for data of `nbytes` bytes.
     pub(crate) fn new(params: &Params, nbytes: usize) -> Result<Self, Error> {
         if params.typesize == 0 || params.typesize > MAX_BLOCKSIZE {
             let typesize = params.typesize;
-            return Err(Error::Argument(format!("typesize {typesize}: not 1 to {MAX_BLOCKSIZE}")));
+            return Err(Error::Argument(format!(
+                "typesize {typesize}: expected 1 to {MAX_BLOCKSIZE}"
+            )));
         }
         if params.level > 9 {
-            return Err(Error::Argument(format!("level {}: not 0 to 9", params.level)));
+            return Err(Error::Argument(format!("level {}: expected 0 to 9", params.level)));
         }
         if let Some(blocksize) = params.blocksize.filter(|&size| size > MAX_BLOCKSIZE) {
             let what = format!("block size {blocksize}: at most {MAX_BLOCKSIZE} bytes");
@@ -54,7 +56,7 @@ impl Plan {
     }
 }
 
-/// The bytes of a block.
+/// Returns the size of a block, in bytes.
 fn blocksize(params: &Params, nbytes: u32) -> u32 {
     let typesize = params.typesize;
     if nbytes < typesize {
@@ -83,7 +85,7 @@ fn automatic(params: &Params, nbytes: u32) -> u32 {
     if u64::from(nbytes) < 32 * KIB {
         return nbytes;
     }
-    // Codecs for high ratios want larger blocks.
+    // Codecs for high compression ratios use larger blocks.
     let strong = matches!(params.codec, LZ4HC | ZLIB | ZSTD);
     let base = if strong { 64 * KIB } else { 32 * KIB };
     let blocksize = match level {
@@ -98,7 +100,7 @@ fn automatic(params: &Params, nbytes: u32) -> u32 {
     blocksize as u32
 }
 
-/// Whether blocks of this size are to be cut into streams.
+/// Returns whether blocks of this size are split into streams.
 fn splits(params: &Params, typesize: u32, blocksize: u32) -> bool {
     match params.split {
         SplitMode::Always => true,

@@ -1,4 +1,4 @@
-//! The rules of a chunk, and who hears of it when one is broken.
+//! The rules of a chunk, and the destinations of their violations.
 
 use crate::FormatError;
 use crate::report::{Checker, Rule, Severity};
@@ -12,7 +12,7 @@ macro_rules! rules {
     ($($name:ident $severity:ident $id:literal $what:literal $section:expr;)*) => {
         $(pub(crate) const $name: Rule = Rule::$severity($id, $what, $section);)*
 
-        /// Every rule of this module.
+        /// All rules of this module.
         pub(crate) const RULES: &[&Rule] = &[$(&$name),*];
     };
 }
@@ -80,7 +80,7 @@ rules! {
     VL_SUM error "chunk.vl_sum" "decompressed size" VL;
 }
 
-/// Who hears of a broken rule: a check wants to know of all, a reader of the first that matters.
+/// A destination of violations: a check records all of them, a reader stops at the first error.
 pub(crate) trait Findings {
     fn found(
         &mut self,
@@ -110,12 +110,12 @@ impl Findings for Checker<'_> {
 pub(crate) struct First(Option<FormatError>);
 
 impl First {
-    /// `value`, unless there was an error.
+    /// Returns `value` if there was no error.
     pub(crate) fn or<T>(self, value: T) -> Result<T, FormatError> {
         self.0.map_or(Ok(value), Err)
     }
 
-    /// The error; what was read is missing because of it.
+    /// Returns the error that prevented reading.
     pub(crate) fn error(self) -> FormatError {
         self.0.unwrap_or_else(|| FormatError::of(&HEADER, 0, "a chunk", "none"))
     }

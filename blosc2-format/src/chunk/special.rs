@@ -1,18 +1,20 @@
-//! Chunks of one value: no more than a header, and the value where it is any.
+//! Special (constant) chunks: a header, followed by the value if it is arbitrary.
 
 use super::encode::{Form, header};
 use super::plan::Plan;
 use super::{Chunk, EXTENDED_HEADER_LEN, Params, Special};
 use crate::Error;
 
-/// Makes a chunk of `nbytes` bytes that hold one value throughout, as the C library makes them.
+/// Creates a special chunk that represents `nbytes` bytes of one value, identical to that of the C
+/// library. C: `blosc2_chunk_zeros`, `blosc2_chunk_nans`, `blosc2_chunk_repeatval`,
+/// `blosc2_chunk_uninit`.
 ///
-/// `value` is the item to repeat for [`Special::Value`], and has no meaning otherwise. The codec and
-/// the filters only matter to the size of the blocks.
+/// `value` is the item to repeat for [`Special::Value`], and is ignored otherwise. The codec and
+/// the filters affect the block size only.
 ///
 /// # Errors
-/// [`Error::Argument`] where `nbytes` is no whole number of items, where the value is not of
-/// `typesize` bytes, and where the data would be too long for a chunk.
+/// [`Error::Argument`]: `nbytes` is not a multiple of the item size or too large for a chunk, or
+/// `value` does not have `typesize` bytes.
 pub fn special(
     params: &Params,
     special: Special,
@@ -22,7 +24,8 @@ pub fn special(
     let plan = Plan::new(params, nbytes)?;
     if !nbytes.is_multiple_of(params.typesize as usize) {
         let typesize = params.typesize;
-        let what = format!("{nbytes} bytes are no whole number of items of {typesize} bytes");
+        let what =
+            format!("{nbytes} bytes are not a multiple of the item size of {typesize} bytes");
         return Err(Error::Argument(what));
     }
     let (code, value): (u8, &[u8]) = match special {
@@ -33,11 +36,11 @@ pub fn special(
         Special::Value => {
             let (len, typesize) = (value.len(), params.typesize);
             return Err(Error::Argument(format!(
-                "a value of {len} bytes for a type of {typesize}"
+                "a value of {len} bytes: expected an item of {typesize} bytes"
             )));
         }
     };
-    // No filter, no codec, whatever the parameters say.
+    // Special chunks have no filter and no codec, independent of the parameters.
     let bare = Params { codec: 0, codec_meta: 0, filters: [0; 6], filters_meta: [0; 6], ..*params };
     let mut chunk = vec![0; EXTENDED_HEADER_LEN];
     header(&mut chunk, &bare, &plan, Form::default(), 0b101);
@@ -48,7 +51,7 @@ pub fn special(
     Ok(chunk)
 }
 
-/// Fills `out` with the chunk's value, from the start of an item on.
+/// Fills `out` with the value of the chunk, starting at the first byte of an item.
 pub(super) fn fill(chunk: &Chunk<'_>, out: &mut [u8]) {
     let value: &[u8] = match chunk.header().special {
         Some(Special::Value) => chunk.bytes().get(EXTENDED_HEADER_LEN..).unwrap_or(&[]),

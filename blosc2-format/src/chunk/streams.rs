@@ -1,22 +1,22 @@
-//! The streams of a block: what is stored for each, before it is decompressed.
+//! The streams of a block as stored, before decompression.
 
 use super::Chunk;
 use super::rules::{self, Findings, First};
 
-/// What is stored for a stream.
+/// A stored stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stream<'a> {
-    /// One byte over and over.
+    /// One repeated byte.
     Run(u8),
-    /// The bytes as they are.
+    /// The uncompressed bytes.
     Stored(&'a [u8]),
-    /// The bytes as the codec left them.
+    /// The bytes compressed by the codec.
     Compressed(&'a [u8]),
 }
 
 impl Chunk<'_> {
-    /// Gives the streams of a block in their order; gives where the last one ends, or `None` where
-    /// they break a rule. Chunks without streams give none.
+    /// Calls the closure for each stream of a block in order. Returns the end of the last one, or
+    /// `None` if they violate a rule. Chunks without streams have none.
     pub(crate) fn walk<'a>(
         &'a self,
         block: usize,
@@ -47,9 +47,10 @@ impl Chunk<'_> {
         Some(at)
     }
 
-    /// Whether any stream was compressed by the codec: otherwise each is one repeated byte, or stored as it is.
+    /// Returns whether any stream was compressed by the codec. The other streams are a single
+    /// repeated byte, or stored uncompressed.
     ///
-    /// Streams that break a rule count as compressed.
+    /// Streams that violate a rule count as compressed.
     pub fn needs_codec(&self) -> bool {
         let mut needs_codec = false;
         let mut each = |stream: Stream<'_>| needs_codec |= matches!(stream, Stream::Compressed(_));
@@ -58,7 +59,8 @@ impl Chunk<'_> {
         needs_codec || !whole
     }
 
-    /// The stream, where the codec can make `len` bytes of it: nobody need find memory for others.
+    /// Returns the stream if the codec can decode it to `len` bytes. Otherwise no memory is
+    /// allocated for it.
     fn plausible<'a>(
         &self,
         end: usize,
@@ -71,9 +73,9 @@ impl Chunk<'_> {
         };
         let csize = data.len() as u64;
         let most = match self.header().codec_format {
-            // A length grows by at most 255 for each byte.
+            // A length grows by at most 255 per byte.
             0 | 1 => 256 * csize + 64,
-            // Two bits for a match of 258.
+            // A match of 258 bytes takes at least two bits.
             3 => 1032 * csize + 64,
             // A block of 128 KiB has a header of 3 bytes.
             4 => (csize / 3 + 1) << 17,
@@ -89,7 +91,7 @@ impl Chunk<'_> {
     }
 }
 
-/// Reads the stream at `at`, and moves past it. It stands for `len` bytes.
+/// Reads the stream at `at` and advances `at` past it. The stream decodes to `len` bytes.
 fn read<'a>(
     bytes: &'a [u8],
     at: &mut usize,

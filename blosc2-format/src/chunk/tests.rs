@@ -89,7 +89,7 @@ fn chunks_of_c_are_read() {
             assert_eq!(out, ramp()[start..start + out.len()], "chunk {number}, block {block}");
         }
         assert_eq!(start, 0);
-        // Rooms of other sizes, and blocks that are not there.
+        // Buffers of other sizes, and missing blocks.
         let mut out = vec![0; 401];
         for outcome in [
             decoder.decode(&chunk, &mut out),
@@ -112,7 +112,7 @@ fn chunks_are_written_as_c_writes_them() {
         ..Params::default()
     };
     let found = Encoder::new(split).unwrap().encode(&ramp()).unwrap();
-    // Python puts the filters first.
+    // Python uses the first slots for the filters.
     let expected = with(bytes(CHUNKS[0]), &[(16, 0), (21, 1)]);
     assert_eq!(found, expected);
     let bitshuffle = Params {
@@ -148,14 +148,14 @@ fn runs_and_stored_streams_are_streams() {
     let bytes = chunk(1, 10, 4, &blocks);
     assert_eq!(decode(&bytes).unwrap(), [2, 2, 2, 2, 0, 0, 0, 0, 8, 9]);
     assert_eq!(rules(&bytes), [""; 0]);
-    // Split in two streams, the shorter last block not.
+    // Split into two streams, except the shorter last block.
     let blocks: [&[u8]; 2] = [&[2, 0, 0, 0, 1, 3, 0xfc, 0xff, 0xff, 0xff, 1], blocks[2]];
     let bytes = with(chunk(2, 6, 4, &blocks), &[(2, 0b101)]);
     assert_eq!(decode(&bytes).unwrap(), [1, 3, 4, 4, 8, 9]);
     assert_eq!(rules(&bytes), [""; 0]);
 }
 
-/// Before chunks said so, blocks were split where streams had 128 bytes and were 16 at most.
+/// Before chunks had a flag, blocks were split into at most 16 streams of at least 128 bytes.
 #[test]
 fn old_chunks_are_split_by_a_rule() {
     let old = |typesize: u8, len: u32, streams: usize| {
@@ -176,7 +176,7 @@ fn old_chunks_are_split_by_a_rule() {
     for (typesize, len, streams) in [(2, 256, 2), (2, 254, 1), (1, 100, 1)] {
         assert_eq!(rules(&old(typesize, len, streams)), [""; 0]);
     }
-    // Streams that the rule leaves over are not passed over in silence.
+    // Streams that remain unused by the rule are reported.
     let mut split = old(2, 254, 2);
     split[20..24].fill(0);
     split.drain(24..24 + 127);
@@ -279,7 +279,7 @@ fn lazy_chunks_say_where_their_blocks_are() {
     assert_eq!(rules(&with(lazy.clone(), &[(47, 0x80)])), ["chunk.lazy_number"]);
     assert_eq!(rules(&with(lazy.clone(), &[(55, 0x80)])), ["chunk.lazy_offset"]);
     assert_eq!(rules(&with(lazy.clone(), &[(57, 1)])), ["chunk.lazy_bsize"]);
-    // A whole chunk with the flag set by mistake does not pass for one.
+    // A complete chunk with the flag set is not accepted as a lazy one.
     assert!(!check(&with(whole, &[(31, 8)])).is_good());
 }
 
@@ -329,7 +329,7 @@ fn each_rule_of_the_streams_is_found() {
         let found = found.unwrap_or_else(|| panic!("no {rule} in {:?}", report.findings));
         assert_eq!(found.offset, offset, "{found}");
         assert!(found.offset + found.len <= bytes.len() as u64, "{found}");
-        // Reading is as strict as the check is, and says the same.
+        // Reading is as strict as the check, and returns the same error.
         if found.rule.severity == Severity::Error
             && rule != "chunk.overlap"
             && rule != "chunk.codec"
@@ -383,13 +383,13 @@ fn limits_hold_whatever_a_header_claims() {
     let options = Options { content: true, limits, ..Options::default() };
     let report = Chunk::check(&bytes, &options);
     assert_eq!(report.findings[0].rule.id, "chunk.limit");
-    // Within the limits a check needs neither the time nor the memory: were it to decode, this would
-    // take minutes.
+    // Within the limits a check needs neither the time nor the memory: decoding would take
+    // minutes.
     let options = Options { content: true, ..Options::default() };
     for _ in 0..100 {
         assert!(Chunk::check(&bytes, &options).is_good());
     }
-    // A stream that cannot be so long is refused before there is memory for it.
+    // A stream that cannot be so long is rejected before memory is allocated.
     let bytes = with(chunk(1, len, len, &[&[3, 0, 0, 0, 1, 2, 3]]), &[(2, 0b0111_0101)]);
     assert_eq!(rules(&bytes), ["chunk.ratio"]);
     assert!(matches!(decode(&bytes), Err(Error::Format(_))));

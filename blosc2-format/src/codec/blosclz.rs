@@ -1,12 +1,12 @@
-//! BloscLZ, Blosc's own codec: literal runs and matches, after FastLZ.
+//! BloscLZ, the codec of Blosc: literal runs and matches, derived from FastLZ.
 //!
-//! A stream is a row of instructions. A byte below 32 copies that many bytes and one more from the
-//! stream; any other is a match: a length in its upper three bits, the upper part of a distance in
-//! the lower five.
+//! A stream is a sequence of instructions. A byte below 32 copies that number plus one bytes from
+//! the stream. Any other byte is a match: a length in its upper three bits, the upper part of a
+//! distance in the lower five.
 
 use super::{Fault, repeat};
 
-/// Distances from here on are written with two more bytes.
+/// Distances from this value on are written with two more bytes.
 const FAR: usize = 8191;
 
 /// Decompresses a stream, which has to fill `out` exactly.
@@ -67,7 +67,8 @@ pub(super) fn decompress(stream: &[u8], out: &mut [u8]) -> Result<(), Fault> {
             if len > out.len() - at {
                 return Err(too_long(start));
             }
-            // C ends where the stream does, without making a match that is the last instruction.
+            // Like C, it stops at the end of the stream and ignores a match as the last
+            // instruction.
             if read >= stream.len() {
                 return Err(Fault::new(start, "literals at the end", "a match"));
             }
@@ -88,30 +89,30 @@ fn too_long(at: usize) -> Fault {
     Fault::new(at, "an instruction that fits in the data", "a longer one")
 }
 
-/// Longest literal run.
+/// The length of the longest literal run.
 const MAX_RUN: usize = 32;
-/// Matches begin less than this before where they are used.
+/// The limit of the distance of a match, exclusive.
 const MAX_DISTANCE: usize = 65535 + FAR - 1;
-/// Bytes at the end of the data in which no match is looked for.
+/// The number of bytes at the end of the data in which no match starts.
 const TAIL: usize = 12;
-/// A match is found by its first bytes.
+/// The number of bytes that the hash of a match covers.
 const PREFIX: usize = 4;
-/// A match ends so many bytes before the data differ, the byte that differs counted.
+/// A match ends this number of bytes before the first difference, including the differing byte.
 const BACK: usize = 4;
 const MIN_DATA: usize = 16;
 const MIN_ROOM: usize = 66;
 
 const MAX_HASH_BITS: u32 = 14;
 
-/// What depends on the level, from 1 to 9.
+/// The settings of a level, from 1 to 9.
 struct Level {
-    /// Bits of the hash.
+    /// The number of bits of the hash.
     hash_bits: u32,
-    /// The part of the data, from its end, that is tried first: one of so many.
+    /// The fraction of the data, from its end, that is tried first: one part in `tried`.
     tried: usize,
-    /// What that part has to be compressed by, for the rest to be worth it.
+    /// The compression ratio that this part needs for the rest to be compressed.
     worth: f64,
-    /// Whether two positions are remembered after a match.
+    /// Whether two positions are recorded after a match.
     dense: bool,
 }
 
@@ -130,9 +131,10 @@ impl Level {
     }
 }
 
-/// Memory for positions, which is kept from stream to stream.
+/// The table of positions, reused for the next stream.
 ///
-/// A position is stored with the `base` of its stream added, so that those of earlier streams need not be cleared.
+/// A position is stored with the `base` of its stream added, so that the positions of earlier
+/// streams do not have to be cleared.
 #[derive(Default)]
 pub(super) struct Table {
     positions: Vec<u32>,
@@ -140,7 +142,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// The base of a stream of `len` bytes.
+    /// Returns the base of a stream of `len` bytes.
     fn base(&mut self, len: usize) -> u32 {
         let end =
             u32::try_from(len).ok().and_then(|len| self.next_base.checked_add(len)?.checked_add(1));
@@ -157,17 +159,17 @@ impl Table {
     }
 }
 
-/// Finds matches: remembers where each hash was last seen.
+/// Finds matches: records the last position of each hash.
 struct Matcher<'a> {
     data: &'a [u8],
-    /// One after the last byte that a match may have.
+    /// The exclusive end of a match.
     bound: usize,
     positions: &'a mut [u32],
     base: u32,
     shift: u32,
 }
 
-/// A match, its length and distance as they are written: two and one less than they are.
+/// A match, with length and distance as written: reduced by two and by one.
 struct Match {
     len: usize,
     distance: usize,
@@ -187,14 +189,14 @@ impl<'a> Matcher<'a> {
             .map_or(0, |w| u32::from_le_bytes(*w))
     }
 
-    /// Remembers `at` as the last place of `word`, and returns the one before; 0 where there is none.
+    /// Records `at` as the last position of `word`, and returns the previous one, or 0.
     fn remember(&mut self, word: u32, at: usize) -> usize {
         let hash = (word.wrapping_mul(2_654_435_761) >> self.shift) as usize;
         let before = std::mem::replace(&mut self.positions[hash], at as u32 + self.base);
         before.saturating_sub(self.base) as usize
     }
 
-    /// The match at `at`, if there is one of `PREFIX` bytes.
+    /// Returns the match at `at`, if at least `PREFIX` bytes match.
     fn find(&mut self, at: usize) -> Option<Match> {
         let word = self.word(at);
         let from = self.remember(word, at);
@@ -207,7 +209,7 @@ impl<'a> Matcher<'a> {
         Some(Match { len: end - BACK - at, distance: distance - 1 })
     }
 
-    /// Remembers what follows a match that ends at `at`; returns where to go on.
+    /// Records the positions after a match that ends at `at`, and returns where to continue.
     fn skip(&mut self, at: usize, dense: bool) -> usize {
         let word = self.word(at);
         self.remember(word, at);
@@ -218,7 +220,7 @@ impl<'a> Matcher<'a> {
     }
 }
 
-/// How many bytes `b` begins with that `a` begins with too; `a` is the longer.
+/// Returns the length of the common prefix of `a` and `b`; `a` is the longer one.
 fn common(a: &[u8], b: &[u8]) -> usize {
     let mut len = 0;
     for (x, y) in a.chunks_exact(8).zip(b.chunks_exact(8)) {
@@ -230,7 +232,7 @@ fn common(a: &[u8], b: &[u8]) -> usize {
     len + a[len..].iter().zip(&b[len..]).take_while(|(x, y)| x == y).count()
 }
 
-/// How much this part would be compressed, as a guess from its first bytes.
+/// Estimates the compression ratio of this part from its first bytes.
 fn try_ratio(part: &[u8], table: &mut Table, hash_bits: u32) -> f64 {
     let len = part.len().min(1 << hash_bits);
     let mut matcher = Matcher::new(part, len, table, hash_bits);
@@ -265,10 +267,10 @@ fn try_ratio(part: &[u8], table: &mut Table, hash_bits: u32) -> f64 {
     at as f64 / written as f64
 }
 
-/// Compresses `data` to what C-Blosc2 3.3.2 makes of it where it has as much room as `out`; `None`
-/// where that is nothing, be it for lack of room or because it is not worth it.
+/// Compresses `data` to the output of C-Blosc2 3.3.2 for an output buffer of the same size as
+/// `out`. Returns `None` if the output does not fit or the data is not worth compressing.
 ///
-/// `table` is memory that is kept from stream to stream.
+/// `table` is reused for the next stream.
 pub(super) fn compress(level: u8, data: &[u8], out: &mut [u8], table: &mut Table) -> Option<usize> {
     let level = Level::new(level);
     let part = &data[data.len() - data.len() / level.tried..];
@@ -303,14 +305,14 @@ pub(super) fn compress(level: u8, data: &[u8], out: &mut [u8], table: &mut Table
         out.literal(byte)?;
     }
     out.close();
-    // The mark of BloscLZ, in the bits that the first instruction does not use.
+    // The mark of BloscLZ, in unused bits of the first instruction.
     out.out[0] |= 32;
     Some(out.at)
 }
 
-/// Writes instructions; `None` where there is no room.
+/// Writes instructions, or returns `None` if there is no space.
 ///
-/// There is always a literal run open, its instruction written when its length is known.
+/// A literal run is always open; its instruction is written when its length is known.
 struct Writer<'a> {
     out: &'a mut [u8],
     at: usize,
@@ -335,7 +337,7 @@ impl Writer<'_> {
     }
 
     fn literal(&mut self, byte: u8) -> Option<()> {
-        // Even where the run goes on, room is asked for the next.
+        // Even if the run continues, space for the next one is required.
         self.room(2)?;
         self.push(byte);
         self.run += 1;

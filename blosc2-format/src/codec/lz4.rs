@@ -1,15 +1,15 @@
-//! LZ4 blocks, which LZ4HC writes too.
+//! LZ4 blocks, which LZ4HC writes as well.
 //!
-//! A block is a row of sequences: a byte with two lengths, literals, and a match of at least four
-//! bytes. The last sequence is literals only.
+//! A block is a list of sequences: a byte with two lengths, literals, and a match of at least four
+//! bytes. The last sequence consists of literals only.
 
 use super::{Fault, repeat};
 
-/// Shortest match.
+/// The length of the shortest match.
 const MIN_MATCH: usize = 4;
-/// So many bytes at the end of the data are always literals.
+/// The number of bytes at the end of the data that are always literals.
 const LAST_LITERALS: usize = 5;
-/// No match starts closer to the end of the data.
+/// The minimum distance of the start of a match from the end of the data.
 const MATCH_LIMIT: usize = 12;
 
 /// Decompresses a block, which has to fill `out` exactly; matches may reach back into `dictionary`.
@@ -23,7 +23,7 @@ pub(super) fn decompress(block: &[u8], dictionary: &[u8], out: &mut [u8]) -> Res
         let start = read;
         let token;
         let distance;
-        // Most sequences have few literals; then all that is before the match fits in two words.
+        // Most sequences have few literals; then all bytes before the match fit in two words.
         let near = block.get(read..).and_then(|rest| rest.first_chunk::<17>());
         let near = near.filter(|near| near[0] < 0xf0 && out.len() - at >= 32);
         if let Some(near) = near {
@@ -56,7 +56,7 @@ pub(super) fn decompress(block: &[u8], dictionary: &[u8], out: &mut [u8]) -> Res
             if read == block.len() {
                 break;
             }
-            // The format asks encoders for this, and C's decoder insists on it.
+            // The format requires this from encoders, and the decoder of C checks it.
             if out.len() - at < MATCH_LIMIT {
                 return Err(Fault::new(start, "literals to the end of the data", "a match"));
             }
@@ -83,7 +83,7 @@ pub(super) fn decompress(block: &[u8], dictionary: &[u8], out: &mut [u8]) -> Res
             ));
         }
         if distance > at {
-            // It begins in the dictionary, and may go on in the data.
+            // The match starts in the dictionary, and can continue in the data.
             let from = dictionary.len() - (distance - at);
             let part = len.min(distance - at);
             out[at..at + part].copy_from_slice(&dictionary[from..from + part]);
@@ -103,8 +103,8 @@ pub(super) fn decompress(block: &[u8], dictionary: &[u8], out: &mut [u8]) -> Res
     Ok(())
 }
 
-/// A length that goes on after the token: bytes are added up to the first that is not 255. `None`
-/// where the block ends first, or the length is over `max` and goes on.
+/// Reads a length that continues after the token: bytes are added up to the first one that is not
+/// 255. Returns `None` if the block ends before, or if the length exceeds `max` and continues.
 #[inline]
 fn long(block: &[u8], read: &mut usize, max: usize) -> Option<usize> {
     let mut len = 15;
@@ -126,19 +126,19 @@ fn too_long(at: usize) -> Fault {
     Fault::new(at, "a sequence that fits in the data", "a longer one")
 }
 
-/// Largest distance.
+/// The maximum distance.
 const MAX_DISTANCE: usize = 65535;
-/// Data up to this length has 16-bit positions, and no match in it can be too far.
+/// Up to this length of the data, positions have 16 bits, and no match can be too far away.
 const SHORT_DATA: usize = (64 << 10) + MATCH_LIMIT - 1;
-/// Most data that a block can hold.
+/// The maximum size of the data of a block.
 const MAX_DATA: usize = 0x7e00_0000;
-/// After so many failures (as a power of two) at finding a match, the step grows by one.
+/// After this number of failures (as a power of two) to find a match, the step increases by one.
 const SKIP: u32 = 6;
 
-/// Compresses `data` to what LZ4 1.10.0 makes of it on 64-bit machines with this acceleration, from
-/// 1, and as much room as `out`; `None` where it does not fit.
+/// Compresses `data` to the output of LZ4 1.10.0 on 64-bit machines for this acceleration (at least
+/// 1) and an output buffer of the same size as `out`. Returns `None` if the output does not fit.
 ///
-/// `table` is memory that is kept from block to block.
+/// `table` is reused for the next block.
 pub(super) fn compress(
     acceleration: u8,
     data: &[u8],
@@ -155,7 +155,7 @@ pub(super) fn compress(
         table.clear();
         table.resize(if short { 1 << 13 } else { 1 << 12 }, 0);
         let mut matcher = Matcher { data, table, short };
-        // The last place where a match may begin, and one after where it must end.
+        // The last position where a match can start, and the exclusive end of matches.
         let (last, end) = (data.len() - MATCH_LIMIT, data.len() - LAST_LITERALS);
         matcher.remember(matcher.hash(0), 0);
         let mut at = 1;
@@ -173,7 +173,7 @@ pub(super) fn compress(
                     return out.last(&data[anchor..]);
                 }
                 matcher.remember(matcher.hash(anchor - 2), anchor - 2);
-                // Often one match follows another.
+                // A match often follows directly.
                 let Some(next) = matcher.check(matcher.hash(anchor), anchor) else { break };
                 (from, start) = (next, anchor);
                 token = out.token()?;
@@ -184,7 +184,7 @@ pub(super) fn compress(
     out.last(&data[anchor..])
 }
 
-/// Finds matches: remembers where each hash was last seen.
+/// Finds matches: records the last position of each hash.
 struct Matcher<'a> {
     data: &'a [u8],
     table: &'a mut [u32],
@@ -199,7 +199,7 @@ impl Matcher<'_> {
             .map_or(0, |w| u32::from_le_bytes(*w))
     }
 
-    /// Of four bytes in short data, of five in long.
+    /// Returns the hash of four bytes in short data, of five in long data.
     fn hash(&self, at: usize) -> usize {
         if self.short {
             return (self.word(at).wrapping_mul(2_654_435_761) >> 19) as usize;
@@ -213,14 +213,15 @@ impl Matcher<'_> {
         std::mem::replace(&mut self.table[hash], at as u32) as usize
     }
 
-    /// Where the four bytes at `at` were before, if not too far; remembers `at`.
+    /// Returns the previous position of the four bytes at `at`, if it is not too far away, and
+    /// records `at`.
     fn check(&mut self, hash: usize, at: usize) -> Option<usize> {
         let from = self.remember(hash, at);
         (at - from <= MAX_DISTANCE && self.word(from) == self.word(at)).then_some(from)
     }
 
-    /// The first match from `at` on, as where it comes from and where it begins. The more places
-    /// have none, the more of them are left out.
+    /// Returns the first match from `at` on: its source and its start. The step grows with the
+    /// number of positions without a match.
     fn search(&mut self, at: usize, last: usize, acceleration: u8) -> Option<(usize, usize)> {
         let mut tried = u32::from(acceleration) << SKIP;
         let mut step = 1;
@@ -242,7 +243,7 @@ impl Matcher<'_> {
     }
 }
 
-/// How many bytes `b` begins with that `a` begins with too; `a` is the longer.
+/// Returns the length of the common prefix of `a` and `b`; `a` is the longer one.
 fn common(a: &[u8], b: &[u8]) -> usize {
     let mut len = 0;
     for (x, y) in a.chunks_exact(8).zip(b.chunks_exact(8)) {
@@ -254,7 +255,8 @@ fn common(a: &[u8], b: &[u8]) -> usize {
     len + a[len..].iter().zip(&b[len..]).take_while(|(x, y)| x == y).count()
 }
 
-/// Writes sequences; `None` where there is no room, for them or for the least that has to follow.
+/// Writes sequences, or returns `None` if there is no space for them or for the minimum that has to
+/// follow.
 struct Writer<'a> {
     out: &'a mut [u8],
     at: usize,
@@ -265,14 +267,14 @@ impl Writer<'_> {
         (self.at + len <= self.out.len()).then_some(())
     }
 
-    /// An empty token; returns where it is.
+    /// Writes an empty token and returns its position.
     fn token(&mut self) -> Option<usize> {
         *self.out.get_mut(self.at)? = 0;
         self.at += 1;
         Some(self.at - 1)
     }
 
-    /// The rest of a length that is 15 or more.
+    /// Writes the rest of a length of at least 15.
     fn rest(&mut self, len: usize) -> Option<()> {
         let mut rest = len - 15;
         while rest >= 255 {
@@ -295,7 +297,7 @@ impl Writer<'_> {
         Some(())
     }
 
-    /// The token and the literals of a sequence; returns where the token is.
+    /// Writes the token and the literals of a sequence, and returns the position of the token.
     fn literals(&mut self, literals: &[u8]) -> Option<usize> {
         let token = self.token()?;
         self.room(literals.len() + literals.len() / 255 + 3 + LAST_LITERALS)?;
@@ -303,7 +305,8 @@ impl Writer<'_> {
         Some(token)
     }
 
-    /// The match of the sequence that began with `token`, `more` bytes longer than the shortest.
+    /// Writes the match of the sequence that starts at `token`, `more` bytes longer than the
+    /// shortest match.
     fn matched(&mut self, token: usize, distance: usize, more: usize) -> Option<()> {
         self.out.get_mut(self.at..self.at + 2)?.copy_from_slice(&(distance as u16).to_le_bytes());
         self.at += 2;
@@ -315,7 +318,7 @@ impl Writer<'_> {
         Some(())
     }
 
-    /// The last sequence; returns the length of the block.
+    /// Writes the last sequence and returns the length of the block.
     fn last(mut self, literals: &[u8]) -> Option<usize> {
         self.room(literals.len() + 1 + (literals.len() + 240) / 255)?;
         let token = self.token()?;

@@ -1,8 +1,8 @@
-//! The codecs: one stream of bytes to another and back.
+//! The codecs: compression and decompression of streams.
 //!
-//! BloscLZ and LZ4 are written here, so that what they accept and what they write is what C-Blosc2
-//! does, and so is decompressing Zstandard. Compressing Zstandard and all of zlib come from other
-//! crates, and can be left out.
+//! BloscLZ, LZ4 and the decompression of Zstandard are implemented here, so that they accept and
+//! write the same streams as C-Blosc2. The compression of Zstandard, and zlib, come from other
+//! crates and are optional.
 
 mod blosclz;
 mod lz4;
@@ -18,7 +18,7 @@ use std::fmt;
 use crate::report::Rule;
 use crate::{Error, FormatError};
 
-/// Codes of the codecs, as headers of frames and parameters name them.
+/// The codes of the codecs in headers of frames and in parameters.
 pub(crate) const BLOSCLZ: u8 = 0;
 pub(crate) const LZ4: u8 = 1;
 pub(crate) const LZ4HC: u8 = 2;
@@ -33,11 +33,11 @@ const ZLIB_STREAM: Rule = Rule::error("codec.zlib", "zlib stream", SECTION);
 const ZSTD_STREAM: Rule = Rule::error("codec.zstd", "Zstandard stream", SECTION);
 const OTHER_STREAM: Rule = Rule::error("codec.stream", "compressed stream", SECTION);
 
-/// What streams can break.
+/// The rules of streams.
 pub(crate) const RULES: &[&Rule] =
     &[&BLOSCLZ_STREAM, &LZ4_STREAM, &ZLIB_STREAM, &ZSTD_STREAM, &OTHER_STREAM];
 
-/// The rule that streams of this codec follow.
+/// Returns the rule that streams of this codec follow.
 pub(crate) fn rule(codec: u8) -> &'static Rule {
     match codec {
         BLOSCLZ => &BLOSCLZ_STREAM,
@@ -48,7 +48,7 @@ pub(crate) fn rule(codec: u8) -> &'static Rule {
     }
 }
 
-/// The codec's name.
+/// Returns the name of the codec.
 pub(crate) fn name(codec: u8) -> String {
     match codec {
         BLOSCLZ => "BloscLZ",
@@ -71,7 +71,7 @@ pub(crate) fn name(codec: u8) -> String {
     .into()
 }
 
-/// Why a stream cannot be decoded, and where in it.
+/// The error of a stream, with its position in the stream.
 #[derive(Debug)]
 struct Fault {
     offset: usize,
@@ -86,7 +86,7 @@ impl Fault {
     }
 }
 
-/// What decompressing keeps from stream to stream.
+/// The buffers of decompression, reused for the next stream.
 #[derive(Default)]
 pub(crate) struct Decompressor {
     #[cfg(feature = "zlib")]
@@ -103,13 +103,13 @@ impl fmt::Debug for Decompressor {
 impl Decompressor {
     /// Decompresses `stream`, which has to fill `out` exactly.
     ///
-    /// Only LZ4 and Zstandard look at the `dictionary`, the one that the chunk carries. What is
-    /// accepted here, C-Blosc2 decodes to the same bytes.
+    /// `dictionary` is the dictionary of the chunk, which only LZ4 and Zstandard use. C-Blosc2
+    /// decodes each stream that is accepted here to the same bytes.
     ///
     /// # Errors
-    /// [`Error::Format`] where the stream is broken, its offset counted from the stream's start;
-    /// [`Error::Unsupported`] for codecs that are not in this crate or not built in. `out` then holds
-    /// anything.
+    /// On an error the content of `out` is unspecified.
+    /// - [`Error::Format`]: the stream is invalid; the offset is relative to its start;
+    /// - [`Error::Unsupported`]: the codec is not in this crate, or not enabled.
     pub(crate) fn decompress(
         &mut self,
         codec: u8,
@@ -136,14 +136,14 @@ impl Decompressor {
     }
 }
 
-/// Copies the `len` bytes that start `distance` before `at` to `at`, those included that this copy
-/// itself has made: a match.
+/// Copies the `len` bytes at `at - distance` to `at`, including bytes that this copy has written: a
+/// match.
 ///
-/// The caller has checked that `0 < distance <= at` and `at + len <= out.len()`. Bytes after
-/// `at + len` may be changed.
+/// The caller has checked that `0 < distance <= at` and `at + len <= out.len()`. Bytes after `at +
+/// len` can change.
 #[inline(always)]
 fn repeat(out: &mut [u8], at: usize, distance: usize, len: usize) {
-    // Whole words are much faster to move than as many bytes as there are.
+    // Copying whole words is much faster than copying the exact number of bytes.
     if distance >= 16 && len <= 32 && out.len() - at >= 32 {
         out.copy_within(at - distance..at - distance + 16, at);
         if len > 16 {
@@ -159,7 +159,7 @@ fn repeat_any(out: &mut [u8], at: usize, distance: usize, len: usize) {
     if distance >= len {
         out.copy_within(from..from + len, at);
     } else if distance < 16 && len <= 512 && out.len() - at >= len + 16 {
-        // As many whole periods as fit in a word, again and again.
+        // As many whole periods as fit in a word, repeated.
         let mut word = [out[from]; 16];
         if distance > 1 {
             for i in 1..16 {
@@ -176,7 +176,7 @@ fn repeat_any(out: &mut [u8], at: usize, distance: usize, len: usize) {
         let byte = out[from];
         out[at..at + len].fill(byte);
     } else {
-        // What is there doubles with each copy.
+        // The copied part doubles with each copy.
         let mut done = 0;
         while done < len {
             let part = (distance + done).min(len - done);
@@ -186,7 +186,7 @@ fn repeat_any(out: &mut [u8], at: usize, distance: usize, len: usize) {
     }
 }
 
-/// What compressing keeps from stream to stream.
+/// The buffers of compression, reused for the next stream.
 #[derive(Default)]
 pub(crate) struct Compressor {
     lz4: Vec<u32>,
@@ -204,15 +204,15 @@ impl fmt::Debug for Compressor {
 }
 
 impl Compressor {
-    /// Compresses `data` into `out` at a level from 1 to 9 and returns how long the stream is;
-    /// `None` where it does not fit or is not worth it, which tells the caller to store the data.
+    /// Compresses `data` into `out` at a level from 1 to 9 and returns the length of the stream, or
+    /// `None` if it does not fit or is not worth it: then the caller stores the data.
     ///
-    /// BloscLZ and LZ4 write what C-Blosc2 3.3.2 writes, byte for byte, if `out` is as long as C's
-    /// room: as `data`, or less where the chunk's end is nearer. It matters: they ask for room ahead
-    /// of writing, and BloscLZ does without anything in less than 66 bytes.
+    /// BloscLZ and LZ4 write the same bytes as C-Blosc2 3.3.2 if `out` has the size of C's output
+    /// buffer: that of `data`, or less near the end of the chunk. The size matters, because they
+    /// require space before they write, and BloscLZ writes nothing to less than 66 bytes.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for codecs that this crate has no encoder for, LZ4HC among them.
+    /// [`Error::Unsupported`]: this crate has no encoder for the codec, for example LZ4HC.
     pub(crate) fn compress(
         &mut self,
         codec: u8,

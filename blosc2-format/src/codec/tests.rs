@@ -17,7 +17,7 @@ fn decode_with(
     Decompressor::default().decompress(codec, stream, dictionary, &mut out).map(|()| out)
 }
 
-/// Where, and what was expected.
+/// The position and the expectation of an error.
 #[track_caller]
 fn refused(result: Result<Vec<u8>, Error>) -> (u64, String) {
     match result {
@@ -41,7 +41,7 @@ fn codecs() -> Vec<u8> {
         .collect()
 }
 
-/// Runs, noise, and pieces of what came before, near and far.
+/// Runs, noise, and repetitions of earlier data, at short and long distances.
 fn some_data(max: usize) -> impl Strategy<Value = Vec<u8>> {
     let piece = (0..4, any::<u8>(), 1..max / 4, any::<u32>());
     prop::collection::vec(piece, 0..16).prop_map(move |pieces| {
@@ -158,7 +158,7 @@ fn other_codecs_are_named() {
     named("LZ4HC", compressed.map(drop));
 }
 
-/// Seven values, three times each, over and over.
+/// Seven values, each three times, repeated.
 fn steps() -> Vec<u8> {
     (0..200).map(|i| i / 3 % 7).collect()
 }
@@ -175,7 +175,7 @@ fn blosclz_and_lz4_write_what_c_writes() {
         0x50, 2, 2, 2, 3, 3,
     ];
     assert_eq!(encode(LZ4, 5, &steps(), 200).unwrap(), lz4);
-    // Not without the room that it asks for, which is more than it takes.
+    // It needs the required space, which is more than it uses.
     assert_eq!(encode(BLOSCLZ, 9, &steps(), 66).unwrap(), blosclz);
     assert_eq!(encode(BLOSCLZ, 9, &steps(), 65), None);
     assert_eq!(encode(LZ4, 5, &steps(), 32).unwrap(), lz4);
@@ -190,7 +190,7 @@ fn blosclz_by_hand() {
     // Three literals, a match of 5 from 3 back, one literal. The upper bits of the first are a mark.
     let stream = [0x22, 1, 2, 3, 3 << 5, 2, 0, 9];
     assert_eq!(decode(BLOSCLZ, &stream, 9).unwrap(), [1, 2, 3, 1, 2, 3, 1, 2, 9]);
-    // Lengths of nine and more go on in bytes of their own.
+    // Lengths of nine and more continue in separate bytes.
     let stream = [0x20, 7, 7 << 5, 255, 1, 0, 0, 8];
     let run = [vec![7; 1 + 9 + 256], vec![8]].concat();
     assert_eq!(decode(BLOSCLZ, &stream, run.len()).unwrap(), run);
@@ -239,7 +239,7 @@ fn lz4_by_hand() {
     assert_eq!(at(&[0x50, 1, 2, 3, 4, 5], 6), 6, "too little data");
     assert_eq!(at(&[&[0xf0][..], &[255; 99]].concat(), 500), 0, "no end of a length");
 
-    // From the dictionary on into the data.
+    // The match starts in the dictionary and continues in the data.
     let stream = [0x14, 7, 3, 0, 0x50, 1, 2, 3, 4, 5];
     let data = decode_with(LZ4, &stream, Some(&[0, 8, 9]), 14).unwrap();
     assert_eq!(data, [7, 8, 9, 7, 8, 9, 7, 8, 9, 1, 2, 3, 4, 5]);
@@ -263,7 +263,7 @@ fn zlib_by_hand() {
     };
     assert!(changed(31, 0).contains("checksum"));
     assert!(changed(0, 0x88).contains("32 KiB"));
-    // A dictionary, which C-Blosc2 never gives.
+    // A dictionary, which C-Blosc2 never passes.
     assert!(changed(1, 0x20).contains("zlib"));
 }
 
@@ -278,14 +278,14 @@ fn zstd_by_hand() {
     ]);
     assert_eq!(decode(ZSTD, &stream, 200).unwrap(), steps());
 
-    // Two bytes as they are, then seven the same.
+    // Two literal bytes, then seven equal ones.
     let stream = frame(&[0x20, 9, 2 << 3, 0, 0, 1, 2, 7 << 3 | 3, 0, 0, 5]);
     assert_eq!(decode(ZSTD, &stream, 9).unwrap(), [1, 2, 5, 5, 5, 5, 5, 5, 5]);
     assert_eq!(refused(decode(ZSTD, &stream, 8)), (5, "8 bytes of data".into()));
     let longer = [&stream[..], &[0]].concat();
     assert_eq!(refused(decode(ZSTD, &longer, 9)), (15, "the end of the stream".into()));
 
-    // A window of almost 4 GiB costs nothing; one of more is refused.
+    // A window of almost 4 GiB needs no memory; a larger one is rejected.
     let stream = frame(&[0, 21 << 3 | 7, 2 << 3 | 1, 0, 0, 1, 2]);
     assert_eq!(decode(ZSTD, &stream, 2).unwrap(), [1, 2]);
     assert!(decode(ZSTD, &frame(&[0, 22 << 3, 2 << 3 | 1, 0, 0, 1, 2]), 2).is_err());
@@ -304,7 +304,7 @@ fn zstd_by_hand() {
     let other = [&stream[..last], &[0]].concat();
     assert!(refused(decode(ZSTD, &other, 3)).1.contains("checksum"));
 
-    // A dictionary that is not there, blocks that are not of a type or not as short as the window.
+    // A missing dictionary, and blocks of an invalid type or longer than the window.
     assert_eq!(refused(decode(ZSTD, &frame(&[0x21, 5, 3, 0x10, 0, 0]), 3)).0, 4);
     assert_eq!(refused(decode(ZSTD, &frame(&[0x20, 2, 2 << 3 | 7, 0, 0, 1, 2]), 2)).0, 6);
     assert_eq!(refused(decode(ZSTD, &frame(&[0x20, 2, 3 << 3 | 1, 0, 0, 1, 2, 3]), 2)).0, 6);

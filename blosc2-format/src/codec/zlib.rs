@@ -7,17 +7,17 @@ use miniz_oxide::inflate::core::{DecompressorOxide, decompress, inflate_flags};
 
 use super::Fault;
 
-/// Keeps the tables from stream to stream.
+/// The decompressor, with tables that are reused for the next stream.
 #[derive(Default)]
 pub(super) struct Decompressor {
     state: Box<DecompressorOxide>,
 }
 
 impl Decompressor {
-    /// Decompresses a stream, which has to fill `out` exactly. As with zlib's `uncompress`, what
-    /// follows its end is left out.
+    /// Decompresses a stream, which has to fill `out` exactly. Like `uncompress` of zlib, it
+    /// ignores bytes after its end.
     pub(super) fn decompress(&mut self, stream: &[u8], out: &mut [u8]) -> Result<(), Fault> {
-        // The window can be 32 KiB at most.
+        // The window is at most 32 KiB.
         if stream.first().is_some_and(|method| method >> 4 > 7) {
             return Err(Fault::new(0, "a window of 32 KiB or less", "a larger one"));
         }
@@ -44,14 +44,14 @@ impl Decompressor {
     }
 }
 
-/// Keeps its memory from stream to stream.
+/// The compressor, with memory that is reused for the next stream.
 #[derive(Default)]
 pub(super) struct Compressor {
     state: Box<CompressorOxide>,
 }
 
 impl Compressor {
-    /// Compresses `data`; `None` where it does not fit in `out`.
+    /// Compresses `data`, or returns `None` if it does not fit in `out`.
     pub(super) fn compress(&mut self, level: u8, data: &[u8], out: &mut [u8]) -> Option<usize> {
         self.state.reset();
         self.state.set_format_and_level(DataFormat::Zlib, level);

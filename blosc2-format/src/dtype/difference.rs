@@ -1,12 +1,13 @@
-//! What two types differ in, for messages.
+//! The difference of two dtypes, for messages.
 
 use std::collections::HashMap;
 
 use super::{Dtype, Field};
 
 impl Dtype {
-    /// The first thing in which items of another type, which is asked for, differ from these: a field that is missing, is of
-    /// another type or lies elsewhere. `None` where the two [are equivalent](Self::is_equivalent).
+    /// Returns a description of the first difference to the requested type `asked`: a field that is
+    /// missing, has another type, or has another offset. Returns `None` if the two [are
+    /// equivalent](Self::is_equivalent).
     ///
     /// ```
     /// use blosc2_format::dtype::{Dtype, Field};
@@ -23,7 +24,8 @@ impl Dtype {
     }
 }
 
-/// What differs in two types without padding; `path` has the names of the fields around, each with a dot behind it.
+/// Describes the difference of two types without padding. `path` contains the names of the
+/// enclosing fields, each followed by a dot.
 fn between(found: &Dtype, asked: &Dtype, path: &str) -> String {
     let what = match path.strip_suffix('.') {
         Some(name) => format!("field `{name}` is"),

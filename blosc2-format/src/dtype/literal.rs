@@ -1,6 +1,6 @@
-//! Python's literals, as far as they occur in dtypes and in the headers of npy files.
+//! Python literals, as far as dtypes and `.npy` headers use them.
 
-/// What a text is not, and from which byte on.
+/// A syntax error: what was expected, at which byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unlike {
     pub(crate) at: usize,
@@ -8,7 +8,7 @@ pub(crate) struct Unlike {
 }
 
 impl Unlike {
-    /// Of the text as a whole.
+    /// Creates an error about the text as a whole.
     pub(crate) fn new(expected: impl Into<String>) -> Self {
         Self { at: 0, expected: expected.into() }
     }
@@ -23,7 +23,7 @@ pub(crate) enum Value {
     Int(u64),
     Bool(bool),
     None,
-    /// `numpy.record`, which is no literal, but what Python writes of the dtype of a record array.
+    /// `numpy.record`, which is not a literal; Python writes it for the dtype of a record array.
     Record,
     List(Vec<Value>),
     Tuple(Vec<Value>),
@@ -31,7 +31,7 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// Reads a literal that is the whole text, and nests no deeper than so many levels.
+    /// Parses a text that consists of one literal, nested at most `nesting` levels deep.
     pub(crate) fn parse(text: &str, nesting: usize) -> Result<Self> {
         let mut parser = Parser { text, at: 0 };
         let value = parser.value(nesting)?;
@@ -58,19 +58,19 @@ impl Value {
         if let Self::Bool(value) = self { Some(*value) } else { None }
     }
 
-    /// The values of a list or tuple.
+    /// Returns the values of a list or a tuple.
     pub(crate) fn as_sequence(&self) -> Option<&[Value]> {
         if let Self::List(values) | Self::Tuple(values) = self { Some(values) } else { None }
     }
 
-    /// The value of a key of a dictionary.
+    /// Returns the value of a key of a dictionary.
     pub(crate) fn get(&self, key: &str) -> Option<&Value> {
         let Self::Dict(entries) = self else { return None };
         entries.iter().find(|(name, _)| name.as_str() == Some(key)).map(|(_, value)| value)
     }
 }
 
-/// A text as Python's `repr` writes it.
+/// Formats a text like Python's `repr`.
 pub(crate) fn quote(text: &str) -> String {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     let mut out = String::from(quote);
@@ -81,7 +81,7 @@ pub(crate) fn quote(text: &str) -> String {
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
             each if each == quote => out.extend(['\\', each]),
-            // The controls of Unicode all have codes below 256.
+            // All control characters of Unicode have codes below 256.
             each if each.is_control() => out.push_str(&format!("\\x{:02x}", u32::from(each))),
             each => out.push(each),
         }
@@ -90,7 +90,7 @@ pub(crate) fn quote(text: &str) -> String {
     out
 }
 
-/// Numbers as Python writes a tuple: `()`, `(3,)`, `(3, 4)`.
+/// Formats numbers as a Python tuple: `()`, `(3,)`, `(3, 4)`.
 pub(crate) fn tuple(numbers: &[u64]) -> String {
     match numbers {
         [one] => format!("({one},)"),
@@ -114,7 +114,7 @@ impl Parser<'_> {
         next
     }
 
-    /// Goes over `wanted`, if that is next.
+    /// Consumes `wanted` if the text continues with it.
     fn eat(&mut self, wanted: &str) -> bool {
         let found = self.text[self.at..].starts_with(wanted);
         self.at += if found { wanted.len() } else { 0 };
@@ -131,7 +131,7 @@ impl Parser<'_> {
         Unlike { at: self.at, expected: expected.to_owned() }
     }
 
-    /// A value of so many levels at most.
+    /// Parses a value of at most `nesting` levels.
     fn value(&mut self, nesting: usize) -> Result<Value> {
         self.skip_space();
         let inner = nesting.checked_sub(1);
@@ -147,7 +147,7 @@ impl Parser<'_> {
                 self.next();
                 let (mut values, comma) = self.values(')', inner)?;
                 match values.pop() {
-                    // Parentheses without a comma make no tuple.
+                    // Parentheses without a comma are not a tuple.
                     Some(value) if values.is_empty() && !comma => Ok(value),
                     last => {
                         values.extend(last);
@@ -167,7 +167,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Values up to `close`, and whether there is a comma after the last.
+    /// Parses the values up to `close`, and returns whether a comma follows the last one.
     fn values(&mut self, close: char, nesting: usize) -> Result<(Vec<Value>, bool)> {
         let mut values = Vec::new();
         let mut comma = false;
@@ -217,7 +217,7 @@ impl Parser<'_> {
         let number = digits.parse();
         let number =
             number.map_err(|_| Unlike { at: start, expected: "a smaller number".into() })?;
-        // Python 2 wrote long numbers so.
+        // Python 2 wrote long integers in this form.
         self.eat("L");
         Ok(Value::Int(number))
     }

@@ -1,6 +1,6 @@
-//! The types that items of arrays have, in NumPy's notation: read, compared, built and written.
+//! Item types of arrays in NumPy's notation: parsing, comparison, construction, formatting.
 //!
-//! Files hold what Python's `str(dtype)` gives, or for types without parts its `dtype.str`.
+//! Files contain the result of Python's `str(dtype)`, or `dtype.str` for types without parts.
 //!
 //! ```
 //! use blosc2_format::dtype::{Dtype, Field, Kind};
@@ -37,32 +37,42 @@ pub(crate) use literal::{Result as LiteralResult, Unlike, Value, tuple};
 use scalar::Scalar;
 pub use swap::SwapPlan;
 
-/// The most bytes of an item, NumPy's: 2^31 - 1.
+/// The maximum size of an item, in bytes: 2^31 - 1, the limit of NumPy.
 pub const MAX_SIZE: usize = i32::MAX as usize;
-/// The most dimensions of a sub-array, NumPy's.
+/// The maximum number of dimensions of a sub-array, the limit of NumPy.
 pub const MAX_SUBARRAY_NDIM: usize = 64;
-/// How deep structures and sub-arrays may be nested.
+/// The maximum nesting depth of structures and sub-arrays.
 pub const MAX_NESTING: usize = 32;
-/// The longest text that is read, in bytes: one of tens of thousands of fields.
+/// The maximum length of a parsed text, in bytes: enough for tens of thousands of fields.
 pub const MAX_TEXT_LEN: usize = 1 << 20;
 
-/// The type of an item: a scalar, an array of items, or a structure with fields.
+/// The type of an item: a scalar, a sub-array, or a structure with fields. NumPy: `dtype`.
 ///
-/// Two are equal where NumPy's `==` says so: byte order counts, but not of what has none; so do names,
-/// titles, offsets, the order of the fields and the unit of dates. (NumPy also takes `M8[1000ms]` for
-/// `M8[s]`, but not the other way round; here they differ both ways.)
+/// Two types are equal if NumPy's `==` considers them equal. It compares byte order (if the type
+/// has one), names, titles, offsets, the order of the fields, and the unit of dates. There is one
+/// exception: NumPy considers `M8[1000ms]` equal to `M8[s]`, but not `M8[s]` equal to `M8[1000ms]`;
+/// here they differ in both directions.
+///
+/// ```
+/// use blosc2_format::Dtype;
+///
+/// let dtype = Dtype::parse("[('id', '<u2'), ('place', '<f4', (3,))]")?;
+/// assert_eq!(dtype.size(), 14);
+/// assert_eq!(dtype.fields().unwrap()[1].name(), "place");
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Dtype {
     form: Form,
     size: usize,
-    /// Levels below this one.
+    /// The number of levels below this one.
     nesting: usize,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Form {
     Scalar(Scalar),
-    /// So many items of one type along each dimension, of which there is one at least.
+    /// A sub-array: the item type and the shape, which has at least one axis.
     Array(Box<Dtype>, Vec<u64>),
     Struct(Struct),
 }
@@ -70,7 +80,7 @@ enum Form {
 #[derive(Clone, Eq)]
 struct Struct {
     fields: Vec<Field>,
-    /// Whether NumPy laid it out as C does, which its text says and which matters to nothing else.
+    /// Whether NumPy aligned the fields like C. The text states it; it affects nothing else.
     aligned: bool,
 }
 
@@ -86,46 +96,60 @@ impl Hash for Struct {
     }
 }
 
-/// What a scalar is.
+/// The kind of a scalar.
+///
+/// ```
+/// use blosc2_format::dtype::{Dtype, Kind};
+///
+/// assert_eq!(Dtype::parse("<f8")?.kind(), Some(Kind::Float));
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
-    /// A byte that is 0 or 1; others are true too. NumPy's `b1`.
+    /// A boolean of one byte: 0 is false, all other values are true. NumPy: `b1`.
     Bool,
     /// A signed integer: `i1` to `i8`.
     Int,
     /// An unsigned integer: `u1` to `u8`.
     UInt,
-    /// A floating-point number: `f2`, `f4`, `f8`; `f12` and `f16` are C's `long double`, whose bytes differ
-    /// between machines.
+    /// A floating-point number: `f2`, `f4`, `f8`; `f12` and `f16` are the `long double` of C, whose
+    /// representation depends on the platform.
     Float,
-    /// Two of those: `c8`, `c16`, `c24`, `c32`.
+    /// A complex number of two floating-point numbers: `c8`, `c16`, `c24`, `c32`.
     Complex,
-    /// A moment, in [units](Dtype::unit) since 1970: `M8`.
+    /// A point in time, in [units](Dtype::unit) since 1970: `M8`.
     DateTime,
-    /// A length of time, in [units](Dtype::unit): `m8`.
+    /// A duration, in [units](Dtype::unit): `m8`.
     TimeDelta,
-    /// A text of bytes, filled up with zeros: `S10`.
+    /// A byte string, padded with zeros: `S10`.
     Bytes,
-    /// A text of characters of four bytes each, filled up with zeros: `U10`.
+    /// A string of 4-byte characters, padded with zeros: `U10`.
     Unicode,
-    /// Bytes of any meaning: `V5`.
+    /// Raw bytes: `V5`.
     Void,
-    /// A pointer to an object of Python's, which means nothing in a file: `O`.
+    /// A pointer to a Python object, which has no meaning in a file: `O`.
     Object,
 }
 
-/// Which byte of a number comes first.
+/// The byte order of a number.
+///
+/// ```
+/// use blosc2_format::dtype::{ByteOrder, Dtype};
+///
+/// assert_eq!(Dtype::parse(">i4")?.byte_order(), Some(ByteOrder::Big));
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ByteOrder {
-    /// The lowest one: `<`.
+    /// Little-endian, least significant byte first: `<`.
     Little,
-    /// The highest one: `>`.
+    /// Big-endian, most significant byte first: `>`.
     Big,
 }
 
 impl ByteOrder {
-    /// This machine's.
+    /// The native byte order of this machine.
     pub const NATIVE: Self = if cfg!(target_endian = "little") { Self::Little } else { Self::Big };
 
     fn sign(self) -> char {
@@ -134,6 +158,14 @@ impl ByteOrder {
 }
 
 /// A field of a structure.
+///
+/// ```
+/// use blosc2_format::dtype::{Dtype, Field};
+///
+/// let field = Field::new("x", 4, Dtype::parse("<f4")?);
+/// assert_eq!((field.name(), field.offset()), ("x", 4));
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Field {
     name: String,
@@ -143,45 +175,46 @@ pub struct Field {
 }
 
 impl Field {
-    /// A field that starts so many bytes after the start of the item.
+    /// Creates a field at `offset` bytes from the start of the item.
     pub fn new(name: impl Into<String>, offset: usize, dtype: Dtype) -> Self {
         Self { name: name.into(), title: None, offset, dtype }
     }
 
-    /// The same with a title, a second name that NumPy allows for.
+    /// Sets the title, a second name that NumPy supports.
     pub fn with_title(self, title: impl Into<String>) -> Self {
         Self { title: Some(title.into()), ..self }
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The second name, if it has one.
+    /// Returns the title, if any.
     pub fn title(&self) -> Option<&str> {
         self.title.as_deref()
     }
 
-    /// Bytes from the start of the item.
+    /// Returns the offset from the start of the item, in bytes.
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// The type.
+    /// Returns the type.
     pub fn dtype(&self) -> &Dtype {
         &self.dtype
     }
 }
 
 impl Dtype {
-    /// As many levels of brackets as there can be: at most three a structure, and two in the innermost.
+    /// The maximum nesting depth of brackets: at most three per structure, and two in the innermost
+    /// one.
     pub(crate) const MAX_BRACKETS: usize = 3 * MAX_NESTING + 2;
 
-    /// A scalar of so many bytes, in this machine's byte order; dates without a unit.
+    /// Creates a scalar of `size` bytes in native byte order; dates have no unit.
     ///
     /// # Errors
-    /// [`Error::Argument`]: NumPy has none of this size.
+    /// [`Error::Argument`]: NumPy has no scalar of this kind and size.
     ///
     /// ```
     /// use blosc2_format::dtype::{ByteOrder, Dtype, Kind};
@@ -196,35 +229,34 @@ impl Dtype {
         scalar.map(Self::of_scalar).ok_or_else(error)
     }
 
-    /// A sub-array: so many items along each dimension, the last one running fastest. Without dimensions that
-    /// is the item itself.
+    /// Creates a sub-array of the given shape, in C order. With an empty shape it returns `item`.
     ///
     /// # Errors
-    /// [`Error::Argument`]: more than [`MAX_SUBARRAY_NDIM`] dimensions, [`MAX_SIZE`] bytes or [`MAX_NESTING`]
-    /// levels.
+    /// [`Error::Argument`]: more than [`MAX_SUBARRAY_NDIM`] dimensions, [`MAX_SIZE`] bytes or
+    /// [`MAX_NESTING`] levels.
     pub fn array(item: Self, shape: &[u64]) -> Result<Self, Error> {
         item.repeated(shape).map_err(|expected| Error::Argument(format!("expected {expected}")))
     }
 
-    /// A structure of `size` bytes. Fields may leave gaps, and may overlap.
+    /// Creates a structure of `size` bytes. The fields can have gaps between them, and can overlap.
     ///
     /// # Errors
-    /// [`Error::Argument`]: a field that reaches behind the item, two of the same name or title, more than
-    /// [`MAX_SIZE`] bytes or [`MAX_NESTING`] levels.
+    /// [`Error::Argument`]: a field ends after the item, two fields have the same name or title, or
+    /// there are more than [`MAX_SIZE`] bytes or [`MAX_NESTING`] levels.
     pub fn structure(size: usize, fields: impl IntoIterator<Item = Field>) -> Result<Self, Error> {
         Self::of_fields(size, fields.into_iter().collect(), false)
             .map_err(|expected| Error::Argument(format!("expected {expected}")))
     }
 
-    /// Reads NumPy's notation, such as `<f4` or `[('a', '<i4'), ('b', '<f8', (3,))]`.
+    /// Parses NumPy's notation, such as `<f4` or `[('a', '<i4'), ('b', '<f8', (3,))]`.
     ///
     /// # Errors
-    /// [`Error::Format`]: it is no such text, or one over the limits of this module.
+    /// [`Error::Format`]: the text is not in this notation, or exceeds the limits of this module.
     pub fn parse(text: &str) -> Result<Self, Error> {
         Self::parse_nested(text, Self::MAX_BRACKETS)
     }
 
-    /// The same for brackets that are nested no deeper than so many levels.
+    /// Parses brackets that are nested at most `nesting` levels deep.
     pub(crate) fn parse_nested(text: &str, nesting: usize) -> Result<Self, Error> {
         Self::read(text, nesting).map_err(|unlike| unlike.in_text("dtype", text))
     }
@@ -233,7 +265,7 @@ impl Dtype {
         Self { size: scalar.size, form: Form::Scalar(scalar), nesting: 0 }
     }
 
-    /// The error is what was expected.
+    /// The error states what was expected.
     fn repeated(self, shape: &[u64]) -> Result<Self, String> {
         if shape.is_empty() {
             return Ok(self);
@@ -249,7 +281,7 @@ impl Dtype {
             number.and_then(|number| usize::try_from(number).ok()).filter(|&size| size <= MAX_SIZE)
         };
         let sides_fit = shape.iter().all(|&side| fits(Some(side)).is_some());
-        // Of items without bytes there could be too many.
+        // For items of zero bytes the count can overflow.
         let count = fits(product(1)).filter(|_| sides_fit);
         let size = count.and_then(|_| fits(product(self.size as u64)));
         let size = size.ok_or_else(|| format!("a sub-array of at most {MAX_SIZE} bytes"))?;
@@ -257,7 +289,7 @@ impl Dtype {
         Ok(Self { form: Form::Array(Box::new(self), shape.to_vec()), size, nesting })
     }
 
-    /// The error is what was expected.
+    /// The error states what was expected.
     fn of_fields(size: usize, fields: Vec<Field>, aligned: bool) -> Result<Self, String> {
         if size > MAX_SIZE {
             return Err(format!("an item of at most {MAX_SIZE} bytes"));
@@ -279,33 +311,34 @@ impl Dtype {
         Ok(Self { form: Form::Struct(Struct { fields, aligned }), size, nesting })
     }
 
-    /// Bytes of an item.
+    /// Returns the size of an item, in bytes.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// What kind of scalar it is; `None` for sub-arrays and structures.
+    /// Returns the kind of a scalar, or `None` for sub-arrays and structures.
     pub fn kind(&self) -> Option<Kind> {
         self.as_scalar().map(|scalar| scalar.kind)
     }
 
-    /// The byte order of a scalar; `None` where it has none, and for sub-arrays and structures.
+    /// Returns the byte order of a scalar, or `None` for scalars without one, sub-arrays and
+    /// structures.
     pub fn byte_order(&self) -> Option<ByteOrder> {
         self.as_scalar()?.order
     }
 
-    /// How many of which unit a [`Kind::DateTime`] or [`Kind::TimeDelta`] counts, such as 25 and `s`; `None` where
-    /// that is not said.
+    /// Returns the unit of a [`Kind::DateTime`] or [`Kind::TimeDelta`] and its multiplier, such as
+    /// 25 and `s`, or `None` if there is no unit.
     pub fn unit(&self) -> Option<(u32, &'static str)> {
         self.as_scalar()?.unit
     }
 
-    /// The type of the items of a sub-array, and how many there are along each dimension.
+    /// Returns the item type and the shape of a sub-array, or `None` for other types.
     pub fn subarray(&self) -> Option<(&Self, &[u64])> {
         if let Form::Array(item, shape) = &self.form { Some((item, shape)) } else { None }
     }
 
-    /// The fields of a structure, in NumPy's order.
+    /// Returns the fields of a structure in NumPy's order, or `None` for other types.
     pub fn fields(&self) -> Option<&[Field]> {
         if let Form::Struct(Struct { fields, .. }) = &self.form { Some(fields) } else { None }
     }
@@ -314,12 +347,13 @@ impl Dtype {
         if let Form::Scalar(scalar) = &self.form { Some(scalar) } else { None }
     }
 
-    /// Whether it holds pointers to objects of Python's, which mean nothing in a file.
+    /// Returns whether the type contains pointers to Python objects, which have no meaning in a
+    /// file.
     pub fn has_pointers(&self) -> bool {
         self.any_scalar(&|scalar| scalar.kind == Kind::Object)
     }
 
-    /// Whether all of it is in this machine's byte order, or has none.
+    /// Returns whether all parts with a byte order have the native one.
     pub fn is_native(&self) -> bool {
         !self.any_scalar(&|scalar| scalar.order.is_some_and(|order| order != ByteOrder::NATIVE))
     }
@@ -334,11 +368,12 @@ impl Dtype {
         }
     }
 
-    /// Whether items of the two types are the same bytes: the names, offsets and types of the fields and the size are
-    /// equal. Titles do not matter, nor does how padding is written.
+    /// Returns whether both types describe the same bytes: equal names, offsets and types of the
+    /// fields, and equal size. Titles and the notation of padding are ignored.
     ///
-    /// Python's `asarray` stores an aligned structure with a void field for each gap, named as NumPy names fields without
-    /// a name: `f` and its index. Such a field is equivalent to a gap, and void bytes to a structure of nothing else.
+    /// Python's `asarray` stores an aligned structure with a void field for each gap, named like
+    /// NumPy's unnamed fields: `f` and the index. Such a field is equivalent to a gap; void bytes
+    /// are equivalent to a structure that consists of such fields.
     ///
     /// ```
     /// use blosc2_format::dtype::{Dtype, Field};
@@ -355,7 +390,7 @@ impl Dtype {
             || self.size == other.size && self.without_padding() == other.without_padding()
     }
 
-    /// The same without the fields that stand for padding, and without titles.
+    /// Returns the type without the fields that represent padding, and without titles.
     fn without_padding(&self) -> Self {
         let form = match &self.form {
             Form::Scalar(_) => return self.clone(),
@@ -379,7 +414,7 @@ impl Dtype {
                 }
             }
         };
-        // Levels are compared too, and are those of what is left.
+        // The nesting depth is part of the comparison, so it is computed from the remaining fields.
         let nesting = match &form {
             Form::Scalar(_) => 0,
             Form::Array(item, _) => item.nesting + 1,
@@ -390,12 +425,13 @@ impl Dtype {
         Self { form, size: self.size, nesting }
     }
 
-    /// The same in this machine's byte order. [`swap_plan`](Self::swap_plan) turns the items.
+    /// Returns the type in native byte order. [`swap_plan`](Self::swap_plan) converts the items.
     pub fn to_native(&self) -> Self {
         self.clone().with_byte_order(ByteOrder::NATIVE)
     }
 
-    /// The same in another byte order, all of it that has one. NumPy's `newbyteorder`.
+    /// Returns the type in another byte order, which applies to all parts that have one. NumPy:
+    /// `newbyteorder`.
     pub fn with_byte_order(mut self, order: ByteOrder) -> Self {
         self.set_order(order);
         self
@@ -412,7 +448,7 @@ impl Dtype {
     }
 }
 
-/// The levels of what holds something of so many.
+/// Returns the number of levels of a type that contains one of `nesting` levels.
 fn deeper(nesting: usize) -> Result<usize, String> {
     match nesting < MAX_NESTING {
         true => Ok(nesting + 1),

@@ -1,20 +1,20 @@
-//! Types without parts, such as `<f4`.
+//! Scalar types, such as `<f4`.
 
 use super::literal::{Result, Unlike};
 use super::{ByteOrder, Kind, MAX_SIZE};
 
-/// A type without parts.
+/// A scalar type.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Scalar {
     pub(super) kind: Kind,
-    /// `None` where there is none: one byte, or a row of them.
+    /// `None` for types without a byte order: one byte, or a sequence of bytes.
     pub(super) order: Option<ByteOrder>,
     pub(super) size: usize,
-    /// How many of which unit dates count; `None` for others, and where that is not said.
+    /// The multiplier and the unit of dates; `None` for other types and for dates without a unit.
     pub(super) unit: Option<(u32, &'static str)>,
 }
 
-/// What dates can count.
+/// The units of dates.
 const UNITS: [&str; 13] = ["Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as"];
 
 impl Kind {
@@ -60,7 +60,7 @@ impl Kind {
         }
     }
 
-    /// Bytes of each part that has a byte order.
+    /// Returns the size of each part that has a byte order, in bytes.
     pub(super) fn word(self, size: usize) -> usize {
         match self {
             Self::Complex => size / 2,
@@ -72,7 +72,7 @@ impl Kind {
 }
 
 impl Scalar {
-    /// `None` where there are none of this size.
+    /// Returns `None` if there is no scalar of this size.
     pub(super) fn new(kind: Kind, size: usize, order: ByteOrder) -> Option<Self> {
         let ordered = kind != Kind::Object && kind.word(size) > 1;
         let order = ordered.then_some(order);
@@ -94,16 +94,16 @@ impl Scalar {
         let mut chars = rest.chars();
         let (letter, digits) = (chars.next()?, chars.as_str());
         let kind = match letter {
-            // Another name of it in older versions.
+            // The name in older versions.
             'a' => Kind::Bytes,
             '?' if digits.is_empty() => return Self::new(Kind::Bool, 1, order),
             letter => Kind::ALL.into_iter().find(|kind| kind.letter() == letter)?,
         };
         let count: Option<usize> = number(digits);
         let size = match kind {
-            // NumPy takes both; what a pointer has is what the machine has that wrote it.
+            // NumPy accepts both; the size of a pointer depends on the machine that wrote it.
             Kind::Object => matches!(digits, "" | "4" | "8").then_some(8),
-            // Without a number they are as long as needed, which is what 0 says too.
+            // Without a number the length is flexible, which 0 also means.
             Kind::Bytes | Kind::Void if digits.is_empty() => Some(0),
             Kind::Unicode if digits.is_empty() => Some(0),
             Kind::Unicode => count?.checked_mul(4),
@@ -118,7 +118,7 @@ impl Scalar {
         Some(scalar)
     }
 
-    /// NumPy's `dtype.str`.
+    /// Returns NumPy's `dtype.str`.
     pub(super) fn to_text(&self) -> String {
         let order = self.order.map_or('|', ByteOrder::sign);
         let letter = self.kind.letter();
@@ -131,7 +131,7 @@ impl Scalar {
         }
     }
 
-    /// How it is written inside of other types, where what has no byte order has no sign of it.
+    /// Returns the notation within other types, where types without a byte order have no prefix.
     pub(super) fn to_short_text(&self) -> String {
         match self.kind {
             Kind::Bool => "?".to_owned(),
@@ -148,11 +148,11 @@ impl Scalar {
 }
 
 fn number<N: std::str::FromStr>(digits: &str) -> Option<N> {
-    // Else a sign would do.
+    // `parse` alone would accept a sign.
     digits.bytes().all(|digit| digit.is_ascii_digit()).then(|| digits.parse().ok())?
 }
 
-/// Reads what dates count, with its brackets, such as `[ns]`, `[25s]` or nothing.
+/// Parses the unit of dates, with its brackets, such as `[ns]`, `[25s]` or an empty text.
 #[expect(clippy::option_option, reason = "the outer one says whether it can be read")]
 fn read_unit(text: &str) -> Option<Option<(u32, &'static str)>> {
     if matches!(text, "" | "[generic]") {

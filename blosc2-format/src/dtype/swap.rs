@@ -1,10 +1,19 @@
-//! Items from one byte order to the other.
+//! Conversion of items between byte orders.
 
 use super::{Dtype, Form};
 use crate::Error;
 
-/// Which bytes of an item change places when it comes from the other byte order into this machine's, or goes
-/// back: those of each number, of each half of a complex one, of each character.
+/// The conversion of items to native byte order and back: the bytes to swap in each number, each
+/// part of a complex number, and each character.
+///
+/// ```
+/// use blosc2_format::Dtype;
+///
+/// let mut items = 258u16.to_be_bytes();
+/// Dtype::parse(">u2")?.swap_plan()?.apply(&mut items);
+/// assert_eq!(items, 258u16.to_ne_bytes());
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SwapPlan {
     size: usize,
@@ -13,18 +22,18 @@ pub struct SwapPlan {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
-    /// So many words, one after the other.
+    /// `count` consecutive words.
     Words { at: usize, word: usize, count: usize },
-    /// So many items, each `step` bytes after the one before, of these parts.
+    /// `count` items at a distance of `step` bytes, each with these parts.
     Repeat { at: usize, step: usize, count: usize, parts: Vec<Part> },
 }
 
 impl Dtype {
-    /// How items are turned into those of [`to_native`](Self::to_native), and back: what is in this machine's
-    /// byte order stays.
+    /// Returns the conversion of items to [`to_native`](Self::to_native) and back. Parts in native
+    /// byte order are not changed.
     ///
     /// # Errors
-    /// [`Error::Unsupported`]: fields in the other byte order overlap others that are not the same.
+    /// [`Error::Unsupported`]: a field that has to be swapped overlaps a different field.
     ///
     /// ```
     /// use blosc2_format::Dtype;
@@ -44,7 +53,7 @@ impl Dtype {
     }
 
     fn add_parts(&self, parts: &mut Vec<Part>) -> Result<(), Error> {
-        // Also those that have no bytes to turn, of which there could be many.
+        // Also skips types without bytes to swap. There can be many of them.
         if self.size == 0 || self.is_native() {
             return Ok(());
         }
@@ -92,12 +101,12 @@ impl Dtype {
 }
 
 impl SwapPlan {
-    /// Whether nothing changes.
+    /// Returns whether the conversion changes nothing.
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
 
-    /// Turns items in place. Bytes at the end that are no whole item stay as they are.
+    /// Converts items in place. An incomplete item at the end is not changed.
     pub fn apply(&self, items: &mut [u8]) {
         if self.size == 0 {
             return;

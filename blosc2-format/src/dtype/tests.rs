@@ -216,7 +216,7 @@ fn texts_that_npy_files_cannot_say() {
         assert_eq!(parse(text).to_string(), text);
         assert!(matches!(parse(text).to_descr(), Err(Error::Unsupported(_))));
     }
-    // Without a name but with a meaning, it is no padding.
+    // Without a name but with a meaning, it is not padding.
     assert_eq!(Dtype::from_descr("[('', '<i4')]").unwrap().fields().unwrap()[0].name(), "");
     assert_eq!(
         Dtype::from_descr("[('', '|V2', (3,)), ('a', '|u1')]").unwrap().fields().unwrap()[0]
@@ -227,7 +227,7 @@ fn texts_that_npy_files_cannot_say() {
 
 #[test]
 fn padding_inside_of_a_structure_is_kept() {
-    // NumPy writes the inner one without its padding, where that is what C would have.
+    // NumPy writes the inner one without its padding if that is the padding of C.
     let inner = "{'names': ['a', 'b'], 'formats': ['i1', '<f8'], 'offsets': [0, 8], 'itemsize': 16, 'aligned': True}";
     let text = format!("[('x', {inner}), ('y', 'i1')]");
     let dtype = parse(&text);
@@ -235,7 +235,7 @@ fn padding_inside_of_a_structure_is_kept() {
     assert_eq!(dtype.to_string(), text.replace(", 'aligned': True", ""));
     assert_eq!(parse(&dtype.to_string()), dtype);
 
-    // But where the outer one is aligned, those in it are so too.
+    // If the outer one is aligned, the inner ones are aligned as well.
     let text = "{'names': ['x', 'y'], 'formats': [[('a', 'i1'), ('b', '<c16'), ('c', 'i1')], [('d', 'i1'), ('e', '<U3', (2,))]], \
                 'offsets': [0, 32], 'itemsize': 64, 'aligned': True}";
     let dtype = parse(text);
@@ -306,7 +306,7 @@ fn types_are_built() {
         let padded = Dtype::structure(deep.size() + 1, [Field::new("a", 1, deep)]).unwrap();
         deep = padded;
     }
-    // All that can be built can be written and read again.
+    // Every type that can be built can be written and parsed again.
     assert_eq!(parse(&deep.to_string()), deep);
     assert!(Dtype::structure(deep.size(), [Field::new("a", 0, deep.clone())]).is_err());
     assert!(Dtype::array(deep, &[2]).is_err());
@@ -314,7 +314,7 @@ fn types_are_built() {
 
 #[test]
 fn hidden_ones_take_no_time() {
-    // Items of no bytes, of which there could be many, and of which a field in the other order is one.
+    // Items of zero bytes; there can be many, and one is a field in the other byte order.
     let other = if cfg!(target_endian = "little") { ">" } else { "<" };
     let dtype = parse(&format!("[('a', '{other}U', (65536, 32767)), ('b', 'i1')]"));
     assert!(!dtype.is_native());
@@ -348,13 +348,13 @@ fn byte_orders_are_turned() {
             "abcd",
             "badc",
         ),
-        // The same bytes under two names are turned once.
+        // The same bytes under two names are swapped once.
         (
             "{'names': ['a', 'b'], 'formats': ['@i4', '@f4'], 'offsets': [0, 0], 'itemsize': 4}",
             "abcd",
             "dcba",
         ),
-        // What is no whole item stays.
+        // An incomplete item is not changed.
         ("@i4", "abcdefg", "dcbaefg"),
         ("[('a', '@i2'), ('b', 'i1')]", "abcde", "bacde"),
     ] {

@@ -1,7 +1,8 @@
-//! Types from and to text, in the two notations of NumPy's.
+//! Parsing and formatting of dtypes in NumPy's two notations.
 //!
-//! Arrays of Blosc2 hold what Python's `str(dtype)` writes, npy files what `dtype.descr` gives. They
-//! differ for structures: a npy file says padding as a field without a name, the other one by offsets.
+//! Arrays of Blosc2 store the result of Python's `str(dtype)`, `.npy` files that of `dtype.descr`.
+//! They differ for structures: `.npy` files express padding as a field without a name, the other
+//! notation by offsets.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,21 +12,21 @@ use super::scalar::Scalar;
 use super::{Dtype, Field, Form, Kind, MAX_TEXT_LEN, Struct};
 use crate::{Error, FormatError};
 
-/// Most bytes of a text that an error shows.
+/// The maximum number of bytes of a text in an error message.
 const MAX_SHOWN: usize = 60;
 
-/// Whose notation it is.
+/// The notation of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Notation {
     Str,
-    /// The same within a structure that is aligned, which makes those within it so too.
+    /// The notation within an aligned structure, whose nested structures are aligned as well.
     Aligned,
     /// Fields without a name are padding.
     Npy,
 }
 
 impl Unlike {
-    /// The error for a text that should have been a `what`.
+    /// Creates the error for a text that is not a valid `what`.
     pub(crate) fn in_text(self, what: &'static str, text: &str) -> Error {
         let rest = text.get(self.at..).unwrap_or("");
         let found = match rest.char_indices().nth(MAX_SHOWN) {
@@ -53,9 +54,9 @@ impl TryFrom<&str> for Dtype {
     }
 }
 
-/// As Python writes it to arrays of Blosc2; NumPy makes an equal dtype of it.
+/// Formats the type as Python writes it into arrays of Blosc2; NumPy parses it to an equal dtype.
 ///
-/// Where NumPy's own text would lose the padding of a structure within another, this one does not.
+/// NumPy loses the padding of nested structures in some cases; this implementation keeps it.
 impl fmt::Display for Dtype {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&match &self.form {
@@ -75,10 +76,10 @@ impl fmt::Debug for Dtype {
 }
 
 impl Dtype {
-    /// Reads what `dtype.descr` gives, the notation of npy files.
+    /// Parses the result of `dtype.descr`, the notation of `.npy` files.
     ///
     /// # Errors
-    /// As for [`parse`](Self::parse).
+    /// [`Error::Format`]: the text is not in this notation, or exceeds the limits of this module.
     ///
     /// ```
     /// use blosc2_format::Dtype;
@@ -113,7 +114,7 @@ impl Dtype {
         match value {
             Value::Str(text) => Scalar::parse(text).map(Self::of_scalar),
             Value::Tuple(parts) => match parts.as_slice() {
-                // The class of the items, which matters to Python only.
+                // The class of the items, which only Python uses.
                 [Value::Record, dtype] => Self::from_value(dtype, notation),
                 [dtype, shape] => Self::from_value(dtype, notation)?.with_shape(shape),
                 _ => Err(Unlike::new("a type and a shape in a tuple")),
@@ -163,14 +164,14 @@ impl Dtype {
             let each = if notation == Notation::Aligned { dtype.alignment() } else { 1 };
             alignment = alignment.max(each);
             let offset = aligned(size, each);
-            // What is too large is refused below.
+            // Sizes that are too large are rejected below.
             size = offset.saturating_add(dtype.size);
             fields.extend(name.map(|name| Field { name, title, offset, dtype }));
         }
         Self::of_fields(aligned(size, alignment), fields, false).map_err(Unlike::new)
     }
 
-    /// Reads the notation with `names`, `formats`, `offsets`, `titles`, `itemsize` and `aligned`.
+    /// Parses the notation with `names`, `formats`, `offsets`, `titles`, `itemsize` and `aligned`.
     fn from_dict(dict: &Value, notation: Notation) -> Result<Self> {
         let list = |key: &str| {
             let values = dict.get(key).and_then(Value::as_sequence);
@@ -199,7 +200,7 @@ impl Dtype {
         Self::of_fields(size, fields, aligned).map_err(Unlike::new)
     }
 
-    /// Whether it has no other meaning than to fill bytes, also many times.
+    /// Returns whether the type consists of void bytes, possibly repeated.
     fn is_void(&self) -> bool {
         match &self.form {
             Form::Array(item, _) => item.is_void(),
@@ -207,11 +208,11 @@ impl Dtype {
         }
     }
 
-    /// How C aligns it, on the usual machines of 64 bits; structures as if they were aligned.
+    /// Returns the alignment in C on common 64-bit platforms; structures count as aligned.
     fn alignment(&self) -> usize {
         match &self.form {
             Form::Scalar(scalar) => match scalar.kind.word(self.size) {
-                // A `long double` of 32-bit machines.
+                // The `long double` of 32-bit platforms.
                 12 => 4,
                 word => word,
             },
@@ -222,7 +223,7 @@ impl Dtype {
         }
     }
 
-    /// How it is written inside of other types, which may be aligned.
+    /// Returns the notation within other types, which can be aligned.
     fn to_short_text(&self, aligned: bool) -> String {
         match &self.form {
             Form::Scalar(scalar) => quote(&scalar.to_short_text()),
@@ -232,16 +233,16 @@ impl Dtype {
             Form::Struct(structure) if structure.is_dense(self.size, aligned) => {
                 structure.to_list(aligned)
             }
-            // NumPy says only of the outermost whether it is aligned.
+            // NumPy states the alignment of the outermost structure only.
             Form::Struct(structure) => structure.to_dict(self.size, aligned, ""),
         }
     }
 
-    /// What `dtype.descr` gives, the notation of npy files.
+    /// Returns `dtype.descr`, the notation of `.npy` files.
     ///
     /// # Errors
-    /// [`Error::Unsupported`]: fields overlap or are not in the order in which they lie; NumPy has none for
-    /// those either.
+    /// [`Error::Unsupported`]: the fields overlap or are not in the order of their offsets. NumPy
+    /// has no notation for them either.
     pub fn to_descr(&self) -> Result<String, Error> {
         match &self.form {
             Form::Scalar(scalar) => Ok(quote(&scalar.to_text())),
@@ -257,7 +258,7 @@ fn check_len(text: &str) -> Result<()> {
 }
 
 fn aligned(offset: usize, alignment: usize) -> usize {
-    // What is too large is refused.
+    // Sizes that are too large are rejected.
     offset.checked_next_multiple_of(alignment).unwrap_or(usize::MAX)
 }
 
@@ -270,8 +271,8 @@ fn read_title(value: &Value) -> Result<Option<String>> {
 }
 
 impl Struct {
-    /// The padding before each field and after the last one; an error with the name of a field that overlaps
-    /// another or lies before it.
+    /// Returns the padding before each field and after the last one, or the name of a field that
+    /// overlaps another or has a lower offset than its predecessor.
     fn gaps(&self, size: usize) -> Result<Vec<usize>, &str> {
         let mut end = 0;
         let mut gaps = Vec::new();
@@ -279,12 +280,13 @@ impl Struct {
             gaps.push(field.offset.checked_sub(end).ok_or(field.name())?);
             end = field.offset + field.dtype.size;
         }
-        // Fields lie within the item.
+        // Fields are within the item.
         gaps.push(size.saturating_sub(end));
         Ok(gaps)
     }
 
-    /// Whether the fields lie one after the other, with no more padding than it takes to align them.
+    /// Returns whether the fields follow each other without more padding than their alignment
+    /// requires.
     fn is_dense(&self, size: usize, is_aligned: bool) -> bool {
         let (mut end, mut alignment) = (0, 1);
         for Field { offset, dtype, .. } in &self.fields {
@@ -327,8 +329,8 @@ impl Struct {
 
     fn to_descr(&self, size: usize) -> Result<String, Error> {
         let gaps = self.gaps(size).map_err(|name| {
-            let detail = format!("the field `{name}` overlaps another or lies before it");
-            Error::Unsupported(format!("{detail}, which npy files cannot say"))
+            let detail = format!("the field `{name}` overlaps another or has a lower offset");
+            Error::Unsupported(format!("{detail}, which npy files cannot express"))
         })?;
         let padding = |gap: usize| (gap > 0).then(|| format!("('', '|V{gap}')"));
         let mut parts = Vec::new();

@@ -1,4 +1,4 @@
-//! The check of a file, whatever it holds.
+//! The check of a file of any kind.
 
 use std::path::Path;
 
@@ -8,15 +8,17 @@ use crate::report::{Checker, Options, Part, Report, Rule};
 use crate::{Error, Limits, ReadAt, chunk, early, frame, packed};
 
 pub(super) const KIND: Rule = Rule::error("file.kind", "kind of file", "Kinds of files");
-const LIMIT: Rule = Rule::warning("file.limit", "what was not looked at", "Kinds of files");
+const LIMIT: Rule = Rule::warning("file.limit", "unchecked content", "Kinds of files");
 
 pub(crate) const RULES: &[&Rule] = &[&KIND, &LIMIT];
 
-/// Checks what is at `path`, and tells what kind of file it is: `None` where it is none of the
-/// formats, which is a finding then.
+/// Detects the kind of the file or directory at `path` and checks it.
+///
+/// Returns the kind, or `None` with a finding if no format matches. Use [`Options::content`] to
+/// decode every block as well.
 ///
 /// # Errors
-/// [`Error::Io`] where it cannot be read.
+/// [`Error::Io`]: the file cannot be read.
 pub fn check_path(
     path: impl AsRef<Path>,
     options: &Options,
@@ -36,11 +38,13 @@ pub fn check_path(
     }
 }
 
-/// Checks what `source` holds, and tells what that is: `None` where it is none of the formats, which
-/// is a finding then.
+/// Detects the kind of the file in `source` and checks it.
+///
+/// Returns the kind, or `None` with a finding if no format matches. Use [`Options::content`] to
+/// decode every block as well.
 ///
 /// # Errors
-/// [`Error::Io`] where `source` fails.
+/// [`Error::Io`]: reading from `source` fails.
 pub fn check<R: ReadAt + ?Sized>(
     source: &R,
     options: &Options,
@@ -63,7 +67,7 @@ pub fn check<R: ReadAt + ?Sized>(
     Ok((kind, report))
 }
 
-/// A chunk has to be in memory as a whole.
+/// Checks a chunk, which has to fit into memory as a whole.
 fn check_chunk<R: ReadAt + ?Sized>(
     source: &R,
     options: &Options,
@@ -71,7 +75,7 @@ fn check_chunk<R: ReadAt + ?Sized>(
 ) -> Result<(), Error> {
     let size = source.size()?;
     if let Err(error) = Limits::allow("bytes of a chunk", size, options.limits.memory) {
-        checker.found(&LIMIT, 0, size, "no more than the limits allow", error);
+        checker.found(&LIMIT, 0, size, "at most what the limits allow", error);
         return Ok(());
     }
     let bytes = source.read_vec_at(0, size)?;

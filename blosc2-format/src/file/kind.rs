@@ -1,4 +1,4 @@
-//! What a file is, told from its first bytes.
+//! Detection of the kind of a file from its first bytes.
 
 use std::fmt;
 use std::path::Path;
@@ -7,26 +7,33 @@ use crate::chunk;
 use crate::early::{self, Layout};
 use crate::{ReadAt, directory, packed};
 
-/// What a file or a directory is.
+/// The kind of a file or a directory.
+///
+/// ```
+/// use blosc2_format::file::Kind;
+///
+/// assert!(Kind::Packed.is_old());
+/// assert!(!Kind::Frame.is_old());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
-    /// One compressed chunk and nothing else.
+    /// A single chunk without a frame.
     Chunk,
-    /// A contiguous frame, of the layout that C-Blosc2 writes since 2.0.0-rc.1.
+    /// A contiguous frame in the layout that C-Blosc2 writes since 2.0.0-rc.1.
     Frame,
-    /// A directory with an index and a file for each chunk.
+    /// A directory (sparse frame): an index file and one file per chunk.
     Directory,
-    /// A frame with a header of 64 bytes, of 2.0.0-beta.1 and the weeks around it.
+    /// A legacy frame with a header of 64 bytes, written by 2.0.0-beta.1 and snapshots close to it.
     EarlyFrame,
-    /// A frame with a header of 82 bytes, of 2.0.0-beta.2 to beta.5.
+    /// A legacy frame with a header of 82 bytes, written by 2.0.0-beta.2 to beta.5.
     FrameVersion1,
-    /// A packed super-chunk, of the alphas before 2.0.0.
+    /// A legacy packed super-chunk, written by the alphas of 2.0.0.
     Packed,
 }
 
 impl Kind {
-    /// Whether it is of a time before 2.0.0-rc.1: C-Blosc2 does not open it any more.
+    /// Returns whether the format is older than 2.0.0-rc.1. C-Blosc2 no longer opens such files.
     pub fn is_old(self) -> bool {
         matches!(self, Self::EarlyFrame | Self::FrameVersion1 | Self::Packed)
     }
@@ -45,16 +52,16 @@ impl fmt::Display for Kind {
     }
 }
 
-/// How many of the first bytes are looked at.
+/// The number of bytes at the start that the detection examines.
 const START_LEN: u64 = 96;
-/// The name of all frames at byte 1, its marker and its end counted in.
+/// The magic name of all frames at byte 1, with its msgpack marker and its terminator.
 const MAGIC: &[u8] = b"\xa8b2frame\0";
-/// With fewer equal bytes it is something else.
+/// The minimum number of matching bytes of the magic name.
 const ENOUGH_MAGIC: usize = 6;
 
-/// Tells what `source` holds; `None` where it is none of the formats.
+/// Detects the kind of the file in `source`, or returns `None` if no format matches.
 ///
-/// Some wrong bytes do not mislead it, so that a check can say which ones they are.
+/// The detection tolerates a few wrong bytes, so that a check can report them.
 ///
 /// ```
 /// use blosc2_format::file::{Kind, recognise};
@@ -65,7 +72,7 @@ const ENOUGH_MAGIC: usize = 6;
 /// ```
 ///
 /// # Errors
-/// The source's own.
+/// The errors of the source.
 pub fn recognise<R: ReadAt + ?Sized>(source: &R) -> std::io::Result<Option<Kind>> {
     let size = source.size()?;
     let start = source.read_vec_at(0, size.min(START_LEN))?;
@@ -85,7 +92,8 @@ pub fn recognise<R: ReadAt + ?Sized>(source: &R) -> std::io::Result<Option<Kind>
     Ok(is_chunk(&start, size).then_some(Kind::Chunk))
 }
 
-/// A chunk has no name. It is one where its header is right, or its length is.
+/// Returns whether the bytes are a chunk: it has no magic name, so its header or its length has to
+/// be valid.
 fn is_chunk(start: &[u8], size: u64) -> bool {
     let Some(head) = start.first_chunk::<{ chunk::MIN_HEADER_LEN }>() else {
         return false;
@@ -95,10 +103,10 @@ fn is_chunk(start: &[u8], size: u64) -> bool {
     is_header || u64::from(u32::from_le_bytes([a, b, c, d])) == size
 }
 
-/// Tells what is at `path`; `None` where it is none of the formats.
+/// Detects the kind of the file or directory at `path`, or returns `None` if no format matches.
 ///
 /// # Errors
-/// It cannot be read.
+/// The file cannot be read.
 pub fn recognise_path(path: impl AsRef<Path>) -> std::io::Result<Option<Kind>> {
     let path = path.as_ref();
     if path.is_dir() {

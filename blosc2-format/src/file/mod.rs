@@ -1,4 +1,4 @@
-//! Files of every kind, by one reader and one check.
+//! Files of any kind: detection, one reader and one check for all formats.
 //!
 //! ```
 //! use blosc2_format::chunk::{Encoder, Params};

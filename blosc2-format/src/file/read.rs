@@ -1,4 +1,4 @@
-//! Reading any kind of file: what it says of itself, its chunks, the items of its array.
+//! The reader of files of any kind: metadata, chunks, items of arrays.
 
 use std::fmt;
 use std::ops::Range;
@@ -9,9 +9,22 @@ use super::{Kind, recognise, recognise_path};
 use crate::b2nd::{self, Geometry, Meta};
 use crate::{Error, Limits, ReadAt};
 
-/// A file that is being read, of any kind.
+/// A file of any kind, open for reading.
 ///
-/// Opening reads and checks its structure, and no data; a chunk is checked when it is decoded.
+/// Opening reads and checks the structure without the data. A chunk is checked when it is decoded.
+///
+/// ```
+/// use blosc2_format::Limits;
+/// use blosc2_format::chunk::{Encoder, Params};
+/// use blosc2_format::file::File;
+///
+/// let bytes = Encoder::new(Params::default())?.encode(&[7; 4000])?;
+/// let mut file = File::from_reader(&bytes, &Limits::default())?;
+/// let mut data = Vec::new();
+/// file.decode_chunk(0, &mut data)?;
+/// assert_eq!(data, [7; 4000]);
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
 pub struct File<'a> {
     info: Info,
     array: Option<(Meta, Geometry)>,
@@ -19,11 +32,14 @@ pub struct File<'a> {
 }
 
 impl File<'static> {
-    /// Opens what is at `path`: a file, or a directory of chunks.
+    /// Opens the file or the directory at `path`.
     ///
     /// # Errors
-    /// It cannot be read, or is none of the formats; the first rule that it breaks; what goes over
-    /// `limits`.
+    /// - [`Error::Io`]: the file cannot be read;
+    /// - [`Error::Format`]: no format matches, or the file violates a rule; the first violation is
+    ///   returned;
+    /// - [`Error::Limit`]: the file exceeds `limits`;
+    /// - [`Error::Unsupported`]: the file needs a feature that this crate does not support.
     pub fn open(path: impl AsRef<Path>, limits: &Limits) -> Result<Self, Error> {
         let path = path.as_ref();
         if !path.is_dir() {
@@ -37,11 +53,11 @@ impl File<'static> {
 }
 
 impl<'a> File<'a> {
-    /// Opens what `source` holds from its start on. For a frame inside a larger file see
-    /// [`read_at::AtOffset`](crate::read_at::AtOffset).
+    /// Opens the file in `source`, which starts at offset 0. To open a frame inside a larger file,
+    /// use [`read_at::AtOffset`](crate::read_at::AtOffset).
     ///
     /// # Errors
-    /// As for [`open`](File::open).
+    /// Fails with the errors of [`open`](File::open).
     pub fn from_reader(source: impl ReadAt + Send + 'a, limits: &Limits) -> Result<Self, Error> {
         let opened = match recognise(&source)? {
             Some(Kind::Chunk) => sources::chunk(source, limits),
@@ -65,54 +81,67 @@ impl<'a> File<'a> {
         Ok(Self { info, array, source })
     }
 
-    /// What it says of itself.
+    /// Returns the metadata of the file.
     pub fn info(&self) -> &Info {
         &self.info
     }
 
-    /// Shapes and dtype, where it holds an array.
+    /// Returns the shapes and the dtype, if the file contains an array.
     pub fn meta(&self) -> Option<&Meta> {
         self.array.as_ref().map(|(meta, _)| meta)
     }
 
-    /// Where the items are, where it holds an array.
+    /// Returns the layout of the items, if the file contains an array.
     pub fn geometry(&self) -> Option<&Geometry> {
         self.array.as_ref().map(|(_, geometry)| geometry)
     }
 
-    /// The content of a metalayer of variable length; `None` where there is none of this name.
+    /// Returns the content of a variable-length metalayer, or `None` if there is none with this
+    /// name.
     ///
     /// # Errors
-    /// It cannot be read or decoded.
+    /// - [`Error::Io`]: reading fails;
+    /// - [`Error::Format`]: the stored content violates a rule;
+    /// - [`Error::Limit`]: the content exceeds the limits;
+    /// - [`Error::Unsupported`]: a codec or a filter is not supported.
     pub fn vlmetalayer(&mut self, name: &str) -> Result<Option<Vec<u8>>, Error> {
         self.source.vlmetalayer(name)
     }
 
-    /// The bytes that a chunk has when decompressed.
+    /// Returns the number of bytes of the chunk at index `number` when decompressed.
     ///
     /// # Errors
-    /// There is no such chunk, or its header cannot be read.
+    /// - [`Error::Argument`]: there is no chunk at this index;
+    /// - [`Error::Io`]: reading the header of the chunk fails;
+    /// - [`Error::Format`]: the header of the chunk violates a rule.
     pub fn chunk_nbytes(&mut self, number: u64) -> Result<u64, Error> {
         self.source.chunk_nbytes(number)
     }
 
-    /// Decodes a chunk into `data`, whose length becomes that of the chunk.
+    /// Decodes the chunk at index `number` into `data`, and sets the length of `data` to that of
+    /// the chunk.
     ///
     /// # Errors
-    /// There is no such chunk, or it cannot be read or decoded.
+    /// - [`Error::Argument`]: there is no chunk at this index;
+    /// - [`Error::Io`]: reading fails;
+    /// - [`Error::Format`]: the chunk violates a rule;
+    /// - [`Error::Limit`]: the chunk exceeds the limits;
+    /// - [`Error::Unsupported`]: a codec or a filter is not supported.
     pub fn decode_chunk(&mut self, number: u64, data: &mut Vec<u8>) -> Result<(), Error> {
         self.source.decode_chunk(number, data)
     }
 
-    /// The items of a box of its array, in C order.
+    /// Returns the items of a box (one range per axis) of the array, in C order.
     ///
     /// # Errors
-    /// - [`Error::Argument`]: it holds no array, or the box reaches outside;
-    /// - [`Error::Limit`]: the box has more bytes than the limits allow to hold;
-    /// - a chunk cannot be read or decoded.
+    /// - [`Error::Argument`]: the file contains no array, or the box is out of bounds;
+    /// - [`Error::Limit`]: the box or a chunk exceeds the limits;
+    /// - [`Error::Io`]: reading a chunk fails;
+    /// - [`Error::Format`]: a chunk violates a rule;
+    /// - [`Error::Unsupported`]: a codec or a filter is not supported.
     pub fn read_box(&mut self, ranges: &[Range<u64>]) -> Result<Vec<u8>, Error> {
         let Some((_, geometry)) = &self.array else {
-            return Err(Error::Argument("it holds no array".to_owned()));
+            return Err(Error::Argument("the file contains no array".to_owned()));
         };
         let chunks = geometry.chunks_of(ranges)?;
         let sides = ranges.iter().map(|range| range.end - range.start);
@@ -139,7 +168,7 @@ fn no_format() -> Error {
     crate::FormatError::of(&super::check::KIND, 0, expected, "something else").into()
 }
 
-/// The array that a metalayer says.
+/// Returns the array that the content of a metalayer describes.
 fn array(content: &[u8], info: &Info, limits: &Limits) -> Result<(Meta, Geometry), Error> {
     let frame = b2nd::Frame {
         typesize: info.typesize,

@@ -1,4 +1,4 @@
-//! What the reader asks of each format, and what each says of itself.
+//! The interface of the formats to the reader of files, and the metadata of each format.
 
 use std::path::Path;
 
@@ -9,46 +9,58 @@ use crate::frame::Metalayer;
 use crate::packed::{Ancillary, Packed};
 use crate::{Error, Limits, ReadAt, early, frame};
 
-/// What a file says of itself, whatever kind it is of.
+/// The metadata of a file of any kind.
+///
+/// ```
+/// use blosc2_format::Limits;
+/// use blosc2_format::chunk::{Encoder, Params};
+/// use blosc2_format::file::{File, Kind};
+///
+/// let bytes = Encoder::new(Params { typesize: 4, ..Params::default() })?.encode(&[7; 4000])?;
+/// let file = File::from_reader(&bytes, &Limits::default())?;
+/// let info = file.info();
+/// assert_eq!((info.kind, info.nchunks, info.nbytes, info.typesize), (Kind::Chunk, 1, 4000, 4));
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Info {
-    /// What it is.
+    /// The kind of the file.
     pub kind: Kind,
-    /// Version of its format: of the chunk or of the frame. `None` for kinds that have none that is
-    /// kept.
+    /// The version of the format of the chunk or the frame. `None` for kinds without a stored
+    /// version.
     pub version: Option<u8>,
-    /// Bytes of an item.
+    /// The size of an item, in bytes.
     pub typesize: u32,
-    /// Bytes of all chunks when decompressed.
+    /// The total size of all chunks when decompressed, in bytes.
     pub nbytes: u64,
-    /// Bytes of all chunks as they are stored.
+    /// The total size of all chunks as stored, in bytes.
     pub cbytes: u64,
-    /// Number of chunks; 1 for a bare chunk.
+    /// The number of chunks; 1 for a bare chunk.
     pub nchunks: u64,
-    /// Bytes of a chunk when decompressed, of which the last one may have less; `None` where they
-    /// differ, or where there is none.
+    /// The size of a chunk when decompressed, in bytes; the last chunk can be shorter. `None` if
+    /// the sizes differ or there is no chunk.
     pub chunksize: Option<u32>,
-    /// Bytes of a block; `None` where the file does not say it for all chunks.
+    /// The size of a block, in bytes; `None` if the file states no size for all chunks.
     pub blocksize: Option<u32>,
-    /// The codec's code: 0 BloscLZ, 1 LZ4, 2 LZ4HC, 4 zlib, 5 Zstandard, ...
+    /// The code of the codec: 0 BloscLZ, 1 LZ4, 2 LZ4HC, 4 zlib, 5 Zstandard, ...
     pub codec: u8,
-    /// Parameter of the codec.
+    /// The parameter of the codec.
     pub codec_meta: u8,
-    /// Compression level; a bare chunk does not say it.
+    /// The compression level; `None` for a bare chunk, which does not store it.
     pub level: Option<u8>,
-    /// Codes of the filters, in the order in which they were applied; 0 is none.
+    /// The codes of the filters, in the order in which they were applied; 0 is an empty slot.
     pub filters: [u8; MAX_FILTERS],
-    /// Parameters of the filters.
+    /// The parameters of the filters.
     pub filters_meta: [u8; MAX_FILTERS],
     /// The metalayers in the header.
     pub metalayers: Vec<Metalayer>,
-    /// Names of the metalayers of variable length. Old frames have one at most, which is called
-    /// `usermeta` here; of packed super-chunks these are `codec`, `metadata` and `userdata`.
+    /// The names of the variable-length metalayers. Legacy frames have at most one, which is called
+    /// `usermeta` here. In packed super-chunks the names are `codec`, `metadata` and `userdata`.
     pub vlmetalayers: Vec<String>,
 }
 
-/// A format that is being read.
+/// The interface that each format implements for the reader of files.
 pub(super) trait Source {
     fn chunk_nbytes(&self, number: u64) -> Result<u64, Error>;
     fn decode_chunk(&mut self, number: u64, data: &mut Vec<u8>) -> Result<(), Error>;
@@ -58,7 +70,7 @@ pub(super) trait Source {
 
 type Opened<'a> = Result<(Info, Box<dyn Source + Send + 'a>), Error>;
 
-/// The name that is given to the only metalayer of variable length that old frames have.
+/// The name of the only variable-length metalayer of legacy frames.
 const USERMETA: &str = "usermeta";
 
 /// A bare chunk, in memory.
@@ -96,7 +108,9 @@ impl BareChunk {
     fn check(&self, number: u64) -> Result<(), Error> {
         match number {
             0 => Ok(()),
-            _ => Err(Error::Argument(format!("chunk {number} of a single chunk"))),
+            _ => Err(Error::Argument(format!(
+                "no chunk at index {number}: the file is a single chunk"
+            ))),
         }
     }
 }
@@ -225,7 +239,7 @@ impl<R: ReadAt> Source for early::Frame<R> {
     }
 }
 
-/// The ancillary chunks that hold what users put there: that of the filters is none.
+/// The ancillary chunks with the content of users. The filters chunk is not among them.
 const USER_CHUNKS: [Ancillary; 3] = [Ancillary::Codec, Ancillary::Metadata, Ancillary::Userdata];
 
 pub(super) fn packed<'a>(source: impl ReadAt + Send + 'a, limits: &Limits) -> Opened<'a> {
@@ -260,7 +274,7 @@ pub(super) fn packed<'a>(source: impl ReadAt + Send + 'a, limits: &Limits) -> Op
     Ok((info, Box::new(packed)))
 }
 
-/// The size that all have, but for a last one that may be shorter.
+/// Returns the size that all chunks have in common; the last one can be shorter.
 fn common_size(sizes: &[u64]) -> Option<u32> {
     let (last, others) = sizes.split_last()?;
     let size = *others.first().unwrap_or(last);

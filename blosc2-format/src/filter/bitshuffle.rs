@@ -1,15 +1,16 @@
 //! Bitshuffle: the lowest bits of all items, then their second bits, and so on.
 //!
-//! The items are taken eight at a time: with `n` items, row `8 * byte + bit` has `n / 8` bytes, each
-//! with that bit of eight items, the first item lowest. The items after the last eight, and the
-//! bytes after the last item, stay where they are.
+//! The items are processed in groups of eight: with `n` items, row `8 * byte + bit` has `n / 8`
+//! bytes, each with that bit of eight items, the first item lowest. The items after the last group,
+//! and the bytes after the last item, are not moved.
 //!
-//! It is done by shuffling bytes, turning eight rows of eight bits into columns, and shuffling each
-//! stream of bytes as if it were items of eight bytes; in tiles that stay in the fastest cache.
+//! The implementation shuffles bytes, transposes each eight rows of eight bits, and shuffles each
+//! stream of bytes as if it consisted of items of eight bytes, in tiles that fit into the fastest
+//! cache.
 
 use super::shuffle;
 
-/// Bytes that are handled at a time; 8 items of any size fit.
+/// The number of bytes processed at a time; 8 items of any size fit.
 const TILE: usize = 32 << 10;
 
 pub(super) fn forward(src: &[u8], dest: &mut [u8], typesize: usize) {
@@ -35,7 +36,7 @@ pub(super) fn forward(src: &[u8], dest: &mut [u8], typesize: usize) {
 
 pub(super) fn backward(src: &[u8], dest: &mut [u8], typesize: usize, version: u8) {
     let items = src.len() / typesize;
-    // Blosc1 left blocks alone that are no multiple of eight items.
+    // Blosc1 did not change blocks whose number of items is not a multiple of eight.
     let eights = if version == 2 && !items.is_multiple_of(8) { 0 } else { items / 8 };
     let whole = eights * 8 * typesize;
     dest[whole..].copy_from_slice(&src[whole..]);
@@ -56,7 +57,7 @@ pub(super) fn backward(src: &[u8], dest: &mut [u8], typesize: usize, version: u8
     }
 }
 
-/// Turns each eight rows of eight bits into eight columns; the lowest bit comes first.
+/// Transposes each eight rows of eight bits; the lowest bit comes first.
 fn transpose(bytes: &mut [u8]) {
     for rows in bytes.chunks_exact_mut(8) {
         let mut bits = u64::from_le_bytes(rows.try_into().unwrap_or_default());

@@ -1,10 +1,11 @@
-//! Bytedelta: each byte becomes its difference from the one before it.
+//! Bytedelta: each byte is replaced by its difference to the previous one.
 //!
-//! It is meant to follow shuffle: the block is cut into as many equal streams as an item has bytes,
-//! and each starts from 0. The bytes after the last stream stay as they are.
+//! It is designed to follow shuffle: the block is split into one stream of equal length for each
+//! byte of the items, and each stream starts from 0. The bytes after the last stream are not
+//! changed.
 //!
-//! The first version of the filter (code 34), where it was built with vector instructions, starts
-//! from 0 again after the last whole 16 bytes of a stream.
+//! The first version of the filter (code 34), if compiled with vector instructions, starts from 0
+//! again after the last whole 16 bytes of a stream.
 
 const VECTOR: usize = 16;
 
@@ -39,7 +40,7 @@ fn accumulate(bytes: &mut [u8], mut sum: u8) -> u8 {
     sum
 }
 
-/// The length of a stream, if there is any.
+/// Returns the length of a stream, if it is not 0.
 fn stream_len(len: usize, streams: usize) -> Option<usize> {
     len.checked_div(streams).filter(|len| *len > 0)
 }

@@ -1,9 +1,9 @@
-//! Delta: each item of a block is combined by exclusive or with another one.
+//! Delta: each item of a block is combined with another one by exclusive or.
 //!
-//! In the chunk's first block that is the item before it; the first item stays. In the others it is
-//! the item at the same place in the first block. Items have 1, 2, 4 or 8 bytes: other typesizes
-//! count as items of 8 where 8 divides them, of 1 otherwise. The bytes after the last whole item
-//! stay as they are.
+//! In the first block of the chunk the other one is the previous item; the first item is not
+//! changed. In the other blocks it is the item at the same position in the first block. Items have
+//! 1, 2, 4 or 8 bytes: other typesizes count as 8 if they are multiples of 8, otherwise as 1. The
+//! bytes after the last whole item are not changed.
 
 pub(super) fn forward(src: &[u8], dest: &mut [u8], typesize: usize, reference: Option<&[u8]>) {
     let width = width(typesize);
@@ -31,7 +31,7 @@ pub(super) fn backward(data: &mut [u8], typesize: usize, reference: Option<&[u8]
     }
 }
 
-/// Combines each item with the result of the one before it, in words of whole items.
+/// Combines each item with the result of the previous one, in words of whole items.
 fn accumulate(data: &mut [u8], width: usize) {
     let in_words = data.len() - data.len() % 8;
     let mut last = 0;
@@ -44,7 +44,7 @@ fn accumulate(data: &mut [u8], width: usize) {
         }
         items ^= last;
         word.copy_from_slice(&items.to_le_bytes());
-        // The last item, as many times as there are items in a word.
+        // The last item, repeated to fill a word.
         last = items >> (64 - 8 * width);
         let mut shift = 8 * width;
         while shift < 64 {

@@ -2,10 +2,11 @@
 
 use crate::Error;
 
-/// Clears the lowest bits of integers. They have 1, 2, 4 or 8 bytes, little endian; what follows the
-/// last whole one stays.
+/// Clears the lowest bits of integers of 1, 2, 4 or 8 bytes in little-endian byte order. The bytes
+/// after the last whole item are not changed.
 ///
-/// `bits` are kept, or `-bits` are cleared where it is negative. At least one has to be kept.
+/// `bits` bits are kept, or `-bits` bits are cleared if it is negative. At least one bit has to be
+/// kept.
 pub(super) fn forward(src: &[u8], dest: &mut [u8], typesize: usize, bits: i8) -> Result<(), Error> {
     if !matches!(typesize, 1 | 2 | 4 | 8) {
         return Err(Error::Argument(format!("int_trunc of items of {typesize} bytes")));
@@ -22,9 +23,10 @@ pub(super) fn forward(src: &[u8], dest: &mut [u8], typesize: usize, bits: i8) ->
     Ok(())
 }
 
-/// Copies `src` to `dest` with the lowest `bits` of each whole item cleared; fewer than an item has.
+/// Copies `src` to `dest` with the lowest `bits` bits of each whole item cleared, which is less
+/// than the size of an item.
 pub(super) fn clear(src: &[u8], dest: &mut [u8], typesize: usize, bits: u32) {
-    // Eight bytes of mask hold whole items of any size that there is.
+    // Eight bytes of mask contain whole items of all supported sizes.
     let mut mask = [0; 8];
     for (index, byte) in mask.iter_mut().enumerate() {
         let below = 8 * (index % typesize) as u32;

@@ -1,7 +1,7 @@
-//! The filters: what is done to a block before the codec sees it, and undone afterwards.
+//! The filters: transformations of a block before compression, undone after decompression.
 //!
-//! A pipeline has six slots. They are applied from the first to the last and undone from the last to
-//! the first; code 0 is an empty slot. Every filter keeps the length of the block.
+//! A pipeline has six slots, which are applied from the first to the last and undone from the last
+//! to the first. The code 0 is an empty slot. No filter changes the length of the block.
 
 mod bitshuffle;
 mod bytedelta;
@@ -15,7 +15,7 @@ mod trunc_prec;
 use crate::Error;
 use crate::chunk::MAX_FILTERS;
 
-/// The name of a filter, also of those that are known but cannot be undone here.
+/// Returns the name of a filter, including known filters that are not supported here.
 fn name(code: u8) -> Option<&'static str> {
     Some(match code {
         0 => "none",
@@ -32,7 +32,7 @@ fn name(code: u8) -> Option<&'static str> {
     })
 }
 
-/// One filter with its parameters.
+/// A filter with its parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Shuffle { width: usize },
@@ -44,7 +44,7 @@ enum Step {
 }
 
 impl Step {
-    /// Whether undoing it takes another buffer.
+    /// Returns whether undoing the filter needs another buffer.
     fn moves(self) -> bool {
         matches!(self, Self::Shuffle { .. } | Self::Bitshuffle)
     }
@@ -59,14 +59,14 @@ pub(crate) struct Pipeline {
 }
 
 impl Pipeline {
-    /// With these filters and their metas.
+    /// Creates the pipeline of these filters and their parameters.
     ///
-    /// `typesize` is the chunk's, from 1 to 255. `schunk_typesize` is the super-chunk's, which
-    /// differs where it is over 255; for a chunk alone it is the chunk's. Only bytedelta asks for
-    /// it, where its meta is 0. `version` is that of the chunk format.
+    /// `typesize` is that of the chunk, from 1 to 255. `schunk_typesize` is that of the
+    /// super-chunk, which differs if it is above 255; for a single chunk it is that of the chunk.
+    /// Only bytedelta uses it, if its parameter is 0. `version` is the version of the chunk format.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for a filter that is not known here, with its name.
+    /// [`Error::Unsupported`]: a filter is not supported; the error states its name.
     pub(crate) fn new(
         filters: &[u8; MAX_FILTERS],
         metas: &[u8; MAX_FILTERS],
@@ -95,20 +95,20 @@ impl Pipeline {
         Ok(Self { steps, typesize: typesize.max(1), version })
     }
 
-    /// Whether [`backward`](Self::backward) takes the decoded block from another buffer. Otherwise
-    /// it works in place, if it has anything to do: the codec should decode to `out` at once.
+    /// Returns whether [`backward`](Self::backward) reads the decoded block from another buffer.
+    /// Otherwise it works in place, and the codec should decode to `out` directly.
     pub(crate) fn moves(&self) -> bool {
         self.steps.iter().flatten().any(|step| step.moves())
     }
 
-    /// Applies the filters to the block `src` and returns what to compress: `src` itself where there
-    /// is nothing to do, otherwise the start of `block` or of `scratch`, which grow as needed.
+    /// Applies the filters to the block `src` and returns the bytes to compress: `src` itself if
+    /// there is nothing to do, otherwise the start of `block` or `scratch`, which grow as needed.
     ///
-    /// `reference` is the chunk's first block as it is before any filter. It is `None` when `src` is
-    /// that block, and for every block of a chunk with variable-length blocks.
+    /// `reference` is the first block of the chunk before any filter. It is `None` if `src` is that
+    /// block, and for every block of a chunk with variable-length blocks.
     ///
     /// # Errors
-    /// [`Error::Argument`] for a filter that cannot take items of this size, or this meta.
+    /// [`Error::Argument`]: a filter does not support items of this size, or this parameter.
     pub(crate) fn forward<'a>(
         &self,
         src: &'a [u8],
@@ -141,16 +141,16 @@ impl Pipeline {
         Ok(if untouched { src } else { &done[..src.len()] })
     }
 
-    /// Undoes the filters of a block. The result is in `out`, which has the block's length.
+    /// Undoes the filters of a block. The result is in `out`, which has the length of the block.
     ///
-    /// What the codec gave is at the start of `block`, unless [`moves`](Self::moves) says otherwise:
-    /// then it is in `out`, and `block` may be empty. `block` and `scratch` are overwritten.
+    /// The output of the codec is at the start of `block` if [`moves`](Self::moves) returns `true`.
+    /// Otherwise it is in `out`, and `block` can be empty. `block` and `scratch` are overwritten.
     ///
-    /// `reference` is the chunk's first block, wholly decoded. It is `None` when this is that block,
-    /// and for every block of a chunk with variable-length blocks.
+    /// `reference` is the completely decoded first block of the chunk. It is `None` if this is that
+    /// block, and for every block of a chunk with variable-length blocks.
     ///
     /// # Errors
-    /// [`Error::Argument`] when `block` is shorter than `out`.
+    /// [`Error::Argument`]: `block` is shorter than `out`.
     pub(crate) fn backward(
         &self,
         block: &mut [u8],
@@ -192,7 +192,7 @@ impl Pipeline {
     }
 }
 
-/// The first `len` bytes of `buffer`, which grows to have them.
+/// Returns the first `len` bytes of `buffer`, which grows if necessary.
 fn room(buffer: &mut Vec<u8>, len: usize) -> &mut [u8] {
     if buffer.len() < len {
         buffer.resize(len, 0);

@@ -1,19 +1,18 @@
-//! Shuffle: the first bytes of all items, then the second bytes of all, and so on.
+//! Shuffle: the first bytes of all items, then the second bytes of all items, and so on.
 //!
-//! The bytes after the last whole item stay where they are.
+//! The bytes after the last whole item are not moved.
 //!
-//! Each byte of the items makes a stream. Eight streams are merged by merging the first with the
-//! fifth, the second with the sixth and so on, and the four that result in the same way, and the two
-//! at last: merging or parting two streams is a loop that compilers turn into vector instructions.
-//! Items whose size is no power of two, or above eight, are put together from pieces of 8, 4, 2 and 1
-//! bytes.
+//! Each byte of the items forms a stream. Eight streams are merged in three steps: first with
+//! fifth, second with sixth and so on; then the four results in the same way; then the last two.
+//! Merging or splitting two streams is a loop that compilers vectorize. Items whose size is not a
+//! power of two, or greater than eight, are composed of pieces of 8, 4, 2 and 1 bytes.
 
-/// Most bytes of a piece, a power of two.
+/// The maximum size of a piece, in bytes, a power of two.
 const PIECE: usize = 8;
-/// Items that are handled at a time, so that what is between the steps stays in the fastest cache.
+/// The number of items processed at a time, so that intermediate results stay in the fastest cache.
 const TILE: usize = 512;
 
-/// What is between the steps.
+/// The intermediate results.
 pub(super) type Buffers = [[u8; PIECE * TILE]; 2];
 
 pub(super) fn buffers() -> Buffers {
@@ -38,7 +37,7 @@ pub(super) fn forward(src: &[u8], dest: &mut [u8], width: usize, buffers: &mut B
                 gather(src, width, at, piece, &mut streams[..piece * len]);
                 input = &streams[..piece * len];
             }
-            // `count` streams of pieces become twice as many, of pieces half as long.
+            // `count` streams of pieces become twice that number, of pieces half as long.
             let (mut count, mut stretch) = (1, piece * len / 2);
             while 2 * count < piece {
                 let (low, high) = parted[..piece * len].split_at_mut(piece * len / 2);
@@ -79,7 +78,7 @@ pub(super) fn backward(src: &[u8], dest: &mut [u8], width: usize, buffers: &mut 
                 scatter(stream(0), dest, width, at, piece);
                 continue;
             }
-            // `count` streams of pieces become half as many, of pieces twice as long.
+            // `count` streams of pieces become half that number, of pieces twice as long.
             let (mut count, mut stretch) = (piece / 2, len);
             while count > 0 {
                 let last = count == 1 && piece == width;
@@ -102,7 +101,7 @@ pub(super) fn backward(src: &[u8], dest: &mut [u8], width: usize, buffers: &mut 
     }
 }
 
-/// The pieces that make up an item, and their places in it.
+/// Returns the pieces that an item is composed of, and their offsets in it.
 fn pieces(width: usize) -> impl Iterator<Item = (usize, usize)> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -113,7 +112,7 @@ fn pieces(width: usize) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// Copies the pieces at the place `at` of each item to one place.
+/// Copies the pieces at offset `at` of all items to consecutive positions.
 fn gather(items: &[u8], width: usize, at: usize, piece: usize, pieces: &mut [u8]) {
     match piece {
         8 => gather_sized::<8>(items, width, at, pieces),
@@ -129,7 +128,7 @@ fn gather_sized<const N: usize>(items: &[u8], width: usize, at: usize, pieces: &
     }
 }
 
-/// Copies pieces to the place `at` of each item.
+/// Copies consecutive pieces to offset `at` of all items.
 fn scatter(pieces: &[u8], items: &mut [u8], width: usize, at: usize, piece: usize) {
     match piece {
         8 => scatter_sized::<8>(pieces, items, width, at),
@@ -145,11 +144,11 @@ fn scatter_sized<const N: usize>(pieces: &[u8], items: &mut [u8], width: usize, 
     }
 }
 
-/// Parts pairs of bytes into their first and their second ones.
+/// Splits pairs of bytes into their first and their second bytes.
 #[inline(never)]
 fn part(pairs: &[u8], low: &mut [u8], high: &mut [u8]) {
     for ((pair, low), high) in pairs.chunks_exact(2).zip(low).zip(high) {
-        // One number rather than two bytes: this way the loop becomes vector instructions.
+        // One number rather than two bytes: this form is vectorized.
         let pair = u16::from_le_bytes(pair.try_into().unwrap_or_default());
         *low = pair as u8;
         *high = (pair >> 8) as u8;

@@ -1,8 +1,8 @@
 use super::*;
 use proptest::prelude::*;
 
-/// What was made by the C library, 3.3.2, of the bytes of `noise` in two blocks, the second one byte
-/// shorter: for each pipeline, how many of the sizes below it took, and a hash of all that it made.
+/// The output of the C library 3.3.2 for the bytes of `noise` in two blocks, the second one byte
+/// shorter: for each pipeline, the number of accepted sizes below, and a hash of the output.
 type Known = (&'static str, [u8; 6], [u8; 6], usize, u64);
 const KNOWN: &[Known] = &[
     ("none", [0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0], 36, 0x3a69_c330_cdaa_86ff),
@@ -25,7 +25,7 @@ const TYPESIZES: [usize; 12] = [1, 2, 3, 4, 7, 8, 12, 16, 17, 24, 100, 255];
 /// Items of a block.
 const ITEMS: [usize; 3] = [37, 40, 300];
 
-/// The hashes above are of what becomes of these bytes, so they have a generator of their own.
+/// The hashes above depend on these bytes, so they have a separate generator.
 fn noise(len: usize) -> Vec<u8> {
     let mut state = 1_u32;
     let mut next = || {
@@ -55,7 +55,7 @@ fn forward(pipeline: &Pipeline, data: &[u8], blocksize: usize) -> Result<Vec<Vec
     data.chunks(blocksize).enumerate().map(filtered).collect()
 }
 
-/// What the filtered blocks were.
+/// The filtered blocks.
 fn backward(pipeline: &Pipeline, blocks: &[Vec<u8>]) -> Vec<u8> {
     let (mut data, mut scratch) = (Vec::new(), Vec::new());
     for block in blocks {
@@ -96,7 +96,7 @@ fn each_filter_does_what_it_says() {
 
     assert_eq!(first(one(1, 0, 3), &[1, 2, 3, 4, 5, 6, 7]), [1, 4, 2, 5, 3, 6, 7]);
     assert_eq!(first(one(1, 2, 1), &[1, 2, 3, 4, 5]), [1, 3, 2, 4, 5]);
-    // The bits of eight bytes and a ninth, which stays.
+    // The bits of eight bytes and a ninth one, which is not changed.
     let bytes = [0x01, 0x03, 0, 0, 0, 0, 0, 0x80, 9];
     assert_eq!(first(one(2, 0, 1), &bytes), [0b11, 0b10, 0, 0, 0, 0, 0, 0x80, 9]);
     assert_eq!(first(one(3, 0, 2), &[1, 2, 3, 4, 3, 4, 9]), [1, 2, 2, 6, 0, 0, 9]);
@@ -115,7 +115,7 @@ fn each_filter_does_what_it_says() {
 
 #[test]
 fn delta_takes_the_first_block_before_its_filters() {
-    // Shuffle comes first, yet the reference is what it was before.
+    // Shuffle comes first, but the reference is the unfiltered block.
     let pipeline = pipeline([1, 3, 0, 0, 0, 0], [0; 6], 2);
     let blocks = forward(&pipeline, &[1, 2, 3, 4, 5, 6, 7, 8], 4).unwrap();
     assert_eq!(blocks, [[1, 3, 2 ^ 1, 4 ^ 3], [5 ^ 1, 7 ^ 2, 6 ^ 3, 8 ^ 4]]);
@@ -160,7 +160,7 @@ fn the_size_that_bytedelta_takes() {
     };
     assert_eq!(with([35, 0, 0, 0, 0, 0], [0; 6], 4), with([35, 0, 0, 0, 0, 0], [4; 6], 300));
     assert_ne!(with([35, 0, 0, 0, 0, 0], [0; 6], 300), with([35, 0, 0, 0, 0, 0], [0; 6], 1));
-    // More streams than bytes: nothing happens.
+    // More streams than bytes: nothing changes.
     assert_eq!(with([35, 0, 0, 0, 0, 0], [0; 6], 1001)[0], data);
 }
 
@@ -170,7 +170,7 @@ fn filters_that_are_not_here_are_named() {
         [(5, "filter 5"), (31, "filter 31"), (32, "filter 32 (ndcell)"), (33, "filter 33 (ndmean)")]
     {
         let error = Pipeline::new(&[0, 0, 0, code, 0, 0], &[0; 6], 4, 4, 5).unwrap_err();
-        assert_eq!(error.to_string(), format!("not decodable here: {name}"));
+        assert_eq!(error.to_string(), format!("not supported: {name}"));
     }
     assert!(Pipeline::new(&[255; 6], &[0; 6], 4, 4, 5).is_err());
 }
@@ -202,7 +202,7 @@ fn a_block_shorter_than_its_output_is_refused() {
     assert!(matches!(result, Err(Error::Argument(_))));
 }
 
-/// Filters without loss, with any meta.
+/// Lossless filters, with any parameter.
 fn lossless() -> impl Strategy<Value = ([u8; 6], [u8; 6])> {
     let code = prop_oneof![Just(0), Just(1), Just(2), Just(3), Just(34), Just(35)];
     (proptest::array::uniform6(code), any::<[u8; 6]>(), any::<[bool; 6]>()).prop_map(

@@ -2,11 +2,11 @@
 
 use crate::Error;
 
-/// Clears the lowest bits of the mantissas. Numbers have 4 or 8 bytes, little endian; what follows
-/// the last whole one stays.
+/// Clears the lowest bits of the mantissas of 4-byte or 8-byte numbers in little-endian byte order.
+/// The bytes after the last whole number are not changed.
 ///
-/// `bits` of the mantissa are kept, or `-bits` are cleared where it is negative. At least one has to
-/// be kept, so that NaN stays NaN.
+/// `bits` bits of the mantissa are kept, or `-bits` bits are cleared if it is negative. At least
+/// one bit has to be kept, so that NaN stays NaN.
 pub(super) fn forward(src: &[u8], dest: &mut [u8], typesize: usize, bits: i8) -> Result<(), Error> {
     let mantissa = match typesize {
         4 => 23,

@@ -1,4 +1,4 @@
-//! What of a chunk is stored in a frame, and what its index says instead.
+//! Admission of chunks: what a frame stores of a chunk, and what its index states instead.
 
 use std::borrow::Cow;
 
@@ -7,18 +7,19 @@ use super::outline::Outline;
 use crate::chunk::{self, Chunk, EXTENDED_HEADER_LEN, Params, Special};
 use crate::{Error, Limits};
 
-/// What of a chunk has to be stored, or else what the index says of it.
+/// The bytes to store for a chunk, or the special value that its index entry states.
 pub(super) type Admitted<'a> = (Option<Cow<'a, [u8]>>, Option<Special>);
 
 impl Outline {
-    /// Reads the header of a chunk, which has to be all of `bytes`. `alone` where there is no other one.
+    /// Reads the header of the chunk in `bytes`, which must contain nothing else. `alone` if the
+    /// frame has no other chunk.
     pub(super) fn check_chunk(&self, bytes: &[u8], alone: bool) -> Result<chunk::Header, Error> {
         let wrong = |what: String| Err(Error::Argument(what));
-        // What a reader refuses before it looks at the blocks.
+        // Checks what a reader would reject before it decodes the blocks.
         let header = Chunk::new(bytes, &Limits::default())?.header().clone();
         if header.cbytes as usize != bytes.len() {
             let (found, len) = (bytes.len(), header.cbytes);
-            return wrong(format!("{found} bytes for a chunk of {len}"));
+            return wrong(format!("{found} bytes for a chunk of {len} bytes"));
         }
         if header.lazy || header.nbytes == 0 {
             let what = if header.lazy { "lazy" } else { "empty" };
@@ -26,21 +27,25 @@ impl Outline {
         }
         if header.special.is_none() && bytes.len() <= EXTENDED_HEADER_LEN {
             let len = bytes.len();
-            return wrong(format!("a chunk of {len} bytes: over {EXTENDED_HEADER_LEN} in a frame"));
+            return wrong(format!(
+                "a chunk of {len} bytes: a frame needs more than {EXTENDED_HEADER_LEN}"
+            ));
         }
         if !alone && self.header.variable_blocks != header.variable_blocks {
-            return wrong("chunks with and without variable blocks in one frame".into());
+            return wrong("chunks with and without variable-length blocks in one frame".into());
         }
         let typesize = self.header.typesize;
         let width = header.cbytes.saturating_sub(header.header_len() as u32);
         if header.special == Some(Special::Value) && width < typesize {
-            let what = format!("a repeated value of {width} bytes where items have {typesize}");
+            let what = format!(
+                "a repeated value of {width} bytes in a frame with items of {typesize} bytes"
+            );
             return wrong(what);
         }
         Ok(header)
     }
 
-    /// What of a chunk has to be stored, or what the index says of it, where chunks have this size.
+    /// Returns what to store of a chunk, or what the index states, in a frame with this chunk size.
     pub(super) fn admit<'a>(
         &self,
         header: &chunk::Header,
@@ -51,7 +56,7 @@ impl Outline {
         let special = header.special.filter(|&special| special != Special::Value);
         let whole_items = header.nbytes.is_multiple_of(typesize);
         Ok(match special {
-            // The index cannot say how long such a chunk is, nor of what type.
+            // The index cannot express the length of such a chunk, nor its item type.
             Some(Special::Nan) if u32::from(header.typesize) != typesize || self.cuts_items() => {
                 (Some(self.spell_out_nan(header.typesize, header.nbytes)?.into()), None)
             }
@@ -63,12 +68,13 @@ impl Outline {
         })
     }
 
-    /// Whether an item has more than a block: the library cannot read NaN then.
+    /// Returns whether an item is larger than a block: then the C library cannot read NaN.
     pub(super) fn cuts_items(&self) -> bool {
         (1..self.header.typesize).contains(&self.header.blocksize)
     }
 
-    /// A chunk of one value that the library also reads where no special offset can stand for it.
+    /// Returns a stored chunk of one value that the C library also reads where no special offset is
+    /// possible.
     pub(super) fn spell_out(&self, special: Special, nbytes: u32) -> Result<Vec<u8>, Error> {
         let typesize = self.header.typesize as usize;
         if special == Special::Nan {
@@ -77,7 +83,7 @@ impl Outline {
         if (nbytes as usize).is_multiple_of(typesize) {
             return self.repeat(nbytes, &vec![0; typesize]);
         }
-        // One block, whose only stream has length 0: it is all zeros.
+        // One block with a single stream of length 0: it is all zeros.
         let mut bytes = vec![0; EXTENDED_HEADER_LEN];
         let typesize = u8::try_from(typesize).unwrap_or(1);
         bytes[..4].copy_from_slice(&[5, 1, 0b1_0101, typesize]);
@@ -91,15 +97,15 @@ impl Outline {
         Ok(bytes)
     }
 
-    /// NaN of `width` bytes in a frame whose items may have another size.
+    /// Returns a chunk of NaN of `width` bytes for a frame whose items can have another size.
     fn spell_out_nan(&self, width: u8, nbytes: u32) -> Result<Vec<u8>, Error> {
         let typesize = self.header.typesize as usize;
         let nan = match width {
             4 => f32::NAN.to_le_bytes().to_vec(),
             8 => f64::NAN.to_le_bytes().to_vec(),
-            _ => return Err(Error::Argument(format!("NaN of {width} bytes: it has 4 or 8"))),
+            _ => return Err(Error::Argument(format!("NaN of {width} bytes: expected 4 or 8"))),
         };
-        // Readers want a value of at least an item.
+        // Readers require a value of at least one item.
         let value = nan.repeat(typesize.div_ceil(nan.len()));
         if !value.len().is_multiple_of(typesize) || !(nbytes as usize).is_multiple_of(value.len()) {
             let what = format!("{nbytes} bytes of NaN of {width} bytes for items of {typesize}");
@@ -108,7 +114,7 @@ impl Outline {
         self.repeat(nbytes, &value)
     }
 
-    /// A chunk of a value over and over, in blocks of whole values.
+    /// Returns a chunk of a repeated value, in blocks of whole values.
     fn repeat(&self, nbytes: u32, value: &[u8]) -> Result<Vec<u8>, Error> {
         let width = value.len() as u32;
         let params = Params { typesize: width, ..self.params() };

@@ -1,4 +1,4 @@
-//! What a writer of frames does, wherever the chunks go.
+//! The part of writing a frame that does not depend on the destination of the chunks.
 
 use super::change::Stores;
 use super::header::Layout;
@@ -6,11 +6,11 @@ use super::outline::{Metalayer, Outline};
 use crate::Error;
 use crate::chunk::{self, Encoder, Params};
 
-/// An outline, and what compresses its chunks.
+/// An outline, and the encoder of its chunks.
 #[derive(Debug)]
 pub(crate) struct Builder {
     pub(crate) outline: Outline,
-    /// How the next chunk is compressed.
+    /// The parameters of the next chunk.
     encoding: Params,
     encoder: Option<Encoder>,
 }
@@ -21,7 +21,7 @@ impl Builder {
         layout: Layout,
         metalayers: &[Metalayer],
     ) -> Result<Self, Error> {
-        // Only compressing needs a codec that is here; chunks may come from elsewhere.
+        // Only compression needs a supported codec; chunks can come from elsewhere.
         let encoder = match Encoder::new(params) {
             Err(Error::Unsupported(_)) => None,
             encoder => Some(encoder?),
@@ -33,10 +33,10 @@ impl Builder {
         Ok(Self { outline, encoding: params, encoder })
     }
 
-    /// Compresses data with the frame's parameters.
+    /// Compresses data with the parameters of the frame.
     pub(crate) fn encode(&mut self, data: &[u8]) -> Result<Vec<u8>, Error> {
         let chunk = self.encoder()?.encode(data)?;
-        // The library keeps the block size that it used last, whatever the next chunk is like.
+        // Like the C library, it keeps the last block size for the following chunks.
         let blocksize = Some(chunk::Header::parse(&chunk)?.blocksize);
         if self.encoding.blocksize != blocksize {
             self.encoding.blocksize = blocksize;
@@ -45,7 +45,7 @@ impl Builder {
         Ok(chunk)
     }
 
-    /// The same for blocks of any lengths.
+    /// Compresses variable-length blocks with the parameters of the frame.
     pub(crate) fn encode_blocks(&mut self, blocks: &[&[u8]]) -> Result<Vec<u8>, Error> {
         self.encoder()?.encode_blocks(blocks)
     }
@@ -56,12 +56,13 @@ impl Builder {
         self.encoder.as_mut().ok_or_else(what)
     }
 
-    /// Takes account of a chunk behind the others; gives what has to be stored.
+    /// Appends a chunk to the outline, and returns what to store.
     pub(crate) fn add<'a>(&mut self, chunk: &'a [u8]) -> Result<Stores<'a>, Error> {
         self.outline.insert(self.outline.nchunks(), chunk)
     }
 
-    /// Adds a metalayer to the trailer; its content is compressed as the library does by default.
+    /// Adds a metalayer to the trailer. Its content is compressed with the default parameters of
+    /// the C library.
     pub(crate) fn add_vlmetalayer(&mut self, name: &str, content: &[u8]) -> Result<(), Error> {
         let chunk = Encoder::new(Params::default())?.encode(content)?;
         self.add_vlmetalayer_chunk(name, &chunk)
@@ -70,7 +71,7 @@ impl Builder {
     pub(crate) fn add_vlmetalayer_chunk(&mut self, name: &str, chunk: &[u8]) -> Result<(), Error> {
         if self.outline.vlmetalayers().iter().any(|each| each.name == name) {
             let name = name.escape_debug();
-            return Err(Error::Argument(format!("there is a metalayer `{name}` already")));
+            return Err(Error::Argument(format!("there is already a metalayer `{name}`")));
         }
         self.outline.set_vlmetalayer_chunk(name, chunk)
     }

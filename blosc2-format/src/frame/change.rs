@@ -1,4 +1,4 @@
-//! Changes of an outline: chunks are added, replaced, removed and put into another order.
+//! Changes of an outline: insert, replace, remove and reorder chunks.
 
 use std::borrow::Cow;
 use std::mem;
@@ -10,44 +10,83 @@ use super::outline::Outline;
 use crate::Error;
 use crate::chunk::{self, EXTENDED_HEADER_LEN, Special};
 
-/// The most chunks whose offsets fit into one chunk.
+/// The maximum number of chunks: their offsets have to fit into one chunk.
 const MAX_CHUNKS: u64 = (i32::MAX as u64 - EXTENDED_HEADER_LEN as u64) / OFFSET_LEN;
 
-/// What a change makes to be stored: bytes, and the place that the index gives them, which is a
-/// number of bytes after the header or, in a directory, that of a file.
+/// The result of a change: the byte strings to store, each with its position as in the index. The
+/// position is a number of bytes after the header or, in a directory, a file number.
+///
+/// ```
+/// use blosc2_format::chunk::{Encoder, Params};
+/// use blosc2_format::frame::{Layout, Outline, Stores};
+///
+/// let chunk = Encoder::new(Params::default())?.encode(&[7; 800])?;
+/// let mut outline = Outline::new(Params::default(), Layout::Contiguous);
+/// let stores: Stores = outline.insert(0, &chunk)?;
+/// assert_eq!(stores[0].0, 0, "directly after the header");
+/// assert_eq!(stores[0].1[..], chunk[..]);
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
 pub type Stores<'a> = Vec<(u64, Cow<'a, [u8]>)>;
 
-/// What a chunk is after [`Outline::rearrange`].
+/// A chunk of the new sequence in [`Outline::rearrange`].
+///
+/// ```
+/// use blosc2_format::chunk::{Encoder, Params};
+/// use blosc2_format::frame::{Layout, Outline, Slot};
+///
+/// let chunk = Encoder::new(Params::default())?.encode(&[7; 800])?;
+/// let mut outline = Outline::new(Params::default(), Layout::Contiguous);
+/// outline.insert(0, &chunk)?;
+/// outline.rearrange(800, &[Slot::Zeros, Slot::Kept(0)], &[])?;
+/// assert_eq!(outline.nchunks(), 2);
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Slot<'a> {
-    /// The one that has had this number.
+    /// The existing chunk with this index.
     Kept(u64),
-    /// One of zeros, which takes no room.
+    /// A chunk of zeros, which occupies no space.
     Zeros,
-    /// A new one.
+    /// A new compressed chunk.
     New(&'a [u8]),
 }
 
-/// Sizes of a chunk that is to be replaced or removed.
+/// The sizes of a chunk that is replaced or removed.
+///
+/// ```
+/// use blosc2_format::chunk::{Encoder, Params};
+/// use blosc2_format::frame::{Layout, Outline, Sizes};
+///
+/// let chunk = Encoder::new(Params::default())?.encode(&[7; 800])?;
+/// let mut outline = Outline::new(Params::default(), Layout::Contiguous);
+/// outline.insert(0, &chunk)?;
+/// outline.remove(0, Sizes { nbytes: 800, cbytes: chunk.len() as u32 })?;
+/// assert_eq!(outline.nchunks(), 0);
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sizes {
-    /// Bytes when decoded.
+    /// The size when decoded, in bytes.
     pub nbytes: u32,
-    /// Bytes where it is stored; 0 where the index says all of it.
+    /// The size as stored, in bytes; 0 if the index entry represents the whole chunk.
     pub cbytes: u32,
 }
 
 impl Outline {
-    /// Adds a chunk in front of that of this number, or behind the last one.
+    /// Inserts a chunk before the chunk at index `number`, or appends it if `number` is the number
+    /// of chunks. Returns what to store.
     ///
-    /// Chunks may have different sizes; only the last one should be shorter than the others, so that
-    /// readers can tell the chunk of an item without looking.
+    /// Chunks can have different sizes. Only the last one should be shorter than the others, so
+    /// that readers can compute the chunk of an item.
     ///
     /// # Errors
-    /// [`Error::Format`] where `chunk` starts with no header of a chunk; [`Error::Argument`] where it is
-    /// longer or shorter than that says, empty or lazy, where it has variable blocks and the others
-    /// have not, where there are as many chunks as a frame can have, or where a part of the index was not
-    /// [loaded](Self::load). Nothing has changed then.
+    /// On an error the outline is unchanged.
+    /// - [`Error::Format`]: the header, the block table or the lengths of `chunk` violate a rule;
+    /// - [`Error::Argument`]: `number` is greater than the number of chunks; the length of `chunk`
+    ///   differs from its header; `chunk` is empty or lazy, or repeats a value shorter than an
+    ///   item; only it or only the other chunks have variable-length blocks; the frame has the
+    ///   maximum number of chunks; or a part of the index is not [loaded](Self::load).
     pub fn insert<'a>(
         &mut self,
         number: u64,
@@ -56,7 +95,9 @@ impl Outline {
         let chunk = chunk.into();
         let count = self.nchunks();
         if number > count || count >= MAX_CHUNKS {
-            let what = format!("chunk {number} among {count}; a frame has at most {MAX_CHUNKS}");
+            let what = format!(
+                "chunk index {number} with {count} chunks: a frame has at most {MAX_CHUNKS} chunks"
+            );
             return Err(Error::Argument(what));
         }
         let header = self.check_chunk(&chunk, count == 0)?;
@@ -75,7 +116,7 @@ impl Outline {
         let spelled = self.spell_out_all(chunksize, None)?;
         let (stored, special) = self.admit(&header, chunk, chunksize)?;
         self.decode(from, spelled.len() + 1)?;
-        // Nothing fails any more.
+        // No step fails from here on.
         self.header.variable_blocks = header.variable_blocks;
         self.header.chunksize = chunksize;
         self.header.nbytes += u64::from(nbytes);
@@ -86,12 +127,17 @@ impl Outline {
         Ok(stores)
     }
 
-    /// Replaces a chunk whose sizes were `was`.
+    /// Replaces the chunk at index `number`, which had the sizes `was`. Returns what to store.
     ///
-    /// With `in_place` the new one goes to where the old one is, if it fits there.
+    /// With `in_place` the new chunk is stored at the position of the old one, if it fits there.
     ///
     /// # Errors
-    /// As [`insert`](Self::insert).
+    /// On an error the outline is unchanged.
+    /// - [`Error::Format`]: the header, the block table or the lengths of `chunk` violate a rule;
+    /// - [`Error::Argument`]: there is no chunk at this index; the length of `chunk` differs from its
+    ///   header; `chunk` is empty or lazy, or repeats a value shorter than an item; only it or only
+    ///   the other chunks have variable-length blocks; or a part of the index is not
+    ///   [loaded](Self::load).
     pub fn replace<'a>(
         &mut self,
         number: u64,
@@ -139,10 +185,11 @@ impl Outline {
         Ok(stores)
     }
 
-    /// Removes a chunk whose sizes were `was`.
+    /// Removes the chunk at index `number`, which had the sizes `was`.
     ///
     /// # Errors
-    /// [`Error::Argument`] where there is no such chunk, or where a part of the index was not [loaded](Self::load).
+    /// [`Error::Argument`]: there is no chunk at this index, or a part of the index is not
+    /// [loaded](Self::load).
     pub fn remove(&mut self, number: u64, was: Sizes) -> Result<(), Error> {
         let count = self.nchunks();
         self.decode(0, 0)?;
@@ -157,18 +204,22 @@ impl Outline {
         Ok(())
     }
 
-    /// Puts the chunks into another order: first the one whose number is `order[0]`, and so on.
+    /// Reorders the chunks: the chunk at index `order[i]` moves to index `i`. Returns what to
+    /// store.
     ///
     /// # Errors
-    /// [`Error::Argument`] where `order` has not each number once, or where a part of the index was not
-    /// [loaded](Self::load).
+    /// [`Error::Argument`]: `order` is not a permutation of the indices, or a part of the index is
+    /// not [loaded](Self::load).
     pub fn reorder(&mut self, order: &[usize]) -> Result<Stores<'static>, Error> {
         let count = self.nchunks();
         let mut seen = vec![false; order.len()];
         let once =
             |&number: &usize| seen.get_mut(number).is_some_and(|seen| !mem::replace(seen, true));
         if order.len() as u64 != count || !order.iter().all(once) {
-            let what = format!("an order of {} numbers for {count} chunks: each once", order.len());
+            let what = format!(
+                "an order of {} indices for {count} chunks: expected each index once",
+                order.len()
+            );
             return Err(Error::Argument(what));
         }
         let Some(&last) = order.last() else { return Ok(Vec::new()) };
@@ -183,13 +234,19 @@ impl Outline {
         Ok(stores)
     }
 
-    /// Makes the frame one of these chunks, each of `chunksize` bytes when decoded. Each old chunk is kept once or
-    /// not at all: `dropped` are those that are not kept, with their sizes.
+    /// Replaces the sequence of chunks by `slots`, each of `chunksize` bytes when decoded. Returns
+    /// what to store.
+    ///
+    /// Each existing chunk is either kept exactly once, or listed in `dropped` with its sizes.
     ///
     /// # Errors
-    /// [`Error::Argument`] where a chunk has another size, where one is kept twice, both kept and dropped or
-    /// neither, or where there are more chunks than a frame can have; as [`insert`](Self::insert) for the new
-    /// ones. Nothing has changed then.
+    /// On an error the outline is unchanged.
+    /// - [`Error::Format`]: the header, the block table or the lengths of a new chunk violate a
+    ///   rule;
+    /// - [`Error::Argument`]: a chunk has another size than `chunksize`; `chunksize` is not a
+    ///   multiple of the item size; an existing chunk is kept twice, both kept and dropped, or
+    ///   neither; there are more chunks than a frame can have; a new chunk is invalid (see
+    ///   [`insert`](Self::insert)); or a part of the index is not [loaded](Self::load).
     pub fn rearrange<'a>(
         &mut self,
         chunksize: u32,
@@ -203,10 +260,12 @@ impl Outline {
         }
         if !chunksize.is_multiple_of(self.header.typesize) {
             let typesize = self.header.typesize;
-            return wrong(format!("chunks of {chunksize} bytes: no whole items of {typesize}"));
+            return wrong(format!(
+                "chunks of {chunksize} bytes: not a multiple of the item size {typesize}"
+            ));
         }
         if old_count > 0 && self.header.nbytes != old_count * u64::from(chunksize) {
-            return wrong(format!("its chunks have not {chunksize} bytes each"));
+            return wrong(format!("the existing chunks do not have {chunksize} bytes each"));
         }
         let mut kept = room_for(old_count as usize)?;
         kept.resize(old_count as usize, false);
@@ -221,7 +280,7 @@ impl Outline {
             }
         }
         if kept.contains(&false) {
-            return wrong("of each chunk it has to be said whether it is kept".into());
+            return wrong("each existing chunk has to be either kept or dropped".into());
         }
         let mut admitted = Vec::new();
         for slot in slots {
@@ -236,7 +295,7 @@ impl Outline {
         self.decode(0, admitted.len())?;
         let is_zeros = count > 0 && slots.iter().all(|slot| *slot == Slot::Zeros);
 
-        // Nothing fails any more.
+        // No step fails from here on.
         let kept_places = slots.iter().filter_map(|slot| match slot {
             Slot::Kept(number) => self.offsets.decoded(*number).and_then(Offset::place),
             _ => None,
@@ -250,7 +309,7 @@ impl Outline {
                 self.header.cbytes = self.header.cbytes.saturating_sub(sizes.sum());
             }
             (Layout::Contiguous, None) => self.header.cbytes = 0,
-            // What lies behind all that is kept is given free.
+            // The space after the last kept chunk is released.
             (Layout::Contiguous, Some(last)) => {
                 let behind = places.filter(|&place| place > last).min();
                 self.header.cbytes = behind.unwrap_or(self.header.cbytes);
@@ -278,25 +337,28 @@ impl Outline {
         Ok(stores)
     }
 
-    /// Makes all of an empty frame one value: `nbytes` bytes in chunks of `chunksize`. That takes no room.
+    /// Fills an empty frame with `nbytes` bytes of one special value, in chunks of `chunksize`
+    /// bytes. They occupy no space. C: `blosc2_schunk_fill_special`. Python: `SChunk.fill_special`.
     ///
     /// # Errors
-    /// [`Error::Argument`] where there are chunks, where a size is no whole number of items, and for
-    /// [`Special::Value`].
+    /// [`Error::Argument`]: the frame has chunks; a size is not a multiple of the item size; there
+    /// are more chunks than a frame can have; the value is [`Special::Value`], or [`Special::Nan`]
+    /// with an item size other than 4 and 8 or greater than the block size.
     pub fn fill(&mut self, special: Special, nbytes: u64, chunksize: u32) -> Result<(), Error> {
         let wrong = |what: String| Err(Error::Argument(what));
         let typesize = self.header.typesize;
         if self.nchunks() > 0 || special == Special::Value {
-            return wrong("zeros, NaN or nothing can fill a frame without chunks".into());
+            return wrong("only zeros, NaN or uninitialized data can fill an empty frame".into());
         }
         let whole = chunksize.is_multiple_of(typesize) && nbytes.is_multiple_of(typesize.into());
         if chunksize < typesize || !whole {
-            let what =
-                format!("{nbytes} bytes in chunks of {chunksize}: no whole items of {typesize}");
+            let what = format!(
+                "{nbytes} bytes in chunks of {chunksize}: not multiples of the item size {typesize}"
+            );
             return wrong(what);
         }
         if special == Special::Nan && ![4, 8].contains(&typesize) {
-            return wrong(format!("NaN of {typesize} bytes: it has 4 or 8"));
+            return wrong(format!("NaN of {typesize} bytes: expected 4 or 8"));
         }
         if special == Special::Nan && self.cuts_items() {
             let blocksize = self.header.blocksize;
@@ -306,7 +368,7 @@ impl Outline {
         if count > MAX_CHUNKS {
             return wrong(format!("{count} chunks: a frame has at most {MAX_CHUNKS}"));
         }
-        // The parameters have to fit a chunk of that size, and give the size of its blocks.
+        // The parameters must be valid for a chunk of that size, and determine its block size.
         let sample = chunk::special(&self.params(), special, chunksize as usize, &[])?;
         let sample = chunk::Header::parse(&sample)?;
         if count > 0 {
@@ -317,8 +379,8 @@ impl Outline {
         Ok(())
     }
 
-    /// The chunks that stand for special offsets, all but that of one number, where sizes begin to vary:
-    /// the index cannot say then how long they are.
+    /// Returns stored chunks for all special offsets except the one of chunk `number`. They are
+    /// needed when sizes begin to vary, because the index cannot express the length of each chunk.
     fn spell_out_all(
         &self,
         chunksize: ChunkSize,
@@ -341,7 +403,8 @@ impl Outline {
             .collect()
     }
 
-    /// Decodes the offsets that a change needs: those from chunk `from` on, and all for the names of `count` new files.
+    /// Decodes the offsets that a change needs: those from chunk `from` on, or all of them to find
+    /// names for `count` new files.
     fn decode(&mut self, from: u64, count: usize) -> Result<(), Error> {
         if self.header.layout == Layout::Contiguous {
             return self.offsets.decode(from);
@@ -350,7 +413,7 @@ impl Outline {
         self.files.find(&self.offsets, count)
     }
 
-    /// Gives a chunk its place.
+    /// Assigns a position to a chunk.
     fn place<'a>(
         &mut self,
         stored: Option<Cow<'a, [u8]>>,
@@ -367,7 +430,7 @@ impl Outline {
         Offset::At(place)
     }
 
-    /// Gives places to the chunks that stood in the index alone.
+    /// Assigns positions to the chunks that were special offsets.
     fn place_all<'a>(&mut self, chunks: Vec<(u64, Vec<u8>)>, stores: &mut Stores<'a>) {
         for (number, bytes) in chunks {
             let offset = self.place(Some(bytes.into()), None, stores);
@@ -375,13 +438,13 @@ impl Outline {
         }
     }
 
-    /// What is around a chunk in a contiguous frame.
+    /// Returns the neighbors of a chunk in a contiguous frame.
     fn around(&self, offset: Offset) -> Option<Neighbors> {
         let place = offset.place().filter(|_| self.header.layout == Layout::Contiguous)?;
         Some(self.offsets.neighbors(place))
     }
 
-    /// Takes account of a chunk that will no longer be there.
+    /// Releases the position of a chunk that is replaced or removed.
     fn vacate(&mut self, old: Offset, around: Option<Neighbors>, was: Sizes) {
         let Some(place) = old.place() else { return };
         let Some(Neighbors { last, .. }) = around else {
@@ -389,7 +452,7 @@ impl Outline {
             self.header.cbytes = self.header.cbytes.saturating_sub(was.cbytes.into());
             return;
         };
-        // What lies behind all others is given free; other gaps stay until the frame is copied.
+        // Space after all other chunks is released. Other gaps remain until the frame is copied.
         match last {
             None => self.header.cbytes = 0,
             Some(last) if last < place => self.header.cbytes = place,
@@ -399,5 +462,5 @@ impl Outline {
 }
 
 fn no_chunk(number: u64, count: u64) -> Error {
-    Error::Argument(format!("there is no chunk {number}, only {count}"))
+    Error::Argument(format!("no chunk at index {number}: there are {count} chunks"))
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a frame, all of it.
+//! The check of a frame: all errors, not only the first one.
 
 use super::field;
 use super::header::ChunkSize;
@@ -16,7 +16,7 @@ use crate::{Error, Limits, ReadAt};
 
 /// Checks the contiguous frame at the start of `source`.
 ///
-/// What breaks the format, or the limits of `options`, ends up in the report.
+/// The report contains the violations of the format, and what exceeds the limits of `options`.
 ///
 /// ```
 /// use blosc2_format::{Options, frame};
@@ -63,22 +63,22 @@ fn check_parts<R: ReadAt + ?Sized>(
     for (place, number) in parts.outline.offsets.by_place() {
         let room = parts.outline.room().saturating_sub(place);
         if room == 0 {
-            // The index said so already.
+            // The check of the index has already reported it.
             chunks.incomplete = true;
             continue;
         }
         let at = header_len + place;
         let mut within = checker.within(Part::Chunk(number), at);
         if last.replace(place) == Some(place) {
-            let expected = "a place of its own";
-            within.found(&rules::CHUNK_OVERLAP, 0, 0, expected, "that of another chunk");
+            let expected = "a separate position";
+            within.found(&rules::CHUNK_OVERLAP, 0, 0, expected, "the position of another chunk");
             chunks.incomplete = true;
             continue;
         }
         if at < end {
             let expected = format_args!("no byte before {end}, where another chunk ends");
             within.found(&rules::CHUNK_OVERLAP, 0, 0, expected.to_string(), at);
-            // To look at the same bytes again and again takes long, and does not help.
+            // Limits the time spent on checking the same bytes repeatedly.
             overlapping = overlapping.saturating_add(end - at);
             if overlapping > parts.outline.room() {
                 chunks.incomplete = true;
@@ -94,7 +94,7 @@ fn check_parts<R: ReadAt + ?Sized>(
         }
         end = end.max(at + len);
     }
-    // What cannot be read hides where the next chunk would start.
+    // An unreadable chunk hides the start of the next one.
     if !chunks.incomplete {
         gap(end, header_len.saturating_add(parts.outline.room()), options, checker);
     }
@@ -107,7 +107,7 @@ fn check_parts<R: ReadAt + ?Sized>(
     Ok(Some(parts))
 }
 
-/// `None` where the limits of the check or of this crate were exceeded, which is found then.
+/// Returns `None`, with a finding, if the limits of the check or of this crate are exceeded.
 pub(crate) fn limited<T>(
     result: Result<T, Error>,
     checker: &mut Checker<'_>,
@@ -120,7 +120,7 @@ pub(crate) fn limited<T>(
             Ok(None)
         }
         Err(Error::Unsupported(what)) => {
-            checker.found(&rules::UNSUPPORTED, 0, 0, "what can be decoded here", what);
+            checker.found(&rules::UNSUPPORTED, 0, 0, "a chunk that this crate can decode", what);
             Ok(None)
         }
         Err(error) => Err(error),
@@ -137,7 +137,7 @@ fn gap(from: u64, to: u64, options: &Options, checker: &mut Checker<'_>) {
     }
 }
 
-/// Adds everything but the chunks, and what is between them, to the map.
+/// Adds all parts except the chunks and the gaps between them to the map.
 pub(crate) fn map(parts: &Parts, checker: &mut Checker<'_>) {
     let header = Span { at: 0, len: parts.outline.fields().header_len.into() };
     let contents = parts.outline.metalayers().iter().zip(&parts.metalayers);
@@ -154,7 +154,7 @@ pub(crate) fn map(parts: &Parts, checker: &mut Checker<'_>) {
     pieces(Part::Trailer, parts.trailer, contents, checker);
 }
 
-/// Adds a part with contents of its own, which follow each other.
+/// Adds a part that includes consecutive contents to the map.
 fn pieces(
     part: Part,
     whole: Span,
@@ -192,18 +192,18 @@ pub(crate) fn check_vlmetalayers(parts: &Parts, options: &Options, checker: &mut
     }
 }
 
-/// Checks chunks one by one, and against what the frame says of all.
+/// Checks each chunk, and its agreement with the header of the frame.
 pub(crate) struct ChunkChecker<'a> {
     parts: &'a Parts,
     options: &'a Options,
     geometry: Option<Geometry>,
-    /// Decompressed and compressed bytes of the chunks so far.
+    /// The total sizes of the chunks checked so far.
     nbytes: u64,
     cbytes: u64,
-    /// How many chunks there were so far.
+    /// The number of chunks stored so far.
     stored: u64,
     decoded: u64,
-    /// Whether a chunk could not be looked at, so that the sums say nothing.
+    /// Whether a chunk could not be checked, so that the sums are not meaningful.
     pub(crate) incomplete: bool,
     dictionary: Option<bool>,
     variable_blocks: Option<bool>,
@@ -228,7 +228,7 @@ impl<'a> ChunkChecker<'a> {
         new
     }
 
-    /// Special offsets do not say how many bytes they stand for.
+    /// Special offsets do not state the number of bytes they represent.
     fn check_special_offsets(&mut self, checker: &mut Checker<'_>) {
         let typesize = self.parts.outline.fields().typesize;
         let is_special = |offset: Option<Offset>| matches!(offset, Some(Offset::Special(_)));
@@ -263,7 +263,7 @@ impl<'a> ChunkChecker<'a> {
             field::BLOCKSIZE.found(&mut within, &rules::BLOCKSIZE, expected, blocksize);
         }
         let first = match offsets {
-            // All chunks but the last have the same size.
+            // All chunks except the last have the same size.
             Offsets::Alike(Offset::Special(_), _) => [0, last].into_iter().find(wrong),
             _ => (0..=last).find(|number| is_special(offsets.decoded(*number)) && wrong(number)),
         };
@@ -284,8 +284,8 @@ impl<'a> ChunkChecker<'a> {
         }
     }
 
-    /// Checks the chunk at `at` of `source`, with room for so many bytes. Its first byte is that of
-    /// `checker`. Gives its length; `None` where that cannot be told.
+    /// Checks the chunk at offset `at` of `source`, which can occupy up to `room` bytes. `checker`
+    /// starts at its first byte. Returns its length, or `None` if that is unknown.
     pub(crate) fn check<R: ReadAt + ?Sized>(
         &mut self,
         number: u64,
@@ -296,7 +296,7 @@ impl<'a> ChunkChecker<'a> {
     ) -> Result<Option<u64>, Error> {
         let head = source.read_vec_at(at, room.min(EXTENDED_HEADER_LEN as u64))?;
         let Ok(header) = chunk::Header::parse(&head) else {
-            // It says so for itself.
+            // The check of the chunk reports the error.
             chunk::check(&head, self.options, checker);
             self.incomplete = true;
             return Ok(None);
@@ -366,8 +366,8 @@ impl<'a> ChunkChecker<'a> {
             checker.found(&rules::CHUNK_TYPESIZE, 3, 1, typesize, chunk.typesize);
         }
         if chunk.variable_blocks && !frame.variable_blocks {
-            let expected = "blocks of one size, as the frame's flags say";
-            checker.found(&rules::CHUNK_BLOCKS, 30, 1, expected, "variable blocks");
+            let expected = "blocks of equal length, as the flags of the frame state";
+            checker.found(&rules::CHUNK_BLOCKS, 30, 1, expected, "variable-length blocks");
         }
         self.variable_blocks = Some(self.variable_blocks == Some(true) || chunk.variable_blocks);
         if let Some(geometry) = &self.geometry {
@@ -379,7 +379,7 @@ impl<'a> ChunkChecker<'a> {
         }
     }
 
-    /// Checks what all chunks together say.
+    /// Checks what the header states about all chunks together.
     pub(crate) fn finish(&mut self, checker: &mut Checker<'_>) {
         let frame = self.parts.outline.fields();
         let mut within = checker.within(Part::Header, 0);
@@ -387,14 +387,14 @@ impl<'a> ChunkChecker<'a> {
             && self.variable_blocks == Some(false)
             && frame.chunksize != ChunkSize::Variable
         {
-            let expected = "no bit 7, as no chunk has variable blocks";
+            let expected = "no bit 7, as no chunk has variable-length blocks";
             field::FLAGS.found(&mut within, &rules::FLAGS, expected, "bit 7");
         }
         if let Some(dictionary) = self.dictionary.filter(|&found| found != frame.dictionary) {
             let used = if dictionary { "some of the chunks use one" } else { "no chunk uses one" };
             field::MORE_FLAGS.found(&mut within, &rules::DICTIONARY, frame.dictionary, used);
         }
-        // The library compares with the numbers of the chunks, too.
+        // The C library compares with the number of chunks as well.
         let least = self.stored.saturating_mul(EXTENDED_HEADER_LEN as u64);
         if frame.layout == Layout::Directory && frame.cbytes < least {
             let expected = format_args!("at least {least}, for the headers of the chunks");
@@ -432,52 +432,52 @@ impl<'a> ChunkChecker<'a> {
     }
 }
 
-/// Compares how a chunk was compressed with how the frame says that it does. Chunks that were
-/// compressed elsewhere may be appended, so nothing is wrong where the two differ.
+/// Compares the compression parameters of a chunk with those of the frame. A difference is not an
+/// error, because chunks that were compressed elsewhere can be appended.
 fn check_params(frame: &Header, chunk: &chunk::Header, checker: &mut Checker<'_>) {
     let mut differ = |at: u64, len: u64, what: &str, expected: &[u8], found: &[u8]| {
         if expected != found {
-            let expected = format_args!("{what} {expected:?}, as the frame says").to_string();
+            let expected = format_args!("{what} {expected:?}, as the frame states").to_string();
             checker.found(&rules::CHUNK_PARAMS, at, len, expected, format_args!("{found:?}"));
         }
     };
     differ(16, 6, "filters", &frame.filters, &chunk.filters);
     differ(24, 6, "parameters of the filters", &frame.filters_meta, &chunk.filters_meta);
-    // Data that is stored need not name the codec.
+    // Stored data does not have to name the codec.
     if !chunk.memcpyed {
-        // The streams of LZ4HC are those of LZ4.
+        // LZ4HC writes streams of LZ4.
         let codec = if frame.codec == 2 { 1 } else { frame.codec };
         differ(2, 1, "codec", &[codec], &[chunk.codec()]);
-        // 2.0.0-rc.1 had the codec there.
+        // 2.0.0-rc.1 stored the codec in this field.
         if frame.codec_meta != frame.codec {
             differ(23, 1, "parameter of the codec", &[frame.codec_meta], &[chunk.codec_meta]);
         }
         if let Some(split) = splits(frame, chunk).filter(|_| !chunk.variable_blocks) {
             let words = |split| if split { "split" } else { "whole" };
             if split != chunk.split {
-                let expected = format_args!("{} blocks, as the frame says", words(split));
+                let expected = format_args!("{} blocks, as the frame states", words(split));
                 checker.found(&rules::CHUNK_PARAMS, 2, 1, expected, words(chunk.split));
             }
         }
     }
-    // Where chunks differ, the library goes on with the smallest block that it had to use.
+    // If chunks differ, the C library continues with the smallest block size used.
     if frame.blocksize > 0 && frame.chunksize != ChunkSize::Variable && !chunk.variable_blocks {
-        // Blocks have whole items, where they have any.
+        // Blocks contain whole items if they are large enough.
         let items = (frame.blocksize.min(chunk.nbytes) / frame.typesize).max(1);
         let blocksize = items.saturating_mul(frame.typesize).min(frame.blocksize).min(chunk.nbytes);
         if blocksize != chunk.block_len() {
-            let expected = format_args!("blocks of {blocksize} bytes, as the frame says");
+            let expected = format_args!("blocks of {blocksize} bytes, as the frame states");
             checker.found(&rules::CHUNK_PARAMS, 8, 4, expected, chunk.block_len());
         }
     }
 }
 
-/// Whether blocks are split in chunks that are compressed as the frame says; `None` where it does
-/// not say: versions up to 2.4 left the mode 0.
+/// Returns whether the blocks of chunks that follow the frame parameters are split, or `None` if
+/// the frame does not state it: versions up to 2.4 did not set the mode.
 fn splits(frame: &Header, chunk: &chunk::Header) -> Option<bool> {
     let split = match frame.split_mode {
         2 => SplitMode::Never,
-        // Older versions never split for Zstandard.
+        // Older versions never split blocks for Zstandard.
         _ if frame.codec == 5 => return None,
         3 | 4 => SplitMode::Auto,
         _ => return None,
@@ -487,7 +487,7 @@ fn splits(frame: &Header, chunk: &chunk::Header) -> Option<bool> {
     Some(plan.split)
 }
 
-/// Checks the metalayer that makes the frame an array, where there is one.
+/// Checks the metalayer of an array, if there is one.
 fn check_array(parts: &Parts, limits: &Limits, checker: &mut Checker<'_>) -> Option<Geometry> {
     let metalayers = parts.outline.metalayers();
     let named = |name: &str| metalayers.iter().position(|each| each.name == name);

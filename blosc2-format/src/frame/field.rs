@@ -1,11 +1,11 @@
-//! The fields of a frame's header: where each is, and the msgpack marker in front of it.
+//! The fields of the header of a frame: their positions and their msgpack markers.
 
 use crate::report::{Checker, Rule};
 
-/// Length of the part of the header that every frame has, in bytes.
+/// The size of the fixed part of the header, in bytes.
 pub const MIN_HEADER_LEN: usize = 87;
 
-/// Some bytes of the header.
+/// A range of bytes of the header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Field {
     pub(crate) at: usize,
@@ -18,10 +18,10 @@ const fn field(at: usize, len: usize) -> Field {
 
 pub(crate) const HEADER_LEN: Field = field(0x0b, 4);
 pub(crate) const FRAME_LEN: Field = field(0x10, 8);
-/// Version, size of offsets, variable chunks, variable blocks.
+/// The version, the size of offsets, variable-size chunks, variable-length blocks.
 pub(crate) const FLAGS: Field = field(0x19, 1);
 pub(crate) const LAYOUT: Field = field(0x1a, 1);
-/// Codec and level.
+/// The codec and the compression level.
 pub(crate) const CODEC: Field = field(0x1b, 1);
 pub(crate) const SPLIT: Field = field(0x1c, 1);
 pub(crate) const NBYTES: Field = field(0x1e, 8);
@@ -29,7 +29,7 @@ pub(crate) const CBYTES: Field = field(0x27, 8);
 pub(crate) const TYPESIZE: Field = field(0x30, 4);
 pub(crate) const BLOCKSIZE: Field = field(0x35, 4);
 pub(crate) const CHUNKSIZE: Field = field(0x3a, 4);
-/// Threads for compressing and for decompressing.
+/// The numbers of threads for compression and decompression.
 pub(crate) const THREADS: [Field; 2] = [field(0x3f, 2), field(0x42, 2)];
 pub(crate) const HAS_VLMETA: Field = field(0x44, 1);
 pub(crate) const FILTER_SLOTS: Field = field(0x46, 1);
@@ -37,13 +37,13 @@ pub(crate) const FILTERS: Field = field(0x47, 6);
 pub(crate) const USER_CODEC: Field = field(0x4d, 1);
 pub(crate) const CODEC_META: Field = field(0x4e, 1);
 pub(crate) const FILTERS_META: Field = field(0x4f, 6);
-/// Whether there are dictionaries.
+/// Whether the chunks use dictionaries.
 pub(crate) const MORE_FLAGS: Field = field(0x55, 1);
 pub(crate) const RESERVED: Field = field(0x56, 1);
-/// The number of metalayers, and the marker in front of it.
+/// The number of metalayers, with its marker.
 pub(crate) const METALAYERS: Field = field(0x5b, 3);
 
-/// The markers that are the same in each header, and the name of the format.
+/// The markers that are the same in every header, and the name of the format.
 pub(crate) const MARKERS: [(usize, u8); 13] = [
     (0x00, 0x9e),
     (0x0a, 0xd2),
@@ -61,18 +61,18 @@ pub(crate) const MARKERS: [(usize, u8); 13] = [
 ];
 pub(crate) const NAME: Field = field(1, 9);
 pub(crate) const NAME_BYTES: &[u8; NAME.len] = b"\xa8b2frame\0";
-/// [`HAS_VLMETA`], which is a marker itself.
+/// The value of [`HAS_VLMETA`], which is itself a marker.
 pub(crate) const NO: u8 = 0xc2;
 pub(crate) const YES: u8 = 0xc3;
 
 impl Field {
-    /// Its bytes; `N` is its length.
+    /// Returns its bytes; `N` is its length.
     pub(crate) fn bytes<const N: usize>(self, head: &[u8; MIN_HEADER_LEN]) -> [u8; N] {
         debug_assert_eq!(N, self.len, "the field at {:#x}", self.at);
         std::array::from_fn(|byte| head[self.at + byte])
     }
 
-    /// Its only byte.
+    /// Returns its only byte.
     pub(crate) fn byte(self, head: &[u8; MIN_HEADER_LEN]) -> u8 {
         head[self.at]
     }
@@ -82,7 +82,7 @@ impl Field {
         head[self.at..self.at + self.len].copy_from_slice(bytes);
     }
 
-    /// Tells `checker` that it breaks a rule.
+    /// Reports to `checker` that the field violates a rule.
     pub(crate) fn found(
         self,
         checker: &mut Checker<'_>,

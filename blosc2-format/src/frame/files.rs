@@ -1,50 +1,53 @@
-//! The numbers of the files of a directory. New files get the lowest free numbers.
+//! The file numbers of a directory. New files get the lowest free numbers.
 
 use super::offsets::Offsets;
 use crate::Error;
 
-/// Numbers for new files.
+/// The allocator of numbers for new files.
 ///
-/// The library takes them for positions in a frame, and opens none where one is too large for its chunks.
+/// The C library treats the numbers as positions in a frame, and does not open a frame with a
+/// number that is too large for its chunks.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Files {
-    /// Above all numbers that there are; `None` where that has to be looked up.
+    /// The number above all used ones; `None` if it is not known yet.
     next: Option<u64>,
-    /// Free numbers below, the lowest one last.
+    /// The free numbers below `next`, in descending order.
     free: Vec<u64>,
-    /// Whether there may be others.
+    /// Whether there can be other free numbers.
     holes: bool,
-    /// Numbers that the stored index still names: their files must not be written before the next index is there.
+    /// The numbers that the stored index still refers to: their files must not be overwritten
+    /// before the next index is stored.
     vacated: Vec<u64>,
 }
 
 impl Files {
-    /// Those of a directory that has chunks already.
+    /// Creates the allocator of a directory that already contains chunks.
     pub(super) fn unknown() -> Self {
         Self { holes: true, ..Self::default() }
     }
 
-    /// Says that the file of this number has lost its chunk.
+    /// Records that the file with this number no longer contains a chunk.
     pub(super) fn vacate(&mut self, number: u64) {
         self.vacated.push(number);
     }
 
-    /// Says that the index has been stored.
+    /// Records that the index has been stored.
     pub(super) fn committed(&mut self) {
         self.holes |= !self.vacated.is_empty();
         self.vacated.clear();
     }
 
-    /// Looks up the numbers that [`number`](Self::number) chooses from, for `count` new files. The offsets have to be
-    /// decoded.
+    /// Finds the numbers that [`number`](Self::number) selects from, for `count` new files. The
+    /// offsets have to be decoded.
     ///
     /// # Errors
-    /// [`Error::Argument`] where there are no more numbers.
+    /// [`Error::Argument`]: there are no free numbers.
     pub(super) fn find(&mut self, offsets: &Offsets, count: usize) -> Result<(), Error> {
         let used = || offsets.places().chain(self.vacated.iter().copied());
         let next = self.next.unwrap_or_else(|| used().max().map_or(0, |last| last + 1));
         if self.free.len() < count && self.holes {
-            // The first `used + count` numbers have at least `count` free ones, if there are as many numbers.
+            // Among the first `used + count` numbers at least `count` are free, if there are that
+            // many.
             let mut is_used = vec![false; next.min((used().count() + count) as u64) as usize];
             for number in used() {
                 let is_used = usize::try_from(number).ok().and_then(|at| is_used.get_mut(at));
@@ -61,7 +64,7 @@ impl Files {
         Ok(())
     }
 
-    /// A number that no other file has.
+    /// Returns an unused number.
     pub(super) fn number(&mut self) -> u64 {
         self.free.pop().unwrap_or_else(|| {
             let next = self.next.get_or_insert(0);

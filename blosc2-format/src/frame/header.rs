@@ -1,4 +1,4 @@
-//! The header and the end of the trailer: the fields that stand at fixed places.
+//! The header and the end of the trailer: the fields at fixed positions.
 
 use super::field::{self, Field, MIN_HEADER_LEN};
 use super::{journal, rules};
@@ -7,53 +7,69 @@ use crate::chunk::{MAX_FILTERS, Params, SplitMode};
 use crate::error::too_short;
 use crate::report::{Checker, Report, Rule};
 
-/// Length of the shortest trailer, in bytes.
+/// The minimum size of a trailer, in bytes.
 pub const MIN_TRAILER_LEN: usize = 35;
-/// The frame version of 2.0.0-rc.1; before it the header had another layout.
+/// The frame version of 2.0.0-rc.1; earlier frames have another header layout.
 pub const MIN_VERSION: u8 = 2;
-/// The highest frame version that is known.
+/// The highest known version of the frame format.
 pub const MAX_VERSION: u8 = 3;
 
-/// Where the metalayers start in the header.
+/// The position of the metalayers in the header.
 pub(crate) const METALAYERS_AT: usize = MIN_HEADER_LEN;
-/// Where they start in the trailer.
+/// The position of the metalayers in the trailer.
 pub(crate) const VLMETALAYERS_AT: usize = 2;
-/// Bytes of the trailer after its metalayers: length and fingerprint, with their markers.
+/// The number of bytes of the trailer after its metalayers: length and fingerprint, with their
+/// markers.
 pub(crate) const TRAILER_END_LEN: usize = 23;
-/// Where the trailer's own length stands, counted from the end of the frame.
+/// The position of the length of the trailer, from the end of the frame.
 pub(crate) const TRAILER_LEN_FROM_END: usize = 22;
 
-/// The code of a codec whose own code stands elsewhere in the header.
+/// The code of user-defined codecs, whose own code is in another field of the header.
 const USER_CODEC: u8 = 6;
 
-/// How the chunks are stored.
+/// The storage layout of the chunks of a frame.
+///
+/// ```
+/// use blosc2_format::chunk::Params;
+/// use blosc2_format::frame::{Layout, Outline};
+///
+/// let outline = Outline::new(Params::default(), Layout::Directory);
+/// assert_eq!(outline.layout(), Layout::Directory);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Layout {
-    /// All in one file.
+    /// All chunks are in one contiguous file.
     Contiguous,
-    /// A file each, in a directory.
+    /// Each chunk is in its own file, in a directory (sparse frame).
     Directory,
 }
 
-/// How many bytes the chunks of a frame have when decompressed.
+/// The size of the chunks of a frame when decompressed.
+///
+/// ```
+/// use blosc2_format::frame::ChunkSize;
+///
+/// assert_eq!(ChunkSize::new(4000).fixed(), Some(4000));
+/// assert_eq!(ChunkSize::new(0), ChunkSize::Variable);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ChunkSize {
-    /// No chunk was written yet.
+    /// The frame has no chunks yet.
     #[default]
     Unknown,
-    /// The same for all; the last chunk may have less.
+    /// All chunks have this size, in bytes; the last one can be shorter.
     Fixed(u32),
-    /// Chunks have different sizes.
+    /// The chunks have different sizes.
     Variable,
 }
 
 impl ChunkSize {
-    /// Chunks of `size` bytes; of different sizes where that is 0, as in the header.
+    /// Returns `Fixed(size)`, or `Variable` for 0, as in the header.
     pub fn new(size: u32) -> Self {
         if size == 0 { Self::Variable } else { Self::Fixed(size) }
     }
 
-    /// The size, where it is fixed.
+    /// Returns the size in bytes if it is fixed.
     pub fn fixed(self) -> Option<u32> {
         match self {
             Self::Fixed(size) => Some(size),
@@ -61,7 +77,7 @@ impl ChunkSize {
         }
     }
 
-    /// The field of the header.
+    /// Converts the field of the header.
     fn of(field: i32) -> Self {
         u32::try_from(field).map_or(Self::Unknown, Self::new)
     }
@@ -75,52 +91,63 @@ impl ChunkSize {
     }
 }
 
-/// The fields of a frame's header, the metalayers left out.
+/// The header of a frame, without its metalayers.
+///
+/// ```
+/// use blosc2_format::{chunk, frame};
+///
+/// let out = std::io::Cursor::new(Vec::new());
+/// let params = chunk::Params { typesize: 4, ..chunk::Params::default() };
+/// let bytes = frame::Writer::new(out, params, &[])?.finish()?.into_inner();
+/// let header = frame::Header::parse(&bytes)?;
+/// assert_eq!((header.typesize, header.frame_len), (4, bytes.len() as u64));
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Header {
-    /// Bytes of the header, the metalayers counted in.
+    /// The size of the header, in bytes, including the metalayers.
     pub header_len: u32,
-    /// Bytes of the frame; in a directory, of the index file.
+    /// The size of the frame, in bytes; in a directory, of the index file.
     pub frame_len: u64,
-    /// Version of the frame format: 2 or 3.
+    /// The version of the frame format: 2 or 3.
     pub version: u8,
-    /// Whether chunks may have different sizes.
+    /// Whether the chunks can have different sizes.
     pub variable_chunks: bool,
-    /// Whether blocks may have different sizes.
+    /// Whether the chunks can have variable-length blocks.
     pub variable_blocks: bool,
-    /// How the chunks are stored.
+    /// The storage layout of the chunks.
     pub layout: Layout,
-    /// The codec's code.
+    /// The code of the codec.
     pub codec: u8,
-    /// Parameter of the codec.
+    /// The parameter of the codec.
     pub codec_meta: u8,
-    /// Compression level.
+    /// The compression level.
     pub level: u8,
-    /// Split mode, 1 to 4, as the library counts them.
+    /// The split mode, 1 to 4, with the values of the C library.
     pub split_mode: u8,
-    /// Bytes of all chunks when decompressed.
+    /// The total size of all chunks when decompressed, in bytes.
     pub nbytes: u64,
-    /// Bytes of all chunks when compressed.
+    /// The total size of all compressed chunks, in bytes.
     pub cbytes: u64,
-    /// Size of an item in bytes.
+    /// The size of an item, in bytes.
     pub typesize: u32,
-    /// Bytes of a block; 0 is automatic.
+    /// The size of a block, in bytes; 0 is automatic.
     pub blocksize: u32,
-    /// Bytes of a chunk when decompressed.
+    /// The size of a chunk when decompressed.
     pub chunksize: ChunkSize,
-    /// Whether variable-length metalayers follow in the trailer.
+    /// Whether the trailer contains variable-length metalayers.
     pub has_vlmeta: bool,
-    /// Codes of the filters; 0 is none.
+    /// The codes of the filters; 0 is an empty slot.
     pub filters: [u8; MAX_FILTERS],
-    /// Parameters of the filters.
+    /// The parameters of the filters.
     pub filters_meta: [u8; MAX_FILTERS],
-    /// Whether chunks are compressed with dictionaries.
+    /// Whether the chunks are compressed with dictionaries.
     pub dictionary: bool,
 }
 
 impl Header {
-    /// That of a frame without chunks that are compressed so.
+    /// Creates the header of a frame without chunks, for these parameters.
     pub(crate) fn new(params: &Params, layout: Layout) -> Self {
         Self {
             header_len: MIN_HEADER_LEN as u32,
@@ -150,13 +177,13 @@ impl Header {
         }
     }
 
-    /// Reads the header at the start of `frame`, of which the first 87 bytes suffice.
+    /// Parses the header at the start of `frame`. The first 87 bytes are sufficient.
     ///
     /// # Errors
-    /// - the bytes do not start like a frame, or are fewer than 87;
-    /// - a version other than 2 and 3, or an unknown layout;
-    /// - lengths that contradict each other, a typesize of zero, negative sizes, more than six
-    ///   filters, data with no chunk size.
+    /// - there are fewer than 87 bytes, or they do not start with the magic of a frame;
+    /// - the version is neither 2 nor 3, or the layout is unknown;
+    /// - the fields are invalid: lengths that contradict each other, an item size of zero, negative
+    ///   sizes, more than six filters, data without a chunk size.
     pub fn parse(frame: &[u8]) -> Result<Self, FormatError> {
         let mut report = Report::new();
         let header = Self::read(frame, &mut Checker::new(&mut report));
@@ -167,7 +194,7 @@ impl Header {
         }
     }
 
-    /// What it says of how the chunks are compressed.
+    /// Returns the compression parameters that the header states.
     pub fn params(&self) -> Params {
         Params {
             codec: self.codec,
@@ -186,7 +213,7 @@ impl Header {
         }
     }
 
-    /// The header, as far as it can be made sense of; what is wrong goes to `checker`.
+    /// Reads the header as far as possible, and reports errors to `checker`.
     pub(crate) fn read(frame: &[u8], checker: &mut Checker<'_>) -> Option<Self> {
         if frame.get(field::NAME.at..field::NAME.at + field::NAME.len)
             != Some(&field::NAME_BYTES[..])
@@ -211,8 +238,8 @@ impl Header {
         let mark = frame[journal::MARK_AT as usize];
         if [journal::UNFINISHED, journal::UNFINISHED_WITHOUT_JOURNAL].contains(&mark) {
             let found =
-                format_args!("{mark:#04x}, as a writer stopped while it changed this frame");
-            checker.found(&rules::UNFINISHED, journal::MARK_AT, 1, "a finished one", found);
+                format_args!("{mark:#04x}: a writer was interrupted while it changed this frame");
+            checker.found(&rules::UNFINISHED, journal::MARK_AT, 1, "a complete frame", found);
             return None;
         }
         let min_len = MIN_HEADER_LEN as u32;
@@ -276,7 +303,7 @@ impl Header {
         Some(header)
     }
 
-    /// As it is written before the metalayers, by C-Blosc2 3.3.2.
+    /// Returns the header without the metalayers, as C-Blosc2 3.3.2 writes it.
     pub(crate) fn to_bytes(&self) -> [u8; MIN_HEADER_LEN] {
         let mut out = [0; MIN_HEADER_LEN];
         for (at, marker) in field::MARKERS {
@@ -310,13 +337,14 @@ impl Header {
         out
     }
 
-    /// Whether `file_len` bytes, from the start of the frame, can hold it.
+    /// Checks that a file with `file_len` bytes from the start of the frame contains the whole
+    /// frame.
     ///
     /// # Errors
-    /// There are fewer bytes than the header announces: the file was cut.
+    /// There are fewer bytes than the header states: the file is truncated.
     pub fn check_file_len(&self, file_len: u64) -> Result<(), FormatError> {
         if self.frame_len > file_len {
-            let found = format_args!("a file of {file_len} bytes, cut short").to_string();
+            let found = format_args!("a truncated file of {file_len} bytes").to_string();
             return Err(FormatError::new(
                 "frame length",
                 field::FRAME_LEN.at,
@@ -328,23 +356,23 @@ impl Header {
     }
 }
 
-/// Puts the length of a header, metalayers included, into it.
+/// Sets the size of the header, including the metalayers, in the header.
 pub(crate) fn set_len(header: &mut [u8]) {
     let len = header.len() as u32;
     field::HEADER_LEN.put(header, &len.to_be_bytes());
 }
 
-/// Checks the end of a frame, `tail`: its last 35 bytes or more.
+/// Checks the end of a frame. `tail` contains at least its last 35 bytes.
 ///
 /// # Errors
-/// The marker of the trailer's length is missing, or the length does not fit the frame.
+/// The marker of the length of the trailer is missing, or the length does not fit the frame.
 pub fn check_trailer(header: &Header, tail: &[u8]) -> Result<(), FormatError> {
     let mut report = Report::new();
     trailer_len(header, tail, &mut Checker::new(&mut report));
     report.first_error().map_or(Ok(()), |finding| Err(finding.into()))
 }
 
-/// The length of the trailer, which `tail` ends with.
+/// Returns the length of the trailer that `tail` ends with.
 pub(crate) fn trailer_len(header: &Header, tail: &[u8], checker: &mut Checker<'_>) -> Option<u32> {
     let from_end = |bytes: usize| header.frame_len.saturating_sub(bytes as u64);
     let marker = tail.len().checked_sub(TRAILER_LEN_FROM_END + 1);

@@ -1,4 +1,4 @@
-//! The index of a frame: a chunk that holds the offsets of the others.
+//! The index of a frame: a chunk that contains the offsets of the other chunks.
 
 use super::field;
 use super::header::{ChunkSize, Header, Layout};
@@ -10,15 +10,16 @@ use crate::chunk::{self, Chunk, Decoder, EXTENDED_HEADER_LEN, Special};
 use crate::report::{Checker, Options, Part, Rule};
 use crate::{Error, Limits, ReadAt};
 
-/// The longest index chunk that is read at once: that of about 100,000 chunks. Blocks are read from a longer one.
+/// The maximum size of an index chunk that is read at once (about 100,000 chunks). A larger one is
+/// read block by block.
 const SHORT: u64 = 64 << 10;
 
 /// How much of an index is decoded when it is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// Nothing that can be decoded when it is needed.
+    /// Nothing that can be decoded later.
     Lazy,
-    /// All of it, so that all that is wrong is found.
+    /// All of it, to report all errors.
     Whole,
 }
 
@@ -84,14 +85,14 @@ pub(crate) fn find<R: ReadAt + ?Sized>(
     let alike = matches!(chunk_header.special, Some(Special::Zeros | Special::Value));
     if !alike {
         let each = HELD_LEN * (nbytes / OFFSET_LEN);
-        // A block goes through the codec and the filters.
+        // A block passes through the codec and the filters.
         let held = each.saturating_add(3 * u64::from(chunk_header.block_len()));
         let metadata = limits.metadata_of(source.size()?);
-        Limits::allow("bytes to hold for the index (see `Limits::metadata`)", held, metadata)?;
+        Limits::allow("bytes in memory for the index (see `Limits::metadata`)", held, metadata)?;
     }
     let mut whole = None;
     if depth == Depth::Lazy {
-        // Header, table of blocks, and the rest where it is short. A table that is cut off is found below.
+        // The header, the block table, and a short rest. A truncated table is reported below.
         let table = EXTENDED_HEADER_LEN as u64 + 4 * u64::from(chunk_header.nblocks());
         let is_short = len <= SHORT;
         let read = if is_short { len } else { table.min(len) };
@@ -134,7 +135,7 @@ pub(crate) fn find<R: ReadAt + ?Sized>(
     Ok(Some((Some(Span { at, len }), offsets)))
 }
 
-/// Whether the index chunk can hold the offsets of the chunks.
+/// Returns whether the index chunk can contain the offsets of the chunks.
 fn check_index(chunk: &chunk::Header, header: &Header, checker: &mut Checker<'_>) -> bool {
     let errors = checker.errors();
     let mut wrong = |at: u64, len: u64, expected: &str, found: String| {
@@ -204,7 +205,7 @@ fn decode_all(
     if let Some(offset) = repeated(&chunk) {
         if count > 1 && offset >= 0 {
             let found = format_args!("{offset} for all of {count} chunks").to_string();
-            checker.found(&rules::OFFSET, 0, len, "a place of its own for each chunk", found);
+            checker.found(&rules::OFFSET, 0, len, "a separate position for each chunk", found);
         }
         return Ok(Offsets::Alike(read(0, offset, header, len, checker), count));
     }
@@ -216,7 +217,7 @@ fn decode_all(
     Ok(numbers.into())
 }
 
-/// The offset of all chunks, where the index repeats one.
+/// Returns the offset of all chunks, if the index is a repeated value.
 fn repeated(chunk: &Chunk<'_>) -> Option<i64> {
     match chunk.header().special? {
         Special::Value => {
@@ -228,8 +229,8 @@ fn repeated(chunk: &Chunk<'_>) -> Option<i64> {
     }
 }
 
-/// Decodes the numbers of an index, and holds no more than a block of them; goes on while `each` says
-/// so.
+/// Decodes the entries of an index with at most one block in memory. Stops when `each` returns
+/// `false`.
 pub(super) fn decode(chunk: &Chunk<'_>, mut each: impl FnMut(i64) -> bool) -> Result<(), Error> {
     if let Some(offset) = repeated(chunk) {
         let count = u64::from(chunk.header().nbytes) / OFFSET_LEN;
@@ -245,7 +246,7 @@ pub(super) fn decode(chunk: &Chunk<'_>, mut each: impl FnMut(i64) -> bool) -> Re
         if !numbers.iter().all(|number| each(i64::from_le_bytes(*number))) {
             return Ok(());
         }
-        // A block need not end with a number.
+        // A block does not have to end with a whole entry.
         rest = partial.len();
         let end = data.len() - rest;
         data.copy_within(end.., 0);
@@ -253,7 +254,7 @@ pub(super) fn decode(chunk: &Chunk<'_>, mut each: impl FnMut(i64) -> bool) -> Re
     Ok(())
 }
 
-/// What an offset of the index means; wrong ones are told, and are nowhere.
+/// Returns the meaning of an index entry. An invalid one is reported, and has no position.
 fn read(number: usize, value: i64, header: &Header, len: u64, checker: &mut Checker<'_>) -> Offset {
     let mut wrong = |rule: &'static Rule, expected: String| {
         checker.found(rule, 0, len, expected, format_args!("{value:#x} for chunk {number}"));
@@ -279,7 +280,7 @@ fn read(number: usize, value: i64, header: &Header, len: u64, checker: &mut Chec
     Offset::At(place)
 }
 
-/// The highest place that a chunk may have; `None` where no chunk is stored.
+/// Returns the highest position that a chunk can have, or `None` if no chunk is stored.
 fn max_place(header: &Header) -> Option<u64> {
     match header.layout {
         Layout::Contiguous => header.cbytes.checked_sub(EXTENDED_HEADER_LEN as u64),

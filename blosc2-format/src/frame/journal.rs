@@ -1,12 +1,14 @@
-//! What stands in a file while a contiguous frame is changed: a mark, and the bytes to put back.
+//! The journal of an unfinished change of a contiguous frame: a mark, and the original bytes to
+//! restore.
 //!
-//! A writer that is stopped leaves [`UNFINISHED`] in the first byte of the frame's length, which makes
-//! every reader refuse the frame, and behind the frame a [`Journal`] of what it overwrote.
+//! A writer that is interrupted leaves [`UNFINISHED`] in the first byte of the length of the frame,
+//! so that every reader rejects the frame, and a [`Journal`] of the overwritten bytes after the
+//! frame.
 //!
 //! ```
 //! use blosc2_format::frame::journal::{self, Journal};
 //!
-//! // A frame of 100 bytes, and behind it what the first two of them were.
+//! // A frame of 100 bytes, whose first two bytes were `ab` before the change.
 //! let mut file = vec![0xff; 100];
 //! file.extend(journal::encode(100, 100, &[(0, &b"ab"[..])]));
 //! let journal = Journal::find(&file)?.unwrap();
@@ -22,56 +24,82 @@ use std::io;
 use super::rules;
 use crate::{FormatError, ReadAt};
 
-/// Where the mark stands: the first byte of the frame's length, which is 0 in every finished frame.
+/// The position of the mark: the first byte of the length of the frame, which is 0 in every
+/// complete frame.
 ///
-/// One byte is written or not, never half of it. With it in place the length is more than any file has,
-/// whatever the other bytes of it are.
+/// Writing one byte is atomic. With the mark, the length is larger than any file, independent of
+/// its other bytes.
 pub const MARK_AT: u64 = super::field::FRAME_LEN.at as u64;
-/// The mark of a frame that is being changed, with a journal until the change is complete.
+/// The mark of a frame with a change in progress and a journal.
 pub const UNFINISHED: u8 = 0x7f;
-/// The mark of one that is being changed without: what was overwritten is lost.
+/// The mark of a frame with a change in progress without a journal: the overwritten bytes are lost.
 pub const UNFINISHED_WITHOUT_JOURNAL: u8 = 0x7e;
 
-/// The first bytes of a journal, and its last ones.
+/// The first and the last bytes of a journal.
 const MAGIC: &[u8; 12] = b"b2frame undo";
-/// Its start, the frame's length and the checksum, before those.
+/// The size of the footer: start of the journal, length of the frame, checksum, magic.
 const FOOTER_LEN: u64 = 8 + 8 + 4 + MAGIC.len() as u64;
-/// Place and length of a record, before its bytes.
+/// The size of the position and the length before the bytes of a record.
 const RECORD_LEN: u64 = 16;
-/// Bytes that are read at once.
+/// The number of bytes read at once.
 const PIECE: u64 = 64 << 10;
 
-/// The journal that ends a file.
+/// The journal at the end of a file.
+///
+/// ```
+/// use blosc2_format::frame::journal::{self, Journal};
+///
+/// // A frame of 100 bytes, whose first two bytes were `ab`.
+/// let mut file = vec![0xff; 100];
+/// assert!(Journal::find(&file)?.is_none());
+/// file.extend(journal::encode(100, 100, &[(0, &b"ab"[..])]));
+/// assert_eq!(Journal::find(&file)?.unwrap().start, 100);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Journal {
-    /// Where it starts.
+    /// The position of the journal, from the start of the file.
     pub start: u64,
-    /// Bytes of the frame before the change.
+    /// The size of the frame before the change, in bytes.
     pub frame_len: u64,
-    /// Where its records end.
+    /// The end of the records.
     end: u64,
 }
 
-/// Bytes of the frame before the change.
+/// A record of a journal: a range of bytes of the frame before the change.
+///
+/// ```
+/// use blosc2_format::frame::journal::{self, Journal};
+///
+/// let mut file = vec![0xff; 100];
+/// file.extend(journal::encode(100, 100, &[(0, &b"ab"[..])]));
+/// let journal = Journal::find(&file)?.unwrap();
+/// for record in journal.records(&file) {
+///     let record = record?;
+///     assert_eq!((record.offset, record.len), (0, 2));
+/// }
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Record {
-    /// Where they were.
+    /// The position of the bytes in the frame.
     pub offset: u64,
-    /// How many they are.
+    /// The number of bytes.
     pub len: u64,
-    /// Where they are in the journal, from the start of the file.
+    /// The position of the copy in the journal, from the start of the file.
     pub at: u64,
 }
 
-/// Whether nothing follows the frame of `frame_len` bytes at the start of `source`, or only what a writer leaves
-/// that was stopped: zeros, and then perhaps a journal or the beginning of one.
+/// Returns whether the frame of `frame_len` bytes at the start of `source` is followed by nothing,
+/// or only by the remains of an interrupted writer: zeros, then possibly a journal or the beginning
+/// of one.
 ///
-/// Anything else is not the frame's, and a change of the frame would destroy it.
+/// Other bytes do not belong to the frame, and a change of the frame would overwrite them.
 ///
 /// # Errors
-/// Those of `source`.
+/// The errors of `source`.
 pub fn is_last<R: ReadAt + ?Sized>(source: &R, frame_len: u64) -> io::Result<bool> {
     let size = source.size()?;
     let mut at = frame_len;
@@ -87,15 +115,17 @@ pub fn is_last<R: ReadAt + ?Sized>(source: &R, frame_len: u64) -> io::Result<boo
     Ok(true)
 }
 
-/// Whether a frame could not be read because it has a mark: a writer was stopped in the middle of a change, or is
-/// still at it.
+/// Returns whether `error` means that the frame has a mark: a writer was interrupted during a
+/// change, or is still writing.
 pub fn is_unfinished(error: &FormatError) -> bool {
     error.what == rules::UNFINISHED.what
 }
 
-/// A journal that starts at byte `start`, about a frame of `frame_len` bytes.
+/// Returns the bytes of a journal that starts at byte `start` of the file and belongs to a frame of
+/// `frame_len` bytes.
 ///
-/// `records` are places in that frame and what was there, in order and apart from each other.
+/// `records` are positions in that frame and the original bytes, in ascending order without
+/// overlaps.
 pub fn encode<B: AsRef<[u8]>>(start: u64, frame_len: u64, records: &[(u64, B)]) -> Vec<u8> {
     let mut journal = MAGIC.to_vec();
     for (offset, bytes) in records {
@@ -112,12 +142,12 @@ pub fn encode<B: AsRef<[u8]>>(start: u64, frame_len: u64, records: &[(u64, B)]) 
 }
 
 impl Journal {
-    /// The journal at the end of `source`; `None` where there is none that is whole.
+    /// Returns the complete journal at the end of `source`, or `None` if there is none.
     ///
-    /// Reads all of it, in pieces.
+    /// Reads the whole journal in pieces to verify its checksum.
     ///
     /// # Errors
-    /// Those of `source`.
+    /// The errors of `source`.
     pub fn find<R: ReadAt + ?Sized>(source: &R) -> io::Result<Option<Self>> {
         let size = source.size()?;
         let Some(end) = size.checked_sub(FOOTER_LEN) else { return Ok(None) };
@@ -154,10 +184,11 @@ impl Journal {
         Ok(Some(journal))
     }
 
-    /// What it holds, in the order of their places; those after an error are left out.
+    /// Returns the records of the journal, in the order of their positions. The iteration ends
+    /// after an error.
     ///
     /// # Errors
-    /// Those of `source`, the one in which it was found.
+    /// The errors of `source`, which is the source that the journal was found in.
     pub fn records<'a, R: ReadAt + ?Sized>(
         &self,
         source: &'a R,
@@ -195,7 +226,7 @@ impl Journal {
     }
 }
 
-/// The number in eight bytes.
+/// Returns the number in eight bytes.
 fn u64_of(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
@@ -260,7 +291,7 @@ mod tests {
         assert!(!is_last(&[&journal[1..]]));
     }
 
-    /// Checksums can be right on purpose.
+    /// An attacker can compute valid checksums.
     #[test]
     fn records_that_cannot_be_are_none() {
         let found = |start: u64, len, records: &[(u64, &[u8])]| {

@@ -1,9 +1,9 @@
-//! Contiguous frames, and the index file of directories: versions 2 and 3, which C-Blosc2 writes
+//! Contiguous frames, and the index files of directories: versions 2 and 3, which C-Blosc2 writes
 //! since 2.0.0-rc.1.
 //!
-//! A contiguous frame is one run of bytes: header, chunks, the index of their offsets, trailer. The
-//! index file of a directory has the same layout without the chunks. Numbers are big endian, and
-//! msgpack markers stand before them.
+//! A contiguous frame consists of a header, the chunks, the index of their offsets, and a trailer.
+//! The index file of a directory has the same layout without the chunks. Numbers are in big-endian
+//! byte order and follow msgpack markers.
 //!
 //! ```
 //! use blosc2_format::frame::{Header, MIN_HEADER_LEN};

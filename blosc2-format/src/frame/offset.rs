@@ -1,27 +1,35 @@
-//! Where a chunk is, as the index says it.
+//! The entries of the index: positions and special values.
 
 use crate::chunk::Special;
 
-/// Bytes of an offset in the index.
+/// The size of an index entry, in bytes.
 pub(crate) const OFFSET_LEN: u64 = 8;
-/// The place of a chunk whose offset breaks a rule.
+/// The position of a chunk whose offset violates a rule.
 pub(crate) const NOWHERE: u64 = i64::MAX as u64;
 
-/// The highest bytes of the offsets that stand for special values.
+/// The highest byte of the entries that represent special values.
 const SPECIAL: [(u8, Special); 3] =
     [(0x81, Special::Zeros), (0x82, Special::Nan), (0x84, Special::Uninit)];
 
-/// Where the data of a chunk is.
+/// The location of the data of a chunk.
+///
+/// ```
+/// use blosc2_format::chunk::Special;
+/// use blosc2_format::frame::Offset;
+///
+/// assert_eq!(Offset::At(64).place(), Some(64));
+/// assert_eq!(Offset::Special(Special::Zeros).place(), None);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Offset {
-    /// At this many bytes after the end of the header; in a directory, in the file of this number.
+    /// The position in bytes after the end of the header; in a directory, the file number.
     At(u64),
-    /// Nowhere: all of it is the same.
+    /// No data is stored: the chunk is special (constant).
     Special(Special),
 }
 
 impl Offset {
-    /// Where the chunk is, where it is anywhere.
+    /// Returns the position of the data, or `None` for special chunks.
     pub fn place(self) -> Option<u64> {
         match self {
             Self::At(place) => Some(place),
@@ -29,7 +37,7 @@ impl Offset {
         }
     }
 
-    /// What a number of the index means; `None` where it breaks a rule.
+    /// Returns the meaning of an entry of the index, or `None` if it violates a rule.
     pub(crate) fn of(number: i64) -> Option<Self> {
         match u64::try_from(number) {
             Ok(place) => Some(Self::At(place)),
@@ -38,12 +46,12 @@ impl Offset {
         }
     }
 
-    /// The number in the index.
+    /// Returns the entry of the index.
     pub(crate) fn number(self) -> i64 {
         let special = match self {
-            // Places were computed here or checked when they were read.
+            // Positions were computed here, or checked when they were read.
             Self::At(place) => return place as i64,
-            // An index has no repeated values; what is uninitialized may hold anything.
+            // An index cannot express repeated values; uninitialized data can have any value.
             Self::Special(Special::Value) => Special::Uninit,
             Self::Special(special) => special,
         };
@@ -52,7 +60,7 @@ impl Offset {
     }
 }
 
-/// What the highest byte of a negative number of the index stands for.
+/// Returns the special value that the highest byte of a negative entry represents.
 pub(super) fn special(number: i64) -> Option<Special> {
     let code = number.to_be_bytes()[0];
     SPECIAL.iter().find(|(each, _)| *each == code).map(|(_, special)| *special)

@@ -1,4 +1,4 @@
-//! The offsets of all chunks, decoded block by block when they are needed.
+//! The offsets of all chunks, decoded block by block on demand.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -9,14 +9,14 @@ use super::rules;
 use crate::chunk::{self, Chunk, Decoder, EXTENDED_HEADER_LEN, Encoder, First, Params, SplitMode};
 use crate::{Error, FormatError, Limits, ReadAt};
 
-/// Bytes of a block of the index, as the library cuts it.
+/// The block size of the index in the C library, in bytes.
 pub(crate) const BLOCKSIZE: u32 = 16 * 1024;
-/// Offsets of a block.
+/// The number of offsets per block.
 const PER_BLOCK: usize = BLOCKSIZE as usize / OFFSET_LEN as usize;
-/// Bytes that are held for each chunk: where it is, and its place in the order that a check goes by.
+/// The number of bytes in memory per chunk: its position, and its place in the order of a check.
 pub(crate) const HELD_LEN: u64 = 24;
 
-/// How the C library compresses the offsets.
+/// The parameters that the C library compresses the offsets with.
 const PARAMS: Params = Params {
     codec: 0,
     codec_meta: 0,
@@ -32,24 +32,24 @@ const PARAMS: Params = Params {
 #[derive(Debug, Clone)]
 pub(crate) enum Offsets {
     Each(Blocks),
-    /// Chunks that are all alike take no memory, however many they are.
+    /// The same offset for all chunks, which takes constant memory.
     Alike(Offset, u64),
 }
 
-/// Offsets in blocks of 2,048. Copies share what neither has changed.
+/// Offsets in blocks of 2,048. Clones share the blocks that neither of them has changed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Blocks {
     count: usize,
     blocks: Vec<Block>,
-    /// What blocks are decoded from, and what those that have not changed are written from again.
+    /// The source of the blocks that are not decoded or not changed.
     stored: Stored,
     /// Whether blocks have changed since that was read or written.
     changed: bool,
     scratch: Scratch,
 }
 
-/// An encoder of index chunks, which is kept from one to the next: its memory takes longer to clear than a short index
-/// to encode. A copy of the offsets has none.
+/// A reusable encoder of index chunks: clearing its memory takes longer than encoding a short
+/// index. Clones of the offsets have none.
 #[derive(Debug, Default)]
 struct Scratch(Option<Box<Encoder>>);
 
@@ -59,11 +59,11 @@ impl Clone for Scratch {
     }
 }
 
-/// A block, which is decoded when it is needed first.
+/// A block that is decoded on demand.
 #[derive(Debug, Clone)]
 struct Block {
     numbers: OnceLock<Arc<Vec<i64>>>,
-    /// Its bytes in the index chunk; none where it has changed.
+    /// Its bytes in the index chunk; empty if it has changed.
     bytes: Range<u32>,
 }
 
@@ -76,23 +76,23 @@ enum Stored {
     InMemory(Arc<[u8]>, Place),
 }
 
-/// An index chunk that was found in a source.
+/// An index chunk within a source.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
     pub(crate) at: u64,
     pub(crate) header: [u8; EXTENDED_HEADER_LEN],
-    /// The highest place that a chunk may have; `None` where no chunk is stored.
+    /// The highest position that a chunk can have; `None` if no chunk is stored.
     pub(crate) max: Option<u64>,
 }
 
-/// What is around a place in a frame.
+/// The neighbors of a position in a frame.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Neighbors {
-    /// Whether several offsets name the place.
+    /// Whether several offsets refer to the position.
     pub(crate) is_shared: bool,
-    /// The next place behind it.
+    /// The next higher position.
     pub(crate) next: Option<u64>,
-    /// The highest other one.
+    /// The highest other position.
     pub(crate) last: Option<u64>,
 }
 
@@ -118,7 +118,8 @@ impl Offsets {
         }
     }
 
-    /// How many bytes this may hold, with what a check needs to go through them.
+    /// Returns the number of bytes that this can occupy, including what a check needs to iterate
+    /// over it.
     pub(crate) fn held(&self) -> u64 {
         match self {
             Self::Each(blocks) => HELD_LEN * blocks.count as u64,
@@ -126,7 +127,8 @@ impl Offsets {
         }
     }
 
-    /// The offset of a chunk, which may have to be read from `source`; `None` where there is no such chunk.
+    /// Returns the offset of a chunk, reading it from `source` if necessary; `None` if there is no
+    /// such chunk.
     pub(crate) fn get<R: ReadAt + ?Sized>(
         &self,
         number: u64,
@@ -143,7 +145,7 @@ impl Offsets {
         }
     }
 
-    /// The same, where it has been decoded already.
+    /// Returns the offset if it is already decoded.
     pub(crate) fn decoded(&self, number: u64) -> Option<Offset> {
         match self {
             Self::Alike(offset, count) => (number < *count).then_some(*offset),
@@ -155,7 +157,7 @@ impl Offsets {
         }
     }
 
-    /// Reads the index chunk, so that nothing more is read from `source`.
+    /// Reads the index chunk, so that `source` is not needed any more.
     pub(crate) fn load<R: ReadAt + ?Sized>(&mut self, source: &R) -> Result<(), Error> {
         let Self::Each(blocks) = self else { return Ok(()) };
         let Stored::InSource(place) = blocks.stored else { return Ok(()) };
@@ -164,17 +166,18 @@ impl Offsets {
         Ok(())
     }
 
-    /// Decodes the offsets from that of chunk `from` on, for the functions below.
+    /// Decodes the offsets from chunk `from` on, for the functions below.
     ///
     /// # Errors
-    /// [`Error::Argument`] where the index was not [loaded](Self::load); [`Error::Format`] where it is broken.
+    /// - [`Error::Argument`]: the index is not [loaded](Self::load);
+    /// - [`Error::Format`]: the index is invalid.
     pub(crate) fn decode(&self, from: u64) -> Result<(), Error> {
         let Self::Each(blocks) = self else { return Ok(()) };
         let first = from / PER_BLOCK as u64;
         (first as usize..blocks.blocks.len()).try_for_each(|block| blocks.loaded(block).map(drop))
     }
 
-    /// The numbers in the index; one where all are alike.
+    /// Returns the entries of the index; a single one if all are equal.
     fn numbers(&self) -> impl Iterator<Item = i64> {
         let (alike, blocks) = match self {
             Self::Alike(offset, count) => ((*count > 0).then_some(offset.number()), &[][..]),
@@ -183,23 +186,23 @@ impl Offsets {
         alike.into_iter().chain(blocks.iter().flat_map(Block::decoded).copied())
     }
 
-    /// Whether all of the index is in memory.
+    /// Returns whether the whole index is in memory.
     pub(crate) fn is_loaded(&self) -> bool {
         !matches!(self, Self::Each(Blocks { stored: Stored::InSource(_), .. }))
     }
 
-    /// The places of all chunks that are stored.
+    /// Returns the positions of all stored chunks.
     pub(crate) fn places(&self) -> impl Iterator<Item = u64> {
         self.numbers().filter_map(|number| u64::try_from(number).ok())
     }
 
-    /// The chunks that are stored, as their places and numbers, in the order of their places.
+    /// Returns the stored chunks as positions and indices, ordered by position.
     pub(crate) fn by_place(&self) -> impl ExactSizeIterator<Item = (u64, u64)> {
         let place = |number: u32| self.decoded(number.into()).and_then(Offset::place);
-        // An index has less than 2 GiB, so that there are fewer chunks.
+        // An index is smaller than 2 GiB, which limits the number of chunks.
         let count = match self {
             Self::Each(blocks) => u32::try_from(blocks.count).unwrap_or(u32::MAX),
-            // The index was told that they cannot all be at one place.
+            // The check of the index reports if all chunks have the same position.
             Self::Alike(_, count) => u32::from(*count > 0),
         };
         let mut numbers: Vec<u32> = (0..count).filter(|&number| place(number).is_some()).collect();
@@ -207,7 +210,7 @@ impl Offsets {
         numbers.into_iter().map(move |number| (place(number).unwrap_or(NOWHERE), number.into()))
     }
 
-    /// What is around a place.
+    /// Returns the neighbors of a position.
     pub(crate) fn neighbors(&self, place: u64) -> Neighbors {
         let (mut same, mut next, mut before, mut last) = (0, i64::MAX, -1, -1);
         let place = place as i64;
@@ -222,7 +225,7 @@ impl Offsets {
         Neighbors { is_shared: same > 1, next, last: u64::try_from(last).ok() }
     }
 
-    /// Changes the offset of a chunk that there is.
+    /// Changes the offset of an existing chunk.
     pub(crate) fn set(&mut self, number: u64, offset: Offset) {
         if self.decoded(number) == Some(offset) {
             return;
@@ -232,12 +235,12 @@ impl Offsets {
         block[number % PER_BLOCK] = offset.number();
     }
 
-    /// Adds an offset behind the last one.
+    /// Appends an offset.
     pub(crate) fn push(&mut self, offset: Offset) {
         self.insert(self.len(), offset);
     }
 
-    /// Adds the offset of a chunk in front of that of this number, or behind the last one.
+    /// Inserts the offset of a chunk before the one at index `number`, or appends it.
     pub(crate) fn insert(&mut self, number: u64, offset: Offset) {
         let blocks = self.blocks();
         let (first, mut at) = (number as usize / PER_BLOCK, number as usize % PER_BLOCK);
@@ -250,14 +253,14 @@ impl Offsets {
             if numbers.len() <= PER_BLOCK {
                 return;
             }
-            // The last one moves on to the next block.
+            // The last entry moves to the next block.
             number = numbers.pop().unwrap_or_default();
             at = 0;
         }
         blocks.blocks.push(Block::new(vec![number]));
     }
 
-    /// Removes the offset of a chunk that there is.
+    /// Removes the offset of an existing chunk.
     pub(crate) fn remove(&mut self, number: u64) {
         let blocks = self.blocks();
         let (first, at) = (number as usize / PER_BLOCK, number as usize % PER_BLOCK);
@@ -270,7 +273,7 @@ impl Offsets {
         blocks.blocks.truncate(blocks.count.div_ceil(PER_BLOCK));
     }
 
-    /// Puts the offsets into another order, which has each number once.
+    /// Reorders the offsets by a permutation of the indices.
     pub(crate) fn reorder(&mut self, order: &[usize]) {
         let mut new = Self::default();
         let offsets = order.iter().filter_map(|&number| self.decoded(number as u64));
@@ -278,7 +281,7 @@ impl Offsets {
         *self = new;
     }
 
-    /// Whether another frame, in `source`, has the same offsets, as far as these were looked at.
+    /// Returns whether another frame in `source` has the same offsets, as far as these are decoded.
     pub(crate) fn is_same<R: ReadAt + ?Sized>(
         &self,
         other: &Self,
@@ -311,12 +314,13 @@ impl Offsets {
         }
     }
 
-    /// The index chunk; nothing without chunks. What has not changed since it was read or written last is taken from there.
+    /// Returns the index chunk, empty without chunks. Blocks that did not change since the last
+    /// read or write are reused.
     pub(crate) fn encode(&mut self) -> Result<Arc<[u8]>, Error> {
         let len = self.len() as usize * OFFSET_LEN as usize;
         match self {
             _ if len == 0 => Ok(Arc::default()),
-            // The library writes the index in this way for special values only.
+            // The C library writes this form of the index for special values only.
             Self::Alike(offset @ Offset::Special(_), _) => {
                 let value = offset.number().to_le_bytes();
                 Ok(chunk::special(&PARAMS, chunk::Special::Value, len, &value)?.into())
@@ -325,7 +329,7 @@ impl Offsets {
         }
     }
 
-    /// Whether the index chunk is another one than was read or written last.
+    /// Returns whether the index chunk differs from the one that was read or written last.
     pub(crate) fn is_changed(&self) -> bool {
         match self {
             Self::Alike(..) => true,
@@ -333,7 +337,7 @@ impl Offsets {
         }
     }
 
-    /// The offsets one by one, to be changed.
+    /// Returns the individual offsets, for a change.
     fn blocks(&mut self) -> &mut Blocks {
         if let Self::Alike(offset, count) = *self {
             *self = Self::Each(Blocks::repeated(offset, count as usize));
@@ -346,7 +350,8 @@ impl Offsets {
 }
 
 impl Blocks {
-    /// Blocks of an index chunk, `chunk` where it has been read, at these bytes of it.
+    /// Creates the offsets from the blocks of an index chunk at these byte ranges; `chunk` if it is
+    /// in memory.
     pub(crate) fn stored(
         count: usize,
         place: Place,
@@ -362,7 +367,7 @@ impl Blocks {
         Self { count, blocks, stored, ..Self::default() }
     }
 
-    /// The same offset for all; full blocks are the same memory.
+    /// Creates equal offsets; full blocks share their memory.
     fn repeated(offset: Offset, count: usize) -> Self {
         let full = Block::new(vec![offset.number(); PER_BLOCK.min(count)]);
         let mut blocks = Self::default();
@@ -372,14 +377,14 @@ impl Blocks {
         blocks
     }
 
-    /// Adds blocks behind the last one, which has to be full.
+    /// Appends blocks after the last one, which has to be full.
     fn extend(&mut self, numbers: &[i64]) {
         self.blocks.extend(numbers.chunks(PER_BLOCK).map(|block| Block::new(block.to_vec())));
         self.count += numbers.len();
         self.changed = true;
     }
 
-    /// The numbers of a block, decoded now if they were not before.
+    /// Returns the entries of a block, and decodes it if necessary.
     fn numbers<R: ReadAt + ?Sized>(&self, block: usize, source: &R) -> Result<&[i64], Error> {
         let Block { numbers, bytes } = &self.blocks[block];
         if let Some(numbers) = numbers.get() {
@@ -397,7 +402,7 @@ impl Blocks {
         Ok(numbers.get_or_init(|| Arc::new(decoded)))
     }
 
-    /// The same, once the index has been [loaded](Offsets::load).
+    /// Returns the entries of a block once the index is [loaded](Offsets::load).
     fn loaded(&self, block: usize) -> Result<&[i64], Error> {
         self.check_loaded()?;
         self.numbers(block, &[][..])
@@ -412,7 +417,7 @@ impl Blocks {
         }
     }
 
-    /// The numbers of a block that was decoded, to be changed.
+    /// Returns the entries of a decoded block for a change.
     fn change(&mut self, block: usize) -> &mut Vec<i64> {
         self.changed = true;
         let block = &mut self.blocks[block];
@@ -423,7 +428,7 @@ impl Blocks {
         }
     }
 
-    /// The index chunk of `len` bytes when decoded.
+    /// Returns the index chunk, of `len` bytes when decoded.
     fn encode(&mut self, len: usize) -> Result<Arc<[u8]>, Error> {
         self.check_loaded()?;
         let (old, place): (&[u8], _) = match &self.stored {
@@ -445,7 +450,7 @@ impl Blocks {
         };
         let chunk: Arc<[u8]> = match encoded {
             Some(chunk) => chunk.into(),
-            // It is short, or gets no shorter.
+            // The index is short, or incompressible.
             None => {
                 let mut data = room_for(len)?;
                 for block in 0..self.blocks.len() {
@@ -472,7 +477,7 @@ impl Blocks {
 }
 
 impl Block {
-    /// The numbers; none where it has not been decoded.
+    /// Returns the entries, empty if the block is not decoded.
     fn decoded(&self) -> &[i64] {
         self.numbers.get().map_or(&[], |numbers| numbers)
     }
@@ -483,7 +488,7 @@ impl Block {
 }
 
 impl Place {
-    /// Reads a block, which is still where it was when the index was found.
+    /// Reads a block, whose position has not changed since the index was found.
     fn read<R: ReadAt + ?Sized>(
         &self,
         block: usize,
@@ -505,7 +510,7 @@ impl Place {
         Err(FormatError::of(&rules::INDEX_CHUNK, self.at, expected, "another index").into())
     }
 
-    /// Decodes a block of `count` offsets: a chunk of its own, with a table of one entry.
+    /// Decodes a block of `count` offsets as a chunk with a single block.
     fn decode(&self, block: &[u8], count: usize) -> Result<Vec<i64>, Error> {
         let (start, nbytes) = (EXTENDED_HEADER_LEN as u32 + 4, count as u32 * OFFSET_LEN as u32);
         let mut bytes = self.header.to_vec();
@@ -549,9 +554,10 @@ impl Place {
     }
 }
 
-/// Where the blocks of an index chunk are in it; `None` where it is none that the library writes, or has one block.
+/// Returns the byte ranges of the blocks in an index chunk, or `None` if the C library does not
+/// write such a chunk or it has one block.
 ///
-/// `table` starts with the starts of the blocks.
+/// `table` starts with the block starts.
 pub(crate) fn ranges(header: &chunk::Header, table: &[u8]) -> Option<Vec<Range<u32>>> {
     let flags = header.memcpyed
         || header.split
@@ -574,7 +580,7 @@ pub(crate) fn ranges(header: &chunk::Header, table: &[u8]) -> Option<Vec<Range<u
     let ends = starts.clone().skip(1).chain([header.cbytes]);
     let ranges: Vec<_> = starts.zip(ends).map(|(start, end)| start..end).collect();
     let data = (EXTENDED_HEADER_LEN + table.len()) as u32;
-    // A block is never longer than its data and its size.
+    // A block is never longer than its data and its size field.
     let is_right = |range: &Range<u32>| {
         let len = range.end.checked_sub(range.start);
         range.start >= data && len.is_some_and(|len| (4..=BLOCKSIZE + 4).contains(&len))
@@ -590,7 +596,8 @@ fn array(chunk: &[u8]) -> [u8; EXTENDED_HEADER_LEN] {
     chunk.first_chunk().copied().unwrap_or([0; EXTENDED_HEADER_LEN])
 }
 
-/// A vector with room for `count`: a few bytes may stand for millions of chunks.
+/// Allocates a vector for `count` entries; the allocation can fail, because a few bytes can encode
+/// millions of chunks.
 pub(super) fn room_for<T>(count: usize) -> Result<Vec<T>, Error> {
     let mut all = Vec::new();
     match all.try_reserve_exact(count) {

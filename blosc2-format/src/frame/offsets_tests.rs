@@ -8,7 +8,7 @@ use crate::Options;
 use crate::chunk::Special;
 use crate::frame::{Frame, Writer, check};
 
-/// Offsets as frames have them: mostly a little more than the one before, some special.
+/// Offsets as in frames: mostly a little higher than the previous one, some special.
 fn random(rng: &mut Rng, count: usize) -> Vec<i64> {
     let mut place = 0;
     let mut next = || {
@@ -23,12 +23,12 @@ fn random(rng: &mut Rng, count: usize) -> Vec<i64> {
     (0..count).map(|_| next().number()).collect()
 }
 
-/// The index chunk that the library makes of all of them.
+/// The index chunk of the C library for all of them.
 fn whole(numbers: &[i64]) -> Vec<u8> {
     Encoder::new(PARAMS).unwrap().encode(&bytes_of(numbers)).unwrap()
 }
 
-/// The offsets as they are when an index chunk has been found in a source.
+/// The offsets of an index chunk that was found in a source.
 fn read(chunk: &[u8], count: usize, max: u64) -> Offsets {
     let header = chunk::Header::parse(chunk).unwrap();
     let ranges = ranges(&header, &chunk[EXTENDED_HEADER_LEN..]).unwrap();
@@ -36,8 +36,8 @@ fn read(chunk: &[u8], count: usize, max: u64) -> Offsets {
     Offsets::Each(Blocks::stored(count, place, None, ranges))
 }
 
-/// Random changes of indexes around the borders of blocks do what they do to a vector, and what is written is what
-/// encoding all of it gives.
+/// Random changes of indexes around the borders of blocks have the same effect as on a vector, and the written index
+/// equals an encoding of all offsets.
 #[test]
 fn changes_are_those_of_a_vector() {
     for seed in 0..repeats(60) as u64 {
@@ -131,7 +131,7 @@ fn many_equal_offsets_are_the_same_memory() {
     assert_eq!(offsets.len(), (1 << 24) + 1);
 }
 
-/// Bytes that count what is read of them.
+/// A source that counts the bytes read.
 struct Counted<'a>(&'a [u8], Cell<u64>);
 
 impl ReadAt for Counted<'_> {
@@ -168,7 +168,7 @@ fn one_chunk_takes_one_block_of_the_index() {
     let chunk = frame.chunk(50_000).unwrap();
     let first = source.1.replace(0);
     assert!(first < 17_000, "{first} bytes for the first chunk");
-    // One of the same block.
+    // Another one of the same block.
     assert_eq!(frame.chunk(50_100).unwrap(), chunk);
     assert!(source.1.get() < 500, "{} bytes for another one", source.1.get());
 }
@@ -180,7 +180,7 @@ fn a_broken_block_is_found_when_it_is_read() {
     let index = header.header_len as usize + header.cbytes as usize;
     let start = bytes[index + EXTENDED_HEADER_LEN + 4..].first_chunk().copied().unwrap();
     let stream = index + u32::from_le_bytes(start) as usize;
-    // The size of the second block's only stream.
+    // The size of the only stream of the second block.
     bytes[stream] ^= 0x40;
     let frame = Frame::open(&bytes[..], &Limits::default()).unwrap();
     for number in [0, PER_BLOCK - 1, 2 * PER_BLOCK, 3 * PER_BLOCK] {
@@ -191,14 +191,14 @@ fn a_broken_block_is_found_when_it_is_read() {
         assert!(matches!(error, Error::Format(_)), "{error}");
     }
     assert!(!check(&bytes, &Options::default()).unwrap().is_good());
-    // A place behind the chunks, in a block that decodes.
+    // A position after the chunks, in a block that decodes.
     let mut numbers: Vec<i64> = (0..5000).map(|number| 96 * number).collect();
     numbers[3000] = 1 << 20;
     let chunk = whole(&numbers);
     let offsets = read(&chunk, 5000, 96 * 5000);
     assert_eq!(offsets.get(1000, &chunk).unwrap(), Some(Offset::At(96_000)));
     assert!(matches!(offsets.get(2999, &chunk), Err(Error::Format(_))));
-    // Nothing is changed before it is all there.
+    // Changes are rejected before the index is loaded.
     let mut offsets = read(&chunk, 5000, 1 << 21);
     assert!(matches!(offsets.decode(0), Err(Error::Argument(_))));
     assert!(matches!(offsets.encode(), Err(Error::Argument(_))));

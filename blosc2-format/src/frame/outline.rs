@@ -1,4 +1,4 @@
-//! Everything of a frame but its chunks: header, metalayers, index and trailer.
+//! The model of a frame without its chunks: header, metalayers, index and trailer.
 
 use std::sync::Arc;
 
@@ -12,22 +12,36 @@ use super::{rules, section};
 use crate::chunk::{self, Params, Special};
 use crate::{Error, FormatError, Limits, ReadAt};
 
-/// A metalayer: a name, and what an application keeps under it.
+/// A metalayer: a name, and the content that an application stores with it.
+///
+/// ```
+/// use blosc2_format::Limits;
+/// use blosc2_format::chunk::Params;
+/// use blosc2_format::frame::{Frame, Metalayer, Writer};
+///
+/// let axis = Metalayer { name: "axis".into(), content: b"time".to_vec() };
+/// let out = std::io::Cursor::new(Vec::new());
+/// let bytes = Writer::new(out, Params::default(), &[axis])?.finish()?.into_inner();
+/// let frame = Frame::open(bytes, &Limits::default())?;
+/// assert_eq!(frame.metalayer("axis"), Some(&b"time"[..]));
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metalayer {
-    /// Its name, of up to 31 bytes.
+    /// The name, of 1 to 31 bytes.
     pub name: String,
-    /// Its content.
+    /// The content.
     pub content: Vec<u8>,
 }
 
 /// A frame without the bytes of its chunks: header, metalayers, index and trailer.
 ///
-/// One that is read decodes a part of the index when a chunk of it is asked for.
+/// An outline that was read from a source decodes a part of the index when it is needed.
 ///
-/// Whoever keeps the chunks [loads](Self::load) it, tells it of each change, stores what it gives back, and then writes
-/// [`header`](Self::header), [`index`](Self::index) and [`trailer`](Self::trailer), which are those of
-/// C-Blosc2 3.3.2 for the same chunks in the same places.
+/// The storage of the chunks [loads](Self::load) the outline, applies each change to it, stores
+/// what the change returns, and then writes [`header`](Self::header), [`index`](Self::index) and
+/// [`trailer`](Self::trailer). These are identical to those of C-Blosc2 3.3.2 for the same chunks
+/// in the same positions.
 ///
 /// ```
 /// use blosc2_format::chunk::{self, Params};
@@ -51,18 +65,18 @@ pub struct Metalayer {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Outline {
-    /// As it was read, but for what has changed since.
+    /// As read, with the changes since then.
     pub(super) header: Header,
     pub(super) metalayers: Vec<Metalayer>,
     pub(super) vlmetalayers: Vec<Metalayer>,
     pub(crate) offsets: Offsets,
     pub(super) files: Files,
-    /// Whether the header has the length that it was read with; it may have a gap at its end.
+    /// Whether the header has the size that was read; it can end with a gap.
     pub(super) is_header_stored: bool,
 }
 
 impl Outline {
-    /// A frame without chunks, whose header says of the chunks what `params` say.
+    /// Creates the outline of a frame without chunks, whose header states `params`.
     pub fn new(params: Params, layout: Layout) -> Self {
         Self {
             header: Header::new(&params, layout),
@@ -74,25 +88,30 @@ impl Outline {
         }
     }
 
-    /// Reads the rest of the index from the source that it was [read](Self::read) from, before the first change.
+    /// Reads the rest of the index from the source that it was [read](Self::read) from. This is
+    /// required before the first change.
     ///
     /// # Errors
-    /// Those of `source`.
+    /// - [`Error::Io`]: reading from `source` fails;
+    /// - [`Error::Format`]: the index is invalid.
     pub fn load<R: ReadAt + ?Sized>(&mut self, source: &R) -> Result<(), Error> {
         self.offsets.load(source)
     }
 
-    /// Whether all of the index is in memory: it is new, [loaded](Self::load), or was read with up to 64 KiB.
+    /// Returns whether the whole index is in memory: the outline is new, it is
+    /// [loaded](Self::load), or the index has up to 64 KiB.
     pub fn is_loaded(&self) -> bool {
         self.offsets.is_loaded()
     }
 
-    /// Says that what the changes made was stored: files of a directory that lost their chunks may be written again.
+    /// Records that the changes are stored. In a directory, the files of removed chunks can be
+    /// overwritten afterwards.
     pub fn committed(&mut self) {
         self.files.committed();
     }
 
-    /// The same for a copy elsewhere: without the chunks, unless each is the same special value.
+    /// Returns the outline for a copy in another layout: without the chunks, unless all are the
+    /// same special value.
     pub fn emptied(&self, layout: Layout) -> Self {
         let mut new = Self::new(self.params(), layout);
         new.header.dictionary = self.header.dictionary;
@@ -108,32 +127,33 @@ impl Outline {
         new
     }
 
-    /// The fields of the header, as it was read but for what has changed since.
+    /// Returns the fields of the header, with the changes since it was read.
     pub(crate) fn fields(&self) -> &Header {
         &self.header
     }
 
-    /// How the header says that chunks are compressed.
+    /// Returns the compression parameters that the header states.
     pub fn params(&self) -> Params {
         self.header.params()
     }
 
-    /// How the chunks are stored.
+    /// Returns the storage layout of the chunks.
     pub fn layout(&self) -> Layout {
         self.header.layout
     }
 
-    /// Whether the header says that chunks are compressed with dictionaries.
+    /// Returns whether the header states that chunks are compressed with dictionaries.
     pub fn dictionary(&self) -> bool {
         self.header.dictionary
     }
 
-    /// Says whether chunks are compressed with dictionaries.
+    /// Sets whether the header states that chunks are compressed with dictionaries.
     pub fn set_dictionary(&mut self, dictionary: bool) {
         self.header.dictionary = dictionary;
     }
 
-    /// The version of the frame format: 3 where chunks or blocks have different sizes, else 2.
+    /// Returns the version of the frame format: 3 if chunks have different sizes or variable-length
+    /// blocks, otherwise 2.
     pub fn version(&self) -> u8 {
         if self.header.chunksize == ChunkSize::Variable || self.header.variable_blocks {
             3
@@ -142,50 +162,57 @@ impl Outline {
         }
     }
 
-    /// How many chunks there are.
+    /// Returns the number of chunks.
     pub fn nchunks(&self) -> u64 {
         self.offsets.len()
     }
 
-    /// Bytes of all chunks when decoded.
+    /// Returns the total size of all chunks when decoded, in bytes.
     pub fn nbytes(&self) -> u64 {
         self.header.nbytes
     }
 
-    /// Bytes from the end of the header to the end of the last chunk; in a directory, of all chunk files.
+    /// Returns the number of bytes from the end of the header to the end of the last chunk; in a
+    /// directory, the total size of all chunk files.
     pub fn cbytes(&self) -> u64 {
-        // A frame whose chunks were all deleted may still count their bytes.
+        // A frame whose chunks were all deleted can still state their size.
         if self.header.nbytes == 0 { 0 } else { self.header.cbytes }
     }
 
-    /// Bytes of each chunk when decoded.
+    /// Returns the size of the chunks when decoded.
     pub fn chunksize(&self) -> ChunkSize {
         self.header.chunksize
     }
 
-    /// Sets the size of chunks, before there is one.
+    /// Sets the chunk size of an empty frame.
     ///
     /// # Errors
-    /// [`Error::Argument`] where there is one.
+    /// [`Error::Argument`]: the frame has chunks.
     pub fn set_chunksize(&mut self, size: ChunkSize) -> Result<(), Error> {
         if self.nchunks() > 0 {
             let count = self.nchunks();
-            return Err(Error::Argument(format!("there are {count} chunks, whose size it is")));
+            return Err(Error::Argument(format!(
+                "the size of {count} existing chunks cannot change"
+            )));
         }
         self.header.chunksize = size;
         Ok(())
     }
 
-    /// Whether the blocks of each chunk have different sizes.
+    /// Returns whether the chunks have variable-length blocks.
     pub fn variable_blocks(&self) -> bool {
         self.header.variable_blocks
     }
 
-    /// Where the data of a chunk is; `None` where there is no such chunk.
+    /// Returns the location of the chunk at index `number`, or `None` if there is no chunk at this
+    /// index.
+    ///
+    /// `source` is the source that the outline was [read](Self::read) from. Each part of the index
+    /// is read from it at most once, and none after [`load`](Self::load).
     ///
     /// # Errors
-    /// [`Error::Format`] where that part of the index is broken; those of `source`, which the outline was
-    /// [read](Self::read) from. Each part of the index is read from it once, and none after [`load`](Self::load).
+    /// - [`Error::Format`]: that part of the index is invalid;
+    /// - [`Error::Io`]: reading from `source` fails.
     pub fn offset<R: ReadAt + ?Sized>(
         &self,
         number: u64,
@@ -194,21 +221,23 @@ impl Outline {
         self.offsets.get(number, source)
     }
 
-    /// The same, where that part of the index was decoded before.
+    /// Returns the location of a chunk if that part of the index is already decoded.
     pub fn decoded(&self, number: u64) -> Option<Offset> {
         self.offsets.decoded(number)
     }
 
-    /// Whether another outline, just read from `source`, is the same as this one, as far as this one was looked at.
+    /// Returns whether another outline, just read from `source`, equals this one, as far as the
+    /// index of this one is decoded.
     ///
     /// # Errors
-    /// As [`offset`](Self::offset), about the other one.
+    /// Fails with the errors of [`offset`](Self::offset) for the other outline.
     pub fn is_same<R: ReadAt + ?Sized>(&self, other: &Self, source: &R) -> Result<bool, Error> {
         let is_same = self.header(0) == other.header(0) && self.vlmetalayers == other.vlmetalayers;
         Ok(is_same && self.offsets.is_same(&other.offsets, source)?)
     }
 
-    /// How many bytes a chunk has when decoded; `None` where that varies, so that only the chunk says it.
+    /// Returns the size of a chunk when decoded, in bytes; `None` if sizes vary, so that only the
+    /// chunk states it.
     pub fn nbytes_of(&self, number: u64) -> Option<u32> {
         let size = self.header.chunksize.fixed()?;
         let before = number.checked_mul(size.into())?;
@@ -216,23 +245,23 @@ impl Outline {
         Some(self.header.nbytes.saturating_sub(before).min(size.into()) as u32)
     }
 
-    /// How many bytes [`Limits::metadata`] leaves for the content of one metalayer, in a frame that takes
-    /// `stored` bytes: the index has its part already.
+    /// Returns the number of bytes that [`Limits::metadata`] leaves for the content of one
+    /// metalayer, after the index, in a frame that occupies `stored` bytes.
     pub fn metadata_left(&self, limits: &Limits, stored: u64) -> u64 {
         limits.metadata_of(stored).saturating_sub(self.offsets.held())
     }
 
-    /// The chunk that a special offset stands for: nothing but a header.
+    /// Returns the chunk that a special offset represents: a header without data.
     ///
     /// # Errors
-    /// [`Error::Format`] where chunks vary, so that its size is unknown, or where it is no whole number
-    /// of items.
+    /// [`Error::Format`]: the chunk sizes vary, so that its size is unknown, or its size is not a
+    /// multiple of the item size.
     pub fn special_chunk(&self, number: u64, special: Special) -> Result<Vec<u8>, Error> {
         let nbytes = self.nbytes_of(number).ok_or_else(|| self.unknown_size(number))?;
         let typesize = self.header.typesize;
         let params = Params {
             typesize,
-            // A value must not lie across two blocks, which do not matter otherwise.
+            // A value must not cross the boundary of two blocks, which have no other effect here.
             blocksize: self.header.params().blocksize.filter(|size| size.is_multiple_of(typesize)),
             ..Params::default()
         };
@@ -242,12 +271,12 @@ impl Outline {
         })
     }
 
-    /// Reads the header of a chunk at the start of `head`, where `room` bytes may belong to the chunk. `at` is where
-    /// it starts, for errors.
+    /// Parses the header of the chunk at index `number` at the start of `head`. The chunk can
+    /// occupy up to `room` bytes. `at` is its position, for error messages.
     ///
     /// # Errors
-    /// [`Error::Format`] where it is no header, or that of a chunk that is longer than its room, of another size than
-    /// the frame says, or lazy.
+    /// [`Error::Format`]: `head` does not start with the header of a chunk, or the chunk is longer
+    /// than `room`, has another size than the frame states, or is lazy.
     pub fn chunk_header(
         &self,
         number: u64,
@@ -281,12 +310,12 @@ impl Outline {
         FormatError::of(&rules::CHUNK_UNKNOWN, self.index_at(), expected, found).into()
     }
 
-    /// Where the index is, from the start of the frame.
+    /// Returns the position of the index, from the start of the frame.
     fn index_at(&self) -> u64 {
         u64::from(self.header.header_len) + self.room()
     }
 
-    /// How many bytes after the header chunks take.
+    /// Returns the number of bytes that chunks occupy after the header.
     pub(crate) fn room(&self) -> u64 {
         match self.header.layout {
             Layout::Contiguous => self.cbytes(),
@@ -294,16 +323,17 @@ impl Outline {
         }
     }
 
-    /// The metalayers in the header.
+    /// Returns the metalayers of the header.
     pub fn metalayers(&self) -> &[Metalayer] {
         &self.metalayers
     }
 
-    /// Adds a metalayer to the header, whose length grows.
+    /// Adds a metalayer to the header, which becomes longer.
     ///
     /// # Errors
-    /// [`Error::Argument`] for the 17th, for a name that is there already or has not 1 to 31 bytes, for
-    /// 2 GiB of content, and in a contiguous frame with chunks, which would have to move.
+    /// [`Error::Argument`]: the header has 16 metalayers, or one with this name; the name is not 1
+    /// to 31 bytes long or contains a NUL byte; all contents together have 2 GiB or more; or the
+    /// frame is contiguous and has chunks, which would have to move.
     pub fn add_metalayer(&mut self, name: &str, content: &[u8]) -> Result<(), Error> {
         self.check_movable()?;
         section::check_new(name, content, pairs(&self.metalayers))?;
@@ -311,10 +341,10 @@ impl Outline {
         Ok(())
     }
 
-    /// Replaces the content of a metalayer in the header by one of the same length.
+    /// Replaces the content of a metalayer of the header by content of the same length.
     ///
     /// # Errors
-    /// [`Error::Argument`] where there is none of this name, or where the lengths differ.
+    /// [`Error::Argument`]: there is no metalayer with this name, or the lengths differ.
     pub fn update_metalayer(&mut self, name: &str, content: &[u8]) -> Result<(), Error> {
         let found = self.metalayers.iter_mut().find(|each| each.name == name);
         let found = found.ok_or_else(|| none_of(name))?;
@@ -330,7 +360,8 @@ impl Outline {
     /// Removes a metalayer from the header.
     ///
     /// # Errors
-    /// [`Error::Argument`] where there is none of this name, and in a contiguous frame with chunks.
+    /// [`Error::Argument`]: there is no metalayer with this name, or the frame is contiguous and
+    /// has chunks.
     pub fn remove_metalayer(&mut self, name: &str) -> Result<(), Error> {
         self.check_movable()?;
         let found = self.metalayers.iter().position(|each| each.name == name);
@@ -338,7 +369,7 @@ impl Outline {
         Ok(())
     }
 
-    /// Whether the header can change its length.
+    /// Checks that the size of the header can change.
     fn check_movable(&mut self) -> Result<(), Error> {
         if self.header.layout == Layout::Contiguous && self.nchunks() > 0 {
             let what = "fixed-length metalayers of a contiguous frame are added and removed before its first \
@@ -349,21 +380,24 @@ impl Outline {
         Ok(())
     }
 
-    /// The metalayers in the trailer; their contents are chunks.
+    /// Returns the metalayers of the trailer, whose contents are chunks.
     pub fn vlmetalayers(&self) -> &[Metalayer] {
         &self.vlmetalayers
     }
 
-    /// Adds a metalayer to the trailer, or replaces the content of the one of this name.
+    /// Adds a variable-length metalayer to the trailer, or replaces the content of the one with
+    /// this name. `chunk` is the compressed content.
     ///
     /// # Errors
-    /// [`Error::Argument`] for the 17th, for a name that has not 1 to 31 bytes, and for 2 GiB of content;
-    /// [`Error::Format`] where `chunk` is none.
+    /// - [`Error::Format`]: `chunk` does not start with the header of a chunk;
+    /// - [`Error::Argument`]: the length of `chunk` differs from its header, or it is lazy; for a
+    ///   new metalayer: the trailer has 16 metalayers, the name is not 1 to 31 bytes long or
+    ///   contains a NUL byte, or all contents together have 2 GiB or more.
     pub fn set_vlmetalayer_chunk(&mut self, name: &str, chunk: &[u8]) -> Result<(), Error> {
         let header = chunk::Header::parse(chunk)?;
         if header.cbytes as usize != chunk.len() || header.lazy {
             let (found, len) = (chunk.len(), header.cbytes);
-            return Err(Error::Argument(format!("{found} bytes for a chunk of {len}")));
+            return Err(Error::Argument(format!("{found} bytes for a chunk of {len} bytes")));
         }
         match self.vlmetalayers.iter_mut().find(|each| each.name == name) {
             Some(found) => found.content = chunk.into(),
@@ -378,14 +412,14 @@ impl Outline {
     /// Removes a metalayer from the trailer.
     ///
     /// # Errors
-    /// [`Error::Argument`] where there is none of this name.
+    /// [`Error::Argument`]: there is no metalayer with this name.
     pub fn remove_vlmetalayer(&mut self, name: &str) -> Result<(), Error> {
         let found = self.vlmetalayers.iter().position(|each| each.name == name);
         self.vlmetalayers.remove(found.ok_or_else(|| none_of(name))?);
         Ok(())
     }
 
-    /// Bytes of the header.
+    /// Returns the size of the header, in bytes.
     pub fn header_len(&self) -> u64 {
         if self.is_header_stored {
             return self.header.header_len.into();
@@ -397,7 +431,7 @@ impl Outline {
         (MIN_HEADER_LEN + section) as u64
     }
 
-    /// The header, with its metalayers, of a frame of this length.
+    /// Returns the header with its metalayers, for a frame of `frame_len` bytes.
     pub fn header(&self, frame_len: u64) -> Vec<u8> {
         let mut header = self.header.clone();
         header.version = self.version();
@@ -414,21 +448,22 @@ impl Outline {
         out
     }
 
-    /// The index chunk; nothing without chunks. Blocks that have not changed since the index was read or written last
-    /// are not encoded again.
+    /// Returns the index chunk, empty without chunks. Blocks that did not change since the last
+    /// read or write are not encoded again.
     ///
     /// # Errors
-    /// [`Error::Argument`] where the index was not [loaded](Self::load).
+    /// [`Error::Argument`]: the index is not [loaded](Self::load).
     pub fn index(&mut self) -> Result<Arc<[u8]>, Error> {
         self.offsets.encode()
     }
 
-    /// Whether [`index`](Self::index) returns another chunk than the one that was read, or returned last.
+    /// Returns whether [`index`](Self::index) would return another chunk than the one that was read
+    /// or returned last.
     pub fn is_index_changed(&self) -> bool {
         self.offsets.is_changed()
     }
 
-    /// The trailer, with its metalayers.
+    /// Returns the trailer with its metalayers.
     pub fn trailer(&self) -> Vec<u8> {
         let mut out = vec![0x94, 1];
         let metalayers: Vec<_> = pairs(&self.vlmetalayers).collect();
@@ -442,7 +477,7 @@ impl Outline {
         out
     }
 
-    /// The length of the frame, given that of index and trailer.
+    /// Returns the size of the frame, where index and trailer together have `end` bytes.
     pub fn frame_len(&self, end: usize) -> u64 {
         self.header_len() + self.room() + end as u64
     }

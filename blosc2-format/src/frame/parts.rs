@@ -1,7 +1,8 @@
-//! Everything of a frame but its chunks: header, metalayers, index and trailer.
+//! The parts of a stored frame other than its chunks: header, metalayers, index and trailer.
 //!
-//! [`Parts::find`] looks at all of it and tells a [`Checker`] what is wrong. Reading and checking
-//! start with the same call: reading stops at the first error, and leaves a long index for later.
+//! [`Parts::find`] examines all of them and reports errors to a [`Checker`]. Reading and checking
+//! start with the same call: reading stops at the first error, and leaves most of a long index for
+//! later.
 
 use super::field::{self, MIN_HEADER_LEN};
 use super::files::Files;
@@ -19,26 +20,27 @@ use crate::read_at::Ends;
 use crate::report::{Checker, Part, Report};
 use crate::{Error, FormatError, Limits, ReadAt};
 
-/// The most bytes of chunks: half of what fits, so that nothing overflows that adds to them.
+/// The maximum total size of the chunks: half of the range, so that sums do not overflow.
 const MAX_CBYTES: u64 = i64::MAX as u64 / 2;
 
-/// An outline, and where its parts are in the frame that it was read from.
+/// An outline, and the positions of its parts in the source.
 #[derive(Debug, Clone)]
 pub(crate) struct Parts {
     pub(crate) outline: Outline,
-    /// Where the contents of the metalayers are.
+    /// The positions of the contents of the metalayers.
     pub(crate) metalayers: Vec<Span>,
     pub(crate) index: Option<Span>,
     pub(crate) trailer: Span,
-    /// Where the chunks with the contents of the variable-length metalayers are.
+    /// The positions of the chunks with the contents of the variable-length metalayers.
     pub(crate) vlmetalayers: Vec<Span>,
 }
 
 impl Outline {
-    /// Reads that of the frame at the start of `source`: all but the chunks, and most of a long index.
+    /// Reads the outline of the frame at the start of `source`: everything except the chunks and
+    /// most of a long index.
     ///
     /// # Errors
-    /// As [`Frame::open`](super::Frame::open).
+    /// Fails with the errors of [`Frame::open`](super::Frame::open).
     pub fn read<R: ReadAt + ?Sized>(
         source: &R,
         layout: Layout,
@@ -49,8 +51,8 @@ impl Outline {
 }
 
 impl Parts {
-    /// Reads all but the chunks of the frame at the start of `source`, and of a long index only what is needed to find
-    /// the rest; the first error where it has one.
+    /// Reads everything except the chunks of the frame at the start of `source`, and of a long
+    /// index only what is needed to find the rest. Fails with the first error.
     pub(super) fn read<R: ReadAt + ?Sized>(
         source: &R,
         layout: Layout,
@@ -66,12 +68,12 @@ impl Parts {
         }
     }
 
-    /// Looks at `source`, which has to start with a frame that is stored as `layout` says.
+    /// Examines `source`, which has to start with a frame in this layout.
     ///
-    /// Returns `None` where it is so wrong that no more can be found.
+    /// Returns `None` if an error prevents finding the other parts.
     ///
     /// # Errors
-    /// The source's own, and [`Error::Limit`].
+    /// The errors of the source, and [`Error::Limit`].
     pub(crate) fn find<R: ReadAt + ?Sized>(
         source: &R,
         layout: Layout,
@@ -98,7 +100,7 @@ impl Parts {
         }
         if header.frame_len > size {
             let found = format_args!("{} with {size} bytes to read", header.frame_len).to_string();
-            let expected = format_args!("at most {size}: the frame was cut short").to_string();
+            let expected = format_args!("at most {size}: the frame is truncated").to_string();
             field::FRAME_LEN.found(checker, &rules::FRAME_LEN, expected, found);
             return Ok(None);
         }
@@ -126,13 +128,13 @@ impl Parts {
         if header.has_vlmeta == trailer.entries.is_empty() {
             let found = format_args!("{} of them", trailer.entries.len()).to_string();
             let expected = if header.has_vlmeta {
-                "some, as the header says"
+                "some, as the header states"
             } else {
-                "none, as the header says"
+                "none, as the header states"
             };
             field::HAS_VLMETA.found(checker, &rules::HAS_VLMETA, expected, found);
         }
-        // The index has what the metalayers leave.
+        // The index can use what the metalayers leave.
         let rest = Limits { metadata: Some(metadata - 2 * header_len), ..*limits };
         let found = index::find(source, &header, trailer.span, &rest, depth, checker)?;
         let Some((index, offsets)) = found else { return Ok(None) };
@@ -171,7 +173,7 @@ fn check_end(end: u64, expected: u64, checker: &mut Checker<'_>) {
     }
 }
 
-/// What the reader of the header leaves aside, as nothing depends on it.
+/// Checks the fields that reading the header ignores, because nothing depends on them.
 fn check_fields(head: &[u8; MIN_HEADER_LEN], header: &Header, checker: &mut Checker<'_>) {
     for (at, marker) in field::MARKERS {
         if head[at] != marker {
@@ -205,7 +207,8 @@ fn check_fields(head: &[u8; MIN_HEADER_LEN], header: &Header, checker: &mut Chec
     }
     let (code, user_code) = (field::CODEC.byte(head) & 0x0f, field::USER_CODEC.byte(head));
     match code {
-        // 2.0.0-rc.1 wrote the code one byte further on, and before 2.0.0 there is a time without.
+        // 2.0.0-rc.1 wrote the code one byte later, and before 2.0.0 some versions did not write
+        // it.
         0..6 if [0, code].contains(&user_code) => {}
         6 if user_code >= 6 => {}
         0..6 => {
@@ -230,7 +233,7 @@ fn check_fields(head: &[u8; MIN_HEADER_LEN], header: &Header, checker: &mut Chec
     }
     for field in field::THREADS {
         let threads = i16::from_be_bytes(field.bytes(head));
-        // C writes 0 into frames of super-chunks that were made without a number of threads.
+        // C writes 0 for super-chunks that were created without a number of threads.
         if threads < 0 {
             field.found(checker, &rules::THREADS, "at least 0", threads);
         }
@@ -258,7 +261,7 @@ impl Trailer {
         limits: &Limits,
         checker: &mut Checker<'_>,
     ) -> Result<Option<Self>, Error> {
-        // The parser of the header made sure that there is room for a trailer.
+        // The check of the header has ensured that there is space for a trailer.
         let tail_at = header.frame_len.saturating_sub(MIN_TRAILER_LEN as u64);
         let tail = source.read_vec_at(tail_at, MIN_TRAILER_LEN as u64)?;
         let mut whole = checker.within(Part::Trailer, 0);
@@ -290,7 +293,7 @@ impl Trailer {
         if let Some((_, end)) = &section {
             check_end(*end as u64, content.len() as u64, checker);
         }
-        // The marker of the length and the length itself have been looked at.
+        // The marker of the length and the length itself are already checked.
         let fingerprint_at = content.len() as u64 + 5;
         if end[5] != 0xd8 {
             checker.found(&rules::MARKER, fingerprint_at, 1, Hex(0xd8), Hex(end[5]));

@@ -1,4 +1,4 @@
-//! Reading a frame: metalayers at once, chunks one by one.
+//! The reader of a frame: metalayers when it is opened, chunks on demand.
 
 use std::io::ErrorKind;
 
@@ -9,49 +9,62 @@ use crate::chunk::{self, Chunk, Decoder, EXTENDED_HEADER_LEN};
 use crate::directory::{self, Folder};
 use crate::{Error, FormatError, Limits, ReadAt};
 
-/// A frame that is being read: a contiguous one, or a directory.
+/// A frame that is open for reading: contiguous, or in a directory. C: `blosc2_schunk_open`.
 ///
-/// ```no_run
-/// use blosc2_format::{Limits, frame::Frame};
+/// ```
+/// use blosc2_format::chunk::Params;
+/// use blosc2_format::frame::{Frame, Writer};
+/// use blosc2_format::Limits;
 ///
-/// let mut frame = Frame::open(std::fs::File::open("data.b2frame")?, &Limits::default())?;
+/// let mut writer = Writer::new(std::io::Cursor::new(Vec::new()), Params::default(), &[])?;
+/// writer.push(&[7; 4000])?;
+/// let bytes = writer.finish()?.into_inner();
+///
+/// let mut frame = Frame::open(bytes, &Limits::default())?;
 /// let mut data = Vec::new();
-/// for number in 0..frame.nchunks() {
-///     frame.decode_chunk(number, &mut data)?;
-///     println!("chunk {number} has {} bytes", data.len());
+/// for index in 0..frame.nchunks() {
+///     frame.decode_chunk(index, &mut data)?;
+///     println!("chunk {index} has {} bytes", data.len());
 /// }
 /// # Ok::<(), blosc2_format::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Frame<R> {
     source: R,
-    /// Where the chunks are, where they are files of their own.
+    /// The directory, if the chunks are separate files.
     folder: Option<Box<dyn Folder<File = R>>>,
     outline: Outline,
     limits: Limits,
     decoder: Decoder,
-    /// The chunk that was decoded last, as it is stored: its memory serves the next one.
+    /// The stored bytes of the last decoded chunk, kept to reuse the memory.
     stored: Vec<u8>,
 }
 
 impl<R: ReadAt> Frame<R> {
-    /// Opens the frame at the start of `source`; what follows its end is left out.
+    /// Opens the frame at the start of `source`; bytes after its end are ignored.
     ///
-    /// Reads the header, the index and the trailer, and no chunk.
+    /// Reads the header, the index and the trailer, but no chunk.
     ///
     /// # Errors
-    /// - one of the three breaks a rule of the format: the first that does;
-    /// - [`Error::Limit`] where they take more than `limits` allow;
-    /// - [`Error::Io`] where `source` fails.
+    /// - [`Error::Format`]: the header, the index or the trailer violates a rule; the first
+    ///   violation is returned;
+    /// - [`Error::Limit`]: they exceed `limits`;
+    /// - [`Error::Unsupported`]: decoding the index needs a codec or a filter that is not
+    ///   supported;
+    /// - [`Error::Io`]: reading from `source` fails.
     pub fn open(source: R, limits: &Limits) -> Result<Self, Error> {
         let outline = Outline::read(&source, Layout::Contiguous, limits)?;
         Ok(Self::new(source, None, outline, limits))
     }
 
-    /// Opens the frame that is kept as a directory.
+    /// Opens the frame in a directory.
     ///
     /// # Errors
-    /// As [`open`](Self::open), about the index file; [`Error::Io`] also where there is none.
+    /// - [`Error::Io`]: the index file is missing, or reading it fails;
+    /// - [`Error::Format`]: the index file violates a rule; the first violation is returned;
+    /// - [`Error::Limit`]: it exceeds `limits`;
+    /// - [`Error::Unsupported`]: decoding the index needs a codec or a filter that is not
+    ///   supported.
     pub fn open_directory<F>(folder: F, limits: &Limits) -> Result<Self, Error>
     where
         F: Folder<File = R> + 'static,
@@ -75,91 +88,103 @@ impl<R: ReadAt> Frame<R> {
         &self.limits
     }
 
-    /// The fields of its header.
+    /// Returns the header.
     pub fn header(&self) -> &Header {
         self.outline.fields()
     }
 
-    /// The metalayers in its header, in order.
+    /// Returns the metalayers of the header, in order.
     pub fn metalayers(&self) -> &[Metalayer] {
         self.outline.metalayers()
     }
 
-    /// The content of a metalayer in its header; `None` where there is none of this name.
+    /// Returns the content of a metalayer of the header, or `None` if there is none with this name.
+    /// C: `blosc2_meta_get`. Python: `SChunk.meta`.
     pub fn metalayer(&self, name: &str) -> Option<&[u8]> {
         let metalayer =
             self.outline.metalayers().iter().find(|metalayer| metalayer.name == name)?;
         Some(&metalayer.content)
     }
 
-    /// The names of the variable-length metalayers in its trailer, in order.
+    /// Returns the names of the variable-length metalayers of the trailer, in order.
     pub fn vlmetalayers(&self) -> impl ExactSizeIterator<Item = &str> {
         self.outline.vlmetalayers().iter().map(|each| each.name.as_str())
     }
 
-    /// The chunk that holds the content of a variable-length metalayer; `None` where there is none
-    /// of this name.
+    /// Returns the chunk with the content of a variable-length metalayer, or `None` if there is
+    /// none with this name.
     pub fn vlmetalayer_chunk(&self, name: &str) -> Option<&[u8]> {
         let found = self.outline.vlmetalayers().iter().find(|each| each.name == name)?;
         Some(&found.content)
     }
 
-    /// The content of a variable-length metalayer; `None` where there is none of this name.
+    /// Returns the content of a variable-length metalayer, or `None` if there is none with this
+    /// name. C: `blosc2_vlmeta_get`. Python: `SChunk.vlmeta`.
     ///
     /// # Errors
-    /// - the chunk that holds it is wrong or cannot be decoded;
-    /// - [`Error::Limit`] where it has more than [`Limits::metadata`] leaves besides the index;
-    /// - [`Error::Io`].
+    /// - [`Error::Format`]: the chunk with the content violates a rule;
+    /// - [`Error::Unsupported`]: a codec or a filter is not supported;
+    /// - [`Error::Limit`]: the content is larger than what [`Limits::metadata`] leaves after the
+    ///   index;
+    /// - [`Error::Io`]: reading fails.
     pub fn vlmetalayer(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
         let Some(bytes) = self.vlmetalayer_chunk(name) else { return Ok(None) };
         let mut content = Vec::new();
         let chunk = Chunk::new(bytes, &self.limits)?;
-        // The content, and a block that goes through the codec and the filters.
+        // The content, and a block that passes through the codec and the filters.
         let block = (0..chunk.nblocks()).map(|block| chunk.block_size(block)).max();
         let held = u64::from(chunk.header().nbytes) + 2 * block.unwrap_or(0) as u64;
         let max = self.outline.metadata_left(&self.limits, self.source.size()?);
-        Limits::allow("bytes to hold for a metalayer (see `Limits::metadata`)", held, max)?;
+        Limits::allow("bytes in memory for a metalayer (see `Limits::metadata`)", held, max)?;
         Decoder::default().decode_vec(&chunk, &mut content)?;
         Ok(Some(content))
     }
 
-    /// How many chunks there are.
+    /// Returns the number of chunks.
     pub fn nchunks(&self) -> u64 {
         self.outline.nchunks()
     }
 
-    /// Where the data of a chunk is.
+    /// Returns the location of the chunk at index `number`.
     ///
     /// # Errors
-    /// [`Error::Argument`] where there is no such chunk; [`Error::Format`] where its part of a long index is broken;
-    /// [`Error::Io`].
+    /// - [`Error::Argument`]: there is no chunk at this index;
+    /// - [`Error::Format`]: its part of a long index is invalid;
+    /// - [`Error::Io`]: reading fails.
     pub fn offset(&self, number: u64) -> Result<Offset, Error> {
         self.outline.offset(number, &self.source)?.ok_or_else(|| {
-            Error::Argument(format!("there is no chunk {number}, only {}", self.nchunks()))
+            Error::Argument(format!(
+                "no chunk at index {number}: there are {} chunks",
+                self.nchunks()
+            ))
         })
     }
 
-    /// A chunk as it is stored, or one that is equal where the index says that all of its data is
-    /// the same.
+    /// Returns the chunk at index `number` as stored. For a special offset it returns an equivalent
+    /// special chunk. C: `blosc2_schunk_get_chunk`. Python: `SChunk.get_chunk`.
     ///
     /// # Errors
-    /// There is no such chunk, or it is not where the index says; [`Error::Limit`] and
-    /// [`Error::Io`].
+    /// - [`Error::Argument`]: there is no chunk at this index;
+    /// - [`Error::Format`]: the index or the header of the chunk violates a rule, or the chunk is
+    ///   not at its position;
+    /// - [`Error::Limit`]: the chunk exceeds the limits;
+    /// - [`Error::Io`]: reading fails.
     pub fn chunk(&self, number: u64) -> Result<Vec<u8>, Error> {
         let mut chunk = Vec::new();
         self.chunk_into(number, &mut chunk)?;
         Ok(chunk)
     }
 
-    /// The same, which replaces what is in `chunk`, and uses its memory.
+    /// Reads the chunk at index `number` as stored into `chunk`, replaces its content and reuses
+    /// its memory. On an error the content of `chunk` is unspecified.
     ///
     /// # Errors
-    /// As [`chunk`](Self::chunk); `chunk` holds anything then.
+    /// Fails with the errors of [`chunk`](Self::chunk).
     pub fn chunk_into(&self, number: u64, chunk: &mut Vec<u8>) -> Result<(), Error> {
         match self.offset(number)? {
             Offset::Special(special) => *chunk = self.outline.special_chunk(number, special)?,
             Offset::At(place) => self.at(number, place, |source, header, at| {
-                // There are as many bytes: `at` has compared.
+                // `at` has checked that there are enough bytes.
                 let len =
                     Limits::allow("bytes of a chunk", header.cbytes.into(), self.limits.memory)?;
                 chunk.resize(usize::try_from(len).unwrap_or(usize::MAX), 0);
@@ -169,10 +194,10 @@ impl<R: ReadAt> Frame<R> {
         Ok(())
     }
 
-    /// The number of bytes that a chunk has when decoded.
+    /// Returns the size of the chunk at index `number` when decoded, in bytes.
     ///
     /// # Errors
-    /// As [`chunk`](Self::chunk).
+    /// Fails with the errors of [`chunk`](Self::chunk).
     pub fn chunk_nbytes(&self, number: u64) -> Result<u64, Error> {
         let offset = self.offset(number)?;
         if let Some(nbytes) = self.outline.nbytes_of(number) {
@@ -184,10 +209,13 @@ impl<R: ReadAt> Frame<R> {
         }
     }
 
-    /// Decodes a chunk into `data`, whose length becomes that of the chunk.
+    /// Decodes the chunk at index `number` into `data`, and sets the length of `data` to that of
+    /// the chunk. C: `blosc2_schunk_decompress_chunk`. Python: `SChunk.decompress_chunk`.
     ///
     /// # Errors
-    /// As [`chunk`](Self::chunk), and what is wrong inside the chunk.
+    /// Fails with the errors of [`chunk`](Self::chunk), and:
+    /// - [`Error::Format`]: the content of the chunk violates a rule;
+    /// - [`Error::Unsupported`]: a codec or a filter is not supported.
     pub fn decode_chunk(&mut self, number: u64, data: &mut Vec<u8>) -> Result<(), Error> {
         let mut stored = std::mem::take(&mut self.stored);
         let outcome = self.chunk_into(number, &mut stored).and_then(|()| {
@@ -199,17 +227,17 @@ impl<R: ReadAt> Frame<R> {
         outcome
     }
 
-    /// What it is read from; the index file of a directory.
+    /// Returns a mutable reference to the source; for a directory, to the index file.
     pub fn get_mut(&mut self) -> &mut R {
         &mut self.source
     }
 
-    /// Gives back what it is read from; the index file of a directory.
+    /// Returns the source; for a directory, the index file.
     pub fn into_inner(self) -> R {
         self.source
     }
 
-    /// Finds a chunk at its place: its header, and where it is in a source.
+    /// Finds a chunk at its position, and calls `then` with its source, its header and its offset.
     fn at<T>(
         &self,
         number: u64,

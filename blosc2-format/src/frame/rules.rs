@@ -70,11 +70,11 @@ rules! {
     OFFSET_KIND = error("frame.offset.special", "special offset", INDEX);
     OFFSET_RESERVED = warning("frame.offset.reserved", "reserved bits of a special offset", INDEX);
 
-    CHUNK_PLACE = error("frame.chunk.place", "place of a chunk", FRAME);
+    CHUNK_PLACE = error("frame.chunk.place", "position of a chunk", FRAME);
     CHUNK_LAZY = error("frame.chunk.lazy", "chunk flags", FRAME);
     CHUNK_SPECIAL = error("frame.chunk.special", "special value of a chunk", FRAME);
     CHUNK_VALUE = error("frame.chunk.value", "repeated value of a chunk", FRAME);
-    CHUNK_OVERLAP = error("frame.chunk.overlap", "place of a chunk", FRAME);
+    CHUNK_OVERLAP = error("frame.chunk.overlap", "position of a chunk", FRAME);
     CHUNK_NBYTES = error("frame.chunk.nbytes", "decompressed size of a chunk", FRAME);
     CHUNK_EMPTY = error("frame.chunk.empty", "decompressed size of a chunk", FRAME);
     CHUNK_NAN = error("frame.chunk.nan", "typesize of a chunk of NaN", FRAME);
@@ -85,7 +85,7 @@ rules! {
     CHUNK_PARAMS = note("frame.chunk.params", "parameters of a chunk", FRAME);
     CHUNK_SHORT = error("frame.chunk.short", "compressed size of a chunk", FRAME);
     GAP = note("frame.gap", "bytes that no chunk uses", FRAME);
-    SUSPECT = note("frame.suspect", "what others contradict", FRAME);
-    LIMIT = warning("frame.limit", "what was not looked at", FRAME);
-    UNSUPPORTED = warning("frame.unsupported", "what was not looked at", FRAME);
+    SUSPECT = note("frame.suspect", "contradicted field", FRAME);
+    LIMIT = warning("frame.limit", "unchecked content", FRAME);
+    UNSUPPORTED = warning("frame.unsupported", "unchecked content", FRAME);
 }

@@ -1,8 +1,7 @@
-//! A section of metalayers: in the header with their contents as they are, in the trailer with
-//! contents that are compressed.
+//! Sections of metalayers: uncompressed in the header, compressed in the trailer.
 //!
-//! It is a msgpack array of three: the size of the index, the index (a map of names to the offsets
-//! of the contents) and the array of the contents.
+//! A section is a msgpack array of three: the size of the index, the index (a map from names to the
+//! offsets of the contents), and the array of the contents.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +9,15 @@ use super::rules;
 use crate::Error;
 use crate::report::Checker;
 
-/// The most metalayers that C-Blosc2 reads from a header.
+/// The maximum number of metalayers of the header, a limit of C-Blosc2.
 pub const MAX_METALAYERS: usize = 16;
-/// The most metalayers of variable length that C-Blosc2 reads, and the most that it writes.
+/// The maximum number of variable-length metalayers that C-Blosc2 reads. It writes at most
+/// [`MAX_METALAYERS`].
 pub const MAX_VLMETALAYERS: usize = 8192;
-/// The longest name, in bytes.
+/// The maximum length of a name, in bytes.
 pub const MAX_NAME_LEN: usize = 31;
 
-/// A metalayer, and where its content is from the start of what was read.
+/// A metalayer, and the position of its content from the start of the parsed bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) name: String,
@@ -25,21 +25,21 @@ pub(crate) struct Entry {
     pub(crate) len: usize,
 }
 
-/// Where a section is, and how it counts.
+/// The position of a section, and the bases of its offsets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
-    /// Its first byte.
+    /// The position of its first byte.
     pub(crate) at: usize,
-    /// The byte from which the size of the index counts.
+    /// The position that the size of the index is relative to.
     pub(crate) index_from: usize,
-    /// The most metalayers that it may have.
+    /// The maximum number of metalayers.
     pub(crate) max: usize,
 }
 
-/// Reads the section at `place` of `bytes`, which the offsets count from the start of.
+/// Reads the section at `place` of `bytes`; its offsets are relative to the start of `bytes`.
 ///
-/// Returns the metalayers whose contents are there and the end of the section, or `None` where
-/// it cannot be followed to its end.
+/// Returns the metalayers with readable contents and the end of the section, or `None` if the end
+/// cannot be determined.
 pub(crate) fn read(
     bytes: &[u8],
     place: Place,
@@ -118,7 +118,7 @@ impl Cursor<'_> {
         Some(*taken)
     }
 
-    /// Goes past a marker; says so where it is another one, which nothing depends on.
+    /// Skips a marker. Reports another one, which has no further effect.
     fn marker(&mut self, marker: u8, checker: &mut Checker<'_>) -> Option<()> {
         let at = self.at as u64;
         let [found] = self.take(checker)?;
@@ -128,7 +128,7 @@ impl Cursor<'_> {
         Some(())
     }
 
-    /// A name, where the offset of its content stands, and the offset.
+    /// Reads a name, and returns it with the position and the value of the offset of its content.
     fn name(&mut self, checker: &mut Checker<'_>) -> Option<(String, usize, i32)> {
         let at = self.at;
         let [marker] = self.take(checker)?;
@@ -156,7 +156,7 @@ impl Cursor<'_> {
     }
 }
 
-/// A byte as it is usual for markers.
+/// A byte in the usual notation of markers.
 pub(crate) struct Hex(pub(crate) u8);
 
 impl std::fmt::Display for Hex {
@@ -165,10 +165,10 @@ impl std::fmt::Display for Hex {
     }
 }
 
-/// Adds a section with these metalayers to `out`, at the start of which offsets count. The size of
-/// the index counts from the byte after `lead` others.
+/// Appends a section with these metalayers to `out`. Offsets are relative to the start of `out`.
+/// The size of the index is relative to the byte at `lead`.
 pub(crate) fn write(out: &mut Vec<u8>, lead: usize, metalayers: &[(&str, &[u8])]) {
-    // Names and numbers of metalayers were looked at when they were added.
+    // Names and numbers of metalayers were checked when they were added.
     let count = (metalayers.len() as u16).to_be_bytes();
     let index_from = out.len() + lead;
     out.extend([0x93, 0xcd, 0, 0, 0xde]);
@@ -194,7 +194,7 @@ pub(crate) fn write(out: &mut Vec<u8>, lead: usize, metalayers: &[(&str, &[u8])]
     }
 }
 
-/// Whether another metalayer can be added to these.
+/// Checks that a metalayer can be added to the others.
 pub(crate) fn check_new<'a>(
     name: &str,
     content: &[u8],
@@ -203,7 +203,9 @@ pub(crate) fn check_new<'a>(
     let wrong = |what: String| Err(Error::Argument(what));
     if name.is_empty() || name.len() > MAX_NAME_LEN || name.contains('\0') {
         let name = name.escape_debug();
-        return wrong(format!("a metalayer's name has 1 to {MAX_NAME_LEN} bytes, unlike `{name}`"));
+        return wrong(format!(
+            "the name of a metalayer has 1 to {MAX_NAME_LEN} bytes: found `{name}`"
+        ));
     }
     if others.len() >= MAX_METALAYERS {
         return wrong(format!("a frame has at most {MAX_METALAYERS} metalayers of each kind"));
@@ -211,13 +213,13 @@ pub(crate) fn check_new<'a>(
     let mut len = content.len() as u64;
     for (other, content) in others {
         if name == other {
-            return wrong(format!("there is a metalayer `{}` already", name.escape_debug()));
+            return wrong(format!("there is already a metalayer `{}`", name.escape_debug()));
         }
         len += content.len() as u64;
     }
-    // Offsets of contents, and the length of header or trailer, have 32 bits with a sign.
+    // Offsets of contents, and the length of header or trailer, are signed 32-bit numbers.
     if len > i32::MAX as u64 - 4096 {
-        return wrong(format!("{len} bytes of metalayers: all together have less than 2 GiB"));
+        return wrong(format!("{len} bytes of metalayers: expected less than 2 GiB in total"));
     }
     Ok(())
 }

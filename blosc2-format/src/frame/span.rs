@@ -1,6 +1,6 @@
-//! A run of bytes.
+//! Ranges of bytes.
 
-/// A run of bytes, from the start of the frame.
+/// A range of bytes, from the start of the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Span {
     pub(crate) at: u64,

@@ -1,7 +1,7 @@
-//! Which field of the frame may be wrong, where what it says does not fit what is elsewhere.
+//! Suspect fields of the header: fields that would explain other findings.
 //!
-//! A size that is wrong shows where it leads to: no index, no trailer, chunks of another length. Its
-//! own place is noted, too.
+//! A wrong size shows at another position: no index, no trailer, chunks of another length. The
+//! check notes the field itself as well.
 
 use super::field::{self, Field};
 use super::header::TRAILER_LEN_FROM_END;
@@ -9,7 +9,7 @@ use super::parts::Parts;
 use super::{Layout, Offset, rules};
 use crate::report::{Checker, Finding, Part, Rule};
 
-/// Where some bytes are, how many they are, and what is expected of them.
+/// A position, a number of bytes, and what is expected of them.
 type Suspect = (u64, u64, &'static str);
 
 const fn suspect(field: Field, expected: &'static str) -> Suspect {
@@ -18,8 +18,8 @@ const fn suspect(field: Field, expected: &'static str) -> Suspect {
 
 const HEADER_LEN: Suspect = suspect(field::HEADER_LEN, "a header that ends after its metalayers");
 const FRAME_LEN: Suspect = suspect(field::FRAME_LEN, "a frame that ends with its trailer");
-const METALAYERS: Suspect = suspect(field::METALAYERS, "as many metalayers as follow");
-/// From the first size to the last one.
+const METALAYERS: Suspect = suspect(field::METALAYERS, "the number of metalayers that follow");
+/// From the first size field to the last one.
 const SIZES: Suspect = suspect(
     Field { at: field::NBYTES.at, len: field::CHUNKSIZE.at + 4 - field::NBYTES.at },
     "sizes that lead to the index and fit the chunks",
@@ -36,7 +36,7 @@ pub(super) fn note(
     let mut differ: Vec<(Suspect, usize)> = Vec::new();
     for finding in checker.findings().get(before..).unwrap_or_default() {
         let Some(field) = field_of(finding, frame_len, parts) else { continue };
-        // Some chunks may well differ from the frame, but not all of them.
+        // Some chunks can differ from the frame, but not all of them.
         if let Part::Chunk(_) = finding.part {
             match differ.iter_mut().find(|(each, _)| *each == field.1) {
                 Some((_, count)) => *count += 1,
@@ -54,7 +54,7 @@ pub(super) fn note(
             matches!(finding.part, Part::Chunk(_)) && finding.rule.id.starts_with("chunk.")
         };
         if checker.findings().get(before..).unwrap_or_default().iter().any(lost) {
-            let expected = "the places of the chunks";
+            let expected = "the positions of the chunks";
             fields.push((Part::Index, (index.at, index.len, expected)));
         }
     }
@@ -94,7 +94,7 @@ fn field_of(finding: &Finding, frame_len: u64, parts: Option<&Parts>) -> Option<
                     _ => 0,
                 };
             header(of_chunks(match finding.offset.checked_sub(start)? {
-                // Codec and split mode.
+                // The codec and the split mode.
                 2 => Field { len: 2, ..field::CODEC },
                 8 => field::BLOCKSIZE,
                 16 => field::FILTERS,
@@ -107,9 +107,9 @@ fn field_of(finding: &Finding, frame_len: u64, parts: Option<&Parts>) -> Option<
     }
 }
 
-/// What the chunks say, too.
+/// Values that the chunks state as well.
 fn of_chunks(field: Field) -> Suspect {
-    suspect(field, "what the chunks say")
+    suspect(field, "what the chunks state")
 }
 
 fn is_index(rule: &Rule) -> bool {

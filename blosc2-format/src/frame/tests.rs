@@ -1,4 +1,4 @@
-//! Frames as a whole: small ones that are written here, read, checked, and broken.
+//! Tests of whole frames: small ones that are written, read, checked and damaged.
 
 use std::io::Cursor;
 
@@ -77,8 +77,8 @@ fn nothing_is_wrong_with_what_is_written() {
     assert!(matches!(frame.chunk(5), Err(Error::Argument(_))));
 }
 
-/// Bits that can be changed so that what remains is a right frame: where from the start of a part,
-/// which, and why.
+/// Bits that can be changed without making the frame invalid: their positions from the start of a
+/// part, their mask, and the reason.
 const UNSEEN: [(Part, std::ops::Range<usize>, u8, &str); 15] = [
     (Part::Header, 0x1b..0x1c, 0x70, "the level, which chunks do not tell"),
     (Part::Header, 0x1c..0x1d, 0x01, "split modes 3 and 4, which do the same"),
@@ -129,7 +129,7 @@ fn every_changed_byte_is_found() {
     }
 }
 
-/// Many chunks at one place are one finding each up to a limit, and looked at once.
+/// Many chunks at one position are one finding each up to a limit, and are checked once.
 #[test]
 fn a_small_index_of_many_chunks_costs_little() {
     let mut writer = Writer::new(Cursor::new(Vec::new()), PARAMS, &[]).unwrap();
@@ -154,14 +154,14 @@ fn a_small_index_of_many_chunks_costs_little() {
     }
 }
 
-/// A frame with other bytes at a place is found wrong by this rule, among others.
+/// A frame with other bytes at a position violates this rule, among others.
 fn assert_found(id: &str, change: impl FnOnce(&mut Vec<u8>)) {
     let mut frame = sample();
     change(&mut frame);
     let report = checked(&frame);
     let found = report.findings.iter().find(|finding| finding.rule.id == id);
     let Some(finding) = found else { panic!("{id}: {:#?}", report.findings) };
-    // Opening fails for an error outside of the chunks; how long they are is not looked at then.
+    // Opening fails for an error outside of the chunks; their lengths are not checked then.
     let of_a_chunk = matches!(finding.part, Part::Chunk(_) | Part::VlMetalayer(_))
         || id == "frame.chunk.unknown_size";
     if finding.rule.severity == Severity::Error && !of_a_chunk {
@@ -279,7 +279,7 @@ fn every_rule_is_found() {
 }
 
 proptest::proptest! {
-    /// Whatever the bytes are: no panic, and no error where the check finds none.
+    /// For all bytes: no panic, and no error if the check finds none.
     #[test]
     fn what_the_check_lets_pass_is_read(
         changes in proptest::collection::vec((0usize..1760, proptest::prelude::any::<u8>()), 1..4),
@@ -319,7 +319,7 @@ proptest::proptest! {
     }
 }
 
-/// What is refused leaves the frame as it was; what is accepted is read.
+/// A rejected change leaves the frame unchanged; an accepted one can be read.
 #[test]
 fn chunks_of_one_value_are_refused_or_kept() {
     let repeated = |typesize, special, len, value: &[u8]| {
@@ -331,7 +331,7 @@ fn chunks_of_one_value_are_refused_or_kept() {
         let params = Params { typesize, blocksize: Some(3), filters: [0; 6], ..PARAMS };
         let mut writer = Writer::new(Cursor::new(Vec::new()), params, &[]).unwrap();
         writer.push(&[1; 12]).unwrap();
-        // NaN of 4 bytes is no item, or not a whole number of items, of 3, 16 and 256.
+        // NaN of 4 bytes is not an item, nor a multiple of items, of 3, 16 and 256 bytes.
         assert_eq!(writer.push_chunk(&nan).is_ok(), [2, 4, 8].contains(&typesize), "{typesize}");
         let short = repeated(1, chunk::Special::Value, 24, &[7]);
         assert!(matches!(writer.push_chunk(&short), Err(Error::Argument(_))));
@@ -352,7 +352,7 @@ fn chunks_of_one_value_are_refused_or_kept() {
             assert_eq!(data, f32::NAN.to_le_bytes().repeat(6));
         }
     }
-    // C reads no NaN of a type that is none, or that is larger than a block.
+    // C reads no NaN of an unsupported size, or larger than a block.
     for (typesize, blocksize) in [(3, 12), (8, 4)] {
         let params = Params { typesize, blocksize: Some(blocksize), ..PARAMS };
         let mut writer = Writer::new(Cursor::new(Vec::new()), params, &[]).unwrap();

@@ -1,4 +1,4 @@
-//! Writing a contiguous frame, chunk by chunk.
+//! The writer of a contiguous frame.
 
 use std::io::{Seek, SeekFrom, Write};
 
@@ -10,8 +10,9 @@ use crate::chunk::{Params, Special};
 
 /// Writes a contiguous frame.
 ///
-/// The header and the index are those of C-Blosc2 3.3.2 for the same chunks. Until
-/// [`finish`](Self::finish) there is no frame yet.
+/// The header and the index are identical to those of C-Blosc2 3.3.2 for the same chunks.
+/// [`finish`](Self::finish) completes the frame; until then the destination contains no valid
+/// frame.
 ///
 /// ```
 /// use std::io::Cursor;
@@ -35,19 +36,20 @@ use crate::chunk::{Params, Special};
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
-    /// Where the frame starts.
+    /// The position of the frame in the destination.
     start: u64,
     builder: Builder,
 }
 
 impl<W: Write + Seek> Writer<W> {
-    /// Starts a frame at the position where `out` is.
-    ///
-    /// `params` say how data is compressed, and what the header says of that.
+    /// Creates the writer of a frame at the current position of `out`. `params` describes how data
+    /// is compressed, and is stored in the header; `metalayers` are the fixed-length metalayers of
+    /// the header.
     ///
     /// # Errors
-    /// Parameters that no chunk can have; more than 16 metalayers, two of the same name, or a name
-    /// that has not 1 to 31 bytes; [`Error::Io`] where `out` fails.
+    /// - [`Error::Argument`]: parameters that a chunk cannot have; more than 16 metalayers, two
+    ///   with the same name, or a name that is not 1 to 31 bytes long;
+    /// - [`Error::Io`]: `out` fails.
     pub fn new(mut out: W, params: Params, metalayers: &[Metalayer]) -> Result<Self, Error> {
         let builder = Builder::new(params, Layout::Contiguous, metalayers)?;
         let start = out.stream_position()?;
@@ -55,37 +57,46 @@ impl<W: Write + Seek> Writer<W> {
         Ok(Self { out, start, builder })
     }
 
-    /// Compresses `data` and adds it as a chunk.
+    /// Compresses `data` and appends it as a chunk. C: `blosc2_schunk_append_buffer`. Python:
+    /// `SChunk.append_data`.
     ///
-    /// Chunks may have different sizes; only the last one should be shorter than the first, so that
-    /// readers can tell the chunk of an item without looking. As in the C library, blocks do not get
-    /// longer again after a chunk that is shorter than one.
+    /// Chunks can have different sizes. Only the last one should be shorter than the first, so that
+    /// readers can compute the chunk of an item. Like in the C library, the block size does not
+    /// increase again after a chunk that is shorter than a block.
     ///
     /// # Errors
-    /// [`Error::Argument`] where `data` is empty or over 2 GiB, or does not fit the filters, and
-    /// after [`push_blocks`](Self::push_blocks); [`Error::Unsupported`] for a codec or a filter that
-    /// is not here; [`Error::Io`] where the destination fails.
+    /// - [`Error::Argument`]: `data` is empty, longer than a chunk can be, or not supported by the
+    ///   filters; or [`push_blocks`](Self::push_blocks) was used before;
+    /// - [`Error::Unsupported`]: a codec or a filter is not supported;
+    /// - [`Error::Io`]: the destination fails.
     pub fn push(&mut self, data: &[u8]) -> Result<(), Error> {
         let chunk = self.builder.encode(data)?;
         self.push_chunk(&chunk)
     }
 
-    /// Compresses blocks of any lengths and adds them as one chunk. Either all chunks of a frame are
-    /// made so or none.
+    /// Compresses variable-length blocks and appends them as one chunk. Either all chunks of a
+    /// frame have variable-length blocks or none. C: `blosc2_vlcompress_ctx` and
+    /// `blosc2_schunk_append_chunk`.
     ///
     /// # Errors
-    /// As [`push`](Self::push), and where there is no block or an empty one.
+    /// - [`Error::Argument`]: there is no block, a block is empty, the blocks are longer than a
+    ///   chunk can be or not supported by the filters; or a chunk without variable-length blocks
+    ///   was appended before;
+    /// - [`Error::Unsupported`]: a codec or a filter is not supported;
+    /// - [`Error::Io`]: the destination fails.
     pub fn push_blocks(&mut self, blocks: &[&[u8]]) -> Result<(), Error> {
         let chunk = self.builder.encode_blocks(blocks)?;
         self.push_chunk(&chunk)
     }
 
-    /// Adds a chunk that was compressed before.
+    /// Appends a compressed chunk. C: `blosc2_schunk_append_chunk`.
     ///
     /// # Errors
-    /// [`Error::Format`] where it starts with no header of a chunk; [`Error::Argument`] where it is
-    /// longer or shorter than that says, where it is empty or lazy, or where it has variable blocks
-    /// and the chunks before it have not; [`Error::Io`] where the destination fails.
+    /// - [`Error::Format`]: the header, the block table or the lengths of `chunk` violate a rule;
+    /// - [`Error::Argument`]: its length differs from its header, it is empty or lazy, it repeats a
+    ///   value shorter than an item, or only it or only the chunks before have variable-length
+    ///   blocks;
+    /// - [`Error::Io`]: the destination fails.
     pub fn push_chunk(&mut self, chunk: &[u8]) -> Result<(), Error> {
         for (_, bytes) in self.builder.add(chunk)? {
             self.out.write_all(&bytes)?;
@@ -93,47 +104,53 @@ impl<W: Write + Seek> Writer<W> {
         Ok(())
     }
 
-    /// Fills a frame that has no chunks yet with `nbytes` bytes of one value, in chunks of
-    /// `chunksize` bytes. That takes no room.
+    /// Fills an empty frame with `nbytes` bytes of one special value, in chunks of `chunksize`
+    /// bytes. They occupy no space. C: `blosc2_schunk_fill_special`. Python: `SChunk.fill_special`.
     ///
     /// # Errors
-    /// [`Error::Argument`] where there are chunks, where a size is no whole number of items, and for
-    /// [`Special::Value`].
+    /// [`Error::Argument`]: the frame has chunks; a size is not a multiple of the item size; there
+    /// are more chunks than a frame can have; the value is [`Special::Value`], or [`Special::Nan`]
+    /// with an item size other than 4 and 8 or greater than the block size.
     pub fn fill(&mut self, special: Special, nbytes: u64, chunksize: u32) -> Result<(), Error> {
         self.builder.outline.fill(special, nbytes, chunksize)
     }
 
-    /// Adds a metalayer of variable length to the trailer.
+    /// Compresses `content` and adds it as a variable-length metalayer of the trailer. C:
+    /// `blosc2_vlmeta_add`. Python: `SChunk.vlmeta`.
     ///
     /// # Errors
-    /// [`Error::Argument`] for the 17th, for a name that is there already or has not 1 to 31 bytes,
-    /// and for content of 2 GiB.
+    /// [`Error::Argument`]: the trailer has 16 metalayers, or one with this name; the name is not 1
+    /// to 31 bytes long or contains a NUL byte; or the contents have 2 GiB or more.
     pub fn add_vlmetalayer(&mut self, name: &str, content: &[u8]) -> Result<(), Error> {
         self.builder.add_vlmetalayer(name, content)
     }
 
-    /// Adds one whose content is compressed to a chunk already.
+    /// Adds a variable-length metalayer whose content is already compressed to a chunk.
     ///
     /// # Errors
-    /// As [`add_vlmetalayer`](Self::add_vlmetalayer), and [`Error::Format`] where `chunk` is none.
+    /// - [`Error::Format`]: `chunk` does not start with the header of a chunk;
+    /// - [`Error::Argument`]: the length of `chunk` differs from its header, or it is lazy; the
+    ///   trailer has 16 metalayers, or one with this name; the name is not 1 to 31 bytes long or
+    ///   contains a NUL byte; or the contents have 2 GiB or more.
     pub fn add_vlmetalayer_chunk(&mut self, name: &str, chunk: &[u8]) -> Result<(), Error> {
         self.builder.add_vlmetalayer_chunk(name, chunk)
     }
 
-    /// How many chunks there are so far.
+    /// Returns the number of chunks.
     pub fn nchunks(&self) -> u64 {
         self.builder.outline.nchunks()
     }
 
-    /// The destination.
+    /// Returns a reference to the destination.
     pub fn get_ref(&self) -> &W {
         &self.out
     }
 
-    /// Writes index, trailer and header, and gives the destination back, positioned after the frame.
+    /// Writes the index, the trailer and the header. Returns the destination, positioned at the end
+    /// of the frame.
     ///
     /// # Errors
-    /// [`Error::Io`] where the destination fails.
+    /// [`Error::Io`]: the destination fails.
     pub fn finish(mut self) -> Result<W, Error> {
         let outline = &mut self.builder.outline;
         let (index, trailer) = (outline.index()?, outline.trailer());

@@ -1,16 +1,17 @@
-//! Chunks of the layouts here: at positions that something in a file gives, and as their writers made them.
+//! Chunks of the legacy formats, at the positions that their files state.
 
 use crate::chunk::{self, Chunk, Decoder, EXTENDED_HEADER_LEN, MIN_HEADER_LEN};
 use crate::report::{Checker, Options, Rule};
 use crate::{Error, FormatError, Limits, ReadAt};
 
-/// The numbers of 64 bits in `bytes`, little endian, as positions are stored.
+/// Returns the little-endian 64-bit numbers in `bytes`, the stored form of positions.
 pub(crate) fn numbers(bytes: &[u8]) -> impl Iterator<Item = u64> {
     let number = |bytes: &[u8]| bytes.first_chunk().copied().map(u64::from_le_bytes);
     bytes.chunks_exact(8).filter_map(number)
 }
 
-/// The length of the chunk that starts at `at` and ends before `end`; `None` where none does.
+/// Returns the length of the chunk that starts at `at` and ends before `end`, or `None` if there is
+/// none.
 pub(crate) fn chunk_len<R: ReadAt + ?Sized>(
     source: &R,
     at: u64,
@@ -26,7 +27,7 @@ pub(crate) fn chunk_len<R: ReadAt + ?Sized>(
     Ok((MIN_HEADER_LEN as u64..=room).contains(&len).then_some(len))
 }
 
-/// The header of that chunk.
+/// Returns the header of the chunk that starts at `at` and ends before `end`.
 pub(crate) fn chunk_header<R: ReadAt + ?Sized>(
     source: &R,
     at: u64,
@@ -39,7 +40,7 @@ pub(crate) fn chunk_header<R: ReadAt + ?Sized>(
     Ok(Some(chunk::Header::parse(&head).map_err(|error| error.moved(at))?))
 }
 
-/// That chunk.
+/// Returns the chunk that starts at `at` and ends before `end`.
 pub(crate) fn read_chunk<R: ReadAt + ?Sized>(
     source: &R,
     at: u64,
@@ -51,23 +52,23 @@ pub(crate) fn read_chunk<R: ReadAt + ?Sized>(
     Ok(Some(source.read_vec_at(at, len)?))
 }
 
-/// Reads and decodes chunks that have to be there.
+/// Reads and decodes chunks that have to exist.
 #[derive(Debug)]
 pub(crate) struct Reader<R> {
     pub(crate) source: R,
     pub(crate) limits: Limits,
-    /// Where all chunks have ended, and how errors say that.
+    /// The end of the area of the chunks, and its name in errors.
     pub(crate) end: (u64, &'static str),
     pub(crate) decoder: Decoder,
 }
 
 impl<R: ReadAt> Reader<R> {
-    /// The header of the chunk at `at`.
+    /// Returns the header of the chunk at `at`.
     pub(crate) fn header(&self, at: u64) -> Result<chunk::Header, Error> {
         chunk_header(&self.source, at, self.end.0)?.ok_or_else(|| self.no_chunk(at))
     }
 
-    /// That chunk.
+    /// Returns the chunk at `at`.
     pub(crate) fn read(&self, at: u64) -> Result<Vec<u8>, Error> {
         read_chunk(&self.source, at, self.end.0, &self.limits)?.ok_or_else(|| self.no_chunk(at))
     }
@@ -77,29 +78,31 @@ impl<R: ReadAt> Reader<R> {
         FormatError::new("chunk", 0, expected, "none").moved(at).into()
     }
 
-    /// Decodes such a chunk into `data`, whose length becomes that of the chunk.
+    /// Decodes a chunk into `data`, and sets the length of `data` to that of the chunk.
     pub(crate) fn decode(&mut self, bytes: &[u8], data: &mut Vec<u8>) -> Result<(), Error> {
         self.decoder.decode_vec(&Chunk::new(bytes, &self.limits)?, data)
     }
 
-    /// What such a chunk holds, where there is one.
+    /// Returns the decoded content of a chunk, if there is one.
     pub(crate) fn decoded(&mut self, bytes: Option<Vec<u8>>) -> Result<Option<Vec<u8>>, Error> {
         let mut data = Vec::new();
         bytes.map(|bytes| self.decode(&bytes, &mut data).map(|()| data)).transpose()
     }
 }
 
-/// What a list of positions or offsets has for chunk `number`.
+/// Returns the entry of a list of positions or offsets for chunk `number`.
 pub(crate) fn nth(list: &[u64], number: u64) -> Result<u64, Error> {
     let found = usize::try_from(number).ok().and_then(|number| list.get(number).copied());
-    found.ok_or_else(|| Error::Argument(format!("there is no chunk {number}, only {}", list.len())))
+    found.ok_or_else(|| {
+        Error::Argument(format!("no chunk at index {number}: there are {} chunks", list.len()))
+    })
 }
 
-/// Checks one chunk after another, and what that costs.
+/// Checks chunks one after the other, within the limits.
 #[derive(Debug)]
 pub(crate) struct Chunks {
     options: Options,
-    /// Bytes that the data chunks have when decompressed.
+    /// The sizes of the data chunks when decompressed, in bytes.
     pub(crate) sizes: Vec<u32>,
 }
 
@@ -108,7 +111,7 @@ impl Chunks {
         Self { options, sizes: Vec::new() }
     }
 
-    /// Checks the chunk at `at`; its header, where it can be told.
+    /// Checks the chunk at `at` and returns its header, if readable.
     pub(crate) fn check<R: ReadAt + ?Sized>(
         &mut self,
         source: &R,
@@ -131,7 +134,7 @@ impl Chunks {
     }
 }
 
-/// Makes a finding of what goes over a limit.
+/// Converts an exceeded limit to a finding.
 pub(crate) fn limited(
     outcome: Result<(), Error>,
     rule: &'static Rule,
@@ -142,10 +145,10 @@ pub(crate) fn limited(
     Ok(())
 }
 
-/// The old library cut more data than this into blocks.
+/// The old library split data of more than this size into blocks.
 pub(crate) const MAX_BLOCKSIZE: usize = 32 << 10;
 
-/// The sizes in the header of a chunk that stores `data`.
+/// Returns the sizes in the header of a chunk that stores `data`.
 pub(crate) fn stored_sizes(
     typesize: u8,
     data: &[u8],
@@ -168,11 +171,11 @@ pub(crate) fn stored_sizes(
     Ok(sizes)
 }
 
-/// The header of a chunk that is all of `bytes`.
+/// Returns the header of the chunk in `bytes`, which contain nothing else.
 pub(crate) fn whole_chunk(bytes: &[u8]) -> Result<chunk::Header, Error> {
     let header = chunk::Header::parse(bytes)?;
     if header.cbytes as usize != bytes.len() {
-        let expected = format_args!("{}, all that was given", bytes.len());
+        let expected = format_args!("{}, the number of available bytes", bytes.len());
         return Err(FormatError::new("compressed size", 12, expected, header.cbytes).into());
     }
     Ok(header)

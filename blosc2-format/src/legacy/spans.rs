@@ -1,8 +1,8 @@
-//! Runs of bytes that should fill a part of a file, one after another.
+//! Ranges of bytes that should fill a part of a file without gaps and overlaps.
 
 use crate::report::{Checker, Part, Rule};
 
-/// A run of bytes, and what it is.
+/// A range of bytes, and the part it belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) at: u64,
@@ -20,10 +20,11 @@ impl Span {
     }
 }
 
-/// Checks that the spans fill the bytes from `start` to `end`; those that remain do not overlap, and
-/// stand in the order of the file.
+/// Checks that the spans fill the bytes from `start` to `end`. Removes overlapping spans and sorts
+/// the others by position.
 ///
-/// So what remains is no more than the file, however often the file refers to the same bytes.
+/// The total length of the remaining spans is at most the size of the file, even if the file refers
+/// to the same bytes repeatedly.
 pub(crate) fn check(
     spans: &mut Vec<Span>,
     start: u64,
@@ -56,7 +57,7 @@ pub(crate) fn check(
     }
 }
 
-/// Adds the spans to the map of a file of `size` bytes, and the gaps between them.
+/// Adds the spans, and the gaps between them, to the map of a file of `size` bytes.
 pub(crate) fn map(mut spans: Vec<Span>, size: u64, checker: &mut Checker<'_>) {
     spans.retain(|span| span.len > 0);
     spans.sort_by_key(|span| span.at);

@@ -1,18 +1,19 @@
-//! Streams of bits that are read from their end.
+//! Streams of bits that are read backwards.
 
 use super::{Fault, broken};
 
-/// Reads bits from the last to the first. Past the first there are zeros; `left` tells.
+/// Reads bits from the last to the first. Reading past the first one returns zeros; `left` records
+/// it.
 pub(super) struct Bits<'a> {
     data: &'a [u8],
-    /// Bits that have not been read; negative when too many were.
+    /// The number of unread bits; negative after reading too many.
     pub(super) left: isize,
-    /// The next of them, from the top.
+    /// The next bits, from the highest.
     word: u64,
 }
 
 impl<'a> Bits<'a> {
-    /// The highest bit that is set ends the stream; it does not belong to it.
+    /// The highest set bit marks the end of the stream and is not part of it.
     pub(super) fn new(data: &'a [u8]) -> Result<Self, Fault> {
         match data.last() {
             None | Some(0) => Err(broken("a set bit that ends the bits", "none")),
@@ -25,7 +26,7 @@ impl<'a> Bits<'a> {
         }
     }
 
-    /// Makes the next 57 bits ready to be read.
+    /// Prepares the next 57 bits for reading.
     #[inline(always)]
     pub(super) fn refill(&mut self) {
         if self.left >= 64 {
@@ -48,7 +49,7 @@ impl<'a> Bits<'a> {
         };
     }
 
-    /// The next bits, 1 to 56 of those that are ready.
+    /// Returns the next `count` bits, 1 to 56 of the prepared ones.
     #[inline(always)]
     pub(super) fn peek(&self, count: u32) -> u64 {
         self.word >> (64 - count)
@@ -60,7 +61,7 @@ impl<'a> Bits<'a> {
         self.left -= count as isize;
     }
 
-    /// Reads up to 56 bits of those that are ready.
+    /// Reads up to 56 of the prepared bits.
     #[inline(always)]
     pub(super) fn read(&mut self, count: u32) -> u64 {
         let value = (self.word >> 1) >> (63 - count);

@@ -1,4 +1,4 @@
-//! Compressed blocks: literals, and sequences that place them and repeat what came before.
+//! Compressed blocks: literals, and sequences that place them and repeat earlier data.
 
 use super::bits::Bits;
 use super::fse::Table;
@@ -6,20 +6,20 @@ use super::huffman::Codes;
 use super::{Fault, broken};
 use crate::codec::repeat;
 
-/// Most bytes of a block.
+/// The maximum size of a block, in bytes.
 pub(super) const MAX_BLOCK: usize = 128 << 10;
-/// Shortest match.
+/// The length of the shortest match.
 const MIN_MATCH: u32 = 3;
 /// The offsets at the start of a frame.
 const FIRST_OFFSETS: [u32; 3] = [1, 4, 8];
-/// Literals are copied in words, and may be read past their end by one.
+/// Literals are copied in words of this size, and can be read past their end by one word.
 const WORD: usize = 16;
 
 const LITERAL_CODES: usize = 36;
 const MATCH_CODES: usize = 53;
 const OFFSET_CODES: usize = 32;
 
-/// What a code of a length of literals stands for: the least length, and how many bits are added.
+/// Returns the meaning of a literal length code: the minimum length, and the number of added bits.
 fn literal_len(code: usize) -> (u32, u8) {
     const LONG: [(u32, u8); LITERAL_CODES - 16] = [
         (16, 1),
@@ -46,7 +46,7 @@ fn literal_len(code: usize) -> (u32, u8) {
     if code < 16 { (code as u32, 0) } else { LONG[code - 16] }
 }
 
-/// What a code of a match's length stands for.
+/// Returns the meaning of a match length code.
 fn match_len(code: usize) -> (u32, u8) {
     const LONG: [(u32, u8); MATCH_CODES - 32] = [
         (32, 1),
@@ -75,12 +75,12 @@ fn match_len(code: usize) -> (u32, u8) {
     (base + MIN_MATCH, extra)
 }
 
-/// What a code of an offset stands for.
+/// Returns the meaning of an offset code.
 fn offset(code: usize) -> (u32, u8) {
     (1 << code, code as u8)
 }
 
-/// How often symbols come where a block does not say it.
+/// The default frequencies of the symbols.
 const LITERAL_COUNTS: [i16; 36] = [
     4, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 2, 1, 1, 1, 1, 1,
     -1, -1, -1, -1,
@@ -114,7 +114,7 @@ impl Kind {
         Ok(())
     }
 
-    /// Sets `table` in one of four ways; takes what that needs from `data`.
+    /// Sets `table` in one of four modes, and consumes the required bytes of `data`.
     fn set(&self, table: &mut Table, mode: u8, data: &mut &[u8]) -> Result<(), Fault> {
         match mode & 3 {
             0 => table.set(self.usual.0, self.usual.1, self.meaning),
@@ -133,7 +133,7 @@ impl Kind {
     }
 }
 
-/// What blocks take over from the blocks before, or from a dictionary.
+/// The state that blocks inherit from the previous block or from a dictionary.
 #[derive(Clone)]
 pub(super) struct History {
     codes: Codes,
@@ -156,7 +156,7 @@ impl Default for History {
 }
 
 impl History {
-    /// Forgets everything.
+    /// Clears the state.
     pub(super) fn clear(&mut self) {
         self.codes.known = false;
         self.literal_len.known = false;
@@ -165,7 +165,7 @@ impl History {
         self.offsets = FIRST_OFFSETS;
     }
 
-    /// Reads the tables and the offsets of a dictionary; returns what follows them.
+    /// Reads the tables and the offsets of a dictionary, and returns the rest.
     pub(super) fn read<'a>(&mut self, mut data: &'a [u8]) -> Result<&'a [u8], Fault> {
         let len = self.codes.read(data)?;
         data = &data[len..];
@@ -184,7 +184,8 @@ impl History {
         Ok(content)
     }
 
-    /// Decodes the literals at the start of a block to `literals`; returns the rest of the block.
+    /// Decodes the literals at the start of a block to `literals`, and returns the rest of the
+    /// block.
     fn literals<'a>(
         &mut self,
         block: &'a [u8],
@@ -247,8 +248,8 @@ impl History {
         Ok(rest)
     }
 
-    /// Decodes a block to `out` from `start` on, `max` bytes at most, and returns where it ends.
-    /// Matches may reach back to the start of `out`, and from there into `dictionary`.
+    /// Decodes a block to `out` from `start` on, at most `max` bytes, and returns where it ends.
+    /// Matches can refer to any earlier byte of `out`, and before it to `dictionary`.
     pub(super) fn decode(
         &mut self,
         block: &[u8],
@@ -364,7 +365,7 @@ impl History {
     }
 }
 
-/// The offset that `value` stands for: one of the `recent` ones, or a new one.
+/// Returns the offset that `value` represents: one of the `recent` ones, or a new one.
 #[inline(always)]
 fn next_offset(recent: &mut [u32; 3], value: u64, no_literals: bool) -> u32 {
     if value > 3 {

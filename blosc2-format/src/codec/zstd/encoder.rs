@@ -1,14 +1,14 @@
-//! Compressing to Zstandard frames, by the crate `ruzstd`.
+//! Compression to Zstandard frames with the crate `ruzstd`.
 
 use ruzstd::encoding::{CompressionLevel, FrameCompressor};
 use ruzstd::io::{Error, Write};
 
-/// Compresses at the one level that the encoder has.
+/// The compressor, with the single level of the encoder.
 #[derive(Default)]
 pub(in crate::codec) struct Compressor {}
 
 impl Compressor {
-    /// Compresses `data`; `None` where it does not fit in `out`.
+    /// Compresses `data`, or returns `None` if it does not fit in `out`.
     pub(in crate::codec) fn compress(&mut self, data: &[u8], out: &mut [u8]) -> Option<usize> {
         let mut sink = Sink { out, at: Some(0) };
         let mut compressor = FrameCompressor::new(CompressionLevel::Fastest);
@@ -20,7 +20,7 @@ impl Compressor {
     }
 }
 
-/// Takes everything; `at` is `None` as soon as something did not fit.
+/// A writer that accepts everything; `at` is `None` after something did not fit.
 struct Sink<'a> {
     out: &'a mut [u8],
     at: Option<usize>,

@@ -1,4 +1,4 @@
-//! Finite state entropy: tables of states, each with a symbol and the way to the next state.
+//! Finite state entropy: tables of states, each with a symbol and the transition to the next state.
 
 use super::bits::Bits;
 use super::{Fault, broken};
@@ -6,16 +6,16 @@ use super::{Fault, broken};
 /// A state.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct State {
-    /// What its symbol stands for: the symbol itself, or the least of a range of values.
+    /// The meaning of its symbol: the symbol itself, or the minimum of a range of values.
     pub(super) base: u32,
-    /// How many bits are added to that.
+    /// The number of bits added to `base`.
     pub(super) extra: u8,
-    /// How many bits are added to `next` for the state that follows.
+    /// The number of bits added to `next` for the following state.
     pub(super) bits: u8,
     pub(super) next: u16,
 }
 
-/// The most bits of any table's states.
+/// The maximum number of bits of the states of a table.
 pub(super) const MAX_LOG: u32 = 9;
 
 /// A table of `1 << log` states.
@@ -23,7 +23,7 @@ pub(super) const MAX_LOG: u32 = 9;
 pub(super) struct Table {
     log: u32,
     states: [State; 1 << MAX_LOG],
-    /// Whether it has been set since the start of the frame.
+    /// Whether the table has been set since the start of the frame.
     pub(super) known: bool,
 }
 
@@ -34,15 +34,15 @@ impl Default for Table {
 }
 
 impl Table {
-    /// Where there is one symbol only.
+    /// Sets the table of a single symbol.
     pub(super) fn set_single(&mut self, (base, extra): (u32, u8)) {
         self.log = 0;
         self.states[0] = State { base, extra, ..State::default() };
         self.known = true;
     }
 
-    /// From how often each symbol comes, `-1` being less than once. `meaning` tells what a symbol
-    /// stands for.
+    /// Sets the table from the frequencies of the symbols; `-1` means less than one. `meaning`
+    /// returns the meaning of a symbol.
     pub(super) fn set(
         &mut self,
         counts: &[i16],
@@ -52,7 +52,7 @@ impl Table {
         let size = 1_usize << log;
         let mut symbols = [0_u8; 1 << MAX_LOG];
         let mut seen = [0_u32; 256];
-        // Rare symbols are at the end, one state each.
+        // Rare symbols are at the end, with one state each.
         let mut high = size;
         for (symbol, &count) in counts.iter().enumerate() {
             seen[symbol] = count.unsigned_abs().into();
@@ -88,7 +88,7 @@ impl Table {
         Ok(())
     }
 
-    /// Reads the table at the start of `data`; returns how long that is.
+    /// Reads the table at the start of `data`, and returns its length.
     pub(super) fn read(
         &mut self,
         data: &[u8],
@@ -116,7 +116,8 @@ impl Table {
             if symbol > max_symbol {
                 return Err(broken(format_args!("symbols up to {max_symbol}"), symbol));
             }
-            // Values from 0 to `left + 1` take as many bits as needed, the lower ones one less.
+            // Values from 0 to `left + 1` use the minimum number of bits, the lower ones one bit
+            // less.
             let most = left as u32 + 1;
             let bits = most.ilog2() + 1;
             let half = (1 << (bits - 1)) - 1;
@@ -154,13 +155,13 @@ impl Table {
         Ok(len)
     }
 
-    /// The first state.
+    /// Returns the first state.
     pub(super) fn start(&self, bits: &mut Bits<'_>) -> State {
         bits.refill();
         self.states[bits.read(self.log) as usize & ((1 << MAX_LOG) - 1)]
     }
 
-    /// The state after `state`. Its bits have to be ready.
+    /// Returns the state after `state`. Its bits have to be prepared.
     #[inline(always)]
     pub(super) fn next(&self, state: State, bits: &mut Bits<'_>) -> State {
         let index = usize::from(state.next) + bits.read(state.bits.into()) as usize;

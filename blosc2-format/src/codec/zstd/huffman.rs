@@ -1,20 +1,20 @@
-//! Huffman codes, of the literals.
+//! Huffman codes of literals.
 
 use super::bits::Bits;
 use super::fse::Table;
 use super::{Fault, broken};
 
-/// Most bits of a code.
+/// The maximum number of bits of a code.
 const MAX_BITS: u32 = 11;
-/// Symbols that are decoded from the bits that are ready at once.
+/// The number of symbols that the prepared bits are sufficient for.
 const AT_ONCE: usize = 5;
 
-/// For all that the next `log` bits can be: the symbol, and how many of them are its code.
+/// The symbol and the length of its code, for all values of the next `log` bits.
 #[derive(Clone)]
 pub(super) struct Codes {
     log: u32,
     symbols: [(u8, u8); 1 << MAX_BITS],
-    /// Whether they have been set since the start of the frame.
+    /// Whether the codes have been set since the start of the frame.
     pub(super) known: bool,
 }
 
@@ -25,7 +25,7 @@ impl Default for Codes {
 }
 
 impl Codes {
-    /// Reads the codes at the start of `data`; returns how long that is.
+    /// Reads the codes at the start of `data`, and returns their length.
     pub(super) fn read(&mut self, data: &[u8]) -> Result<usize, Fault> {
         let short = || broken("a description of the codes", "less");
         let kind = usize::from(*data.first().ok_or_else(short)?);
@@ -46,7 +46,8 @@ impl Codes {
         Ok(len)
     }
 
-    /// From the weights of all symbols but the last, whose weight follows from the others'.
+    /// Sets the codes from the weights of all symbols except the last one, whose weight follows
+    /// from the others.
     fn set(&mut self, weights: &mut [u8; 256], count: usize) -> Result<(), Fault> {
         let bad = || broken("weights that make a whole set of codes", "others");
         if weights[..count].iter().any(|&weight| u32::from(weight) > MAX_BITS) {
@@ -62,7 +63,7 @@ impl Codes {
             return Err(bad());
         }
         weights[count] = rest.ilog2() as u8 + 1;
-        // How many symbols have each weight, and where theirs begin.
+        // The number of symbols with each weight, and the start of their codes.
         let mut starts = [0; MAX_BITS as usize + 2];
         for &weight in &weights[..=count] {
             starts[usize::from(weight)] += 1;
@@ -130,7 +131,7 @@ impl Codes {
         let (out0, rest) = out.split_at_mut_checked(quarter).ok_or_else(bad)?;
         let (out1, rest) = rest.split_at_mut_checked(quarter).ok_or_else(bad)?;
         let (out2, out3) = rest.split_at_mut_checked(quarter).ok_or_else(bad)?;
-        // Side by side, for none of them waits for another.
+        // The streams are decoded in parallel, because they are independent of each other.
         let whole = out3.len() / AT_ONCE * AT_ONCE;
         let (whole0, rest0) = out0.split_at_mut(whole);
         let (whole1, rest1) = out1.split_at_mut(whole);
@@ -160,7 +161,7 @@ impl Codes {
     }
 }
 
-/// Decodes weights that are themselves compressed; returns how many there are.
+/// Decodes compressed weights, and returns their number.
 fn unpack(packed: &[u8], weights: &mut [u8; 256]) -> Result<usize, Fault> {
     let mut table = Table::default();
     let len = table.read(packed, 6, MAX_BITS as usize + 1, |symbol| (symbol as u32, 0))?;
@@ -171,7 +172,7 @@ fn unpack(packed: &[u8], weights: &mut [u8; 256]) -> Result<usize, Fault> {
         return Err(broken("two states", "fewer bits"));
     }
     let mut count = 0;
-    // The two states take turns until there are no bits for the next one.
+    // The two states alternate until there are no bits for the next one.
     while bits.left >= 0 {
         if count > 253 {
             return Err(broken("weights of 256 symbols or less", "more"));

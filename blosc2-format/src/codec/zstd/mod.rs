@@ -1,8 +1,9 @@
-//! Zstandard frames: one of them is a stream.
+//! Zstandard frames: a stream is one frame.
 //!
-//! The decoder is written here: it decodes straight to where the data belongs, so that no header can
-//! make it take memory, and it takes nothing that C's decoder would not. It is in every build, since Zstandard is the
-//! default codec; the encoder is another crate's, behind the feature `zstd`.
+//! The decoder is implemented here. It decodes directly to the destination, so that no header can
+//! cause an allocation, and it accepts nothing that the decoder of C rejects. Every build includes
+//! it, because Zstandard is the default codec. The encoder is another crate, with the feature
+//! `zstd`.
 
 mod bits;
 mod block;
@@ -21,14 +22,14 @@ use super::Fault;
 const MAGIC: u32 = 0xfd2f_b528;
 const DICTIONARY_MAGIC: [u8; 4] = [0x37, 0xa4, 0x30, 0xec];
 
-/// Something in a block or a dictionary is not as expected. Where it is, the caller knows.
+/// The error of a block or a dictionary. The caller knows its position.
 #[cold]
 fn broken(expected: impl ToString, found: impl ToString) -> Fault {
     Fault::new(0, expected, found)
 }
 
-/// The version of the format, if it is one of those that changed from release to release, before the
-/// one that stayed.
+/// Returns the version of the format if it is one of the early versions, which changed between
+/// releases.
 pub(super) fn early_version(stream: &[u8]) -> Option<&'static str> {
     match u32::from_le_bytes(*stream.first_chunk()?) {
         0x1eb5_2ffd => Some("0.1"),
@@ -42,7 +43,7 @@ pub(super) fn early_version(stream: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Keeps its memory and the dictionary from stream to stream.
+/// The decompressor, with memory and a dictionary that are reused for the next stream.
 #[derive(Default)]
 pub(super) struct Decompressor {
     history: Box<History>,
@@ -50,13 +51,13 @@ pub(super) struct Decompressor {
     dictionary: Option<Dictionary>,
 }
 
-/// A dictionary that has been read.
+/// A parsed dictionary.
 struct Dictionary {
     bytes: Vec<u8>,
-    /// Frames that name a dictionary name this; 0 for one that is nothing but content.
+    /// The identifier that frames refer to; 0 for a dictionary of raw content.
     id: u32,
     history: Box<History>,
-    /// Where in `bytes` the content begins.
+    /// The position of the content in `bytes`.
     content: usize,
 }
 
@@ -64,7 +65,7 @@ impl Dictionary {
     fn read(bytes: &[u8]) -> Result<Self, Fault> {
         let mut dictionary =
             Self { bytes: bytes.to_vec(), id: 0, history: Box::default(), content: 0 };
-        // Anything that is not in the format of dictionaries is content as it is.
+        // Bytes that are not in the format of dictionaries are raw content.
         if bytes.len() >= 8 && bytes.starts_with(&DICTIONARY_MAGIC) {
             let (id, rest) = bytes[4..].split_at(4);
             let content = dictionary.history.read(rest)?;
@@ -76,7 +77,7 @@ impl Dictionary {
 }
 
 impl Decompressor {
-    /// Decompresses a frame, which has to fill `out` exactly and to be all of `stream`.
+    /// Decompresses a frame, which has to fill `out` exactly and to be the whole of `stream`.
     pub(super) fn decompress(
         &mut self,
         stream: &[u8],
@@ -168,12 +169,12 @@ impl Decompressor {
     }
 }
 
-/// What a frame header says.
+/// The header of a frame.
 struct Frame {
     header_len: usize,
     checksum: bool,
     dictionary_id: u32,
-    /// `None` where the header leaves it to the data.
+    /// `None` if the header does not state it.
     content: Option<u64>,
     window: u64,
 }

@@ -1,4 +1,4 @@
-//! What is whole in the files of a directory.
+//! Recovery of intact chunks from a damaged directory.
 
 use std::io::ErrorKind;
 
@@ -9,11 +9,11 @@ use crate::directory::{self, Folder};
 use crate::frame::Layout;
 use crate::{Error, Limits, ReadAt};
 
-/// Finds what is whole in a frame that is kept as a directory and damaged: files are lost, cut short, or
-/// have bytes that are wrong.
+/// Finds the intact parts of a damaged directory: files are missing, truncated, or contain wrong
+/// bytes.
 ///
-/// As [`salvage`](super::salvage) does; without an index, chunks are in the order of their files. One
-/// file at a time is held.
+/// Works like [`salvage`](super::salvage). Without an index the chunks are in the order of their
+/// file numbers. At most one file is in memory at a time.
 ///
 /// ```
 /// use blosc2_format::chunk::Params;
@@ -32,8 +32,8 @@ use crate::{Error, Limits, ReadAt};
 /// ```
 ///
 /// # Errors
-/// As [`salvage`](super::salvage), where `folder` or a file fails; an index file that is not there is
-/// none.
+/// - [`Error::Io`]: `folder` or reading a file fails; a missing index file is not an error;
+/// - [`Error::Limit`]: the index, or the metalayers, need more than [`Limits::metadata`].
 pub fn salvage_directory<F: Folder>(folder: &F, limits: &Limits) -> Result<Salvaged, Error> {
     let mut numbers: Vec<u64> =
         folder.names()?.iter().filter_map(|name| directory::chunk_number(name)).collect();
@@ -68,7 +68,7 @@ pub fn salvage_directory<F: Folder>(folder: &F, limits: &Limits) -> Result<Salva
     file.finish(&chunks, pieces, damaged)
 }
 
-/// The chunk of a file, where it is whole.
+/// Returns the chunk of a file if it is intact.
 fn read<R: ReadAt>(
     file: &R,
     number: u64,

@@ -1,4 +1,4 @@
-//! What is whole in a frame that is damaged.
+//! Recovery of intact parts from a damaged frame.
 
 mod directory;
 #[cfg(test)]
@@ -20,84 +20,131 @@ use crate::chunk::{self, Chunk, Params, Special};
 use crate::report::{Checker, Report};
 use crate::{Error, Limits, ReadAt};
 
-/// What is whole in a frame that is damaged: enough to write it anew.
+/// The intact parts of a damaged frame, sufficient to write a new one.
+///
+/// ```
+/// use blosc2_format::chunk::Params;
+/// use blosc2_format::frame::{Order, Writer, salvage};
+/// use blosc2_format::Limits;
+///
+/// let mut writer = Writer::new(std::io::Cursor::new(Vec::new()), Params::default(), &[])?;
+/// writer.push(&7u64.to_le_bytes().repeat(100))?;
+/// let bytes = writer.finish()?.into_inner();
+/// let salvaged = salvage(&bytes, &Limits::default())?;
+/// assert_eq!((salvaged.order, salvaged.chunks.len()), (Order::Index, 1));
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Salvaged {
-    /// The header, where its fields make sense. Those that say how long something is may be wrong.
+    /// The header, if its fields are plausible. Its lengths can be wrong.
     pub header: Option<Header>,
-    /// How chunks are compressed: what the header says where the chunks do not contradict it, otherwise
-    /// what the first chunk says; its level is the default then, and a typesize over 255 is 1.
+    /// The compression parameters: those of the header if the chunks do not contradict it,
+    /// otherwise those of the first chunk. In the second case the level is the default, and a
+    /// typesize above 255 is 1.
     pub params: Params,
-    /// The metalayers in the header; `None` where they cannot be told.
+    /// The metalayers of the header; `None` if they cannot be determined.
     pub metalayers: Option<Vec<Metalayer>>,
-    /// The metalayers in the trailer whose contents are whole: these are chunks. `None` where no trailer
+    /// The metalayers of the trailer with intact contents, which are chunks. `None` if no trailer
     /// was found.
     pub vlmetalayers: Option<Vec<Metalayer>>,
-    /// The chunks, in the order that [`order`](Self::order) says.
+    /// The chunks, in the order described by [`order`](Self::order).
     pub chunks: Vec<Piece>,
-    /// What the order of the chunks is.
+    /// The meaning of the order of the chunks.
     pub order: Order,
-    /// Whole chunks that the index does not name, in the order of the file: those that were replaced or
-    /// deleted, and those that were written after it. Empty without an index.
+    /// Intact chunks that the index does not refer to, in the order of the file: replaced or
+    /// deleted chunks, and chunks written after the index. Empty without an index.
     pub unnamed: Vec<IntactChunk>,
-    /// How many bytes belong to nothing that is whole; in a directory, of the index file and of chunk
-    /// files.
+    /// The number of bytes that belong to no intact part; in a directory, of the index file and the
+    /// chunk files.
     pub damaged: u64,
-    /// Whether all was looked at. It was not where too much looks like a chunk and is none.
+    /// Whether the whole source was examined. It was not if too many bytes look like chunks without
+    /// being chunks.
     pub is_complete: bool,
 }
 
-/// What the order of salvaged chunks is.
+/// The order of salvaged chunks.
+///
+/// ```
+/// use blosc2_format::chunk::Params;
+/// use blosc2_format::directory::{INDEX, Memory, Writer};
+/// use blosc2_format::frame::{Order, salvage_directory};
+/// use blosc2_format::Limits;
+///
+/// let mut writer = Writer::new(Memory::default(), Params::default(), &[])?;
+/// writer.push(&[1; 800])?;
+/// let mut files = writer.finish()?;
+/// files.0.remove(INDEX);
+/// assert_eq!(salvage_directory(&files, &Limits::default())?.order, Order::File);
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Order {
-    /// That of the frame: an index was found. A chunk that is not whole is there as
-    /// [`Piece::Lost`].
+    /// The order of the frame: an index was found. A damaged chunk is a [`Piece::Lost`].
     Index,
-    /// That of the places in the file, as no index was found. Chunks that were replaced or deleted
-    /// cannot be told from the others, chunks that are lost or that are all the same value leave no
-    /// gap, and chunks that were inserted or replaced may stand at the end.
+    /// The order of the positions in the file: no index was found. Replaced and deleted chunks are
+    /// indistinguishable from the others. Lost chunks and special chunks leave no gap. Inserted and
+    /// replaced chunks can be at the end.
     File,
 }
 
-/// What is left of a chunk.
+/// The result for one chunk.
+///
+/// ```
+/// use blosc2_format::frame::{IntactChunk, Piece};
+///
+/// let pieces = [Piece::Intact(IntactChunk { at: 97, len: 40, nbytes: 800 }), Piece::Lost];
+/// let lost = pieces.iter().filter(|piece| **piece == Piece::Lost).count();
+/// assert_eq!(lost, 1);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Piece {
-    /// All of it.
+    /// The chunk is intact.
     Intact(IntactChunk),
-    /// It is not stored: all of its bytes are the same.
+    /// The chunk is special (constant), and was not stored.
     Special {
-        /// What they are.
+        /// The value.
         special: Special,
-        /// How many there are.
+        /// The size when decoded, in bytes.
         nbytes: u32,
     },
-    /// Nothing, but there was a chunk.
+    /// The chunk is damaged.
     Lost,
 }
 
-/// A chunk that is whole.
+/// The location and the sizes of an intact chunk.
+///
+/// ```
+/// use blosc2_format::ReadAt;
+/// use blosc2_format::frame::IntactChunk;
+///
+/// let source = b"...chunk...".as_slice();
+/// let chunk = IntactChunk { at: 3, len: 5, nbytes: 800 };
+/// assert_eq!(source.read_vec_at(chunk.at, chunk.len.into())?, b"chunk");
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct IntactChunk {
-    /// Where it is: bytes from the start of the source; in a directory, the number of its file, which is
-    /// all of it or begins with it.
+    /// The position in bytes from the start of the source. In a directory, the file number; the
+    /// chunk is at the start of the file.
     pub at: u64,
-    /// Bytes as it is stored.
+    /// The size as stored, in bytes.
     pub len: u32,
-    /// Bytes when decoded.
+    /// The size when decoded, in bytes.
     pub nbytes: u32,
 }
 
-/// Finds what is whole in a contiguous frame that is damaged: cut short, or with bytes that are wrong.
+/// Finds the intact parts of a damaged contiguous frame, which is truncated or contains wrong
+/// bytes.
 ///
-/// A frame whose writer was stopped may have a [journal](super::journal) at its end: that is left out here,
-/// and best taken back before.
+/// A frame whose writer was interrupted can end with a [journal](super::journal). It is ignored
+/// here; restore its bytes first.
 ///
-/// Every chunk is decoded, unless its codec is not here or it goes over `limits`; then only its structure
-/// has been looked at. There are no checksums: what was changed and can still be decoded counts as whole.
-/// This takes time in proportion to the data and to the size of `source`. Where the
-/// index is lost, a chunk that is stored inside the data of another chunk which is damaged is taken for
-/// one of the frame's.
+/// Every chunk is decoded, unless its codec is not supported or it exceeds `limits`: then only its
+/// structure is checked. There are no checksums, so changed bytes that can still be decoded count
+/// as intact. The time is proportional to the size of the data and of `source`. If the index is
+/// lost, a chunk that is stored as data of another, damaged chunk is mistaken for a chunk of the
+/// frame.
 ///
 /// ```
 /// use blosc2_format::chunk::Params;
@@ -124,10 +171,10 @@ pub struct IntactChunk {
 /// ```
 ///
 /// # Errors
-/// - [`Error::Io`] where `source` fails;
-/// - [`Error::Limit`] where the index, or the metalayers, take more than [`Limits::metadata`].
+/// - [`Error::Io`]: reading from `source` fails;
+/// - [`Error::Limit`]: the index, or the metalayers, need more than [`Limits::metadata`].
 pub fn salvage<R: ReadAt + ?Sized>(source: &R, limits: &Limits) -> Result<Salvaged, Error> {
-    // What a journal holds was in the frame before.
+    // The content of a journal was in the frame before the change.
     let size = match Journal::find(source)? {
         Some(journal) => journal.start,
         None => source.size()?,
@@ -140,17 +187,17 @@ pub fn salvage<R: ReadAt + ?Sized>(source: &R, limits: &Limits) -> Result<Salvag
         let at = base.saturating_add(place);
         match chunks.binary_search_by_key(&at, |chunk| chunk.at) {
             Ok(number) => Ok(Some(chunks[number])),
-            // Another index may have been written over the chunk.
+            // Another index may have overwritten the chunk.
             Err(_) => Ok(again.whole(at)?.filter(|whole| !file.is_index_instead(whole))),
         }
     })?;
     file.finish(chunks, pieces, 0)
 }
 
-/// The file that has header, index and trailer, and what is whole in it.
+/// The file with header, index and trailer, and its intact parts.
 struct File<'a, R: ?Sized> {
     source: &'a R,
-    /// Bytes that may belong to the frame.
+    /// The number of bytes that can belong to the frame.
     size: u64,
     limits: &'a Limits,
     header: Option<Header>,
@@ -160,7 +207,7 @@ struct File<'a, R: ?Sized> {
 }
 
 impl<'a, R: ReadAt + ?Sized> File<'a, R> {
-    /// Looks at all of it. Where it is that of a directory, `files` are the chunk files that are whole.
+    /// Examines the whole file. For a directory, `files` are the intact chunk files.
     fn read(
         source: &'a R,
         size: u64,
@@ -178,7 +225,7 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
         if let Some(header_len) = header_len.filter(|&len| end.is_some_and(|end| end != len))
             && walk.is_start(header_len)?
         {
-            // The last metalayer has another length than it says.
+            // The last metalayer has another length than stated.
             end = None;
         }
         if let Some(end) = end {
@@ -206,7 +253,7 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
         };
         let mut walked = walk.run(known)?;
         if walked.chunks.is_empty() && walked.damaged > 0 && header.is_some() {
-            // Perhaps it is the header that is wrong, without breaking a rule.
+            // The header may be wrong without violating a rule.
             known.typesize = None;
             if metalayers.is_none() {
                 (known.start, known.base) = (first.min(size), None);
@@ -217,7 +264,8 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
         Ok(Self { source, size, limits, header, metalayers, known, walked })
     }
 
-    /// The chunks as an index says, and that index; `find` looks for the chunk at a place.
+    /// Returns the chunks in the order of an index, and that index. `find` finds the chunk at a
+    /// position.
     fn pieces(
         &self,
         chunks: &[IntactChunk],
@@ -227,7 +275,7 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
         let count = u64::from(index.nbytes) / OFFSET_LEN;
         let held = count.saturating_mul(size_of::<Piece>() as u64 + size_of::<u64>() as u64);
         let metadata = self.limits.metadata_of(self.size);
-        Limits::allow("bytes to hold for the chunks (see `Limits::metadata`)", held, metadata)?;
+        Limits::allow("bytes in memory for the chunks (see `Limits::metadata`)", held, metadata)?;
         let mut pieces = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
         let mut outcome = Ok(());
         self.offsets(index, |offset| {
@@ -247,7 +295,8 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
         Ok(Some((index, pieces)))
     }
 
-    /// The index that leads to the most: that of the header, if it is there.
+    /// Returns the index that leads to the most chunks, preferably the one that the header refers
+    /// to.
     fn choose(&self, chunks: &[IntactChunk]) -> Result<Option<IntactChunk>, Error> {
         let base = match self.known.files {
             Some(_) => 0,
@@ -263,7 +312,7 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
                 let is_found = chunks.binary_search_by_key(&at, |chunk| chunk.at).is_ok();
                 *(if is_found { &mut found } else { &mut lost }) += 1;
             })?;
-            // Where offsets count from may be a guess, which nothing may contradict.
+            // The base of the offsets can be a guess, which nothing may contradict.
             let is_guess = self.known.base.is_none() && lost > 0 && self.known.files.is_none();
             let is_headers = self.known.index_at == Some(index.at)
                 && self.count().is_none_or(|expected| expected == count);
@@ -278,7 +327,7 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
         Ok(best.map(|(_, index)| index))
     }
 
-    /// Whether an index was found where a chunk of another size is looked for.
+    /// Returns whether an index was found at the position of a chunk of another size.
     fn is_index_instead(&self, whole: &IntactChunk) -> bool {
         let header = self.header.as_ref();
         let size = header.and_then(|header| header.chunksize.fixed());
@@ -286,13 +335,13 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
         is_index && size.is_some_and(|size| size != whole.nbytes)
     }
 
-    /// How many chunks the header says; `None` where it does not.
+    /// Returns the number of chunks that the header states, if any.
     fn count(&self) -> Option<u64> {
         let header = self.header.as_ref()?;
         Some(header.nbytes.div_ceil(header.chunksize.fixed()?.into()))
     }
 
-    /// The offsets of an index that was found whole.
+    /// Calls `each` with the offsets of an intact index.
     fn offsets(&self, index: IntactChunk, mut each: impl FnMut(Offset)) -> Result<(), Error> {
         let bytes = self.source.read_vec_at(index.at, index.len.into())?;
         let chunk = Chunk::new(&bytes, self.limits)?;
@@ -302,7 +351,7 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
         })
     }
 
-    /// Gives special chunks their sizes. They are lost where these cannot be told.
+    /// Sets the sizes of special chunks. Chunks of unknown size are lost.
     fn set_sizes(&self, pieces: &mut [Piece]) {
         let count = pieces.len();
         let (mut size, mut end) = (None, None);
@@ -319,7 +368,8 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
             };
             let mut sizes = pieces[..count.saturating_sub(1)].iter().filter_map(whole);
             size = sizes.next().filter(|&size| sizes.all(|other| other == size));
-            // The chunks of an array are all whole; another frame may have a shorter one at the end.
+            // The chunks of an array all have the full size; the last chunk of another frame can be
+            // shorter.
             let is_array = |layer: &Metalayer| {
                 [crate::b2nd::NAME, crate::b2nd::OLD_NAME].contains(&layer.name.as_str())
             };
@@ -334,7 +384,7 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
         }
     }
 
-    /// Puts together what was found; `damaged` bytes are wrong in other files.
+    /// Combines the results; `damaged` is the number of wrong bytes in other files.
     fn finish(
         &self,
         chunks: &[IntactChunk],
@@ -395,7 +445,7 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
 
 const METALAYERS: &str = "bytes of metalayers (see `Limits::metadata`)";
 
-/// The metalayers of a section that is wholly right.
+/// Returns the metalayers of a section without errors.
 fn layers(bytes: &[u8], place: Place) -> Option<Vec<Metalayer>> {
     let mut report = Report::brief();
     let found = section::read(bytes, place, &mut Checker::new(&mut report));
@@ -408,7 +458,8 @@ fn layers(bytes: &[u8], place: Place) -> Option<Vec<Metalayer>> {
     Some(entries.into_iter().map(layer).collect())
 }
 
-/// How chunks are compressed, by the header or by the first chunk and whether all have its typesize.
+/// Returns the compression parameters from the header, or from the first chunk and whether all
+/// chunks have its typesize.
 fn params(header: Option<&Header>, first: Option<&(chunk::Header, bool)>) -> Params {
     let contradicted = |header: &&Header| {
         let typesize = u8::try_from(header.typesize).unwrap_or(1);

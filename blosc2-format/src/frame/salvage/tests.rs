@@ -1,4 +1,4 @@
-//! Frames that are cut and overwritten: what is whole is found, and nothing is made up.
+//! Tests of truncated and overwritten frames: intact parts are found, and nothing is invented.
 
 use std::io::Cursor;
 
@@ -9,7 +9,7 @@ use crate::chunk::Encoder;
 use crate::directory::{self, INDEX, Memory};
 use crate::frame::{Frame, Writer, journal};
 
-/// A frame, and its chunks as they are stored with their places.
+/// A frame, and its chunks as stored with their positions.
 #[derive(Clone)]
 struct Sample {
     bytes: Vec<u8>,
@@ -17,7 +17,7 @@ struct Sample {
     index: std::ops::Range<usize>,
     chunks: Vec<Option<(usize, Vec<u8>)>>,
     vlmetalayers: Vec<Metalayer>,
-    /// Whether any byte may be another one, those of metalayers, too.
+    /// Whether any byte can be changed, including those of metalayers.
     is_changed: bool,
 }
 
@@ -45,8 +45,8 @@ impl Sample {
         }
     }
 
-    /// Salvages these bytes: nothing is made up, and every chunk that still is where it was is found. One
-    /// that is changed may still be a chunk, as there are no checksums.
+    /// Salvages these bytes: nothing is invented, and every chunk that is still at its position is found.
+    /// A changed chunk can still be valid, because there are no checksums.
     #[track_caller]
     fn salvage(&self, bytes: &[u8], what: &str) -> Salvaged {
         let found = salvage(bytes, &Limits::default()).unwrap();
@@ -92,7 +92,7 @@ fn layer(name: &str, content: &[u8]) -> Metalayer {
     Metalayer { name: name.into(), content: content.into() }
 }
 
-/// A frame with metalayers of both kinds, some of which hold chunks.
+/// A frame with metalayers of both kinds; some contain chunks.
 fn frame(params: Params, data: &[Vec<u8>]) -> Sample {
     let nested =
         Encoder::new(params).unwrap().encode(&noise(params.typesize as usize * 40)).unwrap();
@@ -107,7 +107,7 @@ fn frame(params: Params, data: &[Vec<u8>]) -> Sample {
     Sample::new(writer.finish().unwrap().into_inner())
 }
 
-/// Bytes that cannot be compressed.
+/// Incompressible bytes.
 fn noise(len: usize) -> Vec<u8> {
     Rng(1).bytes(len)
 }
@@ -159,7 +159,7 @@ fn all_of_an_intact_frame_is_found() {
 fn a_frame_that_is_cut_has_what_was_before() {
     let step = 100usize.div_ceil(repeats(100));
     for (number, (name, sample)) in samples().into_iter().enumerate() {
-        // At every byte in a long run; else at every tenth, another one of each sample.
+        // In a long run at every byte, otherwise at every tenth, with another byte of each sample.
         for len in (number % step..sample.bytes.len()).step_by(step) {
             let found = sample.salvage(&sample.bytes[..len], &format!("{name}, {len} bytes"));
             let is_there = len >= sample.index.end;
@@ -177,7 +177,7 @@ fn every_byte_can_be_wrong() {
             let change = [1, 0x80, 0xff][at % 3];
             let mut bytes = sample.bytes.clone();
             bytes[at] ^= change;
-            // Nobody can tell that an offset was changed, or a name.
+            // A changed offset or name cannot be detected.
             if sample.index.contains(&at) {
                 salvage(&bytes, &Limits::default()).unwrap();
                 continue;
@@ -216,7 +216,7 @@ fn a_chunk_that_is_lost_keeps_its_place() {
                 assert_eq!(found.order, Order::Index, "{name}, chunk {number}");
                 assert_eq!(found.chunks[number], Piece::Lost, "{name}, chunk {number}");
                 assert_eq!(found.damaged, chunk.len() as u64, "{name}, chunk {number}");
-                // Without the index, too.
+                // Without the index as well.
                 bytes[sample.index.clone()].fill(0);
                 let found = sample.salvage(&bytes, name);
                 assert_eq!(found.order, Order::File, "{name}, chunk {number}");
@@ -251,7 +251,7 @@ fn what_a_dead_writer_left_is_found() {
     let (_, before) = samples().swap_remove(0);
     let params = Params { codec: 1, typesize: 4, ..Params::default() };
     let new = Encoder::new(params).unwrap().encode(&noise(800)).unwrap();
-    // Over the index and on, as C-Blosc2 does, torn somewhere.
+    // Over the index and beyond, like C-Blosc2, interrupted at some byte.
     for torn in [8, new.len() / 2, new.len()] {
         let mut bytes = before.bytes.clone();
         let at = before.index.start;
@@ -262,7 +262,7 @@ fn what_a_dead_writer_left_is_found() {
         let found = after.salvage(&bytes, &format!("{torn} bytes of a chunk"));
         assert_eq!(found.order, Order::File);
     }
-    // A change that has a journal, which holds the old index.
+    // A change with a journal, which contains the old index.
     let mut bytes = before.bytes.clone();
     let (start, len) = (before.bytes.len() + 200, before.bytes.len() as u64);
     let old = &before.bytes[before.index.start..];
@@ -274,7 +274,7 @@ fn what_a_dead_writer_left_is_found() {
     let mut after = before.clone();
     after.chunks.push(Some((before.index.start, new.clone())));
     assert_eq!(after.salvage(&bytes, "a journal").order, Order::File);
-    // Behind the trailer.
+    // After the trailer.
     let mut bytes = before.bytes.clone();
     bytes.extend(&new);
     let found = salvage(&bytes, &Limits::default()).unwrap();
@@ -283,7 +283,7 @@ fn what_a_dead_writer_left_is_found() {
     assert_eq!(found.vlmetalayers.as_ref(), Some(&before.vlmetalayers));
     let [unnamed] = found.unnamed[..] else { panic!("{found:#?}") };
     assert_eq!((unnamed.at as usize, unnamed.nbytes), (before.bytes.len(), 800));
-    // A new index and a new trailer behind the chunk, and a header that still tells of the old ones.
+    // A new index and a new trailer after the chunk, and a header that still refers to the old ones.
     let (_, other) = samples().swap_remove(0);
     bytes.extend(&other.bytes[other.index.start..]);
     let found = salvage(&bytes, &Limits::default()).unwrap();
@@ -301,7 +301,7 @@ fn bytes_that_are_no_frame_have_nothing() {
     }
 }
 
-/// Bytes that look like a chunk wherever one looks do not take time without end.
+/// The time is bounded for bytes that look like chunks everywhere.
 #[test]
 fn looking_for_chunks_is_given_up() {
     let mut head = vec![5, 1, 0b101, 1];
@@ -315,7 +315,7 @@ fn looking_for_chunks_is_given_up() {
             head[at..at + 4].copy_from_slice(&number.to_le_bytes());
         }
         bytes.extend(&head);
-        // A stream of nearly all that is left.
+        // A stream of nearly all remaining bytes.
         bytes.extend(left.saturating_sub(41).to_le_bytes());
     }
     let found = salvage(&bytes, &Limits::default()).unwrap();
@@ -353,7 +353,7 @@ fn the_files_of_a_directory_are_found() {
     assert_eq!(found.vlmetalayers.unwrap()[0].name, "two");
     assert_eq!(found.header.unwrap().nbytes, 2800);
 
-    // A chunk that is lost, one that is cut, and one that the index does not know.
+    // A lost chunk, a truncated one, and one that the index does not refer to.
     let mut files = folder();
     files.0.remove(&directory::chunk_name(0));
     files.0.get_mut(&directory::chunk_name(2)).unwrap().pop();
@@ -362,7 +362,7 @@ fn the_files_of_a_directory_are_found() {
     assert_eq!(found.chunks, [Piece::Lost, all[1], all[2], Piece::Lost]);
     assert_eq!(found.unnamed.iter().map(|whole| whole.at).collect::<Vec<_>>(), [7]);
 
-    // An index file that is lost, or cut.
+    // A lost or truncated index file.
     let files = folder();
     let intact = files.0[INDEX].clone();
     let header_len = Header::parse(&intact).unwrap().header_len as usize;

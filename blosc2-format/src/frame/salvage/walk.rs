@@ -1,4 +1,4 @@
-//! Going through a file from one thing that is whole to the next: chunks, indexes, trailers.
+//! The search for intact chunks, indexes and trailers in a file.
 
 use super::IntactChunk;
 use crate::chunk::{self, Chunk, EXTENDED_HEADER_LEN, MAX_VERSION, MIN_HEADER_LEN, Special};
@@ -9,48 +9,47 @@ use crate::frame::span::Span;
 use crate::report::{Checker, Options, Report};
 use crate::{Error, Limits, ReadAt};
 
-/// Bytes that are read at once.
+/// The number of bytes read at once.
 const WINDOW: u64 = 64 << 10;
-/// Most places of contents of metalayers that are kept.
+/// The maximum number of recorded positions of metalayer contents.
 const MAX_CONTENTS: usize = 1 << 14;
-/// What a trailer starts with: its markers and its version; the size of the index follows.
+/// The first bytes of a trailer: markers and version. The size of the index follows.
 const TRAILER_START: [u8; 4] = [0x94, 1, 0x93, 0xcd];
 
-/// What is known before.
+/// What is known before the search.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Known<'a> {
-    /// Where to start looking for chunks.
+    /// The position where the search for chunks starts.
     pub(super) start: u64,
-    /// Where the header ends, from which offsets count.
+    /// The end of the header, which offsets are relative to.
     pub(super) base: Option<u64>,
     /// The typesize in the headers of the chunks.
     pub(super) typesize: Option<u8>,
-    /// Where the header says that the index is.
+    /// The position of the index that the header states.
     pub(super) index_at: Option<u64>,
-    /// Whether the header says that there is data.
+    /// Whether the header states that there is data.
     pub(super) has_data: bool,
-    /// The chunk files of a directory, in order, where it is one; the file with the index has no chunks
-    /// then.
+    /// The chunk files of a directory, in order; then the file with the index contains no chunks.
     pub(super) files: Option<&'a [IntactChunk]>,
 }
 
-/// What is whole.
+/// The intact parts.
 #[derive(Debug, Default)]
 pub(super) struct Walked {
     /// The chunks with data, in the order of the file.
     pub(super) chunks: Vec<IntactChunk>,
-    /// Header of the first of them, and whether its typesize is that of all.
+    /// The header of the first chunk, and whether all chunks have its typesize.
     pub(super) first: Option<(chunk::Header, bool)>,
-    /// The chunks that hold offsets.
+    /// The chunks that contain offsets.
     pub(super) indexes: Vec<IntactChunk>,
     pub(super) trailers: Vec<Span>,
-    /// How many bytes belong to nothing that is whole.
+    /// The number of bytes that belong to no intact part.
     pub(super) damaged: u64,
-    /// Whether looking for chunks was given up, as it took too long.
+    /// Whether the search for chunks was aborted because it took too long.
     pub(super) is_given_up: bool,
 }
 
-/// What is at a place.
+/// The part at a position.
 enum Found {
     Data(chunk::Header),
     Index(chunk::Header),
@@ -63,17 +62,17 @@ pub(super) struct Walk<'a, R: ?Sized> {
     known: Known<'a>,
     window: Vec<u8>,
     window_at: u64,
-    /// What was spent on what turned out to be nothing, and what may be.
+    /// The work spent on candidates that were not chunks, and its limit.
     spent: u64,
     most: u64,
     walked: Walked,
     typesizes: [bool; 256],
-    /// Where metalayers that cannot be followed have their contents.
+    /// The positions of the contents of metalayers that cannot be read.
     contents: Vec<u64>,
 }
 
 impl<'a, R: ReadAt + ?Sized> Walk<'a, R> {
-    /// Of the first `size` bytes.
+    /// Creates the search in the first `size` bytes.
     pub(super) fn new(source: &'a R, size: u64, limits: &'a Limits) -> Self {
         Self {
             source,
@@ -90,7 +89,7 @@ impl<'a, R: ReadAt + ?Sized> Walk<'a, R> {
         }
     }
 
-    /// Goes through the file once, and over no byte that was found whole twice.
+    /// Searches the file once. Intact bytes are not read twice.
     pub(super) fn run(mut self, known: Known<'a>) -> Result<Walked, Error> {
         self.known = known;
         if let Some(typesize) = known.typesize {
@@ -137,10 +136,10 @@ impl<'a, R: ReadAt + ?Sized> Walk<'a, R> {
         Ok(self.walked)
     }
 
-    /// The end of the section of metalayers at `at`, where one is there and can be followed.
+    /// Returns the end of the section of metalayers at `at`, if there is a readable one.
     ///
-    /// Its offsets count from `from`. The contents that they lead to are no chunks of the frame, even
-    /// where it cannot be followed.
+    /// Its offsets are relative to `from`. The contents at these offsets are not chunks of the
+    /// frame, even if the section is not readable.
     pub(super) fn section_end(&mut self, at: u64, from: u64) -> Result<Option<u64>, Error> {
         let Some(&[0x93, 0xcd, _, _, 0xde, high, low]) = self.get(at, 7)? else { return Ok(None) };
         let count = u16::from_be_bytes([high, low]);
@@ -170,7 +169,7 @@ impl<'a, R: ReadAt + ?Sized> Walk<'a, R> {
         Ok(Some(end).filter(|&end| end <= self.size))
     }
 
-    /// The length of the trailer at `at`, where there is one.
+    /// Returns the length of the trailer at `at`, if there is one.
     fn trailer_len(&mut self, at: u64) -> Result<Option<u64>, Error> {
         if self.get(at, 4)? != Some(&TRAILER_START) {
             return Ok(None);
@@ -186,8 +185,8 @@ impl<'a, R: ReadAt + ?Sized> Walk<'a, R> {
         Ok(Some(len).filter(|&len| len == u32::from_be_bytes([a, b, c, d]).into()))
     }
 
-    /// The chunk at `at`, where one is there and whole. One that does not follow another has to be more
-    /// like a chunk of this frame.
+    /// Returns the chunk at `at` if it is intact. A chunk that does not directly follow another one
+    /// has to match the frame more closely.
     fn look_at(&mut self, at: u64, is_synced: bool) -> Result<Option<Found>, Error> {
         let room = self.size - at;
         let shortest = if is_synced { MIN_HEADER_LEN } else { EXTENDED_HEADER_LEN };
@@ -214,7 +213,7 @@ impl<'a, R: ReadAt + ?Sized> Walk<'a, R> {
         }
         let Some((bytes, has_gap)) = self.check(Span { at, len })? else { return Ok(None) };
         if has_gap {
-            // Its length may be what is wrong, and the next chunk start before its end.
+            // Its length can be wrong, so the next chunk can start before its end.
             self.spent = self.spent.saturating_add(len + u64::from(header.nbytes));
             return Ok(None);
         }
@@ -224,7 +223,7 @@ impl<'a, R: ReadAt + ?Sized> Walk<'a, R> {
         Ok(may_be_data.then_some(Found::Data(header)))
     }
 
-    /// The chunk at `at`, where the index says that one is.
+    /// Returns the intact chunk at `at`, a position from the index.
     pub(super) fn whole(&mut self, at: u64) -> Result<Option<IntactChunk>, Error> {
         let room = self.size.saturating_sub(at);
         if room < MIN_HEADER_LEN as u64 || self.spent > self.most {
@@ -236,19 +235,19 @@ impl<'a, R: ReadAt + ?Sized> Walk<'a, R> {
         if len > room || !is_data(&header) {
             return Ok(None);
         }
-        // Chunks that are looked at here may overlap.
+        // Chunks examined here can overlap.
         self.spent = self.spent.saturating_add(len + u64::from(header.nbytes));
         let whole = IntactChunk { at, len: header.cbytes, nbytes: header.nbytes };
         Ok(self.check(Span { at, len })?.map(|_| whole))
     }
 
-    /// Whether the first chunk, or else the trailer, may be at `at`.
+    /// Returns whether the first chunk, or the trailer, can start at `at`.
     pub(super) fn is_start(&mut self, at: u64) -> Result<bool, Error> {
         Ok(self.trailer_len(at)?.is_some() || self.whole(at)?.is_some())
     }
 
-    /// The bytes of the chunk there, where it is whole and can be decoded as far as that is known here, and
-    /// whether some of them are of no use.
+    /// Returns the bytes of the chunk if it is intact and can be decoded as far as its codec is
+    /// supported, and whether some of them are unused.
     fn check(&mut self, span: Span) -> Result<Option<(Vec<u8>, bool)>, Error> {
         if span.len > self.limits.memory {
             return Ok(None);
@@ -263,7 +262,7 @@ impl<'a, R: ReadAt + ?Sized> Walk<'a, R> {
         Ok(Some((bytes, has_gap)))
     }
 
-    /// Whether this is the content of a metalayer, as its offset or what stands before says.
+    /// Returns whether this is the content of a metalayer, by its offset or by the bytes before it.
     fn is_metalayer(&mut self, at: u64, len: u32) -> Result<bool, Error> {
         if self.contents.contains(&at) {
             return Ok(true);
@@ -271,16 +270,16 @@ impl<'a, R: ReadAt + ?Sized> Walk<'a, R> {
         let Some(before) = at.checked_sub(5) else { return Ok(false) };
         let [a, b, c, d] = len.to_be_bytes();
         let mut marker = [0; 5];
-        // The window goes forward only.
+        // The window only moves forward.
         self.source.read_exact_at(before, &mut marker)?;
         Ok(marker == [0xc6, a, b, c, d])
     }
 
-    /// Whether the whole chunk `bytes` at `at` holds offsets. Data may have the same form, so that the
-    /// numbers have to lead to chunks, or the place has to be that of an index.
+    /// Returns whether the intact chunk `bytes` at `at` contains offsets. Data can have the same
+    /// form, so the entries have to lead to chunks, or the position has to be that of an index.
     fn is_index(&mut self, at: u64, bytes: &[u8]) -> Result<bool, Error> {
         let Ok(chunk) = Chunk::new(bytes, self.limits) else { return Ok(false) };
-        // One special value for all is an index, one place is none.
+        // A repeated special value is an index; a repeated position is not.
         let may_have_places = chunk.header().special != Some(Special::Value);
         let base = base(&self.known, &self.walked.chunks);
         let starts = self.known.files.unwrap_or(&self.walked.chunks);
@@ -316,24 +315,24 @@ impl<'a, R: ReadAt + ?Sized> Walk<'a, R> {
             return Ok(true);
         }
         let end = at + bytes.len() as u64;
-        // A single zero leads to the first chunk, whatever it is.
+        // A single zero leads to the first chunk in any case.
         if exact && (places.len() != 1 || self.may_end(end)?) {
             return Ok(true);
         }
-        // A trailer that was cut off has its start, perhaps.
+        // A truncated trailer can have its start.
         let len = TRAILER_START.len().min(usize::try_from(self.size - end).unwrap_or(usize::MAX));
         let next = self.get(end, len)?.unwrap_or_default();
         Ok(!next.is_empty() && TRAILER_START.starts_with(next))
     }
 
-    /// Whether the chunks may end at `at`: no chunk follows, and the header does not say more.
+    /// Returns whether the chunks can end at `at`: no chunk follows, and the header states no more.
     fn may_end(&mut self, at: u64) -> Result<bool, Error> {
         let next = self.get(at, EXTENDED_HEADER_LEN)?.map(chunk::Header::parse);
         let is_chunk = next.is_some_and(|next| next.is_ok_and(|next| is_data(&next)));
         Ok(!self.known.has_data && !is_chunk)
     }
 
-    /// The `len` bytes at `at`; `None` where the file ends before.
+    /// Returns the `len` bytes at `at`, or `None` if the file ends before.
     fn get(&mut self, at: u64, len: usize) -> Result<Option<&[u8]>, Error> {
         let end = at.saturating_add(len as u64);
         if end > self.size {
@@ -349,13 +348,14 @@ impl<'a, R: ReadAt + ?Sized> Walk<'a, R> {
     }
 }
 
-/// From where offsets count: where nothing says it, the first chunk that is whole may be the first one.
+/// Returns the base of the offsets. If it is not known, the first intact chunk is assumed to be the
+/// first chunk.
 pub(super) fn base(known: &Known<'_>, chunks: &[IntactChunk]) -> u64 {
     known.base.or(chunks.first().map(|chunk| chunk.at)).unwrap_or(known.start)
 }
 
-/// What is wrong with the chunk that should be all of `bytes`, with its content as far as that can be
-/// decoded here; and how much was decoded.
+/// Checks the chunk in `bytes`, with its content as far as it can be decoded. Returns the report
+/// and the number of decoded bytes.
 pub(super) fn check(bytes: &[u8], limits: &Limits) -> (Report, u64) {
     let mut report = Report::new();
     let options = Options { content: true, map: false, limits: *limits };
@@ -363,12 +363,12 @@ pub(super) fn check(bytes: &[u8], limits: &Limits) -> (Report, u64) {
     (report, decoded)
 }
 
-/// Whether a frame may store such a chunk.
+/// Returns whether a frame can store such a chunk.
 pub(super) fn is_data(header: &chunk::Header) -> bool {
     header.nbytes > 0 && !header.lazy && matches!(header.special, None | Some(Special::Value))
 }
 
-/// Whether it has the form of an index, as C-Blosc2 writes it.
+/// Returns whether it has the form of an index that C-Blosc2 writes.
 fn may_be_index(header: &chunk::Header) -> bool {
     let form = header.extended
         && u64::from(header.typesize) == OFFSET_LEN
@@ -377,7 +377,7 @@ fn may_be_index(header: &chunk::Header) -> bool {
         && !(header.variable_blocks || header.dictionary || header.lazy || header.instrumented)
         && header.filters.iter().all(|&filter| filter <= 1);
     let codec = header.memcpyed || header.codec_format == 0;
-    // One chunk at place 0 is an index of zeros.
+    // A single chunk at position 0 has an index of zeros.
     let special = match header.special {
         None => codec,
         Some(Special::Zeros) => u64::from(header.nbytes) == OFFSET_LEN,

@@ -1,4 +1,4 @@
-//! All that can be wrong with an old frame.
+//! The check of a legacy frame.
 
 use super::Layout;
 use super::header::Header;
@@ -10,10 +10,10 @@ use crate::legacy::spans::{self, Span};
 use crate::report::{Checker, Options, Part, Report};
 use crate::{Error, ReadAt};
 
-/// Says all that is wrong with the old frame at the start of `source`.
+/// Checks the legacy frame at the start of `source`.
 ///
 /// # Errors
-/// The source's own.
+/// [`Error::Io`]: reading from `source` fails.
 pub fn check<R: ReadAt + ?Sized>(source: &R, options: &Options) -> Result<Report, Error> {
     let mut report = Report::new();
     let checker = &mut Checker::new(&mut report);
@@ -24,7 +24,7 @@ pub fn check<R: ReadAt + ?Sized>(source: &R, options: &Options) -> Result<Report
     Ok(report)
 }
 
-/// Checks what is in the parts: the chunks, and the user metadata.
+/// Checks the content of the parts: the chunks and the user metadata.
 fn contents<R: ReadAt + ?Sized>(
     source: &R,
     parts: &Parts,
@@ -62,7 +62,7 @@ fn contents<R: ReadAt + ?Sized>(
     Ok(())
 }
 
-/// Where the chunks are that do not overlap, with a finding for all others.
+/// Returns the spans of the chunks that do not overlap, and reports the others.
 fn chunk_spans<R: ReadAt + ?Sized>(
     source: &R,
     parts: &Parts,
@@ -87,7 +87,7 @@ fn chunk_spans<R: ReadAt + ?Sized>(
     Ok(spans)
 }
 
-/// Checks what the header says of all chunks together.
+/// Checks what the header states about all chunks together.
 fn sums(parts: &Parts, sizes: &[u32], rules: &'static Rules, checker: &mut Checker<'_>) {
     let header = &parts.header;
     if sizes.len() != parts.offsets.len() || sizes.is_empty() != (header.cbytes == 0) {
@@ -103,14 +103,14 @@ fn sums(parts: &Parts, sizes: &[u32], rules: &'static Rules, checker: &mut Check
     }
 }
 
-/// Checks what the header of the frame says of all chunks, of which this is the first.
+/// Checks what the header of the frame states about all chunks; `chunk` is the first one.
 fn agree(header: &Header, chunk: &chunk::Header, rules: &'static Rules, checker: &mut Checker<'_>) {
     let typesize = if (1..256).contains(&header.typesize) { header.typesize as u8 } else { 1 };
     if chunk.typesize != typesize && header.typesize > 0 {
         let expected = format_args!("{}, as the first chunk has it", chunk.typesize);
         checker.found(&rules.other_typesize, 0x30, 4, expected, header.typesize);
     }
-    // LZ4HC writes LZ4's format; Lizard had the one that now is of no codec.
+    // LZ4HC writes the format of LZ4. The format of Lizard is unused today.
     let format = match header.codec() {
         2 => 1,
         code @ 3..=6 => code - 1,

@@ -1,4 +1,4 @@
-//! What follows the index of an old frame.
+//! The end of a legacy frame, after its index.
 
 use super::Layout;
 use super::header::hex;
@@ -9,7 +9,7 @@ use crate::report::{Checker, Part};
 use crate::{Error, Limits, ReadAt};
 
 impl<R: ReadAt + ?Sized> Finder<'_, R> {
-    /// Checks what follows the index: the trailer and the end of the frame.
+    /// Checks the end of the frame after the index: the trailer and the length.
     pub(super) fn end(&self, parts: &mut Parts, checker: &mut Checker<'_>) -> Result<(), Error> {
         let Self { source, size, limits, rules } = *self;
         let (layout, frame_len) = (parts.header.layout, parts.header.frame_len);
@@ -35,7 +35,7 @@ impl<R: ReadAt + ?Sized> Finder<'_, R> {
             return Ok(());
         }
         if frame_len != frame_end && frame_len <= size {
-            // Who set the user metadata of a frame in a file left its length as it was before.
+            // Writers that set the user metadata of a frame in a file did not update its length.
             let stale = matches!(&parts.trailer, Some(Trailer { start, len, .. })
                 if *len > MIN_TRAILER_LEN && frame_len == start + MIN_TRAILER_LEN);
             let rule = if stale { &rules.stale_frame_len } else { &rules.frame_len };
@@ -52,11 +52,11 @@ impl<R: ReadAt + ?Sized> Finder<'_, R> {
         Ok(())
     }
 
-    /// Where the trailer starts, and its length.
+    /// Returns the position and the length of the trailer.
     ///
-    /// It stands after the index, or after a gap of its own length, since whoever wrote a whole frame of
-    /// version 1 at once reserved it twice. Its length is in it twice, and the frame's leads to it too:
-    /// that finds it when one of the three is wrong.
+    /// It follows the index, or a gap of its own length, because writers of whole frames of version
+    /// 1 reserved it twice. Its length is stored in it twice, and follows from the length of the
+    /// frame: so it can be found if one of the three is wrong.
     fn find_trailer(&self, parts: &Parts) -> Result<Option<(u64, u64)>, Error> {
         let Self { source, size, .. } = *self;
         let (frame_len, index_end) = (parts.header.frame_len, parts.index_end());
@@ -105,8 +105,8 @@ impl<R: ReadAt + ?Sized> Finder<'_, R> {
     }
 }
 
-/// Checks the flag at 0x3f, which tells of the metalayers, and of the user metadata once there is a
-/// trailer.
+/// Checks the flag at 0x3f, which states whether there are metalayers or, in frames with a trailer,
+/// user metadata.
 fn flag(parts: &Parts, rules: &'static Rules, checker: &mut Checker<'_>) {
     let mut checker = checker.within(Part::Header, 0);
     let flag = hex(&[parts.header.flag]);
@@ -125,7 +125,7 @@ fn flag(parts: &Parts, rules: &'static Rules, checker: &mut Checker<'_>) {
                 let expected = "0xc2 without user metadata";
                 checker.found(&rules.other_flag, 0x3f, 1, expected, flag);
             }
-            // Left so by who set the user metadata later.
+            // Writers that set the user metadata later left it so.
             (true, false) => {
                 checker.found(&rules.stale_flag, 0x3f, 1, "0xc3 with user metadata", flag);
             }

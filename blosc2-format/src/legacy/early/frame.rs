@@ -1,4 +1,4 @@
-//! Reading an old frame.
+//! The reader of legacy frames.
 
 use super::Layout;
 use super::header::Header;
@@ -9,9 +9,20 @@ use crate::legacy::chunks::{Reader, chunk_header, nth};
 use crate::report::{Checker, Report};
 use crate::{Error, FormatError, Limits, ReadAt};
 
-/// A frame in one of the old layouts, open for reading.
+/// A legacy frame, open for reading.
 ///
-/// Opening reads and checks all but the chunks; a chunk is checked when it is read.
+/// Opening reads and checks everything except the chunks. A chunk is checked when it is read.
+///
+/// ```
+/// use blosc2_format::Limits;
+/// use blosc2_format::early::{Frame, Layout, Params, Writer, stored_chunk};
+///
+/// let mut writer = Writer::new(Params { layout: Layout::Early, typesize: 4, ..Params::default() })?;
+/// writer.push_chunk(&stored_chunk(4, &[7; 400])?)?;
+/// let frame = Frame::open(writer.finish()?, &Limits::default())?;
+/// assert_eq!((frame.layout(), frame.nchunks()), (Layout::Early, 1));
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Frame<R> {
     chunks: Reader<R>,
@@ -24,8 +35,10 @@ impl<R: ReadAt> Frame<R> {
     /// Opens the frame at the start of `source`.
     ///
     /// # Errors
-    /// The first error that [`check`](fn@super::check) would find outside the chunks, what goes over the limits,
-    /// and the source's own.
+    /// - [`Error::Format`]: the first error that [`check`](fn@super::check) finds outside of the
+    ///   chunks;
+    /// - [`Error::Limit`]: the frame exceeds `limits`;
+    /// - [`Error::Io`]: reading from `source` fails.
     pub fn open(source: R, limits: &Limits) -> Result<Self, Error> {
         let mut report = Report::new();
         let parts = structure(&source, limits, &mut Checker::new(&mut report))?;
@@ -46,72 +59,76 @@ impl<R: ReadAt> Frame<R> {
         Ok(frame)
     }
 
-    /// The layout.
+    /// Returns the layout.
     pub fn layout(&self) -> Layout {
         self.parts.header.layout
     }
 
-    /// The fields of the fixed header, as they stand.
+    /// Returns the fields of the fixed header, as stored.
     pub fn header(&self) -> &Header {
         &self.parts.header
     }
 
-    /// Bytes of an item.
+    /// Returns the size of an item, in bytes.
     pub fn typesize(&self) -> u32 {
         self.parts.header.typesize.unsigned_abs()
     }
 
-    /// Bytes of all chunks when decompressed.
+    /// Returns the total size of all chunks when decompressed, in bytes.
     pub fn nbytes(&self) -> u64 {
         self.parts.header.nbytes.unsigned_abs()
     }
 
-    /// Bytes of all chunks as they are stored.
+    /// Returns the total size of all chunks as stored, in bytes.
     pub fn cbytes(&self) -> u64 {
         self.parts.data_len()
     }
 
-    /// Bytes of a chunk when decompressed; 0 where they differ or there is none.
+    /// Returns the size of a chunk when decompressed, in bytes; 0 if the sizes differ or there is
+    /// no chunk.
     pub fn chunksize(&self) -> u32 {
         self.parts.header.chunksize.unsigned_abs()
     }
 
-    /// How many chunks there are.
+    /// Returns the number of chunks.
     pub fn nchunks(&self) -> u64 {
         self.parts.offsets.len() as u64
     }
 
-    /// The codec's code: 0 BloscLZ, 1 LZ4, 2 LZ4HC, 3 Snappy, 4 zlib, 5 Zstandard, 6 Lizard.
+    /// Returns the code of the codec: 0 BloscLZ, 1 LZ4, 2 LZ4HC, 3 Snappy, 4 zlib, 5 Zstandard, 6
+    /// Lizard.
     pub fn codec(&self) -> u8 {
         self.parts.header.codec()
     }
 
-    /// The compression level.
+    /// Returns the compression level.
     pub fn level(&self) -> u8 {
         self.parts.header.level()
     }
 
-    /// Codes of the filters, as chunks have them: the last slots are used, 0 is none.
+    /// Returns the codes of the filters, in the slots of chunks: the last slots are used, 0 is an
+    /// empty slot.
     ///
-    /// Those of the first chunk for [`Layout::Early`], whose header does not tell.
+    /// The header of [`Layout::Early`] does not state the filters; the result is then that of the
+    /// first chunk.
     pub fn filters(&self) -> [u8; MAX_FILTERS] {
         self.filters
     }
 
-    /// Parameters of the filters.
+    /// Returns the parameters of the filters.
     pub fn filters_meta(&self) -> [u8; MAX_FILTERS] {
         self.filters_meta
     }
 
-    /// Names and contents of the metalayers.
+    /// Returns the metalayers.
     pub fn metalayers(&self) -> &[Metalayer] {
         &self.parts.metalayers
     }
 
-    /// The user metadata as it is stored, a chunk; `None` where there is none.
+    /// Returns the user metadata as stored, a chunk, or `None` if there is none.
     ///
     /// # Errors
-    /// The source's own.
+    /// [`Error::Io`]: reading from the source fails.
     pub fn usermeta_chunk(&self) -> Result<Option<Vec<u8>>, Error> {
         match self.parts.trailer.as_ref().map(|trailer| trailer.usermeta) {
             None | Some((_, 0)) => Ok(None),
@@ -119,26 +136,32 @@ impl<R: ReadAt> Frame<R> {
         }
     }
 
-    /// The user metadata; `None` where there is none.
+    /// Returns the user metadata, or `None` if there is none.
     ///
     /// # Errors
-    /// It does not decode, or is over the limits.
+    /// - [`Error::Format`]: the chunk with the metadata violates a rule;
+    /// - [`Error::Unsupported`]: a codec or a filter is not supported;
+    /// - [`Error::Limit`]: the metadata exceeds the limits;
+    /// - [`Error::Io`]: reading from the source fails.
     pub fn usermeta(&mut self) -> Result<Option<Vec<u8>>, Error> {
         self.chunks.decoded(self.usermeta_chunk()?)
     }
 
-    /// Chunk `number` as it is stored.
+    /// Returns the chunk at index `number` as stored.
     ///
     /// # Errors
-    /// There is no such chunk, it does not fit where it should be, or it is over the limits.
+    /// - [`Error::Argument`]: there is no chunk at this index;
+    /// - [`Error::Format`]: the chunk does not fit at its position;
+    /// - [`Error::Limit`]: the chunk exceeds the limits;
+    /// - [`Error::Io`]: reading from the source fails.
     pub fn chunk(&self, number: u64) -> Result<Vec<u8>, Error> {
         self.chunks.read(self.chunk_at(number)?)
     }
 
-    /// The number of bytes that chunk `number` has when decoded.
+    /// Returns the size of the chunk at index `number` when decoded, in bytes.
     ///
     /// # Errors
-    /// As [`chunk`](Self::chunk).
+    /// Fails with the errors of [`chunk`](Self::chunk).
     pub fn chunk_nbytes(&self, number: u64) -> Result<u64, Error> {
         Ok(self.chunks.header(self.chunk_at(number)?)?.nbytes.into())
     }
@@ -151,16 +174,19 @@ impl<R: ReadAt> Frame<R> {
         &self.chunks.limits
     }
 
-    /// Decodes chunk `number` into `data`, whose length becomes that of the chunk.
+    /// Decodes the chunk at index `number` into `data`, and sets the length of `data` to that of
+    /// the chunk.
     ///
     /// # Errors
-    /// As [`chunk`](Self::chunk), and what is wrong inside the chunk.
+    /// Fails with the errors of [`chunk`](Self::chunk), and:
+    /// - [`Error::Format`]: the content of the chunk violates a rule;
+    /// - [`Error::Unsupported`]: a codec or a filter is not supported.
     pub fn decode_chunk(&mut self, number: u64, data: &mut Vec<u8>) -> Result<(), Error> {
         self.chunks.decode(&self.chunk(number)?, data)
     }
 }
 
-/// The filters that the header tells, in the slots of a chunk: the last ones.
+/// Returns the filters of the header in the slots of a chunk: the last ones.
 pub(crate) fn pipeline(header: &Header) -> ([u8; MAX_FILTERS], [u8; MAX_FILTERS]) {
     let count = usize::from(header.nfilters).min(MAX_FILTERS);
     let (mut filters, mut metas) = ([0; MAX_FILTERS], [0; MAX_FILTERS]);

@@ -1,4 +1,4 @@
-//! The fixed part of the header.
+//! The fixed part of the header of a legacy frame.
 
 use super::Layout;
 use super::rules::Rules;
@@ -7,9 +7,9 @@ use crate::error::too_short;
 use crate::legacy::field;
 use crate::report::Checker;
 
-/// Length of the fixed header of [`Layout::Early`], in bytes.
+/// The size of the fixed header of [`Layout::Early`], in bytes.
 pub const EARLY_HEADER_LEN: usize = 64;
-/// Length of the fixed header of [`Layout::Version1`], in bytes.
+/// The size of the fixed header of [`Layout::Version1`], in bytes.
 pub const VERSION1_HEADER_LEN: usize = 82;
 
 pub(crate) const MAGIC: &[u8] = b"b2frame\0";
@@ -29,54 +29,64 @@ const MARKERS: [(usize, u8); 10] = [
 const FILTERS_MARKER: (usize, u8) = (0x40, 0xd8);
 const FALSE: u8 = 0xc2;
 const TRUE: u8 = 0xc3;
-/// Filters that a chunk of these versions can have.
+/// The maximum number of filters of a chunk of these versions.
 const MAX_FILTERS: u8 = 6;
 const LAST_FILTER: u8 = 4;
 const TRUNC_PREC: u8 = 4;
 const LAST_CODEC: u8 = 6;
 
-/// The fields of the fixed header as they stand; nothing has been judged.
+/// The fields of the fixed header as stored, without any check.
+///
+/// ```
+/// use blosc2_format::early::{EARLY_HEADER_LEN, Header, Layout, Params, Writer};
+///
+/// let bytes = Writer::new(Params { layout: Layout::Early, ..Params::default() })?.finish()?;
+/// let header = Header::parse(Layout::Early, &bytes)?;
+/// assert_eq!(header.to_bytes(), bytes[..EARLY_HEADER_LEN]);
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
-    /// The layout as which it was read.
+    /// The layout that the bytes were parsed with.
     pub layout: Layout,
-    /// Byte 0: msgpack's array of 11 to 13 elements.
+    /// Byte 0: the msgpack marker of an array of 11 to 13 elements.
     pub elements: u8,
-    /// Bytes of the header, the metalayers counted in.
+    /// The size of the header, in bytes, including the metalayers.
     pub header_len: i32,
-    /// Bytes of the frame.
+    /// The size of the frame, in bytes.
     pub frame_len: u64,
-    /// Version and width of the offsets: 0x24 in early frames, 0x21 in version 1.
+    /// The version and the size of the offsets: 0x24 in early frames, 0x21 in version 1.
     pub general_flags: u8,
-    /// Written in many ways; the headers of the chunks tell the filters.
+    /// The writers disagree on this byte; the headers of the chunks state the filters.
     pub filter_flags: u8,
-    /// Code of the codec in the low half, level in the high one.
+    /// The code of the codec in the low four bits, the level in the high four bits.
     pub codec_flags: u8,
     /// Always 0.
     pub reserved: u8,
-    /// Bytes of all chunks when decompressed.
+    /// The total size of all chunks when decompressed, in bytes.
     pub nbytes: i64,
-    /// Bytes of all chunks as they are stored.
+    /// The total size of all chunks as stored, in bytes.
     pub cbytes: i64,
-    /// Bytes of an item.
+    /// The size of an item, in bytes.
     pub typesize: i32,
-    /// Bytes of a chunk when decompressed; 0 where they differ or there is none.
+    /// The size of a chunk when decompressed, in bytes; 0 if the sizes differ or there is no chunk.
     pub chunksize: i32,
-    /// Threads of the writer for compressing and decompressing.
+    /// The numbers of threads of the writer for compression and decompression.
     pub threads: [i16; 2],
-    /// Byte 0x3f, msgpack's false or true: whether there are metalayers, or user metadata where the
-    /// frame has a trailer.
+    /// Byte 0x3f, the msgpack value false or true: whether there are metalayers or, in a frame with
+    /// a trailer, user metadata.
     pub flag: u8,
-    /// Number of filters; 0 in early frames.
+    /// The number of filters; 0 in early frames.
     pub nfilters: u8,
-    /// Codes of the filters, first to last; zeros in early frames.
+    /// The codes of the filters in order; zeros in early frames.
     pub filters: [u8; 8],
-    /// Parameters of the filters; zeros in early frames.
+    /// The parameters of the filters; zeros in early frames.
     pub filters_meta: [u8; 8],
 }
 
 impl Header {
-    /// The header of a frame with no chunks and no metalayers, typesize 1, BloscLZ at level 5.
+    /// Returns the header of a frame without chunks and metalayers, with typesize 1, BloscLZ and
+    /// level 5.
     pub(crate) fn new(layout: Layout) -> Self {
         let (elements, general_flags) = match layout {
             Layout::Early => (0x9b, 0x24),
@@ -104,7 +114,7 @@ impl Header {
         }
     }
 
-    /// Reads the fields of that layout at the start of `frame`.
+    /// Parses the fields of the layout at the start of `frame`.
     ///
     /// # Errors
     /// There are fewer than 64 bytes, or 82 for version 1.
@@ -137,7 +147,7 @@ impl Header {
         Ok(header)
     }
 
-    /// The bytes of the fixed header.
+    /// Returns the bytes of the fixed header.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut head = vec![0; self.layout.fixed_len()];
         let mut put = |at: usize, bytes: &[u8]| head[at..at + bytes.len()].copy_from_slice(bytes);
@@ -164,17 +174,17 @@ impl Header {
         head
     }
 
-    /// The codec's code.
+    /// Returns the code of the codec.
     pub fn codec(&self) -> u8 {
         self.codec_flags & 0x0f
     }
 
-    /// The compression level.
+    /// Returns the compression level.
     pub fn level(&self) -> u8 {
         self.codec_flags >> 4
     }
 
-    /// Whether metalayers follow, as the number of elements says.
+    /// Returns whether metalayers follow, according to the number of elements.
     pub fn has_metalayers(&self) -> bool {
         self.elements != 0x9b
     }
@@ -183,12 +193,12 @@ impl Header {
         self.flag = if flag { TRUE } else { FALSE };
     }
 
-    /// Whether byte 0x3f says true.
+    /// Returns whether byte 0x3f is the msgpack value true.
     pub fn is_flagged(&self) -> bool {
         self.flag == TRUE
     }
 
-    /// Checks all that the fixed header alone can tell; `head` is its bytes.
+    /// Checks the rules that involve the fixed header only; `head` is its bytes.
     pub(crate) fn check(&self, head: &[u8], size: u64, checker: &mut Checker<'_>) {
         let rules = Rules::of(self.layout);
         if head.get(2..10) != Some(MAGIC) {
@@ -240,7 +250,7 @@ impl Header {
         if self.general_flags != flags {
             checker.found(&rules.general_flags, 0x19, 1, hex(&[flags]), hex(&[self.general_flags]));
         }
-        // Early frames had four ways to write these; none of them set the outermost bits.
+        // Early frames have four variants of these bits; none of them sets the outermost bits.
         let (mask, expected) = match self.layout {
             Layout::Early => (0x81, "bits 0 and 7 clear"),
             Layout::Version1 => (0xff, "0"),
@@ -312,7 +322,7 @@ impl Layout {
     }
 }
 
-/// Bytes for a message: `0x9b or 0x9c`.
+/// Formats bytes for a message: `0x9b or 0x9c`.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     let bytes: Vec<_> = bytes.iter().map(|byte| format!("{byte:#04x}")).collect();
     bytes.join(" or ")

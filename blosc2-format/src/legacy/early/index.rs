@@ -1,4 +1,4 @@
-//! The index: the chunk of the other chunks' offsets.
+//! The index of a legacy frame: the chunk with the offsets of the other chunks.
 
 use super::header::hex;
 use super::parts::{Finder, Parts};
@@ -9,7 +9,7 @@ use crate::report::{Checker, Options, Part};
 use crate::{Error, Limits, ReadAt};
 
 impl<R: ReadAt + ?Sized> Finder<'_, R> {
-    /// Checks and reads the index; `false` where it cannot be found.
+    /// Checks and reads the index. Returns `false` if it cannot be found.
     pub(super) fn index(
         &self,
         parts: &mut Parts,
@@ -55,7 +55,7 @@ impl<R: ReadAt + ?Sized> Finder<'_, R> {
         let chunk = Chunk::new(&bytes, limits)?;
         let header = chunk.header();
         parts.index_is_stored = header.is_stored() && header.extended;
-        // Each chunk has a header, so this bounds the memory by the length of the data.
+        // Each chunk has a header, so this limits the memory by the length of the data.
         let nchunks = u64::from(header.nbytes) / 8;
         if header.nbytes % 8 != 0 || nchunks == 0 || nchunks > data_len / MIN_HEADER_LEN as u64 {
             let most = data_len / MIN_HEADER_LEN as u64;
@@ -85,7 +85,8 @@ impl<R: ReadAt + ?Sized> Finder<'_, R> {
         Ok(true)
     }
 
-    /// Whether the chunk at `at` has a header that an index can have, for data from `start` on.
+    /// Returns whether the chunk at `at` has a header that an index can have, for data that starts
+    /// at `start`.
     fn is_index(&self, at: u64, start: u64) -> Result<bool, Error> {
         let Some(header) = chunk_header(self.source, at, self.size).ok().flatten() else {
             return Ok(false);
@@ -95,7 +96,7 @@ impl<R: ReadAt + ?Sized> Finder<'_, R> {
         Ok(header.typesize == 8 && header.nbytes % 8 == 0 && (1..=most).contains(&nchunks))
     }
 
-    /// Where the last of the chunks is that follow one another from `at` on.
+    /// Returns the position of the last of the consecutive chunks from `at` on.
     fn last_chunk(&self, mut at: u64) -> Result<Option<u64>, Error> {
         let mut last = None;
         while let Some(header) = chunk_header(self.source, at, self.size).ok().flatten() {
@@ -106,7 +107,7 @@ impl<R: ReadAt + ?Sized> Finder<'_, R> {
     }
 }
 
-/// Checks what all writers put in the header of the index.
+/// Checks the fields that all writers set in the header of the index.
 fn check_form(
     bytes: &[u8],
     header: &chunk::Header,

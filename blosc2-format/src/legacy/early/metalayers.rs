@@ -1,4 +1,4 @@
-//! The metalayers: a map of their positions, then their contents.
+//! The metalayers of a legacy frame: a map of their positions, then their contents.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,13 @@ use crate::frame::Metalayer;
 use crate::report::Checker;
 use crate::{Error, Limits};
 
-/// Longest name, in bytes: msgpack's fixstr.
+/// The maximum length of a name, in bytes: that of a msgpack fixstr.
 pub(crate) const MAX_NAME_LEN: usize = 31;
 
-/// What is left of the section; every step that fails has added its finding.
+/// The rest of the section. Each step that fails has added its finding.
 struct Cursor<'a, 'c, 'r> {
     section: &'a [u8],
-    /// Where the section stands in the frame.
+    /// The position of the section in the frame.
     start: u64,
     at: usize,
     rules: &'static Rules,
@@ -38,7 +38,7 @@ impl<'a> Cursor<'a, '_, '_> {
         Some(bytes)
     }
 
-    /// Whether a content starts after so many bytes.
+    /// Returns whether a content starts after `len` bytes.
     fn follows(&self, len: u64) -> bool {
         let at = usize::try_from(len).ok().and_then(|len| self.at.checked_add(len));
         at.and_then(|at| self.section.get(at)) == Some(&0xc6)
@@ -62,7 +62,7 @@ impl<'a> Cursor<'a, '_, '_> {
         self.number().map(|count| usize::from(u16::from_be_bytes(count)))
     }
 
-    /// A name, and the position that the map gives for its content.
+    /// Reads a name, and the position of its content in the map.
     fn entry(&mut self) -> Option<(String, u64)> {
         let at = self.position();
         let &[marker] = self.take(1)? else { return None };
@@ -82,8 +82,8 @@ impl<'a> Cursor<'a, '_, '_> {
     }
 }
 
-/// Checks the section that stands at `start` of the frame, and reads it; with it comes its length.
-/// `None` where its end cannot be told.
+/// Checks and reads the section at `start` of the frame. Returns the metalayers and the length of
+/// the section, or `None` if its end cannot be determined.
 pub(crate) fn check(
     section: &[u8],
     start: u64,
@@ -103,7 +103,8 @@ pub(crate) fn check(
 
 type Entry = (String, u64, u64);
 
-/// The entries of the map with the position of each, how long it is, and how long it says it is.
+/// Reads the entries of the map, with the position of each, the length of the map, and the length
+/// that it states.
 fn map(
     cursor: &mut Cursor<'_, '_, '_>,
     limits: &Limits,
@@ -122,7 +123,7 @@ fn map(
         if !name.is_empty() && !names.insert(name.clone()) {
             let found = format!("`{}` twice", name.escape_default());
             let len = cursor.position() - at;
-            cursor.checker.found(&cursor.rules.metalayer_name, at, len, "a name of its own", found);
+            cursor.checker.found(&cursor.rules.metalayer_name, at, len, "a unique name", found);
         }
         entries.push((name, offset, cursor.position() - 4));
     }
@@ -133,7 +134,7 @@ fn contents(cursor: &mut Cursor<'_, '_, '_>, entries: Vec<Entry>) -> Option<Vec<
     let at = cursor.position() + 1;
     let count = cursor.count(0xdc)?;
     if count != entries.len() {
-        let expected = format_args!("{} contents, as many as names", entries.len());
+        let expected = format_args!("{} contents, the number of names", entries.len());
         cursor.checker.found(&cursor.rules.metalayers, at, 2, expected, count);
         return None;
     }
@@ -147,7 +148,7 @@ fn contents(cursor: &mut Cursor<'_, '_, '_>, entries: Vec<Entry>) -> Option<Vec<
         }
         cursor.marker(0xc6)?;
         let mut len = u64::from(u32::from_be_bytes(cursor.number()?));
-        // Where the next content is, too, tells the length.
+        // The position of the next content also determines the length.
         let until_next = next.and_then(|next| next.checked_sub(cursor.position()));
         if let Some(found) = until_next.filter(|&found| found != len && cursor.follows(found)) {
             let expected = format_args!("{found}, up to the next content");
@@ -160,7 +161,7 @@ fn contents(cursor: &mut Cursor<'_, '_, '_>, entries: Vec<Entry>) -> Option<Vec<
     Some(layers)
 }
 
-/// The section for these metalayers at `start` of a frame.
+/// Returns the section of these metalayers at `start` of a frame.
 pub(crate) fn to_bytes(layers: &[Metalayer], start: usize) -> Result<Vec<u8>, Error> {
     let too_many = || Error::Argument("metalayers that need over 65535 bytes of map".into());
     let count = u16::try_from(layers.len()).map_err(|_| too_many())?.to_be_bytes();
@@ -233,7 +234,7 @@ mod tests {
     #[test]
     fn each_wrong_byte_is_found() {
         let (_, section) = sample();
-        // The only bytes that no rule can tell are those of the names and the contents.
+        // Only the bytes of the names and the contents are not covered by a rule.
         let free = [8..11, 17..18, 31..36];
         for at in 0..section.len() {
             let mut wrong = section.clone();

@@ -1,11 +1,12 @@
-//! Frames older than 2.0.0-rc.1, which no other reader opens today.
+//! Legacy frames older than 2.0.0-rc.1, which no other reader opens today.
 //!
-//! Two layouts came before the current one. Both are told by the first bytes, see [`recognise`]:
-//! - [`Layout::Early`], with a fixed header of 64 bytes, of 2.0.0-beta.1 and the weeks around it;
-//! - [`Layout::Version1`], with one of 82 bytes, of 2.0.0-beta.2 to beta.5.
+//! There are two layouts. [`recognise`] detects them by the first bytes:
+//! - [`Layout::Early`]: a fixed header of 64 bytes, written by 2.0.0-beta.1 and snapshots close to
+//!   it;
+//! - [`Layout::Version1`]: a fixed header of 82 bytes, written by 2.0.0-beta.2 to beta.5.
 //!
-//! [`Frame`] reads them, [`check`](fn@check) says all that is wrong with one, and [`Writer`] writes them as the old
-//! library did.
+//! [`Frame`] reads them, [`check`](fn@check) reports all errors, and [`Writer`] writes them like
+//! the old library.
 //!
 //! ```
 //! use blosc2_format::early::{Frame, Layout, Params, WriteMode, Writer, stored_chunk};
@@ -43,22 +44,31 @@ pub use write::{Params, WriteMode, Writer, stored_chunk};
 
 pub(crate) use rules::RULES;
 
-/// Which of the old layouts a frame has.
+/// The layout of a legacy frame.
+///
+/// ```
+/// use blosc2_format::early::{Layout, Params, Writer, recognise};
+///
+/// let bytes = Writer::new(Params { layout: Layout::Early, ..Params::default() })?.finish()?;
+/// assert_eq!(recognise(&bytes), Some(Layout::Early));
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Layout {
-    /// A fixed header of 64 bytes: 2.0.0-beta.1 and the weeks around it.
+    /// A fixed header of 64 bytes: 2.0.0-beta.1 and snapshots close to it.
     Early,
     /// A fixed header of 82 bytes: 2.0.0-beta.2 to beta.5.
     Version1,
 }
 
-/// With fewer equal bytes of the frame's name it is something else.
+/// The minimum number of matching bytes of the magic name.
 const ENOUGH_MAGIC: usize = 5;
 
-/// The layout that the first bytes of a file announce; `None` where they are of no old frame.
+/// Detects the layout from the first bytes of a file, or returns `None` if they are not a legacy
+/// frame.
 ///
-/// 65 bytes suffice. A wrong byte in them does not mislead it: three places tell the layouts apart,
-/// and the most votes win.
+/// 65 bytes are sufficient. One wrong byte does not change the result: three positions distinguish
+/// the layouts, and the majority decides.
 pub fn recognise(start: &[u8]) -> Option<Layout> {
     let magic = start.get(2..10)?.iter().zip(header::MAGIC);
     if magic.filter(|(found, wanted)| found == wanted).count() < ENOUGH_MAGIC {
@@ -74,7 +84,7 @@ pub fn recognise(start: &[u8]) -> Option<Layout> {
         Some(1) => Some(Layout::Version1),
         _ => None,
     };
-    // The current layout has another marker at 0x39, and filters stand at 0x40 only in version 1.
+    // The current layout has another marker at 0x39. There are filters at 0x40 only in version 1.
     let by_markers = match (start.get(0x39), start.get(0x40)) {
         (Some(0xd1), Some(0xd8)) => Some(Layout::Version1),
         (Some(0xd1), _) => Some(Layout::Early),

@@ -1,4 +1,4 @@
-//! Where the parts of an old frame are.
+//! The parts of a legacy frame.
 
 use super::header::Header;
 use super::metalayers;
@@ -11,31 +11,31 @@ use crate::legacy::spans::Span;
 use crate::report::{Checker, Part, Report};
 use crate::{Error, Limits, ReadAt};
 
-/// How far the end of the metalayers is looked for where the header's length is wrong.
+/// The size of the search for the end of the metalayers if the length of the header is wrong.
 const SEARCH_LEN: u64 = 1 << 20;
 
-/// Where everything stands in a frame.
+/// The positions of the parts of a frame.
 #[derive(Debug, Clone)]
 pub(super) struct Parts {
     pub(super) header: Header,
     pub(super) header_len: u64,
     pub(super) metalayers: Vec<Metalayer>,
-    /// Where each chunk starts, from the end of the header.
+    /// The positions of the chunks, from the end of the header.
     pub(super) offsets: Vec<u64>,
-    /// Where the chunk of the offsets starts, and its length; 0 where there is none.
+    /// The position and the length of the chunk of offsets; 0 if there is none.
     pub(super) index: (u64, u64),
     pub(super) trailer: Option<Trailer>,
-    /// Whether the offsets are stored as they are, and so each has a place of its own.
+    /// Whether the offsets are stored uncompressed, so that each has its own position.
     pub(super) index_is_stored: bool,
 }
 
 impl Parts {
-    /// Bytes between the header and the index.
+    /// Returns the number of bytes between the header and the index.
     pub(super) fn data_len(&self) -> u64 {
         self.index.0 - self.header_len
     }
 
-    /// Where all but the chunks are.
+    /// Returns the spans of all parts except the chunks.
     pub(super) fn spans(&self) -> Vec<Span> {
         let header_len = self.header_len;
         let layers = self.metalayers.iter();
@@ -66,7 +66,7 @@ impl Parts {
         self.index.0 + self.index.1
     }
 
-    /// Where the offset of a chunk stands in the frame, with its length.
+    /// Returns the position and the size of the offset of a chunk in the frame.
     pub(super) fn offset_at(&self, number: usize) -> (u64, u64) {
         if self.index_is_stored {
             (self.index.0 + EXTENDED_HEADER_LEN as u64 + 8 * number as u64, 8)
@@ -76,7 +76,7 @@ impl Parts {
     }
 }
 
-/// Checks all but the chunks; `None` where the parts cannot be found.
+/// Checks everything except the chunks, or returns `None` if the parts cannot be found.
 pub(super) fn structure<R: ReadAt + ?Sized>(
     source: &R,
     limits: &Limits,
@@ -107,14 +107,14 @@ pub(super) fn structure<R: ReadAt + ?Sized>(
     Ok(Some(parts))
 }
 
-/// The layout, early where it cannot be told, and the bytes that can hold the fixed header.
+/// Returns the layout (early if unknown), and the bytes that can contain the fixed header.
 pub(super) fn start<R: ReadAt + ?Sized>(source: &R) -> Result<(Layout, Vec<u8>), Error> {
     let len = source.size()?.min(VERSION1_HEADER_LEN as u64);
     let head = source.read_vec_at(0, len)?;
     Ok((recognise(&head).unwrap_or(Layout::Early), head))
 }
 
-/// What the parts are looked for in, and by what.
+/// The context of the search for the parts.
 pub(super) struct Finder<'a, R: ?Sized> {
     pub(super) source: &'a R,
     pub(super) size: u64,
@@ -123,7 +123,7 @@ pub(super) struct Finder<'a, R: ?Sized> {
 }
 
 impl<R: ReadAt + ?Sized> Finder<'_, R> {
-    /// The metalayers, and where the header ends; `None` where that cannot be told.
+    /// Returns the metalayers and the end of the header, or `None` if they cannot be determined.
     fn metalayers(
         &self,
         header: &Header,
@@ -142,7 +142,7 @@ impl<R: ReadAt + ?Sized> Finder<'_, R> {
         let mut end = header_len;
         let mut section = self.section(fixed, end)?;
         if !is_good_section(&section, fixed, rules, limits) {
-            // The length of the header may be what is wrong.
+            // The length of the header may be wrong.
             let more = self.section(fixed, size.min(header_len + SEARCH_LEN))?;
             if is_good_section(&more, fixed, rules, limits) {
                 (section, end) = (more, size);

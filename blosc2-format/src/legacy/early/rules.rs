@@ -1,4 +1,4 @@
-//! The rules of the old layouts; both have the same ones, by names of their own.
+//! The rules of the legacy frames. Both layouts have the same rules with separate identifiers.
 
 use super::Layout;
 use crate::report::Rule;
@@ -66,7 +66,7 @@ rules! {
     trailer_gap: warning "bytes between index and trailer",
     fingerprint: warning "fingerprint",
     rest: note "bytes after the frame",
-    limit: warning "what was not looked at",
+    limit: warning "unchecked content",
 }
 
 impl Rules {

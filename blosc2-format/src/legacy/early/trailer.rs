@@ -1,23 +1,23 @@
-//! The trailer: the user metadata, its own length, and room for a fingerprint.
+//! The trailer of a legacy frame: the user metadata, its length, and space for a fingerprint.
 
 use super::header::hex;
 use super::rules::Rules;
 use crate::report::{Checker, Part};
 
-/// Length of a trailer without user metadata, in bytes.
+/// The size of a trailer without user metadata, in bytes.
 pub(crate) const MIN_TRAILER_LEN: u64 = 30;
-/// Bytes before the user metadata.
+/// The number of bytes before the user metadata.
 pub(crate) const HEAD_LEN: usize = 7;
-/// Bytes after it: the length and the fingerprint, with their markers.
+/// The number of bytes after it: the length and the fingerprint, with their markers.
 const TAIL_LEN: usize = 23;
-/// Where the length stands, counted from the end.
+/// The position of the length, from the end.
 pub(crate) const LEN_FROM_END: u64 = 22;
-/// How it starts by all writers before beta.3, who wrote an array marker wrong.
+/// The first bytes by all writers before beta.3, which wrote a wrong array marker.
 pub(crate) const OLD_START: [u8; 3] = [0x0d, 0x00, 0xc6];
-/// How it starts from beta.3 on.
+/// The first bytes since beta.3.
 pub(crate) const START: [u8; 3] = [0x94, 0x01, 0xc6];
 
-/// Where a trailer stands, and its user metadata in it: a chunk, or nothing.
+/// The position of a trailer, and its user metadata: a chunk, or empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Trailer {
     pub(crate) start: u64,
@@ -25,13 +25,13 @@ pub(crate) struct Trailer {
     pub(crate) usermeta: (u64, u64),
 }
 
-/// The length that the head of a trailer leads to; `None` where this is no trailer's head.
+/// Returns the length that the first bytes of a trailer state, or `None` if they are not a trailer.
 pub(crate) fn len_of(head: &[u8]) -> Option<u64> {
     let len = head.strip_prefix(&OLD_START).or_else(|| head.strip_prefix(&START))?.first_chunk()?;
     Some(u64::from(u32::from_be_bytes(*len)) + MIN_TRAILER_LEN)
 }
 
-/// Checks a trailer, `bytes`, that stands at `start` of the frame.
+/// Checks the trailer `bytes` at `start` of the frame.
 pub(crate) fn check(
     bytes: &[u8],
     start: u64,
@@ -79,7 +79,7 @@ pub(crate) fn check(
     Some(Trailer { start, len, usermeta })
 }
 
-/// A trailer that starts like that, with the user metadata as a chunk.
+/// Returns a trailer with these first bytes and the user metadata as a chunk.
 pub(crate) fn to_bytes(start: [u8; 3], usermeta: &[u8]) -> Vec<u8> {
     let len = (usermeta.len() as u64 + MIN_TRAILER_LEN) as u32;
     let mut bytes = start.to_vec();

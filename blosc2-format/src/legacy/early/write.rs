@@ -1,4 +1,4 @@
-//! Writing an old frame.
+//! The writer of legacy frames.
 
 use super::Layout;
 use super::header::Header;
@@ -10,55 +10,72 @@ use crate::frame::Metalayer;
 use crate::legacy::chunks::{MAX_BLOCKSIZE, stored_sizes, whole_chunk};
 
 const SHUFFLE: u8 = 1;
-/// The old library stored less data than this as it is.
+/// The old library stored shorter data uncompressed.
 const MIN_COMPRESSED: usize = 128;
 
-/// By which of its functions the old library wrote a frame.
+/// The function of the old library that a written frame reproduces.
+///
+/// ```
+/// use blosc2_format::early::{Params, WriteMode, Writer, stored_chunk};
+///
+/// let mut writer = Writer::new(Params { mode: WriteMode::Appended, ..Params::default() })?;
+/// writer.push_chunk(&stored_chunk(1, &[7; 400])?)?;
+/// assert!(writer.finish()?.len() > 400);
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum WriteMode {
-    /// All chunks at once. A chunk size of 0 tells that the last one is shorter, and version 1 leaves a gap before
-    /// the trailer.
+    /// All chunks are written at once. The chunk size is 0 if the last chunk is shorter. Version 1
+    /// has a gap before the trailer.
     #[default]
     Whole,
-    /// Chunk by chunk, in a frame that grows. The chunk size is that of the first chunk, and the
-    /// flag for user metadata is never set.
+    /// Chunks are appended to the frame. The chunk size is that of the first chunk, and the flag
+    /// for user metadata is never set.
     Appended,
 }
 
-/// What is in the header of a frame to be written, and which details of the old writers it follows.
+/// The parameters of a legacy frame: the fields of its header, and the variant of the old writers
+/// to reproduce.
 ///
-/// The default is the frame of 2.0.0-beta.5 with BloscLZ at level 5 and shuffle, for items of one byte.
+/// The default is the frame of 2.0.0-beta.5 with BloscLZ at level 5 and shuffle, for items of one
+/// byte.
+///
+/// ```
+/// use blosc2_format::early::{Layout, Params, Writer};
+///
+/// let params = Params { layout: Layout::Early, typesize: 4, level: 9, ..Params::default() };
+/// assert!(Writer::new(params).is_ok());
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
     /// The layout.
     pub layout: Layout,
-    /// By which function.
+    /// The function of the old library to reproduce.
     pub mode: WriteMode,
-    /// Whether the trailer is there, for [`Layout::Early`]; only the last of its writers had it.
+    /// Whether to write the trailer, for [`Layout::Early`]; only the last of its writers had one.
     pub trailer: bool,
-    /// Whether the trailer starts with `94`, for [`Layout::Version1`]; writers before beta.3 had `0d`
-    /// there.
+    /// Whether the trailer starts with `94`, for [`Layout::Version1`]; writers before beta.3 wrote
+    /// `0d`.
     pub trailer_marker: bool,
-    /// Whether the section of the metalayers is there without metalayers, for [`Layout::Early`];
-    /// its first writers had it always.
+    /// Whether to write the section of the metalayers even if there are none, for
+    /// [`Layout::Early`]; its first writers always did.
     pub empty_metalayers: bool,
-    /// Version of the chunks that the writer makes: 4, or 3 by the first writers of
-    /// [`Layout::Early`].
+    /// The version of the compressed chunks: 4, or 3 for the first writers of [`Layout::Early`].
     pub chunk_version: u8,
-    /// Byte 0x1a, which no two writers of early frames agreed on; 0 in version 1.
+    /// Byte 0x1a, which differs between all writers of early frames; 0 in version 1.
     pub filter_flags: u8,
-    /// The codec's code.
+    /// The code of the codec.
     pub codec: u8,
-    /// The compression level, up to 9.
+    /// The compression level, from 0 to 9.
     pub level: u8,
-    /// Bytes of an item.
+    /// The size of an item, in bytes.
     pub typesize: u32,
-    /// Threads of the writer for compressing and decompressing.
+    /// The numbers of threads of the writer for compression and decompression.
     pub threads: [i16; 2],
-    /// Codes of the filters, first to last, up to six. The header of [`Layout::Early`] does not tell
-    /// them.
+    /// The codes of the filters in order, at most six. The header of [`Layout::Early`] does not
+    /// contain them.
     pub filters: Vec<u8>,
-    /// Their parameters; missing ones are 0.
+    /// The parameters of the filters; missing ones are 0.
     pub filters_meta: Vec<u8>,
 }
 
@@ -82,7 +99,17 @@ impl Default for Params {
     }
 }
 
-/// Writes a frame in one of the old layouts, chunk by chunk.
+/// Writes a legacy frame, chunk by chunk.
+///
+/// ```
+/// use blosc2_format::early::{Params, Writer, stored_chunk};
+///
+/// let mut writer = Writer::new(Params::default())?;
+/// writer.add_metalayer("axis", b"time")?;
+/// writer.push_chunk(&stored_chunk(1, &[7; 400])?)?;
+/// assert!(writer.finish()?.len() > 400);
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Writer {
     params: Params,
@@ -95,30 +122,33 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// For an empty frame.
+    /// Creates the writer of an empty frame.
     ///
     /// # Errors
-    /// A parameter that the layout has no room for.
+    /// [`Error::Argument`]: the layout cannot represent a parameter.
     pub fn new(params: Params) -> Result<Self, Error> {
         let argument = |why: String| Err(Error::Argument(why));
         if params.codec > 6 || params.level > 9 {
             let Params { codec, level, .. } = params;
-            return argument(format!("codec {codec} at level {level}; up to 6 and 9 were there"));
+            return argument(format!("codec {codec} at level {level}: expected at most 6 and 9"));
         }
         let oldest = if params.layout == Layout::Early { 3 } else { 4 };
         if !(oldest..=4).contains(&params.chunk_version) {
             let version = params.chunk_version;
-            return argument(format!("version {version} of chunks, not {oldest} to 4"));
+            return argument(format!("chunk version {version}: expected {oldest} to 4"));
         }
         let most = last_filter(params.chunk_version) + 1;
         if params.filters.len() > most || params.filters.iter().any(|&code| code > 4) {
-            return argument(format!("filters {:?}; up to {most} of 0 to 4", params.filters));
+            return argument(format!(
+                "filters {:?}: expected at most {most} codes of 0 to 4",
+                params.filters
+            ));
         }
         if params.filters_meta.len() > params.filters.len() {
-            return argument("parameters of more filters than there are".into());
+            return argument("more parameters than filters".into());
         }
         if i32::try_from(params.typesize).map_or(true, |typesize| typesize < 1) {
-            return argument(format!("typesize {}, not 1 to {}", params.typesize, i32::MAX));
+            return argument(format!("typesize {}: expected 1 to {}", params.typesize, i32::MAX));
         }
         Ok(Self {
             params,
@@ -134,22 +164,23 @@ impl Writer {
     /// Adds a metalayer.
     ///
     /// # Errors
-    /// Its name has not 1 to 31 bytes, or is there already.
+    /// [`Error::Argument`]: the name is not 1 to 31 bytes long, or there is already a metalayer
+    /// with this name.
     pub fn add_metalayer(&mut self, name: &str, content: &[u8]) -> Result<(), Error> {
         let known = self.metalayers.iter().any(|other| other.name == name);
         if known || name.is_empty() || name.len() > metalayers::MAX_NAME_LEN {
-            let why = format!("metalayer name `{name}`, which is there or has not 1 to 31 bytes");
+            let why = format!("metalayer name `{name}`: expected an unused name of 1 to 31 bytes");
             return Err(Error::Argument(why));
         }
         self.metalayers.push(Metalayer { name: name.to_owned(), content: content.to_vec() });
         Ok(())
     }
 
-    /// Compresses `data` to a chunk, with the parameters of the frame, and adds it.
+    /// Compresses `data` with the parameters of the frame, and appends it as a chunk.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for a codec or a filter that is not here, [`Error::Argument`] where the
-    /// data does not fit a chunk.
+    /// - [`Error::Argument`]: the data does not fit a chunk;
+    /// - [`Error::Unsupported`]: a codec or a filter is not supported.
     pub fn push(&mut self, data: &[u8]) -> Result<(), Error> {
         let encoder = match &mut self.encoder {
             Some(encoder) => encoder,
@@ -162,10 +193,10 @@ impl Writer {
         self.push_chunk(&chunk)
     }
 
-    /// Adds a chunk as it is.
+    /// Appends a compressed chunk.
     ///
     /// # Errors
-    /// It is no chunk of the length that it announces.
+    /// [`Error::Format`]: `chunk` is not a chunk of the length that its header states.
     pub fn push_chunk(&mut self, chunk: &[u8]) -> Result<(), Error> {
         let header = whole_chunk(chunk)?;
         self.offsets.push(self.data.len() as u64);
@@ -174,23 +205,24 @@ impl Writer {
         Ok(())
     }
 
-    /// Sets the user metadata, a chunk; frames without a trailer have no room for it.
+    /// Sets the user metadata, which is stored as a chunk.
     ///
     /// # Errors
-    /// It is no chunk of the length that it announces, or there is no trailer.
+    /// - [`Error::Format`]: `chunk` is not a chunk of the length that its header states;
+    /// - [`Error::Argument`]: the frame has no trailer.
     pub fn set_usermeta_chunk(&mut self, chunk: &[u8]) -> Result<(), Error> {
         if !self.has_trailer() {
-            return Err(Error::Argument("user metadata in a frame without trailer".into()));
+            return Err(Error::Argument("user metadata in a frame without a trailer".into()));
         }
         whole_chunk(chunk)?;
         self.usermeta = chunk.to_vec();
         Ok(())
     }
 
-    /// The frame.
+    /// Returns the frame.
     ///
     /// # Errors
-    /// What was added has no room in it: 2 GiB of metalayers, or of offsets.
+    /// [`Error::Argument`]: the metalayers or the offsets need more than 2 GiB.
     pub fn finish(self) -> Result<Vec<u8>, Error> {
         let Params { layout, mode, typesize, threads, .. } = self.params;
         let mut header = Header::new(layout);
@@ -270,10 +302,11 @@ impl Writer {
     }
 }
 
-/// The chunk that stores `data` as it is, as version 4 wrote it with BloscLZ and shuffle at level 0.
+/// Returns a chunk that stores `data` uncompressed, as version 4 wrote it with BloscLZ and shuffle
+/// at level 0.
 ///
 /// # Errors
-/// `typesize` is 0, or the data is empty or over 2 GiB.
+/// [`Error::Argument`]: `typesize` is 0, or the data is empty or longer than a chunk can be.
 pub fn stored_chunk(typesize: u8, data: &[u8]) -> Result<Vec<u8>, Error> {
     stored(4, typesize, data)
 }
@@ -290,7 +323,7 @@ fn stored(version: u8, typesize: u8, data: &[u8]) -> Result<Vec<u8>, Error> {
     Ok(chunk)
 }
 
-/// The chunk of the offsets.
+/// Returns the chunk of the offsets.
 fn index_chunk(version: u8, offsets: &[u64]) -> Result<Vec<u8>, Error> {
     let data: Vec<u8> = offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect();
     if data.len() < MIN_COMPRESSED {
@@ -305,7 +338,7 @@ fn index_chunk(version: u8, offsets: &[u64]) -> Result<Vec<u8>, Error> {
     Encoder::with_form(params, form(version))?.encode(&data)
 }
 
-/// The parameters for chunks of that frame.
+/// Returns the parameters of the chunks of the frame.
 fn chunk_params(params: &Params) -> chunk::Params {
     let (mut filters, mut filters_meta) = ([0; chunk::MAX_FILTERS], [0; chunk::MAX_FILTERS]);
     let first = last_filter(params.chunk_version) + 1 - params.filters.len();
@@ -319,17 +352,17 @@ fn chunk_params(params: &Params) -> chunk::Params {
     chunk::Params { codec, level, typesize, filters, filters_meta, ..default }
 }
 
-/// The form of chunks of that version.
+/// Returns the form of chunks of this version.
 fn form(version: u8) -> Form {
     Form { version, extended: true, runs: false }
 }
 
-/// Whether BloscLZ got a stream for each byte of the items.
+/// Returns whether BloscLZ compressed a stream for each byte of the items.
 fn is_split(typesize: u8, blocksize: usize) -> bool {
     (1..=16).contains(&typesize) && blocksize / usize::from(typesize) >= 128
 }
 
-/// The slot of the only filter: the last one, and version 3 had five.
+/// Returns the slot of a single filter: the last one. Version 3 had five slots.
 fn last_filter(version: u8) -> usize {
     if version == 3 { 4 } else { 5 }
 }

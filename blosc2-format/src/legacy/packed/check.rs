@@ -1,4 +1,4 @@
-//! All that can be wrong with a packed super-chunk.
+//! The check of a packed super-chunk.
 
 use super::header::{Ancillary, HEADER_LEN, Header};
 use super::{StoredDelta, rules};
@@ -8,10 +8,10 @@ use crate::legacy::spans::{self, Span};
 use crate::report::{Checker, Options, Part, Report};
 use crate::{Error, Limits, ReadAt};
 
-/// Says all that is wrong with the packed super-chunk at the start of `source`.
+/// Checks the packed super-chunk at the start of `source`.
 ///
 /// # Errors
-/// The source's own.
+/// [`Error::Io`]: reading from `source` fails.
 pub fn check<R: ReadAt + ?Sized>(source: &R, options: &Options) -> Result<Report, Error> {
     let mut report = Report::new();
     let checker = &mut Checker::new(&mut report);
@@ -21,13 +21,13 @@ pub fn check<R: ReadAt + ?Sized>(source: &R, options: &Options) -> Result<Report
     Ok(report)
 }
 
-/// Where everything stands.
+/// The positions of the parts.
 #[derive(Debug, Clone)]
 pub(crate) struct Parts {
     pub(crate) header: Header,
-    /// Where the data chunks start.
+    /// The positions of the data chunks.
     pub(crate) chunks: Vec<u64>,
-    /// Where it all ends.
+    /// The end of the super-chunk.
     pub(crate) end: u64,
 }
 
@@ -40,18 +40,18 @@ impl Parts {
         8 * self.chunks.len() as u64
     }
 
-    /// Whether the block of positions comes before the data, which tells the first writers.
+    /// Returns whether the block of positions precedes the data, like with the first writers.
     pub(crate) fn index_is_first(&self) -> bool {
         self.chunks.iter().any(|&at| at > self.index())
     }
 
-    /// Whether chunks that are stored hold the difference to the reference, by what is most likely.
+    /// Returns the likely meaning of stored chunks with delta.
     pub(crate) fn stored_delta(&self) -> StoredDelta {
         if self.index_is_first() { StoredDelta::Present } else { StoredDelta::Absent }
     }
 }
 
-/// Checks all but the chunks; `None` where they cannot be found.
+/// Checks everything except the chunks, or returns `None` if they cannot be found.
 pub(crate) fn structure<R: ReadAt + ?Sized>(
     source: &R,
     limits: &Limits,
@@ -74,7 +74,7 @@ pub(crate) fn structure<R: ReadAt + ?Sized>(
     let index_end = header.nchunks.saturating_mul(8).saturating_add(header.index);
     let least = u64::try_from(index_end).unwrap_or_default().max(HEADER_LEN as u64);
     let end = match u64::try_from(header.cbytes) {
-        // Where the positions end after that, it is the length that is wrong.
+        // If the positions end after that, the length is wrong.
         Ok(cbytes) if cbytes <= size && (cbytes >= least || least > size) => cbytes,
         _ => {
             let expected = format_args!("{least} to {size}, all there is");
@@ -96,7 +96,7 @@ pub(crate) fn structure<R: ReadAt + ?Sized>(
     let end = end.max(HEADER_LEN as u64);
     let mut parts = Parts { header, chunks: Vec::new(), end };
     let nchunks = u64::try_from(parts.header.nchunks).ok();
-    // A chunk has a header and a position.
+    // A chunk has at least a header and a position.
     let most = (end - HEADER_LEN as u64) / (MIN_HEADER_LEN as u64 + 8);
     let Some(nchunks) = nchunks.filter(|nchunks| *nchunks <= most) else {
         let expected = format_args!("0 to {most}, for which there are bytes");
@@ -124,7 +124,7 @@ pub(crate) fn structure<R: ReadAt + ?Sized>(
     Ok(Some(parts))
 }
 
-/// Checks the chunks, how they lie, and what the header says of them all.
+/// Checks the chunks, their layout, and what the header states about all of them.
 fn contents<R: ReadAt + ?Sized>(
     source: &R,
     parts: &Parts,
@@ -218,7 +218,7 @@ fn contents<R: ReadAt + ?Sized>(
     Ok(())
 }
 
-/// Checks what the header says of the chunks, of which this is the first.
+/// Checks what the header states about the chunks; `chunk` is the first one.
 fn agree(header: &Header, chunk: &chunk::Header, checker: &mut Checker<'_>) {
     if !chunk.is_compressed() {
         return;

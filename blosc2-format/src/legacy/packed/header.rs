@@ -1,4 +1,4 @@
-//! The header of 96 bytes.
+//! The header of a packed super-chunk, of 96 bytes.
 
 use super::rules;
 use crate::FormatError;
@@ -6,21 +6,28 @@ use crate::error::too_short;
 use crate::legacy::field;
 use crate::report::{Checker, Part, Rule};
 
-/// Length of the header, in bytes.
+/// The size of the header, in bytes.
 pub const HEADER_LEN: usize = 96;
-/// Filters that the header has room for.
+/// The number of filters in the header.
 pub(crate) const FILTERS: usize = 5;
 pub(crate) const DELTA: u8 = 3;
 const LAST_CODEC: u16 = 5;
-/// Length of the header that 2.0.0-a5 wrote.
+/// The size of the header of 2.0.0-a5.
 const ALPHA5_LEN: i64 = 120;
 
-/// The chunks that hold something else than data.
+/// The ancillary chunks, which contain something other than data.
+///
+/// ```
+/// use blosc2_format::packed::Ancillary;
+///
+/// assert_eq!(Ancillary::Userdata.name(), "userdata");
+/// assert_eq!(Ancillary::ALL.len(), 4);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Ancillary {
     /// The reference of the delta filter.
     Filters,
-    /// For the codec; no function of the library set it.
+    /// A chunk for the codec; no function of the library set it.
     Codec,
     /// The metadata; no function of the library set it.
     Metadata,
@@ -29,10 +36,10 @@ pub enum Ancillary {
 }
 
 impl Ancillary {
-    /// All of them, in the order of the header and of the file.
+    /// All ancillary chunks, in the order of the header and of the file.
     pub const ALL: [Self; 4] = [Self::Filters, Self::Codec, Self::Metadata, Self::Userdata];
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Filters => "filters",
@@ -46,46 +53,58 @@ impl Ancillary {
         Part::Ancillary(self.name())
     }
 
-    /// Where its position stands in the header.
+    /// Returns the offset of its position in the header.
     pub(crate) fn field_at(self) -> u64 {
         40 + 8 * self as u64
     }
 }
 
-/// The fields of the header as they stand; nothing has been judged.
+/// The fields of the header as stored, without any check.
+///
+/// ```
+/// use blosc2_format::packed::{HEADER_LEN, Header, Params, Writer};
+///
+/// let bytes = Writer::new(Params::default())?.finish();
+/// let header = Header::parse(&bytes)?;
+/// assert_eq!(header.nchunks, 0);
+/// assert_eq!(header.to_bytes(), bytes[..HEADER_LEN]);
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Header {
     /// Always 0.
     pub version: u8,
     /// Always 0.
     pub flags: [u8; 3],
-    /// Code of the codec for chunks to come: 0 BloscLZ, 1 LZ4, 2 LZ4HC, 3 Snappy, 4 zlib, 5
+    /// The code of the codec for new chunks: 0 BloscLZ, 1 LZ4, 2 LZ4HC, 3 Snappy, 4 zlib, 5
     /// Zstandard.
     pub codec: u16,
-    /// Compression level for chunks to come.
+    /// The compression level for new chunks.
     pub level: u16,
-    /// Five filters of three bits each, the first in the lowest.
+    /// Five filters of three bits each, the first one in the lowest bits.
     pub filters: u16,
     /// Not used.
     pub filters_meta: u16,
     /// Never set.
     pub chunksize: u32,
-    /// Number of data chunks.
+    /// The number of data chunks.
     pub nchunks: i64,
-    /// Bytes of all when decompressed: this header, 8 for each data chunk, and all chunks.
+    /// The total size when decompressed, in bytes: this header, 8 bytes for each data chunk, and
+    /// all chunks.
     pub nbytes: i64,
-    /// The same with the chunks as they are stored: the length of it all.
+    /// The total size with the chunks as stored, in bytes: the size of the super-chunk.
     pub cbytes: i64,
-    /// Positions of the ancillary chunks, in the order of [`Ancillary::ALL`]; 0 where there is none.
+    /// The positions of the ancillary chunks, in the order of [`Ancillary::ALL`]; 0 if there is
+    /// none.
     pub ancillary: [i64; 4],
-    /// Position of the block of the data chunks' positions.
+    /// The position of the block with the positions of the data chunks.
     pub index: i64,
-    /// Whatever was in the writer's memory.
+    /// Uninitialized memory of the writer.
     pub reserved: [u8; 16],
 }
 
 impl Header {
-    /// Reads the fields at the start of `bytes`.
+    /// Parses the fields at the start of `bytes`.
     ///
     /// # Errors
     /// There are fewer than 96 bytes.
@@ -112,7 +131,7 @@ impl Header {
         })
     }
 
-    /// The bytes of the header.
+    /// Returns the bytes of the header.
     pub fn to_bytes(&self) -> [u8; HEADER_LEN] {
         let mut head = [0; HEADER_LEN];
         let mut put = |at: usize, bytes: &[u8]| head[at..at + bytes.len()].copy_from_slice(bytes);
@@ -134,23 +153,23 @@ impl Header {
         head
     }
 
-    /// The filters' codes, as many as there is room for: 1 shuffle, 2 bitshuffle, 3 delta.
+    /// Returns the codes of the filters in all five slots: 1 shuffle, 2 bitshuffle, 3 delta.
     pub fn filter_codes(&self) -> [u8; FILTERS] {
         std::array::from_fn(|slot| (self.filters >> (3 * slot) & 7) as u8)
     }
 
-    /// Whether chunks hold the difference to a reference.
+    /// Returns whether chunks contain the difference to a reference.
     pub fn has_delta(&self) -> bool {
         self.filter_codes()[0] == DELTA
     }
 
-    /// How many of the filters apply: the first, and the second where the first is delta.
+    /// Returns the number of filters that apply: one, or two if the first is delta.
     pub(crate) fn filters_in_use(&self) -> usize {
         if self.has_delta() { 2 } else { 1 }
     }
 
-    /// Whether these are the fields that 2.0.0-a5 wrote: bytes for the codec and the level, the
-    /// typesize at 8, and nothing before byte 120.
+    /// Returns whether these are the fields of 2.0.0-a5: one byte each for codec and level, the
+    /// typesize at byte 8, and nothing before byte 120.
     pub(crate) fn is_alpha5(&self) -> bool {
         let [codec, level] = self.codec.to_le_bytes();
         let bytes = u16::from(codec) <= LAST_CODEC + 1 && (1..=9).contains(&level);
@@ -158,7 +177,7 @@ impl Header {
         bytes && self.level == 0 && positions.chain([&self.index]).all(|&at| at >= ALPHA5_LEN)
     }
 
-    /// Checks all that the header alone can tell.
+    /// Checks the rules that involve the header only.
     pub(crate) fn check(&self, checker: &mut Checker<'_>) {
         let mut rule =
             |broken: bool, rule: &'static Rule, at, len, expected: &str, found: String| {

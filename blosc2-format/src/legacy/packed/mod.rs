@@ -1,8 +1,8 @@
-//! The packed super-chunk of 2.0.0-a2 to a4, which no other reader opens today.
+//! Legacy packed super-chunks of 2.0.0-a2 to a4, which no other reader opens today.
 //!
-//! A super-chunk in one run of bytes: a header of 96 bytes, up to four ancillary chunks, the data
-//! chunks, and a block of their positions. Numbers are little endian. There is no magic number:
-//! [`recognise`] goes by lengths that have to agree.
+//! A packed super-chunk consists of a header of 96 bytes, up to four ancillary chunks, the data
+//! chunks, and a block of their positions. Numbers are in little-endian byte order. There is no
+//! magic number: [`recognise`] compares lengths that have to agree.
 //!
 //! ```
 //! use blosc2_format::Limits;
@@ -19,9 +19,9 @@
 //! ```
 //!
 //! # Delta
-//! Where the first filter is delta, a decoded chunk is the difference to a reference, which the
-//! filters chunk holds. The file does not tell whether that goes for chunks that are stored as they
-//! are, see [`StoredDelta`].
+//! If the first filter is delta, a decoded chunk is the difference to a reference, which is in the
+//! filters chunk. The file does not state whether this applies to chunks that are stored
+//! uncompressed; see [`StoredDelta`].
 
 mod check;
 mod header;
@@ -36,28 +36,48 @@ pub use write::{IndexPlace, Params, Writer, stored_chunk};
 
 pub(crate) use rules::RULES;
 
-/// What the first bytes of a file may be.
+/// The result of [`recognise`].
+///
+/// ```
+/// use blosc2_format::packed::{Kind, Params, Writer, recognise, stored_chunk};
+///
+/// let mut writer = Writer::new(Params::default())?;
+/// writer.push_chunk(&stored_chunk(4, &[7; 400])?)?;
+/// let bytes = writer.finish();
+/// assert_eq!(recognise(&bytes, bytes.len() as u64), Some(Kind::Packed));
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A packed super-chunk.
     Packed,
-    /// What 2.0.0-a5 wrote for one, and could not read itself: a header of 120 bytes with other
-    /// fields. Nothing here reads it.
+    /// The output of 2.0.0-a5, which that version could not read itself: a header of 120 bytes with
+    /// other fields. This crate does not read it.
     Alpha5,
 }
 
-/// Whether chunks that are stored as they are hold the difference to the reference too.
+/// Whether uncompressed chunks contain the difference to the reference as well.
+///
+/// ```
+/// use blosc2_format::Limits;
+/// use blosc2_format::packed::{Packed, Params, StoredDelta, Writer};
+///
+/// let bytes = Writer::new(Params::default())?.finish();
+/// let packed = Packed::open(bytes, &Limits::default())?.with_stored_delta(StoredDelta::Present);
+/// assert_eq!(packed.stored_delta(), StoredDelta::Present);
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StoredDelta {
-    /// They hold the data itself: so wrote a2 to a4 when they packed a super-chunk.
+    /// They contain the data itself: written by a2 to a4 when they packed a super-chunk.
     Absent,
-    /// They hold the difference: so wrote the versions that put the block of positions before the
-    /// data, and a2 to a4 when they appended to a packed super-chunk.
+    /// They contain the difference: written by the versions that put the block of positions before
+    /// the data, and by a2 to a4 when they appended to a packed super-chunk.
     Present,
 }
 
-/// What a file of `size` bytes with these first bytes may be; `None` where it is no packed
-/// super-chunk. 96 bytes suffice.
+/// Detects a packed super-chunk from the first bytes of a file of `size` bytes, or returns `None`.
+/// 96 bytes are sufficient.
 pub fn recognise(start: &[u8], size: u64) -> Option<Kind> {
     let header = Header::parse(start).ok()?;
     if header.version != 0 || header.flags != [0; 3] {

@@ -1,4 +1,4 @@
-//! Reading a packed super-chunk.
+//! The reader of packed super-chunks.
 
 use super::check::{Parts, structure};
 use super::header::{Ancillary, Header};
@@ -10,14 +10,25 @@ use crate::{Error, FormatError, Limits, ReadAt};
 
 /// A packed super-chunk, open for reading.
 ///
-/// Opening reads the header, the positions, and the header of every chunk; a chunk is checked when
+/// Opening reads the header, the positions, and the header of every chunk. A chunk is checked when
 /// it is read.
+///
+/// ```
+/// use blosc2_format::Limits;
+/// use blosc2_format::packed::{Packed, Params, Writer, stored_chunk};
+///
+/// let mut writer = Writer::new(Params::default())?;
+/// writer.push_chunk(&stored_chunk(4, &[7; 400])?)?;
+/// let packed = Packed::open(writer.finish(), &Limits::default())?;
+/// assert_eq!((packed.nchunks(), packed.nbytes()), (1, 400));
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Packed<R> {
     chunks: Reader<R>,
     parts: Parts,
     stored_delta: StoredDelta,
-    /// What delta refers to, once it is needed.
+    /// The reference of delta, once it is needed.
     reference: Option<Vec<u8>>,
     typesize: u8,
     nbytes: u64,
@@ -28,8 +39,10 @@ impl<R: ReadAt> Packed<R> {
     /// Opens the packed super-chunk at the start of `source`.
     ///
     /// # Errors
-    /// The first error that [`check`](fn@super::check) would find outside the chunks, what goes over
-    /// the limits, and the source's own.
+    /// - [`Error::Format`]: the first error that [`check`](fn@super::check) finds outside of the
+    ///   chunks;
+    /// - [`Error::Limit`]: the super-chunk exceeds `limits`;
+    /// - [`Error::Io`]: reading from `source` fails.
     pub fn open(source: R, limits: &Limits) -> Result<Self, Error> {
         let mut report = Report::new();
         let parts = structure(&source, limits, &mut Checker::new(&mut report))?;
@@ -59,60 +72,63 @@ impl<R: ReadAt> Packed<R> {
         Ok(packed)
     }
 
-    /// With another reading of the chunks that are stored as they are, for delta.
+    /// Sets how chunks that are stored uncompressed are read with delta.
     #[must_use]
     pub fn with_stored_delta(mut self, reading: StoredDelta) -> Self {
         self.stored_delta = reading;
         self
     }
 
-    /// How chunks that are stored as they are get read where there is delta; the likelier way
-    /// unless another one was [asked for](Self::with_stored_delta).
+    /// Returns how chunks that are stored uncompressed are read with delta: the likely way, unless
+    /// another one was [set](Self::with_stored_delta).
     pub fn stored_delta(&self) -> StoredDelta {
         self.stored_delta
     }
 
-    /// The fields of the header, as they stand.
+    /// Returns the fields of the header, as stored.
     pub fn header(&self) -> &Header {
         &self.parts.header
     }
 
-    /// Bytes of an item, as the first chunk has it; 1 without chunks.
+    /// Returns the size of an item, in bytes, as the first chunk states it; 1 without chunks.
     pub fn typesize(&self) -> u32 {
         self.typesize.into()
     }
 
-    /// Bytes of the data when decompressed. The header's own sum has more in it.
+    /// Returns the size of the data when decompressed, in bytes. The sum in the header includes
+    /// other parts.
     pub fn nbytes(&self) -> u64 {
         self.nbytes
     }
 
-    /// Bytes of the data chunks as they are stored. The header's own sum has more in it.
+    /// Returns the size of the data chunks as stored, in bytes. The sum in the header includes
+    /// other parts.
     pub fn cbytes(&self) -> u64 {
         self.cbytes
     }
 
-    /// How many data chunks there are.
+    /// Returns the number of data chunks.
     pub fn nchunks(&self) -> u64 {
         self.parts.chunks.len() as u64
     }
 
-    /// Whether the block of positions comes before the data, as the first writers had it.
+    /// Returns whether the block of positions precedes the data, like with the first writers.
     pub fn index_is_first(&self) -> bool {
         self.parts.index_is_first()
     }
 
-    /// The codec's code: 0 BloscLZ, 1 LZ4, 2 LZ4HC, 3 Snappy, 4 zlib, 5 Zstandard.
+    /// Returns the code of the codec: 0 BloscLZ, 1 LZ4, 2 LZ4HC, 3 Snappy, 4 zlib, 5 Zstandard.
     pub fn codec(&self) -> u8 {
         self.parts.header.codec as u8
     }
 
-    /// The compression level.
+    /// Returns the compression level.
     pub fn level(&self) -> u8 {
         self.parts.header.level as u8
     }
 
-    /// Codes of the filters that apply, in the last slots as chunks have them; 0 is none.
+    /// Returns the codes of the filters that apply, in the last slots like in chunks; 0 is an empty
+    /// slot.
     pub fn filters(&self) -> [u8; MAX_FILTERS] {
         let codes = self.header().filter_codes();
         let mut filters = [0; MAX_FILTERS];
@@ -123,10 +139,12 @@ impl<R: ReadAt> Packed<R> {
         filters
     }
 
-    /// An ancillary chunk as it is stored; `None` where there is none.
+    /// Returns an ancillary chunk as stored, or `None` if there is none.
     ///
     /// # Errors
-    /// It does not fit where it should be, or is over the limits.
+    /// - [`Error::Format`]: the chunk does not fit at its position;
+    /// - [`Error::Limit`]: the chunk exceeds the limits;
+    /// - [`Error::Io`]: reading from the source fails.
     pub fn ancillary_chunk(&self, kind: Ancillary) -> Result<Option<Vec<u8>>, Error> {
         match u64::try_from(self.parts.header.ancillary[kind as usize]) {
             Ok(0) | Err(_) => Ok(None),
@@ -134,35 +152,42 @@ impl<R: ReadAt> Packed<R> {
         }
     }
 
-    /// What an ancillary chunk holds; `None` where there is none.
+    /// Returns the decoded content of an ancillary chunk, or `None` if there is none.
     ///
     /// # Errors
-    /// As [`ancillary_chunk`](Self::ancillary_chunk), and it does not decode.
+    /// Fails with the errors of [`ancillary_chunk`](Self::ancillary_chunk), and:
+    /// - [`Error::Format`]: the content of the chunk violates a rule;
+    /// - [`Error::Unsupported`]: a codec or a filter is not supported.
     pub fn ancillary(&mut self, kind: Ancillary) -> Result<Option<Vec<u8>>, Error> {
         self.chunks.decoded(self.ancillary_chunk(kind)?)
     }
 
-    /// Data chunk `number` as it is stored.
+    /// Returns the data chunk at index `number` as stored.
     ///
     /// # Errors
-    /// There is no such chunk, it does not fit where it should be, or it is over the limits.
+    /// - [`Error::Argument`]: there is no chunk at this index;
+    /// - [`Error::Format`]: the chunk does not fit at its position;
+    /// - [`Error::Limit`]: the chunk exceeds the limits;
+    /// - [`Error::Io`]: reading from the source fails.
     pub fn chunk(&self, number: u64) -> Result<Vec<u8>, Error> {
         self.chunks.read(nth(&self.parts.chunks, number)?)
     }
 
-    /// The number of bytes that chunk `number` has when decoded.
+    /// Returns the size of the chunk at index `number` when decoded, in bytes.
     ///
     /// # Errors
-    /// As [`chunk`](Self::chunk).
+    /// Fails with the errors of [`chunk`](Self::chunk).
     pub fn chunk_nbytes(&self, number: u64) -> Result<u64, Error> {
         Ok(self.chunks.header(nth(&self.parts.chunks, number)?)?.nbytes.into())
     }
 
-    /// Decodes chunk `number` into `data`, whose length becomes that of the chunk, and adds the
-    /// reference where there is delta.
+    /// Decodes the chunk at index `number` into `data`, sets the length of `data` to that of the
+    /// chunk, and adds the reference of delta.
     ///
     /// # Errors
-    /// As [`chunk`](Self::chunk), and what is wrong inside the chunk or the reference.
+    /// Fails with the errors of [`chunk`](Self::chunk), and:
+    /// - [`Error::Format`]: the content of the chunk or of the reference violates a rule;
+    /// - [`Error::Unsupported`]: a codec or a filter is not supported.
     pub fn decode_chunk(&mut self, number: u64, data: &mut Vec<u8>) -> Result<(), Error> {
         let bytes = self.chunk(number)?;
         self.chunks.decode(&bytes, data)?;

@@ -34,7 +34,7 @@ rules! {
     OVERLAP: error "overlap", "chunk";
     GAP: warning "gap", "bytes between chunks";
     REST: note "rest", "bytes after the packed super-chunk";
-    LIMIT: warning "limit", "what was not looked at";
+    LIMIT: warning "limit", "unchecked content";
     REFERENCE: error "reference", "reference of delta";
     DELTA_AMBIGUOUS: warning "delta_ambiguous", "delta of a stored chunk";
 }

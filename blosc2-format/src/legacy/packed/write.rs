@@ -1,37 +1,53 @@
-//! Writing a packed super-chunk.
+//! The writer of packed super-chunks.
 
 use super::header::{Ancillary, DELTA, FILTERS, HEADER_LEN, Header};
 use crate::chunk::{self, Chunk, Encoder, Form};
 use crate::legacy::chunks::{stored_sizes, whole_chunk};
 use crate::{Error, Limits};
 
-/// Where the block of the data chunks' positions stands.
+/// The place of the block with the positions of the data chunks.
+///
+/// ```
+/// use blosc2_format::Limits;
+/// use blosc2_format::packed::{IndexPlace, Packed, Params, Writer, stored_chunk};
+///
+/// let mut writer = Writer::new(Params { index: IndexPlace::BeforeData, ..Params::default() })?;
+/// writer.push_chunk(&stored_chunk(4, &[7; 400])?)?;
+/// assert!(Packed::open(writer.finish(), &Limits::default())?.index_is_first());
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum IndexPlace {
-    /// Before the data: by the first writers, of 17 to 20 December 2015.
+    /// Before the data: written by the first writers, from 17 to 20 December 2015.
     BeforeData,
     /// At the end.
     #[default]
     AtEnd,
 }
 
-/// What the header of a packed super-chunk says.
+/// The parameters of a packed super-chunk: the fields of its header.
 ///
 /// The default is BloscLZ at level 5 with shuffle, and the positions at the end.
+///
+/// ```
+/// use blosc2_format::packed::{Params, Writer};
+///
+/// assert!(Writer::new(Params { level: 9, typesize: 4, ..Params::default() }).is_ok());
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
-    /// The codec's code, up to 5.
+    /// The code of the codec, from 0 to 5.
     pub codec: u8,
-    /// The compression level, up to 9.
+    /// The compression level, from 0 to 9.
     pub level: u8,
-    /// Codes of the filters, 0 to 3, first to last. Only the first applies, and the second where the
-    /// first is delta.
+    /// The codes of the filters in order, each from 0 to 3. Only the first one applies, and the
+    /// second one if the first is delta.
     pub filters: [u8; FILTERS],
-    /// Where the positions stand.
+    /// The place of the positions.
     pub index: IndexPlace,
-    /// Bytes of an item, for the chunks that the writer makes.
+    /// The size of an item of the compressed chunks, in bytes.
     pub typesize: u8,
-    /// The last 16 bytes of the header, which nothing reads.
+    /// The last 16 bytes of the header, which are ignored by readers.
     pub reserved: [u8; 16],
 }
 
@@ -49,6 +65,15 @@ impl Default for Params {
 }
 
 /// Writes a packed super-chunk, chunk by chunk.
+///
+/// ```
+/// use blosc2_format::packed::{HEADER_LEN, Params, Writer, stored_chunk};
+///
+/// let mut writer = Writer::new(Params::default())?;
+/// writer.push_chunk(&stored_chunk(4, &[7; 400])?)?;
+/// assert!(writer.finish().len() > HEADER_LEN + 400);
+/// # Ok::<(), blosc2_format::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Writer {
     params: Params,
@@ -56,24 +81,24 @@ pub struct Writer {
     ancillary: [Vec<u8>; 4],
     data: Vec<u8>,
     offsets: Vec<usize>,
-    /// Bytes of the chunks when decompressed.
+    /// The sizes of the chunks when decompressed, in bytes.
     nbytes: [u64; 4],
     data_nbytes: u64,
     encoder: Option<Encoder>,
-    /// What delta refers to.
+    /// The reference of delta.
     reference: Option<Vec<u8>>,
 }
 
 impl Writer {
-    /// For an empty one.
+    /// Creates the writer of an empty super-chunk.
     ///
     /// # Errors
-    /// A parameter that the header has no room for.
+    /// [`Error::Argument`]: the header cannot represent a parameter.
     pub fn new(params: Params) -> Result<Self, Error> {
         let Params { codec, level, filters, reserved, .. } = params;
         if codec > 5 || level > 9 || filters.iter().any(|&code| code > 3) {
             let why = format!(
-                "codec {codec} at level {level} with filters {filters:?}; up to 5, 9 and 3 were there"
+                "codec {codec} at level {level} with filters {filters:?}: expected at most 5, 9 and 3"
             );
             return Err(Error::Argument(why));
         }
@@ -98,14 +123,14 @@ impl Writer {
         })
     }
 
-    /// Sets an ancillary chunk; the filters chunk holds what delta refers to.
+    /// Sets an ancillary chunk. The filters chunk contains the reference of delta.
     ///
     /// # Errors
-    /// It is no chunk of the length that it announces, or it is another reference than that of the
-    /// data before.
+    /// - [`Error::Format`]: `chunk` is not a chunk of the length that its header states;
+    /// - [`Error::Argument`]: it is a reference other than that of the data written before.
     pub fn set_ancillary_chunk(&mut self, kind: Ancillary, chunk: &[u8]) -> Result<(), Error> {
         if kind == Ancillary::Filters && self.reference.is_some() {
-            let why = "a reference for delta after data that refers to another";
+            let why = "a reference of delta, but the data before has another one";
             return Err(Error::Argument(why.to_owned()));
         }
         self.nbytes[kind as usize] = whole_chunk(chunk)?.nbytes.into();
@@ -113,15 +138,17 @@ impl Writer {
         Ok(())
     }
 
-    /// Compresses `data` to a chunk of version 3, as 2.0.0-a3 and a4 had them, and adds it.
+    /// Compresses `data` to a chunk of version 3, as 2.0.0-a3 and a4 wrote it, and appends it.
     ///
     /// With delta the first data is the reference, unless a filters chunk was set before. A chunk
-    /// that ends up stored as it is holds the data itself, [`StoredDelta::Absent`], or differences,
-    /// [`StoredDelta::Present`], where the positions stand before the data: so it is read, too.
+    /// that is stored uncompressed contains the data itself, [`StoredDelta::Absent`], or the
+    /// difference, [`StoredDelta::Present`], if the positions precede the data. The reader uses the
+    /// same rule.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for a codec that is not here, [`Error::Argument`] where the data does
-    /// not fit a chunk; a filters chunk that does not decode.
+    /// - [`Error::Argument`]: the data does not fit a chunk;
+    /// - [`Error::Unsupported`]: the codec is not supported;
+    /// - [`Error::Format`]: the filters chunk cannot be decoded.
     ///
     /// [`StoredDelta::Absent`]: super::StoredDelta::Absent
     /// [`StoredDelta::Present`]: super::StoredDelta::Present
@@ -158,10 +185,10 @@ impl Writer {
         self.push_chunk(&chunk)
     }
 
-    /// Adds a data chunk as it is. Where the first filter is delta, it holds differences.
+    /// Appends a compressed data chunk. If the first filter is delta, it contains differences.
     ///
     /// # Errors
-    /// It is no chunk of the length that it announces.
+    /// [`Error::Format`]: `chunk` is not a chunk of the length that its header states.
     pub fn push_chunk(&mut self, chunk: &[u8]) -> Result<(), Error> {
         self.data_nbytes += u64::from(whole_chunk(chunk)?.nbytes);
         self.offsets.push(self.data.len());
@@ -169,7 +196,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The packed super-chunk.
+    /// Returns the packed super-chunk.
     pub fn finish(mut self) -> Vec<u8> {
         let mut at = HEADER_LEN;
         for (position, chunk) in self.header.ancillary.iter_mut().zip(&self.ancillary) {
@@ -203,10 +230,10 @@ impl Writer {
     }
 }
 
-/// The form of chunks of version 3, with 16 bytes of header.
+/// The form of chunks of version 3, with a header of 16 bytes.
 const FORM: Form = Form { version: 3, extended: false, runs: false };
 
-/// The parameters for the data chunks; delta is not theirs.
+/// Returns the parameters of the data chunks, which do not include delta.
 fn chunk_params(params: &Params) -> chunk::Params {
     let [first, second, ..] = params.filters;
     let mut filters = [0; chunk::MAX_FILTERS];
@@ -216,10 +243,10 @@ fn chunk_params(params: &Params) -> chunk::Params {
     chunk::Params { codec, level, typesize: typesize.into(), filters, ..default }
 }
 
-/// The chunk that stores `data` as it is, as 2.0.0-a2 wrote it for level 0 and shuffle.
+/// Returns a chunk that stores `data` uncompressed, as 2.0.0-a2 wrote it for level 0 and shuffle.
 ///
 /// # Errors
-/// `typesize` is 0, or the data is empty or over 2 GiB.
+/// [`Error::Argument`]: `typesize` is 0, or the data is empty or longer than a chunk can be.
 pub fn stored_chunk(typesize: u8, data: &[u8]) -> Result<Vec<u8>, Error> {
     let mut chunk = vec![2, 1, 0b11, typesize];
     chunk.extend(stored_sizes(typesize, data, chunk::MIN_HEADER_LEN)?);
