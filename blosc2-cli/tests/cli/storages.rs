@@ -108,7 +108,10 @@ fn directories_are_copied_from_and_to() {
     }
     folder.write("chunk", &blosc2::compress(&[7u32; 1000], &CParams::new()).unwrap());
     let line = folder.bad(2, &["copy", "chunk", "out", "--directory"]);
-    assert!(line.contains("--directory requires a frame of the current format, and chunk is a"), "{line}");
+    assert!(
+        line.contains("--directory requires a frame of the current format, and chunk is a"),
+        "{line}"
+    );
 }
 
 #[test]
