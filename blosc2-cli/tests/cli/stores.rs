@@ -151,7 +151,7 @@ fn what_cannot_be_is_told() {
         (1, &["info", "tree.b2z", "--key", "/none"], "no key `/none`"),
         (1, &["cat", "tree.b2z", "--key", "/none"], "no key `/none`"),
         (1, &["cat", "embedded.b2e", "--key", "/none"], "no key `/none`"),
-        (1, &["cat", "scalar.b2nd", "--key", "/a"], "no store"),
+        (1, &["cat", "scalar.b2nd", "--key", "/a"], "not a store"),
         (1, &["ls", "scalar.b2nd"], "it is neither a store nor a table"),
         (1, &["ls", "tree.b2z", "--key", "/array"], "it is neither a store nor a table"),
         (1, &["ls", "tree.b2z", "--key", "/none"], "no key `/none`"),
