@@ -1,8 +1,8 @@
 //! The command `blosc2`: inspects, reads, checks, recompresses and converts Blosc2 files.
 //!
 //! - `main`: arguments and exit status; `params`: the options that several commands share;
-//! - `info`, `ls`, `cat`, `check`, `repair`, `copy`, `meta`, `convert`: the commands; they share `file`, `rust`, `chunk`
-//!   and `progress`;
+//! - `info`, `ls`, `cat`, `check`, `repair`, `copy`, `meta`, `convert`: the commands; they share `file`, `rust`,
+//!   `chunk` and `progress`;
 //! - `map`, `svg`: the layout of a file, as text and as a drawing;
 //! - `slice`, `stream`: which items of a file are selected, and reading them piece by piece;
 //! - `npy`: the item order of npy files.

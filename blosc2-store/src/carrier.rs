@@ -57,7 +57,7 @@ impl CarrierKind {
 /// # schunk.vlmeta_mut().with_reserved().set_value("b2o", &Value::from(content))?;
 /// let Object::Carrier(carrier) = Object::from_schunk(schunk)? else { panic!("it has a `b2o`") };
 /// assert_eq!(carrier.kind(), CarrierKind::LazyExpr);
-/// assert_eq!(carrier.to_string(), "a lazy expression of Python's, `a + 1`, of a: a.b2nd; its items hold no data");
+/// assert_eq!(carrier.to_string(), "a Python lazy expression, `a + 1`, of a: a.b2nd; its items hold no data");
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 #[derive(Debug)]
@@ -180,13 +180,13 @@ fn place_of(place: &Value) -> Option<String> {
 impl fmt::Display for Carrier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.kind {
-            CarrierKind::LazyExpr => "a lazy expression of Python's",
-            CarrierKind::LazyUdf => "a lazy function of Python's",
-            CarrierKind::Proxy => "the cache of a proxy of Python's",
-            CarrierKind::RemoteArray => "a remote array of Python's",
-            CarrierKind::RemoteStore => "a reference of Python's to a remote store",
+            CarrierKind::LazyExpr => "a Python lazy expression",
+            CarrierKind::LazyUdf => "a Python lazy function",
+            CarrierKind::Proxy => "the cache of a Python proxy",
+            CarrierKind::RemoteArray => "a Python remote array",
+            CarrierKind::RemoteStore => "a Python reference to a remote store",
             CarrierKind::C2Array => "a reference to an array on a Caterva2 server",
-            CarrierKind::Other => "a reference to an object of Python's",
+            CarrierKind::Other => "a reference to a Python object",
         })?;
         match (self.expression(), self.description.get("name").and_then(Value::as_str)) {
             (_, Some(name)) if self.kind == CarrierKind::LazyUdf => write!(f, ", `{name}`")?,
@@ -204,7 +204,7 @@ impl fmt::Display for Carrier {
         }
         f.write_str(match self.kind {
             CarrierKind::Proxy => "; items not fetched yet hold no data",
-            _ if self.schunk.is_none() => "; there is no data here",
+            _ if self.schunk.is_none() => "; it holds no data",
             _ => "; its items hold no data",
         })
     }

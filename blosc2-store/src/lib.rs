@@ -24,8 +24,8 @@
 //! In memory, only the last two occur.
 //!
 //! ## Reading values
-//! - [`InvalidData`](blosc2::ErrorKind::InvalidData): a chunk is damaged, or its content is not msgpack or nested deeper
-//!   than 128 levels;
+//! - [`InvalidData`](blosc2::ErrorKind::InvalidData): a chunk is damaged, or its content is not msgpack or nested
+//!   deeper than 128 levels;
 //! - [`TooLarge`](blosc2::ErrorKind::TooLarge): the result needs more memory than
 //!   [`OpenOptions::max_read`](blosc2::OpenOptions::max_read) allows;
 //! - [`Unsupported`](blosc2::ErrorKind::Unsupported): this build does not have the codec or a filter;
@@ -33,8 +33,9 @@
 //!
 //! ## Changing a container
 //! - [`ReadOnly`](blosc2::ErrorKind::ReadOnly): it was opened for reading;
-//! - [`InvalidArgument`](blosc2::ErrorKind::InvalidArgument): a value has no msgpack representation that Python reads as
-//!   the same value, see [`Value::to_msgpack`](blosc2::Value::to_msgpack); or other data follows the frame in its file;
+//! - [`InvalidArgument`](blosc2::ErrorKind::InvalidArgument): a value has no msgpack representation that Python reads
+//!   as the same value, see [`Value::to_msgpack`](blosc2::Value::to_msgpack); or other data follows the frame in its
+//!   file;
 //! - [`TooLarge`](blosc2::ErrorKind::TooLarge): a chunk would have more than 2<sup>31</sup> - 33 bytes;
 //! - [`Unsupported`](blosc2::ErrorKind::Unsupported): this build does not have the codec or a filter;
 //! - [`NotFound`](blosc2::ErrorKind::NotFound): the file was replaced or removed after it was opened;

@@ -233,7 +233,7 @@ fn mistakes_change_nothing() {
         assert!(line.contains(told), "{line}");
     }
     folder.good(&["meta", "a.b2frame", "set", "b2o", "{}", "--force"]);
-    assert!(folder.bad(1, &["cat", "a.b2frame"]).contains("an object of Python"));
+    assert!(folder.bad(1, &["cat", "a.b2frame"]).contains("a Python object"));
     folder.good(&["meta", "a.b2frame", "del", "b2o", "--force"]);
     folder.good(&["cat", "a.b2frame"]);
 }

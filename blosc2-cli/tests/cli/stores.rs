@@ -129,7 +129,7 @@ fn what_is_no_data_is_told_and_refused() {
     for (file, kind, told) in [
         ("expression.b2nd", "lazyexpr", "`a + 2 * b`, of a: operand_a.b2nd, b: operand_b.b2nd"),
         ("function.b2nd", "lazyudf", "`twice`, of o0: operand_a.b2nd, o1: operand_b.b2nd"),
-        ("proxy.b2nd", "proxy", "the cache of a proxy of Python's, of operand_a.b2nd"),
+        ("proxy.b2nd", "proxy", "the cache of a Python proxy, of operand_a.b2nd"),
         ("pointers.b2nd", "ndarray", "its items `|O` are pointers"),
         ("pointers.bl2", "schunk", "its dtype is |O"),
     ] {
