@@ -664,7 +664,9 @@ mod tests {
                     .filter_map(Result::err)
                     .collect();
                 assert!(errors.len() > 1);
-                assert!(errors.iter().any(|error| error.to_string().contains("are kept for it")));
+                assert!(
+                    errors.iter().any(|error| error.to_string().contains("its metadata specifies"))
+                );
                 assert!(errors.iter().all(|error| error.kind() == ErrorKind::InvalidData));
                 array.recount().unwrap();
                 assert_eq!(array.nitems().unwrap(), 8);

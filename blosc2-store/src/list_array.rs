@@ -204,7 +204,7 @@ impl ListArray {
         match self.rows.take() {
             Some(Rows::Batches(batches)) => Ok(batches.into_schunk()),
             Some(Rows::Objects(objects)) => Ok(objects.into_schunk()),
-            None => unreachable!("it is given away only here"),
+            None => unreachable!("only this function takes it"),
         }
     }
 
@@ -375,14 +375,14 @@ impl ListArray {
     fn rows(&self) -> &Rows {
         match &self.rows {
             Some(rows) => rows,
-            None => unreachable!("it is not given away yet"),
+            None => unreachable!("only `into_schunk` takes it"),
         }
     }
 
     fn rows_mut(&mut self) -> &mut Rows {
         match &mut self.rows {
             Some(rows) => rows,
-            None => unreachable!("it is not given away yet"),
+            None => unreachable!("only `into_schunk` takes it"),
         }
     }
 
