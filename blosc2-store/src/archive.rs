@@ -18,7 +18,7 @@ const TAIL: u64 = 1 << 20;
 /// The source of an archive.
 pub(crate) type Source = Arc<dyn ReadAt + Send + Sync>;
 
-/// A zip file, of which only the directory is read.
+/// A zip file. Opening it reads only its directory.
 pub(crate) struct Archive {
     source: Source,
     zip: Mutex<ZipArchive<Reader>>,
@@ -67,8 +67,8 @@ impl Archive {
         if member.compression() != CompressionMethod::Stored || member.encrypted() {
             let how = if member.encrypted() { "encrypted" } else { "compressed" };
             let detail = format!(
-                "its member `{name}` is {how}: a store is read in place, so that all must be stored as they \
-                 are; unpack it and open the folder"
+                "its member `{name}` is {how}: a store is read in place, so its members must be stored uncompressed; \
+                 unpack it and open the directory"
             );
             return Err(Error::new(ErrorKind::Unsupported, DOING, detail));
         }

@@ -5,6 +5,19 @@ use std::fmt;
 use blosc2::{ErrorKind, Result, SChunk, Value};
 
 /// The kind of a [`Carrier`].
+///
+/// ```
+/// use blosc2::NDArray;
+/// use blosc2_store::{CarrierKind, Object};
+///
+/// // Whether an object is a computation of Python, without data.
+/// fn is_computation(object: &Object) -> bool {
+///     let Object::Carrier(carrier) = object else { return false };
+///     matches!(carrier.kind(), CarrierKind::LazyExpr | CarrierKind::LazyUdf)
+/// }
+/// assert!(!is_computation(&Object::NDArray(NDArray::from_slice(&[1u8, 2], &[2])?)));
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CarrierKind {

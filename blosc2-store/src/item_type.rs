@@ -35,6 +35,15 @@ pub struct ItemType {
 }
 
 /// The kind of an [`ItemType`].
+///
+/// ```
+/// use blosc2_store::{ItemKind, ListArray};
+///
+/// let mut lists = ListArray::in_memory(ItemKind::Float32, false)?;
+/// lists.append(Some(&[1.5, 2.5]))?;
+/// assert_eq!(lists.item_type().kind(), &ItemKind::Float32);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ItemKind {

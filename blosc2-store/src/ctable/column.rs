@@ -8,6 +8,13 @@ use blosc2::{Dtype, NDArray, Value};
 use crate::{BatchArray, ItemType, ObjectArray};
 
 /// The type of a column, named as in Python's schemas.
+///
+/// ```
+/// use blosc2_store::ColumnKind;
+///
+/// assert_eq!(ColumnKind::Int64.to_string(), "int64");
+/// assert_eq!(ColumnKind::String { max_length: 8 }.to_string(), "string[8]");
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ColumnKind {
@@ -85,6 +92,13 @@ pub enum ColumnKind {
 }
 
 /// The unit of a [`ColumnKind::Timestamp`].
+///
+/// ```
+/// use blosc2_store::{ColumnKind, TimeUnit};
+///
+/// let kind = ColumnKind::Timestamp { unit: TimeUnit::Millisecond, timezone: None };
+/// assert_eq!(kind.to_string(), "timestamp[ms]");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TimeUnit {
     /// Seconds: `s`.
@@ -150,6 +164,27 @@ impl fmt::Display for ColumnKind {
 }
 
 /// A column of a [`CTable`](super::CTable).
+///
+/// ```
+/// use blosc2_store::{CTable, ColumnKind};
+/// # use blosc2::{CParams, NDArray, SChunk};
+/// # use blosc2_store::EmbedStore;
+/// # let mut store = EmbedStore::in_memory()?;
+/// # let mut meta = SChunk::in_memory::<u8>(&CParams::default())?;
+/// # meta.vlmeta_mut().set_value("kind", "ctable")?;
+/// # meta.vlmeta_mut().set_value("schema", r#"{"version": 1, "columns": [
+/// #     {"name": "price", "kind": "float32", "null_value": NaN}]}"#)?;
+/// # store.insert("/_meta", &meta)?;
+/// # store.insert("/_valid_rows", NDArray::from_slice(&[true, true], &[2])?.schunk())?;
+/// # store.insert("/_cols/price", NDArray::from_slice(&[1.5f32, 2.5], &[2])?.schunk())?;
+/// # let bytes = store.into_schunk().into_cframe()?;
+///
+/// let table = CTable::from_cframe(bytes)?;
+/// let column = table.column("price").expect("a column of the schema");
+/// assert_eq!(column.kind(), &ColumnKind::Float32);
+/// assert!(column.is_nullable() && !column.is_stale());
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Column {
     pub(super) name: String,
