@@ -740,7 +740,7 @@ mod tests {
             }
             let opened = OpenOptions::new().max_read(1 << 20).from_cframe(bytes);
             if let Ok(array) = opened.and_then(ListArray::from_schunk) {
-                // However many there are said to be.
+                // Regardless of the stored number of rows.
                 let got = (0..array.len().min(100)).map(|row| array.get(row)).filter(Result::is_ok);
                 prop_assert!(got.count() <= 100);
                 prop_assert!(array.iter().take(100).count() <= 100);
