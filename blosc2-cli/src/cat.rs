@@ -1,4 +1,4 @@
-//! `blosc2 cat`: items to stdout.
+//! `blosc2 cat`: writes items to stdout.
 
 use std::io::{self, BufRead, BufWriter, Write};
 use std::path::PathBuf;
@@ -16,30 +16,30 @@ use crate::rust::{self, RustItems};
 use crate::slice::{Pick, Slices};
 use crate::stream::{self, ArrayItems, Items, SChunkItems};
 
-/// Write the items' bytes to stdout, in C order, as they are stored.
+/// Write the bytes of the items to stdout, in C order and in the stored byte order.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// File or directory of chunks; a frame of any version, a packed super-chunk, or a single chunk.
+    /// File, or directory with a sparse frame: a frame of any version, a packed super-chunk, or a single chunk.
     file: PathBuf,
     #[command(flatten)]
     node: Node,
-    /// What decompresses: by default C-Blosc2 for what it opens, and Rust for what is older and for
+    /// Decompressor. Default: C-Blosc2 for the files that it opens, Rust for legacy formats and
     /// single chunks.
     #[arg(long, value_enum)]
     engine: Option<Engine>,
-    /// Which items: `start:stop:step` for each dimension, as in Python, such as `0:10,::2` or
-    /// `-1`. Bounds outside are cut off, indices outside are refused; `...` stands for the
-    /// axes that have no slice. A super-chunk has one dimension.
+    /// Selected items: an index or `start:stop:step` for each axis, as in Python, such as `0:10,::2` or
+    /// `-1`. Bounds outside the axis are clamped, an index outside the axis is an error; `...` selects the
+    /// axes without a slice whole. A super-chunk has one axis.
     #[arg(long, allow_hyphen_values = true)]
     slice: Option<Slices>,
 }
 
-/// What decompresses.
+/// The decompressor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Engine {
     /// C-Blosc2.
     C,
-    /// The crate `blosc2-format`, which has no C in it.
+    /// The crate `blosc2-format`, in pure Rust.
     Rust,
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
     match (engine, kind) {
         (Engine::Rust, _) if source.key.is_some() => {
-            return Err(UsageError("--engine rust reads files, not what a key names".into()).into());
+            return Err(UsageError("--engine rust cannot be combined with --key".into()).into());
         }
         (Engine::Rust, _) => {
             let file = rust::open_data(source)?;
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             }
         }
         (Engine::C, Some(kind)) => bail!(
-            "cannot read ({}): this is {}, older than what C-Blosc2 opens; `--engine rust` \
+            "cannot read ({}): this is {}, a legacy format that C-Blosc2 does not open; `--engine rust` \
              reads it",
             args.file.display(),
             file::with_article(kind)
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// Writes the items that were asked for, all without a slice.
+/// Writes the selected items: all of them without `--slice`.
 fn write_items(args: &Args, items: &dyn Items, out: &mut dyn Write) -> Result<()> {
     let picks = args
         .slice
@@ -95,12 +95,12 @@ fn write_items(args: &Args, items: &dyn Items, out: &mut dyn Write) -> Result<()
     stream::write(items, &picks, out, &progress::bar_beside_stdout(bytes))
 }
 
-/// Writes all bytes of a super-chunk, also the last ones that are no whole item.
+/// Writes all bytes of a super-chunk, including trailing bytes that are not a whole item.
 fn write_all(schunk: &SChunk, out: &mut dyn Write) -> Result<()> {
     let bar = progress::bar_beside_stdout(schunk.nbytes());
     let mut reader = schunk.reader();
     loop {
-        // The error of a reader is no error of stdout.
+        // An error of the reader must not be reported as an error of stdout.
         let piece = reader.fill_buf().map_err(blosc2::Error::from)?;
         if piece.is_empty() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! `blosc2 check`: what is wrong with files, all of it.
+//! `blosc2 check`: reports all faults of files.
 
 use std::fs;
 use std::io::{self, BufWriter, Write};
@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 use crate::file::{Place, Source};
 use crate::{UsageError, complain, info, map, printable, progress, svg};
 
-/// Tell what is wrong with files of any kind: frames, directories, chunks, old ones too.
+/// Report the faults of files of any kind: frames, directories, chunks, and legacy formats.
 ///
-/// Goes through every field and decodes every block, without the C library. Exit status: 0 when no
-/// finding is an error, 1 when some are or a file cannot be read.
+/// Checks every field and decodes every block, without the C library. Exit status: 0 if no
+/// finding is an error, 1 if any finding is an error or a file cannot be read.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Files or directories of chunks.
+    /// Files, or directories with sparse frames.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -29,13 +29,13 @@ pub(crate) struct Args {
     /// Print one JSON array, with an object for each file, instead of lines.
     #[arg(long)]
     json: bool,
-    /// Look at the structure only, and do not decode the data.
+    /// Check the structure only; do not decode the data.
     #[arg(long)]
     no_content: bool,
-    /// Show also what lies where in each file.
+    /// Also print the layout of each file: offset and size of each part.
     #[arg(long)]
     map: bool,
-    /// Draw what lies where in each file to an SVG file, which must not exist yet.
+    /// Draw the layout of each file to an SVG file, which must not exist yet.
     #[arg(long, value_name = "FILE", value_parser = NonEmptyStringValueParser::new())]
     svg: Option<String>,
 }
@@ -43,7 +43,10 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<()> {
     if let Some(svg) = &args.svg {
         if args.files.iter().any(|file| file == Path::new(svg)) {
-            return Err(UsageError(format!("--svg would write over {svg}")).into());
+            return Err(UsageError(format!(
+                "--svg would overwrite {svg}, one of the checked files"
+            ))
+            .into());
         }
         crate::file::refuse_existing(Path::new(svg))?;
     }
@@ -59,7 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             Err(error) => {
                 unreadable += 1;
                 let error = format!("cannot read ({name}): {error}");
-                // The last line is that of the exit status.
+                // With one file, this error is the last line; with several, the summary is.
                 if args.files.len() > 1 {
                     complain(&error);
                 }
@@ -93,10 +96,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     match (args.files.as_slice(), bad + unreadable) {
         (_, 0) => Ok(()),
         ([file], _) => bail!("found errors ({})", file.display()),
-        (files, _) => bail!(
-            "checked {} files: {bad} with errors, {unreadable} that cannot be read",
-            files.len()
-        ),
+        (files, _) => {
+            bail!("checked {} files: {bad} with errors, {unreadable} unreadable", files.len())
+        }
     }
 }
 
@@ -111,13 +113,13 @@ fn check(source: Source<'_>, options: &Options) -> Result<(Option<Kind>, Report)
     file::check(&Watched { file, bar }, options)
 }
 
-/// Bytes of the files in a directory.
+/// Total bytes of the files in a directory.
 fn bytes_in(path: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(path) else { return 0 };
     entries.filter_map(|entry| Some(entry.ok()?.metadata().ok()?.len())).sum()
 }
 
-/// A file whose bar goes on as bytes are read.
+/// A file that advances a progress bar as bytes are read.
 struct Watched {
     file: AtOffset<fs::File>,
     bar: ProgressBar,
@@ -155,16 +157,16 @@ fn write_lines(
         writeln!(out, "{name}: {line}")?;
     }
     if report.omitted > 0 {
-        writeln!(out, "{name}: ... and {} findings more", report.omitted)?;
+        writeln!(out, "{name}: ... and {} more findings", report.omitted)?;
     }
-    let kind = kind.map_or("none of the formats".to_owned(), |kind| kind.to_string());
+    let kind = kind.map_or("unknown format".to_owned(), |kind| kind.to_string());
     let parts = counts(report).into_iter().zip(SEVERITIES).map(|(count, severity)| {
         format!("{count} {severity}{}", if count == 1 { "" } else { "s" })
     });
     let parts = parts.collect::<Vec<_>>().join(", ");
     let verdict = match (report.is_good(), report.is_complete()) {
         (false, _) => "bad",
-        (true, false) => "good as far as it was looked at",
+        (true, false) => "good as far as checked",
         (true, true) => "good",
     };
     writeln!(out, "{name}: {kind}, {verdict}: {parts}")

@@ -1,4 +1,4 @@
-//! Files that are one chunk, by C-Blosc2.
+//! Files that are a single chunk, decompressed by C-Blosc2.
 
 use std::io::Write;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use crate::file::{self, Source};
 use crate::params::Compression;
 use crate::stream::{self, Items};
 
-/// Reads a chunk; what follows it is left alone.
+/// Reads a chunk; bytes after it are ignored.
 fn open(source: Source<'_>) -> Result<Chunk> {
     let read = || {
         let bytes = source.bytes()?;
@@ -22,7 +22,7 @@ fn open(source: Source<'_>) -> Result<Chunk> {
     Chunk::new(bytes).map_err(|error| source.unread(&error))
 }
 
-/// Writes the chunk in a file to another one, as it is or compressed anew.
+/// Copies a chunk to a new file, unchanged or recompressed.
 pub(crate) fn copy(source: Source<'_>, out: &Path, compression: &Compression) -> Result<()> {
     file::refuse_existing(out)?;
     let mut chunk = open(source)?;
@@ -33,7 +33,7 @@ pub(crate) fn copy(source: Source<'_>, out: &Path, compression: &Compression) ->
     file::create(out, |file| Ok(file.write_all(chunk.as_bytes())?))
 }
 
-/// How a chunk is compressed, as far as it says.
+/// The compression parameters of a chunk, as far as its header states them.
 fn params(chunk: &Chunk) -> CParams {
     let params = CParams::new()
         .codec(chunk.codec())
@@ -42,14 +42,14 @@ fn params(chunk: &Chunk) -> CParams {
         .filters(&chunk.filters())
         .dictionary(chunk.has_dictionary())
         .blosc1(chunk.is_blosc1());
-    // Data that is shorter than an item is a block by itself.
+    // Data shorter than one item has a block size below the typesize, which is not a valid parameter.
     match chunk.blocksize().filter(|&size| size >= chunk.typesize()) {
         Some(size) => params.blocksize(size),
         None => params,
     }
 }
 
-/// Compresses the data of a chunk, in the same blocks where they have lengths of their own.
+/// Compresses the data of a chunk; variable-length blocks are preserved.
 fn compress(chunk: &Chunk, params: &CParams) -> blosc2::Result<Chunk> {
     let mut compressor = Compressor::new(params)?;
     if !chunk.has_variable_blocks() {
@@ -59,7 +59,7 @@ fn compress(chunk: &Chunk, params: &CParams) -> blosc2::Result<Chunk> {
     compressor.compress_blocks(&blocks.iter().collect::<Vec<_>>())
 }
 
-/// The items of a file that is one chunk.
+/// The items of a file that is a single chunk.
 pub(crate) struct ChunkItems {
     chunk: Chunk,
     len: [u64; 1],
@@ -72,7 +72,7 @@ impl ChunkItems {
         Ok(Self { chunk, len })
     }
 
-    /// All bytes, also the last ones that are no whole item.
+    /// All bytes, including trailing bytes that are not a whole item.
     pub(crate) fn data(&self) -> Result<Vec<u8>> {
         Ok(self.chunk.decompress()?)
     }

@@ -1,4 +1,4 @@
-//! `blosc2 import` and `blosc2 export`: from and to NumPy's npy files.
+//! `blosc2 import` and `blosc2 export`: conversion from and to NumPy's npy files.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Write};
@@ -15,14 +15,14 @@ use crate::progress;
 use crate::slice::Slices;
 use crate::stream::{self, ArrayItems};
 
-/// Make an array of a npy file.
+/// Create an array from an npy file.
 ///
-/// Compression is that of Python when it is not given: zstd, level 5, shuffle.
+/// Default compression, as in Python: zstd, level 5, shuffle.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ImportArgs {
-    /// File of NumPy's.
+    /// npy file.
     r#in: PathBuf,
-    /// File to make; must not exist yet.
+    /// File to create; must not exist yet.
     out: PathBuf,
     #[command(flatten)]
     compression: Compression,
@@ -30,14 +30,14 @@ pub(crate) struct ImportArgs {
     cut: Cut,
 }
 
-/// Write an array as a npy file.
+/// Write an array to an npy file.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExportArgs {
-    /// File or directory of chunks.
+    /// File, or directory with a sparse frame.
     r#in: PathBuf,
     #[command(flatten)]
     node: Node,
-    /// File to make; must not exist yet.
+    /// File to create; must not exist yet.
     out: PathBuf,
 }
 
@@ -52,31 +52,32 @@ pub(crate) fn import(args: &ImportArgs) -> Result<()> {
     Ok(())
 }
 
-/// The header and the items in C order.
+/// Reads the header and the items; returns the items in C order.
 fn read_npy(path: &Path) -> Result<(Header, Vec<u8>)> {
     let file = File::open(path)?;
     let bar = progress::bar(file.metadata()?.len());
     let mut file = bar.wrap_read(BufReader::new(file));
     let header = Header::read(&mut file)?;
     if header.dtype.has_pointers() {
-        bail!("its items `{}` are pointers to Python objects, not data", header.dtype);
+        bail!("its dtype `{}` holds pointers to Python objects, not data", header.dtype);
     }
     let typesize = header.dtype.size();
     if typesize == 0 {
-        bail!("its items have no bytes");
+        bail!("its itemsize is 0");
     }
     let len = match header.shape.contains(&0) {
         true => Some(0),
         false => header.shape.iter().try_fold(typesize as u64, |len, &size| len.checked_mul(size)),
     };
-    let len = len.ok_or_else(|| anyhow!("its shape {:?} is too large", header.shape))?;
+    let len =
+        len.ok_or_else(|| anyhow!("its shape {:?} has more than 2^64 - 1 bytes", header.shape))?;
     let mut bytes = Vec::new();
     file.by_ref().take(len).read_to_end(&mut bytes)?;
     if (bytes.len() as u64) < len {
-        bail!("it was cut short: expected {len} bytes of items, found {}", bytes.len());
+        bail!("the file is truncated: expected {len} bytes of items, found {}", bytes.len());
     }
     if file.read(&mut [0])? > 0 {
-        bail!("more bytes follow the {len} of its items; only one array can be imported");
+        bail!("more bytes follow the {len} bytes of its items; only one array can be imported");
     }
     if header.fortran_order {
         bytes = fortran_to_c(&bytes, &header.shape, typesize);
@@ -89,7 +90,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<()> {
     let Content::Array(array) = Content::open_data(args.node.of(&args.r#in))? else {
         let path = args.r#in.display();
         bail!(
-            "cannot export ({path}): it is a super-chunk without shape and dtype; `cat` reads it"
+            "cannot export ({path}): it is a super-chunk, without shape and dtype; `cat` reads it"
         );
     };
     let header = npy_header(&array)
@@ -104,17 +105,17 @@ pub(crate) fn export(args: &ExportArgs) -> Result<()> {
 
 fn npy_header(array: &NDArray) -> Result<Vec<u8>> {
     let hint = "`cat` reads its bytes";
-    let text = array.dtype_str().with_context(|| format!("it says no dtype; {hint}"))?;
+    let text = array.dtype_str().with_context(|| format!("it has no dtype; {hint}"))?;
     let mut dtype = Dtype::parse(text).map_err(|error| anyhow!("{error}; {hint}"))?;
     if dtype.has_pointers() {
-        bail!("its items `{text}` are pointers to Python objects, not data; {hint}");
+        bail!("its dtype `{text}` holds pointers to Python objects, not data; {hint}");
     }
     let (said, typesize) = (dtype.size(), array.typesize());
     if said != typesize {
-        bail!("its dtype `{text}` has {said} bytes, but its items have {typesize}; {hint}");
+        bail!("its dtype `{text}` has {said} bytes, but its typesize is {typesize}; {hint}");
     }
     let mut shape = array.shape().to_vec();
-    // As NumPy does it: the items' own dimensions become the last ones.
+    // As in NumPy: the axes of a subarray dtype become the last axes of the array.
     while let Some((item, item_shape)) = dtype.subarray() {
         shape.extend(item_shape);
         dtype = item.clone();

@@ -1,4 +1,4 @@
-//! `blosc2 copy`: a file compressed anew.
+//! `blosc2 copy`: recompresses a file into a new one.
 
 use std::path::PathBuf;
 
@@ -13,28 +13,28 @@ use crate::file::{self, Content, Node, Source};
 use crate::params::{Compression, Cut};
 use crate::{chunk, progress, rust};
 
-/// Copy a file with other compression, chunks or blocks.
+/// Copy a file, optionally with other compression parameters, chunk shape or block shape.
 ///
-/// What is not given stays as it is in IN. When nothing is given, the compressed chunks are taken
-/// over as they are. OUT is one contiguous file unless a directory is asked for, and must not exist yet.
+/// Parameters that are not given are those of IN. Without any, the compressed chunks are copied
+/// unchanged. OUT is a contiguous file, or a directory with --directory, and must not exist yet.
 ///
-/// A file that is a single chunk becomes one again, or a frame where the name of OUT ends in
-/// `.b2frame`. A chunk does not say everything: it is compressed at level 5 unless one is given, the streams
-/// of a block are split as the codec prefers, and LZ4HC, which cannot be told from LZ4, becomes LZ4.
+/// A single chunk is copied to a single chunk, or to a frame if the name of OUT ends in
+/// `.b2frame`. A chunk does not store all parameters: the compression level is 5 unless --level is given, the
+/// codec decides whether blocks are split into streams, and LZ4HC, stored with the same code as LZ4, becomes LZ4.
 ///
-/// Frames of the betas and packed super-chunks of the alphas are compressed anew, and become frames of
-/// today. Their metalayers stay as they are; user metadata becomes the
-/// variable-length metalayer `usermeta`, and what packed super-chunks have beside their data those
-/// that are called `codec`, `metadata` and `userdata`.
+/// Early frames (Blosc2 betas) and packed super-chunks (alphas) are recompressed into frames of the
+/// current format. Their metalayers are kept; user metadata of a frame becomes the
+/// variable-length metalayer `usermeta`, and the ancillary chunks of a packed super-chunk become
+/// `codec`, `metadata` and `userdata`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// File or directory of chunks.
+    /// File, or directory with a sparse frame.
     r#in: PathBuf,
     #[command(flatten)]
     node: Node,
-    /// File to make.
+    /// File or directory to create.
     out: PathBuf,
-    /// Make a directory with a file for each chunk. A super-chunk that is compressed anew is held in memory until then.
+    /// Create a directory (sparse frame) with one file per chunk. A recompressed super-chunk is held in memory first.
     #[arg(long)]
     directory: bool,
     #[command(flatten)]
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         Content::SChunk(_) if !args.cut.is_default() => {
             let path = args.r#in.display();
             return Err(UsageError(format!(
-                "--chunks and --blocks are for arrays, and {path} is a plain super-chunk"
+                "--chunks and --blocks require an array, and {path} is a plain super-chunk"
             ))
             .into());
         }
@@ -90,18 +90,18 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Says no to the options for what is of today.
+/// Refuses the options that require a file of the current format.
 fn refuse_options(args: &Args, kind: Kind) -> Result<()> {
     let what = match (args.cut.is_default(), args.directory) {
         (true, false) => return Ok(()),
-        (false, _) => "--chunks and --blocks are for arrays of today",
-        (true, true) => "--directory is for frames of today",
+        (false, _) => "--chunks and --blocks require an array of the current format",
+        (true, true) => "--directory requires a frame of the current format",
     };
     let (path, kind) = (args.r#in.display(), file::with_article(kind));
     Err(UsageError(format!("{what}, and {path} is {kind}")).into())
 }
 
-/// Decodes what C-Blosc2 does not open, and writes it as a frame of today.
+/// Decodes a file that C-Blosc2 does not open, and writes it as a frame of the current format.
 fn copy_to_frame(args: &Args, source: Source<'_>) -> Result<()> {
     let path = args.r#in.display();
     file::refuse_existing(&args.out)?;
@@ -109,7 +109,7 @@ fn copy_to_frame(args: &Args, source: Source<'_>) -> Result<()> {
     let info = source.info().clone();
     let mut params = rust::params(&info);
     if !params.codec.is_available() {
-        // One that C-Blosc2 does not have any more, in a file without chunks.
+        // A codec that C-Blosc2 no longer has, in a file without chunks.
         params = params.codec(CParams::default().codec);
     }
     if let Some(geometry) = source.geometry() {
@@ -119,14 +119,15 @@ fn copy_to_frame(args: &Args, source: Source<'_>) -> Result<()> {
     let bar = progress::bar(info.nbytes);
     let failed = |error: blosc2_format::Error| anyhow!("cannot read ({path}): {error}");
     let out_path = args.out.display();
-    let unmade = |error: blosc2_format::Error| anyhow!("cannot make a file ({out_path}): {error}");
+    let unmade =
+        |error: blosc2_format::Error| anyhow!("cannot create a file ({out_path}): {error}");
     file::create(&args.out, |out| {
         let mut writer =
             Writer::new(out, format_params(&params)?, &info.metalayers).map_err(unmade)?;
         let mut data = Vec::new();
         for number in 0..info.nchunks {
             source.decode_chunk(number, &mut data).map_err(failed)?;
-            // Nothing is lost with a chunk of nothing, which frames do not have.
+            // Frames cannot hold an empty chunk; skipping it loses no data.
             if !data.is_empty() {
                 writer.push_chunk(&blosc2::compress(&data, &params)?).map_err(unmade)?;
             }
@@ -141,7 +142,7 @@ fn copy_to_frame(args: &Args, source: Source<'_>) -> Result<()> {
     })
 }
 
-/// What the header of a frame says of these parameters.
+/// The parameters as the header of a frame stores them.
 fn format_params(params: &CParams) -> Result<Params> {
     let mut all = Params {
         codec: params.codec.code(),
@@ -152,7 +153,7 @@ fn format_params(params: &CParams) -> Result<Params> {
         filters: [0; MAX_FILTERS],
         ..Params::default()
     };
-    // The last slots are used.
+    // The filters fill the last slots.
     let slots = all.filters.iter_mut().zip(&mut all.filters_meta).rev();
     for ((code, meta), filter) in slots.zip(params.filters.iter().rev()) {
         (*code, *meta) = (filter.code(), filter.meta());

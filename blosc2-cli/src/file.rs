@@ -1,4 +1,4 @@
-//! Opening files, whatever they hold, and making new ones.
+//! Opening files of any kind, and creating new ones.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -10,13 +10,13 @@ use blosc2_format::file::{self, Kind};
 use blosc2_format::read_at::AtOffset;
 use blosc2_store::{EmbedStore, Object, TreeStore};
 
-/// Metalayers that make a super-chunk an array: today's name and that of Caterva.
+/// Metalayers that mark a super-chunk as an array: the current name and that of Caterva.
 const ARRAY_METALAYERS: [&str; 2] = ["b2nd", "caterva"];
 
-/// Where in a file to look.
+/// A position in a file.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct Place {
-    /// Byte of the file at which the frame starts, where it lies inside a larger one.
+    /// Offset of the frame in the file, in bytes.
     #[arg(long, value_name = "BYTE", default_value_t = 0, global = true)]
     offset: u64,
 }
@@ -27,12 +27,12 @@ impl Place {
     }
 }
 
-/// Where in a file or a store to look.
+/// A position in a file, or a key in a store.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Node {
     #[command(flatten)]
     place: Place,
-    /// Key of what is meant in a store, such as `/group/array`; `ls` shows them.
+    /// Key of an entry in a store, such as `/group/array`; `ls` lists the keys.
     #[arg(long, conflicts_with = "offset")]
     key: Option<String>,
 }
@@ -43,12 +43,12 @@ impl Node {
     }
 }
 
-/// A file or a directory, or what starts inside a file.
+/// A file or a directory, with an offset in the file or a key in the store.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Source<'a> {
     pub(crate) path: &'a Path,
     pub(crate) offset: u64,
-    /// In a store.
+    /// Key of an entry, if the file is a store.
     pub(crate) key: Option<&'a str>,
 }
 
@@ -58,15 +58,15 @@ impl Source<'_> {
         Ok(AtOffset::new(File::open(self.path)?, self.offset))
     }
 
-    /// What it is; `None` for none of the formats.
+    /// The kind of the file; `None` if the format is unknown.
     pub(crate) fn kind(&self) -> io::Result<Option<Kind>> {
         if self.key.is_some() {
-            // All in a store is of today.
+            // All entries of a store have the current format.
             return Ok(None);
         }
         if self.path.is_dir() {
             if self.offset > 0 {
-                return Err(io::Error::other("it is a directory, and --offset is for files"));
+                return Err(io::Error::other("--offset requires a file, and this is a directory"));
             }
             return file::recognise_path(self.path);
         }
@@ -78,12 +78,12 @@ impl Source<'_> {
         self.open_with(OpenOptions::new())
     }
 
-    /// Opens it as a super-chunk to be changed.
+    /// Opens it as a super-chunk for reading and changing.
     pub(crate) fn open_rw(&self) -> Result<SChunk> {
         self.open_with(OpenOptions::new().write(true))
     }
 
-    /// Opens it as whatever it is.
+    /// Opens it as the container that its metadata names.
     pub(crate) fn object(&self) -> Result<Object> {
         let Some(key) = self.key else {
             return match self.is_store()? {
@@ -96,7 +96,7 @@ impl Source<'_> {
         }
         let store = TreeStore::open(self.path)?;
         match store.get(key) {
-            // The parts of a table have keys that are not shown.
+            // The parts of a table have keys that are not listed.
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 Ok(Object::from_schunk(store.schunk(key)?)?)
             }
@@ -104,7 +104,7 @@ impl Source<'_> {
         }
     }
 
-    /// Whether it is a store of files.
+    /// Whether it is a `TreeStore` or `DictStore`.
     pub(crate) fn is_store(&self) -> Result<bool> {
         if self.offset > 0 {
             return Ok(false);
@@ -112,7 +112,7 @@ impl Source<'_> {
         Ok(TreeStore::is_at(self.path)?)
     }
 
-    /// The same with other options.
+    /// Opens it as a super-chunk with other options.
     pub(crate) fn open_with(&self, options: OpenOptions) -> Result<SChunk> {
         if self.is_store()? {
             return self.open_in_store();
@@ -123,14 +123,14 @@ impl Source<'_> {
         let kind = self.kind().map_err(|error| self.unread(&error))?;
         if let Some(kind) = kind.filter(|&kind| needs_rust(kind)) {
             bail!(
-                "cannot open ({}): this is {}, which C-Blosc2 does not open; `copy` makes a \
-                 frame of it",
+                "cannot open ({}): this is {}, which C-Blosc2 does not open; `copy` converts \
+                 it to a frame",
                 self.path.display(),
                 with_article(kind)
             );
         }
         options.offset(self.offset).open(self.path).map_err(|error| match kind {
-            // There is nothing to mend in what is no frame.
+            // A file that is not a frame cannot be repaired: no hint at `repair`.
             None if error.kind() == ErrorKind::InvalidData => anyhow!("{error}"),
             _ => error.into(),
         })
@@ -145,25 +145,25 @@ impl Source<'_> {
         }
         let key = self.key.unwrap_or_default();
         let what = match self.group()? {
-            Some(_) => format!("a group; `ls --key {key}` lists what is below it"),
+            Some(_) => format!("a group; `ls --key {key}` lists its entries"),
             None => match self.object()? {
                 Object::CTable(_) => format!(
-                    "a table; `ls` lists its columns, --key {key}/_cols/NAME names one as it is \
-                     stored, with rows that were removed"
+                    "a table; `ls` lists its columns, --key {key}/_cols/NAME selects one as \
+                     stored, including deleted rows"
                 ),
-                _ => "a store of many things; `ls` lists them, --key names one".to_owned(),
+                _ => "a store; `ls` lists its entries, --key selects one".to_owned(),
             },
         };
         bail!("cannot open ({}): this is {what}", self.path.display())
     }
 
-    /// The group that the key names, if it is one, and its store.
+    /// The store and the group, if the key is that of a group.
     pub(crate) fn group(&self) -> Result<Option<(TreeStore, &str)>> {
         let Some(key) = self.key else { return Ok(None) };
         if !self.is_store()? {
             return Ok(None);
         }
-        // `ls` shows a slash at their end.
+        // `ls` prints groups with a trailing slash.
         let key = key.strip_suffix('/').unwrap_or(key);
         let store = TreeStore::open(self.path)?;
         let is_group = store.groups().any(|group| group == key);
@@ -175,19 +175,19 @@ impl Source<'_> {
     }
 }
 
-/// Whether C-Blosc2 does not open files of that kind.
+/// Whether only `blosc2-format` reads files of this kind.
 pub(crate) fn needs_rust(kind: Kind) -> bool {
     kind == Kind::Chunk || kind.is_old()
 }
 
-/// What a file is, for the middle of a sentence.
+/// The name of a kind with its article, for use in a sentence.
 pub(crate) fn with_article(kind: Kind) -> String {
     let name = kind.to_string();
     let article = if name.starts_with('e') { "an" } else { "a" };
     format!("{article} {name}")
 }
 
-/// What is in a file.
+/// The content of a file.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 pub(crate) enum Content {
@@ -218,7 +218,7 @@ impl Content {
             return Ok(content);
         }
         let path = source.path.display();
-        // Says what it is, where it is no data.
+        // Fails with a description if the items are not data.
         match source.object()? {
             Object::Carrier(carrier) => bail!("cannot read items ({path}): this is {carrier}"),
             _ => Ok(content),
@@ -232,7 +232,7 @@ impl Content {
         }
     }
 
-    /// Bytes of all items, without the padding of an array's chunks.
+    /// Bytes of all items, without the padding of the chunks of an array.
     pub(crate) fn nbytes(&self) -> u64 {
         match self {
             Self::Array(array) => array.len().saturating_mul(array.typesize() as u64),
@@ -241,39 +241,39 @@ impl Content {
     }
 }
 
-/// Says no when there is something at `path` already.
+/// Fails if `path` exists.
 pub(crate) fn refuse_existing(path: &Path) -> Result<()> {
     if path.symlink_metadata().is_ok() {
-        bail!("cannot make a file ({}): there is something of that name already", path.display());
+        bail!("cannot create a file ({}): it already exists", path.display());
     }
     Ok(())
 }
 
-/// Makes a file that `write` fills under a temporary name beside it. It gets its own name when it
-/// is complete.
+/// Creates a file that `write` fills under a temporary name in the same folder, and renames it to `path` when
+/// it is complete.
 pub(crate) fn create(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<&mut File>) -> Result<()>,
 ) -> Result<()> {
     refuse_existing(path)?;
     let failed =
-        |error: std::io::Error| anyhow!("cannot make a file ({}): {error}", path.display());
+        |error: std::io::Error| anyhow!("cannot create a file ({}): {error}", path.display());
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
     if !folder.is_dir() {
-        bail!("cannot make a file ({}): there is no folder {}", path.display(), folder.display());
+        bail!("cannot create a file ({}): there is no folder {}", path.display(), folder.display());
     }
     let mut builder = tempfile::Builder::new();
     builder.prefix(".blosc2-");
-    // Readable for whom the umask lets read, as any new file.
+    // Permissions as the umask sets them for any new file.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let mut file = builder.tempfile_in(folder).map_err(failed)?;
     {
         let mut buffered = BufWriter::new(file.as_file_mut());
-        // An error of writing here must not pass for a closed pipe of stdout.
+        // An I/O error of this file must not be taken for a closed stdout.
         write(&mut buffered).map_err(|error| match error.downcast::<std::io::Error>() {
             Ok(error) => failed(error),
             Err(error) => error,

@@ -1,4 +1,4 @@
-//! `blosc2 info`: what a file says about itself.
+//! `blosc2 info`: prints the metadata of a file.
 
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
@@ -13,17 +13,17 @@ use serde_json::{Map, Value, json};
 use crate::file::{self, Content, Node};
 use crate::{ls, printable, rust};
 
-/// Tell kind, shapes, compression, sizes and metalayers of a file.
+/// Print kind, shapes, compression, sizes and metalayers of a file.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// File or directory of chunks.
+    /// File, or directory with a sparse frame.
     file: PathBuf,
     #[command(flatten)]
     node: Node,
     /// Print one JSON object instead of lines.
     #[arg(long)]
     json: bool,
-    /// Tell also of each chunk: its bytes, decompressed and stored, its ratio, and what it is made of.
+    /// Also list the chunks: place, decompressed and compressed size, ratio, and kind of data.
     #[arg(long)]
     chunks: bool,
 }
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let (mut facts, chunks) = match rust::needed(source) {
         Some(kind) if args.chunks => {
             let kind = file::with_article(kind);
-            bail!("cannot list chunks ({path}): this is {kind}; `check --map` tells where they lie")
+            bail!("cannot list chunks ({path}): this is {kind}; `check --map` lists their offsets")
         }
         Some(kind) => {
             let facts = of_file(&rust::open(source)?, rust::ambiguity(source, kind));
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             };
             match store {
                 Some(_) if args.chunks => {
-                    bail!("cannot list chunks ({path}): this is a store; --key names what is in it")
+                    bail!("cannot list chunks ({path}): this is a store; --key selects an entry")
                 }
                 Some(facts) => (facts, None),
                 None => {
@@ -90,9 +90,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// What is told of a chunk.
+/// The facts about one chunk.
 struct ChunkFacts {
-    /// Bytes from the header to it, or the number of its file.
+    /// Offset from the end of the header in bytes, or in a directory the number of the chunk file.
     place: Option<u64>,
     info: ChunkInfo,
 }
@@ -117,7 +117,7 @@ impl ChunkFacts {
     }
 }
 
-/// What a chunk is made of.
+/// How the data of a chunk is stored.
 fn made_of(info: &ChunkInfo) -> &'static str {
     match info.special {
         Some(Special::Zeros) => "zeros",
@@ -130,7 +130,7 @@ fn made_of(info: &ChunkInfo) -> &'static str {
     }
 }
 
-/// What a file says of itself, whoever has read it.
+/// The metadata of a file, from either reader.
 struct Facts {
     kind: &'static str,
     note: Option<String>,
@@ -158,7 +158,7 @@ struct Shapes {
     dtype: Option<String>,
 }
 
-/// As C-Blosc2 reads it. `object` is what it stands for.
+/// The facts about a file that C-Blosc2 opens. `object` is the container that its metadata names.
 fn of_content(content: &Content, object: Result<Object>) -> Facts {
     let schunk = content.schunk();
     let params = schunk.cparams();
@@ -178,7 +178,7 @@ fn of_content(content: &Content, object: Result<Object>) -> Facts {
         Ok(object) => (object.kind(), None),
         Err(error) => (plain, Some(error.to_string())),
     };
-    // Of tensors and the like what they say.
+    // Tensors and other containers have a shape, and some a dtype.
     let (shape, dtype) = object.ok().as_ref().map(ls::shape_of).unwrap_or_default();
     Facts {
         kind,
@@ -210,12 +210,12 @@ pub(crate) fn kind_name(kind: Kind) -> &'static str {
         Kind::EarlyFrame => "early-frame",
         Kind::FrameVersion1 => "frame-version-1",
         Kind::Packed => "packed",
-        // The enumeration may grow.
+        // The enum is non-exhaustive.
         _ => "other",
     }
 }
 
-/// As `blosc2-format` reads it.
+/// The facts about a file that `blosc2-format` reads.
 fn of_file(file: &File<'_>, ambiguity: Option<&'static str>) -> Facts {
     let info = file.info();
     let array = file.meta().zip(file.geometry()).map(|(meta, geometry)| Shapes {
@@ -288,7 +288,7 @@ impl Facts {
     }
 }
 
-/// A value without JSON's quotes and brackets.
+/// A value as text, without the quotes and brackets of JSON.
 fn plain(value: &Value) -> String {
     let text = match value {
         Value::String(text) => text.clone(),
@@ -308,6 +308,6 @@ fn plain(value: &Value) -> String {
         }
         other => other.to_string(),
     };
-    // Names and dtypes come from the file; they stay on their line.
+    // Names and dtypes come from the file and must not contain line breaks.
     printable(&text)
 }

@@ -1,4 +1,4 @@
-//! `blosc2 ls`: what is in a store.
+//! `blosc2 ls`: lists the entries of a store.
 
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
@@ -11,14 +11,14 @@ use serde_json::{Map, Value, json};
 use crate::file::Node;
 use crate::printable;
 
-/// List the keys of a store, groups with a `/` at their end, and the columns of a table.
+/// List the keys of a store (groups with a trailing `/`), or the columns of a table.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Store: a folder, a zip file or a file of Python's TreeStore, DictStore or EmbedStore; or a table.
+    /// TreeStore, DictStore or EmbedStore (directory, zip file or file), or a table.
     file: PathBuf,
     #[command(flatten)]
     node: Node,
-    /// Open each, and tell what it is.
+    /// Also open each entry and print kind, shape, dtype and sizes.
     #[arg(short, long)]
     long: bool,
     /// Print one JSON array instead of lines.
@@ -33,7 +33,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         None => of_object(source.object()?, args.long),
     };
     let Some(entries) = entries else {
-        bail!("cannot list ({}): it is one thing; `info` tells of it", args.file.display());
+        bail!(
+            "cannot list ({}): it is neither a store nor a table; `info` describes it",
+            args.file.display()
+        );
     };
     let mut out = BufWriter::new(io::stdout().lock());
     if args.json {
@@ -58,7 +61,7 @@ struct Entry {
     facts: Option<Facts>,
 }
 
-/// What is told of it.
+/// The facts about one entry.
 #[derive(Default)]
 struct Facts {
     kind: String,
@@ -94,7 +97,7 @@ impl Entry {
     }
 }
 
-/// What is in an object; `None` for what holds nothing else.
+/// The entries of an object; `None` if it is neither a store nor a table.
 fn of_object(object: Object, long: bool) -> Option<Vec<Entry>> {
     match object {
         Object::TreeStore(store) => of_tree(&store, "/", long),
@@ -118,7 +121,7 @@ fn of_object(object: Object, long: bool) -> Option<Vec<Entry>> {
     }
 }
 
-/// What is below a group.
+/// The entries below a group.
 fn of_tree(store: &TreeStore, group: &str, long: bool) -> Option<Vec<Entry>> {
     let above = if group == "/" { "/".to_owned() } else { format!("{group}/") };
     let mut entries: Vec<Entry> = store
@@ -178,7 +181,7 @@ fn facts(object: blosc2::Result<Object>) -> Facts {
     }
 }
 
-/// Bytes of all items, without the padding of an array's chunks.
+/// Bytes of all items, without the padding of the chunks of an array.
 fn nbytes_of(schunk: &SChunk, object: &Object) -> u64 {
     match object {
         Object::NDArray(array) => array.len().saturating_mul(array.typesize() as u64),
@@ -186,7 +189,7 @@ fn nbytes_of(schunk: &SChunk, object: &Object) -> u64 {
     }
 }
 
-/// How many of what there are in an object, where it says so.
+/// The shape and the dtype of an object, if it has them.
 pub(crate) fn shape_of(object: &Object) -> (Option<Vec<u64>>, Option<String>) {
     let of_array =
         |array: &NDArray| (Some(array.shape().to_vec()), array.dtype_str().map(str::to_owned));
@@ -206,7 +209,7 @@ fn attributes(attributes: Vec<(String, Pythons)>) -> Result<Map<String, Value>> 
     values.map(|(name, value)| Ok((name, serde_json::to_value(&value)?))).collect()
 }
 
-/// What a group tells of itself.
+/// The facts about a group.
 pub(crate) fn group_facts(
     store: &TreeStore,
     group: &str,
@@ -223,7 +226,7 @@ pub(crate) fn group_facts(
     Ok(facts.into_iter().map(|(name, fact)| (name.to_owned(), fact)).collect())
 }
 
-/// What a store or table tells of itself; `None` for all else.
+/// The facts about a store or a table; `None` for other objects.
 pub(crate) fn store_facts(object: &Object, path: &str) -> Result<Option<Map<String, Value>>> {
     let facts = match object {
         Object::TreeStore(store) => json!({

@@ -1,11 +1,11 @@
-//! The command `blosc2`: looks at, reads, recompresses and converts Blosc2 files.
+//! The command `blosc2`: inspects, reads, checks, recompresses and converts Blosc2 files.
 //!
 //! - `main`: arguments and exit status; `params`: the options that several commands share;
-//! - `info`, `ls`, `cat`, `check`, `repair`, `copy`, `meta`, `convert`: the commands, with `file`, `rust`, `chunk` and
-//!   `progress` for all of them;
-//! - `map`, `svg`: what lies where in a file, as text and drawn;
-//! - `slice`, `stream`: which items of a file, and how they get out of it piece by piece;
-//! - `npy`, `dtype`, `literal`: NumPy's files and its notation of item types.
+//! - `info`, `ls`, `cat`, `check`, `repair`, `copy`, `meta`, `convert`: the commands; they share `file`, `rust`,
+//!   `chunk` and `progress`;
+//! - `map`, `svg`: the layout of a file, as text and as a drawing;
+//! - `slice`, `stream`: which items of a file are selected, and reading them piece by piece;
+//! - `npy`: the item order of npy files.
 
 mod cat;
 mod check;
@@ -33,9 +33,9 @@ use std::process::ExitCode;
 use clap::error::ErrorKind as ClapKind;
 use clap::{Parser, Subcommand};
 
-/// Looks at, reads, recompresses and converts Blosc2 files.
+/// Inspect, read, check, recompress and convert Blosc2 files.
 ///
-/// Exit status: 0 when all went well, 1 when the data is bad or was refused, 2 for wrong usage.
+/// Exit status: 0 on success, 1 if the data is bad or was refused, 2 for wrong usage.
 #[derive(Debug, Parser)]
 #[command(name = "blosc2", version)]
 struct Cli {
@@ -56,7 +56,7 @@ enum Command {
     Export(convert::ExportArgs),
 }
 
-/// Arguments that do not fit the file that they are for.
+/// Arguments that are not valid for the given file.
 #[derive(Debug)]
 struct UsageError(String);
 
@@ -90,12 +90,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// Tells what went wrong, and with which status that ends.
+/// Writes the error to stderr and returns the exit status.
 fn fail(error: &anyhow::Error) -> ExitCode {
-    // The commands say of which file any other error is.
+    // All other errors are converted by the commands, which add the path of the file.
     if let Some(error) = error.downcast_ref::<io::Error>() {
         if error.kind() == ErrorKind::BrokenPipe {
-            // Whoever reads our output has had enough of it.
+            // The reader of stdout has closed the pipe.
             return ExitCode::SUCCESS;
         }
         complain(&format!("cannot write to stdout: {error}"));
@@ -107,18 +107,20 @@ fn fail(error: &anyhow::Error) -> ExitCode {
     });
     complain(&match damaged {
         Some(_) => {
-            format!("{error}; `blosc2 check` tells more, `blosc2 repair` saves what is whole")
+            format!(
+                "{error}; `blosc2 check` lists all faults, `blosc2 repair` recovers the intact chunks"
+            )
         }
         None => error.to_string(),
     });
     ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
 }
 
-/// Shows help as clap does, and what is wrong with the arguments in one line.
+/// Prints help as clap formats it, and errors in the arguments in one line.
 fn usage(error: &clap::Error) -> ExitCode {
     let asked = matches!(error.kind(), ClapKind::DisplayHelp | ClapKind::DisplayVersion);
     if asked || error.kind() == ClapKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        // A reader that has gone away is no error of ours.
+        // A closed stdout is not an error of this program.
         let _ = error.print();
         if error.kind() == ClapKind::DisplayVersion {
             let _ = write!(io::stdout(), "{}", build());
@@ -135,7 +137,7 @@ fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// What there is of C in this program.
+/// The version of C-Blosc2, its instruction set, and the codecs with their libraries.
 fn build() -> String {
     let kernels =
         blosc2::library::instruction_set().map(|name| format!(" ({name})")).unwrap_or_default();
@@ -149,15 +151,15 @@ fn build() -> String {
     text
 }
 
-/// Writes one line to stderr, whatever the text holds.
+/// Writes one line to stderr; control characters in the text become spaces.
 fn complain(text: &str) {
     let line: String =
         text.chars().map(|each| if each.is_control() { ' ' } else { each }).collect();
-    // There is nobody left to tell when stderr is closed.
+    // If stderr is closed, there is nowhere to report the error.
     let _ = io::stderr().write_all(format!("blosc2: {line}\n").as_bytes());
 }
 
-/// Text without anything that would move the cursor.
+/// Replaces control characters, which could move the cursor of the terminal.
 fn printable(text: &str) -> String {
     text.chars().map(|each| if each.is_control() { '\u{fffd}' } else { each }).collect()
 }

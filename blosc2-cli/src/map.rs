@@ -1,4 +1,4 @@
-//! What lies where in a file, as text.
+//! The layout of a file, as text.
 
 use std::io::{self, Write};
 
@@ -6,25 +6,25 @@ use blosc2_format::Region;
 
 use crate::printable;
 
-/// Columns of the drawn bars.
+/// Width of the bars, in characters.
 const COLUMNS: u64 = 40;
 
 /// The regions of one file, in order.
 #[derive(Debug)]
 pub(crate) struct Group {
-    /// The path, and the file inside the directory where it is one.
+    /// The path; in a directory, the path of the file inside it.
     pub(crate) name: String,
     pub(crate) regions: Vec<Region>,
 }
 
 impl Group {
-    /// Where the last region ends.
+    /// The end of the last region.
     pub(crate) fn end(&self) -> u64 {
         self.regions.iter().map(end_of).max().unwrap_or(0)
     }
 }
 
-/// Sorts regions into the files that they are of.
+/// Groups regions by file.
 pub(crate) fn groups(path: &str, mut regions: Vec<Region>) -> Vec<Group> {
     regions.sort_by(|a, b| (&a.file, a.offset, b.len).cmp(&(&b.file, b.offset, a.len)));
     let mut groups: Vec<Group> = Vec::new();
@@ -41,8 +41,8 @@ pub(crate) fn groups(path: &str, mut regions: Vec<Region>) -> Vec<Group> {
     groups
 }
 
-/// Writes a table for each file: where each region starts, how long it is, its share, and where it
-/// is in a bar that stands for the whole file.
+/// Writes a table for each file: offset, length and share of each region, and its position
+/// in a bar that represents the whole file.
 pub(crate) fn write(out: &mut dyn Write, groups: &[Group]) -> io::Result<()> {
     for group in groups {
         let end = group.end();
@@ -64,7 +64,7 @@ fn end_of(region: &Region) -> u64 {
     region.offset.saturating_add(region.len)
 }
 
-/// A bar of the whole file with the columns of the region filled: one at least.
+/// A bar that represents the whole file, with the columns of the region filled (at least one).
 fn bar(region: &Region, end: u64) -> String {
     let column = |at: u64| {
         let columns = u128::from(at) * u128::from(COLUMNS) / u128::from(end.max(1));

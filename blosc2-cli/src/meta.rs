@@ -1,4 +1,4 @@
-//! `blosc2 meta`: the metalayers of a file, to be read and changed.
+//! `blosc2 meta`: lists, reads and changes the metalayers of a file.
 
 use std::io::{self, BufWriter, Read, Write};
 use std::path::PathBuf;
@@ -12,20 +12,20 @@ use serde::Serialize;
 use crate::file::{Place, Source};
 use crate::{UsageError, printable};
 
-/// Characters of a value in the list.
+/// Maximum characters of a value in the list.
 const SHORT: usize = 60;
-/// The most bytes of memory that a value takes where it is asked for: those of any chunk.
+/// Maximum bytes of a value that `get` reads: the limit of any chunk.
 const MOST: u64 = 1 << 31;
 
 /// List the metalayers of a file, or get, set or delete one.
 ///
-/// Values are shown and taken as JSON, and stored as msgpack, as Python's `meta` and `vlmeta` do it. Tuples, sets,
-/// complex numbers and arrays are shown as lists. What JSON has no kind for is shown as an object: bytes as
-/// `{"bytes": HEX}`, msgpack's extension types as `{"ext": TYPE, "bytes": HEX}`. In the list, what is no msgpack
-/// is shown as the bytes that it is: `b"..."`.
+/// Values are printed and parsed as JSON, and stored as msgpack, as Python's `meta` and `vlmeta` do. Tuples, sets,
+/// complex numbers and arrays are printed as lists. Types without a JSON counterpart are printed as objects: bytes as
+/// `{"bytes": HEX}`, msgpack extension types as `{"ext": TYPE, "bytes": HEX}`. In the list, a value that is not
+/// msgpack is printed as bytes: `b"..."`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// File or directory of chunks.
+    /// File, or directory with a sparse frame.
     file: PathBuf,
     #[command(flatten)]
     place: Place,
@@ -42,27 +42,27 @@ enum Action {
     Get {
         /// Name of the metalayer.
         name: String,
-        /// Print its bytes as they are.
+        /// Print the raw bytes, not JSON.
         #[arg(long)]
         raw: bool,
-        /// One of the fixed metalayers.
+        /// Read a fixed-length metalayer (Python: `meta`).
         #[arg(long)]
         fixed: bool,
     },
-    /// Add a metalayer, or change its value.
+    /// Add a metalayer, or replace its value.
     Set {
         /// Name of the metalayer, 1 to 31 bytes.
         name: String,
-        /// JSON; `-` reads it from stdin.
+        /// Value as JSON; `-` reads it from stdin.
         #[arg(allow_hyphen_values = true)]
         value: String,
-        /// Store VALUE as the bytes that it is.
+        /// Store the bytes of VALUE unchanged.
         #[arg(long)]
         raw: bool,
-        /// One of the fixed metalayers, which keep their lengths and are added before the first chunk.
+        /// Set a fixed-length metalayer. Its length cannot change, and it can only be added before the first chunk.
         #[arg(long)]
         fixed: bool,
-        /// Also one whose name says what kind of file it is.
+        /// Allow reserved names, which identify the kind of the file.
         #[arg(long)]
         force: bool,
     },
@@ -70,10 +70,10 @@ enum Action {
     Del {
         /// Name of the metalayer.
         name: String,
-        /// One of the fixed metalayers, which can be removed before the first chunk.
+        /// Remove a fixed-length metalayer; possible before the first chunk only.
         #[arg(long)]
         fixed: bool,
-        /// Also one whose name says what kind of file it is.
+        /// Allow reserved names, which identify the kind of the file.
         #[arg(long)]
         force: bool,
     },
@@ -84,7 +84,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let action = match &args.action {
         None => return list(source, args.json),
         Some(_) if args.json => {
-            return Err(UsageError("--json is for the list of all metalayers".to_owned()).into());
+            return Err(
+                UsageError("--json applies to the list of metalayers only".to_owned()).into()
+            );
         }
         Some(action) => action,
     };
@@ -114,7 +116,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
                 "-" => stdin()?,
                 value => value.as_bytes().to_vec(),
             };
-            // Before the file is touched.
+            // Parsed before the file is opened.
             let value = if *raw { None } else { Some(parse(&bytes)?) };
             let mut schunk = open_to_change(source, name, *force)?;
             let mut layers = layers(&mut schunk, *fixed);
@@ -141,7 +143,7 @@ fn list(source: Source<'_>, as_json: bool) -> Result<()> {
     for (kind, layers) in [("meta", schunk.meta()), ("vlmeta", schunk.vlmeta())] {
         for name in layers.names() {
             let bytes = match layers.get(&name) {
-                // A few bytes of a file may stand for very many.
+                // A few compressed bytes can decompress to very many.
                 Err(error) if error.kind() == ErrorKind::TooLarge => None,
                 bytes => bytes?,
             };
@@ -158,7 +160,7 @@ fn list(source: Source<'_>, as_json: bool) -> Result<()> {
                     let start = &bytes[..bytes.len().min(SHORT)];
                     format!("b\"{}\"", start.escape_ascii())
                 }
-                (None, None) => "(too much to list; `get` reads it)".to_owned(),
+                (None, None) => "(too large to list; `get` reads it)".to_owned(),
             };
             let (name, mut value) = (printable(&name), printable(&value));
             let cut = value.char_indices().nth(SHORT).map(|(end, _)| end);
@@ -186,18 +188,18 @@ struct Row {
     value: Option<Value>,
 }
 
-/// Sees that JSON has all of a value, before a part of it is printed.
+/// Checks that a value can be written as JSON, before any part of it is printed.
 fn check(value: &Value) -> serde_json::Result<()> {
     serde_json::to_writer(io::sink(), value)
 }
 
-/// The start of the JSON of a value, which may be long; the text of one that JSON cannot say.
+/// The start of a value as JSON, or as text if JSON cannot represent it.
 fn start(value: &Value) -> String {
     struct Start(Vec<u8>);
 
     impl Write for Start {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            // A character has up to 4 bytes, and one more than fits shows that there are more.
+            // A character has up to 4 bytes; one character more than `SHORT` shows that the value is longer.
             if self.0.len() > 4 * SHORT {
                 return Err(io::ErrorKind::WriteZero.into());
             }
@@ -213,7 +215,7 @@ fn start(value: &Value) -> String {
     let mut start = Start(Vec::new());
     if serde_json::to_writer(&mut start, value).is_err_and(|error| !error.is_io()) {
         start.0.clear();
-        // It fails where there is enough.
+        // It fails once enough is written.
         let _ = write!(start, "{value}");
     }
     String::from_utf8_lossy(&start.0).into_owned()
@@ -222,8 +224,8 @@ fn start(value: &Value) -> String {
 fn open_to_change(source: Source<'_>, name: &str, force: bool) -> Result<SChunk> {
     if !force && MetalayersMut::is_reserved(name) {
         bail!(
-            "cannot change a metalayer ({}): `{}` says what kind of file it is; --force does it \
-             all the same",
+            "cannot change a metalayer ({}): `{}` is a reserved name, which identifies the kind \
+             of the file; --force changes it",
             source.path.display(),
             name
         );
@@ -231,16 +233,16 @@ fn open_to_change(source: Source<'_>, name: &str, force: bool) -> Result<SChunk>
     source.open_rw()
 }
 
-/// Reserved names were looked at already.
+/// The metalayers for changing. Reserved names were checked by `open_to_change`.
 fn layers(schunk: &mut SChunk, fixed: bool) -> MetalayersMut<'_> {
     if fixed { schunk.meta_mut().with_reserved() } else { schunk.vlmeta_mut().with_reserved() }
 }
 
 fn missing(source: Source<'_>, schunk: &SChunk, name: &str, fixed: bool) -> anyhow::Error {
     let (kind, hint) = match (fixed, schunk.meta().contains(name)) {
-        (true, _) => ("fixed metalayer", ""),
-        (false, true) => ("metalayer of variable length", ", but a fixed one: --fixed finds it"),
-        (false, false) => ("metalayer of variable length", ""),
+        (true, _) => ("fixed-length metalayer", ""),
+        (false, true) => ("variable-length metalayer", ", but a fixed-length one: use --fixed"),
+        (false, false) => ("variable-length metalayer", ""),
     };
     let path = source.path.display();
     anyhow!("cannot find a metalayer ({path}): there is no {kind} `{name}`{hint}")
@@ -249,13 +251,13 @@ fn missing(source: Source<'_>, schunk: &SChunk, name: &str, fixed: bool) -> anyh
 fn stdin() -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let read = io::stdin().lock().read_to_end(&mut bytes);
-    // An error of stdin must not pass for one of stdout.
+    // An error of stdin must not be reported as one of stdout.
     read.map_err(|error| anyhow!("cannot read stdin: {error}"))?;
     Ok(bytes)
 }
 
 fn parse(text: &[u8]) -> Result<serde_json::Value> {
-    let hint = "a text needs quotes of its own, and --raw takes any bytes";
+    let hint = "a string needs its own double quotes; --raw stores any bytes";
     let value = serde_json::from_slice(text);
-    value.map_err(|error| UsageError(format!("VALUE is no JSON: {error}; {hint}")).into())
+    value.map_err(|error| UsageError(format!("VALUE is not JSON: {error}; {hint}")).into())
 }

@@ -1,12 +1,12 @@
-//! The order of the items in NumPy's files.
+//! The item order of npy files.
 
-/// Puts items whose first index runs fastest in C order, where the last one does.
+/// Reorders items from Fortran order to C order.
 pub(crate) fn fortran_to_c(bytes: &[u8], shape: &[u64], typesize: usize) -> Vec<u8> {
     let mut strides = Vec::new();
     let mut stride = typesize;
     for &size in shape {
         strides.push(stride);
-        // All items are in memory, so that their number fits.
+        // All items are in memory, so the product fits.
         stride *= size as usize;
     }
     let mut out = Vec::with_capacity(bytes.len());

@@ -4,30 +4,30 @@ use std::str::FromStr;
 
 use blosc2::{CParams, Codec, Filter, Threads};
 
-/// How to compress.
+/// Compression parameters.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Compression {
     /// Codec: blosclz, lz4, lz4hc, zlib, zstd, ...
     #[arg(long)]
     codec: Option<Codec>,
-    /// Parameter of the codec, such as the side of a cell of ndlz, 4 or 8; 0 for another codec than
-    /// before.
+    /// Codec parameter, such as the cell side of ndlz, 4 or 8. Default: 0 if --codec changes
+    /// the codec.
     #[arg(long)]
     codec_meta: Option<u8>,
     /// Compression level, 0 (store) to 9.
     #[arg(long, value_parser = clap::value_parser!(u8).range(0..=9))]
     level: Option<u8>,
-    /// Filters in the order in which they are applied, separated by commas, such as
+    /// Filters in the order of compression, separated by commas, such as
     /// `bitshuffle` or `trunc_prec:10,shuffle`; `none` for no filters.
     #[arg(long, allow_hyphen_values = true)]
     filters: Option<Filters>,
-    /// Threads that work on a chunk.
+    /// Number of threads per chunk.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
 }
 
 impl Compression {
-    /// Whether nothing is asked for that would change the compressed bytes.
+    /// Whether no option is given that changes the compressed bytes.
     pub(crate) fn is_default(&self) -> bool {
         self.codec.is_none()
             && self.codec_meta.is_none()
@@ -39,10 +39,10 @@ impl Compression {
         Threads::new(self.threads.into())
     }
 
-    /// `params` with what was asked for.
+    /// `params` with the given options applied.
     pub(crate) fn apply(&self, mut params: CParams) -> CParams {
         if let Some(codec) = self.codec.filter(|&codec| codec != params.codec) {
-            // What a codec is told beside the level is of no use to another.
+            // The parameter and the dictionary of one codec do not apply to another.
             params = params.codec(codec).codec_meta(0).dictionary(false);
         }
         if let Some(meta) = self.codec_meta {
@@ -73,13 +73,13 @@ impl FromStr for Filters {
     }
 }
 
-/// How to cut an array.
+/// Chunk and block shape of an array.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Cut {
-    /// Items of a chunk along each dimension, such as `100,200`.
+    /// Chunk shape, such as `100,200`.
     #[arg(long)]
     pub(crate) chunks: Option<Shape>,
-    /// Items of a block along each dimension, such as `10,200`.
+    /// Block shape, such as `10,200`.
     #[arg(long)]
     pub(crate) blocks: Option<Shape>,
 }
@@ -101,7 +101,7 @@ impl Cut {
     }
 }
 
-/// Numbers of items, separated by commas.
+/// A shape: numbers separated by commas.
 #[derive(Debug, Clone)]
 pub(crate) struct Shape(pub(crate) Vec<u64>);
 

@@ -1,14 +1,14 @@
-//! Progress on the terminal. Nothing is drawn when stderr is none, or for little data.
+//! Progress bars on stderr. Nothing is drawn if stderr is not a terminal, or below 64 MiB of data.
 
 use std::io::{IsTerminal, stdout};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 
-/// Less than this is done before anybody could read a bar.
+/// Bytes below which no bar is drawn: the work is done too soon.
 const WORTH_A_BAR: u64 = 64 << 20;
 
-/// A bar for so many bytes.
+/// A bar for `bytes` bytes.
 pub(crate) fn bar(bytes: u64) -> ProgressBar {
     if bytes < WORTH_A_BAR {
         return ProgressBar::hidden();
@@ -18,12 +18,12 @@ pub(crate) fn bar(bytes: u64) -> ProgressBar {
     ProgressBar::new(bytes).with_style(style).with_finish(ProgressFinish::AndClear)
 }
 
-/// A bar for so many bytes that go to stdout: none when that is the terminal itself.
+/// A bar for `bytes` bytes written to stdout: hidden if stdout is a terminal.
 pub(crate) fn bar_beside_stdout(bytes: u64) -> ProgressBar {
     if stdout().is_terminal() { ProgressBar::hidden() } else { bar(bytes) }
 }
 
-/// A spinner for work on so many bytes that does not say how far it is.
+/// A spinner for work on `bytes` bytes that does not report its progress.
 pub(crate) fn spinner(bytes: u64, message: &'static str) -> ProgressBar {
     if bytes < WORTH_A_BAR {
         return ProgressBar::hidden();

@@ -1,4 +1,4 @@
-//! `blosc2 repair`: a frame that is damaged, or whose writer was stopped.
+//! `blosc2 repair`: repairs a frame that is damaged, or whose writer was interrupted.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -6,15 +6,15 @@ use std::path::PathBuf;
 use anyhow::Result;
 use blosc2::repair::{repair, repair_to};
 
-/// Put a frame in order whose writer was stopped, or that is damaged.
+/// Repair a frame that is damaged, or whose writer was interrupted.
 ///
-/// A good frame is left alone. A change that was stopped is rolled back. Otherwise the file is replaced by one of
-/// all chunks that are whole, and the damaged one is kept beside it as FILE.damaged.
+/// A good frame is not changed. An interrupted change is rolled back. Otherwise the file is replaced by a new frame
+/// with all intact chunks, and the damaged file is kept as FILE.damaged.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// File or directory of chunks.
+    /// File, or directory with a sparse frame.
     file: PathBuf,
-    /// Leave FILE alone, and write a good frame to this new file or directory.
+    /// Do not change FILE; write the repaired frame to this new file or directory.
     #[arg(long, short, value_name = "OUT")]
     output: Option<PathBuf>,
 }

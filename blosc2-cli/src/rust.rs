@@ -1,4 +1,4 @@
-//! Files that are read by `blosc2-format`, without C-Blosc2.
+//! Files read by `blosc2-format`, without C-Blosc2.
 
 use std::cell::RefCell;
 use std::io::Write;
@@ -14,9 +14,9 @@ use crate::complain;
 use crate::file::{Content, Source, needs_rust};
 use crate::stream::{self, Items};
 
-/// What a file is, when C-Blosc2 does not open files of that kind.
+/// The kind of a file, if C-Blosc2 does not open files of this kind.
 pub(crate) fn needed(source: Source<'_>) -> Option<Kind> {
-    // Where nothing can be read, the one who opens it says it.
+    // An error of reading is reported when the file is opened.
     source.kind().ok().flatten().filter(|&kind| needs_rust(kind))
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn open(source: Source<'_>) -> Result<File<'static>> {
     file.map_err(|error| anyhow!("cannot open ({}): {error}", source.path.display()))
 }
 
-/// What cannot be told from a file, though its data depends on it.
+/// A warning if the data of a file is ambiguous.
 pub(crate) fn ambiguity(source: Source<'_>, kind: Kind) -> Option<&'static str> {
     if kind != Kind::Packed {
         return None;
@@ -38,16 +38,16 @@ pub(crate) fn ambiguity(source: Source<'_>, kind: Kind) -> Option<&'static str> 
     let (_, report) = file::check(&source.bytes().ok()?, &Options::default()).ok()?;
     let ambiguous = report.findings.iter().any(|each| each.rule.id == "packed.delta_ambiguous");
     ambiguous.then_some(
-        "whether chunks that are stored as they are hold data or differences cannot be told; the \
-         likelier one is taken, and `check` shows where",
+        "it is ambiguous whether uncompressed chunks hold data or differences (delta); the more \
+         likely reading is used, and `check` lists the chunks",
     )
 }
 
-/// Opens a file whose items are data, and warns where that is ambiguous.
+/// Opens a file whose items are data, and warns if the data is ambiguous.
 pub(crate) fn open_data(source: Source<'_>) -> Result<File<'static>> {
     let file = open(source)?;
     if !needs_rust(file.info().kind) {
-        // Only what is of today may stand for something else.
+        // Only files of the current format can be carriers (lazy expressions, proxies).
         Content::open_data(source)?;
     }
     if let Some(note) = ambiguity(source, file.info().kind) {
@@ -56,7 +56,7 @@ pub(crate) fn open_data(source: Source<'_>) -> Result<File<'static>> {
     Ok(file)
 }
 
-/// How a file is compressed, as far as it says.
+/// The compression parameters of a file, as far as it states them.
 pub(crate) fn params(info: &Info) -> CParams {
     let filters = info.filters.iter().zip(info.filters_meta);
     let filters: Vec<_> =
@@ -69,7 +69,7 @@ pub(crate) fn params(info: &Info) -> CParams {
     params.filters(&filters).typesize(info.typesize as usize)
 }
 
-/// Bytes of all items, without the padding of an array's chunks.
+/// Bytes of all items, without the padding of the chunks of an array.
 pub(crate) fn nbytes(file: &File<'_>) -> u64 {
     match file.geometry() {
         Some(geometry) => geometry.len().saturating_mul(geometry.typesize() as u64),
@@ -85,7 +85,7 @@ pub(crate) struct RustItems<'a> {
     shape: Vec<u64>,
     chunks: Vec<u64>,
     typesize: usize,
-    /// Where each chunk starts, in bytes, and where the last one ends, unless it holds an array.
+    /// Offset of each chunk in the data, in bytes, and the end of the last chunk; `None` for an array.
     bounds: Option<Vec<u64>>,
 }
 
@@ -119,7 +119,7 @@ impl<'a> RustItems<'a> {
         Ok(data)
     }
 
-    /// Writes all chunks, which may have different lengths.
+    /// Writes all chunks, including variable-length ones.
     pub(crate) fn write_chunks(&self, out: &mut dyn Write, bar: &ProgressBar) -> Result<()> {
         let (nchunks, expected) = {
             let file = self.file.borrow();
@@ -133,13 +133,13 @@ impl<'a> RustItems<'a> {
             found += chunk.len() as u64;
         }
         if found != expected {
-            bail!("cannot read all chunks: expected {expected} bytes in all, found {found}");
+            bail!("cannot read all chunks: expected {expected} bytes in total, found {found}");
         }
         Ok(())
     }
 }
 
-/// Where the chunks of a file start, and where the last one ends.
+/// Offset of each chunk in the data, in bytes, and the end of the last chunk.
 fn bounds(file: &mut File<'_>) -> Result<Vec<u64>, blosc2_format::Error> {
     let (nchunks, nbytes) = (file.info().nchunks, file.info().nbytes);
     let mut bounds = vec![0];
@@ -186,10 +186,12 @@ impl Items for RustItems<'_> {
                 break;
             }
             let chunk = self.chunk(index as u64)?;
-            // A frame may lie about its sizes.
+            // The sizes in the frame may be wrong.
             if to.checked_sub(from) != Some(chunk.len() as u64) {
                 let found = chunk.len();
-                bail!("cannot read chunk {index}: it has {found} bytes, not as the frame says");
+                bail!(
+                    "cannot read chunk {index}: it decodes to {found} bytes, other than the frame specifies"
+                );
             }
             let wanted = (start.max(from) - from) as usize..(end.min(to) - from) as usize;
             bytes.extend_from_slice(chunk.get(wanted).unwrap_or_default());

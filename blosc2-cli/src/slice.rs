@@ -1,4 +1,4 @@
-//! Which items: Python's slices, which are cut off at the ends of an axis as in NumPy.
+//! Slices of items: Python's syntax; bounds are clamped to the axis as in NumPy.
 
 use std::iter::repeat_n;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use anyhow::{Result, bail};
 
-/// One slice for each axis; axes that are missing, at the end or at `...`, are selected whole.
+/// One slice per axis; missing axes, at the end or at `...`, are selected whole.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Slices(Vec<Slice>);
 
@@ -30,7 +30,7 @@ impl FromStr for Slices {
         let slices = slices.collect::<Result<Vec<_>, _>>()?;
         match slices.iter().filter(|slice| **slice == Slice::Ellipsis).count() {
             0 | 1 => Ok(Self(slices)),
-            count => Err(format!("expected one `...` at most, got {count}")),
+            count => Err(format!("expected at most one `...`, got {count}")),
         }
     }
 }
@@ -42,7 +42,7 @@ impl FromStr for Slice {
         if text == "..." {
             return Ok(Self::Ellipsis);
         }
-        let invalid = || format!("expected `start:stop:step`, a number or `...`, got `{text}`");
+        let invalid = || format!("expected `start:stop:step`, an index or `...`, got `{text}`");
         let number = |part: &str| part.trim().parse::<i64>().map_err(|_| invalid());
         let optional = |part: Option<&str>| match part.map(str::trim) {
             None | Some("") => Ok(None),
@@ -64,7 +64,7 @@ impl FromStr for Slice {
 }
 
 impl Slices {
-    /// The positions along each dimension of an array of this shape.
+    /// Returns the selected positions of each axis of an array of this shape.
     pub(crate) fn resolve(&self, shape: &[u64]) -> Result<Vec<Pick>> {
         let ellipsis = self.0.iter().position(|slice| *slice == Slice::Ellipsis);
         let (before, after) = match ellipsis {
@@ -73,7 +73,7 @@ impl Slices {
         };
         let (given, ndim) = (before.len() + after.len(), shape.len());
         let Some(missing) = ndim.checked_sub(given) else {
-            bail!("cannot slice: there are {ndim} dimensions, got {given} slices");
+            bail!("cannot slice: the data has {ndim} dimensions, got {given} slices");
         };
         let slices = before.iter().chain(repeat_n(&WHOLE, missing)).chain(after);
         let axes = slices.zip(shape).enumerate();
@@ -95,7 +95,7 @@ impl Slice {
             Self::Range { start, stop, step } => (start, stop, step),
             Self::Ellipsis => (None, None, 1),
         };
-        // Where a slice may start and stop: backwards before the first item too.
+        // The bounds of start and stop: with a negative step, also one position before the first item.
         let (low, high) = if step > 0 { (0, all) } else { (-1, all - 1) };
         let place = |at: Option<i64>, default| {
             at.map_or(default, |at| from_end(at).clamp(low, high.max(low)))
@@ -109,7 +109,7 @@ impl Slice {
     }
 }
 
-/// Positions along one dimension: so many, from `start` on, `step` apart.
+/// The selected positions of one axis: `count` positions from `start`, `step` apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pick {
     pub(crate) start: u64,
@@ -122,19 +122,19 @@ impl Pick {
         self.count
     }
 
-    /// The position number `k`, for `k` below `count`.
+    /// The position at index `k`, which must be below `count`.
     pub(crate) fn position(&self, k: u64) -> u64 {
         let distance = k * self.step.unsigned_abs();
         if self.step > 0 { self.start + distance } else { self.start - distance }
     }
 
-    /// The range that the positions lie in; there has to be one.
+    /// The range that covers all positions; `count` must not be 0.
     pub(crate) fn span(&self) -> Range<u64> {
         let last = self.position(self.count - 1);
         self.start.min(last)..self.start.max(last) + 1
     }
 
-    /// The positions from number `k` on.
+    /// `count` positions from index `k` on.
     pub(crate) fn part(&self, k: u64, count: u64) -> Self {
         Self { start: self.position(k), step: self.step, count }
     }

@@ -1,4 +1,4 @@
-//! Picked items out of a file, piece by piece, so that memory holds one piece only.
+//! Streaming of selected items, piece by piece: only one piece is in memory.
 
 use std::io::Write;
 use std::ops::Range;
@@ -9,18 +9,18 @@ use indicatif::ProgressBar;
 
 use crate::slice::Pick;
 
-/// Bytes of a piece; more only where a single chunk has more.
+/// Bytes of a piece; larger only if a single chunk is larger.
 const PIECE: u64 = 64 << 20;
 
-/// Items in chunks that can be read by boxes.
+/// Items in chunks that can be read as n-dimensional boxes.
 pub(crate) trait Items {
-    /// Items along each dimension.
+    /// The shape.
     fn shape(&self) -> &[u64];
-    /// Items of a chunk along each dimension.
+    /// The chunk shape.
     fn chunks(&self) -> &[u64];
-    /// Bytes of an item.
+    /// Bytes per item.
     fn typesize(&self) -> usize;
-    /// The bytes of a box, in C order.
+    /// Reads a box; returns its bytes in C order.
     fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<u8>>;
 }
 
@@ -46,7 +46,7 @@ impl Items for ArrayItems<'_> {
     }
 }
 
-/// The items of a super-chunk, which have one dimension.
+/// The items of a super-chunk, which has one axis.
 #[derive(Debug)]
 pub(crate) struct SChunkItems<'a> {
     schunk: &'a SChunk,
@@ -58,7 +58,7 @@ impl<'a> SChunkItems<'a> {
     pub(crate) fn new(schunk: &'a SChunk) -> Self {
         let typesize = schunk.typesize() as u64;
         let chunksize = match schunk.chunksize() as u64 {
-            // They differ.
+            // The chunks have variable lengths.
             0 => PIECE,
             size => size,
         };
@@ -85,14 +85,14 @@ impl Items for SChunkItems<'_> {
     }
 }
 
-/// The bytes of a range of items of one dimension.
+/// Converts a range of items of one axis to bytes.
 pub(crate) fn bytes_of(ranges: &[Range<u64>], typesize: usize) -> Result<Range<u64>> {
-    let [range] = ranges else { bail!("cannot slice: a super-chunk has one dimension") };
+    let [range] = ranges else { bail!("cannot slice: a super-chunk has one axis") };
     let size = typesize as u64;
     Ok(range.start.saturating_mul(size)..range.end.saturating_mul(size))
 }
 
-/// Writes the picked items, in the order of the picks.
+/// Writes the selected items, in the order of the picks.
 pub(crate) fn write(
     items: &dyn Items,
     picks: &[Pick],
@@ -118,7 +118,7 @@ impl Pieces<'_> {
         self.write_along(0, &mut picks.to_vec(), out)
     }
 
-    /// Writes the picked items; there is one position only along the dimensions before `axis`.
+    /// Writes the selected items; the axes before `axis` have one position each.
     fn write_along(&self, axis: usize, picks: &mut [Pick], out: &mut dyn Write) -> Result<()> {
         let Some(&all) = picks.get(axis) else {
             return self.write_box(picks, out);
@@ -143,11 +143,11 @@ impl Pieces<'_> {
         Ok(())
     }
 
-    /// Reads the box around the picked items and writes them.
+    /// Reads the box that covers the selected items, and writes them.
     fn write_box(&self, picks: &[Pick], out: &mut dyn Write) -> Result<()> {
         let ranges: Vec<Range<u64>> = picks.iter().map(Pick::span).collect();
         let bytes = self.items.read(&ranges)?;
-        // Behind this dimension the picked items lie in the box as they are to be written.
+        // After this axis the selected items are contiguous in the box, in output order.
         let dense = picks.iter().rposition(|pick| pick.step != 1).map_or(0, |axis| axis + 1);
         let mut strides = vec![self.items.typesize()];
         for pick in picks.iter().rev() {
@@ -173,11 +173,11 @@ fn span_len(pick: &Pick) -> u64 {
     span.end - span.start
 }
 
-/// How many of the positions go into a piece of so many rows, which ends where a chunk ends if it
-/// reaches that far.
+/// Number of positions in a piece of at most `rows` rows, which ends at a chunk boundary if it
+/// reaches one.
 fn rows_of_piece(pick: &Pick, rows: u64, chunk: u64) -> u64 {
     let (at, step, chunk) = (pick.start, pick.step.unsigned_abs(), chunk.max(1));
-    // Each position has a chunk of its own, so that those between are left alone.
+    // Each position is in a different chunk: one position per piece avoids reading the chunks between.
     let rows = if step >= chunk { 1 } else { rows };
     let count = if pick.step > 0 {
         let end = at.saturating_add(rows);
@@ -193,8 +193,8 @@ fn rows_of_piece(pick: &Pick, rows: u64, chunk: u64) -> u64 {
     count.min(pick.count)
 }
 
-/// Writes the picked parts of a box; `strides` are those of the dimensions from the one before the
-/// first pick on, in bytes. Gives the bytes written.
+/// Writes the selected parts of a box; `strides`, in bytes, start one axis before the first pick.
+/// Returns the number of bytes written.
 fn write_picked(
     bytes: &[u8],
     picks: &[Pick],
@@ -221,7 +221,7 @@ mod tests {
     use super::*;
     use crate::slice::Slices;
 
-    /// Items that are their own positions, two bytes each; remembers what was read.
+    /// Two-byte items whose values are their positions; records what was read.
     struct Counting {
         shape: Vec<u64>,
         chunks: Vec<u64>,

@@ -1,4 +1,4 @@
-//! What lies where in a file, drawn as SVG.
+//! The layout of a file, drawn as SVG.
 
 use std::io::{self, Write};
 
@@ -8,11 +8,11 @@ use crate::map::Group;
 
 const WIDTH: f64 = 1000.0;
 const MARGIN: u64 = 20;
-/// Height of a strip, and of what one file takes with its name.
+/// Height of a strip, and of a file with its name.
 const STRIP: u64 = 40;
 const ROW: u64 = 80;
 
-/// What is told apart by colour, in the order of the legend.
+/// The parts and their colours, in the order of the legend.
 const COLOURS: [(&str, &str); 8] = [
     ("header", "#4e79a7"),
     ("metalayer", "#59a14f"),
@@ -38,7 +38,7 @@ fn colour(part: &Part) -> &'static str {
     COLOURS.iter().find(|(each, _)| *each == name).map_or("#bab0ac", |(_, colour)| colour)
 }
 
-/// Writes a strip for each file, cut into its regions, with a tooltip for each.
+/// Writes a strip for each file, divided into its regions, each with a tooltip.
 pub(crate) fn write(out: &mut dyn Write, groups: &[Group]) -> io::Result<()> {
     let (width, height) = (WIDTH as u64 + 2 * MARGIN, ROW * groups.len() as u64 + 3 * MARGIN);
     writeln!(
@@ -63,7 +63,7 @@ pub(crate) fn write(out: &mut dyn Write, groups: &[Group]) -> io::Result<()> {
 fn write_region(out: &mut dyn Write, region: &Region, y: u64, end: u64) -> io::Result<()> {
     let scale = |bytes: u64| bytes as f64 / end.max(1) as f64 * WIDTH;
     let x = MARGIN as f64 + scale(region.offset);
-    // What is too small to be seen is drawn as a hair.
+    // Regions too small to be visible get a minimum width.
     let width = scale(region.len).max(0.5);
     writeln!(
         out,
@@ -90,7 +90,7 @@ fn write_legend(out: &mut dyn Write, y: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Text as XML takes it; what it cannot hold is replaced.
+/// Escapes text for XML; characters that XML does not allow are replaced.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for each in text.chars() {

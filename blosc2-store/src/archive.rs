@@ -1,4 +1,4 @@
-//! Zip files whose members are read where they lie.
+//! Zip archives whose uncompressed members are read in place.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, Permissions};
@@ -12,17 +12,17 @@ use walkdir::WalkDir;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
-/// As much of the end of a file is read at once: the directory of thousands of members.
+/// Bytes at the end of a file that are read at once: enough for the directory of thousands of members.
 const TAIL: u64 = 1 << 20;
 
-/// Where an archive lies.
+/// The source of an archive.
 pub(crate) type Source = Arc<dyn ReadAt + Send + Sync>;
 
-/// A zip file, of which nothing but the directory has been read.
+/// A zip file. Opening it reads only its directory.
 pub(crate) struct Archive {
     source: Source,
     zip: Mutex<ZipArchive<Reader>>,
-    /// The number of each member.
+    /// The index of each member, by name.
     members: BTreeMap<String, usize>,
 }
 
@@ -37,7 +37,7 @@ impl Archive {
         Ok(Self { source, zip: Mutex::new(zip), members })
     }
 
-    /// Whether a file may be one.
+    /// Whether a file starts like a zip file.
     pub(crate) fn is_in(file: &File) -> io::Result<bool> {
         let mut start = [0; 4];
         if ReadAt::size(file)? < 22 {
@@ -57,22 +57,23 @@ impl Archive {
         self.members.contains_key(name)
     }
 
-    /// The bytes of a member, which has to be stored as it is.
+    /// The bytes of a member, which must be stored uncompressed.
     pub(crate) fn member(&self, name: &str) -> Result<Window> {
         let mut zip = self.zip();
-        let missing = || Error::new(ErrorKind::NotFound, DOING, format!("no member `{name}`"));
+        let missing =
+            || Error::new(ErrorKind::NotFound, DOING, format!("there is no member `{name}`"));
         let number = *self.members.get(name).ok_or_else(missing)?;
         let member = zip.by_index_raw(number).map_err(of_zip)?;
         if member.compression() != CompressionMethod::Stored || member.encrypted() {
             let how = if member.encrypted() { "encrypted" } else { "compressed" };
             let detail = format!(
-                "its member `{name}` is {how}: a store is read in place, so that all must be stored as they \
-                 are; unpack it and open the folder"
+                "its member `{name}` is {how}: a store is read in place, so its members must be stored uncompressed; \
+                 unpack it and open the directory"
             );
             return Err(Error::new(ErrorKind::Unsupported, DOING, detail));
         }
         let outside = || {
-            let detail = format!("its member `{name}` reaches beyond the end of the file");
+            let detail = format!("its member `{name}` extends beyond the end of the file");
             Error::new(ErrorKind::InvalidData, DOING, detail)
         };
         let (start, len) = (member.data_start().ok_or_else(outside)?, member.compressed_size());
@@ -86,13 +87,15 @@ impl Archive {
     /// Writes all members to files in a folder.
     pub(crate) fn unpack(&self, folder: &Path) -> Result<()> {
         let invalid = |detail| Error::new(ErrorKind::InvalidData, UNPACK, detail);
-        // Members that share their bytes could make any number of them.
+        // Overlapping members could unpack to any number of bytes.
         let mut left = self.source.size().map_err(failed)?;
         for name in self.names() {
             let inside = Path::new(name);
             let is_inside = inside.components().all(|part| matches!(part, Component::Normal(_)));
             if !is_inside || name.contains('\\') {
-                return Err(invalid(format!("its member `{name}` would lie outside")));
+                return Err(invalid(format!(
+                    "its member `{name}` would be unpacked outside the folder"
+                )));
             }
             let path = folder.join(inside);
             let io = |error| Error::of_io(UNPACK, error).at(&path);
@@ -104,7 +107,7 @@ impl Archive {
                 fs::create_dir_all(parent).map_err(io)?;
             }
             let member = self.member(name)?;
-            let shared = || invalid("its members share their bytes".to_owned());
+            let shared = || invalid("its members overlap".to_owned());
             left = left.checked_sub(member.len).ok_or_else(shared)?;
             let mut target = File::create_new(&path).map_err(io)?;
             io::copy(&mut WindowReader::new(member), &mut target).map_err(io)?;
@@ -113,7 +116,7 @@ impl Archive {
     }
 
     fn zip(&self) -> std::sync::MutexGuard<'_, ZipArchive<Reader>> {
-        // Nothing of it is left half done by a panic.
+        // A panic leaves no partial change in it.
         self.zip.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -136,7 +139,7 @@ fn of_zip(error: zip::result::ZipError) -> Error {
     match error {
         zip::result::ZipError::Io(error) => match error.kind() {
             io::ErrorKind::UnexpectedEof => {
-                Error::new(ErrorKind::InvalidData, DOING, "it was cut short")
+                Error::new(ErrorKind::InvalidData, DOING, "the file is truncated")
             }
             io::ErrorKind::QuotaExceeded => Error::new(ErrorKind::InvalidData, DOING, error),
             _ => failed(error),
@@ -145,9 +148,9 @@ fn of_zip(error: zip::result::ZipError) -> Error {
     }
 }
 
-/// Packs all files of a folder, as they are, the largest first and `last` last.
+/// Packs all files of a folder, uncompressed, the largest first and `last` last.
 ///
-/// The file appears when it is complete; with permissions it takes the place of one that had those.
+/// The zip file appears when it is complete. With `permissions` it replaces the file that had them.
 pub(crate) fn pack(
     folder: &Path,
     last: &str,
@@ -164,7 +167,7 @@ pub(crate) fn pack(
     members.sort_by_key(|(len, file)| (*file == last, u64::MAX - len));
     let mut builder = tempfile::Builder::new();
     builder.prefix(TEMPORARY);
-    // Readable for whom the umask lets read, as any new file.
+    // Permissions as the umask sets them for any new file.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let mut file = builder.tempfile_in(folder_of(path)).map_err(io)?;
@@ -188,10 +191,10 @@ pub(crate) fn pack(
     file.persist(path).map(drop).map_err(|error| io(error.error))
 }
 
-/// What the names of files and folders that are there for a while start with.
+/// Prefix of the names of temporary files and folders.
 pub(crate) const TEMPORARY: &str = ".blosc2-";
 
-/// The files below a folder, in order; those that links lead to are among them, but no folders.
+/// The files below a folder, sorted, including links to files; folders are not listed.
 pub(crate) fn files_of(folder: &Path) -> impl Iterator<Item = io::Result<PathBuf>> {
     let walk = WalkDir::new(folder).min_depth(1).sort_by_file_name().into_iter();
     let lasting = |name: &std::ffi::OsStr| !name.to_string_lossy().starts_with(TEMPORARY);
@@ -202,12 +205,12 @@ pub(crate) fn files_of(folder: &Path) -> impl Iterator<Item = io::Result<PathBuf
     })
 }
 
-/// The folder that a file is or will be in.
+/// The parent folder of a path.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A part of an archive.
+/// A range of the bytes of an archive.
 #[derive(Clone)]
 pub(crate) struct Window {
     source: Source,
@@ -251,19 +254,20 @@ impl Read for WindowReader {
     }
 }
 
-/// What the zip library reads: from memory what is at the end, and no more than it asks for of all else.
+/// The reader for the zip library: the end of the file from memory, other parts as requested.
 struct Reader {
     source: Source,
     size: u64,
     position: u64,
-    /// What there is until the directory has been read.
+    /// Present until the directory is read.
     opening: Arc<Mutex<Option<Opening>>>,
 }
 
 struct Opening {
     /// The last bytes of the file.
     tail: Vec<u8>,
-    /// What may still be read: the library tries whatever looks like a directory, of which there may be many.
+    /// Remaining number of bytes to read: the library tries everything that looks like a directory, and a file can
+    /// hold many of those.
     left: u64,
 }
 
@@ -284,14 +288,14 @@ impl Read for Reader {
         let buffer = &mut buffer[..len];
         let mut opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         let held = opening.as_mut().map(|opening| {
-            // A read takes time, however short it is.
+            // Short reads take time too.
             opening.left = opening.left.checked_sub(64 + len as u64)?;
             let at = self.position.checked_sub(self.size - opening.tail.len() as u64);
             Some(at.and_then(|at| opening.tail.get(usize::try_from(at).ok()?..)?.get(..len)))
         });
         match held {
             Some(None) => {
-                let detail = "it has too many of what looks like a directory";
+                let detail = "it has too many candidates for its central directory";
                 return Err(io::Error::new(io::ErrorKind::QuotaExceeded, detail));
             }
             Some(Some(Some(bytes))) => buffer.copy_from_slice(bytes),
@@ -309,7 +313,7 @@ impl Seek for Reader {
             SeekFrom::End(offset) => self.size.checked_add_signed(offset),
             SeekFrom::Current(offset) => self.position.checked_add_signed(offset),
         };
-        let outside = || io::Error::new(io::ErrorKind::InvalidInput, "a place before the start");
+        let outside = || io::Error::new(io::ErrorKind::InvalidInput, "a position before the start");
         self.position = position.ok_or_else(outside)?;
         Ok(self.position)
     }

@@ -1,4 +1,4 @@
-//! Arrays of batches: a batch of items in each chunk.
+//! Batch arrays: a batch of items in each chunk.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -10,25 +10,25 @@ use serde::Serialize;
 use crate::tag::{check_new, error, tag, what};
 
 const NAME: &str = "batcharray";
-/// The metalayer of variable length with the number of items of each batch.
+/// The variable-length metalayer with the number of items of each batch.
 const LENGTHS: &str = "_batch_array_metadata";
 const BATCH_LENGTHS: &str = "batch_lengths";
 const ITEMS_PER_BLOCK: &str = "items_per_block";
-const OPEN: &str = "open an array of batches";
-const MAKE: &str = "make an array of batches";
-const READ: &str = "read from an array of batches";
-const WRITE: &str = "write to an array of batches";
+const OPEN: &str = "open a batch array";
+const MAKE: &str = "create a batch array";
+const READ: &str = "read from a batch array";
+const WRITE: &str = "write to a batch array";
 
-/// An array of batches of items of any kinds and sizes: a batch is a chunk, some of its items are a block.
-/// Python's `BatchArray`.
+/// An array of batches of items of any type and size. Each batch is a chunk with variable-length blocks. Python:
+/// `BatchArray`.
 ///
-/// A batch is written at once, and has at least one item. The blocks of a batch have
-/// [`items_per_block`](Self::items_per_block) items each, the last one may have less; to read an item takes its
-/// block, so that fewer of them make that faster, and more of them compress better.
+/// A batch is written as a whole, and has at least one item. Each block of a batch has
+/// [`items_per_block`](Self::items_per_block) items, the last one may have fewer. Reading an item decompresses its
+/// block: small blocks make random access faster, large ones compress better.
 ///
-/// It is a super-chunk with the metalayer `batcharray`, in a file, in a directory or in memory. How many items
-/// each batch has is kept beside them. Where that was not finished, because a program was stopped, the items are
-/// counted when they are needed.
+/// It is a super-chunk with the metalayer `batcharray`: a contiguous file, a directory, or in memory. A metalayer
+/// stores the number of items of each batch. If it is not valid, because a writer was interrupted, the items are
+/// counted when the numbers are needed.
 ///
 /// ```
 /// use blosc2_store::BatchArray;
@@ -47,12 +47,12 @@ pub struct BatchArray {
     known: Known,
 }
 
-/// What is known of the batches.
+/// The known facts about the batches.
 #[derive(Debug)]
 struct Known {
-    /// `None` where no batch is there yet, or where the file does not say.
+    /// `None` before the first batch, or if the file does not state it.
     items_per_block: Option<u64>,
-    /// Where each batch starts among all items, and where the last one ends.
+    /// The index of the first item of each batch, and the end of the last batch.
     starts: OnceLock<Vec<u64>>,
 }
 
@@ -60,7 +60,7 @@ impl BatchArray {
     /// Opens a file or a directory for reading.
     ///
     /// # Errors
-    /// As for [`SChunk::open`] and [`from_schunk`](Self::from_schunk).
+    /// Fails with the errors of [opening a container](crate#opening-a-container).
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::from_schunk(SChunk::open(path)?)
     }
@@ -68,40 +68,42 @@ impl BatchArray {
     /// Opens a file or a directory for reading and changing.
     ///
     /// # Errors
-    /// As for [`SChunk::open_rw`] and [`from_schunk`](Self::from_schunk).
+    /// Fails with the errors of [opening a container](crate#opening-a-container).
     pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
         Self::from_schunk(SChunk::open_rw(path)?)
     }
 
-    /// Makes an empty one in a new contiguous file, compressed as Python does: with the default parameters.
+    /// Creates an empty array in a new contiguous file, with the default parameters, as Python does.
     ///
     /// # Errors
-    /// As for [`SChunk::create`].
+    /// Fails with the errors of [creating a container](crate#creating-a-container).
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
         Self::new_in(OpenOptions::new().create_new(true).open(path)?, None)
     }
 
-    /// Makes an empty one in memory, compressed as Python does: with the default parameters.
+    /// Creates an empty array in memory, with the default parameters, as Python does.
     ///
     /// # Errors
-    /// As for [`SChunk::in_memory`].
+    /// Fails with the errors of [creating a container](crate#creating-a-container).
     pub fn in_memory() -> Result<Self> {
         Self::new_in(OpenOptions::new().in_memory()?, None)
     }
 
-    /// Makes one of an empty super-chunk, which may be anywhere and have any parameters, with so many items in a
-    /// block.
+    /// Creates an array in an empty super-chunk, with any storage and parameters, and with `items_per_block` items in
+    /// each block.
     ///
-    /// With `None`, the first batch decides: as many of its items as take 1 MiB in msgpack at the levels 1 to 3,
-    /// 8 MiB at 4 to 6, 16 MiB at 7 and 8, and all of them at 0 and 9.
+    /// With `None`, the first batch determines it: a block holds the items that take 1 MiB as msgpack at compression
+    /// levels 1 to 3, 8 MiB at 4 to 6, 16 MiB at 7 and 8, and all items of the batch at 0 and 9.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: it has chunks, or items of more than a byte; `Some(0)`;
-    /// - as for [`MetalayersMut::set`].
+    /// - [`ErrorKind::InvalidArgument`]: the super-chunk has chunks, or a typesize other than 1; or `items_per_block`
+    ///   is `Some(0)`;
+    /// - [`ErrorKind::ReadOnly`]: it was opened for reading or appending;
+    /// - [`ErrorKind::Io`]: the file cannot be written.
     pub fn new_in(mut schunk: SChunk, items_per_block: Option<u64>) -> Result<Self> {
         check_new(&schunk, MAKE)?;
         if items_per_block == Some(0) {
-            let detail = "a block has at least one item, got 0";
+            let detail = "expected at least one item per block, got 0";
             return Err(error(&schunk, ErrorKind::InvalidArgument, MAKE, detail));
         }
         let meta = Value::from([
@@ -114,73 +116,74 @@ impl BatchArray {
         Self::from_schunk(schunk)
     }
 
-    /// Takes a super-chunk that is one.
+    /// Opens the array in a super-chunk.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidData`]: it has no metalayer `batcharray`, or a wrong one;
-    /// - [`ErrorKind::Unsupported`]: its items are in Arrow's format, or the version is a later one.
+    /// - [`ErrorKind::InvalidData`]: the metalayer `batcharray` is missing or invalid;
+    /// - [`ErrorKind::Unsupported`]: its items are serialized with Arrow, or its version is newer than this crate.
     pub fn from_schunk(schunk: SChunk) -> Result<Self> {
         let known = Known::read(&schunk)?;
         Ok(Self { schunk, known })
     }
 
-    /// The super-chunk.
+    /// Returns the super-chunk.
     pub fn schunk(&self) -> &SChunk {
         &self.schunk
     }
 
-    /// The super-chunk, with all of it.
+    /// Converts the array into its super-chunk.
     pub fn into_schunk(self) -> SChunk {
         self.schunk
     }
 
-    /// The metalayers of variable length: the user's, and `_batch_array_metadata`.
+    /// Returns the variable-length metalayers: those of the user, and `_batch_array_metadata`.
     pub fn vlmeta(&self) -> Metalayers<'_> {
         self.schunk.vlmeta()
     }
 
-    /// The metalayers of variable length, to be changed. `_batch_array_metadata` is the array's own.
+    /// Returns the variable-length metalayers, for changing. `_batch_array_metadata` is managed by the array.
     pub fn vlmeta_mut(&mut self) -> MetalayersMut<'_> {
         self.schunk.vlmeta_mut()
     }
 
-    /// Reads anew what other handles and programs have changed; see [`SChunk::refresh`].
+    /// Re-reads the array if other handles or programs have changed it; see [`SChunk::refresh`].
     ///
     /// # Errors
-    /// As for [`SChunk::refresh`] and [`from_schunk`](Self::from_schunk).
+    /// Fails with the errors of [opening a container](crate#opening-a-container).
     pub fn refresh(&mut self) -> Result<()> {
         self.schunk.refresh()?;
         self.known = Known::read(&self.schunk)?;
         Ok(())
     }
 
-    /// Number of batches.
+    /// Returns the number of batches.
     pub fn len(&self) -> usize {
         self.schunk.nchunks()
     }
 
-    /// Whether there is none.
+    /// Returns whether the array has no batches.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Most items of a block; `None` before the first batch, unless it was said.
+    /// Returns the number of items per block; `None` if it was not given and there is no batch yet.
     pub fn items_per_block(&self) -> Option<u64> {
         self.known.items_per_block
     }
 
-    /// Number of items in all batches.
+    /// Returns the number of items in all batches. If the stored numbers are not valid, it reads all batches.
     ///
     /// # Errors
-    /// Where they have to be counted, as for [`batch`](Self::batch).
+    /// Fails with the errors of [reading values](crate#reading-values).
     pub fn nitems(&self) -> Result<u64> {
         Ok(self.starts()?.last().copied().unwrap_or(0))
     }
 
-    /// Number of items in a batch.
+    /// Returns the number of items in a batch. If the stored numbers are not valid, it reads all batches.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfBounds`] where there is no such batch; as for [`nitems`](Self::nitems).
+    /// - [`ErrorKind::OutOfBounds`]: `index` is not below the number of batches;
+    /// - the errors of [reading values](crate#reading-values).
     pub fn batch_len(&self, index: usize) -> Result<u64> {
         match self.starts()?.get(index..).unwrap_or_default() {
             [start, end, ..] => Ok(end - start),
@@ -191,38 +194,40 @@ impl BatchArray {
     /// Reads the items of a batch.
     ///
     /// # Errors
-    /// - [`ErrorKind::OutOfBounds`]: there is no such batch;
-    /// - [`ErrorKind::InvalidData`]: it is broken, or has another number of items than is kept for it; see
+    /// - [`ErrorKind::OutOfBounds`]: `index` is not below the number of batches;
+    /// - [`ErrorKind::InvalidData`]: the number of its items differs from the stored one; see
     ///   [`recount`](Self::recount);
-    /// - as for [`SChunk::block_values`].
+    /// - the errors of [reading values](crate#reading-values).
     pub fn batch(&self, index: usize) -> Result<Vec<Value>> {
         let items = batch(&self.schunk, index)?;
         let len = items.len() as u64;
         match self.known.starts.get().and_then(|starts| starts.get(index..)) {
             Some([start, end, ..]) if end - start != len => {
                 let kept = end - start;
-                let detail = format!("batch {index} has {len} items, {kept} are kept for it");
+                let detail =
+                    format!("batch {index} has {len} items, its metadata specifies {kept}");
                 Err(error(&self.schunk, ErrorKind::InvalidData, READ, detail))
             }
             _ => Ok(items),
         }
     }
 
-    /// All batches, read one by one, from the front or from the back.
+    /// Returns an iterator over all batches, from the front or from the back. Each is read when it is reached.
     pub fn batches(
         &self,
     ) -> impl DoubleEndedIterator<Item = Result<Vec<Value>>> + ExactSizeIterator + '_ {
         (0..self.len()).map(|index| self.batch(index))
     }
 
-    /// Reads one of the items of all batches. Python's `items[index]`.
+    /// Reads an item, by its index among the items of all batches. Python: `items[index]`.
     ///
-    /// Of its batch one block is decompressed. To read many, see [`items`](Self::items) and
-    /// [`batch`](Self::batch).
+    /// It decompresses one block. To read many items, use [`items`](Self::items) or [`batch`](Self::batch).
     ///
     /// # Errors
-    /// - [`ErrorKind::OutOfBounds`]: there are not so many;
-    /// - as for [`batch`](Self::batch).
+    /// - [`ErrorKind::OutOfBounds`]: `index` is not below the number of items;
+    /// - [`ErrorKind::InvalidData`]: the number of items in the batch differs from the stored one; see
+    ///   [`recount`](Self::recount);
+    /// - the errors of [reading values](crate#reading-values).
     pub fn item(&self, index: u64) -> Result<Value> {
         let (first, items) = self.around(index)?;
         let item = usize::try_from(index - first).ok();
@@ -232,7 +237,7 @@ impl BatchArray {
         })
     }
 
-    /// All items of all batches, read batch by batch. After an error the next batch follows.
+    /// Returns an iterator over all items, read batch by batch. After an error it continues with the next batch.
     pub fn items(&self) -> impl Iterator<Item = Result<Value>> + '_ {
         self.batches().flat_map(|batch| match batch {
             Ok(items) => items.into_iter().map(Ok).collect(),
@@ -243,25 +248,31 @@ impl BatchArray {
     /// Appends a batch.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: it has no items; the first one of a block is the text `__tuple__`, which
-    ///   Python would not read;
-    /// - as for [`Value::from_type`], [`SChunk::append_blocks`] and [`MetalayersMut::set`].
+    /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the first item of a block is the string `__tuple__`,
+    ///   which Python reads as the mark of a tuple;
+    /// - the errors of [changing a container](crate#changing-a-container).
     pub fn append<T: Serialize>(&mut self, items: &[T]) -> Result<()> {
         self.append_values(&values_of(items)?)
     }
 
-    /// Puts a batch in front of the one at `index`, or behind the last.
+    /// Inserts a batch before `index`, or appends it if `index` is the number of batches.
     ///
     /// # Errors
-    /// As for [`append`](Self::append); [`ErrorKind::OutOfBounds`] where `index` is above the number of batches.
+    /// - [`ErrorKind::OutOfBounds`]: `index` is above the number of batches;
+    /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the first item of a block is the string `__tuple__`,
+    ///   which Python reads as the mark of a tuple;
+    /// - the errors of [changing a container](crate#changing-a-container).
     pub fn insert<T: Serialize>(&mut self, index: usize, items: &[T]) -> Result<()> {
         self.change(&Edit::Insert(index, &values_of(items)?))
     }
 
-    /// Puts a batch in the place of another one.
+    /// Replaces a batch.
     ///
     /// # Errors
-    /// As for [`append`](Self::append); [`ErrorKind::OutOfBounds`] where there is no such batch.
+    /// - [`ErrorKind::OutOfBounds`]: `index` is not below the number of batches;
+    /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the first item of a block is the string `__tuple__`,
+    ///   which Python reads as the mark of a tuple;
+    /// - the errors of [changing a container](crate#changing-a-container).
     pub fn set<T: Serialize>(&mut self, index: usize, items: &[T]) -> Result<()> {
         self.set_values(index, &values_of(items)?)
     }
@@ -269,19 +280,20 @@ impl BatchArray {
     /// Removes a batch.
     ///
     /// # Errors
-    /// - [`ErrorKind::OutOfBounds`]: there is no such batch;
-    /// - as for [`SChunk::delete`] and [`MetalayersMut::set`].
+    /// - [`ErrorKind::OutOfBounds`]: `index` is not below the number of batches;
+    /// - the errors of [changing a container](crate#changing-a-container).
     pub fn remove(&mut self, index: usize) -> Result<()> {
         self.change(&Edit::Remove(index))
     }
 
-    /// Counts the items of all batches, whatever is kept of that, and keeps what it finds: in memory alone where
-    /// it was not opened for changing.
+    /// Counts the items of all batches and stores the numbers in the file; if it was opened for reading, in memory
+    /// only.
     ///
-    /// What is kept may be wrong where a program was stopped that takes less care.
+    /// The stored numbers can be wrong if another program was interrupted while it changed the file.
     ///
     /// # Errors
-    /// As for [`batch`](Self::batch) and [`MetalayersMut::set`].
+    /// - The errors of [reading values](crate#reading-values);
+    /// - [`ErrorKind::Io`]: the file cannot be written.
     pub fn recount(&mut self) -> Result<()> {
         let lengths = count(&self.schunk)?;
         if self.schunk.is_writable() {
@@ -299,10 +311,10 @@ impl BatchArray {
         self.change(&Edit::Set(index, items))
     }
 
-    /// The batch of an item, and which of its items it is.
+    /// The batch of an item, and the index of the item in it.
     pub(crate) fn locate(&self, index: u64) -> Result<(usize, u64)> {
         let starts = self.starts()?;
-        // The last batch that starts there or before; the end of all is no start.
+        // The last batch that starts at or before the item; the end of the last batch is not a start.
         let after = starts.partition_point(|&start| start <= index);
         match starts[..after].last() {
             Some(start) if after < starts.len() => Ok((after - 1, index - start)),
@@ -314,7 +326,7 @@ impl BatchArray {
         }
     }
 
-    /// The items that are decompressed together with one of them, and the number of the first: those of its block.
+    /// The items of the block of an item, and the index of the first of them.
     pub(crate) fn around(&self, index: u64) -> Result<(u64, Vec<Value>)> {
         let (batch, inner) = self.locate(index)?;
         let start = index - inner;
@@ -327,7 +339,7 @@ impl BatchArray {
         let place = usize::try_from(block).unwrap_or(usize::MAX);
         let found = match self.schunk.block_value(batch, place) {
             Ok(value) => list(&self.schunk, batch, place, value)?,
-            // The batch is there, so that it is the block that is not.
+            // The batch exists, so the block is missing.
             Err(error) if error.kind() == ErrorKind::OutOfBounds => Vec::new(),
             Err(error) => return Err(error),
         };
@@ -340,7 +352,7 @@ impl BatchArray {
         Ok((start + before, found))
     }
 
-    /// Where each batch starts, counted where nobody knows.
+    /// The index of the first item of each batch; counted if it is not known.
     fn starts(&self) -> Result<&[u64]> {
         if let Some(starts) = self.known.starts.get() {
             return Ok(starts);
@@ -353,7 +365,7 @@ impl BatchArray {
         let changed = self.schunk.locked(|schunk| change(schunk, edit));
         let (known, result) = match changed {
             Ok(known) => (Ok(known), Ok(())),
-            // It may have changed something.
+            // A failed edit may have changed the file.
             Err(error) => (Known::read(&self.schunk), Err(error)),
         };
         if let Ok(known) = known {
@@ -371,8 +383,10 @@ impl Known {
             Some(number) => match number.as_u64() {
                 Some(number) if number > 0 => Some(number),
                 _ => {
-                    let detail =
-                        format!("its items per block are {}, expected 1 or more", what(number));
+                    let detail = format!(
+                        "its number of items per block is {}, expected at least 1",
+                        what(number)
+                    );
                     return Err(error(schunk, ErrorKind::InvalidData, OPEN, detail));
                 }
             },
@@ -392,8 +406,8 @@ enum Edit<'a> {
     Remove(usize),
 }
 
-/// Changes the batches. As long as chunks and lengths differ, the lengths say that they are not known, so that
-/// nobody takes the old ones, here and in Python.
+/// Changes the batches. While chunks and stored lengths differ, the lengths are marked as unknown, so that
+/// neither this crate nor Python uses the old ones.
 fn change(schunk: &mut SChunk, edit: &Edit<'_>) -> Result<Known> {
     let Known { mut items_per_block, starts } = Known::read(schunk)?;
     let before = match starts.get() {
@@ -446,22 +460,22 @@ fn change(schunk: &mut SChunk, edit: &Edit<'_>) -> Result<Known> {
     Ok(Known { items_per_block, starts: starts.into() })
 }
 
-/// The values of a batch of the program's own types.
+/// Converts the items of a batch to values.
 fn values_of<T: Serialize>(items: &[T]) -> Result<Vec<Value>> {
     items.iter().map(Value::from_type).collect()
 }
 
-/// The bytes of the blocks of a batch.
+/// Serializes the blocks of a batch.
 fn blocks(schunk: &SChunk, items: &[Value], per_block: u64) -> Result<Vec<Vec<u8>>> {
     if items.is_empty() {
-        let detail = "a batch has at least one item, got none";
+        let detail = "expected a batch of at least one item, got none";
         return Err(error(schunk, ErrorKind::InvalidArgument, WRITE, detail));
     }
     let per_block = usize::try_from(per_block).unwrap_or(usize::MAX);
     items.chunks(per_block).map(|block| Value::List(block.to_vec()).to_msgpack()).collect()
 }
 
-/// How many items of a first batch make a block, by the level of compression.
+/// The number of items per block from the first batch, by compression level.
 fn guess(level: u8, items: &[Value]) -> Result<u64> {
     let all = items.len() as u64;
     let budget = match level {
@@ -480,7 +494,7 @@ fn guess(level: u8, items: &[Value]) -> Result<u64> {
     Ok(all)
 }
 
-/// The items of a batch, whatever is kept of it.
+/// The items of a batch, without comparing the stored length.
 fn batch(schunk: &SChunk, index: usize) -> Result<Vec<Value>> {
     if index >= schunk.nchunks() {
         return Err(no_batch(schunk, READ, index));
@@ -497,18 +511,18 @@ fn list(schunk: &SChunk, batch: usize, block: usize, value: Value) -> Result<Vec
     match value {
         Value::List(items) => Ok(items),
         _ => {
-            let detail = format!("block {block} of batch {batch} is no list");
+            let detail = format!("block {block} of batch {batch} is not a list");
             Err(error(schunk, ErrorKind::InvalidData, READ, detail))
         }
     }
 }
 
-/// How many items the batches have.
+/// Counts the items of each batch.
 fn count(schunk: &SChunk) -> Result<Vec<u64>> {
     (0..schunk.nchunks()).map(|index| Ok(batch(schunk, index)?.len() as u64)).collect()
 }
 
-/// The same as it is kept; `None` where that does not fit the batches.
+/// The stored number of items of each batch; `None` if it does not match the batches.
 fn kept_lengths(schunk: &SChunk) -> Result<Option<Vec<u64>>> {
     let lengths = match schunk.vlmeta().value(LENGTHS)? {
         None => Some(Vec::new()),
@@ -531,7 +545,7 @@ fn lengths_value(lengths: Value) -> Result<Vec<u8>> {
     Value::from([(BATCH_LENGTHS, lengths)]).to_msgpack()
 }
 
-/// Puts the items per block into the metalayer, which is put anew as its length changes.
+/// Stores the items per block in the metalayer, which is removed and added again because its length changes.
 fn keep_items_per_block(schunk: &mut SChunk, per_block: u64) -> Result<()> {
     let mut meta = tag(schunk, NAME, WRITE)?;
     if let Value::Map(pairs) = &mut meta {
@@ -545,7 +559,7 @@ fn keep_items_per_block(schunk: &mut SChunk, per_block: u64) -> Result<()> {
     schunk.meta_mut().set(NAME, &meta)
 }
 
-/// Where batches of such lengths start, and where the last one ends.
+/// The index of the first item of each batch of these lengths, and the end of the last batch.
 fn starts_of(schunk: &SChunk, lengths: &[u64]) -> Result<Vec<u64>> {
     let mut end = Some(0u64);
     let ends = lengths.iter().map(|&len| {
@@ -554,7 +568,7 @@ fn starts_of(schunk: &SChunk, lengths: &[u64]) -> Result<Vec<u64>> {
     });
     let starts: Option<Vec<u64>> = std::iter::once(Some(0)).chain(ends).collect();
     starts.ok_or_else(|| {
-        error(schunk, ErrorKind::InvalidData, READ, "there are more than 2^64 items")
+        error(schunk, ErrorKind::InvalidData, READ, "there are more than 2^64 - 1 items")
     })
 }
 
@@ -597,7 +611,7 @@ mod tests {
         BatchArray::from_schunk(OpenOptions::new().write(write).from_cframe(bytes).unwrap())
     }
 
-    /// The same batches, of whose lengths this is kept.
+    /// The same batches with these stored lengths.
     fn kept(lengths: &Value) -> BatchArray {
         let mut array = small();
         array.vlmeta_mut().set_value(LENGTHS, lengths).unwrap();
@@ -639,7 +653,7 @@ mod tests {
 
     #[test]
     fn lengths_that_are_wrong_are_an_error_until_they_are_counted() {
-        // The first two are seen by the number of items in a block, the last one by that of the blocks.
+        // The first two are detected by the number of items in a block, the last one by the number of blocks.
         for lengths in [[3, 1, 3], [2, 2, 4], [3, 1, 5]] {
             let lengths = Value::from([(BATCH_LENGTHS, ints(&lengths).into())]);
             for write in [true, false] {
@@ -650,7 +664,9 @@ mod tests {
                     .filter_map(Result::err)
                     .collect();
                 assert!(errors.len() > 1);
-                assert!(errors.iter().any(|error| error.to_string().contains("are kept for it")));
+                assert!(
+                    errors.iter().any(|error| error.to_string().contains("its metadata specifies"))
+                );
                 assert!(errors.iter().all(|error| error.kind() == ErrorKind::InvalidData));
                 array.recount().unwrap();
                 assert_eq!(array.nitems().unwrap(), 8);
@@ -781,7 +797,7 @@ mod tests {
         assert_eq!(kept_lengths(failing.schunk()).unwrap(), Some(vec![3, 1, 4]));
     }
 
-    /// Bytes of which a program that dies after so many writes leaves what it has written.
+    /// Bytes of a program that dies after a number of writes, and leaves what it has written.
     #[derive(Clone)]
     struct Dying(Arc<Mutex<(Vec<u8>, usize)>>);
 

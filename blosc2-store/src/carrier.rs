@@ -1,26 +1,39 @@
-//! Files of Python's that stand for something else than their items.
+//! Carriers: files of Python that describe a computation or a reference instead of holding data.
 
 use std::fmt;
 
 use blosc2::{ErrorKind, Result, SChunk, Value};
 
-/// What a [`Carrier`] stands for.
+/// The kind of a [`Carrier`].
+///
+/// ```
+/// use blosc2::NDArray;
+/// use blosc2_store::{CarrierKind, Object};
+///
+/// // Whether an object is a computation of Python, without data.
+/// fn is_computation(object: &Object) -> bool {
+///     let Object::Carrier(carrier) = object else { return false };
+///     matches!(carrier.kind(), CarrierKind::LazyExpr | CarrierKind::LazyUdf)
+/// }
+/// assert!(!is_computation(&Object::NDArray(NDArray::from_slice(&[1u8, 2], &[2])?)));
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CarrierKind {
-    /// An expression of other arrays.
+    /// An expression on other arrays. Python: `LazyExpr`.
     LazyExpr,
-    /// A function of other arrays, with its source code.
+    /// A function of other arrays, with its source code. Python: `LazyUDF`.
     LazyUdf,
-    /// The cache of an array that lies elsewhere, of which some chunks may be here.
+    /// The cache of an array stored elsewhere, with the chunks fetched so far. Python: `Proxy`.
     Proxy,
-    /// An array behind an address.
+    /// A reference to an array at an address. Python: `RemoteArray`.
     RemoteArray,
-    /// A store behind an address.
+    /// A reference to a store at an address.
     RemoteStore,
-    /// An array on a Caterva2 server.
+    /// A reference to an array on a Caterva2 server. Python: `C2Array`.
     C2Array,
-    /// Something that this version does not know.
+    /// A kind that this version does not know.
     Other,
 }
 
@@ -38,10 +51,10 @@ impl CarrierKind {
     }
 }
 
-/// A file of Python's that stands for something else than its items: a computation, or data elsewhere.
+/// A file of Python that describes a computation, or a reference to data elsewhere, instead of holding data.
 ///
-/// It is described, never followed, and nothing of it is ever run. Its own items are zeros, or the part that a
-/// proxy has fetched already.
+/// This crate only describes it: no reference is followed, and no code is run. Its items are zeros, or for a proxy the
+/// part that it has fetched.
 ///
 /// ```
 /// use blosc2::{CParams, NDArray, OpenOptions, SChunk, Value};
@@ -57,7 +70,7 @@ impl CarrierKind {
 /// # schunk.vlmeta_mut().with_reserved().set_value("b2o", &Value::from(content))?;
 /// let Object::Carrier(carrier) = Object::from_schunk(schunk)? else { panic!("it has a `b2o`") };
 /// assert_eq!(carrier.kind(), CarrierKind::LazyExpr);
-/// assert_eq!(carrier.to_string(), "a lazy expression of Python's, `a + 1`, of a: a.b2nd; its items hold no data");
+/// assert_eq!(carrier.to_string(), "a Python lazy expression, `a + 1`, of a: a.b2nd; its items hold no data");
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 #[derive(Debug)]
@@ -68,10 +81,10 @@ pub struct Carrier {
 }
 
 impl Carrier {
-    /// What a super-chunk carries; the super-chunk again where its items are plain data.
+    /// Returns the carrier in a super-chunk; `Err` with the super-chunk if its items are plain data.
     pub(crate) fn of(schunk: SChunk) -> Result<Result<Self, SChunk>> {
         let Some(name) = schunk.python_object() else { return Ok(Err(schunk)) };
-        // The older description is in a metalayer of another name.
+        // Older versions store the description in a metalayer of another name.
         let (fixed, variable) = match name {
             "LazyArray" => ("LazyArray", "_LazyArray"),
             name => (name, name),
@@ -96,7 +109,7 @@ impl Carrier {
         Ok(Ok(Self { kind, description, schunk: Some(schunk) }))
     }
 
-    /// A reference as stores keep it: to an array on a Caterva2 server, or to something that they list as an object.
+    /// A reference in a store: to an array on a Caterva2 server, or to an object in its registry.
     pub(crate) fn of_reference(description: Value) -> Self {
         let kind = match description.get("kind").and_then(Value::as_str) {
             None => CarrierKind::C2Array,
@@ -106,23 +119,23 @@ impl Carrier {
         Self { kind, description, schunk: None }
     }
 
-    /// A folder that keeps parts of a remote store.
+    /// A directory that caches parts of a remote store.
     pub(crate) fn of_remote_store(description: Value) -> Self {
         Self { kind: CarrierKind::RemoteStore, description, schunk: None }
     }
 
-    /// What it stands for.
+    /// Returns the kind.
     pub fn kind(&self) -> CarrierKind {
         self.kind
     }
 
-    /// The expression, or the source code of the function.
+    /// Returns the expression, or the source code of the function.
     pub fn expression(&self) -> Option<&str> {
         let parts = ["expression", "udf_source", "UDF"];
         parts.into_iter().find_map(|part| self.description.get(part)?.as_str())
     }
 
-    /// The names of what it is computed from, and where that lies.
+    /// Returns the names of the operands, and the path or address of each.
     pub fn operands(&self) -> Vec<(String, String)> {
         let Some(Value::Map(operands)) = self.description.get("operands") else { return vec![] };
         let named = operands.iter().map(|(name, place)| {
@@ -131,34 +144,34 @@ impl Carrier {
         named.collect()
     }
 
-    /// The path or address of the data, for what is no computation.
+    /// Returns the path or address of the data; `None` for a computation.
     pub fn source(&self) -> Option<String> {
         place_of(&self.description).or_else(|| place_of(self.description.get("source")?))
     }
 
-    /// All that the file says of it.
+    /// Returns the whole description, as the file stores it.
     pub fn description(&self) -> &Value {
         &self.description
     }
 
-    /// The file itself, for [`NDArray::from_python_object`](blosc2::NDArray::from_python_object); `None` where a store holds
-    /// no more than a reference.
+    /// Converts the carrier into its super-chunk, for example for
+    /// [`NDArray::from_python_object`](blosc2::NDArray::from_python_object); `None` if a store holds a reference only.
     pub fn into_schunk(self) -> Option<SChunk> {
         self.schunk
     }
 
-    /// The file itself.
+    /// Returns the super-chunk; `None` if a store holds a reference only.
     pub fn schunk(&self) -> Option<&SChunk> {
         self.schunk.as_ref()
     }
 
-    /// Why it is not read as data.
+    /// The error of reading it as data.
     pub(crate) fn refused(&self, doing: &str) -> blosc2::Error {
         blosc2::Error::new(ErrorKind::Unsupported, doing, format!("it is {self}"))
     }
 }
 
-/// Where something referred to lies.
+/// The path or address in a reference.
 fn place_of(place: &Value) -> Option<String> {
     if let Some(path) = place.as_str() {
         return Some(path.to_owned());
@@ -180,17 +193,17 @@ fn place_of(place: &Value) -> Option<String> {
 impl fmt::Display for Carrier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.kind {
-            CarrierKind::LazyExpr => "a lazy expression of Python's",
-            CarrierKind::LazyUdf => "a lazy function of Python's",
-            CarrierKind::Proxy => "the cache of a proxy of Python's",
-            CarrierKind::RemoteArray => "a remote array of Python's",
-            CarrierKind::RemoteStore => "a reference of Python's to a remote store",
+            CarrierKind::LazyExpr => "a Python lazy expression",
+            CarrierKind::LazyUdf => "a Python lazy function",
+            CarrierKind::Proxy => "the cache of a Python proxy",
+            CarrierKind::RemoteArray => "a Python remote array",
+            CarrierKind::RemoteStore => "a Python reference to a remote store",
             CarrierKind::C2Array => "a reference to an array on a Caterva2 server",
-            CarrierKind::Other => "a reference to an object of Python's",
+            CarrierKind::Other => "a reference to a Python object",
         })?;
         match (self.expression(), self.description.get("name").and_then(Value::as_str)) {
             (_, Some(name)) if self.kind == CarrierKind::LazyUdf => write!(f, ", `{name}`")?,
-            // Of source code the first line.
+            // Only the first line of source code.
             (Some(text), _) => write!(f, ", `{}`", text.lines().next().unwrap_or_default())?,
             _ => {}
         }
@@ -204,7 +217,7 @@ impl fmt::Display for Carrier {
         }
         f.write_str(match self.kind {
             CarrierKind::Proxy => "; items not fetched yet hold no data",
-            _ if self.schunk.is_none() => "; there is no data here",
+            _ if self.schunk.is_none() => "; it holds no data",
             _ => "; its items hold no data",
         })
     }

@@ -1,4 +1,4 @@
-//! Frames in the data of one super-chunk: Python's `EmbedStore`.
+//! Embedded stores: frames in the data of one super-chunk. Python: `EmbedStore`.
 
 use std::io::Write;
 use std::path::Path;
@@ -10,16 +10,17 @@ use crate::ctable::Leaves;
 use crate::key;
 use crate::tag::error;
 
-/// The metalayer that says so, and those of the stores that have one for small things.
+/// The metalayers that mark an embedded store: its own, and those of the stores that contain one.
 const NAMES: [&str; 3] = ["b2embed", "b2tree", "b2dict"];
-/// The metalayer that says where each frame lies.
+/// The metalayer with the offset and length of each frame.
 const MAP: &str = "estore_metadata";
-/// Bytes of a chunk, Python's.
+/// Bytes of a chunk, as in Python.
 const CHUNKSIZE: usize = 8192;
 const OPEN: &str = "open an embedded store";
 const CHANGE: &str = "change an embedded store";
 
-/// Arrays and super-chunks in one file, each a frame in its data: Python's `EmbedStore`, `.b2e`.
+/// Arrays and super-chunks in one file (`.b2e`), each stored as a frame in the data of a super-chunk. Python:
+/// `EmbedStore`.
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -47,7 +48,7 @@ pub(crate) enum Entry {
         offset: u64,
         length: u64,
     },
-    /// Data elsewhere.
+    /// A reference to data elsewhere.
     Reference(Value),
 }
 
@@ -55,7 +56,7 @@ impl EmbedStore {
     /// Opens a file for reading.
     ///
     /// # Errors
-    /// As for [`SChunk::open`] and [`from_schunk`](Self::from_schunk).
+    /// Fails with the errors of [opening a container](crate#opening-a-container).
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::from_schunk(SChunk::open(path)?)
     }
@@ -63,28 +64,28 @@ impl EmbedStore {
     /// Opens a file for reading and changing.
     ///
     /// # Errors
-    /// As for [`SChunk::open_rw`] and [`from_schunk`](Self::from_schunk).
+    /// Fails with the errors of [opening a container](crate#opening-a-container).
     pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
         Self::from_schunk(SChunk::open_rw(path)?)
     }
 
-    /// Makes an empty one in a new file.
+    /// Creates an empty store in a new file.
     ///
     /// # Errors
-    /// As for [`SChunk::create`].
+    /// Fails with the errors of [creating a container](crate#creating-a-container).
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
         Self::create_as("b2embed", path.as_ref())
     }
 
-    /// The same for a store whose small things it is to hold.
+    /// Creates the embedded store of a `TreeStore` or `DictStore`.
     pub(crate) fn create_as(name: &str, path: &Path) -> Result<Self> {
         Self::empty(Self::options(name)?.create_new(true).open(path)?)
     }
 
-    /// Makes an empty one in memory.
+    /// Creates an empty store in memory.
     ///
     /// # Errors
-    /// As for [`SChunk::in_memory`].
+    /// Fails with the errors of [creating a container](crate#creating-a-container).
     pub fn in_memory() -> Result<Self> {
         Self::empty(Self::options("b2embed")?.in_memory()?)
     }
@@ -100,21 +101,21 @@ impl EmbedStore {
         Ok(store)
     }
 
-    /// Takes one in a buffer.
+    /// Opens the store in a contiguous frame in memory.
     ///
     /// # Errors
-    /// As for [`SChunk::from_cframe`] and [`from_schunk`](Self::from_schunk).
+    /// Fails with the errors of [opening a container](crate#opening-a-container).
     pub fn from_cframe(bytes: Vec<u8>) -> Result<Self> {
         Self::from_schunk(SChunk::from_cframe(bytes)?)
     }
 
-    /// Takes a super-chunk that holds one.
+    /// Opens the store in a super-chunk.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidData`]: it has no metalayer that says so, or a list of entries that does not fit.
+    /// [`ErrorKind::InvalidData`]: the metalayer of an embedded store is missing, or its map of entries is invalid.
     pub fn from_schunk(schunk: SChunk) -> Result<Self> {
         let entries = match schunk.vlmeta().value(MAP)? {
-            _ if !Self::is_in(&schunk) => Err("it is a super-chunk, no store".to_owned()),
+            _ if !Self::is_in(&schunk) => Err("it is a super-chunk, not a store".to_owned()),
             None => Ok(Vec::new()),
             Some(map) => entries(&map, schunk.nbytes()),
         };
@@ -123,35 +124,38 @@ impl EmbedStore {
         Ok(Self { schunk, entries })
     }
 
-    /// Whether a super-chunk holds one.
+    /// Returns whether a super-chunk holds an embedded store.
     pub(crate) fn is_in(schunk: &SChunk) -> bool {
         NAMES.iter().any(|name| schunk.meta().contains(name))
     }
 
-    /// The keys of all entries, in the order of the file.
+    /// Returns the keys of all entries, in the order of the file.
     pub fn keys(&self) -> impl ExactSizeIterator<Item = &str> {
         self.entries.iter().map(|(key, _)| key.as_str())
     }
 
-    /// Whether there is an entry of this key.
+    /// Returns whether there is an entry of this key.
     pub fn contains(&self, key: &str) -> bool {
         self.entry(key).is_some()
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether the store has no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The super-chunk of an entry, whatever it holds.
+    /// Returns a copy of the super-chunk of an entry, in memory.
     ///
     /// # Errors
-    /// As for [`get`](Self::get); [`ErrorKind::Unsupported`] for references to data elsewhere.
+    /// - [`ErrorKind::NotFound`]: there is no entry of this key;
+    /// - [`ErrorKind::Unsupported`]: the entry is a reference to data elsewhere;
+    /// - [`ErrorKind::InvalidData`]: the frame of the entry is damaged;
+    /// - the errors of [reading values](crate#reading-values).
     pub fn frame(&self, key: &str) -> Result<SChunk> {
         let doing = "read an entry";
         match self.entry(key) {
@@ -172,19 +176,20 @@ impl EmbedStore {
     }
 
     pub(crate) fn missing(&self, doing: &str, key: &str) -> Error {
-        error(&self.schunk, ErrorKind::NotFound, doing, format!("no key `{key}`"))
+        error(&self.schunk, ErrorKind::NotFound, doing, format!("there is no key `{key}`"))
     }
 
-    /// Adds a super-chunk, or replaces the entry of this key; of an array, [`NDArray::schunk`] is its super-chunk.
+    /// Adds a super-chunk, or replaces the entry of this key. For an array, pass its [`NDArray::schunk`].
     ///
-    /// The bytes of what is replaced stay in the file.
+    /// The bytes of a replaced entry stay in the file. Python: `store[key] = value`.
     ///
     /// [`NDArray::schunk`]: blosc2::NDArray::schunk
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: a key that does not start with `/`, or with empty or special parts;
-    /// - [`ErrorKind::ReadOnly`]: opened for reading;
-    /// - as for [`SChunk::to_cframe`] and [`SChunk::append`].
+    /// - [`ErrorKind::InvalidArgument`]: the key does not start with `/`, or a part of it is empty or special (such as
+    ///   `..`);
+    /// - [`ErrorKind::InvalidData`]: a chunk of `schunk` is damaged;
+    /// - the errors of [changing a container](crate#changing-a-container).
     pub fn insert(&mut self, key: &str, schunk: &SChunk) -> Result<()> {
         let invalid = |what| error(&self.schunk, ErrorKind::InvalidArgument, CHANGE, what);
         key::check(key).map_err(invalid)?;
@@ -198,11 +203,11 @@ impl EmbedStore {
         self.write_map()
     }
 
-    /// Removes an entry; its bytes stay in the file.
+    /// Removes an entry. Its bytes stay in the file.
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`]: there is no such entry;
-    /// - [`ErrorKind::ReadOnly`]: opened for reading.
+    /// - [`ErrorKind::NotFound`]: there is no entry of this key;
+    /// - the errors of [changing a container](crate#changing-a-container).
     pub fn remove(&mut self, key: &str) -> Result<()> {
         if !self.contains(key) {
             return Err(self.missing(CHANGE, key));
@@ -227,7 +232,7 @@ impl EmbedStore {
         self.schunk.vlmeta_mut().set_value(MAP, &content)
     }
 
-    /// The super-chunk that holds all.
+    /// Returns the super-chunk that holds all entries.
     pub fn schunk(&self) -> &SChunk {
         &self.schunk
     }
@@ -236,15 +241,15 @@ impl EmbedStore {
         &mut self.schunk
     }
 
-    /// The super-chunk that holds all.
+    /// Converts the store into the super-chunk that holds all entries.
     pub fn into_schunk(self) -> SChunk {
         self.schunk
     }
 }
 
-/// The entries of a map, in data of so many bytes. The error is what is wrong.
+/// Parses the map of entries, in data of `nbytes` bytes. The error describes the fault.
 fn entries(map: &Value, nbytes: u64) -> Result<Vec<(String, Entry)>, String> {
-    let unlike = || format!("its metalayer `{MAP}` is no map of entries");
+    let unlike = || format!("its metalayer `{MAP}` is not a map of entries");
     let Some(Value::Map(pairs)) = map.get("embed_map") else { return Err(unlike()) };
     let entries = pairs.iter().map(|(key, place)| {
         let key = key.as_str().ok_or_else(unlike)?;
@@ -255,7 +260,7 @@ fn entries(map: &Value, nbytes: u64) -> Result<Vec<(String, Entry)>, String> {
         let (offset, length) = (number("offset")?, number("length")?);
         if offset.checked_add(length).is_none_or(|end| end > nbytes) {
             return Err(format!(
-                "its entry `{key}` has {length} bytes at {offset}, beyond the end of its {nbytes}"
+                "its entry `{key}` has {length} bytes at offset {offset}, beyond its {nbytes} bytes of data"
             ));
         }
         Ok((key.to_owned(), Entry::Frame { offset, length }))

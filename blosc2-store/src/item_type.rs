@@ -1,4 +1,4 @@
-//! What the items of lists are, as Python's schemas say it.
+//! Item types: the types of the items of lists, as in Python's schemas.
 
 use std::cmp::Ordering;
 
@@ -6,17 +6,16 @@ use blosc2::{ErrorKind, Value};
 
 use crate::tag::what;
 
-/// How deep lists may lie in each other.
+/// Maximum nesting depth of lists and structures.
 const MAX_DEPTH: usize = 32;
-/// Characters and bytes, where nothing else is said.
+/// Default `max_length`.
 const MAX_LENGTH: u64 = 32;
-/// Rows of a batch, where nothing else is said.
+/// Default `batch_rows`.
 const BATCH_ROWS: u64 = 2048;
 
-/// What the items of a list are: their kind, whether they may be missing, and more that Python's types say, such
-/// as bounds. Python's `SchemaSpec`.
+/// The type of the items of a list: kind, nullability, and options such as bounds. Python: `SchemaSpec`.
 ///
-/// Made of an [`ItemKind`], with the same defaults as in Python.
+/// Created from an [`ItemKind`], with the defaults of Python.
 ///
 /// ```
 /// use blosc2_store::{ItemKind, ItemType};
@@ -31,61 +30,70 @@ const BATCH_ROWS: u64 = 2048;
 #[derive(Debug, Clone, PartialEq)]
 pub struct ItemType {
     kind: ItemKind,
-    /// As Python writes it; all that it says is kept.
+    /// As Python writes it; unknown options are kept.
     metadata: Vec<(Value, Value)>,
 }
 
 /// The kind of an [`ItemType`].
+///
+/// ```
+/// use blosc2_store::{ItemKind, ListArray};
+///
+/// let mut lists = ListArray::in_memory(ItemKind::Float32, false)?;
+/// lists.append(Some(&[1.5, 2.5]))?;
+/// assert_eq!(lists.item_type().kind(), &ItemKind::Float32);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ItemKind {
-    /// An integer of 8 bits.
+    /// 8-bit signed integer.
     Int8,
-    /// An integer of 16 bits.
+    /// 16-bit signed integer.
     Int16,
-    /// An integer of 32 bits.
+    /// 32-bit signed integer.
     Int32,
-    /// An integer of 64 bits.
+    /// 64-bit signed integer.
     Int64,
-    /// An integer of 8 bits without a sign.
+    /// 8-bit unsigned integer.
     UInt8,
-    /// An integer of 16 bits without a sign.
+    /// 16-bit unsigned integer.
     UInt16,
-    /// An integer of 32 bits without a sign.
+    /// 32-bit unsigned integer.
     UInt32,
-    /// An integer of 64 bits without a sign.
+    /// 64-bit unsigned integer.
     UInt64,
-    /// A number of 32 bits.
+    /// 32-bit float.
     Float32,
-    /// A number of 64 bits.
+    /// 64-bit float.
     Float64,
-    /// A complex number of 2 times 32 bits.
+    /// Complex number of two 32-bit floats.
     Complex64,
-    /// A complex number of 2 times 64 bits.
+    /// Complex number of two 64-bit floats.
     Complex128,
-    /// True or false.
+    /// Boolean.
     Bool,
-    /// A time: an integer of 64 bits, in microseconds since 1970 unless `unit` says `s`, `ms` or `ns`.
+    /// Timestamp: 64-bit signed integer, the time since 1970 in `unit`: `s`, `ms`, `us` (default) or `ns`.
     Timestamp,
-    /// A text of at most 32 characters, unless `max_length` says another number.
+    /// String of at most `max_length` characters, 32 by default.
     String,
-    /// Bytes, at most 32 unless `max_length` says another number.
+    /// At most `max_length` bytes, 32 by default.
     Bytes,
-    /// A text of any length. Python's `vlstring`.
+    /// Variable-length string. Python: `vlstring`.
     VlString,
-    /// Bytes of any number. Python's `vlbytes`.
+    /// Variable-length bytes. Python: `vlbytes`.
     VlBytes,
-    /// A text of any length. Python's `utf8`.
+    /// Variable-length string. Python: `utf8`.
     Utf8,
-    /// A list of items.
+    /// List of items of one type.
     List(Box<ItemType>),
-    /// A map with these keys, in this order.
+    /// Structure: a map with these fields, in this order.
     Struct(Vec<(String, ItemType)>),
-    /// Another kind of Python's, by its name: it can be read, not written.
+    /// Another kind of Python, by its name. It can be read, not written.
     Other(String),
 }
 
-/// The kinds that are nothing but a name.
+/// The kinds without parameters, and their names.
 const NAMED: [(&str, ItemKind); 19] = [
     ("int8", ItemKind::Int8),
     ("int16", ItemKind::Int16),
@@ -108,7 +116,7 @@ const NAMED: [(&str, ItemKind); 19] = [
     ("utf8", ItemKind::Utf8),
 ];
 
-/// The order in which Python writes what a type says. What is not here comes last.
+/// The order in which Python writes the options of a type. Other options come last.
 const ORDER: [&str; 19] = [
     "kind",
     "item",
@@ -132,7 +140,7 @@ const ORDER: [&str; 19] = [
 ];
 
 impl ItemKind {
-    /// Python's name.
+    /// The name in Python.
     pub fn name(&self) -> &str {
         match self {
             Self::List(_) => "list",
@@ -142,7 +150,7 @@ impl ItemKind {
         }
     }
 
-    /// What types of this kind can say beside it; `None` where that is not known.
+    /// The options that types of this kind accept; `None` if that is not known.
     fn options(&self) -> Option<&'static [&'static str]> {
         Some(match self {
             Self::Bool | Self::Complex64 | Self::Complex128 | Self::Utf8 => {
@@ -200,20 +208,20 @@ impl From<ItemKind> for ItemType {
 }
 
 impl ItemType {
-    /// The kind.
+    /// Returns the kind.
     pub fn kind(&self) -> &ItemKind {
         &self.kind
     }
 
-    /// Allows items that are missing: `None`.
+    /// Allows null items (`None`).
     pub fn nullable(self) -> Self {
-        // There is no value to take for it.
+        // These kinds have no spare value that can represent null.
         let masked = matches!(self.kind, ItemKind::Complex64 | ItemKind::Complex128);
         let nullable = self.with("nullable", true);
         if masked { nullable.with("null_storage", "mask") } else { nullable }
     }
 
-    /// Whether items may be missing.
+    /// Returns whether items can be null (`None`).
     pub fn is_nullable(&self) -> bool {
         let is_set = |name| !matches!(self.get(name), None | Some(Value::None));
         self.get("nullable") == Some(&Value::Bool(true))
@@ -221,15 +229,15 @@ impl ItemType {
             || is_set("null_storage")
     }
 
-    /// Says something more, by the name of the argument of Python's type:
+    /// Sets an option, by the name of the argument of Python's type:
     ///
-    /// - of numbers `ge`, `gt`, `le`, `lt`: the least and the greatest, and what they are above and below;
-    /// - of `String` and `Bytes` `min_length` and `max_length`;
-    /// - of `Timestamp` `unit` and `timezone`;
-    /// - of lists in an array of their own `batch_rows`, `items_per_block`, and `storage`, which is `batch` or
-    ///   `vl`.
+    /// - numbers: `ge`, `gt`, `le`, `lt`, the bounds of the value;
+    /// - `String` and `Bytes`: `min_length` and `max_length`;
+    /// - `Timestamp`: `unit` and `timezone`;
+    /// - the list type of a [`ListArray`](crate::ListArray): `batch_rows`, `items_per_block`, and `storage`, which is
+    ///   `batch` or `vl`.
     ///
-    /// What is wrong is told when an array is made of it.
+    /// Options are checked when an array is created with the type.
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         let value = value.into();
         match self.metadata.iter_mut().find(|(key, _)| key.as_str() == Some(name)) {
@@ -241,26 +249,26 @@ impl ItemType {
         self
     }
 
-    /// What it says of something.
+    /// Returns the value of an option.
     pub fn get(&self, name: &str) -> Option<&Value> {
         let mut pairs = self.metadata.iter();
         pairs.find(|(key, _)| key.as_str() == Some(name)).map(|(_, value)| value)
     }
 
-    /// All that it says, as Python writes it.
+    /// Returns the kind and all options, as Python writes them.
     pub fn metadata(&self) -> Value {
         Value::Map(self.metadata.clone())
     }
 
-    /// The type that Python has described so. The error says what is wrong with it.
+    /// Parses a type as Python writes it. The error describes the fault.
     pub(crate) fn from_metadata(metadata: Value) -> Result<Self, String> {
-        let Value::Map(pairs) = metadata else { return Err("a type that is no map".to_owned()) };
+        let Value::Map(pairs) = metadata else { return Err("a type that is not a map".to_owned()) };
         let mut this = Self { kind: ItemKind::Bool, metadata: pairs };
         let missing = |what: &str| format!("a type without {what}");
         let name = this.get("kind").and_then(Value::as_str).ok_or_else(|| missing("a kind"))?;
         this.kind = match name {
             "list" => {
-                let item = this.get("item").ok_or_else(|| missing("items"))?;
+                let item = this.get("item").ok_or_else(|| missing("an item type"))?;
                 ItemKind::List(Box::new(Self::from_metadata(item.clone())?))
             }
             "struct" => {
@@ -277,14 +285,16 @@ impl ItemType {
     }
 
     fn field(metadata: &Value) -> Result<(String, Self), String> {
-        let Value::Map(pairs) = metadata else { return Err("a field that is no map".to_owned()) };
+        let Value::Map(pairs) = metadata else {
+            return Err("a field that is not a map".to_owned());
+        };
         let name = metadata.get("name").and_then(Value::as_str);
         let name = name.ok_or("a field without a name")?.to_owned();
         let others = pairs.iter().filter(|(key, _)| key.as_str() != Some("name")).cloned();
         Ok((name, Self::from_metadata(Value::Map(others.collect()))?))
     }
 
-    /// Sees that Python can make a type of it. The error says what is wrong with it.
+    /// Checks that Python accepts the type. The error describes the fault.
     pub(crate) fn check(&self) -> Result<(), String> {
         self.check_to(MAX_DEPTH)
     }
@@ -295,7 +305,7 @@ impl ItemType {
             let name = name.as_str().unwrap_or_default();
             let known = |options: &[&str]| name == "kind" || options.contains(&name);
             if !self.kind.options().is_none_or(known) {
-                return Err(format!("`{name}` is nothing that a type `{kind}` says"));
+                return Err(format!("the option `{name}`, which the type `{kind}` does not have"));
             }
         }
         ["ge", "gt", "le", "lt"].iter().try_for_each(|name| self.number(name).map(drop))?;
@@ -305,11 +315,13 @@ impl ItemType {
                 return Err(format!("`{name}` 0, expected 1 or more"));
             }
         }
-        let deeper = || format!("types deeper than {MAX_DEPTH} levels");
+        let deeper = || format!("types nested deeper than {MAX_DEPTH} levels");
         let below = || depth.checked_sub(1).ok_or_else(deeper);
         match &self.kind {
             ItemKind::List(item) => item.check_to(below()?),
-            ItemKind::Struct(fields) if fields.is_empty() => Err("a map without keys".to_owned()),
+            ItemKind::Struct(fields) if fields.is_empty() => {
+                Err("a structure without fields".to_owned())
+            }
             ItemKind::Struct(fields) => {
                 let below = below()?;
                 fields.iter().try_for_each(|(_, field)| field.check_to(below))
@@ -331,12 +343,12 @@ impl ItemType {
             None | Some(Value::None) => Ok(None),
             Some(value) => match value.as_u64() {
                 Some(length) => Ok(Some(length)),
-                None => Err(format!("`{name}` {}, expected a number from 0 on", what(value))),
+                None => Err(format!("`{name}` {}, expected an integer of at least 0", what(value))),
             },
         }
     }
 
-    /// A value as it is stored in lists of this type. The error says why it cannot be.
+    /// Converts a value to its stored form. The error describes why it cannot be stored.
     pub(crate) fn stored(&self, value: Value) -> Result<Value, (ErrorKind, String)> {
         let kind = self.kind.name();
         if value == Value::None {
@@ -371,7 +383,7 @@ impl ItemType {
                 Value::Complex { re: (re as f32).into(), im: (im as f32).into() }
             }
             (ItemKind::Bytes | ItemKind::VlBytes, Value::List(items)) => {
-                // What a vector of bytes is to serde.
+                // serde serializes a vector of bytes as a list of integers.
                 let bytes = items.iter().map(|item| u8::try_from(item.as_u64()?).ok());
                 match bytes.collect::<Option<_>>() {
                     Some(bytes) => Value::Bytes(bytes),
@@ -435,7 +447,7 @@ impl ItemType {
     }
 }
 
-/// How numbers compare; those that are none do not.
+/// Compares two numbers; `None` if one of the values is not a number, or is NaN.
 fn compare(one: &Value, other: &Value) -> Option<Ordering> {
     let number = |value: &Value| match value {
         Value::Int(number) => Some(*number as f64),
@@ -452,7 +464,7 @@ fn compare(one: &Value, other: &Value) -> Option<Ordering> {
 mod tests {
     use super::*;
 
-    /// What becomes of a value in a list of such items.
+    /// The stored form of a value in a list of such items.
     fn stored(
         item: impl Into<ItemType>,
         value: impl Into<Value>,
@@ -493,7 +505,7 @@ mod tests {
         for (kind, value) in kept {
             assert_eq!(stored(kind, value.clone()), Ok(value));
         }
-        // What numpy makes of them too.
+        // The same results as in NumPy.
         let single = f64::from(0.1f32);
         assert_eq!(stored(Float32, 0.1), Ok(single.into()));
         assert_eq!(stored(Float32, 3), Ok(3.0.into()));
@@ -590,7 +602,7 @@ mod tests {
         assert_eq!(ItemType::from_metadata(metadata), Ok(item.clone()));
         assert_eq!(item.check(), Ok(()));
 
-        // What a later Python may add is kept.
+        // Options that a later Python adds are kept.
         let other = Value::from([("kind", "dictionary".into()), ("ordered", true.into())]);
         let item = ItemType::from_metadata(other.clone()).unwrap();
         assert_eq!((item.kind(), item.metadata()), (&Other("dictionary".to_owned()), other));

@@ -1,4 +1,4 @@
-//! Arrays of lists: a list of items of one type in each row.
+//! List arrays: a list of items of one type in each row.
 
 use std::path::Path;
 
@@ -10,16 +10,17 @@ use crate::tag::{check_new, error, tag, what};
 use crate::{BatchArray, ItemKind, ItemType, ObjectArray};
 
 const NAME: &str = "listarray";
-const OPEN: &str = "open an array of lists";
-const MAKE: &str = "make an array of lists";
-const READ: &str = "read from an array of lists";
-const WRITE: &str = "write to an array of lists";
+const OPEN: &str = "open a list array";
+const MAKE: &str = "create a list array";
+const READ: &str = "read from a list array";
+const WRITE: &str = "write to a list array";
 
-/// An array of lists of any lengths, whose items are of one type. Python's `ListArray`.
+/// An array of variable-length lists, whose items have one type. Python: `ListArray`.
 ///
-/// Rows are collected and written as a batch of 2048, or of as many as its type says; what is collected is written
-/// by [`flush`](Self::flush), or when the array is dropped, where an error is lost. It is a [`BatchArray`] with the
-/// metalayer `listarray`; or, where its type says so, an [`ObjectArray`], in which each row is written at once.
+/// By default it is a [`BatchArray`] with the metalayer `listarray`: appended rows are buffered and written in batches
+/// of `batch_rows` rows (2048 by default). [`flush`](Self::flush) writes the buffered rows; dropping the array does
+/// too, but ignores errors. If the option `storage` of its type is `vl`, it is an [`ObjectArray`], and each row is
+/// written immediately.
 ///
 /// ```
 /// use blosc2::Value;
@@ -42,19 +43,19 @@ const WRITE: &str = "write to an array of lists";
 /// ```
 #[derive(Debug)]
 pub struct ListArray {
-    /// Of the kind `List`.
+    /// The type of the rows, of the kind `List`.
     list: ItemType,
-    /// There until it is given away.
+    /// `None` only after `into_schunk` took it.
     rows: Option<Rows>,
-    /// How many rows make a batch.
+    /// Rows per batch.
     batch_rows: Option<u64>,
-    /// How many rows are stored.
+    /// Number of stored rows.
     stored: u64,
-    /// Rows that are not.
+    /// Buffered rows, not stored yet.
     pending: Vec<Value>,
 }
 
-/// Where rows are stored.
+/// The storage of the rows.
 #[derive(Debug)]
 enum Rows {
     Batches(BatchArray),
@@ -65,7 +66,7 @@ impl ListArray {
     /// Opens a file or a directory for reading.
     ///
     /// # Errors
-    /// As for [`SChunk::open`] and [`from_schunk`](Self::from_schunk).
+    /// Fails with the errors of [opening a container](crate#opening-a-container).
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::from_schunk(SChunk::open(path)?)
     }
@@ -73,16 +74,17 @@ impl ListArray {
     /// Opens a file or a directory for reading and changing.
     ///
     /// # Errors
-    /// As for [`SChunk::open_rw`] and [`from_schunk`](Self::from_schunk).
+    /// Fails with the errors of [opening a container](crate#opening-a-container).
     pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
         Self::from_schunk(SChunk::open_rw(path)?)
     }
 
-    /// Makes an empty one in a new contiguous file, for lists of such items; where it is `nullable`, there may be
-    /// no list in a row.
+    /// Creates an empty array in a new contiguous file, for lists of items of the type `item`. If it is `nullable`,
+    /// rows can be null (`None`).
     ///
     /// # Errors
-    /// As for [`new_in`](Self::new_in) and [`SChunk::create`].
+    /// - [`ErrorKind::InvalidArgument`]: `item` has an option that its kind does not have, or an invalid one;
+    /// - the errors of [creating a container](crate#creating-a-container).
     pub fn create(
         path: impl AsRef<Path>,
         item: impl Into<ItemType>,
@@ -93,16 +95,17 @@ impl ListArray {
         Self::new_in(OpenOptions::new().create_new(true).open(path)?, list)
     }
 
-    /// Makes an empty one in memory.
+    /// Creates an empty array in memory.
     ///
     /// # Errors
-    /// As for [`new_in`](Self::new_in).
+    /// - [`ErrorKind::InvalidArgument`]: `item` has an option that its kind does not have, or an invalid one;
+    /// - [`ErrorKind::Unsupported`]: this build does not have the codec.
     pub fn in_memory(item: impl Into<ItemType>, nullable: bool) -> Result<Self> {
         Self::new_in(OpenOptions::new().in_memory()?, list_of(item.into(), nullable))
     }
 
-    /// Makes one of an empty super-chunk, which may be anywhere and have any parameters; `list` is a type of the
-    /// kind [`List`](ItemKind::List).
+    /// Creates an array in an empty super-chunk, with any storage and parameters. `list` is the type of the rows, of
+    /// the kind [`List`](ItemKind::List).
     ///
     /// ```
     /// use blosc2::OpenOptions;
@@ -116,10 +119,11 @@ impl ListArray {
     /// ```
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: it has chunks, or items of more than a byte; `list` is of another kind,
-    ///   or says what types of its kind cannot;
-    /// - [`ErrorKind::Unsupported`]: `serializer` is not `msgpack`;
-    /// - as for [`MetalayersMut::set`].
+    /// - [`ErrorKind::InvalidArgument`]: the super-chunk has chunks, or a typesize other than 1; or `list` has another
+    ///   kind, or an option that is invalid or not of its kind;
+    /// - [`ErrorKind::Unsupported`]: the option `serializer` is not `msgpack`;
+    /// - [`ErrorKind::ReadOnly`]: it was opened for reading or appending;
+    /// - [`ErrorKind::Io`]: the file cannot be written.
     pub fn new_in(mut schunk: SChunk, list: ItemType) -> Result<Self> {
         check_list(&list, Some(&schunk))?;
         check_new(&schunk, MAKE)?;
@@ -133,18 +137,19 @@ impl ListArray {
         Self::new(list, rows)
     }
 
-    /// Takes a super-chunk that is one.
+    /// Opens the array in a super-chunk.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidData`]: it has no metalayer `listarray`, or a wrong one;
-    /// - as for [`BatchArray::from_schunk`], and where the rows have to be counted, as for [`BatchArray::batch`].
+    /// - [`ErrorKind::InvalidData`]: the metalayer `listarray`, or that of the storage, is missing or invalid;
+    /// - [`ErrorKind::Unsupported`]: its items are serialized with Arrow, or its version is newer than this crate;
+    /// - if the rows have to be counted, the errors of [reading values](crate#reading-values).
     pub fn from_schunk(schunk: SChunk) -> Result<Self> {
         let invalid = |detail: String| {
             error(
                 &schunk,
                 ErrorKind::InvalidData,
                 OPEN,
-                format!("its metalayer `{NAME}` has {detail}"),
+                format!("its metalayer `{NAME}` is invalid: {detail}"),
             )
         };
         let list = of_tag(tag(&schunk, NAME, OPEN)?).map_err(invalid)?;
@@ -165,7 +170,7 @@ impl ListArray {
         let invalid = |detail| error(this.stored(), ErrorKind::InvalidData, OPEN, detail);
         this.batch_rows = match this.list.length("batch_rows").map_err(invalid)? {
             Some(0) => {
-                return Err(invalid("its batches have 0 rows, expected 1 or more".to_owned()));
+                return Err(invalid("its batches have 0 rows, expected at least 1".to_owned()));
             }
             rows => rows,
         };
@@ -173,16 +178,16 @@ impl ListArray {
         Ok(this)
     }
 
-    /// Writes what is collected, and shows the super-chunk with all of it.
+    /// Flushes the buffered rows and returns the super-chunk.
     ///
     /// # Errors
-    /// As for [`flush`](Self::flush).
+    /// Fails with the errors of [changing a container](crate#changing-a-container).
     pub fn schunk(&mut self) -> Result<&SChunk> {
         self.flush()?;
         Ok(self.stored())
     }
 
-    /// The super-chunk, without the rows that are not written yet.
+    /// The super-chunk, without the buffered rows.
     pub(crate) fn stored(&self) -> &SChunk {
         match self.rows() {
             Rows::Batches(batches) => batches.schunk(),
@@ -190,25 +195,25 @@ impl ListArray {
         }
     }
 
-    /// Writes what is collected, and gives the super-chunk with all of it.
+    /// Flushes the buffered rows and converts the array into its super-chunk.
     ///
     /// # Errors
-    /// As for [`flush`](Self::flush).
+    /// Fails with the errors of [changing a container](crate#changing-a-container).
     pub fn into_schunk(mut self) -> Result<SChunk> {
         self.flush()?;
         match self.rows.take() {
             Some(Rows::Batches(batches)) => Ok(batches.into_schunk()),
             Some(Rows::Objects(objects)) => Ok(objects.into_schunk()),
-            None => unreachable!("it is given away only here"),
+            None => unreachable!("only this function takes it"),
         }
     }
 
-    /// The metalayers of variable length: the user's, and those of the [`BatchArray`].
+    /// Returns the variable-length metalayers: those of the user, and those of the [`BatchArray`].
     pub fn vlmeta(&self) -> Metalayers<'_> {
         self.stored().vlmeta()
     }
 
-    /// The metalayers of variable length, to be changed.
+    /// Returns the variable-length metalayers, for changing.
     pub fn vlmeta_mut(&mut self) -> MetalayersMut<'_> {
         match self.rows_mut() {
             Rows::Batches(batches) => batches.vlmeta_mut(),
@@ -216,12 +221,12 @@ impl ListArray {
         }
     }
 
-    /// The type of the rows, of the kind [`List`](ItemKind::List).
+    /// Returns the type of the rows, of the kind [`List`](ItemKind::List).
     pub fn list_type(&self) -> &ItemType {
         &self.list
     }
 
-    /// The type of the items of the lists.
+    /// Returns the type of the items of the lists.
     pub fn item_type(&self) -> &ItemType {
         match self.list.kind() {
             ItemKind::List(item) => item,
@@ -229,15 +234,15 @@ impl ListArray {
         }
     }
 
-    /// Whether there may be no list in a row.
+    /// Returns whether rows can be null (`None`).
     pub fn is_nullable(&self) -> bool {
         self.list.is_nullable()
     }
 
-    /// Reads anew what other handles and programs have changed; see [`SChunk::refresh`].
+    /// Re-reads the array if other handles or programs have changed it; see [`SChunk::refresh`].
     ///
     /// # Errors
-    /// As for [`SChunk::refresh`] and [`from_schunk`](Self::from_schunk).
+    /// Fails with the errors of [opening a container](crate#opening-a-container).
     pub fn refresh(&mut self) -> Result<()> {
         match self.rows_mut() {
             Rows::Batches(batches) => batches.refresh()?,
@@ -247,30 +252,31 @@ impl ListArray {
         Ok(())
     }
 
-    /// Number of rows, with those that are not written yet.
+    /// Returns the number of rows, including the buffered ones.
     pub fn len(&self) -> u64 {
-        // What is said to be stored may be anything.
+        // The stored number of rows is untrusted.
         self.stored.saturating_add(self.pending() as u64)
     }
 
-    /// Whether there is none.
+    /// Returns whether the array has no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many rows are collected and not written yet.
+    /// Returns the number of buffered rows, which are not written yet.
     pub fn pending(&self) -> usize {
         self.pending.len()
     }
 
-    /// Reads a row; `None` where it has no list.
+    /// Reads a row; `None` if it is null. Python: `array[row]`.
     ///
-    /// It takes a block of its batch. To read many, see [`iter`](Self::iter).
+    /// It decompresses one block. To read many rows, use [`iter`](Self::iter).
     ///
     /// # Errors
-    /// - [`ErrorKind::OutOfBounds`]: there are not so many;
-    /// - [`ErrorKind::InvalidData`]: it is no list;
-    /// - as for [`BatchArray::item`] and [`ObjectArray::get`].
+    /// - [`ErrorKind::OutOfBounds`]: `row` is not below the number of rows;
+    /// - [`ErrorKind::InvalidData`]: the row is not a list, or the number of rows in its batch differs from the stored
+    ///   one;
+    /// - the errors of [reading values](crate#reading-values).
     pub fn get(&self, row: u64) -> Result<Option<Vec<Value>>> {
         let value = match self.pending_index(row)? {
             Some(index) => self.pending.get(index).cloned().unwrap_or(Value::None),
@@ -282,7 +288,7 @@ impl ListArray {
         self.row_of(value)
     }
 
-    /// All rows, read batch by batch. After an error the next batch follows.
+    /// Returns an iterator over all rows, read batch by batch. After an error it continues with the next batch.
     pub fn iter(&self) -> impl Iterator<Item = Result<Option<Vec<Value>>>> + '_ {
         let stored: Box<dyn Iterator<Item = Result<Value>> + '_> = match self.rows() {
             Rows::Batches(batches) => Box::new(batches.items()),
@@ -292,18 +298,19 @@ impl ListArray {
         stored.chain(pending).map(|value| self.row_of(value?))
     }
 
-    /// Appends a row; `None` where it has no list.
+    /// Appends a row; `None` is a null row. Python: `append`.
     ///
-    /// Numbers become such of the type's precision, maps keep what the type has a field for; else nothing is
-    /// changed.
+    /// Numbers are converted to the precision of the item type, and maps are reduced to the fields of the type. Other
+    /// items are stored unchanged.
     ///
     /// # Errors
-    /// - [`ErrorKind::TypeMismatch`]: an item of another type;
-    /// - [`ErrorKind::InvalidArgument`]: an item out of the type's bounds; none where there has to be one; a list that
-    ///   starts with the text `__tuple__`, which Python takes for a tuple;
+    /// - [`ErrorKind::TypeMismatch`]: an item has another type;
+    /// - [`ErrorKind::InvalidArgument`]: an item violates the bounds of its type; an item or row that is not nullable
+    ///   is null; or a list starts with the string `__tuple__`, which Python reads as the mark of a tuple;
     /// - [`ErrorKind::Unsupported`]: items of the kind [`Other`](ItemKind::Other);
     /// - [`ErrorKind::ReadOnly`]: opened for reading;
-    /// - as for [`BatchArray::append`], where a batch is full; the row is not in the array then.
+    /// - if a batch is full, the errors of [changing a container](crate#changing-a-container); the row is not appended
+    ///   then.
     pub fn append<T: Serialize>(&mut self, row: Option<&[T]>) -> Result<()> {
         let value = self.value_of(row)?;
         if let Rows::Objects(objects) = self.rows_mut() {
@@ -321,10 +328,15 @@ impl ListArray {
         Ok(())
     }
 
-    /// Puts another row in the place of one. The batch of it is written anew.
+    /// Replaces a row. A stored row is replaced by rewriting its batch. Python: `array[row] = with`.
     ///
     /// # Errors
-    /// As for [`append`](Self::append), [`get`](Self::get) and [`BatchArray::set`].
+    /// - [`ErrorKind::OutOfBounds`]: `row` is not below the number of rows;
+    /// - [`ErrorKind::TypeMismatch`]: an item has another type;
+    /// - [`ErrorKind::InvalidArgument`]: an item violates the bounds of its type; an item or row that is not nullable
+    ///   is null; or a list starts with the string `__tuple__`, which Python reads as the mark of a tuple;
+    /// - the errors of [reading values](crate#reading-values) and of
+    ///   [changing a container](crate#changing-a-container).
     pub fn set<T: Serialize>(&mut self, row: u64, with: Option<&[T]>) -> Result<()> {
         let value = self.value_of(with)?;
         if let Some(index) = self.pending_index(row)? {
@@ -347,10 +359,10 @@ impl ListArray {
         }
     }
 
-    /// Writes what is collected, as a batch.
+    /// Writes the buffered rows as a batch.
     ///
     /// # Errors
-    /// As for [`BatchArray::append`]; all stays collected then, and can be written once more.
+    /// Fails with the errors of [changing a container](crate#changing-a-container). The rows stay buffered then.
     pub fn flush(&mut self) -> Result<()> {
         if let (Some(Rows::Batches(batches)), false) = (&mut self.rows, self.pending.is_empty()) {
             batches.append_values(&self.pending)?;
@@ -363,14 +375,14 @@ impl ListArray {
     fn rows(&self) -> &Rows {
         match &self.rows {
             Some(rows) => rows,
-            None => unreachable!("it is not given away yet"),
+            None => unreachable!("only `into_schunk` takes it"),
         }
     }
 
     fn rows_mut(&mut self) -> &mut Rows {
         match &mut self.rows {
             Some(rows) => rows,
-            None => unreachable!("it is not given away yet"),
+            None => unreachable!("only `into_schunk` takes it"),
         }
     }
 
@@ -381,7 +393,7 @@ impl ListArray {
         }
     }
 
-    /// Which of the rows that are not written yet it is, if it is one.
+    /// The index of a row among the buffered rows; `None` if it is stored.
     fn pending_index(&self, row: u64) -> Result<Option<usize>> {
         if row >= self.len() {
             let detail = format!("there are {} rows, asked for {row}", self.len());
@@ -401,7 +413,7 @@ impl ListArray {
         }
     }
 
-    /// A row as it is stored.
+    /// Converts a row to its stored form.
     fn value_of<T: Serialize>(&self, row: Option<&[T]>) -> Result<Value> {
         if !self.stored().is_writable() {
             let detail = "it was not opened for changing";
@@ -409,7 +421,7 @@ impl ListArray {
         }
         let value = row.map_or(Ok(Value::None), Value::from_type)?;
         let failed = |(kind, detail): (ErrorKind, String)| {
-            error(self.stored(), kind, WRITE, format!("the row has {detail}"))
+            error(self.stored(), kind, WRITE, format!("the row is invalid: {detail}"))
         };
         self.list.stored(value).map_err(failed)
     }
@@ -417,7 +429,7 @@ impl ListArray {
 
 impl Drop for ListArray {
     fn drop(&mut self) {
-        // `flush` gives the error to those who ask for it.
+        // Errors are ignored here; `flush` returns them.
         let _ = self.flush();
     }
 }
@@ -427,7 +439,7 @@ fn list_of(item: ItemType, nullable: bool) -> ItemType {
     if nullable { list.nullable() } else { list }
 }
 
-/// Sees that an array can be made of lists of a type.
+/// Checks that an array of this row type can be created.
 fn check_list(list: &ItemType, schunk: Option<&SChunk>) -> Result<()> {
     let failed = |kind, detail: String| match schunk {
         Some(schunk) => error(schunk, kind, MAKE, detail),
@@ -437,8 +449,9 @@ fn check_list(list: &ItemType, schunk: Option<&SChunk>) -> Result<()> {
         let detail = format!("the type of its rows is `{}`, expected `list`", list.kind().name());
         return Err(failed(ErrorKind::InvalidArgument, detail));
     }
-    list.check()
-        .map_err(|detail| failed(ErrorKind::InvalidArgument, format!("its type has {detail}")))?;
+    list.check().map_err(|detail| {
+        failed(ErrorKind::InvalidArgument, format!("its type is invalid: {detail}"))
+    })?;
     let text = |name| list.get(name).and_then(Value::as_str);
     if !matches!(text("storage"), Some("batch" | "vl")) {
         let found = list.get("storage").map_or_else(String::new, what);
@@ -447,7 +460,7 @@ fn check_list(list: &ItemType, schunk: Option<&SChunk>) -> Result<()> {
     }
     if text("serializer") != Some("msgpack") {
         let found = list.get("serializer").map_or_else(String::new, what);
-        let detail = format!("its serializer is {found}, only msgpack is written");
+        let detail = format!("its serializer is {found}, only msgpack is supported");
         return Err(failed(ErrorKind::Unsupported, detail));
     }
     Ok(())
@@ -457,7 +470,7 @@ fn is_batches(list: &ItemType) -> bool {
     list.get("storage").and_then(Value::as_str) == Some("batch")
 }
 
-/// The content of the metalayer for a type.
+/// The content of the metalayer for a row type.
 fn to_tag(list: &ItemType) -> Value {
     let mut pairs = vec![("version".into(), 1.into())];
     let Value::Map(says) = list.metadata() else { return Value::Map(pairs) };
@@ -468,9 +481,9 @@ fn to_tag(list: &ItemType) -> Value {
     Value::Map(pairs)
 }
 
-/// The type that the metalayer describes. The error says what is wrong with it.
+/// Parses the row type in the metalayer. The error describes the fault.
 fn of_tag(tag: Value) -> Result<ItemType, String> {
-    let Value::Map(pairs) = tag else { return Err("no map".to_owned()) };
+    let Value::Map(pairs) = tag else { return Err("it is not a map".to_owned()) };
     let mut says = vec![("kind".into(), "list".into())];
     let mut storage = Value::from("batch");
     for (name, value) in pairs {
@@ -632,7 +645,7 @@ mod tests {
         full.append(b"a").unwrap();
         let error = ListArray::new_in(full, list(ItemKind::Int8)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-        // Nothing is made then.
+        // Nothing is created.
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.b2b");
         let item = ItemType::from(ItemKind::Int8).with("unit", "s");
@@ -666,7 +679,7 @@ mod tests {
         refused(with(Value::from([item(), ("batch_rows", "a".into())]), true), InvalidData);
         refused(with(Value::from([item(), ("serializer", "arrow".into())]), true), Unsupported);
         refused(with(Value::from([item(), ("version", 2.into())]), true), Unsupported);
-        // As it was before there were batches of 2048.
+        // As written before the default of 2048 rows per batch.
         let mut array = with(Value::from([("item_spec", item().1)]), true).unwrap();
         (0..3000).for_each(|_| array.append(Some(&[1])).unwrap());
         assert_eq!((array.pending(), array.item_type().kind()), (3000, &ItemKind::Int8));
@@ -727,7 +740,7 @@ mod tests {
             }
             let opened = OpenOptions::new().max_read(1 << 20).from_cframe(bytes);
             if let Ok(array) = opened.and_then(ListArray::from_schunk) {
-                // However many there are said to be.
+                // Regardless of the stored number of rows.
                 let got = (0..array.len().min(100)).map(|row| array.get(row)).filter(Result::is_ok);
                 prop_assert!(got.count() <= 100);
                 prop_assert!(array.iter().take(100).count() <= 100);

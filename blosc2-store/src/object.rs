@@ -1,4 +1,4 @@
-//! Whatever a file of Python's holds.
+//! Objects: the container that a file of Python holds, by its metadata.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::ctable;
 use crate::embed_store::Entry;
 use crate::{BatchArray, CTable, EmbedStore, ListArray, ObjectArray, Tensor, TreeStore};
 
-/// What a file, a directory or an entry of a store holds. Python's `blosc2.open`.
+/// The container in a file, a directory or an entry of a store. Python: `blosc2.open`.
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -31,36 +31,31 @@ pub enum Object {
     NDArray(NDArray),
     /// A super-chunk.
     SChunk(SChunk),
-    /// A super-chunk with the shape of a tensor.
+    /// A tensor in a plain super-chunk.
     Tensor(Tensor),
-    /// Values, one a chunk.
+    /// An array of values, one per chunk.
     ObjectArray(ObjectArray),
-    /// Values, some in each chunk.
+    /// An array of batches of values, one batch per chunk.
     BatchArray(BatchArray),
-    /// Lists of values.
+    /// An array of lists.
     ListArray(ListArray),
-    /// Frames in one super-chunk.
+    /// A store of frames in one super-chunk.
     EmbedStore(EmbedStore),
-    /// A tree of files.
+    /// A store of files in a directory or a zip file.
     TreeStore(TreeStore),
     /// A table with columns.
     CTable(CTable),
-    /// A computation, or data elsewhere.
+    /// A computation, or a reference to data elsewhere.
     Carrier(Carrier),
 }
 
 impl Object {
     /// Opens a file or a directory for reading.
     ///
-    /// What it is its content says, not its name.
+    /// The content determines the container, not the name.
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: it cannot
-    ///   be read;
-    /// - [`ErrorKind::InvalidData`]: it is nothing of these, was cut short or is
-    ///   broken;
-    /// - [`ErrorKind::Unsupported`]: items that are objects of Python's, or
-    ///   serialised by Arrow.
+    /// Fails with the errors of [opening a container](crate#opening-a-container).
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         if TreeStore::is_at(path)? {
@@ -69,10 +64,10 @@ impl Object {
         Self::from_schunk(SChunk::open(path)?)
     }
 
-    /// Takes a super-chunk, for what its metalayers say it is.
+    /// Opens the container in a super-chunk, as its metalayers identify it.
     ///
     /// # Errors
-    /// As for [`open`](Self::open).
+    /// Fails with the errors of [opening a container](crate#opening-a-container).
     pub fn from_schunk(schunk: SChunk) -> Result<Self> {
         let schunk = match Carrier::of(schunk)? {
             Ok(carrier) => return Ok(Self::Carrier(carrier)),
@@ -100,10 +95,9 @@ impl Object {
         Ok(Self::SChunk(schunk))
     }
 
-    /// What it is, in one word: `ndarray`, `schunk`, `tensor`, `objectarray`, `batcharray`, `listarray`,
+    /// Returns the name of the container: `ndarray`, `schunk`, `tensor`, `objectarray`, `batcharray`, `listarray`,
     /// `embedstore`, `treestore`, `dictstore`, `ctable`, or for a carrier `lazyexpr`, `lazyudf`, `proxy`,
-    /// `remotearray`,
-    /// `remotestore`, `c2array` or `carrier`.
+    /// `remotearray`, `remotestore`, `c2array` or `carrier`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::NDArray(_) => "ndarray",
@@ -120,8 +114,8 @@ impl Object {
         }
     }
 
-    /// The super-chunk that it is in, with its metalayers, but for rows of a list that are not flushed; `None` for trees,
-    /// tables and references.
+    /// Returns the super-chunk of the container; `None` for a [`TreeStore`], a [`CTable`], and a carrier without a
+    /// super-chunk. Rows of a [`ListArray`] that are not flushed are not in it.
     pub fn schunk(&self) -> Option<&SChunk> {
         match self {
             Self::NDArray(array) => Some(array.schunk()),
@@ -136,18 +130,18 @@ impl Object {
         }
     }
 
-    /// The array.
+    /// Returns the array.
     ///
     /// # Errors
-    /// [`ErrorKind::TypeMismatch`]: it is something else;
-    /// [`ErrorKind::Unsupported`]: a carrier, which only stands for data.
+    /// - [`ErrorKind::TypeMismatch`]: it is another container;
+    /// - [`ErrorKind::Unsupported`]: it is a carrier, which holds no data.
     pub fn into_ndarray(self) -> Result<NDArray> {
         let doing = "open an array";
         match self {
             Self::NDArray(array) => Ok(array),
             Self::Carrier(carrier) => Err(carrier.refused(doing)),
             other => {
-                let detail = format!("it is no array but a {}", other.kind());
+                let detail = format!("it is a {}, not an array", other.kind());
                 Err(Error::new(ErrorKind::TypeMismatch, doing, detail))
             }
         }
@@ -155,13 +149,11 @@ impl Object {
 }
 
 impl EmbedStore {
-    /// What an entry holds.
-    ///
-    /// It is a copy: changing it changes nothing in the store.
+    /// Opens a copy of an entry, in memory. Changes of it do not change the store.
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`]: there is no such entry;
-    /// - as for [`Object::from_schunk`].
+    /// - [`ErrorKind::NotFound`]: there is no entry of this key;
+    /// - the errors of [opening a container](crate#opening-a-container).
     pub fn get(&self, key: &str) -> Result<Object> {
         match self.entry(key) {
             Some(Entry::Reference(reference)) => {
@@ -172,7 +164,7 @@ impl EmbedStore {
         }
     }
 
-    /// What it is: a table that was put into one buffer is one of these.
+    /// Returns the store as an object: a table if the store holds one.
     pub(crate) fn into_object(self) -> Result<Object> {
         if CTable::is_in(&self, "")? {
             return CTable::new(self, "").map(Object::CTable);
@@ -182,11 +174,11 @@ impl EmbedStore {
 }
 
 impl TreeStore {
-    /// Opens what a key holds, for reading.
+    /// Opens the entry of a key for reading. Python: `store[key]`.
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`]: there is no such key;
-    /// - as for [`Object::from_schunk`].
+    /// - [`ErrorKind::NotFound`]: there is no entry of this key;
+    /// - the errors of [opening a container](crate#opening-a-container).
     pub fn get(&self, key: &str) -> Result<Object> {
         if let Some(object) = self.objects.get(key) {
             return match object.get("kind").and_then(Value::as_str) {
@@ -204,12 +196,15 @@ impl TreeStore {
     /// Opens the array of a key, for reading.
     ///
     /// # Errors
-    /// As for [`get`](Self::get) and [`Object::into_ndarray`].
+    /// - [`ErrorKind::NotFound`]: there is no entry of this key;
+    /// - [`ErrorKind::TypeMismatch`]: the entry is another container;
+    /// - [`ErrorKind::Unsupported`]: the entry is a carrier, which holds no data;
+    /// - the errors of [opening a container](crate#opening-a-container).
     pub fn array(&self, key: &str) -> Result<NDArray> {
         self.get(key)?.into_ndarray()
     }
 
-    /// What it is: the store of one table is that table.
+    /// Returns the store as an object: a table if the store holds one.
     pub(crate) fn into_object(self) -> Result<Object> {
         if let Some(manifest) = self.embed.schunk().vlmeta().value("b2remote_manifest")? {
             return Ok(Object::Carrier(Carrier::of_remote_store(manifest)));
@@ -222,22 +217,25 @@ impl TreeStore {
 }
 
 impl CTable {
-    /// Opens the table of a file or a folder.
+    /// Opens the table in a file or a directory.
     ///
     /// # Errors
-    /// - [`ErrorKind::TypeMismatch`]: it holds something else;
-    /// - [`ErrorKind::InvalidData`]: its schema or its marks of live rows are missing or broken;
-    /// - [`ErrorKind::Unsupported`]: its schema has a later version;
-    /// - as for [`Object::open`].
+    /// - [`ErrorKind::TypeMismatch`]: it holds another container;
+    /// - [`ErrorKind::InvalidData`]: its schema or its mask of valid rows is missing or invalid;
+    /// - [`ErrorKind::Unsupported`]: the version of its schema is newer than this crate;
+    /// - the errors of [opening a container](crate#opening-a-container).
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         Self::of(Object::open(path)?).map_err(|error| error.at(path))
     }
 
-    /// Takes the table in a buffer. Python's `ctable_from_cframe`.
+    /// Opens the table in a contiguous frame in memory. Python: `ctable_from_cframe`.
     ///
     /// # Errors
-    /// As for [`open`](Self::open).
+    /// - [`ErrorKind::TypeMismatch`]: it holds another container;
+    /// - [`ErrorKind::InvalidData`]: its schema or its mask of valid rows is missing or invalid;
+    /// - [`ErrorKind::Unsupported`]: the version of its schema is newer than this crate;
+    /// - the errors of [opening a container](crate#opening-a-container).
     pub fn from_cframe(bytes: Vec<u8>) -> Result<Self> {
         Self::of(EmbedStore::from_cframe(bytes)?.into_object()?)
     }
@@ -246,7 +244,7 @@ impl CTable {
         match object {
             Object::CTable(table) => Ok(table),
             other => {
-                let detail = format!("it is no table but a {}", other.kind());
+                let detail = format!("it is a {}, not a table", other.kind());
                 Err(Error::new(ErrorKind::TypeMismatch, ctable::OPEN, detail))
             }
         }

@@ -1,4 +1,4 @@
-//! Arrays of objects: a value in each chunk.
+//! Object arrays: one value per chunk.
 
 use std::path::Path;
 
@@ -9,13 +9,13 @@ use serde::Serialize;
 use crate::tag::{check_new, tag};
 
 const NAME: &str = "vlarray";
-const OPEN: &str = "open an array of objects";
-const MAKE: &str = "make an array of objects";
+const OPEN: &str = "open an object array";
+const MAKE: &str = "create an object array";
 
-/// An array of values of any kinds and sizes, each in a chunk of its own. Python's `ObjectArray`, once `VLArray`.
+/// An array of values of any type and size, one per chunk. Python: `ObjectArray`, formerly `VLArray`.
 ///
-/// It is a super-chunk with the metalayer `vlarray`, in a file, in a directory or in memory. A value is read and
-/// written without the others; many small ones are better kept in a [`BatchArray`](crate::BatchArray).
+/// It is a super-chunk with the metalayer `vlarray`: a contiguous file, a directory, or in memory. Each value is read
+/// and written separately; for many small values a [`BatchArray`](crate::BatchArray) compresses better.
 ///
 /// ```
 /// use blosc2::Value;
@@ -40,7 +40,7 @@ impl ObjectArray {
     /// Opens a file or a directory for reading.
     ///
     /// # Errors
-    /// As for [`SChunk::open`] and [`from_schunk`](Self::from_schunk).
+    /// Fails with the errors of [opening a container](crate#opening-a-container).
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::from_schunk(SChunk::open(path)?)
     }
@@ -48,29 +48,29 @@ impl ObjectArray {
     /// Opens a file or a directory for reading and changing.
     ///
     /// # Errors
-    /// As for [`SChunk::open_rw`] and [`from_schunk`](Self::from_schunk).
+    /// Fails with the errors of [opening a container](crate#opening-a-container).
     pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
         Self::from_schunk(SChunk::open_rw(path)?)
     }
 
-    /// Makes an empty one in a new contiguous file, compressed [as Python does](Self::default_cparams).
+    /// Creates an empty array in a new contiguous file, with the [parameters of Python](Self::default_cparams).
     ///
     /// # Errors
-    /// As for [`SChunk::create`].
+    /// Fails with the errors of [creating a container](crate#creating-a-container).
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
         let options = OpenOptions::new().create_new(true).cparams(Self::default_cparams());
         Self::new_in(options.open(path)?)
     }
 
-    /// Makes an empty one in memory, compressed [as Python does](Self::default_cparams).
+    /// Creates an empty array in memory, with the [parameters of Python](Self::default_cparams).
     ///
     /// # Errors
-    /// As for [`SChunk::in_memory`].
+    /// Fails with the errors of [creating a container](crate#creating-a-container).
     pub fn in_memory() -> Result<Self> {
         Self::new_in(OpenOptions::new().cparams(Self::default_cparams()).in_memory()?)
     }
 
-    /// Makes one of an empty super-chunk, which may be anywhere and have any parameters.
+    /// Creates an array in an empty super-chunk, with any storage and parameters.
     ///
     /// ```
     /// use blosc2::{CParams, Codec, OpenOptions};
@@ -86,8 +86,10 @@ impl ObjectArray {
     /// ```
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`](blosc2::ErrorKind::InvalidArgument): it has chunks, or items of more than a byte;
-    /// - as for [`MetalayersMut::set`].
+    /// - [`ErrorKind::InvalidArgument`](blosc2::ErrorKind::InvalidArgument): the super-chunk has chunks, or a typesize
+    ///   other than 1;
+    /// - [`ErrorKind::ReadOnly`](blosc2::ErrorKind::ReadOnly): it was opened for reading or appending;
+    /// - [`ErrorKind::Io`](blosc2::ErrorKind::Io): the file cannot be written.
     pub fn new_in(mut schunk: SChunk) -> Result<Self> {
         check_new(&schunk, MAKE)?;
         let meta = Value::from([("version", 1.into()), ("serializer", "msgpack".into())]);
@@ -95,100 +97,105 @@ impl ObjectArray {
         Ok(Self { schunk })
     }
 
-    /// Takes a super-chunk that is one.
+    /// Opens the array in a super-chunk.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidData`](blosc2::ErrorKind::InvalidData): it has no metalayer `vlarray`, or a wrong one;
-    /// - [`ErrorKind::Unsupported`](blosc2::ErrorKind::Unsupported): its values are not in msgpack, or the version is a later one.
+    /// - [`ErrorKind::InvalidData`](blosc2::ErrorKind::InvalidData): the metalayer `vlarray` is missing or invalid;
+    /// - [`ErrorKind::Unsupported`](blosc2::ErrorKind::Unsupported): its values are not serialized with msgpack, or its
+    ///   version is newer than this crate.
     pub fn from_schunk(schunk: SChunk) -> Result<Self> {
         tag(&schunk, NAME, OPEN)?;
         Ok(Self { schunk })
     }
 
-    /// How Python compresses them: Zstandard at level 5 with a dictionary for each value, shuffle.
+    /// Returns the compression parameters of Python: Zstandard at level 5, shuffle, a dictionary for each value.
     pub fn default_cparams() -> CParams {
         CParams::default().dictionary(true)
     }
 
-    /// The super-chunk.
+    /// Returns the super-chunk.
     pub fn schunk(&self) -> &SChunk {
         &self.schunk
     }
 
-    /// The super-chunk, with all of it.
+    /// Converts the array into its super-chunk.
     pub fn into_schunk(self) -> SChunk {
         self.schunk
     }
 
-    /// The metalayers of the user's.
+    /// Returns the variable-length metalayers of the user.
     pub fn vlmeta(&self) -> Metalayers<'_> {
         self.schunk.vlmeta()
     }
 
-    /// The metalayers of the user's, to be changed.
+    /// Returns the variable-length metalayers of the user, for changing.
     pub fn vlmeta_mut(&mut self) -> MetalayersMut<'_> {
         self.schunk.vlmeta_mut()
     }
 
-    /// Reads anew what other handles and programs have changed; see [`SChunk::refresh`].
+    /// Re-reads the array if other handles or programs have changed it; see [`SChunk::refresh`].
     ///
     /// # Errors
-    /// As for [`SChunk::refresh`].
+    /// Fails with the errors of [opening a container](crate#opening-a-container); the array stays as it was.
     pub fn refresh(&mut self) -> Result<()> {
         self.schunk.refresh().map(drop)
     }
 
-    /// Number of values.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         self.schunk.nchunks()
     }
 
-    /// Whether there is none.
+    /// Returns whether the array has no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Reads a value.
+    /// Reads a value. Python: `array[index]`.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfBounds`](blosc2::ErrorKind::OutOfBounds) where there is none of this index; as for [`SChunk::value`].
+    /// - [`ErrorKind::OutOfBounds`](blosc2::ErrorKind::OutOfBounds): `index` is not below the number of values;
+    /// - the errors of [reading values](crate#reading-values).
     pub fn get(&self, index: usize) -> Result<Value> {
         self.schunk.value(index)
     }
 
-    /// All values, read one by one, from the front or from the back.
+    /// Returns an iterator over all values, from the front or from the back. Each is read when it is reached.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Result<Value>> + ExactSizeIterator + '_ {
         (0..self.len()).map(|index| self.get(index))
     }
 
-    /// Appends a value.
+    /// Appends a value. Python: `append`.
     ///
     /// # Errors
-    /// As for [`Value::from_type`] and [`SChunk::append`].
+    /// Fails with the errors of [changing a container](crate#changing-a-container).
     pub fn append<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
         self.schunk.append(&bytes_of(value)?).map(drop)
     }
 
-    /// Puts a value in front of the one at `index`, or behind the last.
+    /// Inserts a value before `index`, or appends it if `index` is the number of values. Python: `insert`.
     ///
     /// # Errors
-    /// As for [`Value::from_type`] and [`SChunk::insert`].
+    /// - [`ErrorKind::OutOfBounds`](blosc2::ErrorKind::OutOfBounds): `index` is above the number of values;
+    /// - the errors of [changing a container](crate#changing-a-container).
     pub fn insert<T: Serialize + ?Sized>(&mut self, index: usize, value: &T) -> Result<()> {
         self.schunk.insert(index, &bytes_of(value)?).map(drop)
     }
 
-    /// Puts a value in the place of another one.
+    /// Replaces a value. Python: `array[index] = value`.
     ///
     /// # Errors
-    /// As for [`Value::from_type`] and [`SChunk::update`].
+    /// - [`ErrorKind::OutOfBounds`](blosc2::ErrorKind::OutOfBounds): `index` is not below the number of values;
+    /// - the errors of [changing a container](crate#changing-a-container).
     pub fn set<T: Serialize + ?Sized>(&mut self, index: usize, value: &T) -> Result<()> {
         self.schunk.update(index, &bytes_of(value)?)
     }
 
-    /// Removes a value.
+    /// Removes a value. Python: `del array[index]`.
     ///
     /// # Errors
-    /// As for [`SChunk::delete`].
+    /// - [`ErrorKind::OutOfBounds`](blosc2::ErrorKind::OutOfBounds): `index` is not below the number of values;
+    /// - the errors of [changing a container](crate#changing-a-container).
     pub fn remove(&mut self, index: usize) -> Result<()> {
         self.schunk.delete(index).map(drop)
     }

@@ -1,27 +1,27 @@
-//! What arrays of values have in common: the metalayer that says what they are, and errors.
+//! Tags: the metalayer that identifies an array of values, and the errors of these arrays.
 
 use blosc2::{Error, ErrorKind, Result, SChunk, Value};
 
-/// Sees that a super-chunk can become an array of values.
+/// Checks that a super-chunk can become an array of values.
 pub(crate) fn check_new(schunk: &SChunk, doing: &str) -> Result<()> {
     let (nchunks, typesize) = (schunk.nchunks(), schunk.typesize());
     if nchunks == 0 && typesize == 1 {
         return Ok(());
     }
     let detail = format!(
-        "it takes a super-chunk without chunks, of items of 1 byte; this one has {nchunks} of items of {typesize}"
+        "expected a super-chunk without chunks, with typesize 1; this one has {nchunks} chunks, with typesize {typesize}"
     );
     Err(error(schunk, ErrorKind::InvalidArgument, doing, detail))
 }
 
-/// The content of the metalayer that says what a super-chunk is; sees that its version is known.
+/// Returns the content of the metalayer that identifies the container, after checking its version and serializer.
 pub(crate) fn tag(schunk: &SChunk, name: &str, doing: &str) -> Result<Value> {
     let failed = |kind, detail| error(schunk, kind, doing, detail);
     let Some(tag) = schunk.meta().value(name)? else {
         return Err(failed(ErrorKind::InvalidData, format!("there is no metalayer `{name}`")));
     };
     if !matches!(tag, Value::Map(_)) {
-        return Err(failed(ErrorKind::InvalidData, format!("the metalayer `{name}` is no map")));
+        return Err(failed(ErrorKind::InvalidData, format!("the metalayer `{name}` is not a map")));
     }
     let version = tag.get("version").unwrap_or(&Value::None);
     if !matches!(version, Value::None | Value::Int(1)) {
@@ -32,7 +32,10 @@ pub(crate) fn tag(schunk: &SChunk, name: &str, doing: &str) -> Result<Value> {
         None => {}
         Some(serializer) if serializer.as_str() == Some("msgpack") => {}
         Some(serializer) => {
-            let detail = format!("its values are in {}, only msgpack is read", what(serializer));
+            let detail = format!(
+                "its values are serialized with {}, only msgpack is supported",
+                what(serializer)
+            );
             return Err(failed(ErrorKind::Unsupported, detail));
         }
     }
@@ -48,7 +51,7 @@ pub(crate) fn error(schunk: &SChunk, kind: ErrorKind, doing: &str, detail: impl 
     }
 }
 
-/// A value in a message: in short.
+/// A short form of a value, for messages.
 pub(crate) fn what(value: &Value) -> String {
     match value {
         Value::None => "None".to_owned(),

@@ -1,4 +1,4 @@
-//! Arrays and tensors as Python's `save_array` and `pack_tensor` keep them: a super-chunk and a shape.
+//! Tensors: arrays as Python's `save_array` and `pack_tensor` store them, in a super-chunk with a shape.
 
 use std::borrow::Borrow;
 use std::io::Read;
@@ -8,16 +8,16 @@ use blosc2::{CParams, Dtype, Element, Error, ErrorKind, Result, SChunk, Value};
 
 use crate::tag::error;
 
-/// The metalayer that says so.
+/// The metalayer with kind, shape and dtype.
 const NAME: &str = "__pack_tensor__";
-/// Bytes of a chunk at most, Python's.
+/// Maximum bytes of a chunk, as in Python.
 const MAX_CHUNK: usize = 256 << 20;
 const OPEN: &str = "open a tensor";
 
-/// An array or tensor in a plain super-chunk: Python's `save_array`, `save_tensor`, `pack_array2`, `pack_tensor`.
+/// An array or tensor in a plain super-chunk. Python: `save_array`, `save_tensor`, `pack_array2`, `pack_tensor`.
 ///
-/// All of it is meant to be read at once. Python gives what it was made of: an array of NumPy's, or a tensor of
-/// PyTorch or TensorFlow.
+/// It is read as a whole. Python returns the type that was stored: a NumPy array, or a tensor of PyTorch or
+/// TensorFlow.
 ///
 /// ```
 /// use blosc2_store::Tensor;
@@ -40,42 +40,42 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// Opens a file or a directory for reading. Python's `load_array` and `load_tensor`.
+    /// Opens a file or a directory for reading. Python: `load_array`, `load_tensor`.
     ///
     /// # Errors
-    /// As for [`SChunk::open`] and [`from_schunk`](Self::from_schunk).
+    /// Fails with the errors of [opening a container](crate#opening-a-container).
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::from_schunk(SChunk::open(path)?)
     }
 
-    /// Takes a frame in memory. Python's `unpack_array2` and `unpack_tensor`.
+    /// Opens a tensor in a frame in memory. Python: `unpack_array2`, `unpack_tensor`.
     ///
     /// # Errors
-    /// As for [`SChunk::from_cframe`] and [`from_schunk`](Self::from_schunk).
+    /// Fails with the errors of [opening a container](crate#opening-a-container).
     pub fn from_cframe(bytes: Vec<u8>) -> Result<Self> {
         Self::from_schunk(SChunk::from_cframe(bytes)?)
     }
 
-    /// Takes a super-chunk that holds a tensor.
+    /// Opens a tensor in a super-chunk.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidData`]: it has no metalayer `__pack_tensor__`, or one that does not fit its chunks;
-    /// - [`ErrorKind::Unsupported`]: objects of Python's, of which a file holds no more than pointers.
+    /// - [`ErrorKind::InvalidData`]: the metalayer `__pack_tensor__` is missing, or does not match the chunks;
+    /// - [`ErrorKind::Unsupported`]: the items are Python objects, stored as pointers.
     pub fn from_schunk(schunk: SChunk) -> Result<Self> {
         let invalid = |detail| error(&schunk, ErrorKind::InvalidData, OPEN, detail);
         let parsed = schunk.vlmeta().value(NAME)?;
-        let parsed = parsed.ok_or_else(|| "it is a super-chunk, no tensor".to_owned());
+        let parsed = parsed.ok_or_else(|| "it is a super-chunk, not a tensor".to_owned());
         let parsed = parsed.and_then(|value| parse(&value));
         let (kind, shape, dtype) = parsed.map_err(invalid)?;
         if dtype.has_pointers() {
-            let detail = format!("its dtype is {dtype}: objects of Python's, which no other reads");
+            let detail = format!("its dtype is {dtype}: pointers to Python objects, not data");
             return Err(error(&schunk, ErrorKind::Unsupported, OPEN, detail));
         }
         let nbytes = items_in(&shape).and_then(|items| items.checked_mul(dtype.size() as u64));
         if nbytes != Some(schunk.nbytes()) {
             let found = schunk.nbytes();
             let detail =
-                format!("items of {dtype} in the shape {shape:?} are not its {found} bytes");
+                format!("the dtype {dtype} and the shape {shape:?} do not match its {found} bytes");
             return Err(invalid(detail));
         }
         Ok(Self { kind, shape, dtype, schunk })
@@ -86,26 +86,31 @@ impl Tensor {
         schunk.vlmeta().contains(NAME)
     }
 
-    /// Compresses items in C order into memory, as Python does by default.
+    /// Compresses items in C order into memory, with the default parameters of Python.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`]: not as many items as the shape says.
+    /// - [`ErrorKind::InvalidArgument`]: the number of items does not match the shape;
+    /// - [`ErrorKind::Unsupported`]: this build does not have the codec.
     pub fn from_slice<T: Element>(items: &[T], shape: &[u64]) -> Result<Self> {
         Self::from_slice_with(items, shape, CParams::default())
     }
 
-    /// The same with other parameters.
+    /// Compresses items in C order into memory, with the given parameters.
     ///
     /// # Errors
-    /// As for [`from_slice`](Self::from_slice) and [`SChunk::in_memory`].
+    /// - [`ErrorKind::InvalidArgument`]: the number of items does not match the shape, or a parameter is out of range;
+    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
     pub fn from_slice_with<T: Element>(
         items: &[T],
         shape: &[u64],
         params: impl Borrow<CParams>,
     ) -> Result<Self> {
-        let invalid = |detail| Error::new(ErrorKind::InvalidArgument, "make a tensor", detail);
+        let invalid = |detail| Error::new(ErrorKind::InvalidArgument, "create a tensor", detail);
         if items_in(shape) != Some(items.len() as u64) {
-            return Err(invalid(format!("{} items for the shape {shape:?}", items.len())));
+            return Err(invalid(format!(
+                "the shape {shape:?} does not match {} items",
+                items.len()
+            )));
         }
         let dtype = T::dtype();
         let kind = "numpy".to_owned();
@@ -119,67 +124,70 @@ impl Tensor {
         Ok(Self { kind, shape: shape.to_vec(), dtype, schunk })
     }
 
-    /// What Python makes of it: `numpy`, `torch` or `tensorflow`.
+    /// Returns the library of the type that Python returns: `numpy`, `torch` or `tensorflow`.
     pub fn kind(&self) -> &str {
         &self.kind
     }
 
-    /// Items along each dimension.
+    /// Returns the shape.
     pub fn shape(&self) -> &[u64] {
         &self.shape
     }
 
-    /// The type of the items.
+    /// Returns the dtype.
     pub fn dtype(&self) -> &Dtype {
         &self.dtype
     }
 
-    /// All items, in C order.
+    /// Reads all items, in C order.
     ///
     /// # Errors
-    /// - [`ErrorKind::TypeMismatch`]: `T` is not the type of the items, in this machine's byte order;
-    /// - as for [`SChunk::items`].
+    /// - [`ErrorKind::TypeMismatch`]: `T` is not the dtype in native byte order;
+    /// - the errors of [reading values](crate#reading-values).
     pub fn read<T: Element>(&self) -> Result<Vec<T>> {
         let wanted = T::dtype();
         if wanted != self.dtype {
-            let detail = format!("items are {}, not {wanted}", self.dtype);
+            let detail = format!("the items have the dtype {}, expected {wanted}", self.dtype);
             return Err(error(&self.schunk, ErrorKind::TypeMismatch, "read a tensor", detail));
         }
         self.schunk.items(..)
     }
 
-    /// The bytes of all items, in C order and as the dtype says.
+    /// Reads the bytes of all items, in C order and in the byte order of the dtype.
     ///
     /// # Errors
-    /// As for [`SChunk::items`].
+    /// Fails with the errors of [reading values](crate#reading-values).
     pub fn read_bytes(&self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.schunk.reader().read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// Writes it to a new file. Python's `save_array`.
+    /// Saves the tensor to a new contiguous file. Python: `save_array`.
     ///
     /// # Errors
-    /// As for [`SChunk::save`].
+    /// - [`ErrorKind::AlreadyExists`]: the path exists; it is not changed;
+    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be created;
+    /// - [`ErrorKind::InvalidData`]: a chunk is damaged.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         self.schunk.save(path)
     }
 
-    /// All of it in one buffer. Python's `pack_tensor` and `pack_array2`.
+    /// Serializes the tensor to a contiguous frame in memory. Python: `pack_tensor`, `pack_array2`.
     ///
     /// # Errors
-    /// As for [`SChunk::to_cframe`].
+    /// - [`ErrorKind::InvalidData`]: a chunk is damaged;
+    /// - [`ErrorKind::Io`]: the file cannot be read.
     pub fn to_cframe(&self) -> Result<Vec<u8>> {
         self.schunk.to_cframe()
     }
 
-    /// The super-chunk.
+    /// Returns the super-chunk.
     pub fn schunk(&self) -> &SChunk {
         &self.schunk
     }
 
-    /// The super-chunk.
+    /// Converts the tensor into its super-chunk.
     pub fn into_schunk(self) -> SChunk {
         self.schunk
     }
@@ -192,9 +200,9 @@ fn items_in(shape: &[u64]) -> Option<u64> {
     shape.iter().try_fold(1u64, |items, &side| items.checked_mul(side))
 }
 
-/// Kind, shape and dtype. The error is what it is instead.
+/// Returns kind, shape and dtype, or a message that describes the fault.
 fn parse(value: &Value) -> Result<(String, Vec<u64>, Dtype), String> {
-    let unlike = || format!("its metalayer `{NAME}` has no kind, shape and dtype");
+    let unlike = || format!("its metalayer `{NAME}` lacks a valid kind, shape or dtype");
     let Some([kind, shape, dtype]) = value.as_list() else { return Err(unlike()) };
     let shape = shape.as_list().and_then(|shape| shape.iter().map(Value::as_u64).collect());
     let (Some(kind), Some(shape)) = (kind.as_str(), shape) else { return Err(unlike()) };

@@ -177,7 +177,7 @@ fn test_data_of_python_blosc2() {
     assert_eq!(function.kind(), CarrierKind::LazyUdf);
     assert!(function.expression().unwrap().starts_with("def kernel_add_square(x, y):\n"));
     assert_eq!(function.operands(), [place("o0", "a.b2nd"), place("o1", "b.b2nd")]);
-    let text = "a lazy function of Python's, `kernel_add_square`, of o0: a.b2nd, o1: b.b2nd; its items hold no data";
+    let text = "a Python lazy function, `kernel_add_square`, of o0: a.b2nd, o1: b.b2nd; its items hold no data";
     assert_eq!(function.to_string(), text);
     for name in ["legacy_lazyexpr_v1/expr.b2nd", "legacy_lazyudf_v1/expr.b2nd"] {
         let error = NDArray::open(upstream.join(name)).unwrap_err();

@@ -127,7 +127,7 @@ fn what_cannot_be_decoded_any_more_is_told() {
     let line = folder.bad(1, &["cat", path, "--engine", "c"]);
     assert!(line.contains("an early frame") && line.contains("`--engine rust` reads"), "{line}");
     let line = folder.bad(1, &["export", path, "o"]);
-    assert!(line.contains("`copy` makes a frame of it"), "{line}");
+    assert!(line.contains("`copy` converts it to a frame"), "{line}");
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn bare_chunks_are_copied_to_chunks() {
     let line = folder.bad(2, &["copy", "a.chunk", "o", "--chunks", "10"]);
     assert!(line.contains("is a chunk"), "{line}");
     let line = folder.bad(1, &["copy", "a.chunk", "b"]);
-    assert!(line.contains("something of that name already"), "{line}");
+    assert!(line.contains("it already exists"), "{line}");
     let line = folder.bad(1, &["copy", "a.chunk", "o", "--codec", "ndlz"]);
     assert!(line.contains("(a.chunk)") && line.contains("in arrays only"), "{line}");
     folder.write("short", &chunk[..chunk.len() - 1]);

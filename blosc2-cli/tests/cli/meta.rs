@@ -105,7 +105,7 @@ fn large_values_are_listed_without_them() {
     drop(schunk);
     let list = text(folder.good(&["meta", "a.b2frame"]));
     let lines: Vec<&str> = list.lines().collect();
-    assert!(lines[0].ends_with(" - (too much to list; `get` reads it)"), "{list}");
+    assert!(lines[0].ends_with(" - (too large to list; `get` reads it)"), "{list}");
     assert!(lines[1].contains(r#" 1100005 b"\xdd\x00\x10\xc8\xe0\x00"#), "{list}");
     assert!(lines[2].ends_with(" 1 7") && lines.len() == 3, "{list}");
     let zeros = folder.good(&["meta", "a.b2frame", "get", "zeros", "--raw"]);
@@ -200,7 +200,7 @@ fn fixed_metalayers_keep_their_lengths() {
         assert!(line.contains("(a.b2frame)"), "{line}");
     }
     let line = folder.bad(1, &["meta", "a.b2frame", "get", "version"]);
-    assert!(line.contains("but a fixed one: --fixed finds it"), "{line}");
+    assert!(line.contains("but a fixed-length one: use --fixed"), "{line}");
 }
 
 #[test]
@@ -211,29 +211,29 @@ fn mistakes_change_nothing() {
     folder.write("old", b"\0");
     folder.write("text", b"no frame");
     for (status, args, told) in [
-        (1, &["a.b2frame", "get", "none"][..], "there is no metalayer of variable length `none`"),
-        (1, &["a.b2frame", "del", "none"], "there is no metalayer of variable length `none`"),
-        (1, &["a.b2frame", "get", "none", "--fixed"], "there is no fixed metalayer `none`"),
+        (1, &["a.b2frame", "get", "none"][..], "there is no variable-length metalayer `none`"),
+        (1, &["a.b2frame", "del", "none"], "there is no variable-length metalayer `none`"),
+        (1, &["a.b2frame", "get", "none", "--fixed"], "there is no fixed-length metalayer `none`"),
         (1, &["a.b2frame", "set", "", "1"], "(a.b2frame)"),
         (1, &["a.b2frame", "set", "12345678901234567890123456789012", "1"], "31"),
-        (1, &["a.b2frame", "set", "b2o", "1"], "`b2o` says what kind of file it is; --force"),
-        (1, &["a.b2nd", "set", "b2nd", "1", "--fixed"], "--force does it all the same"),
-        (1, &["a.b2nd", "del", "b2nd", "--fixed"], "--force does it all the same"),
+        (1, &["a.b2frame", "set", "b2o", "1"], "`b2o` is a reserved name"),
+        (1, &["a.b2nd", "set", "b2nd", "1", "--fixed"], "--force changes it"),
+        (1, &["a.b2nd", "del", "b2nd", "--fixed"], "--force changes it"),
         (1, &["missing", "get", "a"], "(missing)"),
         (1, &["text"], "(text)"),
         (1, &["a.b2frame", "set", "a", "1", "--offset", "1"], ""),
-        (2, &["a.b2frame", "set", "a", "text"], "a text needs quotes of its own, and --raw takes"),
-        (2, &["a.b2frame", "set", "a", "[1"], "VALUE is no JSON"),
+        (2, &["a.b2frame", "set", "a", "text"], "a string needs its own double quotes"),
+        (2, &["a.b2frame", "set", "a", "[1"], "VALUE is not JSON"),
         (2, &["a.b2frame", "set", "a"], "<VALUE>"),
         (2, &["a.b2frame", "get"], "<NAME>"),
         (2, &["a.b2frame", "put", "a", "1"], "put"),
-        (2, &["a.b2frame", "--json", "get", "a"], "--json is for the list"),
+        (2, &["a.b2frame", "--json", "get", "a"], "--json applies to the list"),
     ] {
         let line = folder.bad(status, &[&["meta"], args].concat());
         assert!(line.contains(told), "{line}");
     }
     folder.good(&["meta", "a.b2frame", "set", "b2o", "{}", "--force"]);
-    assert!(folder.bad(1, &["cat", "a.b2frame"]).contains("an object of Python"));
+    assert!(folder.bad(1, &["cat", "a.b2frame"]).contains("a Python object"));
     folder.good(&["meta", "a.b2frame", "del", "b2o", "--force"]);
     folder.good(&["cat", "a.b2frame"]);
 }

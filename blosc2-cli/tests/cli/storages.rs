@@ -101,14 +101,17 @@ fn directories_are_copied_from_and_to() {
         }
     }
     let line = folder.bad(1, &["copy", "a.b2nd", "0_a.b2nd", "--directory"]);
-    assert!(line.contains("there is something of that name already"), "{line}");
+    assert!(line.contains("already"), "{line}");
     for command in ["info", "cat", "check", "meta"] {
         let line = folder.bad(1, &[command, "0_a.b2nd", "--offset", "8"]);
-        assert!(line.contains("--offset is for files"), "{line}");
+        assert!(line.contains("--offset requires a file"), "{line}");
     }
     folder.write("chunk", &blosc2::compress(&[7u32; 1000], &CParams::new()).unwrap());
     let line = folder.bad(2, &["copy", "chunk", "out", "--directory"]);
-    assert!(line.contains("--directory is for frames of today, and chunk is a"), "{line}");
+    assert!(
+        line.contains("--directory requires a frame of the current format, and chunk is a"),
+        "{line}"
+    );
 }
 
 #[test]
@@ -160,7 +163,7 @@ fn what_is_wrong_with_a_damaged_file_is_told() {
     let folder = Folder::new();
     folder.array("good", &[100, 10], &[20, 10], &[5, 10]);
     let good = folder.read("good");
-    let hint = "`blosc2 check` tells more, `blosc2 repair` saves what is whole";
+    let hint = "`blosc2 check` lists all faults, `blosc2 repair` recovers the intact chunks";
     // Its length, as the header says it.
     let mut bytes = good.clone();
     bytes[20] ^= 1;

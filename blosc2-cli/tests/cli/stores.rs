@@ -129,7 +129,7 @@ fn what_is_no_data_is_told_and_refused() {
     for (file, kind, told) in [
         ("expression.b2nd", "lazyexpr", "`a + 2 * b`, of a: operand_a.b2nd, b: operand_b.b2nd"),
         ("function.b2nd", "lazyudf", "`twice`, of o0: operand_a.b2nd, o1: operand_b.b2nd"),
-        ("proxy.b2nd", "proxy", "the cache of a proxy of Python's, of operand_a.b2nd"),
+        ("proxy.b2nd", "proxy", "the cache of a Python proxy, of operand_a.b2nd"),
         ("pointers.b2nd", "ndarray", "its items `|O` are pointers"),
         ("pointers.bl2", "schunk", "its dtype is |O"),
     ] {
@@ -144,16 +144,16 @@ fn what_is_no_data_is_told_and_refused() {
 #[test]
 fn what_cannot_be_is_told() {
     for (status, args, told) in [
-        (1, &["cat", "tree.b2z"][..], "this is a store of many things"),
-        (1, &["copy", "tree.b2d", "x"], "this is a store of many things"),
+        (1, &["cat", "tree.b2z"][..], "this is a store; `ls` lists its entries"),
+        (1, &["copy", "tree.b2d", "x"], "this is a store; `ls` lists its entries"),
         (1, &["cat", "table.b2z"], "this is a table; `ls` lists its columns, --key /_cols/NAME"),
         (1, &["cat", "tree.b2z", "--key", "/group"], "this is a group; `ls --key /group` lists"),
         (1, &["info", "tree.b2z", "--key", "/none"], "no key `/none`"),
         (1, &["cat", "tree.b2z", "--key", "/none"], "no key `/none`"),
         (1, &["cat", "embedded.b2e", "--key", "/none"], "no key `/none`"),
-        (1, &["cat", "scalar.b2nd", "--key", "/a"], "no store"),
-        (1, &["ls", "scalar.b2nd"], "it is one thing"),
-        (1, &["ls", "tree.b2z", "--key", "/array"], "it is one thing"),
+        (1, &["cat", "scalar.b2nd", "--key", "/a"], "not a store"),
+        (1, &["ls", "scalar.b2nd"], "it is neither a store nor a table"),
+        (1, &["ls", "tree.b2z", "--key", "/array"], "it is neither a store nor a table"),
         (1, &["ls", "tree.b2z", "--key", "/none"], "no key `/none`"),
         (1, &["ls", "none"], "none"),
         (1, &["info", "tree.b2z", "--chunks"], "this is a store"),

@@ -1,4 +1,4 @@
-//! The columns of a table, as its schema describes them.
+//! Columns of a table, as its schema describes them.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -7,93 +7,107 @@ use blosc2::{Dtype, NDArray, Value};
 
 use crate::{BatchArray, ItemType, ObjectArray};
 
-/// What a column holds. Named as in Python's schemas.
+/// The type of a column, named as in Python's schemas.
+///
+/// ```
+/// use blosc2_store::ColumnKind;
+///
+/// assert_eq!(ColumnKind::Int64.to_string(), "int64");
+/// assert_eq!(ColumnKind::String { max_length: 8 }.to_string(), "string[8]");
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ColumnKind {
-    /// Integers: `i8`.
+    /// 8-bit signed integer: `i8`.
     Int8,
-    /// Integers: `i16`.
+    /// 16-bit signed integer: `i16`.
     Int16,
-    /// Integers: `i32`.
+    /// 32-bit signed integer: `i32`.
     Int32,
-    /// Integers: `i64`.
+    /// 64-bit signed integer: `i64`.
     Int64,
-    /// Integers: `u8`.
+    /// 8-bit unsigned integer: `u8`.
     UInt8,
-    /// Integers: `u16`.
+    /// 16-bit unsigned integer: `u16`.
     UInt16,
-    /// Integers: `u32`.
+    /// 32-bit unsigned integer: `u32`.
     UInt32,
-    /// Integers: `u64`.
+    /// 64-bit unsigned integer: `u64`.
     UInt64,
-    /// Numbers: `f32`.
+    /// 32-bit float: `f32`.
     Float32,
-    /// Numbers: `f64`.
+    /// 64-bit float: `f64`.
     Float64,
-    /// Pairs of `f32`.
+    /// Complex number of two `f32`.
     Complex64,
-    /// Pairs of `f64`.
+    /// Complex number of two `f64`.
     Complex128,
-    /// `bool`; where a value of its own says that there is none, `u8`: 0, 1 and 255.
+    /// Boolean: `bool`; if nulls are stored as a value, `u8` with 0, 1, and 255 for null.
     Bool,
-    /// Moments: `i64`, so many units since the start of 1970.
+    /// Timestamp: `i64`, in `unit` since 1970-01-01.
     Timestamp {
         /// The unit.
         unit: TimeUnit,
-        /// The name of the time zone in which they are to be shown.
+        /// The name of the time zone for display.
         timezone: Option<String>,
     },
-    /// Texts of at most so many characters, of four bytes each.
+    /// String of at most `max_length` characters, stored with four bytes each.
     String {
-        /// Characters.
+        /// Maximum number of characters.
         max_length: u64,
     },
-    /// At most so many bytes.
+    /// At most `max_length` bytes.
     Bytes {
-        /// Bytes.
+        /// Maximum number of bytes.
         max_length: u64,
     },
-    /// Texts of any length, one after the other. Python's `utf8`.
+    /// Variable-length strings, stored one after the other. Python: `utf8`.
     Utf8,
-    /// Texts of any length, in batches. Python's `vlstring`.
+    /// Variable-length strings, stored in batches. Python: `vlstring`.
     VlString,
-    /// Bytes of any number, in batches. Python's `vlbytes`.
+    /// Variable-length bytes, stored in batches. Python: `vlbytes`.
     VlBytes,
-    /// Texts of which there are few different ones: `i32`, their places in a list of them.
+    /// Dictionary-encoded strings: `i32` codes, which are indices into a list of the distinct strings.
     Dictionary {
-        /// Whether that list has an order that means something.
+        /// Whether the order of the distinct strings is meaningful.
         ordered: bool,
     },
-    /// Lists of any length, of such items.
+    /// Variable-length lists of items of this type.
     List(ItemType),
-    /// Maps with these keys.
+    /// Structures with these fields.
     Struct(Vec<(String, ItemType)>),
-    /// Values of any kind.
+    /// Values of any type.
     Object,
-    /// Arrays, all of one shape.
+    /// Arrays of one shape.
     NDArray {
-        /// Items along each dimension of the array of one row.
+        /// The shape of the array of one row.
         shape: Vec<u64>,
         /// The type of the items.
         dtype: Dtype,
     },
-    /// Nothing that is stored: Python computes it, from this expression or source code.
+    /// Not stored: Python computes it from this expression or source code.
     Computed(String),
-    /// A kind of this name, which this version does not know.
+    /// A kind of this name that this version does not know.
     Other(String),
 }
 
-/// What the numbers of a [`ColumnKind::Timestamp`] count.
+/// The unit of a [`ColumnKind::Timestamp`].
+///
+/// ```
+/// use blosc2_store::{ColumnKind, TimeUnit};
+///
+/// let kind = ColumnKind::Timestamp { unit: TimeUnit::Millisecond, timezone: None };
+/// assert_eq!(kind.to_string(), "timestamp[ms]");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TimeUnit {
-    /// `s`.
+    /// Seconds: `s`.
     Second,
-    /// `ms`.
+    /// Milliseconds: `ms`.
     Millisecond,
-    /// `us`.
+    /// Microseconds: `us`.
     Microsecond,
-    /// `ns`.
+    /// Nanoseconds: `ns`.
     Nanosecond,
 }
 
@@ -108,7 +122,7 @@ impl fmt::Display for TimeUnit {
     }
 }
 
-/// As Python names it: `int64`, `timestamp[us]`, `list[utf8]`, `struct[x, y]`, `ndarray[2, 3] of <f4`.
+/// The name in Python: `int64`, `timestamp[us]`, `list[utf8]`, `struct[x, y]`, `ndarray[2, 3] of <f4`.
 impl fmt::Display for ColumnKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match self {
@@ -150,6 +164,27 @@ impl fmt::Display for ColumnKind {
 }
 
 /// A column of a [`CTable`](super::CTable).
+///
+/// ```
+/// use blosc2_store::{CTable, ColumnKind};
+/// # use blosc2::{CParams, NDArray, SChunk};
+/// # use blosc2_store::EmbedStore;
+/// # let mut store = EmbedStore::in_memory()?;
+/// # let mut meta = SChunk::in_memory::<u8>(&CParams::default())?;
+/// # meta.vlmeta_mut().set_value("kind", "ctable")?;
+/// # meta.vlmeta_mut().set_value("schema", r#"{"version": 1, "columns": [
+/// #     {"name": "price", "kind": "float32", "null_value": NaN}]}"#)?;
+/// # store.insert("/_meta", &meta)?;
+/// # store.insert("/_valid_rows", NDArray::from_slice(&[true, true], &[2])?.schunk())?;
+/// # store.insert("/_cols/price", NDArray::from_slice(&[1.5f32, 2.5], &[2])?.schunk())?;
+/// # let bytes = store.into_schunk().into_cframe()?;
+///
+/// let table = CTable::from_cframe(bytes)?;
+/// let column = table.column("price").expect("a column of the schema");
+/// assert_eq!(column.kind(), &ColumnKind::Float32);
+/// assert!(column.is_nullable() && !column.is_stale());
+/// # Ok::<(), blosc2::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Column {
     pub(super) name: String,
@@ -157,76 +192,77 @@ pub struct Column {
     pub(super) nullable: bool,
     pub(super) metadata: Value,
     pub(super) nulls: Nulls,
-    /// Where it lies, below the table.
+    /// The key of its data, below the table.
     pub(super) key: String,
-    /// Whether it was to be computed again from columns that have changed.
+    /// Whether the columns that it was computed from have changed since.
     pub(super) stale: bool,
-    /// What it is stored in, once it was opened.
+    /// Its storage, once it is opened.
     pub(super) stored: OnceLock<Stored>,
 }
 
-/// How a column says that a row has no value.
+/// How a column represents null rows.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Nulls {
-    /// It cannot.
+    /// The column is not nullable.
     Never,
-    /// By marks beside it.
+    /// By a separate mask.
     Mask,
-    /// By a value that stands for none.
+    /// By a null value.
     Sentinel(Value),
-    /// By a code that is no place in the list of texts.
+    /// By a null code, which is not an index into the list of strings.
     Code(i64),
     /// By `None`.
     Native,
 }
 
 impl Column {
-    /// The name; of a column in a structure with those of all levels, as `outer.inner`. A dot or slash that is part
-    /// of a name has a backslash before it.
+    /// Returns the name. For a column in a structure it contains the names of all levels, as in `outer.inner`; a dot or
+    /// slash in a name is escaped with a backslash.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it holds.
+    /// Returns the type.
     pub fn kind(&self) -> &ColumnKind {
         &self.kind
     }
 
-    /// Whether rows may have no value.
+    /// Returns whether rows can be null.
     pub fn is_nullable(&self) -> bool {
         self.nullable
     }
 
-    /// Whether its values are older than those that they were computed from, so that they are not read.
+    /// Returns whether the columns that it was computed from have changed since. The values of a stale column are not
+    /// read.
     pub fn is_stale(&self) -> bool {
         self.stale
     }
 
-    /// All that the schema says of it: limits, the default value, how nulls and batches are kept.
+    /// Returns its entry in the schema: bounds, default value, storage of nulls and batches.
     pub fn metadata(&self) -> &Value {
         &self.metadata
     }
 }
 
-/// What a column is stored in.
+/// The storage of a column.
 #[derive(Debug)]
 pub(super) struct Stored {
     pub(super) content: Content,
-    /// Which rows have a value; without it, all of those of which the content does not say otherwise.
+    /// The mask of the rows that are not null; without it the content itself represents nulls.
     pub(super) marks: Option<NDArray>,
 }
 
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one for each column")]
 pub(super) enum Content {
-    /// Items of one size and shape.
+    /// Fixed-size items of one shape.
     Items(NDArray),
-    /// Places in a list of texts, which is read when it is needed.
+    /// Codes, and the list of strings, which is read when it is needed.
     Codes { codes: NDArray, texts: BatchArray, decoded: OnceLock<Vec<String>> },
-    /// Texts, one after the other, and where each starts and the last one ends.
+    /// Offsets, and the bytes of the strings, one after the other.
     Texts { offsets: NDArray, bytes: NDArray },
     /// Values in batches.
     Batches(BatchArray),
-    /// Values in chunks of their own.
+    /// Values, one per chunk.
     Cells(ObjectArray),
 }

@@ -1,4 +1,4 @@
-//! Which rows of a table are there: deleted ones keep their places until the table is compacted.
+//! Live rows of a table: deleted rows keep their positions until the table is compacted.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -10,27 +10,27 @@ use super::READ;
 use super::part::{Budget, check_array, row_bytes};
 use crate::tag::error;
 
-/// So many rows of marks are read at once where they are counted.
+/// Rows of the mask that are read at once when rows are counted.
 const PIECE: usize = 1 << 24;
-/// Bytes of dead rows between two live ones that are read along, rather than one block twice.
+/// Maximum bytes of dead rows between two live ones that are read too, to avoid decompressing a block twice.
 pub(super) const GAP: usize = 8192;
-/// Bytes of rows that are read at once, where they are not all that was asked for.
+/// Bytes of rows that are read at once, if not all of them were requested.
 pub(super) const AT_ONCE: usize = 1 << 24;
 
 /// The live rows of a table.
 #[derive(Debug)]
 pub(super) struct LiveRows {
-    /// A mark for each row: whether it is there.
+    /// The mask of live rows, one item per row.
     marks: NDArray,
-    /// The live rows before each chunk of marks, and before the end.
+    /// The number of live rows before each chunk of the mask, and in total.
     before: Vec<u64>,
 }
 
-/// Rows of the same place in all columns, one after the other, with the dead ones among them.
+/// A contiguous range of rows, including dead ones, at the same position in all columns.
 #[derive(Debug)]
 pub(super) struct Span {
     pub(super) rows: Range<u64>,
-    /// Which of them are live; `None` if all are.
+    /// The mask of live rows in the range; `None` if all are live.
     keep: Option<Vec<bool>>,
 }
 
@@ -52,21 +52,21 @@ impl LiveRows {
         Ok(Self { marks, before })
     }
 
-    /// How many there are.
+    /// Number of live rows.
     pub(super) fn len(&self) -> u64 {
         self.before.last().copied().unwrap_or(0)
     }
 
-    /// What may be allocated for what is read of the marks.
+    /// The memory allowance for reading the mask.
     pub(super) fn budget(&self) -> Budget {
         Budget::of(self.marks.schunk().cbytes())
     }
 
-    /// Where live rows lie, in their order, for reading them from an array; without one, for rows of a few bytes.
-    /// Where there are dead ones among them, of no more than [`AT_ONCE`] bytes.
+    /// The spans of live rows, in order, for reading them from an array; without an array, for rows of a few bytes.
+    /// Spans with dead rows have at most [`AT_ONCE`] bytes.
     pub(super) fn spans(&self, rows: Range<u64>, array: Option<&NDArray>) -> Spans<'_> {
         let row = array.map_or(size_of::<u64>(), row_bytes).max(1);
-        // Those of the blocks that two live ones lie in are decompressed in any case.
+        // Dead rows in the blocks of two live rows are decompressed in any case.
         let block = array.map_or(0, |array| usize::try_from(array.blocks()[0]).unwrap_or(0));
         let gap = block.max(1 + GAP / row);
         Spans {
@@ -79,14 +79,14 @@ impl LiveRows {
         }
     }
 
-    /// The rows of a chunk of marks.
+    /// The rows of a chunk of the mask.
     fn chunk(&self, chunk: usize) -> Range<u64> {
         let (size, len) = (self.marks.chunks()[0], self.marks.shape()[0]);
         let start = chunk as u64 * size;
         start..(start + size).min(len)
     }
 
-    /// The number of the chunk's first live row, where it has no dead ones.
+    /// The index of the first live row of the chunk, if it has no dead rows.
     fn whole(&self, chunk: usize) -> Option<u64> {
         let [before, after] = self.before.get(chunk..chunk + 2)?.try_into().ok()?;
         let rows = self.chunk(chunk);
@@ -104,16 +104,16 @@ fn count(marks: &NDArray, rows: Range<u64>) -> Result<u64> {
     Ok(live)
 }
 
-/// Where live rows lie. Made by [`LiveRows::spans`].
+/// An iterator over spans of live rows. Created by [`LiveRows::spans`].
 #[derive(Debug)]
 pub(super) struct Spans<'a> {
     live: &'a LiveRows,
-    /// Those that are still to come, numbered among the live ones.
+    /// The remaining rows, as indices among the live rows.
     rows: Range<u64>,
     most: u64,
-    /// From one live row to the next one in a span.
+    /// Maximum distance between two live rows in a span.
     gap: usize,
-    /// The rows of a span that has dead ones.
+    /// Maximum number of rows of a span with dead rows.
     at_once: usize,
     ready: VecDeque<Span>,
 }
@@ -134,15 +134,15 @@ impl Iterator for Spans<'_> {
 }
 
 impl Spans<'_> {
-    /// The same with no more than [`AT_ONCE`] bytes in any span, and so many live rows.
+    /// Limits every span to [`AT_ONCE`] bytes and to a number of live rows.
     pub(super) fn of(self, most: u64) -> Self {
         Self { most: most.min(self.at_once as u64), ..self }
     }
 
-    /// Finds the next ones: those of one chunk of marks, or of several that have no dead rows.
+    /// Finds the next spans: those of one chunk of the mask, or of several chunks without dead rows.
     fn more(&mut self) -> Result<()> {
         let live = self.live;
-        // The last chunk that starts there or before; empty ones start where the next one does.
+        // The last chunk that starts at or before the row; chunks without live rows start where the next one does.
         let first = live.before.partition_point(|&before| before <= self.rows.start) - 1;
         let Some(before) = live.whole(first) else { return self.of_chunk(first) };
         let end = self.rows.end.min(self.rows.start.saturating_add(self.most));
@@ -182,7 +182,7 @@ impl Spans<'_> {
             });
         }
         if found != take {
-            let detail = "the marks of live rows have changed since it was opened";
+            let detail = "the mask of valid rows has changed since the table was opened";
             return Err(error(live.marks.schunk(), ErrorKind::InvalidData, READ, detail));
         }
         self.rows.start += take;
@@ -191,20 +191,20 @@ impl Spans<'_> {
 }
 
 impl Span {
-    /// Reads the live rows of an array that has all rows along its first dimension.
+    /// Reads the live rows of an array, whose first axis is that of all rows.
     pub(super) fn read<T: Element>(&self, array: &NDArray) -> Result<Vec<T>> {
         let items = array.read(self.selection(array)?)?;
         let per_row: u64 = array.shape()[1..].iter().product();
         Ok(self.keep(items, per_row as usize))
     }
 
-    /// The same for the bytes of rows of this length.
+    /// Reads the bytes of live rows, with rows of this length.
     pub(super) fn read_bytes(&self, array: &NDArray, row: usize) -> Result<Vec<u8>> {
         let bytes = array.bytes().read(self.selection(array)?)?;
         Ok(self.keep(bytes, row))
     }
 
-    /// The live ones of all rows, of so many items each.
+    /// Selects the live rows from all rows of a span, with a number of items each.
     pub(super) fn keep<T>(&self, mut items: Vec<T>, per_row: usize) -> Vec<T> {
         if let Some(keep) = &self.keep {
             let mut number = 0;
@@ -222,13 +222,13 @@ impl Span {
         Ok([self.rows.clone()].into())
     }
 
-    /// Sees that a column has all the rows.
+    /// Checks that a column has all rows.
     pub(super) fn check_inside(&self, array: &NDArray, len: u64) -> Result<()> {
         check_rows(&self.rows, len)
             .map_err(|detail| error(array.schunk(), ErrorKind::InvalidData, READ, detail))
     }
 
-    /// The numbers of the live rows.
+    /// The indices of the live rows.
     pub(super) fn numbers(&self) -> impl Iterator<Item = u64> + '_ {
         let keeps = |row: &u64| match &self.keep {
             Some(keep) => keep[(*row - self.rows.start) as usize],
@@ -238,10 +238,10 @@ impl Span {
     }
 }
 
-/// Sees that a column of so many rows has these. The error is what is wrong.
+/// Checks that a column of `len` rows contains these. The error describes the fault.
 pub(super) fn check_rows(rows: &Range<u64>, len: u64) -> Result<(), String> {
     if rows.end <= len {
         return Ok(());
     }
-    Err(format!("row {} is marked as live, but the column has only {len} rows", rows.end - 1))
+    Err(format!("row {} is marked as valid, but the column has only {len} rows", rows.end - 1))
 }

@@ -1,4 +1,4 @@
-//! Tables with columns: Python's `CTable`.
+//! Tables with columns. Python: `CTable`.
 
 mod column;
 mod live;
@@ -20,20 +20,20 @@ use crate::tag::{error, what};
 pub(crate) const OPEN: &str = "open a table";
 const READ: &str = "read from a table";
 
-/// Where the parts of a table lie.
+/// The source of the parts of a table.
 pub(crate) trait Leaves: std::fmt::Debug + Send + Sync {
-    /// The super-chunk of this key, if there is one. Of files that differ in their endings alone, the one with this
-    /// ending.
+    /// The super-chunk of this key; `None` if there is none. If files differ only in their extension, the one with this
+    /// extension.
     fn leaf(&self, key: &str, ending: &str) -> Result<Option<SChunk>>;
 }
 
-/// A table with columns of all kinds, each stored by itself, for reading: Python's `CTable`.
+/// A table with typed columns, each stored separately, for reading. Python: `CTable`.
 ///
 /// A table is a [`TreeStore`](crate::TreeStore) (`.b2d`, `.b2z`), a part of one, or an
-/// [`EmbedStore`](crate::EmbedStore) in a buffer.
+/// [`EmbedStore`](crate::EmbedStore) in memory.
 ///
-/// Rows are counted as Python counts them: without those that were deleted. Opening reads the schema and counts the
-/// rows; a column is opened when it is first read, and of what is stored no more is read than the rows need.
+/// Row indices count the valid rows only, as in Python: deleted rows are skipped. Opening a table reads the schema and
+/// counts the rows. A column is opened when it is first read, and only the blocks that the rows need are read.
 ///
 /// ```
 /// use blosc2_store::{CTable, ColumnKind};
@@ -51,7 +51,7 @@ pub(crate) trait Leaves: std::fmt::Debug + Send + Sync {
 /// # store.insert("/_cols/price", prices.schunk())?;
 /// # let bytes = store.into_schunk().into_cframe()?;
 ///
-/// // Python: bytes = table.to_cframe(), of four rows of which the second one was deleted
+/// // Python: bytes = table.to_cframe(), with four rows, the second one deleted
 /// let table = CTable::from_cframe(bytes)?;
 /// assert_eq!(table.nrows(), 3);
 /// assert_eq!(table.columns()[1].kind(), &ColumnKind::Float32);
@@ -69,7 +69,7 @@ pub struct CTable {
 }
 
 impl CTable {
-    /// Whether there is a table at a key: `""` for the store itself.
+    /// Returns whether there is a table at a key; `""` is the store itself.
     pub(crate) fn is_in(leaves: &dyn Leaves, root: &str) -> Result<bool> {
         let Some(meta) = leaves.leaf(&format!("{root}/_meta"), "b2f")? else { return Ok(false) };
         Ok(match meta.vlmeta().value("kind")? {
@@ -95,25 +95,25 @@ impl CTable {
         Ok(Self { leaves: Box::new(leaves), root: root.to_owned(), columns, live })
     }
 
-    /// How many rows there are. Python's `len(table)`.
+    /// Returns the number of valid rows. Python: `len(table)`.
     pub fn nrows(&self) -> u64 {
         self.live.len()
     }
 
-    /// All columns in their order, those that are computed last.
+    /// Returns all columns in the order of the schema, computed columns last.
     pub fn columns(&self) -> &[Column] {
         &self.columns
     }
 
-    /// The column of a [name](Column::name).
+    /// Returns the column of a [name](Column::name).
     pub fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|column| column.name() == name)
     }
 
-    /// The user's attributes of the table, in the order of the file. Python's `table.vlmeta`.
+    /// Returns the user attributes of the table, in the order of the file. Python: `table.vlmeta`.
     ///
     /// # Errors
-    /// As for [`Metalayers::value`](blosc2::super_chunk::Metalayers::value).
+    /// Fails with the errors of [reading values](crate#reading-values).
     pub fn attributes(&self) -> Result<Vec<(String, Value)>> {
         match self.leaves.leaf(&format!("{}/_vlmeta", self.root), "b2f")? {
             Some(schunk) => all_values(&schunk),
@@ -121,12 +121,14 @@ impl CTable {
         }
     }
 
-    /// Where rows lie in the columns: as [`array`](Self::array) numbers them, with those that were deleted.
+    /// Returns the positions of valid rows in the stored columns, which include deleted rows: indices into
+    /// [`array`](Self::array).
     ///
     /// # Errors
-    /// - [`ErrorKind::OutOfBounds`]: there are not so many rows;
-    /// - [`ErrorKind::TooLarge`]: more than a GiB of memory, and 256 bytes for each that is stored;
-    /// - [`ErrorKind::InvalidData`]: the marks of live rows are broken.
+    /// - [`ErrorKind::OutOfBounds`]: the range extends beyond the number of rows;
+    /// - [`ErrorKind::TooLarge`]: the result takes more memory than 1 GiB and more than 256 times the stored bytes;
+    /// - [`ErrorKind::InvalidData`]: the mask of valid rows is damaged;
+    /// - [`ErrorKind::Io`]: the file cannot be read.
     pub fn valid_rows(&self, rows: impl RangeBounds<u64>) -> Result<Vec<u64>> {
         let rows = self.rows(rows)?;
         self.live.budget().take((rows.end - rows.start).saturating_mul(8))?;
@@ -137,14 +139,15 @@ impl CTable {
         Ok(numbers)
     }
 
-    /// Opens the array that a column is stored in: of all rows, with those that were deleted, and maybe more.
+    /// Opens the array that stores a column: all rows, including deleted ones, and possibly spare rows at the end.
     ///
-    /// Of a dictionary it is that of the codes, of UTF-8 texts that of the places where they start and end.
+    /// For a dictionary it is the array of codes, for UTF-8 strings the array of offsets.
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: there is no such column;
-    /// - [`ErrorKind::TypeMismatch`]: a column that is stored in batches, or computed;
-    /// - [`ErrorKind::InvalidData`]: it is missing or broken.
+    /// - [`ErrorKind::TypeMismatch`]: the column is stored in batches, or computed;
+    /// - [`ErrorKind::InvalidData`]: the array is missing or damaged;
+    /// - [`ErrorKind::Io`]: the file cannot be read.
     pub fn array(&self, name: &str) -> Result<NDArray> {
         let column = self.find(name)?;
         match column.kind() {
@@ -158,20 +161,21 @@ impl CTable {
         }
     }
 
-    /// Reads rows of a column whose items have one size; of one of arrays, their items, one row after the other.
+    /// Reads rows of a column with fixed-size items. For a column of arrays it returns their items in C order, row by
+    /// row.
     ///
-    /// Of a dictionary these are the codes, of timestamps the numbers. Rows that [have no value](Self::nulls)
-    /// have any.
+    /// For a dictionary it returns the codes, for timestamps the integers. For [null rows](Self::nulls) the value is
+    /// unspecified.
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: there is no such column;
-    /// - [`ErrorKind::OutOfBounds`]: there are not so many rows;
-    /// - [`ErrorKind::TypeMismatch`]: `T` is not the type of its items, in this machine's byte order; a column
-    ///   without items of one size;
-    /// - [`ErrorKind::Unsupported`]: a column that is computed, [stale](Column::is_stale), or of a kind that is not
-    ///   known;
-    /// - [`ErrorKind::TooLarge`]: more than a GiB of memory, and 256 bytes for each that is stored;
-    /// - [`ErrorKind::InvalidData`]: it is missing or broken, or has less rows than the table.
+    /// - [`ErrorKind::OutOfBounds`]: the range extends beyond the number of rows;
+    /// - [`ErrorKind::TypeMismatch`]: `T` is not the type of its items in native byte order; or its items have no fixed
+    ///   size;
+    /// - [`ErrorKind::Unsupported`]: the column is computed, [stale](Column::is_stale), or of an unknown kind;
+    /// - [`ErrorKind::TooLarge`]: the result takes more memory than 1 GiB and more than 256 times the stored bytes;
+    /// - [`ErrorKind::InvalidData`]: the column is missing or damaged, or has fewer rows than the table;
+    /// - [`ErrorKind::Io`]: the file cannot be read.
     pub fn read<T: Element>(&self, name: &str, rows: impl RangeBounds<u64>) -> Result<Vec<T>> {
         let rows = self.rows(rows)?;
         let (column, stored) = self.stored(name)?;
@@ -190,21 +194,22 @@ impl CTable {
         Ok(items)
     }
 
-    /// Which rows of a column have no value, however the column says so: by marks beside it, by a value or a code
-    /// that stands for none, or by `None`.
+    /// Returns a mask of the null rows of a column, however the column represents null: by a separate mask, by a null
+    /// value or a null code, or by `None`.
     ///
     /// # Errors
-    /// As for [`values`](Self::values).
+    /// Fails with the errors of [`values`](Self::values).
     pub fn nulls(&self, name: &str, rows: impl RangeBounds<u64>) -> Result<Vec<bool>> {
         let rows = self.rows(rows)?;
         let (column, stored) = self.stored(name)?;
         stored.nulls(column, &self.live, rows)
     }
 
-    /// Reads rows of a column of texts, of whatever kind; `None` for those that have no value.
+    /// Reads rows of a string column of any kind; `None` for null rows.
     ///
     /// # Errors
-    /// [`ErrorKind::TypeMismatch`]: a column of something else; as for [`values`](Self::values).
+    /// - [`ErrorKind::TypeMismatch`]: the column does not hold strings;
+    /// - the errors of [`values`](Self::values).
     pub fn texts(&self, name: &str, rows: impl RangeBounds<u64>) -> Result<Vec<Option<String>>> {
         let column = self.find(name)?;
         match column.kind() {
@@ -213,7 +218,7 @@ impl CTable {
             | ColumnKind::VlString
             | ColumnKind::Dictionary { .. } => {}
             kind => {
-                let detail = format!("the column `{name}` is one of {kind}, no texts");
+                let detail = format!("the column `{name}` is of type {kind}, not of strings");
                 return Err(Error::new(ErrorKind::TypeMismatch, READ, detail));
             }
         }
@@ -221,25 +226,26 @@ impl CTable {
             Value::None => Ok(None),
             Value::Str(text) => Ok(Some(text)),
             other => {
-                let detail = format!("the column `{name}` of texts has {} in it", what(&other));
+                let detail = format!("the column `{name}` of strings contains {}", what(&other));
                 Err(Error::new(ErrorKind::InvalidData, READ, detail))
             }
         });
         texts.collect()
     }
 
-    /// Reads rows of any column; [`Value::None`] for those that have no value.
+    /// Reads rows of any column; [`Value::None`] for null rows.
     ///
-    /// They are what Python's `table[name][rows]` gives, but for moments, which are numbers here, and for what
-    /// stands for no value, which Python gives as it is stored.
+    /// The values are those of Python's `table[name][rows]`, except that timestamps are integers here, and that Python
+    /// returns null values as they are stored.
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: there is no such column;
-    /// - [`ErrorKind::OutOfBounds`]: there are not so many rows;
-    /// - [`ErrorKind::Unsupported`]: a column that is computed, [stale](Column::is_stale), of a kind that is not
-    ///   known, or in Arrow's format;
-    /// - [`ErrorKind::TooLarge`]: more than a GiB of memory, and 256 bytes for each that is stored;
-    /// - [`ErrorKind::InvalidData`]: it is missing or broken, or has less rows than the table.
+    /// - [`ErrorKind::OutOfBounds`]: the range extends beyond the number of rows;
+    /// - [`ErrorKind::Unsupported`]: the column is computed, [stale](Column::is_stale), of an unknown kind, or
+    ///   serialized with Arrow;
+    /// - [`ErrorKind::TooLarge`]: the result takes more memory than 1 GiB and more than 256 times the stored bytes;
+    /// - [`ErrorKind::InvalidData`]: the column is missing or damaged, or has fewer rows than the table;
+    /// - [`ErrorKind::Io`]: the file cannot be read.
     pub fn values(&self, name: &str, rows: impl RangeBounds<u64>) -> Result<Vec<Value>> {
         let rows = self.rows(rows)?;
         let (column, stored) = self.stored(name)?;
@@ -252,23 +258,23 @@ impl CTable {
         })
     }
 
-    /// A column that can be read, opened.
+    /// Opens a column for reading.
     fn stored(&self, name: &str) -> Result<(&Column, &Stored)> {
         let column = self.find(name)?;
         let refused = match column.kind() {
             ColumnKind::Computed(source) => Some(format!(
-                "it is computed from `{}`, and nothing of a file is run",
+                "it is computed from `{}`, and code in a file is not run",
                 source.lines().next().unwrap_or_default()
             )),
-            ColumnKind::Other(kind) => Some(format!("it is of the kind `{kind}`, not known here")),
+            ColumnKind::Other(kind) => Some(format!("it is of the unknown kind `{kind}`")),
             _ if column.is_stale() => Some(
-                "it was computed from columns that have changed since; `array` opens it as it is"
+                "it was computed from columns that have changed since; `array` opens the stored values"
                     .to_owned(),
             ),
             _ => None,
         };
         if let Some(why) = refused {
-            let detail = format!("the column `{name}` holds no values: {why}");
+            let detail = format!("the column `{name}` cannot be read: {why}");
             return Err(Error::new(ErrorKind::Unsupported, READ, detail));
         }
         if let Some(stored) = column.stored.get() {
@@ -278,7 +284,7 @@ impl CTable {
         Ok((column, column.stored.get_or_init(|| stored)))
     }
 
-    /// The rows that are asked for.
+    /// Resolves and checks a range of rows.
     fn rows(&self, rows: impl RangeBounds<u64>) -> Result<Range<u64>> {
         let nrows = self.nrows();
         let start = match rows.start_bound() {
@@ -301,11 +307,12 @@ impl CTable {
 
 fn no_items(column: &Column) -> Error {
     let (name, kind) = (column.name(), column.kind());
-    let detail = format!("the column `{name}` of {kind} has no items of one size; see `values`");
+    let detail =
+        format!("the column `{name}` of type {kind} has no fixed-size items; use `values`");
     Error::new(ErrorKind::TypeMismatch, READ, detail)
 }
 
-/// All metalayers of variable length, in the order of the file.
+/// The values of all variable-length metalayers, in the order of the file.
 pub(crate) fn all_values(schunk: &SChunk) -> Result<Vec<(String, Value)>> {
     let vlmeta = schunk.vlmeta();
     let names = vlmeta.names().into_iter();

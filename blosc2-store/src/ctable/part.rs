@@ -1,27 +1,27 @@
-//! The parts of a table: opened, and what may be read of them.
+//! Parts of a table: opening them, and limits on the memory for reading them.
 
 use blosc2::{Dtype, Error, ErrorKind, NDArray, Result, SChunk};
 
 use super::{Leaves, OPEN, READ};
 use crate::tag::error;
 
-/// The super-chunk of a key, which has to be there.
+/// The super-chunk of a required key.
 pub(super) fn leaf(leaves: &dyn Leaves, key: &str, ending: &str) -> Result<SChunk> {
     let missing = || Error::new(ErrorKind::InvalidData, OPEN, format!("there is no `{key}`"));
     leaves.leaf(key, ending)?.ok_or_else(missing)
 }
 
-/// The array of a key, which has to be there and to have a dimension of rows.
+/// The array of a required key, which must have an axis of rows.
 pub(super) fn array(leaves: &dyn Leaves, key: &str) -> Result<NDArray> {
     let array = NDArray::from_schunk(leaf(leaves, key, "b2nd")?)?;
     if array.ndim() == 0 {
-        let detail = "an array of no dimension, expected one of rows";
+        let detail = "an array without axes, expected an axis of rows";
         return Err(error(array.schunk(), ErrorKind::InvalidData, OPEN, detail));
     }
     Ok(array)
 }
 
-/// Sees that a part of a column is of one dimension and the type that it has to be.
+/// Checks that a part of a column has one axis and the expected dtype.
 pub(super) fn check_array(
     array: &NDArray,
     expected: &str,
@@ -44,14 +44,14 @@ pub(super) fn row_bytes(array: &NDArray) -> usize {
     array.typesize().saturating_mul(array.shape()[1..].iter().product::<u64>() as usize)
 }
 
-/// What results may allocate, at the word of a file that may stand for far more than it holds.
+/// The memory allowance for results: a few stored bytes can decompress to very many.
 #[derive(Debug, Clone)]
 pub(super) struct Budget {
     left: u64,
 }
 
 impl Budget {
-    /// As for arrays: a GiB, or 256 bytes for each byte that is stored.
+    /// As for arrays: 1 GiB, or 256 times the stored bytes if that is more.
     pub(super) fn of(stored: u64) -> Self {
         Self { left: stored.saturating_mul(256).max(1 << 30) }
     }
@@ -67,7 +67,7 @@ impl Budget {
             return Ok(());
         }
         let detail = format!(
-            "{nbytes} bytes more than were read go over the limit by {}: read fewer rows at a time",
+            "{nbytes} more bytes exceed the memory limit by {}: read fewer rows at a time",
             nbytes - self.left
         );
         Err(Error::new(ErrorKind::TooLarge, READ, detail))

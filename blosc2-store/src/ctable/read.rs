@@ -1,4 +1,4 @@
-//! Reading columns, however they are stored.
+//! Reading columns, for each kind of storage.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -64,7 +64,7 @@ impl Stored {
         Ok(Self { content, marks })
     }
 
-    /// The array of items of one size; `None` where there is none.
+    /// The array of fixed-size items; `None` if the column has none.
     pub(super) fn items(&self) -> Option<&NDArray> {
         match &self.content {
             Content::Items(array) | Content::Codes { codes: array, .. } => Some(array),
@@ -85,12 +85,12 @@ impl Stored {
         all
     }
 
-    /// What may be allocated for what is read of it.
+    /// The memory allowance for reading it.
     pub(super) fn budget(&self) -> Budget {
         Budget::of(self.schunks().iter().map(|schunk| schunk.cbytes()).sum())
     }
 
-    /// The values of rows; `None` for those that have none.
+    /// The values of rows; `None` for null rows.
     pub(super) fn values(
         &self,
         column: &Column,
@@ -126,7 +126,7 @@ impl Stored {
         Ok(values)
     }
 
-    /// Which rows have no value.
+    /// The mask of null rows.
     pub(super) fn nulls(
         &self,
         column: &Column,
@@ -162,11 +162,11 @@ impl Stored {
     }
 }
 
-/// The rows of a batch that were decompressed last, and the number of the first.
+/// The rows of a batch that were decompressed last, and the index of the first.
 type Held = Option<(u64, Vec<Value>)>;
 
 impl Content {
-    /// The values of the live rows of a span, also those that stand for none.
+    /// The values of the live rows of a span, including null values.
     fn values(
         &self,
         column: &Column,
@@ -209,12 +209,13 @@ impl Content {
                     let text = usize::try_from(code).ok().and_then(|code| texts.get(code));
                     text.map(Some).ok_or_else(|| {
                         let len = texts.len();
-                        let detail = format!("a row has the code {code}, there are {len} texts");
+                        let detail =
+                            format!("a row has the code {code}, but there are {len} strings");
                         failed(codes.schunk(), ErrorKind::InvalidData, detail)
                     })
                 });
                 let found: Vec<Option<&String>> = found.collect::<Result<_>>()?;
-                // Few long texts can be those of many rows.
+                // A few long strings can be repeated in many rows.
                 budget.check(found.iter().flatten().map(|text| text.len() as u64).sum())?;
                 let values = found.into_iter().map(|text| match text {
                     Some(text) => text.as_str().into(),
@@ -238,7 +239,7 @@ impl Content {
         }
     }
 
-    /// Puts nothing in the place of what stands for it.
+    /// Replaces null values by `None`.
     fn remove_nulls(&self, column: &Column, values: &mut [Value], sentinel: &Value) {
         let dtype = match self {
             Self::Items(array) => array.dtype(),
@@ -252,7 +253,7 @@ impl Content {
                     let mut items = array.data().chunks_exact(dtype.size().max(1));
                     items.all(|item| scalar(dtype, item).is_ok_and(|item| same(&item, &sentinel)))
                 }
-                // NumPy's NaT, whatever else stands for none.
+                // NumPy's NaT is null, in addition to the null value.
                 Value::Int(moment) if matches!(column.kind, ColumnKind::Timestamp { .. }) => {
                     *moment == i64::MIN.into() || same(value, &sentinel)
                 }
@@ -277,7 +278,7 @@ fn in_batches(
     let mut budget = budget.clone();
     let mut values = Vec::new();
     for row in span.numbers() {
-        // Of those that were decompressed last, this one.
+        // The index in the rows that were decompressed last.
         let at = |(first, items): &(u64, Vec<Value>)| {
             let at = usize::try_from(row.checked_sub(*first)?).ok()?;
             (at < items.len()).then_some(at)
@@ -297,7 +298,7 @@ fn in_batches(
     Ok(values)
 }
 
-/// The texts of the live rows of a span.
+/// The strings of the live rows of a span.
 fn texts(offsets: &NDArray, bytes: &NDArray, span: &Span, budget: &Budget) -> Result<Vec<Value>> {
     let invalid = |detail| failed(offsets.schunk(), ErrorKind::InvalidData, detail);
     span.check_inside(offsets, offsets.shape()[0].saturating_sub(1))?;
@@ -307,12 +308,13 @@ fn texts(offsets: &NDArray, bytes: &NDArray, span: &Span, budget: &Budget) -> Re
     let len = bytes.shape()[0];
     let in_order = ends.is_sorted() && ends.first().is_none_or(|&first| first >= 0);
     let (Some(&last), true) = (ends.last(), in_order) else {
-        let detail = format!("the places of the texts of the rows {rows:?} are not in order");
+        let detail =
+            format!("the offsets of the strings of rows {rows:?} are not in ascending order");
         return Err(invalid(detail));
     };
     if last as u64 > len {
         let detail =
-            format!("the texts of the rows {rows:?} end at byte {last}, there are {len} bytes");
+            format!("the strings of rows {rows:?} end at byte {last}, but there are {len} bytes");
         return Err(invalid(detail));
     }
     let live = span.keep(ends.windows(2).collect(), 1);
@@ -334,14 +336,14 @@ fn texts(offsets: &NDArray, bytes: &NDArray, span: &Span, budget: &Budget) -> Re
             let text = &bytes[(ends[0] - first) as usize..(ends[1] - first) as usize];
             match std::str::from_utf8(text) {
                 Ok(text) => texts.push(text.into()),
-                Err(error) => return Err(invalid(format!("a text is not UTF-8: {error}"))),
+                Err(error) => return Err(invalid(format!("a string is not UTF-8: {error}"))),
             }
         }
     }
     Ok(texts)
 }
 
-/// The texts of a dictionary.
+/// The strings of a dictionary.
 fn texts_of(array: &BatchArray) -> Result<Vec<String>> {
     let mut budget = Budget::of(array.schunk().cbytes());
     let mut texts = Vec::new();
@@ -349,7 +351,7 @@ fn texts_of(array: &BatchArray) -> Result<Vec<String>> {
         let item = item?;
         budget.take(weight(&item))?;
         let Value::Str(text) = item else {
-            let detail = format!("the dictionary has {} among its texts", what(&item));
+            let detail = format!("the dictionary contains {}, expected strings", what(&item));
             return Err(failed(array.schunk(), ErrorKind::InvalidData, detail));
         };
         texts.push(text);
@@ -357,7 +359,7 @@ fn texts_of(array: &BatchArray) -> Result<Vec<String>> {
     Ok(texts)
 }
 
-/// An item as a value.
+/// Converts an item to a value.
 fn scalar(dtype: &Dtype, bytes: &[u8]) -> Result<Value, String> {
     let order = dtype.byte_order();
     let number = |bytes: &[u8]| {
@@ -372,12 +374,12 @@ fn scalar(dtype: &Dtype, bytes: &[u8]) -> Result<Value, String> {
         4 => f32::from_bits(number(bytes) as u32).into(),
         _ => f64::from_bits(number(bytes)),
     };
-    let unknown = || Err(format!("items of {dtype} have no plain value"));
+    let unknown = || Err(format!("items of the dtype {dtype} have no corresponding value"));
     Ok(match (dtype.kind(), bytes.len()) {
         (Some(Kind::Bool), 1) => Value::Bool(bytes[0] != 0),
         (Some(Kind::UInt), 1..=8) => number(bytes).into(),
         (Some(Kind::Int), len @ 1..=8) => {
-            // The sign is the highest bit of those that there are.
+            // Sign extension from the highest bit of the item.
             let unused = 64 - 8 * len;
             ((number(bytes) << unused) as i64 >> unused).into()
         }
@@ -389,7 +391,8 @@ fn scalar(dtype: &Dtype, bytes: &[u8]) -> Result<Value, String> {
         (Some(Kind::Unicode), _) => {
             let chars = bytes.chunks_exact(4).map(|char| {
                 let code = number(char) as u32;
-                char::from_u32(code).ok_or_else(|| format!("a text has the character {code:#x}"))
+                char::from_u32(code)
+                    .ok_or_else(|| format!("a string has the invalid character {code:#x}"))
             });
             let text: String = chars.collect::<Result<_, _>>()?;
             text.trim_end_matches('\0').into()
@@ -399,13 +402,13 @@ fn scalar(dtype: &Dtype, bytes: &[u8]) -> Result<Value, String> {
     })
 }
 
-/// Without the zeros at its end, which NumPy does not tell from those that fill an item.
+/// Without trailing zeros: NumPy does not distinguish them from padding.
 fn without_zeros(bytes: &[u8]) -> &[u8] {
     let len = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     &bytes[..len]
 }
 
-/// What stands for no value, as it comes out of an item.
+/// The null value, as it is read from an item.
 fn as_item(sentinel: &Value, dtype: Option<&Dtype>) -> Value {
     let float = |number: f64| match dtype.map(Dtype::size) {
         Some(2) => f16::from_f64(number).to_f64(),
@@ -422,7 +425,7 @@ fn as_item(sentinel: &Value, dtype: Option<&Dtype>) -> Value {
     }
 }
 
-/// Whether an item is the one that stands for no value: any NaN is a NaN.
+/// Whether an item is the null value; all NaNs are equal here.
 fn same(item: &Value, sentinel: &Value) -> bool {
     match (item, sentinel) {
         (Value::Float(item), Value::Float(sentinel)) if sentinel.is_nan() => item.is_nan(),
@@ -432,7 +435,7 @@ fn same(item: &Value, sentinel: &Value) -> bool {
     }
 }
 
-/// Bytes of memory that a value takes, about.
+/// Approximate bytes of memory of a value.
 fn weight(value: &Value) -> u64 {
     let content = match value {
         Value::Str(text) => text.len() as u64,
@@ -453,7 +456,7 @@ fn is(dtype: &Dtype, kind: Kind, size: usize) -> bool {
     dtype.kind() == Some(kind) && dtype.size() == size && dtype.is_native()
 }
 
-/// Sees that an array holds what its column should.
+/// Checks that an array has the dtype and shape of its column.
 fn check_items(array: &NDArray, kind: &ColumnKind) -> Result<()> {
     let dtype = array.dtype().ok_or_else(|| no_dtype(array))?;
     let inner = &array.shape()[1..];
@@ -475,13 +478,13 @@ fn check_items(array: &NDArray, kind: &ColumnKind) -> Result<()> {
         ColumnKind::Bool => is(Kind::Bool, 1) || is(Kind::UInt, 1),
         ColumnKind::String { .. } => is_text(Kind::Unicode),
         ColumnKind::Bytes { .. } => is_text(Kind::Bytes),
-        // A structure has a short name there, by which its fields are lost.
+        // Structures have a short dtype name there, without their fields.
         ColumnKind::NDArray { shape, dtype: expected } => {
             inner == shape && !shape.contains(&0) && dtype.size() == expected.size()
         }
         _ => false,
     };
-    // A typesize is that of the dtype, unless the file lies.
+    // The typesize of an invalid file can differ from the itemsize of the dtype.
     if fits && dtype.size() == array.typesize() {
         return Ok(());
     }

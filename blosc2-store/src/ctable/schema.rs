@@ -1,4 +1,4 @@
-//! The schema of a table: JSON, as Python writes it.
+//! Schemas of tables: JSON, as Python writes it.
 
 use std::sync::OnceLock;
 
@@ -10,22 +10,21 @@ use serde_json::{Map, Number, Value as Json};
 use super::column::{Column, ColumnKind, Nulls, TimeUnit};
 use crate::{ItemKind, ItemType};
 
-/// The versions that are known: later ones may keep nulls in another way.
+/// The supported versions: later ones may store nulls differently.
 const VERSIONS: std::ops::RangeInclusive<u64> = 1..=3;
-/// The mark of numbers that JSON does not have.
+/// The key that marks numbers that JSON cannot represent.
 const FLOAT: &str = "__float__";
 
-/// The columns that a schema lists: those that are stored, in their order, and then those that are computed. The
-/// error is what is wrong.
+/// Parses the columns of a schema: the stored ones, in order, and then the computed ones. The error describes the
+/// fault.
 pub(super) fn columns(text: &str) -> Result<Vec<Column>, (ErrorKind, String)> {
     let invalid = |detail: String| (ErrorKind::InvalidData, detail);
     let json = serde_json::from_str(&with_marked_numbers(text));
     let schema =
-        value_of(json.map_err(|error| invalid(format!("its schema is no JSON: {error}")))?);
+        value_of(json.map_err(|error| invalid(format!("its schema is not JSON: {error}")))?);
     let version = schema.get("version").map_or(Some(1), Value::as_u64);
     if !version.is_some_and(|version| VERSIONS.contains(&version)) {
-        let detail =
-            format!("its schema has version {:?}, known are 1 to 3", schema.get("version"));
+        let detail = format!("its schema has version {:?}, expected 1 to 3", schema.get("version"));
         return Err((ErrorKind::Unsupported, detail));
     }
     let list = |name: &str| schema.get(name).and_then(Value::as_list);
@@ -99,7 +98,7 @@ fn int(value: &Value) -> Option<i128> {
     if let Value::Int(number) = value { Some(*number) } else { None }
 }
 
-/// What a column of this kind is; `None` where that is not known.
+/// The type of a column of this kind; `None` if it is not known.
 fn known_kind(name: &str, entry: &Value) -> Option<ColumnKind> {
     // Python's default.
     let max_length = || entry.get("max_length").map_or(Some(32), Value::as_u64);
@@ -151,8 +150,7 @@ fn known_kind(name: &str, entry: &Value) -> Option<ColumnKind> {
     })
 }
 
-/// The key of a column below `_cols`: a part for each level of its name, in which what could mean something in a
-/// path is written by percent signs.
+/// The key of a column below `_cols`: one part per level of its name, with special characters percent-encoded.
 fn path(name: &str) -> String {
     let mut path = String::new();
     let mut chars = name.chars();
@@ -176,7 +174,7 @@ fn path(name: &str) -> String {
     path
 }
 
-/// The text with a map in place of each number that Python writes but JSON does not have.
+/// Replaces each number that Python writes but JSON cannot represent (`NaN`, `Infinity`) by a map.
 fn with_marked_numbers(text: &str) -> String {
     const NUMBERS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
     let mut marked = String::with_capacity(text.len());
@@ -201,7 +199,7 @@ fn with_marked_numbers(text: &str) -> String {
     marked
 }
 
-/// A value, with what Python marks in JSON because JSON does not have it.
+/// Converts JSON to a value, including values that Python marks because JSON cannot represent them.
 fn value_of(json: Json) -> Value {
     match json {
         Json::Null => Value::None,
@@ -219,7 +217,7 @@ fn number_of(number: &Number) -> Value {
     match (number.as_i64(), number.as_u64()) {
         (Some(number), _) => number.into(),
         (_, Some(number)) => number.into(),
-        // Python reads what is too large as an infinite number.
+        // Python reads numbers out of range as infinity.
         _ => number.as_f64().unwrap_or(f64::INFINITY).into(),
     }
 }
@@ -303,7 +301,7 @@ mod tests {
             columns.into_iter().map(|column| column.kind.to_string()).collect::<Vec<_>>()
         };
         assert_eq!(kinds(r#"{"name": "a", "kind": "decimal"}"#), ["decimal"]);
-        // As kinds that are known, these lack something.
+        // Known kinds, but with missing attributes.
         assert_eq!(kinds(r#"{"name": "a", "kind": "ndarray"}"#), ["ndarray"]);
         assert_eq!(kinds(r#"{"name": "a", "kind": "timestamp", "unit": "h"}"#), ["timestamp"]);
         assert_eq!(kinds(r#"{"name": "a", "kind": "list", "item": {}}"#), ["list"]);

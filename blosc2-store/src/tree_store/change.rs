@@ -1,4 +1,4 @@
-//! Stores that are changed.
+//! Changes of tree stores.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,32 +16,35 @@ const CHANGE: &str = "change a store";
 const COPY: &str = "copy a store";
 
 impl TreeStore {
-    /// Opens what a key holds, for reading and changing.
+    /// Opens an entry for reading and changing.
     ///
-    /// The handle has to be dropped before the key gets something else, and of a zip file before
-    /// [`finish`](Self::finish).
+    /// Drop the handle before replacing or removing the entry, and in a zip file before [`finish`](Self::finish).
     ///
     /// # Errors
-    /// - as for [`get`](Self::get);
-    /// - [`ErrorKind::Busy`]: it is open for changing already;
-    /// - [`ErrorKind::Unsupported`]: a table, which is only read here; something small that is embedded in a file of
-    ///   all, which [`insert`](Self::insert) replaces; a link, which may lead elsewhere.
+    /// - [`ErrorKind::NotFound`]: there is no entry of this key;
+    /// - [`ErrorKind::ReadOnly`]: the store was opened for reading;
+    /// - [`ErrorKind::Busy`]: the entry is open for changing already;
+    /// - [`ErrorKind::Unsupported`]: the entry is a table, which this crate only reads; a small entry in the embedded
+    ///   store, which only [`insert`](Self::insert) replaces; or a symbolic link, which is not changed;
+    /// - the errors of [opening a container](crate#opening-a-container).
     pub fn edit(&mut self, key: &str) -> Result<Object> {
         let unsupported = |detail: String| self.error(ErrorKind::Unsupported, CHANGE, detail);
         self.folder_for_changes()?;
         if self.objects.contains_key(key) {
-            return Err(unsupported(format!("`{key}` is a table or the like, which is only read")));
+            return Err(unsupported(format!(
+                "`{key}` is a table or another object, which can only be read"
+            )));
         }
         let Some(name) = self.leaves.get(key).cloned() else {
             if self.embedded.contains(key) {
-                let detail = format!("`{key}` is embedded, it is changed as a whole: by `insert`");
+                let detail = format!("`{key}` is in the embedded store; replace it with `insert`");
                 return Err(unsupported(detail));
             }
             return Err(self.missing(key));
         };
         let path = self.real(&name)?;
         if path.is_symlink() {
-            return Err(unsupported(format!("`{key}` is a link, which may lead elsewhere")));
+            return Err(unsupported(format!("`{key}` is a symbolic link, which is not changed")));
         }
         let object = Object::from_schunk(SChunk::open_rw(path)?)?;
         self.lent.insert(name);
@@ -49,29 +52,36 @@ impl TreeStore {
         Ok(object)
     }
 
-    /// Adds a super-chunk with all its metalayers, or replaces what the key holds; of an array,
-    /// [`NDArray::schunk`] is its super-chunk.
+    /// Adds a super-chunk with all its metalayers, or replaces the entry of this key. For an array, pass its
+    /// [`NDArray::schunk`]. Python: `store[key] = value`.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: a key that does not start with `/`, or with empty or special parts; one of
-    ///   a group, below an array, or in a table; one behind a link;
-    /// - [`ErrorKind::Busy`]: what the key holds is open for changing;
-    /// - [`ErrorKind::ReadOnly`]: opened for reading;
-    /// - as for [`SChunk::save`]; what the key held stays then.
+    /// If it fails, an existing entry is not changed.
+    ///
+    /// - [`ErrorKind::InvalidArgument`]: the key does not start with `/`, or a part of it is empty or special (such as
+    ///   `..`); or it is the key of a group, below an entry, part of a table, or below a symbolic link;
+    /// - [`ErrorKind::Busy`]: the existing entry is open for changing;
+    /// - [`ErrorKind::ReadOnly`]: the store was opened for reading;
+    /// - [`ErrorKind::InvalidData`]: a chunk of `schunk` is damaged;
+    /// - [`ErrorKind::Unsupported`]: `schunk` has a chunk in the Blosc1 format;
+    /// - [`ErrorKind::Io`]: the file cannot be written.
     pub fn insert(&mut self, key: &str, schunk: &SChunk) -> Result<()> {
         self.check_free(key)?;
         self.put_schunk(key, ending(schunk), schunk)
     }
 
-    /// Makes an array under a key, or replaces what the key holds, and opens it for changing, as
+    /// Creates an array under a key, or replaces the entry of this key, and opens the array for changing, as
     /// [`edit`](Self::edit) does.
     ///
-    /// `make` gets a builder that knows the place, and calls one of its last functions, such as
+    /// `make` receives a builder with the path of the new file set, and must create the array with it, for example with
     /// [`zeros`](NDArrayBuilder::zeros). It may also fill the array.
     ///
     /// # Errors
-    /// As for [`insert`](Self::insert), and those of `make`; [`ErrorKind::InvalidArgument`] where it made the array
-    /// elsewhere. What the key held stays then.
+    /// If it fails, an existing entry is not changed.
+    ///
+    /// - [`ErrorKind::InvalidArgument`]: `make` created the array in another place;
+    /// - the errors of [`insert`](Self::insert) for the key and the store;
+    /// - the error that `make` returned.
     pub fn create_array(
         &mut self,
         key: &str,
@@ -87,7 +97,7 @@ impl TreeStore {
     fn put_schunk(&mut self, key: &str, ending: &str, schunk: &SChunk) -> Result<()> {
         let is_temporary = matches!(self.place, Place::Unpacked { .. });
         let put = self.put(key, ending, |path| match is_temporary {
-            // Nobody else reads it, and it is gone when the power fails.
+            // No other program reads the temporary folder, so the file need not be synced to disk.
             true => {
                 let file = fs::File::create_new(path).map_err(io(CHANGE, path))?;
                 schunk.save_in(file, &blosc2::SaveOptions::new())
@@ -97,7 +107,7 @@ impl TreeStore {
         put.map(drop)
     }
 
-    /// Puts what `write` makes under a name for a while in the place of a key. Gives the name of the file.
+    /// Replaces the file of a key by a file that `write` creates under a temporary name. Returns the name of the file.
     fn put(
         &mut self,
         key: &str,
@@ -113,7 +123,9 @@ impl TreeStore {
         let new = folder.path().join("new");
         write(&new)?;
         if !new.is_file() {
-            let detail = format!("what is to be `{key}` was made elsewhere: use the builder");
+            let detail = format!(
+                "the array for `{key}` was created in another place: use the builder that was passed"
+            );
             return Err(self.error(ErrorKind::InvalidArgument, CHANGE, detail));
         }
         fs::rename(&new, &path).map_err(io(CHANGE, &path))?;
@@ -126,7 +138,7 @@ impl TreeStore {
         Ok(name)
     }
 
-    /// Removes the files of a key, whatever their endings, but for one.
+    /// Removes the files of a key with any extension, except `kept`.
     fn remove_files(&self, key: &str, name: Option<&str>, kept: Option<&str>) -> Result<()> {
         let stem = key.trim_start_matches('/');
         let names = ENDINGS.iter().map(|ending| format!("{stem}.{ending}"));
@@ -142,19 +154,19 @@ impl TreeStore {
         Ok(())
     }
 
-    /// Where a file lies, which no link leads to.
+    /// The path of a file, after checking that no symbolic link is in it.
     fn real(&self, name: &str) -> Result<PathBuf> {
         let folder = self.folder_for_changes()?;
         let path = folder.join(name);
         let above = path.ancestors().skip(1).take_while(|above| *above != folder);
         if let Some(link) = above.into_iter().find(|above| above.is_symlink()) {
-            let detail = format!("`{}` is a link, which may lead elsewhere", link.display());
+            let detail = format!("`{}` is a symbolic link, which is not changed", link.display());
             return Err(self.error(ErrorKind::InvalidArgument, CHANGE, detail));
         }
         Ok(path)
     }
 
-    /// Sees that no handle for changing is left of what keys hold.
+    /// Checks that no handle for changing is open for these keys.
     fn check_unused<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> Result<()> {
         for name in keys.into_iter().filter_map(|key| self.leaves.get(key)) {
             self.check_dropped(name)?;
@@ -172,7 +184,7 @@ impl TreeStore {
         }
     }
 
-    /// Sees that an array may have this key.
+    /// Checks that an entry can have this key.
     fn check_free(&self, key: &str) -> Result<()> {
         self.folder_for_changes()?;
         let invalid = |detail: String| Err(self.error(ErrorKind::InvalidArgument, CHANGE, detail));
@@ -180,11 +192,11 @@ impl TreeStore {
             return invalid(detail);
         }
         if key == "/embed" || key.rsplit('/').next() == Some(&ATTRIBUTES[1..]) {
-            return invalid(format!("the key `{key}` has a meaning of its own"));
+            return invalid(format!("the key `{key}` is reserved"));
         }
         let object = self.objects.get_key_value(key).map(|(key, _)| key.as_str());
         if let Some(object) = object.or_else(|| self.object_above(key)) {
-            return invalid(format!("`{object}` is a table or the like; `remove` it first"));
+            return invalid(format!("`{object}` is a table or another object; `remove` it first"));
         }
         if self.is_dict() {
             return Ok(());
@@ -193,17 +205,17 @@ impl TreeStore {
             return invalid(format!("`{key}` is a group; `remove` it first"));
         }
         if let Some(above) = key::above(key).find(|above| self.contains(above)) {
-            return invalid(format!("`{above}` is no group, there can be nothing below it"));
+            return invalid(format!("`{above}` is not a group, so no key can be below it"));
         }
         Ok(())
     }
 
-    /// Removes what a key holds, and of a tree also a group or a table with all that is below it.
+    /// Removes an entry; in a `TreeStore` also a group or a table with everything below it. Python: `del store[key]`.
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`]: there is no such key or group;
-    /// - [`ErrorKind::Busy`]: something of it is open for changing;
-    /// - [`ErrorKind::ReadOnly`]: opened for reading;
+    /// - [`ErrorKind::NotFound`]: there is no entry or group of this key;
+    /// - [`ErrorKind::Busy`]: an entry to be removed is open for changing;
+    /// - [`ErrorKind::ReadOnly`]: the store was opened for reading;
     /// - [`ErrorKind::Io`]: a file cannot be removed.
     pub fn remove(&mut self, key: &str) -> Result<()> {
         let folder = self.folder_for_changes()?.to_owned();
@@ -231,7 +243,7 @@ impl TreeStore {
         for key in gone {
             if let Some(name) = self.leaves.remove(&key) {
                 self.remove_files(&key, Some(&name), None)?;
-                // Folders that are empty now.
+                // Remove folders that are empty now.
                 let above = Path::new(&name).ancestors().skip(1);
                 for above in above.filter(|above| !above.as_os_str().is_empty()) {
                     if fs::remove_dir(folder.join(above)).is_err() {
@@ -246,12 +258,13 @@ impl TreeStore {
         Ok(())
     }
 
-    /// Sets an attribute of a group; `/` is the root. A group that does not exist is made.
+    /// Sets an attribute of a group; `/` is the root. The group is created if it does not exist.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: a key that no group can have;
-    /// - [`ErrorKind::Unsupported`]: a `DictStore`, which has no groups;
-    /// - as for [`MetalayersMut::set_value`](blosc2::super_chunk::MetalayersMut::set_value).
+    /// - [`ErrorKind::InvalidArgument`]: no group can have this key; or `name` is reserved, empty or longer than 31
+    ///   bytes;
+    /// - [`ErrorKind::Unsupported`]: the store is a `DictStore`, which has no groups;
+    /// - the errors of [changing a container](crate#changing-a-container).
     pub fn set_attribute<T: Serialize + ?Sized>(
         &mut self,
         group: &str,
@@ -263,7 +276,7 @@ impl TreeStore {
             return Err(self.error(ErrorKind::Unsupported, CHANGE, detail));
         }
         if group != "/" {
-            // A group is no array, and below none.
+            // A group is neither an entry nor below one.
             key::check(group)
                 .map_err(|what| self.error(ErrorKind::InvalidArgument, CHANGE, what))?;
             self.check_free(&format!("{group}/-"))?;
@@ -271,10 +284,11 @@ impl TreeStore {
         self.change_attributes(group, |schunk| schunk.vlmeta_mut().set_value(name, value))
     }
 
-    /// Removes an attribute of a group; says whether there was one of this name.
+    /// Removes an attribute of a group. Returns whether it existed.
     ///
     /// # Errors
-    /// As for [`MetalayersMut::remove`](blosc2::super_chunk::MetalayersMut::remove).
+    /// - [`ErrorKind::InvalidArgument`]: `name` is reserved;
+    /// - the errors of [changing a container](crate#changing-a-container).
     pub fn remove_attribute(&mut self, group: &str, name: &str) -> Result<bool> {
         self.folder_for_changes()?;
         match self.leaf(&attributes_key(group))? {
@@ -292,7 +306,7 @@ impl TreeStore {
         let key = attributes_key(group);
         let mut schunk = match self.leaf(&key)? {
             Some(schunk) => OpenOptions::new().write(true).from_cframe(schunk.to_cframe()?)?,
-            // Python's chunk size for what has no data.
+            // The chunk size that Python uses for a super-chunk without data.
             None => OpenOptions::new().chunksize(16 << 20).in_memory_frame()?,
         };
         let changed = change(&mut schunk)?;
@@ -300,29 +314,28 @@ impl TreeStore {
         Ok(changed)
     }
 
-    /// Writes what was changed: a zip file is packed and put in its place, at once. It may be changed again, and
-    /// finished again.
-    ///
-    /// Where it fails, all changes are still there, to try once more.
+    /// Writes the changes: a zip file is packed and replaced atomically. The store can be changed and finished again.
     ///
     /// # Errors
-    /// - [`ErrorKind::Io`]: it cannot be written; the old one is left alone then;
-    /// - [`ErrorKind::Busy`]: something in the zip file is still open for changing; or somebody else has changed the
-    ///   file since it was opened;
-    /// - [`ErrorKind::AlreadyExists`]: somebody else made one in the place of a new one.
+    /// If it fails, the old file is not changed, and the changes are kept, so that the call can be repeated.
+    ///
+    /// - [`ErrorKind::Io`]: the zip file cannot be written;
+    /// - [`ErrorKind::Busy`]: an entry of the zip file is still open for changing; or another program has changed the
+    ///   zip file since it was opened;
+    /// - [`ErrorKind::AlreadyExists`]: another program has created a file at the path of a new store.
     pub fn finish(&mut self) -> Result<()> {
         if matches!(self.place, Place::Unpacked { .. }) {
             if !self.changed {
                 return Ok(());
             }
-            // What they write later would be lost.
+            // Later writes through these handles would be lost.
             self.lent.iter().try_for_each(|name| self.check_dropped(name))?;
         }
         match &mut self.place {
             Place::Unpacked { folder, target, replaced } => {
                 let permissions = match replaced {
                     Some(stamp) if Stamp::of(target).is_ok_and(|now| now != *stamp) => {
-                        let detail = "somebody else has changed the file since it was opened";
+                        let detail = "another program has changed the file since it was opened";
                         return Err(Error::new(ErrorKind::Busy, CHANGE, detail).at(target));
                     }
                     Some(_) => fs::metadata(&*target).ok().map(|metadata| metadata.permissions()),
@@ -338,10 +351,11 @@ impl TreeStore {
         Ok(())
     }
 
-    /// Packs a copy of all of it into a new zip file. Python's `to_b2z`.
+    /// Packs a copy of the store into a new zip file. Python: `to_b2z`.
     ///
     /// # Errors
-    /// [`ErrorKind::AlreadyExists`]: there is something at `path`; [`ErrorKind::Io`]: it cannot be written.
+    /// - [`ErrorKind::AlreadyExists`]: the path exists;
+    /// - [`ErrorKind::Io`]: the zip file cannot be written.
     pub fn pack(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         match &self.place {
@@ -354,14 +368,15 @@ impl TreeStore {
         }
     }
 
-    /// Unpacks a copy of all of it into a new folder, which appears when it is complete. Python's `to_b2d`.
+    /// Unpacks a copy of the store into a new directory, which appears when it is complete. Python: `to_b2d`.
     ///
     /// # Errors
-    /// As for [`pack`](Self::pack).
+    /// - [`ErrorKind::AlreadyExists`]: the path exists;
+    /// - [`ErrorKind::Io`]: the directory cannot be written.
     pub fn unpack(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         if path.symlink_metadata().is_ok() {
-            let detail = "there is something of that name already";
+            let detail = "it already exists";
             return Err(Error::new(ErrorKind::AlreadyExists, COPY, detail).at(path));
         }
         let copy = folder_beside(path)?;
@@ -377,7 +392,7 @@ impl TreeStore {
                 }
             }
         }
-        // An empty folder keeps the name, and gives it away to none but a rename.
+        // An empty folder reserves the name until the rename replaces it.
         fs::create_dir(path).map_err(io(COPY, path))?;
         fs::rename(copy.path(), path).map_err(io(COPY, path))
     }
@@ -390,12 +405,12 @@ impl TreeStore {
     }
 }
 
-/// The error of the system about a path.
+/// Converts an error of the operating system for a path.
 fn io(doing: &'static str, path: &Path) -> impl Fn(std::io::Error) -> Error {
     move |error| Error::of_io(doing, error).at(path)
 }
 
-/// The ending of the file of a super-chunk, by what it is.
+/// The file extension for a super-chunk, by its container.
 fn ending(schunk: &SChunk) -> &'static str {
     let has = |name| schunk.meta().contains(name);
     match () {

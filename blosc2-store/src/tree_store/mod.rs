@@ -1,4 +1,4 @@
-//! Trees of arrays in a folder or a zip file: Python's `TreeStore` and `DictStore`.
+//! Tree stores: arrays in a directory or a zip file. Python: `TreeStore`, `DictStore`.
 
 mod change;
 mod place;
@@ -17,24 +17,24 @@ use crate::embed_store::EmbedStore;
 use crate::key;
 use place::{Place, Stamp, folder_beside};
 
-/// The file of small things, which every store has.
+/// The file with the embedded store of small entries, which every store has.
 const INDEX: &str = "embed.b2e";
-/// The endings of the files of arrays, super-chunks and batches.
+/// The file extensions of arrays, super-chunks and batch arrays.
 const ENDINGS: [&str; 3] = ["b2nd", "b2f", "b2b"];
 /// The key below a group that holds its attributes.
 const ATTRIBUTES: &str = "/__vlmeta__";
-/// The metalayer that says which keys are those of tables and the like.
+/// The metalayer with the registry of tables and other objects.
 const REGISTRY: &str = "_object_registry";
 
 const OPEN: &str = "open a store";
 const MAKE: &str = "make a store";
 const READ: &str = "read from a store";
 
-/// Arrays and super-chunks in a tree, as files of a folder (`.b2d`) or of a zip file (`.b2z`): Python's `TreeStore`,
-/// and its flat kin `DictStore`.
+/// Arrays and super-chunks in a tree of groups, as files in a directory (`.b2d`) or a zip file (`.b2z`). Python:
+/// `TreeStore`, and `DictStore`, which has no groups.
 ///
-/// Keys are paths such as `/group/array`. Of a zip file, opening reads the list of what is in it, and reading an
-/// array no more than that array: all lies there as it is, uncompressed but for what Blosc2 does.
+/// Keys are paths such as `/group/array`. Opening a zip file reads its list of members, and reading an array reads only
+/// that member: members are not compressed by zip, so they are read in place.
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -58,22 +58,22 @@ const READ: &str = "read from a store";
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// A store is changed by one program at a time; programs that read it open it anew to see that, also those that use
-/// Python's locks. In a folder each change is there when its call returns. A zip file is unpacked to a folder beside it to
-/// be changed, and [`finish`](Self::finish) puts a new one in its place, at once; without that it stays as it was.
+/// Only one program can change a store at a time; readers must open it again to see changes, also if they use Python's
+/// locks. In a directory each change is stored when its call returns. A zip file is unpacked to a temporary directory
+/// for changes, and [`finish`](Self::finish) replaces it atomically; without `finish` it stays as it was.
 ///
-/// Files that links lead to are read, and never changed. What is in a file and is no path of names is no key.
+/// Symbolic links are followed for reading, and never changed. Names in the store that are not valid keys are ignored.
 #[derive(Debug)]
 pub struct TreeStore {
-    /// As it was given; of a source without a name, none.
+    /// The path as given; `None` for a source without a path.
     path: PathBuf,
     place: Place,
     /// The member or file of each key.
     leaves: BTreeMap<String, String>,
     pub(crate) embed: EmbedStore,
-    /// The keys that only the embedded store has.
+    /// The keys that only the embedded store holds.
     pub(crate) embedded: BTreeSet<String>,
-    /// The keys of tables and the like, and what they are.
+    /// The keys of tables and other objects, with their descriptions.
     pub(crate) objects: BTreeMap<String, Value>,
     /// Files that were opened for changing.
     lent: BTreeSet<String>,
@@ -81,11 +81,10 @@ pub struct TreeStore {
 }
 
 impl TreeStore {
-    /// Opens a folder or a zip file for reading.
+    /// Opens a directory or a zip file for reading.
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: it cannot be read;
-    /// - [`ErrorKind::InvalidData`]: it is no store, was cut short or is broken.
+    /// Fails with the errors of [opening a container](crate#opening-a-container).
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         if path.is_dir() {
@@ -96,10 +95,10 @@ impl TreeStore {
         Self::in_archive(Arc::new(file), path).map_err(|error| error.at(path))
     }
 
-    /// Whether a path is that of a store: a folder with a file `embed.b2e`, or a zip file.
+    /// Returns whether a path is a store: a directory with a file `embed.b2e`, or a zip file.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`], [`ErrorKind::Io`]: it cannot be read.
+    /// [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the path cannot be read.
     pub fn is_at(path: impl AsRef<Path>) -> Result<bool> {
         let path = path.as_ref();
         if path.is_dir() {
@@ -112,19 +111,20 @@ impl TreeStore {
         Archive::is_in(&fs::File::open(path).map_err(io)?).map_err(io)
     }
 
-    /// Opens a zip file that is not a file of this machine, for reading.
+    /// Opens a zip file in another storage, such as object storage, for reading.
     ///
     /// # Errors
-    /// As for [`open`](Self::open).
+    /// Fails with the errors of [opening a container](crate#opening-a-container).
     pub fn open_source(source: impl ReadAt + Send + Sync + 'static) -> Result<Self> {
         Self::in_archive(Arc::new(source), Path::new(""))
     }
 
-    /// Opens a folder or a zip file for reading and changing.
+    /// Opens a directory or a zip file for reading and changing.
     ///
     /// # Errors
-    /// As for [`open`](Self::open); [`ErrorKind::Busy`] where this program has it open for changing already;
-    /// [`ErrorKind::Unsupported`] where the file of small things, `embed.b2e`, is a link.
+    /// - [`ErrorKind::Busy`]: this program has it open for changing already;
+    /// - [`ErrorKind::Unsupported`]: its file `embed.b2e` is a symbolic link;
+    /// - the errors of [opening a container](crate#opening-a-container).
     pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         if path.is_dir() {
@@ -132,7 +132,7 @@ impl TreeStore {
             return Self::in_folder(path, place);
         }
         let io = |error| Error::of_io(OPEN, error).at(path);
-        // What a link leads to is what is changed.
+        // If the path is a link, its target is changed.
         let target = fs::canonicalize(path).map_err(io)?;
         let replaced = Some(Stamp::of(&target).map_err(io)?);
         let file = fs::File::open(&target).map_err(io)?;
@@ -142,17 +142,17 @@ impl TreeStore {
         Self::in_folder(path, Place::Unpacked { folder, target, replaced })
     }
 
-    /// Makes an empty one: a zip file where the name ends in `.b2z`, otherwise a folder.
+    /// Creates an empty store: a zip file if the name ends in `.b2z`, otherwise a directory.
     ///
-    /// The zip file appears with [`finish`](Self::finish).
+    /// A zip file is written by [`finish`](Self::finish).
     ///
     /// # Errors
-    /// - [`ErrorKind::AlreadyExists`]: there is something at `path`; it is left alone;
-    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: it cannot be made.
+    /// - [`ErrorKind::AlreadyExists`]: the path exists; it is not changed;
+    /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the store cannot be created.
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         if path.symlink_metadata().is_ok() {
-            let detail = "there is something of that name already";
+            let detail = "it already exists";
             return Err(Error::new(ErrorKind::AlreadyExists, MAKE, detail).at(path));
         }
         let place = match path.extension().is_some_and(|ending| ending == "b2z") {
@@ -175,7 +175,7 @@ impl TreeStore {
     fn in_archive(source: archive::Source, path: &Path) -> Result<Self> {
         let archive = Archive::open(source)?;
         if !archive.has(INDEX) {
-            let detail = format!("it is a zip file without a member `{INDEX}`, no store");
+            let detail = format!("it is a zip file without a member `{INDEX}`, not a store");
             return Err(Error::new(ErrorKind::InvalidData, OPEN, detail));
         }
         let embed = EmbedStore::from_schunk(open_member(&archive, INDEX)?)?;
@@ -187,12 +187,12 @@ impl TreeStore {
         let folder = place.folder().unwrap_or(path);
         let index = folder.join(INDEX);
         if !index.is_file() {
-            let detail = format!("the folder has no file `{INDEX}`, it is no store");
+            let detail = format!("the directory has no file `{INDEX}`, it is not a store");
             return Err(Error::new(ErrorKind::InvalidData, OPEN, detail).at(path));
         }
         let embed = match place.is_writable() {
             true if index.is_symlink() => {
-                let detail = format!("its `{INDEX}` is a link, which may lead elsewhere");
+                let detail = format!("its `{INDEX}` is a symbolic link, which is not changed");
                 return Err(Error::new(ErrorKind::Unsupported, OPEN, detail).at(path));
             }
             true => EmbedStore::open_rw(&index),
@@ -201,7 +201,7 @@ impl TreeStore {
         let mut names = Vec::new();
         for file in files_of(folder) {
             let file = file.map_err(|error| Error::of_io(OPEN, error).at(path))?;
-            // Names that are no text have no key.
+            // Names that are not UTF-8 have no key.
             if let Some(name) = file.strip_prefix(folder).unwrap_or(&file).to_str() {
                 names.push(name.replace(std::path::MAIN_SEPARATOR, "/"));
             }
@@ -220,7 +220,7 @@ impl TreeStore {
             lent: BTreeSet::new(),
             changed: false,
         };
-        // Where a key has two files, after a change that was not finished, it is that of the last ending.
+        // If a key has two files, after an interrupted change, the file with the last extension counts.
         for name in names.into_iter().filter(|name| name != INDEX) {
             let (stem, ending) = name.rsplit_once('.').unwrap_or((&name, ""));
             let key = format!("/{stem}");
@@ -235,7 +235,7 @@ impl TreeStore {
         Ok(store)
     }
 
-    /// Whether a file that is not named like one is a frame.
+    /// Whether a file without the extension of a frame is one.
     fn is_frame(&self, name: &str) -> bool {
         let mut start = [0; 10];
         let read = match &self.place {
@@ -249,7 +249,7 @@ impl TreeStore {
         read.is_ok() && start[2..] == *b"b2frame\0"
     }
 
-    /// The keys of tables and the like: those that are listed, and those of older stores, which are not.
+    /// The keys of tables and other objects: those in the registry, and those of older stores without a registry.
     fn find_objects(&self) -> Result<BTreeMap<String, Value>> {
         let mut objects = BTreeMap::new();
         if let Some(Value::Map(listed)) = self.embed.schunk().vlmeta().value(REGISTRY)? {
@@ -261,7 +261,7 @@ impl TreeStore {
             let Some(root) = key.strip_suffix("/_meta").filter(|root| !root.is_empty()) else {
                 continue;
             };
-            // What is broken is no table, and the store is one all the same.
+            // Damaged entries are not tables, and do not make the store invalid.
             if !objects.contains_key(root) && CTable::is_in(self, root).unwrap_or(false) {
                 objects.insert(root.to_owned(), Value::from([("kind", "ctable".into())]));
             }
@@ -269,52 +269,52 @@ impl TreeStore {
         Ok(objects)
     }
 
-    /// The keys of all files and embedded entries, also those that are shown as no key of their own.
+    /// The keys of all files and embedded entries, including internal ones.
     fn all_keys(&self) -> impl Iterator<Item = &str> {
         self.leaves.keys().chain(&self.embedded).map(String::as_str)
     }
 
-    /// The file or folder.
+    /// Returns the path of the file or directory; `None` for a store opened by [`open_source`](Self::open_source).
     pub fn path(&self) -> Option<&Path> {
         Some(self.path.as_path()).filter(|path| !path.as_os_str().is_empty())
     }
 
-    /// Whether it is a `DictStore`, which has keys but no groups.
+    /// Returns whether it is a `DictStore`, which has keys but no groups.
     pub fn is_dict(&self) -> bool {
         self.embed.schunk().meta().contains("b2dict")
     }
 
-    /// Whether it is read from a zip file in place.
+    /// Returns whether it is a zip file that is read in place.
     pub fn is_archive(&self) -> bool {
         matches!(self.place, Place::Archive(_))
     }
 
-    /// The keys of all arrays, super-chunks, tables and so on, in order.
+    /// Returns the keys of all entries (arrays, super-chunks, tables, ...), sorted.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         let keys = self.all_keys().filter(|key| !self.is_hidden(key));
         let keys: BTreeSet<&str> = keys.chain(self.objects.keys().map(String::as_str)).collect();
         keys.into_iter()
     }
 
-    /// Whether a key is that of attributes, or of a part of a table.
+    /// Whether a key is internal: that of attributes, or of a part of a table.
     fn is_hidden(&self, key: &str) -> bool {
         key.ends_with(ATTRIBUTES) || self.object_above(key).is_some()
     }
 
-    /// The table or the like that a key is below.
+    /// The table or other object that a key is part of.
     fn object_above(&self, key: &str) -> Option<&str> {
         let above = key::above(key);
         above.filter_map(|above| self.objects.get_key_value(above)).map(|(key, _)| &**key).next()
     }
 
-    /// The keys of all groups, in order: what other keys are below, or has attributes. The root is not among them.
+    /// Returns the keys of all groups, sorted, without the root. A group has keys below it, or attributes.
     pub fn groups(&self) -> impl Iterator<Item = &str> {
         let mut groups = BTreeSet::new();
         let attributes = self.all_keys().filter_map(|key| key.strip_suffix(ATTRIBUTES));
         let attributes = attributes.filter(|group| self.object_above(group).is_none());
         for start in attributes.chain(self.keys().map(key::parent)) {
             for group in std::iter::once(start).chain(key::above(start)) {
-                // Where a group is known, so are those above.
+                // If a group is in the set, the groups above it are too.
                 if group.is_empty() || group == "/" || !groups.insert(group) {
                     break;
                 }
@@ -323,7 +323,7 @@ impl TreeStore {
         groups.into_iter()
     }
 
-    /// Whether there is such a group. The root is none of them.
+    /// Whether there is a group of this key, other than the root.
     fn is_group(&self, key: &str) -> bool {
         let is_part = self.objects.contains_key(key) || self.object_above(key).is_some();
         if is_part || !key::is_path(key) {
@@ -336,58 +336,67 @@ impl TreeStore {
             || any(self.embedded.range(below.clone()..).next())
     }
 
-    /// The keys right below a group, in order; of the groups in it, too. `/` is the root.
+    /// Returns the keys of the entries and groups directly below a group, sorted. `/` is the root.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`]: there is no such group.
+    /// [`ErrorKind::NotFound`]: there is no group of this key.
     pub fn children(&self, group: &str) -> Result<Vec<&str>> {
         if group != "/" && !self.is_group(group) {
-            return Err(self.error(ErrorKind::NotFound, READ, format!("no group `{group}`")));
+            return Err(self.error(
+                ErrorKind::NotFound,
+                READ,
+                format!("there is no group `{group}`"),
+            ));
         }
         let children = self.keys().chain(self.groups()).filter(|key| key::parent(key) == group);
         Ok(children.collect::<BTreeSet<&str>>().into_iter().collect())
     }
 
-    /// How many keys there are.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.keys().count()
     }
 
-    /// Whether there is none.
+    /// Returns whether the store has no keys.
     pub fn is_empty(&self) -> bool {
         self.keys().next().is_none()
     }
 
-    /// Whether there is an array or the like of this key.
+    /// Returns whether there is an entry of this key. Groups are not entries.
     pub fn contains(&self, key: &str) -> bool {
         self.objects.contains_key(key)
             || (self.leaves.contains_key(key) || self.embedded.contains(key))
                 && !self.is_hidden(key)
     }
 
-    /// Opens the super-chunk of a key for reading, whatever it holds.
+    /// Opens the super-chunk of an entry for reading, without interpreting its metalayers.
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`]: there is no such key;
-    /// - [`ErrorKind::TypeMismatch`]: a table;
-    /// - as for [`SChunk::open`].
+    /// - [`ErrorKind::NotFound`]: there is no entry of this key;
+    /// - [`ErrorKind::TypeMismatch`]: the entry is a table or another object without a single super-chunk;
+    /// - the errors of [opening a container](crate#opening-a-container).
     pub fn schunk(&self, key: &str) -> Result<SChunk> {
         if self.objects.contains_key(key) {
-            let detail = format!("`{key}` is a table or the like, not one super-chunk");
+            let detail = format!("`{key}` is a table or another object, not a single super-chunk");
             return Err(self.error(ErrorKind::TypeMismatch, READ, detail));
         }
         self.leaf(key)?.ok_or_else(|| self.missing(key))
     }
 
-    /// The attributes of a group, in the order of the file; `/` is the root. Python's `vlmeta` of a subtree.
+    /// Returns the attributes of a group, in the order of the file. `/` is the root. Python: `vlmeta` of a subtree.
     ///
-    /// Those of an array are its own metalayers.
+    /// The attributes of an array are its own metalayers.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`]: there is no such group; as for [`Metalayers::value`](blosc2::super_chunk::Metalayers::value).
+    /// - [`ErrorKind::NotFound`]: there is no group of this key;
+    /// - the errors of [reading values](crate#reading-values).
     pub fn attributes(&self, group: &str) -> Result<Vec<(String, Value)>> {
         if group != "/" && !self.is_group(group) {
-            return Err(self.error(ErrorKind::NotFound, READ, format!("no group `{group}`")));
+            return Err(self.error(
+                ErrorKind::NotFound,
+                READ,
+                format!("there is no group `{group}`"),
+            ));
         }
         match self.leaf(&attributes_key(group))? {
             Some(schunk) => all_values(&schunk),
@@ -395,7 +404,7 @@ impl TreeStore {
         }
     }
 
-    /// The same for a table, which reads its parts from it.
+    /// A copy of the handle for a table, which reads its parts from it.
     pub(crate) fn for_table(&self) -> Result<Self> {
         let place = self.place.for_reading();
         let embed = match &place {
@@ -414,7 +423,7 @@ impl TreeStore {
         })
     }
 
-    /// The super-chunk of a key, whatever it holds; `None` where there is no such key.
+    /// The super-chunk of a key; `None` if there is no such key.
     pub(crate) fn leaf(&self, key: &str) -> Result<Option<SChunk>> {
         match self.leaves.get(key) {
             Some(name) => self.file(name).map(Some),
@@ -440,7 +449,7 @@ impl TreeStore {
     }
 
     pub(crate) fn missing(&self, key: &str) -> Error {
-        self.error(ErrorKind::NotFound, READ, format!("no key `{key}`"))
+        self.error(ErrorKind::NotFound, READ, format!("there is no key `{key}`"))
     }
 
     fn error(&self, kind: ErrorKind, doing: &str, detail: impl ToString) -> Error {
@@ -456,7 +465,7 @@ impl Leaves for TreeStore {
     fn leaf(&self, key: &str, ending: &str) -> Result<Option<SChunk>> {
         let other = format!("{}.{ending}", key.trim_start_matches('/'));
         match self.leaves.get(key) {
-            // Its key is that of another file, of the ending that comes last.
+            // The key belongs to another file, with an extension that takes precedence.
             Some(name) if *name != other && self.has_file(&other) => self.file(&other).map(Some),
             _ => self.leaf(key),
         }

@@ -1,4 +1,4 @@
-//! Where the files of a store lie.
+//! Places: the files of a store, read in place or unpacked.
 
 use std::fs;
 use std::io;
@@ -19,7 +19,7 @@ pub(super) enum Place {
         folder: PathBuf,
         writable: bool,
     },
-    /// A zip file that is being made, or changed and replaced.
+    /// A zip file that is being created or changed: its files are in a temporary folder.
     Unpacked {
         folder: Arc<TempDir>,
         target: PathBuf,
@@ -40,7 +40,7 @@ impl Place {
         matches!(self, Self::Unpacked { .. } | Self::Folder { writable: true, .. })
     }
 
-    /// The same for reading, as far as that can be said.
+    /// The same place for reading: a folder becomes read-only.
     pub(super) fn for_reading(&self) -> Self {
         match self.clone() {
             Self::Folder { folder, .. } => Self::Folder { folder, writable: false },
@@ -49,7 +49,7 @@ impl Place {
     }
 }
 
-/// What is different of a file that somebody has replaced.
+/// Identifies the state of a file: it differs if the file was replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stamp {
     len: u64,
@@ -68,8 +68,8 @@ impl Stamp {
     }
 }
 
-/// A folder for a while, beside something that is there or will be.
+/// A temporary folder in the same folder as `path`.
 pub(super) fn folder_beside(path: &Path) -> Result<TempDir> {
     let folder = tempfile::Builder::new().prefix(TEMPORARY).tempdir_in(folder_of(path));
-    folder.map_err(|error| Error::of_io("make a folder", error).at(path))
+    folder.map_err(|error| Error::of_io("create a folder", error).at(path))
 }
