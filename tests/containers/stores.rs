@@ -622,6 +622,6 @@ fn zip_files_made_to_hurt() {
     fs::write(&path, bytes).unwrap();
     let error = TreeStore::open_rw(&path).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidData, "{error}");
-    assert!(error.to_string().contains("share"), "{error}");
+    assert!(error.to_string().contains("overlap"), "{error}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }

@@ -251,7 +251,7 @@ fn a_change_is_rolled_back_for_writers_only() {
     for options in [new(), new().locking(true), new().write(true), new().append(true)] {
         let error = options.open(&path).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unfinished, "{options:?}");
-        let expected = "a writer stopped while it changed this frame";
+        let expected = "a writer was interrupted while it changed this frame";
         assert!(error.to_string().contains(expected), "{error}");
         assert!(fs::read(&path).unwrap() == bytes, "{options:?}");
     }

@@ -400,7 +400,7 @@ fn shapes_that_cannot_be_make_no_array() {
     let wide = i64::from(side);
     for (meta, typesize, detail) in [
         // Products that overflow: of blocks, of chunks, of all.
-        (meta(&[wide, wide], &[side, 1], &[side, side]), 1, "block"),
+        (meta(&[wide, wide], &[side, 1], &[side, side]), 1, "with padding"),
         (meta(&[wide, wide], &[side, side], &[1, 1]), 1, "chunk"),
         (meta(&[1 << 62, 4], &[1, 1], &[1, 1]), 1, ""),
         (meta(&[1_073_741_952], &[1_073_741_952], &[128]), 4, "chunk"),

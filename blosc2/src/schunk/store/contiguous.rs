@@ -82,7 +82,7 @@ impl Store for Contiguous {
         };
         let recovery = recover(&mut *self.bytes.storage, is_sound);
         if recovery.map_err(|error| Error::of_io(doing, error))? == Recovery::Lost {
-            let detail = "a writer stopped while it changed this frame, and the overwritten bytes are lost: \
+            let detail = "a writer was interrupted while it changed this frame, and the overwritten bytes are lost: \
                 `blosc2::repair::repair` (the command `blosc2 repair`) saves the intact chunks";
             return Err(Error::new(ErrorKind::Unfinished, doing, detail));
         }
