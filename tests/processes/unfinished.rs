@@ -66,7 +66,10 @@ fn c_and_rust_refuse_what_is_marked_and_read_the_others() {
         assert_eq!(frame.is_ok(), readable, "{name}");
         if let Err(error) = frame {
             let text = error.to_string();
-            assert!(text.contains("a writer was interrupted while it changed this frame"), "{text}");
+            assert!(
+                text.contains("a writer was interrupted while it changed this frame"),
+                "{text}"
+            );
         }
     }
 }

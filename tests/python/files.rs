@@ -802,8 +802,11 @@ json.dump(cases, open("cases.json", "w"), default=int)
         }
         let array = builder.from_bytes(&zeros[..len], &shape, "|V1", typesize);
         let array = array.unwrap_or_else(|error| panic!("{case}: {error}"));
-        if array.chunks() != numbers(&case["chunks"]) || array.blocks() != numbers(&case["blocks"])
-        {
+        // Without items Python's chunks have none; ours have, so that the array can grow.
+        let is_empty = shape.contains(&0) && case["given"].is_null();
+        let same = array.chunks() == numbers(&case["chunks"])
+            && array.blocks() == numbers(&case["blocks"]);
+        if same == is_empty {
             wrong.push(format!("{case}: {:?} {:?}", array.chunks(), array.blocks()));
         }
     }

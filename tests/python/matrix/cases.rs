@@ -166,7 +166,9 @@ fn parts(rng: &mut Rng, sizes: &[u64], over: u64, most: u64) -> Vec<u64> {
 /// Chunk and block shapes that need not divide the shape, or some of them, or none.
 fn random_cut(rng: &mut Rng, shape: &[u64]) -> (Option<Vec<u64>>, Option<Vec<u64>>) {
     if rng.below(4) == 0 {
-        return (None, None);
+        // The automatic chunks of an array without items differ: those of Python are its shape, ours can grow.
+        let is_empty = shape.contains(&0);
+        return if is_empty { (Some(shape.to_vec()), Some(shape.to_vec())) } else { (None, None) };
     }
     // Chunks may reach over the end; in 16 dimensions they would be large.
     let over = if shape.len() > 5 { 0 } else { 2 };

@@ -119,7 +119,13 @@ fn defaults_are_those_of_python() {
         }
         let array = builder.special(Special::Zeros, shape, dtype, *typesize).unwrap();
         let what = format!("{dtype} {shape:?} {chunks:?} {caches:?}");
-        assert_eq!(json!([array.chunks(), array.blocks()]), *cut, "{what}");
+        if shape.contains(&0) && chunks.is_none() {
+            // Python's have no items; ours have, so that the array can grow.
+            assert_eq!(json!([shape, shape]), *cut, "{what}");
+            assert!(!array.chunks().contains(&0) && !array.blocks().contains(&0), "{what}");
+        } else {
+            assert_eq!(json!([array.chunks(), array.blocks()]), *cut, "{what}");
+        }
     }
 
     let params: BTreeMap<String, Value> = serde_json::from_value(found["params"].clone()).unwrap();
