@@ -51,7 +51,7 @@ impl CarrierKind {
     }
 }
 
-/// A Python object without data of its own: it describes a computation, or refers to data elsewhere.
+/// A Python object that describes a computation or refers to data elsewhere, instead of holding data.
 ///
 /// This crate only returns the description: it does not follow the reference and does not run code. The items of the
 /// super-chunk are zeros; those of a proxy are the part that was fetched.
