@@ -19,7 +19,8 @@ use crate::stream::{self, ArrayItems, Items, SChunkItems};
 /// Write the bytes of the items to stdout, in C order and in the stored byte order.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// File, or directory with a sparse frame: a frame of any version, a packed super-chunk, or a single chunk.
+    /// File, or directory with a sparse frame: a frame of any version, a packed super-chunk, a single chunk, or with
+    /// --key a store.
     file: PathBuf,
     #[command(flatten)]
     node: Node,
@@ -28,8 +29,8 @@ pub(crate) struct Args {
     #[arg(long, value_enum)]
     engine: Option<Engine>,
     /// Selected items: an index or `start:stop:step` for each axis, as in Python, such as `0:10,::2` or
-    /// `-1`. Bounds outside the axis are clamped, an index outside the axis is an error; `...` selects the
-    /// axes without a slice whole. A super-chunk has one axis.
+    /// `-1`. Bounds outside the axis are clamped, an index outside the axis is an error; `...` selects all
+    /// items of the axes without a slice. A super-chunk has one axis. Default: all items.
     #[arg(long, allow_hyphen_values = true)]
     slice: Option<Slices>,
 }

@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 use crate::file::{Place, Source};
 use crate::{UsageError, complain, info, map, printable, progress, svg};
 
-/// Report the faults of files of any kind: frames, directories, chunks, and legacy formats.
+/// Report all faults of frames, sparse frames (directories), single chunks and legacy files.
 ///
-/// Checks every field and decodes every block, without the C library. Exit status: 0 if no
+/// Checks every field and decodes every block, without C-Blosc2. Exit status: 0 if no
 /// finding is an error, 1 if any finding is an error or a file cannot be read.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

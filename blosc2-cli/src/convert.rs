@@ -17,7 +17,8 @@ use crate::stream::{self, ArrayItems};
 
 /// Create an array from an npy file.
 ///
-/// Default compression, as in Python: zstd, level 5, shuffle.
+/// Default compression, as in Python: zstd, level 5, shuffle. The default chunk and block shapes are computed from the
+/// shape and the itemsize. The whole array is held in memory.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ImportArgs {
     /// npy file.
@@ -33,7 +34,7 @@ pub(crate) struct ImportArgs {
 /// Write an array to an npy file.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExportArgs {
-    /// File, or directory with a sparse frame.
+    /// File, directory with a sparse frame, or with --key a store.
     r#in: PathBuf,
     #[command(flatten)]
     node: Node,

@@ -15,26 +15,28 @@ use crate::{chunk, progress, rust};
 
 /// Copy a file, optionally with other compression parameters, chunk shape or block shape.
 ///
-/// Parameters that are not given are those of IN. Without any, the compressed chunks are copied
-/// unchanged. OUT is a contiguous file, or a directory with --directory, and must not exist yet.
+/// Parameters that are not given are those of IN. If none is given, the compressed chunks are copied
+/// unchanged. If only one of --chunks and --blocks is given, the other is automatic. OUT is a contiguous
+/// file, or a directory with --directory, and must not exist yet.
 ///
 /// A single chunk is copied to a single chunk, or to a frame if the name of OUT ends in
-/// `.b2frame`. A chunk does not store all parameters: the compression level is 5 unless --level is given, the
-/// codec decides whether blocks are split into streams, and LZ4HC, stored with the same code as LZ4, becomes LZ4.
+/// `.b2frame`. A single chunk does not store all compression parameters. When it is recompressed, the compression
+/// level is 5 unless --level is given, the split mode is the default of the codec, and LZ4HC becomes LZ4, because
+/// both are stored with the same code.
 ///
-/// Early frames (Blosc2 betas) and packed super-chunks (alphas) are recompressed into frames of the
-/// current format. Their metalayers are kept; user metadata of a frame becomes the
-/// variable-length metalayer `usermeta`, and the ancillary chunks of a packed super-chunk become
-/// `codec`, `metadata` and `userdata`.
+/// Legacy files (frames and packed super-chunks written by versions before 2.0.0-rc.1) are recompressed
+/// into frames of the current format. Their metalayers are kept; user metadata of a frame becomes the
+/// variable-length metalayer `usermeta`, and the ancillary chunks of a packed super-chunk become the
+/// variable-length metalayers `codec`, `metadata` and `userdata`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// File, or directory with a sparse frame.
+    /// File, directory with a sparse frame, or with --key a store.
     r#in: PathBuf,
     #[command(flatten)]
     node: Node,
-    /// File or directory to create.
+    /// File or directory to create; must not exist yet.
     out: PathBuf,
-    /// Create a directory (sparse frame) with one file per chunk. A recompressed super-chunk is held in memory first.
+    /// Create a directory (sparse frame) with one file per chunk. A super-chunk that is recompressed is held in memory.
     #[arg(long)]
     directory: bool,
     #[command(flatten)]

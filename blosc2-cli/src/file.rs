@@ -16,7 +16,7 @@ const ARRAY_METALAYERS: [&str; 2] = ["b2nd", "caterva"];
 /// A position in a file.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct Place {
-    /// Offset of the frame in the file, in bytes.
+    /// Offset in bytes at which the frame or chunk starts in the file.
     #[arg(long, value_name = "BYTE", default_value_t = 0, global = true)]
     offset: u64,
 }
@@ -32,7 +32,7 @@ impl Place {
 pub(crate) struct Node {
     #[command(flatten)]
     place: Place,
-    /// Key of an entry in a store, such as `/group/array`; `ls` lists the keys.
+    /// Key of an entry in a store, such as `/group/array`; for `info` and `ls` also of a group. `ls` lists the keys.
     #[arg(long, conflicts_with = "offset")]
     key: Option<String>,
 }
@@ -263,7 +263,11 @@ pub(crate) fn create(
         _ => Path::new("."),
     };
     if !folder.is_dir() {
-        bail!("cannot create a file ({}): there is no folder {}", path.display(), folder.display());
+        bail!(
+            "cannot create a file ({}): there is no directory {}",
+            path.display(),
+            folder.display()
+        );
     }
     let mut builder = tempfile::Builder::new();
     builder.prefix(".blosc2-");

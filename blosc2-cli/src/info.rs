@@ -16,14 +16,15 @@ use crate::{ls, printable, rust};
 /// Print kind, shapes, compression, sizes and metalayers of a file.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// File, or directory with a sparse frame.
+    /// File, directory with a sparse frame, or store.
     file: PathBuf,
     #[command(flatten)]
     node: Node,
     /// Print one JSON object instead of lines.
     #[arg(long)]
     json: bool,
-    /// Also list the chunks: place, decompressed and compressed size, ratio, and kind of data.
+    /// Also list the chunks: place (offset after the frame header in bytes, or in a directory the number of the chunk
+    /// file), decompressed and compressed size, ratio, and how the data is stored.
     #[arg(long)]
     chunks: bool,
 }
@@ -49,7 +50,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             };
             match store {
                 Some(_) if args.chunks => {
-                    bail!("cannot list chunks ({path}): this is a store; --key selects an entry")
+                    bail!(
+                        "cannot list chunks ({path}): this is a store, a group or a table; --key selects an entry"
+                    )
                 }
                 Some(facts) => (facts, None),
                 None => {

@@ -11,10 +11,10 @@ use serde_json::{Map, Value, json};
 use crate::file::Node;
 use crate::printable;
 
-/// List the keys of a store (groups with a trailing `/`), or the columns of a table.
+/// List the keys of a Python store (groups with a trailing `/`), or the columns of a table.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// TreeStore, DictStore or EmbedStore (directory, zip file or file), or a table.
+    /// Store or table: a directory (`.b2d`), a zip file (`.b2z`) or an embedded store (`.b2e`).
     file: PathBuf,
     #[command(flatten)]
     node: Node,

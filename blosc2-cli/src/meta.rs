@@ -19,10 +19,10 @@ const MOST: u64 = 1 << 31;
 
 /// List the metalayers of a file, or get, set or delete one.
 ///
-/// Values are printed and parsed as JSON, and stored as msgpack, as Python's `meta` and `vlmeta` do. Tuples, sets,
+/// Values are JSON on the command line and msgpack in the file, as in Python's `meta` and `vlmeta`. Tuples, sets,
 /// complex numbers and arrays are printed as lists. Types without a JSON counterpart are printed as objects: bytes as
-/// `{"bytes": HEX}`, msgpack extension types as `{"ext": TYPE, "bytes": HEX}`. In the list, a value that is not
-/// msgpack is printed as bytes: `b"..."`.
+/// `{"bytes": HEX}`, msgpack extension types as `{"ext": TYPE, "bytes": HEX}`. In the list of metalayers, a value
+/// that is not msgpack is printed as bytes: `b"..."`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// File, or directory with a sparse frame.

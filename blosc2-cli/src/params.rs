@@ -7,21 +7,21 @@ use blosc2::{CParams, Codec, Filter, Threads};
 /// Compression parameters.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Compression {
-    /// Codec: blosclz, lz4, lz4hc, zlib, zstd, ...
+    /// Codec: blosclz, lz4, lz4hc, zlib, zstd, or another one that `blosc2 --version` lists.
     #[arg(long)]
     codec: Option<Codec>,
-    /// Codec parameter, such as the cell side of ndlz, 4 or 8. Default: 0 if --codec changes
-    /// the codec.
+    /// Codec parameter, such as the cell side of ndlz: 4 or 8. If --codec changes the codec, the
+    /// default is 0.
     #[arg(long)]
     codec_meta: Option<u8>,
     /// Compression level, 0 (store) to 9.
     #[arg(long, value_parser = clap::value_parser!(u8).range(0..=9))]
     level: Option<u8>,
-    /// Filters in the order of compression, separated by commas, such as
+    /// Filters in the order in which compression applies them, separated by commas, such as
     /// `bitshuffle` or `trunc_prec:10,shuffle`; `none` for no filters.
     #[arg(long, allow_hyphen_values = true)]
     filters: Option<Filters>,
-    /// Number of threads per chunk.
+    /// Number of threads that work on one chunk, or on the chunks of an array.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
 }

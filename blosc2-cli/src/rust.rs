@@ -39,7 +39,7 @@ pub(crate) fn ambiguity(source: Source<'_>, kind: Kind) -> Option<&'static str> 
     let ambiguous = report.findings.iter().any(|each| each.rule.id == "packed.delta_ambiguous");
     ambiguous.then_some(
         "it is ambiguous whether uncompressed chunks hold data or differences (delta); the more \
-         likely reading is used, and `check` lists the chunks",
+         likely interpretation is used, and `check` lists the chunks",
     )
 }
 
@@ -190,7 +190,7 @@ impl Items for RustItems<'_> {
             if to.checked_sub(from) != Some(chunk.len() as u64) {
                 let found = chunk.len();
                 bail!(
-                    "cannot read chunk {index}: it decodes to {found} bytes, other than the frame specifies"
+                    "cannot read chunk {index}: it decodes to {found} bytes, which contradicts the sizes in the frame"
                 );
             }
             let wanted = (start.max(from) - from) as usize..(end.min(to) - from) as usize;

@@ -52,7 +52,7 @@ impl Archive {
         self.members.keys().map(String::as_str)
     }
 
-    /// Whether there is a member of this name.
+    /// Whether there is a member with this name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.members.contains_key(name)
     }

@@ -23,12 +23,12 @@ const WRITE: &str = "write to a batch array";
 /// `BatchArray`.
 ///
 /// A batch is written as a whole, and has at least one item. Each block of a batch has
-/// [`items_per_block`](Self::items_per_block) items, the last one may have fewer. Reading an item decompresses its
+/// [`items_per_block`](Self::items_per_block) items; the last block may have fewer. Reading an item decompresses its
 /// block: small blocks make random access faster, large ones compress better.
 ///
-/// It is a super-chunk with the metalayer `batcharray`: a contiguous file, a directory, or in memory. A metalayer
-/// stores the number of items of each batch. If it is not valid, because a writer was interrupted, the items are
-/// counted when the numbers are needed.
+/// It is a super-chunk with the metalayer `batcharray`, in a contiguous file, a directory or in memory. The metalayer
+/// `_batch_array_metadata` stores the number of items of each batch. If these numbers are missing or invalid, for
+/// example because a writer was interrupted, the items are counted when the numbers are needed.
 ///
 /// ```
 /// use blosc2_store::BatchArray;
@@ -73,7 +73,8 @@ impl BatchArray {
         Self::from_schunk(SChunk::open_rw(path)?)
     }
 
-    /// Creates an empty array in a new contiguous file, with the default parameters, as Python does.
+    /// Creates an empty array in a new contiguous file, with the default compression parameters, which are those of
+    /// Python.
     ///
     /// # Errors
     /// Fails with the errors of [creating a container](crate#creating-a-container).
@@ -81,7 +82,7 @@ impl BatchArray {
         Self::new_in(OpenOptions::new().create_new(true).open(path)?, None)
     }
 
-    /// Creates an empty array in memory, with the default parameters, as Python does.
+    /// Creates an empty array in memory, with the default compression parameters, which are those of Python.
     ///
     /// # Errors
     /// Fails with the errors of [creating a container](crate#creating-a-container).
@@ -89,11 +90,11 @@ impl BatchArray {
         Self::new_in(OpenOptions::new().in_memory()?, None)
     }
 
-    /// Creates an array in an empty super-chunk, with any storage and parameters, and with `items_per_block` items in
-    /// each block.
+    /// Creates an array in an empty super-chunk, whose storage and compression parameters it uses, with
+    /// `items_per_block` items in each block.
     ///
-    /// With `None`, the first batch determines it: a block holds the items that take 1 MiB as msgpack at compression
-    /// levels 1 to 3, 8 MiB at 4 to 6, 16 MiB at 7 and 8, and all items of the batch at 0 and 9.
+    /// With `None`, the number is computed from the first batch and the compression level: the items that fit in 1 MiB
+    /// of msgpack at levels 1 to 3, in 8 MiB at 4 to 6, in 16 MiB at 7 and 8, and all items of the batch at 0 and 9.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: the super-chunk has chunks, or a typesize other than 1; or `items_per_block`
@@ -120,7 +121,8 @@ impl BatchArray {
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidData`]: the metalayer `batcharray` is missing or invalid;
-    /// - [`ErrorKind::Unsupported`]: its items are serialized with Arrow, or its version is newer than this crate.
+    /// - [`ErrorKind::Unsupported`]: its items are serialized with Arrow, or its format version is newer than this
+    ///   crate supports.
     pub fn from_schunk(schunk: SChunk) -> Result<Self> {
         let known = Known::read(&schunk)?;
         Ok(Self { schunk, known })
@@ -171,7 +173,7 @@ impl BatchArray {
         self.known.items_per_block
     }
 
-    /// Returns the number of items in all batches. If the stored numbers are not valid, it reads all batches.
+    /// Returns the number of items in all batches. If the stored numbers are missing or invalid, it reads all batches.
     ///
     /// # Errors
     /// Fails with the errors of [reading values](crate#reading-values).
@@ -179,7 +181,7 @@ impl BatchArray {
         Ok(self.starts()?.last().copied().unwrap_or(0))
     }
 
-    /// Returns the number of items in a batch. If the stored numbers are not valid, it reads all batches.
+    /// Returns the number of items in a batch. If the stored numbers are missing or invalid, it reads all batches.
     ///
     /// # Errors
     /// - [`ErrorKind::OutOfBounds`]: `index` is not below the number of batches;
@@ -212,7 +214,7 @@ impl BatchArray {
         }
     }
 
-    /// Returns an iterator over all batches, from the front or from the back. Each is read when it is reached.
+    /// Returns a double-ended iterator over all batches, which reads each batch when it is reached.
     pub fn batches(
         &self,
     ) -> impl DoubleEndedIterator<Item = Result<Vec<Value>>> + ExactSizeIterator + '_ {
@@ -237,7 +239,7 @@ impl BatchArray {
         })
     }
 
-    /// Returns an iterator over all items, read batch by batch. After an error it continues with the next batch.
+    /// Returns an iterator over all items, which reads batch by batch. After an error it continues with the next batch.
     pub fn items(&self) -> impl Iterator<Item = Result<Value>> + '_ {
         self.batches().flat_map(|batch| match batch {
             Ok(items) => items.into_iter().map(Ok).collect(),
@@ -249,7 +251,7 @@ impl BatchArray {
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the first item of a block is the string `__tuple__`,
-    ///   which Python reads as the mark of a tuple;
+    ///   which marks a tuple;
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn append<T: Serialize>(&mut self, items: &[T]) -> Result<()> {
         self.append_values(&values_of(items)?)
@@ -260,7 +262,7 @@ impl BatchArray {
     /// # Errors
     /// - [`ErrorKind::OutOfBounds`]: `index` is above the number of batches;
     /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the first item of a block is the string `__tuple__`,
-    ///   which Python reads as the mark of a tuple;
+    ///   which marks a tuple;
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn insert<T: Serialize>(&mut self, index: usize, items: &[T]) -> Result<()> {
         self.change(&Edit::Insert(index, &values_of(items)?))
@@ -271,7 +273,7 @@ impl BatchArray {
     /// # Errors
     /// - [`ErrorKind::OutOfBounds`]: `index` is not below the number of batches;
     /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the first item of a block is the string `__tuple__`,
-    ///   which Python reads as the mark of a tuple;
+    ///   which marks a tuple;
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn set<T: Serialize>(&mut self, index: usize, items: &[T]) -> Result<()> {
         self.set_values(index, &values_of(items)?)
@@ -286,8 +288,8 @@ impl BatchArray {
         self.change(&Edit::Remove(index))
     }
 
-    /// Counts the items of all batches and stores the numbers in the file; if it was opened for reading, in memory
-    /// only.
+    /// Counts the items of all batches, and stores the numbers in the file. If the array was opened for reading, it
+    /// stores them in memory only.
     ///
     /// The stored numbers can be wrong if another program was interrupted while it changed the file.
     ///

@@ -33,7 +33,7 @@ pub enum CarrierKind {
     RemoteStore,
     /// A reference to an array on a Caterva2 server. Python: `C2Array`.
     C2Array,
-    /// A kind that this version does not know.
+    /// A kind that this crate does not know.
     Other,
 }
 
@@ -51,27 +51,29 @@ impl CarrierKind {
     }
 }
 
-/// A file of Python that describes a computation, or a reference to data elsewhere, instead of holding data.
+/// A Python object that describes a computation or refers to data elsewhere, instead of holding data.
 ///
-/// This crate only describes it: no reference is followed, and no code is run. Its items are zeros, or for a proxy the
-/// part that it has fetched.
+/// This crate only returns the description: it does not follow the reference and does not run code. The items of the
+/// super-chunk are zeros; those of a proxy are the part that was fetched.
 ///
 /// ```
-/// use blosc2::{CParams, NDArray, OpenOptions, SChunk, Value};
 /// use blosc2_store::{CarrierKind, Object};
-///
-/// // As Python's `blosc2.lazyexpr("a + 1").save()` writes it.
-/// let array = NDArray::builder().zeros::<f32>(&[3])?;
-/// let mut schunk = SChunk::from_cframe(array.to_cframe()?)?;
+/// # use blosc2::{NDArray, OpenOptions, Value};
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("sum.b2nd");
+/// # let array = NDArray::builder().zeros::<f32>(&[3])?;
 /// # let mut schunk = OpenOptions::new().write(true).from_cframe(array.to_cframe()?)?;
 /// # let reference = Value::from([("kind", "urlpath".into()), ("urlpath", "a.b2nd".into())]);
 /// # let operands = Value::from([("a", reference)]);
 /// # let content = [("kind", "lazyexpr".into()), ("expression", "a + 1".into()), ("operands", operands)];
 /// # schunk.vlmeta_mut().with_reserved().set_value("b2o", &Value::from(content))?;
-/// let Object::Carrier(carrier) = Object::from_schunk(schunk)? else { panic!("it has a `b2o`") };
+/// # schunk.save(&path)?;
+///
+/// // Python: a = blosc2.open("a.b2nd"); blosc2.lazyexpr("a + 1").save("sum.b2nd")
+/// let Object::Carrier(carrier) = Object::open(&path)? else { panic!("not a carrier") };
 /// assert_eq!(carrier.kind(), CarrierKind::LazyExpr);
 /// assert_eq!(carrier.to_string(), "a Python lazy expression, `a + 1`, of a: a.b2nd; its items hold no data");
-/// # Ok::<(), blosc2::Error>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
 pub struct Carrier {
@@ -129,13 +131,13 @@ impl Carrier {
         self.kind
     }
 
-    /// Returns the expression, or the source code of the function.
+    /// Returns the expression, or the source code of the function; `None` for a reference.
     pub fn expression(&self) -> Option<&str> {
         let parts = ["expression", "udf_source", "UDF"];
         parts.into_iter().find_map(|part| self.description.get(part)?.as_str())
     }
 
-    /// Returns the names of the operands, and the path or address of each.
+    /// Returns the operands of a computation: the name and the path or address of each, `?` if it is unknown.
     pub fn operands(&self) -> Vec<(String, String)> {
         let Some(Value::Map(operands)) = self.description.get("operands") else { return vec![] };
         let named = operands.iter().map(|(name, place)| {
@@ -155,12 +157,13 @@ impl Carrier {
     }
 
     /// Converts the carrier into its super-chunk, for example for
-    /// [`NDArray::from_python_object`](blosc2::NDArray::from_python_object); `None` if a store holds a reference only.
+    /// [`NDArray::from_python_object`](blosc2::NDArray::from_python_object); `None` for an entry of a store that is
+    /// only a reference.
     pub fn into_schunk(self) -> Option<SChunk> {
         self.schunk
     }
 
-    /// Returns the super-chunk; `None` if a store holds a reference only.
+    /// Returns the super-chunk; `None` for an entry of a store that is only a reference.
     pub fn schunk(&self) -> Option<&SChunk> {
         self.schunk.as_ref()
     }

@@ -32,7 +32,7 @@ const CHANGE: &str = "change an embedded store";
 /// store.insert("/squares", NDArray::from_slice(&[0, 1, 4, 9], &[4])?.schunk())?;
 /// let store = EmbedStore::open(&path)?;
 /// assert_eq!(store.keys().collect::<Vec<_>>(), ["/squares"]);
-/// let Object::NDArray(squares) = store.get("/squares")? else { panic!("it is an array") };
+/// let Object::NDArray(squares) = store.get("/squares")? else { panic!("not an array") };
 /// assert_eq!(squares.read::<i32>(2..4)?, [4, 9]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -129,12 +129,12 @@ impl EmbedStore {
         NAMES.iter().any(|name| schunk.meta().contains(name))
     }
 
-    /// Returns the keys of all entries, in the order of the file.
+    /// Returns the keys of all entries, in stored order.
     pub fn keys(&self) -> impl ExactSizeIterator<Item = &str> {
         self.entries.iter().map(|(key, _)| key.as_str())
     }
 
-    /// Returns whether there is an entry of this key.
+    /// Returns whether there is an entry with this key.
     pub fn contains(&self, key: &str) -> bool {
         self.entry(key).is_some()
     }
@@ -152,7 +152,7 @@ impl EmbedStore {
     /// Returns a copy of the super-chunk of an entry, in memory.
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`]: there is no entry of this key;
+    /// - [`ErrorKind::NotFound`]: there is no entry with this key;
     /// - [`ErrorKind::Unsupported`]: the entry is a reference to data elsewhere;
     /// - [`ErrorKind::InvalidData`]: the frame of the entry is damaged;
     /// - the errors of [reading values](crate#reading-values).
@@ -179,7 +179,7 @@ impl EmbedStore {
         error(&self.schunk, ErrorKind::NotFound, doing, format!("there is no key `{key}`"))
     }
 
-    /// Adds a super-chunk, or replaces the entry of this key. For an array, pass its [`NDArray::schunk`].
+    /// Adds a super-chunk, or replaces the entry with this key. For an array, pass its [`NDArray::schunk`].
     ///
     /// The bytes of a replaced entry stay in the file. Python: `store[key] = value`.
     ///
@@ -206,7 +206,7 @@ impl EmbedStore {
     /// Removes an entry. Its bytes stay in the file.
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`]: there is no entry of this key;
+    /// - [`ErrorKind::NotFound`]: there is no entry with this key;
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn remove(&mut self, key: &str) -> Result<()> {
         if !self.contains(key) {

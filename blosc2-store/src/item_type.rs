@@ -15,7 +15,7 @@ const BATCH_ROWS: u64 = 2048;
 
 /// The type of the items of a list: kind, nullability, and options such as bounds. Python: `SchemaSpec`.
 ///
-/// Created from an [`ItemKind`], with the defaults of Python.
+/// Create it from an [`ItemKind`], which sets the options to the defaults of Python.
 ///
 /// ```
 /// use blosc2_store::{ItemKind, ItemType};
@@ -77,7 +77,7 @@ pub enum ItemKind {
     Timestamp,
     /// String of at most `max_length` characters, 32 by default.
     String,
-    /// At most `max_length` bytes, 32 by default.
+    /// Byte string of at most `max_length` bytes, 32 by default.
     Bytes,
     /// Variable-length string. Python: `vlstring`.
     VlString,
@@ -89,7 +89,7 @@ pub enum ItemKind {
     List(Box<ItemType>),
     /// Structure: a map with these fields, in this order.
     Struct(Vec<(String, ItemType)>),
-    /// Another kind of Python, by its name. It can be read, not written.
+    /// A kind of this name, which this crate does not know. Its items can be read, but not written.
     Other(String),
 }
 
@@ -140,7 +140,7 @@ const ORDER: [&str; 19] = [
 ];
 
 impl ItemKind {
-    /// The name in Python.
+    /// Returns the name in Python.
     pub fn name(&self) -> &str {
         match self {
             Self::List(_) => "list",
@@ -229,7 +229,7 @@ impl ItemType {
             || is_set("null_storage")
     }
 
-    /// Sets an option, by the name of the argument of Python's type:
+    /// Sets an option. Its name is that of the argument in Python:
     ///
     /// - numbers: `ge`, `gt`, `le`, `lt`, the bounds of the value;
     /// - `String` and `Bytes`: `min_length` and `max_length`;

@@ -1,19 +1,19 @@
 #![doc = include_str!("../README.md")]
 //!
 //! # Errors
-//! The methods of the containers refer to these lists, and list their additional errors themselves.
+//! Each method of a container refers to one of these lists, and lists its additional errors.
 //!
 //! ## Opening a container
 //! - [`NotFound`](blosc2::ErrorKind::NotFound), [`Io`](blosc2::ErrorKind::Io): the file cannot be read;
 //! - [`InvalidData`](blosc2::ErrorKind::InvalidData): it is neither a frame nor a zip file, is truncated or damaged, or
 //!   the metalayers of the container are missing or invalid;
 //! - [`Unfinished`](blosc2::ErrorKind::Unfinished): its writer was interrupted, or is still writing;
-//! - [`Busy`](blosc2::ErrorKind::Busy): another handle of this program excludes this one; see
-//!   [`OpenOptions`](blosc2::OpenOptions);
+//! - [`Busy`](blosc2::ErrorKind::Busy): this program already has the file open for changing; see
+//!   [access to a file](blosc2::OpenOptions#access-to-a-file-by-several-handles);
 //! - [`TooLarge`](blosc2::ErrorKind::TooLarge): it needs more memory than the limits of
 //!   [`OpenOptions`](blosc2::OpenOptions) allow;
-//! - [`Unsupported`](blosc2::ErrorKind::Unsupported): its version is newer than this crate, its values are not
-//!   serialized with msgpack, or its items are Python objects.
+//! - [`Unsupported`](blosc2::ErrorKind::Unsupported): its format version is newer than this crate supports, its
+//!   values are not serialized with msgpack, or its items are Python objects.
 //!
 //! ## Creating a container
 //! - [`AlreadyExists`](blosc2::ErrorKind::AlreadyExists): the path exists; it is not changed;
@@ -21,11 +21,11 @@
 //! - [`InvalidArgument`](blosc2::ErrorKind::InvalidArgument): a compression parameter is out of range;
 //! - [`Unsupported`](blosc2::ErrorKind::Unsupported): this build does not have the codec or a filter.
 //!
-//! In memory, only the last two occur.
+//! For a container in memory, only the last two occur.
 //!
 //! ## Reading values
-//! - [`InvalidData`](blosc2::ErrorKind::InvalidData): a chunk is damaged, or its content is not msgpack or nested
-//!   deeper than 128 levels;
+//! - [`InvalidData`](blosc2::ErrorKind::InvalidData): a chunk is damaged, its content is not msgpack, or a value is
+//!   nested deeper than 128 levels;
 //! - [`TooLarge`](blosc2::ErrorKind::TooLarge): the result needs more memory than
 //!   [`OpenOptions::max_read`](blosc2::OpenOptions::max_read) allows;
 //! - [`Unsupported`](blosc2::ErrorKind::Unsupported): this build does not have the codec or a filter;
@@ -39,8 +39,8 @@
 //! - [`TooLarge`](blosc2::ErrorKind::TooLarge): a chunk would have more than 2<sup>31</sup> - 33 bytes;
 //! - [`Unsupported`](blosc2::ErrorKind::Unsupported): this build does not have the codec or a filter;
 //! - [`NotFound`](blosc2::ErrorKind::NotFound): the file was replaced or removed after it was opened;
-//! - [`Busy`](blosc2::ErrorKind::Busy): another handle of this program excludes the change; see
-//!   [`OpenOptions`](blosc2::OpenOptions);
+//! - [`Busy`](blosc2::ErrorKind::Busy): another handle of this program is using the file; see
+//!   [access to a file](blosc2::OpenOptions#access-to-a-file-by-several-handles);
 //! - [`Io`](blosc2::ErrorKind::Io): the file cannot be written.
 #![forbid(unsafe_code)]
 

@@ -95,7 +95,8 @@ impl ListArray {
         Self::new_in(OpenOptions::new().create_new(true).open(path)?, list)
     }
 
-    /// Creates an empty array in memory.
+    /// Creates an empty array in memory, for lists of items of the type `item`. If it is `nullable`, rows can be null
+    /// (`None`).
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: `item` has an option that its kind does not have, or an invalid one;
@@ -104,8 +105,8 @@ impl ListArray {
         Self::new_in(OpenOptions::new().in_memory()?, list_of(item.into(), nullable))
     }
 
-    /// Creates an array in an empty super-chunk, with any storage and parameters. `list` is the type of the rows, of
-    /// the kind [`List`](ItemKind::List).
+    /// Creates an array in an empty super-chunk, whose storage and compression parameters it uses. `list` is the type
+    /// of the rows, of the kind [`List`](ItemKind::List).
     ///
     /// ```
     /// use blosc2::OpenOptions;
@@ -141,8 +142,9 @@ impl ListArray {
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidData`]: the metalayer `listarray`, or that of the storage, is missing or invalid;
-    /// - [`ErrorKind::Unsupported`]: its items are serialized with Arrow, or its version is newer than this crate;
-    /// - if the rows have to be counted, the errors of [reading values](crate#reading-values).
+    /// - [`ErrorKind::Unsupported`]: its items are serialized with Arrow, or its format version is newer than this
+    ///   crate supports;
+    /// - the errors of [reading values](crate#reading-values), if the stored numbers of rows are missing or invalid.
     pub fn from_schunk(schunk: SChunk) -> Result<Self> {
         let invalid = |detail: String| {
             error(
@@ -288,7 +290,7 @@ impl ListArray {
         self.row_of(value)
     }
 
-    /// Returns an iterator over all rows, read batch by batch. After an error it continues with the next batch.
+    /// Returns an iterator over all rows, which reads batch by batch. After an error it continues with the next batch.
     pub fn iter(&self) -> impl Iterator<Item = Result<Option<Vec<Value>>>> + '_ {
         let stored: Box<dyn Iterator<Item = Result<Value>> + '_> = match self.rows() {
             Rows::Batches(batches) => Box::new(batches.items()),
@@ -300,17 +302,18 @@ impl ListArray {
 
     /// Appends a row; `None` is a null row. Python: `append`.
     ///
-    /// Numbers are converted to the precision of the item type, and maps are reduced to the fields of the type. Other
-    /// items are stored unchanged.
+    /// Items of float and complex types are rounded to the precision of the type. Float types accept integers, and
+    /// types of bytes accept sequences of integers from 0 to 255, such as `Vec<u8>`. Of a map, only the fields of the
+    /// type are stored.
     ///
     /// # Errors
     /// - [`ErrorKind::TypeMismatch`]: an item has another type;
     /// - [`ErrorKind::InvalidArgument`]: an item violates the bounds of its type; an item or row that is not nullable
-    ///   is null; or a list starts with the string `__tuple__`, which Python reads as the mark of a tuple;
+    ///   is null; or a list starts with the string `__tuple__`, which marks a tuple;
     /// - [`ErrorKind::Unsupported`]: items of the kind [`Other`](ItemKind::Other);
-    /// - [`ErrorKind::ReadOnly`]: opened for reading;
-    /// - if a batch is full, the errors of [changing a container](crate#changing-a-container); the row is not appended
-    ///   then.
+    /// - [`ErrorKind::ReadOnly`]: the array was opened for reading;
+    /// - if the row completes a batch, the errors of [changing a container](crate#changing-a-container). The row is not
+    ///   appended then.
     pub fn append<T: Serialize>(&mut self, row: Option<&[T]>) -> Result<()> {
         let value = self.value_of(row)?;
         if let Rows::Objects(objects) = self.rows_mut() {
@@ -334,7 +337,7 @@ impl ListArray {
     /// - [`ErrorKind::OutOfBounds`]: `row` is not below the number of rows;
     /// - [`ErrorKind::TypeMismatch`]: an item has another type;
     /// - [`ErrorKind::InvalidArgument`]: an item violates the bounds of its type; an item or row that is not nullable
-    ///   is null; or a list starts with the string `__tuple__`, which Python reads as the mark of a tuple;
+    ///   is null; or a list starts with the string `__tuple__`, which marks a tuple;
     /// - the errors of [reading values](crate#reading-values) and of
     ///   [changing a container](crate#changing-a-container).
     pub fn set<T: Serialize>(&mut self, row: u64, with: Option<&[T]>) -> Result<()> {

@@ -64,7 +64,7 @@ impl Object {
         Self::from_schunk(SChunk::open(path)?)
     }
 
-    /// Opens the container in a super-chunk, as its metalayers identify it.
+    /// Opens the container in a super-chunk. The metalayers of the super-chunk identify the container.
     ///
     /// # Errors
     /// Fails with the errors of [opening a container](crate#opening-a-container).
@@ -115,7 +115,7 @@ impl Object {
     }
 
     /// Returns the super-chunk of the container; `None` for a [`TreeStore`], a [`CTable`], and a carrier without a
-    /// super-chunk. Rows of a [`ListArray`] that are not flushed are not in it.
+    /// super-chunk. It does not contain the rows of a [`ListArray`] that are not flushed.
     pub fn schunk(&self) -> Option<&SChunk> {
         match self {
             Self::NDArray(array) => Some(array.schunk()),
@@ -130,7 +130,7 @@ impl Object {
         }
     }
 
-    /// Returns the array.
+    /// Converts the object into the array that it holds.
     ///
     /// # Errors
     /// - [`ErrorKind::TypeMismatch`]: it is another container;
@@ -149,10 +149,10 @@ impl Object {
 }
 
 impl EmbedStore {
-    /// Opens a copy of an entry, in memory. Changes of it do not change the store.
+    /// Opens a copy of an entry, in memory. Changes of the copy do not change the store.
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`]: there is no entry of this key;
+    /// - [`ErrorKind::NotFound`]: there is no entry with this key;
     /// - the errors of [opening a container](crate#opening-a-container).
     pub fn get(&self, key: &str) -> Result<Object> {
         match self.entry(key) {
@@ -174,10 +174,10 @@ impl EmbedStore {
 }
 
 impl TreeStore {
-    /// Opens the entry of a key for reading. Python: `store[key]`.
+    /// Opens an entry for reading. Python: `store[key]`.
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`]: there is no entry of this key;
+    /// - [`ErrorKind::NotFound`]: there is no entry with this key;
     /// - the errors of [opening a container](crate#opening-a-container).
     pub fn get(&self, key: &str) -> Result<Object> {
         if let Some(object) = self.objects.get(key) {
@@ -193,10 +193,10 @@ impl TreeStore {
         Object::from_schunk(schunk)
     }
 
-    /// Opens the array of a key, for reading.
+    /// Opens an entry that is an array, for reading.
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`]: there is no entry of this key;
+    /// - [`ErrorKind::NotFound`]: there is no entry with this key;
     /// - [`ErrorKind::TypeMismatch`]: the entry is another container;
     /// - [`ErrorKind::Unsupported`]: the entry is a carrier, which holds no data;
     /// - the errors of [opening a container](crate#opening-a-container).
@@ -222,7 +222,7 @@ impl CTable {
     /// # Errors
     /// - [`ErrorKind::TypeMismatch`]: it holds another container;
     /// - [`ErrorKind::InvalidData`]: its schema or its mask of valid rows is missing or invalid;
-    /// - [`ErrorKind::Unsupported`]: the version of its schema is newer than this crate;
+    /// - [`ErrorKind::Unsupported`]: the version of its schema is newer than this crate supports;
     /// - the errors of [opening a container](crate#opening-a-container).
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
@@ -234,7 +234,7 @@ impl CTable {
     /// # Errors
     /// - [`ErrorKind::TypeMismatch`]: it holds another container;
     /// - [`ErrorKind::InvalidData`]: its schema or its mask of valid rows is missing or invalid;
-    /// - [`ErrorKind::Unsupported`]: the version of its schema is newer than this crate;
+    /// - [`ErrorKind::Unsupported`]: the version of its schema is newer than this crate supports;
     /// - the errors of [opening a container](crate#opening-a-container).
     pub fn from_cframe(bytes: Vec<u8>) -> Result<Self> {
         Self::of(EmbedStore::from_cframe(bytes)?.into_object()?)

@@ -14,7 +14,7 @@ const MAKE: &str = "create an object array";
 
 /// An array of values of any type and size, one per chunk. Python: `ObjectArray`, formerly `VLArray`.
 ///
-/// It is a super-chunk with the metalayer `vlarray`: a contiguous file, a directory, or in memory. Each value is read
+/// It is a super-chunk with the metalayer `vlarray`, in a contiguous file, a directory or in memory. Each value is read
 /// and written separately; for many small values a [`BatchArray`](crate::BatchArray) compresses better.
 ///
 /// ```
@@ -70,7 +70,7 @@ impl ObjectArray {
         Self::new_in(OpenOptions::new().cparams(Self::default_cparams()).in_memory()?)
     }
 
-    /// Creates an array in an empty super-chunk, with any storage and parameters.
+    /// Creates an array in an empty super-chunk, whose storage and compression parameters it uses.
     ///
     /// ```
     /// use blosc2::{CParams, Codec, OpenOptions};
@@ -102,13 +102,14 @@ impl ObjectArray {
     /// # Errors
     /// - [`ErrorKind::InvalidData`](blosc2::ErrorKind::InvalidData): the metalayer `vlarray` is missing or invalid;
     /// - [`ErrorKind::Unsupported`](blosc2::ErrorKind::Unsupported): its values are not serialized with msgpack, or its
-    ///   version is newer than this crate.
+    ///   format version is newer than this crate supports.
     pub fn from_schunk(schunk: SChunk) -> Result<Self> {
         tag(&schunk, NAME, OPEN)?;
         Ok(Self { schunk })
     }
 
-    /// Returns the compression parameters of Python: Zstandard at level 5, shuffle, a dictionary for each value.
+    /// Returns the default compression parameters of Python: Zstandard at level 5, shuffle, and a dictionary in each
+    /// chunk.
     pub fn default_cparams() -> CParams {
         CParams::default().dictionary(true)
     }
@@ -123,12 +124,12 @@ impl ObjectArray {
         self.schunk
     }
 
-    /// Returns the variable-length metalayers of the user.
+    /// Returns the variable-length metalayers.
     pub fn vlmeta(&self) -> Metalayers<'_> {
         self.schunk.vlmeta()
     }
 
-    /// Returns the variable-length metalayers of the user, for changing.
+    /// Returns the variable-length metalayers, for changing.
     pub fn vlmeta_mut(&mut self) -> MetalayersMut<'_> {
         self.schunk.vlmeta_mut()
     }
@@ -136,7 +137,7 @@ impl ObjectArray {
     /// Re-reads the array if other handles or programs have changed it; see [`SChunk::refresh`].
     ///
     /// # Errors
-    /// Fails with the errors of [opening a container](crate#opening-a-container); the array stays as it was.
+    /// Fails with the errors of [opening a container](crate#opening-a-container). The array is not changed then.
     pub fn refresh(&mut self) -> Result<()> {
         self.schunk.refresh().map(drop)
     }
@@ -160,7 +161,7 @@ impl ObjectArray {
         self.schunk.value(index)
     }
 
-    /// Returns an iterator over all values, from the front or from the back. Each is read when it is reached.
+    /// Returns a double-ended iterator over all values, which reads each value when it is reached.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Result<Value>> + ExactSizeIterator + '_ {
         (0..self.len()).map(|index| self.get(index))
     }

@@ -14,9 +14,10 @@ const NAME: &str = "__pack_tensor__";
 const MAX_CHUNK: usize = 256 << 20;
 const OPEN: &str = "open a tensor";
 
-/// An array or tensor in a plain super-chunk. Python: `save_array`, `save_tensor`, `pack_array2`, `pack_tensor`.
+/// A tensor: a super-chunk with the items of an array, and its shape and dtype in a metalayer. Python: `save_array`,
+/// `save_tensor`, `pack_array2`, `pack_tensor`.
 ///
-/// It is read as a whole. Python returns the type that was stored: a NumPy array, or a tensor of PyTorch or
+/// It can only be read as a whole. Python returns the type that was stored: a NumPy array, or a tensor of PyTorch or
 /// TensorFlow.
 ///
 /// ```
@@ -86,7 +87,8 @@ impl Tensor {
         schunk.vlmeta().contains(NAME)
     }
 
-    /// Compresses items in C order into memory, with the default parameters of Python.
+    /// Creates a tensor in memory from items in C order, with the default compression parameters, which are those of
+    /// Python.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: the number of items does not match the shape;
@@ -95,7 +97,7 @@ impl Tensor {
         Self::from_slice_with(items, shape, CParams::default())
     }
 
-    /// Compresses items in C order into memory, with the given parameters.
+    /// Creates a tensor in memory from items in C order, with the given compression parameters.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: the number of items does not match the shape, or a parameter is out of range;
@@ -124,7 +126,7 @@ impl Tensor {
         Ok(Self { kind, shape: shape.to_vec(), dtype, schunk })
     }
 
-    /// Returns the library of the type that Python returns: `numpy`, `torch` or `tensorflow`.
+    /// Returns the Python library of the stored array or tensor: `numpy`, `torch` or `tensorflow`.
     pub fn kind(&self) -> &str {
         &self.kind
     }
@@ -142,7 +144,7 @@ impl Tensor {
     /// Reads all items, in C order.
     ///
     /// # Errors
-    /// - [`ErrorKind::TypeMismatch`]: `T` is not the dtype in native byte order;
+    /// - [`ErrorKind::TypeMismatch`]: the dtype of the items is not that of `T` in native byte order;
     /// - the errors of [reading values](crate#reading-values).
     pub fn read<T: Element>(&self) -> Result<Vec<T>> {
         let wanted = T::dtype();

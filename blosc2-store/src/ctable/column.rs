@@ -51,12 +51,12 @@ pub enum ColumnKind {
         /// The name of the time zone for display.
         timezone: Option<String>,
     },
-    /// String of at most `max_length` characters, stored with four bytes each.
+    /// String of at most `max_length` characters, with four bytes for each character.
     String {
         /// Maximum number of characters.
         max_length: u64,
     },
-    /// At most `max_length` bytes.
+    /// Byte string of at most `max_length` bytes.
     Bytes {
         /// Maximum number of bytes.
         max_length: u64,
@@ -78,7 +78,7 @@ pub enum ColumnKind {
     Struct(Vec<(String, ItemType)>),
     /// Values of any type.
     Object,
-    /// Arrays of one shape.
+    /// Arrays of the same shape.
     NDArray {
         /// The shape of the array of one row.
         shape: Vec<u64>,
@@ -87,7 +87,7 @@ pub enum ColumnKind {
     },
     /// Not stored: Python computes it from this expression or source code.
     Computed(String),
-    /// A kind of this name that this version does not know.
+    /// A kind of this name, which this crate does not know.
     Other(String),
 }
 
@@ -232,13 +232,13 @@ impl Column {
         self.nullable
     }
 
-    /// Returns whether the columns that it was computed from have changed since. The values of a stale column are not
-    /// read.
+    /// Returns whether the column is stale: the columns that it was computed from have changed since. Reading the
+    /// values of a stale column is an error; [`CTable::array`](super::CTable::array) opens the stored values.
     pub fn is_stale(&self) -> bool {
         self.stale
     }
 
-    /// Returns its entry in the schema: bounds, default value, storage of nulls and batches.
+    /// Returns the entry of the column in the schema: kind, bounds, default value, storage of nulls and batches.
     pub fn metadata(&self) -> &Value {
         &self.metadata
     }

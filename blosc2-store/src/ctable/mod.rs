@@ -22,15 +22,16 @@ const READ: &str = "read from a table";
 
 /// The source of the parts of a table.
 pub(crate) trait Leaves: std::fmt::Debug + Send + Sync {
-    /// The super-chunk of this key; `None` if there is none. If files differ only in their extension, the one with this
-    /// extension.
+    /// The super-chunk with this key; `None` if there is none. If files differ only in their extension, the one with
+    /// this extension.
     fn leaf(&self, key: &str, ending: &str) -> Result<Option<SChunk>>;
 }
 
-/// A table with typed columns, each stored separately, for reading. Python: `CTable`.
+/// A read-only table with typed columns, each stored separately. Python: `CTable`.
 ///
-/// A table is a [`TreeStore`](crate::TreeStore) (`.b2d`, `.b2z`), a part of one, or an
-/// [`EmbedStore`](crate::EmbedStore) in memory.
+/// A table is stored as a [`TreeStore`](crate::TreeStore) (`.b2d`, `.b2z`), as an entry of one, or in memory as an
+/// [`EmbedStore`](crate::EmbedStore). [`open`](Self::open), [`TreeStore::get`](crate::TreeStore::get) and
+/// [`from_cframe`](Self::from_cframe) open it.
 ///
 /// Row indices count the valid rows only, as in Python: deleted rows are skipped. Opening a table reads the schema and
 /// counts the rows. A column is opened when it is first read, and only the blocks that the rows need are read.
@@ -105,12 +106,12 @@ impl CTable {
         &self.columns
     }
 
-    /// Returns the column of a [name](Column::name).
+    /// Returns the column with this [name](Column::name); `None` if there is none.
     pub fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|column| column.name() == name)
     }
 
-    /// Returns the user attributes of the table, in the order of the file. Python: `table.vlmeta`.
+    /// Returns the user attributes of the table, in stored order. Python: `table.vlmeta`.
     ///
     /// # Errors
     /// Fails with the errors of [reading values](crate#reading-values).
@@ -121,12 +122,12 @@ impl CTable {
         }
     }
 
-    /// Returns the positions of valid rows in the stored columns, which include deleted rows: indices into
-    /// [`array`](Self::array).
+    /// Returns the positions of a range of valid rows in the stored columns. They are indices into
+    /// [`array`](Self::array), which also contains the deleted rows.
     ///
     /// # Errors
     /// - [`ErrorKind::OutOfBounds`]: the range extends beyond the number of rows;
-    /// - [`ErrorKind::TooLarge`]: the result takes more memory than 1 GiB and more than 256 times the stored bytes;
+    /// - [`ErrorKind::TooLarge`]: the result takes more than 1 GiB of memory and more than 256 times the stored bytes;
     /// - [`ErrorKind::InvalidData`]: the mask of valid rows is damaged;
     /// - [`ErrorKind::Io`]: the file cannot be read.
     pub fn valid_rows(&self, rows: impl RangeBounds<u64>) -> Result<Vec<u64>> {
@@ -139,7 +140,7 @@ impl CTable {
         Ok(numbers)
     }
 
-    /// Opens the array that stores a column: all rows, including deleted ones, and possibly spare rows at the end.
+    /// Opens the array that stores a column: all rows, including deleted ones, and possibly unused rows at the end.
     ///
     /// For a dictionary it is the array of codes, for UTF-8 strings the array of offsets.
     ///
@@ -170,10 +171,10 @@ impl CTable {
     /// # Errors
     /// - [`ErrorKind::NotFound`]: there is no such column;
     /// - [`ErrorKind::OutOfBounds`]: the range extends beyond the number of rows;
-    /// - [`ErrorKind::TypeMismatch`]: `T` is not the type of its items in native byte order; or its items have no fixed
-    ///   size;
+    /// - [`ErrorKind::TypeMismatch`]: the dtype of the items is not that of `T` in native byte order; or the items have
+    ///   no fixed size;
     /// - [`ErrorKind::Unsupported`]: the column is computed, [stale](Column::is_stale), or of an unknown kind;
-    /// - [`ErrorKind::TooLarge`]: the result takes more memory than 1 GiB and more than 256 times the stored bytes;
+    /// - [`ErrorKind::TooLarge`]: the result takes more than 1 GiB of memory and more than 256 times the stored bytes;
     /// - [`ErrorKind::InvalidData`]: the column is missing or damaged, or has fewer rows than the table;
     /// - [`ErrorKind::Io`]: the file cannot be read.
     pub fn read<T: Element>(&self, name: &str, rows: impl RangeBounds<u64>) -> Result<Vec<T>> {
@@ -243,7 +244,7 @@ impl CTable {
     /// - [`ErrorKind::OutOfBounds`]: the range extends beyond the number of rows;
     /// - [`ErrorKind::Unsupported`]: the column is computed, [stale](Column::is_stale), of an unknown kind, or
     ///   serialized with Arrow;
-    /// - [`ErrorKind::TooLarge`]: the result takes more memory than 1 GiB and more than 256 times the stored bytes;
+    /// - [`ErrorKind::TooLarge`]: the result takes more than 1 GiB of memory and more than 256 times the stored bytes;
     /// - [`ErrorKind::InvalidData`]: the column is missing or damaged, or has fewer rows than the table;
     /// - [`ErrorKind::Io`]: the file cannot be read.
     pub fn values(&self, name: &str, rows: impl RangeBounds<u64>) -> Result<Vec<Value>> {

@@ -18,14 +18,16 @@ const COPY: &str = "copy a store";
 impl TreeStore {
     /// Opens an entry for reading and changing.
     ///
-    /// Drop the handle before replacing or removing the entry, and in a zip file before [`finish`](Self::finish).
+    /// Drop the returned object before you replace or remove the entry, and for a zip file before
+    /// [`finish`](Self::finish).
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`]: there is no entry of this key;
+    /// - [`ErrorKind::NotFound`]: there is no entry with this key;
     /// - [`ErrorKind::ReadOnly`]: the store was opened for reading;
-    /// - [`ErrorKind::Busy`]: the entry is open for changing already;
-    /// - [`ErrorKind::Unsupported`]: the entry is a table, which this crate only reads; a small entry in the embedded
-    ///   store, which only [`insert`](Self::insert) replaces; or a symbolic link, which is not changed;
+    /// - [`ErrorKind::Busy`]: the entry is already open for changing;
+    /// - [`ErrorKind::Unsupported`]: the entry is a table, which this crate only reads; or it is in the embedded store
+    ///   `embed.b2e`, where Python can store small entries, and only [`insert`](Self::insert) replaces it; or it is
+    ///   a symbolic link, which is not changed;
     /// - the errors of [opening a container](crate#opening-a-container).
     pub fn edit(&mut self, key: &str) -> Result<Object> {
         let unsupported = |detail: String| self.error(ErrorKind::Unsupported, CHANGE, detail);
@@ -52,7 +54,7 @@ impl TreeStore {
         Ok(object)
     }
 
-    /// Adds a super-chunk with all its metalayers, or replaces the entry of this key. For an array, pass its
+    /// Adds a super-chunk with all its metalayers, or replaces the entry with this key. For an array, pass its
     /// [`NDArray::schunk`]. Python: `store[key] = value`.
     ///
     /// # Errors
@@ -70,16 +72,16 @@ impl TreeStore {
         self.put_schunk(key, ending(schunk), schunk)
     }
 
-    /// Creates an array under a key, or replaces the entry of this key, and opens the array for changing, as
+    /// Creates an array under a key, or replaces the entry with this key, and opens the array for changing, as
     /// [`edit`](Self::edit) does.
     ///
-    /// `make` receives a builder with the path of the new file set, and must create the array with it, for example with
-    /// [`zeros`](NDArrayBuilder::zeros). It may also fill the array.
+    /// `make` receives a builder on which the path of the new file is set. It must create the array with this builder,
+    /// for example with [`zeros`](NDArrayBuilder::zeros), and may fill it.
     ///
     /// # Errors
     /// If it fails, an existing entry is not changed.
     ///
-    /// - [`ErrorKind::InvalidArgument`]: `make` created the array in another place;
+    /// - [`ErrorKind::InvalidArgument`]: `make` did not create the array with the builder that it received;
     /// - the errors of [`insert`](Self::insert) for the key and the store;
     /// - the error that `make` returned.
     pub fn create_array(
@@ -210,10 +212,11 @@ impl TreeStore {
         Ok(())
     }
 
-    /// Removes an entry; in a `TreeStore` also a group or a table with everything below it. Python: `del store[key]`.
+    /// Removes an entry, a table with all its parts, or in a `TreeStore` a group with everything below it. Python:
+    /// `del store[key]`.
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`]: there is no entry or group of this key;
+    /// - [`ErrorKind::NotFound`]: there is no entry or group with this key;
     /// - [`ErrorKind::Busy`]: an entry to be removed is open for changing;
     /// - [`ErrorKind::ReadOnly`]: the store was opened for reading;
     /// - [`ErrorKind::Io`]: a file cannot be removed.
@@ -314,10 +317,11 @@ impl TreeStore {
         Ok(changed)
     }
 
-    /// Writes the changes: a zip file is packed and replaced atomically. The store can be changed and finished again.
+    /// Writes the changes: replaces the zip file atomically, or syncs the file `embed.b2e` of a directory to disk. The
+    /// store can be changed and finished again.
     ///
     /// # Errors
-    /// If it fails, the old file is not changed, and the changes are kept, so that the call can be repeated.
+    /// If it fails, the old zip file is not changed, and the changes are not lost: the call can be repeated.
     ///
     /// - [`ErrorKind::Io`]: the zip file cannot be written;
     /// - [`ErrorKind::Busy`]: an entry of the zip file is still open for changing; or another program has changed the

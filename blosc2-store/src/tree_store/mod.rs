@@ -33,8 +33,8 @@ const READ: &str = "read from a store";
 /// Arrays and super-chunks in a tree of groups, as files in a directory (`.b2d`) or a zip file (`.b2z`). Python:
 /// `TreeStore`, and `DictStore`, which has no groups.
 ///
-/// Keys are paths such as `/group/array`. Opening a zip file reads its list of members, and reading an array reads only
-/// that member: members are not compressed by zip, so they are read in place.
+/// Keys are paths such as `/group/array`. Opening a zip file reads only its list of members. Members are not compressed
+/// by zip, so each array is read in place.
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -58,11 +58,12 @@ const READ: &str = "read from a store";
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Only one program can change a store at a time; readers must open it again to see changes, also if they use Python's
-/// locks. In a directory each change is stored when its call returns. A zip file is unpacked to a temporary directory
-/// for changes, and [`finish`](Self::finish) replaces it atomically; without `finish` it stays as it was.
+/// Only one program may change a store at a time: this crate does not use the locks of Python's `locking=True` here.
+/// Readers must reopen the store to see changes. In a directory, each change is stored when its call returns. A zip
+/// file that is opened for changing is unpacked to a temporary directory, and [`finish`](Self::finish) replaces the zip
+/// file atomically; without `finish` it is not changed.
 ///
-/// Symbolic links are followed for reading, and never changed. Names in the store that are not valid keys are ignored.
+/// Symbolic links are followed for reading, and never changed. Entries whose names are not valid keys are ignored.
 #[derive(Debug)]
 pub struct TreeStore {
     /// The path as given; `None` for a source without a path.
@@ -111,7 +112,7 @@ impl TreeStore {
         Archive::is_in(&fs::File::open(path).map_err(io)?).map_err(io)
     }
 
-    /// Opens a zip file in another storage, such as object storage, for reading.
+    /// Opens a zip file in a custom storage backend, such as object storage, for reading.
     ///
     /// # Errors
     /// Fails with the errors of [opening a container](crate#opening-a-container).
@@ -122,7 +123,7 @@ impl TreeStore {
     /// Opens a directory or a zip file for reading and changing.
     ///
     /// # Errors
-    /// - [`ErrorKind::Busy`]: this program has it open for changing already;
+    /// - [`ErrorKind::Busy`]: this program already has it open for changing;
     /// - [`ErrorKind::Unsupported`]: its file `embed.b2e` is a symbolic link;
     /// - the errors of [opening a container](crate#opening-a-container).
     pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
@@ -284,7 +285,7 @@ impl TreeStore {
         self.embed.schunk().meta().contains("b2dict")
     }
 
-    /// Returns whether it is a zip file that is read in place.
+    /// Returns whether it is a zip file that is read in place; `false` for a zip file that is opened for changing.
     pub fn is_archive(&self) -> bool {
         matches!(self.place, Place::Archive(_))
     }
@@ -307,7 +308,7 @@ impl TreeStore {
         above.filter_map(|above| self.objects.get_key_value(above)).map(|(key, _)| &**key).next()
     }
 
-    /// Returns the keys of all groups, sorted, without the root. A group has keys below it, or attributes.
+    /// Returns the keys of all groups, sorted, without the root. A group has keys below it, attributes, or both.
     pub fn groups(&self) -> impl Iterator<Item = &str> {
         let mut groups = BTreeSet::new();
         let attributes = self.all_keys().filter_map(|key| key.strip_suffix(ATTRIBUTES));
@@ -323,7 +324,7 @@ impl TreeStore {
         groups.into_iter()
     }
 
-    /// Whether there is a group of this key, other than the root.
+    /// Whether there is a group with this key, other than the root.
     fn is_group(&self, key: &str) -> bool {
         let is_part = self.objects.contains_key(key) || self.object_above(key).is_some();
         if is_part || !key::is_path(key) {
@@ -339,7 +340,7 @@ impl TreeStore {
     /// Returns the keys of the entries and groups directly below a group, sorted. `/` is the root.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`]: there is no group of this key.
+    /// [`ErrorKind::NotFound`]: there is no group with this key.
     pub fn children(&self, group: &str) -> Result<Vec<&str>> {
         if group != "/" && !self.is_group(group) {
             return Err(self.error(
@@ -362,7 +363,7 @@ impl TreeStore {
         self.keys().next().is_none()
     }
 
-    /// Returns whether there is an entry of this key. Groups are not entries.
+    /// Returns whether there is an entry with this key. Groups are not entries.
     pub fn contains(&self, key: &str) -> bool {
         self.objects.contains_key(key)
             || (self.leaves.contains_key(key) || self.embedded.contains(key))
@@ -372,7 +373,7 @@ impl TreeStore {
     /// Opens the super-chunk of an entry for reading, without interpreting its metalayers.
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`]: there is no entry of this key;
+    /// - [`ErrorKind::NotFound`]: there is no entry with this key;
     /// - [`ErrorKind::TypeMismatch`]: the entry is a table or another object without a single super-chunk;
     /// - the errors of [opening a container](crate#opening-a-container).
     pub fn schunk(&self, key: &str) -> Result<SChunk> {
@@ -383,12 +384,12 @@ impl TreeStore {
         self.leaf(key)?.ok_or_else(|| self.missing(key))
     }
 
-    /// Returns the attributes of a group, in the order of the file. `/` is the root. Python: `vlmeta` of a subtree.
+    /// Returns the attributes of a group, in stored order. `/` is the root. Python: `vlmeta` of a subtree.
     ///
-    /// The attributes of an array are its own metalayers.
+    /// The attributes of an array are the variable-length metalayers of its super-chunk.
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`]: there is no group of this key;
+    /// - [`ErrorKind::NotFound`]: there is no group with this key;
     /// - the errors of [reading values](crate#reading-values).
     pub fn attributes(&self, group: &str) -> Result<Vec<(String, Value)>> {
         if group != "/" && !self.is_group(group) {
