@@ -87,7 +87,8 @@ mod stream;
 #[cfg(feature = "msgpack")]
 mod value;
 
-/// Arrays: the types around [`NDArray`] for parts, shapes, indices and options.
+/// Arrays: the types of the chunks, blocks, rows and fields of an [`NDArray`], of its shapes and indices, and of its
+/// items as bytes.
 pub mod array {
     pub use blosc2_format::b2nd::Geometry;
 
