@@ -304,7 +304,7 @@ use sealed::Step;
 
 macro_rules! units {
     ($($name:ident, $symbol:literal, $nanoseconds:expr, $step:expr, $what:literal;)*) => {$(
-        #[doc = concat!("The unit of times in ", $what, ". NumPy: `", $symbol, "`.")]
+        #[doc = concat!("A unit of time: ", $what, ". NumPy: `", $symbol, "`.")]
         ///
         /// ```
         #[doc = concat!("use blosc2::elements::{", stringify!($name), ", TimeDelta64};")]
