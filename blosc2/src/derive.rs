@@ -1,14 +1,17 @@
 //! The derive macro `Element`, of the crate `blosc2-derive`.
 
-/// Derives `Element` for a struct: a type of array items whose dtype has the names, types and offsets of its fields.
+/// Derives `Element` for a struct, so that it can be a type of array items. The dtype is a structure with the names,
+/// types and offsets of the fields.
 ///
-/// The struct is `Copy` and `repr(C)`, optionally with `packed` or `align`, and each field is an `Element`. A struct
-/// with one field can be `repr(transparent)` instead; its dtype is that of the field. Padding is written as zeros.
+/// The struct must be `Copy` and `repr(C)`, optionally with `packed` or `align`, and each field must be an `Element`. A
+/// struct with one field can be `repr(transparent)` instead; its dtype is that of the field. Padding is written as
+/// zeros.
 ///
 /// The fields of a tuple struct are named `f0`, `f1` and so on, as in NumPy. Attributes of a field:
-/// - `#[element(name = "...")]` sets its name in the dtype;
-/// - `#[element(dtype = "...")]` sets its dtype, in NumPy's notation: `#[element(dtype = "|S8")]` makes a `[u8; 8]` a
-///   text. `Element::dtype` panics if this is not a dtype, or if its size is not that of the field.
+/// - `#[element(name = "...")]` sets the name of the field in the dtype;
+/// - `#[element(dtype = "...")]` sets the dtype of the field, in NumPy's notation. For example, `#[element(dtype =
+///   "|S8")]` stores a `[u8; 8]` as a byte string. `Element::dtype` panics if the notation is not valid, or if the size
+///   of the dtype is not that of the field.
 ///
 /// ```
 /// use blosc2::{CParams, Codec, Element};
@@ -33,8 +36,8 @@
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 ///
-/// Fields can be text and time. Python reads and writes this struct as `[('name', 'S8'), ('code', 'S2'), ('time',
-/// '<M8[s]')]`:
+/// Fields can contain strings, dates and times. Python reads and writes this struct as `[('name', 'S8'), ('code',
+/// 'S2'), ('time', '<M8[s]')]`:
 /// ```
 /// use blosc2::elements::{DateTime64, FixedBytes, Seconds};
 /// use blosc2::{Dtype, Element};
@@ -56,13 +59,14 @@
 ///
 /// # Packed structs
 /// By default the fields of a NumPy structured dtype are adjacent, without padding: the layout of `repr(C, packed)`.
-/// With `align=True` they are aligned as in C: the layout of `repr(C)`. Items of the other layout are refused with
-/// [`TypeMismatch`](crate::ErrorKind::TypeMismatch), and the error names the first field with a different offset.
-/// Prefer `repr(C, packed)` for arrays that Python also writes: when Python's blosc2 copies or slices an aligned array, it
-/// stores the padding as additional fields, such as `f1`. This crate still reads such arrays as the same struct.
+/// With `align=True` they are aligned as in C: the layout of `repr(C)`. Reading an array with a struct of the other
+/// layout fails with [`TypeMismatch`](crate::ErrorKind::TypeMismatch), and the error names the first field with a
+/// different offset. Prefer `repr(C, packed)` for arrays that Python also writes: when Python's blosc2 copies or slices
+/// an aligned array, it stores the padding as additional fields, such as `f1`. This crate still reads such arrays as
+/// the same struct.
 ///
 /// Fields of packed structs cannot be borrowed (error E0793) unless their alignment is one byte; formatting,
-/// comparisons and method calls borrow. Copy the fields first:
+/// comparisons and method calls borrow their operands. Copy the fields first:
 /// ```
 /// use blosc2::Element;
 /// use blosc2::elements::FixedStr;
@@ -80,6 +84,7 @@
 /// assert_eq!({ person.name }, "Ada");
 /// # Ok::<(), blosc2::Error>(())
 /// ```
+/// This line borrows the field, and does not compile:
 /// ```compile_fail,E0793
 /// # use blosc2::elements::FixedStr;
 /// # #[derive(Clone, Copy, blosc2::Element)]
@@ -90,7 +95,7 @@
 /// ```
 ///
 /// # What does not compile
-/// A struct without a fixed layout:
+/// A struct without a fixed layout, that is without `repr(C)`:
 /// ```compile_fail
 /// #[derive(Clone, Copy, blosc2::Element)]
 /// struct Unordered { a: u8, b: u32 }
@@ -101,7 +106,7 @@
 /// #[repr(C)]
 /// struct Name { text: &'static str }
 /// ```
-/// Types for which not all bytes are a valid value, and types without bytes:
+/// Enums and unions, and types of size 0:
 /// ```compile_fail
 /// #[derive(Clone, Copy, blosc2::Element)]
 /// #[repr(u8)]

@@ -15,7 +15,7 @@ use crate::{Dtype, Error, ErrorKind, Result};
     note = "items can be numbers, bools, arrays of these, and structs with `#[derive(Element)]`; for text use \
             `elements::FixedStr`, for `usize` use `u64`"
 )]
-/// A type of array items: a type whose values are bytes, with the NumPy dtype that describes them.
+/// A Rust type of array items: its values are stored as plain bytes, and a NumPy dtype describes them.
 ///
 /// | type | dtype |
 /// |---|---|
@@ -29,9 +29,9 @@ use crate::{Dtype, Error, ErrorKind, Result};
 /// | [`DateTime64`](crate::elements::DateTime64), [`TimeDelta64`](crate::elements::TimeDelta64) | `<M8[ns]`, `<m8[ns]` |
 /// | structs, feature `derive`: `#[derive(Element)]` | `[('id', '<u2'), ('x', '<f4')]` |
 ///
-/// The dtypes are in native byte order; the table shows a little-endian machine. `Element` is not implemented for
-/// `u128` and `i128`, which NumPy does not have; for `usize` and `isize`, because a file must not depend on the machine
-/// that writes it; and for `char`, because not every stored number is one.
+/// The dtypes are in native byte order; the table shows those of a little-endian machine. `Element` is not implemented
+/// for `u128` and `i128`, which NumPy does not have; for `usize` and `isize`, because a file must not depend on the
+/// machine that writes it; and for `char`, because not every 4-byte number in a file is a valid `char`.
 ///
 /// Padding between the fields of a struct is written as zeros.
 ///
@@ -48,15 +48,15 @@ use crate::{Dtype, Error, ErrorKind, Result};
 /// ```
 ///
 /// # Safety
-/// [`LAYOUT`](Element::LAYOUT) must have the size of the type. Where it describes bytes, any bytes must be a valid
-/// value; where it describes a bool, 0 and 1 must be. `dtype` must describe the same items: the same size, kinds and
-/// offsets. All bytes that `LAYOUT` describes must be initialized; only the other bytes, which are padding, may be
-/// uninitialized.
+/// [`LAYOUT`](Element::LAYOUT) must have the size of the type. Where `LAYOUT` describes bytes, any byte values must be
+/// valid; where it describes a bool, 0 and 1 must be valid. [`dtype`](Element::dtype) must describe the same layout:
+/// the same size, kinds and offsets. All bytes that `LAYOUT` describes must be initialized; only the other bytes, which
+/// are padding, may be uninitialized.
 pub unsafe trait Element: Copy + Send + Sync + 'static {
-    /// The layout of a value: which bytes are data, bools or padding.
+    /// The layout of a value: which bytes are data, which are bools, and which are padding.
     const LAYOUT: ElementLayout;
 
-    /// Returns the dtype of a value, in native byte order.
+    /// Returns the dtype of the type, in native byte order.
     ///
     /// ```
     /// use blosc2::Element;
@@ -154,7 +154,7 @@ impl ElementLayout {
     /// The layout of a bool: a byte that is 0 or 1.
     pub const BOOL: Self = Self { form: Form::Bool, has_bools: true, ..Self::bytes(1) };
 
-    /// Returns the layout of `size` bytes that can have any value.
+    /// Returns the layout of `size` bytes, each of which can have any value.
     ///
     /// # Panics
     /// Panics if `size` is 0 or greater than 2^31 - 1. In a constant this is a compile error.
@@ -308,7 +308,7 @@ unsafe impl Element for bool {
 unsafe impl<T: Element, const N: usize> Element for [T; N] {
     const LAYOUT: ElementLayout = ElementLayout::array::<T>(N);
 
-    /// Returns the dtype. Arrays of arrays have several axes, as in NumPy.
+    /// Returns the dtype, a sub-array. Nested arrays are one sub-array with several axes, as in NumPy.
     fn dtype() -> Dtype {
         let item = T::dtype();
         let (item, inner) = item.subarray().unwrap_or((&item, &[]));

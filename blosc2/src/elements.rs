@@ -1,14 +1,14 @@
-//! Element types for NumPy's text, raw bytes, dates and times, and the layout of user-defined ones.
+//! Element types for NumPy's strings, raw bytes, dates and times, and the layout of user-defined element types.
 //!
 //! | type | dtype | Python |
 //! |---|---|---|
-//! | [`FixedBytes<N>`](FixedBytes) | `\|S10` | `np.bytes_` of up to `N` bytes |
-//! | [`FixedStr<N>`](FixedStr) | `<U10` | `np.str_` of up to `N` characters |
-//! | [`Void<N>`](Void) | `\|V10` | `np.void` of `N` bytes |
-//! | [`DateTime64<U>`](DateTime64) | `<M8[ns]` | `np.datetime64` |
-//! | [`TimeDelta64<U>`](TimeDelta64) | `<m8[ns]` | `np.timedelta64` |
+//! | [`FixedBytes<N>`](FixedBytes) | `\|S10` for `N` = 10 | `np.bytes_` of up to `N` bytes |
+//! | [`FixedStr<N>`](FixedStr) | `<U10` for `N` = 10 | `np.str_` of up to `N` characters |
+//! | [`Void<N>`](Void) | `\|V10` for `N` = 10 | `np.void` of `N` bytes |
+//! | [`DateTime64<U>`](DateTime64) | `<M8[ns]` for `U` = [`Nanoseconds`] | `np.datetime64` |
+//! | [`TimeDelta64<U>`](TimeDelta64) | `<m8[ns]` for `U` = [`Nanoseconds`] | `np.timedelta64` |
 //!
-//! They are types of array items and of struct fields:
+//! They can be the types of array items and of struct fields:
 //! ```
 //! use blosc2::elements::{DateTime64, FixedStr, Seconds};
 //! use blosc2::{Element, NDArray};
@@ -47,9 +47,9 @@ pub(crate) fn without_zeros<T: Default + PartialEq>(items: &[T]) -> &[T] {
     &items[..len]
 }
 
-/// A text of up to `N` bytes, padded with zeros. NumPy: `S`.
+/// A byte string of up to `N` bytes, padded with zeros. NumPy: `S`.
 ///
-/// As in NumPy, trailing zeros are not part of the text.
+/// As in NumPy, trailing zeros are not part of the string.
 ///
 /// ```
 /// use blosc2::elements::FixedBytes;
@@ -66,7 +66,7 @@ pub(crate) fn without_zeros<T: Default + PartialEq>(items: &[T]) -> &[T] {
 pub struct FixedBytes<const N: usize>(pub [u8; N]);
 
 impl<const N: usize> FixedBytes<N> {
-    /// Creates an item from a text or other bytes.
+    /// Creates an item from a string or from bytes.
     ///
     /// # Errors
     /// - [`ErrorKind::TooLarge`]: `text` has more than `N` bytes.
@@ -87,7 +87,7 @@ impl<const N: usize> FixedBytes<N> {
     }
 }
 
-/// Formats the text. Bytes that are not UTF-8 are shown as U+FFFD.
+/// Formats the string. Bytes that are not valid UTF-8 are shown as U+FFFD.
 impl<const N: usize> fmt::Display for FixedBytes<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&String::from_utf8_lossy(self.as_bytes()))
@@ -121,9 +121,10 @@ unsafe impl<const N: usize> Element for FixedBytes<N> {
     }
 }
 
-/// A text of up to `N` characters of four bytes each, padded with zeros. NumPy: `U`.
+/// A Unicode string of up to `N` characters of 4 bytes each, padded with zeros. NumPy: `U`.
 ///
-/// As in NumPy, trailing zeros are not part of the text. A file may contain numbers that are not Unicode characters.
+/// As in NumPy, trailing zeros are not part of the string. A file can contain numbers that are not Unicode characters;
+/// [`chars`](Self::chars) returns them as errors.
 ///
 /// ```
 /// use blosc2::elements::FixedStr;
@@ -139,7 +140,7 @@ unsafe impl<const N: usize> Element for FixedBytes<N> {
 pub struct FixedStr<const N: usize>(pub [u32; N]);
 
 impl<const N: usize> FixedStr<N> {
-    /// Creates an item from a text.
+    /// Creates an item from a string.
     ///
     /// # Errors
     /// - [`ErrorKind::TooLarge`]: `text` has more than `N` characters.
@@ -156,13 +157,14 @@ impl<const N: usize> FixedStr<N> {
         Ok(Self(characters))
     }
 
-    /// Returns an iterator over the characters without trailing zeros. A number that is not a character is an `Err`.
+    /// Returns an iterator over the characters, without trailing zeros. A number that is not a Unicode character is
+    /// returned as `Err`.
     pub fn chars(&self) -> impl DoubleEndedIterator<Item = Result<char, u32>> + '_ {
         without_zeros(&self.0).iter().map(|&number| char::from_u32(number).ok_or(number))
     }
 }
 
-/// Formats the text. Numbers that are not characters are shown as U+FFFD.
+/// Formats the string. Numbers that are not Unicode characters are shown as U+FFFD.
 impl<const N: usize> fmt::Display for FixedStr<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text: String =
@@ -256,7 +258,8 @@ unsafe impl<const N: usize> Element for Void<N> {
     }
 }
 
-/// A unit of a [`DateTime64`] or a [`TimeDelta64`]. It is sealed; the types of this module implement it.
+/// A unit of [`DateTime64`] and [`TimeDelta64`], such as [`Seconds`]. This trait is sealed; unit types of this module
+/// implement it.
 ///
 /// ```
 /// use blosc2::elements::{Days, TimeDelta64, TimeUnit};
@@ -273,8 +276,8 @@ pub trait TimeUnit:
 {
     /// NumPy's symbol of the unit, such as `ns`.
     const SYMBOL: &'static str;
-    /// The length of the unit in nanoseconds; `None` for years and months, whose lengths vary, and for fractions of a
-    /// nanosecond.
+    /// The length of the unit in nanoseconds; `None` for years and months, whose lengths vary, and for units shorter
+    /// than a nanosecond.
     const NANOSECONDS: Option<u64>;
 }
 
@@ -301,7 +304,7 @@ use sealed::Step;
 
 macro_rules! units {
     ($($name:ident, $symbol:literal, $nanoseconds:expr, $step:expr, $what:literal;)*) => {$(
-        #[doc = concat!("The unit `", $symbol, "` of times: ", $what, ".")]
+        #[doc = concat!("A unit of time: ", $what, ". NumPy: `", $symbol, "`.")]
         ///
         /// ```
         #[doc = concat!("use blosc2::elements::{", stringify!($name), ", TimeDelta64};")]
@@ -358,7 +361,7 @@ macro_rules! times {
         pub struct $name<U: TimeUnit>(i64, PhantomData<U>);
 
         impl<U: TimeUnit> $name<U> {
-            /// Not a time. NumPy: `NaT`.
+            /// The value "not a time". NumPy: `NaT`.
             pub const NAT: Self = Self::new(i64::MIN);
 
             /// Creates a value of `count` units.
@@ -395,10 +398,10 @@ macro_rules! times {
 }
 
 times! {
-    /// A point in time: the number of units since 1970-01-01, UTC. NumPy: `datetime64`.
+    /// A point in time: the number of units since 1970-01-01T00:00, UTC. NumPy: `datetime64`.
     ///
-    /// Values are ordered by their numbers, so that [`NAT`](Self::NAT) is the smallest. `Display` formats them as NumPy
-    /// does: in ISO 8601 with the precision of the unit, or as `NaT`.
+    /// Values are ordered by their number of units, so that [`NAT`](Self::NAT) is the smallest value. `Display` formats
+    /// them as NumPy does: in ISO 8601 with the precision of the unit, or as `NaT`.
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};
@@ -412,7 +415,7 @@ times! {
     /// assert_eq!(stored.to_system_time(), Some(SystemTime::UNIX_EPOCH + Duration::from_millis(1500)));
     /// ```
     DateTime64, 'M';
-    /// A duration: a number of units. NumPy: `timedelta64`.
+    /// A duration: a number of units of time. NumPy: `timedelta64`.
     ///
     /// `Display` formats it as NumPy does: `5 days`, or `NaT`.
     ///
@@ -427,8 +430,8 @@ times! {
 }
 
 impl<U: TimeUnit> DateTime64<U> {
-    /// Converts a `SystemTime`, rounded down to whole units. `None` if the unit has no fixed length in nanoseconds, or
-    /// if the number of units does not fit.
+    /// Converts a `SystemTime`, rounded down to whole units. `None` if the unit has no fixed length in whole
+    /// nanoseconds, or if the number of units does not fit an `i64`.
     pub fn from_system_time(time: SystemTime) -> Option<Self> {
         let unit = i128::from(U::NANOSECONDS?);
         let nanoseconds = match time.duration_since(SystemTime::UNIX_EPOCH) {
@@ -439,8 +442,8 @@ impl<U: TimeUnit> DateTime64<U> {
         (count != i64::MIN).then(|| Self::new(count))
     }
 
-    /// Converts to a `SystemTime`. `None` for [`NAT`](Self::NAT), if the unit has no fixed length in nanoseconds, or if
-    /// the time is outside the range of `SystemTime`.
+    /// Converts to a `SystemTime`. `None` for [`NAT`](Self::NAT), if the unit has no fixed length in whole nanoseconds,
+    /// or if the time is outside the range of `SystemTime`.
     pub fn to_system_time(self) -> Option<SystemTime> {
         let unit = i128::from(U::NANOSECONDS?);
         if self.is_nat() {

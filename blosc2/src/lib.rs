@@ -87,7 +87,11 @@ mod stream;
 #[cfg(feature = "msgpack")]
 mod value;
 
-/// Arrays: the types around [`NDArray`] for parts, shapes, indices and options.
+/// Arrays: the types of the chunks, blocks, rows and fields of an [`NDArray`], of its shapes and indices, and of its
+/// items as bytes.
+///
+/// User-defined codecs and filters, prefilters and postfilters receive the shapes of the array of a chunk as a
+/// [`Geometry`](array::Geometry).
 pub mod array {
     pub use blosc2_format::b2nd::Geometry;
 

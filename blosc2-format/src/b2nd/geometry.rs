@@ -14,11 +14,11 @@ type Index = [u64; MAX_NDIM];
 
 /// The layout of the items of an array in chunks and blocks.
 ///
-/// The chunks are in C order of their position in the chunk grid, and the blocks of a chunk are in
-/// C order of their position in the block grid. A chunk contains its blocks one after the other;
-/// each block contains its items in C order. All blocks of all chunks have the full size: items
-/// outside of the chunk or the array are padding. An array with zero dimensions has one chunk with
-/// one item. An array with an axis of size zero has no chunks.
+/// The chunks are in C order of their coordinates in the grid of chunks, and the blocks of a chunk
+/// are in C order of their coordinates in the grid of blocks of the chunk. A chunk contains its
+/// blocks one after the other; each block contains its items in C order. All chunks and blocks have
+/// their full size: positions in a block that are outside the chunk or the array are padding. An
+/// array without axes has one chunk with one item. An array with an axis of size 0 has no chunks.
 ///
 /// ```
 /// use blosc2_format::Limits;
@@ -48,13 +48,13 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Computes the layout of an array whose items have `typesize` bytes.
+    /// Computes the layout of an array from its metalayer and the size of an item in bytes.
     ///
     /// # Errors
     /// - [`Error::Format`]: shapes that [`Meta::parse`] rejects, or more items or more bytes per
     ///   chunk than the format supports;
     /// - [`Error::Limit`]: more dimensions, items or chunks than `limits` allow;
-    /// - [`Error::Argument`]: a `typesize` that does not fit into the memory of this machine.
+    /// - [`Error::Argument`]: a `typesize` that exceeds the address space of this machine.
     pub fn new(meta: &Meta, typesize: u32, limits: &Limits) -> Result<Self, Error> {
         // `Meta::parse` checks that the shapes agree.
         let Meta { shape, chunks, blocks, .. } = Meta::parse(&meta.to_bytes()?)?;
@@ -128,12 +128,12 @@ impl Geometry {
         &self.blocks
     }
 
-    /// Returns the number of chunks on each axis.
+    /// Returns the number of chunks along each axis.
     pub fn chunk_grid(&self) -> &[u64] {
         &self.chunk_grid
     }
 
-    /// Returns the number of blocks of a chunk on each axis.
+    /// Returns the number of blocks of a chunk along each axis.
     pub fn block_grid(&self) -> &[u64] {
         &self.block_grid
     }
@@ -143,17 +143,17 @@ impl Geometry {
         self.typesize
     }
 
-    /// Returns the number of items.
+    /// Returns the number of items of the array.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Returns whether there are no items.
+    /// Returns whether the array has no items.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Returns the number of chunks.
+    /// Returns the number of chunks of the array.
     pub fn nchunks(&self) -> u64 {
         self.nchunks
     }
@@ -164,17 +164,17 @@ impl Geometry {
         self.block_grid.iter().product()
     }
 
-    /// Returns the size of a chunk when decompressed, in bytes, including its padding.
+    /// Returns the uncompressed size of a chunk in bytes, including padding.
     pub fn chunk_len(&self) -> usize {
         self.chunk_len
     }
 
-    /// Returns the size of a block when decompressed, in bytes, including its padding.
+    /// Returns the uncompressed size of a block in bytes, including padding.
     pub fn block_len(&self) -> usize {
         self.block_len
     }
 
-    /// Returns the range of items of a chunk on each axis, without padding.
+    /// Returns the range of indices of a chunk along each axis of the array, without padding.
     ///
     /// # Errors
     /// [`Error::Argument`]: there is no chunk at this index.
@@ -184,8 +184,8 @@ impl Geometry {
         Ok((0..self.shape.len()).map(|axis| self.along_chunk(place[axis], axis)).collect())
     }
 
-    /// Returns the range of items of a block of a chunk on each axis, without padding. A range is
-    /// empty if the block consists of padding on that axis.
+    /// Returns the range of indices of a block of a chunk along each axis of the array, without
+    /// padding. A range is empty if the block contains only padding along that axis.
     ///
     /// # Errors
     /// [`Error::Argument`]: there is no chunk or no block at this index.
@@ -205,10 +205,11 @@ impl Geometry {
         Ok(along.collect())
     }
 
-    /// Returns the indices of the chunks that contain items of a box, in ascending order.
+    /// Returns the indices of the chunks that contain items of a slice, in ascending order.
+    /// `ranges` has the range of indices along each axis.
     ///
     /// # Errors
-    /// [`Error::Argument`]: the box is out of bounds.
+    /// [`Error::Argument`]: the slice is out of bounds.
     pub fn chunks_of(&self, ranges: &[Range<u64>]) -> Result<impl Iterator<Item = u64>, Error> {
         self.check_box(ranges)?;
         let (mut first, mut count) = ([0; MAX_NDIM], [1; MAX_NDIM]);
@@ -226,11 +227,12 @@ impl Geometry {
         }))
     }
 
-    /// Copies the items of a box from the decoded chunk `bytes` to `out`, which contains the items
-    /// of the box in C order. The other items of `out` are not changed.
+    /// Copies the items of the slice `ranges` that are in a chunk from `bytes`, the decoded chunk,
+    /// to `out`, which has room for all items of the slice in C order. Other items of `out` are not
+    /// changed.
     ///
     /// # Errors
-    /// [`Error::Argument`]: there is no chunk at this index, the box is out of bounds, or `bytes`
+    /// [`Error::Argument`]: there is no chunk at this index, the slice is out of bounds, or `bytes`
     /// or `out` has the wrong length.
     pub fn assemble(
         &self,
@@ -249,8 +251,9 @@ impl Geometry {
         })
     }
 
-    /// Copies the items of a chunk from `array`, all items of the array in C order, to `out`: fills
-    /// `out` with the blocks of the chunk and sets the padding to zero.
+    /// Copies the items of a chunk from `array` to `out`, with its padding set to zero. `array`
+    /// contains all items of the array in C order; `out` receives the decoded chunk, block after
+    /// block.
     ///
     /// # Errors
     /// [`Error::Argument`]: there is no chunk at this index, or `array` or `out` has the wrong

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use super::{Dtype, Field};
 
 impl Dtype {
-    /// Returns a description of the first difference to the requested type `asked`: a field that is
-    /// missing, has another type, or has another offset. Returns `None` if the two [are
-    /// equivalent](Self::is_equivalent).
+    /// Returns a description of the first difference between this type and the requested type
+    /// `asked`, such as a field that is missing, or has another type or offset. Returns `None` if
+    /// the types [are equivalent](Self::is_equivalent).
     ///
     /// ```
     /// use blosc2_format::dtype::{Dtype, Field};

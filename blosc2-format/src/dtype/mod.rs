@@ -1,6 +1,8 @@
-//! Item types of arrays in NumPy's notation: parsing, comparison, construction, formatting.
+//! Types of array items (dtypes): parsing and formatting in NumPy's notation, comparison,
+//! construction.
 //!
-//! Files contain the result of Python's `str(dtype)`, or `dtype.str` for types without parts.
+//! Array files store the dtype as text: `dtype.str` of a scalar, and `str(dtype)` of a sub-array or
+//! a structure.
 //!
 //! ```
 //! use blosc2_format::dtype::{Dtype, Field, Kind};
@@ -43,15 +45,15 @@ pub const MAX_SIZE: usize = i32::MAX as usize;
 pub const MAX_SUBARRAY_NDIM: usize = 64;
 /// The maximum nesting depth of structures and sub-arrays.
 pub const MAX_NESTING: usize = 32;
-/// The maximum length of a parsed text, in bytes: enough for tens of thousands of fields.
+/// The maximum length of the text of a dtype, in bytes: enough for tens of thousands of fields.
 pub const MAX_TEXT_LEN: usize = 1 << 20;
 
 /// The type of an item: a scalar, a sub-array, or a structure with fields. NumPy: `dtype`.
 ///
-/// Two types are equal if NumPy's `==` considers them equal. It compares byte order (if the type
-/// has one), names, titles, offsets, the order of the fields, and the unit of dates. There is one
-/// exception: NumPy considers `M8[1000ms]` equal to `M8[s]`, but not `M8[s]` equal to `M8[1000ms]`;
-/// here they differ in both directions.
+/// Two types are equal if NumPy's `==` considers them equal. The comparison includes the byte order
+/// (if the type has one), the names, titles, offsets and order of the fields, and the unit of
+/// dates. There is one exception: in NumPy `M8[1000ms] == M8[s]` is true, but `M8[s] == M8[1000ms]`
+/// is false; here both are false.
 ///
 /// ```
 /// use blosc2_format::Dtype;
@@ -118,7 +120,7 @@ pub enum Kind {
     Float,
     /// A complex number of two floating-point numbers: `c8`, `c16`, `c24`, `c32`.
     Complex,
-    /// A point in time, in [units](Dtype::unit) since 1970: `M8`.
+    /// A point in time, in [units](Dtype::unit) since 1970-01-01: `M8`.
     DateTime,
     /// A duration, in [units](Dtype::unit): `m8`.
     TimeDelta,
@@ -185,22 +187,22 @@ impl Field {
         Self { title: Some(title.into()), ..self }
     }
 
-    /// Returns the name.
+    /// Returns the name of the field.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the title, if any.
+    /// Returns the title of the field, if any.
     pub fn title(&self) -> Option<&str> {
         self.title.as_deref()
     }
 
-    /// Returns the offset from the start of the item, in bytes.
+    /// Returns the offset of the field from the start of the item, in bytes.
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// Returns the type.
+    /// Returns the type of the field.
     pub fn dtype(&self) -> &Dtype {
         &self.dtype
     }
@@ -211,7 +213,7 @@ impl Dtype {
     /// one.
     pub(crate) const MAX_BRACKETS: usize = 3 * MAX_NESTING + 2;
 
-    /// Creates a scalar of `size` bytes in native byte order; dates have no unit.
+    /// Creates a scalar of `size` bytes in native byte order. Dates and durations get no unit.
     ///
     /// # Errors
     /// [`Error::Argument`]: NumPy has no scalar of this kind and size.
@@ -238,7 +240,8 @@ impl Dtype {
         item.repeated(shape).map_err(|expected| Error::Argument(format!("expected {expected}")))
     }
 
-    /// Creates a structure of `size` bytes. The fields can have gaps between them, and can overlap.
+    /// Creates a structure of `size` bytes. The fields can be in any order, have gaps between them,
+    /// and overlap.
     ///
     /// # Errors
     /// [`Error::Argument`]: a field ends after the item, two fields have the same name or title, or
@@ -251,7 +254,8 @@ impl Dtype {
     /// Parses NumPy's notation, such as `<f4` or `[('a', '<i4'), ('b', '<f8', (3,))]`.
     ///
     /// # Errors
-    /// [`Error::Format`]: the text is not in this notation, or exceeds the limits of this module.
+    /// [`Error::Format`]: the text is not in this notation, or exceeds the limits [`MAX_TEXT_LEN`],
+    /// [`MAX_SIZE`], [`MAX_NESTING`] or [`MAX_SUBARRAY_NDIM`].
     pub fn parse(text: &str) -> Result<Self, Error> {
         Self::parse_nested(text, Self::MAX_BRACKETS)
     }
@@ -327,8 +331,8 @@ impl Dtype {
         self.as_scalar()?.order
     }
 
-    /// Returns the unit of a [`Kind::DateTime`] or [`Kind::TimeDelta`] and its multiplier, such as
-    /// 25 and `s`, or `None` if there is no unit.
+    /// Returns the multiplier and the unit of a [`Kind::DateTime`] or [`Kind::TimeDelta`], such as
+    /// 25 and `s` for `M8[25s]`, or `None` if there is no unit.
     pub fn unit(&self) -> Option<(u32, &'static str)> {
         self.as_scalar()?.unit
     }
@@ -353,7 +357,7 @@ impl Dtype {
         self.any_scalar(&|scalar| scalar.kind == Kind::Object)
     }
 
-    /// Returns whether all parts with a byte order have the native one.
+    /// Returns whether all parts of the type that have a byte order are in native byte order.
     pub fn is_native(&self) -> bool {
         !self.any_scalar(&|scalar| scalar.order.is_some_and(|order| order != ByteOrder::NATIVE))
     }
@@ -368,12 +372,12 @@ impl Dtype {
         }
     }
 
-    /// Returns whether both types describe the same bytes: equal names, offsets and types of the
-    /// fields, and equal size. Titles and the notation of padding are ignored.
+    /// Returns whether both types describe the same bytes: the size and the names, offsets and
+    /// types of the fields are equal. Titles, and how padding is written, are ignored.
     ///
-    /// Python's `asarray` stores an aligned structure with a void field for each gap, named like
-    /// NumPy's unnamed fields: `f` and the index. Such a field is equivalent to a gap; void bytes
-    /// are equivalent to a structure that consists of such fields.
+    /// Python's `asarray` stores an aligned structure with a void field for each gap. Its name is
+    /// that of an unnamed field in NumPy: `f` and the index. Such a field is equivalent to a gap,
+    /// and a structure of only such fields is equivalent to a [`Kind::Void`] of the same size.
     ///
     /// ```
     /// use blosc2_format::dtype::{Dtype, Field};
@@ -425,12 +429,13 @@ impl Dtype {
         Self { form, size: self.size, nesting }
     }
 
-    /// Returns the type in native byte order. [`swap_plan`](Self::swap_plan) converts the items.
+    /// Returns the same type in native byte order. [`swap_plan`](Self::swap_plan) converts items to
+    /// it.
     pub fn to_native(&self) -> Self {
         self.clone().with_byte_order(ByteOrder::NATIVE)
     }
 
-    /// Returns the type in another byte order, which applies to all parts that have one. NumPy:
+    /// Returns the same type with `order` as the byte order of all parts that have one. NumPy:
     /// `newbyteorder`.
     pub fn with_byte_order(mut self, order: ByteOrder) -> Self {
         self.set_order(order);

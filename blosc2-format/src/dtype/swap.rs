@@ -3,8 +3,9 @@
 use super::{Dtype, Form};
 use crate::Error;
 
-/// The conversion of items to native byte order and back: the bytes to swap in each number, each
-/// part of a complex number, and each character.
+/// The conversion of items between their stored byte order and the native one. It swaps the bytes
+/// of each number, each part of a complex number, and each character. Created by
+/// [`Dtype::swap_plan`].
 ///
 /// ```
 /// use blosc2_format::Dtype;
@@ -29,8 +30,8 @@ enum Part {
 }
 
 impl Dtype {
-    /// Returns the conversion of items to [`to_native`](Self::to_native) and back. Parts in native
-    /// byte order are not changed.
+    /// Returns the plan that converts items of this type to native byte order
+    /// ([`to_native`](Self::to_native)), or back. Parts in native byte order are not changed.
     ///
     /// # Errors
     /// [`Error::Unsupported`]: a field that has to be swapped overlaps a different field.

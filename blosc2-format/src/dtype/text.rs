@@ -54,7 +54,8 @@ impl TryFrom<&str> for Dtype {
     }
 }
 
-/// Formats the type as Python writes it into arrays of Blosc2; NumPy parses it to an equal dtype.
+/// Formats the type as Python blosc2 writes it into array files. NumPy parses the result to an
+/// equal dtype.
 ///
 /// NumPy loses the padding of nested structures in some cases; this implementation keeps it.
 impl fmt::Display for Dtype {
@@ -76,10 +77,11 @@ impl fmt::Debug for Dtype {
 }
 
 impl Dtype {
-    /// Parses the result of `dtype.descr`, the notation of `.npy` files.
+    /// Parses the notation of `.npy` files, the result of NumPy's `dtype.descr`.
     ///
     /// # Errors
-    /// [`Error::Format`]: the text is not in this notation, or exceeds the limits of this module.
+    /// [`Error::Format`]: the text is not in this notation, or exceeds the
+    /// [limits](super) of this module.
     ///
     /// ```
     /// use blosc2_format::Dtype;
@@ -238,7 +240,7 @@ impl Dtype {
         }
     }
 
-    /// Returns `dtype.descr`, the notation of `.npy` files.
+    /// Returns the notation of `.npy` files, NumPy's `dtype.descr`.
     ///
     /// # Errors
     /// [`Error::Unsupported`]: the fields overlap or are not in the order of their offsets. NumPy

@@ -11,19 +11,20 @@ use crate::{Error, ErrorKind, Result};
 
 const DOING: &str = "append to an array";
 
-/// Collects items that are appended along an axis, and writes them when they fill a chunk.
+/// Appends items along an axis: collects them in memory, and writes them when they fill the chunks at the end of the
+/// axis.
 ///
 /// [`NDArray::append`] recompresses the last chunk in each call; an appender compresses each chunk once. Use one
-/// appender for many appends: a new appender for each row costs as much as [`NDArray::append`] for each row, several
+/// appender for many appends. A new appender for each row costs as much as [`NDArray::append`] for each row: several
 /// hundred times as much as one appender for all rows.
 ///
-/// Set the chunk shape of an array that grows; see [`NDArrayBuilder::chunks`](crate::NDArrayBuilder::chunks). Each flush
-/// recompresses the last chunk if it is not full. In a file it overwrites the old one, so that frequent flushes leave no
-/// gaps.
+/// Set the chunk shape of an array that grows; see [`NDArrayBuilder::chunks`](crate::NDArrayBuilder::chunks). Each
+/// flush recompresses the last chunk if it is not full. In a file the recompressed chunk overwrites the old one, so
+/// that frequent flushes leave no unused space.
 ///
 /// Collected items are written by [`flush`](Self::flush) and [`finish`](Self::finish), and when the appender is
-/// dropped. Dropping ignores errors. If the process dies, collected items are lost; for the state of the file see
-/// [`OpenOptions`](crate::OpenOptions#crash-recovery).
+/// dropped. Errors during the drop are ignored. If the process dies, collected items are lost; for the state of the
+/// file see [`OpenOptions`](crate::OpenOptions#crash-recovery).
 ///
 /// [`NDArray::appender`] borrows the array. [`NDArray::into_appender`] owns it, so that the appender can be a field of
 /// a struct.
@@ -61,7 +62,7 @@ pub struct Appender<A: BorrowMut<NDArray> = NDArray> {
 }
 
 impl NDArray {
-    /// Creates an [`Appender`] along an axis, which borrows the array.
+    /// Creates an [`Appender`] along an axis. It borrows the array.
     ///
     /// # Errors
     /// - [`ErrorKind::ReadOnly`]: the array was opened for reading or appending only;
@@ -70,7 +71,7 @@ impl NDArray {
         Appender::new(self, axis)
     }
 
-    /// Creates an [`Appender`] along an axis, which owns the array; [`Appender::finish`] returns it.
+    /// Creates an [`Appender`] along an axis. It owns the array, which [`Appender::finish`] returns.
     ///
     /// # Errors
     /// - [`ErrorKind::ReadOnly`]: the array was opened for reading or appending only;
@@ -90,7 +91,7 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
         Ok(Self { array: Some(array), axis, items, pieces, filled: 0, room: 0, shape })
     }
 
-    /// Returns the array, without the collected items.
+    /// Returns the array, which does not contain the collected items yet.
     pub fn array(&self) -> &NDArray {
         match &self.array {
             Some(array) => array.borrow(),
@@ -135,12 +136,13 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
         self.array_mut().sync()
     }
 
-    /// Returns the number of indices along the axis whose items are collected and not yet written.
+    /// Returns the number of collected indices along the axis (rows for axis 0) that are not yet written.
     pub fn pending(&self) -> u64 {
         self.filled
     }
 
-    /// Appends items in C order. Their number is a multiple of the number of items at one index of the axis.
+    /// Appends items in C order. The length of `items` is a multiple of the number of items at one index of the axis
+    /// (for axis 0, of a row).
     ///
     /// After an error none of `items` is appended or collected, so that the call can be repeated.
     ///
@@ -152,8 +154,8 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
         self.append_bytes(&bytes)
     }
 
-    /// Appends items of any dtype as bytes, in the byte order of the array. Their number is a multiple of the bytes at
-    /// one index of the axis.
+    /// Appends the bytes of items of any dtype, in the byte order of the array. The length of `bytes` is a multiple of
+    /// the size in bytes of the items at one index of the axis.
     ///
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes), except [`ErrorKind::TypeMismatch`].

@@ -35,11 +35,11 @@ use crate::{
 
 pub(super) const MAKE: &str = "create an array";
 
-/// A builder that creates arrays: their shapes, parameters and metalayers, and where they are stored. Created by
-/// [`NDArray::builder`]. C: `b2nd_create_ctx`.
+/// A builder of arrays: sets the chunk and block shapes, the parameters, the metalayers and the storage of a new array,
+/// and creates it. Created by [`NDArray::builder`]. C: `b2nd_create_ctx`.
 ///
-/// An array is in memory unless a file, a directory or a custom backend is set. A file or directory appears at its path
-/// when it is complete. The returned array can be read and changed.
+/// An array is created in memory unless a file, a directory or a custom storage backend is set. A file or directory
+/// appears at its path when it is complete. The returned array can be read and changed.
 ///
 /// ```
 /// use blosc2::{CParams, Codec, NDArray};
@@ -59,15 +59,17 @@ pub(super) const MAKE: &str = "create an array";
 /// # Errors of creation
 /// The methods that create an array fail with these errors:
 /// - [`ErrorKind::InvalidArgument`]: the number of items does not match the shape; the shape has more than 16 axes; the
-///   chunk or block shape does not fit the shape; a parameter is out of range;
+///   chunk or block shape has another number of dimensions, or a size of 0 on an axis with items; a block is larger
+///   than a chunk; a parameter is out of range;
 /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or the dtype contains pointers to
 ///   Python objects;
 /// - [`ErrorKind::TooLarge`]: a chunk exceeds [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes, or the array
 ///   exceeds what the format can store;
-/// - [`ErrorKind::AlreadyExists`]: the path or the custom backend has data, which is not [replaced](Self::replace); or
-///   a clone of the builder has created an array in the custom backend;
+/// - [`ErrorKind::AlreadyExists`]: the path exists, or the custom storage backend contains data, and
+///   [`replace`](Self::replace) is not set or does not apply; or a clone of the builder has already created an array in
+///   the custom storage backend;
 /// - [`ErrorKind::NotFound`]: the folder of the path does not exist;
-/// - [`ErrorKind::Busy`]: another handle of this program has the file to be replaced open;
+/// - [`ErrorKind::Busy`]: the file to be replaced is open in another handle of this program;
 /// - [`ErrorKind::OutOfMemory`]: memory for the array cannot be allocated;
 /// - [`ErrorKind::Callback`]: a user-defined codec, filter or tuner, or a custom storage backend failed;
 /// - [`ErrorKind::Io`]: the file cannot be written.
@@ -117,7 +119,8 @@ impl NDArrayBuilder {
     /// [cache sizes](Self::cache_sizes).
     ///
     /// Set it for an array that grows: the default depends on the shape at creation, and an array that starts with one
-    /// row gets chunks of one row. For an axis without items the default is a length for chunks of about 512 KiB.
+    /// row gets chunks of one row. For an array that starts with an axis of size 0, the default chunks have about 512
+    /// KiB.
     pub fn chunks(mut self, chunks: impl PerAxis) -> Self {
         self.chunks = Some(side(&chunks));
         self
@@ -142,9 +145,9 @@ impl NDArrayBuilder {
     /// Sets the compression parameters, including the number of threads. The typesize and the block size are taken from
     /// the dtype and the block shape.
     ///
-    /// The default is [`CParams::default`], with two exceptions. Unicode text (`<U10`) is shuffled by
-    /// [`Filter::ShuffleBytes`] in units of 4 bytes, the size of a character, as in Python. [Copies](Self::copy) of
-    /// whole arrays use the parameters of their source.
+    /// The default is [`CParams::default`], with two exceptions. For Unicode text (such as `<U10`) the default filter
+    /// is [`Filter::ShuffleBytes`] with units of 4 bytes, the size of a character, as in Python. [Copies](Self::copy)
+    /// of whole arrays use the parameters of their source.
     pub fn cparams(mut self, params: impl Borrow<CParams>) -> Self {
         self.cparams = Some(params.borrow().clone());
         self
@@ -156,11 +159,12 @@ impl NDArrayBuilder {
         self
     }
 
-    /// Sets the format of the text of the dtype. The default, 0, is NumPy's notation. C: `dtype_format`.
+    /// Sets the format of the stored text of the dtype, from 0 to 127. The default, 0, is NumPy's notation. C:
+    /// `dtype_format`.
     ///
     /// The format applies to methods that take the text of a dtype, such as [`from_bytes`](Self::from_bytes); other
-    /// methods write NumPy's notation. A text in another format is stored without interpretation: [`NDArray::dtype`]
-    /// returns `None`, items are read as bytes, and Python refuses the array. Copies use the format of their source.
+    /// methods write NumPy's notation. Text in another format is not parsed: [`NDArray::dtype`] returns `None`, items
+    /// can be read only as bytes, and Python refuses to open the array. Copies use the format of their source.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -171,7 +175,7 @@ impl NDArrayBuilder {
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     ///
-    /// The maximum is 127. For a larger format, creation fails with [`ErrorKind::InvalidArgument`].
+    /// With a format above 127, creation fails with [`ErrorKind::InvalidArgument`].
     pub fn dtype_format(mut self, format: u8) -> Self {
         self.dtype_format = format;
         self
@@ -179,8 +183,8 @@ impl NDArrayBuilder {
 
     /// Adds a fixed-length metalayer with these bytes.
     ///
-    /// Python decodes the contents of metalayers as msgpack, and fails to read other contents. `meta_value`, with the
-    /// feature `msgpack`, writes contents that Python reads.
+    /// Python decodes the content of a metalayer as msgpack, and fails to read any other content. `meta_value` (feature
+    /// `msgpack`) writes content that Python reads.
     pub fn meta(mut self, name: &str, content: impl AsRef<[u8]>) -> Self {
         self.meta.push((name.to_owned(), content.as_ref().to_vec()));
         self
@@ -228,33 +232,34 @@ impl NDArrayBuilder {
         Ok(self.vlmeta(name, to_content(name, value)?))
     }
 
-    /// Creates the array in a new contiguous file. Python: `urlpath=path`.
+    /// Sets the path of a new contiguous file, in which the array is created. Python: `urlpath=path`.
     pub fn file(mut self, path: impl AsRef<Path>) -> Self {
         self.place = Place::File(path.as_ref().to_owned());
         self
     }
 
-    /// Creates the array in a new directory (sparse frame), with one file for each chunk. Python: `contiguous=False`.
+    /// Sets the path of a new directory (sparse frame), in which the array is created with one file for each chunk.
+    /// Python: `contiguous=False`.
     pub fn directory(mut self, path: impl AsRef<Path>) -> Self {
         self.place = Place::Directory(path.as_ref().to_owned());
         self
     }
 
-    /// Creates the array in memory as a contiguous frame, which [`SChunk::into_cframe`] returns without a copy. C and
-    /// Python: `contiguous=True` without a path.
+    /// Sets that the array is created in memory as a contiguous frame, which [`SChunk::into_cframe`] returns without a
+    /// copy. C and Python: `contiguous=True` without a path.
     pub fn in_memory_frame(mut self) -> Self {
         self.place = Place::Buffer;
         self
     }
 
-    /// Creates the array in a custom storage backend, which has to be empty unless [`replace`](Self::replace) is set.
-    /// If the builder is cloned, only one of the clones can create an array there.
+    /// Sets a custom storage backend, in which the array is created. It must be empty unless [`replace`](Self::replace)
+    /// is set. If the builder is cloned, only one of the clones can create an array there.
     pub fn storage(self, storage: impl Storage + 'static) -> Self {
         self.custom(Box::new(|replace| OpenOptions::new_storage(storage, replace)))
     }
 
-    /// Creates the array in a custom folder, with one file for each chunk. The folder must not have an index file. If
-    /// the builder is cloned, only one of the clones can create an array there.
+    /// Sets a custom folder, in which the array is created with one file for each chunk. The folder must not have an
+    /// index file. If the builder is cloned, only one of the clones can create an array there.
     pub fn folder<F>(self, folder: F) -> Self
     where
         F: FolderMut<File: Send + Sync + 'static> + 'static,
@@ -269,8 +274,8 @@ impl NDArrayBuilder {
 
     /// Sets whether an existing file is replaced. Off by default: creation then fails if the path exists.
     ///
-    /// The replacement is atomic: at any time the path refers to the old or the new file. A custom storage is emptied
-    /// before the array is created. Directories and custom folders are not replaced.
+    /// The replacement is atomic: at any time the path refers to the old or the new file. A custom storage backend is
+    /// emptied before the array is created. Directories and custom folders are not replaced.
     #[doc(alias = "overwrite")]
     pub fn replace(mut self, replace: bool) -> Self {
         self.replace = replace;
@@ -284,8 +289,9 @@ impl NDArrayBuilder {
         self
     }
 
-    /// Sets whether each later change of the array in its new file or directory is synced to disk before it returns;
-    /// see [`OpenOptions::durable`]. Off by default. The new file itself is always synced. No effect in memory.
+    /// Sets whether each later change of the array in its new file or directory is synced to disk before the method
+    /// returns; see [`OpenOptions::durable`]. Off by default. The new file itself is always synced. No effect in
+    /// memory.
     pub fn durable(mut self, durable: bool) -> Self {
         self.options = self.options.durable(durable);
         self
@@ -293,7 +299,7 @@ impl NDArrayBuilder {
 
     /// Sets whether [`open_or_create`](Self::open_or_create) rolls back or completes the change of an interrupted
     /// writer before it opens the file; see [`OpenOptions::recover`]. Off by default; [`locking`](Self::locking)
-    /// includes it.
+    /// implies it.
     pub fn recover(mut self, recover: bool) -> Self {
         self.options = self.options.recover(recover);
         self
@@ -306,13 +312,13 @@ impl NDArrayBuilder {
     }
 
     /// Opens the array in the builder's file or directory for reading and writing, or creates it with `create` if the
-    /// path does not exist. Python: mode `a`.
+    /// path does not exist. Python: `mode="a"`.
     ///
     /// `create` receives this builder and calls one of its methods that create an array. Compression and decompression
     /// parameters, [`locking`](Self::locking), [`durable`](Self::durable), [`recover`](Self::recover) and
-    /// [`max_read`](Self::max_read) apply in both cases. Dtype, shapes and metalayers apply to a new array only: check those
-    /// of an array that the program did not create itself. If another process creates the file at the same time, that file
-    /// is opened. Without a path, the array is always created.
+    /// [`max_read`](Self::max_read) apply in both cases. Dtype, shapes and metalayers apply only to a new array: an
+    /// existing array can have others, so check them if another program may have created it. If another process creates
+    /// the file at the same time, that file is opened. Without a path, the array is always created.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -330,10 +336,11 @@ impl NDArrayBuilder {
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidData`]: the path exists and is not an array, or is truncated or corrupted;
-    /// - [`ErrorKind::Unfinished`]: its last change is incomplete, and neither `locking` nor `recover` is set;
-    /// - [`ErrorKind::Busy`]: another handle of this program has it open for writing;
-    /// - [`ErrorKind::InvalidArgument`]: [`replace`](Self::replace) is set, or the builder has a custom storage or
-    ///   folder;
+    /// - [`ErrorKind::Unfinished`]: the last change of the file is incomplete, and neither `locking` nor `recover` is
+    ///   set;
+    /// - [`ErrorKind::Busy`]: another handle of this program has the file open for writing;
+    /// - [`ErrorKind::InvalidArgument`]: [`replace`](Self::replace) is set, or the builder has a custom storage backend
+    ///   or folder;
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be read or created;
     /// - the errors of `create`.
     #[doc(alias("require_dataset", "mode", "append"))]
@@ -381,8 +388,8 @@ impl NDArrayBuilder {
 
     /// Creates an array of any dtype from the bytes of its items, in C order. C: `b2nd_from_cbuffer`.
     ///
-    /// `dtype` is the dtype in NumPy's notation and `typesize` is the size of an item in bytes; this method does not
-    /// check that they agree.
+    /// `dtype` is the dtype in the notation of [`dtype_format`](Self::dtype_format), and `typesize` is the size of an
+    /// item in bytes. This method does not check that they agree.
     ///
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation).
@@ -412,7 +419,7 @@ impl NDArrayBuilder {
 
     /// Creates an array from the items of an iterator, in C order. Python: `fromiter`.
     ///
-    /// One row of chunks is in memory at a time.
+    /// The items of one row of chunks are in memory at a time.
     ///
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation), and with:
@@ -498,12 +505,13 @@ impl NDArrayBuilder {
 
     /// Creates an array of zeros, NaN or uninitialized items of any dtype, stored as special chunks.
     ///
-    /// NaN needs a floating-point dtype of 4 or 8 bytes in any byte order. In non-native byte order each chunk stores
-    /// the value once.
+    /// NaN needs a floating-point dtype of 4 or 8 bytes, in any byte order. In non-native byte order, NaN is stored as
+    /// a repeated value instead: each chunk stores it once.
     ///
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation), and with:
-    /// - [`ErrorKind::InvalidArgument`]: `special` is [`Special::Value`], or NaN with another dtype.
+    /// - [`ErrorKind::InvalidArgument`]: `special` is [`Special::Value`], or is [`Special::Nan`] and the dtype is
+    ///   another one.
     pub fn special(
         self,
         special: Special,
@@ -558,7 +566,8 @@ impl NDArrayBuilder {
         self.full_bytes(&bytes_of(&items), shape, &T::dtype().to_string())
     }
 
-    /// Creates an array of any dtype in which all items have the bytes `item`. Each chunk stores the value once.
+    /// Creates an array of any dtype in which all items are the same. `item` contains the bytes of the item; its length
+    /// is the typesize. Each chunk stores the item once.
     ///
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation).

@@ -10,7 +10,7 @@ use super::view::NDArrayView;
 use crate::Result;
 
 impl NDArray {
-    /// Returns the items as bytes, for reading items of any dtype as they are stored.
+    /// Returns a view of the items as bytes, for reading items of any dtype as they are stored.
     ///
     /// No conversion takes place: the bytes have the byte order of the dtype.
     ///
@@ -25,7 +25,7 @@ impl NDArray {
         NDArrayBytes { view: self.view() }
     }
 
-    /// Returns the items as bytes, for writing items of any dtype as they are stored.
+    /// Returns a mutable view of the items as bytes, for writing items of any dtype as they are stored.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -41,16 +41,18 @@ impl NDArray {
 }
 
 impl<'a> NDArrayView<'a> {
-    /// Returns the items of the view as bytes; see [`NDArray::bytes`].
+    /// Returns a view of the same items as bytes; see [`NDArray::bytes`].
     pub fn bytes(&self) -> NDArrayBytes<'a> {
         NDArrayBytes { view: self.clone() }
     }
 }
 
-/// The items of an array or a view as their stored bytes. Created by [`NDArray::bytes`] and [`NDArrayView::bytes`].
+/// A view of the items of an array as their stored bytes, for reading. Created by [`NDArray::bytes`] and
+/// [`NDArrayView::bytes`].
 ///
-/// Each method is that of [`NDArray`] with the same name, without a check of the dtype. Its errors are the [errors of
-/// reads](NDArray#errors-of-reads), except [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch).
+/// Each method does the same as the method of [`NDArray`] with the same name, but does not check the dtype. Its errors
+/// are the [errors of reads](NDArray#errors-of-reads), except
+/// [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch).
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -75,7 +77,8 @@ impl NDArrayBytes<'_> {
         self.view.array.read_region_bytes(&self.view.slice(selection)?.region)
     }
 
-    /// Reads the bytes of the selected items into a buffer, in C order. The length of the buffer is that of the items.
+    /// Reads the bytes of the selected items into a buffer, in C order. The length of the buffer is the size of the
+    /// selected items in bytes.
     ///
     /// # Errors
     /// Fails with the [errors of reads](NDArray#errors-of-reads).
@@ -114,10 +117,11 @@ impl NDArrayBytes<'_> {
     }
 }
 
-/// The items of an array as their stored bytes, for writing. Created by [`NDArray::bytes_mut`].
+/// A view of the items of an array as their stored bytes, for writing. Created by [`NDArray::bytes_mut`].
 ///
-/// Each method is that of [`NDArray`] with the same name, without a check of the dtype. Its errors are the [errors of
-/// changes](NDArray#errors-of-changes), except [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch).
+/// Each method does the same as the method of [`NDArray`] with the same name, but does not check the dtype. Its errors
+/// are the [errors of changes](NDArray#errors-of-changes), except
+/// [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch).
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -143,7 +147,7 @@ impl NDArrayBytesMut<'_> {
         self.array.write_region(&region, bytes)
     }
 
-    /// Writes the bytes of one item over all selected items.
+    /// Writes the bytes of one item over each selected item.
     ///
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes).
@@ -167,7 +171,7 @@ impl NDArrayBytesMut<'_> {
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
     /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): the length of the mask is not the number of
-    ///   items of the array.
+    ///   items of the array, or the number of items is not the number of `true` values.
     pub fn write_mask(&mut self, mask: &[bool], bytes: &[u8]) -> Result<()> {
         self.array.write_mask_bytes(mask, bytes)
     }

@@ -21,7 +21,7 @@ impl NDArray {
         (0..self.chunk_count()).map(|index| self.array_chunk(index))
     }
 
-    /// Returns a parallel iterator over all chunks, on the threads of rayon.
+    /// Returns a parallel iterator over all chunks, which runs on the threads of rayon. Needs the feature `rayon`.
     #[cfg(feature = "rayon")]
     pub fn par_chunks(
         &self,
@@ -37,7 +37,7 @@ impl NDArray {
         self.geometry.nchunks() as usize
     }
 
-    /// Returns the chunk with this index; `None` if the array has fewer chunks.
+    /// Returns the chunk with this index in C order; `None` if there is no such chunk.
     pub fn chunk(&self, index: usize) -> Option<ArrayChunk<'_>> {
         (index < self.chunk_count()).then(|| self.array_chunk(index))
     }
@@ -109,12 +109,12 @@ impl<'a> ArrayChunk<'a> {
         self.ranges.iter().zip(chunks).map(|(range, &size)| range.start / size.max(1)).collect()
     }
 
-    /// Returns the range of its items along each axis of the array, without padding.
+    /// Returns the range of indices along each axis of the array, without padding.
     pub fn ranges(&self) -> &[Range<u64>] {
         &self.ranges
     }
 
-    /// Returns the information of its header.
+    /// Returns the information in the header of the chunk.
     ///
     /// # Errors
     /// Fails with the errors of [`SChunk::chunk_info`](crate::SChunk::chunk_info).
@@ -122,7 +122,7 @@ impl<'a> ArrayChunk<'a> {
         self.array.schunk.chunk_info(self.index)
     }
 
-    /// Reads its items, in C order.
+    /// Reads the items of the chunk, in C order.
     ///
     /// # Errors
     /// Fails with the [errors of reads](NDArray#errors-of-reads).
@@ -130,7 +130,7 @@ impl<'a> ArrayChunk<'a> {
         self.array.read(&self.ranges)
     }
 
-    /// Reads the stored bytes of its items, in C order, for any dtype.
+    /// Reads the stored bytes of the items, in C order, for any dtype.
     ///
     /// # Errors
     /// Fails with the [errors of reads](NDArray#errors-of-reads), except
@@ -139,8 +139,8 @@ impl<'a> ArrayChunk<'a> {
         self.array.bytes().read(&self.ranges)
     }
 
-    /// Returns an iterator over its blocks that have items, in C order of their coordinates. Blocks of padding only are
-    /// left out.
+    /// Returns an iterator over the blocks of the chunk, in C order of their coordinates. Blocks that contain only
+    /// padding are skipped.
     pub fn blocks(&self) -> impl Iterator<Item = ArrayBlock<'a>> + use<'a> {
         let (array, chunk) = (self.array, self.clone());
         let geometry = &array.geometry;
@@ -175,22 +175,22 @@ pub struct ArrayBlock<'a> {
 }
 
 impl ArrayBlock<'_> {
-    /// Returns the index of its chunk in the super-chunk.
+    /// Returns the index of the chunk in the super-chunk.
     pub fn chunk_index(&self) -> usize {
         self.chunk
     }
 
-    /// Returns its index in the chunk.
+    /// Returns the index of the block in its chunk.
     pub fn index(&self) -> usize {
         self.index
     }
 
-    /// Returns the range of its items along each axis of the array, without padding.
+    /// Returns the range of indices along each axis of the array, without padding.
     pub fn ranges(&self) -> &[Range<u64>] {
         &self.ranges
     }
 
-    /// Reads its items, in C order. Other blocks of the chunk are not decompressed.
+    /// Reads the items of the block, in C order. Other blocks of the chunk are not decompressed.
     ///
     /// # Errors
     /// Fails with the [errors of reads](NDArray#errors-of-reads).
@@ -198,7 +198,7 @@ impl ArrayBlock<'_> {
         self.array.read(&self.ranges)
     }
 
-    /// Reads the stored bytes of its items, in C order, for any dtype.
+    /// Reads the stored bytes of the items, in C order, for any dtype.
     ///
     /// # Errors
     /// Fails with the [errors of reads](NDArray#errors-of-reads), except

@@ -21,7 +21,7 @@ use crate::{Dtype, Error, ErrorKind, Result};
 const ITEMS_OF_A_CALL: usize = 1024;
 
 impl NDArrayBuilder {
-    /// Creates an array whose items a function computes from their indices. Python: `fromfunction`.
+    /// Creates an array by calling a function with the index of each item. Python: `fromfunction`.
     ///
     /// The function is called once for each item, block by block, on the threads of
     /// [`CParams::threads`](crate::CParams::threads). If it panics, the panic propagates to the caller.
@@ -45,8 +45,8 @@ impl NDArrayBuilder {
         self.from_fn_dyn(shape.borrow(), |index| item(std::array::from_fn(|axis| index[axis])))
     }
 
-    /// Creates an array whose items a function computes from their indices. The number of dimensions is that of `shape`
-    /// at run time; if it is a constant, use [`from_fn`](Self::from_fn).
+    /// Creates an array by calling a function with the index of each item, for a number of dimensions that is known
+    /// only at run time. For a constant number of dimensions use [`from_fn`](Self::from_fn).
     ///
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation).
@@ -87,11 +87,12 @@ impl NDArrayBuilder {
         })
     }
 
-    /// Creates a one-dimensional array of the numbers from `start` up to, but not including, `end`, with the distance
-    /// `step`. NumPy and Python: `arange`.
+    /// Creates a one-dimensional array of the numbers from `start` (inclusive) to `end` (exclusive), spaced by `step`.
+    /// NumPy and Python: `arange`.
     ///
-    /// The array has `ceil((end - start) / step)` items, or none if that is negative. Item `i` is `start + i * step`.
-    /// For floating-point numbers, `step` is first rounded to the difference of the first two items, as in NumPy.
+    /// The array has `ceil((end - start) / step)` items, or none if that number is negative. Item `i` is `start + i *
+    /// step`. For floating-point numbers item `i` is computed with the rounded step `(start + step) - start`, as in
+    /// NumPy.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -103,7 +104,7 @@ impl NDArrayBuilder {
     ///
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation), and with:
-    /// - [`ErrorKind::InvalidArgument`]: `step` is 0, or a number is not finite.
+    /// - [`ErrorKind::InvalidArgument`]: `step` is 0; or `start`, `end`, `step` or the number of items is not finite.
     pub fn arange<T: Arithmetic>(self, start: T, end: T, step: T) -> Result<NDArray> {
         let len = T::count(start, end, step).ok_or_else(|| {
             let detail =
@@ -153,9 +154,10 @@ impl NDArrayBuilder {
     /// only one of the shapes, the other is automatic.
     ///
     /// Without [`cparams`](Self::cparams), a compressed chunk is copied as it is if the chunk and block shapes are the
-    /// same and all its items keep their positions in one chunk of the copy. Lossy codecs and filters then lose no
-    /// further precision. Chunks are recompressed if [`cparams`](Self::cparams) are set, if the source has a prefilter
-    /// or a postfilter, and if they use user-defined codecs or filters, which may depend on the index of the chunk.
+    /// same and all its items are at the same positions in one chunk of the copy. Lossy codecs and filters then lose no
+    /// further precision. A chunk is always recompressed if [`cparams`](Self::cparams) are set, if the source has a
+    /// prefilter or a postfilter, or if the chunk uses user-defined codecs or filters, which may depend on the index of
+    /// the chunk.
     ///
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation) and with the [errors of
@@ -183,10 +185,10 @@ impl NDArrayBuilder {
         })
     }
 
-    /// Creates a copy of an array or a view in which a function replaces each item; see [`copy`](Self::copy).
+    /// Creates a copy of an array or a view, with a function applied to each item; see [`copy`](Self::copy).
     ///
-    /// The function is called on several threads. If it changes the file of the source, that change fails with
-    /// [`ErrorKind::Busy`].
+    /// The function is called on several threads. If the function tries to change the file of the source, that change
+    /// fails with [`ErrorKind::Busy`].
     ///
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation), with the [errors of
@@ -223,10 +225,10 @@ impl NDArrayBuilder {
         })
     }
 
-    /// Creates a copy of an array or a view with its numbers converted to another type, as by the operator `as`; see
+    /// Creates a copy of an array or a view, with each number converted to `T` as by the operator `as`; see
     /// [`copy`](Self::copy). Python: `astype`.
     ///
-    /// As a bool, every number except 0 is `true`. The source can have either byte order.
+    /// If `T` is `bool`, 0 becomes `false` and any other number `true`. The source can be in any byte order.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -239,7 +241,8 @@ impl NDArrayBuilder {
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation), with the [errors of
     /// reads](NDArray#errors-of-reads) of `source`, and with:
-    /// - [`ErrorKind::TypeMismatch`]: the items are not numbers of a type that Rust has.
+    /// - [`ErrorKind::TypeMismatch`]: the items of the source are not integers of up to 64 bits, `f32`, `f64` or
+    ///   `bool`.
     #[doc(alias = "astype")]
     pub fn cast<'a, T: Number>(self, source: impl Into<NDArrayView<'a>>) -> Result<NDArray> {
         let view = source.into();
@@ -274,10 +277,12 @@ impl NDArrayBuilder {
     /// The sources have the same dtype, and the same shape except along that axis. If the first source is a whole
     /// array, the result copies its metalayers, and uses its compression parameters and its chunk and block shapes
     /// unless the builder sets them, as in [`copy`](Self::copy). If the first array is small, set
-    /// [`chunks`](Self::chunks).
+    /// [`chunks`](Self::chunks): otherwise the result has chunks as small as those of that array.
     ///
-    /// Compressed chunks are copied as they are under the conditions of `copy`. These can be met by chunks of the first
-    /// source, and by chunks of a later source that starts at the start of a chunk of the result.
+    /// Compressed chunks are copied as they are under the conditions of `copy`. Chunks of the first source can meet
+    /// these conditions. Chunks of a later source can meet them only if its first index in the result is a multiple of
+    /// the chunk size along the axis.
+    ///
     /// [`NDArray::append_array`] appends to an existing array.
     ///
     /// ```
@@ -314,8 +319,8 @@ impl NDArrayBuilder {
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation), with the [errors of
     /// reads](NDArray#errors-of-reads) of the sources, and with:
-    /// - [`ErrorKind::InvalidArgument`]: there are no sources, the axis is greater than their number of dimensions, or
-    ///   the shapes differ;
+    /// - [`ErrorKind::InvalidArgument`]: there are no sources, `axis` is greater than the number of dimensions of the
+    ///   sources, or the shapes differ;
     /// - [`ErrorKind::TypeMismatch`]: the dtypes differ.
     pub fn stack<'a>(
         self,
@@ -418,7 +423,7 @@ fn whole(ranges: &[Range<u64>]) -> (Vec<u64>, Vec<u64>) {
     (vec![0; ranges.len()], extent(ranges))
 }
 
-/// A number or a bool to which items can be converted: the target of [`NDArrayBuilder::cast`]. It is sealed.
+/// A type to which [`NDArrayBuilder::cast`] converts items: a number or `bool`. This trait is sealed.
 ///
 /// Implemented for the integers of up to 64 bits, `f32`, `f64` and `bool`.
 ///
@@ -470,8 +475,7 @@ macro_rules! numbers {
 
 numbers! { u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 }
 
-/// A number from which ranges are created: the items of [`NDArrayBuilder::arange`] and [`NDArrayBuilder::linspace`]. It
-/// is sealed.
+/// A number type that [`NDArrayBuilder::arange`] and [`NDArrayBuilder::linspace`] accept. This trait is sealed.
 ///
 /// Implemented for the integers of up to 64 bits, `f32` and `f64`.
 ///

@@ -40,7 +40,7 @@ where
 }
 
 impl NDArray {
-    /// Reads the selected items to a new array of the crate `ndarray`.
+    /// Reads the selected items to a new array of the crate `ndarray`. Needs the feature `ndarray`.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -58,8 +58,10 @@ impl NDArray {
         self.view().read_array(selection)
     }
 
-    /// Reads the selected items into a view of the crate `ndarray`, which has their shape and any memory layout. After
-    /// an error the view may be partly written.
+    /// Reads the selected items into a view of the crate `ndarray`. The view has the shape of the selection and any
+    /// memory layout. Needs the feature `ndarray`.
+    ///
+    /// After an error the view may be partly written.
     ///
     /// # Errors
     /// Fails with the [errors of reads](NDArray#errors-of-reads), and with:
@@ -72,8 +74,8 @@ impl NDArray {
         self.view().read_to_view(selection, items)
     }
 
-    /// Writes the items of a view of the crate `ndarray` over the selected items. The view has their shape and any
-    /// memory layout.
+    /// Writes the items of a view of the crate `ndarray` over the selected items. The view has the shape of the
+    /// selection and any memory layout. Needs the feature `ndarray`.
     ///
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
@@ -152,7 +154,8 @@ impl NDArrayView<'_> {
 }
 
 impl NDArrayBuilder {
-    /// Creates an array from the items of a view of the crate `ndarray` with any memory layout.
+    /// Creates an array from the items of an array or a view of the crate `ndarray` with any memory layout. Needs the
+    /// feature `ndarray`.
     ///
     /// ```
     /// use blosc2::NDArray;

@@ -45,7 +45,7 @@ impl NDArray {
 }
 
 impl<'a> NDArrayView<'a> {
-    /// Returns one field of the items of the view; see [`NDArray::field`].
+    /// Returns a view of one field of the items; see [`NDArray::field`].
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: there is no field of this name; the error lists the existing ones;
@@ -63,7 +63,8 @@ impl<'a> NDArrayView<'a> {
 }
 
 impl NDArray {
-    /// Returns one field of an array of structures, for writing. NumPy and Python: `array["name"][...] = items`.
+    /// Returns a mutable view of one field of an array of structures, for writing. NumPy and Python:
+    /// `array["name"][...] = items`.
     ///
     /// ```
     /// # #[cfg(feature = "derive")] {
@@ -131,7 +132,7 @@ pub struct NDArrayField<'a> {
     dtype: Dtype,
 }
 
-/// One field of an array of structures, for writing. Created by [`NDArray::field_mut`].
+/// A mutable view of one field of an array of structures, for writing. Created by [`NDArray::field_mut`].
 ///
 /// ```
 /// # #[cfg(feature = "derive")] {
@@ -159,7 +160,7 @@ pub struct NDArrayFieldMut<'a> {
 }
 
 impl NDArrayFieldMut<'_> {
-    /// Returns a field of this field, which is a structure.
+    /// Returns a view of a nested field, if this field is a structure.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: there is no field of this name; the error lists the existing ones;
@@ -181,7 +182,8 @@ impl NDArrayFieldMut<'_> {
     /// Each chunk that the selection touches is decompressed and compressed once.
     ///
     /// # Errors
-    /// Fails with the [errors of changes](NDArray#errors-of-changes); `T` has the dtype of the field.
+    /// Fails with the [errors of changes](NDArray#errors-of-changes). The dtype of `T` is compared with that of the
+    /// field.
     pub fn write<T: Element>(
         &mut self,
         selection: impl Into<Selection>,
@@ -207,7 +209,8 @@ impl NDArrayFieldMut<'_> {
     /// Writes the same value to the field of all selected items.
     ///
     /// # Errors
-    /// Fails with the [errors of changes](NDArray#errors-of-changes); `T` has the dtype of the field.
+    /// Fails with the [errors of changes](NDArray#errors-of-changes). The dtype of `T` is compared with that of the
+    /// field.
     pub fn fill<T: Element>(&mut self, selection: impl Into<Selection>, item: T) -> Result<()> {
         let region = self.array.select(&selection.into(), WRITE)?;
         let items = [item];
@@ -243,7 +246,7 @@ impl NDArrayFieldMut<'_> {
 }
 
 impl<'a> NDArrayField<'a> {
-    /// Returns a field of this field, which is a structure.
+    /// Returns a view of a nested field, if this field is a structure.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: there is no field of this name; the error lists the existing ones;
@@ -267,19 +270,20 @@ impl<'a> NDArrayField<'a> {
         &self.dtype
     }
 
-    /// Returns the shape of the array or view. The shape of a sub-array in the field is part of the dtype.
+    /// Returns the shape of the array or view. If the field is a sub-array, the shape of the sub-array is part of
+    /// [`dtype`](Self::dtype) instead.
     pub fn shape(&self) -> Vec<u64> {
         self.view.shape()
     }
 
-    /// Returns the field of the selected items. No items are read.
+    /// Returns a view of the field of the selected items. No items are read.
     ///
     /// # Errors
     /// - [`ErrorKind::OutOfBounds`]: an index or a bound of the selection is outside the view;
     /// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the view, or a range that ends before it
     ///   starts;
-    /// - [`ErrorKind::Unsupported`]: the selection does not have exactly one item along an
-    ///   [added](NDArrayView::expand_dims) axis.
+    /// - [`ErrorKind::Unsupported`]: the selection does not select exactly one index along an axis that
+    ///   [`expand_dims`](NDArrayView::expand_dims) added.
     pub fn slice(&self, selection: impl Into<Selection>) -> Result<Self> {
         let view = self.view.slice(selection)?;
         Ok(Self { view, offset: self.offset, dtype: self.dtype.clone() })
@@ -288,7 +292,7 @@ impl<'a> NDArrayField<'a> {
     /// Reads the field of the selected items, in C order.
     ///
     /// # Errors
-    /// Fails with the [errors of reads](NDArray#errors-of-reads); `T` has the dtype of the field.
+    /// Fails with the [errors of reads](NDArray#errors-of-reads). The dtype of `T` is compared with that of the field.
     pub fn read<T: Element>(&self, selection: impl Into<Selection>) -> Result<Vec<T>> {
         let swapped = self.check_dtype::<T>()?;
         let (array, selected) = (self.view.array, self.slice(selection)?);
@@ -300,7 +304,7 @@ impl<'a> NDArrayField<'a> {
     /// Reads the field of all items, in C order.
     ///
     /// # Errors
-    /// Fails with the [errors of reads](NDArray#errors-of-reads); `T` has the dtype of the field.
+    /// Fails with the [errors of reads](NDArray#errors-of-reads). The dtype of `T` is compared with that of the field.
     pub fn read_all<T: Element>(&self) -> Result<Vec<T>> {
         self.read(..)
     }
@@ -309,7 +313,7 @@ impl<'a> NDArrayField<'a> {
     /// number of selected items. After an error the buffer may be partly written.
     ///
     /// # Errors
-    /// Fails with the [errors of reads](NDArray#errors-of-reads); `T` has the dtype of the field.
+    /// Fails with the [errors of reads](NDArray#errors-of-reads). The dtype of `T` is compared with that of the field.
     pub fn read_into<T: Element>(
         &self,
         selection: impl Into<Selection>,

@@ -6,7 +6,7 @@ use crate::{Error, ErrorKind, Result};
 /// A sequence with one integer for each axis: a shape, or the index of an item.
 ///
 /// Implemented for arrays, slices, vectors and tuples of the integer types of up to 64 bits, for a single integer (one
-/// axis), and for `()` (no axes). In an index, negative integers count from the end of the axis.
+/// axis), and for `()` (no axes). In an index, negative integers count from the end of the axis. This trait is sealed.
 ///
 /// ```
 /// use blosc2::NDArray;

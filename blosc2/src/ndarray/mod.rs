@@ -72,7 +72,7 @@ const NUMPY_FORMAT: u8 = 0;
 /// blocks that hold selected items, each block once.
 ///
 /// Reads take `&self`, and any number of threads can read the same array. A single read can also use several threads,
-/// see [`DParams::threads`]. Changes take `&mut self` and are atomic: if a change fails, the array is as it was before.
+/// see [`DParams::threads`]. Changes take `&mut self` and are atomic: if a change fails, the array is unchanged.
 ///
 /// Arrays are created by [`builder`](Self::builder) and opened by [`open`](Self::open) or [`open_rw`](Self::open_rw).
 ///
@@ -97,39 +97,40 @@ const NUMPY_FORMAT: u8 = 0;
 /// The methods that read items fail with these errors:
 /// - [`ErrorKind::OutOfBounds`]: an index or a bound of the selection is outside the array;
 /// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the array, or a range that ends before it starts;
-///   an index does not have one integer for each axis; the caller's buffer does not have the length of the selected
+///   an index does not have one integer for each axis; the length of the caller's buffer is not the number of selected
 ///   items;
-/// - [`ErrorKind::TypeMismatch`]: `T` does not have the dtype or the byte order of the array (methods for bytes do not
-///   check this);
-/// - [`ErrorKind::InvalidData`]: a chunk is corrupted, or the file was replaced by an array with other chunks;
+/// - [`ErrorKind::TypeMismatch`]: the dtype or the byte order of `T` is not that of the array (methods for bytes do not
+///   check this; if the array stores no dtype, only the size of `T` is checked);
+/// - [`ErrorKind::InvalidData`]: a chunk is corrupted, or the file was replaced by an array with another chunk or block
+///   shape;
 /// - [`ErrorKind::Unsupported`]: a chunk was compressed with a codec or filter that this build does not have;
 /// - [`ErrorKind::TooLarge`]: the result exceeds [`OpenOptions::max_read`] or the address space;
 /// - [`ErrorKind::OutOfMemory`]: the memory for the result cannot be allocated;
-/// - [`ErrorKind::Unfinished`]: the file has an incomplete change of another process;
-/// - [`ErrorKind::Busy`]: another process is changing the file without locking, or the file is being changed by a
-///   closure that this call would wait for;
+/// - [`ErrorKind::Unfinished`]: another process has left a change of the file incomplete;
+/// - [`ErrorKind::Busy`]: another process is changing the file without locking, or the call is made inside a closure of
+///   a change of the same file, where waiting would deadlock;
 /// - [`ErrorKind::Callback`]: a postfilter, a user-defined codec or filter, or a custom storage backend failed;
 /// - [`ErrorKind::Io`]: the file cannot be read.
 ///
 /// # Errors of changes
-/// The methods that change items or the shape fail with these errors. The array is then as it was before.
+/// The methods that change items or the shape fail with these errors. After an error the array is unchanged.
 /// - [`ErrorKind::ReadOnly`]: the array was opened for reading or appending only;
 /// - [`ErrorKind::OutOfBounds`]: an index or a bound of the selection is outside the array;
 /// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the array, or a range that ends before it starts;
 ///   an index does not have one integer for each axis; the number of items does not match the selection or the axis;
 ///   another handle or process has changed the size of another axis; other data follows the frame in its file;
-/// - [`ErrorKind::TypeMismatch`]: `T` does not have the dtype or the byte order of the array (methods for bytes do not
-///   check this);
+/// - [`ErrorKind::TypeMismatch`]: the dtype or the byte order of `T` is not that of the array (methods for bytes do not
+///   check this; if the array stores no dtype, only the size of `T` is checked);
 /// - [`ErrorKind::InvalidData`]: a chunk that has to be read is corrupted, or the file was replaced by an array with
-///   other chunks;
-/// - [`ErrorKind::Unsupported`]: this build does not have a codec or filter of the array; a part of a chunk is changed
-///   while a prefilter or a postfilter is set; or the shape is changed and the metalayer of the array is older than
-///   C-Blosc2 2.7;
+///   another chunk or block shape;
+/// - [`ErrorKind::Unsupported`]: this build does not have a codec or filter of the array; the change covers only a part
+///   of a chunk, and a prefilter or a postfilter is set; or the change is one of the shape, and the metalayer of the
+///   array was written by a version before C-Blosc2 2.7;
 /// - [`ErrorKind::TooLarge`]: the new shape or the compressed data exceeds what the format can store;
 /// - [`ErrorKind::OutOfMemory`]: memory for the new chunks cannot be allocated;
-/// - [`ErrorKind::Unfinished`]: the file has an incomplete change of another process;
-/// - [`ErrorKind::Busy`]: another process has changed the file without locking, or the file is used by a closure that
-///   this call would wait for;
+/// - [`ErrorKind::Unfinished`]: another process has left a change of the file incomplete;
+/// - [`ErrorKind::Busy`]: another process has changed the file without locking, or the call is made inside a closure of
+///   another call that uses the same file, where waiting would deadlock;
 /// - [`ErrorKind::Callback`]: a prefilter, a user-defined codec, filter or tuner, or a custom storage backend failed;
 /// - [`ErrorKind::Io`]: the file cannot be read or written.
 #[derive(Debug)]
@@ -156,10 +157,11 @@ impl NDArray {
     /// - [`ErrorKind::Io`]: the file cannot be read;
     /// - [`ErrorKind::InvalidData`]: the file is not a frame, is truncated or corrupted, or is a frame without an
     ///   array;
-    /// - [`ErrorKind::Unsupported`]: the array cannot be opened by [`from_schunk`](Self::from_schunk), such as a lazy
-    ///   expression of Python;
+    /// - [`ErrorKind::Unsupported`]: the file holds a Python object that [`from_schunk`](Self::from_schunk) rejects,
+    ///   such as a lazy expression;
     /// - [`ErrorKind::TooLarge`]: the frame exceeds the default [limits](OpenOptions::limits);
-    /// - [`ErrorKind::Unfinished`]: its last change is incomplete: the writer was interrupted or is still writing.
+    /// - [`ErrorKind::Unfinished`]: the last change of the file is incomplete: the writer was interrupted or is still
+    ///   writing.
     #[doc(alias = "b2nd_open")]
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::from_schunk(SChunk::open(path)?)
@@ -168,19 +170,20 @@ impl NDArray {
     /// Opens an array in a contiguous file or a directory for reading and writing. Python: `blosc2.open(path,
     /// mode="a")`.
     ///
-    /// If a process dies in the middle of a change, this method refuses its file; see
-    /// [`OpenOptions`](crate::OpenOptions#crash-recovery).
+    /// If a process has died in the middle of a change of the file, this method fails with [`ErrorKind::Unfinished`];
+    /// see [`OpenOptions`](crate::OpenOptions#crash-recovery).
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: there is no file at `path`;
     /// - [`ErrorKind::Io`]: the file cannot be read or written;
     /// - [`ErrorKind::InvalidData`]: the file is not a frame, is truncated or corrupted, or is a frame without an
     ///   array;
-    /// - [`ErrorKind::Unsupported`]: the array cannot be opened by [`from_schunk`](Self::from_schunk), such as a lazy
-    ///   expression of Python;
+    /// - [`ErrorKind::Unsupported`]: the file holds a Python object that [`from_schunk`](Self::from_schunk) rejects,
+    ///   such as a lazy expression;
     /// - [`ErrorKind::TooLarge`]: the frame exceeds the default [limits](OpenOptions::limits);
-    /// - [`ErrorKind::Unfinished`]: its last change is incomplete: the writer was interrupted or is still writing;
-    /// - [`ErrorKind::Busy`]: another handle of this program has it open for writing.
+    /// - [`ErrorKind::Unfinished`]: the last change of the file is incomplete: the writer was interrupted or is still
+    ///   writing;
+    /// - [`ErrorKind::Busy`]: another handle of this program has the file open for writing.
     pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
         Self::from_schunk(SChunk::open_rw(path)?)
     }
@@ -229,12 +232,14 @@ impl NDArray {
         Self::from_schunk(options.open_storage(storage)?)
     }
 
-    /// Opens an array in a custom folder, with a file for each chunk. It is opened for reading, unless the options allow
-    /// writing.
+    /// Opens an array in a custom folder, which has one file for each chunk, with options. By default it is opened for
+    /// reading.
+    ///
+    /// A new array in such a folder is created by [`NDArrayBuilder::folder`].
     ///
     /// # Errors
-    /// Those of [`OpenOptions::open_folder`], and [`ErrorKind::InvalidData`] if it is no array. A new array is created by
-    /// [`NDArrayBuilder::folder`].
+    /// Fails with the errors of [`OpenOptions::open_folder`], and with:
+    /// - [`ErrorKind::InvalidData`]: the frame is not an array.
     pub fn open_folder<F>(folder: F, options: &OpenOptions) -> Result<Self>
     where
         F: FolderMut<File: Send + Sync + 'static> + 'static,
@@ -242,17 +247,17 @@ impl NDArray {
         Self::from_schunk(options.open_folder(folder)?)
     }
 
-    /// Opens an array that is a contiguous frame in memory, without a copy of the bytes. The array can be changed. C:
+    /// Opens an array from the bytes of a contiguous frame, without copying them. The array can be changed. C:
     /// `b2nd_from_cframe`. Python: `ndarray_from_cframe`.
     ///
-    /// For shared or borrowed memory, open a super-chunk by [`OpenOptions::from_owner`] or
+    /// For shared or borrowed memory, open a super-chunk with [`OpenOptions::from_owner`] or
     /// [`OpenOptions::with_borrowed`], and pass it to [`from_schunk`](Self::from_schunk).
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidData`]: the bytes are not a frame, are truncated or corrupted, or are a frame without an
     ///   array;
-    /// - [`ErrorKind::Unsupported`]: the array cannot be opened by [`from_schunk`](Self::from_schunk), such as a lazy
-    ///   expression of Python.
+    /// - [`ErrorKind::Unsupported`]: the frame holds a Python object that [`from_schunk`](Self::from_schunk) rejects,
+    ///   such as a lazy expression.
     #[doc(alias("from_bytes", "ndarray_from_cframe", "b2nd_from_cframe"))]
     pub fn from_cframe(bytes: Vec<u8>) -> Result<Self> {
         Self::from_schunk(OpenOptions::new().write(true).from_cframe(bytes)?)
@@ -288,8 +293,10 @@ impl NDArray {
         Ok(array)
     }
 
-    /// Opens the array that a super-chunk holds, also if it holds a [Python object](SChunk::python_object), whose
-    /// stored items are not its data.
+    /// Opens the array that a super-chunk holds, even if it is marked as a [Python object](SChunk::python_object) such
+    /// as a lazy expression.
+    ///
+    /// The stored items of such an array are not the data of the Python object. They can be zeros.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidData`]: the super-chunk has no metalayer `b2nd`, or one that does not match its chunks.
@@ -334,7 +341,7 @@ impl NDArray {
         self.geometry.shape()
     }
 
-    /// Returns the number of dimensions; 0 for an array of a single item without axes.
+    /// Returns the number of dimensions; 0 for an array without axes, which has one item.
     pub fn ndim(&self) -> usize {
         self.shape().len()
     }
@@ -362,14 +369,14 @@ impl NDArray {
         self.dtype.as_ref()?.dtype.as_ref()
     }
 
-    /// Returns the stored text of the dtype, in NumPy's notation such as `<f4`; `None` in legacy files. NumPy:
-    /// `dtype.str`.
+    /// Returns the stored text of the dtype, such as `<f4`; `None` in legacy files. Its notation is that of
+    /// [`dtype_format`](Self::dtype_format).
     pub fn dtype_str(&self) -> Option<&str> {
         self.dtype.as_ref().map(|dtype| dtype.text.as_str())
     }
 
-    /// Returns the format of the text of the dtype. 0 is NumPy's notation, the only one that Python reads. It is set by
-    /// [`NDArrayBuilder::dtype_format`].
+    /// Returns the format of the stored text of the dtype. 0 is NumPy's notation, the only format that Python reads.
+    /// [`NDArrayBuilder::dtype_format`] sets it.
     pub fn dtype_format(&self) -> u8 {
         self.dtype.as_ref().map_or(NUMPY_FORMAT, |dtype| dtype.format)
     }
@@ -392,14 +399,15 @@ impl NDArray {
         self.len() * self.typesize() as u64
     }
 
-    /// Compressed bytes of all chunks. Python's `cbytes`.
+    /// Returns the compressed size of all chunks in bytes. Python: `cbytes`.
     pub fn cbytes(&self) -> u64 {
         self.schunk.cbytes()
     }
 
-    /// The compression ratio: uncompressed bytes of all chunks, with their padding, by compressed bytes. Python's `cratio`.
+    /// Returns the compression ratio: the uncompressed size of all chunks, including padding, divided by
+    /// [`cbytes`](Self::cbytes). Python: `cratio`.
     ///
-    /// 0 if there are no compressed bytes, as in an array of special chunks only.
+    /// 0 if `cbytes` is 0, as in an array of special chunks only.
     pub fn cratio(&self) -> f64 {
         self.schunk.cratio()
     }
@@ -409,7 +417,7 @@ impl NDArray {
         self.geometry.is_empty()
     }
 
-    /// Returns the super-chunk that holds the array. Reads of chunks from it use one thread.
+    /// Returns the super-chunk that holds the array. Reads through this reference use one thread.
     pub fn schunk(&self) -> &SChunk {
         &self.schunk
     }
@@ -426,8 +434,8 @@ impl NDArray {
         self.schunk.meta()
     }
 
-    /// Returns the fixed-length metalayers for changing their contents. The metalayer `b2nd` cannot be changed: it
-    /// follows the array.
+    /// Returns the fixed-length metalayers for changing their contents. The metalayer `b2nd` cannot be changed: only
+    /// the methods of the array update it.
     pub fn meta_mut(&mut self) -> MetalayersMut<'_> {
         self.schunk.meta_mut()
     }
@@ -447,21 +455,21 @@ impl NDArray {
         self.schunk.dparams().clone().threads(self.readers.threads)
     }
 
-    /// Sets the decompression parameters of later reads. Each read distributes chunks, or blocks of chunks, over the
-    /// threads.
+    /// Sets the decompression parameters of later reads. Each read distributes its chunks, or the blocks of a chunk,
+    /// over [`DParams::threads`].
     pub fn set_dparams(&mut self, params: impl Borrow<DParams>) {
         let params = params.borrow();
         self.readers.threads = params.threads;
         self.schunk.set_dparams(params.clone().threads(Threads::ONE));
     }
 
-    /// Returns the parameters with which new chunks are compressed; see [`SChunk::cparams`]. The block size is that of
-    /// the block shape.
+    /// Returns the compression parameters of new chunks; see [`SChunk::cparams`]. The block size is computed from the
+    /// block shape.
     pub fn cparams(&self) -> CParams {
         self.schunk.cparams()
     }
 
-    /// Sets the parameters with which new chunks are compressed. Each write distributes its chunks over the threads.
+    /// Sets the compression parameters of new chunks. Each write distributes its chunks over [`CParams::threads`].
     ///
     /// # Errors
     /// Fails with the errors of [`SChunk::set_cparams`].
@@ -472,9 +480,9 @@ impl NDArray {
 
     /// Sets a closure that transforms the data of new chunks before compression; see [`SChunk::set_prefilter`].
     ///
-    /// The closure receives each block of a whole chunk, including padding. While a prefilter is set, only whole chunks
-    /// can be written. [`ChunkBlock`](crate::user_defined::ChunkBlock) shows how the closure computes the indices of
-    /// the items.
+    /// The closure is called for each block of a chunk, including padding. While a prefilter is set, only whole chunks
+    /// can be written: other changes fail with [`ErrorKind::Unsupported`].
+    /// [`ChunkBlock`](crate::user_defined::ChunkBlock) shows how the closure computes the indices of the items.
     ///
     /// # Errors
     /// Fails with the errors of [`SChunk::set_prefilter`].
@@ -523,15 +531,15 @@ impl NDArray {
     /// Sets the size in bytes of the cache of decoded blocks. When it is full, the least recently used blocks are
     /// dropped.
     ///
-    /// The cache speeds up reads that return to the same blocks, such as reads of neighboring items in separate calls.
-    /// The size includes the cache's own overhead. With 0, the default, there is no cache. Reads through the cache
-    /// always return current items.
+    /// The cache speeds up repeated reads from the same blocks, such as reads of neighboring items in separate calls.
+    /// The size includes the cache's own overhead. The default is 0: no cache. Reads never return outdated items from
+    /// the cache.
     pub fn set_cache(&mut self, bytes: usize) {
         self.readers.cache = (bytes > 0).then(|| Cache::new(bytes));
     }
 
-    /// Sets whether items in non-native byte order are converted by reads and writes. Off by default: such items can
-    /// then only be read and written as bytes.
+    /// Sets whether reads and writes convert items that are stored in non-native byte order. Off by default: such items
+    /// can then be read and written only as [`bytes`](Self::bytes).
     pub fn set_byte_order_conversion(&mut self, convert: bool) {
         self.convert = convert;
     }
@@ -587,10 +595,10 @@ impl NDArray {
         self.schunk.save_in(storage, options)
     }
 
-    /// Saves the array to a custom folder as the options say; see [`SChunk::save_in_folder`].
+    /// Saves the array to a custom folder with options; see [`SChunk::save_in_folder`].
     ///
     /// # Errors
-    /// Those of [`SChunk::save_in_folder`].
+    /// Fails with the errors of [`SChunk::save_in_folder`].
     pub fn save_in_folder<F>(&self, folder: F, options: &SaveOptions) -> Result<()>
     where
         F: FolderMut<File: Send + Sync + 'static> + 'static,
@@ -624,7 +632,9 @@ impl NDArray {
     /// Re-reads the shape and the metadata, and returns whether another handle or process has changed them. C:
     /// `b2nd_refresh`.
     ///
-    /// Reads return changed items without this call, see [`SChunk::refresh`], but use the shape that this handle knows.
+    /// Reads return current items without this call, see [`SChunk::refresh`]. But selections are resolved with the
+    /// shape that this handle knows; this call, changes, and [`locked`](Self::locked) of a file with locking update
+    /// that shape.
     ///
     /// # Errors
     /// Fails with the errors of [`open`](Self::open).

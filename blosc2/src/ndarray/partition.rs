@@ -4,7 +4,7 @@
 //! the constant cache sizes of this module, an array creates the same file on every machine. Axes without items are an
 //! exception: Python sets their chunk size to 0, so that the array cannot grow along them.
 
-/// The CPU cache sizes in bytes from which automatic chunk and block shapes are computed. Used by
+/// The CPU cache sizes from which automatic chunk and block shapes are computed. Set by
 /// [`NDArrayBuilder::cache_sizes`](crate::NDArrayBuilder::cache_sizes).
 ///
 /// The default is constant: 32 KiB, 512 KiB and 32 MiB, the sizes of a common x86-64 machine.
@@ -20,11 +20,11 @@
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheSizes {
-    /// The size of the level 1 data cache.
+    /// The size of the level 1 data cache, in bytes.
     pub l1: u64,
-    /// The size of the level 2 cache.
+    /// The size of the level 2 cache, in bytes.
     pub l2: u64,
-    /// The size of the level 3 cache; that of level 2 if there is no level 3 cache.
+    /// The size of the level 3 cache, in bytes; that of the level 2 cache if there is no level 3 cache.
     pub l3: u64,
 }
 
@@ -35,8 +35,8 @@ impl Default for CacheSizes {
 }
 
 impl CacheSizes {
-    /// Returns the cache sizes of this machine, as Python detects them. `None` if the system does not report them; they
-    /// are detected on Linux only.
+    /// Returns the cache sizes of this machine, as Python detects them. `None` if the system does not report them, and
+    /// on systems other than Linux.
     pub fn detect() -> Option<Self> {
         let folder = std::path::Path::new("/sys/devices/system/cpu/cpu0/cache");
         let mut sizes = [None; 3];

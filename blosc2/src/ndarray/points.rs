@@ -15,12 +15,14 @@ impl NDArray {
     /// Reads items by their indices, in any order and with repetitions. C: `b2nd_get_sparse_cbuffer`. NumPy:
     /// `array[rows, columns]`.
     ///
-    /// Each point is the index of one item. A point with fewer integers than the array has axes selects all items along
-    /// the remaining axes: `n` points of two integers in an array of the shape `[a, b, c]` select `n * c` items. For
-    /// slices along other axes see [`NDArrayView::read_points`].
+    /// Each point is the index of one item: one integer for each axis. Negative integers count from the end of the
+    /// axis. A point with fewer integers than the array has axes selects all items along the remaining axes: `n` points
+    /// of two integers in an array of the shape `[a, b, c]` select `n * c` items. To combine points with slices of
+    /// other axes, see [`NDArrayView::read_points`].
     ///
-    /// Each block is decompressed once, in any order of the points. The plan needs 32 bytes of memory for each item.
-    /// For a list of rows, the [selection](crate::Selection) `array.read((rows,))` is cheaper.
+    /// Each block is decompressed once, whatever the order of the points. The call needs 32 bytes of temporary memory
+    /// for each item. To read whole rows, use the [selection](crate::Selection) `array.read((rows,))`, which needs less
+    /// memory.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -233,17 +235,18 @@ impl NDArray {
 }
 
 impl NDArrayView<'_> {
-    /// Reads items of the view by their indices in it; see [`NDArray::read_points`].
+    /// Reads items by their indices in the view; see [`NDArray::read_points`].
     ///
-    /// Points index the leading axes of the view. [`slice`](Self::slice) and [`permute`](Self::permute) combine them
-    /// with slices: NumPy's `array[rows, 1:3, columns]` is
+    /// Points index the first axes of the view. To combine points with slices of other axes, slice the view and move
+    /// the indexed axes to the front by [`permute`](Self::permute). This example is NumPy's `array[rows, 1:3,
+    /// columns]`, with the result in the order of the permuted axes:
     ///
     /// ```
     /// use blosc2::NDArray;
     ///
     /// let array = NDArray::from_slice(&(0..60i32).collect::<Vec<_>>(), &[3, 4, 5])?;
     /// let view = array.view().slice((.., 1..3, ..))?.permute(&[0, 2, 1])?;
-    /// // Row 0 of column 4, and row 2 of column 1: two items each.
+    /// // Points: row 0 and column 4, row 2 and column 1. Each selects two items along the sliced axis.
     /// assert_eq!(view.read_points::<i32>(&[(0, 4), (2, 1)])?, [9, 14, 46, 51]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```

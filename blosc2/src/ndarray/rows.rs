@@ -9,10 +9,11 @@ use crate::Result;
 use crate::element::Element;
 
 impl NDArray {
-    /// Returns an iterator over the rows: for each index of the first axis its items, in C order.
+    /// Returns an iterator over the rows. A row is the items at one index of the first axis, in C order.
     ///
-    /// The rows of a chunk are read together, so that each block is decompressed once. If a read fails, the iterator
-    /// returns the error in place of the row, and ends. An array without axes has one row of one item.
+    /// The rows that share chunks are read together and held in memory, so that each block is decompressed once. If a
+    /// read fails, the iterator returns one of the [errors of reads](NDArray#errors-of-reads) in place of the row, and
+    /// ends. An array without axes has one row of one item.
     ///
     /// ```
     /// use blosc2::NDArray;

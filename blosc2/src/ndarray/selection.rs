@@ -23,15 +23,15 @@ use std::ops::{
 pub enum AxisSelection {
     /// One index; a negative index counts from the end of the axis. The axis is removed from the result.
     Index(i64),
-    /// Every `step`th index of a range. A negative step starts at the last index of the range and goes backwards, as in
-    /// the crate `ndarray`.
+    /// Every `step`-th index of the range `start..end`. A negative step starts at the last index of the range and goes
+    /// backwards, as in the crate `ndarray`.
     ///
     /// Negative bounds count from the end of the axis. For `0..10`, step 3 selects 0, 3, 6, 9; step -3 selects 9, 6, 3,
     /// 0; step -4 selects 9, 5, 1.
     Slice {
         /// The first index of the range.
         start: i64,
-        /// The index after the last one of the range; `None` for the end of the axis.
+        /// The end of the range, exclusive; `None` for the end of the axis.
         end: Option<i64>,
         /// The distance between selected indices; not 0.
         step: i64,
@@ -40,13 +40,13 @@ pub enum AxisSelection {
     Clamped {
         /// The first index; `None` for the first index of the axis, or for the last one if the step is negative.
         start: Option<i64>,
-        /// The index after the last one in the direction of the step; `None` for the end of the axis in that direction.
+        /// The bound at which the slice stops, exclusive; `None` for the end of the axis in the direction of the step.
         stop: Option<i64>,
         /// The distance between selected indices; not 0.
         step: i64,
     },
-    /// `count` indices, starting at `start`, with the distance `step`: the values of a range with `step_by` or `rev`.
-    /// Each negative index counts from the end of the axis.
+    /// `count` indices, starting at `start` and spaced by `step`: the values that a range with `step_by` or `rev`
+    /// yields. Each negative value counts from the end of the axis.
     Steps {
         /// The first index.
         start: i64,
@@ -55,11 +55,11 @@ pub enum AxisSelection {
         /// The number of indices.
         count: u64,
     },
-    /// Indices in any order, with repetitions; negative indices count from the end of the axis.
+    /// A list of indices, in any order and with repetitions; negative indices count from the end of the axis.
     Indices(Vec<i64>),
-    /// The indices whose value is `true`; the mask has one value for each index of the axis.
+    /// A boolean mask with one value for each index of the axis; the indices whose value is `true` are selected.
     Mask(Vec<bool>),
-    /// A new axis of one item. NumPy: `newaxis`.
+    /// Adds an axis of size 1 to the result; uses no axis of the array. NumPy: `newaxis`.
     NewAxis,
 }
 
@@ -67,7 +67,8 @@ impl AxisSelection {
     /// The selection of all indices of an axis.
     pub const ALL: Self = Self::Slice { start: 0, end: None, step: 1 };
 
-    /// Selects every `step`th index of a range. Negative bounds count from the end of the axis.
+    /// Returns the selection of every `step`-th index of a range. A negative step starts at the last index of the
+    /// range, see [`Slice`](Self::Slice). Negative bounds count from the end of the axis.
     ///
     /// ```
     /// use blosc2::{AxisSelection, NDArray};
@@ -75,7 +76,7 @@ impl AxisSelection {
     /// let array = NDArray::from_slice(&[0u8, 1, 2, 3, 4, 5], &[6])?;
     /// assert_eq!(array.read::<u8>(AxisSelection::strided(1.., 2))?, [1, 3, 5]);
     /// assert_eq!(array.read::<u8>(AxisSelection::strided(.., -1))?, [5, 4, 3, 2, 1, 0]);
-    /// assert_eq!(array.read::<u8>((0..5).step_by(2))?, [0, 2, 4]); // the same with a positive step
+    /// assert_eq!(array.read::<u8>((0..5).step_by(2))?, [0, 2, 4]); // a positive step
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     pub fn strided(range: impl RangeBounds<i64>, step: i64) -> Self {
@@ -123,9 +124,9 @@ impl AxisSelection {
     }
 }
 
-/// An integer that is used as an index or as a bound of a range of indices.
+/// An integer type that can be an index, or a bound of a range of indices.
 ///
-/// Implemented for the integer types of up to 64 bits. It is sealed.
+/// Implemented for the integer types of up to 64 bits. This trait is sealed.
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -269,35 +270,37 @@ impl From<&Self> for AxisSelection {
     }
 }
 
-/// A selection of items of an array: one [`AxisSelection`] for each axis. Missing axes at the end are selected in full.
+/// A selection of items of an array: one [`AxisSelection`] for each axis. Axes after the last one given are selected in
+/// full.
 ///
 /// | Rust | selection along an axis | Python |
 /// |---|---|---|
 /// | `3`, `-1` | one index; the axis is removed | `3`, `-1` |
 /// | `1..3`, `1..`, `..3`, `1..=2`, `..=2`, `..` | a slice | `1:3`, `1:`, `:3`, `:` |
-/// | `-3..`, `..-1`, `-3..-1` | a slice whose bounds count from the end | `-3:`, `:-1`, `-3:-1` |
+/// | `-3..`, `..-1`, `-3..-1` | a slice with bounds that count from the end | `-3:`, `:-1`, `-3:-1` |
 /// | `(1..9).step_by(2)`, `(1..9).rev()`, [`AxisSelection::strided(.., -1)`](AxisSelection::strided) | a strided slice | `1:9:2`, `8:0:-1`, `::-1` |
 /// | [`AxisSelection::clamped(-3, None, 1)`](AxisSelection::clamped) | a slice whose bounds are clamped to the axis | `-3:` |
 /// | `[3, 1, 7]`, a `Vec` or a slice of indices | these indices, in this order | `[3, 1, 7]` |
 /// | `[true, false, true]`, a `Vec` or a slice of `bool` | the indices whose value is `true` | a mask |
-/// | [`AxisSelection::NewAxis`] | a new axis of one item | `None` |
+/// | [`AxisSelection::NewAxis`] | a new axis of size 1 | `None` |
 ///
-/// A range with `step_by` or `rev` selects the indices that it yields as an iterator, and only these are checked:
-/// `(1..-1).step_by(2)` yields no index, and `(-1..2).rev()` yields 1, 0 and -1. For a slice whose bounds have
-/// different signs, and for ranges without a bound, use [`AxisSelection::strided`].
+/// A range with `step_by` or `rev` selects the values that it yields as an iterator, not a slice with these bounds:
+/// `(1..-1).step_by(2)` yields no value, and `(-1..2).rev()` yields 1, 0 and -1. Only these values must be inside the
+/// axis. For a slice whose bounds have different signs, and for ranges without a bound, use [`AxisSelection::strided`].
 ///
-/// `1..-1` selects the same as `1:-1` in Python, but Clippy reports such a literal as a mistake.
+/// `1..-1` selects the same as `1:-1` in Python, but the Clippy lint `reversed_empty_ranges` rejects such a literal.
 ///
-/// A tuple has one element of any of these forms for each axis. An array, a slice or a `Vec` has elements of one form:
-/// `[0..2, 1..4]` is a box of a two-dimensional array, `[1, 2]` is one item of it, and `([1, 2],)` is a list of indices
-/// along the first axis. A single range or integer selects along the first axis. With the feature `ndarray`, `s![...]`
-/// is a selection too.
+/// A tuple contains one of these forms for each axis, and the forms can differ. An array, a slice or a `Vec` also
+/// contains one element for each axis, all of the same form. For a two-dimensional array, `[0..2, 1..4]` selects a
+/// slice along both axes, `[1, 2]` selects one item, and `([1, 2],)` selects a list of indices along the first axis. A
+/// single range or integer selects along the first axis. With the feature `ndarray`, the result of `s![...]` is a
+/// selection too.
 ///
-/// Lists and masks of several axes select their product (orthogonal indexing), as Python's `oindex` and NumPy's `ix_`
-/// do. For a selection of points see [`NDArray::read_points`](crate::NDArray::read_points).
+/// Lists and masks along several axes select all combinations of their indices (orthogonal indexing), as Python's
+/// `oindex` and NumPy's `ix_` do. For a selection of points see [`NDArray::read_points`](crate::NDArray::read_points).
 ///
-/// Bounds and indices outside the axis are an error. [`AxisSelection::clamped`] clamps bounds to the axis, as NumPy
-/// does.
+/// Bounds and indices outside the axis are an error. NumPy clamps the bounds of a slice to the axis;
+/// [`AxisSelection::clamped`] does the same.
 ///
 /// ```
 /// use blosc2::{AxisSelection, NDArray, Selection};
@@ -307,11 +310,11 @@ impl From<&Self> for AxisSelection {
 /// assert_eq!(array.read::<i32>((1..3, -2..))?, [8, 9, 13, 14]);
 /// assert_eq!(array.read::<i32>(1)?, [5, 6, 7, 8, 9]); // the second row
 /// assert_eq!(array.read::<i32>((.., 4))?, [4, 9, 14, 19]); // the last column
-/// assert_eq!(array.read::<i32>(([3, 0], [4, 1]))?, [19, 16, 4, 1]); // two columns of two rows
+/// assert_eq!(array.read::<i32>(([3, 0], [4, 1]))?, [19, 16, 4, 1]); // columns 4 and 1 of rows 3 and 0
 /// assert_eq!(array.read::<i32>(([true, false, false, true], (0..5).step_by(2)))?, [0, 2, 4, 15, 17, 19]);
 /// assert_eq!(array.read::<i32>((-1, AxisSelection::strided(.., -1)))?, [19, 18, 17, 16, 15]);
 ///
-/// let stored = Selection::from((1, ..3)); // a selection that is used again
+/// let stored = Selection::from((1, ..3)); // a stored selection can be used several times
 /// assert_eq!(array.read::<i32>(&stored)?, [5, 6, 7]);
 /// # Ok::<(), blosc2::Error>(())
 /// ```
@@ -324,7 +327,7 @@ impl Selection {
         Self::default()
     }
 
-    /// Returns the selection along each axis. Missing axes at the end are selected in full.
+    /// Returns the selection along each axis. Axes after the last one are selected in full.
     pub fn axes(&self) -> &[AxisSelection] {
         &self.0
     }

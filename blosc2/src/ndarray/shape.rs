@@ -23,7 +23,7 @@ const RESIZE: &str = "resize an array";
 pub(super) const INSERT: &str = "insert into an array";
 
 impl NDArray {
-    /// Changes the shape of the array to another one with the same number of dimensions. New items are zeros. C:
+    /// Changes the shape of the array. The number of dimensions stays the same, and new items are zeros. C:
     /// `b2nd_resize`. Python: `resize`.
     ///
     /// Items outside the new shape are removed. Chunks without remaining items are deleted; chunks at the edges are
@@ -53,17 +53,18 @@ impl NDArray {
         })
     }
 
-    /// Changes the shape at a position: along each axis, inserts items before index `start[axis]`, or removes items
-    /// starting at that index. New items are zeros. C: `b2nd_resize` with a `start`, here for any position.
+    /// Changes the shape of the array at a position. Along each axis, it inserts items before index `start[axis]` if
+    /// the axis grows, and removes items starting at that index if the axis shrinks. New items are zeros. C:
+    /// `b2nd_resize` with a `start`. Unlike in C, any position is allowed.
     ///
-    /// Chunks that keep all their items in place are not recompressed. If `start` and the change of size are multiples
-    /// of the chunk shape along each axis (C requires this), no chunk is recompressed.
+    /// Chunks whose items all keep their positions in the chunk are not recompressed. If `start` and the change of size
+    /// are multiples of the chunk shape along each axis, no chunk is recompressed.
     ///
     /// ```
     /// use blosc2::NDArray;
     ///
     /// let mut array = NDArray::from_slice(&[1u8, 2, 3, 4, 5, 6], &[2, 3])?;
-    /// array.resize_at(&[3, 2], &[1, 0])?; // a row of zeros in front of row 1, without column 0
+    /// array.resize_at(&[3, 2], &[1, 0])?; // inserts a row before row 1, removes column 0
     /// assert_eq!(array.read_all::<u8>()?, [2, 3, 0, 0, 5, 6]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
@@ -93,11 +94,11 @@ impl NDArray {
         })
     }
 
-    /// Appends items in C order at the end of an axis. Their number is a multiple of the number of items at one index
-    /// of the axis. C: `b2nd_append`. Python: `append`.
+    /// Appends items in C order at the end of an axis. The length of `items` is a multiple of the number of items at
+    /// one index of the axis (for axis 0, of a row). C: `b2nd_append`. Python: `append`.
     ///
-    /// If the last chunks along the axis are partly filled, they are recompressed. For many small appends, an
-    /// [`appender`](Self::appender) compresses each chunk once.
+    /// If the last chunks along the axis are not full, they are recompressed. For many small appends use an
+    /// [`appender`](Self::appender), which compresses each chunk once.
     ///
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
@@ -111,13 +112,13 @@ impl NDArray {
 
     /// Appends the items of another array or view at the end of an axis. C: `b2nd_concatenate` without `copy`.
     ///
-    /// The other array has the same dtype, and the same shape except along that axis. If the old size along the axis is
-    /// a multiple of the chunk size, compressed chunks of the other array are copied as they are under the conditions
-    /// of [`NDArrayBuilder::copy`](crate::NDArrayBuilder::copy), regardless of the compression parameters of this
-    /// array. All other new chunks, and old chunks that gain items, are compressed with these parameters. Metalayers
-    /// are not copied.
+    /// The other array must have the same dtype, and the same shape except along that axis. If the old size along the
+    /// axis is a multiple of the chunk size, compressed chunks of the other array are copied as they are under the
+    /// conditions of [`NDArrayBuilder::copy`](crate::NDArrayBuilder::copy), regardless of the compression parameters of
+    /// this array. All other new chunks, and old chunks that gain items, are compressed with the parameters of this
+    /// array. Metalayers are not copied.
     ///
-    /// The new chunks are held in memory, compressed, until all of them are written.
+    /// The compressed new chunks are held in memory until all of them are written.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -171,13 +172,14 @@ impl NDArray {
         })
     }
 
-    /// Inserts items before the index `at` of an axis. C: `b2nd_insert`, here for any index.
+    /// Inserts items before the index `at` of an axis. C: `b2nd_insert`. Unlike in C, any index is allowed.
     ///
-    /// The items are in C order; their number is a multiple of the number of items at one index of the axis. A negative
-    /// `at` counts from the end, as in NumPy's `insert`: -1 is before the last index.
+    /// The items are in C order. The length of `items` is a multiple of the number of items at one index of the axis
+    /// (for axis 0, of a row). A negative `at` counts from the end, as in NumPy's `insert`: -1 is before the last
+    /// index.
     ///
     /// If `at` and the number of inserted indices are multiples of the chunk size along the axis, no existing chunk is
-    /// recompressed. Otherwise all chunks from `at` on are recompressed.
+    /// recompressed. Otherwise all chunks that hold items at or after `at` are recompressed.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -204,10 +206,11 @@ impl NDArray {
         self.put_in(INSERT, axis, Some(at.to_i128()), &bytes)
     }
 
-    /// Deletes the items at an index or a range of indices of an axis. C: `b2nd_delete`, here for any range.
+    /// Deletes the items at an index or a range of indices of an axis. C: `b2nd_delete`. Unlike in C, any range is
+    /// allowed.
     ///
-    /// If the range consists of whole chunks, these are deleted and no chunk is recompressed. Otherwise all chunks from
-    /// the start of the range on are recompressed.
+    /// If the range consists of whole chunks, these chunks are deleted and no chunk is recompressed. Otherwise all
+    /// chunks after the start of the range are recompressed.
     ///
     /// ```
     /// use blosc2::NDArray;

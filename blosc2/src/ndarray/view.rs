@@ -16,8 +16,8 @@ impl NDArray {
     /// Reads the selected items, in C order. C: `b2nd_get_slice_cbuffer`, `b2nd_get_orthogonal_selection`. Python:
     /// `array[...]`, `array.oindex[...]`.
     ///
-    /// A selection is one range for each axis, or another form of [`Selection`]; with the feature `ndarray` also
-    /// `s![...]`.
+    /// The selection can be one range for each axis, or any other form that [`Selection`] lists. With the feature
+    /// `ndarray` it can also be `s![...]`.
     ///
     /// # Errors
     /// Fails with the [errors of reads](NDArray#errors-of-reads).
@@ -64,7 +64,7 @@ impl NDArray {
         self.read_region(&region).map(|items| items[0])
     }
 
-    /// Returns a view of the whole array. A view can be sliced and its axes rearranged without reading items.
+    /// Returns a view of the whole array. Slicing a view and rearranging its axes read no items.
     ///
     /// ```
     /// use blosc2::{AxisSelection, NDArray};
@@ -245,12 +245,11 @@ impl NDArray {
     }
 }
 
-/// A lazy view of an array: a slice of it, or its axes removed, added or reordered. Items are read when a reading
-/// method is called.
+/// A lazy view of an array: a slice of it, with axes that can be removed, added or reordered. Items are read only when
+/// a reading method is called.
 ///
-/// A view borrows the array and does not copy items. Created by [`NDArray::view`]. C's views (`b2nd_squeeze`,
-/// `b2nd_expand_dims`) share the memory of the array without owning it; the lifetime of this type prevents a view from
-/// outliving its array.
+/// A view borrows the array and does not copy items. Created by [`NDArray::view`]. A view in C (`b2nd_squeeze`,
+/// `b2nd_expand_dims`) can outlive its array; the lifetime of this type prevents that.
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -300,15 +299,15 @@ impl<'a> NDArrayView<'a> {
     /// - [`ErrorKind::OutOfBounds`]: an index or a bound of the selection is outside the view;
     /// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the view, or a range that ends before it
     ///   starts;
-    /// - [`ErrorKind::Unsupported`]: the selection does not have exactly one item along an [added](Self::expand_dims)
-    ///   axis.
+    /// - [`ErrorKind::Unsupported`]: the selection does not select exactly one index along an axis that
+    ///   [`expand_dims`](Self::expand_dims) added.
     pub fn slice(&self, selection: impl Into<Selection>) -> Result<Self> {
         let region = self.region.select(&selection.into(), "select items");
         let region = region.map_err(|error| self.array.schunk.at(error))?;
         Ok(Self { array: self.array, region })
     }
 
-    /// Removes all axes of one item. C: `b2nd_squeeze`. Python: `squeeze`.
+    /// Removes all axes of size 1. C: `b2nd_squeeze`. Python: `squeeze`.
     #[doc(alias = "b2nd_squeeze")]
     pub fn squeeze(mut self) -> Self {
         let mut sizes = self.shape().into_iter();
@@ -316,7 +315,7 @@ impl<'a> NDArrayView<'a> {
         self
     }
 
-    /// Removes one axis, which has one item. C: `b2nd_squeeze_index`. NumPy: `squeeze(axis)`.
+    /// Removes one axis, which must have size 1. C: `b2nd_squeeze_index`. NumPy: `squeeze(axis)`.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: there is no such axis, or its size is not 1.
@@ -332,8 +331,8 @@ impl<'a> NDArrayView<'a> {
         Ok(self)
     }
 
-    /// Inserts a new axis of one item before the axis `axis`, or after the last one if `axis` is the number of
-    /// dimensions. C: `b2nd_expand_dims`. Python: `expand_dims`.
+    /// Inserts an axis of size 1 before axis `axis`, or after the last axis if `axis` is the number of dimensions. C:
+    /// `b2nd_expand_dims`. Python: `expand_dims`.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: `axis` is greater than the number of dimensions, or the view has 16 axes.
@@ -376,8 +375,8 @@ impl<'a> NDArrayView<'a> {
     ///
     /// # Errors
     /// Fails with the [errors of reads](NDArray#errors-of-reads) and with:
-    /// - [`ErrorKind::Unsupported`]: the selection does not have exactly one item along an [added](Self::expand_dims)
-    ///   axis.
+    /// - [`ErrorKind::Unsupported`]: the selection does not select exactly one index along an axis that
+    ///   [`expand_dims`](Self::expand_dims) added.
     pub fn read<T: Element>(&self, selection: impl Into<Selection>) -> Result<Vec<T>> {
         self.array.read_region(&self.slice(selection)?.region)
     }
@@ -386,8 +385,8 @@ impl<'a> NDArrayView<'a> {
     ///
     /// # Errors
     /// Fails with the [errors of reads](NDArray#errors-of-reads) and with:
-    /// - [`ErrorKind::Unsupported`]: the selection does not have exactly one item along an [added](Self::expand_dims)
-    ///   axis.
+    /// - [`ErrorKind::Unsupported`]: the selection does not select exactly one index along an axis that
+    ///   [`expand_dims`](Self::expand_dims) added.
     pub fn read_into<T: Element>(
         &self,
         selection: impl Into<Selection>,

@@ -12,7 +12,7 @@ use crate::element::{Element, bytes_of};
 use crate::{ErrorKind, Result};
 
 impl NDArray {
-    /// Writes items over the selected ones, in C order. The number of items is that of the selected items. C:
+    /// Writes items over the selected items, in C order. `items` has one item for each selected item. C:
     /// `b2nd_set_slice_cbuffer`, `b2nd_set_orthogonal_selection`. Python: `array[...] = items`.
     ///
     /// The chunks that the selection touches are recompressed, on the threads of
@@ -37,7 +37,7 @@ impl NDArray {
         self.write_region(&region, &bytes)
     }
 
-    /// Writes the same item over all selected ones. Python: `array[...] = item`.
+    /// Writes the same item over each selected item. Python: `array[...] = item`.
     ///
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes).
