@@ -205,7 +205,8 @@ impl Geometry {
         Ok(along.collect())
     }
 
-    /// Returns the indices of the chunks that contain items of a box, in ascending order.
+    /// Returns the indices of the chunks that contain items of a box (one range per axis), in
+    /// ascending order.
     ///
     /// # Errors
     /// [`Error::Argument`]: the box is out of bounds.
@@ -226,8 +227,9 @@ impl Geometry {
         }))
     }
 
-    /// Copies the items of a box from the decoded chunk `bytes` to `out`, which contains the items
-    /// of the box in C order. The other items of `out` are not changed.
+    /// Copies the items of a box (one range per axis) from a decoded chunk to `out`. `bytes` is the
+    /// content of the chunk; `out` has the size of the box, in C order. Items of `out` from other
+    /// chunks are not changed.
     ///
     /// # Errors
     /// [`Error::Argument`]: there is no chunk at this index, the box is out of bounds, or `bytes`
@@ -249,8 +251,8 @@ impl Geometry {
         })
     }
 
-    /// Copies the items of a chunk from `array`, all items of the array in C order, to `out`: fills
-    /// `out` with the blocks of the chunk and sets the padding to zero.
+    /// Copies the items of a chunk from `array` to `out`. `array` contains all items of the array
+    /// in C order. `out` receives the blocks of the chunk, with zeros as padding.
     ///
     /// # Errors
     /// [`Error::Argument`]: there is no chunk at this index, or `array` or `out` has the wrong

@@ -57,7 +57,8 @@ pub struct Header {
     pub frame_len: u64,
     /// The version and the size of the offsets: 0x24 in early frames, 0x21 in version 1.
     pub general_flags: u8,
-    /// The writers disagree on this byte; the headers of the chunks state the filters.
+    /// The filters, in a form that depends on the version of the writer. The headers of the chunks
+    /// state the filters reliably.
     pub filter_flags: u8,
     /// The code of the codec in the low four bits, the level in the high four bits.
     pub codec_flags: u8,
