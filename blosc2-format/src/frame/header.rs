@@ -234,7 +234,7 @@ impl Header {
         let flags = field::FLAGS.byte(&frame);
         let version = flags & 0x0f;
         if !(MIN_VERSION..=MAX_VERSION).contains(&version) {
-            let expected = "2 or 3 (version 1 is of the betas, with another header)";
+            let expected = "2 or 3 (the betas wrote version 1, with another header)";
             field::FLAGS.found(checker, &rules::VERSION, expected, version);
             return None;
         }

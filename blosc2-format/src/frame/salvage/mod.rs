@@ -83,8 +83,8 @@ pub enum Order {
     /// The order of the frame: an index was found. A damaged chunk is a [`Piece::Lost`].
     Index,
     /// The order of the positions in the file: no index was found. Replaced and deleted chunks are
-    /// indistinguishable from the others. Lost chunks and special chunks that were not stored are
-    /// missing without an entry. Inserted and replaced chunks can be at the end.
+    /// indistinguishable from the others. Lost chunks, and special chunks that were not stored,
+    /// have no entry. Inserted and replaced chunks can be at the end.
     File,
 }
 
