@@ -2,7 +2,7 @@
 //!
 //! The index file `chunks.b2frame` is a frame without its chunks. Its index contains file numbers:
 //! the chunk with the file number 26 is the whole content of the file `0000001A.chunk`. `.b2lock`
-//! is the sidecar of libraries that lock the directory.
+//! is the lock file, if locking is enabled.
 //!
 //! ```
 //! use blosc2_format::{Limits, Options, chunk, directory, frame::Frame};
@@ -241,7 +241,7 @@ impl FolderMut for Memory {
     }
 }
 
-/// Returns the name of the file with the file number `number` in the index: eight hexadecimal
+/// Returns the name of the chunk file with the file number `number`: eight upper-case hexadecimal
 /// digits and `.chunk`.
 pub fn chunk_name(number: u64) -> String {
     format!("{number:08X}.chunk")
@@ -256,7 +256,7 @@ pub(crate) fn chunk_number(name: &str) -> Option<u64> {
 /// Checks a directory: its index file, its chunk files, and other files in it.
 ///
 /// # Errors
-/// [`Error::Io`]: `folder` or reading a file fails.
+/// [`Error::Io`]: listing the files or reading one fails.
 pub fn check<F: Folder>(folder: &F, options: &Options) -> Result<Report, Error> {
     let mut report = Report::new();
     check_into(folder, options, &mut Checker::new(&mut report))?;
@@ -346,8 +346,8 @@ fn check_unused<F: Folder>(folder: &F, name: &str, checker: &mut Checker<'_>) ->
 
 /// Writes a frame as a directory.
 ///
-/// The files equal those of C-Blosc2 3.3.2 for the same chunks. [`finish`](Self::finish) writes the
-/// index file; until then the directory contains no frame.
+/// The files are identical to those of C-Blosc2 3.3.2 for the same chunks. [`finish`](Self::finish)
+/// writes the index file; until then the directory contains no frame.
 ///
 /// ```
 /// use blosc2_format::chunk::Params;
@@ -375,7 +375,7 @@ impl<F: FolderMut> Writer<F> {
     ///   with the same name, or a name that is not 1 to 31 bytes long;
     /// - [`Error::Io`] with the kind [`ErrorKind::AlreadyExists`]: the folder already contains a
     ///   frame;
-    /// - [`Error::Io`]: the folder fails.
+    /// - [`Error::Io`]: an operation of `folder` fails.
     pub fn new(folder: F, params: Params, metalayers: &[Metalayer]) -> Result<Self, Error> {
         match folder.open(INDEX) {
             Ok(_) => return Err(io::Error::from(ErrorKind::AlreadyExists).into()),
@@ -449,7 +449,7 @@ impl<F: FolderMut> Writer<F> {
     /// Writes the index file and returns the folder.
     ///
     /// # Errors
-    /// [`Error::Io`]: the folder fails.
+    /// [`Error::Io`]: an operation of `folder` fails.
     pub fn finish(mut self) -> Result<F, Error> {
         let outline = &mut self.builder.outline;
         let end = [&outline.index()?[..], &outline.trailer()].concat();

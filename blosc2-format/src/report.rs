@@ -15,7 +15,8 @@ use std::sync::Arc;
 pub enum Severity {
     /// Information; the bytes follow the format.
     Note,
-    /// No data is lost, but a writer has, or a reader may have, a fault.
+    /// No data is lost, but the writer has a fault, a reader may have one, or a part was not
+    /// checked.
     Warning,
     /// The bytes violate the format: some or all of the data cannot be trusted.
     Error,
@@ -44,7 +45,7 @@ pub struct Rule {
     pub id: &'static str,
     /// The severity of a violation.
     pub severity: Severity,
-    /// The field or section that the rule describes.
+    /// The field or section that the rule is about.
     pub what: &'static str,
     /// The heading in `FORMATS.md` that describes the rule.
     pub section: &'static str,
@@ -87,7 +88,8 @@ pub enum Part {
     Metalayer(String),
     /// A chunk, by its index; a bare chunk has the index 0.
     Chunk(u64),
-    /// The chunk that contains the offsets of the other chunks, or the block of offsets.
+    /// The index chunk with the offsets of the other chunks or, in a packed super-chunk, the table
+    /// of their positions.
     Index,
     /// A variable-length metalayer, in the trailer.
     VlMetalayer(String),
@@ -95,7 +97,7 @@ pub enum Part {
     Trailer,
     /// An ancillary chunk of a packed super-chunk, by the name of its field.
     Ancillary(&'static str),
-    /// Bytes that nothing refers to.
+    /// Bytes that belong to no other part.
     Gap,
 }
 
@@ -203,8 +205,9 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// The map of the file if [`Options::map`] is set, otherwise empty.
     pub regions: Vec<Region>,
-    /// The number of findings beyond [`MAX_FINDINGS`](Self::MAX_FINDINGS), which the report does
-    /// not contain. If any finding is an error, the report contains at least one error.
+    /// The number of findings that the report does not contain because it has
+    /// [`MAX_FINDINGS`](Self::MAX_FINDINGS). If any finding is an error, the report contains at
+    /// least one error.
     pub omitted: u64,
     errors: usize,
     /// Whether only the first error is stored.
@@ -212,7 +215,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// The maximum number of findings in a report. The number of violations in a file has no limit.
+    /// The maximum number of findings in a report. [`omitted`](Self::omitted) counts the others.
     pub const MAX_FINDINGS: usize = 1 << 16;
 
     /// Returns a report without findings.
@@ -237,9 +240,8 @@ impl Report {
 
     /// Returns whether the check examined everything that was requested.
     ///
-    /// It returns `false` if findings were omitted, if a finding states that something exceeds the
-    /// [limits](crate::Limits) (`*.limit`), or that it needs an unsupported feature
-    /// (`*.unsupported`).
+    /// Returns `false` if findings were omitted, or if a finding states that a part exceeds the
+    /// [limits](crate::Limits) (`*.limit`) or needs an unsupported feature (`*.unsupported`).
     pub fn is_complete(&self) -> bool {
         let is_left_out = |id: &str| id.ends_with(".limit") || id.ends_with(".unsupported");
         self.omitted == 0 && !self.findings.iter().any(|finding| is_left_out(finding.rule.id))
@@ -338,7 +340,7 @@ pub struct Options {
     pub content: bool,
     /// Whether to add a [map of the file](Report::regions) to the report. Default: `false`.
     pub map: bool,
-    /// The limits on memory and work.
+    /// The limits on memory and work. Default: [`Limits::default`](crate::Limits::default).
     pub limits: crate::Limits,
 }
 

@@ -251,9 +251,8 @@ impl Geometry {
         })
     }
 
-    /// Copies the items of a chunk from `array` to `out`, with its padding set to zero. `array`
-    /// contains all items of the array in C order; `out` receives the decoded chunk, block after
-    /// block.
+    /// Copies the items of a chunk from `array` to `out`. `array` contains all items of the array
+    /// in C order. `out` receives the blocks of the chunk, with zeros as padding.
     ///
     /// # Errors
     /// [`Error::Argument`]: there is no chunk at this index, or `array` or `out` has the wrong

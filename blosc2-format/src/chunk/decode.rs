@@ -32,7 +32,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Decodes a chunk into `out`, whose length has to be that of the data. C:
+    /// Decodes a chunk into `out`, whose length must be that of the data. C:
     /// `blosc2_decompress_ctx`. Python: `blosc2.decompress2`.
     ///
     /// # Errors
@@ -90,9 +90,9 @@ impl Decoder {
         self.decode(chunk, data)
     }
 
-    /// Decodes the block at index `block` into `out`, whose length has to be that of the block.
+    /// Decodes the block at index `block` into `out`, whose length must be that of the block.
     ///
-    /// If the filters include delta, the first block is decoded as well, once for each `Chunk`.
+    /// If the filters include delta, this also decodes the first block, once for each `Chunk`.
     ///
     /// # Errors
     /// - [`Error::Argument`]: there is no block at this index, or `out` has another length than the

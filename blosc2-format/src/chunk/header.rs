@@ -195,8 +195,9 @@ impl RawHeader {
 
 /// The header of a chunk.
 ///
-/// Blosc1 and the short form of Blosc2 have a header of 16 bytes in little-endian byte order. The
-/// extended header of Blosc2 has 32 bytes; both shuffle flags are set to announce it.
+/// Numbers are in little-endian byte order. Chunks of Blosc1, and Blosc2 chunks in the
+/// Blosc1-compatible mode, have a header of 16 bytes. The extended header of Blosc2 has 32 bytes;
+/// the two flags for shuffle and bitshuffle are both set to mark it.
 ///
 /// ```
 /// use blosc2_format::chunk::{Header, Special};
@@ -217,7 +218,8 @@ impl RawHeader {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Header {
-    /// The version of the chunk format: 2 for Blosc1, 3 to 6 for Blosc2.
+    /// The version of the chunk format: 1 or 2 for Blosc1 and the first alphas of Blosc2, 3 to 6
+    /// for later versions of Blosc2.
     pub version: u8,
     /// The version of the format of the codec.
     pub codec_version: u8,
@@ -250,11 +252,11 @@ pub struct Header {
     pub variable_blocks: bool,
     /// Whether a dictionary follows the block starts.
     pub dictionary: bool,
-    /// Whether the writer had big-endian items.
+    /// Whether the items are in big-endian byte order.
     pub big_endian: bool,
     /// Whether the blocks are not part of the chunk. Lazy chunks exist in memory only.
     pub lazy: bool,
-    /// Whether the data consists of measurements of an instrumented codec.
+    /// Whether the streams contain measurements of the codec instead of data.
     pub instrumented: bool,
     /// The value of a special chunk, which contains no data.
     pub special: Option<Special>,
@@ -355,18 +357,18 @@ impl Header {
         }
     }
 
-    /// Returns the size of a block, in bytes; the last block can be shorter. It is the stored size,
-    /// or the size of the data if that is smaller. It has no meaning with `variable_blocks`.
+    /// Returns the size of a block, in bytes; the last block can be shorter. This is `blocksize`,
+    /// or `nbytes` if that is smaller. It has no meaning with `variable_blocks`.
     pub fn block_len(&self) -> u32 {
         self.blocksize.min(self.nbytes)
     }
 
-    /// Returns whether released versions of C-Blosc2 undo delta correctly in this pipeline; `true` for
-    /// a pipeline without delta.
+    /// Returns whether C-Blosc2 3.3.2 without patches undoes delta correctly in this pipeline.
+    /// Returns `true` for a pipeline without delta.
     ///
-    /// C-Blosc2 decodes to wrong data if the pipeline contains delta twice, or if at least three
-    /// filters precede delta and another one follows it (not counting truncated precision): it
-    /// mixes up its buffers. This crate decodes such chunks correctly.
+    /// It can decode wrong data if the pipeline contains delta more than once, or if at least three
+    /// filters precede delta and another one follows it (not counting truncated precision), because
+    /// it mixes up its buffers. This crate decodes such chunks correctly.
     pub fn is_delta_undone(&self) -> bool {
         let filters = &self.filters;
         let mut places = filters.iter().enumerate().filter(|(_, filter)| **filter == DELTA);

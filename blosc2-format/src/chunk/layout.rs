@@ -229,8 +229,8 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// Returns the chunk as a part of a super-chunk whose items have `typesize` bytes. A chunk
-    /// cannot store a typesize above 255; the filter bytedelta needs the real one.
+    /// Sets the typesize of the super-chunk, in bytes. The filter bytedelta needs it if it is above
+    /// 255, because the header of a chunk cannot store it.
     pub fn with_typesize(self, typesize: usize) -> Self {
         Self { typesize, reference: OnceLock::new(), ..self }
     }
@@ -255,7 +255,7 @@ impl<'a> Chunk<'a> {
         self.bytes
     }
 
-    /// Returns the dictionary that the streams were compressed with.
+    /// Returns the dictionary that the streams were compressed with, or `None` if there is none.
     pub fn dictionary(&self) -> Option<&'a [u8]> {
         self.dictionary
     }
@@ -277,8 +277,8 @@ impl<'a> Chunk<'a> {
 
     /// Returns the size of the block at index `block` when decoded, in bytes.
     ///
-    /// It is 0 if there is no such block, and for the variable-length blocks of a lazy chunk, whose
-    /// sizes are stored in the blocks.
+    /// Returns 0 if there is no such block, and for the variable-length blocks of a lazy chunk,
+    /// because their sizes are stored in the blocks, which the chunk does not contain.
     pub fn block_size(&self, block: usize) -> usize {
         if block >= self.nblocks() {
             return 0;

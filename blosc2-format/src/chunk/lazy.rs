@@ -1,16 +1,16 @@
 //! Lazy chunks: the header and the block starts of a chunk whose blocks are in its file.
 //!
-//! The C library uses them in memory only. After the header and the table of block starts (which is
-//! also present, but unused, for stored data) follow the index of the chunk (4 bytes), its offset
-//! in the file (8 bytes) and the stored size of each block (4 bytes each).
+//! The C library uses them in memory only. A lazy chunk contains the header, the table of block
+//! starts (unused for stored data), the index of the chunk (4 bytes), its offset in the file (8
+//! bytes) and the stored size of each block (4 bytes each).
 
 use super::Header;
 use super::rules::{self, Findings};
 
 /// The location of the blocks of a lazy chunk.
 ///
-/// The offset is relative to the start of the frame. In a directory, the chunk is in the file with
-/// the file number `number`.
+/// The offset is relative to the start of the frame. In a directory, `number` is the file number of
+/// the chunk.
 ///
 /// ```
 /// use blosc2_format::Limits;
@@ -41,7 +41,8 @@ impl<'a> Lazy<'a> {
         Some(Self { number, offset: u64::from_le_bytes(*offset), sizes })
     }
 
-    /// Returns the stored size of a block, in bytes: up to the block that is stored after it.
+    /// Returns the stored size of the block at index `block`, in bytes, or `None` if there is no
+    /// such block. It extends to the block that is stored next, or to the end of the chunk.
     pub fn stored_size(&self, block: usize) -> Option<usize> {
         let size = self.sizes.get(block.checked_mul(4)?..)?.first_chunk()?;
         usize::try_from(i32::from_le_bytes(*size)).ok()

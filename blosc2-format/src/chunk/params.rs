@@ -39,13 +39,14 @@ pub enum SplitMode {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Params {
-    /// The code of the codec: 0 BloscLZ, 1 LZ4, 2 LZ4HC, 4 zlib, 5 Zstandard.
+    /// The code of the codec: 0 BloscLZ, 1 LZ4, 4 zlib, 5 Zstandard. Default: 0. An
+    /// [`Encoder`](super::Encoder) does not support LZ4HC (2).
     pub codec: u8,
     /// The parameter of the codec.
     pub codec_meta: u8,
-    /// The compression level (`clevel` in C and Python), from 0 (stored) to 9.
+    /// The compression level (`clevel` in C and Python), from 0 (stored) to 9. Default: 5.
     pub level: u8,
-    /// The size of an item, in bytes.
+    /// The size of an item, in bytes. Default: 8.
     pub typesize: u32,
     /// The size of a block, in bytes; `None` selects the automatic block size of the C library.
     pub blocksize: Option<u32>,

@@ -5,8 +5,8 @@ use super::plan::Plan;
 use super::{Chunk, EXTENDED_HEADER_LEN, Params, Special};
 use crate::Error;
 
-/// Creates a special chunk that represents `nbytes` bytes of one value, identical to that of the C
-/// library. C: `blosc2_chunk_zeros`, `blosc2_chunk_nans`, `blosc2_chunk_repeatval`,
+/// Creates a special chunk that represents `nbytes` bytes of one value. It is identical to that of
+/// the C library. C: `blosc2_chunk_zeros`, `blosc2_chunk_nans`, `blosc2_chunk_repeatval`,
 /// `blosc2_chunk_uninit`.
 ///
 /// `value` is the item to repeat for [`Special::Value`], and is ignored otherwise. The codec and

@@ -130,7 +130,7 @@ pub enum Kind {
     Unicode,
     /// Raw bytes: `V5`.
     Void,
-    /// A pointer to a Python object, which has no meaning in a file: `O`.
+    /// A pointer to a Python object: `O`. It has no meaning in a file.
     Object,
 }
 

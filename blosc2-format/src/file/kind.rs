@@ -1,4 +1,4 @@
-//! Detection of the kind of a file from its first bytes.
+//! Detection of the kind of a file from its content.
 
 use std::fmt;
 use std::path::Path;
@@ -24,7 +24,8 @@ pub enum Kind {
     Frame,
     /// A directory (sparse frame): an index file and one file per chunk.
     Directory,
-    /// A legacy frame with a header of 64 bytes, written by 2.0.0-beta.1 and snapshots close to it.
+    /// A legacy frame with a header of 64 bytes, written by 2.0.0-beta.1 and by development
+    /// versions shortly before and after it.
     EarlyFrame,
     /// A legacy frame with a header of 82 bytes, written by 2.0.0-beta.2 to beta.5.
     FrameVersion1,
@@ -59,7 +60,7 @@ const MAGIC: &[u8] = b"\xa8b2frame\0";
 /// The minimum number of matching bytes of the magic name.
 const ENOUGH_MAGIC: usize = 6;
 
-/// Detects the kind of the file in `source`, or returns `None` if no format matches.
+/// Returns the kind of the file in `source`, or `None` if no format matches.
 ///
 /// The detection tolerates a few wrong bytes, so that a check can report them.
 ///
@@ -103,7 +104,7 @@ fn is_chunk(start: &[u8], size: u64) -> bool {
     is_header || u64::from(u32::from_le_bytes([a, b, c, d])) == size
 }
 
-/// Detects the kind of the file or directory at `path`, or returns `None` if no format matches.
+/// Returns the kind of the file or directory at `path`, or `None` if no format matches.
 ///
 /// # Errors
 /// The file cannot be read.

@@ -11,7 +11,7 @@ use crate::{Error, Limits, ReadAt};
 
 /// A file of any kind, open for reading.
 ///
-/// Opening reads and checks the structure without the data. A chunk is checked when it is decoded.
+/// Opening reads and checks the structure, but not the data. A chunk is checked when it is decoded.
 ///
 /// ```
 /// use blosc2_format::Limits;
@@ -81,7 +81,7 @@ impl<'a> File<'a> {
         Ok(Self { info, array, source })
     }
 
-    /// Returns the metadata of the file.
+    /// Returns the metadata: sizes, compression parameters and metalayers.
     pub fn info(&self) -> &Info {
         &self.info
     }

@@ -41,7 +41,7 @@ pub struct Info {
     /// The size of a chunk when decompressed, in bytes; the last chunk can be shorter. `None` if
     /// the sizes differ or there is no chunk.
     pub chunksize: Option<u32>,
-    /// The size of a block, in bytes; `None` if the file states no size for all chunks.
+    /// The size of a block, in bytes; `None` if the file does not state one size for all chunks.
     pub blocksize: Option<u32>,
     /// The code of the codec: 0 BloscLZ, 1 LZ4, 2 LZ4HC, 4 zlib, 5 Zstandard, ...
     pub codec: u8,

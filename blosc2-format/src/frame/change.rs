@@ -13,8 +13,8 @@ use crate::chunk::{self, EXTENDED_HEADER_LEN, Special};
 /// The maximum number of chunks: their offsets have to fit into one chunk.
 const MAX_CHUNKS: u64 = (i32::MAX as u64 - EXTENDED_HEADER_LEN as u64) / OFFSET_LEN;
 
-/// The result of a change: the byte strings to store, each with its position as in the index. The
-/// position is a number of bytes after the header or, in a directory, a file number.
+/// The result of a change: byte strings that the caller must store, each with its position. The
+/// position is the number of bytes after the end of the header or, in a directory, the file number.
 ///
 /// ```
 /// use blosc2_format::chunk::{Encoder, Params};
@@ -46,7 +46,7 @@ pub type Stores<'a> = Vec<(u64, Cow<'a, [u8]>)>;
 pub enum Slot<'a> {
     /// The existing chunk with this index.
     Kept(u64),
-    /// A chunk of zeros, which occupies no space.
+    /// A chunk of zeros, which is represented by its index entry only.
     Zeros,
     /// A new compressed chunk.
     New(&'a [u8]),
@@ -85,8 +85,9 @@ impl Outline {
     /// - [`Error::Format`]: the header, the block table or the lengths of `chunk` violate a rule;
     /// - [`Error::Argument`]: `number` is greater than the number of chunks; the length of `chunk`
     ///   differs from its header; `chunk` is empty or lazy, or repeats a value shorter than an
-    ///   item; only it or only the other chunks have variable-length blocks; the frame has the
-    ///   maximum number of chunks; or a part of the index is not [loaded](Self::load).
+    ///   item; `chunk` has variable-length blocks and the other chunks do not, or vice versa; the
+    ///   frame has the maximum number of chunks; or a part of the index is not
+    ///   [loaded](Self::load).
     pub fn insert<'a>(
         &mut self,
         number: u64,
@@ -134,10 +135,10 @@ impl Outline {
     /// # Errors
     /// On an error the outline is unchanged.
     /// - [`Error::Format`]: the header, the block table or the lengths of `chunk` violate a rule;
-    /// - [`Error::Argument`]: there is no chunk at this index; the length of `chunk` differs from its
-    ///   header; `chunk` is empty or lazy, or repeats a value shorter than an item; only it or only
-    ///   the other chunks have variable-length blocks; or a part of the index is not
-    ///   [loaded](Self::load).
+    /// - [`Error::Argument`]: there is no chunk at this index; the length of `chunk` differs from
+    ///   its header; `chunk` is empty or lazy, or repeats a value shorter than an item; `chunk` has
+    ///   variable-length blocks and the other chunks do not, or vice versa; or a part of the index
+    ///   is not [loaded](Self::load).
     pub fn replace<'a>(
         &mut self,
         number: u64,
@@ -245,8 +246,9 @@ impl Outline {
     ///   rule;
     /// - [`Error::Argument`]: a chunk has another size than `chunksize`; `chunksize` is not a
     ///   multiple of the item size; an existing chunk is kept twice, both kept and dropped, or
-    ///   neither; there are more chunks than a frame can have; a new chunk is invalid (see
-    ///   [`insert`](Self::insert)); or a part of the index is not [loaded](Self::load).
+    ///   neither kept nor dropped; there are more chunks than a frame can have; a new chunk is
+    ///   invalid (see [`insert`](Self::insert)); or a part of the index is not
+    ///   [loaded](Self::load).
     pub fn rearrange<'a>(
         &mut self,
         chunksize: u32,
@@ -342,8 +344,8 @@ impl Outline {
     ///
     /// # Errors
     /// [`Error::Argument`]: the frame has chunks; a size is not a multiple of the item size; there
-    /// are more chunks than a frame can have; the value is [`Special::Value`], or [`Special::Nan`]
-    /// with an item size other than 4 and 8 or greater than the block size.
+    /// are more chunks than a frame can have; the value is [`Special::Value`]; or it is
+    /// [`Special::Nan`], and the item size is neither 4 nor 8, or greater than the block size.
     pub fn fill(&mut self, special: Special, nbytes: u64, chunksize: u32) -> Result<(), Error> {
         let wrong = |what: String| Err(Error::Argument(what));
         let typesize = self.header.typesize;

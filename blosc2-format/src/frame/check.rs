@@ -16,7 +16,8 @@ use crate::{Error, Limits, ReadAt};
 
 /// Checks the contiguous frame at the start of `source`.
 ///
-/// The report contains the violations of the format, and what exceeds the limits of `options`.
+/// The report contains all violations of the format, and the parts that exceed the limits of
+/// `options`.
 ///
 /// ```
 /// use blosc2_format::{Options, frame};
@@ -27,7 +28,7 @@ use crate::{Error, Limits, ReadAt};
 /// ```
 ///
 /// # Errors
-/// [`Error::Io`] where `source` fails.
+/// [`Error::Io`]: reading from `source` fails.
 pub fn check<R: ReadAt + ?Sized>(source: &R, options: &Options) -> Result<Report, Error> {
     let mut report = Report::new();
     check_into(source, options, &mut Checker::new(&mut report))?;

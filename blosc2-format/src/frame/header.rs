@@ -9,7 +9,8 @@ use crate::report::{Checker, Report, Rule};
 
 /// The minimum size of a trailer, in bytes.
 pub const MIN_TRAILER_LEN: usize = 35;
-/// The frame version of 2.0.0-rc.1; earlier frames have another header layout.
+/// The lowest version of the frame format that this module reads: that of 2.0.0-rc.1. For earlier
+/// frames, see [`early`](crate::early).
 pub const MIN_VERSION: u8 = 2;
 /// The highest known version of the frame format.
 pub const MAX_VERSION: u8 = 3;
@@ -112,9 +113,10 @@ pub struct Header {
     pub frame_len: u64,
     /// The version of the frame format: 2 or 3.
     pub version: u8,
-    /// Whether the chunks can have different sizes.
+    /// Whether the flag for chunks of different sizes is set. Readers use `chunksize` instead.
     pub variable_chunks: bool,
-    /// Whether the chunks can have variable-length blocks.
+    /// Whether the flag for variable-length blocks is set. Readers use the headers of the chunks
+    /// instead.
     pub variable_blocks: bool,
     /// The storage layout of the chunks.
     pub layout: Layout,
@@ -122,13 +124,14 @@ pub struct Header {
     pub codec: u8,
     /// The parameter of the codec.
     pub codec_meta: u8,
-    /// The compression level.
+    /// The compression level, from 0 to 9.
     pub level: u8,
     /// The split mode, 1 to 4, with the values of the C library.
     pub split_mode: u8,
     /// The total size of all chunks when decompressed, in bytes.
     pub nbytes: u64,
-    /// The total size of all compressed chunks, in bytes.
+    /// The number of bytes between header and index: the compressed chunks and gaps. In a
+    /// directory, the total size of the chunk files.
     pub cbytes: u64,
     /// The size of an item, in bytes.
     pub typesize: u32,
@@ -231,7 +234,7 @@ impl Header {
         let flags = field::FLAGS.byte(&frame);
         let version = flags & 0x0f;
         if !(MIN_VERSION..=MAX_VERSION).contains(&version) {
-            let expected = "2 or 3 (version 1 is of the betas, with another header)";
+            let expected = "2 or 3 (the betas wrote version 1, with another header)";
             field::FLAGS.found(checker, &rules::VERSION, expected, version);
             return None;
         }
@@ -365,7 +368,7 @@ pub(crate) fn set_len(header: &mut [u8]) {
 /// Checks the end of a frame. `tail` contains at least its last 35 bytes.
 ///
 /// # Errors
-/// The marker of the length of the trailer is missing, or the length does not fit the frame.
+/// The marker of the trailer length is missing, or the length contradicts the header.
 pub fn check_trailer(header: &Header, tail: &[u8]) -> Result<(), FormatError> {
     let mut report = Report::new();
     trailer_len(header, tail, &mut Checker::new(&mut report));

@@ -176,7 +176,7 @@ fn check_index(chunk: &chunk::Header, header: &Header, checker: &mut Checker<'_>
     ];
     for (at, len, usual, found) in usual {
         if !usual {
-            let expected = "BloscLZ and shuffle in blocks of 16 KiB, as C-Blosc2 has them";
+            let expected = "BloscLZ and shuffle in blocks of 16 KiB, as C-Blosc2 writes it";
             checker.found(&rules::INDEX_PARAMS, at, len, expected, found);
         }
     }

@@ -1,4 +1,4 @@
-//! The journal of an unfinished change of a contiguous frame: a mark, and the original bytes to
+//! The journal of an unfinished change of a contiguous frame: a mark, and the overwritten bytes to
 //! restore.
 //!
 //! A writer that is interrupted leaves [`UNFINISHED`] in the first byte of the length of the frame,
@@ -27,8 +27,8 @@ use crate::{FormatError, ReadAt};
 /// The position of the mark: the first byte of the length of the frame, which is 0 in every
 /// complete frame.
 ///
-/// Writing one byte is atomic. With the mark, the length is larger than any file, independent of
-/// its other bytes.
+/// Writing one byte is atomic. With the mark, the length is larger than any file, whatever its
+/// other bytes are.
 pub const MARK_AT: u64 = super::field::FRAME_LEN.at as u64;
 /// The mark of a frame with a change in progress and a journal.
 pub const UNFINISHED: u8 = 0x7f;
@@ -92,9 +92,9 @@ pub struct Record {
     pub at: u64,
 }
 
-/// Returns whether the frame of `frame_len` bytes at the start of `source` is followed by nothing,
-/// or only by the remains of an interrupted writer: zeros, then possibly a journal or the beginning
-/// of one.
+/// Returns whether nothing follows the frame of `frame_len` bytes at the start of `source`. Zeros,
+/// and a journal or the beginning of one after them, count as nothing: an interrupted writer leaves
+/// them.
 ///
 /// Other bytes do not belong to the frame, and a change of the frame would overwrite them.
 ///
@@ -116,7 +116,7 @@ pub fn is_last<R: ReadAt + ?Sized>(source: &R, frame_len: u64) -> io::Result<boo
 }
 
 /// Returns whether `error` means that the frame has a mark: a writer was interrupted during a
-/// change, or is still writing.
+/// change, or is changing the frame now.
 pub fn is_unfinished(error: &FormatError) -> bool {
     error.what == rules::UNFINISHED.what
 }
@@ -124,7 +124,7 @@ pub fn is_unfinished(error: &FormatError) -> bool {
 /// Returns the bytes of a journal that starts at byte `start` of the file and belongs to a frame of
 /// `frame_len` bytes.
 ///
-/// `records` are positions in that frame and the original bytes, in ascending order without
+/// `records` are positions in that frame and the bytes to restore there, in ascending order without
 /// overlaps.
 pub fn encode<B: AsRef<[u8]>>(start: u64, frame_len: u64, records: &[(u64, B)]) -> Vec<u8> {
     let mut journal = MAGIC.to_vec();

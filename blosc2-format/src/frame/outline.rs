@@ -38,8 +38,8 @@ pub struct Metalayer {
 ///
 /// An outline that was read from a source decodes a part of the index when it is needed.
 ///
-/// The storage of the chunks [loads](Self::load) the outline, applies each change to it, stores
-/// what the change returns, and then writes [`header`](Self::header), [`index`](Self::index) and
+/// To change a frame: [load](Self::load) the outline, apply the changes, store the bytes that each
+/// change returns, and then write [`header`](Self::header), [`index`](Self::index) and
 /// [`trailer`](Self::trailer). These are identical to those of C-Blosc2 3.3.2 for the same chunks
 /// in the same positions.
 ///
@@ -76,7 +76,7 @@ pub struct Outline {
 }
 
 impl Outline {
-    /// Creates the outline of a frame without chunks, whose header states `params`.
+    /// Creates the outline of a frame without chunks, with `params` in the header.
     pub fn new(params: Params, layout: Layout) -> Self {
         Self {
             header: Header::new(&params, layout),
@@ -104,14 +104,14 @@ impl Outline {
         self.offsets.is_loaded()
     }
 
-    /// Records that the changes are stored. In a directory, the files of removed chunks can be
-    /// overwritten afterwards.
+    /// Records that the changes are stored. In a directory, later changes can then overwrite the
+    /// files of removed chunks.
     pub fn committed(&mut self) {
         self.files.committed();
     }
 
-    /// Returns the outline for a copy in another layout: without the chunks, unless all are the
-    /// same special value.
+    /// Returns the outline for a copy in the given layout. It has no chunks, unless all chunks are
+    /// the same special value.
     pub fn emptied(&self, layout: Layout) -> Self {
         let mut new = Self::new(self.params(), layout);
         new.header.dictionary = self.header.dictionary;
@@ -221,23 +221,23 @@ impl Outline {
         self.offsets.get(number, source)
     }
 
-    /// Returns the location of a chunk if that part of the index is already decoded.
+    /// Returns the location of a chunk, or `None` if that part of the index is not decoded yet.
     pub fn decoded(&self, number: u64) -> Option<Offset> {
         self.offsets.decoded(number)
     }
 
-    /// Returns whether another outline, just read from `source`, equals this one, as far as the
-    /// index of this one is decoded.
+    /// Returns whether `other`, which was just read from `source`, equals this outline. Of the
+    /// index, this compares only the part that this outline has decoded.
     ///
     /// # Errors
-    /// Fails with the errors of [`offset`](Self::offset) for the other outline.
+    /// Fails with the errors of [`offset`](Self::offset) for `other`.
     pub fn is_same<R: ReadAt + ?Sized>(&self, other: &Self, source: &R) -> Result<bool, Error> {
         let is_same = self.header(0) == other.header(0) && self.vlmetalayers == other.vlmetalayers;
         Ok(is_same && self.offsets.is_same(&other.offsets, source)?)
     }
 
-    /// Returns the size of a chunk when decoded, in bytes; `None` if sizes vary, so that only the
-    /// chunk states it.
+    /// Returns the size of a chunk when decoded, in bytes, or `None` if chunk sizes vary: then only
+    /// the header of the chunk states it.
     pub fn nbytes_of(&self, number: u64) -> Option<u32> {
         let size = self.header.chunksize.fixed()?;
         let before = number.checked_mul(size.into())?;
@@ -245,8 +245,8 @@ impl Outline {
         Some(self.header.nbytes.saturating_sub(before).min(size.into()) as u32)
     }
 
-    /// Returns the number of bytes that [`Limits::metadata`] leaves for the content of one
-    /// metalayer, after the index, in a frame that occupies `stored` bytes.
+    /// Returns the maximum size of one decoded metalayer, in bytes: what [`Limits::metadata`]
+    /// leaves after the index. `stored` is the size of the frame, in bytes.
     pub fn metadata_left(&self, limits: &Limits, stored: u64) -> u64 {
         limits.metadata_of(stored).saturating_sub(self.offsets.held())
     }
@@ -477,7 +477,7 @@ impl Outline {
         out
     }
 
-    /// Returns the size of the frame, where index and trailer together have `end` bytes.
+    /// Returns the size of the frame, in bytes. `end` is the size of index and trailer together.
     pub fn frame_len(&self, end: usize) -> u64 {
         self.header_len() + self.room() + end as u64
     }

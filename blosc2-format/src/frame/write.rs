@@ -49,7 +49,7 @@ impl<W: Write + Seek> Writer<W> {
     /// # Errors
     /// - [`Error::Argument`]: parameters that a chunk cannot have; more than 16 metalayers, two
     ///   with the same name, or a name that is not 1 to 31 bytes long;
-    /// - [`Error::Io`]: `out` fails.
+    /// - [`Error::Io`]: an operation of `out` fails.
     pub fn new(mut out: W, params: Params, metalayers: &[Metalayer]) -> Result<Self, Error> {
         let builder = Builder::new(params, Layout::Contiguous, metalayers)?;
         let start = out.stream_position()?;
@@ -61,8 +61,8 @@ impl<W: Write + Seek> Writer<W> {
     /// `SChunk.append_data`.
     ///
     /// Chunks can have different sizes. Only the last one should be shorter than the first, so that
-    /// readers can compute the chunk of an item. Like in the C library, the block size does not
-    /// increase again after a chunk that is shorter than a block.
+    /// readers can compute the chunk of an item. As in the C library, a chunk that is shorter than
+    /// a block reduces the block size of all later chunks.
     ///
     /// # Errors
     /// - [`Error::Argument`]: `data` is empty, longer than a chunk can be, or not supported by the
@@ -94,8 +94,8 @@ impl<W: Write + Seek> Writer<W> {
     /// # Errors
     /// - [`Error::Format`]: the header, the block table or the lengths of `chunk` violate a rule;
     /// - [`Error::Argument`]: its length differs from its header, it is empty or lazy, it repeats a
-    ///   value shorter than an item, or only it or only the chunks before have variable-length
-    ///   blocks;
+    ///   value shorter than an item, or it has variable-length blocks and the chunks before do not,
+    ///   or vice versa;
     /// - [`Error::Io`]: the destination fails.
     pub fn push_chunk(&mut self, chunk: &[u8]) -> Result<(), Error> {
         for (_, bytes) in self.builder.add(chunk)? {
@@ -109,8 +109,8 @@ impl<W: Write + Seek> Writer<W> {
     ///
     /// # Errors
     /// [`Error::Argument`]: the frame has chunks; a size is not a multiple of the item size; there
-    /// are more chunks than a frame can have; the value is [`Special::Value`], or [`Special::Nan`]
-    /// with an item size other than 4 and 8 or greater than the block size.
+    /// are more chunks than a frame can have; the value is [`Special::Value`]; or it is
+    /// [`Special::Nan`], and the item size is neither 4 nor 8, or greater than the block size.
     pub fn fill(&mut self, special: Special, nbytes: u64, chunksize: u32) -> Result<(), Error> {
         self.builder.outline.fill(special, nbytes, chunksize)
     }

@@ -9,8 +9,8 @@ use crate::directory::{self, Folder};
 use crate::frame::Layout;
 use crate::{Error, Limits, ReadAt};
 
-/// Finds the intact parts of a damaged directory: files are missing, truncated, or contain wrong
-/// bytes.
+/// Finds the intact parts of a damaged directory, in which files are missing, truncated, or contain
+/// wrong bytes.
 ///
 /// Works like [`salvage`](super::salvage). Without an index the chunks are in the order of their
 /// file numbers. At most one file is in memory at a time.

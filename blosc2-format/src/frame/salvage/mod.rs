@@ -55,11 +55,11 @@ pub struct Salvaged {
     /// Intact chunks that the index does not refer to, in the order of the file: replaced or
     /// deleted chunks, and chunks written after the index. Empty without an index.
     pub unnamed: Vec<IntactChunk>,
-    /// The number of bytes that belong to no intact part; in a directory, of the index file and the
-    /// chunk files.
+    /// The number of bytes that belong to no intact part. In a directory, the bytes of the index
+    /// file and the chunk files are counted.
     pub damaged: u64,
-    /// Whether the whole source was examined. It was not if too many bytes look like chunks without
-    /// being chunks.
+    /// Whether the whole source was examined: `false` if the search stopped because too many bytes
+    /// looked like chunks but were none.
     pub is_complete: bool,
 }
 
@@ -83,8 +83,8 @@ pub enum Order {
     /// The order of the frame: an index was found. A damaged chunk is a [`Piece::Lost`].
     Index,
     /// The order of the positions in the file: no index was found. Replaced and deleted chunks are
-    /// indistinguishable from the others. Lost chunks and special chunks leave no gap. Inserted and
-    /// replaced chunks can be at the end.
+    /// indistinguishable from the others. Lost chunks, and special chunks that were not stored,
+    /// have no entry. Inserted and replaced chunks can be at the end.
     File,
 }
 
@@ -137,14 +137,13 @@ pub struct IntactChunk {
 /// Finds the intact parts of a damaged contiguous frame, which is truncated or contains wrong
 /// bytes.
 ///
-/// A frame whose writer was interrupted can end with a [journal](super::journal). It is ignored
-/// here; restore its bytes first.
+/// A frame whose writer was interrupted can end with a [journal](super::journal). This function
+/// ignores the journal: restore its bytes first.
 ///
 /// Every chunk is decoded, unless its codec is not supported or it exceeds `limits`: then only its
 /// structure is checked. There are no checksums, so changed bytes that can still be decoded count
 /// as intact. The time is proportional to the size of the data and of `source`. If the index is
-/// lost, a chunk that is stored as data of another, damaged chunk is mistaken for a chunk of the
-/// frame.
+/// lost, a chunk that is part of the data of a damaged chunk is mistaken for a chunk of the frame.
 ///
 /// ```
 /// use blosc2_format::chunk::Params;

@@ -57,7 +57,8 @@ pub struct Header {
     pub frame_len: u64,
     /// The version and the size of the offsets: 0x24 in early frames, 0x21 in version 1.
     pub general_flags: u8,
-    /// The writers disagree on this byte; the headers of the chunks state the filters.
+    /// The filters, in a form that depends on the version of the writer. The headers of the chunks
+    /// state the filters reliably.
     pub filter_flags: u8,
     /// The code of the codec in the low four bits, the level in the high four bits.
     pub codec_flags: u8,
@@ -221,7 +222,7 @@ impl Header {
         }
         let fixed = self.layout.fixed_len() as u64;
         if u64::try_from(self.header_len).is_ok_and(|len| len > size) {
-            let expected = format_args!("at most {size}, all there is");
+            let expected = format_args!("at most the {size} available bytes");
             checker.found(&rules.header_len, 0x0b, 4, expected, self.header_len);
         } else if self.elements == 0x9b && self.header_len != fixed as i32 {
             checker.found(&rules.header_len, 0x0b, 4, fixed, self.header_len);
@@ -235,7 +236,7 @@ impl Header {
             );
         }
         if self.frame_len > size {
-            let expected = format_args!("at most {size}, all there is");
+            let expected = format_args!("at most the {size} available bytes");
             checker.found(&rules.frame_len, 0x10, 8, expected, self.frame_len);
         }
         self.check_flags(rules, checker);

@@ -1,12 +1,12 @@
 //! Legacy frames older than 2.0.0-rc.1, which no other reader opens today.
 //!
 //! There are two layouts. [`recognise`] detects them by the first bytes:
-//! - [`Layout::Early`]: a fixed header of 64 bytes, written by 2.0.0-beta.1 and snapshots close to
-//!   it;
+//! - [`Layout::Early`]: a fixed header of 64 bytes, written by 2.0.0-beta.1 and by development
+//!   versions shortly before and after it;
 //! - [`Layout::Version1`]: a fixed header of 82 bytes, written by 2.0.0-beta.2 to beta.5.
 //!
-//! [`Frame`] reads them, [`check`](fn@check) reports all errors, and [`Writer`] writes them like
-//! the old library.
+//! [`Frame`] reads them, [`check`](fn@check) reports all errors, and [`Writer`] writes them as
+//! those versions did.
 //!
 //! ```
 //! use blosc2_format::early::{Frame, Layout, Params, WriteMode, Writer, stored_chunk};
@@ -55,7 +55,8 @@ pub(crate) use rules::RULES;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Layout {
-    /// A fixed header of 64 bytes: 2.0.0-beta.1 and snapshots close to it.
+    /// A fixed header of 64 bytes: 2.0.0-beta.1 and development versions shortly before and after
+    /// it.
     Early,
     /// A fixed header of 82 bytes: 2.0.0-beta.2 to beta.5.
     Version1,
@@ -64,7 +65,7 @@ pub enum Layout {
 /// The minimum number of matching bytes of the magic name.
 const ENOUGH_MAGIC: usize = 5;
 
-/// Detects the layout from the first bytes of a file, or returns `None` if they are not a legacy
+/// Returns the layout that the first bytes of a file have, or `None` if they are not a legacy
 /// frame.
 ///
 /// 65 bytes are sufficient. One wrong byte does not change the result: three positions distinguish

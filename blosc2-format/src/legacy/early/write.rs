@@ -13,7 +13,8 @@ const SHUFFLE: u8 = 1;
 /// The old library stored shorter data uncompressed.
 const MIN_COMPRESSED: usize = 128;
 
-/// The function of the old library that a written frame reproduces.
+/// The function of the old library that the writer reproduces: it determines the chunk size and the
+/// end of the frame.
 ///
 /// ```
 /// use blosc2_format::early::{Params, WriteMode, Writer, stored_chunk};
@@ -52,17 +53,18 @@ pub struct Params {
     pub layout: Layout,
     /// The function of the old library to reproduce.
     pub mode: WriteMode,
-    /// Whether to write the trailer, for [`Layout::Early`]; only the last of its writers had one.
+    /// Whether to write the trailer, for [`Layout::Early`]: only its last development versions
+    /// wrote one. Version 1 always has a trailer.
     pub trailer: bool,
-    /// Whether the trailer starts with `94`, for [`Layout::Version1`]; writers before beta.3 wrote
-    /// `0d`.
+    /// Whether the trailer starts with 0x94, for [`Layout::Version1`], as from beta.3 on. Earlier
+    /// versions wrote 0x0d.
     pub trailer_marker: bool,
-    /// Whether to write the section of the metalayers even if there are none, for
-    /// [`Layout::Early`]; its first writers always did.
+    /// Whether to write the section of metalayers even if there are none, for [`Layout::Early`], as
+    /// its first versions did.
     pub empty_metalayers: bool,
     /// The version of the compressed chunks: 4, or 3 for the first writers of [`Layout::Early`].
     pub chunk_version: u8,
-    /// Byte 0x1a, which differs between all writers of early frames; 0 in version 1.
+    /// Byte 0x1a, whose meaning depends on the version of the writer; 0 in version 1.
     pub filter_flags: u8,
     /// The code of the codec.
     pub codec: u8,
@@ -179,7 +181,7 @@ impl Writer {
     /// Compresses `data` with the parameters of the frame, and appends it as a chunk.
     ///
     /// # Errors
-    /// - [`Error::Argument`]: the data does not fit a chunk;
+    /// - [`Error::Argument`]: the data does not fit into a chunk;
     /// - [`Error::Unsupported`]: a codec or a filter is not supported.
     pub fn push(&mut self, data: &[u8]) -> Result<(), Error> {
         let encoder = match &mut self.encoder {

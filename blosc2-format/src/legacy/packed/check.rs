@@ -77,7 +77,7 @@ pub(crate) fn structure<R: ReadAt + ?Sized>(
         // If the positions end after that, the length is wrong.
         Ok(cbytes) if cbytes <= size && (cbytes >= least || least > size) => cbytes,
         _ => {
-            let expected = format_args!("{least} to {size}, all there is");
+            let expected = format_args!("{least} to the {size} available bytes");
             header_checker.found(&rules::CBYTES, 32, 8, expected, header.cbytes);
             size
         }

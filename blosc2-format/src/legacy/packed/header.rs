@@ -97,7 +97,7 @@ pub struct Header {
     /// The positions of the ancillary chunks, in the order of [`Ancillary::ALL`]; 0 if there is
     /// none.
     pub ancillary: [i64; 4],
-    /// The position of the block with the positions of the data chunks.
+    /// The position of the table with the positions of the data chunks.
     pub index: i64,
     /// Uninitialized memory of the writer.
     pub reserved: [u8; 16],

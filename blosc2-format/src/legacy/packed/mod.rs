@@ -1,7 +1,7 @@
 //! Legacy packed super-chunks of 2.0.0-a2 to a4, which no other reader opens today.
 //!
 //! A packed super-chunk consists of a header of 96 bytes, up to four ancillary chunks, the data
-//! chunks, and a block of their positions. Numbers are in little-endian byte order. There is no
+//! chunks, and a table of their positions. Numbers are in little-endian byte order. There is no
 //! magic number: [`recognise`] compares lengths that have to agree.
 //!
 //! ```
@@ -56,7 +56,8 @@ pub enum Kind {
     Alpha5,
 }
 
-/// Whether uncompressed chunks contain the difference to the reference as well.
+/// Whether chunks that are stored uncompressed contain the difference to the reference, like
+/// compressed chunks.
 ///
 /// ```
 /// use blosc2_format::Limits;
@@ -71,13 +72,14 @@ pub enum Kind {
 pub enum StoredDelta {
     /// They contain the data itself: written by a2 to a4 when they packed a super-chunk.
     Absent,
-    /// They contain the difference: written by the versions that put the block of positions before
+    /// They contain the difference: written by the versions that put the table of positions before
     /// the data, and by a2 to a4 when they appended to a packed super-chunk.
     Present,
 }
 
-/// Detects a packed super-chunk from the first bytes of a file of `size` bytes, or returns `None`.
-/// 96 bytes are sufficient.
+/// Returns the kind of packed super-chunk in a file, or `None` if the file contains none. `start`
+/// contains the first bytes of the file (96 are sufficient), and `size` is the size of the file, in
+/// bytes.
 pub fn recognise(start: &[u8], size: u64) -> Option<Kind> {
     let header = Header::parse(start).ok()?;
     if header.version != 0 || header.flags != [0; 3] {

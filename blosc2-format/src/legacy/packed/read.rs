@@ -79,8 +79,8 @@ impl<R: ReadAt> Packed<R> {
         self
     }
 
-    /// Returns how chunks that are stored uncompressed are read with delta: the likely way, unless
-    /// another one was [set](Self::with_stored_delta).
+    /// Returns how chunks that are stored uncompressed are read with delta: the value that was
+    /// [set](Self::with_stored_delta), or otherwise the likely one.
     pub fn stored_delta(&self) -> StoredDelta {
         self.stored_delta
     }
@@ -112,7 +112,7 @@ impl<R: ReadAt> Packed<R> {
         self.parts.chunks.len() as u64
     }
 
-    /// Returns whether the block of positions precedes the data, like with the first writers.
+    /// Returns whether the table of positions precedes the data, as the first versions wrote it.
     pub fn index_is_first(&self) -> bool {
         self.parts.index_is_first()
     }

@@ -5,7 +5,7 @@ use crate::chunk::{self, Chunk, Encoder, Form};
 use crate::legacy::chunks::{stored_sizes, whole_chunk};
 use crate::{Error, Limits};
 
-/// The place of the block with the positions of the data chunks.
+/// The place of the table with the positions of the data chunks.
 ///
 /// ```
 /// use blosc2_format::Limits;
@@ -146,7 +146,7 @@ impl Writer {
     /// same rule.
     ///
     /// # Errors
-    /// - [`Error::Argument`]: the data does not fit a chunk;
+    /// - [`Error::Argument`]: the data does not fit into a chunk;
     /// - [`Error::Unsupported`]: the codec is not supported;
     /// - [`Error::Format`]: the filters chunk cannot be decoded.
     ///
@@ -185,7 +185,8 @@ impl Writer {
         self.push_chunk(&chunk)
     }
 
-    /// Appends a compressed data chunk. If the first filter is delta, it contains differences.
+    /// Appends a compressed data chunk. If the first filter is delta, readers add the reference to
+    /// its data; for a chunk that is stored uncompressed, see [`StoredDelta`](super::StoredDelta).
     ///
     /// # Errors
     /// [`Error::Format`]: `chunk` is not a chunk of the length that its header states.
