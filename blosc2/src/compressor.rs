@@ -124,7 +124,8 @@ impl Compressor {
     /// compresses.
     ///
     /// # Errors
-    /// - [`ErrorKind::Unsupported`]: this build lacks the codec or a filter;
+    /// - [`ErrorKind::Unsupported`]: this build lacks the codec or a filter, or no tuner is registered with the id of
+    ///   [`CParams::tuner`];
     /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range.
     pub fn new(params: impl Borrow<CParams>) -> Result<Self> {
         let params = params.borrow();

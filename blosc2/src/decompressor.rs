@@ -255,7 +255,7 @@ impl Decompressor {
     ///
     /// # Errors
     /// Fails with the errors of [decompressing](Decompressor#errors), and with:
-    /// - [`ErrorKind::OutOfBounds`]: the range exceeds the data;
+    /// - [`ErrorKind::OutOfBounds`]: the range exceeds the data, or its start is greater than its end;
     /// - [`ErrorKind::TypeMismatch`]: the range has no end, and the number of bytes in the chunk is not a multiple
     ///   of the size of `T`.
     #[doc(alias("blosc2_getitem_ctx", "getitem"))]
@@ -395,7 +395,7 @@ impl<B: ChunkBytes> Chunk<B> {
     ///
     /// # Errors
     /// Fails with the errors of [decompressing](Decompressor#errors), and with:
-    /// - [`ErrorKind::OutOfBounds`]: the range exceeds the data;
+    /// - [`ErrorKind::OutOfBounds`]: the range exceeds the data, or its start is greater than its end;
     /// - [`ErrorKind::TypeMismatch`]: the range has no end, and the number of bytes in the chunk is not a multiple
     ///   of the size of `T`.
     pub fn items<T: Element>(&self, range: impl RangeBounds<usize>) -> Result<Vec<T>> {
