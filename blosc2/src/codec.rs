@@ -93,7 +93,7 @@ impl Codec {
     /// use blosc2::user_defined::{BoxError, CodecInfo, UserCodec};
     /// use blosc2::{CParams, Codec};
     ///
-    /// /// Counts how often each byte is repeated.
+    /// /// Run-length encoding: pairs of a length and a byte.
     /// struct RunLengths;
     ///
     /// impl UserCodec for RunLengths {
