@@ -16,7 +16,8 @@ use crate::{Error, ErrorKind, Result, closures, installed, plugins};
 /// A compression algorithm.
 ///
 /// Each variant stands for a code of C-Blosc2. All other codes are [`Codec::Other`]; this includes user-defined codecs.
-/// [`Display`](fmt::Display) writes the name of a codec, and [`FromStr`] parses a name or a code.
+/// [`Display`](fmt::Display) writes the name of a codec, or text such as `codec 99` for a code without a name.
+/// [`FromStr`] parses a name or a code.
 ///
 /// C: `compcode`. Python: `Codec`.
 ///

@@ -8,7 +8,7 @@ use blosc2_format::chunk::MAX_FILTERS;
 use crate::{CParams, DParams, Error, ErrorKind, Filter, Result, SplitMode, Threads};
 
 impl CParams {
-    /// Replaces parameters by the values of the environment variables that C-Blosc2 reads. C-Blosc2 always uses these
+    /// Replaces parameters with the values of the environment variables that C-Blosc2 reads. C-Blosc2 always uses these
     /// variables; this crate uses them only in this function. An invalid value is an error here, but ignored by
     /// C-Blosc2.
     ///
@@ -82,8 +82,8 @@ impl CParams {
 }
 
 impl DParams {
-    /// Replaces the number of threads by the value of the environment variable `BLOSC_NTHREADS`, if it is set. C-Blosc2
-    /// always uses this variable; this crate uses it only in this function.
+    /// Replaces the number of threads with the value of the environment variable `BLOSC_NTHREADS`, if it is set.
+    /// C-Blosc2 always uses this variable; this crate uses it only in this function.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`]: the value is not a number.

@@ -12,7 +12,8 @@ use crate::{Error, ErrorKind, Result, closures, installed};
 /// A filter and its parameter.
 ///
 /// Each variant stands for a code of C-Blosc2. All other codes are [`Filter::Other`]; this includes user-defined
-/// filters. [`Display`](fmt::Display) writes a filter as `name` or `name:parameter`, and [`FromStr`] parses this text.
+/// filters. [`Display`](fmt::Display) writes a filter as `name` or `name:parameter`; a code without a name is written
+/// as `filter 99`. [`FromStr`] parses names and their parameters, but no codes.
 ///
 /// A chunk that is stored uncompressed is stored without filters, so lossy filters do not change its data. This is the
 /// case at level 0, for fewer than 32 bytes of data, and if compression does not make the data smaller.
@@ -300,7 +301,8 @@ impl fmt::Display for Filter {
 impl FromStr for Filter {
     type Err = Error;
 
-    /// Parses what [`Display`](fmt::Display) writes: `shuffle`, `bytedelta:4`, `trunc_prec:-8`.
+    /// Parses a name and its parameter, as [`Display`](fmt::Display) writes them: `shuffle`, `bytedelta:4`,
+    /// `trunc_prec:-8`.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: no filter has this name, or the parameter is missing or out of range, or the

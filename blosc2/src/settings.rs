@@ -327,8 +327,8 @@ impl CParams {
 pub struct Tuner(u8);
 
 impl Tuner {
-    /// Returns the tuner with this id. If no tuner is registered with it, compression fails with
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
+    /// Returns the tuner with this id. If no tuner is registered with it, functions that receive it in
+    /// [`CParams::tuner`] fail with [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
     pub fn from_id(id: u8) -> Self {
         Self(id)
     }

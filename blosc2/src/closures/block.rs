@@ -128,7 +128,7 @@ impl<'a> FilterBlock<'a> {
     /// have. C: `nchunk`.
     ///
     /// Returns `None` for a chunk outside a super-chunk, as in a [`Compressor`](crate::Compressor) or a
-    /// [`Decompressor`](crate::Decompressor). C has -1 there.
+    /// [`Decompressor`](crate::Decompressor). C passes -1.
     ///
     /// The chunk is stored at another index if another handle on the same file, opened with locking, adds chunks
     /// between its compression and its storage. [`SChunk::locked`](crate::SChunk::locked) prevents this. Inserting,
@@ -234,9 +234,8 @@ impl ChunkBlock<'_> {
     /// Returns the offset of the block in the data of the super-chunk, in bytes; `None` for a chunk outside a
     /// super-chunk.
     ///
-    /// What [`chunk_index`](FilterBlock::chunk_index) describes about changes of the index also applies to the offset.
-    /// In an array the offset includes the padding of chunks and blocks. C has no equivalent; Python's `offset` counts
-    /// items.
+    /// Like the index of the chunk, the offset can change later; see [`chunk_index`](FilterBlock::chunk_index). In an
+    /// array the offset includes the padding of chunks and blocks. C has no equivalent; Python's `offset` counts items.
     pub fn schunk_offset(&self) -> Option<u64> {
         self.block.facts.chunk.start.map(|start| start + self.offset as u64)
     }
