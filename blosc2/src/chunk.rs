@@ -329,7 +329,7 @@ impl<B: ChunkBytes> Chunk<B> {
         if !self.has_variable_blocks() {
             return Ok(self.block_range(block)?.map(|range| range.len()));
         }
-        // // Each starts with its length; C checks that they fit together.
+        // Each block starts with its length; C checks that the lengths fit together.
         let number = |at: usize| {
             let bytes = self.as_bytes().get(at..)?.first_chunk::<4>()?;
             usize::try_from(i32::from_le_bytes(*bytes)).ok()
