@@ -67,12 +67,12 @@ impl Blocks {
         (0..self.len()).map(|block| self.get(block).unwrap_or_default())
     }
 
-    /// Returns the bytes of all blocks.
+    /// Returns the bytes of all blocks, one block after the other.
     pub fn as_bytes(&self) -> &[u8] {
         &self.data
     }
 
-    /// Returns the buffer that holds the bytes of all blocks.
+    /// Returns the bytes of all blocks as a vector, without a copy.
     pub fn into_bytes(self) -> Vec<u8> {
         self.data
     }

@@ -8,10 +8,13 @@ use blosc2_format::{Limits, Options};
 
 use crate::{Check, Codec, Error, ErrorKind, Filter, Result};
 
-/// A compressed chunk: its bytes, which have been validated, and the fields of its header.
+/// A compressed chunk, whose bytes have been validated.
 ///
-/// `Chunk` owns its bytes and [`ChunkRef`] borrows them; both have the same methods. C calls a chunk a `cbuffer`
-/// too.
+/// A chunk is a header and data that is divided into blocks, which are compressed separately. A special chunk, such as
+/// one of zeros, has a header only, or a header and one value.
+///
+/// `Chunk` owns its bytes and [`ChunkRef`] borrows them; both have the same methods. Some C functions call a chunk a
+/// `cbuffer`.
 ///
 /// The methods that decompress create a [`Decompressor`](crate::Decompressor) with default parameters. To
 /// decompress many chunks, or to use several threads, create a `Decompressor` and keep it.
@@ -131,9 +134,9 @@ impl Special {
 }
 
 impl<B: ChunkBytes> Chunk<B> {
-    /// Validates the structure of the chunk at the start of `bytes`. Bytes after its end are dropped.
+    /// Validates the structure of the chunk at the start of `bytes`, and removes the bytes after its end.
     ///
-    /// Calls [`validated`](Self::validated) with [`Check::Structure`]. The codec and the filters need not be
+    /// This is [`validated`](Self::validated) with [`Check::Structure`]. The codec and the filters need not be
     /// available: only decompression needs them.
     ///
     /// # Errors
@@ -143,13 +146,13 @@ impl<B: ChunkBytes> Chunk<B> {
         Self::validated(bytes, Check::Structure)
     }
 
-    /// Validates the chunk at the start of `bytes` to the given depth. Bytes after its end are dropped.
+    /// Validates the chunk at the start of `bytes` to the given depth, and removes the bytes after its end.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidData`]: the bytes are not a chunk, are truncated or damaged, or are a lazy chunk,
     ///   whose blocks are not in the buffer;
-    /// - [`ErrorKind::Unsupported`]: `depth` is [`Check::Content`], and the Rust implementation of the format lacks
-    ///   the codec or a filter.
+    /// - [`ErrorKind::Unsupported`]: `depth` is [`Check::Content`], and the Rust implementation of the format (the
+    ///   crate `blosc2-format`) lacks the codec or a filter.
     ///
     /// ```
     /// use blosc2::{CParams, ChunkRef, ErrorKind, Check};
@@ -157,9 +160,9 @@ impl<B: ChunkBytes> Chunk<B> {
     /// let items: Vec<u32> = (0..10_000).map(|i| i * i).collect();
     /// let mut bytes = blosc2::compress(&items, &CParams::default())?;
     /// let last = bytes.len() - 1;
-    /// bytes.truncate(last);
+    /// bytes.truncate(last); // The header declares one byte more.
     /// assert_eq!(ChunkRef::new(&bytes).unwrap_err().kind(), ErrorKind::InvalidData);
-    /// bytes.push(0);
+    /// bytes.push(0); // The last byte is wrong, but the header is intact.
     /// assert!(ChunkRef::validated(&bytes, Check::Header).is_ok());
     /// # Ok::<(), blosc2::Error>(())
     /// ```
@@ -205,7 +208,7 @@ impl<B: ChunkBytes> Chunk<B> {
         self.bytes.bytes()
     }
 
-    /// Returns the container of the bytes.
+    /// Returns the bytes of the chunk, in their container: `Vec<u8>` or `&[u8]`.
     pub fn into_bytes(self) -> B {
         self.bytes
     }
@@ -244,8 +247,8 @@ impl<B: ChunkBytes> Chunk<B> {
         self.header.nblocks() as usize
     }
 
-    /// Returns the codec. A chunk compressed with LZ4HC returns LZ4, since both write the same format. The codec
-    /// has no meaning for stored and special chunks, in which nothing is compressed.
+    /// Returns the codec. For a chunk compressed with LZ4HC, returns [`Codec::Lz4`], since both write the same format.
+    /// The codec of stored and special chunks has no meaning.
     pub fn codec(&self) -> Codec {
         Codec::from_code(self.header.codec())
     }
@@ -263,7 +266,7 @@ impl<B: ChunkBytes> Chunk<B> {
         self.header.codec_meta
     }
 
-    /// Returns the filters, in the order in which they were applied.
+    /// Returns the filters, in the order in which they were applied during compression.
     pub fn filters(&self) -> Vec<Filter> {
         self.each_filter().collect()
     }
@@ -278,7 +281,7 @@ impl<B: ChunkBytes> Chunk<B> {
         self.header.special.map(Special::from_format)
     }
 
-    /// Returns whether the data is stored as it was, neither filtered nor compressed.
+    /// Returns whether the data is stored uncompressed and without filters.
     pub fn is_stored(&self) -> bool {
         self.header.is_stored()
     }
@@ -312,8 +315,7 @@ impl<B: ChunkBytes> Chunk<B> {
         self.header.version
     }
 
-    /// Returns whether the chunk was written on a big-endian machine. Decompression returns the bytes as they were
-    /// on that machine.
+    /// Returns whether the chunk was written on a big-endian machine. Decompression does not change the byte order.
     pub fn is_big_endian(&self) -> bool {
         self.header.big_endian
     }
@@ -327,7 +329,7 @@ impl<B: ChunkBytes> Chunk<B> {
         if !self.has_variable_blocks() {
             return Ok(self.block_range(block)?.map(|range| range.len()));
         }
-        // // Each starts with its length; C checks that they fit together.
+        // Each block starts with its length; C checks that the lengths fit together.
         let number = |at: usize| {
             let bytes = self.as_bytes().get(at..)?.first_chunk::<4>()?;
             usize::try_from(i32::from_le_bytes(*bytes)).ok()
@@ -342,7 +344,7 @@ impl<B: ChunkBytes> Chunk<B> {
         }
     }
 
-    /// Returns the range of a block in the uncompressed data, in bytes; `None` if there is no such block.
+    /// Returns the range of a block in the uncompressed data, in bytes; `None` if there is no block with this index.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidData`]: the lengths of variable-length blocks are damaged.

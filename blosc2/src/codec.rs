@@ -15,8 +15,9 @@ use crate::{Error, ErrorKind, Result, closures, installed, plugins};
 
 /// A compression algorithm.
 ///
-/// The variants stand for codes of the formats. A code without a variant is [`Codec::Other`]; this includes
-/// user-defined codecs. [`Display`](fmt::Display) writes the name of a codec, and [`FromStr`] reads it.
+/// Each variant stands for a code of C-Blosc2. All other codes are [`Codec::Other`]; this includes user-defined codecs.
+/// [`Display`](fmt::Display) writes the name of a codec, or text such as `codec 99` for a code without a name.
+/// [`FromStr`] parses a name or a code.
 ///
 /// C: `compcode`. Python: `Codec`.
 ///
@@ -34,25 +35,29 @@ use crate::{Error, ErrorKind, Result, closures, installed, plugins};
 #[non_exhaustive]
 #[doc(alias("compcode", "compname"))]
 pub enum Codec {
-    /// BloscLZ, a fast codec of the Blosc project for data that compresses easily.
+    /// BloscLZ, a fast codec of the Blosc project for data that is easy to compress.
     BloscLz,
     /// LZ4, the fastest codec.
     Lz4,
-    /// LZ4HC, which writes the LZ4 format: slower compression, better ratio.
+    /// LZ4HC, which writes the LZ4 format: slower compression than LZ4, better ratio.
     Lz4Hc,
     /// zlib (feature `zlib`).
     Zlib,
-    /// Zstandard (feature `zstd`), with the best ratio. The default.
+    /// Zstandard (feature `zstd`), the codec with the best ratio. The default.
     Zstd,
-    /// NDLZ, for two-dimensional arrays of bytes. The parameter is 4 or 8, the side of a cell.
+    /// NDLZ, for two-dimensional arrays of bytes. The parameter ([`CParams::codec_meta`](crate::CParams::codec_meta))
+    /// is the side length of a cell in items: 4 or 8.
     Ndlz,
-    /// ZFP with a fixed accuracy (feature `zfp`). Lossy, for arrays of floats.
+    /// ZFP with a fixed accuracy (feature `zfp`). Lossy, for arrays of floats. The parameter is the power of ten of the
+    /// largest absolute error, as an `i8`: `-3i8 as u8` for 0.001.
     ZfpAccuracy,
-    /// ZFP with a fixed precision (feature `zfp`). Lossy, for arrays of floats.
+    /// ZFP with a fixed precision (feature `zfp`). Lossy, for arrays of floats. The parameter is the precision in bits;
+    /// C adds 5, 7, 9 or 11 bits for arrays of 1, 2, 3 or 4 dimensions.
     ZfpPrecision,
-    /// ZFP with a fixed rate (feature `zfp`). Lossy, for arrays of floats.
+    /// ZFP with a fixed rate (feature `zfp`). Lossy, for arrays of floats. The parameter is the compressed size in
+    /// percent of the uncompressed size.
     ZfpRate,
-    /// A codec with another code.
+    /// A codec whose code has no variant.
     Other(u8),
 }
 
@@ -69,14 +74,14 @@ const NAMED: &[(Codec, u8, &str)] = &[
 ];
 
 impl Codec {
-    /// Returns the codec with a code.
+    /// Returns the codec with this code.
     pub fn from_code(code: u8) -> Self {
         NAMED.iter().find(|entry| entry.1 == code).map_or(Self::Other(code), |entry| entry.0)
     }
 
     /// Registers a user-defined codec with a code from 160 to 255 and a name, until the process exits.
     ///
-    /// Chunks store the code. To read them, a program has to register the same codec with the same code.
+    /// Chunks store the code, not the name. To read them, a program has to register the same codec with the same code.
     ///
     /// C: `blosc2_register_codec`. Python: `register_codec`.
     ///
@@ -89,7 +94,7 @@ impl Codec {
     /// use blosc2::user_defined::{BoxError, CodecInfo, UserCodec};
     /// use blosc2::{CParams, Codec};
     ///
-    /// /// Counts how often each byte is repeated.
+    /// /// Run-length encoding: pairs of a length and a byte.
     /// struct RunLengths;
     ///
     /// impl UserCodec for RunLengths {
@@ -139,7 +144,7 @@ impl Codec {
         Ok(Self::from_code(code))
     }
 
-    /// Returns the code of the codec in the formats.
+    /// Returns the code of the codec.
     pub fn code(self) -> u8 {
         match self {
             Self::Other(code) => code,
@@ -147,8 +152,8 @@ impl Codec {
         }
     }
 
-    /// Returns whether the codec can compress and decompress in this program: it was compiled in, registered or
-    /// loaded.
+    /// Returns whether this program can compress and decompress with the codec: it was compiled in, registered, or
+    /// loaded as a plugin (feature `dynamic-plugins`).
     pub fn is_available(self) -> bool {
         let code = self.code();
         if init().is_err() || (plugins::may_be_loaded(code) && !plugins::is_loaded(code)) {
@@ -179,8 +184,8 @@ impl Codec {
     ///   an installed one (feature `system`).
     ///
     /// # Safety
-    /// The library that is found follows the plugin interface of C-Blosc2 and is sound. It is called with the bytes
-    /// of any chunk that names this codec.
+    /// The library that C finds has to follow the plugin interface of C-Blosc2 and be sound. It is called with the
+    /// bytes of any chunk that names this codec.
     #[cfg(feature = "dynamic-plugins")]
     pub unsafe fn load_plugin(self) -> Result<()> {
         init()?;
@@ -196,8 +201,9 @@ impl Codec {
     /// `blosc2_cparams.codec_params`.
     ///
     /// # Safety
-    /// The plugin that is loaded for this codec, now or later, takes a pointer to a `T` for its parameters. It can
-    /// receive the same pointer on several threads at once; if it modifies the `T`, it does so without data races.
+    /// The plugin that is loaded for this codec, now or later, has to take a pointer to a `T` for its parameters. It
+    /// can receive the same pointer on several threads at once; if it modifies the `T`, it has to do so without data
+    /// races.
     ///
     /// ```no_run
     /// # #[cfg(feature = "dynamic-plugins")] {

@@ -36,10 +36,10 @@ pub fn compress<T: Element>(items: &[T], params: impl Borrow<CParams>) -> Result
     Compressor::new(params)?.compress(items).map(Chunk::into_bytes)
 }
 
-/// Returns the largest size in bytes of a chunk with `nbytes` bytes of data, for any data and any parameters. It
-/// does not hold for chunks of variable-length blocks.
+/// Returns the maximum size, in bytes, of a chunk with `nbytes` bytes of data, for any data and any parameters. The
+/// bound does not hold for chunks of variable-length blocks.
 ///
-/// The bound is `nbytes` + 32: data that does not compress is stored as it is, after a header of 32 bytes. C:
+/// The bound is `nbytes` + 32: data that cannot be compressed is stored unchanged after a header of 32 bytes. C:
 /// `BLOSC2_MAX_OVERHEAD`.
 ///
 /// ```
@@ -56,8 +56,8 @@ pub const fn compress_bound(nbytes: usize) -> usize {
 
 /// Compresses buffers to chunks, with the same parameters for each. C: a `blosc2_context` for compression.
 ///
-/// A compressor reuses its memory from one buffer to the next. It can be sent to another thread. It compresses one
-/// buffer at a time, on [`CParams::threads`] threads.
+/// A compressor reuses its memory from one buffer to the next. It compresses one buffer at a time, on
+/// [`CParams::threads`] threads. It can be sent to another thread.
 ///
 /// ```
 /// use blosc2::{CParams, Codec, Compressor};
@@ -75,18 +75,18 @@ pub const fn compress_bound(nbytes: usize) -> usize {
 /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range, the codec or a filter works in arrays only, or a
 ///   filter needs whole items and the length of the data is not a multiple of the typesize;
 /// - [`ErrorKind::Unsupported`]: this build lacks the codec or a filter, the process was forked after C-Blosc2 had
-///   started threads and the parameters ask for several, or an installed library (feature `system`) cannot compress
-///   correctly with these parameters;
+///   started threads and the parameters request more than one thread, or an installed library (feature `system`) cannot
+///   compress correctly with these parameters;
 /// - [`ErrorKind::TooLarge`]: the data has more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes;
 /// - [`ErrorKind::OutOfMemory`]: the memory for the chunk cannot be allocated;
 /// - [`ErrorKind::Callback`]: the prefilter, or a user-defined codec, filter or tuner, failed or panicked;
 /// - [`ErrorKind::Library`]: the C library failed for another reason.
 ///
 /// # Parallel compression
-/// To compress many buffers at the same time, use one clone for each thread. A clone has the same parameters and
-/// shares the prefilter; it has separate memory and a separate tuner. Cloning does not fail: C allocates the memory
-/// when the clone compresses for the first time, and that call returns the error. With rayon,
-/// `map_with` clones one for each part into which it splits the work:
+/// To compress many buffers at the same time, use one clone for each thread. A clone has the same parameters and the
+/// same prefilter, but separate memory and a separate tuner. Cloning does not fail: C allocates memory when the clone
+/// compresses for the first time, and that call returns an error if the allocation fails. With rayon, `map_with` makes
+/// the clones:
 /// ```
 /// # #[cfg(feature = "rayon")] {
 /// use blosc2::{CParams, Compressor};
@@ -124,7 +124,8 @@ impl Compressor {
     /// compresses.
     ///
     /// # Errors
-    /// - [`ErrorKind::Unsupported`]: this build lacks the codec or a filter;
+    /// - [`ErrorKind::Unsupported`]: this build lacks the codec or a filter, or no tuner is registered with the id of
+    ///   [`CParams::tuner`];
     /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range.
     pub fn new(params: impl Borrow<CParams>) -> Result<Self> {
         let params = params.borrow();
@@ -138,17 +139,18 @@ impl Compressor {
         Ok(Self { params: params.clone(), encoder, prefilter: None })
     }
 
-    /// Sets the prefilter: a closure that transforms each block before the filters and the codec. What it writes to
-    /// the output is what is compressed.
+    /// Sets the prefilter: a closure that transforms each block before the filters and the codec. The output of the
+    /// closure is compressed instead of the input.
     ///
-    /// - Threads: the closure runs on the threads of the compressor, on several blocks at once. A compressor with a
-    ///   prefilter starts threads that it does not share with others, so reuse it.
-    /// - Calls: at least one for each block. A block that has to be compressed again is prefiltered again. Stored
-    ///   data is prefiltered too.
-    /// - Block size: [`CParams::blocksize`], or automatic. With [`Filter::Delta`](crate::Filter::Delta), and with
-    ///   an installed library (feature `system`), [`CParams::blocksize`] has to be set, and the closure runs on the
-    ///   caller's thread.
-    /// - Nested use: the closure can call this crate. Inside the closure, these calls use one thread.
+    /// - Threads: the closure runs on the threads of the compressor, on several blocks at once; on the caller's thread
+    ///   for variable-length blocks. The threads of a compressor with a prefilter are not shared with other
+    ///   compressors, so create it once and reuse it.
+    /// - Calls: the closure is called at least once for each block, and again for a block that is compressed again. It
+    ///   is also called for data that is then stored uncompressed.
+    /// - Block size: blocks have the size [`CParams::blocksize`], or an automatic size without it. With
+    ///   [`Filter::Delta`](crate::Filter::Delta), and with an installed library (feature `system`),
+    ///   [`CParams::blocksize`] has to be set, and the closure runs on the caller's thread.
+    /// - Nested use: the closure can call functions of this crate; these calls use one thread.
     /// - Failure: if the closure fails or panics, the call that compresses returns an error of
     ///   [`ErrorKind::Callback`]. The compressor remains usable.
     ///
@@ -180,10 +182,10 @@ impl Compressor {
         self
     }
 
-    /// Returns the parameters: those given to [`new`](Self::new), or those that a tuner chose for the last chunk.
-    /// C: `blosc2_ctx_get_cparams`.
+    /// Returns the parameters that were passed to [`new`](Self::new), or that a tuner chose for the last chunk. C:
+    /// `blosc2_ctx_get_cparams`.
     ///
-    /// Automatic values, such as the block size, are properties of each [`Chunk`].
+    /// They do not contain automatic values, such as the block size; read those from each [`Chunk`].
     #[doc(alias = "blosc2_ctx_get_cparams")]
     pub fn params(&self) -> &CParams {
         let tuned = self.encoder.as_ref().and_then(Encoder::tuned_params);
@@ -215,8 +217,8 @@ impl Compressor {
     ///
     /// # Errors
     /// Fails with the errors of [compressing](Compressor#errors), and with:
-    /// - [`ErrorKind::BufferTooSmall`]: the chunk does not fit. This can also happen to a chunk that just fits,
-    ///   since some codecs need a little more room while they work.
+    /// - [`ErrorKind::BufferTooSmall`]: the chunk does not fit. This can happen even if the finished chunk would fit,
+    ///   since some codecs need additional space during compression.
     ///
     /// ```
     /// use blosc2::{CParams, Compressor, compress_bound};
@@ -233,7 +235,7 @@ impl Compressor {
         Ok(header.cbytes as usize)
     }
 
-    /// Compresses items to a chunk at the end of a vector of bytes, and returns the length of the chunk in bytes.
+    /// Compresses items, appends the chunk to a vector of bytes, and returns the length of the chunk in bytes.
     ///
     /// # Errors
     /// Fails with the errors of [compressing](Compressor#errors). The vector is then unchanged.
@@ -271,8 +273,8 @@ impl Compressor {
     ///
     /// # Errors
     /// Fails with the errors of [compressing](Compressor#errors), and with:
-    /// - [`ErrorKind::BufferTooSmall`]: the chunk does not fit. This can also happen to a chunk that just fits,
-    ///   since some codecs need a little more room while they work.
+    /// - [`ErrorKind::BufferTooSmall`]: the chunk does not fit. This can happen even if the finished chunk would fit,
+    ///   since some codecs need additional space during compression.
     pub fn compress_uninit<'t, T: Element>(
         &mut self,
         items: &[T],
@@ -292,7 +294,7 @@ impl Compressor {
     /// # Errors
     /// Fails with the errors of [compressing](Compressor#errors), and with:
     /// - [`ErrorKind::InvalidArgument`]: there are no buffers, a buffer is empty, the filters include delta, or the
-    ///   parameters ask for chunks of Blosc1.
+    ///   parameters request chunks of Blosc1.
     ///
     /// ```
     /// use blosc2::{CParams, Codec, Compressor};

@@ -19,9 +19,9 @@ const DOING: &str = "decompress a chunk";
 
 /// Decompresses a chunk to items.
 ///
-/// `T` can be any type whose size divides the number of bytes: a chunk does not record the type of its items.
-/// Chunks of Blosc1 are read too. To decompress a part of a chunk, use [`Chunk::items`]; to decompress many chunks,
-/// a [`Decompressor`].
+/// `T` can be any type whose size divides the number of bytes: a chunk does not record the type of its items. Chunks of
+/// Blosc1 can be decompressed too. To decompress a part of a chunk, use [`Chunk::items`]; to decompress many chunks,
+/// use a [`Decompressor`].
 ///
 /// C: `blosc2_decompress_ctx`. Python: `decompress2`.
 ///
@@ -42,8 +42,8 @@ pub fn decompress<T: Element>(chunk: &[u8]) -> Result<Vec<T>> {
 
 /// Decompresses chunks, with the same parameters for each. C: a `blosc2_context` for decompression.
 ///
-/// A decompressor reuses its memory from one chunk to the next. It can be sent to another thread. It decompresses
-/// one chunk at a time, on [`DParams::threads`] threads.
+/// A decompressor reuses its memory from one chunk to the next. It decompresses one chunk at a time, on
+/// [`DParams::threads`] threads. It can be sent to another thread.
 ///
 /// ```
 /// use blosc2::{CParams, ChunkRef, DParams, Decompressor};
@@ -62,19 +62,19 @@ pub fn decompress<T: Element>(chunk: &[u8]) -> Result<Vec<T>> {
 /// # Errors
 /// The methods that decompress fail with:
 /// - [`ErrorKind::InvalidData`]: the chunk is damaged;
-/// - [`ErrorKind::Unsupported`]: this build lacks the codec or a filter, the chunk needs the shape of its array or
-///   the typesize of its super-chunk, the process was forked after C-Blosc2 had started threads and the parameters
-///   ask for several, or an installed library (feature `system`) cannot decompress the chunk correctly;
+/// - [`ErrorKind::Unsupported`]: this build lacks the codec or a filter, the codec or a filter needs the shape of the
+///   array or the typesize of the super-chunk that contains the chunk, the process was forked after C-Blosc2 had
+///   started threads and the parameters request more than one thread, or an installed library (feature `system`) cannot
+///   decompress the chunk correctly;
 /// - [`ErrorKind::TypeMismatch`]: the number of bytes is not a multiple of the size of `T`;
 /// - [`ErrorKind::OutOfMemory`]: the memory for the data cannot be allocated;
 /// - [`ErrorKind::Callback`]: the postfilter, or a user-defined codec or filter, failed or panicked;
 /// - [`ErrorKind::Library`]: the C library failed for another reason.
 ///
 /// # Parallel decompression
-/// To decompress many chunks at the same time, use one clone for each thread. A clone has the same parameters and
-/// shares the postfilter; it has separate memory. Cloning does not fail: C allocates the memory when the clone
-/// decompresses for the first time, and that call returns the error. With rayon,
-/// `map_with` clones one for each part into which it splits the work:
+/// To decompress many chunks at the same time, use one clone for each thread. A clone has the same parameters and the
+/// same postfilter, but separate memory. Cloning does not fail: C allocates memory when the clone decompresses for the
+/// first time, and that call returns an error if the allocation fails. With rayon, `map_with` makes the clones:
 /// ```
 /// # #[cfg(feature = "rayon")] {
 /// use blosc2::{CParams, Compressor, DParams, Decompressor};
@@ -102,22 +102,22 @@ impl Decompressor {
     /// Creates a decompressor with these parameters.
     ///
     /// # Errors
-    /// - [`ErrorKind::Unsupported`]: the library is an installed one (feature `system`), and an environment
-    ///   variable that overrides parameters is set.
+    /// - [`ErrorKind::Unsupported`]: the C library is an installed one (feature `system`), and an environment variable
+    ///   is set that overrides its parameters.
     pub fn new(params: impl Borrow<DParams>) -> Result<Self> {
         let params = params.borrow();
         Ok(Self { params: params.clone(), decoder: Decoder::new(params)? })
     }
 
-    /// Sets the postfilter: a closure that transforms each block after it is decompressed. What it writes to the
-    /// output is what the caller receives.
+    /// Sets the postfilter: a closure that transforms each block after it is decompressed. The caller receives the
+    /// output of the closure.
     ///
-    /// - Calls: the closure runs for every kind of chunk, special chunks included, and for partial reads. It runs
-    ///   only on the blocks that a read needs.
+    /// - Calls: the closure runs for every kind of chunk, including special chunks. A partial read runs it only on the
+    ///   blocks that it needs.
     /// - Threads: the closure runs on the threads of the decompressor, on several blocks at once; on the caller's
-    ///   thread for stored chunks, special chunks and variable-length blocks. A decompressor with a postfilter
-    ///   starts threads that it does not share with others, so reuse it.
-    /// - Nested use: the closure can call this crate. Inside the closure, these calls use one thread.
+    ///   thread for stored chunks, special chunks and variable-length blocks. The threads of a decompressor with a
+    ///   postfilter are not shared with other decompressors, so create it once and reuse it.
+    /// - Nested use: the closure can call functions of this crate; these calls use one thread.
     /// - Failure: if the closure fails or panics, the call that decompresses returns an error of
     ///   [`ErrorKind::Callback`]. The decompressor remains usable.
     ///
@@ -186,8 +186,8 @@ impl Decompressor {
         Ok(count)
     }
 
-    /// Decompresses a whole chunk to items at the end of a vector, and returns the number of items appended. The
-    /// new memory is not zeroed first, and the items are not copied.
+    /// Decompresses a whole chunk, appends the items to a vector, and returns their number. The items are decompressed
+    /// directly to the memory of the vector, which is not zeroed first.
     ///
     /// ```
     /// use blosc2::{CParams, ChunkRef, DParams, Decompressor};
@@ -250,12 +250,12 @@ impl Decompressor {
     /// Decompresses a range of items. Indices count items of type `T`, independent of the typesize of the chunk;
     /// with `u8` they count bytes.
     ///
-    /// Only the blocks that hold these items are decompressed, on one thread unless the range is the whole chunk.
-    /// C: `blosc2_getitem_ctx`.
+    /// Only the blocks that contain these items are decompressed. They are decompressed on one thread, unless the range
+    /// is the whole chunk. C: `blosc2_getitem_ctx`.
     ///
     /// # Errors
     /// Fails with the errors of [decompressing](Decompressor#errors), and with:
-    /// - [`ErrorKind::OutOfBounds`]: the range is not inside the data;
+    /// - [`ErrorKind::OutOfBounds`]: the range exceeds the data, or its start is greater than its end;
     /// - [`ErrorKind::TypeMismatch`]: the range has no end, and the number of bytes in the chunk is not a multiple
     ///   of the size of `T`.
     #[doc(alias("blosc2_getitem_ctx", "getitem"))]
@@ -269,13 +269,13 @@ impl Decompressor {
         to_items(bytes.len(), |target| self.decoder.range(&chunk, bytes.start, target))
     }
 
-    /// Decompresses `items.len()` items from index `start` on into `items`.
+    /// Decompresses `items.len()` items to `items`, starting at index `start` of the chunk.
     ///
     /// C: `blosc2_getitem_ctx`.
     ///
     /// # Errors
     /// Fails with the errors of [decompressing](Decompressor#errors), and with:
-    /// - [`ErrorKind::OutOfBounds`]: the range is not inside the data.
+    /// - [`ErrorKind::OutOfBounds`]: the range exceeds the data.
     pub fn items_into<T: Element>(
         &mut self,
         chunk: &Chunk<impl ChunkBytes>,
@@ -288,10 +288,10 @@ impl Decompressor {
         with_bytes_mut(items, |target| self.decoder.range(&chunk, bytes.start, Target::of(target)))
     }
 
-    /// Decompresses the blocks for which `wanted` is true to their places in `target`, which is as long as the
-    /// whole data. Other bytes of `target` are unchanged.
+    /// Decompresses the blocks whose flag in `wanted` is true. `wanted` has one flag for each block; `target` has the
+    /// length of the whole data, and each block is written to its offset there. Other bytes of `target` are unchanged.
     ///
-    /// C: `blosc2_set_maskout`, whose mask is true for the blocks to skip.
+    /// C: `blosc2_set_maskout`, whose mask has the opposite meaning: it is true for the blocks to skip.
     ///
     /// # Errors
     /// Fails with the errors of [decompressing](Decompressor#errors), and with:
@@ -391,22 +391,22 @@ impl<B: ChunkBytes> Chunk<B> {
     /// Decompresses a range of items. Indices count items of type `T`, independent of the typesize of the chunk;
     /// with `u8` they count bytes.
     ///
-    /// Only the blocks that hold these items are decompressed. C: `blosc2_getitem_ctx`.
+    /// Only the blocks that contain these items are decompressed. C: `blosc2_getitem_ctx`.
     ///
     /// # Errors
     /// Fails with the errors of [decompressing](Decompressor#errors), and with:
-    /// - [`ErrorKind::OutOfBounds`]: the range is not inside the data;
+    /// - [`ErrorKind::OutOfBounds`]: the range exceeds the data, or its start is greater than its end;
     /// - [`ErrorKind::TypeMismatch`]: the range has no end, and the number of bytes in the chunk is not a multiple
     ///   of the size of `T`.
     pub fn items<T: Element>(&self, range: impl RangeBounds<usize>) -> Result<Vec<T>> {
         Decompressor::new(DParams::default())?.items(self, range)
     }
 
-    /// Decompresses `items.len()` items from index `start` on into `items`. C: `blosc2_getitem_ctx`.
+    /// Decompresses `items.len()` items to `items`, starting at index `start` of the chunk. C: `blosc2_getitem_ctx`.
     ///
     /// # Errors
     /// Fails with the errors of [decompressing](Decompressor#errors), and with:
-    /// - [`ErrorKind::OutOfBounds`]: the range is not inside the data.
+    /// - [`ErrorKind::OutOfBounds`]: the range exceeds the data.
     pub fn items_into<T: Element>(&self, start: usize, items: &mut [T]) -> Result<()> {
         Decompressor::new(DParams::default())?.items_into(self, start, items)
     }

@@ -8,14 +8,15 @@ use blosc2_format::chunk::MAX_FILTERS;
 use crate::{CParams, DParams, Error, ErrorKind, Filter, Result, SplitMode, Threads};
 
 impl CParams {
-    /// Replaces the parameters that environment variables set. C-Blosc2 always uses these variables; this crate only
-    /// with this call. An invalid value is an error, where C ignores it.
+    /// Replaces parameters with the values of the environment variables that C-Blosc2 reads. C-Blosc2 always uses these
+    /// variables; this crate uses them only in this function. An invalid value is an error here, but ignored by
+    /// C-Blosc2.
     ///
     /// The variables are `BLOSC_CLEVEL`, `BLOSC_COMPRESSOR` (a name), `BLOSC_SHUFFLE` (`NOSHUFFLE`, `SHUFFLE` or
     /// `BITSHUFFLE`, replaces the last filter), `BLOSC_DELTA` (`1` adds delta before that filter), `BLOSC_TYPESIZE`,
-    /// `BLOSC_BLOCKSIZE`, `BLOSC_NTHREADS` and `BLOSC_SPLITMODE` (`ALWAYS`, `NEVER`, `AUTO` or `FORWARD_COMPAT`). In C
-    /// they also affect what the library compresses internally, which corrupts frames; here they change only these
-    /// parameters.
+    /// `BLOSC_BLOCKSIZE`, `BLOSC_NTHREADS` and `BLOSC_SPLITMODE` (`ALWAYS`, `NEVER`, `AUTO` or `FORWARD_COMPAT`). In
+    /// C-Blosc2 they also affect what the library compresses internally, which corrupts frames; here they change only
+    /// `self`.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`]: the value of a variable cannot be parsed. Values out of range are an error when
@@ -81,8 +82,8 @@ impl CParams {
 }
 
 impl DParams {
-    /// Replaces the number of threads with `BLOSC_NTHREADS`, if it is set. C-Blosc2 always uses this variable; this
-    /// crate only with this call.
+    /// Replaces the number of threads with the value of the environment variable `BLOSC_NTHREADS`, if it is set.
+    /// C-Blosc2 always uses this variable; this crate uses it only in this function.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`]: the value is not a number.

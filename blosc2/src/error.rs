@@ -314,7 +314,7 @@ impl From<io::Error> for Error {
 
 /// Returns the text of an error code of C-Blosc2, such as that of [`Error::code`]. C: `blosc2_error_string`.
 ///
-/// Unknown codes have a text too.
+/// For an unknown code, returns `Unknown error`.
 ///
 /// ```
 /// assert_eq!(blosc2::library::error_text(-5), "Not enough space to read");

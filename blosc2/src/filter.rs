@@ -11,12 +11,12 @@ use crate::{Error, ErrorKind, Result, closures, installed};
 
 /// A filter and its parameter.
 ///
-/// The variants stand for codes of the formats. A code without a variant is [`Filter::Other`]; this includes
-/// user-defined filters. [`Display`](fmt::Display) writes a filter as `name` or `name:parameter`, and [`FromStr`]
-/// reads it.
+/// Each variant stands for a code of C-Blosc2. All other codes are [`Filter::Other`]; this includes user-defined
+/// filters. [`Display`](fmt::Display) writes a filter as `name` or `name:parameter`; a code without a name is written
+/// as `filter 99`. [`FromStr`] parses names and their parameters, but no codes.
 ///
-/// Filters do not run on data that is stored uncompressed: at level 0, for fewer than 32 bytes, and if compression
-/// does not make the data smaller. Lossy filters then lose nothing.
+/// A chunk that is stored uncompressed is stored without filters, so lossy filters do not change its data. This is the
+/// case at level 0, for fewer than 32 bytes of data, and if compression does not make the data smaller.
 ///
 /// C: `filters` and `filters_meta` of `blosc2_cparams`. Python: `Filter`.
 ///
@@ -35,13 +35,13 @@ use crate::{Error, ErrorKind, Result, closures, installed};
 pub enum Filter {
     /// Byte shuffle: groups the first bytes of all items, then the second bytes, and so on.
     Shuffle,
-    /// Byte shuffle of groups of this many bytes (1 to 255) instead of the typesize.
+    /// Byte shuffle with items of this size in bytes (1 to 255), independent of the typesize.
     ShuffleBytes(u8),
-    /// Bit shuffle: groups bits instead of bytes.
+    /// Bit shuffle: groups the lowest bits of all items, then the second bits, and so on.
     Bitshuffle,
-    /// Exclusive or. In the first block of a chunk, of each word with the word before it; in the other blocks, with
-    /// the word at the same place in the first block. Words are items of 1, 2, 4 or 8 bytes, or parts of larger
-    /// items. It has to be the first filter.
+    /// Replaces each word by its exclusive or (XOR) with another word: in the first block of a chunk with the previous
+    /// word, in the other blocks with the word at the same offset in the first block. Words are items of 1, 2, 4 or 8
+    /// bytes, or parts of other items. Delta has to be the first filter.
     Delta,
     /// Clears low bits of the mantissa of `f32` or `f64` items. A positive parameter is the number of bits to keep,
     /// a negative one the number of bits to clear. Lossy.
@@ -49,15 +49,15 @@ pub enum Filter {
     /// Clears low bits of integers of 1, 2, 4 or 8 bytes. A positive parameter is the number of bits to keep, a
     /// negative one the number of bits to clear. Lossy.
     IntTrunc(i8),
-    /// Replaces each byte by its difference from the byte before it in the same stream; for use after a shuffle.
-    /// The parameter is the number of streams, or 0 for the typesize.
+    /// Replaces each byte by its difference from the previous byte in the same stream; for use after a shuffle, which
+    /// creates the streams. The parameter is the number of streams in a block; 0 means the typesize.
     ByteDelta(u8),
-    /// Groups the items of an array by cells. The parameter is the side of a cell in items. For arrays only.
+    /// Groups the items of each cell of an array. The parameter is the side length of a cell in items. For arrays only.
     NdCell(u8),
-    /// Replaces the items of each cell of an array of floats by their mean. The parameter is the side of a cell in
-    /// items. Lossy, for arrays only.
+    /// Replaces the items of each cell of an array of floats by their mean. The parameter is the side length of a cell
+    /// in items. Lossy, for arrays only.
     NdMean(u8),
-    /// A filter with another code.
+    /// A filter whose code has no variant, or whose parameter has no meaning for its variant.
     Other {
         /// The code.
         code: u8,
@@ -81,7 +81,7 @@ const NAMES: [&str; 8] =
     ["shuffle", "bitshuffle", "delta", "trunc_prec", "int_trunc", "bytedelta", "ndcell", "ndmean"];
 
 impl Filter {
-    /// Returns the filter with a code and a parameter; `None` for code 0, an empty slot.
+    /// Returns the filter with this code and this parameter; `None` for code 0, which marks an empty slot in a header.
     pub fn from_code(code: u8, meta: u8) -> Option<Self> {
         Some(match (code, meta) {
             (0, _) => return None,
@@ -106,8 +106,8 @@ impl Filter {
 
     /// Registers a user-defined filter with a code from 160 to 255 and a name, until the process exits.
     ///
-    /// Returns the filter with the parameter 0. For another parameter, use `Filter::Other { code, meta }`. Chunks
-    /// store the code and the parameter. To read them, a program has to register the same filter with the same
+    /// Returns the filter with the parameter 0. For another parameter, use `Filter::Other { code, meta }`. Chunks store
+    /// the code and the parameter, not the name. To read them, a program has to register the same filter with the same
     /// code.
     ///
     /// C: `blosc2_register_filter`. Python: `register_filter`.
@@ -155,12 +155,12 @@ impl Filter {
         Ok(Self::Other { code, meta: 0 })
     }
 
-    /// Returns the code of the filter in the formats.
+    /// Returns the code of the filter.
     pub fn code(self) -> u8 {
         self.code_and_meta().0
     }
 
-    /// Returns the parameter of the filter in the formats. Signed parameters are stored as two's complement.
+    /// Returns the parameter of the filter, as a byte: signed parameters are in two's complement.
     pub fn meta(self) -> u8 {
         self.code_and_meta().1
     }
@@ -180,7 +180,7 @@ impl Filter {
         }
     }
 
-    /// Returns whether the filter can run in this program: it was compiled in or registered.
+    /// Returns whether this program can run the filter: it was compiled in or registered.
     ///
     /// ```
     /// use blosc2::Filter;
@@ -301,11 +301,12 @@ impl fmt::Display for Filter {
 impl FromStr for Filter {
     type Err = Error;
 
-    /// Parses what [`Display`](fmt::Display) writes: `shuffle`, `bytedelta:4`, `trunc_prec:-8`.
+    /// Parses a name and its parameter, as [`Display`](fmt::Display) writes them: `shuffle`, `bytedelta:4`,
+    /// `trunc_prec:-8`.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the name is not that of a filter, or the parameter is missing, not
-    ///   accepted or out of range.
+    /// - [`ErrorKind::InvalidArgument`]: no filter has this name, or the parameter is missing or out of range, or the
+    ///   filter takes none.
     fn from_str(text: &str) -> Result<Self> {
         let (name, meta) = match text.split_once(':') {
             Some((name, meta)) => (name, Some(meta)),

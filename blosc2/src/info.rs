@@ -22,8 +22,8 @@ pub fn c_version() -> &'static str {
     version.to_str().unwrap_or("unknown")
 }
 
-/// Returns the codecs that this program can use, ordered by code: those that were compiled in, and those that were
-/// registered or loaded. C: `blosc2_list_compressors`, which lists only the compiled ones. Python: `compressor_list`.
+/// Returns the codecs that this program can use, ordered by code: those that were compiled in, registered, or loaded as
+/// plugins. C: `blosc2_list_compressors`, which lists only those that were compiled in. Python: `compressor_list`.
 ///
 /// ```
 /// use blosc2::Codec;
@@ -36,8 +36,8 @@ pub fn codecs() -> Vec<Codec> {
     (0..=u8::MAX).map(Codec::from_code).filter(|codec| codec.is_available()).collect()
 }
 
-/// Returns the instruction set with which shuffle and bitshuffle run on this processor: `avx512`, `avx2`, `sse2`,
-/// `neon`, `altivec` or `generic`.
+/// Returns the instruction set that shuffle and bitshuffle use on this processor: `avx512`, `avx2`, `sse2`, `neon`,
+/// `altivec` or `generic`.
 ///
 /// Returns `None` with an installed library (feature `system`), which does not report it.
 ///
@@ -54,8 +54,8 @@ impl Codec {
     /// Returns the library that implements this codec, with its version. C: `blosc2_get_complib_info`. Python:
     /// `clib_info`.
     ///
-    /// Returns `None` for a codec that this build does not have, and for a codec of a plugin, whose version C-Blosc2
-    /// does not know. For a user-defined codec, returns
+    /// Returns `None` for a codec that this build lacks, and for the codecs of plugins and for arrays, for which
+    /// C-Blosc2 reports no version. For a user-defined codec, returns
     /// [`UserCodec::library`](crate::user_defined::UserCodec::library).
     ///
     /// ```

@@ -1,7 +1,8 @@
-//! The shuffle and bitshuffle filters alone, from one buffer to another.
+//! The shuffle and bitshuffle filters as functions that write from one buffer to another.
 //!
-//! For formats that store shuffled bytes outside Blosc chunks, such as codec pipelines of Zarr or filters of HDF5.
-//! The functions use the kernels of the best instruction set of the processor.
+//! They are for formats that store shuffled bytes outside Blosc chunks, such as the codec pipelines of Zarr or the
+//! filters of HDF5. They use the best instruction set of the processor; see
+//! [`library::instruction_set`](crate::library::instruction_set).
 //!
 //! ```
 //! use blosc2::raw;
@@ -25,12 +26,12 @@ use crate::init::init;
 use crate::limits::MAX_CHUNK_LEN;
 use crate::{Error, ErrorKind, Result};
 
-/// The largest typesize that these functions accept, in bytes.
+/// The largest typesize that the functions of this module accept, in bytes.
 pub const MAX_TYPESIZE: usize = 256;
 
 /// Groups the first bytes of all items, then the second bytes, and so on.
 ///
-/// Bytes after the last whole item keep their place. All of `target` is written. C: `blosc2_shuffle`.
+/// Bytes after the last whole item are copied unchanged. All of `target` is written. C: `blosc2_shuffle`.
 ///
 /// # Errors
 /// - [`ErrorKind::InvalidArgument`]: `typesize` is not from 1 to [`MAX_TYPESIZE`], or the target and the source
@@ -42,7 +43,7 @@ pub fn shuffle(typesize: usize, source: &[u8], target: &mut [u8]) -> Result<()> 
 
 /// Undoes [`shuffle`] with the same `typesize`.
 ///
-/// Every input is valid. C: `blosc2_unshuffle`.
+/// Any input is valid. C: `blosc2_unshuffle`.
 ///
 /// # Errors
 /// Fails with the errors of [`shuffle`].
@@ -52,12 +53,12 @@ pub fn unshuffle(typesize: usize, source: &[u8], target: &mut [u8]) -> Result<()
 
 /// Groups the lowest bits of all items, then the second bits, and so on.
 ///
-/// Items are processed in groups of eight: what follows the last whole group keeps its place. All of `target` is
+/// Items are processed in groups of eight. Bytes after the last whole group are copied unchanged. All of `target` is
 /// written. C: `blosc2_bitshuffle`.
 ///
 /// # Errors
 /// Fails with the errors of [`shuffle`], and with:
-/// - [`ErrorKind::OutOfMemory`]: C cannot allocate its scratch memory, which is as long as the source.
+/// - [`ErrorKind::OutOfMemory`]: C cannot allocate its scratch memory, which has the length of the source.
 ///
 /// ```
 /// // The lowest bits of eight items, then their second ones.
@@ -72,11 +73,11 @@ pub fn bitshuffle(typesize: usize, source: &[u8], target: &mut [u8]) -> Result<(
 
 /// Undoes [`bitshuffle`] with the same `typesize`.
 ///
-/// Every input is valid. C: `blosc2_bitunshuffle`.
+/// Any input is valid. C: `blosc2_bitunshuffle`.
 ///
 /// # Errors
 /// Fails with the errors of [`shuffle`], and with:
-/// - [`ErrorKind::OutOfMemory`]: C cannot allocate its scratch memory, which is as long as the source.
+/// - [`ErrorKind::OutOfMemory`]: C cannot allocate its scratch memory, which has the length of the source.
 pub fn bitunshuffle(typesize: usize, source: &[u8], target: &mut [u8]) -> Result<()> {
     run(sys::blosc2_bitunshuffle, "bitunshuffle bytes", 8, typesize, source, target)
 }

@@ -9,7 +9,8 @@ use blosc2_sys as sys;
 use crate::plugins::PluginParams;
 use crate::{Codec, Filter, installed};
 
-/// The rule for splitting a block into one stream for each byte of an item. Each stream is compressed separately.
+/// The rule that determines whether a block is split into streams: one for the first bytes of all items, one for the
+/// second bytes, and so on. Each stream is compressed separately.
 ///
 /// C: `BLOSC_ALWAYS_SPLIT` and the other constants. Python: `SplitMode`.
 ///
@@ -25,14 +26,15 @@ use crate::{Codec, Filter, installed};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SplitMode {
-    /// Always split. For experiments.
+    /// Always split, if the sizes of items and blocks allow it. For experiments.
     Always,
     /// Never split. For experiments.
     Never,
-    /// Split depending on the codec, the filters and the sizes of items and blocks. The default of this crate and
-    /// of Python.
+    /// Split depending on the codec, the level, the filters and the sizes of items and blocks. The default of this
+    /// crate and of Python.
     Auto,
-    /// Split as old versions of the library did. The default of C.
+    /// Split for the best forward compatibility, according to C-Blosc2. Release 3.3.2 splits as with `Auto`. The
+    /// default of C.
     ForwardCompat,
 }
 
@@ -76,9 +78,9 @@ impl SplitMode {
 
 /// The number of threads that work on one chunk, or on the chunks of an array.
 ///
-/// The default is 1: a program that compresses on several threads itself does not oversubscribe the processor. With
-/// more than one, blocks are written in the order in which they are finished. The bytes of a chunk can then differ
-/// between runs; its data does not.
+/// The default is 1, so that a program that calls this crate on several threads does not oversubscribe the processor.
+/// With more than one thread, blocks are stored in the order in which their compression finishes: the bytes of a chunk
+/// can differ between runs, but not its data.
 ///
 /// In a process that was forked after C-Blosc2 had started threads, more than one thread for a single chunk is an
 /// error of [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported): a fork does not copy the threads.
@@ -97,7 +99,7 @@ impl SplitMode {
 pub struct Threads(i16);
 
 impl Threads {
-    /// One thread: the caller's.
+    /// One thread, which is the caller's.
     pub const ONE: Self = Self(1);
 
     /// Returns `count` threads, limited to the range 1 to 256.
@@ -105,7 +107,7 @@ impl Threads {
         Self(count.clamp(1, 256) as i16)
     }
 
-    /// Returns as many threads as the system makes available to this process, at most 256.
+    /// Returns the number of threads that the system makes available to this process, at most 256; 1 if it is unknown.
     pub fn auto() -> Self {
         Self::new(thread::available_parallelism().map_or(1, usize::from))
     }
@@ -141,9 +143,9 @@ impl Default for Threads {
 
 /// Parameters of compression. C: `blosc2_cparams`. Python: `CParams`.
 ///
-/// The defaults are those of Python: Zstandard at level 5, shuffle, automatic split and block size, and the
-/// typesize of the data; but one thread. The values are checked on use. Without the feature `zstd`, a codec has to
-/// be chosen.
+/// The defaults are Zstandard at level 5, shuffle, automatic split and block size, the typesize of the data, and one
+/// thread. Except for the number of threads, they are those of Python. Without the feature `zstd`, the codec has to be
+/// set. The values are checked when they are used, not when they are set.
 ///
 /// ```
 /// use blosc2::{CParams, Codec, Filter};
@@ -159,14 +161,15 @@ impl Default for Threads {
 pub struct CParams {
     /// The codec.
     pub codec: Codec,
-    /// The parameter of the codec; 0 for codecs without one. C: `compcode_meta`. Python: `codec_meta`.
+    /// The parameter of the codec; 0 for codecs without a parameter. See [`Codec`] for its meaning. C: `compcode_meta`.
+    /// Python: `codec_meta`.
     pub codec_meta: u8,
     /// The compression level, 0 (no compression) to 9. C and Python: `clevel`.
     pub level: u8,
     /// The size of an item in bytes, 1 to [`MAX_TYPESIZE`](crate::limits::MAX_TYPESIZE); `None` for the size of the
-    /// item type.
+    /// item type `T`.
     pub typesize: Option<usize>,
-    /// The size of a block in bytes; `None` for automatic. Arrays have a block shape instead.
+    /// The size of a block in bytes; `None` for an automatic size. Arrays have a block shape instead.
     pub blocksize: Option<usize>,
     /// The rule for splitting blocks into streams.
     pub split: SplitMode,
@@ -175,7 +178,7 @@ pub struct CParams {
     /// Whether each chunk contains a dictionary trained on its data (Zstandard, LZ4 and LZ4HC). C and Python:
     /// `use_dict`.
     pub dictionary: bool,
-    /// The number of threads for one chunk.
+    /// The number of threads for one chunk; one by default.
     pub threads: Threads,
     /// Whether chunks have the header of Blosc1, of 16 bytes, so that Blosc1 can read them.
     pub blosc1: bool,
@@ -270,12 +273,12 @@ impl CParams {
         self
     }
 
-    /// Sets whether chunks have the header of Blosc1, so that Blosc1 can read them. This is for single chunks, as
-    /// in Zarr and HDF5; super-chunks and arrays refuse it.
+    /// Sets whether chunks have the header of Blosc1, so that Blosc1 can read them. This is for single chunks, as in
+    /// Zarr and HDF5; in super-chunks and arrays it is an error.
     ///
-    /// Blosc1 supports typesizes up to 255, one filter, which is shuffle or bitshuffle, and no dictionaries. Other
-    /// parameters are errors of [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) on use. With the
-    /// feature `system`, use fails with [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
+    /// Blosc1 supports typesizes up to 255, at most one filter, which is shuffle or bitshuffle, and no dictionaries.
+    /// Compression with other parameters fails with [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument).
+    /// With the feature `system`, it always fails with [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
     ///
     /// ```
     /// # if blosc2::library::instruction_set().is_none() {
@@ -301,8 +304,8 @@ impl CParams {
         self
     }
 
-    /// Sets the parameters of the codec's plugin; see [`Codec::plugin_params`]. With another codec they are an
-    /// error of [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument).
+    /// Sets the parameters of the codec's plugin; see [`Codec::plugin_params`]. With another codec, compression fails
+    /// with [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument).
     #[cfg(feature = "dynamic-plugins")]
     #[doc(alias = "codec_params")]
     pub fn plugin_params(mut self, params: PluginParams) -> Self {
@@ -324,13 +327,13 @@ impl CParams {
 pub struct Tuner(u8);
 
 impl Tuner {
-    /// Returns the tuner with an id. Use fails with [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if no
-    /// tuner is registered with it.
+    /// Returns the tuner with this id. If no tuner is registered with it, functions that receive it in
+    /// [`CParams::tuner`] fail with [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
     pub fn from_id(id: u8) -> Self {
         Self(id)
     }
 
-    /// Returns the id.
+    /// Returns the id of the tuner.
     pub fn id(self) -> u8 {
         self.0
     }

@@ -15,18 +15,18 @@ use crate::{CParams, Chunk, Error, ErrorKind, Result};
 const DOING: &str = "create a special chunk";
 
 impl Chunk {
-    /// Creates a special chunk of `len` zeros, of 32 bytes. C: `blosc2_chunk_zeros`.
+    /// Creates a special chunk of `len` zeros. The chunk has 32 bytes. C: `blosc2_chunk_zeros`.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range, the typesize in `params` does not divide the
-    ///   number of bytes, or the parameters ask for chunks of Blosc1;
+    ///   number of bytes, or the parameters request chunks of Blosc1;
     /// - [`ErrorKind::Unsupported`]: this build lacks the codec, which determines the automatic block size;
-    /// - [`ErrorKind::TooLarge`]: the items have more than [`MAX_CHUNK_LEN`] bytes.
+    /// - [`ErrorKind::TooLarge`]: the items have more than [`MAX_CHUNK_LEN`] bytes in total.
     pub fn zeros<T: Element>(len: usize, params: impl Borrow<CParams>) -> Result<Self> {
         without_value::<T>(len, params.borrow(), sys::blosc2_chunk_zeros)
     }
 
-    /// Creates a special chunk of `len` uninitialized items, of 32 bytes. The items read as zeros. C:
+    /// Creates a special chunk of `len` uninitialized items, which read as zeros. The chunk has 32 bytes. C:
     /// `blosc2_chunk_uninit`.
     ///
     /// # Errors
@@ -35,7 +35,7 @@ impl Chunk {
         without_value::<T>(len, params.borrow(), sys::blosc2_chunk_uninit)
     }
 
-    /// Creates a special chunk of `len` NaNs, of 32 bytes. `T` is `f32` or `f64`. C: `blosc2_chunk_nans`.
+    /// Creates a special chunk of `len` NaNs. `T` is `f32` or `f64`. The chunk has 32 bytes. C: `blosc2_chunk_nans`.
     ///
     /// # Errors
     /// Fails with the errors of [`zeros`](Self::zeros), and with:
@@ -54,11 +54,11 @@ impl Chunk {
         without_value::<T>(len, params, sys::blosc2_chunk_nans)
     }
 
-    /// Creates a special chunk that repeats one item `count` times, of 32 bytes and the bytes of the item. C:
+    /// Creates a special chunk that repeats one item `count` times. The chunk has 32 bytes and those of the item. C:
     /// `blosc2_chunk_repeatval`.
     ///
-    /// The item is the whole slice `item`: one value, or several values that form one larger item. If `count` is 0,
-    /// the chunk is one of zeros, since C cannot read a repeated value of length 0.
+    /// The item is the whole slice `item`: one value, or several values that form one larger item. If `count` is 0, the
+    /// result is an empty chunk of zeros: C cannot read a chunk that repeats a value zero times.
     ///
     /// # Errors
     /// Fails with the errors of [`zeros`](Self::zeros), and with:

@@ -1,4 +1,4 @@
-//! Codecs, filters, prefilters, postfilters and tuners of the program's own.
+//! User-defined codecs, filters, prefilters, postfilters and tuners.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};

@@ -11,10 +11,11 @@ use super::BoxError;
 
 const VIEW: &str = "view a block";
 
-/// A block that a user-defined filter transforms: the bytes to read and the bytes to write.
+/// A block that a user-defined filter transforms: its input and its output.
 ///
-/// Input and output have the same length. It is a multiple of the typesize, except for the last block of data whose
-/// length is not a multiple. Both are aligned for every primitive [`Element`]. The output is zeroed.
+/// Input and output have the same length. The length is a multiple of the typesize, except in the last block if the
+/// length of the data is not a multiple. Both are aligned for every primitive [`Element`]. The output is zeroed before
+/// the filter runs.
 ///
 /// C: the arguments of `blosc2_filter_forward_cb`.
 ///
@@ -64,12 +65,13 @@ pub(super) struct Facts<'a> {
 }
 
 impl<'a> FilterBlock<'a> {
-    /// Returns the bytes to read.
+    /// Returns the input: the bytes of the block.
     pub fn input(&self) -> &'a [u8] {
         self.input
     }
 
-    /// Returns the bytes to write, as many as the input has. They are zeroed before the closure runs.
+    /// Returns the output, to which the closure writes. It has the length of the input, and is zeroed before the
+    /// closure runs.
     pub fn output(&mut self) -> &mut [u8] {
         self.output
     }
@@ -78,7 +80,7 @@ impl<'a> FilterBlock<'a> {
     ///
     /// # Errors
     /// - [`ErrorKind::TypeMismatch`]: the length is not a multiple of the size of `T`, the block is not aligned for
-    ///   `T`, or `T` contains a `bool` and a byte for it is neither 0 nor 1.
+    ///   `T`, or `T` contains a `bool` whose byte is neither 0 nor 1.
     pub fn input_as<T: Element>(&self) -> Result<&'a [T]> {
         let len = count::<T>(self.input)?;
         let start = self.input.as_ptr().cast::<T>();
@@ -91,8 +93,8 @@ impl<'a> FilterBlock<'a> {
     ///
     /// # Errors
     /// - [`ErrorKind::TypeMismatch`]: the length is not a multiple of the size of `T`, the block is not aligned for
-    ///   `T`, `T` has padding, which would leave uninitialized bytes, or `T` contains a `bool` and a byte that was
-    ///   written for it is neither 0 nor 1.
+    ///   `T`, `T` has padding, which would leave uninitialized bytes, or `T` contains a `bool` whose byte, already
+    ///   written, is neither 0 nor 1.
     pub fn output_as<T: Element>(&mut self) -> Result<&mut [T]> {
         let len = count::<T>(self.output)?;
         if T::LAYOUT.has_padding() {
@@ -122,26 +124,26 @@ impl<'a> FilterBlock<'a> {
         self.facts.blocksize
     }
 
-    /// Returns the index of the chunk in its super-chunk; for a chunk that is compressed, the index that it will get.
-    /// C: `nchunk`.
+    /// Returns the index of the chunk in its super-chunk. During compression, this is the index that the chunk will
+    /// have. C: `nchunk`.
     ///
-    /// `None` for a chunk outside a super-chunk, as in a [`Compressor`](crate::Compressor) or a
-    /// [`Decompressor`](crate::Decompressor), where C has -1.
+    /// Returns `None` for a chunk outside a super-chunk, as in a [`Compressor`](crate::Compressor) or a
+    /// [`Decompressor`](crate::Decompressor). C passes -1.
     ///
-    /// A chunk is compressed before it is stored. If another handle on the same file, opened with locking, adds
-    /// chunks in between, the chunk gets another index than this one; [`SChunk::locked`](crate::SChunk::locked)
-    /// prevents this. Inserting, deleting and reordering chunks changes their indices.
+    /// The chunk is stored at another index if another handle on the same file, opened with locking, adds chunks
+    /// between its compression and its storage. [`SChunk::locked`](crate::SChunk::locked) prevents this. Inserting,
+    /// deleting and reordering chunks also changes their indices.
     #[doc(alias = "nchunk")]
     pub fn chunk_index(&self) -> Option<usize> {
         self.facts.chunk.index
     }
 
-    /// Returns the shapes of the array of the chunk: its shape, chunk shape and block shape. `None` if the chunk is
-    /// not part of an array.
+    /// Returns the shape, the chunk shape and the block shape of the array that contains the chunk; `None` if the chunk
+    /// is not part of an array.
     ///
     /// A block of an array holds its items in C order, padded to the full block shape. [`Geometry::block_items`]
-    /// returns their place in the array. In C, the shapes are in the metalayer `b2nd` of the super-chunk in the
-    /// parameters.
+    /// returns their place in the array. In C, the shapes are in the metalayer `b2nd` of the super-chunk, to which the
+    /// parameters point.
     pub fn array(&self) -> Option<&'a Geometry> {
         self.facts.chunk.array
     }
@@ -180,9 +182,9 @@ fn check_aligned<T: Element>(start: *const T) -> Result<()> {
     Err(Error::new(ErrorKind::TypeMismatch, VIEW, detail))
 }
 
-/// A block that a prefilter or a postfilter transforms, and its place in the chunk and in the super-chunk.
+/// A block that a prefilter or a postfilter transforms, and its position in the chunk and in the super-chunk.
 ///
-/// It dereferences to a [`FilterBlock`], which has the input and the output. C: `blosc2_prefilter_params`,
+/// It dereferences to a [`FilterBlock`], which provides the input and the output. C: `blosc2_prefilter_params`,
 /// `blosc2_postfilter_params`.
 ///
 /// ```
@@ -232,8 +234,8 @@ impl ChunkBlock<'_> {
     /// Returns the offset of the block in the data of the super-chunk, in bytes; `None` for a chunk outside a
     /// super-chunk.
     ///
-    /// The same conditions apply as to [`chunk_index`](FilterBlock::chunk_index). In an array the offset includes
-    /// the padding of chunks and blocks. C has no equivalent; Python's `offset` counts items.
+    /// Like the index of the chunk, the offset can change later; see [`chunk_index`](FilterBlock::chunk_index). In an
+    /// array the offset includes the padding of chunks and blocks. C has no equivalent; Python's `offset` counts items.
     pub fn schunk_offset(&self) -> Option<u64> {
         self.block.facts.chunk.start.map(|start| start + self.offset as u64)
     }

@@ -15,9 +15,9 @@ use super::registry::Registry;
 
 /// A user-defined codec, which [`Codec::register`](crate::Codec::register) registers with a code.
 ///
-/// Its methods are called from several threads at once, at least once for each block of a chunk. They can call this
-/// crate; these calls use one thread. A pair of closures, or of functions, is a codec too: the first compresses,
-/// the second decompresses.
+/// Its methods are called from several threads at once, for each block of a chunk or for each stream of a split block,
+/// and possibly more than once for the same data. They can call functions of this crate; these calls use one thread. A
+/// pair of closures or functions is a codec too: the first compresses, the second decompresses.
 ///
 /// C: `blosc2_codec`. Python: the functions passed to `register_codec`.
 ///
@@ -61,11 +61,12 @@ use super::registry::Registry;
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 pub trait UserCodec: Send + Sync + 'static {
-    /// Compresses `input` to the start of `output`, and returns the number of bytes written; `None` if they do not
-    /// fit. The input is then stored uncompressed.
+    /// Compresses `input` to the start of `output`, and returns the number of bytes written, at least 1. Returns `None`
+    /// if they do not fit: the input is then stored uncompressed.
     ///
-    /// `output` is zeroed, and never longer than `input`. A result as long as the input is stored uncompressed too.
-    /// An input of one repeated byte is not passed to a codec.
+    /// `output` is zeroed before the call, and never longer than `input`. If the result is as long as the input, the
+    /// input is stored uncompressed too. The method is not called for an input that is one repeated byte, which is
+    /// stored without a codec.
     ///
     /// # Errors
     /// Any error. The call that compresses then fails with [`ErrorKind::Callback`];
@@ -77,9 +78,9 @@ pub trait UserCodec: Send + Sync + 'static {
         info: &CodecInfo<'_>,
     ) -> Result<Option<usize>, BoxError>;
 
-    /// Decompresses `input` to the whole of `output`, which is zeroed.
+    /// Decompresses `input` to the whole of `output`, which is zeroed before the call.
     ///
-    /// If chunks are untrusted input, `input` can be any bytes.
+    /// If the chunks are untrusted input, `input` can contain any bytes.
     ///
     /// # Errors
     /// Any error, for example for damaged input. The call that decompresses then fails with
@@ -94,9 +95,9 @@ pub trait UserCodec: Send + Sync + 'static {
     /// Returns the version of the format that [`compress`](Self::compress) writes; 1 by default. Called once, at
     /// registration.
     ///
-    /// Each chunk stores it. [`Chunk::codec_version`](crate::Chunk::codec_version) and [`CodecInfo::version`]
-    /// return it, so that a codec can still read what an earlier version of it wrote. C: `blosc2_codec.version`.
-    /// Python: `version` of `register_codec`.
+    /// Each chunk stores the version. [`Chunk::codec_version`](crate::Chunk::codec_version) and [`CodecInfo::version`]
+    /// return the stored version, so that a codec can also decompress the formats of its earlier versions. C:
+    /// `blosc2_codec.version`. Python: `version` of `register_codec`.
     fn version(&self) -> u8 {
         1
     }
@@ -121,8 +122,8 @@ pub trait UserCodec: Send + Sync + 'static {
 pub struct Library {
     /// The name, such as `LZ4`.
     pub name: String,
-    /// The version, such as `1.10.0`. For a library that replaces the original one, it starts with the name of the
-    /// replacement, as in `libdeflate 1.25`.
+    /// The version, such as `1.10.0`. If another library implements the format, the version starts with its name:
+    /// `libdeflate 1.25` for zlib.
     pub version: String,
 }
 
@@ -191,8 +192,8 @@ pub struct CodecInfo<'a> {
     pub meta: u8,
     /// The size of an item in bytes, as stored in the chunk: 1 for items of more than 255 bytes.
     pub typesize: usize,
-    /// The version of the codec's format: [`UserCodec::version`] when compressing, the version stored in the chunk
-    /// when decompressing. The latter can be any value.
+    /// The version of the codec's format: [`UserCodec::version`] when compressing, the version stored in the chunk when
+    /// decompressing. The stored version can be any value.
     pub version: u8,
     /// The compression level, 1 to 9; 0 when decompressing, since chunks do not store it.
     pub level: u8,
@@ -202,12 +203,12 @@ pub struct CodecInfo<'a> {
     /// The index of the chunk in its super-chunk; see
     /// [`FilterBlock::chunk_index`](crate::user_defined::FilterBlock::chunk_index).
     pub chunk_index: Option<usize>,
-    /// The shapes of the array of the chunk: its shape, chunk shape and block shape. `None` if the chunk is not
+    /// The shape, the chunk shape and the block shape of the array that contains the chunk; `None` if the chunk is not
     /// part of an array.
     ///
-    /// The data is a whole block: the items of the block shape in C order, after the filters. With
-    /// [`SplitMode::Always`](crate::SplitMode::Always) it is one of the streams into which the block is split, one
-    /// for each byte of an item.
+    /// The codec receives a whole block: the items of the block shape in C order, after the filters. With
+    /// [`SplitMode::Always`](crate::SplitMode::Always) it receives the streams into which the block is split, one for
+    /// each byte of an item.
     pub array: Option<&'a Geometry>,
 }
 

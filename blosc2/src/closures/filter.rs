@@ -15,9 +15,9 @@ use super::{BoxError, FilterBlock};
 
 /// A user-defined filter, which [`Filter::register`](crate::Filter::register) registers with a code.
 ///
-/// Its methods are called from several threads at once, at least once for each block of a chunk. They can call this
-/// crate; these calls use one thread. A pair of closures, or of functions, is a filter too: the first is `forward`,
-/// the second `backward`.
+/// Its methods are called from several threads at once, for each block of a chunk, and possibly more than once for the
+/// same block. They can call functions of this crate; these calls use one thread. A pair of closures or functions is a
+/// filter too: the first is `forward`, the second `backward`.
 ///
 /// C: `blosc2_filter`. Python: the functions passed to `register_filter`.
 ///
@@ -58,7 +58,7 @@ pub trait UserFilter: Send + Sync + 'static {
 
     /// Undoes [`forward`](Self::forward) after decompression.
     ///
-    /// If chunks are untrusted input, the block can hold any bytes.
+    /// If the chunks are untrusted input, the block can contain any bytes.
     ///
     /// # Errors
     /// Any error. The call that decompresses then fails with [`ErrorKind::Callback`];

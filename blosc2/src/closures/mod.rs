@@ -25,10 +25,10 @@ pub(crate) use pipeline::{Blocks, postfilter, prefilter};
 pub use registry::USER_CODES;
 pub use tuner::{TunerInput, TunerOutcome, UserTuner};
 
-/// The error of a closure or of a user-defined codec, filter or tuner: any error type, or a message converted by
-/// `into`.
+/// The error of a closure, or of a user-defined codec, filter or tuner. `?` and `into` create it from any error type,
+/// and `into` creates it from a message.
 ///
-/// A panic in a closure is caught and becomes an error too, unless the program is compiled to abort on panics.
+/// A panic in a closure is caught and also becomes an error, unless the program is compiled with `panic = "abort"`.
 ///
 /// ```
 /// use blosc2::user_defined::BoxError;

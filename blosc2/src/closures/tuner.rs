@@ -13,8 +13,9 @@ const DOING: &str = "tune the compression";
 /// A user-defined tuner, which chooses the compression parameters of each chunk; see [`Tuner::register`].
 ///
 /// Each [`Compressor`](crate::Compressor), [`SChunk`](crate::SChunk) and [`NDArray`](crate::NDArray) has a separate
-/// instance. Its methods run on the thread that compresses: [`next`](Self::next) before a chunk is compressed,
-/// [`measured`](Self::measured) after it. They are called again after one of them has failed or panicked.
+/// instance. Its methods run on the thread that compresses the chunk: [`next`](Self::next) before a chunk is
+/// compressed, [`measured`](Self::measured) after it. If one of them fails or panics, the instance stays in use: its
+/// methods are called for the next chunk.
 ///
 /// ```
 /// use blosc2::user_defined::{BoxError, TunerInput, TunerOutcome, UserTuner};
@@ -44,17 +45,18 @@ const DOING: &str = "tune the compression";
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 pub trait UserTuner: Send + 'static {
-    /// Changes the parameters for the next chunk. They also apply to later chunks, until they are changed again.
+    /// Chooses the parameters for the next chunk, by changing `params`. The changes also apply to later chunks.
     ///
-    /// The typesize, the kind of header (`blosc1`) and the tuner have to stay the same; in an array also the block
-    /// size.
+    /// [`CParams::typesize`], [`CParams::blosc1`] and [`CParams::tuner`] have to stay the same; in an array also
+    /// [`CParams::blocksize`]. If one of them is changed, compression fails with [`ErrorKind::Callback`].
     ///
     /// # Errors
     /// Any error. The call that compresses then fails with [`ErrorKind::Callback`];
     /// [`Error::get_ref`] returns this error.
     fn next(&mut self, params: &mut CParams, input: &TunerInput<'_>) -> Result<(), BoxError>;
 
-    /// Receives the outcome after a chunk was compressed. Not called if compression failed.
+    /// Receives the outcome of the compression of a chunk. It is not called if the compression failed. The default
+    /// implementation does nothing.
     ///
     /// # Errors
     /// Any error. The call that compresses then fails with [`ErrorKind::Callback`];
@@ -91,11 +93,11 @@ pub trait UserTuner: Send + 'static {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct TunerInput<'a> {
-    /// The data: one slice, or one slice for each variable-length block.
+    /// The uncompressed data: one slice, or one slice for each variable-length block.
     pub data: &'a [&'a [u8]],
     /// The size of an item in bytes.
     pub typesize: usize,
-    /// The number of chunks for which this tuner has chosen parameters before.
+    /// The number of chunks for which this instance has chosen parameters before.
     pub index: usize,
 }
 
@@ -127,12 +129,12 @@ static TUNERS: Registry<Make> = Registry::new();
 impl Tuner {
     /// Registers a user-defined tuner with an id from 160 to 255 and a name, until the process exits.
     ///
-    /// `make` creates one instance for each compressor, super-chunk and array, from the parameters that the program
-    /// chose. Files do not record the use of a tuner. The parameters that it chose are those of
-    /// [`Compressor::params`](crate::Compressor::params). Except for the level, each [`Chunk`](crate::Chunk) and
-    /// [`SChunk::chunk_info`](crate::SChunk::chunk_info) have them too.
+    /// `make` creates one instance for each compressor, super-chunk and array. It receives the parameters that the
+    /// program has set. [`Compressor::params`](crate::Compressor::params) returns the parameters that the tuner chose
+    /// last. Each [`Chunk`](crate::Chunk) and [`SChunk::chunk_info`](crate::SChunk::chunk_info) also have them, except
+    /// for the level. Files do not store the id of the tuner.
     ///
-    /// C: `blosc2_register_tuner`. Python: `register_tuner`. Both take functions that work on a C context.
+    /// C: `blosc2_register_tuner`. Python: `register_tuner`. Unlike here, both take functions that work on a C context.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: the id is not from 160 to 255, or the name is empty, is a number or

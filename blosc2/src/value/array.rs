@@ -5,7 +5,8 @@ use blosc2_format::dtype::{Dtype, MAX_SUBARRAY_NDIM};
 use super::{MAX_DEPTH, Value};
 use crate::{Error, ErrorKind, Result};
 
-/// A NumPy array in a metalayer or in an array of objects: uncompressed, in memory. Needs the feature `msgpack`.
+/// A NumPy array in a metalayer or in an array of objects. It is uncompressed and in memory. Needs the feature
+/// `msgpack`.
 ///
 /// ```
 /// # #[cfg(feature = "msgpack")] {
@@ -33,10 +34,11 @@ impl ArrayValue {
     /// Creates an array from the bytes of its items, in C order.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the length of `data` is not the number of items times the size of the
-    ///   dtype, there are more than 64 axes, or axes and nested structures together have more than 128 levels;
-    /// - [`ErrorKind::InvalidArgument`]: NumPy cannot read such an array: its items have no bytes, contain
-    ///   pointers, or are sub-arrays.
+    /// - [`ErrorKind::InvalidArgument`]: the length of `data` is not the number of items times the size of the dtype,
+    ///   there are more than 64 axes, or the axes and the nesting of the structured dtype together have more than 128
+    ///   levels;
+    /// - [`ErrorKind::InvalidArgument`]: NumPy cannot read such an array: its items have a size of 0, contain pointers
+    ///   (the dtype `object`), or are sub-arrays.
     pub fn new(dtype: Dtype, shape: Vec<u64>, data: Vec<u8>) -> Result<Self> {
         let failed =
             |detail| Error::new(ErrorKind::InvalidArgument, "create an array value", detail);
@@ -79,7 +81,7 @@ impl ArrayValue {
         &self.0.data
     }
 
-    /// Returns the dtype, the shape and the bytes.
+    /// Returns the dtype, the shape and the bytes of the items.
     pub fn into_parts(self) -> (Dtype, Vec<u64>, Vec<u8>) {
         let Parts { dtype, shape, data } = *self.0;
         (dtype, shape, data)

@@ -203,8 +203,8 @@ impl<'de> Deserializer<'de> for Whole<'_> {
     }
 }
 
-/// Formats with msgpack extensions yield all kinds. So does [`Value::into_type`], so that a part of a deserialized
-/// type can be any value.
+/// Deserializes a value from msgpack or another format. Only formats with msgpack extensions, and [`Value::into_type`],
+/// yield all kinds of values.
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_newtype_struct(WHOLE, ValueVisitor { is_inside: false })

@@ -30,19 +30,19 @@ mod ext {
     pub(super) const ARRAY: i8 = 46;
 }
 
-/// A value in the msgpack encoding of python-blosc2, which it uses for metalayers and for arrays of objects. Needs
-/// the feature `msgpack`.
+/// A Python value, as python-blosc2 encodes it in msgpack for metalayers and for arrays of objects. Needs the feature
+/// `msgpack`.
 ///
-/// There is a variant for each kind of value that Python writes and reads. Reading what Python wrote and writing
-/// it again yields the same bytes.
+/// There is a variant for each kind of value that python-blosc2 writes and reads. A value that was read from bytes of
+/// python-blosc2 is written as the same bytes.
 ///
 /// [`Metalayers::value`](crate::super_chunk::Metalayers::value) reads a `Value`, and
 /// [`Metalayers::get_value`](crate::super_chunk::Metalayers::get_value) any deserializable type.
-/// [`MetalayersMut::set_value`](crate::super_chunk::MetalayersMut::set_value) writes a `Value` or any other serializable
-/// type. Such types can contain a `Value`.
+/// [`MetalayersMut::set_value`](crate::super_chunk::MetalayersMut::set_value) writes a `Value` or any other
+/// serializable type. Other types can contain a `Value`.
 ///
-/// [`FromIterator`] creates a list from items of one type, and a map from pairs. A list of items of several types
-/// is a [`Value::List`].
+/// [`collect`](Iterator::collect) creates a list from items of one type, and a map from pairs of a key and a value. To
+/// create a list of items of several types, convert each to a `Value` and use [`Value::List`].
 /// ```
 /// use blosc2::Value;
 ///
@@ -70,9 +70,9 @@ pub enum Value {
     None,
     /// A boolean.
     Bool(bool),
-    /// An integer from -2^63 to 2^64 - 1. Writing another one is an error.
+    /// An integer from -2^63 to 2^64 - 1. Writing an integer outside this range is an error.
     Int(i128),
-    /// A float of 64 bits. Floats of 32 bits are converted when they are read.
+    /// A 64-bit float. 32-bit floats are converted when they are read.
     Float(f64),
     /// A string.
     Str(String),
@@ -80,10 +80,11 @@ pub enum Value {
     Bytes(Vec<u8>),
     /// A list.
     List(Vec<Self>),
-    /// A tuple. In msgpack it is an array whose first item is the string `__tuple__`.
+    /// A tuple. python-blosc2 encodes it as a msgpack array whose first item is the string `__tuple__`.
     Tuple(Vec<Self>),
-    /// A dictionary, in its order. If a key occurs more than once, the last one counts. Keys can be of any kind
-    /// when read; only strings and bytes can be written, since Python reads no others.
+    /// A dictionary; the pairs keep their order. If a key occurs more than once, its last value applies. A map that is
+    /// read can have keys of any kind; a map that is written needs keys that are strings or bytes, since python-blosc2
+    /// reads no others.
     Map(Vec<(Self, Self)>),
     /// A complex number.
     Complex {
@@ -92,33 +93,35 @@ pub enum Value {
         /// The imaginary part.
         im: f64,
     },
-    /// A set, in the order of the file.
+    /// A set; the items keep the order in which they are stored.
     Set(Vec<Self>),
     /// A NumPy array.
     Array(ArrayValue),
-    /// A NumPy array of the dtype `object`, whose items are values in C order.
+    /// A NumPy array of the dtype `object`.
     Objects {
         /// The shape of the array.
         shape: Vec<u64>,
-        /// The items.
+        /// The items, in C order.
         values: Vec<Self>,
     },
-    /// The frame of an array or a super-chunk, for [`NDArray::from_cframe`](crate::NDArray::from_cframe) or
+    /// The frame of an array or a super-chunk. Open it with [`NDArray::from_cframe`](crate::NDArray::from_cframe) or
     /// [`SChunk::from_cframe`](crate::SChunk::from_cframe).
     Frame(Vec<u8>),
-    /// A description of an object stored elsewhere, or of a computation. It is never followed.
+    /// A description of an object that is stored elsewhere, or of a computation. This crate neither opens the object
+    /// nor runs the computation.
     Reference(Box<Self>),
-    /// An extension of another type, and its bytes.
+    /// Any other msgpack extension: its type and its bytes.
     Ext(i8, Vec<u8>),
 }
 
 impl Value {
-    /// Parses one value from msgpack.
+    /// Parses one value in msgpack.
     ///
-    /// The value takes at most 64 times as much memory as `bytes`, in addition to the content of strings and bytes.
+    /// The value needs memory of at most 64 times the length of `bytes`, in addition to the content of strings and
+    /// bytes.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidData`]: the bytes are not msgpack, hold less or more than one value, or are nested
+    /// - [`ErrorKind::InvalidData`]: the bytes are not msgpack, contain less or more than one value, or are nested
     ///   deeper than 128 levels, or the content of an extension of python-blosc2 is invalid.
     pub fn from_msgpack(bytes: &[u8]) -> Result<Self> {
         let failed = |fault: Fault| {
@@ -127,10 +130,10 @@ impl Value {
         read(bytes, u64::MAX).map_err(failed)
     }
 
-    /// Converts a value of any serializable type. Structs become maps, tuples become lists, and integers of 128
-    /// bits become their bytes.
+    /// Converts a value of any serializable type. Structs become maps, tuples become lists, and 128-bit integers become
+    /// 16 bytes, in big-endian order.
     ///
-    /// A [`Value`] inside `value` is kept as it is, so that a [`Value::Tuple`] in it becomes a Python tuple.
+    /// A [`Value`] inside `value` is not changed. To write a Python tuple, use a [`Value::Tuple`].
     ///
     /// ```
     /// use blosc2::Value;
@@ -143,7 +146,7 @@ impl Value {
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: the value cannot be serialized, contains a `Value` that msgpack cannot
-    ///   hold, contains a list that starts with the string `__tuple__` and is not a [`Value::Tuple`], or is nested
+    ///   represent, contains a list that starts with the string `__tuple__` and is not a [`Value::Tuple`], or is nested
     ///   deeper than 128 levels.
     pub fn from_type<T: serde::Serialize + ?Sized>(value: &T) -> Result<Self> {
         Self::of(value).map_err(|fault| {
@@ -152,12 +155,12 @@ impl Value {
         })
     }
 
-    /// Converts a dtype to the description that NumPy uses in msgpack: its string, or for a structure its `descr`,
-    /// the list of its fields.
+    /// Converts a dtype to the value that describes it in msgpack: its string, or its list of fields (NumPy's `descr`)
+    /// if it is a structured dtype.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: NumPy has no `descr` for the dtype: it is a sub-array, or a structure
-    ///   whose fields overlap or are out of order.
+    /// - [`ErrorKind::InvalidArgument`]: NumPy has no `descr` for the dtype: it is a sub-array, or a structured dtype
+    ///   whose fields overlap or are not in the order of their offsets.
     pub fn from_dtype(dtype: &blosc2_format::Dtype) -> Result<Self> {
         array::descr(dtype).map_err(|what| {
             let detail = format!("it would be {what}");
@@ -165,18 +168,18 @@ impl Value {
         })
     }
 
-    /// Writes the value as msgpack, with the same bytes as Python.
+    /// Writes the value as msgpack, as the same bytes that python-blosc2 writes.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: msgpack cannot hold the value, or Python would not read it as the same
-    ///   value:
+    /// - [`ErrorKind::InvalidArgument`]: msgpack cannot represent the value, or python-blosc2 would not read it as the
+    ///   same value:
     ///   - an integer is out of range;
     ///   - a string, a list or a map has a length of more than 2^32 - 1;
     ///   - a key of a map is neither a string nor bytes;
     ///   - a set contains an item that is not hashable in Python;
     ///   - a list starts with the string `__tuple__`;
-    ///   - an array has a dtype whose fields overlap or are out of order;
-    ///   - an extension has the type of another variant, or a type that Python does not accept;
+    ///   - an array has a dtype whose fields overlap or are not in the order of their offsets;
+    ///   - a [`Value::Ext`] has a type that another variant stands for, or that Python does not accept;
     ///   - the nesting is deeper than 128 levels.
     pub fn to_msgpack(&self) -> Result<Vec<u8>> {
         self.write().map_err(|fault| {
@@ -187,19 +190,19 @@ impl Value {
 
     /// Converts the value to any deserializable type.
     ///
-    /// Tuples and sets become sequences, complex numbers pairs, NumPy arrays nested sequences, structures in them
-    /// maps, dates integers, and frames bytes. Bytes can become a sequence. A [`Value`] inside `T` can be of any
-    /// kind.
+    /// Tuples and sets are deserialized as sequences, complex numbers as pairs, NumPy arrays as nested sequences, their
+    /// structured items as maps, dates as integers, and frames as bytes. Bytes can also be deserialized as a sequence.
+    /// If `T` contains a [`Value`], all kinds are kept there.
     ///
     /// # Errors
-    /// - [`ErrorKind::TypeMismatch`]: the value does not have the form of a `T`, contains an array of numbers of
-    ///   more than 64 bits, or contains an array with far more items and nested lists than bytes.
+    /// - [`ErrorKind::TypeMismatch`]: the value does not have the structure of a `T`, contains an array of floats of
+    ///   more than 64 bits, or contains an array whose shape yields far more sequences and items than it has bytes.
     pub fn into_type<T: serde::de::DeserializeOwned>(self) -> Result<T> {
         let failed = |detail: String| Error::new(ErrorKind::TypeMismatch, "read a value", detail);
         self.make_type().map_err(|fault| failed(format!("it is {fault}")))?.map_err(failed)
     }
 
-    /// Converts the description that NumPy uses in msgpack to a dtype; see [`from_dtype`](Self::from_dtype).
+    /// Converts the description of a dtype in msgpack to the dtype; see [`from_dtype`](Self::from_dtype).
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidData`]: the value does not describe a dtype.
@@ -208,23 +211,23 @@ impl Value {
         array::from_descr(self).map_err(failed)
     }
 
-    /// Returns the value of a string key, if this is a map that contains it.
+    /// Returns the value of a string key; `None` if the value is not a map or does not contain the key.
     pub fn get(&self, key: &str) -> Option<&Self> {
         let Self::Map(pairs) = self else { return None };
         pairs.iter().rfind(|(name, _)| name.as_str() == Some(key)).map(|(_, value)| value)
     }
 
-    /// Returns the string, if the value is one.
+    /// Returns the string; `None` if the value is not a string.
     pub fn as_str(&self) -> Option<&str> {
         if let Self::Str(text) = self { Some(text) } else { None }
     }
 
-    /// Returns the integer, if the value is one from 0 to 2^64 - 1.
+    /// Returns the integer; `None` if the value is not an integer from 0 to 2^64 - 1.
     pub fn as_u64(&self) -> Option<u64> {
         if let Self::Int(number) = self { (*number).try_into().ok() } else { None }
     }
 
-    /// Returns the items, if the value is a list or a tuple.
+    /// Returns the items of a list or a tuple; `None` if the value is neither.
     pub fn as_list(&self) -> Option<&[Self]> {
         if let Self::List(items) | Self::Tuple(items) = self { Some(items) } else { None }
     }

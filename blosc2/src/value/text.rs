@@ -7,9 +7,9 @@ use blosc2_format::dtype::Kind;
 use super::Value;
 use super::plain::{Node, Plain};
 
-/// Writes the whole value as Python's `repr` does.
+/// Writes the value in the notation of Python's `repr`, without abbreviation.
 ///
-/// Frames are written without their content, and dates as integers.
+/// Of frames, only the length is written. Dates are written as integers.
 ///
 /// ```
 /// use blosc2::Value;
