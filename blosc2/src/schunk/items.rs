@@ -22,15 +22,15 @@ const WRITE: &str = "write items";
 const PIECE: u64 = 1 << 20;
 
 impl SChunk {
-    /// Reads the items of a range, across chunks; with `u8`, the bytes. C: `blosc2_schunk_get_slice_buffer`. Python:
-    /// `SChunk.get_slice`.
+    /// Reads a range of items, across chunk boundaries. With `T = u8`, it reads bytes, and the range is a range of byte
+    /// offsets. C: `blosc2_schunk_get_slice_buffer`. Python: `SChunk.get_slice`.
     ///
     /// Only the blocks that contain the items are read and decompressed.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
     /// - [`ErrorKind::OutOfBounds`]: the range is outside the data;
-    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize.
+    /// - [`ErrorKind::TypeMismatch`]: `T` is not `u8`, and its size is not the typesize.
     #[doc(alias("read", "get_slice", "blosc2_schunk_get_slice_buffer", "__getitem__"))]
     pub fn items<T: Element>(&self, range: impl RangeBounds<u64>) -> Result<Vec<T>> {
         self.check_item::<T>(READ)?;
@@ -49,7 +49,7 @@ impl SChunk {
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
     /// - [`ErrorKind::OutOfBounds`]: the range is outside the data;
-    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize.
+    /// - [`ErrorKind::TypeMismatch`]: `T` is not `u8`, and its size is not the typesize.
     pub fn items_into<T: Element>(&self, start: u64, items: &mut [T]) -> Result<()> {
         self.check_item::<T>(READ)?;
         let stop = start.saturating_add(items.len() as u64);
@@ -78,9 +78,8 @@ impl SChunk {
     /// Overwrites the items from the index `start` on; items past the end are appended. C:
     /// `blosc2_schunk_set_slice_buffer`. Python: `schunk[start:stop] = items`.
     ///
-    /// Each affected chunk is recompressed, which leaves gaps as [`update`](Self::update) does. Past the end, the last
-    /// chunk is filled first, then chunks of the same size are added. Either all items are written or, after an error,
-    /// none.
+    /// Each affected chunk is recompressed, which leaves gaps as [`update`](Self::update) does. Items past the end fill
+    /// up the last chunk first, then new chunks of the same size. After an error, no item is written.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};
@@ -95,12 +94,12 @@ impl SChunk {
     /// # Errors
     /// Fails with the errors of [reading](Self#errors-of-reading) and of [changes](Self#errors-of-changes), and with
     /// - [`ErrorKind::OutOfBounds`]: `start` is after the end;
-    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize;
-    /// - [`ErrorKind::InvalidArgument`]: there are items past the end, and the chunks belong to an array or have no
-    ///   fixed size: the super-chunk is empty and was created without
+    /// - [`ErrorKind::TypeMismatch`]: `T` is not `u8`, and its size is not the typesize;
+    /// - [`ErrorKind::InvalidArgument`]: there are items past the end, and the chunks belong to an array, or the chunk
+    ///   size is unknown: the super-chunk is empty and was created without
     ///   [`OpenOptions::chunksize`](crate::OpenOptions::chunksize), or its chunks have different sizes;
-    /// - [`ErrorKind::Unsupported`]: there is a prefilter or a postfilter, which would run again on the other items of
-    ///   the chunks; or the chunks have variable-length blocks.
+    /// - [`ErrorKind::Unsupported`]: a prefilter or postfilter is set, which would run again on the other items of the
+    ///   chunks; or the chunks have variable-length blocks.
     #[doc(alias("set_slice", "blosc2_schunk_set_slice_buffer", "__setitem__"))]
     pub fn write_items<T: Element>(&mut self, start: u64, items: &[T]) -> Result<()> {
         self.check_item::<T>(WRITE)?;
@@ -197,7 +196,7 @@ impl SChunk {
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
     /// - [`ErrorKind::OutOfBounds`]: an index is outside the data;
-    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize.
+    /// - [`ErrorKind::TypeMismatch`]: `T` is not `u8`, and its size is not the typesize.
     pub fn gather<T: Element>(&self, numbers: &[u64]) -> Result<Vec<T>> {
         let len = numbers.len().saturating_mul(size_of::<T>());
         self.allow(READ, len as u64)?;
@@ -210,7 +209,7 @@ impl SChunk {
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
     /// - [`ErrorKind::OutOfBounds`]: an index is outside the data;
-    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize;
+    /// - [`ErrorKind::TypeMismatch`]: `T` is not `u8`, and its size is not the typesize;
     /// - [`ErrorKind::InvalidArgument`]: the lengths differ.
     pub fn gather_into<T: Element>(&self, numbers: &[u64], items: &mut [T]) -> Result<()> {
         if numbers.len() != items.len() {
@@ -295,7 +294,7 @@ impl SChunk {
     /// Iterates over all items. At most 1 MiB is decompressed ahead.
     ///
     /// An item may be an error: [errors of reading](Self#errors-of-reading), or [`ErrorKind::TypeMismatch`] if `T` is
-    /// neither `u8` nor of the typesize. An error ends the iteration.
+    /// not `u8`, and its size is not the typesize. An error ends the iteration.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};

@@ -66,8 +66,8 @@ pub use whole::SaveOptions;
 /// different sizes. In both cases items can be read across the boundaries of chunks.
 ///
 /// Methods that read take `&self` and may run on several threads at once; each thread uses its own decompression
-/// context. Methods that change the super-chunk take `&mut self`. Each change is atomic: when it returns, the file
-/// holds a complete frame; when it fails, nothing has changed.
+/// context. Methods that change the super-chunk take `&mut self`. Each change is atomic: a method that succeeds leaves
+/// a complete frame in the file, and a method that fails changes nothing.
 ///
 /// The functions of this type create and open super-chunks with the usual options. [`OpenOptions`] has all options.
 ///
@@ -95,8 +95,9 @@ pub use whole::SaveOptions;
 /// - [`ErrorKind::TooLarge`]: the result takes more memory than [`OpenOptions::max_read`] allows;
 /// - [`ErrorKind::OutOfMemory`]: there is not enough memory;
 /// - [`ErrorKind::Callback`]: a user-defined codec, a filter, a postfilter or a custom storage fails or panics;
-/// - [`ErrorKind::Busy`]: the read would have to wait for the closure that it is called from, or another program
-///   changed the file without locking it; see [`OpenOptions`];
+/// - [`ErrorKind::Busy`]: a user closure runs under another access to the file, so that the read could deadlock; or
+///   another program changed the file without locking it; see
+///   [access](OpenOptions#access-to-a-file-by-several-handles);
 /// - with [`OpenOptions::locking`]: [`ErrorKind::NotFound`] if the file was replaced or removed after it was opened,
 ///   and [`ErrorKind::Unfinished`] if a writer was stopped in the middle of a change.
 ///
@@ -106,15 +107,16 @@ pub use whole::SaveOptions;
 ///   changes or removes existing data;
 /// - [`ErrorKind::Io`]: the file or storage cannot be written;
 /// - [`ErrorKind::NotFound`]: the file was replaced or removed after it was opened;
-/// - [`ErrorKind::Busy`]: the change would have to wait for the closure that it is called from, or the file was changed
-///   by a program or a handle that does not lock it; see [`OpenOptions`];
+/// - [`ErrorKind::Busy`]: a user closure runs under another access to the file, so that the change could deadlock; or
+///   the file was changed by a program or a handle that does not lock it; see
+///   [access](OpenOptions#access-to-a-file-by-several-handles);
 /// - [`ErrorKind::Unfinished`]: a writer was stopped in the middle of a change;
 /// - [`ErrorKind::InvalidData`]: the index is invalid, or an earlier change failed and could not be rolled back;
-/// - [`ErrorKind::InvalidArgument`]: other data follows the frame in its file, such as a second frame, and would be
+/// - [`ErrorKind::InvalidArgument`]: other data, such as a second frame, follows the frame in the file and would be
 ///   overwritten;
 /// - [`ErrorKind::TooLarge`]: the frame would have more chunks or bytes than the format allows;
-/// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter that the header of the frame names, or
-///   a file that is locked has several hard links;
+/// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter in the header of the frame; or the file
+///   is opened with [`OpenOptions::locking`] and has several hard links;
 /// - [`ErrorKind::OutOfMemory`]: there is not enough memory;
 /// - [`ErrorKind::Callback`]: a user-defined codec, a filter, a prefilter, a tuner or a custom storage fails or panics.
 ///
@@ -232,8 +234,8 @@ impl SChunk {
     /// - [`ErrorKind::InvalidData`]: it is not a frame, is truncated or is invalid;
     /// - [`ErrorKind::Unfinished`]: a writer was stopped in the middle of a change, or is writing the file now;
     /// - [`ErrorKind::TooLarge`]: opening takes more than the default [`limits`](OpenOptions::limits) allow;
-    /// - [`ErrorKind::Busy`]: the file is being replaced repeatedly, or the closure that this is called from changes
-    ///   it.
+    /// - [`ErrorKind::Busy`]: the file is being replaced repeatedly, or a user closure runs under a change of it, so
+    ///   that this call could deadlock.
     #[doc(alias = "blosc2_schunk_open")]
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         OpenOptions::new().open(path)
@@ -241,10 +243,11 @@ impl SChunk {
 
     /// Opens a file or a directory for reading and changing.
     ///
-    /// New chunks are compressed with the parameters in the header of the frame. Within a program one handle may write
-    /// to a file, or any number of handles with [`OpenOptions::locking`]. Other handles may read the file at the same
-    /// time, and see each change. If a program dies in the middle of a change, this function refuses the file; see
-    /// [crash recovery](OpenOptions#crash-recovery). Python: `blosc2.open(urlpath, mode="a")`.
+    /// New chunks are compressed with the parameters in the header of the frame. Within a program, either one handle
+    /// may change a file, or any number of handles that all use [`OpenOptions::locking`]. Other handles may read the
+    /// file at the same time, and see each change. If a program died in the middle of a change, this function fails
+    /// with [`ErrorKind::Unfinished`]; see [crash recovery](OpenOptions#crash-recovery). Python: `blosc2.open(urlpath,
+    /// mode="a")`.
     ///
     /// # Errors
     /// Fails with the errors of [`open`](Self::open), and with [`ErrorKind::Busy`] if this program already has the file
@@ -256,9 +259,9 @@ impl SChunk {
     /// Opens a frame in memory, without a copy of the bytes.
     ///
     /// The whole structure is checked: header, metalayers, index, trailer, and the headers of all chunks.
-    /// [`OpenOptions::from_cframe`] opens a frame with another check or for changes. [`OpenOptions::from_owner`] and
-    /// [`OpenOptions::with_borrowed`] open shared and borrowed memory. C: `blosc2_schunk_from_buffer`. Python:
-    /// `schunk_from_cframe`.
+    /// [`OpenOptions::from_cframe`] sets another check depth or opens the frame for changes.
+    /// [`OpenOptions::from_owner`] and [`OpenOptions::with_borrowed`] open shared and borrowed memory. C:
+    /// `blosc2_schunk_from_buffer`. Python: `schunk_from_cframe`.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidData`]: the bytes are not a frame, are truncated or are invalid;
