@@ -20,7 +20,7 @@ use super::{Storage, read_only};
 pub struct ReadOnly<R>(R);
 
 impl<R> ReadOnly<R> {
-    /// Creates a storage of `source`.
+    /// Creates a read-only storage from `source`.
     pub fn new(source: R) -> Self {
         Self(source)
     }

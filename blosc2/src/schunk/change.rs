@@ -45,8 +45,9 @@ impl SChunk {
 
     /// Appends a compressed chunk. Returns the number of chunks. C: `blosc2_schunk_append_chunk`.
     ///
-    /// The chunk must have the typesize of the super-chunk; its codec and filters may differ. If all chunks have the
-    /// same size, a special chunk is recorded in the index only and takes no other space.
+    /// The chunk must have the typesize of the super-chunk; its codec and filters may differ. A special chunk of zeros,
+    /// NaN or uninitialized items is recorded in the index only and takes no other space; if chunks have different
+    /// sizes, it is stored as a short chunk.
     ///
     /// # Errors
     /// Fails with the [errors of changes](Self#errors-of-changes), and with
@@ -234,7 +235,8 @@ impl SChunk {
     }
 
     /// Fills an empty super-chunk with `nitems` zeros, NaN or uninitialized items, in special chunks of `chunk_items`
-    /// items. Only the index records these chunks. C: `blosc2_schunk_fill_special`. Python: `SChunk.fill_special`.
+    /// items. These chunks are recorded in the index only. C: `blosc2_schunk_fill_special`. Python:
+    /// `SChunk.fill_special`.
     ///
     /// For another repeated value, append chunks created by [`Chunk::repeat`](crate::Chunk::repeat).
     ///

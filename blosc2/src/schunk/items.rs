@@ -294,7 +294,7 @@ impl SChunk {
     /// Iterates over all items. At most 1 MiB is decompressed ahead.
     ///
     /// An item may be an error: [errors of reading](Self#errors-of-reading), or [`ErrorKind::TypeMismatch`] if `T` is
-    /// not `u8`, and its size is not the typesize. An error ends the iteration.
+    /// not `u8` and its size is not the typesize. An error ends the iteration.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};

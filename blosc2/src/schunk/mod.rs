@@ -361,8 +361,7 @@ impl SChunk {
         self.look().outline.nbytes()
     }
 
-    /// Returns the number of items in all chunks. Trailing bytes that are less than an item are not counted. Python:
-    /// `len(schunk)`.
+    /// Returns the number of items in all chunks. An incomplete item at the end is not counted. Python: `len(schunk)`.
     #[doc(alias = "nitems")]
     pub fn len(&self) -> u64 {
         self.nbytes() / self.typesize as u64
@@ -389,8 +388,9 @@ impl SChunk {
         }
     }
 
-    /// Returns the place of each chunk: in a contiguous frame its offset in bytes after the frame header, otherwise the
-    /// number in the name of its file. `None` is a special chunk, which stores no data. C: `blosc2_frame_get_offsets`.
+    /// Returns the location of each chunk: in a contiguous frame, its byte offset from the end of the frame header; in
+    /// a directory, the number in the name of its file. `None` stands for a special chunk that is recorded in the index
+    /// only. C: `blosc2_frame_get_offsets`.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading).
@@ -401,7 +401,8 @@ impl SChunk {
         offsets.map(|offset| Ok(offset.map_err(|error| self.at(error))?.place())).collect()
     }
 
-    /// Returns the path with which the super-chunk was opened or created; `None` in memory and in custom storages.
+    /// Returns the path with which the super-chunk was opened or created; `None` for super-chunks in memory and in
+    /// custom storage backends.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
@@ -422,9 +423,9 @@ impl SChunk {
 
     /// Returns the kind of Python object that the super-chunk stores, or `None` for plain data.
     ///
-    /// Python stores references, lazy expressions and proxies in super-chunks whose chunks hold no data, or only a part
-    /// of it. It marks them with a metalayer, whose name is returned: `LazyArray` (a computation), `b2o` (an object of
-    /// another kind) or `proxy-source` (a cache of another source).
+    /// Python also stores references, lazy expressions and proxies as super-chunks; their chunks contain no data, or
+    /// only a part of it. It marks them with a metalayer, whose name is returned: `LazyArray` (a computation), `b2o`
+    /// (an object of another kind) or `proxy-source` (a cache of another source).
     pub fn python_object(&self) -> Option<&'static str> {
         let state = self.look();
         let fixed = state.outline.metalayers().iter();
@@ -433,10 +434,11 @@ impl SChunk {
         CARRIERS.into_iter().find(|carrier| names.contains(carrier))
     }
 
-    /// Writes all changes to disk. Changes themselves do not wait for the disk, except with [`OpenOptions::durable`].
+    /// Writes all changes to disk. Without this call the operating system decides when changes reach the disk, except
+    /// with [`OpenOptions::durable`].
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] and the other kinds of system errors: the file cannot be synced.
+    /// [`ErrorKind::Io`], or the kind of a more specific system error: the file cannot be synced.
     pub fn sync(&mut self) -> Result<()> {
         let synced = self.state.get_mut().store.sync();
         synced.map_err(|error| self.at(Error::of_io("sync a frame", error)))

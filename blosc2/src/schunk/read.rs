@@ -56,7 +56,7 @@ impl SChunk {
     /// Returns an iterator that decompresses the chunks, in both directions. Python: `SChunk.iterchunks`.
     ///
     /// A chunk may be an error: [errors of reading](Self#errors-of-reading), or [`ErrorKind::TypeMismatch`] if `T` is
-    /// not `u8`, and its size is not the typesize.
+    /// not `u8` and its size is not the typesize.
     #[doc(alias = "iterchunks")]
     pub fn iter_chunks<T: Element>(&self) -> Chunks<'_, T> {
         Chunks { schunk: self, range: 0..self.nchunks(), item: PhantomData }
