@@ -139,6 +139,6 @@ impl fmt::Debug for dyn Storage + '_ {
 
 /// Creates the error of a write to a read-only storage.
 fn read_only(doing: &str) -> io::Error {
-    let detail = "the storage can only be read";
+    let detail = "the storage is read-only";
     crate::Error::new(crate::ErrorKind::ReadOnly, doing, detail).into()
 }

@@ -267,7 +267,7 @@ impl SChunk {
         })?;
         let nbytes = nitems.checked_mul(self.typesize as u64);
         let nbytes = nbytes.filter(|&nbytes| i64::try_from(nbytes).is_ok());
-        let nbytes = nbytes.ok_or_else(|| invalid("there are more than 2^63 bytes"))?;
+        let nbytes = nbytes.ok_or_else(|| invalid("there are more than 2^63 - 1 bytes"))?;
         self.change(doing, |state, _| {
             if !state.unfinished {
                 no_array(state, doing)?;

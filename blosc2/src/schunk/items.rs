@@ -374,7 +374,7 @@ impl SChunk {
             return Err(self.error(ErrorKind::InvalidData, READ, detail));
         }
         let starts = Arc::new(starts);
-        // Changes of the state empty it, and none can run now.
+        // Changes of the state clear it; no change can run during this read.
         *self.starts.write() = Some(Arc::clone(&starts));
         Ok(Some(starts))
     }

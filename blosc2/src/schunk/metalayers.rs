@@ -11,7 +11,7 @@ use crate::encoder::Encoder;
 use crate::params::Purpose;
 use crate::{CParams, Codec, Error, ErrorKind, Result};
 
-/// Names that have a meaning for this library and for Python: such a metalayer defines what a super-chunk is.
+/// Reserved names: a metalayer with such a name defines the kind of object that is stored in the super-chunk.
 const RESERVED: [&str; 6] = ["b2nd", "caterva", "b2o", "LazyArray", "_LazyArray", "proxy-source"];
 
 /// Read access to the metalayers of a super-chunk, which are named byte strings. Created by [`SChunk::meta`] and

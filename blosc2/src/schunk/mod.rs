@@ -483,7 +483,7 @@ impl fmt::Debug for SChunk {
     }
 }
 
-/// Names of the metalayers by which Python marks super-chunks that do not hold plain data.
+/// The names of the metalayers with which Python marks super-chunks that store other objects.
 const CARRIERS: [&str; 3] = ["LazyArray", "b2o", "proxy-source"];
 
 /// Returns the content of the metalayer with the shape of an array.

@@ -53,7 +53,7 @@ const MAKE: &str = "create a super-chunk";
 /// - Any number of handles may read a file at the same time. A read sees every change that was complete before it, and
 ///   no part of a change in progress. Reads and changes of this program block each other; reads do not block reads.
 /// - Accesses by several programs are coordinated only with [`locking`](Self::locking).
-/// - A handle keeps the file open that it opened first. If that file is replaced or removed, changes fail with
+/// - A handle always refers to the file that it opened. If that file is replaced or removed, changes fail with
 ///   [`ErrorKind::NotFound`]; reads return the old content, or fail with `NotFound` if the handle uses locking. Do not
 ///   replace a directory while it is open.
 /// - User closures (codecs, filters, prefilters, postfilters, the function of a `map`, and that of
@@ -67,8 +67,8 @@ const MAKE: &str = "create a super-chunk";
 /// Without locking, a file may appear invalid if another program changes it while it is opened or read. If a lock file
 /// exists next to the file, the error message names this possible cause.
 ///
-/// On systems other than Unix, files are identified by their canonical paths, and a [`File`] storage does not count as
-/// the same file.
+/// On systems other than Unix, files are identified by their canonical paths, and a [`File`] storage is not recognized
+/// as the same file.
 ///
 /// # Crash recovery
 /// If a program dies (`kill -9`, a crash), all changes that had returned are stored. In a directory, the change in

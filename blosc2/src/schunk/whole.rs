@@ -108,7 +108,7 @@ impl SChunk {
     ///   recompressed, and one of them is a Blosc1 chunk.
     pub fn save_with(&self, path: impl AsRef<Path>, options: &SaveOptions) -> Result<()> {
         if options.replace && options.directory {
-            let detail = "a directory replaces nothing: remove what is at the path first";
+            let detail = "`replace` and `directory` cannot be combined: remove the existing file or directory first";
             return Err(self.error(ErrorKind::InvalidArgument, SAVE, detail));
         }
         files::create(path.as_ref(), options.replace, |temporary| {
