@@ -90,7 +90,7 @@ impl SChunk {
 
 /// A reader of the decompressed content of a [`SChunk`]. Created by [`SChunk::reader`].
 ///
-/// At most 1 MiB is decompressed ahead.
+/// It decompresses at most 1 MiB ahead.
 ///
 /// ```
 /// use std::io::{Read, Seek, SeekFrom};

@@ -25,7 +25,8 @@ impl SChunk {
     /// Reads a range of items, across chunk boundaries. With `T = u8`, it reads bytes, and the range is a range of byte
     /// offsets. C: `blosc2_schunk_get_slice_buffer`. Python: `SChunk.get_slice`.
     ///
-    /// Only the blocks that contain the items are read and decompressed.
+    /// Only the blocks that contain the items are read and decompressed. A chunk with variable-length blocks is
+    /// decompressed as a whole.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
@@ -44,7 +45,7 @@ impl SChunk {
         to_items(len, |target| self.read_in(&reading, bytes.start, target))
     }
 
-    /// Reads `items.len()` items into `items`, from the index `start` on.
+    /// Reads `items.len()` items into `items`, starting at the index `start`.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
@@ -75,7 +76,7 @@ impl SChunk {
         })
     }
 
-    /// Overwrites the items from the index `start` on; items past the end are appended. C:
+    /// Overwrites items, starting at the index `start`; items past the end are appended. C:
     /// `blosc2_schunk_set_slice_buffer`. Python: `schunk[start:stop] = items`.
     ///
     /// Each affected chunk is recompressed, which leaves gaps as [`update`](Self::update) does. Items past the end fill
@@ -182,7 +183,7 @@ impl SChunk {
     /// Reads the items at the indices `numbers`, in any order and with repetitions. C:
     /// `blosc2_schunk_get_sparse_buffer`.
     ///
-    /// Each block is decompressed once, for any order of the indices.
+    /// Each block is decompressed at most once, whatever the order of the indices.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};
@@ -291,7 +292,7 @@ impl SChunk {
         Ok(())
     }
 
-    /// Iterates over all items. At most 1 MiB is decompressed ahead.
+    /// Returns an iterator over all items. It decompresses at most 1 MiB ahead.
     ///
     /// An item may be an error: [errors of reading](Self#errors-of-reading), or [`ErrorKind::TypeMismatch`] if `T` is
     /// not `u8` and its size is not the typesize. An error ends the iteration.

@@ -130,7 +130,7 @@ impl Metalayers<'_> {
         self.look(find).map(|layer| self.decode(layer.content)).transpose()
     }
 
-    /// Iterates over the names and contents, in stored order. Each content may fail with the errors of
+    /// Returns an iterator over the names and contents, in stored order. Each content may fail with the errors of
     /// [`get`](Self::get).
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Result<(String, Vec<u8>)>> + '_ {
         let layers = self.look(<[_]>::to_vec);

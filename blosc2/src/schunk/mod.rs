@@ -389,8 +389,8 @@ impl SChunk {
     }
 
     /// Returns the location of each chunk: in a contiguous frame, its byte offset from the end of the frame header; in
-    /// a directory, the number in the name of its file. `None` stands for a special chunk that is recorded in the index
-    /// only. C: `blosc2_frame_get_offsets`.
+    /// a directory, the number in the name of its file; in memory without a frame, an internal number. `None` stands
+    /// for a special chunk that is recorded in the index only. C: `blosc2_frame_get_offsets`.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading).
@@ -415,7 +415,7 @@ impl SChunk {
         Some(FileFormat { version: state.outline.version(), contiguous })
     }
 
-    /// Returns whether existing data may be changed. `false` if the super-chunk was opened for reading or for
+    /// Returns whether existing data may be changed: `false` if the super-chunk was opened for reading or for
     /// appending.
     pub fn is_writable(&self) -> bool {
         self.access == Access::Write

@@ -398,8 +398,9 @@ impl OpenOptions {
     /// directory.
     ///
     /// [`create`](Self::create) and [`create_new`](Self::create_new) create a frame if the folder has no index file.
-    /// Several handles of one folder are not coordinated: a change fails with [`ErrorKind::Busy`] if another handle has
-    /// changed the frame, and [`SChunk::refresh`] reads the changes of other handles.
+    /// Accesses of several handles to one folder are not coordinated: a change fails with [`ErrorKind::Busy`] if
+    /// another handle has changed the frame since this handle last read it, and [`SChunk::refresh`] reads the changes
+    /// of other handles.
     ///
     /// ```
     /// use std::collections::BTreeMap;

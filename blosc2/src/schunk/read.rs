@@ -53,7 +53,7 @@ impl SChunk {
         })
     }
 
-    /// Returns an iterator that decompresses the chunks, in both directions. Python: `SChunk.iterchunks`.
+    /// Returns a double-ended iterator that decompresses the chunks. Python: `SChunk.iterchunks`.
     ///
     /// A chunk may be an error: [errors of reading](Self#errors-of-reading), or [`ErrorKind::TypeMismatch`] if `T` is
     /// not `u8` and its size is not the typesize.
@@ -112,7 +112,7 @@ impl SChunk {
         info.map_err(|error| self.at(error))
     }
 
-    /// Iterates over the parameters in the headers of all chunks. Python: `SChunk.iterchunks_info`.
+    /// Returns an iterator over the parameters in the headers of all chunks. Python: `SChunk.iterchunks_info`.
     ///
     /// Each result may be one of the [errors of reading](Self#errors-of-reading).
     #[doc(alias = "iterchunks_info")]
