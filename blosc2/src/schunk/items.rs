@@ -294,8 +294,8 @@ impl SChunk {
 
     /// Returns an iterator over all items. It decompresses at most 1 MiB ahead.
     ///
-    /// An item may be an error: [errors of reading](Self#errors-of-reading), or [`ErrorKind::TypeMismatch`] if `T` is
-    /// not `u8` and its size is not the typesize. An error ends the iteration.
+    /// Each item is a `Result`, whose error is one of the [errors of reading](Self#errors-of-reading), or
+    /// [`ErrorKind::TypeMismatch`] if `T` is not `u8` and its size is not the typesize. An error ends the iteration.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};

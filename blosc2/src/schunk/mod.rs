@@ -67,7 +67,8 @@ pub use whole::SaveOptions;
 ///
 /// Methods that read take `&self` and may run on several threads at once; each thread uses its own decompression
 /// context. Methods that change the super-chunk take `&mut self`. Each change is atomic: a method that succeeds leaves
-/// a complete frame in the file, and a method that fails changes nothing.
+/// a complete frame in the file, and a method that fails changes nothing, except as described under [errors of
+/// changes](#errors-of-changes).
 ///
 /// The functions of this type create and open super-chunks with the usual options. [`OpenOptions`] has all options.
 ///

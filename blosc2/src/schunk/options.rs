@@ -300,8 +300,8 @@ impl OpenOptions {
     ///
     /// A few stored bytes can represent gigabytes of zeros. By default one read of an opened super-chunk may take 1
     /// GiB, or 256 times the stored bytes if that is more; reads of a super-chunk that this handle created are not
-    /// limited. The limit never applies to reads into a buffer of the caller, nor to the sum of the chunks or items
-    /// that an iterator returns.
+    /// limited. A buffer that the caller provides does not count. For an iterator, the limit applies to each step and
+    /// not to the sum. If decompression needs more than 64 MiB of working memory, the same limit applies to it.
     pub fn max_read(mut self, bytes: u64) -> Self {
         self.max_read = Some(bytes);
         self

@@ -55,8 +55,8 @@ impl SChunk {
 
     /// Returns a double-ended iterator that decompresses the chunks. Python: `SChunk.iterchunks`.
     ///
-    /// A chunk may be an error: [errors of reading](Self#errors-of-reading), or [`ErrorKind::TypeMismatch`] if `T` is
-    /// not `u8` and its size is not the typesize.
+    /// Each chunk is a `Result`, whose error is one of the [errors of reading](Self#errors-of-reading), or
+    /// [`ErrorKind::TypeMismatch`] if `T` is not `u8` and its size is not the typesize.
     #[doc(alias = "iterchunks")]
     pub fn iter_chunks<T: Element>(&self) -> Chunks<'_, T> {
         Chunks { schunk: self, range: 0..self.nchunks(), item: PhantomData }
@@ -114,7 +114,7 @@ impl SChunk {
 
     /// Returns an iterator over the parameters in the headers of all chunks. Python: `SChunk.iterchunks_info`.
     ///
-    /// Each result may be one of the [errors of reading](Self#errors-of-reading).
+    /// Each item is a `Result`, whose error is one of the [errors of reading](Self#errors-of-reading).
     #[doc(alias = "iterchunks_info")]
     pub fn chunk_infos(
         &self,
