@@ -2,7 +2,7 @@
 //!
 //! In order:
 //! 1. after the end of the old or the new frame, whichever is later: a journal of the bytes that will be overwritten;
-//! 2. the mark, one byte: the frame is being changed, and every reader refuses it;
+//! 2. the mark, one byte: the frame is being changed, and every reader rejects it;
 //! 3. the writes of the change;
 //! 4. the header, still with the mark;
 //! 5. the new length, which cuts off the journal;

@@ -250,7 +250,7 @@ unsafe fn resize(file: &File, map: &mut Option<MmapMut>, len: u64) -> io::Result
         // SAFETY: the caller promises the same.
         return unsafe { remap(file, map, len) };
     }
-    // No map may reach past the end of the file, and some systems refuse to truncate it then.
+    // No map may extend past the end of the file: some systems then fail to truncate it.
     *map = None;
     let resized = file.set_len(len);
     // SAFETY: the caller promises that nothing else changes the file while it is mapped.

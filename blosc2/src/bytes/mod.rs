@@ -110,7 +110,7 @@ pub trait Storage: ReadAt + Send + Sync {
         None
     }
 
-    /// Returns the opened file that holds the bytes, if there is one. All handles of a program use it to coordinate
+    /// Returns the opened file that contains the bytes, if there is one. All handles of a program use it to coordinate
     /// access.
     #[doc(hidden)]
     fn file(&self, _: token::Token) -> Option<&std::fs::File> {

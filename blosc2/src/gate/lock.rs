@@ -141,8 +141,8 @@ impl State {
     }
 }
 
-const NOT_WAITED: &str = "another program has locked it; this program waits no longer, as it holds a lock itself while \
-    one of its closures runs, and the other program may be waiting for that lock";
+const NOT_WAITED: &str = "another program has locked it; this program stopped waiting, because it holds a lock itself \
+    while one of its closures runs, and the other program may be waiting for that lock";
 
 /// Waits for a lock of the operating system, for at most `limit`.
 fn lock(file: &File, kind: Kind, limit: Option<Duration>) -> io::Result<()> {

@@ -162,7 +162,7 @@ pub(crate) fn replace(
     sync_folder(parent).map_err(io)
 }
 
-/// Gives a file a second name, or copies it if it can have only one.
+/// Creates a second hard link to a file, or copies the file if it can have only one name.
 fn keep(path: &Path, kept: &Path) -> io::Result<()> {
     match fs::hard_link(path, kept) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {

@@ -368,7 +368,7 @@ impl SChunk {
         self.nbytes() / self.typesize as u64
     }
 
-    /// Returns whether the super-chunk holds no data.
+    /// Returns whether the super-chunk contains no data.
     pub fn is_empty(&self) -> bool {
         self.nbytes() == 0
     }
