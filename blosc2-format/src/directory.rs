@@ -53,7 +53,7 @@ static STRANGER: Rule = Rule::note("directory.stranger", "file", SECTION);
 /// The rules of directories.
 pub(crate) const RULES: &[&Rule] = &[&NO_INDEX, &MISSING, &LONGER, &UNUSED, &EMPTIED, &STRANGER];
 
-/// Read access to the files of a directory.
+/// Read access to the files of a directory (sparse frame), such as objects in an object store.
 ///
 /// ```
 /// use blosc2_format::directory::{Folder, INDEX, Memory, Writer};
@@ -83,7 +83,7 @@ pub trait Folder: Debug + Send + Sync {
     fn names(&self) -> io::Result<Vec<String>>;
 }
 
-/// Write access to the files of a directory.
+/// Write access to the files of a directory (sparse frame).
 ///
 /// A change of a frame writes the new chunk files first and the index file last. The change is
 /// atomic if replacing a file is atomic, and if files become visible in the order in which they are
@@ -101,13 +101,14 @@ pub trait Folder: Debug + Send + Sync {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub trait FolderMut: Folder {
-    /// Writes a file, and replaces the file with this name if there is one. A concurrent reader
-    /// finds either the old content or the new content.
+    /// Writes the file with this name, or atomically replaces it: a concurrent reader finds either
+    /// the old content or the new content.
     ///
-    /// With `durable`, returns after the file and its name are synced to disk.
+    /// If `durable` is set, the file and its directory entry are synced to disk before the function
+    /// returns.
     ///
     /// # Errors
-    /// The errors of the system. On an error the old file is unchanged.
+    /// The errors of the system. After an error the old file is unchanged.
     fn put(&mut self, name: &str, content: &[u8], durable: bool) -> io::Result<()>;
 
     /// Removes the file with this name.

@@ -3,11 +3,12 @@
 /// The maximum number of dimensions of an array.
 pub const MAX_NDIM: usize = 16;
 
-/// Limits on the memory and the work of reading and checking, independent of the sizes in a file.
+/// Limits on the memory and the work of reading and checking untrusted input. They hold for any
+/// sizes that a file declares.
 ///
 /// The defaults suit common files on common machines. A reader fails with
-/// [`Error::Limit`](crate::Error::Limit) when the input exceeds a limit. A check reports a finding;
-/// its report is then not [complete](crate::Report::is_complete).
+/// [`Error::Limit`](crate::Error::Limit) when the input exceeds a limit. A check reports it as a
+/// finding; its report is then not [complete](crate::Report::is_complete).
 ///
 /// ```
 /// use blosc2_format::Limits;
@@ -17,17 +18,17 @@ pub const MAX_NDIM: usize = 16;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The maximum number of bytes in memory for a single piece: a stored chunk, a block, a decoded
-    /// index or a decoded metalayer. Default: 2 GiB, the maximum size of a chunk.
+    /// The maximum number of bytes of memory for one part of a file: a stored chunk, a block, a
+    /// decoded index or a decoded metalayer. Default: 2 GiB, the maximum size of a chunk.
     pub memory: u64,
-    /// The maximum number of bytes in memory for the decoded metadata of a frame: the index of its
+    /// The maximum number of bytes of memory for the decoded metadata of a frame: the index of its
     /// chunks and its metalayers.
     ///
     /// Default: `None`, which means 12 times the size of the file plus 40 MiB. Opening a frame and
     /// reading its metadata then allocates at most 16 times the size of the file plus 64 MiB in
     /// total. Valid frames can need more: a few bytes can encode millions of chunks of zeros, or a
-    /// long metalayer of one repeated value. Such a frame fails with an
-    /// [`Error::Limit`](crate::Error::Limit) that names this field; a higher value reads it.
+    /// long metalayer of one repeated value. Reading such a frame fails with an
+    /// [`Error::Limit`](crate::Error::Limit) that names this field; set a higher value to read it.
     pub metadata: Option<u64>,
     /// The maximum number of bytes that one check decodes in total. Default: 16 TiB.
     pub total_bytes: u64,

@@ -28,8 +28,8 @@ pub trait ReadAt {
     /// - the errors of the source.
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
 
-    /// Returns the `len` bytes at `offset`. The memory grows while the bytes are read, up to the
-    /// size of the source.
+    /// Returns the `len` bytes at `offset`. The default implementation compares the range with the
+    /// size of the source before it allocates memory.
     ///
     /// # Errors
     /// Fails with the errors of [`read_exact_at`](Self::read_exact_at).

@@ -2,8 +2,9 @@
 
 /// How much of a chunk or of a frame is checked before it is used.
 ///
-/// The rest is checked when it is read, at every depth: invalid bytes cause an error or other data, never undefined
-/// behavior. A deeper check finds faults earlier and takes longer.
+/// At every depth, the remaining parts are checked when they are read: invalid bytes cause an error or wrong data,
+/// never undefined behavior. A deeper check finds faults earlier and takes longer. Each depth includes the previous
+/// one.
 ///
 /// ```
 /// use blosc2::{CParams, Check, ChunkRef, SChunk, OpenOptions};
@@ -23,22 +24,23 @@ pub enum Check {
     /// Checks the header of a chunk: its fields are consistent with each other and with the number of bytes. Takes
     /// almost no time.
     ///
-    /// Of a frame, checks what opening reads: header, metalayers, trailer, and the index of up to 2,048 chunks. A
-    /// longer index is checked block by block when a chunk is read. Opening a file and reading one item takes as long
-    /// as the calls of C with 100 chunks (16 µs), and less with more chunks. The default for files and storages.
+    /// For a frame, checks what opening reads: the header, the metalayers, the trailer, and an index of up to 2,048
+    /// chunks. A longer index is checked block by block when chunks are read. Opening a file of 100 chunks and reading
+    /// one item takes as long as in C (16 µs); with more chunks it takes less time than in C. This is the default for
+    /// files and storages.
     Header,
-    /// Also checks that the block table and the dictionary are inside the chunk. The default for chunks.
+    /// Also checks that the block table and the dictionary are inside the chunk. This is the default for chunks.
     ///
-    /// Of a frame, also checks the whole index, and each chunk in the same way: chunks are inside the frame and do not
-    /// overlap, and their streams fill their blocks. Reads all bytes of the frame and decompresses nothing. The default
+    /// For a frame, also checks the whole index and each chunk: the chunks are inside the frame and do not overlap, and
+    /// their streams fill their blocks. Reads all bytes of the frame, but decompresses no chunk. This is the default
     /// for frames in memory ([`OpenOptions::from_cframe`](crate::OpenOptions::from_cframe)).
     Structure,
-    /// Also decompresses all data, with the Rust implementation of the format if it has the codec. Takes longer than
-    /// reading all data.
+    /// Also decompresses all data, with the Rust implementation of the format if it has the codec. This takes longer
+    /// than reading all data.
     ///
-    /// Of a frame, chunks with other codecs are decompressed by C or by the user-defined codec. Data that this build
-    /// cannot decompress is an error of the kind [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported); data that
-    /// takes more than the [limits](crate::OpenOptions::limits) is an error of the kind
-    /// [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge).
+    /// For a frame, chunks with other codecs are decompressed by C or by the user-defined codec. Fails with
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if this build cannot decompress the data, and with
+    /// [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) if the data exceeds the
+    /// [limits](crate::OpenOptions::limits).
     Content,
 }

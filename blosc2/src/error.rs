@@ -40,27 +40,29 @@ pub enum ErrorKind {
     OutOfBounds,
     /// The type of the items differs from that of the stored items.
     TypeMismatch,
-    /// This build does not have the codec, the filter or the feature.
+    /// This build does not have the codec, the filter or the feature; or this crate does not support the operation for
+    /// this kind of file, chunk or data.
     Unsupported,
     /// The bytes do not follow the format, or do not decode to the size that they declare.
     InvalidData,
     /// A frame is in the middle of a change: its writer was stopped, or is still writing. See
     /// [crash recovery](crate::OpenOptions#crash-recovery).
     Unfinished,
-    /// The size exceeds a limit of the format, or a limit that the program has set.
+    /// The size exceeds a limit of the format, a default limit, or a limit that the program has set.
     TooLarge,
     /// The buffer of the caller is too small for the result.
     BufferTooSmall,
-    /// The file does not exist.
+    /// The file does not exist; or it was replaced or removed after it was opened.
     NotFound,
     /// The path already exists; it is not overwritten.
     AlreadyExists,
-    /// A change of something that was opened for reading, or for appending.
+    /// The operation changes data that was opened for reading only; or it changes or removes existing data that was
+    /// opened for appending.
     ReadOnly,
-    /// This program already has the file open for writing, or the access would have to wait for the closure that it is
-    /// called from. See [access to a file](crate::OpenOptions#access-to-a-file-by-several-handles).
+    /// Another handle or program excludes this access to the file, or the access could deadlock with a user closure.
+    /// See [access to a file](crate::OpenOptions#access-to-a-file-by-several-handles).
     Busy,
-    /// The operating system reported an error.
+    /// The operating system, a storage, a reader or a writer reported an error.
     Io,
     /// There is not enough memory.
     OutOfMemory,
@@ -71,12 +73,13 @@ pub enum ErrorKind {
     Library,
 }
 
-/// The error type of this crate: what was being done, to what, what was expected and what was found.
+/// The error type of this crate. The message states the failed operation, the path, what was expected and what was
+/// found.
 ///
-/// `Display` writes the whole message on one line. `Debug`, which a `main` that returns a [`Result`] prints, writes the
-/// kind and the message. The message includes that of the cause, [`get_ref`](Self::get_ref);
-/// [`source`](StdError::source) returns the source of that cause, so that a report of the chain of errors repeats
-/// nothing.
+/// `Display` writes the whole message as one line. `Debug` writes the kind and the message; a `main` function that
+/// returns a [`Result`] prints this form. The message includes the message of the cause, which
+/// [`get_ref`](Self::get_ref) returns. [`source`](StdError::source) therefore skips this cause and returns the source
+/// of the cause, so that an error report prints no message twice.
 ///
 /// ```
 /// use blosc2::{ErrorKind, SChunk};
@@ -99,8 +102,8 @@ struct Repr {
 }
 
 impl Error {
-    /// Creates an error, for crates that build on this one. `doing` continues "cannot ..."; `detail` states what was
-    /// expected and what was found.
+    /// Creates an error, for crates that build on this one. The message is "cannot `doing`: `detail`". `doing` names
+    /// the operation; `detail` states what was expected and what was found.
     ///
     /// ```
     /// use blosc2::{Error, ErrorKind};
@@ -131,7 +134,8 @@ impl Error {
         Self::of_io(doing, source).at(path)
     }
 
-    /// Creates the error of the operating system, or of another reader or writer, for crates that build on this one.
+    /// Creates an error from an I/O error of the operating system or of another reader or writer, for crates that build
+    /// on this one. `doing` names the operation, as in [`new`](Self::new).
     pub fn of_io(doing: impl Into<String>, source: io::Error) -> Self {
         let kind = match source.kind() {
             io::ErrorKind::NotFound => ErrorKind::NotFound,
@@ -224,7 +228,7 @@ impl Error {
         self.with_detail(detail)
     }
 
-    /// Sets the path of the file that the error is about, unless it is already set.
+    /// Sets the path of the file or directory that the error is about, unless a path is already set.
     pub fn at(mut self, path: impl AsRef<Path>) -> Self {
         self.0.path.get_or_insert_with(|| path.as_ref().to_owned());
         self
@@ -277,7 +281,8 @@ impl StdError for Error {
     }
 }
 
-/// Wraps the error for `std::io` traits. Converting the result to [`Error`] returns the original error.
+/// Wraps the error in an [`io::Error`] with the matching kind, for `std::io` traits. Converting it back to [`Error`]
+/// returns the original error.
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         let source = error.0.source.as_ref().and_then(|source| source.downcast_ref::<Self>());
@@ -301,8 +306,8 @@ impl From<Error> for io::Error {
     }
 }
 
-/// Converts an error of the `std::io` traits of a [`FrameReader`](crate::FrameReader) or a
-/// [`FrameWriter`](crate::FrameWriter), for example. An error of this crate inside it is returned unchanged.
+/// Converts an [`io::Error`], such as one from the `std::io` traits of a [`FrameReader`](crate::FrameReader) or a
+/// [`FrameWriter`](crate::FrameWriter). If it wraps an error of this crate, that error is returned unchanged.
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Self {
         match error.downcast::<Self>() {

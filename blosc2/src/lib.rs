@@ -121,7 +121,7 @@ pub mod storage {
     pub use crate::bytes::{MappedFile, ReadOnly, Seekable, Storage};
 }
 
-/// Super-chunks: the types around [`SChunk`] for metalayers, items, streams and chunks.
+/// Super-chunks: the types that methods of [`SChunk`] return, for metalayers, items, streams and chunks.
 pub mod super_chunk {
     pub use crate::schunk::{
         ChunkInfo, Chunks, FileFormat, Items, LazyChunk, Metalayers, MetalayersMut, SChunkInfo,

@@ -15,9 +15,9 @@ use crate::{CParams, Codec, Error, ErrorKind, Filter, Result, SplitMode, Tuner, 
 
 const TUNE: &str = "tune the compression";
 
-/// The largest number of bytes of uncompressed data in a chunk: 2^31 - 33.
+/// The maximum decompressed size of a chunk, in bytes: 2^31 - 33. C: `BLOSC2_MAX_BUFFERSIZE`.
 pub const MAX_CHUNK_LEN: usize = sys::BLOSC2_MAX_BUFFERSIZE as usize;
-/// The largest item, in bytes.
+/// The maximum typesize (size of an item), in bytes.
 pub const MAX_TYPESIZE: usize = MAX_BLOCKSIZE as usize;
 
 impl CParams {

@@ -12,7 +12,7 @@ pub const EXTENDED_HEADER_LEN: usize = 32;
 pub const MAX_VERSION: u8 = 6;
 /// The maximum size of a block, in bytes.
 pub const MAX_BLOCKSIZE: u32 = 536_866_816;
-/// The number of slots in a filter pipeline.
+/// The maximum number of filters in a filter pipeline.
 pub const MAX_FILTERS: usize = 6;
 
 /// The flags that together announce the extended header.

@@ -2,22 +2,22 @@
 //!
 //! In order:
 //! 1. after the end of the old or the new frame, whichever is later: a journal of the bytes that will be overwritten;
-//! 2. the mark, one byte: the frame is being changed, and every reader refuses it;
+//! 2. the mark, one byte: the frame is being changed, and every reader rejects it;
 //! 3. the writes of the change;
 //! 4. the header, still with the mark;
 //! 5. the new length, which cuts off the journal;
 //! 6. the mark is removed, one byte.
 //!
-//! The writer may be stopped at any point, also in the middle of a write, whose first bytes are then new and whose
-//! other bytes are old. During step 1 the frame is whole, and other data follows it, which readers ignore. From step 2
-//! to step 6 the mark is present in every mixture: one byte is either written or not, and all bytes that are written
-//! over it in between contain it too. So every reader refuses all of them. The journal is complete before the mark is
-//! written, and stays in its place until step 5, which cuts it off when the whole change is stored. So a marked frame
-//! with a journal is rolled back by it, and a marked frame without one lacks step 6 only. [`recover`](super::recover)
+//! The writer may be stopped at any point, even in the middle of a write: then a first part of the bytes is new and the
+//! rest is old. During step 1 the frame is complete, and readers ignore the data that follows it. From step 2 to step 6
+//! every intermediate state contains the mark: a single byte is either written or not, and each write in between that
+//! covers this byte writes the mark too. Therefore every reader rejects these states. The journal is complete before
+//! the mark is written, and it is removed only in step 5, after the whole change is stored. Therefore a marked frame
+//! with a journal is rolled back, and a marked frame without a journal lacks only step 6. [`recover`](super::recover)
 //! does both, and it restores the old bytes under the same mark.
 //!
-//! Steps 1 and 5 are left out for a storage that cannot set its length, and for a new frame. Their mark is another one,
-//! which states that nothing can be rolled back.
+//! Steps 1 and 5 are omitted for a storage that cannot set its length, and for a new frame. A different mark then
+//! states that the change cannot be rolled back.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -34,7 +34,7 @@ const CHANGE: &str = "change a frame";
 /// What a change survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Safety {
-    /// Errors of the storage: for memory, which ends with the program.
+    /// Errors of the storage. For memory, whose content is lost with the program.
     Errors,
     /// Also the death of the program, with a journal.
     Death,
@@ -221,7 +221,7 @@ impl<'a> Undo<'a> {
         if self.can_cut { storage.set_size(len) } else { Ok(()) }
     }
 
-    /// Restores the old bytes, in an order that may be interrupted too.
+    /// Restores the old bytes, in an order that allows recovery if it is interrupted.
     fn run(&self, storage: &mut dyn Storage) -> io::Result<()> {
         // The journal may already be cut off.
         let mark = mark(self.journal_end == Some(storage.size()?));

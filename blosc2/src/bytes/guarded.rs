@@ -18,7 +18,7 @@ pub(crate) struct Guarded<S>(pub(crate) S);
 
 impl<S: ReadAt> ReadAt for Guarded<S> {
     fn size(&self) -> io::Result<u64> {
-        guarded("ask for the size of a storage", || self.0.size())
+        guarded("get the size of a storage", || self.0.size())
     }
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
@@ -77,7 +77,7 @@ impl<F: Folder> Folder for Guarded<F> {
 
 impl<F: FolderMut> FolderMut for Guarded<F> {
     fn put(&mut self, name: &str, content: &[u8], durable: bool) -> io::Result<()> {
-        guarded("put a file into a folder", || self.0.put(name, content, durable))
+        guarded("write a file to a folder", || self.0.put(name, content, durable))
     }
 
     fn remove(&mut self, name: &str) -> io::Result<()> {

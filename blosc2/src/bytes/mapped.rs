@@ -15,9 +15,9 @@ use crate::{Error, Result};
 /// A [`Storage`] of a memory-mapped file: the system reads its pages on access, and chunks are decompressed directly
 /// from them, without a copy. C: `blosc2_stdio_mmap`. Python: `mmap_mode`.
 ///
-/// It is efficient if chunks are small and the file is in the page cache, or if many places of a large file are read.
-/// When the length of the file changes, the map is resized, on Linux without a new mapping. There is therefore no
-/// initial size of the map to choose (C: `initial_mapping_size`).
+/// It is efficient for small chunks of a file in the page cache, and for reads at many places of a large file. When the
+/// length of the file changes, the map is resized; on Linux this creates no new mapping. The option
+/// `initial_mapping_size` of C is therefore not needed.
 ///
 /// ```
 /// use blosc2::storage::MappedFile;
@@ -63,11 +63,11 @@ impl MappedFile {
     /// - [`Io`](crate::ErrorKind::Io): it cannot be opened or mapped.
     ///
     /// # Safety
-    /// While this value lives, nothing may change or shorten the file: no other program, and no other handle of this
-    /// program, also not by another name of the file. A change would modify memory behind references, which is
-    /// undefined behavior. A read of a page that the file no longer has ends the program with a signal (SIGBUS). Only a
-    /// caller who controls all access to the file can guarantee this; therefore the function is `unsafe`. Locks are not
-    /// sufficient, as they bind only programs that take them.
+    /// While this value exists, no other program and no other handle of this program may change or truncate the file,
+    /// under any of its names. A change modifies memory behind shared references, which is undefined behavior. After a
+    /// truncation, reading a page past the end of the file kills the program with a signal (SIGBUS). Only a caller who
+    /// controls all access to the file can guarantee this; therefore the function is `unsafe`. Locks are not
+    /// sufficient, because they affect only programs that use them.
     pub unsafe fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let map = || {
@@ -92,9 +92,9 @@ impl MappedFile {
 
     /// Maps a file for reading and writing, and creates an empty file if it does not exist.
     ///
-    /// The options with which the storage is opened decide what happens to existing content: [`OpenOptions::replace`]
-    /// discards it (Python: `mmap_mode="w+"`), [`OpenOptions::create`] opens the frame in it, and
-    /// [`OpenOptions::create_new`] refuses it. [`NDArrayBuilder::storage`] refuses it, unless
+    /// The options with which the storage is opened determine what happens to existing content:
+    /// [`OpenOptions::replace`] discards it (Python: `mmap_mode="w+"`), [`OpenOptions::create`] opens the existing
+    /// frame, and [`OpenOptions::create_new`] fails. [`NDArrayBuilder::storage`] fails too, unless
     /// [`NDArrayBuilder::replace`] is set.
     ///
     /// [`OpenOptions::replace`]: crate::OpenOptions::replace
@@ -116,7 +116,7 @@ impl MappedFile {
 
     /// Maps a file for reading and writing; writes stay in memory and do not change the file. Python: `mmap_mode="c"`.
     ///
-    /// A change of the length copies the whole content to memory.
+    /// Changing the length copies the whole content to memory.
     ///
     /// # Errors
     /// Fails with the errors of [`open`](Self::open).
@@ -250,7 +250,7 @@ unsafe fn resize(file: &File, map: &mut Option<MmapMut>, len: u64) -> io::Result
         // SAFETY: the caller promises the same.
         return unsafe { remap(file, map, len) };
     }
-    // No map may reach past the end of the file, and some systems refuse to truncate it then.
+    // No map may extend past the end of the file: some systems then fail to truncate it.
     *map = None;
     let resized = file.set_len(len);
     // SAFETY: the caller promises that nothing else changes the file while it is mapped.

@@ -1,4 +1,4 @@
-//! Storages: bytes at positions, in which frames are stored.
+//! Storages: byte sequences with random access, which store frames.
 //!
 //! Programs implement [`Storage`] for a custom storage backend. Files, `Vec<u8>` and the types of this module implement
 //! it. [`commit`] changes a frame in a storage atomically; [`recover`] restores a frame whose writer was stopped in the
@@ -30,23 +30,23 @@ use std::io;
 
 use blosc2_format::ReadAt;
 
-/// A storage backend: bytes at positions, in which a contiguous frame is stored. C: `blosc2_io_cb`.
+/// A storage backend: a byte sequence with random access that stores a contiguous frame. C: `blosc2_io_cb`.
 ///
-/// Reading comes from [`ReadAt`]. It may happen on several threads at once, and must return written bytes immediately.
-/// A type that is only read needs no implementation: [`ReadOnly`] converts it to a storage.
+/// [`ReadAt`] reads the bytes. Reads may run on several threads at once, and must return written bytes immediately. A
+/// read-only source needs no implementation of this trait: [`ReadOnly`] converts it to a storage.
 ///
-/// [`File`](std::fs::File), `Vec<u8>`, and, in a [`Seekable`], every `Read + Write + Seek` are storages. A file that
-/// was opened for appending does not work: the system writes at its end, at every position.
+/// [`File`](std::fs::File), `Vec<u8>`, and, wrapped in [`Seekable`], every `Read + Write + Seek` type are storages. A
+/// file that was opened in append mode does not work: the operating system then ignores the offset of a write and
+/// writes at the end.
 ///
-/// A change survives the death of the program at any write only if [`set_size`](Self::set_size) works, and if writes
-/// reach the disk in their order, or [`sync`](Self::sync) orders them.
+/// [Crash recovery](crate::OpenOptions#crash-recovery) has two requirements: [`set_size`](Self::set_size) works, and
+/// the storage keeps the order of writes. With [`OpenOptions::durable`](crate::OpenOptions::durable), the order of
+/// writes between two calls of [`sync`](Self::sync) does not matter.
 ///
 /// ```
 /// use std::io;
 ///
-/// use blosc2::storage::{ReadAt, Storage};
-///
-/// /// Bytes in memory, and how often they were written to.
+/// use blosc2::storage::{ReadAt, Storage}; /// Bytes in memory that count the writes.
 /// #[derive(Default)]
 /// struct Counted {
 ///     bytes: Vec<u8>,
@@ -83,7 +83,7 @@ pub trait Storage: ReadAt + Send + Sync {
     /// Writes all of `bytes` at `offset`. If `offset` is after the end, the gap is filled with zeros.
     ///
     /// # Errors
-    /// The errors of the storage. Some of the bytes may then have been written.
+    /// The errors of the storage. After an error, some of the bytes may have been written.
     fn write_all_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
     /// Truncates the bytes to `len`, or extends them to `len` with zeros.
@@ -93,7 +93,7 @@ pub trait Storage: ReadAt + Send + Sync {
     /// - other kinds: the errors of the storage.
     fn set_size(&mut self, len: u64) -> io::Result<()>;
 
-    /// Writes all bytes to disk, and returns when they are there. The default implementation does nothing.
+    /// Syncs all written bytes to disk. The default implementation does nothing.
     ///
     /// # Errors
     /// The errors of the storage.
@@ -110,7 +110,7 @@ pub trait Storage: ReadAt + Send + Sync {
         None
     }
 
-    /// Returns the opened file that holds the bytes, if there is one. All handles of a program use it to coordinate
+    /// Returns the opened file that contains the bytes, if there is one. All handles of a program use it to coordinate
     /// access.
     #[doc(hidden)]
     fn file(&self, _: token::Token) -> Option<&std::fs::File> {
@@ -139,6 +139,6 @@ impl fmt::Debug for dyn Storage + '_ {
 
 /// Creates the error of a write to a read-only storage.
 fn read_only(doing: &str) -> io::Error {
-    let detail = "the storage can only be read";
+    let detail = "the storage is read-only";
     crate::Error::new(crate::ErrorKind::ReadOnly, doing, detail).into()
 }

@@ -14,13 +14,13 @@ use super::{Storage, read_only};
 ///
 /// let mut storage = ReadOnly::new(b"some bytes".to_vec());
 /// let error = storage.write_all_at(0, b"S").unwrap_err();
-/// assert_eq!(error.to_string(), "cannot write: the storage can only be read");
+/// assert_eq!(error.to_string(), "cannot write: the storage is read-only");
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct ReadOnly<R>(R);
 
 impl<R> ReadOnly<R> {
-    /// Creates a storage of `source`.
+    /// Creates a read-only storage from `source`.
     pub fn new(source: R) -> Self {
         Self(source)
     }

@@ -55,7 +55,7 @@ pub(crate) fn recover(
         Recovery::RolledBack
     } else {
         let len = len[1..].iter().fold(0, |len, &byte| len << 8 | u64::from(byte));
-        // A writer that was stopped by more than the death of the program may have left any bytes.
+        // After a power failure or a system crash, the file may contain any bytes.
         if len != size || !is_sound(&WithoutMark(storage))? {
             return Ok(Recovery::Lost);
         }

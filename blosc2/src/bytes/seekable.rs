@@ -11,11 +11,12 @@ use crate::{Error, ErrorKind};
 /// Zeros are written in pieces of this size.
 const ZEROS: [u8; 4096] = [0; 4096];
 
-/// A [`Storage`] of any type that implements `Read + Write + Seek`. For [`ReadAt`], `Read + Seek` is enough.
+/// A [`Storage`] of any type that implements `Read + Write + Seek`. For [`ReadAt`], `Read + Seek` is sufficient.
 ///
-/// Threads read one after the other, as there is one position. The length cannot be set, as the traits have no such
-/// method: a frame that shrinks leaves bytes after its end, and a change that the death of the program interrupts is
-/// not rolled back. [`sync`](Storage::sync) calls `flush`.
+/// Reads of several threads run one after the other, because the inner value has only one position. The length cannot
+/// be set, because the traits have no method for it. Therefore unused bytes remain after a frame that has become
+/// shorter, and a change is not rolled back if the program dies in the middle of it. [`sync`](Storage::sync) calls
+/// `flush`.
 ///
 /// ```
 /// use std::io::Cursor;
@@ -32,7 +33,7 @@ const ZEROS: [u8; 4096] = [0; 4096];
 pub struct Seekable<T>(Mutex<T>);
 
 impl<T> Seekable<T> {
-    /// Creates a storage of `inner`, from its first byte on; its position is ignored.
+    /// Creates a storage of all bytes of `inner`; the current position is ignored.
     pub fn new(inner: T) -> Self {
         Self(Mutex::new(inner))
     }

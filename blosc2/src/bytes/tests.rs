@@ -193,7 +193,7 @@ fn panics_of_a_storage_are_errors_of_the_call() {
         storage.sync(),
     ];
     let doing = [
-        "ask for the size of a storage",
+        "get the size of a storage",
         "read from a storage",
         "read from a storage",
         "write to a storage",

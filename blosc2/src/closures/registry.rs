@@ -9,8 +9,8 @@ use parking_lot::Mutex;
 
 use crate::{Error, ErrorKind, Result};
 
-/// The codes of user-defined codecs, filters and tuners: 160 to 255. C: `BLOSC2_USER_REGISTERED_CODECS_START` and
-/// the other constants of this kind, which are the same for all three.
+/// The codes of user-defined codecs, filters and tuners: 160 to 255. C: `BLOSC2_USER_REGISTERED_CODECS_START` to
+/// `BLOSC2_USER_REGISTERED_CODECS_STOP`; the constants for filters and tuners have the same values.
 pub const USER_CODES: RangeInclusive<u8> =
     sys::BLOSC2_USER_REGISTERED_CODECS_START as u8..=sys::BLOSC2_USER_REGISTERED_CODECS_STOP as u8;
 

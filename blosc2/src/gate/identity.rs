@@ -6,8 +6,8 @@ use std::path::Path;
 
 /// The identity of an opened file or directory.
 ///
-/// A name may lead to another file at any time; an opened file stays the same. No other file gets its identity while it
-/// is open.
+/// A path may refer to another file at any time. An opened file keeps its identity, and no other file gets this
+/// identity while it is open.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FileId {
     #[cfg(unix)]
@@ -17,8 +17,7 @@ pub(crate) struct FileId {
 }
 
 impl FileId {
-    /// Returns the identity of the file opened at `path`. On systems without identities of opened files, it is the
-    /// canonical path.
+    /// Returns the identity of the file opened at `path`. On other systems, the canonical path is the identity.
     pub(crate) fn of_opened(opened: &File, path: &Path) -> io::Result<Self> {
         match Self::of_file(opened)? {
             Some(id) => Ok(id),
@@ -26,7 +25,7 @@ impl FileId {
         }
     }
 
-    /// Returns the identity of an opened file, on systems that have it.
+    /// Returns the identity of an opened file, on systems that provide one.
     #[cfg(unix)]
     pub(crate) fn of_file(opened: &File) -> io::Result<Option<Self>> {
         use std::os::unix::fs::MetadataExt;
@@ -53,7 +52,7 @@ impl FileId {
     }
 }
 
-/// Returns the number of names of an opened file, on systems that have it.
+/// Returns the number of names (hard links) of an opened file, on systems that report it.
 pub(crate) fn links(opened: &File) -> io::Result<Option<u64>> {
     #[cfg(unix)]
     {

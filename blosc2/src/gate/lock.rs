@@ -21,11 +21,11 @@ use crate::{Error, Result};
 const LOCK: &str = "lock a frame";
 /// The offset of the counter in the file.
 const SEQUENCE_AT: u64 = 8;
-/// The number of readers that may join others before all must release the lock once: a writer of another program would
-/// starve behind readers that follow each other closely.
+/// The number of readers that may join others before all must release the lock once: otherwise a writer of another
+/// program starves if a new reader always starts before the previous one ends.
 const MOST_JOINED: usize = 64;
-/// How long a reader waits for the others to release the lock. The others may themselves wait for this reader, if it
-/// runs in a closure that one of them called.
+/// How long a reader waits for the others to release the lock. The other readers may themselves wait for this one, if
+/// it runs in a closure that one of them called.
 const PATIENCE: Duration = Duration::from_millis(10);
 
 /// The lock of one handle of a frame, shared by its threads. The [`Gate`](super::Gate) decides who may take it.
@@ -38,9 +38,9 @@ pub(super) struct FrameLock {
 #[derive(Debug)]
 struct State {
     /// One file for each name: the path of the frame as it was passed, and its canonical path. Handles of C take the
-    /// lock of the path that they were given.
+    /// lock of the path with which they were opened.
     files: Vec<(PathBuf, File)>,
-    /// The number of guards of this handle. The system knows one lock for the whole handle.
+    /// The number of guards of this handle. The operating system has one lock for the whole handle.
     holders: usize,
     /// The number of readers that have joined others.
     joined: usize,
@@ -101,7 +101,7 @@ impl FrameLock {
 }
 
 impl State {
-    /// Takes the locks of the system, all or none, and returns the counter before.
+    /// Takes all locks of the operating system or none, and returns the counter before this call.
     fn take(&mut self, kind: Kind, limit: Option<Duration>) -> Result<u64> {
         let mut found = 0u64;
         for taken in 0..self.files.len() {
@@ -132,7 +132,7 @@ impl State {
         Ok(found)
     }
 
-    /// Releases the first `count` locks of the system.
+    /// Releases the first `count` locks of the operating system.
     fn unlock(&mut self, count: usize) {
         for (_, file) in self.files[..count].iter().rev() {
             // Closing the file releases the lock too; nothing can be done here.
@@ -141,10 +141,10 @@ impl State {
     }
 }
 
-const NOT_WAITED: &str = "another program has locked it; this program waits no longer, as it holds a lock itself while \
-    one of its closures runs, and the other program may be waiting for that lock";
+const NOT_WAITED: &str = "another program has locked it; this program stopped waiting, because it holds a lock itself \
+    while one of its closures runs, and the other program may be waiting for that lock";
 
-/// Waits for a lock of the system, for at most `limit`.
+/// Waits for a lock of the operating system, for at most `limit`.
 fn lock(file: &File, kind: Kind, limit: Option<Duration>) -> io::Result<()> {
     let end = limit.map(|limit| Instant::now() + limit);
     loop {
@@ -307,7 +307,7 @@ mod tests {
         assert_eq!(is_free(&frame), (true, true));
     }
 
-    /// A handle of C's with locking, on a frame that it makes.
+    /// A handle of C with locking, on a new frame.
     struct C(*mut sys::blosc2_schunk);
 
     impl C {

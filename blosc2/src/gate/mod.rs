@@ -1,17 +1,17 @@
-//! Access control: decides who may read and who may change a file. It is decided only here.
+//! Access control: decides which handles may read and change a file. No other module decides this.
 //!
-//! Each handle of a file or directory has a [`Gate`], for every way of opening it. All gates of one file share its
-//! state in this program, by the identity of the opened file.
+//! Each handle of a file or directory has a [`Gate`], however it was opened. In a program, all gates of one file share
+//! a state, found by the identity of the opened file.
 //!
 //! - At most one handle may change a file, or any number of handles that lock it ([`Claim`]). This is decided when a
 //!   handle is opened, and when a file is replaced.
 //! - Reads share a file, a change has it exclusively ([`Pass`]): first among the handles of this program, then, with
-//!   locking, among programs. Passes are taken in this order only, so that no thread waits for the program while it has
-//!   the lock of the system.
+//!   locking, among programs. Passes are taken in this order only, so that no thread waits for another handle of this
+//!   program while it holds the lock of the operating system.
 //! - A read never waits for another read, nor for a change that is itself waiting. So reads may be nested.
-//! - User closures run while a pass is held ([`Gate::calling`]). They may request a pass themselves, on any thread.
-//!   Such a request cannot be distinguished from one that only has to wait. So a request waits for one call of a
-//!   closure for at most [`PATIENCE`], and then fails with `Busy`.
+//! - User closures run while a pass is held ([`Gate::calling`]). They may request a pass themselves, on any thread. A
+//!   request that would deadlock cannot be distinguished from one that only has to wait. Therefore a request waits at
+//!   most [`PATIENCE`] for one call of a closure, and then fails with `Busy`.
 //! - A call that needs passes of two files takes them in the order of their identities.
 
 mod identity;
@@ -37,21 +37,21 @@ const ACCESS: &str = "access a frame";
 const PATIENCE: Duration = Duration::from_millis(700);
 /// How often a waiting request checks whether closures make progress.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long a read lets a waiting change go first, which might otherwise starve behind reads that follow each other
-/// closely. The change may also wait for this read to end, if it is part of another read; so the time is short.
+/// How long a new read waits for a waiting change, which could otherwise starve behind a sequence of overlapping reads.
+/// If the read is part of another read, the change waits for both; therefore the time is short.
 const COURTESY: Duration = Duration::from_millis(100);
-/// The same while closures run, whose reads are part of other reads.
+/// The same time while closures run, because their reads are part of other reads.
 const COURTESY_OF_CLOSURES: Duration = Duration::from_millis(1);
 
 /// What a handle may do with a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Claim {
     Read,
-    /// Change it, as the only handle that does.
+    /// Change it, as the only handle that may change it.
     Write,
     /// Replace it with another frame, as the only handle.
     Make,
-    /// Change it, like other handles that lock it.
+    /// Change it, together with other handles that lock it.
     WriteLocked,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Gate {
     lock: Option<FrameLock>,
     /// The version, while one call holds the file for several reads and changes.
     held: Mutex<Option<Version>>,
-    /// Kept open as long as the gate lives, which preserves the identity.
+    /// Kept open while the gate exists, which preserves the identity.
     opened: Option<File>,
 }
 
@@ -104,7 +104,8 @@ struct State {
 
 /// The files that are open.
 static OPEN: Mutex<BTreeMap<FileId, Arc<OpenFile>>> = Mutex::new(BTreeMap::new());
-/// The number of calls of closures that run while a lock of the system is held: another program may wait for that lock.
+/// The number of calls of closures that run while a lock of the operating system is held: another program may wait for
+/// that lock.
 static CALLS_WITH_LOCK: AtomicUsize = AtomicUsize::new(0);
 
 impl Gate {
@@ -118,7 +119,7 @@ impl Gate {
         let mut state = file.state.lock();
         let busy = match claim {
             Claim::Make if state.gates > 0 => Some("drop that handle first"),
-            // What replaces, appends or repairs a file has no locking to offer.
+            // A caller that replaces, repairs or appends to a file cannot open it with locking.
             Claim::Write if state.locked_writers > 0 => Some(
                 "drop that handle first; only handles that are opened with locking share a file",
             ),
@@ -150,8 +151,8 @@ impl Gate {
         })
     }
 
-    /// Claims the file at `path` and checks that it is still there then; links are followed. No handle of this program
-    /// replaces a file that another one has claimed.
+    /// Claims the file at `path`, following links, and checks that the path still refers to it afterwards. No handle of
+    /// this program replaces a file that another one has claimed.
     ///
     /// # Errors
     /// - [`ErrorKind::Busy`]: another handle has a claim that excludes this one, or the file is replaced repeatedly;
@@ -161,7 +162,7 @@ impl Gate {
         let io = |error| Error::from_io("open a frame", path, error);
         for _ in 0..TRIES {
             let metadata = path.metadata().map_err(io)?;
-            // Opening a pipe would block. A file that is not open may be removed, and another file may get its
+            // Opening a pipe would block. A file that is not open may be removed, and another file may then get its
             // identity.
             let is_opened = metadata.is_file() || metadata.is_dir();
             let opened = is_opened.then(|| File::open(path).ok()).flatten();
@@ -201,7 +202,7 @@ impl Gate {
         Version { here: state.changes, locked: 0 }
     }
 
-    /// Keeps a file or directory open as long as the gate lives, and so its identity.
+    /// Keeps a file or directory open while the gate exists, which preserves its identity.
     pub(crate) fn keeping(mut self, opened: Option<File>) -> Self {
         self.opened = opened;
         self
@@ -401,7 +402,7 @@ impl Pass<'_> {
 
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
-        // The lock of the system is released first.
+        // The lock of the operating system is released first.
         self.lock = None;
         let Some(kind) = self.kind else { return };
         let mut state = self.gate.file.state.lock();

@@ -28,7 +28,7 @@ fn claims_that_do_not_go_together_are_refused() {
     assert_eq!(beside(Claim::Write), [true, false, false, false]);
     assert_eq!(beside(Claim::Make), [true, false, false, false]);
     assert_eq!(beside(Claim::WriteLocked), [true, false, false, true]);
-    // Refused claims leave nothing.
+    // Rejected claims leave no state.
     assert_eq!(gate(&path, Claim::Make).map_err(|error| error.kind()).err(), None);
     assert!(OPEN.lock().get(&FileId::of_path(&path).unwrap()).is_none());
 }

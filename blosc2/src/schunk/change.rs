@@ -25,12 +25,13 @@ impl SChunk {
     /// Compresses items and appends them as one chunk. Returns the number of chunks. C: `blosc2_schunk_append_buffer`.
     /// Python: `SChunk.append_data`.
     ///
-    /// Chunks of one size are faster to read. A chunk that is longer than the first, and any chunk after a shorter one,
-    /// gives the super-chunk chunks of different sizes; finding an item then reads the header of each chunk once.
+    /// Reading is faster if all chunks have the same size, except for a shorter last one. A chunk that is longer than
+    /// the first one, or that follows a shorter one, makes the chunk sizes variable: the first access to an item then
+    /// reads the headers of all chunks.
     ///
     /// # Errors
     /// Fails with the [errors of changes](Self#errors-of-changes), and with
-    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize;
+    /// - [`ErrorKind::TypeMismatch`]: `T` is not `u8`, and its size is not the typesize;
     /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the chunks belong to an array, whose shape determines
     ///   their number; or the chunks have variable-length blocks;
     /// - [`ErrorKind::TooLarge`]: the items have more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes.
@@ -44,15 +45,16 @@ impl SChunk {
 
     /// Appends a compressed chunk. Returns the number of chunks. C: `blosc2_schunk_append_chunk`.
     ///
-    /// The chunk must have the typesize of the super-chunk; its codec and filters may differ. A special chunk takes no
-    /// space, unless chunks have different sizes.
+    /// The chunk must have the typesize of the super-chunk; its codec and filters may differ. A special chunk of zeros,
+    /// NaN or uninitialized items is recorded in the index only and takes no other space; if chunks have different
+    /// sizes, it is stored as a short chunk.
     ///
     /// # Errors
     /// Fails with the [errors of changes](Self#errors-of-changes), and with
     /// - [`ErrorKind::TypeMismatch`]: the chunk has another typesize;
-    /// - [`ErrorKind::InvalidArgument`]: the chunks belong to an array, or only one of the chunk and the super-chunk
-    ///   has variable-length blocks;
-    /// - [`ErrorKind::Unsupported`]: it is a Blosc1 chunk.
+    /// - [`ErrorKind::InvalidArgument`]: the chunks belong to an array, or the chunk has variable-length blocks and the
+    ///   super-chunk does not, or the reverse;
+    /// - [`ErrorKind::Unsupported`]: the chunk is a Blosc1 chunk.
     #[doc(alias = "blosc2_schunk_append_chunk")]
     pub fn append_chunk(&mut self, chunk: &Chunk<impl ChunkBytes>) -> Result<usize> {
         self.check_change(APPEND, Access::Append)?;
@@ -61,10 +63,10 @@ impl SChunk {
     }
 
     /// Compresses each of `blocks` to one variable-length block, and appends them as one chunk. Returns the number of
-    /// chunks. C: `blosc2_vlcompress_ctx` and `blosc2_schunk_append_chunk`. Python: vl-blocks.
+    /// chunks. C: `blosc2_vlcompress_ctx` and `blosc2_schunk_append_chunk`.
     ///
-    /// Either all chunks of a super-chunk have variable-length blocks, or none. Reading a block decompresses that block
-    /// only, which suits strings and documents. (A compressed chunk in a file is read as a whole.)
+    /// Either all chunks of a super-chunk have variable-length blocks, or none. [`block`](Self::block) decompresses one
+    /// block only, which suits strings and documents; from a file it reads the whole compressed chunk.
     ///
     /// # Errors
     /// Fails with the [errors of changes](Self#errors-of-changes), and with
@@ -78,13 +80,13 @@ impl SChunk {
         self.push(APPEND, None, chunk)
     }
 
-    /// Compresses items and inserts them as one chunk before the chunk `index`. Returns the number of chunks. C:
+    /// Compresses items and inserts them as one chunk before the chunk at `index`. Returns the number of chunks. C:
     /// `blosc2_schunk_insert_chunk`. Python: `SChunk.insert_data`.
     ///
     /// # Errors
     /// Fails with the [errors of changes](Self#errors-of-changes), and with
     /// - [`ErrorKind::OutOfBounds`]: `index` is greater than the number of chunks;
-    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize;
+    /// - [`ErrorKind::TypeMismatch`]: `T` is not `u8`, and its size is not the typesize;
     /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the chunks belong to an array, whose shape determines
     ///   their number; or the chunks have variable-length blocks;
     /// - [`ErrorKind::TooLarge`]: the items have more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes.
@@ -97,16 +99,16 @@ impl SChunk {
         self.push(INSERT, Some(index), chunk)
     }
 
-    /// Inserts a compressed chunk before the chunk `index`. Returns the number of chunks. C:
+    /// Inserts a compressed chunk before the chunk at `index`. Returns the number of chunks. C:
     /// `blosc2_schunk_insert_chunk`. Python: `SChunk.insert_chunk`.
     ///
     /// # Errors
     /// Fails with the [errors of changes](Self#errors-of-changes), and with
     /// - [`ErrorKind::OutOfBounds`]: `index` is greater than the number of chunks;
     /// - [`ErrorKind::TypeMismatch`]: the chunk has another typesize;
-    /// - [`ErrorKind::InvalidArgument`]: the chunks belong to an array, or only one of the chunk and the super-chunk
-    ///   has variable-length blocks;
-    /// - [`ErrorKind::Unsupported`]: it is a Blosc1 chunk.
+    /// - [`ErrorKind::InvalidArgument`]: the chunks belong to an array, or the chunk has variable-length blocks and the
+    ///   super-chunk does not, or the reverse;
+    /// - [`ErrorKind::Unsupported`]: the chunk is a Blosc1 chunk.
     #[doc(alias = "blosc2_schunk_insert_chunk")]
     pub fn insert_chunk(&mut self, index: usize, chunk: &Chunk<impl ChunkBytes>) -> Result<usize> {
         self.check_change(INSERT, Access::Write)?;
@@ -114,7 +116,7 @@ impl SChunk {
         self.push(INSERT, Some(index), chunk.as_bytes())
     }
 
-    /// Compresses each of `blocks` to one variable-length block, and inserts them as one chunk before the chunk
+    /// Compresses each of `blocks` to one variable-length block, and inserts them as one chunk before the chunk at
     /// `index`. Returns the number of chunks.
     ///
     /// # Errors
@@ -130,17 +132,17 @@ impl SChunk {
         self.push(INSERT, Some(index), chunk)
     }
 
-    /// Compresses items and replaces the chunk `index` with them. C: `blosc2_schunk_update_chunk`. Python:
+    /// Compresses items and replaces the chunk at `index` with them. C: `blosc2_schunk_update_chunk`. Python:
     /// `SChunk.update_data`.
     ///
-    /// In a contiguous frame the new chunk is stored in the place of the old one if it fits, otherwise at the end. The
-    /// gap remains until the frame is [saved](Self::save) to another file. Other programs that read the file without
-    /// locking may see a partly written chunk.
+    /// A contiguous frame stores the new chunk in the place of the old one if it fits there, otherwise at the end. The
+    /// unused bytes of the old chunk remain in the file as a gap, until the frame is [saved](Self::save) to another
+    /// file. Other programs that read the file without locking may see a partly written chunk.
     ///
     /// # Errors
     /// Fails with the [errors of changes](Self#errors-of-changes), and with
     /// - [`ErrorKind::OutOfBounds`]: `index` is not less than the number of chunks;
-    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize;
+    /// - [`ErrorKind::TypeMismatch`]: `T` is not `u8`, and its size is not the typesize;
     /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the chunks have variable-length blocks; or they belong to
     ///   an array, and `items` does not have the chunk size;
     /// - [`ErrorKind::TooLarge`]: the items have more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes.
@@ -153,7 +155,7 @@ impl SChunk {
         self.put(&[(index, &chunk)])
     }
 
-    /// Compresses each of `blocks` to one variable-length block, and replaces the chunk `index` with them.
+    /// Compresses each of `blocks` to one variable-length block, and replaces the chunk at `index` with them.
     ///
     /// # Errors
     /// Fails with the [errors of changes](Self#errors-of-changes), and with
@@ -168,16 +170,16 @@ impl SChunk {
         self.put(&[(index, &chunk)])
     }
 
-    /// Replaces the chunk `index` with a compressed chunk. C: `blosc2_schunk_update_chunk`. Python:
+    /// Replaces the chunk at `index` with a compressed chunk. C: `blosc2_schunk_update_chunk`. Python:
     /// `SChunk.update_chunk`.
     ///
     /// # Errors
     /// Fails with the [errors of changes](Self#errors-of-changes), and with
     /// - [`ErrorKind::OutOfBounds`]: `index` is not less than the number of chunks;
     /// - [`ErrorKind::TypeMismatch`]: the chunk has another typesize;
-    /// - [`ErrorKind::InvalidArgument`]: only one of the chunk and the super-chunk has variable-length blocks; or the
-    ///   chunks belong to an array, and the chunk has another chunk size or block size;
-    /// - [`ErrorKind::Unsupported`]: it is a Blosc1 chunk.
+    /// - [`ErrorKind::InvalidArgument`]: the chunk has variable-length blocks and the super-chunk does not, or the
+    ///   reverse; or the chunks belong to an array, and the chunk has another chunk size or block size;
+    /// - [`ErrorKind::Unsupported`]: the chunk is a Blosc1 chunk.
     #[doc(alias = "blosc2_schunk_update_chunk")]
     pub fn update_chunk(&mut self, index: usize, chunk: &Chunk<impl ChunkBytes>) -> Result<()> {
         self.check_change(UPDATE, Access::Write)?;
@@ -193,7 +195,7 @@ impl SChunk {
         self.put(&[(index, chunk.as_bytes())])
     }
 
-    /// Deletes the chunk `index`. Returns the number of remaining chunks. C: `blosc2_schunk_delete_chunk`. Python:
+    /// Deletes the chunk at `index`. Returns the number of remaining chunks. C: `blosc2_schunk_delete_chunk`. Python:
     /// `SChunk.delete_chunk`.
     ///
     /// # Errors
@@ -233,16 +235,18 @@ impl SChunk {
     }
 
     /// Fills an empty super-chunk with `nitems` zeros, NaN or uninitialized items, in special chunks of `chunk_items`
-    /// items. They take no space. C: `blosc2_schunk_fill_special`. Python: `SChunk.fill_special`.
+    /// items. These chunks are recorded in the index only. C: `blosc2_schunk_fill_special`. Python:
+    /// `SChunk.fill_special`.
     ///
-    /// To repeat another value, append [`Chunk::repeat`](crate::Chunk::repeat).
+    /// For another repeated value, append chunks created by [`Chunk::repeat`](crate::Chunk::repeat).
     ///
     /// # Errors
     /// Fails with the [errors of changes](Self#errors-of-changes), and with
-    /// - [`ErrorKind::InvalidArgument`]: the super-chunk has chunks; `chunk_items` is 0; NaN for items of neither 4 nor
-    ///   8 bytes; [`Special::Value`]; or more than 2^63 bytes;
+    /// - [`ErrorKind::InvalidArgument`]: the super-chunk has chunks; `chunk_items` is 0; `special` is [`Special::Nan`]
+    ///   and the typesize is neither 4 nor 8; `special` is [`Special::Value`]; or the items have more than 2^63 - 1
+    ///   bytes;
     /// - [`ErrorKind::TooLarge`]: a chunk would have more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes,
-    ///   or there would be too many chunks.
+    ///   or there would be more chunks than [`Limits::chunks`](crate::Limits) allows.
     #[doc(alias("fill_special", "blosc2_schunk_fill_special"))]
     pub fn fill(&mut self, special: Special, nitems: u64, chunk_items: usize) -> Result<()> {
         use blosc2_format::chunk::Special as Format;
@@ -263,7 +267,7 @@ impl SChunk {
         })?;
         let nbytes = nitems.checked_mul(self.typesize as u64);
         let nbytes = nbytes.filter(|&nbytes| i64::try_from(nbytes).is_ok());
-        let nbytes = nbytes.ok_or_else(|| invalid("there are more than 2^63 bytes"))?;
+        let nbytes = nbytes.ok_or_else(|| invalid("there are more than 2^63 - 1 bytes"))?;
         self.change(doing, |state, _| {
             if !state.unfinished {
                 no_array(state, doing)?;

@@ -29,10 +29,10 @@ impl SChunk {
     }
 
     /// Returns a writer that appends to the content, in chunks of `chunksize` bytes. If the super-chunk already has a
-    /// chunk size, that one is used.
+    /// chunk size, the writer uses that size instead.
     ///
-    /// A last chunk that is shorter is filled first. With [locking](crate::OpenOptions::locking), chunks that other
-    /// handles append in the meantime come before the data that is not written yet.
+    /// If the last chunk is shorter, it is filled first. With [locking](crate::OpenOptions::locking), other handles may
+    /// append chunks while the writer exists; its buffered data is then stored after them.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
@@ -40,8 +40,8 @@ impl SChunk {
     ///   last chunk would have to be replaced;
     /// - [`ErrorKind::InvalidArgument`]: `chunksize` is 0, greater than [`MAX_CHUNK_LEN`] or not a multiple of the
     ///   typesize; or the chunks have different sizes or belong to an array;
-    /// - [`ErrorKind::Unsupported`]: the last chunk is shorter, and there is a prefilter or a postfilter, which would
-    ///   run again on its data.
+    /// - [`ErrorKind::Unsupported`]: the last chunk is shorter, and a prefilter or postfilter is set, which would run
+    ///   again on its data.
     pub fn writer(&mut self, chunksize: usize) -> Result<SChunkWriter<'_>> {
         self.check_change(WRITE, Access::Append)?;
         // Reads the changes of other handles.
@@ -90,7 +90,7 @@ impl SChunk {
 
 /// A reader of the decompressed content of a [`SChunk`]. Created by [`SChunk::reader`].
 ///
-/// At most 1 MiB is decompressed ahead.
+/// It decompresses at most 1 MiB ahead.
 ///
 /// ```
 /// use std::io::{Read, Seek, SeekFrom};
@@ -173,8 +173,8 @@ impl Seek for SChunkReader<'_> {
 
 /// A writer that appends to the content of a [`SChunk`]. Created by [`SChunk::writer`].
 ///
-/// [`finish`](Self::finish) and `flush` write the data that does not fill a chunk. Dropping the writer does so too, but
-/// ignores errors.
+/// [`finish`](Self::finish) and `flush` write the last, incomplete chunk. Dropping the writer does so too, but ignores
+/// errors.
 ///
 /// ```
 /// use std::io::Write;
@@ -252,7 +252,7 @@ impl SChunkWriter<'_> {
 }
 
 impl Write for SChunkWriter<'_> {
-    /// Accepts at most the bytes that fill a chunk.
+    /// Accepts at most as many bytes as the current chunk has room for.
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         if self.is_cut && !data.is_empty() {
             self.schunk.check_rewrite()?;
@@ -274,10 +274,9 @@ impl Write for SChunkWriter<'_> {
         }
     }
 
-    /// Writes the remaining data as a shorter chunk, which later data fills.
+    /// Writes the buffered data as a shorter chunk, which later writes fill up.
     ///
-    /// If the super-chunk was opened for appending, the shorter chunk cannot be filled, and nothing can be written
-    /// after it.
+    /// If the super-chunk was opened for appending, the shorter chunk cannot be filled up, and later writes fail.
     fn flush(&mut self) -> io::Result<()> {
         self.store(true).map_err(Error::into)
     }

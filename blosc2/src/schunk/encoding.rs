@@ -20,18 +20,18 @@ impl SChunk {
         &self.dparams
     }
 
-    /// Sets the decompression parameters for all further reads.
+    /// Sets the decompression parameters for all subsequent reads.
     pub fn set_dparams(&mut self, params: impl Borrow<DParams>) {
         self.dparams = params.borrow().clone();
         self.workers.get_mut().clear();
     }
 
-    /// Sets the compression parameters of new chunks. The header of the frame keeps its parameters. Python:
+    /// Sets the compression parameters of new chunks. The parameters in the header of the frame do not change. Python:
     /// `SChunk.cparams = ...`.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range; or it sets another typesize, or another block
-    ///   size than that of an array;
+    /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range; or the parameters change the typesize, or the
+    ///   block size of an array;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
     pub fn set_cparams(&mut self, params: impl Borrow<CParams>) -> Result<()> {
         let params = params.borrow();
@@ -69,7 +69,8 @@ impl SChunk {
 
     /// Sets a closure that changes the data of new chunks before they are compressed; see
     /// [`Compressor::with_prefilter`](crate::Compressor::with_prefilter). The closure receives the index of the chunk
-    /// and the byte offset of the block in the data of the super-chunk. Python: `prefilter` and `filler`.
+    /// and the byte offset of the block in the data of the super-chunk. Python: the decorators `SChunk.prefilter` and
+    /// `SChunk.filler`.
     ///
     /// ```
     /// use blosc2::user_defined::{BoxError, ChunkBlock};
@@ -117,7 +118,7 @@ impl SChunk {
     /// Sets a closure that changes the data of chunks after they are decompressed; see
     /// [`Decompressor::with_postfilter`](crate::Decompressor::with_postfilter). The closure receives the index of the
     /// chunk and the byte offset of the block in the data of the super-chunk. If chunks have different sizes, the first
-    /// read then reads the headers of all chunks once. Python: `postfilter`.
+    /// read after this call reads the headers of all chunks. Python: the decorator `SChunk.postfilter`.
     pub fn set_postfilter<E: Into<crate::closures::BoxError>>(
         &mut self,
         postfilter: impl for<'b> Fn(&mut crate::closures::ChunkBlock<'b>) -> std::result::Result<(), E>

@@ -43,7 +43,7 @@ fn put(path: &Path, write: impl FnOnce(&Path) -> Result<()>, existing: Existing)
     };
     let taken = path.symlink_metadata();
     if existing == Existing::Kept && taken.is_ok() {
-        let detail = "there is something of that name already";
+        let detail = "a file or directory with this name already exists";
         return Err(Error::new(ErrorKind::AlreadyExists, DOING, detail).at(path));
     }
     if taken.is_ok_and(|metadata| metadata.is_dir()) {
@@ -56,7 +56,7 @@ fn put(path: &Path, write: impl FnOnce(&Path) -> Result<()>, existing: Existing)
         Existing::Kept | Existing::ReplacedByOwner => Ok(None),
     };
     let mut gate = claimed()?;
-    // A new directory, so that nothing has the temporary name.
+    // The temporary file is in a new directory, so that its name is not in use.
     let folder = tempfile::Builder::new().prefix(".blosc2-").tempdir_in(parent).map_err(io)?;
     let temporary = folder.path().join(name);
     write(&temporary).map_err(|error| error.at(path))?;
@@ -114,7 +114,7 @@ fn gate_to_replace(path: &Path) -> Result<Option<Gate>> {
 /// `kept`, which must not exist.
 ///
 /// The caller has claimed `path`. A file is replaced atomically; a directory has no name for a short time. The files in
-/// `path` with the names `carried` are then in both directories.
+/// `path` with the names in `carried` are afterwards in both directories.
 pub(crate) fn replace(
     path: &Path,
     kept: &Path,
@@ -162,7 +162,7 @@ pub(crate) fn replace(
     sync_folder(parent).map_err(io)
 }
 
-/// Gives a file a second name, or copies it if it can have only one.
+/// Creates a second hard link to a file, or copies the file if it can have only one name.
 fn keep(path: &Path, kept: &Path) -> io::Result<()> {
     match fs::hard_link(path, kept) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -197,5 +197,5 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
         return Err(Error::new(ErrorKind::InvalidArgument, "use a path", "it is empty"));
     }
     std::path::absolute(path)
-        .map_err(|error| Error::from_io("find the folder of the program", path, error))
+        .map_err(|error| Error::from_io("find the current directory", path, error))
 }

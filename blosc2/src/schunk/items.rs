@@ -22,15 +22,16 @@ const WRITE: &str = "write items";
 const PIECE: u64 = 1 << 20;
 
 impl SChunk {
-    /// Reads the items of a range, across chunks; with `u8`, the bytes. C: `blosc2_schunk_get_slice_buffer`. Python:
-    /// `SChunk.get_slice`.
+    /// Reads a range of items, across chunk boundaries. With `T = u8`, it reads bytes, and the range is a range of byte
+    /// offsets. C: `blosc2_schunk_get_slice_buffer`. Python: `SChunk.get_slice`.
     ///
-    /// Only the blocks that contain the items are read and decompressed.
+    /// Only the blocks that contain the items are read and decompressed. A chunk with variable-length blocks is
+    /// decompressed as a whole.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
     /// - [`ErrorKind::OutOfBounds`]: the range is outside the data;
-    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize.
+    /// - [`ErrorKind::TypeMismatch`]: `T` is not `u8`, and its size is not the typesize.
     #[doc(alias("read", "get_slice", "blosc2_schunk_get_slice_buffer", "__getitem__"))]
     pub fn items<T: Element>(&self, range: impl RangeBounds<u64>) -> Result<Vec<T>> {
         self.check_item::<T>(READ)?;
@@ -44,12 +45,12 @@ impl SChunk {
         to_items(len, |target| self.read_in(&reading, bytes.start, target))
     }
 
-    /// Reads `items.len()` items into `items`, from the index `start` on.
+    /// Reads `items.len()` items into `items`, starting at the index `start`.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
     /// - [`ErrorKind::OutOfBounds`]: the range is outside the data;
-    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize.
+    /// - [`ErrorKind::TypeMismatch`]: `T` is not `u8`, and its size is not the typesize.
     pub fn items_into<T: Element>(&self, start: u64, items: &mut [T]) -> Result<()> {
         self.check_item::<T>(READ)?;
         let stop = start.saturating_add(items.len() as u64);
@@ -75,12 +76,11 @@ impl SChunk {
         })
     }
 
-    /// Overwrites the items from the index `start` on; items past the end are appended. C:
+    /// Overwrites items, starting at the index `start`; items past the end are appended. C:
     /// `blosc2_schunk_set_slice_buffer`. Python: `schunk[start:stop] = items`.
     ///
-    /// Each affected chunk is recompressed, which leaves gaps as [`update`](Self::update) does. Past the end, the last
-    /// chunk is filled first, then chunks of the same size are added. Either all items are written or, after an error,
-    /// none.
+    /// Each affected chunk is recompressed, which leaves gaps as [`update`](Self::update) does. Items past the end fill
+    /// up the last chunk first, then new chunks of the same size. After an error, no item is written.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};
@@ -95,12 +95,12 @@ impl SChunk {
     /// # Errors
     /// Fails with the errors of [reading](Self#errors-of-reading) and of [changes](Self#errors-of-changes), and with
     /// - [`ErrorKind::OutOfBounds`]: `start` is after the end;
-    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize;
-    /// - [`ErrorKind::InvalidArgument`]: there are items past the end, and the chunks belong to an array or have no
-    ///   fixed size: the super-chunk is empty and was created without
+    /// - [`ErrorKind::TypeMismatch`]: `T` is not `u8`, and its size is not the typesize;
+    /// - [`ErrorKind::InvalidArgument`]: there are items past the end, and the chunks belong to an array, or the chunk
+    ///   size is unknown: the super-chunk is empty and was created without
     ///   [`OpenOptions::chunksize`](crate::OpenOptions::chunksize), or its chunks have different sizes;
-    /// - [`ErrorKind::Unsupported`]: there is a prefilter or a postfilter, which would run again on the other items of
-    ///   the chunks; or the chunks have variable-length blocks.
+    /// - [`ErrorKind::Unsupported`]: a prefilter or postfilter is set, which would run again on the other items of the
+    ///   chunks; or the chunks have variable-length blocks.
     #[doc(alias("set_slice", "blosc2_schunk_set_slice_buffer", "__setitem__"))]
     pub fn write_items<T: Element>(&mut self, start: u64, items: &[T]) -> Result<()> {
         self.check_item::<T>(WRITE)?;
@@ -183,7 +183,7 @@ impl SChunk {
     /// Reads the items at the indices `numbers`, in any order and with repetitions. C:
     /// `blosc2_schunk_get_sparse_buffer`.
     ///
-    /// Each block is decompressed once, for any order of the indices.
+    /// Each block is decompressed at most once, whatever the order of the indices.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};
@@ -197,7 +197,7 @@ impl SChunk {
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
     /// - [`ErrorKind::OutOfBounds`]: an index is outside the data;
-    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize.
+    /// - [`ErrorKind::TypeMismatch`]: `T` is not `u8`, and its size is not the typesize.
     pub fn gather<T: Element>(&self, numbers: &[u64]) -> Result<Vec<T>> {
         let len = numbers.len().saturating_mul(size_of::<T>());
         self.allow(READ, len as u64)?;
@@ -210,7 +210,7 @@ impl SChunk {
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
     /// - [`ErrorKind::OutOfBounds`]: an index is outside the data;
-    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize;
+    /// - [`ErrorKind::TypeMismatch`]: `T` is not `u8`, and its size is not the typesize;
     /// - [`ErrorKind::InvalidArgument`]: the lengths differ.
     pub fn gather_into<T: Element>(&self, numbers: &[u64], items: &mut [T]) -> Result<()> {
         if numbers.len() != items.len() {
@@ -292,10 +292,10 @@ impl SChunk {
         Ok(())
     }
 
-    /// Iterates over all items. At most 1 MiB is decompressed ahead.
+    /// Returns an iterator over all items. It decompresses at most 1 MiB ahead.
     ///
-    /// An item may be an error: [errors of reading](Self#errors-of-reading), or [`ErrorKind::TypeMismatch`] if `T` is
-    /// neither `u8` nor of the typesize. An error ends the iteration.
+    /// Each item is a `Result`, whose error is one of the [errors of reading](Self#errors-of-reading), or
+    /// [`ErrorKind::TypeMismatch`] if `T` is not `u8` and its size is not the typesize. An error ends the iteration.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};
@@ -375,7 +375,7 @@ impl SChunk {
             return Err(self.error(ErrorKind::InvalidData, READ, detail));
         }
         let starts = Arc::new(starts);
-        // Changes of the state empty it, and none can run now.
+        // Changes of the state clear it; no change can run during this read.
         *self.starts.write() = Some(Arc::clone(&starts));
         Ok(Some(starts))
     }

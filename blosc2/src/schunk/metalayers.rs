@@ -11,7 +11,7 @@ use crate::encoder::Encoder;
 use crate::params::Purpose;
 use crate::{CParams, Codec, Error, ErrorKind, Result};
 
-/// Names that have a meaning for this library and for Python: such a metalayer defines what a super-chunk is.
+/// Reserved names: a metalayer with such a name defines the kind of object that is stored in the super-chunk.
 const RESERVED: [&str; 6] = ["b2nd", "caterva", "b2o", "LazyArray", "_LazyArray", "proxy-source"];
 
 /// Read access to the metalayers of a super-chunk, which are named byte strings. Created by [`SChunk::meta`] and
@@ -111,13 +111,13 @@ impl Metalayers<'_> {
         self.look(|layers| layers.iter().map(|layer| layer.name.clone()).collect())
     }
 
-    /// Returns whether there is a metalayer of this name. C: `blosc2_meta_exists`, `blosc2_vlmeta_exists`.
+    /// Returns whether there is a metalayer with this name. C: `blosc2_meta_exists`, `blosc2_vlmeta_exists`.
     pub fn contains(&self, name: &str) -> bool {
         self.look(|layers| layers.iter().any(|layer| layer.name == name))
     }
 
-    /// Returns the content of the metalayer `name`, or `None` if there is none. C: `blosc2_meta_get`,
-    /// `blosc2_vlmeta_get`. Python: `SChunk.meta[name]`, `SChunk.vlmeta[name]`, which decode msgpack.
+    /// Returns the content of the metalayer `name`, or `None` if there is no such metalayer. C: `blosc2_meta_get`,
+    /// `blosc2_vlmeta_get`. Python: `SChunk.meta[name]`, `SChunk.vlmeta[name]`, which decode the content as msgpack.
     ///
     /// # Errors
     /// Fixed-length metalayers cause no error. For a variable-length one:
@@ -130,7 +130,7 @@ impl Metalayers<'_> {
         self.look(find).map(|layer| self.decode(layer.content)).transpose()
     }
 
-    /// Iterates over the names and contents, in stored order. Each content may fail with the errors of
+    /// Returns an iterator over the names and contents, in stored order. Each content may fail with the errors of
     /// [`get`](Self::get).
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Result<(String, Vec<u8>)>> + '_ {
         let layers = self.look(<[_]>::to_vec);
@@ -158,7 +158,8 @@ impl Metalayers<'_> {
 
 impl MetalayersMut<'_> {
     /// Allows the next calls to change metalayers with reserved names: `b2nd` and `caterva`, which define the shape of
-    /// an array, and those by which Python marks super-chunks that do not hold plain data.
+    /// an array, and the names with which Python marks other objects stored as super-chunks (see
+    /// [`SChunk::python_object`]).
     ///
     /// The content is not checked.
     pub fn with_reserved(mut self) -> Self {
@@ -169,8 +170,8 @@ impl MetalayersMut<'_> {
     /// Sets the compression parameters of the contents that the next calls write. C: the parameter `cparams` of
     /// `blosc2_vlmeta_add` and `blosc2_vlmeta_update`.
     ///
-    /// By default a content is compressed as in Python: Zstd, level 5, shuffle, items of 1 byte. Fixed-length
-    /// metalayers are not compressed and accept no parameters.
+    /// By default contents are compressed as in Python: Zstd, level 5, shuffle, typesize 1. Fixed-length metalayers are
+    /// not compressed and accept no parameters.
     ///
     /// ```
     /// use blosc2::{CParams, Codec, SChunk};
@@ -196,7 +197,7 @@ impl MetalayersMut<'_> {
 
     /// Adds the metalayer `name`, or replaces its content. C: `blosc2_meta_add`, `blosc2_meta_update`,
     /// `blosc2_vlmeta_add`, `blosc2_vlmeta_update`. Python: `SChunk.meta[name] = value`, `SChunk.vlmeta[name] = value`,
-    /// which encode msgpack.
+    /// which encode the value as msgpack.
     ///
     /// The content is stored unchanged. Python decodes the contents of metalayers as msgpack, and fails on other bytes;
     /// `set_value`, with the feature `msgpack`, writes msgpack.
@@ -208,9 +209,9 @@ impl MetalayersMut<'_> {
     ///
     /// # Errors
     /// Fails with the [errors of changes](SChunk#errors-of-changes), and with
-    /// - [`ErrorKind::InvalidArgument`]: the name is reserved or has an invalid length; a fixed-length metalayer would
-    ///   change its length, or be added after the first chunk of a contiguous frame; compression parameters are out of
-    ///   range, or set for a fixed-length metalayer; or there are too many metalayers;
+    /// - [`ErrorKind::InvalidArgument`]: the name is reserved or has an invalid length; the length of a fixed-length
+    ///   metalayer would change, or one would be added after the first chunk of a contiguous frame; compression
+    ///   parameters are out of range, or set for a fixed-length metalayer; or there are too many metalayers;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter of the compression parameters.
     pub fn set(&mut self, name: &str, content: impl AsRef<[u8]>) -> Result<()> {
         self.set_bytes(name, content.as_ref())

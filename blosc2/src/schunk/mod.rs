@@ -66,8 +66,9 @@ pub use whole::SaveOptions;
 /// different sizes. In both cases items can be read across the boundaries of chunks.
 ///
 /// Methods that read take `&self` and may run on several threads at once; each thread uses its own decompression
-/// context. Methods that change the super-chunk take `&mut self`. Each change is atomic: when it returns, the file
-/// holds a complete frame; when it fails, nothing has changed.
+/// context. Methods that change the super-chunk take `&mut self`. Each change is atomic: a method that succeeds leaves
+/// a complete frame in the file, and a method that fails changes nothing, except as described under [errors of
+/// changes](#errors-of-changes).
 ///
 /// The functions of this type create and open super-chunks with the usual options. [`OpenOptions`] has all options.
 ///
@@ -95,8 +96,9 @@ pub use whole::SaveOptions;
 /// - [`ErrorKind::TooLarge`]: the result takes more memory than [`OpenOptions::max_read`] allows;
 /// - [`ErrorKind::OutOfMemory`]: there is not enough memory;
 /// - [`ErrorKind::Callback`]: a user-defined codec, a filter, a postfilter or a custom storage fails or panics;
-/// - [`ErrorKind::Busy`]: the read would have to wait for the closure that it is called from, or another program
-///   changed the file without locking it; see [`OpenOptions`];
+/// - [`ErrorKind::Busy`]: a user closure runs under another access to the file, so that the read could deadlock; or
+///   another program changed the file without locking it; see
+///   [access](OpenOptions#access-to-a-file-by-several-handles);
 /// - with [`OpenOptions::locking`]: [`ErrorKind::NotFound`] if the file was replaced or removed after it was opened,
 ///   and [`ErrorKind::Unfinished`] if a writer was stopped in the middle of a change.
 ///
@@ -106,15 +108,16 @@ pub use whole::SaveOptions;
 ///   changes or removes existing data;
 /// - [`ErrorKind::Io`]: the file or storage cannot be written;
 /// - [`ErrorKind::NotFound`]: the file was replaced or removed after it was opened;
-/// - [`ErrorKind::Busy`]: the change would have to wait for the closure that it is called from, or the file was changed
-///   by a program or a handle that does not lock it; see [`OpenOptions`];
+/// - [`ErrorKind::Busy`]: a user closure runs under another access to the file, so that the change could deadlock; or
+///   the file was changed by a program or a handle that does not lock it; see
+///   [access](OpenOptions#access-to-a-file-by-several-handles);
 /// - [`ErrorKind::Unfinished`]: a writer was stopped in the middle of a change;
 /// - [`ErrorKind::InvalidData`]: the index is invalid, or an earlier change failed and could not be rolled back;
-/// - [`ErrorKind::InvalidArgument`]: other data follows the frame in its file, such as a second frame, and would be
+/// - [`ErrorKind::InvalidArgument`]: other data, such as a second frame, follows the frame in the file and would be
 ///   overwritten;
 /// - [`ErrorKind::TooLarge`]: the frame would have more chunks or bytes than the format allows;
-/// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter that the header of the frame names, or
-///   a file that is locked has several hard links;
+/// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter in the header of the frame; or the file
+///   is opened with [`OpenOptions::locking`] and has several hard links;
 /// - [`ErrorKind::OutOfMemory`]: there is not enough memory;
 /// - [`ErrorKind::Callback`]: a user-defined codec, a filter, a prefilter, a tuner or a custom storage fails or panics.
 ///
@@ -232,8 +235,8 @@ impl SChunk {
     /// - [`ErrorKind::InvalidData`]: it is not a frame, is truncated or is invalid;
     /// - [`ErrorKind::Unfinished`]: a writer was stopped in the middle of a change, or is writing the file now;
     /// - [`ErrorKind::TooLarge`]: opening takes more than the default [`limits`](OpenOptions::limits) allow;
-    /// - [`ErrorKind::Busy`]: the file is being replaced repeatedly, or the closure that this is called from changes
-    ///   it.
+    /// - [`ErrorKind::Busy`]: the file is being replaced repeatedly, or a user closure runs under a change of it, so
+    ///   that this call could deadlock.
     #[doc(alias = "blosc2_schunk_open")]
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         OpenOptions::new().open(path)
@@ -241,10 +244,11 @@ impl SChunk {
 
     /// Opens a file or a directory for reading and changing.
     ///
-    /// New chunks are compressed with the parameters in the header of the frame. Within a program one handle may write
-    /// to a file, or any number of handles with [`OpenOptions::locking`]. Other handles may read the file at the same
-    /// time, and see each change. If a program dies in the middle of a change, this function refuses the file; see
-    /// [crash recovery](OpenOptions#crash-recovery). Python: `blosc2.open(urlpath, mode="a")`.
+    /// New chunks are compressed with the parameters in the header of the frame. Within a program, either one handle
+    /// may change a file, or any number of handles that all use [`OpenOptions::locking`]. Other handles may read the
+    /// file at the same time, and see each change. If a program died in the middle of a change, this function fails
+    /// with [`ErrorKind::Unfinished`]; see [crash recovery](OpenOptions#crash-recovery). Python: `blosc2.open(urlpath,
+    /// mode="a")`.
     ///
     /// # Errors
     /// Fails with the errors of [`open`](Self::open), and with [`ErrorKind::Busy`] if this program already has the file
@@ -256,9 +260,9 @@ impl SChunk {
     /// Opens a frame in memory, without a copy of the bytes.
     ///
     /// The whole structure is checked: header, metalayers, index, trailer, and the headers of all chunks.
-    /// [`OpenOptions::from_cframe`] opens a frame with another check or for changes. [`OpenOptions::from_owner`] and
-    /// [`OpenOptions::with_borrowed`] open shared and borrowed memory. C: `blosc2_schunk_from_buffer`. Python:
-    /// `schunk_from_cframe`.
+    /// [`OpenOptions::from_cframe`] sets another check depth or opens the frame for changes.
+    /// [`OpenOptions::from_owner`] and [`OpenOptions::with_borrowed`] open shared and borrowed memory. C:
+    /// `blosc2_schunk_from_buffer`. Python: `schunk_from_cframe`.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidData`]: the bytes are not a frame, are truncated or are invalid;
@@ -358,14 +362,13 @@ impl SChunk {
         self.look().outline.nbytes()
     }
 
-    /// Returns the number of items in all chunks. Trailing bytes that are less than an item are not counted. Python:
-    /// `len(schunk)`.
+    /// Returns the number of items in all chunks. An incomplete item at the end is not counted. Python: `len(schunk)`.
     #[doc(alias = "nitems")]
     pub fn len(&self) -> u64 {
         self.nbytes() / self.typesize as u64
     }
 
-    /// Returns whether the super-chunk holds no data.
+    /// Returns whether the super-chunk contains no data.
     pub fn is_empty(&self) -> bool {
         self.nbytes() == 0
     }
@@ -386,8 +389,9 @@ impl SChunk {
         }
     }
 
-    /// Returns the place of each chunk: in a contiguous frame its offset in bytes after the frame header, otherwise the
-    /// number in the name of its file. `None` is a special chunk, which stores no data. C: `blosc2_frame_get_offsets`.
+    /// Returns the location of each chunk: in a contiguous frame, its byte offset from the end of the frame header; in
+    /// a directory, the number in the name of its file; in memory without a frame, an internal number. `None` stands
+    /// for a special chunk that is recorded in the index only. C: `blosc2_frame_get_offsets`.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading).
@@ -398,7 +402,8 @@ impl SChunk {
         offsets.map(|offset| Ok(offset.map_err(|error| self.at(error))?.place())).collect()
     }
 
-    /// Returns the path with which the super-chunk was opened or created; `None` in memory and in custom storages.
+    /// Returns the path with which the super-chunk was opened or created; `None` for super-chunks in memory and in
+    /// custom storage backends.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
@@ -411,7 +416,7 @@ impl SChunk {
         Some(FileFormat { version: state.outline.version(), contiguous })
     }
 
-    /// Returns whether existing data may be changed. `false` if the super-chunk was opened for reading or for
+    /// Returns whether existing data may be changed: `false` if the super-chunk was opened for reading or for
     /// appending.
     pub fn is_writable(&self) -> bool {
         self.access == Access::Write
@@ -419,9 +424,9 @@ impl SChunk {
 
     /// Returns the kind of Python object that the super-chunk stores, or `None` for plain data.
     ///
-    /// Python stores references, lazy expressions and proxies in super-chunks whose chunks hold no data, or only a part
-    /// of it. It marks them with a metalayer, whose name is returned: `LazyArray` (a computation), `b2o` (an object of
-    /// another kind) or `proxy-source` (a cache of another source).
+    /// Python also stores references, lazy expressions and proxies as super-chunks; their chunks contain no data, or
+    /// only a part of it. It marks them with a metalayer, whose name is returned: `LazyArray` (a computation), `b2o`
+    /// (an object of another kind) or `proxy-source` (a cache of another source).
     pub fn python_object(&self) -> Option<&'static str> {
         let state = self.look();
         let fixed = state.outline.metalayers().iter();
@@ -430,10 +435,11 @@ impl SChunk {
         CARRIERS.into_iter().find(|carrier| names.contains(carrier))
     }
 
-    /// Writes all changes to disk. Changes themselves do not wait for the disk, except with [`OpenOptions::durable`].
+    /// Writes all changes to disk. Without this call the operating system decides when changes reach the disk, except
+    /// with [`OpenOptions::durable`].
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] and the other kinds of system errors: the file cannot be synced.
+    /// [`ErrorKind::Io`], or the kind of a more specific system error: the file cannot be synced.
     pub fn sync(&mut self) -> Result<()> {
         let synced = self.state.get_mut().store.sync();
         synced.map_err(|error| self.at(Error::of_io("sync a frame", error)))
@@ -478,7 +484,7 @@ impl fmt::Debug for SChunk {
     }
 }
 
-/// Names of the metalayers by which Python marks super-chunks that do not hold plain data.
+/// The names of the metalayers with which Python marks super-chunks that store other objects.
 const CARRIERS: [&str; 3] = ["LazyArray", "b2o", "proxy-source"];
 
 /// Returns the content of the metalayer with the shape of an array.

@@ -15,12 +15,12 @@ impl Metalayers<'_> {
     /// `SChunk.meta[name]`, `SChunk.vlmeta[name]`.
     ///
     /// The content is msgpack, as written by Python's `meta[name] = value` and `vlmeta[name] = value`, and is converted
-    /// as by [`Value::into_type`]. Needs the feature `msgpack`.
+    /// as [`Value::into_type`] does. Needs the feature `msgpack`.
     ///
     /// # Errors
     /// Fails with the errors of [`value`](Self::value), and with
     /// - [`ErrorKind::TypeMismatch`]: the value is not a `T`;
-    /// - [`ErrorKind::TooLarge`]: the items of arrays in the value, at 64 bytes each, take more memory than
+    /// - [`ErrorKind::TooLarge`]: the items of arrays in the value, counted as 64 bytes each, take more memory than
     ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows.
     pub fn get_value<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>> {
         let Some(value) = self.value(name)? else { return Ok(None) };
@@ -41,8 +41,9 @@ impl Metalayers<'_> {
     /// Needs the feature `msgpack`.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidData`]: the content cannot be decompressed, is not msgpack, or has more than 128 levels;
-    /// - [`ErrorKind::TooLarge`]: the content, or its values at 64 bytes each, take more memory than
+    /// - [`ErrorKind::InvalidData`]: the content cannot be decompressed, is not msgpack, or its nesting is deeper than
+    ///   128 levels;
+    /// - [`ErrorKind::TooLarge`]: the content, or its decoded values, counted as 64 bytes each, take more memory than
     ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter of the content.
     pub fn value(&self, name: &str) -> Result<Option<Value>> {
@@ -72,8 +73,9 @@ impl MetalayersMut<'_> {
     /// `SChunk.vlmeta[name] = value`.
     ///
     /// The value is encoded as in Python: structs become maps; tuples become arrays, which Python reads as lists; bytes
-    /// stay bytes if they serialize as such, with `serde_bytes` for example. A [`Value`] can also be a tuple, a set, a
-    /// complex number, an array and every other type that Python stores there. Needs the feature `msgpack`.
+    /// stay bytes if they are serialized as bytes, for example with `serde_bytes`. A [`Value`] can also represent a
+    /// tuple, a set, a complex number, an array and every other type that Python stores in a metalayer. Needs the
+    /// feature `msgpack`.
     ///
     /// ```
     /// # use std::collections::BTreeMap;
@@ -89,8 +91,8 @@ impl MetalayersMut<'_> {
     ///
     /// # Errors
     /// Fails with the [errors of changes](crate::SChunk#errors-of-changes), and with
-    /// - [`ErrorKind::InvalidArgument`]: [`Value::to_msgpack`] refuses the value, or the encoded value has another
-    ///   length than that of an existing fixed-length metalayer.
+    /// - [`ErrorKind::InvalidArgument`]: [`Value::to_msgpack`] fails for the value, or the length of the encoded value
+    ///   differs from that of an existing fixed-length metalayer.
     pub fn set_value<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<()> {
         let content = to_content(name, value).map_err(|error| self.schunk.at(error))?;
         self.set(name, content)
@@ -110,7 +112,7 @@ impl OpenOptions {
     /// ```
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: [`Value::to_msgpack`] refuses the value.
+    /// - [`ErrorKind::InvalidArgument`]: [`Value::to_msgpack`] fails for the value.
     pub fn meta_value<T: Serialize + ?Sized>(self, name: &str, value: &T) -> Result<Self> {
         Ok(self.meta(name, &to_content(name, value)?))
     }

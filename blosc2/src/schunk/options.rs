@@ -28,7 +28,7 @@ const MAKE: &str = "create a super-chunk";
 /// Options for opening and creating super-chunks. C: `blosc2_storage`. Python: the parameters `mode`, `contiguous`,
 /// `mmap_mode`, `locking` and others of `SChunk` and `blosc2.open`.
 ///
-/// The options of a new value open an existing file or directory for reading.
+/// By default, an existing file or directory is opened for reading.
 ///
 /// ```
 /// use blosc2::{CParams, Codec, OpenOptions};
@@ -45,50 +45,52 @@ const MAKE: &str = "create a super-chunk";
 /// ```
 ///
 /// # Access to a file by several handles
-/// A file is identified by its opened file (on Unix by device and inode), not by its path. Several paths, links and
-/// [`File`] storages of one file are therefore recognized as the same file.
-/// - Within a program, one handle may change a file, or any number of handles that all use [`locking`](Self::locking).
-///   Opening any other handle for writing fails with [`ErrorKind::Busy`]. Replacing a file and appending a frame to it
-///   also fail with `Busy` while a handle of the program may change the file.
+/// A file is identified by what was opened (on Unix by device and inode), not by its path. Different paths and links to
+/// one file, and [`File`] storages of it, therefore count as the same file.
+/// - Within a program, either one handle may change a file, or any number of handles that all use
+///   [`locking`](Self::locking). Opening any other handle for writing fails with [`ErrorKind::Busy`]. While a handle of
+///   the program has the file open for writing, replacing the file and appending a frame to it also fail with `Busy`.
 /// - Any number of handles may read a file at the same time. A read sees every change that was complete before it, and
-///   no part of a change in progress: reads and changes wait for each other. Reads do not wait for reads.
-/// - Other programs are coordinated only with [`locking`](Self::locking).
-/// - A handle keeps the file that it opened. If that file is replaced or removed, changes fail with
+///   no part of a change in progress. Reads and changes of this program block each other; reads do not block reads.
+/// - Accesses by several programs are coordinated only with [`locking`](Self::locking).
+/// - A handle always refers to the file that it opened. If that file is replaced or removed, changes fail with
 ///   [`ErrorKind::NotFound`]; reads return the old content, or fail with `NotFound` if the handle uses locking. Do not
 ///   replace a directory while it is open.
-/// - User closures (codecs, filters, prefilters, postfilters, the function of a `map`, [`locked`](SChunk::locked)) run
-///   during a read or a change of the file. They may read what is being read. A call that would have to wait for the
-///   closure itself fails with [`ErrorKind::Busy`] within a second. Other threads that wait for the same file get this
-///   error too if one call of the closure takes that long: one chunk of a codec or filter, 1024 items of a `map`, or
-///   the time that `locked` spends between two calls of its handle. While a closure runs under a lock, this program
-///   waits at most a second for the locks of others.
+/// - User closures (codecs, filters, prefilters, postfilters, the function of a `map`, and that of
+///   [`locked`](SChunk::locked)) run during a read or a change of the file. During a read they may read the same file.
+///   A call in a closure that would deadlock, because it waits for the access in which the closure runs, fails with
+///   [`ErrorKind::Busy`] within a second. Calls on other threads that wait for the same file fail with `Busy` too if
+///   one call of a closure takes that long: one chunk in a codec or filter, 1024 items in a `map`, or the time between
+///   two calls on its handle in `locked`. While a closure runs under the lock of a file, this program waits at most one
+///   second for the locks of other programs.
 ///
-/// Without locking, a file that another program changes while it is opened or read may appear invalid. If the lock file
-/// of another program exists, the error message states this possible cause.
+/// Without locking, a file may appear invalid if another program changes it while it is opened or read. If a lock file
+/// exists next to the file, the error message names this possible cause.
 ///
-/// On systems other than Unix the opened file has no identity. Canonical paths identify files there, and a [`File`] as
-/// a storage is not recognized.
+/// On systems other than Unix, files are identified by their canonical paths, and a [`File`] storage is not recognized
+/// as the same file.
 ///
 /// # Crash recovery
-/// If a program dies (`kill -9`, a crash), all changes that had returned are stored. A change that was in progress is
-/// either complete or undone in a directory. A contiguous file may be left unfinished, with a mark and with a journal
-/// of the overwritten bytes. Every reader refuses such a file: this crate with [`ErrorKind::Unfinished`], C-Blosc2 as
-/// an invalid frame.
+/// If a program dies (`kill -9`, a crash), all changes that had returned are stored. In a directory, the change in
+/// progress is either complete or has no effect. A contiguous file may be left unfinished: its header contains a mark,
+/// and a journal of the overwritten bytes follows the frame. No reader opens such a file: this crate fails with
+/// [`ErrorKind::Unfinished`], and C-Blosc2 reports an invalid frame.
 ///
-/// The file is rolled back to the state before the change, or completed if only the mark was left to remove,
-/// - by opening it for writing with [`locking`](Self::locking): the handle that holds the lock knows that no other
-///   writer is alive. A handle with locking that is already open does the same in its next change, read or
+/// Recovery rolls the file back to the state before the change. If the change was complete except for the removal of
+/// the mark, it removes the mark. The file is recovered
+/// - by opening it for writing with [`locking`](Self::locking): the lock ensures that no other writer is alive. A
+///   handle that is already open for writing with locking recovers the file in its next change, read or
 ///   [`refresh`](SChunk::refresh);
 /// - by opening it for writing with [`recover`](Self::recover), if the caller knows that no other writer is alive;
 /// - by [`repair`](crate::repair::repair) or the command `blosc2 repair`, which also rebuild damaged files.
 ///
-/// Recovery reads the journal, or the whole file if there is no journal; opening a finished file costs nothing extra.
+/// Recovery reads the journal, or the whole file if there is no journal; opening any other file takes no extra time.
 /// Until the file is recovered, opening it fails with [`ErrorKind::Unfinished`], and so do [`refresh`](SChunk::refresh)
-/// and the reads of a reader with locking. That reader stays usable, and works again after the recovery.
+/// and the reads of a handle that is open for reading with locking. That handle can read again after the recovery.
 ///
-/// The overwritten bytes can be lost after a power failure, unless the writer was [`durable`](Self::durable), and in a
-/// [`Storage`] that cannot set its length. The error message states this. [`repair`](crate::repair::repair) then saves
-/// the intact chunks.
+/// Recovery is not possible if the overwritten bytes are lost. This can happen after a power failure, unless the writer
+/// was [`durable`](Self::durable), and in a [`Storage`] that cannot set its length. The error message then states it,
+/// and [`repair`](crate::repair::repair) can save the intact chunks.
 #[derive(Debug, Clone)]
 #[doc(alias("blosc2_storage", "mode", "urlpath"))]
 pub struct OpenOptions {
@@ -176,31 +178,31 @@ impl OpenOptions {
         self
     }
 
-    /// Sets whether each change and each read takes the lock of the file, so that several programs can use it at once.
-    /// Off by default. It has no effect in memory and in custom storages. Python: `locking=True`.
+    /// Sets whether each change and each read locks the file, so that several programs can use it at the same time. Off
+    /// by default. It has no effect on super-chunks in memory and in custom storage backends. Python: `locking=True`.
     ///
-    /// The lock is that of C-Blosc2 3.2 and later: a file of the same name with the suffix `.b2lock` (in a directory,
-    /// the file `.b2lock`), which is not removed. All programs that use the file must lock it. Any number of handles
-    /// may then change it, and each sees the changes of the others: a read returns the content at that moment, and
-    /// never a part of a change. Sizes and counts such as [`nchunks`](SChunk::nchunks) are those of the last read,
-    /// change or [`refresh`](SChunk::refresh) of the handle.
+    /// The lock is compatible with C-Blosc2 3.2 and later: it is a lock on a separate file, named as the frame with the
+    /// suffix `.b2lock` (in a directory, the file `.b2lock`). The lock file is not removed. All programs that use the
+    /// frame must lock it. Any number of handles may then change it, and each sees the changes of the others: a read
+    /// returns the current content, and never a part of a change. Sizes and counts such as [`nchunks`](SChunk::nchunks)
+    /// are those of the last read, change or [`refresh`](SChunk::refresh) of the handle.
     ///
     /// Opening for writing first rolls back the change of a program that died in the middle of it; see
     /// [crash recovery](Self#crash-recovery).
     ///
-    /// Symbolic links are followed: the locks of the link and of its target are both taken. A file with several hard
-    /// links is refused with [`ErrorKind::Unsupported`]. Locks do not work on network file systems. The environment
-    /// variable `BLOSC_LOCKING` is ignored.
+    /// For a symbolic link, the lock files of both the link and its target are locked. Opening a file with several hard
+    /// links fails with [`ErrorKind::Unsupported`]. Locks do not work on network file systems. The environment variable
+    /// `BLOSC_LOCKING` is ignored.
     pub fn locking(mut self, locking: bool) -> Self {
         self.locking = locking;
         self
     }
 
-    /// Sets whether a change waits after each step until the data is on disk. Off by default.
+    /// Sets whether each step of a change is synced to disk before the next one. Off by default.
     ///
     /// Without it, a change that has returned survives the death of the program; with it, a change also survives a
-    /// power failure. It costs milliseconds for each change. In both cases a program that dies in the middle of a
-    /// change leaves the file unfinished; see [crash recovery](Self#crash-recovery).
+    /// power failure. Each change then takes milliseconds longer. In both cases a program that dies in the middle of a
+    /// change may leave the file unfinished; see [crash recovery](Self#crash-recovery).
     pub fn durable(mut self, durable: bool) -> Self {
         self.durable = durable;
         self
@@ -209,10 +211,10 @@ impl OpenOptions {
     /// Sets whether an unfinished change of a stopped writer is rolled back or completed when a file or storage is
     /// opened for writing; see [crash recovery](Self#crash-recovery). Off by default.
     ///
-    /// The caller asserts that no other program is changing the frame: such a change would be destroyed. With
-    /// [`locking`](Self::locking) the lock asserts this, and recovery always happens. If the file is opened by its path
-    /// and has a lock file, the lock is taken. Handles of this program still claim the file ([`ErrorKind::Busy`]). A
-    /// finished frame is opened unchanged.
+    /// The caller must ensure that no other program is changing the frame: recovery would destroy that change. With
+    /// [`locking`](Self::locking) the lock ensures this, and recovery always happens. If the file is opened by its path
+    /// and a lock file exists, the lock is taken. Other handles of this program are detected as usual
+    /// ([`ErrorKind::Busy`]). A frame that is not unfinished is opened unchanged.
     ///
     /// ```
     /// use blosc2::{CParams, ErrorKind, OpenOptions, SChunk};
@@ -254,8 +256,8 @@ impl OpenOptions {
         self
     }
 
-    /// Sets the compression parameters: those stored in a new super-chunk, or those used for new chunks of an opened
-    /// one instead of its stored parameters. Python: `cparams`.
+    /// Sets the compression parameters: those of a new super-chunk, which are also stored in its header; or those of
+    /// new chunks in an opened super-chunk, instead of the parameters in its header. Python: `cparams`.
     pub fn cparams(mut self, params: impl Borrow<CParams>) -> Self {
         self.cparams = Some(params.borrow().clone());
         self
@@ -293,13 +295,13 @@ impl OpenOptions {
         self
     }
 
-    /// Sets how many bytes of memory the result of one read may take. Reads that need more fail with
+    /// Sets the maximum number of bytes of memory that the result of one read may take. Reads that need more fail with
     /// [`ErrorKind::TooLarge`].
     ///
     /// A few stored bytes can represent gigabytes of zeros. By default one read of an opened super-chunk may take 1
     /// GiB, or 256 times the stored bytes if that is more; reads of a super-chunk that this handle created are not
-    /// limited. Reads into a buffer of the caller are not limited either, nor is iterating over the chunks or items of
-    /// a large super-chunk.
+    /// limited. A buffer that the caller provides does not count. For an iterator, the limit applies to each step and
+    /// not to the sum. If decompression needs more than 64 MiB of working memory, the same limit applies to it.
     pub fn max_read(mut self, bytes: u64) -> Self {
         self.max_read = Some(bytes);
         self
@@ -327,8 +329,8 @@ impl OpenOptions {
     /// - [`ErrorKind::InvalidData`]: it is not a frame, is truncated or is invalid;
     /// - [`ErrorKind::Unfinished`]: a writer was stopped in the middle of a change, or is writing the file now; see
     ///   [crash recovery](Self#crash-recovery);
-    /// - [`ErrorKind::Busy`]: another handle of this program excludes this access; see
-    ///   [access](Self#access-to-a-file-by-several-handles);
+    /// - [`ErrorKind::Busy`]: another handle of this program excludes this access; see [access to a
+    ///   file](Self#access-to-a-file-by-several-handles);
     /// - [`ErrorKind::TooLarge`]: opening takes more than the [`limits`](Self::limits) allow;
     /// - [`ErrorKind::InvalidArgument`]: options contradict each other, or a parameter is out of range;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter of the compression parameters; or
@@ -356,12 +358,12 @@ impl OpenOptions {
 
     /// Opens a frame in a custom storage backend, or creates one there. C: `blosc2_schunk_open_udio`.
     ///
-    /// [`create_new`](Self::create_new) requires an empty storage; [`create`](Self::create) creates a frame if the
-    /// storage is empty; [`replace`](Self::replace) discards its content. For reading, [`ReadOnly`] wraps any source
-    /// that can be read at positions.
+    /// With [`create_new`](Self::create_new), the storage must be empty; with [`create`](Self::create), a frame is
+    /// created if the storage is empty; with [`replace`](Self::replace), its content is discarded. To open any
+    /// [`ReadAt`](crate::storage::ReadAt) source for reading, wrap it in [`ReadOnly`].
     ///
     /// # Errors
-    /// Fails with the errors of [`open`](Self::open), and with those of the storage; a panic of the storage is
+    /// Fails with the errors of [`open`](Self::open), and with those of the storage; a panic of the storage becomes
     /// [`ErrorKind::Callback`].
     pub fn open_storage(&self, storage: impl Storage + 'static) -> Result<SChunk> {
         self.check_offset()?;
@@ -391,13 +393,14 @@ impl OpenOptions {
         self.check_content(&report, schunk)
     }
 
-    /// Opens a frame in a custom folder, or creates one there: a sparse frame whose files are in an object store, for
-    /// example. [`open`](Self::open) opens a directory of the file system by its path. C: `blosc2_schunk_open_udio` of
-    /// a directory.
+    /// Opens or creates a sparse frame in a custom folder, such as one whose files are in an object store.
+    /// [`open`](Self::open) opens a directory of the file system by its path. C: `blosc2_schunk_open_udio` of a
+    /// directory.
     ///
     /// [`create`](Self::create) and [`create_new`](Self::create_new) create a frame if the folder has no index file.
-    /// Several handles of one folder are not coordinated: a change fails with [`ErrorKind::Busy`] if another handle has
-    /// changed the frame, and [`SChunk::refresh`] reads the changes of others.
+    /// Accesses of several handles to one folder are not coordinated: a change fails with [`ErrorKind::Busy`] if
+    /// another handle has changed the frame since this handle last read it, and [`SChunk::refresh`] reads the changes
+    /// of other handles.
     ///
     /// ```
     /// use std::collections::BTreeMap;
@@ -445,9 +448,9 @@ impl OpenOptions {
     /// ```
     ///
     /// # Errors
-    /// Fails with the errors of [`open`](Self::open), with those of the folder (a panic of it is
+    /// Fails with the errors of [`open`](Self::open), with those of the folder (a panic of the folder becomes
     /// [`ErrorKind::Callback`]), and with
-    /// - [`ErrorKind::InvalidArgument`]: [`replace`](Self::replace) is set and the folder holds a frame: remove its
+    /// - [`ErrorKind::InvalidArgument`]: [`replace`](Self::replace) is set and the folder contains a frame; remove its
     ///   files first.
     #[doc(alias("blosc2_schunk_open_udio", "sparse"))]
     pub fn open_folder<F>(&self, folder: F) -> Result<SChunk>
@@ -485,8 +488,8 @@ impl OpenOptions {
         self.open_memory(bytes)
     }
 
-    /// Opens a frame in memory with any owner for reading, without a copy of the bytes: `Arc<[u8]>`, `&'static [u8]`,
-    /// `bytes::Bytes`, `memmap2::Mmap`. C: `blosc2_schunk_from_buffer` without a copy.
+    /// Opens a frame in memory for reading, without a copy of the bytes. The memory may have any owner: `Arc<[u8]>`,
+    /// `&'static [u8]`, `bytes::Bytes`, `memmap2::Mmap`. C: `blosc2_schunk_from_buffer` without a copy.
     ///
     /// The super-chunk keeps the owner for its whole lifetime.
     ///
@@ -513,9 +516,9 @@ impl OpenOptions {
     /// Opens a frame in borrowed memory for reading, without a copy of the frame, while `work` runs. C:
     /// `blosc2_schunk_from_buffer` and `b2nd_from_cframe` without a copy.
     ///
-    /// When `work` has returned, the super-chunk loses the memory, even if `work` has stored it elsewhere: its reads
-    /// fail with [`ErrorKind::Io`]. Each read copies the compressed bytes that it needs, as a read of a file does;
-    /// [`from_owner`](Self::from_owner) copies nothing.
+    /// After `work` has returned, the super-chunk no longer has access to the memory. If `work` has moved it elsewhere,
+    /// its reads fail with [`ErrorKind::Io`]. Each read copies the compressed bytes that it needs, as a read of a file
+    /// does; [`from_owner`](Self::from_owner) copies nothing.
     ///
     /// ```
     /// use blosc2::{NDArray, OpenOptions};
@@ -541,7 +544,7 @@ impl OpenOptions {
         lend(bytes, |lent| work(self.open_memory(lent)?))
     }
 
-    /// Creates a super-chunk in memory, with a separate allocation for each chunk.
+    /// Creates a super-chunk in memory that stores each chunk in a separate allocation.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range;

@@ -19,12 +19,12 @@ use crate::{Chunk, ChunkRef, Codec, Error, ErrorKind, Filter, Result, Special};
 const READ: &str = "read a chunk";
 
 impl SChunk {
-    /// Decompresses the chunk `index`. C: `blosc2_schunk_decompress_chunk`. Python: `SChunk.decompress_chunk`.
+    /// Decompresses the chunk at `index`. C: `blosc2_schunk_decompress_chunk`. Python: `SChunk.decompress_chunk`.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
     /// - [`ErrorKind::OutOfBounds`]: `index` is not less than the number of chunks;
-    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize.
+    /// - [`ErrorKind::TypeMismatch`]: `T` is not `u8`, and its size is not the typesize.
     #[doc(alias = "blosc2_schunk_decompress_chunk")]
     pub fn decompress_chunk<T: Element>(&self, index: usize) -> Result<Vec<T>> {
         self.check_item::<T>(READ)?;
@@ -34,12 +34,12 @@ impl SChunk {
         })
     }
 
-    /// Decompresses the chunk `index` into `items`, which must have the size of the chunk.
+    /// Decompresses the chunk at `index` into `items`, which must have the size of the chunk.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
     /// - [`ErrorKind::OutOfBounds`]: `index` is not less than the number of chunks;
-    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize;
+    /// - [`ErrorKind::TypeMismatch`]: `T` is not `u8`, and its size is not the typesize;
     /// - [`ErrorKind::InvalidArgument`]: the sizes differ.
     pub fn decompress_chunk_into<T: Element>(&self, index: usize, items: &mut [T]) -> Result<()> {
         self.check_item::<T>(READ)?;
@@ -53,10 +53,10 @@ impl SChunk {
         })
     }
 
-    /// Returns an iterator that decompresses the chunks, in both directions. Python: `SChunk.iterchunks`.
+    /// Returns a double-ended iterator that decompresses the chunks. Python: `SChunk.iterchunks`.
     ///
-    /// A chunk may be an error: [errors of reading](Self#errors-of-reading), or [`ErrorKind::TypeMismatch`] if `T` is
-    /// neither `u8` nor of the typesize.
+    /// Each chunk is a `Result`, whose error is one of the [errors of reading](Self#errors-of-reading), or
+    /// [`ErrorKind::TypeMismatch`] if `T` is not `u8` and its size is not the typesize.
     #[doc(alias = "iterchunks")]
     pub fn iter_chunks<T: Element>(&self) -> Chunks<'_, T> {
         Chunks { schunk: self, range: 0..self.nchunks(), item: PhantomData }
@@ -64,7 +64,8 @@ impl SChunk {
 
     /// Returns the compressed chunk `index`. C: `blosc2_schunk_get_chunk`. Python: `SChunk.get_chunk`.
     ///
-    /// If only the index records a special chunk, an equal chunk is created.
+    /// A special chunk that is recorded in the index only has no stored bytes; a chunk with the same content is
+    /// created.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
@@ -74,8 +75,8 @@ impl SChunk {
         self.with_chunk(index, None, |chunk, _| Ok(Chunk::from(chunk.borrowed())))
     }
 
-    /// Returns a handle on the chunk `index`. This reads only the header of the chunk; its methods read the blocks that
-    /// they need. C: `blosc2_schunk_get_lazychunk`.
+    /// Returns a handle to the chunk at `index`. This reads only the header of the chunk; [`LazyChunk::items`] reads
+    /// only the blocks that contain the items. C: `blosc2_schunk_get_lazychunk`.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};
@@ -96,7 +97,7 @@ impl SChunk {
         Ok(LazyChunk { schunk: self, index, info: self.chunk_info(index)? })
     }
 
-    /// Returns the parameters in the header of the chunk `index`, without decompression.
+    /// Returns the parameters in the header of the chunk at `index`, without decompression.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
@@ -111,9 +112,9 @@ impl SChunk {
         info.map_err(|error| self.at(error))
     }
 
-    /// Iterates over the parameters in the headers of all chunks. Python: `SChunk.iterchunks_info`.
+    /// Returns an iterator over the parameters in the headers of all chunks. Python: `SChunk.iterchunks_info`.
     ///
-    /// Each result may be one of the [errors of reading](Self#errors-of-reading).
+    /// Each item is a `Result`, whose error is one of the [errors of reading](Self#errors-of-reading).
     #[doc(alias = "iterchunks_info")]
     pub fn chunk_infos(
         &self,
@@ -121,9 +122,10 @@ impl SChunk {
         (0..self.nchunks()).map(|index| self.chunk_info(index))
     }
 
-    /// Decompresses the block `block` of the chunk `index`. C: `blosc2_schunk_get_vlblock`.
+    /// Decompresses block `block` of the chunk at `index`. C: `blosc2_schunk_get_vlblock`.
     ///
-    /// It reads the blocks of [`append_blocks`](Self::append_blocks), and works for all other chunks too.
+    /// The chunk may have variable-length blocks, as written by [`append_blocks`](Self::append_blocks), or blocks of
+    /// one size. From a file the whole compressed chunk is read, and only this block is decompressed.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
@@ -213,7 +215,7 @@ fn takes_all(header: &Header, range: &Range<usize>) -> bool {
     header.variable_blocks || range.end > items || crate::installed::SPOILS_ITEMS
 }
 
-/// The parameters in the header of a chunk, with which it was compressed. Returned by [`SChunk::chunk_info`].
+/// The parameters with which a chunk was compressed, from its header. Returned by [`SChunk::chunk_info`].
 ///
 /// The compression level is not stored in a chunk.
 ///
@@ -232,7 +234,7 @@ fn takes_all(header: &Header, range: &Range<usize>) -> bool {
 pub struct ChunkInfo {
     /// The decompressed size in bytes.
     pub nbytes: usize,
-    /// The compressed size in bytes; 0 for a special chunk that only the index records.
+    /// The compressed size in bytes; 0 for a special chunk that is recorded in the index only.
     pub cbytes: usize,
     /// The block size in bytes; `None` for variable-length blocks.
     pub blocksize: Option<usize>,
@@ -242,11 +244,12 @@ pub struct ChunkInfo {
     pub is_stored: bool,
     /// The codec. It has no meaning for stored and special chunks.
     pub codec: Codec,
-    /// The parameter of the codec.
+    /// The parameter of the codec (`compcode_meta` in C); its meaning depends on the codec.
     pub codec_meta: u8,
-    /// Whether each block is split into one stream for each byte of the items.
+    /// Whether each block is split into `typesize` streams: one for the first bytes of all items, one for the second
+    /// bytes, and so on.
     pub is_split: bool,
-    /// Whether the chunk has a dictionary.
+    /// Whether the chunk contains a compression dictionary.
     pub has_dictionary: bool,
     /// The codes and parameters of the filters.
     slots: [[u8; MAX_FILTERS]; 2],
@@ -281,7 +284,7 @@ impl ChunkInfo {
     }
 }
 
-/// A handle on a chunk that reads only the blocks that are needed. Created by [`SChunk::lazy_chunk`].
+/// A handle to a chunk that reads its data on demand. Created by [`SChunk::lazy_chunk`].
 ///
 /// ```
 /// use blosc2::{CParams, SChunk};
@@ -310,7 +313,7 @@ impl LazyChunk<'_> {
     /// # Errors
     /// Fails with the [errors of reading](SChunk#errors-of-reading), and with
     /// - [`ErrorKind::OutOfBounds`]: the range is outside the chunk;
-    /// - [`ErrorKind::TypeMismatch`]: `T` is neither `u8` nor of the typesize.
+    /// - [`ErrorKind::TypeMismatch`]: `T` is not `u8`, and its size is not the typesize.
     pub fn items<T: Element>(&self, range: impl RangeBounds<usize>) -> Result<Vec<T>> {
         let schunk = self.schunk;
         schunk.check_item::<T>(READ)?;
@@ -322,7 +325,7 @@ impl LazyChunk<'_> {
         })
     }
 
-    /// Decompresses one block of the chunk.
+    /// Decompresses one block of the chunk. From a file the whole compressed chunk is read.
     ///
     /// # Errors
     /// Fails with the [errors of reading](SChunk#errors-of-reading), and with

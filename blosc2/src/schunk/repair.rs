@@ -29,7 +29,7 @@ type CheckResult = std::result::Result<Report, blosc2_format::Error>;
 /// The new name of the metalayer of an array if the chunks no longer match the array.
 const DAMAGED_ARRAY: &str = "b2nd-damaged";
 
-/// What [`repair`] did. `Display` writes it on one line.
+/// What [`repair`] did. `Display` writes it as one line of text.
 ///
 /// ```
 /// use blosc2::repair::{Repaired, repair};
@@ -52,8 +52,7 @@ pub enum Repaired {
     Sound,
     /// An unfinished change was rolled back: the frame is in the state before the change.
     RolledBack,
-    /// An unfinished change was complete except for its last step, which was done: the frame is in the state after the
-    /// change.
+    /// An unfinished change lacked only its last step, which was completed: the frame is in the state after the change.
     Completed,
     /// The intact parts were written to a new frame.
     Rebuilt(Rebuilt),
@@ -77,18 +76,19 @@ pub enum Repaired {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rebuilt {
-    /// The number of chunks.
+    /// The number of chunks of the new frame.
     pub nchunks: usize,
-    /// The original indices of the lost chunks; later chunks have moved up. `None` if the index is lost, so that the
-    /// lost chunks are unknown. The chunks are then in the order of the file, which is the order of the frame if all
-    /// were appended; replaced or deleted chunks may be among them, and special chunks, such as zeros, are missing.
+    /// The original indices of the lost chunks; the chunks after a lost one have lower indices now. `None` if the index
+    /// of the frame is lost: which chunks are missing is then unknown. In that case the chunks are in the order in
+    /// which they are stored in the file, which is the original order if all were appended. Old versions of replaced or
+    /// deleted chunks may be among them, and special chunks, such as zeros, are missing.
     pub lost: Option<Vec<usize>>,
-    /// The names of the fixed-length metalayers; `None` if the section that lists them is lost.
+    /// The names of the fixed-length metalayers; `None` if the part of the header that lists them is lost.
     pub meta: Option<Vec<String>>,
-    /// The names of the variable-length metalayers; `None` if the section that lists them is lost.
+    /// The names of the variable-length metalayers; `None` if the trailer, which lists them, is lost.
     pub vlmeta: Option<Vec<String>>,
-    /// Whether the frame was an array and no longer is, as some chunks are missing or not in their places. Its
-    /// metalayer is renamed to `b2nd-damaged`.
+    /// Whether the frame was an array and is now a plain super-chunk, because chunks are missing or out of order. The
+    /// metalayer `b2nd` is renamed to `b2nd-damaged`.
     pub was_array: bool,
     /// The new path of the damaged frame; `None` if it was not moved.
     pub damaged: Option<PathBuf>,
@@ -98,16 +98,16 @@ pub struct Rebuilt {
 ///
 /// - A valid frame is not changed. All its chunks are decompressed to check this.
 /// - An unfinished change of this crate is rolled back, or completed if only its last step is missing. Opening the file
-///   for writing with [`locking`](crate::OpenOptions::locking) does this too, and costs nothing for a valid frame; see
-///   [crash recovery](crate::OpenOptions#crash-recovery).
+///   for writing with [`locking`](crate::OpenOptions::locking) does this too, and does not check all chunks; see [crash
+///   recovery](crate::OpenOptions#crash-recovery).
 /// - Otherwise the intact parts are written to a new frame, with a new index and trailer. It replaces the damaged
 ///   frame, which is renamed with the suffix `.damaged`. No data is invented: lost chunks are left out, and an array
 ///   that has lost chunks becomes a plain super-chunk. [`Rebuilt`] lists the result.
 ///
-/// Chunks have no checksums: a chunk with wrong bytes that can be decompressed counts as intact.
+/// Chunks have no checksums: a chunk that can be decompressed counts as intact, even if its data is wrong.
 ///
-/// If the frame has a lock file, the lock is taken. Otherwise no other program may have the frame open. Handles of
-/// other programs must open a rebuilt frame again.
+/// If the frame has a lock file, the lock is taken. Without a lock file, the caller must ensure that no other program
+/// has the frame open. Handles that have the damaged frame open must open the rebuilt frame again.
 ///
 /// The command `blosc2 repair` calls this function.
 ///
@@ -142,8 +142,8 @@ pub struct Rebuilt {
 /// - [`ErrorKind::Unsupported`]: it is a file of another kind, such as a frame of a beta version of C-Blosc2, or a
 ///   chunk needs a codec that this build does not have;
 /// - [`ErrorKind::AlreadyExists`]: the path with the suffix `.damaged` already exists;
-/// - [`ErrorKind::TooLarge`]: it takes more memory than the default limits of [`OpenOptions`](crate::OpenOptions)
-///   allow;
+/// - [`ErrorKind::TooLarge`]: repairing takes more memory than the default [`limits`](crate::OpenOptions::limits) of
+///   [`OpenOptions`](crate::OpenOptions) allow;
 /// - [`ErrorKind::Busy`]: this program has the file open for writing.
 pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
     let path = path.as_ref();

@@ -42,14 +42,15 @@ impl Reading<'_> {
 }
 
 impl SChunk {
-    /// Reads the changes of other handles and programs again. Returns whether there were any. C:
-    /// `blosc2_schunk_refresh`.
+    /// Re-reads the metadata, to make the changes of other handles and programs visible. Returns whether there were
+    /// changes. C: `blosc2_schunk_refresh`.
     ///
-    /// Reads of chunks do this themselves if the file is locked, and for changes by other handles of this program. A
-    /// call is then only needed for sizes, counts and metalayers. Without locking, changes of another program are
-    /// visible after this call, if that program is not writing at the time. Two changes are then read but not reported:
-    /// a chunk that was overwritten with a chunk of the same length, and a new order of more than about 100,000 chunks
-    /// if the part of the index that was already read is unchanged.
+    /// With [locking](crate::OpenOptions::locking), and always for changes by other handles of this program, reads of
+    /// chunks refresh the handle automatically; a call is then needed only for sizes, counts and metalayers. Without
+    /// locking, a call makes the changes of another program visible, if that program is not writing at the same time.
+    /// It then returns `false` for two kinds of changes, although their data is visible: a chunk that was overwritten
+    /// with a chunk of the same compressed length, and a new order of more than about 100,000 chunks if the part of the
+    /// index that was already read is unchanged.
     ///
     /// # Errors
     /// Fails with the errors of [`open`](Self::open); the handle is then unchanged.
@@ -84,10 +85,10 @@ impl SChunk {
         Ok(!is_same || before.1 != now)
     }
 
-    /// Holds the lock of the file while `work` runs, so that no other handle reads or changes it in between. C:
-    /// `blosc2_schunk_lock`. Python: `holding_lock`.
+    /// Calls `work` and holds the lock of the file during the call, so that no other handle reads or changes the file.
+    /// C: `blosc2_schunk_lock`. Python: `holding_lock`.
     ///
-    /// Without [`OpenOptions::locking`](crate::OpenOptions::locking) it only calls `work`.
+    /// Without [`OpenOptions::locking`](crate::OpenOptions::locking), there is no lock, and `work` is only called.
     ///
     /// ```
     /// # let folder = tempfile::tempdir()?;
@@ -105,12 +106,12 @@ impl SChunk {
     /// ```
     ///
     /// Within `work`, calls on another handle of the same file fail with [`ErrorKind::Busy`]. Reads and changes by
-    /// other threads fail with it too, if `work` does not use its handle for most of a second.
+    /// other threads wait; they also fail with `Busy` if `work` does not use its handle for about 0.7 seconds.
     ///
     /// # Errors
     /// Fails with the errors of `work`, and with
     /// - [`ErrorKind::Io`]: the file cannot be locked;
-    /// - [`ErrorKind::Busy`]: a closure runs during another access to the file, and may be waiting for this call;
+    /// - [`ErrorKind::Busy`]: a user closure runs under another access to the file, so that this call could deadlock;
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Unfinished`]: the file was replaced or removed, or a writer was stopped.
     #[doc(alias("blosc2_schunk_lock", "holding_lock"))]
     pub fn locked<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {

@@ -23,10 +23,10 @@ impl SChunk {
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
     /// - [`ErrorKind::OutOfBounds`](crate::ErrorKind::OutOfBounds): there is no such chunk;
-    /// - [`ErrorKind::InvalidData`](crate::ErrorKind::InvalidData): the content is not msgpack, or has more than 128
-    ///   levels;
-    /// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): its values, at 64 bytes each, take more memory than
-    ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows.
+    /// - [`ErrorKind::InvalidData`](crate::ErrorKind::InvalidData): the content is not msgpack, or its nesting is
+    ///   deeper than 128 levels;
+    /// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): the decoded values, counted as 64 bytes each, take more
+    ///   memory than [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows.
     pub fn value(&self, index: usize) -> Result<Value> {
         let bytes = self.decompress_chunk::<u8>(index)?;
         self.read_value(&bytes, &mut self.max_values(bytes.len()), || format!("chunk {index}"))
@@ -37,10 +37,10 @@ impl SChunk {
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
     /// - [`ErrorKind::OutOfBounds`](crate::ErrorKind::OutOfBounds): there is no such chunk or block;
-    /// - [`ErrorKind::InvalidData`](crate::ErrorKind::InvalidData): the content is not msgpack, or has more than 128
-    ///   levels;
-    /// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): its values, at 64 bytes each, take more memory than
-    ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows.
+    /// - [`ErrorKind::InvalidData`](crate::ErrorKind::InvalidData): the content is not msgpack, or its nesting is
+    ///   deeper than 128 levels;
+    /// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): the decoded values, counted as 64 bytes each, take more
+    ///   memory than [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows.
     pub fn block_value(&self, index: usize, block: usize) -> Result<Value> {
         let bytes = self.block(index, block)?;
         let place = || format!("block {block} of chunk {index}");
@@ -52,10 +52,10 @@ impl SChunk {
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
     /// - [`ErrorKind::OutOfBounds`](crate::ErrorKind::OutOfBounds): there is no such chunk;
-    /// - [`ErrorKind::InvalidData`](crate::ErrorKind::InvalidData): the content is not msgpack, or has more than 128
-    ///   levels;
-    /// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): its values, at 64 bytes each, take more memory than
-    ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows.
+    /// - [`ErrorKind::InvalidData`](crate::ErrorKind::InvalidData): the content is not msgpack, or its nesting is
+    ///   deeper than 128 levels;
+    /// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): the decoded values, counted as 64 bytes each, take more
+    ///   memory than [`OpenOptions::max_read`](crate::OpenOptions::max_read) allows.
     pub fn block_values(&self, index: usize) -> Result<Vec<Value>> {
         let blocks = self.with_chunk(index, None, |chunk, _| {
             self.allow(READ, chunk.nbytes() as u64)?;

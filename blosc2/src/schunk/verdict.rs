@@ -90,7 +90,8 @@ pub(crate) fn verdict(
     Ok(left.unwrap_or(Verdict::Good))
 }
 
-/// Checks a contiguous frame that is not open. User-defined codecs run under the mark of `gate`.
+/// Checks a contiguous frame that is not open. Calls of user-defined codecs are registered with `gate`; see
+/// [`Gate::calling`].
 ///
 /// # Errors
 /// The errors of [`verdict`] and of `source`.
@@ -99,7 +100,7 @@ pub(crate) fn of_frame(source: &dyn ReadAt, gate: Option<&Gate>) -> Result<Verdi
     of(frame::check(source, &all()), || Frame::open(source, &limits), gate)
 }
 
-/// Checks a directory that is not open. User-defined codecs run under the mark of `gate`.
+/// Checks a directory that is not open. Calls of user-defined codecs are registered with `gate`; see [`Gate::calling`].
 ///
 /// # Errors
 /// The errors of [`verdict`] and of the directory.

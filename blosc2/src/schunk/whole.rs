@@ -81,7 +81,7 @@ impl SChunk {
     /// Saves the super-chunk to a new contiguous file, with the chunks unchanged and without the gaps that changes
     /// left. C: `blosc2_schunk_to_file`.
     ///
-    /// The file appears when it is complete and on disk.
+    /// The file appears at `path` only after it is complete and synced to disk.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
@@ -102,13 +102,13 @@ impl SChunk {
     /// - [`ErrorKind::Busy`]: this program has the existing file open for writing, or replaces it on another thread; it
     ///   is not changed;
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be created;
-    /// - [`ErrorKind::InvalidArgument`]: options contradict each other, there is a directory to be replaced, or a
-    ///   compression parameter is out of range;
+    /// - [`ErrorKind::InvalidArgument`]: options contradict each other, `replace` is set and `path` is a directory, or
+    ///   a compression parameter is out of range;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or the chunks are not
     ///   recompressed, and one of them is a Blosc1 chunk.
     pub fn save_with(&self, path: impl AsRef<Path>, options: &SaveOptions) -> Result<()> {
         if options.replace && options.directory {
-            let detail = "a directory replaces nothing: remove what is at the path first";
+            let detail = "`replace` and `directory` cannot be combined: remove the existing file or directory first";
             return Err(self.error(ErrorKind::InvalidArgument, SAVE, detail));
         }
         files::create(path.as_ref(), options.replace, |temporary| {
@@ -180,7 +180,7 @@ impl SChunk {
     /// unchanged.
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be opened or written;
     /// - [`ErrorKind::Busy`]: this program has the file open for writing;
-    /// - [`ErrorKind::InvalidArgument`]: it is the file of this super-chunk;
+    /// - [`ErrorKind::InvalidArgument`]: `path` is the file of this super-chunk;
     /// - [`ErrorKind::Unsupported`]: a chunk is a Blosc1 chunk.
     #[doc(alias = "blosc2_schunk_append_file")]
     pub fn append_to_file(&self, path: impl AsRef<Path>) -> Result<u64> {
@@ -218,7 +218,8 @@ impl SChunk {
         Ok(start)
     }
 
-    /// Returns the size of the frame in bytes; in a directory, of its index file. C: `blosc2_schunk_frame_len`.
+    /// Returns the size of the frame in bytes; for a directory, the size of its index file. C:
+    /// `blosc2_schunk_frame_len`.
     ///
     /// For an in-memory super-chunk that is not a frame, it is the length of the bytes that
     /// [`to_cframe`](Self::to_cframe) returns. This reads the header of each chunk and copies no chunk. C returns an
@@ -321,8 +322,8 @@ impl SChunk {
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
-    /// - [`ErrorKind::InvalidArgument`]: a compression parameter is out of range, or sets another item or block size
-    ///   than that of an array;
+    /// - [`ErrorKind::InvalidArgument`]: a compression parameter is out of range, or the parameters change the typesize
+    ///   or block size of an array;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
     pub fn recompress(&self, params: impl Borrow<CParams>) -> Result<Self> {
         self.copy_to(Box::<Memory>::default(), params.borrow())

@@ -22,12 +22,13 @@ const PIECE: u64 = 1 << 16;
 /// A reader that decompresses the data of a contiguous frame, chunk by chunk.
 ///
 /// It reads frames of C-Blosc2 2.0 and later, of Python and of [`FrameWriter`](crate::FrameWriter), with chunks of one
-/// size or of different sizes. It is safe for untrusted input: bytes that do not follow the format are an error.
+/// size or of different sizes. It is safe for untrusted input: bytes that do not follow the format cause an error.
 ///
-/// Memory holds the index of the frame and one chunk, compressed and decompressed. A chunk that is not compressed, or
-/// that repeats one value, is not decompressed as a whole. A buffer that has room for a whole chunk receives it
-/// directly. A short frame may declare compressed chunks of up to [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN)
-/// bytes; [`chunksize`](Self::chunksize) returns the chunk size before a chunk is read.
+/// The reader keeps the index of the frame and one chunk in memory, both compressed and decompressed. Stored
+/// (uncompressed) chunks and special chunks are decompressed in pieces of 64 KiB instead. If the buffer of a read has
+/// room for a whole chunk, the chunk is decompressed directly into it. In untrusted input even a short frame may
+/// contain chunks with a decompressed size of up to [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes; call
+/// [`chunksize`](Self::chunksize) to check the size before reading.
 ///
 /// The data is the concatenation of the chunks. For an array this includes the padding of its chunks, in the order of
 /// its chunks; [`NDArray`](crate::NDArray) reads its items.
@@ -65,13 +66,15 @@ pub struct FrameReader<R> {
 impl<R: Read + Seek> FrameReader<R> {
     /// Opens the frame that starts at the position of `reader`; other data may follow it.
     ///
-    /// Reads the header, the index and the trailer. One thread decompresses.
+    /// Reads the header, the index and the trailer. Chunks are decompressed on one thread;
+    /// [`with_params`](Self::with_params) sets another number.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidData`]: it is not a frame, is truncated or is invalid; or it is the index of a directory;
+    /// - [`ErrorKind::InvalidData`]: it is not a frame, is truncated or is invalid; or it is the index file of a
+    ///   directory;
     /// - [`ErrorKind::Unfinished`]: the writer of the frame was stopped in the middle of a change;
     /// - [`ErrorKind::TooLarge`]: the metadata takes more than the default [`Limits`](crate::Limits);
-    /// - [`ErrorKind::Io`] and the other kinds of system errors: the reader fails.
+    /// - [`ErrorKind::Io`], or the kind of a more specific system error: the reader fails.
     pub fn new(reader: R) -> Result<Self> {
         Self::with_params(reader, DParams::default())
     }
@@ -104,7 +107,7 @@ impl<R: Read + Seek> FrameReader<R> {
     }
 
     /// Returns the decompressed size of a chunk in bytes, as in the header of the frame; the last chunk may be shorter.
-    /// Returns `None` without chunks, and if chunks have different sizes.
+    /// Returns `None` if there are no chunks, or if chunks have different sizes.
     ///
     /// ```
     /// use std::io::{Cursor, Write};
@@ -120,7 +123,7 @@ impl<R: Read + Seek> FrameReader<R> {
         chunksize(&self.frame).map(|size| usize::try_from(size).unwrap_or(usize::MAX))
     }
 
-    /// Returns the underlying reader. Its position may change: each read seeks to the chunk.
+    /// Returns the underlying reader. The caller may change its position: each read seeks to the chunk.
     pub fn get_mut(&mut self) -> &mut R {
         self.frame.get_mut().reader.get_mut()
     }
@@ -224,7 +227,7 @@ impl<R: Read + Seek> FrameReader<R> {
 }
 
 impl<R: Read + Seek> fmt::Debug for FrameReader<R> {
-    /// Writes sizes, and no data.
+    /// Writes the sizes, not the data.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FrameReader")
             .field("nbytes", &self.nbytes())
@@ -279,7 +282,8 @@ impl<R: Read + Seek> Read for FrameReader<R> {
 }
 
 impl<R: Read + Seek> BufRead for FrameReader<R> {
-    /// Returns the rest of the chunk at the position, or the start of the rest; empty at the end.
+    /// Returns the bytes from the position to the end of the current chunk, or fewer; an empty slice at the end of the
+    /// data.
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         Ok(self.rest()?)
     }
@@ -290,7 +294,7 @@ impl<R: Read + Seek> BufRead for FrameReader<R> {
 }
 
 impl<R: Read + Seek> Seek for FrameReader<R> {
-    /// Sets the position in the data. It may be after the end, where reads return nothing.
+    /// Sets the position in the data. It may be after the end of the data; reads then return 0 bytes.
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let (from, by) = match to {
             SeekFrom::Start(position) => (position, 0),

@@ -16,16 +16,16 @@ const DOING: &str = "write a frame";
 /// A writer that compresses data, chunk by chunk, to a contiguous frame.
 ///
 /// [`FrameReader`](crate::FrameReader), [`SChunk::open`](crate::SChunk::open) and Python's `blosc2.open` read the
-/// frame. It starts at the current position of the destination. Each chunk is written when it is full, so that memory
-/// holds one or two chunks, and 24 bytes for each chunk.
+/// frame. The frame starts at the current position of the destination. Each chunk is written when it is full: the
+/// writer keeps one or two chunks in memory, and 24 bytes for each chunk that it has written.
 ///
-/// **[`finish`](Self::finish) must be called.** Without it the destination holds no frame, and readers return an error:
-/// neither dropping the writer nor `flush` writes the rest.
+/// **[`finish`](Self::finish) must be called.** Without this call the destination contains no valid frame, and readers
+/// return an error: neither dropping the writer nor `flush` completes the frame.
 ///
-/// After an error, all further calls fail, as the frame would be incomplete.
+/// After an error, all further calls fail, because a part of the data is missing.
 ///
-/// The data may end inside an item. The last chunk is then compressed without the filters that need whole items (delta,
-/// trunc_prec and int_trunc), and without a tuner.
+/// The length of the data need not be a multiple of the typesize. If it is not, the last chunk is compressed without
+/// the filters that need whole items (delta, trunc_prec and int_trunc), and without a tuner.
 ///
 /// ```
 /// use std::io::{Cursor, Read, Write};
@@ -61,13 +61,13 @@ impl<W: Write + Seek> FrameWriter<W> {
     /// Starts a frame of chunks of `chunksize` bytes; the last one may be shorter.
     ///
     /// The typesize is 1, unless `params` sets one. A chunk size of 1 MiB suits most data: smaller chunks compress
-    /// less, larger ones take more memory, and more time to read a small part.
+    /// less, larger ones need more memory, and more time to read a small part of the data.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: `chunksize` is 0, greater than [`MAX_CHUNK_LEN`] or not a multiple of the
     ///   typesize; or a parameter is out of range;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter;
-    /// - [`ErrorKind::Io`] and the other kinds of system errors: the destination fails.
+    /// - [`ErrorKind::Io`], or the kind of a more specific system error: the destination fails.
     pub fn new(out: W, chunksize: usize, params: impl Borrow<CParams>) -> Result<Self> {
         let params = params.borrow();
         let resolved = params.resolve(1, Purpose::Frame)?;
@@ -86,7 +86,7 @@ impl<W: Write + Seek> FrameWriter<W> {
         Ok(Self { frame, params, encoder, chunksize, rest, chunk, failed: false })
     }
 
-    /// Returns the destination. It holds the full chunks so far, and no frame yet.
+    /// Returns the destination. It contains the chunks written so far, but no valid frame yet.
     pub fn get_ref(&self) -> &W {
         self.frame.get_ref()
     }
@@ -94,7 +94,8 @@ impl<W: Write + Seek> FrameWriter<W> {
     /// Writes the remaining data and completes the frame. Returns the destination, positioned after the frame.
     ///
     /// # Errors
-    /// - [`ErrorKind::Io`] and the other kinds of system errors: the destination fails, or an earlier write has failed;
+    /// - [`ErrorKind::Io`], or the kind of a more specific system error: the destination fails, or an earlier write has
+    ///   failed;
     /// - [`ErrorKind::TooLarge`]: the frame has more chunks or bytes than the format allows;
     /// - [`ErrorKind::Callback`]: a user-defined codec or filter, or a tuner, fails or panics.
     pub fn finish(mut self) -> Result<W> {
@@ -139,7 +140,7 @@ impl<W: Write + Seek> FrameWriter<W> {
 }
 
 impl<W> fmt::Debug for FrameWriter<W> {
-    /// Writes sizes, and no data.
+    /// Writes the sizes, not the data.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FrameWriter")
             .field("typesize", &self.encoder.typesize())
@@ -151,7 +152,7 @@ impl<W> fmt::Debug for FrameWriter<W> {
 }
 
 impl<W: Write + Seek> Write for FrameWriter<W> {
-    /// Accepts at most the bytes that fill a chunk.
+    /// Accepts at most as many bytes as the current chunk has room for.
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         self.check()?;
         let taken = &data[..data.len().min(self.chunksize - self.rest.len())];
@@ -170,7 +171,7 @@ impl<W: Write + Seek> Write for FrameWriter<W> {
         Ok(taken.len())
     }
 
-    /// Does nothing: a chunk is written when it is full, the last one by [`finish`](FrameWriter::finish).
+    /// Writes nothing: each chunk is written when it is full, and the last one by [`finish`](FrameWriter::finish).
     fn flush(&mut self) -> io::Result<()> {
         Ok(self.check()?)
     }

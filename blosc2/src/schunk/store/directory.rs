@@ -21,7 +21,7 @@ pub(crate) trait Files: FolderMut<File: Send + Sync + 'static> + 'static {
     /// The absolute path of the directory, if it is in the file system.
     fn path(&self) -> Option<&Path>;
 
-    /// Returns the file, which reports changes by others if it can.
+    /// Converts an open file to a storage, which detects changes by others if possible.
     fn storage(file: Self::File) -> Box<dyn Storage>;
 }
 

@@ -157,7 +157,7 @@ const READ: &str = "read a chunk";
 
 impl State {
     pub(crate) fn nchunks(&self) -> usize {
-        // A frame with more chunks than `usize` can count was refused.
+        // A frame with more chunks than `usize` can count was rejected.
         usize::try_from(self.outline.nchunks()).unwrap_or(usize::MAX)
     }
 
