@@ -32,10 +32,10 @@ pub trait ReadAt {
     /// size of the source before it allocates memory.
     ///
     /// # Errors
-    /// Fails with the errors of [`read_exact_at`](Self::read_exact_at).
+    /// Fails with the errors of [`size`](Self::size) and [`read_exact_at`](Self::read_exact_at).
     fn read_vec_at(&self, offset: u64, len: u64) -> io::Result<Vec<u8>> {
-        let end = offset.checked_add(len);
-        if end.is_none_or(|end| self.size().is_ok_and(|size| end > size)) {
+        let size = self.size()?;
+        if offset.checked_add(len).is_none_or(|end| end > size) {
             return Err(ErrorKind::UnexpectedEof.into());
         }
         let len = usize::try_from(len).map_err(|_| io::Error::from(ErrorKind::OutOfMemory))?;
