@@ -1,4 +1,4 @@
-//! Random access to small records: each record is a variable-length block, and a dictionary contains their common parts.
+//! Random access to small records: each record is a variable-length block, and a dictionary contains common parts.
 
 use blosc2::{CParams, Codec, Compressor};
 
