@@ -6,7 +6,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("sensors.b2nd");
 
-    // No rows yet, and eight sensors for each row.
+    // An array without rows; a row has the values of eight sensors.
     let builder = NDArray::builder().chunks([4096, 8]).blocks([512, 8]);
     let mut sensors = builder.file(&path).zeros::<i32>(&[0, 8])?;
     let mut appender = sensors.appender(0)?;

@@ -18,7 +18,7 @@ impl UserCodec for Runs {
         for run in items.chunk_by(|a, b| a == b) {
             let count = u32::try_from(run.len())?.to_le_bytes();
             for bytes in [count.as_slice(), run[0]] {
-                // A block that does not get smaller is stored uncompressed.
+                // `None`: the block does not become smaller, and is stored uncompressed.
                 let Some(place) = output.get_mut(len..len + bytes.len()) else {
                     return Ok(None);
                 };
@@ -62,7 +62,7 @@ fn main() -> blosc2::Result<()> {
     let mut schunk = SChunk::in_memory::<u16>(&params)?;
     schunk.set_dparams(DParams::new().threads(threads));
 
-    // Steps of a thousand samples.
+    // Runs of a thousand equal samples.
     let samples: Vec<u16> = (0..1_000_000u32).map(|i| (i / 1000) as u16).collect();
     for part in samples.chunks(250_000) {
         schunk.append(part)?;
@@ -71,7 +71,7 @@ fn main() -> blosc2::Result<()> {
     assert_eq!(chunks.concat(), samples);
     println!("{} bytes, {} with the codec {codec}", schunk.nbytes(), schunk.cbytes());
 
-    // A corrupted chunk is an error with the message of the codec.
+    // Decompressing a corrupted chunk fails with the message of the codec.
     let mut chunk = blosc2::compress(&samples, &params)?;
     let last = chunk.len() - 3;
     chunk[last] ^= 0xFF;

@@ -29,7 +29,7 @@ impl UserFilter for Differences {
 fn main() -> blosc2::Result<()> {
     let differences = Filter::register(160, "differences", Differences)?;
 
-    // Nanoseconds since 1970, about one a millisecond.
+    // Times in nanoseconds since 1970, about one in each millisecond.
     let start = 1_700_000_000_000_000_000;
     let times: Vec<i64> = (0..1_000_000).map(|i| start + i * 1_000_000 + i * i % 997).collect();
     let params = CParams::new().codec(Codec::Lz4).threads(Threads::auto());

@@ -1,4 +1,4 @@
-//! The library at work: reads files that C-Blosc2 and Python wrote, and compares codecs and filters on 67 MB of data.
+//! Reads files that C-Blosc2 and Python wrote, and compares codecs and filters on 67 MB of data.
 //! `cargo xtask demo` runs it.
 //!
 //! Arguments: the folder of the C-Blosc2 sources, whose test files it reads, and the file to write.
@@ -57,17 +57,17 @@ fn read_files(sources: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A year of daily temperatures on a grid, to a hundredth of a degree.
+/// Returns the temperature of a day at a point of a grid, rounded to a hundredth of a degree.
 fn temperatures([day, latitude, longitude]: [u64; 3]) -> f32 {
     let season = (day as f32 / 365.0 * TAU).cos();
     let zone = (latitude as f32 / 180.0 * PI).sin();
-    // Weather: the same for the same place and day, and different for the next one.
+    // Weather: looks random, but depends only on the day and the place.
     let weather = (day * 7919 + latitude * 104_729 + longitude * 1_299_709) % 1009;
     let celsius = -20.0 + 45.0 * zone - 10.0 * season * (1.0 - zone) + weather as f32 / 500.0;
     (celsius * 100.0).round() / 100.0
 }
 
-/// Compresses an array in several ways, and checks that each is read as it was.
+/// Compresses an array with several codecs and filters, and checks that each copy has the same items.
 fn compare_codecs() -> Result<NDArray> {
     let shape = [365, 180, 256];
     let threads = Threads::auto();

@@ -1,4 +1,4 @@
-//! A file that grows: each run of the program appends to it. A crash between two runs loses nothing.
+//! A file that grows: each run of a program appends to it. An append that has returned survives a crash of the program.
 
 use blosc2::{CParams, Codec, OpenOptions, SChunk};
 

@@ -3,7 +3,7 @@
 use blosc2::{CParams, OpenOptions, SChunk};
 
 fn main() -> blosc2::Result<()> {
-    // Each chunk has its own allocation, which is the fastest to change.
+    // Each chunk has its own allocation, so that changes are fast.
     let mut schunk = SChunk::in_memory::<u32>(&CParams::default())?;
     for start in [0, 1000, 2000] {
         schunk.append(&(start..start + 1000).collect::<Vec<u32>>())?;
@@ -16,13 +16,13 @@ fn main() -> blosc2::Result<()> {
     let bytes = schunk.to_cframe()?;
     println!("{} bytes of data in a frame of {}", schunk.nbytes(), bytes.len());
 
-    // Checks the structure of the frame. The bytes are moved in and out without a copy.
+    // `from_cframe` checks the structure of the frame. Neither it nor `into_cframe` copies the bytes.
     let received = SChunk::from_cframe(bytes)?;
     assert_eq!(received.items::<u32>(..5)?, [1, 2, 3, 2003, 2004]);
     assert_eq!(received.items::<u32>(2999..)?, [7]);
     let bytes = received.into_cframe()?;
 
-    // The same for changes, in the same buffer.
+    // Opens the frame for changes, in the same buffer.
     let mut changed = OpenOptions::new().write(true).from_cframe(bytes)?;
     changed.delete(0)?;
     assert_eq!((changed.nchunks(), changed.len()), (2, 2000));

@@ -1,4 +1,4 @@
-//! A writer and four readers of one file at the same time, as in several programs.
+//! A writer and four readers of one file at the same time. They are threads here; several programs work the same way.
 
 use std::thread;
 
@@ -10,7 +10,7 @@ const ITEMS: u64 = 1000;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("log.b2frame");
-    // All programs that use the file lock it: reads and changes wait for each other.
+    // All users of the file lock it: reads and changes wait for each other.
     let shared = OpenOptions::new().locking(true);
     let options = shared.clone().append(true).create_new(true).typesize(8);
     let mut writer = options.cparams(CParams::default()).open(&path)?;
@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         while file.len() < CHUNKS * ITEMS {
             file.refresh()?; // Update the length that the handle knows.
             let len = file.len();
-            // Always whole chunks, never a part of a change.
+            // A read sees complete changes only, here whole chunks.
             assert_eq!(len % ITEMS, 0);
             assert!(file.items::<u64>(..len)?.into_iter().eq(0..len));
             reads += 1;

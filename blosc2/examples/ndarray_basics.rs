@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let column = waves.view().transpose().read_array::<f32>(s![1999, ..])?;
     assert_eq!(column[999], waves.item::<f32>(&[999, 1999])?);
 
-    // A write is in the file when it returns, completely or not at all.
+    // A write is atomic. When it returns `Ok`, the new items are in the file.
     waves.write(&[0..1, 0..3], &[1.0f32, 2.0, 3.0])?;
     waves.fill(s![.., 1000..], 0.0f32)?;
     waves.resize([1001, 2000])?;

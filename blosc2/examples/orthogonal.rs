@@ -18,7 +18,7 @@ fn main() -> blosc2::Result<()> {
     // Single items, in any order; each block is decompressed once.
     assert_eq!(days.read_points::<u32>(&[[9, 364], [0, 1], [9, 364]])?, [9364, 1, 9364]);
 
-    // The items that a mask selects, read and written.
+    // Reads and writes the items that a mask selects.
     let all = days.read_all::<u32>()?;
     let mask: Vec<bool> = all.iter().map(|value| value % 1000 == 100).collect();
     assert_eq!(days.read_mask::<u32>(&mask)?.len(), 10);

@@ -1,4 +1,4 @@
-//! Reads an array on several threads: within one call, by rayon, and by threads of the program.
+//! Reads an array on several threads: within one call, with rayon, and with threads of the program.
 
 use blosc2::{CParams, Codec, DParams, NDArray, Threads};
 use rayon::iter::ParallelIterator;
@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut table =
         builder.cparams(params).file(&path).from_fn(&[1000, 1000], |[row, column]| row * column)?;
 
-    // One call that spreads the chunks over all cores.
+    // One call, which distributes the chunks over all cores.
     table.set_dparams(DParams::new().threads(Threads::auto()));
     let whole: u64 = table.read_all::<u64>()?.into_iter().sum();
 

@@ -8,7 +8,7 @@ fn main() -> blosc2::Result<()> {
     let params = CParams::new().blocksize(64 * 1024);
     let chunk = Compressor::new(&params)?.compress(&items)?;
 
-    // Only the block of these items is decompressed.
+    // Decompresses only the block that contains these items.
     let some: Vec<u32> = chunk.items(700_000..700_005)?;
     assert_eq!(some, items[700_000..700_005]);
 

@@ -1,4 +1,4 @@
-//! The README's program: writes an array to a file, and reads a part of it.
+//! The program of the README: writes an array to a file, and reads a part of it.
 
 use blosc2::{CParams, Codec, NDArray};
 

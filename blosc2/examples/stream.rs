@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use blosc2::{CParams, Codec, FrameReader, FrameWriter};
 
 fn main() -> blosc2::Result<()> {
-    // Any `Read`: a socket, a pipe, another file.
+    // The source can be any `Read`: a socket, a pipe, another file.
     let text: String = (1..=200_000).map(|number| format!("line {number}\n")).collect();
     let mut source = text.as_bytes();
 

@@ -5,14 +5,14 @@
 //! | [quick start](quick_start) | the first programs |
 //! | [arrays] | create, read, write and grow n-dimensional arrays |
 //! | [super-chunks](super_chunks) | chunks, items, metadata, streams |
-//! | [files and durability](files) | places, atomic changes, locks, crash recovery |
-//! | [threads] | threads within a call and over many calls |
+//! | [files and durability](files) | memory, files and directories; atomic changes, locking, crash recovery |
+//! | [threads] | several threads for one call, and several threads that share an array |
 //! | [user-defined codecs and filters](user_defined) | Rust code in the compression pipeline |
-//! | [custom storage](custom_storage) | frames in other places than files |
-//! | [untrusted input](untrusted_input) | what is checked, and limits |
-//! | [from Python to Rust](from_python) | the calls of python-blosc2 |
-//! | [from C to Rust](from_c) | the functions of C-Blosc2 |
-//! | [performance] | shapes, codecs, threads, caches |
+//! | [custom storage](custom_storage) | frames in a database, an archive or any other place |
+//! | [untrusted input](untrusted_input) | what is validated; limits on memory and time |
+//! | [from Python to Rust](from_python) | the calls of python-blosc2 and their equivalents |
+//! | [from C to Rust](from_c) | the functions of C-Blosc2 and their equivalents |
+//! | [performance] | chunk and block shapes, codecs, threads, caches |
 //! | [FAQ](faq) | how do I ...? |
 //! | [examples] | complete programs |
 
@@ -28,7 +28,10 @@ pages! {
     performance faq
 }
 
-/// Complete programs. The folder `examples` of the crate holds them: `cargo run --example quickstart`.
+/// Complete programs, in the folder `examples` of the crate: `cargo run --example quickstart`.
+///
+/// Four of them need a feature: `metalayers` needs `msgpack`, `ndarray_basics` needs `ndarray`, `parallel_read` needs
+/// `rayon`, and `structs` needs `derive`, as in `cargo run --example structs --features derive`.
 pub mod examples {
     macro_rules! examples {
         ($($name:ident: $title:literal)*) => {$(
@@ -44,8 +47,8 @@ pub mod examples {
     examples! {
         quickstart: "Writes an array to a file, and reads a part of it."
         ndarray_basics: "Creates, reads and changes an array; with the crate `ndarray`."
-        orthogonal: "Selects lists of indices on several axes."
-        structs: "Stores structures; their fields are NumPy's."
+        orthogonal: "Reads with orthogonal indexing, points and masks."
+        structs: "Stores structures, which are NumPy's structured dtypes."
         append_rows: "Appends rows to an array."
         parallel_read: "Reads an array on several threads."
         compress_buffer: "Compresses and decompresses buffers."
@@ -54,11 +57,11 @@ pub mod examples {
         frame_append: "Appends to a file in each run of a program."
         frame_in_memory: "Converts a super-chunk to bytes and back."
         many_readers: "Reads a file that another program writes."
-        metalayers: "Stores metadata beside the data."
+        metalayers: "Stores metadata in the same file as the data."
         stream: "Streams data of any length through a frame."
-        custom_codec: "Defines a codec."
-        custom_filter: "Defines a filter."
-        custom_storage: "Defines a storage backend."
-        demo: "Reads real files, and compares codecs and filters."
+        custom_codec: "Defines a user-defined codec."
+        custom_filter: "Defines a user-defined filter."
+        custom_storage: "Defines a custom storage backend."
+        demo: "Reads files of C-Blosc2 and Python, and compares codecs and filters."
     }
 }

@@ -2,29 +2,29 @@
 //!
 //! # Where to start
 //! - The [guide](guide): [quick start](guide::quick_start), [arrays](guide::arrays), [super-chunks](guide::super_chunks),
-//!   [files](guide::files), [threads](guide::threads), [performance](guide::performance), complete
+//!   [files and locking](guide::files), [threads](guide::threads), [performance](guide::performance), complete
 //!   [examples](guide::examples).
 //! - How do I ...? The [FAQ](guide::faq).
-//! - The same call in Rust: [from Python](guide::from_python), [from C](guide::from_c). The search of this documentation finds
-//!   the C and Python names, too.
+//! - Equivalents of known calls: [from Python](guide::from_python), [from C](guide::from_c). The search of this
+//!   documentation also finds the C and Python names.
 //!
 //! # What there is
 //! | task | types |
 //! |---|---|
-//! | store arrays | [`NDArray`], [`NDArrayBuilder`]; parts: [`Selection`], [`NDArrayView`]; rows: [`Appender`]; the rest: [`mod@array`] |
-//! | store chunks and metadata | [`SChunk`], [`OpenOptions`], [`SaveOptions`]; metalayers and the rest: [`super_chunk`] |
+//! | store arrays | [`NDArray`], [`NDArrayBuilder`]; to select items: [`Selection`], [`NDArrayView`]; to append rows: [`Appender`]; other types: [`mod@array`] |
+//! | store chunks and metadata | [`SChunk`], [`OpenOptions`], [`SaveOptions`]; metalayers and other types: [`super_chunk`] |
 //! | compress one buffer | [`compress`], [`decompress`], [`Chunk`] |
 //! | compress many buffers | [`Compressor`], [`Decompressor`], one for each thread |
-//! | choose the compression | [`CParams`], [`Codec`], [`Filter`], [`DParams`], [`Threads`] |
+//! | set codec, filters, level and threads | [`CParams`], [`Codec`], [`Filter`], [`DParams`], [`Threads`] |
 //! | stream data of any length | [`FrameWriter`], [`FrameReader`] |
-//! | give items a type | [`Element`], [`elements`], [`Dtype`] |
+//! | choose the type of items | [`Element`], [`elements`], [`Dtype`] |
 //! | read and write Python's metadata | `Value` (feature `msgpack`) |
-//! | store frames in other places | [`storage`] |
+//! | store frames in a custom backend or a memory-mapped file | [`storage`] |
 //! | open untrusted input | [`Check`], [`Limits`], [`guide::untrusted_input`] |
 //! | repair damaged files | [`repair`] |
-//! | extend the pipeline | [`user_defined`] |
-//! | ask what the C library has | [`library`] |
-//! | shuffle and bitshuffle alone | [`raw`] |
+//! | define codecs, filters and tuners | [`user_defined`], [`guide::user_defined`] |
+//! | list the codecs and the version of the C library | [`library`] |
+//! | shuffle or bitshuffle a buffer without compression | [`raw`] |
 //!
 //! Python's containers (`TreeStore`, `CTable` and others) are in the crate `blosc2-store`, the formats in pure Rust in
 //! `blosc2-format`.
@@ -34,16 +34,16 @@
 //! |---|---|---|
 //! | `zstd` | yes | the Zstandard codec, Python's default |
 //! | `zlib` | yes | the zlib codec |
-//! | `derive` | | `#[derive(Element)]` for structures |
-//! | `msgpack` | | values in metalayers as Python writes them: `Value`, `get_value`, `set_value`, with serde |
-//! | `ndarray` | | arrays, views and `s![...]` of the crate `ndarray` |
-//! | `rayon` | | `NDArray::par_chunks` |
-//! | `half`, `num-complex` | | `f16` and complex numbers as items |
-//! | `dynamic-plugins` | | codecs from plugins, loaded by name at the program's request |
-//! | `zlib-ng` | | the zlib codec from zlib-ng; needs cmake |
-//! | `zfp` | | the ZFP codecs; needs cmake and libclang |
-//! | `system` | | links an installed C-Blosc2 3.3 instead of building one |
-//! | `bindgen` | | generates the C declarations at build time; needs libclang |
+//! | `derive` | no | `#[derive(Element)]` for structures |
+//! | `msgpack` | no | values in metalayers as Python writes them: `Value`, `get_value`, `set_value`, with serde |
+//! | `ndarray` | no | reads and writes of arrays and views of the crate `ndarray`; `s![...]` as a selection |
+//! | `rayon` | no | `NDArray::par_chunks`, a parallel iterator over chunks |
+//! | `half`, `num-complex` | no | `f16` and complex numbers as items |
+//! | `dynamic-plugins` | no | codecs from plugins, which the program loads by name |
+//! | `zlib-ng` | no | the zlib codec from zlib-ng; needs cmake |
+//! | `zfp` | no | the ZFP codecs; needs cmake and libclang |
+//! | `system` | no | links an installed C-Blosc2 3.3 instead of building one |
+//! | `bindgen` | no | generates the C declarations at build time; needs libclang |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod array_shape;
