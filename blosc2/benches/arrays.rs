@@ -191,7 +191,7 @@ impl Bench<'_> {
         self.show(&format!("append {APPENDS} x {APPENDED}"), [10.0; 2], times);
     }
 
-    /// Chunks and blocks for so many dimensions.
+    /// The chunk shape and the block shape of an array with `ndim` dimensions.
     fn cut(ndim: usize) -> (&'static [u64], &'static [u64]) {
         if ndim == 1 { (&APPEND_CHUNKS, &APPEND_BLOCKS) } else { (&CHUNKS, &BLOCKS) }
     }
@@ -247,7 +247,7 @@ impl Bench<'_> {
         CArray(array)
     }
 
-    /// What each round took both for one of so many calls, in ms.
+    /// The time in ms that each side takes for one of `calls` calls, for each round.
     fn measure(
         &self,
         rounds: usize,

@@ -40,7 +40,7 @@ const ITEM: u64 = 3;
 /// memory that using the file of the most may take, in MB.
 const MOST_GROWTH: f64 = 3.0;
 const MOST_MEMORY: f64 = 40.0;
-/// The argument by which this program is told to use a file and to print the memory that took.
+/// The argument with which this program uses a file and prints the memory that it took.
 const MEMORY: &str = "--memory";
 /// Its task that is more than reading.
 const CHANGE: &str = "change";
@@ -149,7 +149,7 @@ fn threads(path: &Path) -> Value {
     json!({ "cores": cores, "one_mb_s": one, "eight_mb_s": eight, "ratio": ratio })
 }
 
-/// MB that so many threads read in a second.
+/// Returns the throughput of `count` reading threads in MB/s.
 fn throughput(schunk: &SChunk, count: u64) -> f64 {
     let long = Duration::from_millis(300);
     let start = Instant::now();
@@ -255,7 +255,7 @@ fn random_item(chunk: &Chunk) -> u32 {
     chunk.items::<u32>(ITEM as usize..ITEM as usize + 1).unwrap()[0]
 }
 
-/// Writes a file of so many chunks, the first of `pool` in the middle.
+/// Writes a file of `chunks` chunks, with the first chunk of `pool` in the middle.
 fn write_many(folder: &Path, chunks: u64, pool: &[Chunk]) -> Many {
     let [original, c, ours] =
         ["original", "C", "ours"].map(|name| folder.join(format!("{chunks}-{name}.b2frame")));
@@ -292,7 +292,7 @@ fn changes(what: &str, files: &[Many], pool: &[Chunk], change: Change) -> Value 
     cases.into()
 }
 
-/// What changes a side's copy of the file so many times, and gives the seconds.
+/// Returns a closure that changes a side's copy of the file a number of times and returns the seconds.
 fn changing<'a, F: Frame>(
     file: &'a Many,
     side: usize,
@@ -308,7 +308,7 @@ fn changing<'a, F: Frame>(
     };
     move |calls| {
         if file.chunks == COUNTS[0] && matches!(change, Change::Append) {
-            // Anew for each round; the files of more chunks do not get noticeably longer in all of them.
+            // A fresh copy for each round. Files with more chunks do not get noticeably longer over all rounds.
             fs::copy(&file.original, path).unwrap();
         }
         if !open {
@@ -446,7 +446,7 @@ fn read_one<F: Frame>(path: &Path, at: u64, expected: u32) {
     assert!(black_box(F::open_to_read(path).item_at(at)) == expected, "other data");
 }
 
-/// What does something so many times, and gives the seconds.
+/// Returns a closure that makes a number of calls and returns the seconds.
 fn timed(mut call: impl FnMut()) -> impl FnMut(u32) -> f64 {
     move |calls| {
         let start = Instant::now();

@@ -50,7 +50,7 @@ impl Blosc1 {
 
 impl Drop for Blosc1 {
     fn drop(&mut self) {
-        drop(self.0.stdin.take()); // At the end of which it ends.
+        drop(self.0.stdin.take()); // The program exits when its standard input ends.
         self.0.wait().unwrap();
     }
 }

@@ -104,7 +104,7 @@ pub fn data(kind: Kind, len: usize, seed: u64) -> Vec<u8> {
     }
 }
 
-/// Text of which every line is much like the others: what dictionaries are for.
+/// Text whose lines are similar, as dictionaries need it.
 pub fn records(len: usize) -> Vec<u8> {
     let mut rng = Rng(len as u64);
     let lines = (0..).flat_map(|line| {

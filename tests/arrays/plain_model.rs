@@ -385,7 +385,7 @@ fn copies_keep_the_metalayers_of_files() {
 }
 
 #[test]
-fn the_super_chunk_of_an_array_copied_anew_is_an_array_still() {
+fn the_recompressed_super_chunk_of_an_array_is_still_an_array() {
     let items: Vec<i32> = (0..400 * 300).map(|item| item / 7).collect();
     let array =
         NDArray::builder().chunks([100, 300]).blocks([10, 20]).from_slice(&items, [400, 300]);

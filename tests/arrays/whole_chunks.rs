@@ -385,7 +385,7 @@ fn locked(path: &Path) -> NDArray {
     NDArray::open_with(path, &OpenOptions::new().write(true).locking(true)).unwrap()
 }
 
-/// Makes a file of so many rows.
+/// Creates a file of `count` rows.
 fn rows(path: &Path, count: u64) {
     let array = made(FIRST, &[count, 3], &[2, 3], &[2, 3], 0);
     drop(NDArray::builder().file(path).copy(&array).unwrap());

@@ -354,7 +354,7 @@ fn dictionaries_do_no_harm_to_tiny_data() {
     }
 }
 
-/// The first bytedelta, of which upstream says itself that it is broken.
+/// The first bytedelta filter, which upstream documents as broken.
 #[test]
 fn the_old_bytedelta_is_refused_or_does_no_harm() {
     for streams in [1, 2, 3, 7, 100, 255] {

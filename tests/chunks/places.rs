@@ -50,7 +50,7 @@ fn taken(places: &Mutex<Vec<Place>>) -> Vec<Place> {
     places
 }
 
-/// The places of the blocks of a chunk of so many bytes.
+/// The places of the blocks of a chunk of `nbytes` bytes.
 fn blocks_of(chunk: usize, start: usize, nbytes: usize) -> Vec<Place> {
     let at = |at| (Some(chunk), at / BLOCK, at, Some((start + at) as u64), Some(BLOCK));
     (0..nbytes).step_by(BLOCK).map(at).collect()

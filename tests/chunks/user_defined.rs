@@ -1,4 +1,4 @@
-//! Codecs, filters, prefilters, postfilters and tuners of the program's own.
+//! User-defined codecs, filters, prefilters, postfilters and tuners.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -89,7 +89,7 @@ fn lz4() -> CParams {
     CParams::new().codec(Codec::Lz4).blocksize(4096)
 }
 
-/// Compresses and decompresses with so many threads.
+/// Compresses and decompresses with `threads` threads.
 fn round_trip(source: &[u32], params: &CParams, threads: usize) {
     let params = params.clone().threads(Threads::new(threads));
     let mut schunk = SChunk::in_memory::<u32>(&params).unwrap();

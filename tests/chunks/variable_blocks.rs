@@ -1,4 +1,4 @@
-//! Chunks of blocks of different lengths: written, read whole, in parts and one by one, and broken.
+//! Chunks of variable-length blocks: written, read whole, in parts and one at a time, and broken.
 
 use blosc2::{
     CParams, Check, Chunk, ChunkRef, Codec, Compressor, DParams, Decompressor, ErrorKind, Filter,

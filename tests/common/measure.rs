@@ -61,7 +61,7 @@ unsafe impl GlobalAlloc for Counting {
         if let (Some(fill), false, Some(more)) =
             (FILL.get(), start.is_null(), size.checked_sub(layout.size()))
         {
-            // SAFETY: `size` bytes are allocated, of which the last `more` are new.
+            // SAFETY: `size` bytes are allocated, and the last `more` of them are new.
             unsafe { start.add(layout.size()).write_bytes(fill, more) };
         }
         start

@@ -86,7 +86,7 @@ impl Case {
         Self { params, typesize, len, kind: *rng.pick(&KINDS), seed, shift, threads }
     }
 
-    /// Compresses and decompresses, and sees that all ways give the same.
+    /// Compresses and decompresses, and checks that all ways return the same bytes.
     pub(crate) fn check(&self) {
         let all = data(self.kind, self.shift + self.len, self.seed);
         // C could write to its source: this is compared with it afterwards.

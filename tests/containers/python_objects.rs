@@ -497,7 +497,7 @@ for path, spec, more in specs:
 
 /// With one thread each, files are Python's to the byte. With more, blocks land in the order in which they are
 /// done, and the header has the number of threads. Blocks of variable length are left out at level 0: there they
-/// are stored here, while Python's library compresses them all the same.
+/// are stored here, while Python's library still compresses them.
 #[test]
 #[ignore = "needs Python; cargo xtask test runs it"]
 fn files_are_those_of_python_to_the_byte() {

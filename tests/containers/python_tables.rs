@@ -330,7 +330,7 @@ fn open(folder: &Path, name: &str) -> CTable {
     }
 }
 
-/// Sees that a table is what Python reads of it: all at once, and parts of it.
+/// Checks a table, read whole and in parts, against what Python reads.
 fn check(name: &str, table: &CTable, expected: &Json) {
     let nrows = expected["nrows"].as_u64().unwrap();
     assert_eq!(table.nrows(), nrows, "{name}");

@@ -298,7 +298,7 @@ fn zip_files_of_others() {
     let error = open(zipped(&[("embed.b2e", b"no frame", stored)])).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidData);
 
-    // One that was packed anew by something else: what can be read is read.
+    // A store that another program packed again: what can be read is read.
     let members =
         [("embed.b2e", &index[..], stored), ("a.b2nd", &node, deflated), ("b.b2nd", &node, stored)];
     let store = open(zipped(&members)).unwrap();

@@ -18,7 +18,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// The marks of live rows, in chunks of so many.
+    /// Creates the marks of live rows, in chunks of `chunk` marks.
     fn new(marks: &[bool], chunk: u64) -> Self {
         let mut parts = Self { columns: Vec::new(), leaves: Vec::new() };
         parts.put("/_valid_rows", array(marks, chunk));
@@ -650,7 +650,7 @@ fn threads_share_a_table() {
     let table = parts.table();
     let alone: Vec<Vec<Value>> =
         table.columns().iter().map(|column| table.values(column.name(), ..).unwrap()).collect();
-    // Another one, of which no column was opened yet.
+    // Another table, whose columns are not opened yet.
     let table = parts.table();
     std::thread::scope(|scope| {
         for _ in 0..4 {

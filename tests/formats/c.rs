@@ -96,7 +96,7 @@ impl Writer {
         assert!(code > 0, "{code}");
     }
 
-    /// Appends a chunk of blocks of different lengths.
+    /// Appends a chunk of variable-length blocks.
     pub(crate) fn append_blocks(&mut self, blocks: &[&[u8]]) {
         let sources: Vec<*const c_void> = blocks.iter().map(|each| each.as_ptr().cast()).collect();
         let sizes: Vec<i32> = blocks.iter().map(|each| each.len() as i32).collect();

@@ -271,7 +271,7 @@ fn chunks_in_frames_are_good() {
             let chunk = Chunk::new(&bytes, &Limits::default()).unwrap();
             let mut whole = vec![0; chunk.header().nbytes as usize];
             let outcome = Decoder::default().decode(&chunk, &mut whole);
-            // Blocks of different lengths, and chunks of plugins, need C's other functions.
+            // Variable-length blocks and chunks of plugins need C's other functions.
             if let (Ok(()), Ok(expected)) = (outcome, blosc2::decompress::<u8>(&bytes)) {
                 assert_same(&whole, &expected, &what);
                 assert_same(&decode_by_blocks(&bytes), &expected, &what);

@@ -141,7 +141,7 @@ impl CSchunk {
         let fields = self.fields();
         let layers = &fields.metalayers[..usize::from(fields.nmetalayers)];
         let pair = |layer: &*mut sys::blosc2_metalayer| {
-            // SAFETY: so many metalayers are there, with a name and as much content as they say.
+            // SAFETY: each of the `nmetalayers` entries has a name and `content_len` bytes of content.
             unsafe {
                 let layer = &**layer;
                 let name = CStr::from_ptr(layer.name).to_str().unwrap().to_owned();
@@ -159,7 +159,7 @@ impl CSchunk {
         let fields = self.fields();
         let layers = &fields.vlmetalayers[..fields.nvlmetalayers as usize];
         let pair = |layer: &*mut sys::blosc2_metalayer| {
-            // SAFETY: so many are there; C allocates a copy of the content, which is freed.
+            // SAFETY: all `nvlmetalayers` entries are there; C allocates a copy of the content, which is freed.
             unsafe {
                 let name = CStr::from_ptr((**layer).name);
                 let (mut content, mut len) = (ptr::null_mut(), 0);

@@ -50,7 +50,7 @@ fn write_files(folder: &Path) -> Vec<(PathBuf, Reader)> {
                 files.push((path, Reader::Frame));
             }
         }
-        // Blocks, one of them short; and blocks of different lengths.
+        // Blocks, one of them short; and variable-length blocks.
         let path = folder.join(format!("{}_blocks", files.len()));
         let mut params = c::params(codec, 8, pipelines[at]);
         params.blocksize = 512;
@@ -111,7 +111,7 @@ fn write_files(folder: &Path) -> Vec<(PathBuf, Reader)> {
         writer.vlmeta("second", b"");
         files.push((path, Reader::Frame));
     }
-    // Chunks of different lengths, by others; a dictionary.
+    // Variable-length chunks, written by others; a dictionary.
     for path in upstream_files("compat", ".b2frame") {
         files.push((path, Reader::Frame));
     }

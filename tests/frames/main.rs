@@ -37,7 +37,7 @@
 //! | `small_chunks` | `five_thousand_files_of_chunks` |
 //! | `special_chunk_copy` | `copies_keep_special_chunks` |
 //! | `stale_sframe` | `handles_follow_changes`, `a_chunk_file_that_was_cut` |
-//! | `udio` | `a_storage_of_the_programs_own_is_called` |
+//! | `udio` | `a_custom_storage_backend_is_called` |
 //! | `update_chunk` | `chunks_are_replaced_anywhere` |
 //! | `variable_chunks` | `chunks_of_any_lengths`, `later_versions_are_refused` |
 //!
@@ -182,7 +182,7 @@ fn assert_holds(schunk: &SChunk, model: &[Vec<i32>], what: &str) {
     assert!(schunk.items::<i32>(..).unwrap() == model.concat(), "{what}: all items");
 }
 
-/// The same, here and after it was opened anew.
+/// Asserts that the super-chunk holds what the model does, before and after it is reopened.
 fn assert_keeps(
     place: Place,
     schunk: SChunk,
@@ -193,7 +193,7 @@ fn assert_keeps(
     let what = format!("{place:?}, {what}");
     assert_holds(&schunk, model, &what);
     let schunk = place.reopened(schunk, path);
-    assert_holds(&schunk, model, &format!("{what}, opened anew"));
+    assert_holds(&schunk, model, &format!("{what}, reopened"));
     schunk
 }
 

@@ -321,7 +321,7 @@ impl Storage for Noted {
 }
 
 #[test]
-fn a_storage_of_the_programs_own_is_called() {
+fn a_custom_storage_backend_is_called() {
     let storage = Noted::default();
     let model = model(20);
     let options = OpenOptions::new().typesize(4).create_new(true);

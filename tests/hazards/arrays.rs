@@ -305,7 +305,7 @@ mod safe {
         assert_eq!(array.bytes().read(..).unwrap(), [7; 64]);
     }
 
-    /// A shape of so many chunks that no frame can have them.
+    /// A shape with more chunks than a frame can have.
     #[test]
     fn slice_counts_all_chunks_before_it() {
         let error = claimed(1 << 62, 1, 1, &[]).unwrap_err();

@@ -97,7 +97,7 @@ mod safe {
         schunk
     }
 
-    /// A file of so many chunks, its bytes changed.
+    /// A file of `nchunks` chunks, with its bytes changed.
     fn changed(nchunks: u32, change: impl FnOnce(&mut Vec<u8>)) -> (TempDir, PathBuf) {
         let (folder, path) = folder();
         drop(create(&path, nchunks));
@@ -368,7 +368,7 @@ mod safe {
         }
     }
 
-    /// So many chunks, in bytes, and a change of them.
+    /// The bytes of a frame of `nchunks` chunks, changed.
     fn changed_bytes(nchunks: u32, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
         let (_folder, path) = changed(nchunks, change);
         fs::read(path).unwrap()

@@ -318,7 +318,7 @@ const FLOATS: Params = Params {
     split: blosc2_format::chunk::SplitMode::Auto,
 };
 
-/// A frame of so many chunks that take no room, but each a place in the index.
+/// A frame of `count` special chunks, which take no room except in the index.
 fn many_chunks(count: u64) -> Vec<u8> {
     let mut writer = Writer::new(Cursor::new(Vec::new()), FLOATS, &[]).unwrap();
     let kinds = [Special::Zeros, Special::Nan].map(|kind| special(&FLOATS, kind, 400, &[]));

@@ -34,7 +34,7 @@ fn trailer_at(frame: &[u8]) -> usize {
     frame.len() - big(frame, frame.len() - TRAILER_LEN)
 }
 
-/// A frame with so many chunks, and a metalayer of each kind.
+/// A frame with `count` chunks and a metalayer of each kind.
 fn good(count: usize) -> Vec<u8> {
     let options = OpenOptions::new().typesize(4).meta("fixed", b"some content");
     let mut schunk = options.in_memory_frame().unwrap();

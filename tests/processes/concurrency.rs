@@ -12,7 +12,7 @@ use crate::common::{KINDS, Kind, Model, Rng, codecs, data, random_box};
 
 const THREADS: u64 = 8;
 
-/// Does some work on so many threads at once, each with a number of its own.
+/// Runs `work` on `count` threads at once, each with its own number.
 fn on_threads(count: u64, work: impl Fn(u64) + Sync) {
     thread::scope(|scope| {
         let work = &work;

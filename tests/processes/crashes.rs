@@ -41,7 +41,7 @@ impl Disk {
         self.0.lock().unwrap().bytes.clone()
     }
 
-    /// Counts the steps anew, and has the writer die.
+    /// Resets the count of the steps, and lets the writer die at `death`.
     fn die_at(&self, death: Option<(usize, usize)>) {
         let mut steps = self.0.lock().unwrap();
         steps.sizes.clear();

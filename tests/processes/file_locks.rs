@@ -14,7 +14,7 @@ use crate::common::{FOLDER, Rng, VARIABLES, own_process, python};
 
 /// Items of a chunk.
 const ITEMS: usize = 500;
-/// What a file of the process beside is told by.
+/// The environment variable with the role of the other process.
 const ROLE: &str = "BLOSC2_TEST_ROLE";
 
 /// How long processes work beside each other: enough to see that it works, or what the caller asks for.
@@ -74,7 +74,7 @@ pub(super) fn make(path: &Path, directory: bool) {
     drop(options.cparams(params()).open(path).unwrap());
 }
 
-/// Appends chunks until it is told to stop, and gives the first one other versions.
+/// Appends chunks until the file `stop` exists, and replaces the first one regularly. Returns the number of chunks.
 fn write_until_stopped(path: &Path, stop: &Path) -> u32 {
     let mut schunk = locked().open(path).unwrap();
     let mut count = 0;

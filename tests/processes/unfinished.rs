@@ -102,7 +102,7 @@ for name in sys.argv[1:]:
 fn c_refuses_what_is_marked_in_memory() {
     for (name, mut bytes, _) in states() {
         let len = i64::try_from(bytes.len()).unwrap();
-        // SAFETY: C copies the bytes, which are as many as it is told.
+        // SAFETY: C copies the bytes, and there are `len` of them.
         let schunk = unsafe { sys::blosc2_schunk_from_buffer(bytes.as_mut_ptr(), len, true) };
         assert_eq!(schunk.is_null(), name != "sound", "{name}");
         if !schunk.is_null() {

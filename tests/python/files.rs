@@ -603,7 +603,7 @@ fn super_chunks_that_rust_wrote_are_read_by_python() {
                     "file": file, "nchunks": lengths.len(), "items": all, "codec": codec.code(),
                     "filters": filters.iter().map(|each| each.code()).collect::<Vec<_>>(),
                 }));
-                // Compressed anew, with metalayers or none.
+                // Recompressed, with metalayers or none.
                 let again = format!("copy_{file}");
                 let reopened = SChunk::open(folder.path().join(&file)).unwrap();
                 reopened
@@ -699,7 +699,7 @@ fn chunks_go_both_ways() {
                 write("raw", &bytes);
                 write("chunk", &chunk);
                 write("found", &found);
-                // Python puts them where it is told, we into the last of the six places.
+                // Python puts them into the given places, this crate into the last of the six places.
                 let none = || std::iter::repeat_n(0, 6 - filters.len());
                 let metas = none().chain(filters.iter().map(|filter| match filter {
                     Filter::ByteDelta(0) => typesize as u8,

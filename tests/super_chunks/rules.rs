@@ -28,7 +28,7 @@ fn kind<T>(result: blosc2::Result<T>) -> Option<ErrorKind> {
     result.err().map(|error| error.kind())
 }
 
-/// Memory that several hold, and that fails when it is told to.
+/// Shared memory with injected faults.
 #[derive(Clone, Default)]
 struct Failing(Arc<Mutex<Vec<u8>>>, Arc<Faults>);
 

@@ -481,7 +481,7 @@ fn parameters_that_cannot_be_are_refused() {
     assert_eq!(read_all(&writer.finish().unwrap().into_inner()), b"little");
 }
 
-/// A destination or a source that fails after so many operations.
+/// A destination or a source that fails after `left` operations.
 #[derive(Debug)]
 struct Failing<T> {
     inner: T,

@@ -195,7 +195,7 @@ fn lists_have_room_for_what_they_hold() {
         let value = Value::from_msgpack(&bytes).unwrap();
         assert!(held(&value) <= 64 * bytes.len() && held(&value) >= 64_000);
     }
-    // Nested lists, each of which declares all bytes as its items.
+    // Nested lists. Each of them declares all bytes as its items.
     let bytes = b"\xdd\x00\x0f\x00\x00".repeat(200_000);
     assert!(fault(&bytes).ends_with("it is truncated"));
 }

@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::python::{LIBCLANG, Venv};
 use crate::{run, vendor};
 
-/// Makes the bindings anew, or with `check` fails when the committed ones are stale.
+/// Generates the bindings again. With `check`, fails if the committed ones are stale.
 pub(crate) fn bindings(check: bool) -> Result<()> {
     if !cfg!(target_os = "linux") {
         // C's enums and longs differ from platform to platform, and with them the bytes.

@@ -14,7 +14,7 @@ use crate::{run, vendor};
 pub(crate) enum Build {
     /// For a person: optimised, and no other package than the library.
     Release,
-    /// As part of the workspace, most of which the tests have built.
+    /// As part of the workspace. The tests have built most of it.
     Dev,
 }
 

@@ -47,7 +47,7 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
-    /// Generate the raw bindings of blosc2-sys anew
+    /// Generate the raw bindings of blosc2-sys again
     Bindings {
         /// Change nothing: fail when the committed bindings are stale
         #[arg(long)]

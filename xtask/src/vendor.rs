@@ -51,7 +51,7 @@ enum State {
     Differs(Vec<&'static str>),
 }
 
-/// Makes sure that `c-blosc2/` holds the pinned sources. With `force`, fills it anew.
+/// Makes sure that `c-blosc2/` holds the pinned sources. With `force`, fills it again.
 pub(crate) fn vendor(force: bool) -> Result<()> {
     let root = run::root();
     let folder = root.join(FOLDER);
@@ -310,7 +310,7 @@ fn try_update(root: &Path) -> Result<Option<String>> {
     Ok(Some(reason.trim_start_matches("fatal:").trim().to_owned()))
 }
 
-/// Waits for a child, but not for ever.
+/// Waits for a child, at most for `patience`.
 fn wait(child: &mut Child, patience: Duration) -> Result<Option<ExitStatus>> {
     let start = Instant::now();
     loop {

@@ -196,7 +196,7 @@ fn slices_of_a_super_chunk() {
     folder.bad(1, &["cat", "a.b2frame", "--slice", "350"]);
     folder.bad(1, &["cat", "a.b2frame", "--slice", "1,1"]);
 
-    // Chunks of different lengths.
+    // Variable-length chunks.
     let varied = upstream_files("b2frame", &["compat"]);
     let varied = varied.iter().find(|file| file.ends_with("varchunks-lz4-3.0.0.b2frame"));
     let path = varied.unwrap().to_str().unwrap();

@@ -1,5 +1,5 @@
-//! Every storage that a file can be: one frame, a directory, a frame inside a larger file; and what is told of
-//! damaged ones.
+//! The storages of a file: one frame, a directory, a frame inside a larger file. Also the reports on damaged
+//! ones.
 
 use blosc2::{CParams, Chunk, Codec, SChunk};
 use blosc2_testing::Rng;

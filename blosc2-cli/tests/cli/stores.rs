@@ -102,7 +102,7 @@ fn tables_are_told() {
         assert_eq!(info["columns"][0], first);
         let names = "number\nratio\nyes\nname\ntext\nkind\nlong\nitems\nmaybe\n";
         assert_eq!(text(&["ls", file]), names);
-        // The physical rows, of which two were removed.
+        // All physical rows, including the two that were removed.
         let numbers = good(&["cat", file, "--key", "/_cols/number"]);
         assert_eq!(numbers[..16], [0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
     }

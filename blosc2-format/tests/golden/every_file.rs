@@ -76,7 +76,7 @@ fn every_golden_file_is_recognised_and_read() {
         let info = file.info().clone();
         assert_eq!(info.kind, kind(name), "{name}");
         match data(&mut file) {
-            // Appended chunks, of which the file does not tell how to read them.
+            // The file does not record how to read its appended chunks.
             Ok(found) if name.contains("packed/") && name.contains("QUIRK") => {
                 assert!(found != raw(&golden), "{name}");
             }

@@ -276,7 +276,7 @@ fn what_is_no_file_at_all() {
         let report = packed::check(&vec![0; len], &CONTENT()).unwrap();
         assert_eq!(report.findings[0].rule.id, "packed.length");
     }
-    // Every shorter start of a frame is told to be too short for what it says.
+    // Every truncated frame has a finding.
     for path in [EARLY, VERSION1] {
         let bytes = Golden::named(path).bytes();
         for len in (0..bytes.len()).step_by(7) {

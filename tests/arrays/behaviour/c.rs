@@ -77,7 +77,7 @@ impl CArray {
     pub(crate) fn read_all(&self) -> Vec<u8> {
         let mut bytes = self.zeros(self.shape().iter().product());
         let (to, len) = (bytes.as_mut_ptr().cast(), len_of(&bytes));
-        // SAFETY: there is room for so many bytes.
+        // SAFETY: `to` has room for `len` bytes.
         let code = unsafe { sys::b2nd_to_cbuffer(self.0.as_ptr(), to, len) };
         assert_eq!(code, 0);
         bytes
@@ -100,7 +100,7 @@ impl CArray {
     pub(crate) fn read_points(&self, points: &[i64]) -> Vec<u8> {
         let mut bytes = self.zeros(points.len() as u64);
         let (to, len) = (bytes.as_mut_ptr().cast(), len_of(&bytes));
-        // SAFETY: there is room for so many items, and there are as many points.
+        // SAFETY: `to` has room for `len` bytes, one item for each point, and there are `count` points.
         let code = unsafe {
             let count = points.len().try_into().unwrap();
             sys::b2nd_get_sparse_cbuffer(self.0.as_ptr(), count, points.as_ptr(), to, len)
@@ -125,7 +125,7 @@ impl CArray {
     pub(crate) fn write_orthogonal(&mut self, lists: &[Vec<u64>], bytes: &[u8]) {
         let (from, len) = (bytes.as_ptr(), len_of(bytes));
         orthogonal(lists, |lists, sizes, shape| {
-            // SAFETY: there are so many bytes, and the lists are as long as is said.
+            // SAFETY: `from` has `len` bytes, and each list is as long as its number in `sizes`.
             unsafe {
                 let array = self.0.as_ptr();
                 sys::b2nd_set_orthogonal_selection(array, lists, sizes, from.cast(), shape, len)
@@ -136,7 +136,7 @@ impl CArray {
     pub(crate) fn write(&mut self, ranges: &[Range<u64>], bytes: &[u8]) {
         let (start, end, shape) = (start_of(ranges), end_of(ranges), shape_of(ranges));
         let (from, len) = (bytes.as_ptr().cast(), len_of(bytes));
-        // SAFETY: there are so many bytes, and as many numbers as dimensions.
+        // SAFETY: `from` has `len` bytes, and `start`, `end` and `shape` have a number for each axis.
         let code = unsafe {
             let (start, end, shape) = (start.as_ptr(), end.as_ptr(), shape.as_ptr());
             sys::b2nd_set_slice_cbuffer(from, shape, len, start, end, self.0.as_ptr())
@@ -146,14 +146,14 @@ impl CArray {
 
     pub(crate) fn append(&mut self, axis: usize, bytes: &[u8]) {
         let (from, len) = (bytes.as_ptr().cast(), len_of(bytes));
-        // SAFETY: there are so many bytes.
+        // SAFETY: `from` has `len` bytes.
         let code = unsafe { sys::b2nd_append(self.0.as_ptr(), from, len, axis as i8) };
         assert_eq!(code, 0, "along {axis}");
     }
 
     pub(crate) fn insert(&mut self, axis: usize, at: u64, bytes: &[u8]) {
         let (from, len, at) = (bytes.as_ptr().cast(), len_of(bytes), at.try_into().unwrap());
-        // SAFETY: there are so many bytes.
+        // SAFETY: `from` has `len` bytes.
         let code = unsafe { sys::b2nd_insert(self.0.as_ptr(), from, len, axis as i8, at) };
         assert_eq!(code, 0, "along {axis}");
     }

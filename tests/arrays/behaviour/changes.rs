@@ -321,7 +321,7 @@ const JOINED: [(Cut, Cut, usize); 13] = [
         cut(&[3, 6, 5, 2], &[3, 2, 5, 1], &[1, 2, 2, 1]),
         1,
     ),
-    // Of which one is empty.
+    // One of the two is empty.
     (cut(&[0, 4], &[3, 3], &[2, 2]), cut(&[5, 4], &[2, 4], &[2, 2]), 0),
     (cut(&[5, 4], &[2, 4], &[2, 2]), cut(&[5, 0], &[3, 3], &[2, 2]), 1),
 ];
@@ -345,7 +345,7 @@ fn arrays_are_joined_along_each_dimension() {
                 left.append_array(axis, &right).unwrap();
                 let path = path.with_extension("left");
                 assert_keeps(place, left, &path, &expected, &format!("{what}, added"));
-                // By C, of which a file with no items is not asked.
+                // By C, except for arrays without items.
                 if place.is_file() && !other.shape.contains(&0) {
                     let mut c = one.in_c(&first, place, &path.with_extension("c"));
                     let end = other.in_c(&second, place, &path.with_extension("end"));

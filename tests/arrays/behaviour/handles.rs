@@ -137,7 +137,7 @@ fn metalayers_follow_other_handles() {
 }
 
 #[test]
-fn an_array_that_was_made_anew_has_to_be_opened_anew() {
+fn a_replaced_array_has_to_be_reopened() {
     let (folder, path) = folder();
     square(Place::File, &path);
     let mut reader = reading(&path, false);
@@ -211,7 +211,7 @@ fn readers_beside_a_writer_that_grows_along_any_dimension() {
             let found = reader.read::<i32>(&[0..10, 0..10]).unwrap();
             assert!(found == items(0..10, 0..10), "{place:?}");
         };
-        // One that stays and looks anew, one that is opened each time.
+        // One reader keeps its handle and refreshes it; the other one opens the array each time.
         let stays = || {
             let mut reader = reading(&path, true);
             for _ in 0..5 {

@@ -46,7 +46,7 @@ fn zeros_and_nothing_yet_take_no_room() {
                 assert_eq!((array.chunks(), array.blocks()), (cut.chunks, cut.blocks), "{what}");
                 assert_eq!(stored(&array), 0, "{what}");
                 let zeros = constant(cut.shape, typesize, 0);
-                // C leaves memory as it was where nothing is written yet.
+                // C leaves memory as it is where the array is uninitialized.
                 if special == Special::Zeros {
                     assert_keeps(place, array, path, &zeros, &what);
                 } else {

@@ -215,12 +215,12 @@ fn assert_holds(array: &NDArray, model: &Model, what: &str) {
     assert_same(&array.bytes().read(..).unwrap(), &model.bytes, what);
 }
 
-/// The same, here, after it was opened anew, and as C reads it.
+/// Asserts that the array holds what the model does, before and after it is reopened, and as C reads it.
 fn assert_keeps(place: Place, array: NDArray, path: &Path, model: &Model, what: &str) -> NDArray {
     let what = format!("{place:?}, {what}");
     assert_holds(&array, model, &what);
     let array = place.reopened(array, path);
-    assert_holds(&array, model, &format!("{what}, opened anew"));
+    assert_holds(&array, model, &format!("{what}, reopened"));
     if place.is_file() {
         assert_c_holds(&CArray::open(path), model, &what);
     }

@@ -139,7 +139,7 @@ fn points_are_read_in_any_order() {
         ),
     ];
     for (cut, lists) in cases {
-        // Pairs of numbers, of which the second ones fall.
+        // Pairs of numbers: the first ones rise and the second ones fall.
         let count: u64 = cut.shape.iter().product();
         let pairs: Vec<[i32; 2]> =
             (0..count as i32).map(|number| [number + 1, 200 - number]).collect();

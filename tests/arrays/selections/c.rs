@@ -89,7 +89,7 @@ impl CArray {
     fn of(bytes: &[u8]) -> Self {
         let mut array = ptr::null_mut();
         let (from, len) = (bytes.as_ptr().cast_mut(), bytes.len() as i64);
-        // SAFETY: C copies so many bytes; the library was started, as the array was made with it.
+        // SAFETY: C copies `len` bytes; the library was started, as the array was made with it.
         let code = unsafe { sys::b2nd_from_cframe(from, len, true, &mut array) };
         assert!(code >= 0 && !array.is_null(), "C does not take it: {code}");
         Self(array)
@@ -97,14 +97,14 @@ impl CArray {
 
     fn read_all(&self, items: &mut [u8]) {
         let (to, len) = (items.as_mut_ptr().cast(), items.len() as i64);
-        // SAFETY: the array is live, and there is room for so many bytes.
+        // SAFETY: the array is live, and `to` has room for `len` bytes.
         let code = unsafe { sys::b2nd_to_cbuffer(self.0, to, len) };
         assert!(code >= 0, "C reads nothing: {code}");
     }
 
     fn read_box(&self, start: &[i64], stop: &[i64], items: &mut [u8], shape: &[i64]) {
         let (to, len) = (items.as_mut_ptr().cast(), items.len() as i64);
-        // SAFETY: the shapes have a number for each dimension, and there is room for so many bytes.
+        // SAFETY: the shapes have a number for each axis, and `to` has room for `len` bytes.
         let code = unsafe {
             let (start, stop, shape) = (start.as_ptr(), stop.as_ptr(), shape.as_ptr());
             sys::b2nd_get_slice_cbuffer(self.0, start, stop, to, shape, len)
@@ -114,7 +114,7 @@ impl CArray {
 
     fn write_box(&self, start: &[i64], stop: &[i64], items: &[u8], shape: &[i64]) {
         let (from, len) = (items.as_ptr().cast(), items.len() as i64);
-        // SAFETY: the shapes have a number for each dimension, and so many bytes are there.
+        // SAFETY: the shapes have a number for each axis, and `from` has `len` bytes.
         let code = unsafe {
             let (start, stop, shape) = (start.as_ptr(), stop.as_ptr(), shape.as_ptr());
             sys::b2nd_set_slice_cbuffer(from, shape, len, start, stop, self.0)
@@ -125,8 +125,8 @@ impl CArray {
     fn read_lists(&self, lists: &[Vec<u64>], items: &mut [u8], shape: &[i64]) {
         let (to, len) = (items.as_mut_ptr().cast(), items.len() as i64);
         let (mut lists, mut sizes) = (pointers(lists), shape.to_vec());
-        // SAFETY: there is a list of such a size for each dimension, all of which C only reads, and room for so
-        // many bytes.
+        // SAFETY: each axis has a list of the size in `sizes`, and C only reads the lists; `to` has room for `len`
+        // bytes.
         let code = unsafe {
             let (lists, sizes, shape) = (lists.as_mut_ptr(), sizes.as_mut_ptr(), shape.as_ptr());
             sys::b2nd_get_orthogonal_selection(self.0, lists, sizes, to, shape.cast_mut(), len)
@@ -137,8 +137,7 @@ impl CArray {
     fn write_lists(&self, lists: &[Vec<u64>], items: &[u8], shape: &[i64]) {
         let (from, len) = (items.as_ptr().cast(), items.len() as i64);
         let (mut lists, mut sizes) = (pointers(lists), shape.to_vec());
-        // SAFETY: there is a list of such a size for each dimension, all of which C only reads, and so many bytes
-        // are there.
+        // SAFETY: each axis has a list of the size in `sizes`, and C only reads the lists; `from` has `len` bytes.
         let code = unsafe {
             let (lists, sizes, shape) = (lists.as_mut_ptr(), sizes.as_mut_ptr(), shape.as_ptr());
             sys::b2nd_set_orthogonal_selection(self.0, lists, sizes, from, shape.cast_mut(), len)
@@ -149,7 +148,7 @@ impl CArray {
     fn read_points(&self, numbers: &[i64], items: &mut [u8]) {
         let (to, len) = (items.as_mut_ptr().cast(), items.len() as i64);
         let (from, count) = (numbers.as_ptr(), numbers.len() as i64);
-        // SAFETY: there are so many numbers, and there is room for so many bytes.
+        // SAFETY: `from` has `count` numbers, and `to` has room for `len` bytes.
         let code = unsafe { sys::b2nd_get_sparse_cbuffer(self.0, count, from, to, len) };
         assert!(code >= 0, "C reads no points: {code}");
     }

@@ -46,7 +46,7 @@ impl Shapes {
         if rng.below(20) != 0 {
             shape.iter_mut().for_each(|size| *size = (*size).max(1));
         }
-        // Without items there are places all the same.
+        // An axis of no items counts as one place.
         let places =
             |shape: &[u64]| product(&shape.iter().map(|&size| size.max(1)).collect::<Vec<_>>());
         while places(&shape) > most {
@@ -392,7 +392,7 @@ pub(crate) fn list(size: usize, rng: &mut Rng) -> Vec<u64> {
     let len = if size == 0 { 0 } else { rng.below(size + 2) };
     let start = if size == 0 { 0 } else { rng.below(size) };
     match rng.below(4) {
-        // Neighbours, of which runs can be made.
+        // Neighbours, which can be joined to runs.
         0 => (start..size.min(start + len)).collect(),
         1 => (start..size.min(start + len)).rev().collect(),
         2 => (0..len).map(|at| (start + at / 2) % size).collect(),

@@ -188,7 +188,7 @@ fn errors_name_the_axis_its_size_and_what_was_asked() {
     assert_eq!(error((0, 0, 0, ..)), "the shape has 3 axes, got selections for 4");
 }
 
-/// A range with a step selects the indices that it yields, of which each negative one counts from the end.
+/// A range with a step selects the indices that it yields. Each negative index counts from the end.
 #[test]
 fn ranges_with_a_step_select_what_they_yield() {
     fn check(steps: impl Iterator<Item: Into<i64>> + Clone + Into<AxisSelection>) {

@@ -1,8 +1,8 @@
-//! Reads and writes of arrays, whatever is selected and wherever they are, against two models: arrays of the
-//! crate `ndarray`, and the C library.
+//! Reads and writes of arrays with every selection in every storage, against two models: arrays of the crate
+//! `ndarray`, and the C library.
 //!
-//! After each write the array holds what the model does; after each case also when it is opened anew, and
-//! `blosc2-format` finds nothing wrong with it.
+//! After each write the array holds what the model does. After each case the reopened array holds it as well, and
+//! `blosc2-format` has no findings.
 
 mod c;
 mod cases;

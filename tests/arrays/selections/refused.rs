@@ -24,7 +24,7 @@ fn refused<R: std::fmt::Debug>(result: Result<R>, kind: ErrorKind) {
     assert_eq!(error.kind(), kind, "{error}");
 }
 
-/// Tries all ways to read and write so many items, which have to be refused.
+/// Asserts that all ways to read and write `count` items fail with `kind`.
 #[track_caller]
 fn refused_everywhere(selection: &Selection, count: usize, kind: ErrorKind) {
     let mut array = array();

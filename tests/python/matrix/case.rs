@@ -16,7 +16,7 @@ use crate::common::assert_same;
 pub(crate) enum Place {
     File,
     Directory,
-    /// Memory, of which a frame is made that changes hands.
+    /// Memory, passed on as a contiguous frame.
     Cframe,
     /// A frame in memory.
     Buffer,

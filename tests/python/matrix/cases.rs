@@ -121,7 +121,7 @@ pub(crate) fn items(dtype: &str, typesize: usize, count: usize, rng: &mut Rng) -
     bytes
 }
 
-/// A random shape of at most so many items, with dimensions of none and of one among them.
+/// A random shape of at most `most` items. Some axes have no items or one item.
 pub(crate) fn random_shape(rng: &mut Rng, most: u64) -> Vec<u64> {
     let ndim = if rng.below(40) == 0 { 16 } else { *rng.pick(&[0, 1, 1, 2, 2, 3, 3, 4, 5]) };
     let mut room = most.max(1);
@@ -147,7 +147,7 @@ pub(crate) fn random_shape(rng: &mut Rng, most: u64) -> Vec<u64> {
     shape
 }
 
-/// A part of each size, at most so many of which make up the whole.
+/// A random part of each size, so that at most `most` parts make up the whole.
 fn parts(rng: &mut Rng, sizes: &[u64], over: u64, most: u64) -> Vec<u64> {
     let mut count = 1;
     sizes
@@ -224,7 +224,7 @@ fn nans(typesize: usize, count: usize) -> Vec<u8> {
     }
 }
 
-/// A super-chunk of a few chunks, of which the last one may be shorter.
+/// A super-chunk of a few chunks. The last one may be shorter.
 fn schunk(rng: &mut Rng, typesize: usize, params: Option<CParams>, made: Made) -> Case {
     let size = typesize * (1 + rng.below(1 + 4000 / typesize as u64) as usize);
     let last =

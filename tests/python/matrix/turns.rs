@@ -65,7 +65,7 @@ enum Change {
     Resize {
         shape: Vec<u64>,
     },
-    /// Compresses all anew, in the place of the old file.
+    /// Recompresses all chunks and replaces the old file.
     Copy {
         params: CParams,
     },
@@ -500,7 +500,7 @@ def find(case, state):
     assert {name: repr(value) for name, value in vlmeta.items()} == \
         {name: repr(value) for name, value in expected.items()}, (vlmeta, expected)
 
-def make_anew(case, making):
+def make_again(case, making):
     more = dict(urlpath=case["path"], contiguous=making["contiguous"], cparams=cparams_of(making))
     state = case["after"]
     more["meta"] = dict(fixed=eval(state["fixed"]))
@@ -517,7 +517,7 @@ def make_anew(case, making):
 def change(case, change):
     path, what = case["path"], change["do"]
     if what == "make":
-        make_anew(case, change)
+        make_again(case, change)
         return
     found = blosc2.open(path, mode="a")
     array = found if isinstance(found, blosc2.NDArray) else None

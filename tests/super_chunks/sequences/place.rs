@@ -94,7 +94,7 @@ impl Place {
         .unwrap_or_else(|error| panic!("reopen: {error}"))
     }
 
-    /// Opens it anew.
+    /// Reopens the super-chunk.
     pub(crate) fn reopen(&self, schunk: SChunk, options: &OpenOptions, writes: bool) -> SChunk {
         match self {
             Self::Memory => schunk.try_clone().unwrap(),
@@ -147,7 +147,7 @@ struct Bytes {
 }
 
 impl UserStorage {
-    /// Lets a write fail after so many; `None` lets none fail. Says whether one was still to fail.
+    /// Lets a write fail after `writes` writes; `None` lets none fail. Returns whether a failure was still pending.
     pub(crate) fn fail_after(&self, writes: Option<usize>) -> bool {
         std::mem::replace(&mut self.0.lock().unwrap().fails_after, writes).is_some()
     }
