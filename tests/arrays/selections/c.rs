@@ -1,4 +1,4 @@
-//! The C library as the other model: what it reads in the same bytes, and what it makes of the same writes.
+//! The C library as the second model: it reads the same bytes and makes the same writes.
 
 use std::ptr;
 
@@ -8,12 +8,12 @@ use super::cases::{Case, list};
 use super::model::{Item, items, raw, select};
 use crate::common::{Rng, assert_same};
 
-/// Reads and writes by C and by us.
+/// Reads and writes with C and with this crate.
 pub(crate) fn check<T: Item>(case: &mut Case<'_, T>) {
     let c = CArray::of(&case.array.to_cframe().unwrap());
     for _ in 0..4 {
         let shape = case.model.shape();
-        // For single items that were never written, C gives what is in its memory.
+        // For uninitialized single items, C returns the content of its memory.
         let ways = if case.unwritten { 4 } else { 5 };
         let way = case.rng.below(if shape.is_empty() { 2 } else { ways });
         if way == 4 {
@@ -67,13 +67,13 @@ fn points<T: Item>(case: &mut Case<'_, T>, c: &CArray) {
     assert_same(&found, raw(&expected), "the points that C reads");
 }
 
-/// Neighbours along a dimension.
+/// Consecutive indices along an axis.
 fn range(size: usize, rng: &mut Rng) -> Vec<u64> {
     let (one, other) = (rng.below(size as u64 + 1), rng.below(size as u64 + 1));
     (one.min(other)..one.max(other)).collect()
 }
 
-/// The box that ranges make; they may be empty.
+/// The box of the ranges, which may be empty.
 fn ends(ranges: &[Vec<u64>]) -> (Vec<i64>, Vec<i64>) {
     let end = |range: &Vec<u64>| match (range.first(), range.last()) {
         (Some(first), Some(last)) => (first.cast_signed(), last.cast_signed() + 1),
@@ -82,7 +82,7 @@ fn ends(ranges: &[Vec<u64>]) -> (Vec<i64>, Vec<i64>) {
     ranges.iter().map(end).unzip()
 }
 
-/// An array that C has opened, a copy of the bytes.
+/// An array that C has opened from a copy of the bytes.
 struct CArray(*mut sys::b2nd_array_t);
 
 impl CArray {
@@ -154,7 +154,7 @@ impl CArray {
     }
 }
 
-/// C takes the lists as numbers with a sign, and to be changed.
+/// C takes the lists as signed numbers through mutable pointers.
 fn pointers(lists: &[Vec<u64>]) -> Vec<*mut i64> {
     lists.iter().map(|list| list.as_ptr().cast_mut().cast()).collect()
 }

@@ -24,7 +24,7 @@ use model::Item;
 /// The number of cases of each kind in a long run; see `repeats`.
 const CASES: usize = 2000;
 
-/// What a case is about.
+/// The subject of a case.
 #[derive(Debug, Clone, Copy)]
 enum About {
     Slices,
@@ -65,7 +65,7 @@ fn check_any(about: About, seed: u64, log: &mut Vec<String>) {
     check(about, rng, log);
 }
 
-/// Tries as many cases as there are to be.
+/// Runs the required number of cases.
 fn cases(about: About) {
     let cases = repeats(CASES) as u64;
     let failed = (0..cases).filter_map(|seed| {
