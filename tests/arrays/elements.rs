@@ -312,7 +312,7 @@ fn the_first_field_that_differs_is_named() {
     // For scalars the message has no further detail: the two dtypes say it.
     let error = text(array.read_all::<u8>().unwrap_err());
     assert!(!error.contains(';'), "{error}");
-    // A different byte order can be converted and is accepted.
+    // The message names the field, not the byte order, which can be converted.
     let dtype = PackedPerson::dtype().with_byte_order(ByteOrder::Big).to_string();
     let swapped = NDArray::builder().from_bytes(&[0; 62], &[1], &dtype, 62).unwrap();
     let error = text(swapped.read_all::<Person>().unwrap_err());

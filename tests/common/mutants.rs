@@ -1,4 +1,4 @@
-//! Chunks of many kinds, and broken ones; broken files.
+//! Chunks of many kinds; broken chunks and files.
 
 use blosc2::{Compressor, Filter};
 use blosc2_format::chunk::Header;
