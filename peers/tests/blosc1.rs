@@ -1,4 +1,4 @@
-//! The C library of Blosc 1, by the program `blosc1`: its chunks are those of HDF5 and of Zarr.
+//! The C library of Blosc 1, called through the program `blosc1`. HDF5 and Zarr use its chunks.
 
 mod cases;
 

@@ -86,7 +86,7 @@ fn put_texts(parts: &mut Parts, name: &str, texts: &[String], chunk: u64) {
     parts.column(json!({"name": name, "kind": "utf8"}));
     parts.put(&format!("/_cols/{name}"), array(&ends, chunk));
     let mut bytes = texts.concat().into_bytes();
-    // Python stores one byte if there are none.
+    // As in Python, which stores one byte even without texts.
     bytes.push(0);
     parts.put(&format!("/_cols/{name}.utf8"), array(&bytes, chunk));
 }

@@ -102,8 +102,8 @@ impl Writer {
         let sizes: Vec<i32> = blocks.iter().map(|each| each.len() as i32).collect();
         let room = sizes.iter().sum::<i32>() + 64 + 16 * sizes.len() as i32;
         let mut chunk = vec![0u8; room as usize];
-        // SAFETY: there are as many sources and sizes as passed, and each source has the length of its block; the target
-        // has `room` bytes; the context is freed after its use.
+        // SAFETY: there are as many sources and sizes as passed, and each source has the length of its block; the
+        // target has `room` bytes; the context is freed after its use.
         let len = unsafe {
             let context = sys::blosc2_create_cctx(self.params);
             let len = sys::blosc2_vlcompress_ctx(

@@ -48,8 +48,7 @@ fn params(rng: &mut Rng) -> (Params, bool) {
         if rng.below(2) == 0 {
             params.filters[slot] = *rng.pick(&LOSSLESS);
         }
-        // Delta is undone with the first block as it is in the end, so only where it is applied to
-        // that.
+        // Delta is undone with the final first block, so it has to be the first filter.
         if params.filters[slot] == DELTA && params.filters[..slot] != [0; 6][..slot] {
             params.filters[slot] = 0;
         }
@@ -349,8 +348,8 @@ fn write(folder: &Path, seed: u64) -> Written {
                 let all = vec![0; nbytes as usize];
                 content.chunks = all.chunks(len).map(<[u8]>::to_vec).collect();
             }
-            // Chunks whose blocks differ in length; of whole items, as Python has the filters as they
-            // are upstream, which lose the rest.
+            // Chunks of variable-length blocks of whole items. Python has the filters of upstream, which lose
+            // an incomplete item.
             1 => {
                 for number in 0..count {
                     let chunk = data(kind, len, seed + number);

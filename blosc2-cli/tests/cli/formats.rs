@@ -1,4 +1,4 @@
-//! The command on every kind of file: checked, read without C, and copied to today's frames.
+//! The command on every kind of file: checked, read without C, and copied to current frames.
 
 use std::fs;
 use std::path::Path;
@@ -151,7 +151,7 @@ fn bare_chunks_are_read_by_both() {
 
     let chunks = upstream_files("cdata", &["compat"]);
     let chunks = chunks.iter().map(|chunk| chunk.to_str().unwrap());
-    // The others hold what filters make of data.
+    // The others are the output of filters.
     let chunks: Vec<_> = chunks.filter(|path| path.contains("/blosc-")).collect();
     assert_eq!(chunks.len(), 27);
     for path in chunks {
@@ -331,7 +331,7 @@ fn content_is_checked_unless_told_otherwise() {
     folder.array("a.b2nd", &[3000], &[3000], &[3000]);
     let mut bytes = folder.read("a.b2nd");
     let header_len = u32::from_be_bytes(bytes[0x0b..0x0f].try_into().unwrap()) as usize;
-    // Behind the start of the only block and the length of its first stream.
+    // After the start of the only block and the length of its first stream.
     bytes[header_len + 40..header_len + 48].fill(0xff);
     folder.write("a.b2nd", &bytes);
     folder.bad(1, &["check", "a.b2nd"]);
@@ -373,7 +373,7 @@ fn the_map_covers_the_file() {
     for part in ["header", "metalayer `b2nd`", "chunk 0", "chunk 4", "index", "trailer"] {
         assert!(parts.contains(&part), "{parts:?}");
     }
-    // Regions may lie inside others, and leave nothing out.
+    // Regions may be nested, and cover the whole file.
     let mut end = 0;
     for region in map {
         let (offset, length) = (&region["offset"], &region["length"]);
