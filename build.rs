@@ -23,7 +23,7 @@ const TABLES: [(&str, &str, &str); 5] = [
     ("functions", "function", "*const ()"),
 ];
 
-/// The C code before the tables, for the parts of the headers that are not declared in the bindings.
+/// The C code before the tables: access to the inline functions and static constants of the headers.
 const PROBE: &str = include_str!("tests/abi.c");
 
 fn main() {

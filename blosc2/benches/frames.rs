@@ -33,7 +33,7 @@ const LEAST: f64 = 1.6;
 /// The numbers of chunks of the large files, and the items of each of their chunks.
 const COUNTS: [u64; 3] = [100, 100_000, 1_000_000];
 const FEW_ITEMS: u64 = 32;
-/// The index of an item in a chunk that is random.
+/// The index of an item that is random in each chunk.
 const ITEM: u64 = 3;
 /// The maximum cost of opening and reading an item with the most chunks, relative to the fewest, and the maximum memory
 /// for the file with the most chunks, in MB.

@@ -100,7 +100,8 @@ fn it_misreads_ours_with_other_filters() {
     }
 }
 
-/// Known fault: Blosc 1 does not bitshuffle the last items if they are not a multiple of eight.
+/// Known fault: it treats the last items as bitshuffled if they are not a multiple of eight. Blosc 1 does not
+/// bitshuffle them.
 #[test]
 fn it_misreads_bitshuffled_chunks_of_blosc1_with_blocks_of_other_than_eights() {
     let filters = vec![Filter::Bitshuffle];

@@ -1,4 +1,4 @@
-//! Frames that are broken, in memory and in a file: those that upstream's tests break.
+//! Damaged frames in memory and in a file, with the faults of upstream's tests.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::common::kind;
 /// Items of a chunk.
 const CHUNK: usize = 1500;
 
-/// Where a header has its fields, and how far from the end the length of the trailer is.
+/// The offsets of the fields in a header, and the distance of the trailer length from the end.
 const HEADER_LEN: usize = 11;
 const FLAGS: usize = 25;
 const CBYTES: usize = 39;
@@ -49,7 +49,7 @@ fn append(schunk: &mut SChunk, count: usize) {
     }
 }
 
-/// Opens it in all ways, and gives what comes of each.
+/// Opens the bytes in all ways, and passes each result to `look`.
 fn open(bytes: &[u8], mut look: impl FnMut(&str, blosc2::Result<SChunk>)) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("frame");

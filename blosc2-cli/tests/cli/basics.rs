@@ -1,4 +1,4 @@
-//! Output, files and exit status of the commands `info`, `cat`, `import`, `export` and others.
+//! `info`, `cat`, `copy`, `import` and `export`: output, files and exit status.
 
 use std::fs;
 use std::io::Read;

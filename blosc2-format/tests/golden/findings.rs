@@ -27,7 +27,7 @@ impl Subject {
         wrong
     }
 
-    /// Sets each field to a wrong value and expects a finding of the rule, at the field or at the position in the table.
+    /// Sets each field to a wrong value and expects a finding of the rule, at the field or at the given position.
     fn expect(&self, table: &[(usize, &[u8], &str)]) {
         for &(at, bytes, id) in table {
             let (id, place) = id.split_once('@').unwrap_or((id, ""));
@@ -41,8 +41,8 @@ impl Subject {
         }
     }
 
-    /// Changes each byte outside chunks, names and contents of metalayers in six ways. Each change leads to a warning or
-    /// an error, except in the ranges `free`.
+    /// Changes each byte outside chunks, names and contents of metalayers in six ways. Each change leads to a warning
+    /// or an error, except in the ranges `free`.
     fn walk(&self, free: &[Range<usize>]) {
         let whole = (self.check)(&self.bytes, &CONTENT());
         let count = |report: &Report| {
