@@ -101,7 +101,7 @@ fn round_trip(source: &[u32], params: &CParams, threads: usize) {
 }
 
 #[test]
-fn codecs_of_ones_own_compress() {
+fn user_defined_codecs_compress() {
     let codec = without_zeros();
     assert!(codec.is_available());
     assert_eq!(codec.to_string(), "without_zeros");
@@ -202,7 +202,7 @@ fn codecs_have_a_version_that_chunks_keep() {
 }
 
 #[test]
-fn filters_of_ones_own_filter() {
+fn user_defined_filters_are_applied() {
     assert_eq!(scrambled(0).to_string(), "scramble");
     assert_eq!(scrambled(9).to_string(), "scramble:9");
     assert_eq!("scramble:9".parse::<Filter>().unwrap(), scrambled(9));

@@ -1,4 +1,4 @@
-//! Arrays of every dtype, from Python to here and back, and from here to Python and back.
+//! Arrays of every dtype, from Python to Rust and back, and from Rust to Python and back.
 
 use std::fs;
 use std::path::Path;
@@ -148,7 +148,7 @@ print(json.dumps([text(dtype) for dtype in dtypes]))
     }
 }
 
-/// Reads items of the other byte order, changes them, and gives them back to Python.
+/// Reads items in the opposite byte order, changes them, and returns them to Python.
 fn check_turned<T: Element + PartialEq + std::fmt::Debug>(
     folder: &Path,
     kind: &str,

@@ -1,4 +1,5 @@
-//! Rules of super-chunks that a review once found broken: several handles, storages that fail, limits, sizes.
+//! Rules of super-chunks with several handles, failing storages, limits and sizes. A review once found each of them
+//! violated.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

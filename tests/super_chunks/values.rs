@@ -1,4 +1,4 @@
-//! Values: written as Python writes them, read, refused, and converted to types of the program.
+//! Values: written as Python writes them, read, refused, and converted to user-defined types.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,9 +9,9 @@ use serde_json::json;
 use blosc2::dtype::{Dtype, Field};
 use blosc2::{ArrayValue, ErrorKind, Value};
 
-/// How deep values may be nested.
+/// The maximum depth of nested values.
 const MAX_DEPTH: usize = 128;
-/// What Python puts before the items of a tuple.
+/// The mark that Python writes before the items of a tuple.
 const TUPLE: &str = "__tuple__";
 
 fn dtype(text: &str) -> Dtype {

@@ -2,7 +2,7 @@
 //!
 //! Each row runs in separate processes: as C calls on unhardened sources, where it has to fail; as the same calls on
 //! the hardened sources; and through the safe API on both, since an installed library is unhardened too. There the API
-//! may refuse the call as unsupported. All of them run with the address sanitizer, so that no fault is missed by chance.
+//! may refuse the call as unsupported. All runs use the address sanitizer, so that no fault is missed by chance.
 
 use std::collections::BTreeSet;
 use std::io::Read;

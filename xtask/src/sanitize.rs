@@ -137,9 +137,9 @@ fn address(long: bool) -> Result<()> {
 /// under this sanitizer.
 const MANY_THREADS: [&str; 8] = [
     "--skip",
-    "codecs_of_ones_own_compress",
+    "user_defined_codecs_compress",
     "--skip",
-    "filters_of_ones_own_filter",
+    "user_defined_filters_are_applied",
     "--skip",
     "nested_calls_work",
     "--skip",

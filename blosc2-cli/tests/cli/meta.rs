@@ -113,7 +113,7 @@ fn large_values_are_listed_without_them() {
 }
 
 #[test]
-fn what_json_has_not_is_shown_all_the_same() {
+fn values_that_json_lacks_are_still_shown() {
     let folder = Folder::new();
     folder.schunk("a.b2frame", &CParams::new());
     let mut schunk = SChunk::open_rw(folder.path("a.b2frame")).unwrap();

@@ -1,4 +1,4 @@
-//! The cases: every dtype with every codec and filter, every way of making one, and random ones.
+//! The cases: every dtype with every codec and filter, every way of creation, and random ones.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -9,7 +9,7 @@ use super::case::{Case, Made, PLACES, Place, Shape};
 use super::metadata::layers;
 use crate::common::{KINDS, Kind, Rng, codecs, data};
 
-/// How many of each random sort there are.
+/// The number of random cases of each kind.
 const RANDOM: usize = 500;
 
 /// The dtypes, as they are stored, with the bytes of an item.
@@ -91,8 +91,7 @@ fn pipelines(dtype: &str, typesize: usize) -> Vec<Vec<Filter>> {
 const SPLITS: [SplitMode; 4] =
     [SplitMode::Always, SplitMode::Never, SplitMode::Auto, SplitMode::ForwardCompat];
 
-/// Random parameters. Dictionaries are not among them: small chunks with one, and parts of larger ones, are what Python
-/// cannot read.
+/// Random parameters without dictionaries: Python cannot read small chunks with a dictionary, or parts of larger ones.
 fn params(rng: &mut Rng, codec: Codec, filters: &[Filter]) -> CParams {
     CParams::new()
         .codec(codec)
@@ -305,7 +304,7 @@ pub(crate) fn all() -> Vec<Case> {
     cases
 }
 
-/// Fails unless each value of one property meets each of another one.
+/// Asserts that the cases have each combination of the values of two properties.
 pub(crate) fn check_pairs(cases: &[Case]) {
     let arrays = cases.iter().filter_map(|case| match (&case.shape, &case.params) {
         (Shape::Array { dtype, shape, .. }, Some(params)) => Some((case, *dtype, shape, params)),

@@ -1,8 +1,8 @@
-//! Files and directories that Rust and Python change in turns. Before and after each turn both read all of them, and
-//! find what a plain model says.
+//! Files and directories that Rust and Python change alternately. Before and after each turn both read all of them, and
+//! the content has to equal a plain model.
 //!
-//! Where Python has made an array smaller, C leaves the items that went in the padding, where they come to light when
-//! Python makes it larger again: there such an array grows by items that are given only. In Rust new items are zeros.
+//! When Python shrinks an array, C leaves the removed items in the padding, and they reappear when Python enlarges the
+//! array again. Such arrays therefore only grow by appended items in Python. In Rust new items are zeros.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -51,7 +51,7 @@ struct Making {
     params: CParams,
 }
 
-/// What one side does in its turn.
+/// A change that one side makes in its turn.
 #[derive(Debug, Clone)]
 enum Change {
     Write {
@@ -301,7 +301,7 @@ impl Object {
         }
     }
 
-    /// What the model is after the change.
+    /// Applies the change to the model.
     fn follow(&mut self, change: &Change, by_python: bool) {
         match (&mut self.content, change) {
             (Content::Array(model), Change::Write { ranges, bytes }) => write(model, ranges, bytes),
@@ -369,7 +369,7 @@ impl Object {
         }
     }
 
-    /// Fails where Rust reads something else than the model.
+    /// Asserts that Rust reads the content of the model.
     fn check(&self, when: &str) {
         let outcome = std::panic::catch_unwind(|| {
             let mut schunk = SChunk::open(&self.path).unwrap();

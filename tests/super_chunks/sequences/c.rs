@@ -1,4 +1,4 @@
-//! What the C library reads.
+//! The C library as a reader of super-chunks.
 
 use std::ffi::{CStr, CString};
 use std::path::Path;
