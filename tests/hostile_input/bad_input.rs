@@ -405,7 +405,7 @@ fn items_of_another_type_are_refused_and_both_types_named() {
         let message = error.to_string();
         assert!(message.contains("<i4") && message.contains(asked), "{message}");
     }
-    // Byte orders are told apart, where there is one.
+    // Different byte orders are distinguished, for dtypes that have one.
     let make = |dtype: &str, bytes: &[u8], size| {
         NDArray::builder().from_bytes(bytes, [2], dtype, size).unwrap()
     };

@@ -184,7 +184,7 @@ fn a_chunk_that_claims_more_than_there_is() {
         open(&other, |way, opened| {
             let what = format!("{wrong} bytes, {way}");
             if !way.starts_with("Header") {
-                // The chunks were looked at.
+                // The check includes the chunks.
                 assert_eq!(kind(opened), ErrorKind::InvalidData, "{what}");
                 return;
             }

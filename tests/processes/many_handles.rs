@@ -89,7 +89,7 @@ fn id_of(schunk: &SChunk, index: usize) -> Result<u32> {
     Ok(items[0])
 }
 
-/// Errors that a call may end with beside others. All else is a fault.
+/// Errors that concurrent calls may cause. All others are faults.
 fn expected(error: &blosc2::Error) -> bool {
     use ErrorKind::*;
     let text = error.to_string();

@@ -270,7 +270,7 @@ fn a_change_is_rolled_back_for_writers_only() {
     let error = new().recover(true).open(&path).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
 
-    // The change is there but for the last byte of it.
+    // The change is complete except for its last byte.
     let mut completed = good.clone();
     completed[journal::MARK_AT as usize] = journal::UNFINISHED;
     fs::write(&path, &completed).unwrap();

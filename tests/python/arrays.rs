@@ -61,7 +61,7 @@ fn python(script: &str, folder: &Path) -> Value {
     serde_json::from_str(&run_python(&format!("{DTYPES}{script}"), folder, &[])).unwrap()
 }
 
-/// What Python says of its dtypes, each as it writes it.
+/// The properties of the dtypes according to Python, each with its text.
 fn list(value: &Value) -> impl Iterator<Item = (usize, &str)> {
     value.as_array().unwrap().iter().map(|text| text.as_str().unwrap()).enumerate()
 }

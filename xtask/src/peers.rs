@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::{run, vendor};
 
-/// Runs the tests of `peers/`, which is a package of its own.
+/// Runs the tests of `peers/`, which is a separate package.
 pub(crate) fn peers() -> Result<()> {
     vendor::vendor(false)?;
     let folder = run::root().join("peers");

@@ -64,7 +64,7 @@ pub(crate) struct Setting {
     pub(crate) contiguous: bool,
     /// Whether most chunks have one size.
     pub(crate) regular: bool,
-    /// Whether most chunks have blocks of lengths of their own.
+    /// Whether most chunks have variable-length blocks.
     pub(crate) variable_blocks: bool,
 }
 

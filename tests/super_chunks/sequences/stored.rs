@@ -68,7 +68,7 @@ impl Stored {
 }
 
 fn nothing_wrong(report: &Report) {
-    // Notes on gaps that changes leave, and on chunks that are compressed otherwise than the header says.
+    // Notes on gaps that changes leave, and on chunks whose parameters differ from the header.
     let allowed =
         ["frame.gap", "frame.deleted", "frame.chunk.params", "frame.dictionary", "frame.suspect"];
     let wrong = report.findings.iter().filter(|finding| {
