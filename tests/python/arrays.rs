@@ -61,7 +61,7 @@ fn python(script: &str, folder: &Path) -> Value {
     serde_json::from_str(&run_python(&format!("{DTYPES}{script}"), folder, &[])).unwrap()
 }
 
-/// The properties of the dtypes according to Python, each with its text.
+/// The texts of a JSON array, with their indices.
 fn list(value: &Value) -> impl Iterator<Item = (usize, &str)> {
     value.as_array().unwrap().iter().map(|text| text.as_str().unwrap()).enumerate()
 }
