@@ -1,9 +1,9 @@
 //! Compiles the C side of the tests: the ABI probe that `tests/abi.rs` compares with the bindings, and
 //! the faults of upstream that `tests/hazards` shows.
 //!
-//! For the probe, the declarations of blosc2-sys are parsed, and each becomes a row of a table that is written
-//! twice: in C, where the compiler fills it from the headers, and in Rust, where it is filled from
-//! the bindings. So nothing that is declared is left out.
+//! For the probe, the declarations of blosc2-sys are parsed. Each declaration becomes a row of a table that is written
+//! twice: in C, where the compiler takes the values from the headers, and in Rust, where they come from the bindings.
+//! So no declaration is left out.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -23,7 +23,7 @@ const TABLES: [(&str, &str, &str); 5] = [
     ("functions", "function", "*const ()"),
 ];
 
-/// The C code before the tables: what the headers keep to themselves.
+/// The C code before the tables: access to the inline functions and static constants of the headers.
 const PROBE: &str = include_str!("tests/abi.c");
 
 fn main() {
@@ -153,7 +153,7 @@ impl Rows {
         }
     }
 
-    /// Asks the C compiler whether an expression has the type that the bindings spell.
+    /// Lets the C compiler check that an expression has the type in the bindings.
     fn add_type(&mut self, name: &str, c: &str, ty: &str) {
         let c = format!("_Generic({c}, {ty}: \"{ty}\", default: \"another type\")");
         self.add("types", name, &c, &format!("c\"{ty}\""));
@@ -213,7 +213,7 @@ fn declare_function<'a>(
     }
 }
 
-/// What C calls a named type. Upstream ends the tags of its structures with `_s`.
+/// The C name of a type. Upstream ends the tags of its structures with `_s`.
 fn c_name(rust: &str) -> String {
     match rust {
         "c_char" | "c_int" | "c_void" => rust[2..].into(),
@@ -227,7 +227,7 @@ fn c_name(rust: &str) -> String {
     }
 }
 
-/// Whether the target has what carries these attributes.
+/// Whether the target has the item with these attributes.
 fn has(attributes: &[syn::Attribute]) -> bool {
     let windows = env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "windows");
     attributes.iter().filter(|attribute| attribute.path().is_ident("cfg")).all(|attribute| {

@@ -1,5 +1,5 @@
-//! The bindings of blosc2-sys say what the C compiler makes of the headers: layouts, types,
-//! constants, functions, and what the headers hold as inline functions and static constants.
+//! The bindings of blosc2-sys agree with the C headers: layouts, types, constants, functions, inline functions
+//! and static constants.
 //!
 //! `build.rs` writes the tables, one side in C and one in Rust, from the bindings themselves.
 //! `blosc2/API-COVERAGE.md` has a row for each of the functions.
@@ -13,7 +13,7 @@ use std::{fs, ptr, slice};
 
 use blosc2_sys::*;
 
-// Files in the folder of the tests are programs of their own.
+// Each file in the folder of the tests would be a separate program.
 #[path = "abi/coverage.rs"]
 mod coverage;
 
@@ -191,7 +191,7 @@ fn metalayers_are_found_and_copied_as_by_c() {
 fn bad_arguments_and_bad_lengths_are_refused_as_by_c() {
     let schunk = Schunk::new(&[("first", b"content")]);
     let name = c"first".as_ptr();
-    // SAFETY: all four functions test for null; the super-chunk and the metalayer live.
+    // SAFETY: all four functions test for null; the super-chunk and the metalayer are live.
     unsafe {
         let null = ptr::null_mut();
         assert_eq!(blosc2_meta_exists(null, name), abi_meta_exists(null, name));
@@ -231,7 +231,7 @@ fn array_metalayers_are_read_as_by_c() {
     let schunk = Schunk::new(&[("b2nd", &meta)]);
     let meta = schunk.get(Side::Rust, c"b2nd").1.unwrap();
 
-    // Each beginning of it is refused, or read, alike.
+    // Both versions refuse or read each truncation alike.
     for len in 0..=meta.len() {
         let rust = deserialize(Side::Rust, &meta[..len]);
         let c = deserialize(Side::C, &meta[..len]);
@@ -298,7 +298,7 @@ type ArrayMeta = (c_int, i8, [i64; DIMS], [i32; DIMS], [i32; DIMS], Option<CStri
 
 const DIMS: usize = 16;
 
-/// Everything that `b2nd_deserialize_meta_inline` gives.
+/// All outputs of `b2nd_deserialize_meta_inline`.
 fn deserialize(side: Side, meta: &[u8]) -> ArrayMeta {
     let len = i32::try_from(meta.len()).unwrap();
     let (mut ndim, mut dtype, mut format) = (-7, ptr::null_mut(), -7);
@@ -327,7 +327,7 @@ fn deserialize(side: Side, meta: &[u8]) -> ArrayMeta {
 }
 
 /// # Safety
-/// The table ends with a row without name, and lives as long as the program.
+/// The table has to end with a row without a name, and to live as long as the program.
 unsafe fn rows<T: Copy>(mut row: *const Row<T>) -> Vec<(&'static str, T)> {
     let mut rows = Vec::new();
     // SAFETY: no row after the last is read, and names are strings.
@@ -341,13 +341,13 @@ unsafe fn rows<T: Copy>(mut row: *const Row<T>) -> Vec<(&'static str, T)> {
 }
 
 /// # Safety
-/// As for [`rows`]; the values are strings.
+/// The same as for [`rows`], and the values have to be strings.
 unsafe fn text_rows(table: *const Row<*const c_char>) -> Vec<(&'static str, &'static CStr)> {
     // SAFETY: the caller gives the same guarantees.
     unsafe { rows(table).into_iter().map(|(name, text)| (name, CStr::from_ptr(text))).collect() }
 }
 
-/// Compares two tables, and tells all that differs.
+/// Compares two tables and reports all differences.
 fn assert_same<T: PartialEq + Debug>(rust: &[(&str, T)], c: &[(&str, T)]) {
     assert!(!rust.is_empty());
     assert_eq!(rust.len(), c.len());

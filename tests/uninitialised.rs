@@ -1,8 +1,8 @@
-//! Nothing that is read or written depends on what memory held before.
+//! Nothing that is read or written depends on uninitialized memory.
 //!
-//! glibc fills what it allocates and frees with a byte of the program's choice, in C and in Rust.
-//! Everything is done twice with two such bytes, and has to come out the same. This file holds one test,
-//! since the byte is that of the whole process.
+//! glibc can fill the memory that it allocates and frees with a chosen byte, in C and in Rust. Each operation runs
+//! with two such bytes and has to return the same. This file has one test, since the byte applies to the whole
+//! process.
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 mod common;
@@ -14,10 +14,10 @@ use blosc2::{CParams, Codec, ErrorKind, Filter, NDArray, SChunk, SplitMode, comp
 
 use common::{KINDS, Rng, codecs, data, lossless};
 
-/// What memory is filled with. glibc takes the complement for what it allocates.
+/// The fill bytes. glibc fills allocated memory with their complement.
 const PATTERNS: [i32; 2] = [0xa5, 0x3c];
 
-/// Does the same with memory of either content, and gives what came out of both.
+/// Runs `work` with both fill bytes, asserts that the results are equal, and returns them.
 fn twice<T: PartialEq>(what: &str, work: impl Fn() -> T) -> T {
     let [first, second] = PATTERNS.map(|pattern| {
         // SAFETY: no other thread runs; the call only changes how glibc fills memory.
@@ -67,7 +67,7 @@ fn chunks(rounds: usize) {
             let mut broken = chunk.clone();
             for _ in 0..1 + rng.below(3) {
                 let end = if damage < 4 { chunk.len().min(32) } else { chunk.len() };
-                // But for the high bytes of the length, by which it would take long.
+                // Except for the high bytes of the length, which would make it slow.
                 let at = rng.below(end as u64) as usize;
                 let at = if matches!(at, 6 | 7) { 5 } else { at };
                 broken[at] = match rng.below(3) {
@@ -76,7 +76,7 @@ fn chunks(rounds: usize) {
                     _ => *rng.pick(&[0, 1, 0x7f, 0x80, 0xff]),
                 };
             }
-            // An error may tell of bytes that it did not expect, but not of memory.
+            // An error may depend on the damaged bytes, but not on memory.
             let result = twice(&format!("damage {damage} of {what} ({typesize})"), || {
                 decompress::<u8>(&broken).map_err(|error| error.to_string())
             });

@@ -1,5 +1,5 @@
-//! A zip file of a thousand arrays: what it takes to list it and to read one of them, against the zip library's list
-//! alone and the same array in a file of its own. `cargo xtask bench stores` runs it.
+//! A zip file of a thousand arrays: the time to list it and to read one of them, compared with the list of the zip
+//! library and with the same array in a separate file. `cargo xtask bench stores` runs it.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -45,11 +45,11 @@ fn main() {
     }
 }
 
-/// The medians of what both take, in ms, measured turn by turn.
+/// The medians of both times in ms, measured alternately.
 fn medians(reference: impl Fn() -> usize, ours: impl Fn() -> usize) -> [f64; 2] {
     let mut times = [Vec::new(), Vec::new()];
     for round in 0..=ROUNDS {
-        // Who goes first changes, and the first round warms up.
+        // The order alternates, and the first round is a warm-up.
         for which in if round % 2 == 0 { [0, 1] } else { [1, 0] } {
             let start = Instant::now();
             black_box(if which == 0 { reference() } else { ours() });

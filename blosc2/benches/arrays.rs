@@ -1,9 +1,9 @@
-//! Arrays: reading, writing and appending against C's functions for arrays, on the same library, data, chunks and
-//! blocks. `cargo xtask bench arrays` runs it.
+//! Arrays: reading, writing and appending, compared with C's functions for arrays on the same library, data, chunks
+//! and blocks. `cargo xtask bench arrays` runs it.
 //!
-//! C and this crate are measured turn by turn. Of each case the medians over the rounds are shown, and how many times
-//! as fast as C this crate is, with the least that is asked of it. What runs on one thread is timed by the work of that
-//! thread, so that other programs hardly matter; on two threads they do.
+//! C and this crate are measured alternately. The table shows for each case the medians over the rounds, the speed of
+//! this crate relative to C, and the required minimum. Cases of one thread are timed by its CPU time, so other programs
+//! have little effect; cases of two threads are timed by the clock.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -19,13 +19,13 @@ use serde_json::{Value, json};
 const SHAPE: [u64; 2] = [8192, 8192];
 const CHUNKS: [u64; 2] = [256, 8192];
 const BLOCKS: [u64; 2] = [4, 8192];
-/// What is appended to: items of one append, and how many there are.
+/// The appended array: its chunk and block shapes, the items of an append, and the number of appends.
 const APPEND_CHUNKS: [u64; 1] = [1 << 20];
 const APPEND_BLOCKS: [u64; 1] = [1 << 15];
 const APPENDED: usize = 10_000;
 const APPENDS: usize = 64;
 
-/// Turns of what takes the whole array, and of what takes less.
+/// Rounds of the cases on the whole array, and of the others.
 const ROUNDS: usize = 7;
 const MORE_ROUNDS: usize = 25;
 
@@ -60,7 +60,7 @@ fn items() -> Vec<f32> {
     (0..SHAPE[0]).flat_map(|row| (0..SHAPE[1]).map(move |column| item(row, column))).collect()
 }
 
-/// The cases of a codec and a number of threads.
+/// The cases for a codec and a number of threads.
 struct Bench<'a> {
     codec: Codec,
     threads: usize,
@@ -191,7 +191,7 @@ impl Bench<'_> {
         self.show(&format!("append {APPENDS} x {APPENDED}"), [10.0; 2], times);
     }
 
-    /// Chunks and blocks for so many dimensions.
+    /// The chunk shape and the block shape of an array with `ndim` dimensions.
     fn cut(ndim: usize) -> (&'static [u64], &'static [u64]) {
         if ndim == 1 { (&APPEND_CHUNKS, &APPEND_BLOCKS) } else { (&CHUNKS, &BLOCKS) }
     }
@@ -247,7 +247,7 @@ impl Bench<'_> {
         CArray(array)
     }
 
-    /// What each round took both for one of so many calls, in ms.
+    /// The time in ms that each side takes for one of `calls` calls, for each round.
     fn measure(
         &self,
         rounds: usize,
@@ -263,7 +263,7 @@ impl Bench<'_> {
         let now = || now().unwrap_or_else(|| start.elapsed().as_secs_f64());
         let round = |round: usize| {
             let mut both = [0.0; 2];
-            // Who goes first changes.
+            // The order alternates.
             for which in if round.is_multiple_of(2) { [0, 1] } else { [1, 0] } {
                 let start = now();
                 if which == 0 {
@@ -275,11 +275,11 @@ impl Bench<'_> {
             }
             both
         };
-        // The first round warms up.
+        // The first round is a warm-up.
         (0..=rounds).map(round).skip(1).collect()
     }
 
-    /// Prints a line, and keeps it for the report.
+    /// Prints a line and adds it to the report.
     fn show(&mut self, what: &str, least: [f64; 2], times: Vec<[f64; 2]>) {
         let median_of = |value: fn(&[f64; 2]) -> f64| median(times.iter().map(value).collect());
         let (c, ours) = (median_of(|both| both[0]), median_of(|both| both[1]));
@@ -297,7 +297,7 @@ impl Bench<'_> {
     }
 }
 
-/// Seconds that this thread has worked, where the system tells.
+/// The CPU time of this thread in seconds, if the system reports it.
 #[cfg(unix)]
 fn worked() -> Option<f64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -311,7 +311,7 @@ fn worked() -> Option<f64> {
     None
 }
 
-/// An array of C's in memory.
+/// A C array in memory.
 struct CArray(*mut sys::b2nd_array_t);
 
 impl CArray {
@@ -350,7 +350,7 @@ impl CArray {
         assert!(code == 0, "C reads rows and columns: {code}");
     }
 
-    /// Points by their numbers in C order.
+    /// Reads points by their indices in C order.
     fn read_points(&self, points: &[i64], target: &mut [f32]) {
         let (count, len) = (points.len() as i64, size_of_val(target) as i64);
         // SAFETY: the lengths are those of the points and the target.

@@ -1,7 +1,7 @@
-//! Decoding in pure Rust, by `blosc2-format`, against the C library: the same arrays, one thread, in one
-//! run, turn by turn. `cargo xtask bench formats` runs it.
+//! Decoding in pure Rust by `blosc2-format`, compared with the C library: the same arrays, one thread, measured
+//! alternately in one run. `cargo xtask bench formats` runs it.
 //!
-//! Of each case the medians over the rounds are shown, and the median of the ratios of the speeds.
+//! The table shows for each case the medians over the rounds, and the median of the ratios of the speeds.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -12,7 +12,7 @@ use blosc2::{CParams, Codec, Filter, NDArray, SChunk};
 use blosc2_format::Limits;
 use blosc2_format::frame::Frame;
 
-/// An array of this many float32 along each of two dimensions: 64 MiB.
+/// The size of each of the two axes of the array, in float32 items: 64 MiB.
 const SIZE: u64 = 4096;
 const ROUNDS: usize = 9;
 
@@ -56,7 +56,7 @@ fn compare(folder: &Path, codec: Codec, filter: Option<Filter>) -> serde_json::V
     let mut times = Vec::new();
     let (mut from_c, mut from_rust) = (vec![0u8; in_c.chunksize()], Vec::new());
     for round in 0..=ROUNDS {
-        // Who goes first changes, and the first round warms up.
+        // The order alternates, and the first round is a warm-up.
         let mut both = [0.0; 2];
         for which in if round % 2 == 0 { [0, 1] } else { [1, 0] } {
             let start = Instant::now();

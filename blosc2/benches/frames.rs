@@ -1,8 +1,8 @@
-//! Frames in files: what opening one and reading an item costs against the C calls that do the same, what each depth
-//! of checking costs, and how reading grows with threads; with many chunks, also what rewriting and appending one costs,
-//! and the memory it takes. `cargo xtask bench frames` runs it.
+//! Frames in files: the cost of opening one and reading an item, compared with the equivalent C calls; the cost of each
+//! depth of checks; and the throughput by number of threads. For files of many chunks, also the cost of rewriting and
+//! appending a chunk, and the memory that this takes. `cargo xtask bench frames` runs it.
 //!
-//! Of each case the medians over the rounds are shown; C and this crate are measured turn by turn.
+//! C and this crate are measured alternately. The table shows for each case the medians over the rounds.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -26,27 +26,26 @@ const ITEMS: u64 = 10_000;
 const ROUNDS: usize = 41;
 /// Items that a thread reads at once.
 const RANGE: u64 = 25_000;
-/// The most that what C does as well may cost, in what C costs, and the least that threads have to bring on a machine
-/// with two cores or more.
+/// The maximum cost relative to C, and the minimum gain of threads on a machine with two cores or more.
 const MOST: f64 = 1.5;
 const LEAST: f64 = 1.6;
 
-/// Chunks of the files of many, and items of each.
+/// The numbers of chunks of the large files, and the items of each of their chunks.
 const COUNTS: [u64; 3] = [100, 100_000, 1_000_000];
 const FEW_ITEMS: u64 = 32;
-/// An item of a chunk that is random in each.
+/// The index of an item that is random in each chunk.
 const ITEM: u64 = 3;
-/// The most that opening and reading an item may cost with the most chunks, in what it costs with the fewest, and the
-/// memory that using the file of the most may take, in MB.
+/// The maximum cost of opening and reading an item with the most chunks, relative to the fewest, and the maximum memory
+/// for the file with the most chunks, in MB.
 const MOST_GROWTH: f64 = 3.0;
 const MOST_MEMORY: f64 = 40.0;
-/// The argument by which this program is told to use a file and to print the memory that took.
+/// The argument with which this program uses a file and prints the memory that it took.
 const MEMORY: &str = "--memory";
-/// Its task that is more than reading.
+/// The task that changes the file; the others only read.
 const CHANGE: &str = "change";
 
 fn main() {
-    // This initialises C, too.
+    // This also initializes C.
     assert!(Codec::Lz4.is_available());
     let args: Vec<String> = env::args().skip(1).collect();
     if let [MEMORY, side, task, path] = args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
@@ -149,7 +148,7 @@ fn threads(path: &Path) -> Value {
     json!({ "cores": cores, "one_mb_s": one, "eight_mb_s": eight, "ratio": ratio })
 }
 
-/// MB that so many threads read in a second.
+/// Returns the throughput of `count` reading threads in MB/s.
 fn throughput(schunk: &SChunk, count: u64) -> f64 {
     let long = Duration::from_millis(300);
     let start = Instant::now();
@@ -173,7 +172,7 @@ fn throughput(schunk: &SChunk, count: u64) -> f64 {
     items as f64 * 4.0 / 1e6 / start.elapsed().as_secs_f64()
 }
 
-/// A file of many small chunks, and a copy that C changes and one that this crate changes.
+/// A file of many small chunks, a copy that C changes, and a copy that this crate changes.
 struct Many {
     chunks: u64,
     original: PathBuf,
@@ -214,7 +213,7 @@ fn many(folder: &Path) -> Value {
         "append": changes("append one chunk", &files, &pool, Change::Append),
         "memory": memory(&files[2]),
     });
-    // What one side wrote, the other reads.
+    // Each side reads the file that the other side wrote.
     for file in &files {
         for path in &file.copies {
             let schunk = SChunk::open(path).unwrap();
@@ -227,13 +226,13 @@ fn many(folder: &Path) -> Value {
     report
 }
 
-/// Compressed chunks of one size, whose compressed sizes differ. The first two have the same one.
+/// Compressed chunks of one size with different compressed sizes. Those of the first two are equal.
 fn pool() -> Vec<Chunk> {
     let params = many_params();
     let (mut rng, mut encoder) = (Rng(1), Encoder::new(params).unwrap());
     let mut pool: Vec<_> = (0..1000)
         .map(|_| {
-            // Random bytes stay as long as they are, and zeros take next to nothing.
+            // Random bytes do not compress, and zeros compress to almost nothing.
             let random = 16 + rng.index(81);
             let mut data = rng.bytes(random);
             data.resize(FEW_ITEMS as usize * 4, 0);
@@ -255,7 +254,7 @@ fn random_item(chunk: &Chunk) -> u32 {
     chunk.items::<u32>(ITEM as usize..ITEM as usize + 1).unwrap()[0]
 }
 
-/// Writes a file of so many chunks, the first of `pool` in the middle.
+/// Writes a file of `chunks` chunks, with the first chunk of `pool` in the middle.
 fn write_many(folder: &Path, chunks: u64, pool: &[Chunk]) -> Many {
     let [original, c, ours] =
         ["original", "C", "ours"].map(|name| folder.join(format!("{chunks}-{name}.b2frame")));
@@ -273,7 +272,7 @@ fn write_many(folder: &Path, chunks: u64, pool: &[Chunk]) -> Many {
     Many { chunks, original, copies }
 }
 
-/// Changing one chunk, with a handle that is open and with one that is opened for it.
+/// Measures a change of one chunk, with an open handle and with one that is opened for the change.
 fn changes(what: &str, files: &[Many], pool: &[Chunk], change: Change) -> Value {
     println!("\n{}", heading(what));
     let mut cases = Vec::new();
@@ -292,7 +291,7 @@ fn changes(what: &str, files: &[Many], pool: &[Chunk], change: Change) -> Value 
     cases.into()
 }
 
-/// What changes a side's copy of the file so many times, and gives the seconds.
+/// Returns a closure that changes a side's copy of the file a number of times and returns the seconds.
 fn changing<'a, F: Frame>(
     file: &'a Many,
     side: usize,
@@ -308,20 +307,20 @@ fn changing<'a, F: Frame>(
     };
     move |calls| {
         if file.chunks == COUNTS[0] && matches!(change, Change::Append) {
-            // Anew for each round; the files of more chunks do not get noticeably longer in all of them.
+            // A fresh copy for each round. Files with more chunks do not get noticeably longer over all rounds.
             fs::copy(&file.original, path).unwrap();
         }
         if !open {
             return timed(|| call(&mut F::open_to_change(path)))(calls);
         }
         let mut frame = F::open_to_change(path);
-        call(&mut frame); // What only the first change of a handle does is not measured.
+        call(&mut frame); // The first change of a handle does more, and is not measured.
         timed(|| call(&mut frame))(calls)
     }
 }
 
-/// The most memory of a process that uses a file of many chunks: this program once more, since the peak of this one
-/// is that of all it did.
+/// The peak memory of a process that uses a file of many chunks. It is a child process, since the peak of this one
+/// includes everything before.
 fn memory(file: &Many) -> Value {
     println!("\npeak memory, {} chunks         C, MB  ours, MB", file.chunks);
     let mut cases = Vec::new();
@@ -344,7 +343,7 @@ fn memory(file: &Many) -> Value {
     cases.into()
 }
 
-/// What a child does, whose memory is measured.
+/// The work of the child process whose memory is measured.
 fn use_once<F: Frame>(path: &Path, change: bool) {
     let (pool, middle) = (pool(), COUNTS[2] / 2);
     let mut frame = if change { F::open_to_change(path) } else { F::open_to_read(path) };
@@ -355,7 +354,7 @@ fn use_once<F: Frame>(path: &Path, change: bool) {
     }
 }
 
-/// The most memory that this process has had, in MB, where the system tells.
+/// The peak memory of this process in MB, if the system reports it.
 fn peak_memory() -> Option<f64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -363,7 +362,7 @@ fn peak_memory() -> Option<f64> {
     Some(kib * 1024.0 / 1e6)
 }
 
-/// What both sides do with a file of `u32`.
+/// The operations of both sides on a file of `u32`.
 trait Frame {
     fn open_to_read(path: &Path) -> Self;
     fn open_to_change(path: &Path) -> Self;
@@ -394,7 +393,7 @@ impl Frame for SChunk {
     }
 }
 
-/// A super-chunk of C's, from a file.
+/// A C super-chunk, opened from a file.
 struct CFrame(*mut sys::blosc2_schunk);
 
 impl Frame for CFrame {
@@ -446,7 +445,7 @@ fn read_one<F: Frame>(path: &Path, at: u64, expected: u32) {
     assert!(black_box(F::open_to_read(path).item_at(at)) == expected, "other data");
 }
 
-/// What does something so many times, and gives the seconds.
+/// Returns a closure that makes a number of calls and returns the seconds.
 fn timed(mut call: impl FnMut()) -> impl FnMut(u32) -> f64 {
     move |calls| {
         let start = Instant::now();
@@ -455,12 +454,12 @@ fn timed(mut call: impl FnMut()) -> impl FnMut(u32) -> f64 {
     }
 }
 
-/// The medians of what both take for one call, in µs. Both are told how many calls to make in a round, at most `most`,
-/// and give the seconds.
+/// The medians of the times of one call of both sides, in µs. Both closures take the number of calls of a round, at
+/// most `most`, and return the seconds.
 fn medians(most: u32, c: impl FnMut(u32) -> f64, ours: impl FnMut(u32) -> f64) -> [f64; 2] {
     let (mut c, mut ours) = (c, ours);
     let mut sides: [&mut dyn FnMut(u32) -> f64; 2] = [&mut c, &mut ours];
-    // The first call warms up. What the second takes tells how many calls are worth it, and how many rounds.
+    // The first call is a warm-up. The time of the second one determines the number of calls and rounds.
     let first = sides.each_mut().map(|side| {
         side(1);
         side(1)
@@ -469,7 +468,7 @@ fn medians(most: u32, c: impl FnMut(u32) -> f64, ours: impl FnMut(u32) -> f64) -
     let rounds = ((2.0 / (first[0] + first[1])) as usize).clamp(7, ROUNDS);
     let mut times = [Vec::new(), Vec::new()];
     for round in 0..rounds {
-        // Who goes first changes.
+        // The order alternates.
         for which in if round % 2 == 0 { [0, 1] } else { [1, 0] } {
             times[which].push(sides[which](calls[which]) * 1e6 / f64::from(calls[which]));
         }
@@ -481,7 +480,7 @@ fn heading(what: &str) -> String {
     format!("{what:32}     C, µs  ours, µs  ours / C")
 }
 
-/// A row of a table below such a heading.
+/// Prints a row of a table, and returns it for the report.
 fn compared(key: &str, what: &str, [c, ours]: [f64; 2], most: f64) -> Value {
     let ratio = ours / c;
     let verdict = if ratio > most { "  above the limit" } else { "" };

@@ -1,8 +1,8 @@
-//! Our build of C-Blosc2 against the one in Python's wheel: the same calls on the same data, in one
-//! run, turn by turn. `cargo xtask bench kernels` runs it.
+//! This build of C-Blosc2, compared with the one in Python's wheel: the same calls on the same data, measured
+//! alternately in one run. `cargo xtask bench kernels` runs it.
 //!
-//! A ratio is the other library's time by ours, so that 1.05 is 5 % faster. Of each case the median
-//! over the rounds is shown.
+//! A ratio is the time of the wheel divided by that of this build: 1.05 is 5 % faster. The table shows for each case
+//! the median over the rounds.
 
 use std::ffi::c_void;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use libloading::Library;
 /// Bytes of the buffer: 4096 rows of 1024 floats.
 const LEN: usize = 4096 * 1024 * 4;
 const ROUNDS: usize = 21;
-/// Decompressions that are timed together, each being short.
+/// The number of decompressions that are timed together, since each of them is short.
 const REPEATS: u32 = 8;
 
 /// The functions of a library that the bench calls.
@@ -45,7 +45,7 @@ fn main() {
     let theirs = theirs(&library);
     let data = polynomial();
 
-    // Cargo passes `--bench`; anything else names the codecs to compare.
+    // Cargo passes `--bench`; the other arguments are the codecs to compare.
     let wanted: Vec<String> = env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     println!("codec    filter      threads   ratio  compress  decompress  (theirs / ours)");
     let mut report = Vec::new();
@@ -64,7 +64,7 @@ fn main() {
     write_report(&report);
 }
 
-/// Compares one case, prints its line, and gives it for the report.
+/// Compares one case, prints its line, and returns it for the report.
 fn compare(
     ours: &Functions,
     theirs: &Functions,
@@ -81,12 +81,12 @@ fn compare(
     let dparams = sys::blosc2_dparams { nthreads: threads, ..sys::blosc2_dparams_defaults() };
 
     let mut cases = [Case::new(ours, cparams, dparams), Case::new(theirs, cparams, dparams)];
-    // Both work in the same memory, whose place matters as much as the code.
+    // Both use the same memory, since its address matters as much as the code.
     let mut chunk = vec![0; LEN + sys::BLOSC2_MAX_OVERHEAD as usize];
     let mut out = vec![0; LEN];
     let (mut compress, mut decompress) = (Vec::new(), Vec::new());
     for round in 0..=ROUNDS {
-        // Who goes first changes, and the first round warms up.
+        // The order alternates, and the first round is a warm-up.
         let order = if round % 2 == 0 { [0, 1] } else { [1, 0] };
         let mut times = [[Duration::ZERO; 2]; 2];
         for which in order {

@@ -1,7 +1,7 @@
-//! What the safety of this crate costs: its functions against the C calls that do the same, on the same
-//! library and data, in one run, turn by turn. `cargo xtask bench overhead` runs it.
+//! The overhead of the safe API: its functions, compared with the equivalent C calls on the same library and data,
+//! measured alternately in one run. `cargo xtask bench overhead` runs it.
 //!
-//! Of each case the medians over the rounds are shown, and the median of the differences.
+//! The table shows for each case the medians over the rounds, and the median of the differences.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -32,7 +32,7 @@ fn main() {
     write_report(&report);
 }
 
-/// One buffer, each time with a context and a target of its own.
+/// One buffer, with a new context and a new target for each call.
 fn buffers(data: &[i32], params: &CParams) -> [serde_json::Value; 2] {
     let chunk = blosc2::compress(data, params).unwrap();
     assert!(chunk == c_compress(data, c_params(params)), "other chunks");
@@ -89,7 +89,7 @@ fn super_chunks(data: &[i32], params: &CParams) -> [serde_json::Value; 2] {
     [append, read]
 }
 
-/// Times both, prints the line, and gives it for the report.
+/// Times both, prints the line, and returns it for the report.
 fn compare(
     name: &str,
     (codec, len): &(Codec, usize),
@@ -109,7 +109,7 @@ fn compare(
     };
     let mut times = Vec::new();
     for round in 0..=ROUNDS {
-        // Who goes first changes, and the first round warms up.
+        // The order alternates, and the first round is a warm-up.
         let mut both = [0.0; 2];
         for which in if round % 2 == 0 { [0, 1] } else { [1, 0] } {
             both[which] = time(which);
@@ -132,7 +132,7 @@ fn compare(
     })
 }
 
-/// What the crate tells C for these parameters.
+/// The C parameters that the crate passes for these parameters.
 fn c_params(params: &CParams) -> sys::blosc2_cparams {
     let mut c = sys::blosc2_cparams_defaults();
     c.compcode = params.codec.code();
@@ -176,7 +176,7 @@ fn c_decompress(chunk: &[u8]) -> Vec<i32> {
     }
 }
 
-/// A super-chunk of C's in memory.
+/// A C super-chunk in memory.
 struct CSuperChunk(*mut sys::blosc2_schunk);
 
 impl CSuperChunk {

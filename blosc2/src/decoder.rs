@@ -30,7 +30,7 @@ pub(crate) struct Decoder {
     place: (Option<usize>, Option<u64>),
 }
 
-// SAFETY: the parameters contain pointers for C, none of which is set. For `Context` see there.
+// SAFETY: the parameters contain pointers for C, and none of them is set. For `Context` see there.
 unsafe impl Send for Decoder {}
 
 // Checks the other fields, since `unsafe impl` disables the check of the compiler.

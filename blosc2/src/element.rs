@@ -472,7 +472,7 @@ mod tests {
 
     use super::*;
 
-    /// Two bytes of padding, the second of which is at the end, and bools, nested and direct.
+    /// A structure with padding inside and at the end, and with nested bools.
     #[derive(Debug, Clone, Copy, PartialEq)]
     #[repr(C)]
     struct Padded {

@@ -112,7 +112,7 @@ impl<const N: usize> Default for FixedBytes<N> {
     }
 }
 
-// SAFETY: the type is an array of bytes, any of which are a valid value.
+// SAFETY: the type is an array of bytes, and any bytes are a valid value of it.
 unsafe impl<const N: usize> Element for FixedBytes<N> {
     const LAYOUT: ElementLayout = ElementLayout::bytes(N);
 
@@ -191,7 +191,7 @@ impl<const N: usize> Default for FixedStr<N> {
     }
 }
 
-// SAFETY: the type is an array of numbers, any bytes of which are a valid value.
+// SAFETY: the type is an array of numbers, and any bytes are a valid value of it.
 unsafe impl<const N: usize> Element for FixedStr<N> {
     const LAYOUT: ElementLayout = ElementLayout::array::<u32>(N);
 
@@ -249,7 +249,7 @@ impl<const N: usize> Default for Void<N> {
     }
 }
 
-// SAFETY: the type is an array of bytes, any of which are a valid value.
+// SAFETY: the type is an array of bytes, and any bytes are a valid value of it.
 unsafe impl<const N: usize> Element for Void<N> {
     const LAYOUT: ElementLayout = ElementLayout::bytes(N);
 
@@ -386,7 +386,7 @@ macro_rules! times {
             }
         }
 
-        // SAFETY: the type is a number, any bytes of which are a valid value.
+        // SAFETY: the type is a number, and any bytes are a valid value of it.
         unsafe impl<U: TimeUnit> Element for $name<U> {
             const LAYOUT: ElementLayout = <i64 as Element>::LAYOUT;
 

@@ -37,7 +37,7 @@ pub(crate) struct Encoder {
     shape: Option<Arc<ArrayShape>>,
 }
 
-// SAFETY: the parameters contain pointers for C, none of which is set. For `Context` see there.
+// SAFETY: the parameters contain pointers for C, and none of them is set. For `Context` see there.
 unsafe impl Send for Encoder {}
 
 // Checks the other fields, since `unsafe impl` disables the check of the compiler.

@@ -1,4 +1,4 @@
-//! The C library of Blosc 1, by the program `blosc1`: its chunks are those of HDF5 and of Zarr.
+//! The C library of Blosc 1, called through the program `blosc1`. HDF5 and Zarr use its chunks.
 
 mod cases;
 
@@ -50,7 +50,7 @@ impl Blosc1 {
 
 impl Drop for Blosc1 {
     fn drop(&mut self) {
-        drop(self.0.stdin.take()); // At the end of which it ends.
+        drop(self.0.stdin.take()); // The program exits when its standard input ends.
         self.0.wait().unwrap();
     }
 }

@@ -33,7 +33,7 @@ fn decompress(chunk: &[u8]) -> Result<Vec<u8>, String> {
     blusc::convenience::blosc2_decompress(chunk).map_err(|error| format!("{error:?}"))
 }
 
-/// The cases that it does right; what is left out has a test of its own below.
+/// The cases that it handles correctly. Each of the other ones has a test below.
 fn supported(splits: &[SplitMode], count: usize) -> Vec<Case> {
     let mut cases = cases(&PIPELINES, &TYPESIZES, splits, count);
     cases.retain(|case| case.level > 0 && (case.len == 0 || case.len >= case.typesize));
@@ -43,7 +43,7 @@ fn supported(splits: &[SplitMode], count: usize) -> Vec<Case> {
 
 #[test]
 fn its_chunks_are_read_here() {
-    // It splits as it likes.
+    // It ignores the split mode.
     its_chunks_are_read(&supported(&[SplitMode::Auto], 4), compress);
 }
 
@@ -73,8 +73,7 @@ const CASE: Case = Case {
     seed: 405,
 };
 
-/// Known faults of it: the header does not say that the blocks are not split. Nobody can read these
-/// chunks, and it cannot either.
+/// Known fault: the header does not say that the blocks are not split. No implementation can read these chunks.
 #[test]
 fn what_it_writes_at_level_0_or_of_less_than_an_item_is_refused() {
     let short = Case { kind: Kind::Ones, typesize: 33, len: 31, ..CASE };
@@ -87,7 +86,7 @@ fn what_it_writes_at_level_0_or_of_less_than_an_item_is_refused() {
     }
 }
 
-/// A known fault of it: it leaves out the filters that it does not know, and says nothing.
+/// Known fault: it ignores unknown filters without an error.
 #[test]
 fn it_misreads_ours_with_other_filters() {
     for filters in [&[Filter::Delta][..], &[Filter::ByteDelta(0)], &[Filter::ShuffleBytes(4)]] {
@@ -101,7 +100,8 @@ fn it_misreads_ours_with_other_filters() {
     }
 }
 
-/// A known fault of it: Blosc 1 leaves items as they are that do not fill a byte of bits.
+/// Known fault: it treats the last items as bitshuffled if they are not a multiple of eight. Blosc 1 does not
+/// bitshuffle them.
 #[test]
 fn it_misreads_bitshuffled_chunks_of_blosc1_with_blocks_of_other_than_eights() {
     let filters = vec![Filter::Bitshuffle];

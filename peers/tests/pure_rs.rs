@@ -23,21 +23,21 @@ const PIPELINES: [&[Filter]; 12] = [
 ];
 const TYPESIZES: [usize; 9] = [1, 2, 3, 4, 8, 16, 33, 255, 300];
 
-/// The cases that it does right; what is left out has a test of its own below.
+/// The cases that it handles correctly. Each of the other ones has a test below.
 fn supported() -> Vec<Case> {
     let mut cases = cases(&PIPELINES, &TYPESIZES, &SPLITS, 1);
     cases.retain(|case| !loses_rest(case) && !splits_too_far(case));
     cases
 }
 
-/// Bytes after the last whole item of a block, which its bytedelta does not undo.
+/// Whether a block has bytes after its last whole item, which its bytedelta does not undo.
 fn loses_rest(case: &Case) -> bool {
     let rest = !case.len.is_multiple_of(case.typesize)
         || case.blocksize.is_some_and(|size| !size.is_multiple_of(case.typesize));
     rest && case.filters.contains(&Filter::ByteDelta(0))
 }
 
-/// Less data than an item, always split.
+/// Whether the data is shorter than an item and always split.
 fn splits_too_far(case: &Case) -> bool {
     case.split == SplitMode::Always && case.len < case.typesize
 }
@@ -96,7 +96,7 @@ const CASE: Case = Case {
     seed: 614,
 };
 
-/// A known fault of it: nobody can read what it makes of such data, and it misreads ours.
+/// Known fault: no implementation can read its chunks of such data, and it misreads the chunks of `blosc2`.
 #[test]
 fn its_bytedelta_loses_bytes_after_the_last_whole_item() {
     let case = Case { filters: vec![Filter::Shuffle, Filter::ByteDelta(0)], ..CASE };
@@ -109,7 +109,7 @@ fn its_bytedelta_loses_bytes_after_the_last_whole_item() {
     assert_ne!(decompress(&ours).unwrap(), data);
 }
 
-/// A known fault of it: the header says that blocks of one byte are split into 255 streams.
+/// Known fault: according to the header, blocks of one byte are split into 255 streams.
 #[test]
 fn it_splits_blocks_that_are_too_small_and_we_refuse_them() {
     let case = Case { typesize: 255, split: SplitMode::Always, kind: Kind::Ones, len: 32, ..CASE };

@@ -1,7 +1,7 @@
 //! Random numbers and data for tests, the same on every machine.
 
-/// How often a test with random data repeats, where the long run repeats it `long` times: `BLOSC2_TEST_REPEATS`
-/// percent of that, 10 without it, and at least once.
+/// Returns the number of repeats of a test with random data. The long run repeats it `long` times; other runs repeat
+/// it `BLOSC2_TEST_REPEATS` percent of that, 10 percent by default, and at least once.
 pub fn repeats(long: usize) -> usize {
     let percent = std::env::var("BLOSC2_TEST_REPEATS").map_or(10, |percent| {
         percent.parse().expect("BLOSC2_TEST_REPEATS is a whole number, in percent")
@@ -9,7 +9,7 @@ pub fn repeats(long: usize) -> usize {
     (long * percent).div_ceil(100).max(1)
 }
 
-/// A small generator of numbers, the same on every machine (SplitMix64).
+/// A small random number generator with the same sequence on every machine (SplitMix64).
 #[derive(Debug, Clone)]
 pub struct Rng(
     /// The seed, then the state.
@@ -17,7 +17,7 @@ pub struct Rng(
 );
 
 impl Rng {
-    /// The next number.
+    /// Returns the next number.
     #[expect(
         clippy::should_implement_trait,
         reason = "it never ends, so that there is nothing to unwrap"
@@ -30,31 +30,31 @@ impl Rng {
         word ^ (word >> 31)
     }
 
-    /// Random bytes.
+    /// Returns `len` random bytes.
     pub fn bytes(&mut self, len: usize) -> Vec<u8> {
         std::iter::repeat_with(|| self.next() as u8).take(len).collect()
     }
 
-    /// A number below `end`.
+    /// Returns a number below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 
-    /// A number below `len`, as an index.
+    /// Returns an index below `len`.
     pub fn index(&mut self, len: usize) -> usize {
         self.below(len as u64) as usize
     }
 
-    /// One of the choices.
+    /// Returns one of the choices.
     pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
         &choices[self.index(choices.len())]
     }
 }
 
-/// What data looks like.
+/// The kind of test data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Every byte is random: no codec makes it smaller.
+    /// Every byte is random: no codec compresses it.
     Random,
     /// Every byte is 0.
     Zeros,
@@ -62,9 +62,9 @@ pub enum Kind {
     Ones,
     /// Runs of up to 300 equal bytes.
     Runs,
-    /// 32-bit integers, each 3 above the one before.
+    /// 32-bit integers in steps of 3.
     Ramp,
-    /// Stretches of the other kinds.
+    /// Sections of the other kinds.
     Mixed,
 }
 
@@ -72,7 +72,7 @@ pub enum Kind {
 pub const KINDS: [Kind; 6] =
     [Kind::Random, Kind::Zeros, Kind::Ones, Kind::Runs, Kind::Ramp, Kind::Mixed];
 
-/// `len` bytes of this kind, always the same for the same seed.
+/// Returns `len` bytes of this kind, which depend on the seed only.
 pub fn data(kind: Kind, len: usize, seed: u64) -> Vec<u8> {
     let mut rng = Rng(seed);
     match kind {
@@ -104,7 +104,7 @@ pub fn data(kind: Kind, len: usize, seed: u64) -> Vec<u8> {
     }
 }
 
-/// Text of which every line is much like the others: what dictionaries are for.
+/// Text whose lines are similar, as dictionaries need it.
 pub fn records(len: usize) -> Vec<u8> {
     let mut rng = Rng(len as u64);
     let lines = (0..).flat_map(|line| {
@@ -119,7 +119,7 @@ pub fn records(len: usize) -> Vec<u8> {
     lines.take(len).collect()
 }
 
-/// What shuffle makes of `source`, byte by byte.
+/// Shuffles `source` byte by byte: the model of the filter.
 pub fn model_shuffle(typesize: usize, source: &[u8]) -> Vec<u8> {
     let items = source.len() / typesize;
     let mut target = source.to_vec();
@@ -129,7 +129,7 @@ pub fn model_shuffle(typesize: usize, source: &[u8]) -> Vec<u8> {
     target
 }
 
-/// What bitshuffle makes of `source`, bit by bit.
+/// Bitshuffles `source` bit by bit: the model of the filter.
 pub fn model_bitshuffle(typesize: usize, source: &[u8]) -> Vec<u8> {
     let items = source.len() / typesize / 8 * 8;
     let bits = 8 * typesize;

@@ -120,7 +120,7 @@ fn rows(text: &str) -> Vec<Row<'_>> {
     rows
 }
 
-/// What is between backticks.
+/// The parts of a cell between backticks.
 fn code(cell: &str) -> Vec<&str> {
     cell.split('`').skip(1).step_by(2).collect()
 }
@@ -193,7 +193,7 @@ fn implemented(line: &str) -> Option<(&str, bool)> {
     }
 }
 
-/// The name of what a declaration without its visibility declares.
+/// The name of the declared item, from a declaration without its visibility.
 fn declared(mut item: &str) -> Option<&str> {
     if item.starts_with("//") || item.starts_with('#') {
         return None;

@@ -1,4 +1,4 @@
-//! Items that are no plain numbers: bools, structures with padding, arrays, half and complex numbers.
+//! Items other than primitive numbers: bools, structures with padding, arrays, half and complex numbers.
 
 use blosc2::dtype::ByteOrder;
 use blosc2::elements::{FixedBytes, FixedStr};
@@ -130,7 +130,7 @@ fn padding_is_stored_as_zeros() {
     let chunk = blosc2::compress(&items, &params).unwrap();
     assert_eq!(blosc2::decompress::<u8>(&chunk).unwrap(), expected);
     assert_eq!(blosc2::decompress::<Padded>(&chunk).unwrap(), items);
-    // Neither as it is stored without compression.
+    // Padding is also cleared in a chunk without compression.
     let plain = blosc2::compress(&items, &params.clone().level(0)).unwrap();
     assert!(!plain.contains(&0xaa));
     let mut blocks = blosc2::Compressor::new(&params).unwrap();
@@ -200,7 +200,7 @@ fn items_stay_valid_where_reading_fails() {
     let error = decompressor.decompress_into(&ChunkRef::new(&chunk).unwrap(), &mut items);
     assert_eq!(error.unwrap_err().kind(), ErrorKind::Callback);
     let written = items.iter().filter(|&&item| item).count();
-    // A bool is 0 or 1, which is what counting goes by.
+    // A bool is 0 or 1; counting relies on it.
     let ones: usize = items.iter().map(|&item| usize::from(item)).sum();
     assert_eq!(written, ones);
     assert!(written > 0);
@@ -240,7 +240,7 @@ fn numbers_of_other_crates_are_items() {
     assert_eq!(ChunkRef::new(&chunk).unwrap().typesize(), 16);
     assert_eq!(blosc2::decompress::<[f64; 2]>(&chunk).unwrap()[3], [3.0, -0.5]);
     assert_eq!(blosc2::decompress::<Complex<f64>>(&chunk).unwrap(), complex);
-    // Not of these, which C makes of 4 and 8 bytes only.
+    // C creates NaN chunks for items of 4 and 8 bytes only.
     let error = Chunk::nans::<f16>(10, &CParams::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
 }
@@ -309,10 +309,10 @@ fn the_first_field_that_differs_is_named() {
     assert!(error.ends_with(expected) && error.contains("[('name', '<U10')"), "{error}");
     let error = text(array.read_all::<Other>().unwrap_err());
     assert!(error.ends_with("; there is no field `died`"), "{error}");
-    // Of scalars both dtypes say it.
+    // For scalars the message has no further detail: the two dtypes say it.
     let error = text(array.read_all::<u8>().unwrap_err());
     assert!(!error.contains(';'), "{error}");
-    // Not the byte order, which can be converted.
+    // The message names the field, not the byte order, which can be converted.
     let dtype = PackedPerson::dtype().with_byte_order(ByteOrder::Big).to_string();
     let swapped = NDArray::builder().from_bytes(&[0; 62], &[1], &dtype, 62).unwrap();
     let error = text(swapped.read_all::<Person>().unwrap_err());

@@ -1,4 +1,4 @@
-//! Fields of arrays of structures, against reading whole items.
+//! Fields of arrays of structures, compared with reads of whole items.
 
 use blosc2::elements::FixedBytes;
 use blosc2::user_defined::{BoxError, ChunkBlock};
@@ -161,7 +161,7 @@ fn fields_that_cannot_be_written() {
     assert_eq!(kind(field.write(3..7, &[1.0f64; 4])), ErrorKind::OutOfBounds);
     assert_eq!(kind(field.fill(.., 1i64)), ErrorKind::TypeMismatch);
     assert_eq!(array.field_mut("missing").unwrap_err().kind(), ErrorKind::InvalidArgument);
-    // What a postfilter makes of a chunk cannot be compressed again.
+    // The output of a postfilter cannot be compressed again.
     array.set_postfilter(|block: &mut ChunkBlock<'_>| -> Result<(), BoxError> {
         let input = block.input();
         block.output().copy_from_slice(input);
@@ -176,7 +176,7 @@ fn fields_that_cannot_be_written() {
 #[test]
 fn fields_are_those_of_whole_items() {
     let rows: Vec<Row> = (0..143).map(row).collect();
-    // Blocks of one column too: then a step along the first axis may be as long as an item.
+    // Also blocks of one column: then a step along the first axis may be as long as an item.
     for (chunks, blocks) in
         [([4, 5], [2, 3]), ([11, 13], [11, 13]), ([3, 1], [3, 1]), ([1, 13], [1, 4])]
     {
@@ -210,7 +210,7 @@ fn fields_are_those_of_whole_items() {
     }
 }
 
-/// A column whose items, in memory, are as far from each other as items of the array: they look like one piece.
+/// A column whose items in memory are as far apart as the items of the array, and look contiguous.
 #[test]
 fn rows_as_long_as_an_item_are_not_taken_for_one_piece() {
     // Items of 8 bytes, two fields of 4; two columns.

@@ -1,4 +1,4 @@
-//! Arrays against a plain model: whatever is written is read, whole and in boxes.
+//! Arrays against a plain model: all that is written is read, whole and in boxes.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use proptest::test_runner::{Config, RngSeed};
 
 use crate::common::{KINDS, Kind, Model, Rng, assert_same, codecs, lossless, random_box, repeats};
 
-/// Shapes that fit each other: of the array, the chunks, the blocks.
+/// A valid combination of shape, chunk shape and block shape.
 #[derive(Debug, Clone)]
 struct Shapes {
     shape: Vec<u64>,
@@ -19,7 +19,7 @@ struct Shapes {
 }
 
 fn shapes() -> impl Strategy<Value = Shapes> {
-    // AxisSelection a dimension: items, items of a chunk, items of a block, from three free numbers.
+    // For each axis: its size, chunk size and block size, from three free numbers.
     let axis = (0u64..=20, 1u64..=24, 1u64..=24).prop_map(|(size, chunk, block)| {
         let chunk = chunk.min(size + 3).max(1);
         (size, chunk, block.min(chunk))
@@ -30,7 +30,7 @@ fn shapes() -> impl Strategy<Value = Shapes> {
     let deep = prop::collection::vec(flat, 3..=5);
     let one = (1u64..=2, 1u64..=2).prop_map(|(size, chunk)| (size, chunk, 1));
     let deepest = prop::collection::vec(one, 16).prop_map(|mut axes| {
-        // No more than 2^9 items.
+        // At most 2^9 items.
         for axis in axes.iter_mut().skip(9) {
             *axis = (1, 1, 1);
         }
@@ -46,7 +46,7 @@ fn shapes() -> impl Strategy<Value = Shapes> {
 #[derive(Debug, Clone)]
 struct Case {
     shapes: Shapes,
-    /// Other shapes along the same dimensions, to copy to.
+    /// Other chunk and block shapes, to copy to.
     chunks: Vec<u64>,
     blocks: Vec<u64>,
     typesize: usize,
@@ -194,7 +194,7 @@ fn typed_arrays_give_their_items_in_every_way_of_reading() {
             array.read_into(&[20..30, 1..5], &mut buffer).unwrap();
             assert_eq!(buffer, expected);
             assert!(array.read::<$type>(&[3..3, 0..7]).unwrap().is_empty());
-            // The same array, with chunks and blocks of its own choice.
+            // The same array with automatic chunk and block shapes.
             let array = NDArray::from_slice(&items, &[60, 7]).unwrap();
             assert_eq!(array.read_all::<$type>().unwrap(), items);
         })*};
@@ -263,8 +263,8 @@ fn zeros_take_no_room() {
 
 #[test]
 fn boxes_are_right_where_blocks_depend_on_each_other() {
-    // Delta looks back at the first block, a dictionary is shared by all, and the rest of a chunk
-    // stays compressed when only some of its blocks are wanted.
+    // Delta needs the first block and all blocks share a dictionary, while a partial read leaves the other
+    // blocks compressed.
     for (filters, dictionary) in [
         (&[Filter::Delta][..], false),
         (&[Filter::Delta, Filter::Shuffle], false),
@@ -342,7 +342,7 @@ fn filters_that_look_at_the_shape_refuse_what_they_cannot_do() {
         CParams::new().codec(Codec::Ndlz).codec_meta(4).filters(&[]),
     ] {
         for shape in [&[20u64, 20][..], &[20], &[], &[3, 3, 3, 3, 3, 3, 3, 3, 3]] {
-            // An error or not: no crash, and no data that cannot be read again.
+            // An error is allowed, but no crash, and no data that cannot be read again.
             if let Err(error) = make(params.clone(), shape, shape) {
                 assert_ne!(error.kind(), ErrorKind::InvalidData, "{params:?} {shape:?}: {error}");
             }
@@ -352,7 +352,7 @@ fn filters_that_look_at_the_shape_refuse_what_they_cannot_do() {
 
 #[test]
 fn a_sixteenth_of_the_chunks_can_be_read_without_the_others() {
-    // Many chunks, also where the index of their places is cut into blocks itself.
+    // Many chunks, also with an index of several blocks.
     let items: Vec<u16> = (0..5000).map(|item| item as u16).collect();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("many.b2nd");
@@ -372,7 +372,7 @@ fn a_sixteenth_of_the_chunks_can_be_read_without_the_others() {
 
 #[test]
 fn copies_keep_the_metalayers_of_files() {
-    // Upstream's frames are the only ones here that have some; they are no arrays.
+    // Only upstream's frames here have some, and they are not arrays.
     let path = crate::common::upstream("tests/fuzz/corpus/frame_simple-lz4.b2frame");
     let folder = tempfile::tempdir().unwrap();
     let schunk = blosc2::SChunk::open(path).unwrap();
@@ -385,7 +385,7 @@ fn copies_keep_the_metalayers_of_files() {
 }
 
 #[test]
-fn the_super_chunk_of_an_array_copied_anew_is_an_array_still() {
+fn the_recompressed_super_chunk_of_an_array_is_still_an_array() {
     let items: Vec<i32> = (0..400 * 300).map(|item| item / 7).collect();
     let array =
         NDArray::builder().chunks([100, 300]).blocks([10, 20]).from_slice(&items, [400, 300]);

@@ -1,7 +1,7 @@
-//! Random sequences of all that changes the shape of an array, in every storage, against a plain model of it.
+//! Random sequences of changes of an array's shape, in every storage, against a plain model.
 //!
-//! After each change the array is what the model is; one that must fail leaves it as it was. After each sequence
-//! `blosc2-format` finds nothing wrong with what is stored; of some sequences Python reads the same array.
+//! After each change the array equals the model. A change that must fail leaves the array unchanged. After each
+//! sequence `blosc2-format` has no findings. After some sequences Python reads the same array.
 
 use std::fmt::Write;
 use std::fs;
@@ -15,11 +15,11 @@ use serde_json::{Value, json};
 
 /// The number of sequences in a long run; see `repeats`.
 const CASES: usize = 1000;
-/// How many of them Python reads.
+/// The number of these sequences that Python reads.
 const IN_PYTHON: u64 = 100;
 const CHANGES: u64 = 8;
 
-/// An array as its items.
+/// The model: the shape and the items of an array.
 #[derive(Debug, Clone, PartialEq)]
 struct Model {
     shape: Vec<u64>,
@@ -107,7 +107,7 @@ fn index(mut number: u64, shape: &[u64]) -> Vec<u64> {
     index
 }
 
-/// Where a sequence keeps its array.
+/// The storage of the array of a sequence.
 #[derive(Debug, Clone)]
 enum Place {
     Memory,
@@ -246,7 +246,7 @@ impl Sequence {
                 for piece in &pieces {
                     appender.append(&piece.items).unwrap();
                     there += piece.shape[axis];
-                    // Where others have no items, nothing is added by no items.
+                    // If another axis has no items, appending no items adds nothing.
                     let all = appender.array().shape()[axis] + appender.pending();
                     assert!(all == there || piece.items.is_empty());
                     there = all;
@@ -271,7 +271,7 @@ impl Sequence {
                 }
                 let other = builder.from_slice(&new.items, &new.shape).unwrap();
                 self.array.append_array(axis, &other).unwrap();
-                // Unlike items alone, it says how much longer an array without items becomes.
+                // Unlike items alone, its shape has the growth of an array without items.
                 self.model = self.model.inserted(axis, size, &new);
             }
             8 => {
@@ -296,7 +296,7 @@ impl Sequence {
         }
     }
 
-    /// What was put in; no items are none, whatever they are of.
+    /// Inserts the items of the model.
     fn put(&mut self, axis: usize, at: u64, new: &Model) {
         if !new.items.is_empty() {
             self.model = self.model.inserted(axis, at, new);
@@ -359,7 +359,7 @@ impl Sequence {
         assert!(items == self.model.items, "{items:?}\n{:?}\n{}", self.model, self.log);
     }
 
-    /// What is stored has no fault, gaps apart.
+    /// Asserts that the stored array has no findings except gaps.
     fn check(&self) {
         let options = Options { content: true, ..Options::default() };
         let report = match &self.place {
@@ -394,7 +394,7 @@ fn any_sequence_of_shapes_holds_what_the_model_does() {
     });
 }
 
-/// However large the other dimensions are.
+/// Independently of the size of the other axes.
 #[test]
 fn arrays_without_items_take_no_memory() {
     let builder = || NDArray::builder().chunks([1, 1]).blocks([1, 1]);
@@ -410,7 +410,7 @@ fn arrays_without_items_take_no_memory() {
     assert_eq!(wide.chunks(), [1, 8 << 20]);
 }
 
-/// Items were made for one shape; those of another are not written as if they fitted.
+/// Items for an older shape are not written as if they fitted.
 #[test]
 fn items_for_a_shape_that_others_have_changed_are_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -462,7 +462,7 @@ fn arrays_are_joined_while_others_write() {
     assert_eq!(joined.read::<u16>(&[69..70, 99..100]).unwrap(), [99]);
 }
 
-/// Others who make the array larger again find zeros there.
+/// Other programs that enlarge the array again read zeros there.
 #[test]
 fn items_that_go_are_not_left_in_the_padding() {
     for axis in 0..2 {

@@ -1,4 +1,4 @@
-//! Chunks that go from one array to another as they are, and those that are compressed again.
+//! Chunks that are copied between arrays as they are, and chunks that are recompressed.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -18,7 +18,7 @@ use blosc2_format::frame::{self, Metalayer};
 
 use crate::common::{Rng, dictionary_codecs, kind, repeats};
 
-/// The chunks of the first array, of what is added to it, and what is compressed are told apart by their filter.
+/// The filter tells the source of a chunk: the first array, the added one, or recompression.
 const FIRST: Filter = Filter::Shuffle;
 const SECOND: Filter = Filter::Bitshuffle;
 const MADE: Filter = Filter::Delta;
@@ -50,7 +50,7 @@ fn made(filter: Filter, shape: &[u64], chunks: &[u64], blocks: &[u64], first: u6
     builder.from_fn_dyn::<Item>(shape, |index| [item(index); 24]).unwrap()
 }
 
-/// What a chunk of a joined array is made of: 0 or 1 for a chunk of one of the sources as it is, 2 otherwise.
+/// The source of a chunk of a joined array: 0 or 1 for a copied chunk of that source, 2 for a recompressed one.
 fn expected_source(
     [left, right]: [&NDArray; 2],
     joined: &NDArray,
@@ -120,7 +120,7 @@ fn joined_arrays_have_the_chunks_of_their_sources_where_those_fit() {
         for index in 0..joined.chunk_count() {
             let source = expected_source([&left, &right], &joined, axis, index);
             counts[source] += 1;
-            // Chunks that are compressed have the filter of the array.
+            // Recompressed chunks have the filter of the array.
             for array in [&joined, &grown] {
                 let expected = [FIRST, SECOND, MADE][source];
                 assert_eq!(filter_of(array, index), expected, "{what}, {index}");
@@ -136,7 +136,7 @@ fn parts_of_arrays_keep_the_chunks_that_they_have_whole() {
     let array = made(SECOND, &[10, 9], &[4, 3], &[2, 2], 0);
     let builder = || NDArray::builder().chunks([4, 3]).blocks([2, 2]);
     let view = |rows, columns| array.view().slice([rows, columns]).unwrap();
-    // Parameters that are not set are others: parts do not have those of the array.
+    // Parts do not inherit the parameters of the array; unset ones are the defaults.
     let kept = |copy: &NDArray| {
         (0..copy.chunk_count()).filter(|&index| filter_of(copy, index) == SECOND).count()
     };
@@ -187,7 +187,7 @@ fn nothing_is_lost_twice() {
         Ok(())
     })
     .unwrap();
-    // A prefilter is for all data that comes in.
+    // A prefilter applies to all added data.
     copy.append_array(0, &array).unwrap();
     assert!(calls.swap(0, Ordering::Relaxed) > 0);
     copy.clear_prefilter();
@@ -213,7 +213,7 @@ fn what_a_postfilter_returns_is_copied() {
     assert_eq!(other.read::<u8>(4..9).unwrap(), items);
 }
 
-/// Special chunks, dictionaries, filters that look at other blocks or the shape, and large items.
+/// Special chunks, dictionaries, filters that use other blocks or the shape, and large items.
 #[test]
 fn chunks_of_every_kind_are_copied_as_they_are() {
     let (shape, chunks, blocks) = ([13u64, 10], [5u64, 4], [3u64, 2]);
@@ -262,7 +262,7 @@ fn chunks_of_every_kind_are_copied_as_they_are() {
     }
 }
 
-/// Files may have chunks whose blocks or items are not those that the array says.
+/// Chunks of a file may differ from the array in block size or typesize.
 #[test]
 fn chunks_of_other_sizes_are_compressed_again() {
     let items: Vec<u8> = (0..1024u32).flat_map(|at| (at / 3).to_le_bytes()).collect();
@@ -321,7 +321,7 @@ impl UserCodec for LowBytes {
     }
 }
 
-/// Their codec may go by the index of the chunk.
+/// Their codec may depend on the index of the chunk.
 #[test]
 fn chunks_of_user_defined_codecs_are_recompressed() {
     let calls = Arc::new(AtomicUsize::new(0));
@@ -385,7 +385,7 @@ fn locked(path: &Path) -> NDArray {
     NDArray::open_with(path, &OpenOptions::new().write(true).locking(true)).unwrap()
 }
 
-/// Makes a file of so many rows.
+/// Creates a file of `count` rows.
 fn rows(path: &Path, count: u64) {
     let array = made(FIRST, &[count, 3], &[2, 3], &[2, 3], 0);
     drop(NDArray::builder().file(path).copy(&array).unwrap());
@@ -402,14 +402,14 @@ fn an_array_is_not_appended_to_its_own_file() {
         let other = NDArray::open_with(&path, &OpenOptions::new().locking(is_locking)).unwrap();
         assert_eq!(kind(array.append_array(0, &other)), ErrorKind::InvalidArgument);
         assert_eq!(array.shape(), [4, 3]);
-        // By way of memory it is.
+        // A copy in memory is accepted.
         array.append_array(0, &NDArray::builder().copy(&other).unwrap()).unwrap();
         assert!(array.shape()[0] > 4);
         array.resize([4, 3]).unwrap();
     }
 }
 
-/// Two writers that each read the file of the other one do not wait for each other.
+/// Two writers that read each other's files do not deadlock.
 #[test]
 fn writers_append_the_arrays_of_each_other() {
     let folder = tempfile::tempdir().unwrap();

@@ -98,8 +98,8 @@ fn truncated_f64(value: f64, bits: i32) -> f64 {
     f64::from_bits(value.to_bits() & (u64::MAX << cleared))
 }
 
-/// Whether the data lies in the chunk as it was given: at level 0, and where nothing is gained. No
-/// filter is applied then, a lossy one neither.
+/// Whether the chunk stores the data uncompressed: at level 0, and where compression gains nothing. No filter is
+/// applied then, not even a lossy one.
 fn stored(chunk: &[u8]) -> bool {
     Header::parse(chunk).unwrap().memcpyed
 }
@@ -229,7 +229,7 @@ fn codes_without_a_name_work_as_their_named_twins() {
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
 }
 
-/// Decompresses with fresh memory holding this byte.
+/// Decompresses with fresh memory filled with `fill`.
 fn decompressed(chunk: &[u8], fill: u8) -> Result<Vec<u8>, String> {
     with_fresh_memory(fill, || blosc2::decompress::<u8>(chunk)).map_err(|error| error.to_string())
 }
@@ -242,7 +242,7 @@ fn chunks_sound_or_broken_give_an_error_or_data_and_never_old_memory() {
         let rounds = if chunk.len() > 8000 { 30 } else { 150 };
         for round in 0..rounds {
             let broken = if round == 0 { chunk.clone() } else { mutant(&chunk, &mut rng) };
-            // More than this takes long, and is not what this test is about.
+            // Larger chunks take long and are not the subject of this test.
             if Header::parse(&broken).is_ok_and(|header| header.nbytes > 1 << 24) {
                 continue;
             }
@@ -278,8 +278,8 @@ fn every_cut_of_a_chunk_is_an_error() {
     }
 }
 
-/// A BloscLZ stream with one match that is longer than any block, told by more than 8 million
-/// bytes: their sum goes over 2^31 (c-blosc2 issue 801).
+/// A BloscLZ stream with one match that is longer than any block: more than 8 million bytes encode its length, and
+/// their sum exceeds 2^31 (c-blosc2 issue 801).
 #[test]
 fn a_match_longer_than_numbers_go_is_broken_data() {
     let len = 1_000_000u32;
@@ -304,7 +304,7 @@ fn a_match_longer_than_numbers_go_is_broken_data() {
 
 #[test]
 fn blocks_that_cut_items_are_refused_or_do_no_harm() {
-    // Each block is one byte over and over, so that its place alone tells it from others.
+    // Each block repeats one byte, so that only its position distinguishes it from others.
     for (typesize, blocksize) in [(4, 510), (64, 100), (3, 128), (8, 1001), (300, 1000), (16, 17)] {
         let blocks = blocksize / typesize * typesize;
         let source: Vec<u8> =
@@ -354,7 +354,7 @@ fn dictionaries_do_no_harm_to_tiny_data() {
     }
 }
 
-/// The first bytedelta, of which upstream says itself that it is broken.
+/// The first bytedelta filter, which upstream documents as broken.
 #[test]
 fn the_old_bytedelta_is_refused_or_does_no_harm() {
     for streams in [1, 2, 3, 7, 100, 255] {

@@ -1,8 +1,8 @@
 //! Compressors and decompressors: what their parameters do to a chunk and its header; used repeatedly, with
 //! targets of any length, and on threads.
 //!
-//! Each behaviour of chunks and contexts that the tests of C-Blosc2 pin (`c-blosc2/tests/test_*.c`) is
-//! pinned here too:
+//! The tests of C-Blosc2 for chunks and contexts (`c-blosc2/tests/test_*.c`), and the tests here that check the
+//! same behavior:
 //!
 //! | upstream | here |
 //! |---|---|
@@ -83,11 +83,11 @@ fn a_header_says_what_was_asked_for() {
             assert_eq!((chunk.is_blosc1(), chunk.format_version()), (false, 5), "{what}");
             assert!(!chunk.has_dictionary() && !chunk.has_variable_blocks(), "{what}");
             assert_eq!(chunk.is_big_endian(), cfg!(target_endian = "big"), "{what}");
-            // What is gained is in the length; numbers like these need a filter for that.
+            // Only the length shows whether compression gained anything; these numbers need a filter for it.
             assert_eq!(chunk.is_stored(), chunk.cbytes() == compress_bound(200_000), "{what}");
             assert!(filters.is_empty() || !chunk.is_stored(), "{what}");
 
-            // The same from the outside, in all the forms that a chunk can have.
+            // The same properties, read from every form of a chunk.
             let borrowed = ChunkRef::new(chunk.as_bytes()).unwrap();
             assert_eq!(borrowed, chunk.borrowed(), "{what}");
             let owned = Chunk::from(borrowed);
@@ -119,7 +119,7 @@ fn contexts_tell_their_parameters() {
     assert_eq!(used.params(), &params);
 }
 
-/// A parameter that made no difference would not have arrived.
+/// A parameter without an effect was not passed on.
 #[test]
 fn each_parameter_changes_what_comes_out() {
     let items: Vec<u64> = (0..100_000).collect();
@@ -325,7 +325,7 @@ fn stored_chunks_are_read_from_a_file() {
     assert_eq!(schunk.decompress_chunk::<u8>(0).unwrap(), [1]);
     assert_eq!(compressor(&params).compress(&[1u8]).unwrap().cbytes(), 33);
 
-    // Nothing is gained without a filter; and the blocks do not divide the chunk.
+    // Without a filter compression gains nothing, and the blocks do not divide the chunk.
     let items: Vec<i32> = (0..2000).collect();
     let params = CParams::new().codec(Codec::BloscLz).filters(&[]).blocksize(1984);
     let chunk = compressor(&params).compress(&items).unwrap();
@@ -341,7 +341,7 @@ fn stored_chunks_are_read_from_a_file() {
 fn how_closely_a_chunk_is_looked_at_is_up_to_the_caller() {
     let source = records(60_000);
     let depths = [Check::Header, Check::Structure, Check::Content];
-    // What each depth finds; what it lets through comes out, as the source where that is good.
+    // The faults that each depth finds. A chunk that passes decompresses; a good one to the source.
     let find = |bytes: &[u8], good: bool| {
         depths.map(|depth| match ChunkRef::validated(bytes, depth) {
             Ok(chunk) => {
@@ -365,14 +365,14 @@ fn how_closely_a_chunk_is_looked_at_is_up_to_the_caller() {
             bytes
         };
         let len = good.len() as u32;
-        // Where a block starts: in the header, in the table, outside.
+        // The start of a block: in the header, in the table, outside.
         for start in [0, 16, 32, 271, len, len + 1, 1 << 31, u32::MAX] {
             for block in [0, 30, 59] {
                 let what = format!("{codec}, block {block} at {start}");
                 assert_eq!(broken(put(32 + 4 * block, start)), [None, BAD, BAD], "{what}");
             }
         }
-        // A dictionary that is not inside.
+        // A dictionary that is outside the chunk.
         for size in [len, 1 << 31, u32::MAX] {
             let what = format!("{codec}, a dictionary of {size} bytes");
             assert_eq!(broken(put(32 + 4 * 60, size)), [None, BAD, BAD], "{what}");
@@ -383,7 +383,7 @@ fn how_closely_a_chunk_is_looked_at_is_up_to_the_caller() {
             let what = format!("{codec}, a stream of {size} bytes");
             assert_eq!(broken(put(last as usize, size)), [None, None, BAD], "{what}");
         }
-        // Fields that do not go together.
+        // Inconsistent fields.
         assert_eq!(broken(put(12, len + 1)), [BAD; 3], "{codec}");
         assert_eq!(broken(put(4, 1 << 31)), [BAD; 3], "{codec}");
         assert_eq!(broken(put(8, 0)), [BAD; 3], "{codec}");
@@ -426,7 +426,7 @@ fn a_compressor_writes_the_same_when_it_was_used_for_something_else() {
                     (used.compress(&items), compressor(&params).compress(&items))
                 }
                 _ => {
-                    // Something that goes wrong, and then the same again.
+                    // A failed call, and then the same call as before.
                     let error = used.compress_into(&source, &mut [0; 20]).unwrap_err();
                     assert_eq!(error.kind(), ErrorKind::BufferTooSmall, "{what}: {error}");
                     (used.compress(&source), compressor(&params).compress(&source))
@@ -445,7 +445,7 @@ fn word(bytes: &[u8]) -> u64 {
     u64::from_ne_bytes(bytes.try_into().unwrap())
 }
 
-/// A chunk of some kind, with its data; none where it is broken.
+/// A chunk of some kind, with its data, or `None` if it is broken.
 type Sample = (String, Chunk, Option<Vec<u8>>);
 
 /// Chunks of every kind that a decompressor may meet in a row.
@@ -479,7 +479,7 @@ fn samples() -> Vec<Sample> {
     samples.push(("repeated".to_owned(), chunk, Some([1, 2, 3].repeat(1000))));
     let chunk = Chunk::uninit::<u8>(5000, &CParams::new()).unwrap();
     samples.push(("uninit".to_owned(), chunk, Some(vec![0; 5000])));
-    // Broken in the streams, which is seen when they are decompressed.
+    // Faults in the streams, which only decompression detects.
     for codec in codecs() {
         let params = plain.clone().codec(codec).filters(&[]).blocksize(1000);
         let source = data(Kind::Runs, 20_000, 5);
@@ -509,7 +509,7 @@ fn a_decompressor_reads_chunks_of_any_kind_in_any_order() {
     }
 }
 
-/// Reads a chunk in one of the ways that there are; says which.
+/// Reads a chunk in a random way and returns the name of that way.
 fn read_somehow(
     decompressor: &mut Decompressor,
     chunk: &Chunk,
@@ -605,7 +605,7 @@ fn check_rooms(source: &[u8], params: &CParams) {
                 assert!(len <= room.min(bound), "{what}: {len}");
                 let found = blosc2::decompress::<u8>(&place[..len]).unwrap();
                 assert_same(&found, source, &what);
-                // Threads write blocks in the order in which they are done.
+                // Threads write blocks in the order in which they finish.
                 if room >= bound && params.threads == Threads::ONE {
                     assert_same(&place[..len], whole.as_bytes(), &what);
                 }
@@ -619,7 +619,7 @@ fn check_rooms(source: &[u8], params: &CParams) {
         assert!(after.iter().all(|&byte| byte == 0xa5), "{what}");
         let beyond = &target[room.min(bound)..room];
         assert!(beyond.iter().all(|&byte| byte == 0xa5), "{what}");
-        // What is stored is as long as can be.
+        // A stored chunk has the maximum length.
         if room < bound && whole.is_stored() {
             assert!(compressor.compress_into(source, &mut target[..room]).is_err(), "{what}");
         }
@@ -698,11 +698,11 @@ fn items_of_any_type_go_to_the_end_of_vectors() {
     assert_eq!(decompressor.decompress_append(&chunk(&bytes), &mut items).unwrap(), 10);
     assert_eq!(items.len(), 11);
     assert_eq!((items[0], items[10][2]), ([7; 3], u16::from_ne_bytes([58, 59])));
-    // No whole number of items.
+    // Not a whole number of items.
     let error = decompressor.decompress_append(&chunk(&bytes[1..]), &mut items).unwrap_err();
     assert_eq!((error.kind(), items.len()), (ErrorKind::TypeMismatch, 11));
     assert_eq!(decompressor.decompress_append(&chunk(&[]), &mut items).unwrap(), 0);
-    // Bytes that are no bools are made such.
+    // Other bytes are converted to bools.
     let mut bools = vec![false];
     assert_eq!(decompressor.decompress_append(&chunk(&[0, 1, 2]), &mut bools).unwrap(), 3);
     assert_eq!(bools, [false, false, true, true]);
@@ -743,7 +743,7 @@ fn clones_work_side_by_side_with_the_same_parameters_and_closures() {
         .unwrap();
     assert_eq!(parts, source);
     assert_eq!(calls.load(Relaxed), 6 * 5);
-    // What a clone sets is its own.
+    // Settings of a clone do not affect the original.
     let mut other = compressor.clone().with_prefilter(|_: &mut ChunkBlock<'_>| Err("refused"));
     assert_eq!(other.compress(&source[0]).unwrap_err().kind(), ErrorKind::Callback);
     assert_eq!(compressor.compress(&source[0]).unwrap().as_bytes(), first.as_bytes());
@@ -870,7 +870,7 @@ fn any_call_may_be_the_first_one() {
         }
         return;
     }
-    // A chunk that is stored, written by hand: nothing was called for that.
+    // A hand-written stored chunk: no call of the library creates it.
     let items: Vec<u8> = vec![7; 40];
     let mut stored = vec![5, 1, 0b111, 1];
     for number in [40u32, 16, 72] {
@@ -904,7 +904,7 @@ fn blocks_of(chunk: &[u8]) -> usize {
     ChunkRef::new(chunk).unwrap().nblocks()
 }
 
-/// What was asked for, of one chunk and of one in a super-chunk.
+/// Of a single chunk and of a chunk in a super-chunk.
 #[test]
 fn headers_say_how_chunks_were_compressed() {
     let items: Vec<u32> = (0..30_000).map(|item| item * item).collect();

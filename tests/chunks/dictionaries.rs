@@ -1,4 +1,4 @@
-//! Dictionaries: what they gain, when there is none, and chunks with and without them in a row.
+//! Dictionaries: their gain, chunks without one, and sequences of chunks with and without them.
 
 use blosc2::{
     CParams, Check, Chunk, ChunkRef, Codec, Compressor, DParams, Decompressor, ErrorKind, Filter,
@@ -32,7 +32,7 @@ fn small_blocks_of_records_gain_from_a_dictionary() {
                 let what = format!("blocks of {blocksize}, {codec}, {threads} threads");
                 assert!(!plain.has_dictionary() && chunk.has_dictionary(), "{what}");
                 let lens = (plain.cbytes(), chunk.cbytes());
-                // Zstandard does well without one where blocks are larger, and LZ4 a little later.
+                // With larger blocks, a dictionary may gain nothing: for Zstandard from a smaller size on than for LZ4.
                 let most = if codec == Codec::Zstd { 1 << 10 } else { 4 << 10 };
                 assert!(blocksize > most || lens.1 < lens.0, "{what}: {lens:?}");
                 let mut decompressor = decompressor(threads);
@@ -87,7 +87,7 @@ fn each_chunk_has_a_dictionary_of_its_own_or_none() {
             let mut compressor = Compressor::new(&params).unwrap();
             let mut decompressor = decompressor(threads);
             let mut rng = Rng(threads as u64);
-            // Whether zeros and noise get one is up to the codec, but not to what came before.
+            // The codec decides whether zeros and noise get one; earlier chunks have no influence.
             let sources: [(&[u8], Option<bool>); 7] = [
                 (&large, Some(true)),
                 (b"small payload", Some(false)),
@@ -106,7 +106,7 @@ fn each_chunk_has_a_dictionary_of_its_own_or_none() {
                 assert_eq!(chunk.has_dictionary(), expected, "{what}");
                 let found: Vec<u8> = decompressor.decompress(&chunk).unwrap();
                 assert_same(&found, source, &what);
-                // From the outside, which sees a flag that says too much.
+                // The flag in the bytes of the chunk is right too.
                 let chunk = ChunkRef::new(chunk.as_bytes()).unwrap();
                 assert_eq!(chunk.has_dictionary(), expected, "{what}");
                 let half = source.len() / 2;
@@ -117,7 +117,7 @@ fn each_chunk_has_a_dictionary_of_its_own_or_none() {
     }
 }
 
-/// All settings that share the room of a chunk with a dictionary.
+/// All settings that share the space of a chunk with a dictionary.
 #[test]
 fn dictionaries_go_with_filters_levels_and_items_of_any_size() {
     let source = records(30_000);
@@ -197,7 +197,7 @@ fn a_broken_dictionary_gives_an_error_and_is_forgotten() {
                     assert_same(&found, &source, &what);
                 }
             }
-            // Other bytes in it: other data or an error, and no trace of it afterwards.
+            // A damaged dictionary: other data or an error, and no effect on later chunks.
             let mut bytes = chunk.as_bytes().to_vec();
             bytes[table + 4..table + 300].fill(0x5a);
             let broken = ChunkRef::new(&bytes).unwrap();

@@ -1,7 +1,6 @@
-//! Buffers of 2 GiB, where sizes stop fitting the formats' 32 bits.
+//! Buffers of 2 GiB, the limit of the 32-bit sizes of the formats.
 //!
-//! The largest ones need more memory than every machine has: `cargo xtask test` looks whether it is
-//! there.
+//! The largest ones need more memory than some machines have: `cargo xtask test` checks whether it is available.
 
 use blosc2::limits::MAX_CHUNK_LEN;
 use blosc2::{
@@ -92,7 +91,7 @@ fn the_largest_buffer_goes_there_and_back() {
     check_ranges(&chunk, &source);
 }
 
-/// The memory is never touched, so that there need not be any.
+/// The memory is never touched, so it does not have to be available.
 #[test]
 fn one_more_byte_is_refused() {
     let source = vec![0u8; MAX_CHUNK_LEN + 1];

@@ -32,7 +32,7 @@ fn upstreams_sizes_come_back_whole_and_in_parts() {
         assert!(cases.len() > 200, "{}", cases.len());
         for case in cases {
             let (typesize, items, level) = (case[0], case[1], case[3] as u8);
-            // The largest ones take long, and differ in nothing but the number of blocks.
+            // The largest ones take long and differ only in the number of blocks.
             let items = items.min(2_000_000 / typesize);
             let source = &bytes[rng.below(1000) as usize..][..typesize * items];
             let filters = [&[][..], &[Filter::Shuffle], &[Filter::Bitshuffle]][case[4]];
@@ -60,7 +60,7 @@ fn small_chunks() -> Vec<(String, Chunk, Vec<u8>)> {
         (4, 67, 16), // The last item is cut.
         (8, 63, 24), // So is the last one of the last block.
         (7, 65, 14),
-        (16, 15, 16), // Not even one item.
+        (16, 15, 16), // Less than one item.
         (131, 131, 131),
         (300, 900, 300),
         (256, 700, 512),
@@ -124,7 +124,7 @@ fn every_range_of_a_small_chunk_is_that_of_its_data() {
                 count += 1;
             }
         }
-        // Items of the caller's, whatever the chunk's are.
+        // Items of the caller's type, independent of the typesize of the chunk.
         let items = len / 4;
         for start in 0..=items.min(20) {
             for stop in start..=items.min(20) {
@@ -163,7 +163,7 @@ fn items_of_upstreams_sizes_are_those_of_the_data() {
     }
 }
 
-/// A single item of 131 bytes, which is all of one block.
+/// A single item of 131 bytes, which fills its block.
 #[test]
 fn delta_of_a_single_item_is_undone_in_a_range() {
     let mut source = vec![0u8; 131];
@@ -172,7 +172,7 @@ fn delta_of_a_single_item_is_undone_in_a_range() {
         for filters in [&[Filter::Delta][..], &[Filter::Delta, Filter::Bitshuffle]] {
             let params = CParams::new().codec(codec).level(1).typesize(131).filters(filters);
             let chunk = compress(&source, &params);
-            // BloscLZ gains nothing from so little.
+            // BloscLZ gains nothing with such short data.
             assert_eq!(chunk.is_stored(), codec == Codec::BloscLz, "{codec}");
             assert_eq!(chunk.items::<u8>(0..131).unwrap(), source);
             assert_eq!(chunk.items::<u8>(127..130).unwrap(), [0, 1, 0]);
@@ -247,7 +247,7 @@ fn a_rest_that_is_no_item_can_be_read_as_bytes() {
     }
 }
 
-/// A header whose length, in items, overflows: more than there is, and nothing to copy.
+/// A header whose length in items overflows, without any data to copy.
 #[test]
 fn a_stored_chunk_without_its_data_is_refused() {
     let mut chunk = vec![2, 1, 0b11, 2];
@@ -303,7 +303,7 @@ fn check_mask(
         expected[range.clone()].copy_from_slice(&source[range]);
     }
     assert_same(&target, &expected, &format!("{what}, {wanted:?}"));
-    // The mask is that of one call.
+    // A mask applies to one call only.
     if rng.below(2) == 0 {
         assert_same(&decompressor.decompress::<u8>(chunk).unwrap(), source, what);
     } else {

@@ -1,4 +1,4 @@
-//! What closures know of the chunk that they work on: its place, and the shapes of its array.
+//! The context that closures receive: the position of the chunk, and the shapes of its array.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -14,7 +14,7 @@ fn lz4() -> CParams {
     CParams::new().codec(Codec::Lz4).blocksize(BLOCK)
 }
 
-/// Sets each item to its number in the super-chunk.
+/// Sets each item to its index in the super-chunk.
 fn number(block: &mut ChunkBlock<'_>) -> Result<(), BoxError> {
     let start = block.schunk_offset().ok_or("the place is not known")?;
     for (item, number) in block.output_as::<u64>()?.iter_mut().zip(start / 8..) {
@@ -23,10 +23,11 @@ fn number(block: &mut ChunkBlock<'_>) -> Result<(), BoxError> {
     Ok(())
 }
 
-/// The number of the chunk and of the block, and the bytes in front of the block in both.
+/// The indices of the chunk and of the block, the offsets of the block in the chunk and in the super-chunk, and
+/// the block size.
 type Place = (Option<usize>, usize, usize, Option<u64>, Option<usize>);
 
-/// A closure that copies, and keeps the places that it has seen.
+/// A closure that copies the data and records the positions of its calls.
 type Noting = Box<dyn Fn(&mut ChunkBlock<'_>) -> Result<(), BoxError> + Send + Sync>;
 
 fn noting() -> (Arc<Mutex<Vec<Place>>>, Noting) {
@@ -46,11 +47,11 @@ fn noting() -> (Arc<Mutex<Vec<Place>>>, Noting) {
 fn taken(places: &Mutex<Vec<Place>>) -> Vec<Place> {
     let mut places = std::mem::take(&mut *places.lock().unwrap());
     places.sort_unstable();
-    places.dedup(); // A block that gains nothing is given once more.
+    places.dedup(); // A block that does not compress is passed twice.
     places
 }
 
-/// The places of the blocks of a chunk of so many bytes.
+/// The places of the blocks of a chunk of `nbytes` bytes.
 fn blocks_of(chunk: usize, start: usize, nbytes: usize) -> Vec<Place> {
     let at = |at| (Some(chunk), at / BLOCK, at, Some((start + at) as u64), Some(BLOCK));
     (0..nbytes).step_by(BLOCK).map(at).collect()
@@ -124,7 +125,7 @@ fn prefilters_of_blocks_of_variable_length_know_their_places() {
     assert_eq!(taken(&places), expected(1, 14)[2..]);
 }
 
-/// Chunks of all kinds: compressed, stored, special; and all of one size, or not.
+/// Super-chunks with chunks of all kinds: compressed, stored, special; of equal and of different sizes.
 fn kinds_of_super_chunks() -> Vec<SChunk> {
     let noise: Vec<u64> =
         (0..40u64).map(|item| (item + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
@@ -201,7 +202,7 @@ fn a_chunk_by_itself_has_no_place() {
     assert_eq!(compressor.compress(&items).unwrap_err().kind(), ErrorKind::Callback);
 }
 
-/// What a codec or a filter was told: the number of the chunk, the block size, and the shapes of the array.
+/// The context that a codec or a filter received: the index of the chunk, the block size, and the shapes of the array.
 type Told = (Option<usize>, Option<usize>, Option<[Vec<u64>; 3]>);
 
 static CODEC_TOLD: Mutex<[Vec<Told>; 2]> = Mutex::new([Vec::new(), Vec::new()]);
@@ -211,7 +212,7 @@ fn shapes(array: Option<&blosc2::array::Geometry>) -> Option<[Vec<u64>; 3]> {
     array.map(|array| [array.shape(), array.chunks(), array.blocks()].map(<[u64]>::to_vec))
 }
 
-/// Keeps half of each byte, where data has no more.
+/// A codec that keeps half of each byte, for data whose other halves are zero.
 struct Halves;
 
 impl UserCodec for Halves {
@@ -268,7 +269,7 @@ fn halves() -> CParams {
         .clone()
 }
 
-/// What both were told since the last time, when compressing or decompressing.
+/// The contexts that both received since the last call, when compressing or decompressing.
 fn told(which: usize) -> Vec<Told> {
     let take = |all: &Mutex<[Vec<Told>; 2]>| {
         let mut told = std::mem::take(&mut all.lock().unwrap()[which]);
@@ -281,7 +282,7 @@ fn told(which: usize) -> Vec<Told> {
     codec
 }
 
-/// One after the other, since they share what they were told.
+/// One test, since both share the record of their contexts.
 #[test]
 fn codecs_and_filters_know_the_shapes_of_an_array() {
     let items: Vec<u8> = (0..10 * 14).map(|item| item % 16).collect();
@@ -300,7 +301,7 @@ fn codecs_and_filters_know_the_shapes_of_an_array() {
         array.set([9, 9], 4u8).unwrap();
         assert_eq!((told(0), told(1)), (of(&[1, 3], [10, 14]), of(&[3], [10, 14])));
 
-        // Chunks that are made when the shape changes are of the new one.
+        // Chunks that a change of the shape creates have the new shape.
         array.append(0, &[1u8; 2 * 14]).unwrap();
         assert_eq!(told(0), of(&[4, 5], [12, 14]));
         array.insert(1, 0, &[2u8; 12 * 9]).unwrap();
@@ -309,7 +310,7 @@ fn codecs_and_filters_know_the_shapes_of_an_array() {
         assert_eq!(array.item::<u8>(&[9, 18]).unwrap(), 4);
         assert_eq!(told(1), of(&[5], [12, 23]));
 
-        // The super-chunk of an array is of the array too, and so is one that was saved.
+        // The super-chunk of an array has its shapes, and so does a saved one.
         let bytes = array.schunk().to_cframe().unwrap();
         let mut schunk = SChunk::from_cframe(bytes).unwrap();
         let chunk = schunk.decompress_chunk::<u8>(4).unwrap();
@@ -351,7 +352,7 @@ fn codecs_and_filters_know_the_shapes_of_an_array() {
     assert_eq!((told(0), told(1)), (none(None, blocksize), none(None, blocksize)));
 }
 
-/// A filter that works by the block shape alone, such as an image codec does.
+/// A filter that depends on the block shape only, like an image codec.
 fn transpose(block: &mut FilterBlock<'_>) -> Result<(), BoxError> {
     let array = block.array().ok_or("it needs an array")?;
     let [rows, columns] = *array.blocks() else { return Err("it needs 2 dimensions".into()) };
@@ -397,7 +398,7 @@ fn a_filter_can_work_by_the_block_shape() {
     assert_eq!(blosc2::decompress::<u16>(&bytes).unwrap_err().kind(), ErrorKind::Callback);
 }
 
-/// Sets each item of an array of two dimensions to 1000 times its row, and its column.
+/// Sets each item of a two-dimensional array to 1000 times its row plus its column.
 fn coordinates(block: &mut ChunkBlock<'_>) -> Result<(), BoxError> {
     let array = block.array().ok_or("it needs an array")?;
     let chunk = block.chunk_index().ok_or("it needs a super-chunk")?;
@@ -440,7 +441,7 @@ fn closures_around_arrays_know_the_indices_of_items() {
     }
 }
 
-/// A handle that others have changed the array behind.
+/// Another handle changes the array in between.
 #[test]
 fn closures_know_the_shape_as_it_is_now() {
     let folder = tempfile::tempdir().unwrap();

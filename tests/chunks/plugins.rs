@@ -1,4 +1,4 @@
-//! Codecs and filters that look at the shape of the array: they come with C-Blosc2 as plugins.
+//! Codecs and filters that use the shape of the array: the plugins of C-Blosc2.
 
 use blosc2::{CParams, Codec, ErrorKind, Filter, NDArray, NDArrayBuilder};
 
@@ -52,7 +52,7 @@ fn ndmean_replaces_cells_by_their_mean() {
     let array = builder(params).from_slice(&items, [40, 40]).unwrap();
     let cell: f32 = (0..4).flat_map(|i| (0..4).map(move |j| items_at(i, j))).sum::<f32>() / 16.0;
     let read: Vec<f32> = array.read(&[0..4, 0..4]).unwrap();
-    // The mean is taken in another order of additions.
+    // The additions of the mean are in another order.
     assert!(farthest(&read, &[cell; 16]) < 1e-5, "{read:?} is not {cell}");
 }
 

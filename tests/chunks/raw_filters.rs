@@ -16,7 +16,7 @@ const LENGTHS: [usize; 16] = [0, 1, 2, 7, 8, 9, 15, 16, 31, 33, 64, 127, 128, 25
 
 type Raw = fn(usize, &[u8], &mut [u8]) -> Result<()>;
 
-/// What a filter makes of `source`, in memory that was full of something else.
+/// Filters `source` into memory with other content.
 fn filtered(filter: Raw, typesize: usize, source: &[u8]) -> Vec<u8> {
     let written = |before: u8| {
         let mut target = vec![before; source.len()];
@@ -89,7 +89,7 @@ fn sizes_of_upstreams_tests() {
     }
 }
 
-/// What `blosc2-format` filters is seen by decoding its chunk as if it had no filter.
+/// To see the filtered bytes of `blosc2-format`, its chunk is decoded as if it had no filter.
 #[test]
 fn the_filters_of_blosc2_format_give_the_same() {
     let rng = &mut Rng(3);
@@ -98,7 +98,7 @@ fn the_filters_of_blosc2_format_give_the_same() {
             let size = typesize as usize;
             let block = size * (100 + rng.below(200) as usize);
             let len = 2 * block + 1 + rng.below(block as u64) as usize;
-            // What gets smaller whatever the typesize, and has no two equal ends.
+            // Data that compresses with any typesize, and whose ends differ.
             let mut source: Vec<u8> =
                 (0..len).map(|at| ((at % size) ^ (at / size % 4)) as u8).collect();
             (0..len).step_by(97).for_each(|at| source[at] = rng.next() as u8);
@@ -164,7 +164,7 @@ fn what_does_not_fit_is_refused() {
     }
 }
 
-/// Memory that nobody touches takes no room.
+/// Untouched memory takes no space.
 #[test]
 #[cfg(all(target_pointer_width = "64", target_os = "linux"))]
 fn too_much_is_refused() {

@@ -1,4 +1,4 @@
-//! Whatever is compressed comes back, by every way: a property over all parameters at once.
+//! Compressed data decompresses to the same data in every way: a property over all parameters at once.
 
 use std::panic::catch_unwind;
 
@@ -28,7 +28,7 @@ fn whatever_is_compressed_comes_back() {
     assert!(failed.is_empty(), "{} cases fail:\n{}", failed.len(), failed.join("\n"));
 }
 
-/// Compressing and decompressing leaves nothing behind that the next buffer could notice.
+/// Compressing and decompressing has no effect on the next buffer.
 #[test]
 fn contexts_do_the_same_whatever_came_before() {
     let mut decompressor = Decompressor::new(&DParams::new()).unwrap();
@@ -63,7 +63,7 @@ fn contexts_do_the_same_whatever_came_before() {
                     chunk
                 }
                 1 if len > 32 => {
-                    // Too little room, for an error.
+                    // Too little space, for an error.
                     let mut target = vec![0; 32 + rng.below(len as u64) as usize];
                     let len = compressor.compress_into(&source, &mut target);
                     let Ok(len) = len else { continue };

@@ -1,4 +1,4 @@
-//! Chunks without data: zeros, NaN, a repeated item, and what was never written.
+//! Special chunks: zeros, NaN, a repeated item, and uninitialized.
 
 use blosc2::limits::MAX_CHUNK_LEN;
 use blosc2::user_defined::{BoxError, ChunkBlock};
@@ -38,7 +38,7 @@ fn rust(params: &CParams, typesize: usize) -> Params {
     }
 }
 
-/// Reads a chunk in all ways, and compares with what it should hold.
+/// Reads a chunk in all ways and compares the data with `source`.
 fn check(chunk: &Chunk, special: Special, source: &[u8], what: &str) {
     assert_eq!(chunk.special(), Some(special), "{what}");
     assert_eq!(chunk.nbytes(), source.len(), "{what}");
@@ -99,7 +99,7 @@ fn special_chunks_are_those_of_the_format_and_hold_their_value() {
                     (Special::Nan, nans(), nan.repeat(count)),
                 ];
                 for (made_of, chunk, source) in cases {
-                    // C does not read a value that is there no time.
+                    // C does not read a value that is repeated zero times.
                     let special = match made_of {
                         Special::Value if count == 0 => Special::Zeros,
                         other => other,
@@ -220,14 +220,14 @@ fn what_cannot_be_made_is_refused() {
         refused(Chunk::nans::<f64>(len, &params), TooLarge, "bytes");
         refused(Chunk::repeat(&[1u64], len, &params), TooLarge, "bytes");
     }
-    // The largest one takes 32 bytes too, and parts of it no more than they have.
+    // The largest one takes 32 bytes too, and reading a part takes memory for that part only.
     let largest = Chunk::repeat(&[9u64], MAX_CHUNK_LEN / 8, &params).unwrap();
     assert_eq!(largest.items::<u64>(MAX_CHUNK_LEN / 8 - 2..).unwrap(), [9, 9]);
     let largest = Chunk::zeros::<u8>(MAX_CHUNK_LEN, &params).unwrap();
     assert_eq!(largest.items::<u8>(MAX_CHUNK_LEN - 1..).unwrap(), [0]);
 }
 
-/// A header of a chunk without data, by hand.
+/// A hand-written header of a special chunk.
 fn header(flag: u8, typesize: u8, nbytes: u32, value: &[u8]) -> Vec<u8> {
     let mut chunk = vec![5, 1, 0b101, typesize];
     for number in [nbytes, nbytes.max(1), 32 + value.len() as u32] {
@@ -258,7 +258,7 @@ fn zeros_may_end_inside_an_item() {
         let what = format!("{len} bytes of {typesize}");
         assert_eq!((chunk.nbytes(), chunk.cbytes()), (len as usize, 32), "{what}");
         check(&chunk, Special::Zeros, &vec![0; len as usize], &what);
-        // What was never written has to be whole items.
+        // Uninitialized chunks need whole items.
         let uninit = header(0x40, typesize, len, &[]);
         match ChunkRef::new(&uninit) {
             Ok(_) => assert!(len.is_multiple_of(typesize.into()), "{what}"),
@@ -270,14 +270,14 @@ fn zeros_may_end_inside_an_item() {
     }
 }
 
-/// The value's width is that of what follows the header, whatever typesize the header says.
+/// The value is as wide as the bytes after the header, whatever the typesize in the header is.
 #[test]
 fn a_value_is_as_wide_as_it_is_and_not_as_the_header_says() {
     for width in [1usize, 2, 3, 7, 8, 16, 100, 255, 256, 300, 1000] {
         for typesize in [1, 2, 8, 255] {
             let value = data(Kind::Random, width, 3);
             let bytes = header(0x30, typesize, 64 * width as u32, &value);
-            // Just as long as it has to be: what reads on would leave it.
+            // Exactly as long as needed: reading further would leave the buffer.
             let chunk = Chunk::new(bytes).unwrap();
             let what = format!("a value of {width} bytes, typesize {typesize}");
             check(&chunk, Special::Value, &value.repeat(64), &what);
@@ -312,7 +312,7 @@ fn broken_special_chunks_are_refused() {
         (variable[0], variable[30]) = (6, 1);
         refused(&variable, "blocks of variable length");
     }
-    // NaN of an integer's size is a chunk that cannot be decompressed.
+    // A NaN chunk with another item size cannot be decompressed.
     for typesize in [1, 2, 16] {
         let bytes = header(0x20, typesize, 64, &[]);
         if let Ok(chunk) = ChunkRef::new(&bytes) {
@@ -322,14 +322,14 @@ fn broken_special_chunks_are_refused() {
             assert_eq!(error.kind(), ErrorKind::InvalidData, "{error}");
         }
     }
-    // A length that no memory holds is nothing to worry about before it is asked for.
+    // A huge length is not an error before the data is requested.
     let huge = header(0x10, 1, i32::MAX as u32, &[]);
     if let Ok(chunk) = ChunkRef::new(&huge) {
         assert_eq!(chunk.items::<u8>(7..9).unwrap(), [0, 0]);
     }
 }
 
-/// 32 bytes may say that there are 2 GiB in blocks of a byte: what is asked for is all that it costs.
+/// 32 bytes can claim 2 GiB in blocks of one byte. The cost of a read depends on the requested part only.
 #[test]
 fn parts_of_a_huge_chunk_cost_what_they_are() {
     let params = CParams::new().codec(Codec::Lz4).blocksize(1);

@@ -19,7 +19,7 @@ fn numbers(len: usize) -> Vec<u32> {
     (0..len as u32).map(|i| i.wrapping_mul(7) % 50_000).collect()
 }
 
-/// Leaves out the zero bytes: a map of 8 bytes in one, then those that are not zero.
+/// A codec that omits zero bytes: a bitmap byte for each 8 bytes, followed by the bytes that are not zero.
 struct WithoutZeros;
 
 impl UserCodec for WithoutZeros {
@@ -69,7 +69,7 @@ fn without_zeros() -> Codec {
     *CODEC.get_or_init(|| Codec::register(160, "without_zeros", WithoutZeros).unwrap())
 }
 
-/// Exclusive or with the parameter and with the place.
+/// A filter: exclusive or with the parameter and with the position.
 fn scramble(block: &mut FilterBlock<'_>) -> Result<(), BoxError> {
     let (input, meta) = (block.input(), block.meta());
     assert!(block.output().iter().all(|&byte| byte == 0));
@@ -89,7 +89,7 @@ fn lz4() -> CParams {
     CParams::new().codec(Codec::Lz4).blocksize(4096)
 }
 
-/// Compresses and decompresses with so many threads.
+/// Compresses and decompresses with `threads` threads.
 fn round_trip(source: &[u32], params: &CParams, threads: usize) {
     let params = params.clone().threads(Threads::new(threads));
     let mut schunk = SChunk::in_memory::<u32>(&params).unwrap();
@@ -101,7 +101,7 @@ fn round_trip(source: &[u32], params: &CParams, threads: usize) {
 }
 
 #[test]
-fn codecs_of_ones_own_compress() {
+fn user_defined_codecs_compress() {
     let codec = without_zeros();
     assert!(codec.is_available());
     assert_eq!(codec.to_string(), "without_zeros");
@@ -121,7 +121,7 @@ fn codecs_of_ones_own_compress() {
     assert!(chunk.len() < 300_000, "{}", chunk.len());
 }
 
-/// A codec in its second version, which still reads what the first one wrote: without a mark in front.
+/// The second version of a codec. It still reads the output of the first one, which has no mark in front.
 struct Marked;
 
 const MARK: u8 = 0xA5;
@@ -179,14 +179,14 @@ fn codecs_have_a_version_that_chunks_keep() {
     let blocks = compressor.compress_blocks(&[&items[..300], &items[..900]]).unwrap();
     assert_eq!((blocks.codec_version(), blocks.as_bytes()[1]), (2, 2));
     assert_eq!(blocks.block(1).unwrap().len(), 3600);
-    // Also where nothing is compressed, as C has it.
+    // Also where nothing is compressed, as in C.
     let stored = compressor.compress(&[7u32; 3]).unwrap();
     assert_eq!((stored.is_stored(), stored.codec_version()), (true, 2));
     let mut schunk = SChunk::in_memory::<u32>(&params).unwrap();
     schunk.append(&items).unwrap();
     assert_eq!(schunk.chunk(0).unwrap().codec_version(), 2);
 
-    // A chunk of the first version, and one of a version to come.
+    // A chunk of the first version, and one of a future version.
     let other = |version| {
         let mut old = blosc2::compress(&items, &params.clone().codec(without_zeros())).unwrap();
         assert_eq!(old[1], 1);
@@ -202,7 +202,7 @@ fn codecs_have_a_version_that_chunks_keep() {
 }
 
 #[test]
-fn filters_of_ones_own_filter() {
+fn user_defined_filters_are_applied() {
     assert_eq!(scrambled(0).to_string(), "scramble");
     assert_eq!(scrambled(9).to_string(), "scramble:9");
     assert_eq!("scramble:9".parse::<Filter>().unwrap(), scrambled(9));
@@ -226,7 +226,7 @@ fn filters_of_ones_own_filter() {
     }
 }
 
-/// What may go before and after any pipeline: it depends on the place in the chunk.
+/// A prefilter and postfilter for any pipeline, which depends on the position in the chunk.
 fn mask(block: &mut ChunkBlock<'_>) -> Result<(), BoxError> {
     let (input, offset) = (block.input(), block.offset());
     assert!(block.output().iter().all(|&byte| byte == 0));
@@ -244,7 +244,7 @@ fn masked(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().enumerate().map(|(at, byte)| byte ^ mask_at(at)).collect()
 }
 
-/// Data of all kinds, with the parameters that make all kinds of chunks of them.
+/// Data of all kinds, with the parameters that lead to all kinds of chunks.
 fn kinds_of_chunks() -> Vec<(Vec<u8>, CParams)> {
     let bytes: Vec<u8> = numbers(10_000).iter().flat_map(|number| number.to_le_bytes()).collect();
     let noise: Vec<u8> = (0..50_000u64)
@@ -299,7 +299,7 @@ fn prefilters_make_what_is_compressed() {
             let mut target = vec![0xAA; room];
             let len = compressor.compress_into(&bytes, &mut target).unwrap();
             assert!(blosc2::decompress::<u8>(&target[..len]).unwrap() == masked(&bytes));
-            // The same chunk as of data that was masked before.
+            // The same chunk as from data that was masked beforehand.
             if params.blocksize.is_some() && threads == 1 {
                 let chunk = blosc2::compress(&masked(&bytes), &params).unwrap();
                 assert!(chunk == target[..len], "{params:?}, {} bytes", bytes.len());
@@ -308,7 +308,7 @@ fn prefilters_make_what_is_compressed() {
     }
 }
 
-/// Where blocks end is not known then, and the closure would not see it.
+/// Without it the ends of the blocks are unknown to the closure.
 #[test]
 fn a_prefilter_with_delta_needs_a_block_size() {
     let params = CParams::new().codec(Codec::Lz4).filters(&[Filter::Delta]);
@@ -409,7 +409,7 @@ fn closures_see_items_and_their_place() {
     let seen: Vec<usize> = SEEN.iter().map(|len| len.load(Ordering::Relaxed)).collect();
     assert_eq!(seen, [[4096; 9].as_slice(), &[40_000 - 9 * 4096]].concat());
 
-    // Seven bytes are no items of four.
+    // Seven bytes are not whole items of four bytes.
     let fails = |block: &mut ChunkBlock<'_>| block.input_as::<u32>().map(drop);
     let mut compressor = Compressor::new(&lz4().typesize(1)).unwrap().with_prefilter(fails);
     let error = compressor.compress(&[1u8; 7]).unwrap_err();
@@ -418,7 +418,7 @@ fn closures_see_items_and_their_place() {
     assert_eq!(source.kind(), ErrorKind::TypeMismatch);
 }
 
-/// What went wrong in a closure, on purpose.
+/// An intended error of a closure.
 #[derive(Debug)]
 struct OnPurpose(usize);
 
@@ -430,7 +430,7 @@ impl std::fmt::Display for OnPurpose {
 
 impl std::error::Error for OnPurpose {}
 
-/// How the closures of the next tests behave: 0 is well.
+/// How the closures of the next tests behave: 0 is without faults.
 static MOOD: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
 fn misbehave(which: usize) -> Result<(), BoxError> {
@@ -470,7 +470,7 @@ impl UserCodec for Moody {
     }
 }
 
-/// Asserts that `work` fails because of a closure, in each mood but the first, and then goes on working.
+/// Asserts that `work` fails because of a closure in each mood except the first, and succeeds afterwards.
 fn check_moods(which: usize, moods: usize, mut work: impl FnMut() -> blosc2::Result<()>) {
     for mood in (1..=moods).chain([1]) {
         MOOD[which].store(mood, Ordering::Relaxed);
@@ -492,7 +492,7 @@ fn check_moods(which: usize, moods: usize, mut work: impl FnMut() -> blosc2::Res
     }
 }
 
-/// One after the other, since they share their moods.
+/// One test, since the closures share their moods.
 #[test]
 fn errors_and_panics_in_closures_are_errors_of_the_call() {
     let codec = Codec::register(161, "moody", Moody).unwrap();
@@ -547,7 +547,7 @@ fn errors_and_panics_in_closures_are_errors_of_the_call() {
     }
 }
 
-/// A super-chunk that all closures read, whose contexts have threads.
+/// A super-chunk with multi-threaded contexts that all closures read.
 fn shared() -> &'static SChunk {
     static SHARED: OnceLock<SChunk> = OnceLock::new();
     SHARED.get_or_init(|| {
@@ -560,7 +560,7 @@ fn shared() -> &'static SChunk {
     })
 }
 
-/// Everything that this crate does, with threads.
+/// Uses all operations of this crate, with threads.
 fn use_blosc() -> Result<(), BoxError> {
     let items = numbers(5000);
     let params = lz4().threads(Threads::new(4)).filters(&[scrambled(1), Filter::Shuffle]);
@@ -645,7 +645,7 @@ fn codes_are_registered_once() {
     assert_eq!(kind(tuner(251, "first")), ErrorKind::AlreadyExists);
     assert_eq!(kind(tuner(159, "low")), ErrorKind::InvalidArgument);
 
-    // Those that nobody has registered are missing, before any data is touched.
+    // Unregistered codecs and filters are reported as missing before any data is used.
     assert!(!Codec::Other(253).is_available());
     assert!(codec_of(&lz4().codec(Codec::Other(253))).is_err());
     let unknown = Filter::Other { code: 253, meta: 0 };
@@ -657,7 +657,7 @@ fn codes_are_registered_once() {
     assert_eq!(blosc2::decompress::<u32>(&chunk).unwrap_err().kind(), ErrorKind::Unsupported);
 }
 
-/// The shape is looked at under a lock that a closure might wait for.
+/// The shape is read under a lock that a closure might wait for.
 #[test]
 fn closures_do_not_go_with_what_looks_at_the_shape() {
     let params = CParams::new().codec(Codec::Lz4).filters(&[Filter::NdCell(4), scrambled(1)]);
@@ -732,7 +732,7 @@ fn tuners_choose_the_parameters_of_each_chunk() {
     assert!(error.to_string().ends_with("the tuner levels failed: five"), "{error}");
     assert!(LEVELS.lock().unwrap().contains(&(4, 4, 40_000)));
 
-    // Items of another size are for the same tuner.
+    // The same tuner handles items of another size.
     let any = CParams::new().codec(Codec::Lz4).tuner(tuner);
     let mut compressor = Compressor::new(&any).unwrap();
     for index in 0..5 {
@@ -770,7 +770,7 @@ fn tuners_choose_the_parameters_of_each_chunk() {
     assert_eq!(error.kind(), ErrorKind::Callback);
 }
 
-/// What a tuner does at some of its calls is an error, and the next one works again.
+/// A tuner that fails at some of its calls; the next call succeeds again.
 struct Temper(usize);
 
 impl UserTuner for Temper {
@@ -810,7 +810,7 @@ fn tuners_that_fail_leave_the_compressor_usable() {
     }
 }
 
-/// Inside a closure there is one thread; and one that calls itself without end is stopped.
+/// Inside a closure there is one thread, and an infinite recursion of closures is stopped.
 #[test]
 fn closures_inside_closures_run_on_the_same_thread() {
     let bytes = blosc2::compress(&numbers(50_000), &lz4()).unwrap();
@@ -848,7 +848,7 @@ fn with_threads(count: usize) -> Decompressor {
     Decompressor::new(&DParams::new().threads(Threads::new(count))).unwrap()
 }
 
-/// Some register while others use what is registered.
+/// Some threads register codecs and filters while others use registered ones.
 #[test]
 fn registering_does_not_disturb_others() {
     let done = AtomicBool::new(false);
@@ -879,7 +879,7 @@ fn registering_does_not_disturb_others() {
     });
 }
 
-/// A chunk whose blocks are runs of one byte each, of a codec that nobody knows.
+/// A chunk of an unknown codec, whose blocks are runs of one byte each.
 fn runs_of_an_unknown_codec() -> (Vec<u8>, Vec<u8>) {
     let data: Vec<u8> = (0..10u8).flat_map(|block| [block; 4096]).collect();
     let params = CParams::new().codec(Codec::BloscLz).filters(&[]).blocksize(4096);
@@ -922,7 +922,7 @@ fn content_is_checked_with_the_codecs_of_the_user_and_not_without() {
     assert_eq!(check(&bytes), Ok(()));
     IS_BROKEN.store(true, Ordering::Relaxed);
     assert_eq!(check(&bytes), Err(ErrorKind::Callback));
-    // A codec that nobody has registered.
+    // An unregistered codec.
     let chunk = schunk.chunk(0).unwrap();
     let at = bytes.windows(32).position(|head| head == &chunk.as_bytes()[..32]).unwrap();
     assert_eq!(bytes[at + 22], 163);

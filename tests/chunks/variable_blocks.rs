@@ -1,4 +1,4 @@
-//! Chunks of blocks of different lengths: written, read whole, in parts and one by one, and broken.
+//! Chunks of variable-length blocks: written, read whole, in parts and one at a time, and broken.
 
 use blosc2::{
     CParams, Check, Chunk, ChunkRef, Codec, Compressor, DParams, Decompressor, ErrorKind, Filter,
@@ -33,9 +33,9 @@ fn the_header_says_that_blocks_have_their_own_lengths() {
         assert!(chunk.blocks().unwrap().iter().eq(COLOURS));
         assert_eq!(chunk.decompress::<u8>().unwrap(), COLOURS.concat());
         assert_eq!(chunk.decompress::<u32>().unwrap().len(), 9);
-        // Upstream has no ranges for them.
+        // Upstream does not support ranges of them.
         assert_eq!(chunk.items::<u8>(2..7).unwrap(), b"d\0gre");
-        // An ordinary chunk has blocks too, but they are equally long.
+        // An ordinary chunk has blocks too, but of equal length.
         let plain = blosc2::compress(COLOURS[2], &params).unwrap();
         let plain = ChunkRef::new(&plain).unwrap();
         assert!(!plain.has_variable_blocks());
@@ -43,7 +43,7 @@ fn the_header_says_that_blocks_have_their_own_lengths() {
     }
 }
 
-/// Reads all that can be read of a chunk, and compares.
+/// Reads a chunk in every way and compares the results.
 fn check(
     decompressor: &mut Decompressor,
     chunk: &Chunk,
@@ -121,7 +121,7 @@ fn blocks_of_a_megabyte_go_with_blocks_of_a_byte() {
         for threads in [1, 4] {
             let params = CParams::new().codec(codec).typesize(4).threads(Threads::new(threads));
             let chunk = compress(&blocks, &params);
-            // What cannot be compressed takes no more than its own length, and a few numbers.
+            // Incompressible data takes its own length and a small overhead.
             assert!(chunk.cbytes() < 2 * (1 << 20) + (1 << 19));
             check(&mut decompressor(threads), &chunk, &blocks, &mut rng, &format!("{params:?}"));
         }
@@ -154,7 +154,7 @@ fn dictionaries_serve_all_blocks_of_a_chunk() {
             assert!(!plain.has_dictionary());
             let params = params.dictionary(true);
             let mut compressor = Compressor::new(&params).unwrap();
-            // So little gets none, which is no reason for the next chunk to have none.
+            // Such short data gets no dictionary, which does not affect the next chunk.
             for few in [&lines[..1], &[b"x"], &[&b"x"[..]; 20]] {
                 let chunk = compressor.compress_blocks(few).unwrap();
                 assert!(!chunk.has_dictionary());
@@ -250,14 +250,14 @@ fn put(chunk: &mut [u8], at: usize, number: u32) {
     chunk[at..at + 4].copy_from_slice(&number.to_le_bytes());
 }
 
-/// Opens a chunk and reads it in all ways: each has to give an error.
+/// Asserts that opening a chunk or reading it in any way fails.
 fn assert_broken(bytes: &[u8], what: &str) {
     let Ok(chunk) = ChunkRef::new(bytes) else { return };
     for threads in [1, 3] {
         let mut decompressor = decompressor(threads);
         assert!(decompressor.decompress::<u8>(&chunk).is_err(), "{what}");
         assert!(decompressor.blocks(&chunk).is_err(), "{what}");
-        // One of them may be good, and is the same by its place then.
+        // One of the blocks may be good; reading it by its index then returns the same bytes.
         for block in 0..chunk.nblocks().min(9) {
             let Ok(found) = decompressor.block(&chunk, block) else { continue };
             let range = chunk.block_range(block).unwrap().unwrap();
@@ -267,7 +267,7 @@ fn assert_broken(bytes: &[u8], what: &str) {
     assert!(ChunkRef::validated(bytes, Check::Content).is_err(), "{what}");
 }
 
-/// 4097 blocks of a MiB, the sum of whose lengths is 1 MiB again in 32 bits.
+/// 4097 blocks of 1 MiB: in 32 bits, their lengths add up to 1 MiB.
 #[test]
 fn lengths_of_blocks_that_overflow_are_refused() {
     let block = vec![0; 1 << 20];
@@ -324,7 +324,7 @@ fn broken_chunks_of_blocks_give_errors() {
     }
     for len in 0..good.len() {
         broken(&format!("{len} bytes left"), &|bytes| bytes.truncate(len));
-        // Also where the header agrees.
+        // Also if the header is consistent with it.
         if len >= 32 {
             broken(&format!("{len} bytes"), &|bytes| {
                 bytes.truncate(len);

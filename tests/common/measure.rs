@@ -1,8 +1,8 @@
-//! What a call costs: the time of its thread, and the memory that it allocates; and fresh memory that holds a
-//! byte of the test's choice.
+//! The cost of a call: the time of its thread and the memory that it allocates. Also fresh memory that is filled
+//! with a chosen byte.
 //!
-//! Every test program has the allocator of this file. Its counters belong to a thread, so tests that run side
-//! by side do not disturb each other.
+//! Every test program uses the allocator of this file. Its counters are thread-local, so concurrent tests do not
+//! affect each other.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -27,7 +27,7 @@ impl Counting {
         LARGEST.set(LARGEST.get().max(more));
         let held = HELD.get().wrapping_add(more).wrapping_sub(less);
         HELD.set(held);
-        // What another thread had allocated makes it negative.
+        // Freeing memory that another thread allocated makes it negative.
         if held as isize > PEAK.get() as isize {
             PEAK.set(held);
         }
@@ -39,7 +39,7 @@ impl Counting {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         self.count(layout.size(), 0);
-        // SAFETY: as the caller's.
+        // SAFETY: the caller gives the same guarantees.
         let start = unsafe { System.alloc(layout) };
         if let (Some(fill), false) = (FILL.get(), start.is_null()) {
             // SAFETY: `layout.size()` bytes were just allocated, and nobody else uses them yet.
@@ -50,18 +50,18 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         self.count(layout.size(), 0);
-        // SAFETY: as the caller's.
+        // SAFETY: the caller gives the same guarantees.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         self.count(size, layout.size());
-        // SAFETY: as the caller's.
+        // SAFETY: the caller gives the same guarantees.
         let start = unsafe { System.realloc(at, layout, size) };
         if let (Some(fill), false, Some(more)) =
             (FILL.get(), start.is_null(), size.checked_sub(layout.size()))
         {
-            // SAFETY: `size` bytes are allocated, of which the last `more` are new.
+            // SAFETY: `size` bytes are allocated, and the last `more` of them are new.
             unsafe { start.add(layout.size()).write_bytes(fill, more) };
         }
         start
@@ -69,12 +69,12 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         self.count(0, layout.size());
-        // SAFETY: as the caller's.
+        // SAFETY: the caller gives the same guarantees.
         unsafe { System.dealloc(at, layout) }
     }
 }
 
-/// The time that this thread has run: unlike the clock's, it does not depend on what else runs.
+/// The CPU time of this thread, which does not depend on other programs.
 #[cfg(unix)]
 fn own_time() -> Duration {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -91,7 +91,7 @@ fn own_time() -> Duration {
     START.elapsed()
 }
 
-/// What a measured call gave, how long it ran, and the most memory that it held.
+/// Returns the result of a call, its CPU time, and the most memory that it held.
 pub(crate) fn measure<T>(call: impl FnOnce() -> T) -> (std::thread::Result<T>, Duration, usize) {
     let (start, held) = (own_time(), HELD.get());
     PEAK.set(held);
@@ -99,14 +99,14 @@ pub(crate) fn measure<T>(call: impl FnOnce() -> T) -> (std::thread::Result<T>, D
     (result, own_time() - start, PEAK.get().wrapping_sub(held))
 }
 
-/// What a call gave, and the length of the largest allocation that it made.
+/// Returns the result of a call, and the length of the largest allocation that it made.
 pub(crate) fn largest_allocation<T>(call: impl FnOnce() -> T) -> (T, usize) {
     LARGEST.set(0);
     (call(), LARGEST.get())
 }
 
-/// Makes a call during which memory that this thread allocates holds a byte, unless it was asked for zeroed: bytes
-/// that nobody wrote can be told by it.
+/// Makes a call during which the memory that this thread allocates is filled with `fill`, except for zeroed
+/// allocations. Uninitialized bytes can be recognized by it.
 pub(crate) fn with_fresh_memory<T>(fill: u8, call: impl FnOnce() -> T) -> T {
     FILL.set(Some(fill));
     let result = call();

@@ -1,4 +1,4 @@
-//! What the tests share: data, a plain model of arrays, files of upstream's, Python.
+//! Helpers of the tests: data, a plain model of arrays, upstream's files, Python.
 
 // Each test file uses a part of this.
 #![allow(dead_code)]
@@ -18,7 +18,7 @@ use blosc2::{Codec, ErrorKind, Filter};
 #[allow(unused_imports)]
 pub(crate) use blosc2_testing::{KINDS, Kind, Rng, data, records, repeats};
 
-/// The codecs of this build that have dictionaries.
+/// The codecs of this build that support dictionaries.
 pub(crate) fn dictionary_codecs() -> Vec<Codec> {
     let has = |codec: &Codec| matches!(codec, Codec::Zstd | Codec::Lz4 | Codec::Lz4Hc);
     codecs().into_iter().filter(has).collect()
@@ -32,7 +32,7 @@ pub(crate) fn codecs() -> Vec<Codec> {
         .collect()
 }
 
-/// Filters that lose nothing, for items of this size; delta only where it is allowed.
+/// A random lossless filter for items of this size; delta only as the first filter.
 pub(crate) fn lossless(typesize: usize, first: bool, rng: &mut Rng) -> Filter {
     loop {
         let filter = match rng.below(6) {
@@ -54,7 +54,7 @@ pub(crate) fn lossless(typesize: usize, first: bool, rng: &mut Rng) -> Filter {
     }
 }
 
-/// A plain array of bytes: what an NDArray is compared with.
+/// A plain array of bytes, the model of an [`NDArray`](blosc2::NDArray).
 #[derive(Debug, Clone)]
 pub(crate) struct Model {
     pub(crate) shape: Vec<u64>,
@@ -69,7 +69,7 @@ impl Model {
         Self { shape: shape.to_vec(), typesize, bytes }
     }
 
-    /// A box, item by item.
+    /// Reads a box, item by item.
     pub(crate) fn read(&self, ranges: &[Range<u64>]) -> Vec<u8> {
         let mut out = Vec::new();
         if ranges.iter().any(|range| range.is_empty()) {
@@ -96,7 +96,7 @@ impl Model {
     }
 }
 
-/// A box inside a shape; sometimes without items, sometimes all of a dimension.
+/// A random box inside a shape; sometimes without items, sometimes a full axis.
 pub(crate) fn random_box(shape: &[u64], rng: &mut Rng) -> Vec<Range<u64>> {
     shape
         .iter()
@@ -122,15 +122,15 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     if bytes.len() > 400 { format!("{digits}... ({} bytes)", bytes.len()) } else { digits }
 }
 
-/// Fails with the first place where bytes differ, rather than with all of them.
+/// Asserts that the bytes are equal. The message has the first difference only.
 #[track_caller]
 pub(crate) fn assert_same(found: &[u8], expected: &[u8], what: &str) {
     if found == expected {
-        return; // At once, where there is much.
+        return; // Fast, for long data.
     }
     assert_eq!(found.len(), expected.len(), "{what}: length");
     if found == expected {
-        return; // Quicker than the search.
+        return; // Faster than the search below.
     }
     if let Some(at) = (0..found.len()).find(|&at| found[at] != expected[at]) {
         let end = (at + 16).min(found.len());
@@ -150,7 +150,7 @@ pub(crate) fn upstream(path: &str) -> PathBuf {
     path
 }
 
-/// The files in a folder of the C library's sources that end so, in order.
+/// The files in a folder of the C library's sources whose names end with `suffix`, sorted.
 pub(crate) fn upstream_files(folder: &str, suffix: &str) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = std::fs::read_dir(upstream(folder))
         .unwrap()
@@ -166,12 +166,12 @@ pub(crate) fn name(path: &Path) -> String {
     path.file_name().unwrap().to_str().unwrap().to_owned()
 }
 
-/// What is between backticks.
+/// The parts of a text between backticks.
 fn quoted(text: &str) -> BTreeSet<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }
 
-/// The columns of the tables that a file of tests opens with: names of upstream's tests, and of those here.
+/// The columns of the table at the start of a test file: names of upstream's tests, and of the tests here.
 pub(crate) fn table(text: &str) -> (BTreeSet<&str>, BTreeSet<&str>) {
     let rows = text.lines().filter_map(|line| line.strip_prefix("//! | `"));
     let rows: Vec<_> = rows.map(|row| row.split_once(" | ").unwrap()).collect();
@@ -180,7 +180,7 @@ pub(crate) fn table(text: &str) -> (BTreeSet<&str>, BTreeSet<&str>) {
     (names.filter(|name| !name.is_empty()).collect(), tests.collect())
 }
 
-/// Everything below a folder, with lengths: to see that nothing was written or lost.
+/// All files below a folder with their lengths, to check that nothing was written or lost.
 pub(crate) fn listing(folder: &Path) -> Vec<(PathBuf, u64)> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -207,13 +207,13 @@ pub(crate) fn python() -> PathBuf {
     found.expect("there is no Python for the tests: run `cargo xtask test`, which sets it up")
 }
 
-/// Runs a script with arguments in a folder; gives what it printed. It has to succeed.
+/// Runs a script with arguments in a folder and returns its output. Panics if the script fails.
 pub(crate) fn run_python(script: &str, folder: &Path, arguments: &[&str]) -> String {
     let file = folder.join("script_of_this_test.py");
     std::fs::write(&file, script).unwrap();
     let mut command = Command::new(python());
     command.arg("-I").arg(&file).args(arguments).current_dir(folder);
-    // Python's library listens to them.
+    // Python's library reads these variables.
     for (name, _) in VARIABLES {
         command.env_remove(name);
     }
@@ -229,16 +229,16 @@ pub(crate) fn run_python(script: &str, folder: &Path, arguments: &[&str]) -> Str
     printed
 }
 
-/// Says to a test that it is in the process that it has started.
+/// The variable that tells a test that it runs in its own process.
 pub(crate) const FOLDER: &str = "BLOSC2_TEST_FOLDER";
 
-/// The folder that this test works in, where it is in a process of its own.
+/// The folder of this test, if it runs in its own process.
 pub(crate) fn own_process() -> Option<PathBuf> {
     env::var_os(FOLDER).map(PathBuf::from)
 }
 
-/// Runs a test of this program in a process of its own, with these variables of the library's and no
-/// other ones; returns what it printed. The name may leave out the modules.
+/// Runs a test of this program in its own process, with only these variables of the library, and returns its
+/// output. The name may omit the modules.
 pub(crate) fn run_alone(test: &str, folder: &Path, variables: &[(&str, &str)]) -> String {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args([test, "--nocapture", "--test-threads=1"]).env(FOLDER, folder);
@@ -251,7 +251,7 @@ pub(crate) fn run_alone(test: &str, folder: &Path, variables: &[(&str, &str)]) -
     text.into_owned()
 }
 
-/// Variables by which C-Blosc2 overrides what a program asks for.
+/// Variables with which C-Blosc2 overrides the parameters of a program.
 pub(crate) const VARIABLES: [(&str, &str); 11] = [
     ("BLOSC_TYPESIZE", "3"),
     ("BLOSC_CLEVEL", "0"),
@@ -266,7 +266,7 @@ pub(crate) const VARIABLES: [(&str, &str); 11] = [
     ("BTUNE_TRADEOFF", "0.5"),
 ];
 
-/// Forks, and gives the exit status of the child, `None` when it hangs.
+/// Forks and returns the exit status of the child, or `None` if it hangs.
 #[cfg(unix)]
 pub(crate) fn fork(child: impl FnOnce() -> i32) -> Option<i32> {
     use std::time::{Duration, Instant};

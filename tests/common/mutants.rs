@@ -1,4 +1,4 @@
-//! Chunks of many kinds, and broken ones; broken files.
+//! Chunks of many kinds; broken chunks and files.
 
 use blosc2::{Compressor, Filter};
 use blosc2_format::chunk::Header;
@@ -44,7 +44,7 @@ pub(crate) fn samples() -> Vec<(String, Vec<u8>)> {
         assert!(blosc2::decompress::<u8>(&chunk).is_ok(), "special {flag:#x}");
         samples.push((format!("special {flag:#x}"), chunk));
     }
-    // Blocks of different lengths: the chunks of a real file.
+    // Variable-length blocks: the chunks of a real file.
     let file = std::fs::read(upstream("compat/vlblocks-lz4-variable-3.0.0.b2frame")).unwrap();
     for start in 0..file.len() - 32 {
         if file[start] == 6

@@ -1,4 +1,4 @@
-//! One buffer to a chunk and back, by every way there is back.
+//! One buffer, compressed to a chunk and decompressed in every way.
 
 use std::ops::Range;
 
@@ -31,7 +31,7 @@ impl Case {
         Self { params, typesize, len, kind, seed, shift: 0, threads: 1 }
     }
 
-    /// Anything.
+    /// A random case.
     pub(crate) fn random(seed: u64) -> Self {
         let rng = &mut Rng(seed);
         let typesize = match rng.below(10) {
@@ -70,7 +70,7 @@ impl Case {
             .threads(Threads::new(*rng.pick(&[1, 1, 1, 2, 5])));
         if rng.below(2) == 0 {
             let size = *rng.pick(&[1, 16, 128, 1000, 4096, 5000, 65_536, 1 << 20]);
-            // A table of many tiny blocks is for short data.
+            // Many tiny blocks are tested with short data only.
             let least = if len > 100_000 { 1000 } else { 1 };
             params = params.blocksize(size.max(typesize).max(least));
         }
@@ -86,7 +86,7 @@ impl Case {
         Self { params, typesize, len, kind: *rng.pick(&KINDS), seed, shift, threads }
     }
 
-    /// Compresses and decompresses, and sees that all ways give the same.
+    /// Compresses and decompresses, and checks that all ways return the same bytes.
     pub(crate) fn check(&self) {
         let all = data(self.kind, self.shift + self.len, self.seed);
         // C could write to its source: this is compared with it afterwards.
@@ -152,14 +152,14 @@ impl Case {
         assert_same(&target, &expected, &format!("{self:?}: some blocks"));
     }
 
-    /// Just as much room as the chunk takes, and too little.
+    /// Checks targets of exactly the length of the chunk, and shorter ones.
     fn check_room(&self, bytes: &[u8], source: &[u8]) {
         let mut compressor = Compressor::new(&self.params).unwrap();
         let mut target = vec![0; source.len() + 100];
         let len = compressor.compress_into(source, &mut target).unwrap();
         assert_same(&target[..len], bytes, &format!("{self:?}: compressed again"));
         assert!(target[source.len() + 32..].iter().all(|&byte| byte == 0), "{self:?}: behind it");
-        // Less room may change what the chunk is like, or be too little for it; nothing else.
+        // A shorter target may lead to a different chunk or to an error.
         for room in [bytes.len(), bytes.len() - 1, bytes.len() / 2] {
             let (place, rest) = target.split_at_mut(room);
             rest.fill(0x77);

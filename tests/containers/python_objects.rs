@@ -1,7 +1,7 @@
-//! Arrays of objects, of batches and of lists: Python's are read here, and those made here are read by Python.
+//! Arrays of objects, of batches and of lists: Python's are read here, and those written here are read by Python.
 //!
-//! Python writes what it reads or means as msgpack beside each, so that values are compared by way of one file
-//! without a container.
+//! Beside each file, Python writes the expected values as msgpack. The values are compared through this file, which
+//! has no container.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use blosc2::{CParams, Codec, OpenOptions, SChunk, Value};
 use blosc2_store::{BatchArray, ItemKind, ItemType, ListArray, ObjectArray};
 use serde_json::json;
 
-/// What both sides of Python's scripts need.
+/// The common part of the Python scripts.
 const HEAD: &str = r#"
 import json, os, sys
 import numpy as np
@@ -52,7 +52,7 @@ fn put_beside(folder: &Path, file: &str, value: &Value) {
     std::fs::write(folder.join([file, ".msgpack"].concat()), bytes).unwrap();
 }
 
-/// Equal to the byte, also where a number is none.
+/// Asserts that the bytes of the values are equal. This includes NaN.
 #[track_caller]
 fn assert_equal(found: &[Value], expected: &[Value], what: &str) {
     assert_eq!(found.len(), expected.len(), "{what}");
@@ -69,7 +69,7 @@ fn list(value: Value) -> Vec<Value> {
     }
 }
 
-/// A file, a directory, or a file whose bytes are taken into memory.
+/// Opens a file, a directory, or a copy of a file in memory.
 fn schunk(folder: &Path, file: &str) -> SChunk {
     let path = folder.join(file);
     match file.ends_with("cframe") {
@@ -495,9 +495,9 @@ for path, spec, more in specs:
     python(script, folder, &[&arguments]);
 }
 
-/// With one thread each, files are Python's to the byte. With more, blocks land in the order in which they are
-/// done, and the header has the number of threads. Blocks of variable length are left out at level 0: there they
-/// are stored here, while Python's library compresses them all the same.
+/// With one thread, the files have the same bytes as Python's. With more threads, blocks are stored in the order in
+/// which they finish, and the header has the number of threads. Variable-length blocks at level 0 are left out: this
+/// crate stores them, while Python's library still compresses them.
 #[test]
 #[ignore = "needs Python; cargo xtask test runs it"]
 fn files_are_those_of_python_to_the_byte() {
@@ -518,7 +518,7 @@ fn files_are_those_of_python_to_the_byte() {
             len => json!(numbers[row as usize..(row + len) as usize]),
         })
         .collect();
-    // The file, of what kind, the parameters beside threads, the arguments, the content.
+    // The file, its kind, the parameters except threads, the arguments, the content.
     let params = |text: &str| text.to_owned();
     let cases = json!([
         ["o1", "o", params("{}"), {}, objects],
@@ -587,7 +587,7 @@ for path, kind, c, args, content in json.load(open("cases.json")):
                 };
                 let batches = content.iter().map(|batch| batch.as_array().unwrap());
                 batches.for_each(|batch| array.append(batch).unwrap());
-                // Of these items as many as take 8, 1 and 16 MiB; all.
+                // The number of these items in 8, 1 and 16 MiB, or all of them.
                 let per_block = match file {
                     "b3" => 27,
                     "b4" => 3,
@@ -617,7 +617,7 @@ for path, kind, c, args, content in json.load(open("cases.json")):
     }
 }
 
-/// The files that go from one side to the other, and whether each is a directory.
+/// The files that both sides change in turns, and whether each is a directory.
 const TURNS: [(&str, bool); 7] = [
     ("o-file", false),
     ("o-directory", true),
@@ -653,7 +653,7 @@ fn random_row(rng: &mut Rng) -> serde_json::Value {
     }
 }
 
-/// Some changes, and what they make of the content. Lists are only appended to, replaced and flushed.
+/// Random changes, which are also applied to the content. Lists are only appended to, replaced and flushed.
 fn random_changes(
     kind: &str,
     content: &mut Vec<serde_json::Value>,
@@ -745,7 +745,7 @@ fn rust_reads(path: &Path, kind: &str, content: &[serde_json::Value]) {
 fn turns_about() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    // Python makes the first half, Rust the other.
+    // Python writes the first half of the files, Rust the other half.
     let script = r#"
 for name, directory in [("o-file", False), ("b-directory", True), ("l-file", False)]:
     args = dict(urlpath=name, mode="w", contiguous=not directory)

@@ -1,5 +1,5 @@
-//! Stores: what Python writes is read here, what is written here is read by Python, and each goes on with what the
-//! other has changed.
+//! Stores: Python's stores are read here, stores written here are read by Python, and each continues to change the
+//! stores of the other.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -160,7 +160,7 @@ assert none.dtype == np.int16 and none.shape == (0, 3)
     assert_eq!(read(store.get("/y").unwrap()), [0, 1, 2]);
 }
 
-/// What a store should hold.
+/// The expected content of a store.
 #[derive(Debug, Default, Clone)]
 struct Model {
     arrays: BTreeMap<String, Vec<i32>>,

@@ -1,4 +1,4 @@
-//! Tables that Python wrote, and what it reads of them itself.
+//! Tables that Python wrote, compared with what Python reads.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use blosc2::{ErrorKind, NDArray, Value};
 use blosc2_store::{CTable, Column, ColumnKind, Object, TimeUnit, TreeStore};
 use serde_json::{Value as Json, json};
 
-/// Keeps what Python reads of a table.
+/// Python code that records the content of a table.
 const PRELUDE: &str = r#"
 import dataclasses, json, struct
 import blosc2 as b2
@@ -319,7 +319,7 @@ fn expected(folder: &Path) -> BTreeMap<String, Json> {
     serde_json::from_slice(&fs::read(folder.join("expected.json")).unwrap()).unwrap()
 }
 
-/// A table of a file, or below a key of one.
+/// Opens a table of a file, or below a key of a file.
 fn open(folder: &Path, name: &str) -> CTable {
     let Some((file, key)) = name.split_once(':') else {
         return CTable::open(folder.join(name)).unwrap();
@@ -330,7 +330,7 @@ fn open(folder: &Path, name: &str) -> CTable {
     }
 }
 
-/// Sees that a table is what Python reads of it: all at once, and parts of it.
+/// Checks a table, read whole and in parts, against what Python reads.
 fn check(name: &str, table: &CTable, expected: &Json) {
     let nrows = expected["nrows"].as_u64().unwrap();
     assert_eq!(table.nrows(), nrows, "{name}");
@@ -359,7 +359,7 @@ fn check(name: &str, table: &CTable, expected: &Json) {
         let values = expected["values"].as_array().unwrap();
         let nulls = expected["nulls"].as_array().unwrap();
         assert!(column.is_nullable() || !nulls.contains(&json!(true)), "{what}");
-        // Parts first: what is kept of one read must not be taken for another.
+        // Parts first: cached data of one read must not be used for another.
         for _ in 0..8 {
             let (one, other) = (rng.below(nrows + 1), rng.below(nrows + 1));
             check_part(&what, table, column, one.min(other)..one.max(other), values, nulls);
@@ -442,7 +442,7 @@ fn columns_of_every_kind_are_read_as_python_reads_them() {
     assert_eq!(default, Some(Value::Complex { re: 0.0, im: 0.0 }));
     assert!(table.column("no").is_none());
 
-    // Typed, and by the places of the rows in the array.
+    // As typed values, and by the indices of the rows in the array.
     let rows = table.valid_rows(..).unwrap();
     assert!(rows.is_sorted() && rows.len() as u64 == table.nrows());
     let numbers: Vec<i64> = table.read("i64", ..).unwrap();

@@ -1,4 +1,4 @@
-//! Stores: what is read of them, what changes leave behind, and what broken ones say.
+//! Stores: reads, changes, and the errors of damaged ones.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -17,7 +17,7 @@ fn array(items: &[i32]) -> NDArray {
     NDArray::from_slice(items, items.len()).unwrap()
 }
 
-/// Bytes that keep count of what is read of them.
+/// Bytes that count their reads.
 struct Counted {
     bytes: Vec<u8>,
     reads: Arc<Mutex<Vec<(u64, u64)>>>,
@@ -34,7 +34,7 @@ impl ReadAt for Counted {
     }
 }
 
-/// Where a member of a zip file lies: from its header to its end.
+/// The range of a member in a zip file, from its header to its end.
 fn place(path: &Path, name: &str) -> (u64, u64) {
     let mut archive = zip::ZipArchive::new(File::open(path).unwrap()).unwrap();
     let member = archive.by_name(name).unwrap();
@@ -46,7 +46,7 @@ fn a_node_is_read_without_the_others() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("many.b2z");
     let mut store = TreeStore::create(&path).unwrap();
-    // Random items, so that the list at the end is but a part of the file.
+    // Random items, so that the directory at the end is only a part of the file.
     let mut rng = Rng(1);
     let items: Vec<i32> = (0..1000).map(|_| rng.next() as i32).collect();
     for node in 0..1000 {
@@ -150,7 +150,7 @@ fn changes_of_a_zip_file_come_with_finish() {
     assert_eq!(fs::read(&path).unwrap(), before);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 
-    // Who reads meanwhile goes on with the old one.
+    // A reader that is open meanwhile keeps the old file.
     let reading = TreeStore::open(&path).unwrap();
     let mut store = TreeStore::open_rw(&path).unwrap();
     let Object::NDArray(mut a) = store.edit("/a").unwrap() else { panic!() };
@@ -236,7 +236,7 @@ fn an_array_replaces_what_the_key_held() {
     assert!(path.join("a.b2f").is_file() && !path.join("a.b2nd").exists());
     store.create_array("/a", |make| make.zeros::<u8>(&[2])).unwrap();
     assert_eq!(store.array("/a").unwrap().shape(), [2]);
-    // A builder that fails leaves what was there.
+    // A builder that fails leaves the store unchanged.
     store.create_array("/a", |make| make.blocks([1, 1]).zeros::<u8>(&[2])).unwrap_err();
     assert_eq!(TreeStore::open(&path).unwrap().array("/a").unwrap().shape(), [2]);
 }
@@ -298,7 +298,7 @@ fn zip_files_of_others() {
     let error = open(zipped(&[("embed.b2e", b"no frame", stored)])).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidData);
 
-    // One that was packed anew by something else: what can be read is read.
+    // A store that another program packed again: what can be read is read.
     let members =
         [("embed.b2e", &index[..], stored), ("a.b2nd", &node, deflated), ("b.b2nd", &node, stored)];
     let store = open(zipped(&members)).unwrap();
@@ -330,7 +330,7 @@ fn damaged_zip_files_are_refused() {
         let error = TreeStore::open_source(good[..len].to_vec()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidData, "{len}: {error}");
     }
-    // Whatever changes, nothing panics, and what is read is an array or an error.
+    // No change causes a panic; each read returns an array or an error.
     for at in 0..good.len() {
         for flip in [0x01, 0x80, 0xff] {
             let mut bytes = good.clone();
@@ -367,7 +367,7 @@ fn what_is_no_store_is_told() {
     assert_eq!(Object::open(folder.path()).unwrap_err().kind(), ErrorKind::InvalidData);
 }
 
-/// A store in which Python, or something worse, has put such keys.
+/// A store with keys as Python, or a malicious program, writes them.
 fn with_embedded(path: &Path, keys: &[&str]) {
     TreeStore::create(path).unwrap();
     fs::remove_file(path.join("embed.b2e")).unwrap();
@@ -434,20 +434,20 @@ fn links_are_read_and_never_changed() {
     let error = store.insert("/folder/x", array(&[3]).schunk()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
     store.set_attribute("/folder", "x", &1).unwrap_err();
-    // A copy has what the link leads to.
+    // A copy has the target of the link.
     store.pack(folder.path().join("p.b2z")).unwrap();
     let packed = TreeStore::open(folder.path().join("p.b2z")).unwrap();
     assert_eq!(packed.array("/file").unwrap().read::<i32>(..).unwrap(), [1, 2]);
     store.unpack(folder.path().join("u.b2d")).unwrap();
     assert!(TreeStore::open(folder.path().join("u.b2d")).unwrap().contains("/file"));
-    // Another array takes the place of the link, not of what it leads to.
+    // Another array replaces the link, not its target.
     store.insert("/file", array(&[3]).schunk()).unwrap();
     store.remove("/file").unwrap();
     assert_eq!(fs::read_dir(&out).unwrap().count(), 1);
     let secret = NDArray::open(out.join("secret.b2nd")).unwrap();
     assert_eq!(secret.read::<i32>(..).unwrap(), [1, 2]);
 
-    // Small things would be written where the link leads to.
+    // Small nodes would be written to the target of the link.
     drop(store);
     fs::rename(path.join("embed.b2e"), out.join("embed.b2e")).unwrap();
     symlink(out.join("embed.b2e"), path.join("embed.b2e")).unwrap();
@@ -572,11 +572,11 @@ fn other_files_of_a_folder() {
     drop(store);
     fs::rename(path.join("b.b2nd"), path.join("b.b2frame")).unwrap();
     fs::write(path.join("notes.txt"), b"no frame at all").unwrap();
-    // What a change that was cut off may leave: two files of a key.
+    // An interrupted change may leave two files of a key.
     SChunk::in_memory::<u8>(&CParams::default()).unwrap().save(path.join("a.b2f")).unwrap();
     fs::create_dir(path.join(".blosc2-left")).unwrap();
     array(&[3]).save(path.join(".blosc2-left").join("x.b2nd")).unwrap();
-    // And a table that is none.
+    // And a directory that only looks like a table.
     fs::create_dir(path.join("t")).unwrap();
     fs::write(path.join("t").join("_meta.b2f"), b"broken").unwrap();
     let mut store = TreeStore::open_rw(&path).unwrap();
@@ -601,7 +601,7 @@ fn zip_files_made_to_hurt() {
     assert_eq!(error.kind(), ErrorKind::InvalidData, "{error}");
     assert!(reads.lock().unwrap().len() < 2_000_000);
 
-    // Many members that are the same bytes.
+    // Many members that share the same bytes.
     let index = EmbedStore::in_memory().unwrap().into_schunk().to_cframe().unwrap();
     let stored = CompressionMethod::Stored;
     let large = vec![7; 1 << 20];
@@ -609,7 +609,7 @@ fn zip_files_made_to_hurt() {
     let mut members = vec![("embed.b2e", &index[..], stored), ("data", &large, stored)];
     members.extend(names.iter().map(|name| (name.as_str(), &[][..], stored)));
     let mut bytes = zipped(&members);
-    // The directory says of each that it lies where the large one does.
+    // In the directory, each member has the offset of the large one.
     let entries: Vec<usize> =
         (0..bytes.len() - 4).filter(|&at| bytes[at..at + 4] == *b"PK\x01\x02").collect();
     let of_large = bytes[entries[1] + 16..entries[1] + 46].to_vec();

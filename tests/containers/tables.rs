@@ -1,4 +1,4 @@
-//! Tables: rows that were deleted, parts of columns, and what broken ones say.
+//! Tables: deleted rows, parts of columns, and the errors of damaged ones.
 
 use std::io;
 use std::ops::Range;
@@ -11,14 +11,14 @@ use blosc2::{CParams, Dtype, Element, ErrorKind, NDArray, SChunk, Value};
 use blosc2_store::{BatchArray, CTable, EmbedStore, Object, TreeStore};
 use serde_json::json;
 
-/// A table being made, part by part.
+/// A table that is created part by part.
 struct Parts {
     columns: Vec<serde_json::Value>,
     leaves: Vec<(String, SChunk)>,
 }
 
 impl Parts {
-    /// The marks of live rows, in chunks of so many.
+    /// Creates the marks of live rows, in chunks of `chunk` marks.
     fn new(marks: &[bool], chunk: u64) -> Self {
         let mut parts = Self { columns: Vec::new(), leaves: Vec::new() };
         parts.put("/_valid_rows", array(marks, chunk));
@@ -77,7 +77,7 @@ fn batches(values: &[Value], len: usize) -> SChunk {
     array.into_schunk()
 }
 
-/// Puts texts one after the other, as `utf8` columns have them.
+/// Adds texts as a `utf8` column.
 fn put_texts(parts: &mut Parts, name: &str, texts: &[String], chunk: u64) {
     let mut ends = vec![0i64];
     for text in texts {
@@ -86,12 +86,12 @@ fn put_texts(parts: &mut Parts, name: &str, texts: &[String], chunk: u64) {
     parts.column(json!({"name": name, "kind": "utf8"}));
     parts.put(&format!("/_cols/{name}"), array(&ends, chunk));
     let mut bytes = texts.concat().into_bytes();
-    // As Python has one where there are no others.
+    // As in Python, which stores one byte even without texts.
     bytes.push(0);
     parts.put(&format!("/_cols/{name}.utf8"), array(&bytes, chunk));
 }
 
-/// A table of some thousand rows with all ways of storing columns.
+/// A table of some thousand rows with every storage form of a column.
 fn sample(rng: &mut Rng, rows: usize) -> (Parts, Vec<bool>) {
     // Runs of any lengths, also of whole chunks of marks.
     let mut marks = Vec::new();
@@ -192,7 +192,7 @@ fn check_rows(table: &CTable, range: Range<u64>, live: &[u64], what: &str) {
     assert!(nulls.into_iter().eq(live.iter().map(|&row| row % 4 == 0)), "{what}");
 }
 
-/// Bytes that keep count of what is read of them.
+/// Bytes that count their reads.
 struct Counted(Vec<u8>, Arc<Mutex<u64>>);
 
 impl ReadAt for Counted {
@@ -238,12 +238,12 @@ fn a_few_rows_take_a_few_reads() {
     assert!(size > 9_000_000, "{size}");
     let store = TreeStore::open_source(Counted(bytes, count.clone())).unwrap();
     let taken = || std::mem::take(&mut *count.lock().unwrap());
-    // The list of what is in it, at the end.
+    // The directory at the end of the file.
     taken();
     let Object::CTable(table) = store.get("/t").unwrap() else { panic!("it is a table") };
     let opened = taken();
     assert!(opened < 100_000, "opening read {opened} bytes");
-    // One dead row is before them, and then many are among them.
+    // One dead row is before these rows, and many are among them.
     let rows = 139_994..140_004;
     let at: Vec<usize> = (139_995..140_000).chain(250_000..250_005).collect();
     let found = table.read::<u64>("number", rows.clone()).unwrap();
@@ -273,7 +273,7 @@ fn dead_rows_are_not_held() {
         assert_eq!(values.len(), rows.div_ceil(every));
         (values, held)
     };
-    // Few of 2.4 GB, and half of 160 MB.
+    // A few rows of 2.4 GB, and half of the rows of 160 MB.
     for (every, rows, limit) in [(900, 300_000, 60 << 20), (2, 20_000, 130 << 20)] {
         let arrays = |parts: &mut Parts| {
             parts.column(
@@ -319,7 +319,7 @@ fn broken_parts_are_named_and_the_others_read() {
         parts.put("/_cols/a", array(&[1, 2, 3, 4], 2));
         parts
     };
-    /// What to do with a good table, and what the column `b` says then.
+    /// A change of a valid table, and the resulting error of the column `b`.
     type Case = (&'static str, fn(&mut Parts), ErrorKind);
     let cases: [Case; 22] = [
         ("no array", |parts| b(parts, "int8"), ErrorKind::InvalidData),
@@ -467,7 +467,7 @@ fn broken_parts_are_named_and_the_others_read() {
         assert_eq!(table.read::<i32>("a", ..).unwrap().len() as u64, nrows, "{what}");
         assert!(table.nulls("a", ..).unwrap().iter().all(|null| !null), "{what}");
     }
-    // Rows that are there are read, although others are missing.
+    // Existing rows are read although others are missing.
     let mut parts = good();
     b(&mut parts, "int8");
     parts.put("/_cols/b", array(&[1i8, 2, 3], 2));
@@ -476,11 +476,11 @@ fn broken_parts_are_named_and_the_others_read() {
     words(&mut parts, &[0, 0, 1, 2]);
     assert_eq!(parts.table().texts("b", ..2).unwrap()[1].as_deref(), Some("b"));
     assert_eq!(parts.table().nulls("b", ..).unwrap(), [false; 3]);
-    // What is in the way of dead rows does not matter.
+    // Faults in dead rows have no effect.
     let mut parts = good();
     texts(&mut parts, &[0, 1, 2, 3, 4], b"a\xffcd");
     assert_eq!(parts.table().values("b", ..).unwrap(), ["a".into(), "c".into(), "d".into()]);
-    // Of any values, texts are asked for.
+    // Texts are requested from a column of other values.
     let mut parts = good();
     b(&mut parts, "vlstring");
     parts.put_schunk("/_cols/b", batches(&[1.into(), 2.into(), 3.into(), 4.into()], 2));
@@ -650,7 +650,7 @@ fn threads_share_a_table() {
     let table = parts.table();
     let alone: Vec<Vec<Value>> =
         table.columns().iter().map(|column| table.values(column.name(), ..).unwrap()).collect();
-    // Another one, of which no column was opened yet.
+    // Another table, whose columns are not opened yet.
     let table = parts.table();
     std::thread::scope(|scope| {
         for _ in 0..4 {

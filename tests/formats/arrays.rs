@@ -1,5 +1,5 @@
-//! Arrays of the C library's own functions against `blosc2-format`: both have to put every item at the
-//! same place and to pad alike, and to read what the other writes.
+//! Arrays of the C library against `blosc2-format`: both place and pad all items in the same way, and read what the
+//! other writes.
 
 use std::io::Cursor;
 use std::ptr::{self, NonNull};
@@ -18,11 +18,11 @@ use crate::common::{Kind, Model, assert_same, repeats};
 struct CArray(NonNull<sys::b2nd_array_t>);
 
 impl CArray {
-    /// Makes it of items in C order, or of none yet.
+    /// Creates an array from items in C order, or without items.
     fn new(meta: &Meta, typesize: usize, bytes: Option<&[u8]>) -> Self {
         blosc2::Codec::Zstd.is_available(); // starts the library
         // SAFETY: the parameters live as long as the context, which copies them; the shapes have
-        // `ndim` numbers, and `bytes` is as long as is said.
+        // `ndim` numbers, and `bytes` has the given length.
         unsafe {
             let mut cparams = sys::blosc2_cparams_defaults();
             cparams.typesize = typesize as i32;
@@ -78,7 +78,7 @@ impl CArray {
         bytes
     }
 
-    /// Puts a compressed chunk in the place of another.
+    /// Replaces a chunk with a compressed one.
     fn replace(&self, number: i64, chunk: &[u8]) {
         // SAFETY: the chunk is whole; C copies it.
         let nchunks = unsafe {
@@ -175,7 +175,7 @@ fn agree((shape, chunks, blocks): Shapes, typesize: usize, kind: Kind, seed: u64
     let found = filled.items(model.bytes.len());
     assert_same(&found, &model.bytes, &format!("chunks cut here, of {what}"));
 
-    // A whole file of ours.
+    // A complete file written by this crate.
     let codec = [0, 1, 4, 5][(seed % 4) as usize];
     let bytes = write(&meta, &geometry, &model.bytes, codec);
     let (_, report) =

@@ -1,4 +1,4 @@
-//! The C library: what it reads in a file, and files that it writes.
+//! The C library as a reader and a writer of files.
 
 use std::ffi::{CString, c_void};
 use std::path::Path;
@@ -9,7 +9,7 @@ use blosc2_sys as sys;
 
 use crate::content::Content;
 
-/// What the C library reads in a file.
+/// Reads a file with the C library.
 pub(crate) fn read(path: &Path) -> blosc2::Result<Content> {
     let schunk = SChunk::open(path)?;
     let layers = |layers: blosc2::super_chunk::Metalayers<'_>| {
@@ -48,7 +48,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// In one file, or in a directory, with these metalayers.
+    /// Creates a contiguous file or a directory with these metalayers.
     pub(crate) fn create(
         path: &Path,
         contiguous: bool,
@@ -96,14 +96,14 @@ impl Writer {
         assert!(code > 0, "{code}");
     }
 
-    /// Appends a chunk of blocks of different lengths.
+    /// Appends a chunk of variable-length blocks.
     pub(crate) fn append_blocks(&mut self, blocks: &[&[u8]]) {
         let sources: Vec<*const c_void> = blocks.iter().map(|each| each.as_ptr().cast()).collect();
         let sizes: Vec<i32> = blocks.iter().map(|each| each.len() as i32).collect();
         let room = sizes.iter().sum::<i32>() + 64 + 16 * sizes.len() as i32;
         let mut chunk = vec![0u8; room as usize];
-        // SAFETY: as many sources and sizes as said, each of the length of its block; the target has
-        // `room` bytes; the context is freed after its use.
+        // SAFETY: there are as many sources and sizes as passed, and each source has the length of its block; the
+        // target has `room` bytes; the context is freed after its use.
         let len = unsafe {
             let context = sys::blosc2_create_cctx(self.params);
             let len = sys::blosc2_vlcompress_ctx(

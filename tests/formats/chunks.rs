@@ -1,4 +1,4 @@
-//! Chunks of the C library's read by `blosc2-format`, and the other way round.
+//! Chunks of the C library, read by `blosc2-format`, and the reverse.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::common::{
     KINDS, Kind, Rng, assert_same, codecs, data, hex, lossless, name, repeats, upstream,
 };
 
-/// A check that decodes, with little memory.
+/// Checks a chunk, including its data, with a small memory limit.
 fn check(bytes: &[u8]) -> Report {
     let limits = Limits { memory: 1 << 24, ..Limits::default() };
     Chunk::check(bytes, &Options { content: true, limits, ..Options::default() })
@@ -20,7 +20,7 @@ fn decode(bytes: &[u8]) -> Result<Vec<u8>, Error> {
     Chunk::new(bytes, &Limits::default())?.decode()
 }
 
-/// The same data block by block, out of order.
+/// Decodes the data block by block, out of order.
 fn decode_by_blocks(bytes: &[u8]) -> Vec<u8> {
     let chunk = Chunk::new(bytes, &Limits::default()).unwrap();
     let mut decoder = Decoder::default();
@@ -32,7 +32,7 @@ fn decode_by_blocks(bytes: &[u8]) -> Vec<u8> {
     blocks.concat()
 }
 
-/// The data by C's own function, which gives more chunks a try than `blosc2::decompress` does.
+/// Decompresses with the C function, which accepts more chunks than `blosc2::decompress`.
 fn c_decode(chunk: &[u8]) -> Option<Vec<u8>> {
     start_library();
     let mut data = vec![0; Header::parse(chunk).ok()?.nbytes as usize];
@@ -182,7 +182,7 @@ fn check_case(case: &Case) {
     assert!(report.worst() <= Some(Severity::Note), "{what}: {:?}", report.findings);
     let back = good(blosc2::decompress::<u8>(&found), &what);
     let stored = |chunk| Header::parse(chunk).unwrap().is_stored();
-    // Lossy filters are not applied to what is stored.
+    // Lossy filters are not applied to stored chunks.
     if stored(&found) == stored(&chunk) {
         assert_same(&back, &expected, &what);
     }
@@ -222,7 +222,7 @@ fn chunks_of_old_writers_are_read_as_c_does() {
         let bytes = std::fs::read(&path).unwrap();
         let report = check(&bytes);
         if what.ends_with("shuffle-2.20.0.cdata") {
-            // What a filter makes of 4 MB, without a chunk around it.
+            // The output of a filter for 4 MB, without a chunk header.
             assert!(!report.is_good(), "{what}");
             continue;
         }
@@ -271,7 +271,7 @@ fn chunks_in_frames_are_good() {
             let chunk = Chunk::new(&bytes, &Limits::default()).unwrap();
             let mut whole = vec![0; chunk.header().nbytes as usize];
             let outcome = Decoder::default().decode(&chunk, &mut whole);
-            // Blocks of different lengths, and chunks of plugins, need C's other functions.
+            // Variable-length blocks and chunks of plugins need C's other functions.
             if let (Ok(()), Ok(expected)) = (outcome, blosc2::decompress::<u8>(&bytes)) {
                 assert_same(&whole, &expected, &what);
                 assert_same(&decode_by_blocks(&bytes), &expected, &what);
@@ -280,7 +280,7 @@ fn chunks_in_frames_are_good() {
     }
 }
 
-/// C's parameters, as they are when a buffer is compressed.
+/// C's parameters for the compression of a buffer.
 fn raw_params(params: &Params) -> blosc2_sys::blosc2_cparams {
     start_library();
     let mut raw = blosc2_sys::blosc2_cparams_defaults();
@@ -347,7 +347,7 @@ fn special_chunks_are_those_of_c() {
             assert_same(&found, &expected, &what);
             let report = check(&found);
             match c_decode(&found) {
-                // C-Blosc2 as released refuses blocks of no whole values, too; patched, it reads them.
+                // The released C-Blosc2 also refuses blocks that are not whole values; the patched one reads them.
                 Some(data) if !report.is_good() => {
                     assert_eq!(report.findings[0].rule.id, "chunk.special_blocks", "{what}");
                     assert!(special == Special::Value && data == value.repeat(nbytes / typesize));
@@ -384,10 +384,10 @@ fn c_blocks(blocks: &[&[u8]], params: &Params, dictionary: bool) -> Vec<u8> {
     chunk
 }
 
-/// One block of such a chunk by C.
+/// Decompresses one block of such a chunk with C.
 fn c_block(chunk: &[u8], block: usize) -> Option<Vec<u8>> {
     let (mut data, mut len) = (std::ptr::null_mut(), 0);
-    // SAFETY: C reads no more of the chunk than there is, and allocates what it gives.
+    // SAFETY: C reads no more of the chunk than there is, and allocates the block that it returns.
     unsafe {
         let context = blosc2_sys::blosc2_create_dctx(blosc2_sys::blosc2_dparams_defaults());
         assert!(!context.is_null());
@@ -526,14 +526,14 @@ fn what_is_found_good_is_what_c_reads() {
             assert!(!report.is_good());
             continue;
         };
-        // What bytedelta asks of a super-chunk is taken from the chunk here, and not found by C.
+        // Bytedelta needs a typesize, which is taken from the chunk here; C takes it from a super-chunk only.
         let filters = header.filters.iter().zip(&header.filters_meta);
         if header.nbytes > 1 << 22 || filters.into_iter().any(|each| matches!(each, (34 | 35, 0))) {
             continue;
         }
         let found = decode(&bytes);
         let what = || format!("{}: {:?}", hex(&bytes), report.findings);
-        // Blocks of variable length are for functions of their own.
+        // Variable-length blocks need other functions.
         let expected = if header.variable_blocks {
             let blocks =
                 (0..header.nblocks().min(1000)).map(|block| c_block(&bytes, block as usize));
@@ -542,7 +542,7 @@ fn what_is_found_good_is_what_c_reads() {
             c_decode(&bytes)
         };
         match (&found, &expected) {
-            // The Zstandard decoders pass over different faults of Huffman streams.
+            // The Zstandard decoders tolerate different faults of Huffman streams.
             (Ok(found), Some(expected)) if found != expected && header.codec_format == 4 => {
                 outcomes[3] += 1;
             }

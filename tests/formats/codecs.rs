@@ -9,7 +9,7 @@ use crate::common::{KINDS, Rng, assert_same, codecs, data, repeats};
 /// Where the stream of the only block begins: after the header, the block's start and its size.
 const STREAM: usize = 32 + 4 + 4;
 
-/// Below, between and above what the encoders treat differently.
+/// Lengths below, between and above the thresholds of the encoders.
 const LENGTHS: [usize; 24] = [
     1, 12, 13, 15, 16, 31, 32, 65, 66, 67, 127, 128, 255, 1000, 4096, 8191, 10_000, 32_768, 65_535,
     65_546, 65_547, 70_000, 131_073, 300_000,

@@ -1,4 +1,4 @@
-//! All that a reader finds in a file, to compare two of them.
+//! The content of a file as a reader returns it, for comparisons.
 
 use crate::common::assert_same;
 
@@ -15,7 +15,7 @@ pub(crate) struct Content {
 }
 
 impl Content {
-    /// Takes over the metalayers whose names `blosc2` cannot say as they are: C's end at a NUL byte.
+    /// Copies the metalayers whose names C cannot return: C's names end at a NUL byte.
     pub(crate) fn take_unnameable(&mut self, from: &Self) {
         let odd = |name: &str| name.contains(['\0', char::REPLACEMENT_CHARACTER]);
         let all = from.meta.iter().chain(&from.vlmeta);
@@ -26,7 +26,7 @@ impl Content {
         }
     }
 
-    /// Fails with the first place where they differ.
+    /// Asserts that two contents are equal. The message has the first difference.
     #[track_caller]
     pub(crate) fn assert_same(&self, expected: &Self, what: &str) {
         assert_eq!(self.meta, expected.meta, "{what}: metalayers");

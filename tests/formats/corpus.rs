@@ -1,4 +1,4 @@
-//! Real files: those in upstream's sources, and those that Python writes.
+//! Real files: from upstream's sources, and written by Python.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,8 +11,8 @@ use crate::common::{assert_same, name, run_python, upstream_files};
 use crate::content::Content;
 use crate::{c, rust};
 
-/// A file is read as the C library reads it, and nothing is wrong with it. Gives what C reads; and
-/// whether it can be read without C.
+/// Asserts that a file has no findings and is read as the C library reads it. Returns the content that C reads, and
+/// whether the file can be read without C.
 fn check_file(path: &Path) -> (Content, bool) {
     let what = name(path);
     let limits = Limits::default();
@@ -71,7 +71,7 @@ fn frames_in_upstreams_sources_are_read_as_c_reads_them() {
 fn chunks_in_upstreams_sources_are_read_as_c_reads_them() {
     let limits = Limits::default();
     let mut files = upstream_files("compat", ".cdata");
-    // Two are what a filter gave, and no chunks.
+    // Two of them are the output of a filter instead of chunks.
     files.retain(|path| !name(path).contains("shuffle-2"));
     assert_eq!(files.len(), 27);
     let read = check_all(&files, |path| {

@@ -13,7 +13,7 @@ const FIRST_BYTEDELTA: u8 = 34;
 const BYTEDELTA: u8 = 35;
 const INT_TRUNC: u8 = 36;
 
-/// C's chunk of `source`; `None` where it refuses to make one.
+/// Compresses `source` with C; `None` if C refuses it.
 fn c_encode(source: &[u8], params: &Params) -> Option<Vec<u8>> {
     start_library();
     let mut raw = blosc2_sys::blosc2_cparams_defaults();
@@ -64,7 +64,7 @@ fn start_library() {
     blosc2::compress(&[1u8], &blosc2::CParams::new()).unwrap();
 }
 
-/// The outcome that both libraries share: whether there is a chunk.
+/// Asserts that both libraries have the same outcome, and returns whether it is a chunk.
 fn compare(params: &Params, source: &[u8]) -> bool {
     let what = format!("{} bytes, {params:?}", source.len());
     let found = Encoder::new(*params).unwrap().encode(source);

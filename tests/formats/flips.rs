@@ -1,4 +1,4 @@
-//! One wrong byte in the header, the index or the trailer of a frame is found, where it is.
+//! One wrong byte in the header, the index or the trailer of a frame leads to a finding at its position.
 
 use std::fs;
 
@@ -9,8 +9,8 @@ use blosc2_format::{Finding, Limits, Severity};
 use crate::common::{Kind, data};
 use crate::{c, rust};
 
-/// Where bits may change so that nothing wrong can be found: the first byte, counted from the start of
-/// the header, of the index or of the trailer, how many bytes, which bits, and the reason.
+/// Bits whose change cannot be found: the section, the offset of the first byte in it, the number of bytes, the bits,
+/// and the reason.
 type Free = (Section, usize, usize, u8, &'static str);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,7 @@ const FREE: [Free; 25] = [
     (T, 0x40, 1, 0xff, "the content of a metalayer"),
 ];
 
-/// A finding is about the byte when it is no farther than this from the bytes that it names.
+/// The maximum distance between the changed byte and the bytes that its finding names.
 const NEAR: u64 = 16;
 
 fn is_about(finding: &Finding, at: u64) -> bool {

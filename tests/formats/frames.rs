@@ -56,7 +56,7 @@ impl CSchunk {
         Self(NonNull::new(unsafe { sys::blosc2_schunk_new(&mut storage) }).unwrap())
     }
 
-    /// Opens what is at `path`; `None` where C refuses it.
+    /// Opens the file or directory at `path`; `None` if C refuses it.
     pub(crate) fn open(path: &Path) -> Option<Self> {
         blosc2::Codec::Zstd.is_available();
         // SAFETY: the path ends in a NUL byte.
@@ -69,7 +69,7 @@ impl CSchunk {
     }
 
     fn append(&self, data: &[u8]) {
-        // SAFETY: `data` is as long as is said.
+        // SAFETY: `data` has the given length.
         let count = unsafe {
             let from = data.as_ptr().cast();
             sys::blosc2_schunk_append_buffer(self.0.as_ptr(), from, data.len() as i32)
@@ -141,7 +141,7 @@ impl CSchunk {
         let fields = self.fields();
         let layers = &fields.metalayers[..usize::from(fields.nmetalayers)];
         let pair = |layer: &*mut sys::blosc2_metalayer| {
-            // SAFETY: so many metalayers are there, with a name and as much content as they say.
+            // SAFETY: each of the `nmetalayers` entries has a name and `content_len` bytes of content.
             unsafe {
                 let layer = &**layer;
                 let name = CStr::from_ptr(layer.name).to_str().unwrap().to_owned();
@@ -159,7 +159,7 @@ impl CSchunk {
         let fields = self.fields();
         let layers = &fields.vlmetalayers[..fields.nvlmetalayers as usize];
         let pair = |layer: &*mut sys::blosc2_metalayer| {
-            // SAFETY: so many are there; C allocates a copy of the content, which is freed.
+            // SAFETY: all `nvlmetalayers` entries are there; C allocates a copy of the content, which is freed.
             unsafe {
                 let name = CStr::from_ptr((**layer).name);
                 let (mut content, mut len) = (ptr::null_mut(), 0);
@@ -196,11 +196,11 @@ impl Drop for CSchunk {
     }
 }
 
-/// Compresses data, or blocks of any lengths, to a chunk with the C library.
+/// Compresses data, or variable-length blocks, to a chunk with the C library.
 fn c_chunk(params: &Params, data: &[u8]) -> Vec<u8> {
     blosc2::Codec::Zstd.is_available();
     let mut chunk = vec![0; data.len() + 32];
-    // SAFETY: the context is made and freed here, and the buffers are as long as is said.
+    // SAFETY: the context is created and freed here, and the buffers have the given lengths.
     unsafe {
         let context = sys::blosc2_create_cctx(cparams(params));
         let (from, to) = (data.as_ptr().cast(), chunk.as_mut_ptr().cast());
@@ -219,7 +219,7 @@ fn c_blocks(params: &Params, blocks: &[&[u8]]) -> Vec<u8> {
     let mut chunk = vec![0; len + 32 + 8 * blocks.len() + 4 + 32768];
     let sources: Vec<_> = blocks.iter().map(|block| block.as_ptr().cast()).collect();
     let sizes: Vec<_> = blocks.iter().map(|block| block.len() as i32).collect();
-    // SAFETY: as above; there are as many sources and sizes as is said.
+    // SAFETY: as above; there are as many sources and sizes as passed.
     unsafe {
         let context = sys::blosc2_create_cctx(cparams(params));
         let to = chunk.as_mut_ptr().cast();
@@ -234,7 +234,7 @@ fn c_blocks(params: &Params, blocks: &[&[u8]]) -> Vec<u8> {
     chunk
 }
 
-/// What a frame holds.
+/// The content of a frame.
 #[derive(Debug, PartialEq, Eq)]
 struct Content {
     chunks: Vec<Vec<u8>>,
@@ -242,7 +242,7 @@ struct Content {
     vlmetalayers: Vec<(String, Vec<u8>)>,
 }
 
-/// What this crate reads from `path`.
+/// Reads the frame at `path` with this crate.
 fn read(path: &Path) -> Content {
     let limits = Limits::default();
     let mut frame = if path.is_dir() {
@@ -270,7 +270,7 @@ fn read(path: &Path) -> Content {
     Content { chunks, metalayers, vlmetalayers: names.into_iter().map(vlmetalayer).collect() }
 }
 
-/// What C reads from `path`, where the chunks have these lengths.
+/// Reads the frame at `path` with C. The chunks have the given lengths.
 fn c_read(path: &Path, lengths: &[usize]) -> Content {
     let schunk = CSchunk::open(path).unwrap_or_else(|| panic!("C refuses {path:?}"));
     assert_eq!(schunk.fields().nchunks, lengths.len() as i64, "{path:?}");
@@ -295,7 +295,7 @@ fn check(path: &Path) -> Report {
     report
 }
 
-/// Every byte of every file is in one region of the map.
+/// Asserts that each byte of each file is in exactly one region of the map.
 fn assert_mapped(path: &Path, report: &Report) {
     let mut ends: BTreeMap<Option<String>, u64> = BTreeMap::new();
     let mut regions = report.regions.clone();
@@ -311,7 +311,7 @@ fn assert_mapped(path: &Path, report: &Report) {
     }
 }
 
-/// No finding at all.
+/// Asserts that there are no findings.
 fn assert_clean(path: &Path) {
     let report = check(path);
     assert!(report.findings.is_empty(), "{path:?}: {:#?}", report.findings);
@@ -431,7 +431,7 @@ impl Plan {
         Ok(())
     }
 
-    /// The chunks' data, where the steps tell it.
+    /// The data of the chunks after the steps.
     fn data(&self) -> Vec<Vec<u8>> {
         let data = |step: &Step| match step {
             Step::Data(data) => data.clone(),
@@ -449,7 +449,7 @@ impl Plan {
         }
     }
 
-    /// Both write it, to the same bytes.
+    /// Asserts that both write the same bytes.
     fn assert_identical(&self, folder: &Path, what: &str) {
         for contiguous in [true, false] {
             let kind = if contiguous { "file" } else { "folder" };
@@ -577,7 +577,7 @@ fn sizes_vary_as_in_c() {
     }
 }
 
-/// Frames of the library with every codec, and what comes out of them here.
+/// Frames that the library writes with every codec are read here.
 #[test]
 fn what_c_writes_is_read_and_found_right() {
     let folder = tempfile::tempdir().unwrap();
@@ -655,7 +655,7 @@ fn special_offsets_that_do_not_say_how_long_chunks_are_are_found() {
     }
 }
 
-/// Frames that were changed after they were written: with holes, with offsets in no order.
+/// Frames that were changed after they were written: with gaps and with unordered offsets.
 #[test]
 fn changed_frames_are_good() {
     let folder = tempfile::tempdir().unwrap();
@@ -703,7 +703,7 @@ fn changed_frames_are_good() {
     }
 }
 
-/// A frame that starts inside of a larger file, with other bytes around it.
+/// A frame inside a larger file, with other bytes around it.
 #[test]
 fn a_frame_may_be_anywhere_in_a_file() {
     let folder = tempfile::tempdir().unwrap();
@@ -726,7 +726,7 @@ fn a_frame_may_be_anywhere_in_a_file() {
         assert_same(&data, expected, "at an offset");
     }
 
-    // The same is written there.
+    // The same bytes are written there.
     let mut out = std::io::Cursor::new(vec![1; 1000]);
     out.set_position(1000);
     let mut writer = frame::Writer::new(out, plan.params, &[]).unwrap();
@@ -742,7 +742,7 @@ fn random_plan(rng: &mut Rng, codecs: &[u8]) -> Plan {
     for slot in 0..rng.below(4) as usize {
         filters[slot * 2] = *rng.pick(&[1, 2, 3]);
     }
-    // Delta twice does not come back.
+    // Delta twice cannot be undone.
     if filters.iter().filter(|&&filter| filter == 3).count() > 1 {
         filters = [0, 0, 0, 0, 3, 1];
     }
@@ -759,14 +759,14 @@ fn random_plan(rng: &mut Rng, codecs: &[u8]) -> Plan {
     let len = (typesize * (1 + rng.below(2000) as u32)) as usize;
     let count = rng.below(6) as usize;
     let steps = match rng.below(6) {
-        // Blocks of any lengths.
+        // Variable-length blocks.
         0 => {
             let mut block = || data(*rng.pick(&KINDS), 1 + rng.below(900) as usize, rng.next());
             let blocks: Vec<Vec<_>> =
                 (0..count).map(|chunk| (0..=chunk).map(|_| block()).collect()).collect();
             blocks.into_iter().map(Step::Blocks).collect()
         }
-        // Chunks of any sizes, which are not all zeros.
+        // Variable-length chunks, which are not all zeros.
         1 => {
             let kinds = [Kind::Random, Kind::Ramp];
             let mut len = || (typesize * (1 + rng.below(500) as u32)) as usize;

@@ -43,7 +43,7 @@ fn write(path: &Path, count: usize) {
     fs::write(path, writer.finish().unwrap().into_inner()).unwrap();
 }
 
-/// Two files have the same chunks, and the index of the first is the one that C writes.
+/// Asserts that two files have the same chunks, and that the index of the first equals the one that C writes.
 fn compare(ours: &Path, c: &Path, what: &str) {
     let bytes = fs::read(ours).unwrap();
     let report = frame::check(&bytes, &Options { content: true, ..Options::default() }).unwrap();
@@ -125,7 +125,7 @@ fn changes_of_a_long_index_are_those_of_c() {
     }
 }
 
-/// Changes a file as another program would: this one knows nothing of it.
+/// Changes a file as another program would: the handles of this program are not informed.
 fn change_elsewhere(path: &Path, work: impl FnOnce(&mut SChunk)) {
     let other = path.with_extension("other");
     fs::copy(path, &other).unwrap();
@@ -133,8 +133,8 @@ fn change_elsewhere(path: &Path, work: impl FnOnce(&mut SChunk)) {
     fs::write(path, fs::read(&other).unwrap()).unwrap();
 }
 
-/// An index of up to 64 KiB is read when a file is opened, and of a longer one each block when it is needed. Where that is not
-/// there any more, no other data is taken for it.
+/// An index of up to 64 KiB is read when a file is opened. The blocks of a longer one are read on demand. If such a
+/// block is no longer there, no other data is used in its place.
 #[test]
 fn a_reader_notices_that_another_program_has_changed_a_long_index() {
     let folder = tempfile::tempdir().unwrap();
@@ -162,7 +162,7 @@ fn a_reader_notices_that_another_program_has_changed_a_long_index() {
         assert_eq!(reader.nchunks(), count + 1);
         assert!(!reader.refresh().unwrap());
 
-        // Another order keeps all sizes.
+        // A reordering keeps all sizes.
         let mut order: Vec<usize> = (0..=count).collect();
         order.swap(1, last);
         change_elsewhere(&path, |other| other.reorder(&order).unwrap());
@@ -172,7 +172,7 @@ fn a_reader_notices_that_another_program_has_changed_a_long_index() {
         }
         assert!(reader.refresh().unwrap());
         assert_eq!(reader.decompress_chunk::<u8>(1).unwrap(), expected);
-        // A refresh that fails leaves the handle as it was, which notices the next change too.
+        // A failed refresh leaves the handle unchanged, and it detects the next change too.
         if is_long {
             change_elsewhere(&path, |other| {
                 order.iter().take(1).for_each(|_| drop(other.delete(0)))
@@ -189,7 +189,7 @@ fn a_reader_notices_that_another_program_has_changed_a_long_index() {
     }
 }
 
-/// What C does to the index file of a directory, which it writes in place.
+/// C writes the index file of a directory in place.
 #[test]
 fn a_reader_of_a_directory_notices_a_change_in_place() {
     let folder = tempfile::tempdir().unwrap();
@@ -209,7 +209,7 @@ fn a_reader_of_a_directory_notices_a_change_in_place() {
     }
     let reader = SChunk::open(&directory).unwrap();
     assert_eq!(reader.chunk(1).unwrap().as_bytes(), frame.chunk(1).unwrap());
-    // Not the place of the block that is looked for.
+    // Not the position of the requested block.
     let last = files.len() - 100;
     files[last] ^= 1;
     fs::write(&index, &files).unwrap();
@@ -217,14 +217,14 @@ fn a_reader_of_a_directory_notices_a_change_in_place() {
     assert_eq!(reader.chunk(250_000).unwrap_err().kind(), ErrorKind::Busy);
 }
 
-/// The index file of a directory with chunks of these sizes, each in the file of its number.
+/// The index file of a directory, with each chunk in the file of its number.
 fn frame_of_files<R: blosc2_format::ReadAt>(frame: &Frame<R>) -> Vec<u8> {
     use blosc2_format::frame::{Layout, Outline};
     let mut outline = Outline::new(PARAMS, Layout::Directory);
     for number in 0..frame.nchunks() {
         outline.insert(number, frame.chunk(number).unwrap()).unwrap();
     }
-    // Numbers in no order make a long index.
+    // Unordered numbers do not compress, so the index is long.
     let mut order: Vec<usize> = (0..frame.nchunks() as usize).collect();
     order[3..].sort_by_key(|&number| (number as u32).wrapping_mul(2_654_435_761));
     outline.reorder(&order).unwrap();

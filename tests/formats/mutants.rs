@@ -1,5 +1,5 @@
-//! Small files of every kind, each changed in a few places: whatever becomes of them, they are refused or
-//! read, soon and with little memory; and what is found without fault, C reads alike.
+//! Small files of every kind, each changed in a few places. Each is refused or read within limits of time and
+//! memory. C reads the same from all files without findings.
 
 use std::fs;
 use std::panic::catch_unwind;
@@ -21,7 +21,7 @@ const MUTANTS: usize = 20_000;
 const MOST_MEMORY: usize = 64 << 20;
 const MOST_TIME: Duration = Duration::from_secs(1);
 
-/// What readers a file is for.
+/// The reader in C that a file is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reader {
     /// C reads it as a frame.
@@ -50,7 +50,7 @@ fn write_files(folder: &Path) -> Vec<(PathBuf, Reader)> {
                 files.push((path, Reader::Frame));
             }
         }
-        // Blocks, one of them short; and blocks of different lengths.
+        // Blocks, one of them short; and variable-length blocks.
         let path = folder.join(format!("{}_blocks", files.len()));
         let mut params = c::params(codec, 8, pipelines[at]);
         params.blocksize = 512;
@@ -65,7 +65,7 @@ fn write_files(folder: &Path) -> Vec<(PathBuf, Reader)> {
         writer.append_blocks(&[&data(Kind::Random, 60, 6)]);
         files.push((path, Reader::Frame));
     }
-    // Without data.
+    // Special chunks.
     for (special, contiguous) in [(1, true), (2, true), (4, true), (2, false)] {
         let path = folder.join(format!("{}_special", files.len()));
         let mut writer = c::Writer::create(&path, contiguous, c::params(0, 4, shuffle), &[]);
@@ -111,7 +111,7 @@ fn write_files(folder: &Path) -> Vec<(PathBuf, Reader)> {
         writer.vlmeta("second", b"");
         files.push((path, Reader::Frame));
     }
-    // Chunks of different lengths, by others; a dictionary.
+    // Variable-length chunks, written by others; a dictionary.
     for path in upstream_files("compat", ".b2frame") {
         files.push((path, Reader::Frame));
     }
@@ -139,7 +139,7 @@ fn write_files(folder: &Path) -> Vec<(PathBuf, Reader)> {
     files
 }
 
-/// Files that old versions wrote: of layouts that C does not know, and of frames that it still reads.
+/// Files that old versions wrote: in layouts that C does not know, and frames that it still reads.
 fn old_files() -> Vec<(PathBuf, Reader)> {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("blosc2-format/tests/golden/files");
     let mut files = Vec::new();
@@ -159,7 +159,7 @@ fn old_files() -> Vec<(PathBuf, Reader)> {
     files
 }
 
-/// The files of a directory, or the one.
+/// The files of a directory, or the single file.
 fn parts(path: &Path) -> Vec<PathBuf> {
     if path.is_dir() {
         listing(path).into_iter().map(|(path, _)| path).collect()
@@ -173,7 +173,7 @@ fn is_not_here(error: &blosc2::Error) -> bool {
     error.kind() == ErrorKind::Unsupported || error.to_string().contains("not in this build")
 }
 
-/// Looks at one mutant; gives whether it is without fault, or what is wrong with us.
+/// Checks one mutant. Returns whether it has no findings, or the fault of this crate.
 fn look_at(path: &Path, reader: Reader, limits: &Limits) -> Result<bool, String> {
     let (checked, time, memory) = measure(|| rust::check(path, limits));
     let checked = checked.map_err(|_| "the check panics")?;
@@ -190,8 +190,8 @@ fn look_at(path: &Path, reader: Reader, limits: &Limits) -> Result<bool, String>
     }
     let read = match read {
         Ok(read) => read,
-        // Special values take no room in a file, so that there may be any number of them; and filters
-        // may be those of others.
+        // Special values take no space in a file, so there may be any number of them; and filters may be
+        // user-defined.
         Err(Error::Limit { .. } | Error::Unsupported(_)) => return Ok(false),
         Err(error) => return Err(format!("no error is found, but reading fails: {error}")),
     };
@@ -210,7 +210,7 @@ fn look_at(path: &Path, reader: Reader, limits: &Limits) -> Result<bool, String>
             let header = Header::parse(&bytes).unwrap();
             let mut filters = header.filters.iter().zip(header.filters_meta);
             if filters.any(|filter| matches!(filter, (34 | 35, 0))) {
-                // How wide bytedelta is, C only knows in a super-chunk.
+                // C knows the width of bytedelta in a super-chunk only.
                 return Ok(false);
             }
             let expected = match blosc2::decompress::<u8>(&bytes) {

@@ -1,4 +1,4 @@
-//! `blosc2-format`: what it reads in a file, and what it finds wrong with it.
+//! `blosc2-format` as a reader and a checker of files.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use blosc2_format::{Error, Limits, Options, Report};
 
 use crate::content::Content;
 
-/// What `blosc2-format` reads in a file.
+/// Reads a file with `blosc2-format`.
 pub(crate) fn read(path: &Path, limits: &Limits) -> Result<Content, Error> {
     read_all(File::open(path, limits)?)
 }
@@ -32,13 +32,13 @@ fn read_all(mut file: File<'_>) -> Result<Content, Error> {
     Ok(Content { chunks, array, meta, vlmeta })
 }
 
-/// What it finds wrong, every block decoded.
+/// Checks a file, including all blocks.
 pub(crate) fn check(path: &Path, limits: &Limits) -> Result<Report, Error> {
     let options = Options { content: true, map: false, limits: *limits };
     Ok(file::check_path(path, &options)?.1)
 }
 
-/// The same for a frame in memory.
+/// Checks a frame in memory in the same way.
 pub(crate) fn check_bytes(bytes: &[u8], limits: &Limits) -> Report {
     let options = Options { content: true, map: false, limits: *limits };
     file::check(bytes, &options).unwrap().1

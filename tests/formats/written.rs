@@ -1,4 +1,4 @@
-//! What `blosc2-format` writes, with parameters of every kind, is read by C and Python.
+//! C and Python read what `blosc2-format` writes, with all kinds of parameters.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,14 +13,14 @@ use crate::common::{KINDS, Kind, Rng, assert_same, data, name, repeats, run_pyth
 use crate::content::Content;
 use crate::{c, rust};
 
-/// Filters that bring the data back, and those that lose some of it.
+/// Lossless filters, and lossy ones.
 const LOSSLESS: [u8; 5] = [0, 1, 2, DELTA, BYTEDELTA];
 const DELTA: u8 = 3;
 const BYTEDELTA: u8 = 35;
 const TRUNC_PREC: u8 = 4;
 const INT_TRUNC: u8 = 36;
 
-/// Parameters of any kind, and whether they lose nothing.
+/// Random parameters, and whether they are lossless.
 fn params(rng: &mut Rng) -> (Params, bool) {
     let typesize = match rng.below(10) {
         0..=4 => *rng.pick(&[1, 2, 4, 8, 16]),
@@ -48,16 +48,15 @@ fn params(rng: &mut Rng) -> (Params, bool) {
         if rng.below(2) == 0 {
             params.filters[slot] = *rng.pick(&LOSSLESS);
         }
-        // Delta is undone with the first block as it is in the end, so only where it is applied to
-        // that.
+        // Delta is undone with the final first block, so it has to be the first filter.
         if params.filters[slot] == DELTA && params.filters[..slot] != [0; 6][..slot] {
             params.filters[slot] = 0;
         }
         let meta = 1 + rng.below(40) as u8;
         match params.filters[slot] {
             1 if meta < 20 => params.filters_meta[slot] = meta,
-            // Python finds items of more than 127 bytes too large for this parameter, which then
-            // stands for the size of the items.
+            // Python does not accept items of more than 127 bytes for this parameter, which is then the
+            // size of the items.
             BYTEDELTA if meta < 20 || typesize > 127 => params.filters_meta[slot] = meta,
             _ => {}
         }
@@ -101,7 +100,7 @@ fn chunks_are_read_by_c() {
         let (mut params, lossless) = params(rng);
         let typesize = params.typesize;
         for (filter, meta) in params.filters.iter().zip(&mut params.filters_meta) {
-            // Only a super-chunk knows what 0 means.
+            // The meaning of 0 depends on the super-chunk.
             if *filter == BYTEDELTA && *meta == 0 {
                 *meta = typesize.min(255) as u8;
             }
@@ -112,7 +111,7 @@ fn chunks_are_read_by_c() {
         let mut encoder = Encoder::new(params).unwrap();
         let mut blocks: Vec<&[u8]> = source.chunks(1 + rng.below(9000) as usize).collect();
         let chunk = if seed % 7 == 0 && !source.is_empty() {
-            // Lengths that differ.
+            // Different lengths.
             let (first, last) = blocks[0].split_at(blocks[0].len() / 3);
             blocks.splice(0..1, [first, last]);
             blocks.retain(|block| !block.is_empty());
@@ -170,7 +169,7 @@ struct Written {
     path: PathBuf,
     what: String,
     params: Params,
-    /// Whether it has no values.
+    /// Whether its values are undefined.
     undefined: bool,
     content: Content,
     /// Of an array.
@@ -259,7 +258,7 @@ fn shapes(rng: &mut Rng) -> [Vec<i64>; 3] {
     for axis in 0..ndim {
         // Of sixteen, most have size 1, or there would be millions of items.
         let size = if ndim == 16 && axis % 4 != 0 { 1 } else { 1 + rng.below(most) };
-        // Sometimes more than there is, and no multiple of each other.
+        // Sometimes larger than the axis, and not multiples of each other.
         let chunk = 1 + rng.below(if ndim == 16 { size } else { size + 2 });
         shape.push(size as i64);
         chunks.push(chunk as i64);
@@ -339,7 +338,7 @@ fn write(folder: &Path, seed: u64) -> Written {
         let len = length(typesize, rng).max(typesize as usize);
         let count = rng.below(5);
         match form {
-            // Chunks without data.
+            // Special chunks.
             0 => {
                 let special = *rng.pick(&[Special::Zeros, Special::Uninit]);
                 undefined = special == Special::Uninit;
@@ -349,8 +348,8 @@ fn write(folder: &Path, seed: u64) -> Written {
                 let all = vec![0; nbytes as usize];
                 content.chunks = all.chunks(len).map(<[u8]>::to_vec).collect();
             }
-            // Chunks whose blocks differ in length; of whole items, as Python has the filters as they
-            // are upstream, which lose the rest.
+            // Chunks of variable-length blocks of whole items. Python has the filters of upstream, which lose
+            // an incomplete item.
             1 => {
                 for number in 0..count {
                     let chunk = data(kind, len, seed + number);
@@ -363,7 +362,7 @@ fn write(folder: &Path, seed: u64) -> Written {
                     content.chunks.push(blocks.concat());
                 }
             }
-            // Chunks whose lengths differ.
+            // Variable-length chunks.
             2 => {
                 for number in 0..count {
                     let len = length(typesize, rng).max(typesize as usize);
@@ -372,7 +371,7 @@ fn write(folder: &Path, seed: u64) -> Written {
                     content.chunks.push(chunk);
                 }
             }
-            // A shorter one at the end, one of a value, one that was compressed otherwise.
+            // Ordinary chunks: the last one is shorter, one is a repeated value, one has other parameters.
             _ => {
                 for number in 0..count {
                     let typesize = typesize as usize;

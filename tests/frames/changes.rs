@@ -1,4 +1,4 @@
-//! Chunks are added, removed, replaced and reordered.
+//! Changes of frames: chunks are added, removed, replaced and reordered.
 
 use std::fs;
 
@@ -36,7 +36,7 @@ fn chunks_are_deleted_anywhere() {
                 assert_eq!(schunk.delete(index).unwrap(), model.len());
                 assert_holds(&schunk, &model, &format!("{place:?}, without {index}"));
             }
-            // There can be chunks again.
+            // Chunks can be added again.
             model.push(numbers(3));
             schunk.append(&model[0]).unwrap();
             let schunk = assert_keeps(place, schunk, &path, &model, "filled again");
@@ -62,7 +62,7 @@ fn chunks_are_inserted_anywhere() {
                 3 => 3,
                 _ => rng.below(model.len() as u64 + 1) as usize,
             };
-            // Both ways in turn.
+            // Both ways alternate.
             let chunk = numbers(number);
             let count = if number % 2 == 0 {
                 schunk.insert(index, &chunk).unwrap()
@@ -90,7 +90,7 @@ fn chunks_are_replaced_anywhere() {
         let (_folder, path) = folder();
         let mut model = model(8);
         let mut schunk = filled(place, &path, &CParams::new(), &model);
-        // By one that takes more room, the same, less, none; by noise again where nothing was stored.
+        // Replaced by a chunk that takes more space, the same, less, none; and by noise after a special chunk.
         for (index, chunk) in
             [(0, &noise), (7, &numbers(50)), (3, &zeros), (0, &zeros), (3, &noise), (7, &zeros)]
         {
@@ -129,14 +129,14 @@ fn chunks_are_put_into_any_order() {
                 model = order.iter().map(|&index| model[index].clone()).collect();
                 schunk = assert_keeps(place, schunk, &path, &model, &format!("{order:?}"));
             }
-            // Not all, too many, one twice, one that is not there; -1 of C, which is none either.
+            // Invalid orders: too short, too long, duplicate, out of range; and C's -1, which is out of range too.
             let mut wrong = vec![vec![0; count - 1], (0..=count).collect(), vec![count; count]];
             wrong.push((0..count).map(|at| if at == 0 { usize::MAX } else { at }).collect());
             wrong.extend((count > 1).then(|| vec![0; count]));
             for order in wrong {
                 assert_eq!(kind(schunk.reorder(&order)), ErrorKind::InvalidArgument, "{order:?}");
             }
-            // A short last chunk stays the last one, or the chunks have different lengths.
+            // A short last chunk stays the last one, or the chunks become variable-length.
             assert_keeps(place, schunk, &path, &model, "nothing changed");
         }
     }
@@ -212,7 +212,7 @@ fn chunks_of_any_lengths() {
                 assert_eq!(schunk.items::<u8>(..).unwrap(), texts.concat().as_bytes(), "{what}");
                 assert_eq!(schunk.has_variable_chunks(), variable, "{what}");
                 assert_eq!(schunk.chunksize(), if variable { 0 } else { 3 }, "{what}");
-                // What the header says: the version, and the flag of variable chunks.
+                // The fields of the header: the version, and the flag of variable-length chunks.
                 let bytes = schunk.to_cframe().unwrap();
                 let expected = if variable { 3 } else { 2 };
                 assert_eq!(
@@ -260,7 +260,7 @@ fn metalayers_follow_the_chunks() {
                     (get("one"), get("two")),
                     (b"first".to_vec(), vec![text.len() as u8; 2])
                 );
-                // The length of a fixed one is fixed.
+                // The length of a fixed-length metalayer cannot change.
                 let longer = schunk.meta_mut().set("two", b"123");
                 assert_eq!(kind(longer), ErrorKind::InvalidArgument, "{place:?}");
             }
@@ -308,13 +308,13 @@ fn contents_of_metalayers_are_compressed_as_asked() {
                 }
                 if expected.level > 0 {
                     assert!(chunk.len() < text.len() / 2, "{place:?}, {name}: {}", chunk.len());
-                    // What the chunk format calls them.
+                    // The codes of the codecs in the chunk format.
                     let codec = if expected.codec == Codec::Lz4 { 1 } else { 4 };
                     assert_eq!(chunk[2] >> 5, codec, "{place:?}, {name}");
                 }
             }
         }
-        // Others write on with parameters of their own.
+        // Other metalayers are written with their own parameters.
         schunk.vlmeta_mut().set("text", b"short").unwrap();
         let refused = schunk.meta_mut().with_cparams(&fast).set("fixed", b"content");
         assert_eq!(kind(refused), ErrorKind::InvalidArgument, "{place:?}");
@@ -418,7 +418,7 @@ fn what_is_out_of_range_changes_nothing() {
         let mut schunk = filled(place, &path, &CParams::new(), &model);
         let chunk = schunk.chunk(0).unwrap();
         let out = ErrorKind::OutOfBounds;
-        // C's indices have a sign: what is left of -1 is here.
+        // C's indices are signed; these correspond to -1.
         for index in [2, 3, usize::MAX, usize::MAX - 1, 1 << 40] {
             assert_eq!(kind(schunk.decompress_chunk::<i32>(index)), out, "{place:?}");
             assert_eq!(

@@ -33,7 +33,7 @@ fn with_metalayers(place: Place, path: &Path, model: &[Vec<i32>]) -> SChunk {
 fn copies_go_from_every_storage_to_every_other() {
     let other = CParams::new().level(2).blocksize(1000).split(SplitMode::Always);
     for place in PLACES {
-        // The last one ends anywhere.
+        // The last chunk may be short.
         for (count, last) in [(0, 0), (1, CHUNK), (1, 3), (10, CHUNK), (10, 7)] {
             let (folder, path) = folder();
             let mut model = model(count);
@@ -70,7 +70,7 @@ fn copies_go_from_every_storage_to_every_other() {
                 let checked = OpenOptions::new().check(Check::Content).from_cframe(bytes);
                 assert_holds(&checked.unwrap(), &model, &what);
             }
-            // What is there stays there.
+            // An existing file is not replaced.
             let before = fs::read(at("saved")).unwrap();
             assert_eq!(kind(schunk.save(at("saved"))), ErrorKind::AlreadyExists, "{place:?}");
             assert_eq!(
@@ -234,12 +234,12 @@ fn a_frame_is_appended_to_a_file_and_read_there() {
     }
 }
 
-/// An owner of bytes that is a type of the program.
+/// A user-defined owner of bytes.
 struct Owner {
     bytes: Vec<u8>,
-    /// How many are alive.
+    /// The number of live owners.
     alive: Arc<AtomicUsize>,
-    /// From which call on it panics.
+    /// The number of calls after which it panics.
     calls: AtomicUsize,
 }
 
@@ -344,7 +344,7 @@ fn borrowed_frames_are_read_until_the_borrow_ends() {
     });
     assert_holds(&refused.unwrap(), &model, "a copy of its own");
 
-    // Whatever keeps the super-chunk, and however `work` ends, nothing of the memory is read after that.
+    // After `work` ends in any way, the memory is not read, whatever still holds the super-chunk.
     let is_over = |schunk: &SChunk| {
         let error = schunk.decompress_chunk::<i32>(0).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Io);
@@ -373,7 +373,7 @@ fn borrowed_frames_are_read_until_the_borrow_ends() {
     });
     assert!(failed.unwrap_err().to_string().contains("of the closure"));
 
-    // A thread that goes on reading sees what was there, or an error.
+    // A thread that continues to read gets the data or an error.
     let reader = {
         let memory = bytes.clone();
         options.with_borrowed(&memory, |schunk| {
@@ -413,7 +413,7 @@ fn lengths_of_frames_are_those_of_what_is_saved() {
             assert_eq!(schunk.frame_len().unwrap(), expected, "{what}");
         }
     }
-    // Chunks that take no room, those of different lengths, and metalayers of an array.
+    // Special chunks, chunks of various lengths, and the metalayer of an array.
     let mut schunk = OpenOptions::new().typesize(4).in_memory().unwrap();
     schunk.fill(Special::Zeros, 1_000_000, 1000).unwrap();
     assert_eq!(schunk.frame_len().unwrap(), schunk.to_cframe().unwrap().len() as u64);
@@ -439,7 +439,7 @@ fn a_mapped_file_is_made_replaced_or_refused() {
     let before = fs::read(&path).unwrap();
     assert_holds(&SChunk::open(&path).unwrap(), &model(1), "made");
 
-    // What is there stays.
+    // An existing file is kept.
     let refused = options.clone().create_new(true).open_storage(create(&path).unwrap());
     assert_eq!(kind(refused), ErrorKind::AlreadyExists);
     let array = NDArray::builder().storage(create(&path).unwrap()).from_slice(&[1u8], [1]);
@@ -450,7 +450,7 @@ fn a_mapped_file_is_made_replaced_or_refused() {
     drop(writer);
     assert!(fs::read(&path).unwrap() == before);
 
-    // Opened where there is one, and replaced.
+    // An existing file is opened, or replaced.
     let opened = options.clone().create(true).open_storage(create(&path).unwrap()).unwrap();
     assert_holds(&opened, &model(1), "opened");
     drop(opened);

@@ -1,4 +1,4 @@
-//! Frames in custom folders: a file for each chunk, wherever that is.
+//! Frames in custom folders: one file for each chunk, in a user-defined storage.
 
 use std::fs;
 use std::io;
@@ -13,7 +13,7 @@ use blosc2_format::directory::{self, Disk, INDEX, Memory, chunk_name};
 use super::common::Rng;
 use super::{CHUNK, Place, assert_holds, filled, folder, kind, model, numbers};
 
-/// A folder of the file system as a type of the program.
+/// A user-defined folder on the file system.
 #[derive(Debug)]
 pub(super) struct Folded(Disk);
 
@@ -45,7 +45,7 @@ impl FolderMut for Folded {
     }
 }
 
-/// Objects in memory that are shared, and what was done with them.
+/// Shared objects in memory, with a log of the operations.
 #[derive(Debug, Clone, Default)]
 struct Objects(Arc<Mutex<Inner>>);
 
@@ -53,7 +53,7 @@ struct Objects(Arc<Mutex<Inner>>);
 struct Inner {
     files: Memory,
     log: Vec<String>,
-    /// Calls until one fails, and how: 0 is now.
+    /// The number of calls before one fails, and how it fails.
     fault: Option<(usize, Fault)>,
 }
 
@@ -95,7 +95,7 @@ impl Objects {
         self.inner().files.clone()
     }
 
-    /// What was done since the last call.
+    /// The operations since the last call.
     fn log(&self) -> Vec<String> {
         std::mem::take(&mut self.inner().log)
     }
@@ -191,7 +191,7 @@ fn frames_are_made_and_opened_in_folders() {
     assert_eq!((schunk.path(), schunk.file_format().unwrap().contiguous), (None, false));
     drop(schunk);
 
-    // What is there stays, unless it is opened.
+    // An existing frame is kept, unless it is opened.
     let before = objects.files();
     for (options, expected) in [
         (options().create_new(true), ErrorKind::AlreadyExists),
@@ -207,7 +207,7 @@ fn frames_are_made_and_opened_in_folders() {
     assert_eq!(kind(reader.append(&numbers(5))), ErrorKind::ReadOnly);
     let mut writer = options().create(true).open_folder(objects.clone()).unwrap();
 
-    // A read opens its chunk alone; a change puts the chunk first and the index last, and then removes the old one.
+    // A read opens only its chunk. A change writes the chunk, then the index, and then removes the old chunk.
     objects.log();
     assert!(reader.decompress_chunk::<i32>(3).unwrap() == numbers(3));
     assert_eq!(objects.log(), ["open 00000003.chunk"]);
@@ -226,7 +226,7 @@ fn frames_are_made_and_opened_in_folders() {
     // The number of the chunk that was removed.
     assert!(log.contains(&"put 00000002.chunk durably".to_owned()), "{log:?}");
     assert!(log.contains(&"put chunks.b2frame durably".to_owned()), "{log:?}");
-    // A handle that does not know of it changes nothing.
+    // A stale handle changes nothing.
     let before = objects.files();
     assert_eq!(kind(writer.append(&numbers(7))), ErrorKind::Busy);
     assert!(objects.files() == before);
@@ -313,10 +313,10 @@ fn a_folder_that_fails_has_the_old_frame_or_the_new_one() {
                 let opened = options().write(true).open_folder(objects.clone());
                 let mut opened = opened.unwrap_or_else(|error| panic!("{what}: {error}"));
                 let found = content(&opened);
-                // What fails while the old chunk is removed does no harm.
+                // A failed removal of the old chunk is harmless.
                 assert_eq!(found == before, done.is_err(), "{what}");
                 seen[usize::from(done.is_ok())] += 1;
-                // What is left does not mind the next change.
+                // The remaining files do not disturb the next change.
                 change(&mut opened).unwrap();
                 opened.append(&numbers(9)).unwrap();
                 assert!(
@@ -324,7 +324,7 @@ fn a_folder_that_fails_has_the_old_frame_or_the_new_one() {
                 );
                 let report = directory::check(&objects.files(), &Options::default()).unwrap();
                 assert!(report.is_good(), "{what}");
-                // This handle goes on, too, unless it could not read what is there.
+                // This handle also stays usable, unless it could not read the frame.
                 if done.is_err() && fault == Fault::Error {
                     drop(opened);
                     schunk.refresh().unwrap();

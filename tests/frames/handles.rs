@@ -1,4 +1,4 @@
-//! Several handles of one file: what each sees of the others' changes.
+//! Several handles of one file: what each reads after the others' changes.
 
 use std::fs;
 use std::path::Path;
@@ -28,7 +28,7 @@ fn handles_follow_changes() {
         let mut reader = SChunk::open(&path).unwrap();
         assert_holds(&reader, &model, "at first");
 
-        // Emptied, filled, moved, removed and added behind the reader's back.
+        // Another handle empties, fills, moves, removes and adds chunks.
         writer.update_chunk(0, &nothing()).unwrap();
         model[0].fill(0);
         assert!(reader.decompress_chunk::<i32>(0).unwrap() == model[0], "{place:?}");
@@ -51,7 +51,7 @@ fn handles_follow_changes() {
         assert!(reader.decompress_chunk::<i32>(9).unwrap() == model[9], "{place:?}");
         assert_holds(&reader, &model, &format!("{place:?}: one more"));
 
-        // Metalayers, of another length, after a look.
+        // Metalayers of another length, after they were read.
         writer.vlmeta_mut().set("text", b"old").unwrap();
         assert!(reader.refresh().unwrap());
         assert_eq!(reader.vlmeta().get("text").unwrap().unwrap(), b"old", "{place:?}");
@@ -144,11 +144,11 @@ fn the_lock_is_a_file_beside_the_frame() {
         let mut one = locking(&path);
         one.append(&numbers(2)).unwrap();
         assert!(lock.exists(), "{place:?}");
-        // It is none of the frame's, and does no harm where nobody asks for it.
+        // It is not part of the frame, and has no effect without locking.
         drop(one);
         assert_holds(&SChunk::open(&path).unwrap(), &model(3), &format!("{place:?}"));
     }
-    // Where there is no file, it means nothing.
+    // Without a file, locking has no effect.
     let mut schunk = OpenOptions::new().locking(true).typesize(4).in_memory().unwrap();
     schunk.append(&numbers(0)).unwrap();
     assert_holds(&schunk, &model(1), "in memory");
@@ -163,7 +163,7 @@ fn locked_handles_follow_each_other() {
         let (mut one, mut two) = (locking(&path), locking(&path));
         let reader = OpenOptions::new().locking(true).open(&path).unwrap();
         for (step, number) in (20..32).enumerate() {
-            // In turn, so that each has an old view of the file when it changes it.
+            // The handles alternate, so that each has an old view of the file when it changes it.
             let handle = if step % 2 == 0 { &mut one } else { &mut two };
             match step % 6 {
                 0 | 1 => {
@@ -194,7 +194,7 @@ fn locked_handles_follow_each_other() {
             }
             assert_holds(&SChunk::open(&path).unwrap(), &model, &what);
         }
-        // A metalayer of the one is there for the other one.
+        // One handle reads a metalayer that the other one wrote.
         one.refresh().unwrap();
         assert_eq!(one.vlmeta().names().len(), 12, "{place:?}");
         assert!(two.vlmeta_mut().remove("name0").unwrap(), "{place:?}");
@@ -245,7 +245,7 @@ fn locked_writers_insert_side_by_side() {
 #[test]
 fn writers_of_items_do_not_undo_each_other() {
     for place in IN_FILES {
-        // Items of the same chunk, in turn.
+        // Both handles write items of the same chunk alternately.
         let (_folder, path) = folder();
         drop(filled(place, &path, &CParams::new(), &model(2)));
         thread::scope(|scope| {
@@ -267,7 +267,7 @@ fn writers_of_items_do_not_undo_each_other() {
             assert_eq!(item, expected, "{place:?}, item {at}");
         }
 
-        // The same items of several chunks: those of one writer or of the other one.
+        // Both write the same items of several chunks: the result is from one writer or the other.
         let (_folder, path) = folder();
         drop(filled(place, &path, &CParams::new(), &vec![vec![0; CHUNK]; 4]));
         let done = AtomicBool::new(false);

@@ -1,4 +1,4 @@
-//! Super-chunks and frames, on every storage: what upstream's own tests pin, pinned here too.
+//! Super-chunks and frames in every storage: the behavior that upstream's tests check.
 //!
 //! | upstream (`c-blosc2/tests/test_*.c`) | here |
 //! |---|---|
@@ -37,12 +37,12 @@
 //! | `small_chunks` | `five_thousand_files_of_chunks` |
 //! | `special_chunk_copy` | `copies_keep_special_chunks` |
 //! | `stale_sframe` | `handles_follow_changes`, `a_chunk_file_that_was_cut` |
-//! | `udio` | `a_storage_of_the_programs_own_is_called` |
+//! | `udio` | `a_custom_storage_backend_is_called` |
 //! | `update_chunk` | `chunks_are_replaced_anywhere` |
 //! | `variable_chunks` | `chunks_of_any_lengths`, `later_versions_are_refused` |
 //!
-//! Of these, C's arrays that grow and are shared are tested in `tests/arrays/behaviour` too. The tests of chunks and
-//! contexts are in `chunks/contexts.rs`.
+//! C's tests of arrays that grow and are shared also have counterparts in `tests/arrays/behaviour`. The tests of
+//! chunks and contexts are in `chunks/contexts.rs`.
 
 mod changes;
 #[path = "../common/mod.rs"]
@@ -68,7 +68,7 @@ use common::{kind, name, table, upstream_files};
 /// Items of a chunk.
 const CHUNK: usize = 1500;
 
-/// Where a super-chunk is.
+/// The storage of a super-chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Memory,
@@ -91,7 +91,7 @@ const PLACES: [Place; 7] = [
 ];
 
 impl Place {
-    /// A new one.
+    /// Creates a super-chunk.
     fn make(self, path: &Path, options: &OpenOptions) -> SChunk {
         let options = options.clone();
         match self {
@@ -108,7 +108,7 @@ impl Place {
         .unwrap()
     }
 
-    /// What another program would find; everything is checked.
+    /// Reopens the super-chunk as another program would, with a full check.
     fn reopened(self, schunk: SChunk, path: &Path) -> SChunk {
         let options = OpenOptions::new().write(true).check(Check::Content);
         match self {
@@ -134,7 +134,7 @@ impl Place {
         .unwrap()
     }
 
-    /// Whether it is one run of bytes.
+    /// Whether the frame is contiguous.
     fn is_contiguous(self) -> bool {
         !matches!(self, Self::Memory | Self::Directory | Self::Folder)
     }
@@ -151,13 +151,13 @@ fn folder() -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-/// What a chunk of this number holds.
+/// The items of the chunk with this index.
 fn numbers(chunk: usize) -> Vec<i32> {
     let start = i32::try_from(chunk * CHUNK).unwrap();
     (start..).take(CHUNK).collect()
 }
 
-/// The chunks of these numbers.
+/// The first `count` chunks.
 fn model(count: usize) -> Vec<Vec<i32>> {
     (0..count).map(numbers).collect()
 }
@@ -171,7 +171,7 @@ fn filled(place: Place, path: &Path, params: &CParams, model: &[Vec<i32>]) -> SC
     schunk
 }
 
-/// All that is read is what the model says.
+/// Asserts that all reads return the chunks of the model.
 fn assert_holds(schunk: &SChunk, model: &[Vec<i32>], what: &str) {
     assert_eq!(schunk.nchunks(), model.len(), "{what}");
     let nbytes: usize = model.iter().map(|chunk| 4 * chunk.len()).sum();
@@ -182,7 +182,7 @@ fn assert_holds(schunk: &SChunk, model: &[Vec<i32>], what: &str) {
     assert!(schunk.items::<i32>(..).unwrap() == model.concat(), "{what}: all items");
 }
 
-/// The same, here and after it was opened anew.
+/// Asserts that the super-chunk holds what the model does, before and after it is reopened.
 fn assert_keeps(
     place: Place,
     schunk: SChunk,
@@ -193,7 +193,7 @@ fn assert_keeps(
     let what = format!("{place:?}, {what}");
     assert_holds(&schunk, model, &what);
     let schunk = place.reopened(schunk, path);
-    assert_holds(&schunk, model, &format!("{what}, opened anew"));
+    assert_holds(&schunk, model, &format!("{what}, reopened"));
     schunk
 }
 

@@ -1,4 +1,4 @@
-//! Chunks and items are read, whole, in ranges and one by one.
+//! Reads of chunks and items: whole, in ranges and one at a time.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -112,7 +112,7 @@ fn ranges_across_chunks() {
 
 #[test]
 fn a_range_reads_its_chunks_only() {
-    // A chunk that is touched without need gives an error.
+    // Reading a chunk that is not needed would fail.
     let (_folder, path) = folder();
     let model = model(10);
     drop(filled(Place::File, &path, &CParams::new(), &model));
@@ -265,7 +265,7 @@ fn lazy_chunks_read_what_is_asked_for() {
     }
 }
 
-/// Bytes that note which calls there were.
+/// Bytes that record the calls.
 #[derive(Debug, Clone, Default)]
 struct Noted {
     bytes: Arc<Mutex<Vec<u8>>>,
@@ -321,7 +321,7 @@ impl Storage for Noted {
 }
 
 #[test]
-fn a_storage_of_the_programs_own_is_called() {
+fn a_custom_storage_backend_is_called() {
     let storage = Noted::default();
     let model = model(20);
     let options = OpenOptions::new().typesize(4).create_new(true);
@@ -341,7 +341,7 @@ fn a_storage_of_the_programs_own_is_called() {
         assert!(schunk.decompress_chunk::<i32>(index).unwrap() == *chunk);
     }
     assert_eq!(storage.take(), BTreeSet::from(["read", "read ranges"]));
-    // The header of a chunk, and then its data.
+    // Faults in reading the header of a chunk, and in reading its data.
     for call in ["read", "read ranges"] {
         *storage.fails.lock().unwrap() = call;
         let error = schunk.decompress_chunk::<i32>(3).unwrap_err();
@@ -371,7 +371,7 @@ fn a_fault_reads_the_same_in_bytes_and_in_a_file() {
         assert_eq!(in_bytes.to_string(), in_file.to_string().replace(&place, ""), "byte {at}");
         assert_eq!(in_bytes.kind(), in_file.kind());
     }
-    // What is checked in a file later says which chunk it is.
+    // The errors of later checks of a file name the chunk.
     let mut bytes = good;
     bytes[header_len as usize + 12..][..4].fill(0x7f);
     let text = SChunk::from_cframe(bytes).unwrap_err().to_string();

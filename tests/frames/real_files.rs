@@ -1,4 +1,4 @@
-//! Real files that other versions of the library wrote; they lie in upstream's sources.
+//! Real files that other versions of the library wrote, from upstream's sources.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,8 +8,8 @@ use blosc2_format::Limits;
 
 use crate::common::{Rng, assert_same, name, upstream, upstream_files};
 
-/// The arrays in upstream's `plugins/test_data`, whose README tells the shapes. Their dtype says
-/// `|u1`, but their items are floats of 4 bytes.
+/// The arrays in upstream's `plugins/test_data`, with the shapes from its README. Their dtype is `|u1`, but their
+/// items are floats of 4 bytes.
 fn arrays() -> Vec<(NDArray, &'static str, [&'static [u64]; 3])> {
     let expected = [
         ("example_day_month_temp.b2nd", [&[400, 3][..], &[110, 3], &[57, 3]]),
@@ -34,7 +34,7 @@ fn upstream_arrays_have_the_shapes_of_their_readme() {
         assert_eq!(array.chunks(), chunks, "{file}");
         assert_eq!(array.blocks(), blocks, "{file}");
         assert_eq!((array.dtype_str(), array.typesize()), (Some("|u1"), 4), "{file}");
-        // Unlike what the README says of the codec.
+        // The codec differs from the README.
         let params = array.cparams();
         assert_eq!((params.codec, params.level), (Codec::BloscLz, 5), "{file}");
         assert_eq!(array.len(), shape.iter().product::<u64>(), "{file}");
@@ -81,9 +81,8 @@ fn upstream_arrays_read_in_boxes_give_what_reading_all_gives() {
     }
 }
 
-/// The program that wrote the file filled 100 rows, in steps of four items, and left the others as
-/// it found them. So the order of the items can be told from their values, over three blocks and
-/// into the second chunk.
+/// The program that wrote the file filled 100 rows, in steps of four items, and left the other rows uninitialized.
+/// The values show the order of the items, over three blocks and into the second chunk.
 #[test]
 fn the_temperatures_are_of_days_months_and_degrees() {
     let (array, ..) = arrays().remove(0);
@@ -128,7 +127,7 @@ fn chunks_of_every_version_since_1_3_0_decode_to_what_was_compressed() {
         assert_eq!(chunk.cbytes(), chunk.as_bytes().len(), "{file}");
         let data = chunk.decompress::<u8>().unwrap_or_else(|error| panic!("{file}: {error}"));
         assert_eq!(data.len(), chunk.nbytes(), "{file}");
-        // As upstream: the last bytes of unaligned bitshuffled data are not looked at.
+        // As in upstream's test, the last bytes of unaligned bitshuffled data are ignored.
         let checked = if file.contains("-bitshuffle") { data.len() / 8 * 8 } else { data.len() };
         assert!(checked > 0 && checked <= expected.len(), "{file}: {checked} bytes");
         assert_same(&data[..checked], &expected[..checked], &file);

@@ -1,4 +1,4 @@
-//! Arrays, and the plugins that look at their shapes.
+//! Hazards of arrays, and of the plugins that use their shapes.
 
 upstream! {
     ndlz_reads_behind_the_source,
@@ -72,12 +72,12 @@ mod safe {
         builder.from_slice(&items, [10, 10]).unwrap()
     }
 
-    /// An array without items along its first dimension.
+    /// An array without items along its first axis.
     fn empty() -> NDArray {
         NDArray::builder().chunks([2, 2]).blocks([2, 2]).zeros::<i32>(&[0, 4]).unwrap()
     }
 
-    /// A frame of these chunks that says that it is an array of one dimension, of bytes.
+    /// A frame of these chunks with the metalayer of a one-dimensional array of bytes.
     fn claimed(size: i64, chunk: i32, block: i32, chunks: &[&[u8]]) -> blosc2::Result<NDArray> {
         let meta = Meta {
             shape: vec![size],
@@ -86,7 +86,7 @@ mod safe {
             dtype: Some("|u1".to_owned()),
             dtype_format: 0,
         };
-        // Chunks are not appended to what is called an array.
+        // Chunks cannot be appended to an array.
         let options = OpenOptions::new().typesize(1).meta("x2nd", &meta.to_bytes().unwrap());
         let params = CParams::new().blocksize(usize::try_from(block).unwrap());
         let mut schunk = options.cparams(&params).in_memory_frame()?;
@@ -99,7 +99,7 @@ mod safe {
         NDArray::from_cframe(frame)
     }
 
-    /// An array of one chunk of 4096 items, which is stored as another one: refused, or nothing that nobody stored.
+    /// An array of one chunk of 4096 items, stored as another chunk. It is refused, or reads return stored bytes only.
     fn array_of_chunk(chunk: &[u8], set: bool) {
         let found = claimed(4096, 4096, 512, &[chunk]).and_then(|mut array| {
             if set {
@@ -127,8 +127,7 @@ mod safe {
         assert_eq!(found, items[1..257]);
     }
 
-    /// A file with 256 x 256 bytes in one block, whose metalayer says that the block has 65537 x
-    /// 65536.
+    /// A file with 256 x 256 bytes in one block. According to its metalayer, the block has 65537 x 65536.
     #[test]
     fn ndlz_reads_behind_the_source() {
         let folder = tempfile::tempdir().unwrap();
@@ -305,7 +304,7 @@ mod safe {
         assert_eq!(array.bytes().read(..).unwrap(), [7; 64]);
     }
 
-    /// A shape of so many chunks that no frame can have them.
+    /// A shape with more chunks than a frame can have.
     #[test]
     fn slice_counts_all_chunks_before_it() {
         let error = claimed(1 << 62, 1, 1, &[]).unwrap_err();
@@ -315,7 +314,7 @@ mod safe {
         assert_eq!(array.read::<u8>(&[size - 1..size]).unwrap(), [0]);
     }
 
-    /// The metalayer says that there are more chunks than there are.
+    /// The metalayer claims more chunks than the frame has.
     #[test]
     fn slice_numbers_chunks_that_are_not_there() {
         let chunk = Chunk::zeros::<u8>(4, &CParams::new().blocksize(2)).unwrap();
@@ -353,7 +352,7 @@ mod safe {
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     }
 
-    /// Lists hold no numbers below 0.
+    /// Lists of indices cannot hold negative numbers.
     #[test]
     fn selection_takes_a_negative_index() {
         let list = [vec![0], vec![3u64.wrapping_neg()]];
@@ -408,7 +407,7 @@ mod safe {
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     }
 
-    /// An array without items along its first dimension, and its chunks without any too.
+    /// An array without items along its first axis, and with chunks without items.
     fn no_chunks() -> NDArray {
         let builder = NDArray::builder().chunks([0, 2]).blocks([0, 2]);
         builder.zeros::<i32>(&[0, 4]).unwrap()
@@ -463,7 +462,7 @@ mod safe {
         assert!(both.read_all::<i32>().unwrap().is_empty());
     }
 
-    /// The chunks of the second array are larger than its metalayer says.
+    /// The chunks of the second array are larger than in its metalayer.
     #[test]
     fn concatenate_overflows_its_buffer() {
         let chunk = Chunk::zeros::<u8>(4096, &CParams::new()).unwrap();
@@ -508,7 +507,7 @@ mod safe {
         }
     }
 
-    /// A super-chunk that is no array goes with the error, and its file with it.
+    /// The error drops a super-chunk that is not an array, which closes its file.
     #[test]
     #[cfg(unix)]
     fn opening_no_array_keeps_the_file_open() {
@@ -520,7 +519,7 @@ mod safe {
         for _ in 0..4 {
             assert_eq!(NDArray::open_rw(&path).unwrap_err().kind(), ErrorKind::InvalidData);
         }
-        // One that stayed open for changing would be in the way.
+        // A handle for changes that stayed open would prevent this.
         SChunk::open_rw(&path).unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! Functions that the library calls: postfilters and filters.
+//! Hazards of callbacks: postfilters and filters.
 
 upstream! {
     #[ignore = "guarded in Rust"]

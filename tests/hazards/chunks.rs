@@ -1,4 +1,4 @@
-//! Chunks and contexts.
+//! Hazards of chunks and contexts.
 
 upstream! {
     three_filters_write_into_the_source,
@@ -106,7 +106,7 @@ mod safe {
     const COPIED: u8 = 2;
     const NOT_SPLIT: u8 = 0x10;
 
-    /// The header of a chunk, the long one when its flags say so.
+    /// The header of a chunk. The flags determine whether it is the long one.
     fn header(version: u8, flags: u8, typesize: u8, sizes: [i32; 3]) -> Vec<u8> {
         let mut header = vec![version, 1, flags, typesize];
         header.extend(sizes.iter().flat_map(|size| size.to_le_bytes()));
@@ -120,13 +120,13 @@ mod safe {
         assert_eq!(error.kind(), ErrorKind::InvalidData, "{error}");
     }
 
-    /// Asserts that bytes come back as they were.
+    /// Asserts that bytes are the same after compression and decompression.
     fn assert_survives(source: &[u8], params: &CParams) {
         let chunk = blosc2::compress(source, params).unwrap();
         assert!(blosc2::decompress::<u8>(&chunk).unwrap() == source);
     }
 
-    /// Bytes that no codec makes smaller.
+    /// Bytes that no codec compresses.
     fn noise(len: usize) -> Vec<u8> {
         Rng(1).bytes(len)
     }
@@ -171,7 +171,7 @@ mod safe {
         assert!(chunk.decompress::<i32>().unwrap() == before);
     }
 
-    /// The output of a prefilter has the size of its input; what the closure leaves is zeros, also after
+    /// The output of a prefilter has the size of its input. Bytes that the closure does not write are zeros, also after
     /// the last whole item.
     #[test]
     fn prefilter_output_overflows_the_scratch() {
@@ -444,7 +444,7 @@ mod safe {
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     }
 
-    /// Filters that need whole items say so; the broken bytedelta is for reading only.
+    /// Filters that need whole items return an error; the broken bytedelta is for reading only.
     fn assert_needs_whole_items(filter: Filter) {
         let params = lz4(4).filters(&[filter]);
         let error = blosc2::compress(&[1u8; 4003], &params).unwrap_err();
@@ -472,7 +472,7 @@ mod safe {
     }
 
     #[cfg(unix)]
-    /// Items of a super-chunk of a chunk, and of several blocks.
+    /// Reads scattered items of a super-chunk with one chunk of several blocks.
     fn scattered(params: &CParams) {
         let items: Vec<i32> = (0..50_000).map(|at| at / 3).collect();
         let mut schunk = SChunk::in_memory::<i32>(&params.clone().blocksize(8192)).unwrap();
@@ -651,7 +651,7 @@ mod safe {
         }
     }
 
-    /// The chunk that the C function of the same name makes, of these filters.
+    /// The chunk that the C function of the same name creates, with these filters.
     fn stored_blocks(filters: [u8; 6], block: impl Fn(usize) -> Vec<u8>) -> Vec<u8> {
         let mut chunk = header(5, EXTENDED | NOT_SPLIT, 4, [2048, 1024, 32 + 8 + 2 * 1028]);
         chunk[16..22].copy_from_slice(&filters);
@@ -794,7 +794,7 @@ mod safe {
         assert!(chunk.items::<u8>(100..400).unwrap() == expected[100..400]);
     }
 
-    /// Compresses blocks of equal lengths as ones of variable length, and reads all and one of them.
+    /// Compresses blocks of equal lengths as variable-length blocks, and reads all and one of them.
     fn pass_variable(source: &[u8], len: usize, params: &CParams) {
         let blocks: Vec<&[u8]> = source.chunks(len).collect();
         let chunk = Compressor::new(params).unwrap().compress_blocks(&blocks).unwrap();
@@ -837,7 +837,7 @@ mod safe {
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
     }
 
-    /// Refuses blocks of variable length without data, however they are to be read.
+    /// Asserts that variable-length blocks without data are refused in every way of reading.
     fn assert_empty_variable_is_broken() {
         let mut chunk = header(6, EXTENDED | NOT_SPLIT, 1, [0, 5, 32]);
         chunk[30] = 1;
@@ -924,7 +924,7 @@ mod safe {
 
     #[test]
     fn chunk_for_blosc1_has_another_version() {
-        // 20 items: no multiple of 8, which Blosc1 does not shuffle.
+        // 20 items: Blosc1 does not shuffle numbers of items that are not a multiple of 8.
         let source = noise(80).repeat(5);
         let params = lz4(4).filters(&[Filter::Bitshuffle]).blocksize(80).blosc1(true);
         let chunk = Chunk::new(blosc2::compress(&source, &params).unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Frames and super-chunks.
+//! Hazards of frames and super-chunks.
 
 upstream! {
     copied_frame_overflows_when_it_grows,
@@ -68,7 +68,7 @@ mod safe {
 
     const CHUNK: usize = 1000;
 
-    /// Where the header of a frame has its fields.
+    /// The offsets of the fields in the header of a frame.
     const HEADER_LEN: usize = 11;
     const FRAME_LEN: usize = 16;
     const FLAGS: usize = 25;
@@ -97,7 +97,7 @@ mod safe {
         schunk
     }
 
-    /// A file of so many chunks, its bytes changed.
+    /// A file of `nchunks` chunks, with its bytes changed.
     fn changed(nchunks: u32, change: impl FnOnce(&mut Vec<u8>)) -> (TempDir, PathBuf) {
         let (folder, path) = folder();
         drop(create(&path, nchunks));
@@ -127,14 +127,14 @@ mod safe {
         header_len(frame) + int(frame, CBYTES + 4)
     }
 
-    /// Puts other bytes in the place of some, and the new length into the header.
+    /// Replaces a range of bytes, and writes the new length to the header.
     fn replace(frame: &mut Vec<u8>, range: std::ops::Range<usize>, with: &[u8]) {
         frame.splice(range, with.iter().copied());
         let len = frame.len() as u64;
         put(frame, FRAME_LEN, len);
     }
 
-    /// Opening it says that it is broken.
+    /// Asserts that the file is refused as damaged.
     fn is_refused(path: &Path) {
         assert_eq!(SChunk::open(path).unwrap_err().kind(), ErrorKind::InvalidData);
         assert_eq!(SChunk::open_rw(path).unwrap_err().kind(), ErrorKind::InvalidData);
@@ -249,7 +249,7 @@ mod safe {
         assert_eq!(schunk.append(&[0u8; CHUNK]).unwrap(), 4);
         let schunk = SChunk::from_cframe(schunk.into_cframe().unwrap()).unwrap();
         assert!(schunk.decompress_chunk::<u8>(3).unwrap() == [0; CHUNK]);
-        // An index that says it in few bytes, where the length of the chunk is nowhere.
+        // A compressed index, without the length of the chunk.
         let (_folder, path) = folder();
         let mut schunk = SChunk::create::<u8>(&path, &CParams::default()).unwrap();
         schunk.append(&[0u8; CHUNK]).unwrap();
@@ -368,7 +368,7 @@ mod safe {
         }
     }
 
-    /// So many chunks, in bytes, and a change of them.
+    /// The bytes of a frame of `nchunks` chunks, changed.
     fn changed_bytes(nchunks: u32, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
         let (_folder, path) = changed(nchunks, change);
         fs::read(path).unwrap()
@@ -414,7 +414,7 @@ mod safe {
     #[test]
     fn changing_a_borrowed_frame_reallocates_it() {
         let bytes = changed_bytes(3, |_| {});
-        // What is borrowed is read only.
+        // Borrowed memory is read-only.
         let shared: std::sync::Arc<[u8]> = bytes.clone().into();
         let opened = OpenOptions::new().write(true).from_owner(shared.clone());
         let refused = opened.and_then(|mut schunk| schunk.append(&noise(3)));
@@ -455,7 +455,7 @@ mod safe {
 
     #[test]
     fn appended_lazy_chunk_is_read_beyond_its_end() {
-        // What is lazy here has no bytes; those of C are no chunks.
+        // Lazy chunks of this crate have no bytes; those of C are not valid chunks.
         let schunk = to_change(changed_bytes(1, |_| {})).unwrap();
         let mut target = SChunk::in_memory::<u8>(&CParams::default()).unwrap();
         target.append_chunk(&schunk.lazy_chunk(0).unwrap().read().unwrap()).unwrap();
@@ -499,7 +499,7 @@ mod safe {
         assert_eq!(reader.meta().names(), ["one", "two"]);
     }
 
-    /// A file of one chunk, read through a map, with which it stays as it is.
+    /// Reads a file of one chunk through a memory map.
     fn read_through_a_map(params: &CParams, changes: bool) {
         let (_folder, path) = folder();
         let items: Vec<i32> = (0..100_000i64).map(|at| (at * 7919 % 1000) as i32).collect();
@@ -587,7 +587,7 @@ mod safe {
     #[test]
     fn metalayer_8193_overwrites_a_field() {
         let mut schunk = SChunk::in_memory::<u8>(&CParams::default()).unwrap();
-        // C has room for 8192 in memory, but its frames for 16.
+        // C has space for 8192 in memory, but its frames for 16.
         for number in 0..16 {
             schunk.vlmeta_mut().set(&format!("{number}"), b"content").unwrap();
         }

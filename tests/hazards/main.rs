@@ -1,12 +1,11 @@
-//! The hazards of `blosc2/SAFETY.md`, each shown twice under one name.
+//! The hazards of `blosc2/SAFETY.md`, each tested twice under one name.
 //!
-//! `upstream::NAME` is C code that calls the library as any program might, and says whether that
-//! went wrong. Where a patch of blosc2-sys cures the fault it passes here; where Rust stands before
-//! the call it cannot, and is ignored. `safe::NAME` does the same through the API of `blosc2`.
-//! `cargo xtask hazards` runs every one in a process of its own, the first also on unhardened
-//! sources, where each has to fail.
+//! `upstream::NAME` is C code that calls the library as a program could, and reports whether that failed. If a patch of
+//! blosc2-sys corrects the fault, the test passes here. If Rust prevents the call instead, the test cannot pass and is
+//! ignored. `safe::NAME` does the same through the API of `blosc2`. `cargo xtask hazards` runs each test in its own
+//! process. It runs the first kind on unhardened sources too, where each test has to fail.
 
-// A box of one dimension is one range.
+// A box with one axis is one range.
 #![allow(clippy::single_range_in_vec_init)]
 
 use std::ffi::{CStr, c_char};
@@ -14,7 +13,7 @@ use std::path::Path;
 use std::process::Command;
 use std::{env, fs};
 
-/// Declares the C functions of a topic, and makes a test of each.
+/// Declares the C functions of a topic, and defines a test for each of them.
 macro_rules! upstream {
     ($($(#[$attribute:meta])* $name:ident,)*) => {
         mod upstream {
@@ -47,7 +46,7 @@ fn start() {
     assert!(blosc2::Codec::Lz4.is_available());
 }
 
-/// Takes what a C function found wrong.
+/// Panics with the fault that a C function reports, if any.
 fn judge(wrong: *const c_char) {
     if !wrong.is_null() {
         // SAFETY: the C functions give static strings.
@@ -55,8 +54,7 @@ fn judge(wrong: *const c_char) {
     }
 }
 
-/// `blosc2/SAFETY.md` names every hazard that is shown, whether it is shown through the safe API too,
-/// and every patch.
+/// `blosc2/SAFETY.md` names every tested hazard, whether it is also tested through the safe API, and every patch.
 #[test]
 fn safety_md_says_what_there_is() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

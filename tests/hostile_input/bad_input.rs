@@ -1,5 +1,5 @@
-//! What cannot be right is refused: with an error that says what and where, nothing written or lost,
-//! and never a crash.
+//! Invalid input is refused with an error that names the fault and its position. Nothing is written or lost, and
+//! nothing crashes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use blosc2_format::frame::Header;
 
 use crate::common::{Kind, Rng, data, kind, listing};
 
-/// All ways of opening; each has to fail in the same way.
+/// The errors of all ways of opening; all of them have to fail in the same way.
 fn open_errors(path: &Path) -> [Error; 3] {
     [
         SChunk::open(path).unwrap_err(),
@@ -116,7 +116,7 @@ fn bytes_after_a_frame_do_no_harm() {
     assert_eq!(NDArray::open(&path).unwrap().read_all::<i32>().unwrap(), items);
 }
 
-/// Opens and reads everything that there is; gives whether all went well.
+/// Opens a file and reads all of it. Returns whether everything succeeded.
 fn read_everything(path: &Path) -> bool {
     let mut good = true;
     if let Ok(schunk) = SChunk::open(path) {
@@ -264,7 +264,7 @@ fn a_directory_with_missing_or_broken_files_gives_errors() {
 fn a_frame_in_the_wrong_kind_of_place_is_not_opened() {
     let folder = tempfile::tempdir().unwrap();
     let (path, _) = directory(folder.path());
-    // The index file is no frame by itself, and a frame in one file is no index.
+    // The index file alone is not a frame, and a contiguous frame is not an index.
     for error in open_errors(&path.join("chunks.b2frame")) {
         assert_eq!(error.kind(), ErrorKind::InvalidData, "{error}");
         assert!(error.to_string().contains("directory"), "{error}");
@@ -326,7 +326,7 @@ fn given_shapes_of_any_size_are_refused_or_taken_but_never_too_much() {
                         || given == [3, 1]
                 );
             });
-            // A chunk of this size may be taken, and there is nothing wrong with that.
+            // A chunk of this size is allowed.
             if (1 << 20..=1 << 31).contains(&one.saturating_mul(other)) {
                 continue;
             }
@@ -405,7 +405,7 @@ fn items_of_another_type_are_refused_and_both_types_named() {
         let message = error.to_string();
         assert!(message.contains("<i4") && message.contains(asked), "{message}");
     }
-    // Byte orders are told apart, where there is one.
+    // Different byte orders are distinguished, for dtypes that have one.
     let make = |dtype: &str, bytes: &[u8], size| {
         NDArray::builder().from_bytes(bytes, [2], dtype, size).unwrap()
     };
@@ -462,7 +462,7 @@ fn parameters_out_of_range_are_refused_and_named() {
 
 #[test]
 fn more_than_a_chunk_holds_is_refused_at_once() {
-    // Memory that nobody touches.
+    // Untouched memory.
     let zeros = vec![0u8; 1 << 31];
     let folder = tempfile::tempdir().unwrap();
     let params = CParams::new();
@@ -526,7 +526,7 @@ fn an_array_larger_than_memory_is_an_error_to_read() {
     frame.truncate(header_len);
     frame.extend(index);
     frame.extend(trailer);
-    // No chunk takes room.
+    // No chunk takes space.
     frame[0x27..0x2f].copy_from_slice(&0u64.to_be_bytes());
     let len = frame.len() as u64;
     frame[0x10..0x18].copy_from_slice(&len.to_be_bytes());
@@ -581,7 +581,7 @@ fn random_damage_to_a_frame_with_metalayers_is_survived() {
 
 #[test]
 fn random_bytes_in_a_chunk_sized_buffer_are_refused_by_arrays_of_them() {
-    // A super-chunk of any bytes at all is fine; an array is made of what it says.
+    // A super-chunk may have any bytes; those of an array have to be valid.
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("noise");
     let noise = data(Kind::Random, 5000, 3);
@@ -598,7 +598,7 @@ fn a_file_that_cannot_be_appended_to_says_so_and_which_it_is() {
     let path = folder.path().join("odd.b2frame");
     SChunk::create::<i32>(&path, &CParams::new()).unwrap();
     let good = fs::read(&path).unwrap();
-    // A block smaller than an item; a codec and a filter that nobody has.
+    // A block smaller than an item; an unknown codec and an unknown filter.
     let odd: [(&[(usize, u8)], ErrorKind); 3] = [
         (&[(0x32, 1), (0x38, 64)], ErrorKind::InvalidData),
         (&[(0x1b, 0x56), (0x4d, 99)], ErrorKind::Unsupported),
@@ -621,7 +621,7 @@ fn a_file_that_cannot_be_appended_to_says_so_and_which_it_is() {
     }
 }
 
-/// Two chunks of 4000 bytes, stored as they are; gives where they start.
+/// Creates a frame with two stored chunks of 4000 bytes. Returns its bytes and the start of the chunks.
 fn stored(path: &Path) -> (Vec<u8>, usize) {
     let mut schunk = SChunk::create::<u8>(path, &CParams::new()).unwrap();
     for seed in 0..2 {
@@ -637,7 +637,7 @@ fn what_could_not_be_read_back_is_not_saved() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("short");
     let (mut bytes, start) = stored(&path);
-    // The first chunk is shorter than the frame says, and whole for that.
+    // The first chunk is valid but shorter than the chunk size of the frame.
     bytes[start + 4..start + 8].copy_from_slice(&2_800i32.to_le_bytes());
     bytes[start + 12..start + 16].copy_from_slice(&2_832i32.to_le_bytes());
     fs::write(&path, &bytes).unwrap();

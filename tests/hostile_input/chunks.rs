@@ -1,5 +1,5 @@
-//! Bytes that are no chunk, or a broken one: an error or data, and nothing else. `cargo xtask sanitize`
-//! runs this under the address sanitizer.
+//! Bytes that are not a valid chunk: every call returns an error or data. `cargo xtask sanitize` runs these tests under
+//! the address sanitizer.
 
 use blosc2::{Check, Chunk, ChunkRef, DParams, Decompressor, ErrorKind, Threads};
 
@@ -8,10 +8,10 @@ use crate::common::{Kind, Rng, data, repeats};
 
 /// The number of byte strings in a long run; see `repeats`.
 const STRINGS: usize = 100_000;
-/// Larger data takes long, and is not what this is about.
+/// The maximum size of the data: larger data takes long.
 const LARGEST: usize = 1 << 20;
 
-/// What came of the strings.
+/// The outcomes of the strings.
 #[derive(Debug, Default)]
 struct Outcomes {
     no_chunk: usize,
@@ -20,7 +20,7 @@ struct Outcomes {
     large: usize,
 }
 
-/// Tries everything that can be done with bytes that may be a chunk.
+/// Calls every function on bytes that may be a chunk.
 fn try_all(bytes: &[u8], decompressor: &mut Decompressor, rng: &mut Rng, outcomes: &mut Outcomes) {
     let Ok(chunk) = ChunkRef::validated(bytes, Check::Header) else {
         assert!(Chunk::new(bytes.to_vec()).is_err(), "less was looked at, and more was found");
@@ -51,7 +51,7 @@ fn try_all(bytes: &[u8], decompressor: &mut Decompressor, rng: &mut Rng, outcome
         }
     }
 
-    // Parts give what the whole gives, or an error.
+    // Parts return the same data as the whole, or an error.
     let same = |found: blosc2::Result<Vec<u8>>, start: usize| {
         if let (Ok(found), Ok(whole)) = (found, &whole) {
             assert!(found == whole[start..start + found.len()], "at {start}");
@@ -82,7 +82,7 @@ fn bytes_give_an_error_or_data() {
     let samples = samples();
     let mut rng = Rng(77);
     let mut outcomes = Outcomes::default();
-    // One for all: what a broken chunk leaves behind must not matter to the next.
+    // One decompressor for all: a damaged chunk must not affect the next one.
     let threads = |count| DParams::new().threads(Threads::new(count));
     let mut decompressors = [1, 1, 1, 3].map(|count| Decompressor::new(&threads(count)).unwrap());
     for number in 0..strings {
@@ -93,7 +93,7 @@ fn bytes_give_an_error_or_data() {
         };
         try_all(&bytes, decompressor, &mut rng, &mut outcomes);
     }
-    // Sound chunks still come back afterwards.
+    // Valid chunks still decompress afterwards.
     for (what, chunk) in &samples {
         let chunk = ChunkRef::new(chunk).unwrap_or_else(|error| panic!("{what}: {error}"));
         for decompressor in &mut decompressors {

@@ -1,5 +1,5 @@
-//! Frames that nobody vouches for: whatever the bytes, they are refused or read, without a panic, soon, and
-//! with memory in proportion to the file.
+//! Untrusted frames: any bytes are refused or read without a panic, within a time limit, and with memory in proportion
+//! to the file.
 
 use std::fmt::Debug;
 use std::fs::{self, File};
@@ -25,12 +25,12 @@ const MAX_READ: usize = 16 << 20;
 const MOST_CHUNKS: u64 = 10_000;
 const MOST_CONTENT: usize = 64 << 20;
 
-/// What opening, listing and metadata may allocate.
+/// The most memory that opening, listing and metadata may allocate.
 fn most_memory(len: usize) -> usize {
     16 * len + (64 << 20)
 }
 
-/// What becomes of a file.
+/// The outcome of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Outcome {
     /// It is not opened, or its metadata cannot be read.
@@ -100,7 +100,7 @@ impl Reader for Format {
     }
 }
 
-/// The same through C's pipeline.
+/// The reader of `blosc2`, through C's pipeline.
 struct Bound;
 
 fn open_bound(opened: blosc2::Result<SChunk>) -> blosc2::Result<SChunk> {
@@ -118,7 +118,7 @@ fn open_bound(opened: blosc2::Result<SChunk>) -> blosc2::Result<SChunk> {
 
 impl Bound {
     fn options() -> OpenOptions {
-        // What opening looks at least at, so that more gets to reading.
+        // The weakest check at opening, so that more mutants are read.
         OpenOptions::new().check(Check::Header).max_read(MAX_READ as u64)
     }
 }
@@ -239,7 +239,7 @@ fn every_mutant_is_refused_or_read<R: Reader>() {
     assert!(outcomes.iter().all(|&count| count > mutants / 50), "{outcomes:?}");
 }
 
-/// Gives how many of the frames that crash C are opened.
+/// Returns the number of the frames that crash C and are opened here.
 fn every_crash_is_refused_or_read<R: Reader>() -> usize {
     let folder = tempfile::tempdir().unwrap();
     let frames = files("crashing");
@@ -273,7 +273,7 @@ fn mutants_are_refused_or_read_through_c() {
     every_mutant_is_refused_or_read::<Bound>();
 }
 
-/// By default, what one read of content may take is a GiB, and metadata less.
+/// By default, one read of content may take 1 GiB, and metadata less.
 #[test]
 fn a_super_chunk_keeps_the_limits_and_says_how_they_are_raised() {
     let mut writer = Writer::new(Cursor::new(Vec::new()), FLOATS, &[]).unwrap();
@@ -318,7 +318,7 @@ const FLOATS: Params = Params {
     split: blosc2_format::chunk::SplitMode::Auto,
 };
 
-/// A frame of so many chunks that take no room, but each a place in the index.
+/// A frame of `count` special chunks, which take no room except in the index.
 fn many_chunks(count: u64) -> Vec<u8> {
     let mut writer = Writer::new(Cursor::new(Vec::new()), FLOATS, &[]).unwrap();
     let kinds = [Special::Zeros, Special::Nan].map(|kind| special(&FLOATS, kind, 400, &[]));
@@ -329,7 +329,7 @@ fn many_chunks(count: u64) -> Vec<u8> {
     writer.finish().unwrap().into_inner()
 }
 
-/// The error of a limit that says how it is raised.
+/// Asserts that the error is that of a limit and says how to raise it.
 #[track_caller]
 fn assert_limited<T>(result: Result<T, Error>) {
     let error = result.err().expect("an error");
@@ -382,7 +382,7 @@ fn a_chunk_is_added_to_many_that_take_no_room() {
     let mut schunk = OpenOptions::new().write(true).from_cframe(bytes).unwrap();
     let (appended, _, memory) = measure(|| schunk.append(&[1.0f32; 4]));
     assert_eq!(appended.unwrap().unwrap() as u64, COUNT + 1);
-    // There were 64 bytes for each chunk once.
+    // An earlier version took 64 bytes for each chunk.
     assert!(memory as u64 <= 9 * COUNT, "{memory}");
     let bytes = schunk.into_cframe().unwrap();
     let limits = Limits { metadata: Some(200 << 20), ..Limits::default() };

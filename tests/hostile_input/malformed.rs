@@ -1,4 +1,4 @@
-//! Frames that are broken, in memory and in a file: those that upstream's tests break.
+//! Damaged frames in memory and in a file, with the faults of upstream's tests.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::common::kind;
 /// Items of a chunk.
 const CHUNK: usize = 1500;
 
-/// Where a header has its fields, and how far from the end the length of the trailer is.
+/// The offsets of the fields in a header, and the distance of the trailer length from the end.
 const HEADER_LEN: usize = 11;
 const FLAGS: usize = 25;
 const CBYTES: usize = 39;
@@ -34,7 +34,7 @@ fn trailer_at(frame: &[u8]) -> usize {
     frame.len() - big(frame, frame.len() - TRAILER_LEN)
 }
 
-/// A frame with so many chunks, and a metalayer of each kind.
+/// A frame with `count` chunks and a metalayer of each kind.
 fn good(count: usize) -> Vec<u8> {
     let options = OpenOptions::new().typesize(4).meta("fixed", b"some content");
     let mut schunk = options.in_memory_frame().unwrap();
@@ -49,7 +49,7 @@ fn append(schunk: &mut SChunk, count: usize) {
     }
 }
 
-/// Opens it in all ways, and gives what comes of each.
+/// Opens the bytes in all ways, and passes each result to `look`.
 fn open(bytes: &[u8], mut look: impl FnMut(&str, blosc2::Result<SChunk>)) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("frame");
@@ -184,7 +184,7 @@ fn a_chunk_that_claims_more_than_there_is() {
         open(&other, |way, opened| {
             let what = format!("{wrong} bytes, {way}");
             if !way.starts_with("Header") {
-                // The chunks were looked at.
+                // The check includes the chunks.
                 assert_eq!(kind(opened), ErrorKind::InvalidData, "{what}");
                 return;
             }

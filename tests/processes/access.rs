@@ -1,6 +1,6 @@
 //! Several handles of one program on one file: nothing is lost, and nothing waits forever.
 //!
-//! Tests that could hang run in a process of their own, which is killed then.
+//! Tests that could hang run in their own processes, which are killed after a time limit.
 
 #![allow(clippy::single_range_in_vec_init, reason = "a region has a range for each dimension")]
 
@@ -18,12 +18,12 @@ use blosc2::storage::{ReadAt, Storage};
 use blosc2::user_defined::{BoxError, ChunkBlock, CodecInfo, UserCodec};
 use blosc2::{CParams, Codec, ErrorKind, NDArray, OpenOptions, Result, SChunk, SaveOptions};
 
-/// How long a test may take that would otherwise hang.
+/// The time limit of a test that could hang.
 const LIMIT: Duration = Duration::from_secs(60);
-/// How long a call may take that cannot be done.
+/// The time limit of a call that has to fail.
 const AT_ONCE: Duration = Duration::from_secs(2);
 
-/// Runs `work` in a process of its own, with a folder, and fails where that takes too long.
+/// Runs `work` in its own process with a folder. Panics if that takes too long.
 fn alone(test: &str, work: impl FnOnce(&Path)) {
     if let Some(folder) = own_process() {
         return work(&folder);
@@ -31,7 +31,7 @@ fn alone(test: &str, work: impl FnOnce(&Path)) {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(env::current_exe().unwrap());
     command.args([test, "--nocapture", "--test-threads=1"]).env(FOLDER, folder.path());
-    // What it says goes where what this test says goes, so that it never waits for a reader.
+    // It inherits the standard error of this test, so that it never waits for a reader.
     command.stdout(Stdio::null()).stderr(Stdio::inherit());
     for (name, _) in VARIABLES {
         command.env_remove(name);
@@ -152,7 +152,7 @@ fn a_file_that_is_written_to_is_neither_replaced_nor_appended_to() {
     drop(schunk);
     assert_eq!(numbers(&path), [1, 2, 3]);
 
-    // A reader is no obstacle, and stays with the file that it has.
+    // A reader does not prevent this, and keeps the old file.
     let reader = SChunk::open(&path).unwrap();
     assert_eq!(refused(|| reader.append_to_file(&path)), ErrorKind::InvalidArgument);
     other.save_with(&path, &SaveOptions::new().replace(true)).unwrap();
@@ -283,7 +283,7 @@ fn handles_on_one_custom_storage_see_changes_after_refresh_and_undo_none() {
     let mut two = writing().open_storage(shared.clone()).unwrap();
     for number in 0..5 {
         one.append(&[number; 100]).unwrap();
-        // It did not know of the last change; now it does.
+        // It was not informed of the last change; now it is.
         assert_eq!(two.append(&[9u32; 100]).unwrap_err().kind(), ErrorKind::Busy);
         assert_eq!(two.decompress_chunk::<u32>(2 * number as usize).unwrap(), [number; 100]);
         two.append(&[number; 100]).unwrap();

@@ -12,12 +12,12 @@ use crate::common::{KINDS, Kind, Model, Rng, codecs, data, random_box};
 
 const THREADS: u64 = 8;
 
-/// Does some work on so many threads at once, each with a number of its own.
+/// Runs `work` on `count` threads at once, each with its own number.
 fn on_threads(count: u64, work: impl Fn(u64) + Sync) {
     thread::scope(|scope| {
         let work = &work;
         let threads: Vec<_> = (0..count).map(|at| scope.spawn(move || work(at))).collect();
-        // By hand, since the thread sanitizer sees this, but not how the scope would wait.
+        // Joined explicitly: the thread sanitizer sees this, but not the implicit join of the scope.
         for thread in threads {
             thread.join().unwrap();
         }
@@ -150,14 +150,13 @@ fn random_ranges_of_one_file_are_read_on_many_threads() {
     }
 }
 
-/// How long the threads of the longest test go on: enough to see that it works, or what
-/// `cargo xtask sanitize` asks for.
+/// The duration of the longest test: short by default, or as `cargo xtask sanitize` sets it.
 fn duration() -> Duration {
     let seconds = env::var("BLOSC2_TEST_SECONDS").map(|text| text.parse().unwrap());
     Duration::from_secs(seconds.unwrap_or(1))
 }
 
-/// Something to read, with what has to come out.
+/// Arrays and super-chunks to read, with their expected data.
 struct Shelf {
     arrays: Vec<(NDArray, Model)>,
     schunks: Vec<(SChunk, Vec<Vec<u8>>)>,
@@ -203,7 +202,7 @@ impl Shelf {
         Self { arrays: arrays.collect(), schunks: schunks.collect() }
     }
 
-    /// Reads this and that from all of it, and compares.
+    /// Reads random parts of all of them, and compares.
     fn read(&self, rng: &mut Rng) {
         for (array, model) in &self.arrays {
             let ranges = random_box(&model.shape, rng);

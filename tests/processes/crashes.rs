@@ -1,4 +1,4 @@
-//! Writers that stop at every write, and files that are damaged: what readers find then, and what `repair` does.
+//! Writers that die at every write, and damaged files: the results of readers and of `repair`.
 
 use std::collections::BTreeSet;
 use std::ffi::CString;
@@ -41,7 +41,7 @@ impl Disk {
         self.0.lock().unwrap().bytes.clone()
     }
 
-    /// Counts the steps anew, and has the writer die.
+    /// Resets the count of the steps, and lets the writer die at `death`.
     fn die_at(&self, death: Option<(usize, usize)>) {
         let mut steps = self.0.lock().unwrap();
         steps.sizes.clear();
@@ -96,7 +96,7 @@ impl Storage for Disk {
     }
 }
 
-/// What a super-chunk holds.
+/// The content of a super-chunk.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Content {
     chunks: Vec<Vec<u32>>,
@@ -154,7 +154,7 @@ impl Change {
 
 const ITEMS: usize = 300;
 
-/// Items that take little room, or all of it.
+/// Items that compress well, or not at all.
 fn items(rng: &mut Rng, tight: bool) -> Vec<u32> {
     let max = if tight { 3 } else { u64::from(u32::MAX) };
     // The first item is not zero, so that no chunk is.
@@ -196,7 +196,7 @@ fn params() -> CParams {
     CParams::new().codec(Codec::BloscLz).typesize(4)
 }
 
-/// The content as the super-chunk gives it.
+/// The content as the super-chunk returns it.
 fn content(schunk: &SChunk) -> blosc2::Result<Content> {
     let chunks = (0..schunk.nchunks()).map(|index| schunk.decompress_chunk(index));
     Ok(Content { chunks: chunks.collect::<Result<_, _>>()?, note: schunk.vlmeta().get("note")? })
@@ -266,7 +266,7 @@ fn checksum(content: &Content) -> u64 {
     items.fold(0, |sum, (&item, at)| sum.wrapping_add(at.wrapping_mul(item.into())))
 }
 
-/// A change with the frame before it, from which the handle has made another one.
+/// A change, the frame before it, and the earlier change that its handle has made.
 struct Case {
     first: Vec<u8>,
     start: Option<Change>,
@@ -295,7 +295,7 @@ fn cases() -> Vec<Case> {
 }
 
 impl Case {
-    /// The bytes when the writer has died there; without a death also how large the steps were.
+    /// Returns the bytes after the death of the writer, and without a death the sizes of the steps.
     fn run(&self, can_cut: bool, death: Option<(usize, usize)>) -> (Vec<u8>, Vec<usize>) {
         let disk = Disk::new(&self.first, can_cut);
         let mut schunk = OpenOptions::new().write(true).open_storage(disk.clone()).unwrap();
@@ -430,7 +430,7 @@ fn where_the_length_cannot_be_set_it_is_an_error_and_whole_chunks_are_kept() {
                         assert!(fs::read(&damaged).unwrap() == bytes);
                         fs::remove_file(damaged).unwrap();
                         let good = content(&SChunk::open(&path).unwrap()).unwrap();
-                        // Without an index chunks that were replaced are there as well; one that was being
+                        // Without an index, replaced chunks are found as well; one that was being
                         // written over another may be half of each.
                         let unknown = good.chunks.iter().filter(|chunk| !ever.contains(*chunk));
                         let most = usize::from(case.change.is_update());
@@ -673,8 +673,8 @@ fn put(path: &Path, files: &directory::Memory) {
     }
 }
 
-/// A change of a directory writes new files, then an index beside the old one that takes its name, then removes
-/// what is not used any more: every state on the way, files half-written.
+/// A change of a directory writes new files, then a new index that replaces the old one, and then removes unused files.
+/// This tests every intermediate state, with incomplete files.
 #[test]
 fn a_directory_has_its_old_index_or_its_new_one() {
     let folder = tempfile::tempdir().unwrap();
@@ -712,7 +712,7 @@ fn a_directory_has_its_old_index_or_its_new_one() {
             assert_eq!(chunks_by_c(&state).as_ref(), Some(&expected.chunks), "{what}");
             assert_eq!(repair(&state).unwrap(), Repaired::Sound, "{what}");
             assert_eq!(files(&state), *files_then, "{what}");
-            // The next change does not mind what was left.
+            // Remaining files do not disturb the next change.
             let mut again = SChunk::open_rw(&state).unwrap();
             change.apply(&mut again).ok();
             again.append(&[1u32; ITEMS]).unwrap();
@@ -801,7 +801,7 @@ fn what_follows_a_frame_in_its_file_is_not_destroyed() {
     assert_eq!(repair(&path).unwrap(), Repaired::Sound);
     assert!(fs::read(&path).unwrap() == bytes);
 
-    // Zeros are nothing: a program that had the file mapped may leave them.
+    // Zeros at the end are allowed: a program that had the file mapped may leave them.
     let zeros = [&bytes[..start as usize], &[0; 70_000]].concat();
     fs::write(&path, zeros).unwrap();
     let mut schunk = SChunk::open_rw(&path).unwrap();

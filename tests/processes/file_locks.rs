@@ -1,6 +1,6 @@
-//! Several processes on one frame: with the lock, and where one of them is killed.
+//! Several processes on one frame: with locking, and when one of them is killed.
 //!
-//! Each test starts this program again for a process beside it.
+//! Each test starts this program again as the second process.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -14,16 +14,16 @@ use crate::common::{FOLDER, Rng, VARIABLES, own_process, python};
 
 /// Items of a chunk.
 const ITEMS: usize = 500;
-/// What a file of the process beside is told by.
+/// The environment variable with the role of the other process.
 const ROLE: &str = "BLOSC2_TEST_ROLE";
 
-/// How long processes work beside each other: enough to see that it works, or what the caller asks for.
+/// The duration of concurrent work of the processes: 2 seconds, or as the environment sets it.
 fn duration() -> Duration {
     let seconds = env::var("BLOSC2_TEST_SECONDS").map(|text| text.parse().unwrap());
     Duration::from_secs(seconds.unwrap_or(2))
 }
 
-/// Starts this test in a process beside, which finds the folder and what it is to do.
+/// Starts this test in a second process, with the folder and its role in the environment.
 pub(super) fn beside(test: &str, folder: &Path, role: &str) -> Child {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args([test, "--nocapture", "--test-threads=1"]);
@@ -74,7 +74,7 @@ pub(super) fn make(path: &Path, directory: bool) {
     drop(options.cparams(params()).open(path).unwrap());
 }
 
-/// Appends chunks until it is told to stop, and gives the first one other versions.
+/// Appends chunks until the file `stop` exists, and replaces the first one regularly. Returns the number of chunks.
 fn write_until_stopped(path: &Path, stop: &Path) -> u32 {
     let mut schunk = locked().open(path).unwrap();
     let mut count = 0;
@@ -88,7 +88,7 @@ fn write_until_stopped(path: &Path, stop: &Path) -> u32 {
     count
 }
 
-/// Reads for the time that tests take: what is there has always been written so.
+/// Reads for the duration of the test, and asserts that each chunk is one that was written.
 fn read_for_a_while(path: &Path) -> usize {
     let (end, mut rng) = (Instant::now() + duration(), Rng(1));
     let mut kept = OpenOptions::new().locking(true).open(path).unwrap();
@@ -190,7 +190,7 @@ fn two_processes_that_append_lose_nothing() {
     }
 }
 
-/// Python's library has the same lock.
+/// Python code that writes with the same lock.
 const WRITE: &str = r#"
 import os, sys
 import numpy as np
@@ -282,8 +282,8 @@ fn what_python_is_writing_is_read() {
     }
 }
 
-/// Changes without end: whoever looks finds each chunk whole.
-fn change_for_ever(path: &Path, locking: bool) {
+/// Changes the file until the process is killed: readers find each chunk whole.
+fn change_until_killed(path: &Path, locking: bool) {
     let mut schunk = OpenOptions::new().write(true).locking(locking).open(path).unwrap();
     let mut rng = Rng(u64::from(std::process::id()));
     loop {
@@ -306,7 +306,7 @@ fn a_writer_that_is_killed_leaves_a_frame_or_what_repair_takes_back() {
     if let Some(folder) = own_process() {
         let role = role();
         let (name, locking) = role.split_once(' ').unwrap();
-        return change_for_ever(&folder.join(name), locking == "locking");
+        return change_until_killed(&folder.join(name), locking == "locking");
     }
     let mut rng = Rng(5);
     for ((name, directory), locking) in KINDS

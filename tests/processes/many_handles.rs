@@ -1,5 +1,5 @@
-//! Random sequences of what handles do to one file, on several threads and in two processes: after each, either a call
-//! has failed, or the file holds what it did.
+//! Random sequences of operations of several handles on one file, on several threads and in two processes. After each
+//! sequence, the file has the results of all calls that succeeded.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -22,7 +22,7 @@ const STEPS: usize = 12;
 const NAMES: [&str; 3] = ["a.b2frame", "link", "hard"];
 const ITEMS: usize = 50;
 
-/// What was done: when it started and ended, in nanoseconds, and its number. Only what has succeeded is kept.
+/// A successful operation: its start and end in nanoseconds, and its number.
 #[derive(Debug, Clone, Copy)]
 struct Done {
     what: What,
@@ -89,20 +89,20 @@ fn id_of(schunk: &SChunk, index: usize) -> Result<u32> {
     Ok(items[0])
 }
 
-/// Errors that a call may end with beside others. All else is a fault.
+/// Errors that concurrent calls may cause. All others are faults.
 fn expected(error: &blosc2::Error) -> bool {
     use ErrorKind::*;
     let text = error.to_string();
     match error.kind() {
         Busy | ReadOnly | NotFound => true,
-        // A frame that was appended follows, or the lock would not be seen by way of the hard link.
+        // An appended frame follows, or the lock would not be visible through the hard link.
         InvalidArgument => text.contains("follow the frame") || text.contains("itself"),
         Unsupported => text.contains("hard links"),
         _ => false,
     }
 }
 
-/// Who has the file.
+/// The programs that use the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Setting {
     /// One program.

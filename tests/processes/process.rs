@@ -1,7 +1,6 @@
-//! What the process around the library may do to it, and it to the process: environment variables,
-//! other programs, plugins, forks.
+//! Interactions of the library with its process: environment variables, other programs, plugins, forks.
 //!
-//! Each test that needs a process of its own starts this program again for itself alone.
+//! Each test that needs its own process starts this program again.
 
 use std::path::Path;
 #[cfg(all(target_os = "linux", feature = "dynamic-plugins"))]
@@ -204,7 +203,7 @@ fn codecs_and_filters_of_any_number_start_no_program_and_load_no_library() {
             let _ = schunk.append(&items);
         }
     }
-    // Those filters that are there undo something else than was done, and say nothing.
+    // The existing filters decode to other data without an error.
     assert!(read < 20, "{read} read");
     assert_eq!(libraries(), before);
 }

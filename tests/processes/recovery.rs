@@ -1,4 +1,4 @@
-//! Files whose writer was killed in the middle of a change: who opens them, who rolls the change back.
+//! Files whose writer was killed in the middle of a change: opening them, and rolling the change back.
 
 use std::path::Path;
 use std::process::Child;
@@ -34,8 +34,8 @@ fn kill(mut writer: Child, began: impl Fn() -> bool, rng: &mut Rng) {
     writer.wait().unwrap();
 }
 
-/// Changes without end. Long chunks make the middle of a change long.
-fn change_for_ever(path: &Path, options: &OpenOptions) {
+/// Changes the file until the process is killed. With long chunks, it is mostly killed in the middle of a change.
+fn change_until_killed(path: &Path, options: &OpenOptions) {
     let mut schunk = options.open(path).unwrap();
     let mut rng = Rng(u64::from(std::process::id()));
     loop {
@@ -73,7 +73,7 @@ fn child() -> bool {
     let Some(folder) = own_process() else { return false };
     let role = role();
     let (name, how) = role.split_once(' ').unwrap();
-    change_for_ever(&folder.join(name), &options(how));
+    change_until_killed(&folder.join(name), &options(how));
     true
 }
 
@@ -270,7 +270,7 @@ fn a_change_is_rolled_back_for_writers_only() {
     let error = new().recover(true).open(&path).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
 
-    // The change is there but for the last byte of it.
+    // The change is complete except for its last byte.
     let mut completed = good.clone();
     completed[journal::MARK_AT as usize] = journal::UNFINISHED;
     fs::write(&path, &completed).unwrap();
@@ -320,7 +320,7 @@ fn an_index_with_a_mark_is_refused() {
     assert!(fs::read(&index).unwrap() == bytes);
 }
 
-/// What was overwritten is lost: the error says what is left to do.
+/// Overwritten data is lost: the error says what the user can do.
 #[test]
 fn what_cannot_be_rolled_back_is_left_for_repair() {
     let folder = tempfile::tempdir().unwrap();
@@ -363,7 +363,7 @@ fn storages_and_bytes_are_recovered_where_the_caller_says_so() {
     assert!(options.from_cframe(good.clone()).unwrap().into_cframe().unwrap() == good);
 }
 
-/// A reader that does not lock, beside one that does, may find anything.
+/// A reader without locking, concurrent to a locking writer, may find inconsistent data.
 #[test]
 fn without_the_lock_of_others_errors_say_that_it_may_be_that() {
     let folder = tempfile::tempdir().unwrap();

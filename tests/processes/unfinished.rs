@@ -1,4 +1,4 @@
-//! Frames that a writer of ours left in the middle of a change, as the C library and Python see them.
+//! Frames that a writer of this crate left in the middle of a change, read by the C library and Python.
 
 use std::ffi::CString;
 use std::fs;
@@ -100,12 +100,12 @@ for name in sys.argv[1:]:
     assert_eq!(crate::common::run_python(READ, folder.path(), &names).replace('\r', ""), expected);
 }
 
-/// A frame in memory has to be as long as it says, for C.
+/// C requires that a frame in memory has the length in its header.
 #[test]
 fn c_refuses_what_is_marked_in_memory() {
     for (name, mut bytes, _) in states() {
         let len = i64::try_from(bytes.len()).unwrap();
-        // SAFETY: C copies the bytes, which are as many as it is told.
+        // SAFETY: C copies the bytes, and there are `len` of them.
         let schunk = unsafe { sys::blosc2_schunk_from_buffer(bytes.as_mut_ptr(), len, true) };
         assert_eq!(schunk.is_null(), name != "sound", "{name}");
         if !schunk.is_null() {

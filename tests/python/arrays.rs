@@ -1,4 +1,4 @@
-//! Arrays of every dtype, from Python to here and back, and from here to Python and back.
+//! Arrays of every dtype, from Python to Rust and back, and from Rust to Python and back.
 
 use std::fs;
 use std::path::Path;
@@ -61,7 +61,7 @@ fn python(script: &str, folder: &Path) -> Value {
     serde_json::from_str(&run_python(&format!("{DTYPES}{script}"), folder, &[])).unwrap()
 }
 
-/// What Python says of its dtypes, each as it writes it.
+/// The texts of a JSON array, with their indices.
 fn list(value: &Value) -> impl Iterator<Item = (usize, &str)> {
     value.as_array().unwrap().iter().map(|text| text.as_str().unwrap()).enumerate()
 }
@@ -148,7 +148,7 @@ print(json.dumps([text(dtype) for dtype in dtypes]))
     }
 }
 
-/// Reads items of the other byte order, changes them, and gives them back to Python.
+/// Reads items in the opposite byte order, changes them, and returns them to Python.
 fn check_turned<T: Element + PartialEq + std::fmt::Debug>(
     folder: &Path,
     kind: &str,

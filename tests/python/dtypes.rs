@@ -1,5 +1,5 @@
-//! Dtypes against NumPy's: what it writes is read, what is written here is read by it, and both compare, lay out
-//! and turn items alike.
+//! Dtypes against NumPy's: each side reads the dtypes of the other, and both compare dtypes, lay out items and swap
+//! bytes in the same way.
 
 use crate::common::run_python;
 use blosc2::elements::{
@@ -11,7 +11,7 @@ use blosc2::{Dtype, Element, NDArray};
 use blosc2_format::npy::Header;
 use serde_json::Value;
 
-/// Makes dtypes of all kinds, nested at random but always the same ones.
+/// Creates dtypes of all kinds, nested at random with a fixed seed.
 const DTYPES: &str = r#"
 import ast, itertools, json, random, re, sys
 import numpy as np

@@ -20,7 +20,7 @@ fn read_json(path: &Path) -> Vec<Value> {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
-/// What Python wrote, against `manifest.json` and the bytes beside each file.
+/// Checks the files of Python against `manifest.json` and the bytes beside each file.
 fn check_arrays_of_python(folder: &Path, least: usize) {
     let cases = read_json(&folder.join("manifest.json"));
     assert!(cases.len() >= least, "{} files", cases.len());
@@ -67,7 +67,7 @@ fn check_array_of_python(folder: &Path, case: &Value, rng: &mut Rng) {
     }
 }
 
-/// The start of every script: `put` writes an array and says in the manifest what is in it.
+/// The start of every script: `put` writes an array and records its content in the manifest.
 const PUT: &str = r#"
 import itertools, json, os, sys
 import numpy as np
@@ -262,7 +262,7 @@ done()
     check_arrays_of_python(folder.path(), 150);
 }
 
-/// One array that Rust writes, and what Python has to find in it.
+/// One array that Rust writes, and the content that Python has to read.
 struct Written {
     file: String,
     dtype: &'static str,
@@ -603,7 +603,7 @@ fn super_chunks_that_rust_wrote_are_read_by_python() {
                     "file": file, "nchunks": lengths.len(), "items": all, "codec": codec.code(),
                     "filters": filters.iter().map(|each| each.code()).collect::<Vec<_>>(),
                 }));
-                // Compressed anew, with metalayers or none.
+                // Recompressed, with metalayers or none.
                 let again = format!("copy_{file}");
                 let reopened = SChunk::open(folder.path().join(&file)).unwrap();
                 reopened
@@ -662,8 +662,8 @@ fn pipelines(typesize: usize) -> Vec<Vec<Filter>> {
     all
 }
 
-/// Chunks of every codec, filter and kind of typesize. The two libraries write the same bytes, but for
-/// zlib, which each has from elsewhere, and for bytedelta of single bytes, which Python replaces.
+/// Chunks of every codec, filter and kind of typesize. The two libraries write the same bytes, except for zlib, whose
+/// implementations differ, and for bytedelta of single bytes, which Python replaces.
 #[test]
 #[ignore = "needs Python; cargo xtask test runs it"]
 fn chunks_go_both_ways() {
@@ -699,7 +699,7 @@ fn chunks_go_both_ways() {
                 write("raw", &bytes);
                 write("chunk", &chunk);
                 write("found", &found);
-                // Python puts them where it is told, we into the last of the six places.
+                // Python puts them into the given places, this crate into the last of the six places.
                 let none = || std::iter::repeat_n(0, 6 - filters.len());
                 let metas = none().chain(filters.iter().map(|filter| match filter {
                     Filter::ByteDelta(0) => typesize as u8,

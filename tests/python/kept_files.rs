@@ -1,4 +1,4 @@
-//! The files that Python wrote and that are kept here are read as what they are; see `python_files/README.md`.
+//! The committed files that Python wrote are read correctly; see `python_files/README.md`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join("python_files")
 }
 
-/// What Python says that its files hold.
+/// The expected content of the files, as recorded by Python.
 fn expected(version: &str) -> Vec<(PathBuf, Json)> {
     let text = fs::read_to_string(folder().join(version).join("expected.json")).unwrap();
     let json: Json = serde_json::from_str(&text).unwrap();
@@ -182,7 +182,7 @@ fn test_data_of_python_blosc2() {
     for name in ["legacy_lazyexpr_v1/expr.b2nd", "legacy_lazyudf_v1/expr.b2nd"] {
         let error = NDArray::open(upstream.join(name)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported);
-        // Who insists gets the items that there are.
+        // On request, the existing items are returned.
         let items =
             NDArray::from_python_object(SChunk::open(upstream.join(name)).unwrap()).unwrap();
         assert!(items.bytes().read(..).unwrap().iter().all(|&byte| byte == 0));
@@ -197,7 +197,7 @@ fn numbers(numbers: &[u64]) -> Json {
     numbers.into()
 }
 
-/// What hexadecimal digits stand for.
+/// Converts hexadecimal digits to bytes.
 fn bytes(digits: &Json) -> Vec<u8> {
     let digits = digits.as_str().unwrap();
     let pairs = (0..digits.len()).step_by(2);

@@ -1,4 +1,5 @@
-//! Rules of super-chunks that a review once found broken: several handles, storages that fail, limits, sizes.
+//! Rules of super-chunks with several handles, failing storages, limits and sizes. A review once found each of them
+//! violated.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -28,7 +29,7 @@ fn kind<T>(result: blosc2::Result<T>) -> Option<ErrorKind> {
     result.err().map(|error| error.kind())
 }
 
-/// Memory that several hold, and that fails when it is told to.
+/// Shared memory with injected faults.
 #[derive(Clone, Default)]
 struct Failing(Arc<Mutex<Vec<u8>>>, Arc<Faults>);
 

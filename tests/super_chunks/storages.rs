@@ -1,4 +1,4 @@
-//! Super-chunks: made, filled, closed, opened again, filled further; and what they refuse.
+//! Super-chunks: created, filled, closed, reopened, filled further; and refused operations.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Data through `FrameWriter` and `FrameReader`: against a plain model, the super-chunk, the checker of
-//! `blosc2-format` and Python.
+//! `FrameWriter` and `FrameReader`, compared with a plain model, the super-chunk, the checker of `blosc2-format` and
+//! Python.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Cursor, Read, Seek, SeekFrom, Write};
@@ -53,8 +53,8 @@ fn read_all(bytes: &[u8]) -> Vec<u8> {
     found
 }
 
-/// No finding: not even a note, but for a last chunk of no whole items, which may have parameters of
-/// its own.
+/// Asserts that there is no finding and no note, except for a last chunk with an incomplete item, which may have its
+/// own parameters.
 fn assert_clean(bytes: &[u8], what: &str) {
     let report = frame::check(bytes, &Options { content: true, ..Options::default() }).unwrap();
     let reader = FrameReader::new(Cursor::new(bytes)).unwrap();
@@ -481,7 +481,7 @@ fn parameters_that_cannot_be_are_refused() {
     assert_eq!(read_all(&writer.finish().unwrap().into_inner()), b"little");
 }
 
-/// A destination or a source that fails after so many operations.
+/// A destination or a source that fails after `left` operations.
 #[derive(Debug)]
 struct Failing<T> {
     inner: T,
@@ -595,7 +595,7 @@ fn errors_of_the_source_come_through_and_pass() {
         let mut found = Vec::new();
         let read = FrameReader::new(source).map_err(io::Error::from).and_then(|mut reader| {
             let outcome = reader.read_to_end(&mut found);
-            // The same place fails again, and is not skipped.
+            // The same position fails again, and is not skipped.
             outcome.map_err(|_| reader.read(&mut [0]).unwrap_err())
         });
         match read {
@@ -722,7 +722,7 @@ fn chunks_of_several_lengths_and_bytedelta_by_the_typesize() {
     }
 }
 
-/// Frames of ours, and one of its own, which Python says what it holds.
+/// Python reads the frames of this crate and one of its own, and reports their content.
 #[test]
 #[ignore = "needs Python; cargo xtask test runs it"]
 fn python_reads_what_is_streamed_and_is_read_as_a_stream() {

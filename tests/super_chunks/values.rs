@@ -1,4 +1,4 @@
-//! Values: written as Python writes them, read, refused, and converted to types of the program.
+//! Values: written as Python writes them, read, refused, and converted to user-defined types.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,9 +9,9 @@ use serde_json::json;
 use blosc2::dtype::{Dtype, Field};
 use blosc2::{ArrayValue, ErrorKind, Value};
 
-/// How deep values may be nested.
+/// The maximum depth of nested values.
 const MAX_DEPTH: usize = 128;
-/// What Python puts before the items of a tuple.
+/// The mark that Python writes before the items of a tuple.
 const TUPLE: &str = "__tuple__";
 
 fn dtype(text: &str) -> Dtype {
@@ -195,7 +195,7 @@ fn lists_have_room_for_what_they_hold() {
         let value = Value::from_msgpack(&bytes).unwrap();
         assert!(held(&value) <= 64 * bytes.len() && held(&value) >= 64_000);
     }
-    // Nested lists, each of which declares all bytes as its items.
+    // Nested lists. Each of them declares all bytes as its items.
     let bytes = b"\xdd\x00\x0f\x00\x00".repeat(200_000);
     assert!(fault(&bytes).ends_with("it is truncated"));
 }

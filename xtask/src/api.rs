@@ -1,12 +1,10 @@
-//! `cargo xtask api`: the public API of the published libraries, one item a line.
+//! `cargo xtask api`: the public API of the published libraries, one item per line.
 //!
-//! The listings are committed, so that a change of the API shows in review, whatever file it came
-//! from. The crate `public-api` makes them, as `cargo public-api -sss` prints them, from rustdoc's
-//! description of a crate in JSON. They leave out what would only repeat: blanket implementations,
-//! those of auto traits, and derived ones.
+//! The listings are committed, so that reviews show changes of the API. The crate `public-api` creates them from
+//! rustdoc's JSON, in the form of `cargo public-api -sss`. They omit blanket, auto-trait and derived implementations.
 //!
-//! That description is an unstable feature, whose format changes every few releases of Rust. The
-//! stable compiler has it, too, but must be told that we know.
+//! Rustdoc's JSON is an unstable feature, and its format changes every few releases of Rust. The stable compiler
+//! supports it if `RUSTC_BOOTSTRAP` is set.
 
 use std::collections::HashSet;
 use std::env;
@@ -32,10 +30,10 @@ const TOOLCHAIN: &str = "1.95";
 const HEAD: &str = "# Left out: derived, blanket and auto-trait implementations; and what is in a `pub use` of another \
                     crate, which the listing of that crate has.\n";
 
-/// Names the rustdoc that this program stands in for, where cargo runs it as one.
+/// The variable with the path of the real rustdoc, if cargo runs this program in its place.
 const STAND_IN: &str = "BLOSC2_XTASK_RUSTDOC";
 
-/// Writes the listings, or with `check` fails when the committed ones are stale.
+/// Writes the listings. With `check`, fails if the committed ones are stale.
 pub(crate) fn api(check: bool) -> Result<()> {
     if !cfg!(target_os = "linux") {
         // Some items exist on some platforms only.
@@ -43,7 +41,7 @@ pub(crate) fn api(check: bool) -> Result<()> {
     }
     let release = release()?;
     if check && !is_release(&release, TOOLCHAIN) {
-        // The listings, and the format that they are made from, are those of one release.
+        // The listings and the JSON format depend on the release.
         println!(
             "api: the public API is NOT CHECKED: its listings are made with Rust {TOOLCHAIN}, and \
              this is Rust {release}; `cargo +{TOOLCHAIN} xtask api --check` checks it"
@@ -79,18 +77,17 @@ pub(crate) fn api(check: bool) -> Result<()> {
 
 /// Lets rustdoc describe the libraries in JSON, and returns the folder with the files.
 ///
-/// The whole workspace is chosen, as for its documentation, since the features of all dependencies
-/// follow from what is chosen: with these, cargo finds all compiled. The crate `blosc2` has all
-/// features of pure Rust code then, which the root package asks for. Without `--lib`, the command
-/// `blosc2` would write to the same file as the library.
+/// The whole workspace is selected, as for its documentation: the selection determines the features of all
+/// dependencies, so cargo compiles nothing again. The crate `blosc2` then has all features of pure Rust code, which the
+/// root package enables. Without `--lib`, the command `blosc2` would write to the same file as the library.
 fn describe() -> Result<PathBuf> {
     let this = env::current_exe().context("this program does not know where it is")?;
     let rustdoc = env::var_os("RUSTDOC").unwrap_or_else(|| "rustdoc".into());
     run::run(
         run::cargo(["doc", "--workspace", "--lib", "--no-deps"])
-            // Faults of the documentation are no matter here.
+            // Faults of the documentation are ignored here.
             .env("RUSTDOCFLAGS", "-Z unstable-options --output-format json --cap-lints allow")
-            // That one would go before.
+            // That variable would have precedence.
             .env_remove("CARGO_ENCODED_RUSTDOCFLAGS")
             .env("RUSTDOC", this)
             .env(STAND_IN, rustdoc),
@@ -102,18 +99,17 @@ fn describe() -> Result<PathBuf> {
     Ok(Path::new(target).join("doc"))
 }
 
-/// Stands in for rustdoc, where cargo has started this program as one; `None` where nobody has.
+/// Runs rustdoc, if cargo has started this program in its place; otherwise returns `None`.
 ///
-/// Rustdoc has to be told by a variable that an unstable feature is meant. Given to cargo, it would
-/// reach the build scripts, too: some depend on it, and with them most of the workspace would be
-/// compiled again, now and without it.
+/// Rustdoc needs a variable to enable the unstable feature. If it were set for cargo, the build scripts would see it
+/// too: some depend on it, so most of the workspace would be compiled again, both with and without it.
 pub(crate) fn stand_in() -> Option<Result<()>> {
     let rustdoc = env::var_os(STAND_IN)?;
     Some(stand_in_for(&rustdoc))
 }
 
 fn stand_in_for(rustdoc: &OsStr) -> Result<()> {
-    // Not by `run`: cargo reads the output.
+    // Not through `run`: cargo reads the output.
     let status = Command::new(rustdoc)
         .args(env::args_os().skip(1))
         .env_remove(STAND_IN)
@@ -147,9 +143,9 @@ fn listing(description: &Path) -> Result<String> {
     Ok(format!("{HEAD}{api}"))
 }
 
-/// The number of the format of a description, which is all that can be read of any.
+/// The format version of a description, the only field that every version has.
 fn format_version(description: &str) -> Result<u32> {
-    // Where it is text, it has backslashes before its quotation marks.
+    // Inside a string it has backslashes before its quotation marks.
     let (_, number) = description
         .rsplit_once("\"format_version\":")
         .context("the description does not name its format")?;
@@ -158,7 +154,7 @@ fn format_version(description: &str) -> Result<u32> {
     number[..end].parse().context("the description names no number as its format")
 }
 
-/// The lines that only one of two listings has. Each line is a whole item, and these are sorted.
+/// The lines that only one of two listings has. Each line is a whole item, and the lines are sorted.
 fn differences(old: &str, new: &str) -> String {
     let mut text = String::new();
     for (sign, lines, others) in [('-', old, new), ('+', new, old)] {

@@ -1,4 +1,4 @@
-//! `cargo xtask ci`: everything that has to hold before a change lands, the cheap checks first.
+//! `cargo xtask ci`: all checks of a change, the cheap ones first.
 
 use std::thread;
 
@@ -27,7 +27,7 @@ const BEFORE: [Step; 11] = [
     ("bindings", check_bindings),
 ];
 
-// First what builds on what the tests have built. What comes later is built with other flags, or elsewhere.
+// First the steps that reuse the build of the tests. The later ones use other flags or other folders.
 const AFTER: [Step; 6] = [
     ("examples", demo::examples),
     ("package", package::package),
@@ -37,7 +37,7 @@ const AFTER: [Step; 6] = [
     ("sanitize", || on_linux(|| sanitize::sanitize(false))),
 ];
 
-/// Runs all steps, and stops at the first that fails.
+/// Runs all steps and stops at the first failure.
 pub(crate) fn ci() -> Result<()> {
     let mut steps = Steps::new("ci");
     for (name, step) in BEFORE {
@@ -60,7 +60,7 @@ fn format() -> Result<()> {
     Ok(())
 }
 
-/// Gets what the bindings need at the same time.
+/// Runs clippy, and at the same time installs libclang for the bindings.
 fn clippy() -> Result<()> {
     let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     thread::scope(|scope| {
@@ -74,8 +74,8 @@ fn docs() -> Result<()> {
     run::run(run::cargo(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// Documentation is built where there is neither network nor C sources: the crate must not mind. The
-/// features would only bring in codecs to compile.
+/// docs.rs builds the documentation without network and C sources, so this has to succeed. The features would only add
+/// codecs to compile.
 fn docs_without_c() -> Result<()> {
     run::run(
         run::cargo(["doc", "-p", "blosc2-sys", "--no-deps", "--no-default-features"])
@@ -84,14 +84,13 @@ fn docs_without_c() -> Result<()> {
     )
 }
 
-/// A user of `blosc2` needs a C compiler, and nothing more; `blosc2-format` and its tests not even that.
+/// A user of `blosc2` needs a C compiler and nothing else; `blosc2-format` and its tests do not even need that.
 fn dependencies() -> Result<()> {
     without("blosc2", "normal,build", &["cmake ", "bindgen ", "clang-sys "])?;
     without("blosc2-format", "normal,build,dev", &["cc ", "cmake ", "bindgen ", "clang-sys "])
 }
 
-/// Checks that a crate does not depend on others, by the starts of their lines in the tree of its dependencies
-/// of these kinds.
+/// Checks that the dependencies of these kinds do not include `others`, which are prefixes of lines in cargo's tree.
 fn without(crate_: &str, kinds: &str, others: &[&str]) -> Result<()> {
     let tree = ["tree", "-p", crate_, "-e", kinds, "--target", "all", "--prefix", "none"];
     let tree = run::read(&mut run::cargo(tree))?;
@@ -102,7 +101,7 @@ fn without(crate_: &str, kinds: &str, others: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The formats in pure Rust build where there is no C compiler, and with no codec at all.
+/// The formats in pure Rust build without a C compiler, and without any codec.
 fn formats_without_c() -> Result<()> {
     let check = ["clippy", "-p", "blosc2-format", "--no-default-features", "--", "-D", "warnings"];
     run::run(run::cargo(check).env("CC", "there-is-no-c-compiler"))
@@ -121,7 +120,7 @@ fn check_bindings() -> Result<()> {
     on_linux(|| bindings::bindings(true))
 }
 
-/// Runs what needs Linux, or says that it was not run.
+/// Runs a step on Linux; on other systems prints that it is skipped.
 fn on_linux(step: fn() -> Result<()>) -> Result<()> {
     if cfg!(target_os = "linux") {
         return step();

@@ -1,4 +1,4 @@
-//! `cargo xtask demo` and `cargo xtask bench`: see it work, and see how fast.
+//! `cargo xtask demo` and `cargo xtask bench`: the demo and the benches.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,9 +12,9 @@ use crate::{run, vendor};
 /// How the examples are built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Build {
-    /// For a person: optimised, and no other package than the library.
+    /// For users: optimized, and only the library.
     Release,
-    /// As part of the workspace, most of which the tests have built.
+    /// As part of the workspace. The tests have built most of it.
     Dev,
 }
 

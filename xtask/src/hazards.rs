@@ -1,9 +1,8 @@
-//! `cargo xtask hazards`: every fault of upstream that `tests/hazards` shows, and what became of it.
+//! `cargo xtask hazards`: every fault of upstream that `tests/hazards` shows, and its outcome here.
 //!
-//! Each row is run in processes of its own: as C calls on unhardened sources, where it has to fail;
-//! as the same calls on the hardened ones; and through the safe API on both, since an installed library
-//! is unhardened too: there it may refuse as unsupported what it cannot do well. All of them with the
-//! address sanitizer, so that no fault hides by luck.
+//! Each row runs in separate processes: as C calls on unhardened sources, where it has to fail; as the same calls on
+//! the hardened sources; and through the safe API on both, since an installed library is unhardened too. There the API
+//! may refuse the call as unsupported. All runs use the address sanitizer, so that no fault is missed by chance.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -24,10 +23,10 @@ use crate::{run, vendor};
 /// A test that takes longer than this hangs.
 const LIMIT: Duration = Duration::from_secs(15);
 
-/// The same for tests that ought to fail: several of them hang. One waits 5 seconds for another process.
+/// The limit for tests that have to fail: several of them hang. One waits 5 seconds for another process.
 const LIMIT_OF_FAULTS: Duration = Duration::from_secs(8);
 
-/// Threads need not meet at the first try.
+/// The number of tries: a race between threads does not occur every time.
 const TRIES: usize = 10;
 
 /// How a test ended.
@@ -35,11 +34,11 @@ const TRIES: usize = 10;
 enum Outcome {
     Passed,
     Failed(String),
-    /// The fault is not one that a patch cures: the C test is ignored.
+    /// No patch corrects the fault: the C test is ignored.
     NotPatched,
     /// There is no test: the safe API does not have the call yet.
     NotWrapped,
-    /// The safe API says that an installed library cannot do it.
+    /// The safe API refuses the call as unsupported by an installed library.
     Refused,
 }
 
@@ -104,7 +103,7 @@ pub(crate) fn hazards() -> Result<()> {
     traced()
 }
 
-/// Does the same for all, on as many threads as there are processors; keeps their order.
+/// Maps all items, on one thread per processor, and keeps their order.
 fn in_parallel<T: Sync, R: Send>(
     all: &[T],
     work: impl Fn(&T) -> Result<R> + Sync,
@@ -132,8 +131,8 @@ fn print_row(name: &str, [left, patched, right, installed]: [impl fmt::Display; 
     println!("{name:<64} {left:<52} {patched:<17} {right:<16} {installed}");
 }
 
-/// Watches the test of all codecs and filters: it may start itself, and no other program, and open no
-/// library of a plugin.
+/// Traces the test of all codecs and filters: it may start itself but no other program, and may not open a plugin
+/// library.
 fn traced() -> Result<()> {
     const TEST: &str = "codecs_and_filters_of_any_number_start_no_program_and_load_no_library";
     run::need("strace", "strace")?;
@@ -145,7 +144,7 @@ fn traced() -> Result<()> {
             .arg(&record)
             .arg(&program)
             .arg(TEST)
-            // It cannot look for leaks while it is traced.
+            // The sanitizer cannot search for leaks while the program is traced.
             .env("ASAN_OPTIONS", "detect_leaks=0"),
     )?;
     let text = fs::read_to_string(&record)
@@ -163,7 +162,7 @@ fn traced() -> Result<()> {
     Ok(())
 }
 
-/// Builds a file of tests, and gives its program, where the next build may put another one.
+/// Builds a test file and returns the path of its program. The next build may replace the program.
 fn build(test: &str, unhardened: bool) -> Result<PathBuf> {
     let args: Vec<&str> = ["test", "--no-run", "--message-format=json", "--test", test]
         .into_iter()
@@ -176,10 +175,10 @@ fn build(test: &str, unhardened: bool) -> Result<PathBuf> {
     run::executable(&run::read_stdout(&mut command)?, test).context("cargo built no tests")
 }
 
-/// Copies a program to where no build writes: so both are built in one place, where most is the same.
+/// Copies a program to another folder, so that both builds can share one folder and most of their output.
 fn keep(program: &Path) -> Result<PathBuf> {
     let copy = run::root().join("target").join("hazards-unhardened");
-    // A folder, where an earlier version of this built.
+    // An earlier version of this command had a folder of that name.
     let name = program.file_name().context("the program has no name")?;
     fs::create_dir_all(&copy)?;
     let copy = copy.join(name);
@@ -193,7 +192,7 @@ fn list(program: &Path, args: &[&str]) -> Result<BTreeSet<String>> {
     Ok(text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
 }
 
-/// Runs a test that ought to fail, until it does.
+/// Runs a test that has to fail until it does.
 fn fail_once(program: &Path, test: &str) -> Result<Outcome> {
     for _ in 1..TRIES {
         match run_test(program, test, LIMIT_OF_FAULTS)? {
@@ -204,14 +203,14 @@ fn fail_once(program: &Path, test: &str) -> Result<Outcome> {
     run_test(program, test, LIMIT_OF_FAULTS)
 }
 
-/// Runs one test in a process of its own.
+/// Runs one test in its own process.
 fn run_test(program: &Path, test: &str, limit: Duration) -> Result<Outcome> {
     let mut command = Command::new(program);
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let mut child = in_memory(&mut command)
         .args(["--exact", test, "--include-ignored", "--nocapture", "--test-threads=1"])
-        // Faults may show as a leak too, but what they leak is not what they are about.
+        // Some faults also leak memory, but the leak is not the fault under test.
         .env("ASAN_OPTIONS", "detect_leaks=0")
         .env("RUST_BACKTRACE", "0")
         .stdin(Stdio::null())
@@ -241,7 +240,7 @@ fn run_test(program: &Path, test: &str, limit: Duration) -> Result<Outcome> {
     })
 }
 
-/// Waits for a process to end. Kills it after `limit`, and returns nothing then.
+/// Waits for a process to end. After `limit`, kills it and returns `None`.
 fn wait(child: &mut Child, limit: Duration) -> Result<Option<std::process::ExitStatus>> {
     let start = Instant::now();
     loop {
@@ -249,7 +248,7 @@ fn wait(child: &mut Child, limit: Duration) -> Result<Option<std::process::ExitS
             return Ok(Some(status));
         }
         if start.elapsed() > limit {
-            // With the processes that it has started, which have its standard error too.
+            // Including the processes that it has started, which share its standard error.
             let group = format!("-{}", child.id());
             Command::new("kill").args(["-KILL", "--", &group]).status()?;
             child.wait()?;
@@ -259,7 +258,7 @@ fn wait(child: &mut Child, limit: Duration) -> Result<Option<std::process::ExitS
     }
 }
 
-/// What a test that failed said: the sanitizer's finding, or the message of the panic.
+/// The reason of a failed test: the sanitizer's finding, or the message of the panic.
 fn reason(text: &str) -> Option<String> {
     let report = text.lines().find_map(|line| line.strip_prefix("SUMMARY: AddressSanitizer: "));
     if let Some(report) = report {

@@ -1,15 +1,15 @@
 //! `cargo xtask imports`: no files of a crate import each other in a cycle.
 //!
-//! An arrow goes from each file that names something to the file that defines it:
+//! An arrow leads from each file that names an item to the file that defines it:
 //!
-//! - Every path counts: of a `use`, of a type, of an expression. What is inside a macro are only tokens; there,
-//!   paths of two segments and more count.
+//! - Every path counts: of a `use`, of a type, of an expression. Inside a macro there are only tokens; there, paths of
+//!   two or more segments count.
 //! - A path is followed through re-exports and globs to its definition: `use crate::Error` leads to `error.rs`, not
-//!   to `lib.rs`. A path to a module leads nowhere: what is named through it counts.
-//! - A `use` with a visibility (`pub use`, `pub(crate) use`) only tells where a name is found, so it is no arrow. The
-//!   code of the same file that uses such a name is one.
-//! - From a file to the modules in its folder (of `mod.rs`, `lib.rs`, `main.rs` or `x.rs` with a folder `x`) there are
-//!   no arrows: a parent is one with its children, which see all that it has. What they use of it counts.
+//!   to `lib.rs`. A path to a module is not an arrow: the items that are named through it count.
+//! - A `use` with a visibility (`pub use`, `pub(crate) use`) only passes a name on, so it is not an arrow. Code in the
+//!   same file that uses such a name is one.
+//! - There are no arrows from a file (`mod.rs`, `lib.rs`, `main.rs` or `x.rs` with a folder `x`) to the modules in its
+//!   folder: a parent and its children belong together. Uses of a parent by its children count.
 //! - Inline modules belong to their file. Modules for tests are left out.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -36,7 +36,7 @@ const ROOTS: [&str; 8] = [
 /// Renamed imports can lead in a cycle as well; no real chain of re-exports is this long.
 const LONGEST_CHAIN: usize = 16;
 
-/// For each file those that it imports from, with the first line that does.
+/// For each file, the files that it imports from, with the line of the first import.
 type Arrows = BTreeMap<String, BTreeMap<String, usize>>;
 
 /// Checks all crates of the workspace.
@@ -74,7 +74,7 @@ fn cycles(arrows: &Arrows) -> BTreeSet<Vec<&str>> {
     cycles
 }
 
-/// The files on a shortest way, with both ends.
+/// The files on a shortest path, including both ends.
 fn way<'a>(arrows: &'a Arrows, from: &'a str, to: &str) -> Option<Vec<&'a str>> {
     let mut before = BTreeMap::from([(from, from)]);
     let mut next = VecDeque::from([from]);
@@ -109,10 +109,10 @@ fn show(arrows: &Arrows, cycle: &[&str]) -> String {
     text + cycle[0]
 }
 
-/// A module, and what its names stand for.
+/// A module and its names.
 struct Module {
     file: String,
-    /// Where the files of its children are.
+    /// The folder of the files of its children.
     folder: String,
     parent: usize,
     children: BTreeMap<String, usize>,
@@ -121,7 +121,7 @@ struct Module {
     globs: Vec<Vec<Ident>>,
 }
 
-/// What a path leads to: a module, or an item in one.
+/// The target of a path: a module, or an item in a module.
 enum Place {
     Module(usize),
     Item(usize),
@@ -205,13 +205,13 @@ impl Crate {
         arrows
     }
 
-    /// Where a path of a module leads: a module and an item can have one name. Nowhere when that is outside of the
-    /// crate, or a local variable.
+    /// The targets of a path in a module: a module and an item can have the same name. Empty for paths out of the crate
+    /// and for local variables.
     fn resolve(&self, module: usize, path: &[Ident], chain: usize) -> Vec<Place> {
         let mut found = vec![Place::Module(module)];
         for (segment, name) in path.iter().enumerate() {
             let Some(at) = found.iter().find_map(Place::module) else {
-                // What follows an item are its variants and associated items.
+                // The segments after an item are its variants and associated items.
                 return found;
             };
             found = match name.to_string().as_str() {
@@ -221,7 +221,7 @@ impl Crate {
                 name => self.named(at, name, chain),
             };
             if found.is_empty() && segment > 0 {
-                // A macro has made it.
+                // A macro defines it.
                 return vec![Place::Item(at)];
             }
         }
@@ -246,7 +246,7 @@ impl Crate {
         found
     }
 
-    /// Takes the names of a `use` down, and its paths unless they are only passed on.
+    /// Records the names of a `use`, and its paths unless they are only re-exported.
     fn import(&mut self, tree: &UseTree, mut path: Vec<Ident>, is_private: bool) {
         let (last, name) = match tree {
             UseTree::Path(part) => {
@@ -274,7 +274,7 @@ impl Crate {
         self.modules[self.current].uses.insert(name, path);
     }
 
-    /// Finds the paths of two segments and more.
+    /// Finds the paths of two or more segments.
     fn tokens(&mut self, tokens: TokenStream) {
         let mut path: Vec<Ident> = Vec::new();
         let mut colons = 0;
@@ -392,7 +392,7 @@ impl Visit<'_> for Crate {
         self.tokens(call.tokens.clone());
     }
 
-    /// Its words are no paths.
+    /// The words of an attribute are not paths.
     fn visit_attribute(&mut self, _: &Attribute) {}
 }
 

@@ -1,7 +1,7 @@
-//! The chores of the workspace, as `cargo xtask <command>`.
+//! The development tasks of the workspace, as `cargo xtask <command>`.
 //!
-//! Each command does its own set-up, so that one line works in a fresh clone. Nothing here is part
-//! of the crates: it only calls cargo, git, pip and valgrind in the right order.
+//! Each command does its own setup, so that it works in a fresh clone. Nothing here is part of the crates: the commands
+//! call cargo, git, pip and valgrind in the right order.
 
 mod api;
 mod bindings;
@@ -47,7 +47,7 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
-    /// Generate the raw bindings of blosc2-sys anew
+    /// Generate the raw bindings of blosc2-sys again
     Bindings {
         /// Change nothing: fail when the committed bindings are stale
         #[arg(long)]
@@ -98,7 +98,7 @@ enum Task {
 }
 
 fn main() -> ExitCode {
-    // Before the arguments are looked at, which are rustdoc's then.
+    // Before the arguments are parsed: here they are those of rustdoc.
     if let Some(done) = api::stand_in() {
         return finish(done);
     }

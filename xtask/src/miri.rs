@@ -1,6 +1,6 @@
 //! `cargo xtask miri`: the tests of blosc2-format, interpreted.
 //!
-//! The crate has no `unsafe` of its own; this is for the crates of the codecs, and for arithmetic.
+//! The crate has no `unsafe` code; Miri checks the crates of the codecs, and arithmetic.
 
 use std::process::Command;
 

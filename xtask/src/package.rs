@@ -1,8 +1,7 @@
-//! `cargo xtask package`: what would be published is complete, small, and works for those who depend on it.
+//! `cargo xtask package`: the packages to publish are complete, small, and work for dependent crates.
 //!
-//! The C sources are the part that can go wrong: they are not in this repository, and reach the
-//! package of `blosc2-sys` through a link. And so are features: the workspace unifies those of its members, which
-//! hides what one of them lacks.
+//! Two parts can fail. The C sources are not in this repository and reach the package of `blosc2-sys` through a link.
+//! And the workspace unifies the features of its members, which hides a missing feature of one of them.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -43,8 +42,8 @@ pub(crate) fn package() -> Result<()> {
         println!("package: {} has {} files", published.name, files.len());
     }
 
-    // Not `--workspace`, which takes the unpublished ones too. All at once, so that cargo accepts
-    // that they need each other before any is published.
+    // Not `--workspace`, which includes the unpublished ones. One command for all, so that cargo accepts
+    // dependencies between them before they are published.
     let mut command = run::cargo(["package", "--quiet", "--allow-dirty", "--no-verify"]);
     for published in &crates {
         command.args(["-p", &published.name]);
@@ -79,7 +78,7 @@ fn consume(crates: &[Published], place: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Builds and runs a copy of the program in `folder`, on crates that are where `source` says.
+/// Builds and runs a copy of the program in `folder`, with the crates at the paths that `source` returns.
 fn consume_from(
     crates: &[Published],
     folder: &Path,
@@ -92,7 +91,7 @@ fn consume_from(
         fs::copy(root.join("consumer").join(file), folder.join(file))
             .with_context(|| format!("consumer/{file} cannot be copied"))?;
     }
-    // With the versions and profiles of the workspace, so that what is compiled there is not compiled again.
+    // With the versions and profiles of the workspace, so that its compiled dependencies are reused.
     fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock"))?;
     let manifest = fs::read_to_string(root.join("Cargo.toml"))?;
     let profiles = manifest.find("[profile.").map_or("", |start| &manifest[start..]);
@@ -113,7 +112,7 @@ fn consume_from(
     .context("a program that depends on the crates fails")
 }
 
-/// The published crates, and the folder where cargo puts what it makes.
+/// The published crates, and the target folder of cargo.
 fn metadata() -> Result<(Vec<Published>, PathBuf)> {
     let text = run::read(&mut run::cargo(["metadata", "--no-deps", "--format-version", "1"]))?;
     let all: Value = serde_json::from_str(&text).context("cargo metadata is not JSON")?;
@@ -135,7 +134,7 @@ fn metadata() -> Result<(Vec<Published>, PathBuf)> {
     Ok((crates, target.into()))
 }
 
-/// Whether the list of files of a package is as it should be.
+/// Checks the list of files of a package.
 fn check_list(name: &str, files: &[&str]) -> Result<()> {
     let is_test = |file: &&str| {
         let last = file.rsplit('/').next().unwrap_or(file);

@@ -1,4 +1,4 @@
-//! `cargo xtask peers`: other implementations of Blosc, and ours, read what the other writes.
+//! `cargo xtask peers`: other implementations of Blosc and this one read each other's chunks.
 
 use std::env;
 
@@ -6,13 +6,13 @@ use anyhow::Result;
 
 use crate::{run, vendor};
 
-/// Runs the tests of `peers/`, which is a package of its own.
+/// Runs the tests of `peers/`, which is a separate package.
 pub(crate) fn peers() -> Result<()> {
     vendor::vendor(false)?;
     let folder = run::root().join("peers");
     let mut command = run::cargo(["test"]);
-    // With the target directory of the workspace, which has most of what it needs. Our crates are no members there, so
-    // the variable for the debug information of members would not reach them, and they would be compiled again.
+    // With the target directory of the workspace, which has most of its dependencies. The crates of this workspace are
+    // not members there: with the variable for the debug information of members they would be compiled again.
     command.current_dir(folder).env("CARGO_TARGET_DIR", run::root().join("target"));
     if let Ok(debug) = env::var("CARGO_PROFILE_DEV_DEBUG") {
         for name in ["blosc2", "blosc2-format", "blosc2-testing"] {

@@ -1,7 +1,6 @@
 //! The Python that the tests compare with: a virtual environment under `target/`.
 //!
-//! It holds pinned packages only: blosc2, whose wheel also carries a C-Blosc2 library of its own,
-//! and libclang for the bindings.
+//! It has pinned packages only: blosc2, whose wheel includes a C-Blosc2 library, and libclang for the bindings.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,24 +12,24 @@ use crate::run;
 
 /// Python blosc2, and with it numpy and the wheel's libblosc2.
 pub(crate) const BLOSC2: &str = "blosc2==4.14.1";
-/// The library that bindgen reads C headers with.
+/// The library with which bindgen reads C headers.
 pub(crate) const LIBCLANG: &str = "libclang==18.1.1";
 
-/// The file in the environment that lists what was installed, a requirement a line.
+/// The file in the environment that lists the installed requirements, one per line.
 const MARKER: &str = "installed.txt";
 
-/// The virtual environment, with the requirement that was asked for.
+/// The virtual environment, with the requested requirement.
 #[derive(Debug)]
 pub(crate) struct Venv {
     /// Its Python.
     pub(crate) python: PathBuf,
-    /// Where its packages lie.
+    /// The folder of its packages.
     packages: PathBuf,
 }
 
 /// A Python 3 of this machine.
 pub(crate) fn interpreter() -> Result<&'static str> {
-    // Windows has a `python3` that only opens the shop: `has` asks it to run.
+    // Windows has a `python3` that only opens the store: `has` checks that it runs.
     ["python3", "python", "py"]
         .into_iter()
         .find(|name| run::has(name))
@@ -38,7 +37,7 @@ pub(crate) fn interpreter() -> Result<&'static str> {
 }
 
 impl Venv {
-    /// Makes sure of the environment, and that the requirement is installed in it.
+    /// Ensures that the environment exists and that the requirement is installed in it.
     pub(crate) fn with(requirement: &str) -> Result<Self> {
         let folder = run::root().join("target").join("python-venv");
         let python = if cfg!(windows) {
@@ -83,7 +82,7 @@ impl Venv {
         existing(self.packages.join("clang").join("native"))
     }
 
-    /// The folder with the wheel's `blosc2.pc`, which names its own place and so can be moved.
+    /// The folder with the wheel's `blosc2.pc`. Its paths are relative to it, so it can be moved.
     pub(crate) fn pkg_config(&self) -> Result<PathBuf> {
         existing(self.lib()?.join("pkgconfig"))
     }
@@ -113,7 +112,7 @@ fn create(folder: &Path) -> Result<()> {
     }
     let python = interpreter()?;
     let make = || run::read(Command::new(python).args(["-m", "venv"]).arg(folder));
-    // Debian keeps the module in a package of its own.
+    // Debian has the module in a separate package.
     make()
         .or_else(|error| if run::apt_install("python3-venv") { make() } else { Err(error) })
         .context(

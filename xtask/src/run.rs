@@ -1,6 +1,6 @@
-//! Running other programs: say what is run, and fail clearly when it fails.
+//! Running other programs, with the command on the terminal and clear errors.
 //!
-//! Also the few facts about this machine that several commands ask for.
+//! Also the facts about this machine that several commands need.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -13,8 +13,8 @@ use serde_json::Value;
 
 /// The root of the workspace: the folder above this crate.
 ///
-/// Cargo tells where the crate is when it runs it, so that a copied tree with a shared target
-/// directory still finds itself.
+/// Cargo passes the path of the crate when it runs it, so this also works for a copied tree with a shared target
+/// directory.
 pub(crate) fn root() -> PathBuf {
     let here =
         env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
@@ -22,7 +22,7 @@ pub(crate) fn root() -> PathBuf {
     here.parent().map(Path::to_path_buf).unwrap_or(here)
 }
 
-/// The cargo that runs us, in the root of the workspace.
+/// The cargo that runs this program, in the root of the workspace.
 pub(crate) fn cargo<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root()).args(args);
@@ -69,7 +69,7 @@ fn finish(command: &Command, output: Output) -> Result<String> {
         .with_context(|| format!("`{}` printed something that is not UTF-8", name(command)))
 }
 
-/// Where cargo put an example or a test, from its messages in JSON.
+/// The path of an example or a test, from cargo's messages in JSON.
 pub(crate) fn executable(messages: &str, target: &str) -> Option<PathBuf> {
     messages
         .lines()
@@ -86,7 +86,7 @@ pub(crate) fn host() -> Result<String> {
     line.map(str::to_owned).context("rustc does not say what it builds for")
 }
 
-/// The line that a person would type.
+/// The command as a user would type it.
 fn show(command: &Command) -> String {
     let mut line = name(command);
     for arg in command.get_args() {
@@ -95,7 +95,7 @@ fn show(command: &Command) -> String {
     line
 }
 
-/// Prints that line, after the environment that goes with it.
+/// Prints the command, after its environment variables.
 fn echo(command: &Command) {
     for (key, value) in command.get_envs() {
         if let Some(value) = value {
@@ -129,7 +129,7 @@ pub(crate) fn has(program: &str) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// Makes sure of a program: installs its Debian package when it is missing and we may.
+/// Ensures that a program exists: installs its Debian package if it is missing and this is allowed.
 pub(crate) fn need(program: &str, package: &str) -> Result<()> {
     if has(program) || (apt_install(package) && has(program)) {
         return Ok(());
@@ -137,7 +137,7 @@ pub(crate) fn need(program: &str, package: &str) -> Result<()> {
     bail!("{program} is missing: install it (on Debian: apt-get install {package}) and run again")
 }
 
-/// Installs a Debian package, as root only; says whether that worked.
+/// Installs a Debian package, as root only. Returns whether that succeeded.
 pub(crate) fn apt_install(package: &str) -> bool {
     let is_root =
         cfg!(unix) && read(Command::new("id").arg("-u")).is_ok_and(|answer| answer.trim() == "0");
@@ -152,7 +152,7 @@ pub(crate) fn apt_install(package: &str) -> bool {
     apt(&install) || (apt(&["update"]) && apt(&install))
 }
 
-/// Makes a folder to run a program in, without what an earlier run left there.
+/// Creates an empty folder to run a program in. Removes the files of an earlier run.
 pub(crate) fn empty(folder: &Path) -> Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder)

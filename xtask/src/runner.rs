@@ -1,4 +1,4 @@
-//! Running tests: by nextest where it is installed, which shares the processors best, else by `cargo test`.
+//! Running tests: with nextest if it is installed, which uses the processors best, otherwise with `cargo test`.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -6,14 +6,14 @@ use std::sync::LazyLock;
 
 use crate::run;
 
-/// The variable that says how often tests with random data repeat, in percent of [`LONG`].
+/// The variable for the number of repeats of tests with random data, in percent of [`LONG`].
 pub(crate) const REPEATS: &str = "BLOSC2_TEST_REPEATS";
-/// `cargo xtask test --long`: all that was ever found to be worth running. Without the variable it is a tenth.
+/// `cargo xtask test --long`: the full number of repeats. Without the variable it is a tenth of that.
 pub(crate) const LONG: &str = "100";
-/// Between edits, and where the same tests run again in another setting.
+/// Between edits, and when the same tests run again in another configuration.
 pub(crate) const FEW: &str = "2";
 
-/// Lets a command put temporary files into memory, where the system has a file system for that with room: many tests
+/// Lets a command create temporary files in memory, if the system has such a file system with enough space: many tests
 /// write small files, which takes a quarter of their time on a disk. `cargo xtask test --long` uses the disk.
 pub(crate) fn in_memory(command: &mut Command) -> &mut Command {
     const MEMORY: &str = "/dev/shm";
@@ -29,8 +29,8 @@ pub(crate) fn in_memory(command: &mut Command) -> &mut Command {
     }
 }
 
-/// A command that builds the tests that cargo's arguments choose, and runs those that the arguments of the test
-/// programs choose. It goes on after a failure.
+/// A command that builds the tests selected by `choice`, the arguments of cargo, and runs those selected by `args`, the
+/// arguments of the test programs. It continues after a failure.
 pub(crate) fn tests(choice: &[&str], args: &[&str]) -> Command {
     static NEXTEST: LazyLock<bool> = LazyLock::new(|| {
         let mut probe = run::cargo(["nextest", "--version"]);

@@ -1,8 +1,7 @@
 //! `cargo xtask sanitize`: the tests under the address and the thread sanitizer, C code included.
 //!
-//! The compiler of this workspace is a stable one, which has the sanitizers but wants to be asked
-//! twice for them (`RUSTC_BOOTSTRAP`). The C code is compiled by the system's compiler with the same
-//! sanitizer; both use the run-time library that Rust links.
+//! This workspace uses the stable compiler, which supports the sanitizers only if `RUSTC_BOOTSTRAP` is set. The C code
+//! is compiled by the system's compiler with the same sanitizer; both use the runtime library that Rust links.
 
 use std::fs;
 use std::process::Command;
@@ -13,11 +12,11 @@ use anyhow::{Context, Result, ensure};
 use crate::run;
 use crate::runner::{LONG, REPEATS, in_memory};
 
-/// How long the threads of the concurrency tests go on, in seconds: in the long run, and otherwise.
+/// The duration of the concurrency tests in seconds: in the long run, and otherwise.
 const SOAK: [&str; 2] = ["30", "3"];
 
-/// What the thread sanitizer must not report: std comes compiled without it, so that it does not see
-/// how std orders accesses. No report with a frame of C's, or of ours, is left out by these.
+/// Suppressions of the thread sanitizer: std is compiled without it, so it does not see how std orders accesses. None
+/// of them suppresses a report with a frame of C or of this workspace.
 const UNINSTRUMENTED_STD: &str = "\
 # libtest hears of the end of a test over a channel of std's.
 race:std::sync::mpmc
@@ -25,22 +24,22 @@ race:std::sync::mpmc
 race:alloc::sync::Arc<std::sync::poison::mutex::Mutex<core::option::Option<test::run_test
 ";
 
-/// What the search for lost memory must not report: C loses what it works with when an append cannot be
-/// written, and when calls of its array layer fail, which `tests/hazards` makes and `blosc2` does not.
+/// Suppressions of the leak search: C leaks its buffers when an append cannot be written, and when calls of its array
+/// layer fail. `tests/hazards` makes these calls, `blosc2` does not.
 const LOST_BY_C: &str = "leak:frame_append_chunk\nleak:get_set_slice\nleak:b2nd_concatenate\n";
 
-/// A sanitizer, and how it is asked for.
+/// A sanitizer and its flags.
 pub(crate) struct Sanitizer {
     name: &'static str,
     rust_flags: &'static str,
     options: &'static str,
 }
 
-/// Finds accesses outside memory and after its end, and what is never freed.
+/// Finds accesses out of bounds and after free, and leaks.
 pub(crate) const ADDRESS: Sanitizer =
     Sanitizer { name: "address", rust_flags: "-Zsanitizer=address", options: "ASAN_OPTIONS" };
 
-/// Finds accesses to the same memory from two threads without order.
+/// Finds unsynchronized accesses to the same memory from two threads.
 const THREAD: Sanitizer = Sanitizer {
     name: "thread",
     // std comes compiled without the sanitizer, which the compiler would otherwise refuse.
@@ -49,15 +48,15 @@ const THREAD: Sanitizer = Sanitizer {
 };
 
 impl Sanitizer {
-    /// A cargo command that builds with this sanitizer. What it builds for the target, cargo keeps apart by
-    /// the flags; what runs during builds is the same without.
+    /// A cargo command that builds with this sanitizer. Cargo separates the output for the target by the flags; build
+    /// scripts and macros are the same without.
     pub(crate) fn cargo(&self, args: &[&str], options: &str) -> Result<Command> {
         ensure!(cfg!(target_os = "linux"), "the sanitizers are run on Linux only");
         let target = run::host()?;
         let mut command = run::cargo(args);
-        // gcc keeps constant local arrays in static memory, and calls them gone, for all threads, when
-        // one thread leaves their scope (zstd_opt.c, ZSTD_rescaleFreqs): so scopes are not watched.
-        // At -O3 it would take gcc twice as long.
+        // gcc keeps constant local arrays in static memory and marks them as out of scope, for all threads, when
+        // one thread leaves the scope (zstd_opt.c, ZSTD_rescaleFreqs): so scopes are not checked.
+        // At -O3 gcc would take twice as long.
         let flags = format!(
             "-O1 -fsanitize={} -fno-sanitize-address-use-after-scope -fno-omit-frame-pointer -g1",
             self.name
@@ -66,18 +65,18 @@ impl Sanitizer {
             .env("CARGO_BUILD_TARGET", &target)
             .env("RUSTC_BOOTSTRAP", "1")
             .env("RUSTFLAGS", self.rust_flags)
-            // Of the target only: build scripts run without.
+            // For the target only: build scripts run without them.
             .env(format!("CFLAGS_{}", target.replace('-', "_")), flags)
             .env(self.options, options)
-            // Reports name lines, also where other builds leave them out.
+            // Reports have line numbers, although other builds omit them.
             .env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only")
-            // Tests that panic on purpose would take a minute to print where.
+            // Backtraces of intended panics would take a minute.
             .env("RUST_BACKTRACE", "0");
         Ok(command)
     }
 }
 
-/// Runs the tests under both sanitizers, where `long` with all repeats of random data.
+/// Runs the tests under both sanitizers. With `long`, uses all repeats of random data.
 pub(crate) fn sanitize(long: bool) -> Result<()> {
     let start = Instant::now();
     address(long).context("the address sanitizer found something, or a test failed")?;
@@ -88,14 +87,14 @@ pub(crate) fn sanitize(long: bool) -> Result<()> {
     Ok(())
 }
 
-/// The packages whose tests are run. With another choice, features would differ, and all would be built once more.
+/// The packages whose tests are run. Another selection would have other features, and everything would be built again.
 pub(crate) const PACKAGES: [&str; 6] =
     ["-p", "blosc2", "-p", "blosc2-store", "-p", "blosc2-workspace"];
 
 /// Their tests that reach C or `unsafe` code: chunks, super-chunks, arrays, real files and damaged ones.
 const PROGRAMS: &str = "--test arrays --test chunks --test frames --test hostile_input --test processes \
     --test super_chunks";
-/// What the long run adds: unit tests, and containers, which are made of safe code only.
+/// The additional tests of the long run: unit tests, and containers, which are safe code only.
 const MORE_PROGRAMS: &str = "--lib --test containers";
 
 /// Parts of [`PROGRAMS`] that call C as the others do, or not at all: metadata, files, limits and processes are
@@ -116,7 +115,7 @@ const OTHERS: [&str; 10] = [
 /// The tests of [`PROGRAMS`] without those of [`OTHERS`] and without ignored ones, which need Python or much memory.
 fn address(long: bool) -> Result<()> {
     let suppressions = suppressions("sanitize-address", LOST_BY_C)?;
-    // Tests ask for more memory than there is, and expect an error.
+    // Tests request more memory than is available, and expect an error.
     let options = "detect_leaks=1 allocator_may_return_null=1";
     let mut args: Vec<&str> = ["test", "--no-fail-fast"].to_vec();
     args.extend(PACKAGES);
@@ -138,9 +137,9 @@ fn address(long: bool) -> Result<()> {
 /// under this sanitizer.
 const MANY_THREADS: [&str; 8] = [
     "--skip",
-    "codecs_of_ones_own_compress",
+    "user_defined_codecs_compress",
     "--skip",
-    "filters_of_ones_own_filter",
+    "user_defined_filters_are_applied",
     "--skip",
     "nested_calls_work",
     "--skip",
@@ -152,8 +151,8 @@ const MANY_THREADS: [&str; 8] = [
 fn thread(long: bool) -> Result<()> {
     let suppressions = suppressions("sanitize-thread", UNINSTRUMENTED_STD)?;
     let options = format!("halt_on_error=1 second_deadlock_stack=1 {suppressions}");
-    // One test after the other, so that the library is started on the thread that starts the others:
-    // how `OnceLock` would order that is not seen either.
+    // One test at a time, so that the library is started on the thread that starts the others: the sanitizer
+    // does not see how `OnceLock` orders that.
     // The formats in Rust are compiled twice as fast without optimisation, and these tests hardly use them.
     let args = "--config profile.dev.package.blosc2-format.opt-level=0 test \
         -p blosc2 -p blosc2-workspace --test processes --test chunks -- --test-threads=1 \
@@ -166,7 +165,7 @@ fn thread(long: bool) -> Result<()> {
     run::run(command.env("BLOSC2_TEST_SECONDS", SOAK[usize::from(!long)]))
 }
 
-/// Writes a file of suppressions, and gives the option that names it.
+/// Writes a file of suppressions, and returns the option with its path.
 fn suppressions(folder: &str, text: &str) -> Result<String> {
     let folder = run::root().join("target").join(folder);
     let path = folder.join("suppressions");

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-/// What a command has done so far. Its table, printed at the end, says where the time went.
+/// The steps that a command has run. At the end it prints a table of their times.
 #[derive(Debug)]
 pub(crate) struct Steps {
     command: &'static str,
@@ -17,7 +17,7 @@ impl Steps {
         Self { command, start: Instant::now(), done: Vec::new() }
     }
 
-    /// Does one step. An error says which step it was.
+    /// Runs one step. An error names the step.
     pub(crate) fn step<T>(&mut self, name: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
         println!("{}: {name}", self.command);
         let start = Instant::now();

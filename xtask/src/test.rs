@@ -1,11 +1,11 @@
-//! `cargo xtask test`: all set-up, then every test.
+//! `cargo xtask test`: all setup, then every test.
 //!
 //! The rounds: the workspace as it is built by default, with Python; documentation; the largest buffers; the
-//! workspace with variables set by which upstream overrides parameters; loading plugins; `blosc2` on an installed
-//! libblosc2 (the feature `system`; the wheel's library plays that part); and the first example under valgrind.
+//! workspace with the variables with which upstream overrides parameters; loading plugins; `blosc2` on an installed
+//! libblosc2 (the feature `system`, with the library of the wheel); and the first example under valgrind.
 //!
-//! The rounds on the default build choose `--workspace`, and then what to run: with a choice of packages, features
-//! would differ, and nearly everything would be compiled once more.
+//! The rounds on the default build select `--workspace` and then the tests to run: a selection of packages would have
+//! other features, and nearly everything would be compiled again.
 
 use std::fs;
 use std::process::Command;
@@ -19,7 +19,7 @@ use crate::runner::{FEW, LONG, REPEATS, in_memory, tests};
 use crate::steps::Steps;
 use crate::{run, vendor};
 
-/// How much of the tests is run.
+/// The extent of the tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
     /// Between edits: the default build, without Python, with few repeats.
@@ -31,11 +31,11 @@ pub(crate) enum Extent {
 
 /// All tests of the default build, without those in documentation.
 const WORKSPACE: [&str; 2] = ["--workspace", "--tests"];
-/// The tests of what most edits change: not the comparisons with C of the formats, the command, or processes.
+/// The tests for most edits: without the comparisons of the formats with C, the command, and processes.
 const QUICK: &str = "--workspace --lib --bins --test arrays --test chunks --test containers \
     --test frames --test golden --test hostile_input --test super_chunks";
 
-/// The tests of C's faults on our sources, which have a round of their own: some are for `cargo xtask hazards` alone.
+/// The tests of C's faults on the patched sources. They have a separate round: some are for `cargo xtask hazards`.
 const FAULTS: &str = "upstream::";
 /// The test that needs much memory.
 const LARGEST: &str = "the_largest_buffer_goes_there_and_back";
@@ -48,7 +48,7 @@ pub(crate) fn test(extent: Extent) -> Result<()> {
     Ok(())
 }
 
-/// The steps of [`test()`], as a part of another command's.
+/// The steps of [`test()`], as a part of another command.
 pub(crate) fn run_steps(steps: &mut Steps, extent: Extent) -> Result<()> {
     steps.step("sources", || vendor::vendor(false))?;
     if extent == Extent::Quick {
@@ -56,7 +56,7 @@ pub(crate) fn run_steps(steps: &mut Steps, extent: Extent) -> Result<()> {
         steps.step("compile", || compile(&choice))?;
         return steps.step("tests", || run::run(in_memory(tests(&choice, &[]).env(REPEATS, FEW))));
     }
-    // Getting Python's packages takes the network more than the processors.
+    // Installing Python's packages uses the network more than the processors.
     let venv = steps.step("compile, and get Python", || {
         thread::scope(|scope| {
             let venv = scope.spawn(|| Venv::with(BLOSC2));
@@ -75,14 +75,14 @@ pub(crate) fn run_steps(steps: &mut Steps, extent: Extent) -> Result<()> {
     steps.step("valgrind", valgrind)
 }
 
-/// Runs `cargo test` with these arguments, and with what the tests need.
+/// Runs `cargo test` with these arguments, and with the environment that the tests need.
 pub(crate) fn cargo_test(args: &[String]) -> Result<()> {
     vendor::vendor(false)?;
     let venv = Venv::with(BLOSC2)?;
     run::run(with_python(run::cargo(["test"]).args(args), &venv)?)
 }
 
-/// Runs the test that needs much memory, whether it seems to be there or not.
+/// Runs the test that needs much memory, without checking whether it is available.
 pub(crate) fn largest() -> Result<()> {
     vendor::vendor(false)?;
     run::run(&mut largest_buffers())
@@ -93,11 +93,11 @@ fn compile(choice: &[&str]) -> Result<()> {
     run::run(run::cargo(["test", "--no-run", "--quiet"]).args(choice))
 }
 
-/// All tests of the default build, with those that need Python, which is here.
+/// Runs all tests of the default build, including those that need Python.
 fn all(venv: &Venv, extent: Extent) -> Result<()> {
     let args = ["--include-ignored", "--skip", FAULTS, "--skip", LARGEST];
     let mut command = tests(&WORKSPACE, &args);
-    // The long run is on the disk, as files are in the end.
+    // The long run uses the disk, as real files do.
     match extent {
         Extent::Long => command.env(REPEATS, LONG).env("NEXTEST_PROFILE", "long"),
         _ => in_memory(&mut command),
@@ -106,7 +106,7 @@ fn all(venv: &Venv, extent: Extent) -> Result<()> {
     run::run(&mut tests(&["--workspace", "--test", "hazards"], &[FAULTS]))
 }
 
-/// What the test of the largest buffers needs, in bytes: three buffers of 2 GiB, and some room.
+/// The memory of the test of the largest buffers, in bytes: three buffers of 2 GiB, and some more.
 const LARGE: u64 = 7 << 30;
 
 fn large_if_there_is_room() -> Result<()> {
@@ -118,7 +118,7 @@ fn large_if_there_is_room() -> Result<()> {
             });
             println!(
                 "test: the largest buffers are LEFT OUT: they need {} GiB of memory, and {there} \
-                 are free; `cargo xtask test --large` tests them all the same",
+                 are free; `cargo xtask test --large` still tests them",
                 LARGE >> 30
             );
             Ok(())
@@ -130,19 +130,19 @@ fn largest_buffers() -> Command {
     tests(&["--workspace", "--test", "chunks"], &["--ignored", LARGEST])
 }
 
-/// Bytes of memory that programs can still get, where Linux tells.
+/// The available memory in bytes, on Linux.
 fn available_memory() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.trim().strip_suffix(" kB")?.parse().ok().map(|kib: u64| kib << 10)
 }
 
-/// Tells the tests where Python is, and where the library of its wheel.
+/// Passes the paths of Python and of the library of its wheel to the tests.
 fn with_python<'a>(command: &'a mut Command, venv: &Venv) -> Result<&'a mut Command> {
     Ok(command.env("BLOSC2_TEST_PYTHON", &venv.python).env("BLOSC2_TEST_SYSTEM_LIB", venv.lib()?))
 }
 
-/// Variables by which upstream overrides what a program asks for.
+/// Variables with which upstream overrides the parameters of a program.
 const VARIABLES: [(&str, &str); 4] = [
     ("BLOSC_TYPESIZE", "3"),
     ("BLOSC_CLEVEL", "0"),
@@ -150,14 +150,14 @@ const VARIABLES: [(&str, &str); 4] = [
     ("BLOSC_NTHREADS", "64"),
 ];
 
-/// Runs the tests with these variables set: those of compression and decompression by each way in. The long run adds
-/// what calls C in the same way.
+/// Runs the tests of compression and decompression, through each entry point, with these variables set. The long run
+/// adds the tests that call C in the same way.
 fn environment(venv: &Venv, extent: Extent) -> Result<()> {
     const PROGRAMS: &str = "--workspace --bins --test cli --test arrays --test chunks --test processes \
         --test python --test super_chunks";
     const MORE_PROGRAMS: &str = "--lib --test containers --test frames --test hostile_input";
-    // Tests of the formats in Rust, of calls in C, and of metadata and files, which do not depend on the variables. A
-    // part of a name is left out wherever it stands, so the modules have names that are a part of no other.
+    // Tests of the formats in Rust, of calls in C, and of metadata and files, which do not depend on the variables. The
+    // filter matches parts of names, so these module names are not part of any other name.
     const OTHERS: [&str; 14] = [
         "behaviour::",
         "changes::",
@@ -185,7 +185,7 @@ fn environment(venv: &Venv, extent: Extent) -> Result<()> {
         .context("the tests fail when variables of C-Blosc2 are set")
 }
 
-/// Tests that a plugin is loaded when a program asks, and only then.
+/// Tests that a plugin is loaded on request only.
 fn plugins() -> Result<()> {
     let choice = ["--workspace", "--test", "processes", "--features", "dynamic-plugins"];
     run::run(&mut tests(&choice, &["process::"]))
@@ -203,11 +203,11 @@ fn system(venv: &Venv) -> Result<()> {
     };
     let mut command =
         run::cargo(["test", "-p", "blosc2", "--no-default-features", "--features", "system"]);
-    // The other features keep what is built apart from the other rounds.
+    // The other features separate this build from those of the other rounds.
     command
         .env("PKG_CONFIG_PATH", run::prepend("PKG_CONFIG_PATH", &venv.pkg_config()?)?)
         .env(search, run::prepend(search, &venv.lib()?)?);
-    // An installed library listens to them, which `blosc2` refuses.
+    // An installed library reads these variables; `blosc2` then returns an error.
     for (name, _) in VARIABLES {
         command.env_remove(name);
     }

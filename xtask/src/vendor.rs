@@ -1,8 +1,8 @@
 //! `cargo xtask vendor`: fills `c-blosc2/` with the pinned sources of the C library.
 //!
-//! The folder is a git submodule. Where its host cannot be reached, the same tree comes out of the
-//! source distribution of a Python package that bundles it. Either way the folder is only trusted
-//! when the git tree ids of its parts are those of upstream's tag, and it is never left half full.
+//! The folder is a git submodule. If its host cannot be reached, the same tree is taken from the source distribution of
+//! a Python package that bundles it. In both cases the git tree ids of its parts are compared with those of upstream's
+//! tag. The folder is never left incomplete.
 
 use std::env;
 use std::fs::{self, File};
@@ -37,13 +37,13 @@ const TREES: [(&str, &str); 5] = [
 const PACKAGE: &str = "hdf5plugin";
 const PACKAGE_VERSION: &str = "7.1.0";
 const PACKAGE_SHA256: &str = "dc4aa9576bf5770d773be9309a060ccf2f0ce2f0031f2b369f566d2662ec2fb3";
-/// Where the tree lies in it.
+/// The path of the tree in the package.
 const PACKAGE_FOLDER: &str = "hdf5plugin-7.1.0/lib/c-blosc2";
 
-/// How long git may take before we turn to the Python package.
+/// The time limit of git before the Python package is used.
 const GIT_PATIENCE: Duration = Duration::from_secs(20);
 
-/// What a folder holds, compared with the pinned sources.
+/// The content of a folder, compared with the pinned sources.
 enum State {
     Good,
     Empty,
@@ -51,7 +51,7 @@ enum State {
     Differs(Vec<&'static str>),
 }
 
-/// Makes sure that `c-blosc2/` holds the pinned sources. With `force`, fills it anew.
+/// Ensures that `c-blosc2/` has the pinned sources. With `force`, fills it again.
 pub(crate) fn vendor(force: bool) -> Result<()> {
     let root = run::root();
     let folder = root.join(FOLDER);
@@ -76,7 +76,7 @@ pub(crate) fn vendor(force: bool) -> Result<()> {
     Ok(())
 }
 
-/// A submodule that somebody checked out may hold their work, so it is never touched.
+/// A submodule that a user checked out may contain changes, so it is never modified.
 fn submodule_checkout(state: &State) -> Result<()> {
     let parts = match state {
         State::Good => {
@@ -92,7 +92,7 @@ fn submodule_checkout(state: &State) -> Result<()> {
     )
 }
 
-/// Puts the old folder aside, fills a new one, and puts the old one back when that fails.
+/// Moves the old folder aside and fills a new one. If that fails, moves the old one back.
 fn replace(root: &Path) -> Result<()> {
     let folder = root.join(FOLDER);
     let aside = temporary(root)?;
@@ -100,7 +100,7 @@ fn replace(root: &Path) -> Result<()> {
     fs::rename(&folder, &old).with_context(|| format!("{FOLDER} cannot be moved aside"))?;
     let filled = fill(root);
     if filled.is_err() {
-        // Whatever `fill` leaves is an empty folder, or nothing.
+        // After a failure, `fill` leaves an empty folder or none.
         let _ = fs::remove_dir(&folder);
         fs::rename(&old, &folder).with_context(|| {
             let kept = aside.keep().join("old");
@@ -110,7 +110,7 @@ fn replace(root: &Path) -> Result<()> {
     filled
 }
 
-/// Fills an empty or absent folder: by git when it can, else from the Python package.
+/// Fills an empty or absent folder: with git if possible, otherwise from the Python package.
 fn fill(root: &Path) -> Result<()> {
     if submodule(root)? {
         return Ok(());
@@ -130,7 +130,7 @@ fn fill(root: &Path) -> Result<()> {
         ),
     }
     let folder = root.join(FOLDER);
-    // A fresh clone has the empty folder. Should another run have filled it meanwhile, this fails,
+    // A fresh clone has the empty folder. If another run has filled it in the meantime, this fails,
     // and so does the rename.
     let _ = fs::remove_dir(&folder);
     if let Err(error) = fs::rename(&fresh, &folder)
@@ -141,7 +141,7 @@ fn fill(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A folder next to `c-blosc2`, hence on the same file system; it goes away by itself.
+/// A temporary folder next to `c-blosc2`, on the same file system.
 fn temporary(root: &Path) -> Result<TempDir> {
     tempfile::Builder::new()
         .prefix(".c-blosc2-")
@@ -167,7 +167,7 @@ fn inspect(folder: &Path) -> Result<State> {
     let scratch = tempfile::tempdir().context("no temporary folder can be made")?;
     let git = |args: &[&str]| -> Result<String> {
         let mut command = Command::new("git");
-        // Neither a hook's environment nor a person's configuration may change the ids.
+        // Neither the environment of a hook nor the configuration of a user may change the ids.
         for (key, _) in env::vars_os() {
             if key.to_string_lossy().starts_with("GIT_") {
                 command.env_remove(key);
@@ -180,7 +180,7 @@ fn inspect(folder: &Path) -> Result<State> {
             .env("GIT_DIR", scratch.path().join("git"))
             .arg("-c")
             .arg(format!("core.attributesFile={}", nothing.display()))
-            // Line ends are as upstream's own .gitattributes says.
+            // Line ends are those of upstream's .gitattributes.
             .args(["-c", "core.autocrlf=false", "-c", "core.safecrlf=false"])
             .args(["-c", if cfg!(windows) { "core.fileMode=false" } else { "core.fileMode=true" }])
             .args(["-c", "core.looseCompression=0"])
@@ -198,7 +198,7 @@ fn inspect(folder: &Path) -> Result<State> {
     } else {
         String::new()
     };
-    // One line a folder: mode, `tree`, id, tab, name.
+    // One line per folder: mode, `tree`, id, tab, name.
     let is_there = |name: &str, id: &str| {
         found.lines().any(|line| line == format!("040000 tree {id}\t{name}"))
     };
@@ -209,7 +209,7 @@ fn inspect(folder: &Path) -> Result<State> {
 
 // --- By git ------------------------------------------------------------------------------------
 
-/// Git in the workspace, free of what a hook may have put into the environment.
+/// Git in the workspace, without the environment variables of a hook.
 fn git(root: &Path, args: &[&str]) -> Command {
     let mut command = Command::new("git");
     for key in [
@@ -233,15 +233,15 @@ fn git(root: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// What a git command prints, or nothing when it fails.
+/// The output of a git command, or `None` if it fails.
 fn ask(root: &Path, args: &[&str]) -> Option<String> {
     let output = git(root, args).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     (output.status.success() && !text.trim().is_empty()).then(|| text.trim().to_owned())
 }
 
-/// Tries the submodule; says whether the folder is now filled. Leaves no trace when it is not,
-/// since git refuses a folder that is not empty.
+/// Tries the submodule and returns whether the folder is filled. On failure, leaves no files, since git refuses a
+/// folder that is not empty.
 fn submodule(root: &Path) -> Result<bool> {
     let Some(link) = ask(root, &["ls-files", "--stage", "--", FOLDER]) else {
         println!("vendor: not a git checkout with the submodule {FOLDER}");
@@ -289,7 +289,7 @@ fn submodule(root: &Path) -> Result<bool> {
     Ok(false)
 }
 
-/// Runs `git submodule update` with little patience; returns what went wrong, if anything.
+/// Runs `git submodule update` with a short time limit. Returns the reason of a failure.
 fn try_update(root: &Path) -> Result<Option<String>> {
     // A file, not a pipe: a helper of git that outlives it would keep the pipe open.
     let log = tempfile::NamedTempFile::new().context("no temporary file can be made")?;
@@ -310,7 +310,7 @@ fn try_update(root: &Path) -> Result<Option<String>> {
     Ok(Some(reason.trim_start_matches("fatal:").trim().to_owned()))
 }
 
-/// Waits for a child, but not for ever.
+/// Waits for a child, at most for `patience`.
 fn wait(child: &mut Child, patience: Duration) -> Result<Option<ExitStatus>> {
     let start = Instant::now();
     loop {
@@ -324,7 +324,7 @@ fn wait(child: &mut Child, patience: Duration) -> Result<Option<ExitStatus>> {
     }
 }
 
-/// Ends a child with the helpers that it started.
+/// Ends a child and the helpers that it started.
 fn kill(child: &mut Child) {
     let id = child.id();
     let mut command = if cfg!(windows) {
@@ -402,14 +402,13 @@ fn sha256(path: &Path) -> Result<String> {
 /// Unpacks only the folder of the C library.
 fn extract(archive: &Path, to: &Path) -> Result<()> {
     let mut archive = tar::Archive::new(GzDecoder::new(File::open(archive)?));
-    // A time stamp of the packager's that lies ahead of this machine's clock would make cargo
-    // compile everything each time.
+    // With a time stamp in the future of this machine's clock, cargo would compile everything each time.
     archive.set_preserve_mtime(false);
     for entry in archive.entries()? {
         let mut entry = entry?;
         let path = entry.path()?.into_owned();
         let Ok(inner) = path.strip_prefix(PACKAGE_FOLDER) else {
-            // The folder is in one piece, and most of the archive comes after it.
+            // The folder is contiguous in the archive, and most other files follow it.
             if to.exists() {
                 break;
             }

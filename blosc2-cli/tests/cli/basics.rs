@@ -1,4 +1,4 @@
-//! Runs the command `blosc2` and looks at its output, its files and its exit status.
+//! `info`, `cat`, `copy`, `import` and `export`: output, files and exit status.
 
 use std::fs;
 use std::io::Read;
@@ -114,7 +114,7 @@ fn info_and_cat_of_upstreams_files() {
         assert!(file.to_str().unwrap().ends_with(&format!("-{codec}.b2frame")), "{info}");
         assert_eq!(info["vlmeta"], json!(["vlmetalayer"]));
     }
-    // Their dtype is not that of their items.
+    // Their dtype differs from that of their items.
     for file in arrays {
         let line = folder.bad(1, &["export", file.to_str().unwrap(), "a.npy"]);
         assert!(line.contains("`|u1` has 1 bytes, but its typesize is 4; `cat` reads"), "{line}");
@@ -196,7 +196,7 @@ fn slices_of_a_super_chunk() {
     folder.bad(1, &["cat", "a.b2frame", "--slice", "350"]);
     folder.bad(1, &["cat", "a.b2frame", "--slice", "1,1"]);
 
-    // Chunks of different lengths.
+    // Variable-length chunks.
     let varied = upstream_files("b2frame", &["compat"]);
     let varied = varied.iter().find(|file| file.ends_with("varchunks-lz4-3.0.0.b2frame"));
     let path = varied.unwrap().to_str().unwrap();
@@ -284,7 +284,7 @@ fn copies_keep_what_is_not_asked_for() {
     }
 }
 
-/// A npy file as NumPy writes it.
+/// An npy file as NumPy writes it.
 fn npy(descr: &str, fortran_order: bool, shape: &str, items: &[u8]) -> Vec<u8> {
     let order = if fortran_order { "True" } else { "False" };
     let mut text = format!("{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}");

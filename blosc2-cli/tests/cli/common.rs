@@ -1,4 +1,4 @@
-//! What the tests of the command share: a folder to run it in, and files to run it on.
+//! Helpers of the tests of the command: a folder to run it in, and input files.
 
 // Each test file uses a part of this.
 #![allow(dead_code)]
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_blosc2");
 
-/// A folder of its own for each test, in which the command runs.
+/// The folder of a test, in which the command runs.
 pub(crate) struct Folder(TempDir);
 
 impl Folder {
@@ -29,7 +29,7 @@ impl Folder {
         Command::new(PROGRAM).current_dir(self.0.path()).args(args).output().unwrap()
     }
 
-    /// Runs what has to succeed in silence; gives its stdout.
+    /// Runs a command that has to succeed without messages, and returns its stdout.
     pub(crate) fn good(&self, args: &[&str]) -> Vec<u8> {
         let output = self.run(args);
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -37,7 +37,7 @@ impl Folder {
         output.stdout
     }
 
-    /// Runs what has to fail with one line and without any change; gives the line.
+    /// Runs a command that has to fail with one line and without changing any file, and returns the line.
     pub(crate) fn bad(&self, status: i32, args: &[&str]) -> String {
         let before = self.files();
         let output = self.run(args);
@@ -70,7 +70,7 @@ impl Folder {
         files
     }
 
-    /// An array of this shape, whose items are their own numbers; gives its bytes.
+    /// Creates an array of this shape, whose items are their own indices, and returns its bytes.
     pub(crate) fn array(
         &self,
         name: &str,
@@ -84,7 +84,7 @@ impl Folder {
         items.iter().flat_map(|item| item.to_ne_bytes()).collect()
     }
 
-    /// A super-chunk of three chunks of 100 items and one of 50; gives its bytes.
+    /// Creates a super-chunk of three chunks of 100 items and one of 50, and returns its bytes.
     pub(crate) fn schunk(&self, name: &str, params: &CParams) -> Vec<u8> {
         let items: Vec<u16> = (0..350).collect();
         let mut schunk = SChunk::create::<u16>(self.path(name), params).unwrap();
@@ -115,7 +115,7 @@ pub(crate) fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../blosc2-format/tests/golden/files")
 }
 
-/// Golden files in a folder of theirs whose name starts so, and what they decode to.
+/// The golden files in the folders whose names begin with `start`, and their decoded data.
 pub(crate) fn golden_files(start: &str) -> Vec<(String, Vec<u8>)> {
     let list = fs::read_to_string(golden().join("LIST")).unwrap();
     let file = |line: &str| {
@@ -131,7 +131,7 @@ pub(crate) fn golden_files(start: &str) -> Vec<(String, Vec<u8>)> {
 /// Files that C-Blosc2 does not open.
 pub(crate) fn old_files() -> Vec<(String, Vec<u8>)> {
     let all = ["early-frame/", "old-frames/beta", "packed/"].map(golden_files).concat();
-    // Codecs that nobody has any more, and what was never readable.
+    // Codecs that no longer exist, and files that were never readable.
     let lost = ["lizard", "a3_zstd", "NEGATIVE", "QUIRK_blosclz_delta"];
     all.into_iter().filter(|(path, _)| !lost.iter().any(|each| path.contains(each))).collect()
 }

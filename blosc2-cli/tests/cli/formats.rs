@@ -1,4 +1,4 @@
-//! The command on every kind of file: checked, read without C, and copied to today's frames.
+//! The command on every kind of file: checked, read without C, and copied to current frames.
 
 use std::fs;
 use std::path::Path;
@@ -87,7 +87,7 @@ fn old_files_become_frames_of_today() {
         let (status, report) = check(&folder, &["copy"]);
         assert_eq!((status, &report[0]["findings"]), (Some(0), &json!([])), "{path}");
         let (info, before) = (folder.info("copy"), folder.info(path));
-        // Chunks of different lengths need a newer version.
+        // Variable-length chunks need a newer version.
         let version = if path.contains("last_bigger") { 3 } else { 2 };
         assert_eq!(info["kind"], "schunk", "{path}");
         assert_eq!(info["format_version"], version, "{path}");
@@ -151,7 +151,7 @@ fn bare_chunks_are_read_by_both() {
 
     let chunks = upstream_files("cdata", &["compat"]);
     let chunks = chunks.iter().map(|chunk| chunk.to_str().unwrap());
-    // The others hold what filters make of data.
+    // The others are the output of filters.
     let chunks: Vec<_> = chunks.filter(|path| path.contains("/blosc-")).collect();
     assert_eq!(chunks.len(), 27);
     for path in chunks {
@@ -171,19 +171,19 @@ fn bare_chunks_are_copied_to_chunks() {
     folder.good(&["copy", "a.chunk", "same"]);
     assert_eq!(folder.read("same"), chunk);
 
-    let anew = |from: &str, to: &str, options: &[&str]| {
+    let copied = |from: &str, to: &str, options: &[&str]| {
         folder.good(&[&["copy", from, to], options].concat());
         Chunk::new(folder.read(to)).unwrap()
     };
-    let made = anew("a.chunk", "b", &["--codec", "blosclz", "--filters", "bitshuffle"]);
+    let made = copied("a.chunk", "b", &["--codec", "blosclz", "--filters", "bitshuffle"]);
     assert_eq!((made.codec(), made.filters()), (Codec::BloscLz, vec![Filter::Bitshuffle]));
     assert_eq!((made.typesize(), made.is_blosc1()), (4, false));
     assert_eq!(folder.good(&["cat", "b"]), items);
     let info = folder.info("b");
     assert_eq!((&info["kind"], &info["codec"]), (&json!("chunk"), &json!("blosclz")));
-    let stored = anew("a.chunk", "stored", &["--level", "0"]);
+    let stored = copied("a.chunk", "stored", &["--level", "0"]);
     assert!(stored.is_stored() && stored.decompress::<u8>().unwrap() == items);
-    let meta = anew("a.chunk", "meta", &["--codec-meta", "7"]);
+    let meta = copied("a.chunk", "meta", &["--codec-meta", "7"]);
     assert_eq!((meta.codec(), meta.codec_meta()), (Codec::Lz4, 7));
 
     // As a frame.
@@ -331,7 +331,7 @@ fn content_is_checked_unless_told_otherwise() {
     folder.array("a.b2nd", &[3000], &[3000], &[3000]);
     let mut bytes = folder.read("a.b2nd");
     let header_len = u32::from_be_bytes(bytes[0x0b..0x0f].try_into().unwrap()) as usize;
-    // Behind the start of the only block and the length of its first stream.
+    // After the start of the only block and the length of its first stream.
     bytes[header_len + 40..header_len + 48].fill(0xff);
     folder.write("a.b2nd", &bytes);
     folder.bad(1, &["check", "a.b2nd"]);
@@ -354,7 +354,7 @@ fn files_that_cannot_be_checked_are_told() {
         assert_eq!((status, rules.len()), (Some(1), 1), "{report}");
         assert_eq!((&rules[0]["rule"], &report[0]["kind"]), (&json!("file.kind"), &Value::Null));
     }
-    // The others are checked all the same.
+    // The other files are still checked.
     let (status, report) = check(&folder, &["missing", "good.b2nd"]);
     assert_eq!((status, &report[1]["good"]), (Some(1), &json!(true)));
     assert!(report[0]["unreadable"].as_str().unwrap().contains("(missing)"), "{report}");
@@ -373,7 +373,7 @@ fn the_map_covers_the_file() {
     for part in ["header", "metalayer `b2nd`", "chunk 0", "chunk 4", "index", "trailer"] {
         assert!(parts.contains(&part), "{parts:?}");
     }
-    // Regions may lie inside others, and leave nothing out.
+    // Regions may be nested, and cover the whole file.
     let mut end = 0;
     for region in map {
         let (offset, length) = (&region["offset"], &region["length"]);

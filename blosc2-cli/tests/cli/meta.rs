@@ -1,4 +1,4 @@
-//! `blosc2 meta`: what it shows, what it changes, and what it refuses.
+//! `blosc2 meta`: output, changes and refused arguments.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -12,7 +12,7 @@ fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// Runs the command with something on its stdin.
+/// Runs the command with `input` on its stdin.
 fn with_stdin(folder: &Folder, args: &[&str], input: &[u8]) {
     let mut child = Command::new(PROGRAM)
         .current_dir(folder.path("."))
@@ -113,7 +113,7 @@ fn large_values_are_listed_without_them() {
 }
 
 #[test]
-fn what_json_has_not_is_shown_all_the_same() {
+fn values_that_json_lacks_are_still_shown() {
     let folder = Folder::new();
     folder.schunk("a.b2frame", &CParams::new());
     let mut schunk = SChunk::open_rw(folder.path("a.b2frame")).unwrap();

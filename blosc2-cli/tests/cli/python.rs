@@ -1,4 +1,4 @@
-//! What the command makes of old files is what Python reads.
+//! Python reads the files that the command converts from old versions.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

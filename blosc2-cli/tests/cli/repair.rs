@@ -1,4 +1,4 @@
-//! `blosc2 repair`: its line and its exit status.
+//! `blosc2 repair`: its output line and its exit status.
 
 use blosc2::{CParams, SChunk};
 use blosc2_testing::Rng;
@@ -21,7 +21,7 @@ fn repair_says_what_it_did() {
     folder.good(&["repair", "a.b2frame", "--output", "copy.b2frame"]);
     assert!(folder.read("copy.b2frame") == good);
 
-    // The mark of a change that was all there.
+    // The mark of a completed change.
     let mut marked = good.clone();
     marked[0x10] = 0x7f;
     folder.write("a.b2frame", &marked);

@@ -1,5 +1,5 @@
-//! Every storage that a file can be: one frame, a directory, a frame inside a larger file; and what is told of
-//! damaged ones.
+//! The storages of a file: one frame, a directory, a frame inside a larger file. Also the reports on damaged
+//! ones.
 
 use blosc2::{CParams, Chunk, Codec, SChunk};
 use blosc2_testing::Rng;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::common::{Folder, golden_files, old_files};
 
-/// A file with something before and behind what another one holds.
+/// Creates a file that contains the bytes of another one, with other bytes before and after them.
 fn inside(folder: &Folder, name: &str, bytes: &[u8]) {
     folder.write(name, &[&[b'z'; 1000], bytes, &[b'z'; 77]].concat());
 }
@@ -50,7 +50,7 @@ fn frames_inside_larger_files() {
     }
     let value = folder.good(&["meta", "large", "--offset", "1000", "get", "text"]);
     assert_eq!(value, b"\"inside\"\n");
-    // What is inside can be read only.
+    // A frame inside a larger file is read-only.
     let line = folder.bad(1, &["meta", "large", "--offset", "1000", "set", "text", "1"]);
     assert!(line.contains("can only be read"), "{line}");
 }
@@ -164,13 +164,13 @@ fn what_is_wrong_with_a_damaged_file_is_told() {
     folder.array("good", &[100, 10], &[20, 10], &[5, 10]);
     let good = folder.read("good");
     let hint = "`blosc2 check` lists all faults, `blosc2 repair` recovers the intact chunks";
-    // Its length, as the header says it.
+    // Its length in the header.
     let mut bytes = good.clone();
     bytes[20] ^= 1;
     folder.write("bad", &bytes);
     let line = folder.bad(1, &["info", "bad"]);
     assert!(line.contains("(bad)") && line.contains("expected") && line.contains(hint), "{line}");
-    // The length that the first chunk tells, which is seen when it is read.
+    // The length in the header of the first chunk, which is checked when the chunk is read.
     let header_len = u32::from_be_bytes(good[11..15].try_into().unwrap()) as usize;
     let mut bytes = good.clone();
     bytes[header_len + 7] = 0xff;
@@ -178,7 +178,7 @@ fn what_is_wrong_with_a_damaged_file_is_told() {
     folder.good(&["info", "bad"]);
     let line = folder.bad(1, &["cat", "bad"]);
     assert!(line.contains("(bad)") && line.contains("expected") && line.contains(hint), "{line}");
-    // There is nothing to save in what is no frame.
+    // A file that is not a frame has nothing to recover.
     folder.write("text", &b"This is no frame at all. ".repeat(20));
     let line = folder.bad(1, &["info", "text"]);
     assert!(!line.contains("repair"), "{line}");

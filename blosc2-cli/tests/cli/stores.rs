@@ -1,11 +1,11 @@
-//! Stores, tables and all else that Python keeps in files: what the command tells of them and reads.
+//! The command on stores, tables and other containers of Python.
 
 use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
-/// Runs the command where the files of Python's lie.
+/// Runs the command in the folder of the files that Python wrote.
 fn run(args: &[&str]) -> Output {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/python_files/4.14.1");
     Command::new(env!("CARGO_BIN_EXE_blosc2")).args(args).current_dir(folder).output().unwrap()
@@ -102,7 +102,7 @@ fn tables_are_told() {
         assert_eq!(info["columns"][0], first);
         let names = "number\nratio\nyes\nname\ntext\nkind\nlong\nitems\nmaybe\n";
         assert_eq!(text(&["ls", file]), names);
-        // The physical rows, of which two were removed.
+        // All physical rows, including the two that were removed.
         let numbers = good(&["cat", file, "--key", "/_cols/number"]);
         assert_eq!(numbers[..16], [0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
     }

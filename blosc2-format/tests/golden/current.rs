@@ -41,19 +41,19 @@ macro_rules! copy {
     };
 }
 
-/// What is written is what 3.3.2 writes: this makes of it what the version that wrote the file did.
+/// Converts a frame as 3.3.2 writes it to one of the version that wrote the golden file.
 fn as_then(golden: &Golden, mut frame: Vec<u8>, header_len: usize, cbytes: usize) -> Vec<u8> {
     let rc1 = golden.is("/rc1_");
     let index = if golden.is("_sparse_") { header_len } else { header_len + cbytes };
     if (rc1 || golden.is("/2.0.0_")) && !golden.is("_n0") {
-        // Chunks were of version 4, and the flag against splitting was set less often.
+        // Chunks had version 4, and the flag against splitting was set less often.
         frame[index] = 4;
         if golden.is("special") {
             frame[index + 2] &= !0b1_0000;
         }
     }
     if rc1 {
-        // Nothing wrote the code of a codec that is no plugin.
+        // The code of a codec was written for plugins only.
         frame[0x4d] = 0;
     }
     frame
@@ -74,7 +74,7 @@ fn contiguous_frames_are_written_the_same() {
         let (header_len, cbytes) = (header.header_len as usize, header.cbytes as usize);
         let written = as_then(golden, written, header_len, cbytes);
         if golden.is("b2nd_contig_lz4_2d") {
-            // The BloscLZ of then made the index one byte shorter.
+            // The older BloscLZ compressed the index to one byte less.
             assert_eq!(written.len(), bytes.len() + 1);
             let index = header_len + cbytes;
             assert!(written[0x18..index] == bytes[0x18..index], "{}", golden.path);

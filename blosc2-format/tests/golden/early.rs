@@ -32,7 +32,7 @@ fn are_recognised_checked_and_decoded() {
         assert_eq!(frame.nbytes(), golden.raw().len() as u64, "{path}");
         let data = data(frame.nchunks(), |number, data| frame.decode_chunk(number, data));
         if golden.is("lizard") {
-            // A codec that was given up, and that no crate has.
+            // A discontinued codec, without a crate.
             assert!(matches!(data, Err(Error::Unsupported(_))), "{path}: {data:?}");
             assert_eq!(frame.codec(), 6);
         } else {
@@ -96,7 +96,7 @@ fn tell_their_parameters() {
     }
 }
 
-/// The parameters of the writer that wrote a golden file, as its name tells.
+/// The parameters of the writer of a golden file, from its name.
 fn params(golden: &Golden, frame: &Frame<Vec<u8>>) -> Params {
     let header = frame.header();
     let mode = if golden.is("append") { WriteMode::Appended } else { WriteMode::Whole };
@@ -130,7 +130,7 @@ fn are_written_the_same() {
             let chunk = frame.chunk(number).unwrap();
             let stored = chunk[2] & 0b10 != 0 && !golden.is("pre3bd");
             if stored && (golden.is("noise") || golden.is("clevel0")) {
-                // Every byte follows from the data.
+                // The data determines every byte.
                 let data = &chunk[32..];
                 assert_eq!(early::stored_chunk(chunk[3], data).unwrap(), chunk);
             }

@@ -1,4 +1,4 @@
-//! Every golden file through the one reader and the one check for all kinds.
+//! Every golden file, read and checked by the functions for all kinds of files.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/files")
 }
 
-/// A golden file, and the names of what it decodes to: `raw`, `metadata`, ...
+/// A golden file, and the names of its decoded contents: `raw`, `metadata`, ...
 struct Golden {
     name: String,
     contents: Vec<(String, Vec<u8>)>,
@@ -76,7 +76,7 @@ fn every_golden_file_is_recognised_and_read() {
         let info = file.info().clone();
         assert_eq!(info.kind, kind(name), "{name}");
         match data(&mut file) {
-            // Appended chunks, of which the file does not tell how to read them.
+            // The file does not record how to read its appended chunks.
             Ok(found) if name.contains("packed/") && name.contains("QUIRK") => {
                 assert!(found != raw(&golden), "{name}");
             }
@@ -88,7 +88,7 @@ fn every_golden_file_is_recognised_and_read() {
                 read += 1;
             }
             Err(error) => {
-                // Codecs that nobody has any more.
+                // Codecs that no longer exist.
                 let undecodable = name.contains("lizard") || name.contains("a3_zstd");
                 assert!(undecodable, "{name}: {error}");
             }
@@ -177,7 +177,7 @@ fn what_is_good_by_the_check_is_read() {
         for round in 0..40 {
             let mut bytes = good.clone();
             for _ in 0..=below(3) {
-                // The start has most of the structure.
+                // Most of the structure is at the start.
                 let end = if below(2) == 0 { bytes.len().min(200) } else { bytes.len() };
                 bytes[below(end)] = [0, 1, 0x7f, 0x80, 0xff, below(256) as u8][below(6)];
             }

@@ -1,4 +1,4 @@
-//! Each field of the old layouts set wrong, and what the check says of it.
+//! A wrong value in each field of the old layouts, and the findings of the check.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use blosc2_format::{Options, Part, Report, Severity, early, packed};
 
 use crate::{CONTENT, Golden};
 
-/// A layout, in a file that has all of its parts.
+/// A layout, and a file that has all of its parts.
 struct Subject {
     bytes: Vec<u8>,
     check: fn(&[u8], &Options) -> Report,
@@ -27,7 +27,7 @@ impl Subject {
         wrong
     }
 
-    /// Sets each field wrong; a finding of that rule has to be there, at the field or where it says.
+    /// Sets each field to a wrong value and expects a finding of the rule, at the field or at the given position.
     fn expect(&self, table: &[(usize, &[u8], &str)]) {
         for &(at, bytes, id) in table {
             let (id, place) = id.split_once('@').unwrap_or((id, ""));
@@ -41,8 +41,8 @@ impl Subject {
         }
     }
 
-    /// Every byte outside chunks, names and contents of metalayers, changed in six ways, gives a
-    /// warning or an error, but for those of `free`.
+    /// Changes each byte outside chunks, names and contents of metalayers in six ways. Each change leads to a warning
+    /// or an error, except in the ranges `free`.
     fn walk(&self, free: &[Range<usize>]) {
         let whole = (self.check)(&self.bytes, &CONTENT());
         let count = |report: &Report| {
@@ -150,7 +150,7 @@ fn each_field_of_an_early_frame() {
         (2824, &[1], "early.trailer"),
         (2830, &[1], "early.fingerprint"),
     ]);
-    // Filter flags, level and threads are what the writer had; 0x3f was not kept up to date.
+    // Filter flags, level and threads are those of the writer; 0x3f was not updated.
     let names = [0x48..0x55, 0x5b..0x67, 0x6d..0x6e];
     subject.walk(&[&[0x1a..0x1c, 0x3a..0x3c, 0x3d..0x40], &names[..]].concat());
 }
@@ -215,7 +215,7 @@ fn the_gap_before_the_trailer_is_known() {
     ]);
     let names = [0x5a..0x67, 0x6d..0x73];
     subject.walk(&[&[0x1b..0x1c, 0x3a..0x3c, 0x3d..0x40], &names[..]].concat());
-    // A gap of another length.
+    // A gap of a different length.
     let mut longer = subject.bytes.clone();
     longer.splice(1300..1300, [0; 7]);
     longer[0x10..0x18].copy_from_slice(&1767u64.to_be_bytes());
@@ -263,8 +263,8 @@ fn each_field_of_a_packed_super_chunk() {
         (4624, &4431i64.to_le_bytes(), "packed.offset"),
         (4632, &4338i64.to_le_bytes(), "packed.overlap@4338"),
     ]);
-    // Codec, level and filters are only for what will be appended; some of their bits are not used,
-    // and neither are the parameters of filters and what follows the positions.
+    // Codec, level and filters apply to appended chunks only. Some of their bits are unused, and so are
+    // the parameters of filters and the bytes after the positions.
     subject.walk(&[4..12, 80..96]);
 }
 
@@ -276,7 +276,7 @@ fn what_is_no_file_at_all() {
         let report = packed::check(&vec![0; len], &CONTENT()).unwrap();
         assert_eq!(report.findings[0].rule.id, "packed.length");
     }
-    // Every shorter start of a frame is told to be too short for what it says.
+    // Every truncated frame has a finding.
     for path in [EARLY, VERSION1] {
         let bytes = Golden::named(path).bytes();
         for len in (0..bytes.len()).step_by(7) {

@@ -1,4 +1,4 @@
-//! `FORMATS.md` has what the findings of a check refer to.
+//! `FORMATS.md` describes all rules and sections that the findings of a check refer to.
 
 const FORMATS: &str = include_str!("../../FORMATS.md");
 
@@ -6,7 +6,7 @@ const FORMATS: &str = include_str!("../../FORMATS.md");
 fn every_rule_is_described_and_its_heading_is_there() {
     let headings: Vec<&str> = FORMATS.lines().filter_map(|line| line.strip_prefix('#')).collect();
     for rule in blosc2_format::rules() {
-        // Those of frame version 1 are said to be those of early frames.
+        // `FORMATS.md` describes the rules of frame version 1 together with those of early frames.
         let (id, section) = (rule.id.replace("frame1.", "early."), rule.section);
         assert!(FORMATS.contains(&format!("`{id}`")), "`{id}` is not in FORMATS.md");
         let is_there = headings.iter().any(|line| line.trim_start_matches('#').trim() == section);
@@ -14,7 +14,7 @@ fn every_rule_is_described_and_its_heading_is_there() {
     }
 }
 
-/// What looks like the name of a rule is one.
+/// Every text that looks like the name of a rule is one.
 #[test]
 fn no_rule_is_described_that_is_not_there() {
     let formats = [

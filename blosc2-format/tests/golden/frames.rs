@@ -1,4 +1,4 @@
-//! The frames and directories that C-Blosc2 2.0.0-rc.1 to 2.15 wrote, which have the layout of today.
+//! The frames and directories that C-Blosc2 2.0.0-rc.1 to 2.15 wrote, which have the current layout.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
-//! The files that versions 2.0.0-a2 to 2.15 of C-Blosc2 wrote themselves.
+//! Golden files: written by the versions 2.0.0-a2 to 2.15 of C-Blosc2.
 //!
-//! `files/LIST` has a line for each: the file, and in `files/raw` what it has to decode to.
+//! `files/LIST` has a line for each file, with the name of its decoded data in `files/raw`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,7 +22,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/files")
 }
 
-/// A file, and what is in it.
+/// A golden file and its contents.
 struct Golden {
     path: String,
     /// The data under `raw`, and the content of ancillary chunks by their name.
@@ -64,7 +64,7 @@ impl Golden {
 
 const CONTENT: fn() -> Options = || Options { content: true, map: true, ..Options::default() };
 
-/// What a report says beyond notes; its map covers the bytes.
+/// Returns the findings of a report without notes, and asserts that its map covers all bytes.
 fn ids(report: &Report, bytes: &[u8]) -> Vec<&'static str> {
     let mut free = 0;
     for region in report.regions.iter().filter(|_| !bytes.is_empty()) {

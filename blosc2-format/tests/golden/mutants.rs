@@ -1,5 +1,4 @@
-//! Old files with bytes changed, cut out and put in: nothing panics, and what the check finds good
-//! can be read.
+//! Old files with changed, removed and inserted bytes: nothing panics, and files that pass the check can be read.
 
 use blosc2_format::{Error, Limits, Options, early, packed};
 use proptest::prelude::*;
@@ -17,7 +16,7 @@ const LIMITS: Limits = Limits {
     nesting: 16,
 };
 
-/// A change to a file: where, what, and how many bytes it takes the place of.
+/// A change of a file: the position, the new bytes, and the number of bytes that they replace.
 type Change = (prop::sample::Index, Vec<u8>, usize);
 
 fn change() -> impl Strategy<Value = Change> {

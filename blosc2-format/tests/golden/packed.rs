@@ -43,7 +43,7 @@ fn are_recognised_checked_and_decoded() {
         let before = golden.is("d6f07b6d") || golden.is("9ca349b6");
         assert_eq!(packed.index_is_first(), before && packed.nchunks() > 0, "{path}");
         if golden.is("QUIRK") && ambiguous {
-            // Appended chunks, which the likelier reading gets wrong.
+            // Appended chunks, which the more likely interpretation decodes wrongly.
             assert_eq!(packed.stored_delta(), StoredDelta::Absent);
             let data = data(3, |number, data| packed.decode_chunk(number, data)).unwrap();
             assert!(data != golden.raw(), "{path}");
@@ -52,14 +52,14 @@ fn are_recognised_checked_and_decoded() {
         let nchunks = packed.nchunks();
         let data = data(nchunks, |number, data| packed.decode_chunk(number, data));
         if golden.is("a3_zstd") {
-            // Streams of Zstandard 0.5, which no decoder of today reads.
+            // Streams of Zstandard 0.5, which no current decoder reads.
             assert!(matches!(data, Err(Error::Unsupported(_))), "{path}: {data:?}");
             continue;
         }
         let mut data = data.unwrap();
         if golden.is("doubledelta") {
             assert!(data != golden.raw(), "{path}");
-            // No rule tells that the reference was subtracted twice.
+            // No rule detects that the reference was subtracted twice.
             let reference = packed.ancillary(Ancillary::Filters).unwrap().unwrap();
             for chunk in data.chunks_mut(reference.len()).skip(1) {
                 chunk.iter_mut().zip(&reference).for_each(|(b, r)| *b = b.wrapping_add(*r));
@@ -85,7 +85,7 @@ fn are_written_the_same() {
             filters: packed.header().filter_codes(),
             index: if first { IndexPlace::BeforeData } else { IndexPlace::AtEnd },
             typesize: 1,
-            // Memory that the old library did not set.
+            // Memory that the old library left uninitialized.
             reserved: packed.header().reserved,
         };
         let mut writer = Writer::new(params).unwrap();
@@ -97,7 +97,7 @@ fn are_written_the_same() {
         for number in 0..packed.nchunks() {
             let chunk = packed.chunk(number).unwrap();
             if golden.is("a2_blosclz") && chunk[2] == 0b11 {
-                // Every byte follows from the data.
+                // The data determines every byte.
                 assert_eq!(packed::stored_chunk(chunk[3], &chunk[16..]).unwrap(), chunk);
             }
             writer.push_chunk(&chunk).unwrap();

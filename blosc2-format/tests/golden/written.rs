@@ -1,4 +1,4 @@
-//! What is written in the old layouts reads as it was meant, and the check finds nothing.
+//! Files written in the old layouts are read back, and the check has no findings.
 
 use blosc2_format::early::{Frame, Layout, Params, WriteMode, Writer};
 use blosc2_format::packed::{Ancillary, IndexPlace, Packed};
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::{CONTENT, data, ids};
 
-/// Data that compresses, more or less.
+/// Data of varying compressibility.
 fn chunk() -> impl Strategy<Value = Vec<u8>> {
     let steps = (any::<u8>(), 0..40u8, 1..3000usize);
     let ramp = steps.prop_map(|(start, step, len)| {

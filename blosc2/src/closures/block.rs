@@ -160,7 +160,7 @@ pub(crate) struct ChunkPlace<'a> {
     pub(crate) array: Option<&'a Geometry>,
 }
 
-/// The number of items, all of which are valid.
+/// Checks that all items are valid and returns their number.
 fn count<T: Element>(bytes: &[u8]) -> Result<usize> {
     let (len, size) = (bytes.len(), size_of::<T>());
     if len.is_multiple_of(size) {

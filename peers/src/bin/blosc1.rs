@@ -1,10 +1,9 @@
-//! The C library of Blosc 1 (1.21), as a program of its own.
+//! The C library of Blosc 1 (1.21), as a separate program.
 //!
-//! It is a program because C-Blosc and C-Blosc2 have functions of the same names, so that one of them
-//! would call the other's. It answers requests from its standard input, one after the other, until
-//! that ends. A request is six numbers (64 bits, little endian) and bytes: what to do, level,
-//! shuffle, typesize, codec, the count of bytes. An answer is a number and bytes: how many there are,
-//! or what C returned when it failed.
+//! C-Blosc and C-Blosc2 have functions of the same names, so in one program one library would call the functions of the
+//! other. The program answers requests from its standard input until that ends. A request is six numbers (64 bits,
+//! little-endian) followed by bytes: operation, level, shuffle, typesize, codec, number of bytes. An answer is a number
+//! followed by bytes: the number of these bytes, or the error code of C.
 
 use std::ffi::c_void;
 use std::io::{self, Read, Write};

@@ -1,4 +1,4 @@
-//! What is compressed, and how: the cases that all peers are tested with.
+//! The cases that all peers are tested with: data and parameters.
 
 // Each test file uses a part of this.
 #![allow(dead_code)]
@@ -25,7 +25,7 @@ pub(crate) struct Case {
     pub(crate) filters: Vec<Filter>,
     pub(crate) blocksize: Option<usize>,
     pub(crate) dictionary: bool,
-    /// Whether ours gets the header of Blosc 1.
+    /// Whether the chunks of `blosc2` get the header of Blosc 1.
     pub(crate) blosc1: bool,
     pub(crate) kind: Kind,
     pub(crate) len: usize,
@@ -68,10 +68,10 @@ impl Case {
         (codes, metas)
     }
 
-    /// Whether these are the bytes of the buffer, or what its lossy filter leaves of them.
+    /// Whether these are the bytes of the buffer, or the result of its lossy filter.
     ///
-    /// Where compression gains nothing, a chunk holds the buffer as it is; and whether it gains
-    /// differs from one implementation to the other.
+    /// If compression gains nothing, a chunk stores the original buffer. Whether it gains anything depends on the
+    /// implementation.
     fn is_right(&self, found: &[u8]) -> bool {
         let data = self.data();
         let cleared = match (self.filters.first(), self.typesize) {
@@ -112,8 +112,7 @@ pub(crate) fn its_chunks_are_read(
     none(&wrong, cases);
 }
 
-/// Compresses with `blosc2`, and lets a peer read the chunks, but for those that it does not know:
-/// these it has to refuse.
+/// Compresses with `blosc2` and lets a peer read the chunks. It has to refuse the chunks that it does not support.
 pub(crate) fn it_reads_ours(
     cases: &[Case],
     is_unknown: impl Fn(&Header) -> bool,
@@ -144,8 +143,8 @@ fn none(wrong: &[String], cases: &[Case]) {
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), cases.len(), first.join("\n"));
 }
 
-/// Cases of every codec, with each of the pipelines that suits each typesize, and each way to split:
-/// `count` of each, with levels, lengths and data as they come.
+/// `count` cases for each combination of a codec, a typesize, a pipeline that suits it, and a split mode, with random
+/// levels, lengths and data.
 pub(crate) fn cases(
     pipelines: &[&[Filter]],
     typesizes: &[usize],
@@ -195,7 +194,7 @@ pub(crate) fn cases(
     cases
 }
 
-/// Cases whose chunks Blosc 1 knows, with one of its filters or none.
+/// Cases whose chunks Blosc 1 can read, with one of its filters or none.
 pub(crate) fn blosc1_cases() -> Vec<Case> {
     const PIPELINES: [&[Filter]; 3] = [&[], &[Filter::Shuffle], &[Filter::Bitshuffle]];
     const TYPESIZES: [usize; 8] = [1, 2, 3, 4, 8, 16, 33, 255];

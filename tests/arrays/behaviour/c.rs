@@ -1,4 +1,4 @@
-//! Arrays of the C library's own functions, as it is compiled here: what ours are compared with.
+//! Arrays of the C library as it is compiled here. The arrays of this crate are compared with them.
 
 use std::ffi::CString;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use blosc2_sys as sys;
 #[derive(Debug)]
 pub(crate) struct CArray(NonNull<sys::b2nd_array_t>);
 
-/// Numbers along each dimension, with room for all dimensions that there can be.
+/// A number for each axis, with room for the maximum number of dimensions.
 type Numbers = [i64; sys::B2ND_MAX_DIM as usize];
 
 fn numbers(of: impl IntoIterator<Item = u64>) -> Numbers {
@@ -77,7 +77,7 @@ impl CArray {
     pub(crate) fn read_all(&self) -> Vec<u8> {
         let mut bytes = self.zeros(self.shape().iter().product());
         let (to, len) = (bytes.as_mut_ptr().cast(), len_of(&bytes));
-        // SAFETY: there is room for so many bytes.
+        // SAFETY: `to` has room for `len` bytes.
         let code = unsafe { sys::b2nd_to_cbuffer(self.0.as_ptr(), to, len) };
         assert_eq!(code, 0);
         bytes
@@ -87,7 +87,7 @@ impl CArray {
         let mut bytes = self.zeros(ranges.iter().map(|range| range.end - range.start).product());
         let (start, end, shape) = (start_of(ranges), end_of(ranges), shape_of(ranges));
         let (to, len) = (bytes.as_mut_ptr().cast(), len_of(&bytes));
-        // SAFETY: there is room for the box, and there are as many numbers as dimensions.
+        // SAFETY: there is room for the box, and the bounds and the shape have a number for each axis.
         let code = unsafe {
             let (start, end, shape) = (start.as_ptr(), end.as_ptr(), shape.as_ptr());
             sys::b2nd_get_slice_cbuffer(self.0.as_ptr(), start, end, to, shape, len)
@@ -96,11 +96,11 @@ impl CArray {
         bytes
     }
 
-    /// Single items, by their numbers in C order.
+    /// Reads single items by their indices in C order.
     pub(crate) fn read_points(&self, points: &[i64]) -> Vec<u8> {
         let mut bytes = self.zeros(points.len() as u64);
         let (to, len) = (bytes.as_mut_ptr().cast(), len_of(&bytes));
-        // SAFETY: there is room for so many items, and there are as many points.
+        // SAFETY: `to` has room for `len` bytes, one item for each point, and there are `count` points.
         let code = unsafe {
             let count = points.len().try_into().unwrap();
             sys::b2nd_get_sparse_cbuffer(self.0.as_ptr(), count, points.as_ptr(), to, len)
@@ -113,7 +113,7 @@ impl CArray {
         let mut bytes = self.zeros(lists.iter().map(|list| list.len() as u64).product());
         let (to, len) = (bytes.as_mut_ptr(), len_of(&bytes));
         orthogonal(lists, |lists, sizes, shape| {
-            // SAFETY: there is room for the product of the lists, which are as long as is said.
+            // SAFETY: there is room for the product of the lists, and each list is as long as its number in `sizes`.
             unsafe {
                 let array = self.0.as_ptr();
                 sys::b2nd_get_orthogonal_selection(array, lists, sizes, to.cast(), shape, len)
@@ -125,7 +125,7 @@ impl CArray {
     pub(crate) fn write_orthogonal(&mut self, lists: &[Vec<u64>], bytes: &[u8]) {
         let (from, len) = (bytes.as_ptr(), len_of(bytes));
         orthogonal(lists, |lists, sizes, shape| {
-            // SAFETY: there are so many bytes, and the lists are as long as is said.
+            // SAFETY: `from` has `len` bytes, and each list is as long as its number in `sizes`.
             unsafe {
                 let array = self.0.as_ptr();
                 sys::b2nd_set_orthogonal_selection(array, lists, sizes, from.cast(), shape, len)
@@ -136,7 +136,7 @@ impl CArray {
     pub(crate) fn write(&mut self, ranges: &[Range<u64>], bytes: &[u8]) {
         let (start, end, shape) = (start_of(ranges), end_of(ranges), shape_of(ranges));
         let (from, len) = (bytes.as_ptr().cast(), len_of(bytes));
-        // SAFETY: there are so many bytes, and as many numbers as dimensions.
+        // SAFETY: `from` has `len` bytes, and `start`, `end` and `shape` have a number for each axis.
         let code = unsafe {
             let (start, end, shape) = (start.as_ptr(), end.as_ptr(), shape.as_ptr());
             sys::b2nd_set_slice_cbuffer(from, shape, len, start, end, self.0.as_ptr())
@@ -146,14 +146,14 @@ impl CArray {
 
     pub(crate) fn append(&mut self, axis: usize, bytes: &[u8]) {
         let (from, len) = (bytes.as_ptr().cast(), len_of(bytes));
-        // SAFETY: there are so many bytes.
+        // SAFETY: `from` has `len` bytes.
         let code = unsafe { sys::b2nd_append(self.0.as_ptr(), from, len, axis as i8) };
         assert_eq!(code, 0, "along {axis}");
     }
 
     pub(crate) fn insert(&mut self, axis: usize, at: u64, bytes: &[u8]) {
         let (from, len, at) = (bytes.as_ptr().cast(), len_of(bytes), at.try_into().unwrap());
-        // SAFETY: there are so many bytes.
+        // SAFETY: `from` has `len` bytes.
         let code = unsafe { sys::b2nd_insert(self.0.as_ptr(), from, len, axis as i8, at) };
         assert_eq!(code, 0, "along {axis}");
     }
@@ -168,7 +168,7 @@ impl CArray {
     /// Adds the items of another array, without a copy of this one.
     pub(crate) fn concatenate(&mut self, axis: usize, other: &Self) {
         let mut both = ptr::null_mut();
-        // SAFETY: both arrays are live; without a copy C looks at no context, and gives this array back.
+        // SAFETY: both arrays are live; without a copy C does not use the context and returns this array.
         let code = unsafe {
             let (context, own) = (ptr::null_mut(), self.0.as_ptr());
             sys::b2nd_concatenate(context, own, other.0.as_ptr(), axis as i8, false, &mut both)
@@ -188,18 +188,18 @@ impl CArray {
         self.get().dtype_format
     }
 
-    /// Resizes at the end, or where the items come or go along each dimension.
+    /// Resizes each axis at its end, or at the positions in `start`.
     pub(crate) fn resize(&mut self, shape: &[u64], start: Option<&[u64]>) {
         let shape = numbers(shape.iter().copied());
         let start = start.map(|start| numbers(start.iter().copied()));
         let start = start.as_ref().map_or(ptr::null(), |start| start.as_ptr());
-        // SAFETY: there are as many numbers as dimensions.
+        // SAFETY: the shape and the positions have a number for each axis.
         let code = unsafe { sys::b2nd_resize(self.0.as_ptr(), shape.as_ptr(), start) };
         assert_eq!(code, 0, "{shape:?}");
     }
 }
 
-/// Gives the lists as C takes them.
+/// Calls `call` with the lists in the form that C takes.
 fn orthogonal(
     lists: &[Vec<u64>],
     call: impl FnOnce(*mut *mut i64, *mut i64, *mut i64) -> core::ffi::c_int,

@@ -1,4 +1,4 @@
-//! Arrays that change: items that come and go, other shapes, boxes that are written.
+//! Changes of arrays: appended, inserted and deleted items, new shapes, written boxes.
 
 use std::path::Path;
 
@@ -11,10 +11,10 @@ use super::{
 };
 use crate::common::Model;
 
-/// Upstream has 2 and 4 too; plans know no difference.
+/// Upstream also tests 2 and 4; plans do not depend on the size.
 const TYPESIZES: [usize; 2] = [1, 8];
 
-/// Arrays, a dimension, and how many items come at its end.
+/// Arrays, an axis, and the number of items to append along it.
 const APPENDED: [(Cut, usize, u64); 11] = [
     (cut(&[5], &[3], &[2]), 0, 10),
     (cut(&[18, 6], &[6, 6], &[3, 3]), 1, 12),
@@ -26,7 +26,7 @@ const APPENDED: [(Cut, usize, u64); 11] = [
     (cut(&[0, 6], &[6, 6], &[3, 6]), 0, 6),
     (cut(&[0, 6], &[6, 6], &[4, 6]), 0, 6),
     (cut(&[0, 6], &[6, 6], &[3, 6]), 0, 13),
-    // Upstream says that this one does not work there.
+    // Upstream documents that this case does not work there.
     (cut(&[0, 6], &[6, 6], &[4, 6]), 0, 13),
 ];
 
@@ -69,12 +69,12 @@ fn items_are_appended_along_each_dimension() {
 #[test]
 fn items_are_inserted_along_each_dimension() {
     let cases = [
-        // At the end, where there is padding; at the start; between chunks.
+        // At the end with padding, at the start, and between chunks.
         (cut(&[5], &[3], &[2]), 0, 5, 10),
         (cut(&[18, 6], &[6, 6], &[3, 3]), 1, 0, 12),
         (cut(&[12, 10, 14], &[3, 5, 9], &[3, 4, 4]), 2, 9, 18),
         (cut(&[10, 10, 5, 5], &[5, 7, 3, 3], &[2, 2, 1, 1]), 3, 3, 30),
-        // Anywhere else, which C cannot do.
+        // At other positions, which C does not support.
         (cut(&[5], &[3], &[2]), 0, 2, 7),
         (cut(&[12, 10, 14], &[3, 5, 9], &[3, 4, 4]), 1, 7, 4),
     ];
@@ -107,7 +107,7 @@ fn items_are_deleted_along_each_dimension() {
         (cut(&[18, 12], &[6, 6], &[3, 3]), 1, 0..6),
         (cut(&[12, 10, 27], &[3, 5, 9], &[3, 4, 4]), 2, 9..18),
         (cut(&[10, 10, 5, 30], &[5, 7, 3, 3], &[2, 2, 1, 1]), 3, 12..21),
-        // Any others, which C cannot do.
+        // Other ranges, which C does not support.
         (cut(&[10], &[3], &[2]), 0, 4..8),
         (cut(&[12, 10, 27], &[3, 5, 9], &[3, 4, 4]), 1, 2..3),
     ];
@@ -131,7 +131,7 @@ fn items_are_deleted_along_each_dimension() {
     }
 }
 
-/// Arrays, a new shape, and where items come or go along each dimension unless it is the end.
+/// Arrays, a new shape, and the position of the change along each axis (`None`: at the end).
 type Resized = (Cut, &'static [u64], Option<&'static [u64]>);
 
 const RESIZED: [Resized; 19] = [
@@ -180,7 +180,7 @@ fn arrays_are_resized_at_any_position() {
                 (shape, cut.shape, ErrorKind::OutOfBounds),
                 (shape, &vec![u64::MAX; shape.len()][..], ErrorKind::OutOfBounds),
             ] {
-                // The end of an array that grows is a position.
+                // The end of an array is a valid position if no axis shrinks.
                 if start != cut.shape || shape.iter().zip(cut.shape).any(|(new, old)| new < old) {
                     assert_eq!(kind(array.resize_at(shape, start)), expected, "{what}");
                 }
@@ -192,7 +192,7 @@ fn arrays_are_resized_at_any_position() {
     }
 }
 
-/// Where whole chunks come and go, the others are not compressed again.
+/// Inserting and deleting whole chunks does not recompress the other chunks.
 #[test]
 fn chunks_that_keep_their_items_stay_as_they_are() {
     let cut = cut(&[16, 12], &[4, 3], &[2, 2]);
@@ -221,7 +221,7 @@ fn chunks_that_keep_their_items_stay_as_they_are() {
     }
 }
 
-/// A model of another shape; new items are zeros.
+/// Resizes a model; new items are zeros.
 fn resized(old: &Model, shape: &[u64], start: Option<&[u64]>) -> Model {
     let mut model = old.clone();
     for (axis, &size) in shape.iter().enumerate() {
@@ -236,7 +236,7 @@ fn resized(old: &Model, shape: &[u64], start: Option<&[u64]>) -> Model {
     model
 }
 
-/// The same of an array.
+/// Resizes an array.
 fn resize(array: &mut NDArray, shape: &[u64], start: Option<&[u64]>) {
     match start {
         Some(start) => array.resize_at(shape, start).unwrap(),
@@ -261,7 +261,7 @@ fn arrays_get_other_shapes() {
                 assert_c_holds(&c, &expected, &what);
             }
 
-            // Of a value that is in the padding too: C hands that out where the array grows.
+            // The value fills the padding as well: C returns the padding where the array grows.
             let one = constant(cut.shape, typesize, 1);
             let aside = path.with_extension("full");
             let dtype = format!("|V{typesize}");
@@ -303,7 +303,7 @@ fn a_file_that_grows_step_by_step_has_no_gaps() {
     }
 }
 
-/// Two arrays, and the dimension along which they are joined.
+/// Two arrays, and the axis along which they are joined.
 const JOINED: [(Cut, Cut, usize); 13] = [
     (cut(&[10], &[5], &[1]), cut(&[5], &[5], &[1]), 0),
     (cut(&[2], &[25], &[5]), cut(&[49], &[25], &[5]), 0),
@@ -321,7 +321,7 @@ const JOINED: [(Cut, Cut, usize); 13] = [
         cut(&[3, 6, 5, 2], &[3, 2, 5, 1], &[1, 2, 2, 1]),
         1,
     ),
-    // Of which one is empty.
+    // One of the two is empty.
     (cut(&[0, 4], &[3, 3], &[2, 2]), cut(&[5, 4], &[2, 4], &[2, 2]), 0),
     (cut(&[5, 4], &[2, 4], &[2, 2]), cut(&[5, 0], &[3, 3], &[2, 2]), 1),
 ];
@@ -345,7 +345,7 @@ fn arrays_are_joined_along_each_dimension() {
                 left.append_array(axis, &right).unwrap();
                 let path = path.with_extension("left");
                 assert_keeps(place, left, &path, &expected, &format!("{what}, added"));
-                // By C, of which a file with no items is not asked.
+                // By C, except for arrays without items.
                 if place.is_file() && !other.shape.contains(&0) {
                     let mut c = one.in_c(&first, place, &path.with_extension("c"));
                     let end = other.in_c(&second, place, &path.with_extension("end"));
@@ -357,7 +357,7 @@ fn arrays_are_joined_along_each_dimension() {
     }
 }
 
-/// Arrays, and the first and the last item of a box that is written, one behind it.
+/// Arrays, and the start and the exclusive end of a box that is written.
 const WRITTEN: [(Cut, &[u64], &[u64]); 13] = [
     (cut(&[], &[], &[]), &[], &[]),
     (cut(&[5], &[3], &[2]), &[2], &[5]),
@@ -396,7 +396,7 @@ fn boxes_are_written() {
     }
 }
 
-/// C puts boxes of chunks together by `b2nd_copy_buffer2`.
+/// C copies the boxes of the chunks with `b2nd_copy_buffer2`.
 #[test]
 fn boxes_of_chunks_make_up_an_array() {
     let array = |items: [u8; 9]| NDArray::from_slice(&items, [3, 3, 1]).unwrap();
@@ -432,7 +432,7 @@ fn what_does_not_fit_changes_nothing() {
     let model = numbers(&[2, 0], 1, 1);
     let builder = NDArray::builder().chunks([2, 0]).blocks([2, 0]);
     let mut array = filled(Place::File.of(builder, &path), &model);
-    // Chunks of nothing, which Python gives an empty array, have no room for anything.
+    // Chunks without items, as Python creates them for an empty array, cannot hold any item.
     assert_eq!(kind(array.resize([2, 1])), InvalidArgument);
     assert_keeps(Place::File, array, &path, &model, "without items");
 }

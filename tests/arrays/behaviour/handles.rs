@@ -1,4 +1,4 @@
-//! Several handles of one array: what each sees of the others' changes, with the lock and without it.
+//! Several handles of one array: what each reads after the others' changes, with and without locking.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn reading(path: &Path, lock: bool) -> NDArray {
     NDArray::from_schunk(schunk).unwrap()
 }
 
-/// What is at an index, wherever the array ends.
+/// The item at an index, for arrays of any shape.
 fn item(row: u64, column: u64) -> i32 {
     (row * 1000 + column + 1) as i32
 }
@@ -36,7 +36,7 @@ fn square(place: Place, path: &Path) {
     drop(place.of(builder, path).from_slice(&items, [10, 10]).unwrap());
 }
 
-/// Both ways of storing, each with the lock and without it.
+/// Runs `work` for a file and a directory, each with and without locking.
 fn each_way(work: impl Fn(Place, bool, &Path)) {
     for place in IN_FILES {
         for lock in [false, true] {
@@ -61,7 +61,7 @@ fn readers_follow_growth_when_they_ask() {
 
         writer.resize([20, 10]).unwrap();
         writer.write(&[10..20, 0..10], &items(10..20, 0..10)).unwrap();
-        // It keeps to the shape that it knows, and what is there is right.
+        // The reader keeps its shape, and the items in it are right.
         assert_eq!(reader.shape(), [10, 10], "{what}");
         assert_eq!(reader.read_all::<i32>().unwrap(), items(0..10, 0..10), "{what}");
         let outside = reader.read::<i32>(&[10..20, 0..10]);
@@ -71,7 +71,7 @@ fn readers_follow_growth_when_they_ask() {
         assert!(!reader.refresh().unwrap(), "{what}: it knows that");
         assert_eq!(reader.read_all::<i32>().unwrap(), items(0..20, 0..10), "{what}");
 
-        // AxisSelection the other dimension, after which each chunk has another number.
+        // Appending along the other axis changes the index of each chunk.
         writer.append(1, &items(0..20, 10..17)).unwrap();
         assert_eq!(reader.shape(), [20, 10], "{what}");
         assert_eq!(reader.read_all::<i32>().unwrap(), items(0..20, 0..10), "{what}");
@@ -79,7 +79,7 @@ fn readers_follow_growth_when_they_ask() {
         assert_eq!(reader.read_points::<i32>(&[[19, 9], [0, 7]]).unwrap(), [19010, 8], "{what}");
         assert!(reader.refresh().unwrap(), "{what}");
         assert_eq!(reader.read_all::<i32>().unwrap(), items(0..20, 0..17), "{what}");
-        // Where items come in front, what is read is what is there now.
+        // After an insertion at the start, reads return the current items.
         writer.insert(0, 0, &[-1; 5 * 17]).unwrap();
         assert_eq!(reader.read::<i32>(&[0..5, 0..17]).unwrap(), [-1; 5 * 17], "{what}");
         assert_eq!(reader.read::<i32>(&[5..20, 0..17]).unwrap(), items(0..15, 0..17), "{what}");
@@ -94,7 +94,7 @@ fn readers_beside_an_array_that_shrinks() {
         reader.set_cache(1 << 20);
         assert_eq!(reader.read_all::<i32>().unwrap(), items(0..10, 0..10), "{what}");
         writer.resize([5, 10]).unwrap();
-        // What is gone is out of bounds, for a reader that does not know it too.
+        // Deleted items are out of bounds, also for a reader with the old shape.
         assert_eq!(reader.shape(), [10, 10], "{what}");
         assert_eq!(kind(reader.read_all::<i32>()), ErrorKind::OutOfBounds, "{what}");
         assert_eq!(kind(reader.item::<i32>(&[9, 9])), ErrorKind::OutOfBounds, "{what}");
@@ -110,7 +110,7 @@ fn readers_beside_an_array_that_shrinks() {
         assert_eq!(reader.shape(), [5, 10], "{what}");
         assert_eq!(reader.read_all::<i32>().unwrap(), items(0..5, 0..10), "{what}");
 
-        // To nothing, and larger again: zeros.
+        // Resized to no items and larger again: zeros.
         writer.resize([0, 10]).unwrap();
         assert_eq!(kind(reader.item::<i32>(&[0, 0])), ErrorKind::OutOfBounds, "{what}");
         writer.resize([7, 3]).unwrap();
@@ -137,11 +137,11 @@ fn metalayers_follow_other_handles() {
 }
 
 #[test]
-fn an_array_that_was_made_anew_has_to_be_opened_anew() {
+fn a_replaced_array_has_to_be_reopened() {
     let (folder, path) = folder();
     square(Place::File, &path);
     let mut reader = reading(&path, false);
-    // Another file under its name: this handle stays with its own.
+    // Another file replaces it: this handle keeps the old file.
     let other = NDArray::builder().chunks([3]).from_slice(&[1u8; 9], [9]).unwrap();
     let aside = folder.path().join("other.b2nd");
     other.save(&aside).unwrap();
@@ -151,7 +151,7 @@ fn an_array_that_was_made_anew_has_to_be_opened_anew() {
     assert_eq!(reading(&path, false).shape(), [9]);
 }
 
-/// Runs writers and, until they are done, readers.
+/// Runs writers, and readers until the writers are done.
 fn beside(writers: &[&(dyn Fn() + Sync)], readers: &[&(dyn Fn() + Sync)]) {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -197,7 +197,7 @@ fn readers_beside_a_writer_that_grows_along_any_dimension() {
             let [rows, columns] = *reader.shape() else { unreachable!("two dimensions") };
             let whole = reader.read_all::<i32>();
             let corner = reader.item::<i32>(&[rows - 1, columns - 1]);
-            // What was cut off is out of bounds; nothing else goes wrong.
+            // Deleted items are out of bounds; no other error occurs.
             let is_gone = |kind| kind == ErrorKind::OutOfBounds;
             match whole {
                 Ok(found) => assert!(found == items(0..rows, 0..columns), "{place:?}"),
@@ -207,11 +207,11 @@ fn readers_beside_a_writer_that_grows_along_any_dimension() {
                 Ok(found) => assert_eq!(found, item(rows - 1, columns - 1), "{place:?}"),
                 Err(error) => assert!(is_gone(error.kind()), "{place:?}: {error}"),
             }
-            // What is there all the time is read all the time.
+            // Items that are never deleted are always read.
             let found = reader.read::<i32>(&[0..10, 0..10]).unwrap();
             assert!(found == items(0..10, 0..10), "{place:?}");
         };
-        // One that stays and looks anew, one that is opened each time.
+        // One reader keeps its handle and refreshes it; the other one opens the array each time.
         let stays = || {
             let mut reader = reading(&path, true);
             for _ in 0..5 {
@@ -239,7 +239,7 @@ fn locked_writers_insert_side_by_side() {
     const STEPS: i64 = 12;
     const ITEMS: usize = 10;
     for place in IN_FILES {
-        // At the start, which C can where the items fill chunks; and where they do not.
+        // Inserted at the start: C supports this only if the items fill whole chunks.
         for chunk in [ITEMS as u64, 7] {
             let (_folder, path) = folder();
             let builder = NDArray::builder().chunks([chunk]).blocks([5]);
@@ -250,10 +250,10 @@ fn locked_writers_insert_side_by_side() {
                     array.insert(0, 0, &[writer * 1000 + step; ITEMS]).unwrap();
                 }
             };
-            // Others open it all the time.
+            // Other threads open the array repeatedly.
             let open = || {
                 let items = reading(&path, true).read_all::<i64>().unwrap();
-                // Its shape is that of a moment before: of what comes last, a part may be behind it.
+                // The shape is slightly older than the items: a part of the last run may be beyond it.
                 let mut runs = runs(&items);
                 runs.pop();
                 let torn = runs.iter().find(|run| run.0 >= 0 && run.1 != ITEMS);
@@ -270,7 +270,7 @@ fn locked_writers_insert_side_by_side() {
             let expected =
                 (0..WRITERS).flat_map(|writer| (0..STEPS).map(move |s| writer * 1000 + s));
             assert_eq!(tags, expected.collect(), "{place:?}");
-            // Those of one writer came one after the other.
+            // The runs of one writer are in order.
             for writer in 0..WRITERS {
                 let of: Vec<i64> =
                     runs.iter().map(|run| run.0).filter(|tag| tag / 1000 == writer).collect();
@@ -305,7 +305,7 @@ fn locked_writers_append_beside_one_who_cuts() {
         let items = NDArray::open(&path).unwrap().read_all::<i64>().unwrap();
         assert!(!items.is_empty(), "{place:?}");
         let runs = runs(&items);
-        // Any run may have been cut, none is longer or mixed, and only the first one is the old one.
+        // A run may be cut, but not longer or mixed. Only the first run may be the original one.
         for (number, (tag, len)) in runs.iter().enumerate() {
             let most = if *tag == -1 { 200 } else { ITEMS };
             assert!(*len <= most && (*tag != -1 || number == 0), "{place:?}: {runs:?}");
@@ -373,7 +373,7 @@ fn after_refresh_cached_blocks_are_those_of_the_file() {
     array.set_cache(1 << 20);
     assert_eq!(array.read::<i32>(..).unwrap(), [1; 100]);
     for items in [&[2; 100][..], &ramp, &[3; 100]] {
-        // As another program does: no handle of this one knows of it.
+        // Written as by another program: no handle of this one is informed.
         let bytes = builder().from_slice(items, [100]).unwrap().to_cframe().unwrap();
         std::fs::write(&path, bytes).unwrap();
         array.refresh().unwrap();

@@ -1,4 +1,4 @@
-//! Arrays that are made: of values, of nothing yet, of items of any size, and those that cannot be.
+//! Created arrays: from values, uninitialized, of items of any size; and invalid parameters.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ fn zeros_and_nothing_yet_take_no_room() {
                 assert_eq!((array.chunks(), array.blocks()), (cut.chunks, cut.blocks), "{what}");
                 assert_eq!(stored(&array), 0, "{what}");
                 let zeros = constant(cut.shape, typesize, 0);
-                // C leaves memory as it was where nothing is written yet.
+                // C leaves memory as it is where the array is uninitialized.
                 if special == Special::Zeros {
                     assert_keeps(place, array, path, &zeros, &what);
                 } else {
@@ -153,7 +153,7 @@ const ROUND_TRIPS: [Cut; 7] = [
     cut(&[25, 30, 31, 12], &[12, 10, 20, 10], &[5, 5, 5, 10]),
     cut(&[1, 1, 1024, 1, 1], &[1, 1, 500, 1, 1], &[1, 1, 200, 1, 1]),
     cut(&[5, 1, 50, 3, 1, 2], &[5, 1, 50, 2, 1, 2], &[2, 1, 20, 2, 1, 2]),
-    // As many dimensions as there can be.
+    // The maximum number of dimensions.
     cut(
         &[2, 3, 1, 1, 1, 1, 8, 1, 2, 2, 1, 1, 1, 1, 1, 2],
         &[1, 2, 1, 1, 1, 2, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1],
@@ -223,7 +223,7 @@ fn strings_are_shuffled_by_their_characters() {
         charwise.save(&path).unwrap();
         assert_same(&super::CArray::open(&path).read_all(), &bytes, &format!("{cut:?}, in C"));
         assert_eq!(NDArray::open(&path).unwrap().cparams().filters, [Filter::ShuffleBytes(4)]);
-        // As one chunk, it is no worse than by whole items.
+        // In a single chunk it is not larger than with whole items.
         let len = |filter| {
             let params = CParams::new().codec(Codec::BloscLz).filters(&[filter]);
             let params = params.typesize(CHARACTERS * BYTES);
@@ -259,7 +259,7 @@ fn metalayers_stay_with_an_array() {
             let fixed = 1e-10f64.to_le_bytes();
             array.meta_mut().set("fixed", &fixed).unwrap();
             assert_eq!(array.meta().get("fixed").unwrap().unwrap(), fixed, "{what}");
-            // Its length stays, and what says the shape.
+            // Its length is fixed, and the metalayer with the shape cannot be changed.
             let longer = array.meta_mut().set("fixed", &[0; 9]);
             assert_eq!(kind(longer), ErrorKind::InvalidArgument, "{what}");
             let shape = array.meta_mut().set("b2nd", &[0; 9]);
@@ -300,7 +300,7 @@ fn metalayers_are_given_at_creation() {
         }
         assert_keeps(place, array, path, &model, &what);
     });
-    // What Python would not read as what it is.
+    // A value that Python would read as another one.
     let keys = BTreeMap::from([(1, 2)]);
     let refused = NDArray::builder().meta_value("map", &keys).map(drop);
     assert_eq!(kind(refused), ErrorKind::InvalidArgument);
@@ -316,7 +316,7 @@ fn chunks_and_blocks_that_are_too_large_are_refused() {
         (cut(&[i32::MAX as u64], &[i32::MAX as u64], &[1]), ErrorKind::TooLarge),
         (cut(&[65536, 65536], &[65536, 65536], &[65536, 65536]), ErrorKind::TooLarge),
         (cut(&[65536, 65536], &[65536, 65536], &[1, 1]), ErrorKind::TooLarge),
-        // A block is not larger than a chunk.
+        // A block cannot be larger than a chunk.
         (cut(&[65536, 65536], &[65536, 1], &[65536, 65536]), ErrorKind::InvalidArgument),
     ];
     for (cut, expected) in cases {
@@ -328,7 +328,7 @@ fn chunks_and_blocks_that_are_too_large_are_refused() {
     let builder = || NDArray::builder().chunks([1]).blocks([1]);
     assert_eq!(kind(builder().uninit::<u8>(&[most << 31])), ErrorKind::TooLarge);
     assert_eq!(kind(builder().uninit::<u8>(&[u64::MAX])), ErrorKind::TooLarge);
-    // What fits is made, also without items.
+    // Valid shapes are accepted, also without items.
     let array = cut(&[20, 10], &[7, 5], &[3, 5]).builder().zeros::<u8>(&[20, 10]).unwrap();
     assert_eq!(array.read::<u8>(&[1..3, 1..4]).unwrap(), [0; 6]);
     let array = cut(&[0, 0], &[0, 0], &[0, 0]).builder().uninit::<u8>(&[0, 0]).unwrap();
@@ -356,7 +356,7 @@ fn the_format_of_a_dtype_is_kept() {
     has_it(&NDArray::builder().copy(array.view().slice(1..3).unwrap()).unwrap());
     has_it(&NDArray::builder().concatenate([&array, &array], 0).unwrap());
     has_it(&NDArray::builder().stack([&array, &array], 0).unwrap());
-    // What looks like a dtype of NumPy's is none.
+    // This text only looks like a NumPy dtype.
     let numbers = builder().from_bytes(&[0; 8], [2], "<f4", 4).unwrap();
     assert_eq!(kind(numbers.read_all::<f32>()), ErrorKind::TypeMismatch);
     assert_eq!(numbers.bytes().read(..).unwrap(), [0; 8]);
@@ -372,7 +372,7 @@ fn the_format_of_a_dtype_is_kept() {
     }
 }
 
-/// A frame that says that it is an array.
+/// A frame with the metalayer of an array.
 fn claimed(meta: &[u8], typesize: usize) -> SChunk {
     OpenOptions::new().typesize(typesize).meta("b2nd", meta).in_memory_frame().unwrap()
 }
@@ -404,7 +404,7 @@ fn shapes_that_cannot_be_make_no_array() {
         (meta(&[wide, wide], &[side, side], &[1, 1]), 1, "chunk"),
         (meta(&[1 << 62, 4], &[1, 1], &[1, 1]), 1, ""),
         (meta(&[1_073_741_952], &[1_073_741_952], &[128]), 4, "chunk"),
-        // Items along a dimension whose chunks have none.
+        // An axis with items, whose chunks have none.
         (meta(&[20, 10], &[7, 0], &[3, 0]), 1, "chunk"),
         (meta(&[20, 10], &[7, 5], &[3, 0]), 1, "block"),
         (meta(&[20, -10], &[7, 5], &[3, 5]), 1, ""),
@@ -425,13 +425,13 @@ fn shapes_that_cannot_be_read_make_no_array() {
         let error = NDArray::from_schunk(claimed(content, 1)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidData, "{what}: {error}");
     };
-    // Old arrays end before the dtype.
+    // The metalayer of old arrays ends before the dtype.
     let old = good.len() - [0, 0xdb, 0, 0, 0, 3, b'|', b'u', b'1'].len();
     for len in (0..good.len()).filter(|&len| len != old) {
         refused(&good[..len], &format!("cut after {len} bytes"));
     }
     assert_eq!(NDArray::from_schunk(claimed(&good[..old], 1)).unwrap().dtype_str(), None);
-    // The length of the dtype, below 0 and above what there is.
+    // The length of the dtype, negative and too large.
     let dtype = good.len() - 3 - 4;
     assert_eq!(good[dtype..], [0, 0, 0, 3, b'|', b'u', b'1']);
     for len in [-1i32, i32::MIN, 4, i32::MAX] {
@@ -439,7 +439,7 @@ fn shapes_that_cannot_be_read_make_no_array() {
         bad[dtype..dtype + 4].copy_from_slice(&len.to_be_bytes());
         refused(&bad, &format!("a dtype of {len} bytes"));
     }
-    // In an array of several chunks, the block's first side.
+    // In an array of several chunks, the first axis of the block shape.
     let mut array = cut(&[20, 10], &[7, 5], &[3, 5]).builder().in_memory_frame();
     array = array.cparams(CParams::new().codec(Codec::Lz4));
     let frame = array.from_slice(&data(Kind::Random, 200, 1), [20, 10]).unwrap();
@@ -450,7 +450,7 @@ fn shapes_that_cannot_be_read_make_no_array() {
         let mut bad = frame.clone();
         bad[at + 1..at + 5].copy_from_slice(&side.to_be_bytes());
         let found = NDArray::from_cframe(bad.clone());
-        // Blocks that are larger than chunks are read, as C does it, if what they say is so.
+        // As in C, an array whose blocks are larger than its chunks can be opened; reading it then fails.
         match found {
             Ok(array) => assert!(side == 8 && array.bytes().read(..).is_err(), "{side}"),
             Err(error) => assert_eq!(error.kind(), ErrorKind::InvalidData, "{side}: {error}"),
@@ -474,7 +474,7 @@ fn arrays_without_items_grow_in_automatic_chunks() {
         let item_at = vec![-1; shape.len()];
         assert_eq!(array.item::<i32>(&item_at).unwrap(), 4, "{shape:?}");
     }
-    // Both axes grow from nothing.
+    // Both axes grow from 0.
     let mut array = NDArray::builder().zeros::<u8>([0, 0]).unwrap();
     array.resize([2, 3]).unwrap();
     array.write((.., ..), &[1u8, 2, 3, 4, 5, 6]).unwrap();
@@ -503,7 +503,7 @@ fn an_array_is_opened_or_created() {
         assert_eq!((array.shape(), array.cparams().codec), (&[1][..], Codec::Lz4));
         assert_eq!(array.read_all::<u16>().unwrap_err().kind(), ErrorKind::TooLarge);
         drop(array);
-        // Another program makes it in between.
+        // Another program creates it in between.
         let race = builder()
             .open_or_create(|_| Err(NDArray::builder().file(&path).zeros::<u16>([1]).unwrap_err()));
         assert_eq!(race.unwrap().shape(), [1]);

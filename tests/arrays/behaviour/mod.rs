@@ -1,6 +1,6 @@
-//! Arrays in every storage: what upstream's own tests of `b2nd` pin, pinned here too.
+//! Arrays in every storage: the behavior that upstream's tests of `b2nd` check.
 //!
-//! Where C's functions are right, they have to give the same.
+//! Except for known faults of C, its functions have to return the same.
 //!
 //! | upstream (`c-blosc2/tests/b2nd/test_b2nd_*.c`, `c-blosc2/tests/test_*.c`) | here |
 //! |---|---|
@@ -71,7 +71,7 @@ const PLACES: [Place; 4] = [Place::Memory, Place::Buffer, Place::File, Place::Di
 const IN_FILES: [Place; 2] = [Place::File, Place::Directory];
 
 impl Place {
-    /// A builder of arrays in this place.
+    /// Sets the storage of a builder to this place.
     fn of(self, builder: NDArrayBuilder, path: &Path) -> NDArrayBuilder {
         match self {
             Self::Memory => builder,
@@ -81,7 +81,7 @@ impl Place {
         }
     }
 
-    /// What another program would find.
+    /// Reopens the array as another program would.
     fn reopened(self, array: NDArray, path: &Path) -> NDArray {
         match self {
             Self::Memory | Self::Buffer => NDArray::from_cframe(array.to_cframe().unwrap()),
@@ -98,7 +98,7 @@ impl Place {
     }
 }
 
-/// The shapes of an array, of its chunks and of its blocks.
+/// The shape, chunk shape and block shape of an array.
 #[derive(Debug, Clone, Copy)]
 struct Cut {
     shape: &'static [u64],
@@ -116,12 +116,12 @@ impl Cut {
         NDArray::builder().chunks(self.chunks).blocks(self.blocks).cparams(params)
     }
 
-    /// An array of items of no dtype in particular.
+    /// Creates an array with the items of the model, without a particular dtype.
     fn holding(&self, model: &Model, place: Place, path: &Path) -> NDArray {
         filled(place.of(self.builder(), path), model)
     }
 
-    /// The same as C has it, in a file.
+    /// Creates the same array in a file with C.
     fn in_c(&self, model: &Model, place: Place, path: &Path) -> CArray {
         let place = if place.is_file() { place } else { Place::File };
         drop(self.holding(model, place, path));
@@ -134,7 +134,7 @@ fn filled(builder: NDArrayBuilder, model: &Model) -> NDArray {
     builder.from_bytes(&model.bytes, &model.shape, &dtype, model.typesize).unwrap()
 }
 
-/// Does it for every storage and every size of items, each time in a folder of its own.
+/// Runs `work` for each storage and each item size, each time in its own folder.
 fn everywhere(typesizes: &[usize], mut work: impl FnMut(Place, usize, &Path)) {
     for place in PLACES {
         for &typesize in typesizes {
@@ -150,7 +150,7 @@ fn folder() -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-/// The numbers from `first` on, little-endian.
+/// A model of the numbers from `first`, little-endian.
 fn numbers(shape: &[u64], typesize: usize, first: u64) -> Model {
     let items: u64 = shape.iter().product();
     let mut bytes = vec![0; items as usize * typesize];
@@ -161,30 +161,30 @@ fn numbers(shape: &[u64], typesize: usize, first: u64) -> Model {
     Model { shape: shape.to_vec(), typesize, bytes }
 }
 
-/// The same byte everywhere.
+/// A model in which all bytes are equal.
 fn constant(shape: &[u64], typesize: usize, byte: u8) -> Model {
     let items: u64 = shape.iter().product();
     Model { shape: shape.to_vec(), typesize, bytes: vec![byte; items as usize * typesize] }
 }
 
-/// All of a shape.
+/// The full ranges of a shape.
 fn whole(shape: &[u64]) -> Vec<Range<u64>> {
     shape.iter().map(|&size| 0..size).collect()
 }
 
-/// Ranges from their ends.
+/// Ranges from their starts and ends.
 fn ranges(start: &[u64], end: &[u64]) -> Vec<Range<u64>> {
     start.iter().zip(end).map(|(&start, &end)| start..end).collect()
 }
 
-/// All of a shape but for one dimension.
+/// The full ranges of a shape, except for one axis.
 fn along(shape: &[u64], axis: usize, range: Range<u64>) -> Vec<Range<u64>> {
     let mut ranges = whole(shape);
     ranges[axis] = range;
     ranges
 }
 
-/// A part of a model along a dimension.
+/// A part of a model along one axis.
 fn part(model: &Model, axis: usize, range: Range<u64>) -> Model {
     let ranges = along(&model.shape, axis, range.clone());
     let mut shape = model.shape.clone();
@@ -192,7 +192,7 @@ fn part(model: &Model, axis: usize, range: Range<u64>) -> Model {
     Model { shape, typesize: model.typesize, bytes: model.read(&ranges) }
 }
 
-/// Models one behind the other along a dimension.
+/// The concatenation of models along one axis.
 fn joined(axis: usize, models: &[&Model]) -> Model {
     let mut shape = models[0].shape.clone();
     shape[axis] = models.iter().map(|model| model.shape[axis]).sum();
@@ -208,19 +208,19 @@ fn joined(axis: usize, models: &[&Model]) -> Model {
     Model { shape, typesize, bytes }
 }
 
-/// All that is read is what the model says.
+/// Asserts that all reads return the items of the model.
 fn assert_holds(array: &NDArray, model: &Model, what: &str) {
     assert_eq!(array.shape(), model.shape, "{what}");
     assert_eq!(array.typesize(), model.typesize, "{what}");
     assert_same(&array.bytes().read(..).unwrap(), &model.bytes, what);
 }
 
-/// The same, here, after it was opened anew, and as C reads it.
+/// Asserts that the array holds what the model does, before and after it is reopened, and as C reads it.
 fn assert_keeps(place: Place, array: NDArray, path: &Path, model: &Model, what: &str) -> NDArray {
     let what = format!("{place:?}, {what}");
     assert_holds(&array, model, &what);
     let array = place.reopened(array, path);
-    assert_holds(&array, model, &format!("{what}, opened anew"));
+    assert_holds(&array, model, &format!("{what}, reopened"));
     if place.is_file() {
         assert_c_holds(&CArray::open(path), model, &what);
     }

@@ -1,4 +1,4 @@
-//! Parts of arrays that are read: boxes, points, lists, and views of fewer or more dimensions.
+//! Reads of parts of arrays: boxes, points, lists, and views with fewer or more dimensions.
 
 use std::ops::Range;
 
@@ -101,14 +101,14 @@ fn parts_are_copied_with_other_chunks() {
                 assert_eq!((copy.chunks(), copy.blocks()), (part.chunks, part.blocks), "{what}");
                 let copy = assert_keeps(to, copy, &path, &expected, &what);
                 assert_eq!(copy.meta().names(), ["b2nd"], "{what}");
-                // What is all of the array is a copy of it.
+                // A part that is the whole array is a copy of the array.
                 assert_eq!(copy.vlmeta().is_empty(), !part.of.shape.is_empty(), "{what}");
             });
         }
     }
 }
 
-/// The index of the item of a number in C order.
+/// Converts an index in C order to an index for each axis.
 fn index(number: u64, shape: &[u64]) -> Vec<u64> {
     let mut left = number;
     let mut index: Vec<u64> = shape
@@ -132,14 +132,14 @@ fn points_are_read_in_any_order() {
             vec![(2..100).collect(), (2..100).rev().collect(), vec![5, 1, 5, 99, 0, 44, 43]],
         ),
         (cut(&[6, 7], &[4, 5], &[3, 4]), vec![vec![0, 6, 7, 13, 20, 41, 20, 5]]),
-        // First and last, in other chunks and blocks, on their edges, twice the same.
+        // The first and the last item, other chunks and blocks, their edges, duplicates.
         (
             cut(&[3, 4, 5, 6], &[2, 3, 4, 5], &[2, 2, 3, 4]),
             vec![vec![0, 359, 202, 120, 35, 210, 202], vec![]],
         ),
     ];
     for (cut, lists) in cases {
-        // Pairs of numbers, of which the second ones fall.
+        // Pairs of numbers: the first ones rise and the second ones fall.
         let count: u64 = cut.shape.iter().product();
         let pairs: Vec<[i32; 2]> =
             (0..count as i32).map(|number| [number + 1, 200 - number]).collect();
@@ -205,7 +205,7 @@ fn lists_select_their_product() {
     }
 }
 
-/// Reads a view whole and copied, in every way the same.
+/// Asserts that a view and a copy of it return `bytes`, in every way of reading.
 fn assert_view(view: &NDArrayView<'_>, shape: &[u64], bytes: &[u8], what: &str) {
     assert_eq!(view.shape(), shape, "{what}");
     assert_eq!(view.ndim(), shape.len(), "{what}");
@@ -219,7 +219,7 @@ fn assert_view(view: &NDArrayView<'_>, shape: &[u64], bytes: &[u8], what: &str) 
     }
 }
 
-/// Boxes that are one item wide somewhere, with which dimensions go.
+/// Boxes with axes of one item, and the axes to squeeze.
 const NARROW: [(Part, &[usize]); 7] = [
     (from(cut(&[], &[], &[]), &[], &[]), &[]),
     (to(from(cut(&[10], &[7], &[2]), &[2], &[3]), &[1], &[1]), &[]),
@@ -256,7 +256,7 @@ fn dimensions_of_one_item_go() {
             shape.retain(|&size| size != 1);
             let what = format!("{place:?}, {:?}", part.of);
             assert_view(&copy.view().squeeze(), &shape, &expected.bytes, &what);
-            // Of the box as it is in the array, too, which stays as it was.
+            // A squeezed view of the box, which leaves the array unchanged.
             let view = array.view().slice(part.ranges()).unwrap().squeeze();
             assert_view(&view, &shape, &expected.bytes, &what);
             assert_holds(&array, &model, &what);
@@ -284,14 +284,14 @@ fn chosen_dimensions_go() {
             assert_view(&view, &shape, &expected.bytes, &format!("{place:?}, {:?}", part.of));
         });
     }
-    // One that has more items than one does not go.
+    // An axis with more than one item cannot be squeezed.
     let array = NDArray::from_slice(&[1u8, 2, 3, 4], [2, 2]).unwrap();
     assert_eq!(array.view().squeeze().shape(), [2, 2]);
 }
 
 #[test]
 fn dimensions_of_one_item_come() {
-    /// An array, which dimensions are new, and a box of all.
+    /// An array, the positions of the new axes, and a box of the result.
     type Wider = (Cut, &'static [u8], &'static [u64], &'static [u64]);
     let cases: [Wider; 8] = [
         (cut(&[], &[], &[]), &[1], &[0], &[1]),

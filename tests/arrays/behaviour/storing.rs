@@ -1,4 +1,4 @@
-//! Arrays in files, in buffers and inside other files, and copies from each to each.
+//! Arrays in files, in buffers and inside other files, and copies between all of them.
 
 use std::fs;
 
@@ -33,7 +33,7 @@ fn files_hold_what_was_put_in() {
                 let (_folder, path) = folder();
                 let model = numbers(cut.shape, typesize, 1);
                 let made = cut.holding(&model, place, &path);
-                // While the first handle is there, too.
+                // Also while the first handle is open.
                 let what = format!("{place:?}, {cut:?}, {typesize} bytes");
                 assert_holds(&NDArray::open(&path).unwrap(), &model, &what);
                 assert_keeps(place, made, &path, &model, &what);
@@ -77,7 +77,7 @@ fn an_array_is_appended_to_any_file() {
                 let found = OpenOptions::new().offset(offset).open(&path).unwrap();
                 assert_holds(&NDArray::from_schunk(found).unwrap(), &model, &what);
                 assert_c_holds(&CArray::open_at(&path, offset), &model, &what);
-                // It is read only there.
+                // An array inside a larger file is read-only.
                 let found = OpenOptions::new().write(true).offset(offset).open(&path);
                 assert_eq!(kind(found), ErrorKind::InvalidArgument, "{what}");
             }
@@ -170,7 +170,7 @@ fn copies_go_from_every_storage_to_every_other() {
                     let copy = assert_keeps(to, copy, &path, &model, &what);
                     assert_eq!(copy.meta().get("random").unwrap().unwrap(), content, "{what}");
                     assert_eq!(copy.vlmeta().get("random").unwrap().unwrap(), content, "{what}");
-                    // As they are, where nothing is asked for.
+                    // Without parameters a copy keeps the chunk and block shapes.
                     let same = NDArray::builder().copy(&copy).unwrap();
                     assert_eq!((same.chunks(), same.blocks()), (chunks, blocks), "{what}");
                 }

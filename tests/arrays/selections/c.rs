@@ -1,4 +1,4 @@
-//! The C library as the other model: what it reads in the same bytes, and what it makes of the same writes.
+//! The C library as the second model: it reads the same bytes and makes the same writes.
 
 use std::ptr;
 
@@ -8,12 +8,12 @@ use super::cases::{Case, list};
 use super::model::{Item, items, raw, select};
 use crate::common::{Rng, assert_same};
 
-/// Reads and writes by C and by us.
+/// Reads and writes with C and with this crate.
 pub(crate) fn check<T: Item>(case: &mut Case<'_, T>) {
     let c = CArray::of(&case.array.to_cframe().unwrap());
     for _ in 0..4 {
         let shape = case.model.shape();
-        // For single items that were never written, C gives what is in its memory.
+        // For uninitialized single items, C returns the content of its memory.
         let ways = if case.unwritten { 4 } else { 5 };
         let way = case.rng.below(if shape.is_empty() { 2 } else { ways });
         if way == 4 {
@@ -67,13 +67,13 @@ fn points<T: Item>(case: &mut Case<'_, T>, c: &CArray) {
     assert_same(&found, raw(&expected), "the points that C reads");
 }
 
-/// Neighbours along a dimension.
+/// Consecutive indices along an axis.
 fn range(size: usize, rng: &mut Rng) -> Vec<u64> {
     let (one, other) = (rng.below(size as u64 + 1), rng.below(size as u64 + 1));
     (one.min(other)..one.max(other)).collect()
 }
 
-/// The box that ranges make; they may be empty.
+/// The box of the ranges, which may be empty.
 fn ends(ranges: &[Vec<u64>]) -> (Vec<i64>, Vec<i64>) {
     let end = |range: &Vec<u64>| match (range.first(), range.last()) {
         (Some(first), Some(last)) => (first.cast_signed(), last.cast_signed() + 1),
@@ -82,14 +82,14 @@ fn ends(ranges: &[Vec<u64>]) -> (Vec<i64>, Vec<i64>) {
     ranges.iter().map(end).unzip()
 }
 
-/// An array that C has opened, a copy of the bytes.
+/// An array that C has opened from a copy of the bytes.
 struct CArray(*mut sys::b2nd_array_t);
 
 impl CArray {
     fn of(bytes: &[u8]) -> Self {
         let mut array = ptr::null_mut();
         let (from, len) = (bytes.as_ptr().cast_mut(), bytes.len() as i64);
-        // SAFETY: C copies so many bytes; the library was started, as the array was made with it.
+        // SAFETY: C copies `len` bytes; the library was started, as the array was made with it.
         let code = unsafe { sys::b2nd_from_cframe(from, len, true, &mut array) };
         assert!(code >= 0 && !array.is_null(), "C does not take it: {code}");
         Self(array)
@@ -97,14 +97,14 @@ impl CArray {
 
     fn read_all(&self, items: &mut [u8]) {
         let (to, len) = (items.as_mut_ptr().cast(), items.len() as i64);
-        // SAFETY: the array is live, and there is room for so many bytes.
+        // SAFETY: the array is live, and `to` has room for `len` bytes.
         let code = unsafe { sys::b2nd_to_cbuffer(self.0, to, len) };
         assert!(code >= 0, "C reads nothing: {code}");
     }
 
     fn read_box(&self, start: &[i64], stop: &[i64], items: &mut [u8], shape: &[i64]) {
         let (to, len) = (items.as_mut_ptr().cast(), items.len() as i64);
-        // SAFETY: the shapes have a number for each dimension, and there is room for so many bytes.
+        // SAFETY: the shapes have a number for each axis, and `to` has room for `len` bytes.
         let code = unsafe {
             let (start, stop, shape) = (start.as_ptr(), stop.as_ptr(), shape.as_ptr());
             sys::b2nd_get_slice_cbuffer(self.0, start, stop, to, shape, len)
@@ -114,7 +114,7 @@ impl CArray {
 
     fn write_box(&self, start: &[i64], stop: &[i64], items: &[u8], shape: &[i64]) {
         let (from, len) = (items.as_ptr().cast(), items.len() as i64);
-        // SAFETY: the shapes have a number for each dimension, and so many bytes are there.
+        // SAFETY: the shapes have a number for each axis, and `from` has `len` bytes.
         let code = unsafe {
             let (start, stop, shape) = (start.as_ptr(), stop.as_ptr(), shape.as_ptr());
             sys::b2nd_set_slice_cbuffer(from, shape, len, start, stop, self.0)
@@ -125,8 +125,8 @@ impl CArray {
     fn read_lists(&self, lists: &[Vec<u64>], items: &mut [u8], shape: &[i64]) {
         let (to, len) = (items.as_mut_ptr().cast(), items.len() as i64);
         let (mut lists, mut sizes) = (pointers(lists), shape.to_vec());
-        // SAFETY: there is a list of such a size for each dimension, all of which C only reads, and room for so
-        // many bytes.
+        // SAFETY: each axis has a list of the size in `sizes`, and C only reads the lists; `to` has room for `len`
+        // bytes.
         let code = unsafe {
             let (lists, sizes, shape) = (lists.as_mut_ptr(), sizes.as_mut_ptr(), shape.as_ptr());
             sys::b2nd_get_orthogonal_selection(self.0, lists, sizes, to, shape.cast_mut(), len)
@@ -137,8 +137,7 @@ impl CArray {
     fn write_lists(&self, lists: &[Vec<u64>], items: &[u8], shape: &[i64]) {
         let (from, len) = (items.as_ptr().cast(), items.len() as i64);
         let (mut lists, mut sizes) = (pointers(lists), shape.to_vec());
-        // SAFETY: there is a list of such a size for each dimension, all of which C only reads, and so many bytes
-        // are there.
+        // SAFETY: each axis has a list of the size in `sizes`, and C only reads the lists; `from` has `len` bytes.
         let code = unsafe {
             let (lists, sizes, shape) = (lists.as_mut_ptr(), sizes.as_mut_ptr(), shape.as_ptr());
             sys::b2nd_set_orthogonal_selection(self.0, lists, sizes, from, shape.cast_mut(), len)
@@ -149,13 +148,13 @@ impl CArray {
     fn read_points(&self, numbers: &[i64], items: &mut [u8]) {
         let (to, len) = (items.as_mut_ptr().cast(), items.len() as i64);
         let (from, count) = (numbers.as_ptr(), numbers.len() as i64);
-        // SAFETY: there are so many numbers, and there is room for so many bytes.
+        // SAFETY: `from` has `count` numbers, and `to` has room for `len` bytes.
         let code = unsafe { sys::b2nd_get_sparse_cbuffer(self.0, count, from, to, len) };
         assert!(code >= 0, "C reads no points: {code}");
     }
 }
 
-/// C takes the lists as numbers with a sign, and to be changed.
+/// C takes the lists as signed numbers through mutable pointers.
 fn pointers(lists: &[Vec<u64>]) -> Vec<*mut i64> {
     lists.iter().map(|list| list.as_ptr().cast_mut().cast()).collect()
 }

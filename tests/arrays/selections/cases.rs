@@ -36,7 +36,7 @@ impl Shapes {
             80..98 => 5 + rng.below(4) as usize,
             _ => 16,
         };
-        // Most arrays are small, so that there can be many; some are worth a thread for each part of a chunk.
+        // Most arrays are small, so that there can be many; some are large enough for parallel reads of a chunk.
         let (most, bytes) = match rng.below(40) {
             0 => (*rng.pick(&[3000, 10_000, MOST_ITEMS]), MOST_BYTES / 2),
             _ => (*rng.pick(&[30, 200, 200, 600]), MOST_BYTES / 8),
@@ -46,7 +46,7 @@ impl Shapes {
         if rng.below(20) != 0 {
             shape.iter_mut().for_each(|size| *size = (*size).max(1));
         }
-        // Without items there are places all the same.
+        // An axis of no items counts as one place.
         let places =
             |shape: &[u64]| product(&shape.iter().map(|&size| size.max(1)).collect::<Vec<_>>());
         while places(&shape) > most {
@@ -61,7 +61,7 @@ impl Shapes {
         }
     }
 
-    /// Cuts a shape into chunks and blocks that do not divide it, or do.
+    /// Chooses random chunk and block shapes, which may or may not divide the shape.
     fn cut(shape: &[u64], rng: &mut Rng) -> Self {
         let ndim = shape.len() as u64;
         let single = rng.below(10) == 0;
@@ -86,7 +86,7 @@ impl Shapes {
         Self { shape: shape.to_vec(), chunks, blocks }
     }
 
-    /// Whether there are not too many chunks, blocks and bytes of padding.
+    /// Whether the chunks, blocks and bytes of padding are within the limits.
     fn is_small(&self, typesize: usize) -> bool {
         let count = |of: &[u64], by: &[u64]| {
             let each = of.iter().zip(by).map(|(of, by)| of.div_ceil((*by).max(1)));
@@ -100,7 +100,7 @@ impl Shapes {
 }
 
 fn threads(rng: &mut Rng) -> Threads {
-    // Starting them takes longer than all else.
+    // Starting threads takes longer than the rest.
     Threads::new(*rng.pick(&[1, 1, 1, 4]))
 }
 
@@ -124,7 +124,7 @@ fn params(typesize: usize, rng: &mut Rng) -> CParams {
         .threads(threads(rng))
 }
 
-/// A storage of the user's, which outlives the array, and counts what is read.
+/// A custom storage backend that outlives the array and counts the bytes read.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Shared(Arc<Mutex<(Vec<u8>, u64)>>);
 
@@ -133,7 +133,7 @@ impl Shared {
         self.0.lock().unwrap().0.clone()
     }
 
-    /// How many bytes were read since this was asked last.
+    /// The number of bytes read since the last call.
     pub(crate) fn fetched(&self) -> u64 {
         std::mem::take(&mut self.0.lock().unwrap().1)
     }
@@ -161,7 +161,7 @@ impl Storage for Shared {
     }
 }
 
-/// Where an array is, and how it is found again.
+/// The storage of an array, and how to reopen it.
 #[derive(Debug, Clone)]
 enum Place {
     Memory,
@@ -172,7 +172,7 @@ enum Place {
 }
 
 impl Place {
-    /// The folder has to be there for as long as the array.
+    /// The folder has to outlive the array.
     fn random(rng: &mut Rng) -> (Self, Option<TempDir>) {
         let folder = || {
             let folder = tempfile::tempdir().unwrap();
@@ -220,7 +220,7 @@ impl Place {
         .unwrap()
     }
 
-    /// `blosc2-format` finds nothing wrong with what is there.
+    /// Asserts that `blosc2-format` has no findings about the stored array.
     fn check(&self, array: &NDArray) {
         let options = Options { content: true, ..Options::default() };
         let report = match self {
@@ -234,7 +234,7 @@ impl Place {
 }
 
 fn nothing_wrong(report: &Report) {
-    // Notes on what changes leave, and on what the header does not say of every chunk.
+    // Notes about gaps after changes, and about chunks that differ from the header.
     let allowed = [
         "frame.gap",
         "frame.deleted",
@@ -250,21 +250,21 @@ fn nothing_wrong(report: &Report) {
     assert!(wrong.is_empty() && report.is_complete(), "{wrong:#?}");
 }
 
-/// An array, and what it has to hold.
+/// An array, and its model.
 pub(crate) struct Case<'l, T> {
     pub(crate) rng: Rng,
     pub(crate) array: NDArray,
     pub(crate) model: Model<T>,
-    /// Whether there are items that were never written.
+    /// Whether the array has uninitialized items.
     pub(crate) unwritten: bool,
     place: Place,
     log: &'l mut Vec<String>,
-    /// Where the array may be.
+    /// The folder that the array may be in.
     _folder: Option<TempDir>,
 }
 
 impl<'l, T: Item> Case<'l, T> {
-    /// Makes an array in one of the ways there are.
+    /// Creates an array in a random way.
     pub(crate) fn random(mut own: Rng, log: &'l mut Vec<String>) -> Self {
         let rng = &mut own;
         let typesize = size_of::<T>();
@@ -339,13 +339,13 @@ impl<'l, T: Item> Case<'l, T> {
         self.log.push(what.into());
     }
 
-    /// All of the array is what it has to be.
+    /// Asserts that the whole array equals the model.
     pub(crate) fn compare(&mut self) {
         let found = self.array.bytes().read(..).unwrap();
         assert_same(&found, raw(&self.model.items), "all of it");
     }
 
-    /// It is also when it is found again, and nothing is wrong with what is there.
+    /// Asserts that the reopened array equals the model, and that the stored bytes are valid.
     pub(crate) fn finish(mut self) {
         self.compare();
         self.place.check(&self.array);
@@ -358,7 +358,7 @@ impl<'l, T: Item> Case<'l, T> {
     }
 }
 
-/// A slice of a dimension, forwards or backwards.
+/// A random slice of an axis, forwards or backwards.
 pub(crate) fn slice(size: usize, rng: &mut Rng) -> AxisSelection {
     let (one, other) = (rng.below(size as u64 + 1), rng.below(size as u64 + 1));
     let (start, end) = (one.min(other).cast_signed(), one.max(other).cast_signed());
@@ -376,7 +376,7 @@ pub(crate) fn slice(size: usize, rng: &mut Rng) -> AxisSelection {
     }
 }
 
-/// A range of a dimension, now and then an empty one.
+/// A random range of an axis, sometimes empty.
 fn range(size: usize, rng: &mut Rng) -> AxisSelection {
     let (one, other) = (rng.below(size as u64 + 1), rng.below(size as u64 + 1));
     AxisSelection::from(if rng.below(4) == 0 {
@@ -386,13 +386,13 @@ fn range(size: usize, rng: &mut Rng) -> AxisSelection {
     })
 }
 
-/// Items of a dimension, in any order, also several times the same.
+/// Random indices of an axis in any order, with duplicates.
 pub(crate) fn list(size: usize, rng: &mut Rng) -> Vec<u64> {
     let size = size as u64;
     let len = if size == 0 { 0 } else { rng.below(size + 2) };
     let start = if size == 0 { 0 } else { rng.below(size) };
     match rng.below(4) {
-        // Neighbours, of which runs can be made.
+        // Neighbours, which can be joined to runs.
         0 => (start..size.min(start + len)).collect(),
         1 => (start..size.min(start + len)).rev().collect(),
         2 => (0..len).map(|at| (start + at / 2) % size).collect(),
@@ -400,7 +400,7 @@ pub(crate) fn list(size: usize, rng: &mut Rng) -> Vec<u64> {
     }
 }
 
-/// What kinds of selections a case is about.
+/// The kinds of selections in a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kinds {
     /// Boxes; slices; single items.
@@ -409,7 +409,7 @@ pub(crate) enum Kinds {
     Lists,
 }
 
-/// A selection of some of these.
+/// A random selection of one of the kinds.
 pub(crate) fn selection(shape: &[usize], kinds: Kinds, rng: &mut Rng) -> Vec<AxisSelection> {
     let ndim = shape.len() as u64;
     let boxed = kinds == Kinds::Slices && rng.below(3) == 0;

@@ -1,4 +1,4 @@
-//! What is read from the storage: the blocks that are needed, each once.
+//! Bytes read from the storage: only the needed blocks, each of them once.
 
 use blosc2::{AxisSelection, CParams, Codec, NDArray, Threads};
 
@@ -43,7 +43,7 @@ fn a_box_fetches_its_blocks_and_no_others() {
     let found = storage.fetched();
     assert!((8 * BLOCK..8 * BLOCK + rest).contains(&found), "rows of two blocks: {found} bytes");
 
-    // Of each row of four blocks one.
+    // One block of each row of four.
     let column: Vec<u32> = items.iter().skip(70).step_by(256).copied().collect();
     assert_eq!(array.read::<u32>((.., 70)).unwrap(), column);
     let found = storage.fetched();
@@ -65,7 +65,7 @@ fn each_block_is_fetched_once() {
     for threads in [1, 4] {
         let storage = Shared::default();
         let (array, items) = array(&storage, threads);
-        // Each thread may look at the header.
+        // Each thread may read the header.
         let most = 64 * BLOCK + 4000;
         storage.fetched();
 
@@ -109,7 +109,7 @@ fn what_a_cache_keeps_is_not_fetched_again() {
     }
     assert!(!read(&array, &items, 0, 0) && read(&array, &items, 640, 0), "one too many");
     assert!(read(&array, &items, 64, 0), "the one that was used longest ago is gone");
-    // What is written is seen.
+    // Reads return the written items.
     array.set([0, 0], 7u32).unwrap();
     items[0] = 7;
     assert!(read(&array, &items, 0, 0), "it has changed");

@@ -1,6 +1,6 @@
-//! Every form in which a selection is written, against the crate `ndarray`, and what the errors say.
+//! Every form of a selection, against the crate `ndarray`, and the error messages.
 
-// Bounds below 0 count from the end; and a list of one range is meant.
+// Negative bounds count from the end, and lists of one range are intended.
 #![allow(clippy::reversed_empty_ranges, clippy::single_range_in_vec_init)]
 
 use std::ops::Bound;
@@ -19,7 +19,7 @@ fn array() -> NDArray {
     NDArray::builder().chunks([2, 3, 4]).blocks([2, 2, 2]).from_slice(&items, SHAPE).unwrap()
 }
 
-/// Checks that a selection is what `ndarray` selects, in items and in shape.
+/// Checks that a selection has the items and the shape that `ndarray` selects.
 macro_rules! same {
     ($selection:expr, $expected:expr) => {{
         let (array, model) = (array(), model());
@@ -98,7 +98,7 @@ fn steps_are_those_of_the_range() {
     });
     // Steps that are longer than the type holds.
     same!((1i8..5).step_by(300), |all| all.slice(s![1..2, .., ..]).to_owned().into_dyn());
-    // As long as a range may be: nothing is counted one by one.
+    // The longest possible range: its length is computed without iterating.
     let error = array().read::<i32>((0..u64::MAX).step_by(1)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutOfBounds);
 }
@@ -148,7 +148,7 @@ fn sixteen_axes_have_a_tuple() {
     assert_eq!(item.unwrap(), [2, 1]);
 }
 
-/// The error of a selection, without what was being done.
+/// The error message of a selection, without the operation.
 fn error(selection: impl Into<Selection>) -> String {
     let text = array().read::<i32>(selection).unwrap_err().to_string();
     text.strip_prefix("cannot read from an array: ").unwrap_or(&text).to_owned()
@@ -188,7 +188,7 @@ fn errors_name_the_axis_its_size_and_what_was_asked() {
     assert_eq!(error((0, 0, 0, ..)), "the shape has 3 axes, got selections for 4");
 }
 
-/// A range with a step selects the indices that it yields, of which each negative one counts from the end.
+/// A range with a step selects the indices that it yields. Each negative index counts from the end.
 #[test]
 fn ranges_with_a_step_select_what_they_yield() {
     fn check(steps: impl Iterator<Item: Into<i64>> + Clone + Into<AxisSelection>) {
@@ -212,7 +212,7 @@ fn ranges_with_a_step_select_what_they_yield() {
                 check((start..=end).step_by(step));
                 check((start..end).rev().step_by(step));
                 check((start..=end).rev().step_by(step));
-                let (start, end) = (start as i16, end as i16); // of i64 there are no such iterators
+                let (start, end) = (start as i16, end as i16); // `i64` has no such iterators
                 check((start..end).step_by(step).rev());
                 check((start..=end).step_by(step).rev());
             }
@@ -238,7 +238,7 @@ fn points_select_what_indices_of_arrays_do_in_numpy() {
     assert_eq!(array.read_points::<i32>(&[[0u8; 3]; 0]).unwrap(), [0i32; 0]);
     assert_eq!(array.item::<i32>((-1, 0, -2)).unwrap(), model[[4, 0, 5]]);
 
-    // Fewer integers than axes: all along the remaining ones.
+    // Fewer integers than axes: the remaining axes are selected in full.
     let rows = model.select(Axis(0), &[3, 0, 3]);
     assert_eq!(
         array.read_points::<i32>(&[3, 0, -2]).unwrap(),
@@ -248,7 +248,7 @@ fn points_select_what_indices_of_arrays_do_in_numpy() {
     let lines: Vec<i32> = lines.iter().flatten().copied().collect();
     assert_eq!(array.read_points::<i32>(&[(-1, 1), (0, -1)]).unwrap(), lines);
 
-    // Views: axes that were dropped, added, turned and cut.
+    // Views: axes that were dropped, added, reversed and sliced.
     let view = array.view().slice((AxisSelection::strided(.., -2), 3, 1..=5)).unwrap();
     let expected = [model[[4, 3, 2]], model[[0, 3, 5]]];
     assert_eq!(view.read_points::<i32>(&[(0, 1), (2, -1)]).unwrap(), expected);
@@ -262,7 +262,7 @@ fn points_select_what_indices_of_arrays_do_in_numpy() {
     let expected = [model[[4, 3, 1]], model[[0, 3, 5]]];
     assert_eq!(view.read_mask::<i32>(&mask).unwrap(), expected);
 
-    // Written, and of an item that is there twice the last value stays.
+    // Writes: for an item that is selected twice the last value stays.
     let mut written = NDArray::builder().zeros::<i32>(&SHAPE).unwrap();
     written.write_points(&[(0, 1), (-1, -1), (0, 1)], &(0..21).collect::<Vec<_>>()).unwrap();
     written.set((-2, 0, -1), 77).unwrap();

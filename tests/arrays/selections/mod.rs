@@ -1,8 +1,8 @@
-//! Reads and writes of arrays, whatever is selected and wherever they are, against two models: arrays of the
-//! crate `ndarray`, and the C library.
+//! Reads and writes of arrays with every selection in every storage, against two models: arrays of the crate
+//! `ndarray`, and the C library.
 //!
-//! After each write the array holds what the model does; after each case also when it is opened anew, and
-//! `blosc2-format` finds nothing wrong with it.
+//! After each write the array holds what the model does. After each case the reopened array holds it as well, and
+//! `blosc2-format` has no findings.
 
 mod c;
 mod cases;
@@ -24,7 +24,7 @@ use model::Item;
 /// The number of cases of each kind in a long run; see `repeats`.
 const CASES: usize = 2000;
 
-/// What a case is about.
+/// The subject of a case.
 #[derive(Debug, Clone, Copy)]
 enum About {
     Slices,
@@ -65,7 +65,7 @@ fn check_any(about: About, seed: u64, log: &mut Vec<String>) {
     check(about, rng, log);
 }
 
-/// Tries as many cases as there are to be.
+/// Runs the required number of cases.
 fn cases(about: About) {
     let cases = repeats(CASES) as u64;
     let failed = (0..cases).filter_map(|seed| {

@@ -1,4 +1,4 @@
-//! The model: items in C order, and which of them a selection is, by an array of the crate `ndarray`.
+//! The model: items in C order, and an array of the crate `ndarray` that selects among them.
 
 use std::fmt::Debug;
 
@@ -7,13 +7,13 @@ use ndarray::{ArrayD, ArrayViewD, ArrayViewMutD, Axis, SliceInfoElem};
 
 use crate::common::Rng;
 
-/// What arrays hold here; no byte of it is padding.
+/// The items of the arrays here. They have no padding.
 pub(crate) trait Item: Element + Debug {
     const ZERO: Self;
-    /// What `NDArrayBuilder::nans` makes, if it does.
+    /// The item that `NDArrayBuilder::nans` writes, if it supports the type.
     const NAN: Option<Self> = None;
 
-    /// One of many items, by a number.
+    /// Converts a random word to an item.
     fn of(word: u64) -> Self;
 }
 
@@ -70,7 +70,7 @@ impl<const N: usize> Item for [u8; N] {
     }
 }
 
-/// Items of a case: sometimes random, sometimes much the same.
+/// Items for a case: sometimes random, sometimes compressible.
 pub(crate) fn items<T: Item>(len: usize, rng: &mut Rng) -> Vec<T> {
     let mut word = rng.next();
     let kind = rng.below(4);
@@ -93,7 +93,7 @@ pub(crate) fn raw<T: Item>(items: &[T]) -> &[u8] {
     unsafe { std::slice::from_raw_parts(items.as_ptr().cast(), size_of_val(items)) }
 }
 
-/// What an array has to hold.
+/// The expected content of an array.
 #[derive(Debug)]
 pub(crate) struct Model<T> {
     /// The number of each item in C order, from which `ndarray` selects.
@@ -162,7 +162,7 @@ pub(crate) fn select(from: &ArrayViewD<'_, usize>, selection: &[AxisSelection]) 
     found
 }
 
-/// How items of some shape lie among others in memory.
+/// A memory layout of items of some shape among other items.
 #[derive(Debug)]
 pub(crate) struct Layout {
     /// The shape of all memory.
@@ -172,7 +172,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// In another order, backwards, with gaps, or all of it.
+    /// A random layout: transposed, reversed, with gaps, or contiguous.
     pub(crate) fn random(shape: &[usize], rng: &mut Rng) -> Self {
         let ndim = shape.len();
         let mut axes: Vec<usize> = (0..ndim).collect();

@@ -1,4 +1,4 @@
-//! Reads and writes of single items, by lists of their indices and by masks.
+//! Reads and writes of single items, by point selections and boolean masks.
 
 use super::cases::Case;
 use super::model::{Item, items, raw};
@@ -24,7 +24,7 @@ pub(crate) fn check<T: Item>(case: &mut Case<'_, T>) {
     }
 }
 
-/// Numbers of items in any order; many, few, or many times the same.
+/// Indices of items in any order: many, few, or duplicates.
 fn numbers<T>(case: &mut Case<'_, T>) -> Vec<usize> {
     let (all, rng) = (case.model.items.len() as u64, &mut case.rng);
     let most = *rng.pick(&[3, 40, 400]);

@@ -1,4 +1,4 @@
-//! What is refused, and leaves both the array and the caller's memory as they were.
+//! Refused selections leave the array and the caller's memory unchanged.
 
 use blosc2::{AxisSelection, ErrorKind, NDArray, Result, Selection};
 use ndarray::{Array, Array2, ArrayViewMut};
@@ -24,7 +24,7 @@ fn refused<R: std::fmt::Debug>(result: Result<R>, kind: ErrorKind) {
     assert_eq!(error.kind(), kind, "{error}");
 }
 
-/// Tries all ways to read and write so many items, which have to be refused.
+/// Asserts that all ways to read and write `count` items fail with `kind`.
 #[track_caller]
 fn refused_everywhere(selection: &Selection, count: usize, kind: ErrorKind) {
     let mut array = array();
@@ -134,7 +134,7 @@ fn other_numbers_of_items_than_are_selected() {
             refused(array.bytes_mut().write(&selection, &bytes), InvalidArgument);
         }
     }
-    // As many items, but in another shape.
+    // The same number of items, but in another shape.
     let mut turned = Array2::from_elem((7, 5), -1);
     refused(array.read_to_view(.., turned.view_mut()), InvalidArgument);
     refused(array.view().read_to_view(.., turned.view_mut()), InvalidArgument);

@@ -22,7 +22,7 @@ pub(crate) fn check<T: Item>(case: &mut Case<'_, T>, kinds: Kinds) {
     }
 }
 
-/// The selection by which `ndarray` asks for the same, where it can.
+/// The equivalent selection of `ndarray`, if there is one.
 fn sliced(selection: &[AxisSelection]) -> Option<Selection> {
     let elem = |along: &AxisSelection| {
         Some(match along {
@@ -98,7 +98,7 @@ fn read<T: Item>(case: &mut Case<'_, T>, selection: &[AxisSelection], numbers: &
     }
 }
 
-/// The index of the item, where a single one is selected by its place.
+/// The index of the item, if the selection is a single index.
 fn index(selection: &[AxisSelection], shape: &[usize]) -> Option<Vec<u64>> {
     let place = |(along, &size): (&AxisSelection, &usize)| match along {
         AxisSelection::Index(at) if *at < 0 => Some(size as u64 - at.unsigned_abs()),
@@ -122,7 +122,7 @@ fn write<T: Item>(case: &mut Case<'_, T>, selection: &[AxisSelection], numbers: 
             case.array.fill(asked, item)
         }
         2 => {
-            // The same items along some dimensions, which are in memory once.
+            // Broadcast along some axes: the items are in memory once.
             let shape = numbers.shape().iter();
             let once: Vec<usize> = shape
                 .map(|&size| if case.rng.below(2) == 0 { size.min(1) } else { size })

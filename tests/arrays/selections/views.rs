@@ -1,4 +1,4 @@
-//! Views of views, read in all ways.
+//! Views of views, read in every way.
 
 use blosc2::NDArrayView;
 use ndarray::{ArrayD, Axis};
@@ -31,7 +31,7 @@ pub(crate) fn check<T: Item>(case: &mut Case<'_, T>) {
     }
 }
 
-/// Another view of a view, and what `ndarray` makes of its.
+/// A random view of a view, and the equivalent view of `ndarray`.
 fn change<'a>(
     view: NDArrayView<'a>,
     mut numbers: ArrayD<usize>,
@@ -70,7 +70,7 @@ fn change<'a>(
             log.push(format!("slice {selection:?}"));
             match view.slice(&selection) {
                 Ok(view) => (view, select(&numbers.view(), &selection)),
-                // Of a dimension that was added nothing, or an item several times: there is no such view.
+                // An added axis cannot be empty or repeat its item: there is no such view.
                 Err(error) => {
                     assert_eq!(error.kind(), blosc2::ErrorKind::Unsupported, "{error}");
                     (view, numbers)

@@ -1,12 +1,12 @@
 //! The same data and parameters give the same bytes as Python's, with one thread.
 //!
 //! Left out are:
-//! - the streams of zlib, which come from another implementation here: all around them is the same, and so is what
-//!   each block decodes to;
-//! - frames that Python makes of chunks which are apart in memory: C-Blosc2 copies them to a new frame, whose header has
-//!   no threads and no dictionary, and where chunks of zeros become chunks that are stored;
-//! - super-chunks whose first chunk is short, or that have none: Python tells the size of their chunks when they are
-//!   made, and here the first chunk says it.
+//! - the streams of zlib, which come from another implementation here: everything else is the same, and so are the
+//!   decoded blocks;
+//! - frames that Python creates from separate chunks in memory: C-Blosc2 copies them to a new frame, whose header has
+//!   no threads and no dictionary, and stores chunks of zeros as ordinary chunks;
+//! - super-chunks without chunks or with a short first chunk: in Python the chunk size is set at creation, here by the
+//!   first chunk.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ use blosc2_format::{Limits, ReadAt};
 use super::case::{Case, Place, Shape};
 use crate::common::{assert_same, listing};
 
-/// Fails where both have written other bytes.
+/// Asserts that both have written the same bytes.
 pub(crate) fn compare(case: &Case, python: &Path, rust: &Path) {
     let (python, rust) = (python.join(&case.name), rust.join(&case.name));
     let is_short = matches!(case.shape, Shape::Chunks { size } if case.bytes.len() < size);
@@ -52,7 +52,7 @@ pub(crate) fn compare(case: &Case, python: &Path, rust: &Path) {
     }
 }
 
-/// Fails where more differs than the streams of the codec, and what follows from their lengths.
+/// Asserts that only the streams of the codec differ, and values that depend on their lengths.
 fn compare_around_streams<R: ReadAt>(python: Frame<R>, rust: Frame<R>) {
     let mut header = python.header().clone();
     (header.frame_len, header.cbytes) = (rust.header().frame_len, rust.header().cbytes);
@@ -71,7 +71,7 @@ fn compare_around_streams<R: ReadAt>(python: Frame<R>, rust: Frame<R>) {
         let [its, ours] = stored.each_ref().map(|bytes| open(bytes));
         let mut header = its.header().clone();
         header.cbytes = ours.header().cbytes;
-        // One may gain what the other does not, which stores the data as it is then.
+        // If compression gains something in only one of them, the other stores the data.
         header.memcpyed = ours.header().memcpyed;
         assert_eq!(*ours.header(), header, "chunk {number}");
         for block in 0..its.nblocks() {

@@ -1,4 +1,4 @@
-//! One array or super-chunk, written here or by Python, and what has to be read.
+//! One array or super-chunk, written by Rust or Python, and its expected content.
 
 use std::fs;
 use std::path::Path;
@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use super::metadata::Layer;
 use crate::common::assert_same;
 
-/// Where it is.
+/// Its storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Place {
     File,
     Directory,
-    /// Memory, of which a frame is made that changes hands.
+    /// Memory, passed on as a contiguous frame.
     Cframe,
     /// A frame in memory.
     Buffer,
@@ -30,7 +30,7 @@ impl Place {
     }
 }
 
-/// How it is made: of items, or by one of the functions for an array of one value.
+/// How it is created: from items, or by one of the functions for an array of one value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Made {
     Items,
@@ -137,7 +137,7 @@ impl Case {
         self.params.iter().any(|params| params.filters.iter().any(lossy))
     }
 
-    /// Writes it, and takes what was left to the library and what lossy filters leave.
+    /// Writes it, and records the automatic parameters and the output of lossy filters.
     pub(crate) fn write(&mut self, folder: &Path, caches: CacheSizes) {
         let path = folder.join(&self.name);
         match self.shape {
@@ -223,7 +223,7 @@ impl Case {
         }
     }
 
-    /// Fails where what Python wrote, and says to have written, is something else.
+    /// Asserts that the file that Python wrote, and its report, are as expected.
     pub(crate) fn check(&self, folder: &Path, found: &Value) {
         let path = folder.join(&self.name);
         let schunk = match self.place.in_memory() {

@@ -1,4 +1,4 @@
-//! The cases: every dtype with every codec and filter, every way of making one, and random ones.
+//! The cases: every dtype with every codec and filter, every way of creation, and random ones.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -9,7 +9,7 @@ use super::case::{Case, Made, PLACES, Place, Shape};
 use super::metadata::layers;
 use crate::common::{KINDS, Kind, Rng, codecs, data};
 
-/// How many of each random sort there are.
+/// The number of random cases of each kind.
 const RANDOM: usize = 500;
 
 /// The dtypes, as they are stored, with the bytes of an item.
@@ -91,8 +91,7 @@ fn pipelines(dtype: &str, typesize: usize) -> Vec<Vec<Filter>> {
 const SPLITS: [SplitMode; 4] =
     [SplitMode::Always, SplitMode::Never, SplitMode::Auto, SplitMode::ForwardCompat];
 
-/// Random parameters. Dictionaries are not among them: small chunks with one, and parts of larger ones, are what Python
-/// cannot read.
+/// Random parameters without dictionaries: Python cannot read small chunks with a dictionary, or parts of larger ones.
 fn params(rng: &mut Rng, codec: Codec, filters: &[Filter]) -> CParams {
     CParams::new()
         .codec(codec)
@@ -121,7 +120,7 @@ pub(crate) fn items(dtype: &str, typesize: usize, count: usize, rng: &mut Rng) -
     bytes
 }
 
-/// A random shape of at most so many items, with dimensions of none and of one among them.
+/// A random shape of at most `most` items. Some axes have no items or one item.
 pub(crate) fn random_shape(rng: &mut Rng, most: u64) -> Vec<u64> {
     let ndim = if rng.below(40) == 0 { 16 } else { *rng.pick(&[0, 1, 1, 2, 2, 3, 3, 4, 5]) };
     let mut room = most.max(1);
@@ -147,7 +146,7 @@ pub(crate) fn random_shape(rng: &mut Rng, most: u64) -> Vec<u64> {
     shape
 }
 
-/// A part of each size, at most so many of which make up the whole.
+/// A random part of each size, so that at most `most` parts make up the whole.
 fn parts(rng: &mut Rng, sizes: &[u64], over: u64, most: u64) -> Vec<u64> {
     let mut count = 1;
     sizes
@@ -226,7 +225,7 @@ fn nans(typesize: usize, count: usize) -> Vec<u8> {
     }
 }
 
-/// A super-chunk of a few chunks, of which the last one may be shorter.
+/// A super-chunk of a few chunks. The last one may be shorter.
 fn schunk(rng: &mut Rng, typesize: usize, params: Option<CParams>, made: Made) -> Case {
     let size = typesize * (1 + rng.below(1 + 4000 / typesize as u64) as usize);
     let last =
@@ -307,7 +306,7 @@ pub(crate) fn all() -> Vec<Case> {
     cases
 }
 
-/// Fails unless each value of one property meets each of another one.
+/// Asserts that the cases have each combination of the values of two properties.
 pub(crate) fn check_pairs(cases: &[Case]) {
     let arrays = cases.iter().filter_map(|case| match (&case.shape, &case.params) {
         (Shape::Array { dtype, shape, .. }, Some(params)) => Some((case, *dtype, shape, params)),

@@ -1,4 +1,4 @@
-//! Where nothing is said, arrays are made as Python makes them.
+//! Without parameters, arrays are created with Python's defaults.
 
 use std::collections::BTreeMap;
 
@@ -186,7 +186,7 @@ fn text_is_shuffled_by_characters_unless_parameters_are_given() {
     assert_eq!(full.cparams().filters, [Filter::ShuffleBytes(4)]);
 }
 
-/// As C does, which looks at the function and not at the item.
+/// As in C, the function decides and not the item.
 #[test]
 fn a_repeated_zero_is_stored_as_other_items_are() {
     for item in [0u32, 7] {

@@ -1,4 +1,4 @@
-//! Values for metalayers: as a program in Python has them, and as they are stored.
+//! Values for metalayers: as Python objects, and as stored bytes.
 
 use rmpv::Value as Stored;
 
@@ -16,7 +16,7 @@ pub(crate) struct Value {
 /// The name and value of a metalayer.
 pub(crate) type Layer = (String, Value);
 
-/// What Python puts before the items of a tuple.
+/// The mark that Python writes before the items of a tuple.
 const TUPLE: &str = "__tuple__";
 /// The extension type of complex numbers, which fixed metalayers do not have.
 const COMPLEX: i8 = 44;

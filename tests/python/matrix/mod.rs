@@ -27,7 +27,7 @@ fn hand_over(folder: &Path, cases: &[Case]) {
     fs::write(folder.join("cases.json"), Value::from(described).to_string()).unwrap();
 }
 
-/// Looks at every case, and tells of all that fail.
+/// Checks every case, and reports all failures.
 fn each<'c>(cases: impl IntoIterator<Item = &'c Case>, look: impl Fn(usize, &Case)) {
     let mut failed = Vec::new();
     for (number, case) in cases.into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What Python does with the cases.
+//! The Python scripts that write and read the cases.
 
 /// A script with what all of them need before it.
 pub(crate) fn with(script: &str) -> String {
@@ -177,7 +177,7 @@ with open("cases.json") as cases:
     cases = json.load(cases)
 "#;
 
-/// Writes all cases, and prints what they have got.
+/// Writes all cases, and prints their parameters.
 pub(crate) const WRITE: &str = r#"
 found = []
 for case in cases:
@@ -193,7 +193,7 @@ caches = [blosc2.cpu_info[f"{level}_cache_size"] for level in ("l1_data", "l2", 
 print(json.dumps(dict(found=found, caches=caches), default=int))
 "#;
 
-/// Reads all cases, and prints those that are not what they should be.
+/// Reads all cases, and prints those that differ from the expected content.
 pub(crate) const READ: &str = r#"
 right = 0
 for case in cases:

@@ -1,8 +1,8 @@
-//! Files and directories that Rust and Python change in turns. Before and after each turn both read all of them, and
-//! find what a plain model says.
+//! Files and directories that Rust and Python change alternately. Before and after each turn both read all of them, and
+//! the content has to equal a plain model.
 //!
-//! Where Python has made an array smaller, C leaves the items that went in the padding, where they come to light when
-//! Python makes it larger again: there such an array grows by items that are given only. In Rust new items are zeros.
+//! When Python shrinks an array, C leaves the removed items in the padding, and they reappear when Python enlarges the
+//! array again. Such arrays therefore only grow by appended items in Python. In Rust new items are zeros.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -51,7 +51,7 @@ struct Making {
     params: CParams,
 }
 
-/// What one side does in its turn.
+/// A change that one side makes in its turn.
 #[derive(Debug, Clone)]
 enum Change {
     Write {
@@ -65,7 +65,7 @@ enum Change {
     Resize {
         shape: Vec<u64>,
     },
-    /// Compresses all anew, in the place of the old file.
+    /// Recompresses all chunks and replaces the old file.
     Copy {
         params: CParams,
     },
@@ -301,7 +301,7 @@ impl Object {
         }
     }
 
-    /// What the model is after the change.
+    /// Applies the change to the model.
     fn follow(&mut self, change: &Change, by_python: bool) {
         match (&mut self.content, change) {
             (Content::Array(model), Change::Write { ranges, bytes }) => write(model, ranges, bytes),
@@ -369,7 +369,7 @@ impl Object {
         }
     }
 
-    /// Fails where Rust reads something else than the model.
+    /// Asserts that Rust reads the content of the model.
     fn check(&self, when: &str) {
         let outcome = std::panic::catch_unwind(|| {
             let mut schunk = SChunk::open(&self.path).unwrap();
@@ -500,7 +500,7 @@ def find(case, state):
     assert {name: repr(value) for name, value in vlmeta.items()} == \
         {name: repr(value) for name, value in expected.items()}, (vlmeta, expected)
 
-def make_anew(case, making):
+def make_again(case, making):
     more = dict(urlpath=case["path"], contiguous=making["contiguous"], cparams=cparams_of(making))
     state = case["after"]
     more["meta"] = dict(fixed=eval(state["fixed"]))
@@ -517,7 +517,7 @@ def make_anew(case, making):
 def change(case, change):
     path, what = case["path"], change["do"]
     if what == "make":
-        make_anew(case, change)
+        make_again(case, change)
         return
     found = blosc2.open(path, mode="a")
     array = found if isinstance(found, blosc2.NDArray) else None

@@ -1,4 +1,4 @@
-//! What the C library reads.
+//! The C library as a reader of super-chunks.
 
 use std::ffi::{CStr, CString};
 use std::path::Path;
@@ -24,7 +24,7 @@ impl CSchunk {
     /// A copy of a frame in memory.
     pub(crate) fn of(bytes: &[u8]) -> Self {
         let (from, len) = (bytes.as_ptr().cast_mut(), bytes.len() as i64);
-        // SAFETY: C copies so many bytes.
+        // SAFETY: C copies `len` bytes.
         let schunk = unsafe { sys::blosc2_schunk_from_buffer(from, len, true) };
         Self(NonNull::new(schunk).expect("C does not take it"))
     }
@@ -47,7 +47,7 @@ impl CSchunk {
             // Zeros, which C leaves where nothing was ever written.
             let mut found = vec![0; chunk.data.len()];
             let (to, len) = (found.as_mut_ptr().cast(), found.len() as i32);
-            // SAFETY: there is room for so many bytes.
+            // SAFETY: `to` has room for `len` bytes.
             let code = unsafe {
                 sys::blosc2_schunk_decompress_chunk(self.0.as_ptr(), index as i64, to, len)
             };
@@ -62,7 +62,7 @@ impl CSchunk {
         let fields = self.fields();
         let layers = &fields.metalayers[..usize::from(fields.nmetalayers)];
         let layer = |&layer: &*mut sys::blosc2_metalayer| {
-            // SAFETY: so many are there, with a name and as much content as they say.
+            // SAFETY: each of the `nmetalayers` entries has a name and `content_len` bytes of content.
             unsafe {
                 let (content, len) = ((*layer).content, (*layer).content_len as usize);
                 Layer { name: name(layer), content: copy(content, len) }
@@ -76,7 +76,7 @@ impl CSchunk {
         let layers = &fields.vlmetalayers[..fields.nvlmetalayers as usize];
         let layer = |&layer: &*mut sys::blosc2_metalayer| {
             let (mut content, mut len) = (ptr::null_mut(), 0);
-            // SAFETY: so many are there; C allocates a copy of the content, which is freed.
+            // SAFETY: all `nvlmetalayers` entries are there; C allocates a copy of the content, which is freed.
             unsafe {
                 let schunk = self.0.as_ptr();
                 let code = sys::blosc2_vlmeta_get(schunk, (*layer).name, &mut content, &mut len);

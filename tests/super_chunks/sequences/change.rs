@@ -1,4 +1,4 @@
-//! One change of a super-chunk: made up, done, and foretold.
+//! One change of a super-chunk: random choice and execution.
 
 use std::fmt;
 use std::io::Write;
@@ -39,7 +39,7 @@ impl fmt::Debug for Hex {
     }
 }
 
-/// What a call that changes says.
+/// The results of a changing call.
 #[derive(Debug)]
 pub(crate) struct Said {
     /// How many chunks there are then.
@@ -56,7 +56,7 @@ pub(crate) enum Access {
     Write,
 }
 
-/// What else decides whether a change is done.
+/// The other conditions for the success of a change.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setting {
     pub(crate) access: Access,
@@ -64,7 +64,7 @@ pub(crate) struct Setting {
     pub(crate) contiguous: bool,
     /// Whether most chunks have one size.
     pub(crate) regular: bool,
-    /// Whether most chunks have blocks of lengths of their own.
+    /// Whether most chunks have variable-length blocks.
     pub(crate) variable_blocks: bool,
 }
 
@@ -206,7 +206,7 @@ impl Change {
         }
     }
 
-    /// Does it; gives what the call said.
+    /// Makes the change and returns the results of the call.
     pub(crate) fn apply(&self, schunk: &mut SChunk) -> blosc2::Result<Said> {
         let typesize = schunk.typesize();
         let (mut count, mut found) = (None, None);

@@ -1,4 +1,4 @@
-//! Data and chunks, told by a few numbers, so that a sequence can be printed.
+//! Data and chunks, described by a few numbers, so that a sequence can be printed.
 
 use blosc2::{CParams, Chunk, Codec, Compressor, Filter, SplitMode};
 

@@ -1,4 +1,4 @@
-//! What a change does to the model, and the errors that it has to meet.
+//! The effect of a change on the model, and the expected errors.
 
 use blosc2::{ErrorKind, Special};
 
@@ -7,8 +7,8 @@ use super::data::{Data, Form, Made};
 use super::simple::{Layer, Model, Piece};
 
 impl Change {
-    /// Does it to the model; gives the kinds of errors that it must fail with one of, and leaves the model as
-    /// it is then.
+    /// Applies the change to the model. If the change must fail, returns the possible kinds of errors and leaves the
+    /// model in the state after the failure.
     pub(crate) fn foretell(&self, model: &mut Model, setting: &Setting) -> Vec<ErrorKind> {
         use ErrorKind::{InvalidArgument, OutOfBounds, ReadOnly, TypeMismatch, Unsupported};
 

@@ -1,4 +1,4 @@
-//! Whether a super-chunk is what the model is.
+//! Comparison of a super-chunk with the model.
 
 use std::io::{Read, Seek, SeekFrom};
 
@@ -126,7 +126,7 @@ fn all(schunk: &SChunk, model: &Model, content: &[u8]) {
     }
 }
 
-/// All that a change that fails must not change.
+/// The properties that a failed change must not modify.
 pub(crate) fn facts(schunk: &SChunk) -> impl PartialEq + std::fmt::Debug + use<> {
     let infos: Vec<_> = schunk.chunk_infos().map(Result::unwrap).collect();
     let sizes = (schunk.nbytes(), schunk.cbytes(), schunk.frame_len().unwrap());

@@ -1,8 +1,8 @@
-//! Random sequences of all that changes a super-chunk, on every storage, against a plain model of it.
+//! Random sequences of changes of a super-chunk, in every storage, against a plain model.
 //!
-//! After each operation the super-chunk is what the model is; one that must fail leaves everything as it was.
-//! After each sequence `blosc2-format` finds nothing wrong with what is stored, and it and the C library
-//! read what the model holds; of some sequences Python does as well.
+//! After each operation the super-chunk equals the model. An operation that must fail leaves everything unchanged.
+//! After each sequence `blosc2-format` has no findings, and it and the C library read the content of the model. After
+//! some sequences Python does as well.
 
 mod c;
 mod change;
@@ -29,12 +29,12 @@ use simple::Layer;
 
 /// The number of sequences in a long run; see `repeats`.
 const CASES: usize = 2000;
-/// How many of them Python reads.
+/// The number of these sequences that Python reads.
 const IN_PYTHON: u64 = 100;
 /// Threads to run them on.
 const WORKERS: u64 = 2;
 
-/// Runs a sequence, and gives what it left to `then`; `Err` is how it failed, with all that it did.
+/// Runs a sequence and passes its result to `then`. `Err` is the failure with a log of all operations.
 fn run<R>(seed: u64, folder: &Path, then: impl FnOnce(&Sequence) -> R) -> Result<R, String> {
     let mut log = Vec::new();
     let outcome = catch_unwind(AssertUnwindSafe(|| {

@@ -1,4 +1,4 @@
-//! Where super-chunks are kept: every storage there is.
+//! The storages of super-chunks.
 
 use std::fmt;
 use std::fs;
@@ -12,7 +12,7 @@ use blosc2::{CParams, OpenOptions, SChunk, SaveOptions};
 use super::stored::Stored;
 use crate::common::Rng;
 
-/// Where a super-chunk is, and how it is found again.
+/// The storage of a super-chunk, and how to reopen it.
 #[derive(Clone)]
 pub(crate) enum Place {
     Memory,
@@ -70,7 +70,7 @@ impl Place {
         }
     }
 
-    /// Whether metalayers stand before chunks in one run of bytes.
+    /// Whether the frame is contiguous, with the metalayers before the chunks.
     pub(crate) fn is_contiguous(&self) -> bool {
         !matches!(self, Self::Memory | Self::Directory(_))
     }
@@ -94,7 +94,7 @@ impl Place {
         .unwrap_or_else(|error| panic!("reopen: {error}"))
     }
 
-    /// Opens it anew.
+    /// Reopens the super-chunk.
     pub(crate) fn reopen(&self, schunk: SChunk, options: &OpenOptions, writes: bool) -> SChunk {
         match self {
             Self::Memory => schunk.try_clone().unwrap(),
@@ -135,7 +135,7 @@ impl Place {
     }
 }
 
-/// A storage of the user's: bytes that outlive the super-chunk.
+/// A custom storage backend: bytes that outlive the super-chunk.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct UserStorage(Arc<Mutex<Bytes>>);
 
@@ -147,7 +147,7 @@ struct Bytes {
 }
 
 impl UserStorage {
-    /// Lets a write fail after so many; `None` lets none fail. Says whether one was still to fail.
+    /// Lets a write fail after `writes` writes; `None` lets none fail. Returns whether a failure was still pending.
     pub(crate) fn fail_after(&self, writes: Option<usize>) -> bool {
         std::mem::replace(&mut self.0.lock().unwrap().fails_after, writes).is_some()
     }
@@ -186,7 +186,7 @@ impl Storage for UserStorage {
     }
 }
 
-/// A stream of the user's, which outlives the super-chunk.
+/// A user-defined stream that outlives the super-chunk.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SharedCursor(Arc<Mutex<Cursor<Vec<u8>>>>);
 

@@ -1,4 +1,4 @@
-//! A sequence of operations on one super-chunk, and on what it is copied to.
+//! A sequence of operations on one super-chunk and on its copies.
 
 use std::path::{Path, PathBuf};
 
@@ -180,7 +180,7 @@ impl<'a> Sequence<'a> {
         }
     }
 
-    /// Does it; gives the error that it rightly met.
+    /// Runs a step and returns the expected error that it failed with, if any.
     fn take(&mut self, step: Step, number: u64) -> Option<ErrorKind> {
         match step {
             Step::Change(change) => return self.change(&change),
@@ -301,8 +301,8 @@ impl<'a> Sequence<'a> {
     }
 }
 
-/// Does a change, of the super-chunk and of the model; gives the error that it rightly met. With `looks` it is
-/// looked at before; `storage_failed` is asked behind it.
+/// Changes the super-chunk and the model, and returns the expected error that the change failed with, if any. With
+/// `looks` the super-chunk is compared before; `storage_failed` is called afterwards.
 fn attempt(
     change: &Change,
     schunk: &mut SChunk,

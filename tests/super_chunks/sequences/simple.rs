@@ -1,6 +1,6 @@
-//! The model: what a super-chunk holds, as plain vectors.
+//! The model: the content of a super-chunk as plain vectors.
 
-/// What a super-chunk holds.
+/// The content of a super-chunk.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Model {
     pub(crate) typesize: usize,
@@ -15,9 +15,9 @@ pub(crate) struct Model {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Piece {
     pub(crate) data: Vec<u8>,
-    /// Lengths of its blocks, where they have lengths of their own.
+    /// The lengths of its blocks, if they are variable-length.
     pub(crate) blocks: Option<Vec<usize>>,
-    /// Whether its bytes were never written; they are read as zeros here, as anything elsewhere.
+    /// Whether its bytes are uninitialized: this crate reads zeros, other readers any bytes.
     pub(crate) undefined: bool,
 }
 
@@ -77,7 +77,7 @@ impl Model {
         self.measure();
     }
 
-    /// Sees whether chunks still have one size. Where they have not, that stays.
+    /// Updates whether all chunks have one size. Once they differ, this does not change back.
     pub(crate) fn measure(&mut self) {
         let Some(size) = self.chunksize.filter(|&size| size > 0) else { return };
         let Some((last, others)) = self.chunks.split_last() else { return };

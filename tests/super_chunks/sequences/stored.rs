@@ -1,4 +1,4 @@
-//! What a sequence leaves: bytes, a file or a directory, read by others than `blosc2`.
+//! The result of a sequence: bytes, a file or a directory, read by other implementations.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ pub(crate) enum Stored {
 }
 
 impl Stored {
-    /// Nothing is wrong with it, and `blosc2-format` and C read what the model holds.
+    /// Asserts that there are no findings, and that `blosc2-format` and C read the content of the model.
     pub(crate) fn compare(&self, model: &Model) {
         let options = Options { content: true, ..Options::default() };
         let limits = Limits::default();
@@ -68,7 +68,7 @@ impl Stored {
 }
 
 fn nothing_wrong(report: &Report) {
-    // Notes on gaps that changes leave, and on chunks that are compressed otherwise than the header says.
+    // Notes on gaps that changes leave, and on chunks whose parameters differ from the header.
     let allowed =
         ["frame.gap", "frame.deleted", "frame.chunk.params", "frame.dictionary", "frame.suspect"];
     let wrong = report.findings.iter().filter(|finding| {
