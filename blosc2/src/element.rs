@@ -154,7 +154,7 @@ impl ElementLayout {
     /// The layout of a bool: a byte that is 0 or 1.
     pub const BOOL: Self = Self { form: Form::Bool, has_bools: true, ..Self::bytes(1) };
 
-    /// Returns the layout of `size` bytes, each of which can have any value.
+    /// Returns the layout of `size` bytes, where each byte can have any value.
     ///
     /// # Panics
     /// Panics if `size` is 0 or greater than 2^31 - 1. In a constant this is a compile error.
