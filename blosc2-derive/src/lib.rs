@@ -14,7 +14,7 @@ use syn::{
     Token,
 };
 
-/// Derives `blosc2::Element` for a struct; documented in the crate `blosc2`.
+/// Derives `blosc2::Element`. The crate `blosc2-derive` defines this macro, and the crate `blosc2` documents it.
 // `blosc2` documents and tests this macro: a test here would build `blosc2` again, for the host.
 #[proc_macro_derive(Element, attributes(element))]
 pub fn derive_element(input: Tokens) -> Tokens {

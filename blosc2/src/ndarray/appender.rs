@@ -19,8 +19,8 @@ const DOING: &str = "append to an array";
 /// hundred times as much as one appender for all rows.
 ///
 /// Set the chunk shape of an array that grows; see [`NDArrayBuilder::chunks`](crate::NDArrayBuilder::chunks). Each
-/// flush recompresses the last chunk if it is not full. In a file the recompressed chunk overwrites the old one, so
-/// that frequent flushes leave no unused space.
+/// flush recompresses the last chunk if it is not full. In a contiguous file the old chunk is at the end of
+/// the data, and the new one overwrites it even if it is longer, so that frequent flushes leave no gaps.
 ///
 /// Collected items are written by [`flush`](Self::flush) and [`finish`](Self::finish), and when the appender is
 /// dropped. Errors during the drop are ignored. If the process dies, collected items are lost; for the state of the

@@ -60,14 +60,15 @@ pub(super) const MAKE: &str = "create an array";
 /// The methods that create an array fail with these errors:
 /// - [`ErrorKind::InvalidArgument`]: the number of items does not match the shape; the shape has more than 16 axes; the
 ///   chunk or block shape has another number of dimensions, or a size of 0 on an axis with items; a block is larger
-///   than a chunk; a parameter is out of range;
+///   than a chunk; a parameter is out of range; [`replace`](Self::replace) is set, and the path of [`file`](Self::file)
+///   is a directory or the custom folder contains a frame;
 /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or the dtype contains pointers to
 ///   Python objects;
 /// - [`ErrorKind::TooLarge`]: a chunk exceeds [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes, or the array
 ///   exceeds what the format can store;
-/// - [`ErrorKind::AlreadyExists`]: the path exists, or the custom storage backend contains data, and
-///   [`replace`](Self::replace) is not set or does not apply; or a clone of the builder has already created an array in
-///   the custom storage backend;
+/// - [`ErrorKind::AlreadyExists`]: [`replace`](Self::replace) is not set, and the file exists, the custom storage
+///   backend contains data, or the custom folder contains a frame; the path of [`directory`](Self::directory) exists;
+///   or a clone of the builder has already created an array in the custom storage backend;
 /// - [`ErrorKind::NotFound`]: the folder of the path does not exist;
 /// - [`ErrorKind::Busy`]: the file to be replaced is open in another handle of this program;
 /// - [`ErrorKind::OutOfMemory`]: memory for the array cannot be allocated;
@@ -258,8 +259,9 @@ impl NDArrayBuilder {
         self.custom(Box::new(|replace| OpenOptions::new_storage(storage, replace)))
     }
 
-    /// Sets a custom folder, in which the array is created with one file for each chunk. The folder must not have an
-    /// index file. If the builder is cloned, only one of the clones can create an array there.
+    /// Sets a custom folder, in which the array is created with one file for each chunk. The folder must not
+    /// contain a frame, that is, an index file `chunks.b2frame`. If the builder is cloned, only one of the clones can
+    /// create an array there.
     pub fn folder<F>(self, folder: F) -> Self
     where
         F: FolderMut<File: Send + Sync + 'static> + 'static,
@@ -497,7 +499,7 @@ impl NDArrayBuilder {
     ///
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation), and with:
-    /// - [`ErrorKind::InvalidArgument`]: `T` is another type.
+    /// - [`ErrorKind::InvalidArgument`]: `T` is neither `f32` nor `f64`.
     #[doc(alias = "b2nd_nans")]
     pub fn nans<T: Element>(self, shape: impl PerAxis) -> Result<NDArray> {
         self.special(Special::Nan, shape, &T::dtype().to_string(), size_of::<T>())
@@ -511,7 +513,7 @@ impl NDArrayBuilder {
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation), and with:
     /// - [`ErrorKind::InvalidArgument`]: `special` is [`Special::Value`], or is [`Special::Nan`] and the dtype is
-    ///   another one.
+    ///   not a floating-point dtype of 4 or 8 bytes.
     pub fn special(
         self,
         special: Special,

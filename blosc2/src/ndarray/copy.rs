@@ -279,9 +279,9 @@ impl NDArrayBuilder {
     /// unless the builder sets them, as in [`copy`](Self::copy). If the first array is small, set
     /// [`chunks`](Self::chunks): otherwise the result has chunks as small as those of that array.
     ///
-    /// Compressed chunks are copied as they are under the conditions of `copy`. Chunks of the first source can meet
-    /// these conditions. Chunks of a later source can meet them only if its first index in the result is a multiple of
-    /// the chunk size along the axis.
+    /// Compressed chunks that meet the conditions of `copy` are copied unchanged. Chunks of a source after the first
+    /// can meet them only if the first index of the source in the result is a multiple of the chunk size along the
+    /// axis.
     ///
     /// [`NDArray::append_array`] appends to an existing array.
     ///

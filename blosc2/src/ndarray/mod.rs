@@ -124,8 +124,8 @@ const NUMPY_FORMAT: u8 = 0;
 /// - [`ErrorKind::InvalidData`]: a chunk that has to be read is corrupted, or the file was replaced by an array with
 ///   another chunk or block shape;
 /// - [`ErrorKind::Unsupported`]: this build does not have a codec or filter of the array; the change covers only a part
-///   of a chunk, and a prefilter or a postfilter is set; or the change is one of the shape, and the metalayer of the
-///   array was written by a version before C-Blosc2 2.7;
+///   of a chunk, and a prefilter or a postfilter is set; or the shape is to be changed, and the metalayer `b2nd`
+///   was written by a version before C-Blosc2 2.7;
 /// - [`ErrorKind::TooLarge`]: the new shape or the compressed data exceeds what the format can store;
 /// - [`ErrorKind::OutOfMemory`]: memory for the new chunks cannot be allocated;
 /// - [`ErrorKind::Unfinished`]: another process has left a change of the file incomplete;
@@ -632,9 +632,9 @@ impl NDArray {
     /// Re-reads the shape and the metadata, and returns whether another handle or process has changed them. C:
     /// `b2nd_refresh`.
     ///
-    /// Reads return current items without this call, see [`SChunk::refresh`]. But selections are resolved with the
-    /// shape that this handle knows; this call, changes, and [`locked`](Self::locked) of a file with locking update
-    /// that shape.
+    /// Reads return current items without this call, see [`SChunk::refresh`]. But the indices of selections refer to
+    /// the shape that this handle last read. The handle re-reads the shape in this method, in methods that change the
+    /// array, and, with locking, in [`locked`](Self::locked).
     ///
     /// # Errors
     /// Fails with the errors of [`open`](Self::open).

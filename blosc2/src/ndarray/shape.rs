@@ -113,10 +113,10 @@ impl NDArray {
     /// Appends the items of another array or view at the end of an axis. C: `b2nd_concatenate` without `copy`.
     ///
     /// The other array must have the same dtype, and the same shape except along that axis. If the old size along the
-    /// axis is a multiple of the chunk size, compressed chunks of the other array are copied as they are under the
-    /// conditions of [`NDArrayBuilder::copy`](crate::NDArrayBuilder::copy), regardless of the compression parameters of
-    /// this array. All other new chunks, and old chunks that gain items, are compressed with the parameters of this
-    /// array. Metalayers are not copied.
+    /// axis is a multiple of the chunk size, compressed chunks of the other array that meet the conditions of
+    /// [`NDArrayBuilder::copy`](crate::NDArrayBuilder::copy) are copied unchanged, regardless of the compression
+    /// parameters of this array. All other new chunks, and old chunks that gain items, are compressed with the
+    /// parameters of this array. Metalayers are not copied.
     ///
     /// The compressed new chunks are held in memory until all of them are written.
     ///

@@ -96,9 +96,9 @@ impl SChunk {
     /// Fails with the errors of [reading](Self#errors-of-reading) and of [changes](Self#errors-of-changes), and with
     /// - [`ErrorKind::OutOfBounds`]: `start` is after the end;
     /// - [`ErrorKind::TypeMismatch`]: `T` is not `u8`, and its size is not the typesize;
-    /// - [`ErrorKind::InvalidArgument`]: there are items past the end, and the chunks belong to an array, or the chunk
-    ///   size is unknown: the super-chunk is empty and was created without
-    ///   [`OpenOptions::chunksize`](crate::OpenOptions::chunksize), or its chunks have different sizes;
+    /// - [`ErrorKind::InvalidArgument`]: there are items past the end, and they cannot be appended: the chunks belong
+    ///   to an array or have different sizes, or the super-chunk is empty and was created without
+    ///   [`OpenOptions::chunksize`](crate::OpenOptions::chunksize);
     /// - [`ErrorKind::Unsupported`]: a prefilter or postfilter is set, which would run again on the other items of the
     ///   chunks; or the chunks have variable-length blocks.
     #[doc(alias("set_slice", "blosc2_schunk_set_slice_buffer", "__setitem__"))]

@@ -1,4 +1,4 @@
-//! Super-chunks: sequences of compressed chunks with metadata, in memory, in files or in custom storages.
+//! Super-chunks: sequences of compressed chunks with metadata, in memory, in files or in custom storage backends.
 
 mod change;
 mod content;
@@ -60,10 +60,10 @@ pub use repair::{Rebuilt, Repaired, repair, repair_to};
 pub use whole::SaveOptions;
 
 /// A super-chunk: a sequence of compressed chunks with metalayers, in memory, in a file, in a directory or in a custom
-/// storage. C: `blosc2_schunk`. Python: `SChunk`.
+/// storage backend. C: `blosc2_schunk`. Python: `SChunk`.
 ///
-/// Usually all chunks have the same size, except for a shorter last one. A super-chunk may also have chunks of
-/// different sizes. In both cases items can be read across the boundaries of chunks.
+/// Usually all chunks have the same size, except for a shorter last one. A super-chunk may also have variable-length
+/// chunks, which have different sizes. In both cases items can be read across the boundaries of chunks.
 ///
 /// Methods that read take `&self` and may run on several threads at once; each thread uses its own decompression
 /// context. Methods that change the super-chunk take `&mut self`. Each change is atomic: a method that succeeds leaves
@@ -95,8 +95,8 @@ pub use whole::SaveOptions;
 /// - [`ErrorKind::Unsupported`]: a chunk needs a codec or filter that this build does not have;
 /// - [`ErrorKind::TooLarge`]: the result takes more memory than [`OpenOptions::max_read`] allows;
 /// - [`ErrorKind::OutOfMemory`]: there is not enough memory;
-/// - [`ErrorKind::Callback`]: a user-defined codec, a filter, a postfilter or a custom storage fails or panics;
-/// - [`ErrorKind::Busy`]: a user closure runs under another access to the file, so that the read could deadlock; or
+/// - [`ErrorKind::Callback`]: a user-defined codec, a filter, a postfilter or a custom storage backend fails or panics;
+/// - [`ErrorKind::Busy`]: another access to the file is running a user closure, so that the read could deadlock; or
 ///   another program changed the file without locking it; see
 ///   [access](OpenOptions#access-to-a-file-by-several-handles);
 /// - with [`OpenOptions::locking`]: [`ErrorKind::NotFound`] if the file was replaced or removed after it was opened,
@@ -108,7 +108,7 @@ pub use whole::SaveOptions;
 ///   changes or removes existing data;
 /// - [`ErrorKind::Io`]: the file or storage cannot be written;
 /// - [`ErrorKind::NotFound`]: the file was replaced or removed after it was opened;
-/// - [`ErrorKind::Busy`]: a user closure runs under another access to the file, so that the change could deadlock; or
+/// - [`ErrorKind::Busy`]: another access to the file is running a user closure, so that the change could deadlock; or
 ///   the file was changed by a program or a handle that does not lock it; see
 ///   [access](OpenOptions#access-to-a-file-by-several-handles);
 /// - [`ErrorKind::Unfinished`]: a writer was stopped in the middle of a change;
@@ -119,7 +119,8 @@ pub use whole::SaveOptions;
 /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter in the header of the frame; or the file
 ///   is opened with [`OpenOptions::locking`] and has several hard links;
 /// - [`ErrorKind::OutOfMemory`]: there is not enough memory;
-/// - [`ErrorKind::Callback`]: a user-defined codec, a filter, a prefilter, a tuner or a custom storage fails or panics.
+/// - [`ErrorKind::Callback`]: a user-defined codec, a filter, a prefilter, a tuner or a custom storage backend fails or
+///   panics.
 ///
 /// After an error the super-chunk is unchanged, unless the message states that the change could not be rolled back.
 #[doc(alias("blosc2_schunk", "b2frame", "cframe"))]
@@ -235,8 +236,8 @@ impl SChunk {
     /// - [`ErrorKind::InvalidData`]: it is not a frame, is truncated or is invalid;
     /// - [`ErrorKind::Unfinished`]: a writer was stopped in the middle of a change, or is writing the file now;
     /// - [`ErrorKind::TooLarge`]: opening takes more than the default [`limits`](OpenOptions::limits) allow;
-    /// - [`ErrorKind::Busy`]: the file is being replaced repeatedly, or a user closure runs under a change of it, so
-    ///   that this call could deadlock.
+    /// - [`ErrorKind::Busy`]: the file is being replaced repeatedly, or a change of it is running a user closure,
+    ///   so that this call could deadlock.
     #[doc(alias = "blosc2_schunk_open")]
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         OpenOptions::new().open(path)
@@ -347,7 +348,7 @@ impl SChunk {
         self.look().outline.params().blocksize.map(|size| size as usize)
     }
 
-    /// Returns whether chunks have different sizes.
+    /// Returns whether the super-chunk has variable-length chunks, which have different sizes.
     pub fn has_variable_chunks(&self) -> bool {
         self.look().outline.chunksize() == ChunkSize::Variable
     }

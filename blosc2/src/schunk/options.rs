@@ -46,7 +46,7 @@ const MAKE: &str = "create a super-chunk";
 ///
 /// # Access to a file by several handles
 /// A file is identified by what was opened (on Unix by device and inode), not by its path. Different paths and links to
-/// one file, and [`File`] storages of it, therefore count as the same file.
+/// one file, and a [`File`] passed to [`open_storage`](Self::open_storage), therefore count as the same file.
 /// - Within a program, either one handle may change a file, or any number of handles that all use
 ///   [`locking`](Self::locking). Opening any other handle for writing fails with [`ErrorKind::Busy`]. While a handle of
 ///   the program has the file open for writing, replacing the file and appending a frame to it also fail with `Busy`.
@@ -59,10 +59,11 @@ const MAKE: &str = "create a super-chunk";
 /// - User closures (codecs, filters, prefilters, postfilters, the function of a `map`, and that of
 ///   [`locked`](SChunk::locked)) run during a read or a change of the file. During a read they may read the same file.
 ///   A call in a closure that would deadlock, because it waits for the access in which the closure runs, fails with
-///   [`ErrorKind::Busy`] within a second. Calls on other threads that wait for the same file fail with `Busy` too if
-///   one call of a closure takes that long: one chunk in a codec or filter, 1024 items in a `map`, or the time between
-///   two calls on its handle in `locked`. While a closure runs under the lock of a file, this program waits at most one
-///   second for the locks of other programs.
+///   [`ErrorKind::Busy`] within a second. Calls on other threads that wait for the same file also fail with `Busy`
+///   after about 0.7 seconds without progress of the closure. A codec or filter makes progress with each chunk, the
+///   function of a `map` with every 1024 items, and the closure of `locked` with each call on its handle. While a
+///   closure runs and this program holds the lock of the file, it waits at most one second for the locks of other
+///   programs.
 ///
 /// Without locking, a file may appear invalid if another program changes it while it is opened or read. If a lock file
 /// exists next to the file, the error message names this possible cause.
@@ -181,11 +182,11 @@ impl OpenOptions {
     /// Sets whether each change and each read locks the file, so that several programs can use it at the same time. Off
     /// by default. It has no effect on super-chunks in memory and in custom storage backends. Python: `locking=True`.
     ///
-    /// The lock is compatible with C-Blosc2 3.2 and later: it is a lock on a separate file, named as the frame with the
-    /// suffix `.b2lock` (in a directory, the file `.b2lock`). The lock file is not removed. All programs that use the
-    /// frame must lock it. Any number of handles may then change it, and each sees the changes of the others: a read
-    /// returns the current content, and never a part of a change. Sizes and counts such as [`nchunks`](SChunk::nchunks)
-    /// are those of the last read, change or [`refresh`](SChunk::refresh) of the handle.
+    /// The lock is compatible with C-Blosc2 3.2 and later: it is a lock on a separate file, whose name is the name of
+    /// the frame followed by `.b2lock` (for a directory, the file `.b2lock` in it). The lock file is not removed. All
+    /// programs that use the frame must lock it. Any number of handles may then change it, and each sees the changes of
+    /// the others: a read returns the current content, and never a part of a change. Sizes and counts such as
+    /// [`nchunks`](SChunk::nchunks) are those of the last read, change or [`refresh`](SChunk::refresh) of the handle.
     ///
     /// Opening for writing first rolls back the change of a program that died in the middle of it; see
     /// [crash recovery](Self#crash-recovery).
@@ -256,8 +257,10 @@ impl OpenOptions {
         self
     }
 
-    /// Sets the compression parameters: those of a new super-chunk, which are also stored in its header; or those of
-    /// new chunks in an opened super-chunk, instead of the parameters in its header. Python: `cparams`.
+    /// Sets the compression parameters of new chunks. Python: `cparams`.
+    ///
+    /// A new super-chunk stores them in its header. For an existing super-chunk, they are used instead of the
+    /// parameters in its header, which do not change.
     pub fn cparams(mut self, params: impl Borrow<CParams>) -> Self {
         self.cparams = Some(params.borrow().clone());
         self
@@ -397,10 +400,10 @@ impl OpenOptions {
     /// [`open`](Self::open) opens a directory of the file system by its path. C: `blosc2_schunk_open_udio` of a
     /// directory.
     ///
-    /// [`create`](Self::create) and [`create_new`](Self::create_new) create a frame if the folder has no index file.
-    /// Accesses of several handles to one folder are not coordinated: a change fails with [`ErrorKind::Busy`] if
-    /// another handle has changed the frame since this handle last read it, and [`SChunk::refresh`] reads the changes
-    /// of other handles.
+    /// [`create`](Self::create) and [`create_new`](Self::create_new) create a frame if the folder has no index file,
+    /// `chunks.b2frame`. Accesses of several handles to one folder are not coordinated: a change fails with
+    /// [`ErrorKind::Busy`] if another handle has changed the frame since this handle last read it, and
+    /// [`SChunk::refresh`] reads the changes of other handles.
     ///
     /// ```
     /// use std::collections::BTreeMap;

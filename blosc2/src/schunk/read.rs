@@ -62,7 +62,7 @@ impl SChunk {
         Chunks { schunk: self, range: 0..self.nchunks(), item: PhantomData }
     }
 
-    /// Returns the compressed chunk `index`. C: `blosc2_schunk_get_chunk`. Python: `SChunk.get_chunk`.
+    /// Returns the compressed chunk at `index`. C: `blosc2_schunk_get_chunk`. Python: `SChunk.get_chunk`.
     ///
     /// A special chunk that is recorded in the index only has no stored bytes; a chunk with the same content is
     /// created.
@@ -122,7 +122,7 @@ impl SChunk {
         (0..self.nchunks()).map(|index| self.chunk_info(index))
     }
 
-    /// Decompresses block `block` of the chunk at `index`. C: `blosc2_schunk_get_vlblock`.
+    /// Decompresses the block at the index `block` of the chunk at `index`. C: `blosc2_schunk_get_vlblock`.
     ///
     /// The chunk may have variable-length blocks, as written by [`append_blocks`](Self::append_blocks), or blocks of
     /// one size. From a file the whole compressed chunk is read, and only this block is decompressed.

@@ -48,9 +48,10 @@ impl SChunk {
     /// With [locking](crate::OpenOptions::locking), and always for changes by other handles of this program, reads of
     /// chunks refresh the handle automatically; a call is then needed only for sizes, counts and metalayers. Without
     /// locking, a call makes the changes of another program visible, if that program is not writing at the same time.
-    /// It then returns `false` for two kinds of changes, although their data is visible: a chunk that was overwritten
-    /// with a chunk of the same compressed length, and a new order of more than about 100,000 chunks if the part of the
-    /// index that was already read is unchanged.
+    /// Without locking, the call misses two kinds of changes: it returns `false`, although reads return the new data.
+    /// - A chunk was overwritten with a chunk of the same compressed length.
+    /// - The chunks of a frame with more than about 100,000 chunks were reordered, and the part of the index that this
+    ///   handle has read is unchanged.
     ///
     /// # Errors
     /// Fails with the errors of [`open`](Self::open); the handle is then unchanged.
@@ -111,7 +112,7 @@ impl SChunk {
     /// # Errors
     /// Fails with the errors of `work`, and with
     /// - [`ErrorKind::Io`]: the file cannot be locked;
-    /// - [`ErrorKind::Busy`]: a user closure runs under another access to the file, so that this call could deadlock;
+    /// - [`ErrorKind::Busy`]: another access to the file is running a user closure, so that this call could deadlock;
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Unfinished`]: the file was replaced or removed, or a writer was stopped.
     #[doc(alias("blosc2_schunk_lock", "holding_lock"))]
     pub fn locked<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {

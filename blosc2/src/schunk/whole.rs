@@ -153,8 +153,8 @@ impl SChunk {
         self.save_as(store, options)
     }
 
-    /// Saves the super-chunk to a custom folder as a sparse frame, with options. The folder must not have an index
-    /// file.
+    /// Saves the super-chunk to a custom folder as a sparse frame, with options. The folder must not contain a
+    /// frame, that is, an index file `chunks.b2frame`.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), with those of the folder, and with
