@@ -167,7 +167,7 @@ pub struct CParams {
     /// The compression level, 0 (no compression) to 9. C and Python: `clevel`.
     pub level: u8,
     /// The size of an item in bytes, 1 to [`MAX_TYPESIZE`](crate::limits::MAX_TYPESIZE); `None` for the size of the
-    /// item type `T`.
+    /// type of the items that are compressed.
     pub typesize: Option<usize>,
     /// The size of a block in bytes; `None` for an automatic size. Arrays have a block shape instead.
     pub blocksize: Option<usize>,
