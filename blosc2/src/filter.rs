@@ -53,10 +53,10 @@ pub enum Filter {
     /// Replaces each byte by its difference from the previous byte in the same stream; for use after a shuffle, which
     /// creates the streams. The parameter is the number of streams in a block; 0 means the typesize.
     ByteDelta(u8),
-    /// Divides each block of an array into cells of equal side lengths, and groups the items of each cell. The parameter
-    /// is the side length of a cell in items. For arrays only.
+    /// Divides each block of an array into cells with equal sides, and groups the items of each cell. The parameter is
+    /// the side length of a cell in items. For arrays only.
     NdCell(u8),
-    /// Divides each block of an array of floats into cells of equal side lengths, and replaces the items of each cell by
+    /// Divides each block of an array of floats into cells with equal sides, and replaces the items of each cell by
     /// their mean. The parameter is the side length of a cell in items. Lossy, for arrays only.
     NdMean(u8),
     /// A filter whose code has no variant, or whose parameter has no meaning for its variant.

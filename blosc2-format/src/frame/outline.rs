@@ -449,8 +449,8 @@ impl Outline {
         out
     }
 
-    /// Returns the index chunk; empty if there are no chunks. Blocks that did not change since the last
-    /// read or write are not encoded again.
+    /// Returns the index chunk; empty if there are no chunks. Blocks that did not change since the
+    /// last read or write are not encoded again.
     ///
     /// # Errors
     /// [`Error::Argument`]: the index is not [loaded](Self::load).

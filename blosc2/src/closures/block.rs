@@ -131,8 +131,8 @@ impl<'a> FilterBlock<'a> {
     /// [`Decompressor`](crate::Decompressor). C passes -1.
     ///
     /// With locking, another handle can add chunks to the same file after this chunk is compressed and before it is
-    /// stored. The chunk is then stored at another index. [`SChunk::locked`](crate::SChunk::locked) prevents this. Later,
-    /// inserting, deleting and reordering chunks also change the index.
+    /// stored. The chunk is then stored at another index. [`SChunk::locked`](crate::SChunk::locked) prevents this.
+    /// Inserting, deleting and reordering chunks later also changes the index.
     #[doc(alias = "nchunk")]
     pub fn chunk_index(&self) -> Option<usize> {
         self.facts.chunk.index
