@@ -54,10 +54,10 @@ pub enum Filter {
     /// creates the streams. The parameter is the number of streams in a block; 0 means the typesize.
     ByteDelta(u8),
     /// Divides each block of an array into cells with equal sides, and groups the items of each cell. The parameter is
-    /// the side length of a cell in items. For arrays only.
+    /// the side length of a cell in items, 1 to 255. For arrays only.
     NdCell(u8),
     /// Divides each block of an array of floats into cells with equal sides, and replaces the items of each cell by
-    /// their mean. The parameter is the side length of a cell in items. Lossy, for arrays only.
+    /// their mean. The parameter is the side length of a cell in items, 1 to 127. Lossy, for arrays only.
     NdMean(u8),
     /// A filter whose code has no variant, or whose parameter has no meaning for its variant.
     Other {

@@ -61,8 +61,8 @@ impl<W: Write + Seek> Writer<W> {
     /// `SChunk.append_data`.
     ///
     /// Chunks can have different sizes. But if all chunks have the same size, except for a shorter
-    /// last one, readers can compute which chunk contains an item. As in the C library, a chunk that
-    /// is shorter than a block reduces the block size of all later chunks.
+    /// last one, readers can compute which chunk contains an item. As in the C library, a chunk
+    /// that is shorter than a block reduces the block size of all later chunks.
     ///
     /// # Errors
     /// - [`Error::Argument`]: `data` is empty, longer than a chunk can be, or not supported by the
