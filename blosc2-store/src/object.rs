@@ -198,7 +198,7 @@ impl TreeStore {
     /// # Errors
     /// - [`ErrorKind::NotFound`]: there is no entry with this key;
     /// - [`ErrorKind::TypeMismatch`]: the entry is another container;
-    /// - [`ErrorKind::Unsupported`]: the entry is a carrier, which holds no data;
+    /// - [`ErrorKind::Unsupported`]: the entry is a [`Carrier`], which holds no data;
     /// - the errors of [opening a container](crate#opening-a-container).
     pub fn array(&self, key: &str) -> Result<NDArray> {
         self.get(key)?.into_ndarray()

@@ -53,7 +53,7 @@ impl ObjectArray {
         Self::from_schunk(SChunk::open_rw(path)?)
     }
 
-    /// Creates an empty array in a new contiguous file, with the [parameters of Python](Self::default_cparams).
+    /// Creates an empty array in a new contiguous file, with the [default parameters](Self::default_cparams).
     ///
     /// # Errors
     /// Fails with the errors of [creating a container](crate#creating-a-container).
@@ -62,7 +62,7 @@ impl ObjectArray {
         Self::new_in(options.open(path)?)
     }
 
-    /// Creates an empty array in memory, with the [parameters of Python](Self::default_cparams).
+    /// Creates an empty array in memory, with the [default parameters](Self::default_cparams).
     ///
     /// # Errors
     /// Fails with the errors of [creating a container](crate#creating-a-container).
@@ -108,8 +108,8 @@ impl ObjectArray {
         Ok(Self { schunk })
     }
 
-    /// Returns the default compression parameters of Python: Zstandard at level 5, shuffle, and a dictionary in each
-    /// chunk.
+    /// Returns the default compression parameters, which are those of Python: Zstandard at level 5, shuffle, and a
+    /// dictionary in each chunk.
     pub fn default_cparams() -> CParams {
         CParams::default().dictionary(true)
     }

@@ -32,8 +32,8 @@ pub enum Check {
     /// Also checks that the block table and the dictionary are inside the chunk. This is the default for chunks.
     ///
     /// For a frame, also checks the whole index and each chunk: the chunks are inside the frame and do not overlap, and
-    /// their streams fill their blocks. Reads all bytes of the frame, but decompresses no chunk. This is the default
-    /// for frames in memory ([`OpenOptions::from_cframe`](crate::OpenOptions::from_cframe)).
+    /// the compressed streams of each block are complete. Reads all bytes of the frame, but decompresses no chunk. This
+    /// is the default for frames in memory ([`OpenOptions::from_cframe`](crate::OpenOptions::from_cframe)).
     Structure,
     /// Also decompresses all data, with the Rust implementation of the format if it has the codec. This takes longer
     /// than reading all data.

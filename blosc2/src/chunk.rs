@@ -136,7 +136,7 @@ impl Special {
 impl<B: ChunkBytes> Chunk<B> {
     /// Validates the structure of the chunk at the start of `bytes`, and removes the bytes after its end.
     ///
-    /// This is [`validated`](Self::validated) with [`Check::Structure`]. The codec and the filters need not be
+    /// Equivalent to [`validated`](Self::validated) with [`Check::Structure`]. The codec and the filters need not be
     /// available: only decompression needs them.
     ///
     /// # Errors
@@ -203,7 +203,7 @@ impl<B: ChunkBytes> Chunk<B> {
         Chunk { bytes: self.bytes.bytes(), header: self.header.clone() }
     }
 
-    /// Returns the bytes of the chunk, from the header to the last stream.
+    /// Returns the bytes of the chunk, header included.
     pub fn as_bytes(&self) -> &[u8] {
         self.bytes.bytes()
     }

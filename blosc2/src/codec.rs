@@ -45,11 +45,11 @@ pub enum Codec {
     Zlib,
     /// Zstandard (feature `zstd`), the codec with the best ratio. The default.
     Zstd,
-    /// NDLZ, for two-dimensional arrays of bytes. The parameter ([`CParams::codec_meta`](crate::CParams::codec_meta))
-    /// is the side length of a cell in items: 4 or 8.
+    /// NDLZ, for two-dimensional arrays of bytes. It compresses each block in square cells. The parameter
+    /// ([`CParams::codec_meta`](crate::CParams::codec_meta)) is the side length of a cell in items: 4 or 8.
     Ndlz,
-    /// ZFP with a fixed accuracy (feature `zfp`). Lossy, for arrays of floats. The parameter is the power of ten of the
-    /// largest absolute error, as an `i8`: `-3i8 as u8` for 0.001.
+    /// ZFP with a fixed accuracy (feature `zfp`). Lossy, for arrays of floats. The largest absolute error is 10 to
+    /// the power of the parameter, which is an `i8` stored as a `u8`: `-3i8 as u8` for 0.001.
     ZfpAccuracy,
     /// ZFP with a fixed precision (feature `zfp`). Lossy, for arrays of floats. The parameter is the precision in bits;
     /// C adds 5, 7, 9 or 11 bits for arrays of 1, 2, 3 or 4 dimensions.

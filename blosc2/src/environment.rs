@@ -12,11 +12,11 @@ impl CParams {
     /// variables; this crate uses them only in this function. An invalid value is an error here, but ignored by
     /// C-Blosc2.
     ///
-    /// The variables are `BLOSC_CLEVEL`, `BLOSC_COMPRESSOR` (a name), `BLOSC_SHUFFLE` (`NOSHUFFLE`, `SHUFFLE` or
-    /// `BITSHUFFLE`, replaces the last filter), `BLOSC_DELTA` (`1` adds delta before that filter), `BLOSC_TYPESIZE`,
-    /// `BLOSC_BLOCKSIZE`, `BLOSC_NTHREADS` and `BLOSC_SPLITMODE` (`ALWAYS`, `NEVER`, `AUTO` or `FORWARD_COMPAT`). In
-    /// C-Blosc2 they also affect what the library compresses internally, which corrupts frames; here they change only
-    /// `self`.
+    /// The variables are `BLOSC_CLEVEL`, `BLOSC_COMPRESSOR` (a name), `BLOSC_SHUFFLE` (sets the last filter:
+    /// `NOSHUFFLE`, `SHUFFLE` or `BITSHUFFLE`), `BLOSC_DELTA` (`1` sets the filter before the last one to delta),
+    /// `BLOSC_TYPESIZE`, `BLOSC_BLOCKSIZE`, `BLOSC_NTHREADS` and `BLOSC_SPLITMODE` (`ALWAYS`, `NEVER`, `AUTO` or
+    /// `FORWARD_COMPAT`). In C-Blosc2 they also affect what the library compresses internally, which corrupts frames;
+    /// here they change only `self`.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`]: the value of a variable cannot be parsed. Values out of range are an error when

@@ -52,15 +52,18 @@ pub enum ErrorKind {
     TooLarge,
     /// The buffer of the caller is too small for the result.
     BufferTooSmall,
-    /// The file does not exist; or it was replaced or removed after it was opened.
+    /// The file, or the requested entry or column, does not exist; or the file was replaced or removed after it was
+    /// opened.
     NotFound,
-    /// The path already exists; it is not overwritten.
+    /// The path already exists and is not overwritten; or the code, the id or the name of a user-defined codec,
+    /// filter or tuner is already registered.
     AlreadyExists,
     /// The operation changes data that was opened for reading only; or it changes or removes existing data that was
     /// opened for appending.
     ReadOnly,
-    /// Another handle or program excludes this access to the file, or the access could deadlock with a user closure.
-    /// See [access to a file](crate::OpenOptions#access-to-a-file-by-several-handles).
+    /// Another handle or program prevents this access to the file, or the access could deadlock with a closure that
+    /// the program has passed to this crate. See
+    /// [access to a file](crate::OpenOptions#access-to-a-file-by-several-handles).
     Busy,
     /// The operating system, a storage, a reader or a writer reported an error.
     Io,

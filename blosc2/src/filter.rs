@@ -40,8 +40,9 @@ pub enum Filter {
     /// Bit shuffle: groups the lowest bits of all items, then the second bits, and so on.
     Bitshuffle,
     /// Replaces each word by its exclusive or (XOR) with another word: in the first block of a chunk with the previous
-    /// word, in the other blocks with the word at the same offset in the first block. Words are items of 1, 2, 4 or 8
-    /// bytes, or parts of other items. Delta has to be the first filter.
+    /// word, in the other blocks with the word at the same offset in the first block. A word is an item
+    /// of 1, 2, 4 or 8 bytes. Items of other sizes are divided into words of 8 bytes, or of 1 byte if their size is not
+    /// a multiple of 8. Delta has to be the first filter.
     Delta,
     /// Clears low bits of the mantissa of `f32` or `f64` items. A positive parameter is the number of bits to keep,
     /// a negative one the number of bits to clear. Lossy.
@@ -52,10 +53,11 @@ pub enum Filter {
     /// Replaces each byte by its difference from the previous byte in the same stream; for use after a shuffle, which
     /// creates the streams. The parameter is the number of streams in a block; 0 means the typesize.
     ByteDelta(u8),
-    /// Groups the items of each cell of an array. The parameter is the side length of a cell in items. For arrays only.
+    /// Divides each block of an array into cells with equal sides, and groups the items of each cell. The parameter is
+    /// the side length of a cell in items, 1 to 255. For arrays only.
     NdCell(u8),
-    /// Replaces the items of each cell of an array of floats by their mean. The parameter is the side length of a cell
-    /// in items. Lossy, for arrays only.
+    /// Divides each block of an array of floats into cells with equal sides, and replaces the items of each cell by
+    /// their mean. The parameter is the side length of a cell in items, 1 to 127. Lossy, for arrays only.
     NdMean(u8),
     /// A filter whose code has no variant, or whose parameter has no meaning for its variant.
     Other {

@@ -54,8 +54,8 @@ impl Codec {
     /// Returns the library that implements this codec, with its version. C: `blosc2_get_complib_info`. Python:
     /// `clib_info`.
     ///
-    /// Returns `None` for a codec that this build lacks, and for the codecs of plugins and for arrays, for which
-    /// C-Blosc2 reports no version. For a user-defined codec, returns
+    /// Returns `None` for a codec that this build lacks, for a codec loaded as a plugin, and for the codecs that work
+    /// in arrays only (NDLZ and ZFP): C-Blosc2 reports no version of these. For a user-defined codec, returns
     /// [`UserCodec::library`](crate::user_defined::UserCodec::library).
     ///
     /// ```

@@ -166,8 +166,8 @@ pub struct CParams {
     pub codec_meta: u8,
     /// The compression level, 0 (no compression) to 9. C and Python: `clevel`.
     pub level: u8,
-    /// The size of an item in bytes, 1 to [`MAX_TYPESIZE`](crate::limits::MAX_TYPESIZE); `None` for the size of the
-    /// item type `T`.
+    /// The size of an item in bytes, 1 to [`MAX_TYPESIZE`](crate::limits::MAX_TYPESIZE); `None` for
+    /// `size_of::<T>()` when items of type `T` are compressed.
     pub typesize: Option<usize>,
     /// The size of a block in bytes; `None` for an automatic size. Arrays have a block shape instead.
     pub blocksize: Option<usize>,

@@ -54,8 +54,8 @@ impl Chunk {
         without_value::<T>(len, params, sys::blosc2_chunk_nans)
     }
 
-    /// Creates a special chunk that repeats one item `count` times. The chunk has 32 bytes and those of the item. C:
-    /// `blosc2_chunk_repeatval`.
+    /// Creates a special chunk that repeats one item `count` times. The size of the chunk is 32 bytes plus the
+    /// size of the item. C: `blosc2_chunk_repeatval`.
     ///
     /// The item is the whole slice `item`: one value, or several values that form one larger item. If `count` is 0, the
     /// result is an empty chunk of zeros: C cannot read a chunk that repeats a value zero times.

@@ -77,8 +77,8 @@ impl Outline {
     /// Inserts a chunk before the chunk at index `number`, or appends it if `number` is the number
     /// of chunks. Returns what to store.
     ///
-    /// Chunks can have different sizes. Only the last one should be shorter than the others, so
-    /// that readers can compute the chunk of an item.
+    /// Chunks can have different sizes. But if all chunks have the same size, except for a shorter
+    /// last one, readers can compute which chunk contains an item.
     ///
     /// # Errors
     /// On an error the outline is unchanged.

@@ -314,8 +314,8 @@ impl Offsets {
         }
     }
 
-    /// Returns the index chunk, empty without chunks. Blocks that did not change since the last
-    /// read or write are reused.
+    /// Returns the index chunk; empty if there are no chunks. Blocks that did not change since the
+    /// last read or write are reused.
     pub(crate) fn encode(&mut self) -> Result<Arc<[u8]>, Error> {
         let len = self.len() as usize * OFFSET_LEN as usize;
         match self {

@@ -110,8 +110,9 @@ impl Outline {
         self.files.committed();
     }
 
-    /// Returns the outline for a copy in the given layout. It has no chunks, unless all chunks are
-    /// the same special value.
+    /// Returns the outline for a copy of the frame in the given layout. The copy has the same
+    /// parameters and metalayers, but no chunks. Exception: if all chunks of the frame are the same
+    /// special value, the copy has the same chunks.
     pub fn emptied(&self, layout: Layout) -> Self {
         let mut new = Self::new(self.params(), layout);
         new.header.dictionary = self.header.dictionary;
@@ -245,13 +246,13 @@ impl Outline {
         Some(self.header.nbytes.saturating_sub(before).min(size.into()) as u32)
     }
 
-    /// Returns the maximum size of one decoded metalayer, in bytes: what [`Limits::metadata`]
-    /// leaves after the index. `stored` is the size of the frame, in bytes.
+    /// Returns the maximum size of one decoded metalayer, in bytes: [`Limits::metadata`] minus
+    /// the memory that the index uses. `stored` is the size of the frame, in bytes.
     pub fn metadata_left(&self, limits: &Limits, stored: u64) -> u64 {
         limits.metadata_of(stored).saturating_sub(self.offsets.held())
     }
 
-    /// Returns the chunk that a special offset represents: a header without data.
+    /// Returns the chunk that an [`Offset::Special`] represents: a header without data.
     ///
     /// # Errors
     /// [`Error::Format`]: the chunk sizes vary, so that its size is unknown, or its size is not a
@@ -448,8 +449,8 @@ impl Outline {
         out
     }
 
-    /// Returns the index chunk, empty without chunks. Blocks that did not change since the last
-    /// read or write are not encoded again.
+    /// Returns the index chunk; empty if there are no chunks. Blocks that did not change since the
+    /// last read or write are not encoded again.
     ///
     /// # Errors
     /// [`Error::Argument`]: the index is not [loaded](Self::load).

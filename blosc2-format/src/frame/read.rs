@@ -124,8 +124,8 @@ impl<R: ReadAt> Frame<R> {
     /// # Errors
     /// - [`Error::Format`]: the chunk with the content violates a rule;
     /// - [`Error::Unsupported`]: a codec or a filter is not supported;
-    /// - [`Error::Limit`]: the content is larger than what [`Limits::metadata`] leaves after the
-    ///   index;
+    /// - [`Error::Limit`]: the content is larger than [`Limits::metadata`] minus the memory that
+    ///   the index uses;
     /// - [`Error::Io`]: reading fails.
     pub fn vlmetalayer(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
         let Some(bytes) = self.vlmetalayer_chunk(name) else { return Ok(None) };
@@ -149,7 +149,7 @@ impl<R: ReadAt> Frame<R> {
     ///
     /// # Errors
     /// - [`Error::Argument`]: there is no chunk at this index;
-    /// - [`Error::Format`]: its part of a long index is invalid;
+    /// - [`Error::Format`]: the part of a long index that contains this chunk is invalid;
     /// - [`Error::Io`]: reading fails.
     pub fn offset(&self, number: u64) -> Result<Offset, Error> {
         self.outline.offset(number, &self.source)?.ok_or_else(|| {
@@ -160,8 +160,9 @@ impl<R: ReadAt> Frame<R> {
         })
     }
 
-    /// Returns the chunk at index `number` as stored. For a special offset it returns an equivalent
-    /// special chunk. C: `blosc2_schunk_get_chunk`. Python: `SChunk.get_chunk`.
+    /// Returns the chunk at index `number` as stored. For a chunk whose location is
+    /// [`Offset::Special`], it returns an equivalent special chunk. C: `blosc2_schunk_get_chunk`.
+    /// Python: `SChunk.get_chunk`.
     ///
     /// # Errors
     /// - [`Error::Argument`]: there is no chunk at this index;

@@ -59,7 +59,7 @@ pub(super) fn note(
         }
     }
     for (part, (at, len, expected)) in fields {
-        let found = "something else, or the fault is there";
+        let found = "a value that contradicts other fields: one of them is wrong";
         checker.within(part, 0).found(&rules::SUSPECT, at, len, expected, found);
     }
 }

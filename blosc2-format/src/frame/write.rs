@@ -60,9 +60,9 @@ impl<W: Write + Seek> Writer<W> {
     /// Compresses `data` and appends it as a chunk. C: `blosc2_schunk_append_buffer`. Python:
     /// `SChunk.append_data`.
     ///
-    /// Chunks can have different sizes. Only the last one should be shorter than the first, so that
-    /// readers can compute the chunk of an item. As in the C library, a chunk that is shorter than
-    /// a block reduces the block size of all later chunks.
+    /// Chunks can have different sizes. But if all chunks have the same size, except for a shorter
+    /// last one, readers can compute which chunk contains an item. As in the C library, a chunk
+    /// that is shorter than a block reduces the block size of all later chunks.
     ///
     /// # Errors
     /// - [`Error::Argument`]: `data` is empty, longer than a chunk can be, or not supported by the

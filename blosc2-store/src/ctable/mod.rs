@@ -142,7 +142,7 @@ impl CTable {
 
     /// Opens the array that stores a column: all rows, including deleted ones, and possibly unused rows at the end.
     ///
-    /// For a dictionary it is the array of codes, for UTF-8 strings the array of offsets.
+    /// For a dictionary column it is the array of codes, for a column of UTF-8 strings the array of offsets.
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: there is no such column;
@@ -165,8 +165,8 @@ impl CTable {
     /// Reads rows of a column with fixed-size items. For a column of arrays it returns their items in C order, row by
     /// row.
     ///
-    /// For a dictionary it returns the codes, for timestamps the integers. For [null rows](Self::nulls) the value is
-    /// unspecified.
+    /// For a dictionary column it returns the codes, for a column of timestamps the integers. For
+    /// [null rows](Self::nulls) the value is unspecified.
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: there is no such column;

@@ -25,9 +25,9 @@ impl TreeStore {
     /// - [`ErrorKind::NotFound`]: there is no entry with this key;
     /// - [`ErrorKind::ReadOnly`]: the store was opened for reading;
     /// - [`ErrorKind::Busy`]: the entry is already open for changing;
-    /// - [`ErrorKind::Unsupported`]: the entry is a table, which this crate only reads; or it is in the embedded store
-    ///   `embed.b2e`, where Python can store small entries, and only [`insert`](Self::insert) replaces it; or it is
-    ///   a symbolic link, which is not changed;
+    /// - [`ErrorKind::Unsupported`]: the entry is a table, which this crate only reads; or it is a symbolic link, which
+    ///   is not changed; or it is in the embedded store `embed.b2e`, where Python can store small entries (use
+    ///   [`insert`](Self::insert) to replace such an entry);
     /// - the errors of [opening a container](crate#opening-a-container).
     pub fn edit(&mut self, key: &str) -> Result<Object> {
         let unsupported = |detail: String| self.error(ErrorKind::Unsupported, CHANGE, detail);

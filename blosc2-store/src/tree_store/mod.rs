@@ -58,7 +58,8 @@ const READ: &str = "read from a store";
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Only one program may change a store at a time: this crate does not use the locks of Python's `locking=True` here.
+/// Only one program may change a store at a time. This crate does not lock stores, not even with the locks that Python
+/// uses with `locking=True`.
 /// Readers must reopen the store to see changes. In a directory, each change is stored when its call returns. A zip
 /// file that is opened for changing is unpacked to a temporary directory, and [`finish`](Self::finish) replaces the zip
 /// file atomically; without `finish` it is not changed.

@@ -32,8 +32,8 @@ use blosc2_format::ReadAt;
 
 /// A storage backend: a byte sequence with random access that stores a contiguous frame. C: `blosc2_io_cb`.
 ///
-/// [`ReadAt`] reads the bytes. Reads may run on several threads at once, and must return written bytes immediately. A
-/// read-only source needs no implementation of this trait: [`ReadOnly`] converts it to a storage.
+/// [`ReadAt`] reads the bytes. Reads may run on several threads at once. A read must return the bytes of all completed
+/// writes. A read-only source needs no implementation of this trait: [`ReadOnly`] converts it to a storage.
 ///
 /// [`File`](std::fs::File), `Vec<u8>`, and, wrapped in [`Seekable`], every `Read + Write + Seek` type are storages. A
 /// file that was opened in append mode does not work: the operating system then ignores the offset of a write and
@@ -46,7 +46,9 @@ use blosc2_format::ReadAt;
 /// ```
 /// use std::io;
 ///
-/// use blosc2::storage::{ReadAt, Storage}; /// Bytes in memory that count the writes.
+/// use blosc2::storage::{ReadAt, Storage};
+///
+/// /// Bytes in memory that count the writes.
 /// #[derive(Default)]
 /// struct Counted {
 ///     bytes: Vec<u8>,

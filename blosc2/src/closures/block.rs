@@ -15,7 +15,7 @@ const VIEW: &str = "view a block";
 ///
 /// Input and output have the same length. The length is a multiple of the typesize, except in the last block if the
 /// length of the data is not a multiple. Both are aligned for every primitive [`Element`]. The output is zeroed before
-/// the filter runs.
+/// the filter runs. A [`ChunkBlock`], the block of a prefilter or a postfilter, has the same methods.
 ///
 /// C: the arguments of `blosc2_filter_forward_cb`.
 ///
@@ -93,8 +93,8 @@ impl<'a> FilterBlock<'a> {
     ///
     /// # Errors
     /// - [`ErrorKind::TypeMismatch`]: the length is not a multiple of the size of `T`, the block is not aligned for
-    ///   `T`, `T` has padding, which would leave uninitialized bytes, or `T` contains a `bool` whose byte, already
-    ///   written, is neither 0 nor 1.
+    ///   `T`, `T` has padding, which would leave uninitialized bytes, or `T` contains a `bool` and an earlier write
+    ///   has set its byte to a value other than 0 and 1.
     pub fn output_as<T: Element>(&mut self) -> Result<&mut [T]> {
         let len = count::<T>(self.output)?;
         if T::LAYOUT.has_padding() {
@@ -130,9 +130,9 @@ impl<'a> FilterBlock<'a> {
     /// Returns `None` for a chunk outside a super-chunk, as in a [`Compressor`](crate::Compressor) or a
     /// [`Decompressor`](crate::Decompressor). C passes -1.
     ///
-    /// The chunk is stored at another index if another handle on the same file, opened with locking, adds chunks
-    /// between its compression and its storage. [`SChunk::locked`](crate::SChunk::locked) prevents this. Inserting,
-    /// deleting and reordering chunks also changes their indices.
+    /// With locking, another handle can add chunks to the same file after this chunk is compressed and before it is
+    /// stored. The chunk is then stored at another index. [`SChunk::locked`](crate::SChunk::locked) prevents this.
+    /// Inserting, deleting and reordering chunks later also changes the index.
     #[doc(alias = "nchunk")]
     pub fn chunk_index(&self) -> Option<usize> {
         self.facts.chunk.index

@@ -39,7 +39,7 @@ mod ext {
 /// [`Metalayers::value`](crate::super_chunk::Metalayers::value) reads a `Value`, and
 /// [`Metalayers::get_value`](crate::super_chunk::Metalayers::get_value) any deserializable type.
 /// [`MetalayersMut::set_value`](crate::super_chunk::MetalayersMut::set_value) writes a `Value` or any other
-/// serializable type. Other types can contain a `Value`.
+/// serializable type, such as a struct with a field of type `Value`.
 ///
 /// [`collect`](Iterator::collect) creates a list from items of one type, and a map from pairs of a key and a value. To
 /// create a list of items of several types, convert each to a `Value` and use [`Value::List`].
@@ -192,7 +192,7 @@ impl Value {
     ///
     /// Tuples and sets are deserialized as sequences, complex numbers as pairs, NumPy arrays as nested sequences, their
     /// structured items as maps, dates as integers, and frames as bytes. Bytes can also be deserialized as a sequence.
-    /// If `T` contains a [`Value`], all kinds are kept there.
+    /// A [`Value`] inside `T` receives its part of the value unchanged.
     ///
     /// # Errors
     /// - [`ErrorKind::TypeMismatch`]: the value does not have the structure of a `T`, contains an array of floats of
