@@ -32,6 +32,8 @@ pages! {
 ///
 /// Four of them need a feature: `metalayers` needs `msgpack`, `ndarray_basics` needs `ndarray`, `parallel_read` needs
 /// `rayon`, and `structs` needs `derive`, as in `cargo run --example structs --features derive`.
+// Examples are compiled as such, and with their features.
+#[cfg(not(doctest))]
 pub mod examples {
     macro_rules! examples {
         ($($name:ident: $title:literal)*) => {$(
