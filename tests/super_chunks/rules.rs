@@ -399,3 +399,15 @@ fn a_file_that_two_chunks_share_stays_for_the_other() {
     assert!(schunk.items::<u8>(..).unwrap() == noise[..500]);
     assert!(SChunk::open(&path).unwrap().decompress_chunk::<u8>(0).unwrap() == noise[..500]);
 }
+
+/// C and Python refuse it too.
+#[test]
+fn a_first_chunk_is_not_longer_than_the_declared_size() {
+    let mut schunk = blosc2::OpenOptions::new().chunksize(100).in_memory().unwrap();
+    let error = schunk.append(&[1u8; 101]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    assert!(error.to_string().contains("101"), "{error}");
+    schunk.append(&[1u8; 100]).unwrap();
+    assert_eq!(schunk.append(&[1u8; 50]).unwrap(), 2);
+    assert_eq!((schunk.chunksize(), schunk.len()), (100, 150));
+}

@@ -39,7 +39,10 @@ pub(crate) fn examples() -> Result<()> {
     let mut names = Vec::new();
     for package in ["blosc2", "blosc2-store"] {
         for entry in fs::read_dir(run::root().join(package).join("examples"))? {
-            names.push(entry?.path().file_stem().unwrap_or_default().display().to_string());
+            let path = entry?.path();
+            if path.extension().is_some_and(|end| end == "rs") {
+                names.push(path.file_stem().unwrap_or_default().display().to_string());
+            }
         }
     }
     names.sort();

@@ -85,9 +85,9 @@ impl Outline {
     /// - [`Error::Format`]: the header, the block table or the lengths of `chunk` violate a rule;
     /// - [`Error::Argument`]: `number` is greater than the number of chunks; the length of `chunk`
     ///   differs from its header; `chunk` is empty or lazy, or repeats a value shorter than an
-    ///   item; `chunk` has variable-length blocks and the other chunks do not, or vice versa; the
-    ///   frame has the maximum number of chunks; or a part of the index is not
-    ///   [loaded](Self::load).
+    ///   item; `chunk` has variable-length blocks and the other chunks do not, or vice versa; it is
+    ///   the first chunk, and longer than the chunk size of the header; the frame has the maximum
+    ///   number of chunks; or a part of the index is not [loaded](Self::load).
     pub fn insert<'a>(
         &mut self,
         number: u64,
@@ -109,7 +109,11 @@ impl Outline {
         };
         let chunksize = match self.header.chunksize {
             ChunkSize::Fixed(size) if count > 0 && !fixed(size) => ChunkSize::Variable,
-            ChunkSize::Fixed(size) if count == 0 && nbytes > size => ChunkSize::Variable,
+            ChunkSize::Fixed(size) if count == 0 && nbytes > size => {
+                let what =
+                    format!("a first chunk of {nbytes} bytes, in a frame for chunks of {size}");
+                return Err(Error::Argument(what));
+            }
             ChunkSize::Unknown => ChunkSize::Fixed(nbytes),
             chunksize => chunksize,
         };

@@ -363,7 +363,9 @@ impl NDArrayBuilder {
         };
         let mut options = self.options.clone().write(true).dparams(&self.dparams);
         if let Some(params) = &self.cparams {
-            options = options.cparams(params);
+            // As for a new array, whose items and block shape determine them.
+            options =
+                options.cparams(CParams { typesize: None, blocksize: None, ..params.clone() });
         }
         if let Some(bytes) = self.max_read {
             options = options.max_read(bytes);
@@ -375,7 +377,11 @@ impl NDArrayBuilder {
         }
         match create(self) {
             // Another process created it first.
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => open(),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => match open() {
+                // What exists is another path, or a link to nothing.
+                Err(missing) if missing.kind() == ErrorKind::NotFound => Err(error),
+                opened => opened,
+            },
             made => made,
         }
     }

@@ -115,8 +115,15 @@ pub(super) fn partition(
         }
         (None, Some(blocks)) => {
             let blocks: Vec<u64> = blocks.iter().map(|&size| size.max(1)).collect();
-            let full = grown(shape, typesize, caches);
-            let full: Vec<u64> = full.iter().zip(&blocks).map(|(&a, &b)| a.max(b)).collect();
+            // An axis that will grow gets whole blocks.
+            let grown = grown(shape, typesize, caches).into_iter().zip(shape.iter().zip(&blocks));
+            let full: Vec<u64> = grown
+                .map(
+                    |(len, (&size, &block))| {
+                        if size == 0 { len.next_multiple_of(block) } else { size }
+                    },
+                )
+                .collect();
             (auto_chunks(&full, &blocks, typesize, caches), blocks)
         }
         (None, None) => {
@@ -132,7 +139,7 @@ pub(super) fn partition(
 ///
 /// Such an array grows, and each append recompresses the last chunk: a full-size chunk would make that slow.
 fn grown(shape: &[u64], typesize: u64, caches: &CacheSizes) -> Vec<u64> {
-    let items = caches.l2.max(typesize) / typesize;
+    let items = caches.l2.min(MAX_CHUNK).max(typesize) / typesize;
     let others =
         shape.iter().filter(|&&size| size > 0).fold(1u64, |all, &size| all.saturating_mul(size));
     let empty = shape.iter().filter(|&&size| size == 0).count() as u32;

@@ -157,7 +157,7 @@ impl AxisSelection {
                 let chosen = (0..).zip(mask).filter(|(_, chosen)| **chosen);
                 Ok(Positions::List(chosen.map(|(at, _)| at).collect()))
             }
-            Self::NewAxis => Ok(Positions::range(0..1)),
+            Self::NewAxis => Err((ErrorKind::InvalidArgument, "asked for a new axis".to_owned())),
         }
     }
 }

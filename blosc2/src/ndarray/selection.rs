@@ -116,10 +116,15 @@ impl AxisSelection {
 
     /// Returns the selection of the values that an iterator over a range with a step yields.
     fn of_steps<I: AxisIndex>(mut steps: impl Iterator<Item = I>) -> Self {
-        // The size hint of a range is exact.
-        let count = steps.size_hint().0 as u64;
+        // The size hint of a range is exact, unless there are more than `usize::MAX` indices, which no axis has.
+        let count = match steps.size_hint() {
+            (count, Some(most)) if count == most => count as u64,
+            _ => u64::MAX,
+        };
         let start = steps.next().map_or(0, AxisIndex::to_i64);
         let step = steps.next().map_or(1, |second| second.to_i64().saturating_sub(start));
+        // Indices above `i64::MAX`, which are outside of every axis, have the same value here.
+        let step = if step == 0 { 1 } else { step };
         Self::Steps { start, step, count }
     }
 }

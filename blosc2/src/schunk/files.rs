@@ -62,9 +62,14 @@ fn put(path: &Path, write: impl FnOnce(&Path) -> Result<()>, existing: Existing)
     write(&temporary).map_err(|error| error.at(path))?;
     if temporary.is_dir() {
         Disk(temporary.clone()).sync().map_err(io)?;
-        // An empty directory reserves the name: only a rename replaces it.
-        fs::create_dir(path).map_err(io)?;
-        return fs::rename(&temporary, path).map_err(io);
+        // A rename replaces no file, and no directory but an empty one, so that the path has the whole frame or nothing.
+        fs::rename(&temporary, path).map_err(|error| match error.kind() {
+            io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory => {
+                io(io::ErrorKind::AlreadyExists.into())
+            }
+            _ => io(error),
+        })?;
+        return sync_folder(parent).map_err(io);
     }
     File::open(&temporary).and_then(|file| file.sync_all()).map_err(io)?;
     let mut file = tempfile::TempPath::try_from_path(&temporary).map_err(io)?;

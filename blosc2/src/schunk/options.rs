@@ -282,7 +282,8 @@ impl OpenOptions {
     /// Sets the chunk size of a new super-chunk: the decompressed size in bytes of every chunk except the last one,
     /// which may be shorter. Python: `SChunk(chunksize=...)`.
     ///
-    /// By default the first chunk determines the chunk size.
+    /// By default the first chunk determines the chunk size. A first chunk that is longer than the chunk size is
+    /// [`ErrorKind::InvalidArgument`].
     pub fn chunksize(mut self, bytes: usize) -> Self {
         self.chunksize = Some(bytes);
         self

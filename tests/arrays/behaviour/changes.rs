@@ -439,6 +439,7 @@ fn what_does_not_fit_changes_nothing() {
 
 #[test]
 fn places_of_insertions_and_deletions_are_given_as_in_selections() {
+    use blosc2::AxisSelection;
     use blosc2::ErrorKind::{InvalidArgument, OutOfBounds};
     let array = || NDArray::from_slice(&[0i32, 1, 2, 3, 4, 5], [6]).unwrap();
     let after = |change: &dyn Fn(&mut NDArray)| {
@@ -466,5 +467,9 @@ fn places_of_insertions_and_deletions_are_given_as_in_selections() {
     refused(OutOfBounds, array().delete(0, 6), "axis 0 has 6 items, asked for index 6");
     refused(InvalidArgument, array().delete(0, [1, 2]), "an index or a range");
     refused(InvalidArgument, array().delete(0, (0..6).step_by(2)), "an index or a range");
+    refused(InvalidArgument, array().delete(0, AxisSelection::NewAxis), "asked for a new axis");
+    let mut empty = NDArray::builder().zeros::<i32>([0]).unwrap();
+    refused(InvalidArgument, empty.delete(0, AxisSelection::NewAxis), "asked for a new axis");
+    refused(OutOfBounds, empty.delete(0, 0), "axis 0 has 0 items");
     refused(InvalidArgument, array().delete(1, 0), "the array has 1 axes");
 }

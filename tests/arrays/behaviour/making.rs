@@ -514,6 +514,20 @@ fn an_array_is_opened_or_created() {
         builder.zeros::<u16>([6])
     });
     assert_eq!(race.unwrap().shape(), [5]);
+    // The parameters of another array, whose items and blocks have other sizes.
+    let other = NDArray::builder().zeros::<f64>([10]).unwrap().cparams();
+    for _ in 0..2 {
+        let builder = NDArray::builder().file(folder.path().join("twice")).cparams(&other);
+        builder.open_or_create(made).unwrap();
+    }
+    // The reason is the name, and not what it does not lead to.
+    #[cfg(unix)]
+    {
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(folder.path().join("nowhere"), &link).unwrap();
+        let error = NDArray::builder().file(&link).open_or_create(made).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::AlreadyExists);
+    }
     std::fs::write(folder.path().join("text"), "no array").unwrap();
     let text = NDArray::builder().file(folder.path().join("text"));
     assert_eq!(text.open_or_create(made).unwrap_err().kind(), ErrorKind::InvalidData);
@@ -522,4 +536,37 @@ fn an_array_is_opened_or_created() {
     let elsewhere = NDArray::builder().file(folder.path().join("none/array"));
     assert_eq!(elsewhere.open_or_create(made).unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(NDArray::builder().open_or_create(made).unwrap().shape(), [0]);
+}
+
+/// A directory appears with its frame, and never empty: another thread that finds it can open it.
+#[test]
+fn a_directory_appears_whole() {
+    for round in 0..40 {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("directory");
+        let append = || {
+            let builder = NDArray::builder().directory(&path).locking(true).chunks([10]);
+            let mut array = builder.open_or_create(|new| new.zeros::<u8>([0])).unwrap();
+            array.append(0, &[1u8]).unwrap();
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(append);
+            }
+        });
+        assert_eq!(NDArray::open(&path).unwrap().shape(), [4], "round {round}");
+    }
+}
+
+#[test]
+fn blocks_of_an_axis_without_items_divide_its_chunks() {
+    for block in [1000, 300_000] {
+        let array = NDArray::builder().blocks([block]).zeros::<u8>([0]).unwrap();
+        assert_eq!(array.chunks()[0] % block, 0, "{:?}", array.chunks());
+    }
+    let wide = NDArray::builder().blocks([20]).zeros::<u8>([10]);
+    assert_eq!(wide.unwrap_err().kind(), ErrorKind::InvalidArgument);
+    let caches = blosc2::array::CacheSizes { l1: 1 << 40, l2: u64::MAX, l3: 0 };
+    let array = NDArray::builder().cache_sizes(caches).zeros::<u8>([0, 3]);
+    assert_eq!(array.unwrap_err().kind(), ErrorKind::TooLarge); // at once, whatever the sizes are
 }
