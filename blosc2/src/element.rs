@@ -50,8 +50,7 @@ use crate::{Dtype, Error, ErrorKind, Result};
 /// # Safety
 /// [`LAYOUT`](Element::LAYOUT) must have the size of the type. Where `LAYOUT` describes bytes, any byte values must be
 /// valid; where it describes a bool, 0 and 1 must be valid. [`dtype`](Element::dtype) must describe the same layout:
-/// the same size, kinds and offsets. All bytes that `LAYOUT` describes must be initialized; only the other bytes, which
-/// are padding, may be uninitialized.
+/// the same size, kinds and offsets. All bytes must be initialized, except those that `LAYOUT` describes as padding.
 pub unsafe trait Element: Copy + Send + Sync + 'static {
     /// The layout of a value: which bytes are data, which are bools, and which are padding.
     const LAYOUT: ElementLayout;

@@ -60,8 +60,8 @@ pub(super) const MAKE: &str = "create an array";
 /// The methods that create an array fail with these errors:
 /// - [`ErrorKind::InvalidArgument`]: the number of items does not match the shape; the shape has more than 16 axes; the
 ///   chunk or block shape has another number of dimensions, or a size of 0 on an axis with items; a block is larger
-///   than a chunk; a parameter is out of range; [`replace`](Self::replace) is set, and the path of [`file`](Self::file)
-///   is a directory or the custom folder contains a frame;
+///   than a chunk; a parameter is out of range; [`replace`](Self::replace) is set, and a directory exists at the path
+///   of [`file`](Self::file), or the custom folder contains a frame;
 /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or the dtype contains pointers to
 ///   Python objects;
 /// - [`ErrorKind::TooLarge`]: a chunk exceeds [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes, or the array

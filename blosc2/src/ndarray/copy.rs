@@ -153,11 +153,11 @@ impl NDArrayBuilder {
     /// builder sets none, and the chunk and block shapes of the source if the builder sets neither. If the builder sets
     /// only one of the shapes, the other is automatic.
     ///
-    /// Without [`cparams`](Self::cparams), a compressed chunk is copied as it is if the chunk and block shapes are the
-    /// same and all its items are at the same positions in one chunk of the copy. Lossy codecs and filters then lose no
-    /// further precision. A chunk is always recompressed if [`cparams`](Self::cparams) are set, if the source has a
-    /// prefilter or a postfilter, or if the chunk uses user-defined codecs or filters, which may depend on the index of
-    /// the chunk.
+    /// Without [`cparams`](Self::cparams), a compressed chunk is copied as it is if the copy has the same chunk and
+    /// block shapes, and one of its chunks contains exactly the same items at the same positions. Lossy codecs and
+    /// filters then lose no further precision. A chunk is always recompressed if [`cparams`](Self::cparams)
+    /// are set, if the source has a prefilter or a postfilter, or if the chunk uses user-defined codecs or filters,
+    /// which may depend on the index of the chunk.
     ///
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation) and with the [errors of
@@ -185,10 +185,11 @@ impl NDArrayBuilder {
         })
     }
 
-    /// Creates a copy of an array or a view, with a function applied to each item; see [`copy`](Self::copy).
+    /// Creates a copy of an array or a view, with a function applied to each item; see [`copy`](Self::copy). Unlike
+    /// `copy`, it does not use the compression parameters of the source.
     ///
-    /// The function is called on several threads. If the function tries to change the file of the source, that change
-    /// fails with [`ErrorKind::Busy`].
+    /// The function is called on the threads of [`CParams::threads`](crate::CParams::threads). If the function tries to
+    /// change the file of the source, that change fails with [`ErrorKind::Busy`].
     ///
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation), with the [errors of
@@ -228,7 +229,8 @@ impl NDArrayBuilder {
     /// Creates a copy of an array or a view, with each number converted to `T` as by the operator `as`; see
     /// [`copy`](Self::copy). Python: `astype`.
     ///
-    /// If `T` is `bool`, 0 becomes `false` and any other number `true`. The source can be in any byte order.
+    /// If `T` is `bool`, 0 becomes `false` and any other number `true`. The source can be in any byte order. Unlike
+    /// `copy`, this method does not use the compression parameters of the source.
     ///
     /// ```
     /// use blosc2::NDArray;

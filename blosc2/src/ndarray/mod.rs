@@ -107,8 +107,8 @@ const NUMPY_FORMAT: u8 = 0;
 /// - [`ErrorKind::TooLarge`]: the result exceeds [`OpenOptions::max_read`] or the address space;
 /// - [`ErrorKind::OutOfMemory`]: the memory for the result cannot be allocated;
 /// - [`ErrorKind::Unfinished`]: another process has left a change of the file incomplete;
-/// - [`ErrorKind::Busy`]: another process is changing the file without locking, or the call is made inside a closure of
-///   a change of the same file, where waiting would deadlock;
+/// - [`ErrorKind::Busy`]: another process is changing the file without locking, or the call is made inside a closure
+///   that a change of the same file runs, where waiting would deadlock;
 /// - [`ErrorKind::Callback`]: a postfilter, a user-defined codec or filter, or a custom storage backend failed;
 /// - [`ErrorKind::Io`]: the file cannot be read.
 ///
@@ -129,8 +129,8 @@ const NUMPY_FORMAT: u8 = 0;
 /// - [`ErrorKind::TooLarge`]: the new shape or the compressed data exceeds what the format can store;
 /// - [`ErrorKind::OutOfMemory`]: memory for the new chunks cannot be allocated;
 /// - [`ErrorKind::Unfinished`]: another process has left a change of the file incomplete;
-/// - [`ErrorKind::Busy`]: another process has changed the file without locking, or the call is made inside a closure of
-///   another call that uses the same file, where waiting would deadlock;
+/// - [`ErrorKind::Busy`]: another process has changed the file without locking, or the call is made inside a closure
+///   that a read or a change of the same file runs, where waiting would deadlock;
 /// - [`ErrorKind::Callback`]: a prefilter, a user-defined codec, filter or tuner, or a custom storage backend failed;
 /// - [`ErrorKind::Io`]: the file cannot be read or written.
 #[derive(Debug)]
