@@ -250,8 +250,8 @@ impl BatchArray {
     /// Appends a batch.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the first item of a block is the string `__tuple__`,
-    ///   which marks a tuple;
+    /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the first item of a block is the string `__tuple__`:
+    ///   Python would read the block as a tuple;
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn append<T: Serialize>(&mut self, items: &[T]) -> Result<()> {
         self.append_values(&values_of(items)?)
@@ -261,8 +261,8 @@ impl BatchArray {
     ///
     /// # Errors
     /// - [`ErrorKind::OutOfBounds`]: `index` is above the number of batches;
-    /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the first item of a block is the string `__tuple__`,
-    ///   which marks a tuple;
+    /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the first item of a block is the string `__tuple__`:
+    ///   Python would read the block as a tuple;
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn insert<T: Serialize>(&mut self, index: usize, items: &[T]) -> Result<()> {
         self.change(&Edit::Insert(index, &values_of(items)?))
@@ -272,8 +272,8 @@ impl BatchArray {
     ///
     /// # Errors
     /// - [`ErrorKind::OutOfBounds`]: `index` is not below the number of batches;
-    /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the first item of a block is the string `__tuple__`,
-    ///   which marks a tuple;
+    /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the first item of a block is the string `__tuple__`:
+    ///   Python would read the block as a tuple;
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn set<T: Serialize>(&mut self, index: usize, items: &[T]) -> Result<()> {
         self.set_values(index, &values_of(items)?)

@@ -309,7 +309,7 @@ impl ListArray {
     /// # Errors
     /// - [`ErrorKind::TypeMismatch`]: an item has another type;
     /// - [`ErrorKind::InvalidArgument`]: an item violates the bounds of its type; an item or row that is not nullable
-    ///   is null; or a list starts with the string `__tuple__`, which marks a tuple;
+    ///   is null; or a list starts with the string `__tuple__`: Python would read it as a tuple;
     /// - [`ErrorKind::Unsupported`]: items of the kind [`Other`](ItemKind::Other);
     /// - [`ErrorKind::ReadOnly`]: the array was opened for reading;
     /// - if the row completes a batch, the errors of [changing a container](crate#changing-a-container). The row is not
@@ -337,7 +337,7 @@ impl ListArray {
     /// - [`ErrorKind::OutOfBounds`]: `row` is not below the number of rows;
     /// - [`ErrorKind::TypeMismatch`]: an item has another type;
     /// - [`ErrorKind::InvalidArgument`]: an item violates the bounds of its type; an item or row that is not nullable
-    ///   is null; or a list starts with the string `__tuple__`, which marks a tuple;
+    ///   is null; or a list starts with the string `__tuple__`: Python would read it as a tuple;
     /// - the errors of [reading values](crate#reading-values) and of
     ///   [changing a container](crate#changing-a-container).
     pub fn set<T: Serialize>(&mut self, row: u64, with: Option<&[T]>) -> Result<()> {

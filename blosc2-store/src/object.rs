@@ -130,7 +130,7 @@ impl Object {
         }
     }
 
-    /// Converts the object into the array that it holds.
+    /// Returns the array of an [`Object::NDArray`]. Other containers, such as a [`Tensor`], are not converted.
     ///
     /// # Errors
     /// - [`ErrorKind::TypeMismatch`]: it is another container;

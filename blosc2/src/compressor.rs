@@ -148,7 +148,7 @@ impl Compressor {
     /// - Calls: the closure is called at least once for each block, and again for a block that is compressed again. It
     ///   is also called for data that is then stored uncompressed.
     /// - Block size: blocks have the size [`CParams::blocksize`], or an automatic size without it. With
-    ///   [`Filter::Delta`](crate::Filter::Delta), and with an installed library (feature `system`),
+    ///   [`Filter::Delta`](crate::Filter::Delta), or with an installed library (feature `system`),
     ///   [`CParams::blocksize`] has to be set, and the closure runs on the caller's thread.
     /// - Nested use: the closure can call functions of this crate; these calls use one thread.
     /// - Failure: if the closure fails or panics, the call that compresses returns an error of

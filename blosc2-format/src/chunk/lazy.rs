@@ -7,7 +7,7 @@
 use super::Header;
 use super::rules::{self, Findings};
 
-/// The location of the blocks of a lazy chunk.
+/// The location of the blocks of a lazy chunk: a chunk in memory whose blocks are in its file.
 ///
 /// The offset is relative to the start of the frame. In a directory, `number` is the file number of
 /// the chunk.

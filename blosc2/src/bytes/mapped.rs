@@ -24,18 +24,18 @@ use crate::{Error, Result};
 /// use blosc2::{CParams, NDArray, OpenOptions, SChunk};
 ///
 /// # let folder = tempfile::tempdir()?;
-/// # let (chunks, array) = (folder.path().join("chunks.b2frame"), folder.path().join("array.b2nd"));
+/// # let (frame_path, array_path) = (folder.path().join("chunks.b2frame"), folder.path().join("array.b2nd"));
 /// // SAFETY: here and below, no other program or handle uses these files.
-/// let map = unsafe { MappedFile::create(&chunks)? };
+/// let map = unsafe { MappedFile::create(&frame_path)? };
 /// let mut schunk = OpenOptions::new().replace(true).typesize(8).open_storage(map)?;
 /// schunk.append(&[1u64, 2, 3])?;
 /// drop(schunk);
 /// // SAFETY: as above.
-/// let map = unsafe { MappedFile::open(&chunks)? };
+/// let map = unsafe { MappedFile::open(&frame_path)? };
 /// assert_eq!(OpenOptions::new().open_storage(map)?.items::<u64>(1..)?, [2, 3]);
 ///
 /// // SAFETY: as above.
-/// let map = unsafe { MappedFile::create(&array)? };
+/// let map = unsafe { MappedFile::create(&array_path)? };
 /// let array = NDArray::builder().storage(map).from_slice(&[1.5, 2.5, 3.5], &[3])?;
 /// assert_eq!(array.read::<f64>(1..)?, [2.5, 3.5]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())

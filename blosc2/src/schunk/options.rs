@@ -62,8 +62,8 @@ const MAKE: &str = "create a super-chunk";
 ///   [`ErrorKind::Busy`] within a second. Calls on other threads that wait for the same file also fail with `Busy`
 ///   after about 0.7 seconds without progress of the closure. A codec or filter makes progress with each chunk, the
 ///   function of a `map` with every 1024 items, and the closure of `locked` with each call on its handle. While a
-///   closure runs and this program holds the lock of the file, it waits at most one second for the locks of other
-///   programs.
+///   closure runs and this program holds the lock of the file, this program waits at most one second for the locks of
+///   other programs.
 ///
 /// Without locking, a file may appear invalid if another program changes it while it is opened or read. If a lock file
 /// exists next to the file, the error message names this possible cause.
@@ -215,7 +215,7 @@ impl OpenOptions {
     /// The caller must ensure that no other program is changing the frame: recovery would destroy that change. With
     /// [`locking`](Self::locking) the lock ensures this, and recovery always happens. If the file is opened by its path
     /// and a lock file exists, the lock is taken. Other handles of this program are detected as usual
-    /// ([`ErrorKind::Busy`]). A frame that is not unfinished is opened unchanged.
+    /// ([`ErrorKind::Busy`]). A complete frame is opened unchanged.
     ///
     /// ```
     /// use blosc2::{CParams, ErrorKind, OpenOptions, SChunk};

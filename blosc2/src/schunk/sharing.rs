@@ -89,7 +89,7 @@ impl SChunk {
     /// Calls `work` and holds the lock of the file during the call, so that no other handle reads or changes the file.
     /// C: `blosc2_schunk_lock`. Python: `holding_lock`.
     ///
-    /// Without [`OpenOptions::locking`](crate::OpenOptions::locking), there is no lock, and `work` is only called.
+    /// Without [`OpenOptions::locking`](crate::OpenOptions::locking), no lock is held: the method only calls `work`.
     ///
     /// ```
     /// # let folder = tempfile::tempdir()?;

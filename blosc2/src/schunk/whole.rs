@@ -158,9 +158,10 @@ impl SChunk {
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), with those of the folder, and with
-    /// - [`ErrorKind::AlreadyExists`]: the folder has a frame; it is not changed;
-    /// - [`ErrorKind::InvalidArgument`]: the folder has a frame, and [`replace`](SaveOptions::replace) is set; or a
-    ///   compression parameter is out of range;
+    /// - [`ErrorKind::AlreadyExists`]: the folder contains a frame, and [`replace`](SaveOptions::replace) is not set;
+    ///   the frame is not changed;
+    /// - [`ErrorKind::InvalidArgument`]: the folder contains a frame, and `replace` is set (a frame in a folder cannot
+    ///   be replaced); or a compression parameter is out of range;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or the chunks are not
     ///   recompressed, and one of them is a Blosc1 chunk.
     pub fn save_in_folder<F>(&self, folder: F, options: &SaveOptions) -> Result<()>
