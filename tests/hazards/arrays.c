@@ -571,7 +571,7 @@ const char *append_misplaces_items(void) {
   return NULL;
 }
 
-/* One chunk's worth is two rows of the array, each of which takes two chunks. */
+/* One chunk has the items of two rows of the array. Each row takes two chunks. */
 const char *append_misplaces_narrow_chunks(void) {
   int32_t items[8 * 6], found[8 * 6], sides[] = {4, 4};
   for (int i = 0; i < 8 * 6; i++) items[i] = i;

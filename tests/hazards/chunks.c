@@ -153,7 +153,7 @@ const char *prefilter_leaves_the_end_uninitialised(void) {
 #ifndef _WIN32
 enum { BLOCK = 65536, BLOCKS = 8 };
 
-/* Data of which every second block is noise, and the others are zeros. */
+/* Blocks of noise and blocks of zeros in turns. */
 static void fill_mixed(uint8_t *data) {
   memset(data, 0, BLOCKS * BLOCK);
   for (int i = 0; i < BLOCKS; i += 2) fill_noise(data + i * BLOCK, BLOCK, 5 + i);
@@ -567,7 +567,7 @@ static const char *pass_filters(const uint8_t *filters, int nfilters, int16_t th
 }
 
 /* Undoing three filters in front of delta, and one behind it, mixed up the places for their results.
- * Two stored blocks, since C spoils the source of so many filters. */
+ * Two stored blocks, since C spoils the source of three filters and more. */
 const char *delta_after_three_filters_is_wrong(void) {
   enum { BLOCK_LEN = 1024, STARTS = BLOSC_EXTENDED_HEADER_LENGTH, FIRST = STARTS + 8, EACH = 4 + BLOCK_LEN };
   uint8_t filters[] = {BLOSC_SHUFFLE, BLOSC_SHUFFLE, BLOSC_SHUFFLE, BLOSC_DELTA, BLOSC_SHUFFLE};

@@ -31,7 +31,7 @@ static bool holds(blosc2_schunk *schunk, int64_t index, int64_t number) {
          memcmp(bytes, found, CHUNK) == 0;
 }
 
-/* A frame of so many chunks, in memory from malloc that is just as long. */
+/* A frame with this number of chunks, in memory from malloc of exactly its length. */
 static uint8_t *frame_of(int nchunks, int64_t *len) {
   blosc2_schunk *schunk = filled(true, NULL, nchunks);
   uint8_t *frame;
@@ -424,7 +424,7 @@ const char *unknown_filter_hides_a_frame(void) {
   return NULL;
 }
 
-/* Metalayers that could not be read anew stay as null pointers. */
+/* Metalayers that could not be read again stay null pointers. */
 const char *broken_file_leaves_null_metalayers(void) {
   temporary file = new_temporary();
   blosc2_schunk *writer = new_schunk(true, file.path, 1);
@@ -536,7 +536,7 @@ const char *index_is_read_where_a_map_was(void) {
   return NULL;
 }
 
-/* What a memory map cannot give is copied all the same: from a null pointer. */
+/* Bytes that a memory map does not have are still copied: from a null pointer. */
 const char *lazy_chunk_behind_a_map_is_a_null_pointer(void) {
   temporary file = new_temporary();
   blosc2_schunk_free(filled(true, file.path, 1));

@@ -113,22 +113,11 @@ pub(super) fn partition(
             };
             (chunks.to_vec(), blocks)
         }
-        (None, Some(blocks)) => {
-            let blocks: Vec<u64> = blocks.iter().map(|&size| size.max(1)).collect();
-            // An axis that will grow gets whole blocks.
-            let grown = grown(shape, typesize, caches).into_iter().zip(shape.iter().zip(&blocks));
-            let full: Vec<u64> = grown
-                .map(
-                    |(len, (&size, &block))| {
-                        if size == 0 { len.next_multiple_of(block) } else { size }
-                    },
-                )
-                .collect();
-            (auto_chunks(&full, &blocks, typesize, caches), blocks)
-        }
-        (None, None) => {
-            let full = grown(shape, typesize, caches);
-            let blocks = auto_blocks(&full, typesize, caches);
+        (None, blocks) => {
+            let blocks: Option<Vec<u64>> =
+                blocks.map(|blocks| blocks.iter().map(|&size| size.max(1)).collect());
+            let full = grown(shape, blocks.as_deref(), typesize, caches);
+            let blocks = blocks.unwrap_or_else(|| auto_blocks(&full, typesize, caches));
             (auto_chunks(&full, &blocks, typesize, caches), blocks)
         }
     }
@@ -137,14 +126,18 @@ pub(super) fn partition(
 /// The shape with a length for axes that have no items, the same power of two for each, so that one chunk fills the
 /// second-level cache.
 ///
-/// Such an array grows, and each append recompresses the last chunk: a full-size chunk would make that slow.
-fn grown(shape: &[u64], typesize: u64, caches: &CacheSizes) -> Vec<u64> {
+/// The length is a multiple of the block, if one is given. Such an array grows, and each append recompresses the last
+/// chunk: a full-size chunk would make that slow.
+fn grown(shape: &[u64], blocks: Option<&[u64]>, typesize: u64, caches: &CacheSizes) -> Vec<u64> {
     let items = caches.l2.min(MAX_CHUNK).max(typesize) / typesize;
     let others =
         shape.iter().filter(|&&size| size > 0).fold(1u64, |all, &size| all.saturating_mul(size));
     let empty = shape.iter().filter(|&&size| size == 0).count() as u32;
     let bits = (items / others).checked_ilog2().unwrap_or(0) / empty.max(1);
-    shape.iter().map(|&size| if size == 0 { 1 << bits } else { size }).collect()
+    let block = |axis: usize| blocks.map_or(1, |blocks| blocks[axis]);
+    let len =
+        |(axis, &size)| if size == 0 { (1u64 << bits).next_multiple_of(block(axis)) } else { size };
+    shape.iter().enumerate().map(len).collect()
 }
 
 fn auto_blocks(outer: &[u64], typesize: u64, caches: &CacheSizes) -> Vec<u64> {
