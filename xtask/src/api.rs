@@ -1,7 +1,8 @@
 //! `cargo xtask api`: the public API of the published libraries, one item per line.
 //!
-//! The listings are committed, so that reviews show changes of the API. The crate `public-api` creates them from
-//! rustdoc's JSON, in the form of `cargo public-api -sss`. They omit blanket, auto-trait and derived implementations.
+//! The listings are committed, so that reviews show changes of the API. The program in `xtask/public-api` creates
+//! them from rustdoc's JSON, in the form of `cargo public-api -sss`. They omit blanket, auto-trait and derived
+//! implementations.
 //!
 //! Rustdoc's JSON is an unstable feature, and its format changes every few releases of Rust. The stable compiler
 //! supports it if `RUSTC_BOOTSTRAP` is set.
@@ -15,7 +16,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
-use public_api::rustdoc_types::FORMAT_VERSION;
 use serde_json::Value;
 
 use crate::{run, vendor};
@@ -120,38 +120,13 @@ fn stand_in_for(rustdoc: &OsStr) -> Result<()> {
     Ok(())
 }
 
-/// The public API of a crate, from its description.
+/// The public API of a crate, from its description. A program of its own makes it, since no other task needs what that
+/// depends on.
 fn listing(description: &Path) -> Result<String> {
-    let text = fs::read_to_string(description)
-        .with_context(|| format!("rustdoc did not write {}", description.display()))?;
-    let format = format_version(&text)?;
-    if format != FORMAT_VERSION {
-        let release = release()?;
-        bail!(
-            "Rust {release} describes crates in format {format}, and the crate `public-api` reads \
-             format {FORMAT_VERSION}: run the command with Rust {TOOLCHAIN} (`cargo +{TOOLCHAIN} \
-             xtask api`), or let xtask/Cargo.toml name the version of `public-api` that depends on \
-             `rustdoc-types` 0.{format}, change TOOLCHAIN in xtask/src/api.rs to Rust {release}, \
-             run `cargo xtask api`, and commit what it changes"
-        );
-    }
-    let api = public_api::Builder::from_rustdoc_json(description)
-        .omit_blanket_impls(true)
-        .omit_auto_trait_impls(true)
-        .omit_auto_derived_impls(true)
-        .build()?;
+    let api = run::read(
+        run::cargo(["run", "--quiet", "--package", "xtask-public-api", "--"]).arg(description),
+    )?;
     Ok(format!("{HEAD}{api}"))
-}
-
-/// The format version of a description, the only field that every version has.
-fn format_version(description: &str) -> Result<u32> {
-    // Inside a string it has backslashes before its quotation marks.
-    let (_, number) = description
-        .rsplit_once("\"format_version\":")
-        .context("the description does not name its format")?;
-    let number = number.trim_start();
-    let end = number.find(|char: char| !char.is_ascii_digit()).unwrap_or(number.len());
-    number[..end].parse().context("the description names no number as its format")
 }
 
 /// The lines that only one of two listings has. Each line is a whole item, and the lines are sorted.
@@ -186,7 +161,7 @@ fn is_release(release: &str, toolchain: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{differences, format_version, is_release};
+    use super::{differences, is_release};
 
     #[test]
     fn differences_are_whole_lines() {
@@ -197,15 +172,6 @@ mod tests {
         assert_eq!(differences("", "pub mod c\n"), "+ pub mod c\n");
         assert!(differences("a\nb\n", "b\na\n").contains("another order"));
         assert!(differences("a\na\n", "a\n").contains("not as often"));
-    }
-
-    #[test]
-    fn format_is_read_of_any_description() {
-        let text = r#"{"docs":"has \"format_version\":9","format_version":57}"#;
-        assert_eq!(format_version(text).unwrap(), 57);
-        assert_eq!(format_version("{\"format_version\": 60,\n\"root\":0}").unwrap(), 60);
-        assert!(format_version("{}").is_err());
-        assert!(format_version(r#"{"format_version":"new"}"#).is_err());
     }
 
     #[test]

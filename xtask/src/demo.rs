@@ -12,8 +12,8 @@ use crate::{run, vendor};
 /// How the examples are built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Build {
-    /// For users: optimized, and only the library.
-    Release,
+    /// For users: only the library, optimized as far as the demo needs it.
+    Demo,
     /// As part of the workspace. The tests have built most of it.
     Dev,
 }
@@ -21,9 +21,9 @@ pub(crate) enum Build {
 /// Builds the demo, and runs it: it reads the test files of the C library, and compresses an array.
 pub(crate) fn demo() -> Result<()> {
     vendor::vendor(false)?;
-    let folder = run::root().join("target").join("demo");
+    let folder = run::root().join("target").join("demo-files");
     run::empty(&folder)?;
-    let program = build_examples(&["demo"], Build::Release)?.remove(0);
+    let program = build_examples(&["demo"], Build::Demo)?.remove(0);
     run::run(&mut demo_in(&program, &folder))
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn examples() -> Result<()> {
 /// Builds examples, and returns where their programs are.
 pub(crate) fn build_examples(names: &[&str], build: Build) -> Result<Vec<PathBuf>> {
     let choice: &[&str] = match build {
-        Build::Release => &["--release", "--package", "blosc2"],
+        Build::Demo => &["--profile", "demo", "--package", "blosc2"],
         Build::Dev => &["--workspace"],
     };
     let mut command = run::cargo(["build", "--message-format=json-render-diagnostics"]);
@@ -75,15 +75,14 @@ pub(crate) fn build_examples(names: &[&str], build: Build) -> Result<Vec<PathBuf
     names.iter().map(program).collect()
 }
 
-/// Runs the benches of the libraries: all, those of one file, or those whose name contains `name`.
+/// Runs the benches: all, those of one file, or those whose name contains `name`.
 pub(crate) fn bench(name: Option<&str>) -> Result<()> {
     vendor::vendor(false)?;
     let venv = Venv::with(BLOSC2)?;
-    let mut command = run::cargo(["bench", "-p", "blosc2", "-p", "blosc2-store"]);
+    let mut command = run::cargo(["bench", "-p", "blosc2-workspace"]);
     command.env("BLOSC2_TEST_PYTHON", &venv.python).env("BLOSC2_TEST_SYSTEM_LIB", venv.lib()?);
     if let Some(name) = name {
-        let of = |folder| run::root().join(folder).join("benches").join(format!("{name}.rs"));
-        let is_file = ["blosc2", "blosc2-store"].into_iter().any(|folder| of(folder).exists());
+        let is_file = run::root().join("benches").join(format!("{name}.rs")).exists();
         command.args([if is_file { "--bench" } else { "--" }, name]);
     }
     run::run(&mut command)

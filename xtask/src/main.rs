@@ -72,7 +72,7 @@ enum Task {
     Demo,
     /// Run the benches of blosc2
     Bench {
-        /// One file of blosc2/benches, or a part of the names of the measurements to run
+        /// One file of benches/, or a part of the names of the measurements to run
         name: Option<String>,
     },
     /// Show every known fault of C-Blosc2: as it is, with our patches, and through the safe API

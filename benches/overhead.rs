@@ -228,7 +228,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 fn write_report(cases: &[serde_json::Value]) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/bench");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/bench");
     let report = serde_json::json!({ "overhead": cases });
     let written = fs::create_dir_all(&folder)
         .and_then(|()| fs::write(folder.join("overhead.json"), format!("{report:#}\n")));

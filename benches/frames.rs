@@ -494,7 +494,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 fn write_report(report: &Value) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/bench");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/bench");
     let written = fs::create_dir_all(&folder)
         .and_then(|()| fs::write(folder.join("frames.json"), format!("{report:#}\n")));
     if let Err(error) = written {

@@ -386,7 +386,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 fn write_report(cases: &[Value]) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/bench");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/bench");
     let report = json!({ "arrays": cases });
     let written = fs::create_dir_all(&folder)
         .and_then(|()| fs::write(folder.join("arrays.json"), format!("{report:#}\n")));

@@ -246,7 +246,7 @@ fn filter_name(filter: i32) -> &'static str {
 }
 
 fn write_report(cases: &[serde_json::Value]) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/bench");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/bench");
     let report = serde_json::json!({ "kernels": cases });
     let written = fs::create_dir_all(&folder)
         .and_then(|()| fs::write(folder.join("report.json"), format!("{report:#}\n")));
