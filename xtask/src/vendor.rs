@@ -343,6 +343,11 @@ fn kill(child: &mut Child) {
 
 // --- From the Python package -------------------------------------------------------------------
 
+/// What the package's setup asks the compiler for, twice, when pip only reads its metadata. A setting for each saves
+/// half of the time of the download.
+const PROBES: [&str; 10] =
+    ["OPENMP", "NATIVE", "BMI2", "SSE2", "SSSE3", "AVX2", "AVX512", "CPP11", "CPP14", "CPP20"];
+
 /// The verified source distribution: from the cache, or else by pip.
 fn source_archive() -> Result<PathBuf> {
     let file = format!("{PACKAGE}-{PACKAGE_VERSION}.tar.gz");
@@ -358,13 +363,14 @@ fn source_archive() -> Result<PathBuf> {
     let download = tempfile::tempdir_in(&cache).context("the cache cannot be written")?;
     println!(
         "vendor: pip download {PACKAGE} {PACKAGE_VERSION}, which bundles the same sources (about \
-         half a minute)"
+         20 seconds)"
     );
     run::read(
         Command::new(python)
             .args(["-m", "pip", "download", "--no-deps", "--disable-pip-version-check"])
             .args(["--no-binary", PACKAGE, &format!("{PACKAGE}=={PACKAGE_VERSION}"), "-d"])
-            .arg(download.path()),
+            .arg(download.path())
+            .envs(PROBES.map(|feature| (format!("HDF5PLUGIN_{feature}"), "False"))),
     )
     .with_context(|| {
         format!(
