@@ -12,7 +12,7 @@ use crate::{run, vendor};
 /// How the examples are built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Build {
-    /// For users: only the library, optimized as far as the demo needs it.
+    /// For users: only the library, with the profile `demo`.
     Demo,
     /// As part of the workspace. The tests have built most of it.
     Dev,
