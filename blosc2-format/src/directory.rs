@@ -72,14 +72,14 @@ pub trait Folder: Debug + Send + Sync {
     /// Opens the file with this name.
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`]: there is no such file;
-    /// - the errors of the system.
+    /// - [`io::ErrorKind::NotFound`]: there is no such file;
+    /// - any other I/O error of the backend.
     fn open(&self, name: &str) -> io::Result<Self::File>;
 
     /// Returns the names of all files, in no specific order.
     ///
     /// # Errors
-    /// The errors of the system.
+    /// The I/O errors of the backend.
     fn names(&self) -> io::Result<Vec<String>>;
 }
 
@@ -108,20 +108,20 @@ pub trait FolderMut: Folder {
     /// returns.
     ///
     /// # Errors
-    /// The errors of the system. After an error the old file is unchanged.
+    /// The I/O errors of the backend. After an error the old file is unchanged.
     fn put(&mut self, name: &str, content: &[u8], durable: bool) -> io::Result<()>;
 
     /// Removes the file with this name.
     ///
     /// # Errors
-    /// - [`ErrorKind::NotFound`]: there is no such file;
-    /// - the errors of the system.
+    /// - [`io::ErrorKind::NotFound`]: there is no such file;
+    /// - any other I/O error of the backend.
     fn remove(&mut self, name: &str) -> io::Result<()>;
 
     /// Syncs all written files to disk. The default implementation does nothing.
     ///
     /// # Errors
-    /// The errors of the system.
+    /// The I/O errors of the backend.
     fn sync(&mut self) -> io::Result<()> {
         Ok(())
     }

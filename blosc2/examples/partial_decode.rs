@@ -1,4 +1,4 @@
-//! Random access to a chunk: a range of items, single blocks, and the blocks of a mask.
+//! Random access to a chunk: a range of items, single blocks, and the blocks that a boolean mask selects.
 
 use blosc2::{CParams, Compressor, DParams, Decompressor};
 

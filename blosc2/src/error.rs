@@ -38,7 +38,8 @@ pub enum ErrorKind {
     InvalidArgument,
     /// An index or a range is outside the data.
     OutOfBounds,
-    /// The type of the items differs from that of the stored items.
+    /// The type of the items differs from that of the stored items; or the data cannot be viewed as items of the
+    /// requested type, or converted to it.
     TypeMismatch,
     /// This build does not have the codec, the filter or the feature; or this crate does not support the operation for
     /// this kind of file, chunk or data.
@@ -65,12 +66,13 @@ pub enum ErrorKind {
     /// the program has passed to this crate. See
     /// [access to a file](crate::OpenOptions#access-to-a-file-by-several-handles).
     Busy,
-    /// The operating system, a storage, a reader or a writer reported an error.
+    /// The operating system, a custom storage backend, a reader or a writer returned an error.
     Io,
     /// There is not enough memory.
     OutOfMemory,
-    /// User code failed, panicked or violated its contract: a codec, a filter, a prefilter, a postfilter, a tuner or a
-    /// storage. [`Error::get_ref`] returns its error.
+    /// A user-defined codec, filter or tuner, a prefilter or a postfilter failed, panicked or violated its contract; or
+    /// a custom storage backend panicked or violated its contract. If the code returned an error, [`Error::get_ref`]
+    /// returns that error.
     Callback,
     /// The C library failed for another reason; see [`Error::code`].
     Library,

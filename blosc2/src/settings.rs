@@ -9,8 +9,9 @@ use blosc2_sys as sys;
 use crate::plugins::PluginParams;
 use crate::{Codec, Filter, installed};
 
-/// The rule that determines whether a block is split into streams: one for the first bytes of all items, one for the
-/// second bytes, and so on. Each stream is compressed separately.
+/// The rule that determines whether a block is split into `typesize` streams that are compressed separately. After the
+/// filter shuffle, the first stream contains the first bytes of all items, the second stream the second bytes, and so
+/// on.
 ///
 /// C: `BLOSC_ALWAYS_SPLIT` and the other constants. Python: `SplitMode`.
 ///

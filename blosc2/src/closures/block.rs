@@ -142,8 +142,8 @@ impl<'a> FilterBlock<'a> {
     /// is not part of an array.
     ///
     /// A block of an array holds its items in C order, padded to the full block shape. [`Geometry::block_items`]
-    /// returns their place in the array. In C, the shapes are in the metalayer `b2nd` of the super-chunk, to which the
-    /// parameters point.
+    /// returns their place in the array. In C, the shapes are in the metalayer `b2nd` of the super-chunk; the field
+    /// `schunk` of `blosc2_cparams` and `blosc2_dparams` points to the super-chunk.
     pub fn array(&self) -> Option<&'a Geometry> {
         self.facts.chunk.array
     }

@@ -72,8 +72,9 @@ pub(super) const MAKE: &str = "create an array";
 /// - [`ErrorKind::NotFound`]: the folder of the path does not exist;
 /// - [`ErrorKind::Busy`]: the file to be replaced is open in another handle of this program;
 /// - [`ErrorKind::OutOfMemory`]: memory for the array cannot be allocated;
-/// - [`ErrorKind::Callback`]: a user-defined codec, filter or tuner, or a custom storage backend failed;
-/// - [`ErrorKind::Io`]: the file cannot be written.
+/// - [`ErrorKind::Callback`]: a user-defined codec, filter or tuner failed or panicked, or a custom storage backend
+///   panicked;
+/// - [`ErrorKind::Io`]: the file or storage cannot be written.
 #[derive(Clone, Default)]
 #[must_use = "a builder does nothing until it creates an array"]
 pub struct NDArrayBuilder {

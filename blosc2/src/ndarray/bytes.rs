@@ -47,11 +47,11 @@ impl<'a> NDArrayView<'a> {
     }
 }
 
-/// A view of the items of an array as their stored bytes, for reading. Created by [`NDArray::bytes`] and
-/// [`NDArrayView::bytes`].
+/// A read-only view of the items of an array as uncompressed bytes, in the byte order of the dtype. Created by
+/// [`NDArray::bytes`] and [`NDArrayView::bytes`].
 ///
-/// Each method does the same as the method of [`NDArray`] with the same name, but does not check the dtype. Its errors
-/// are the [errors of reads](NDArray#errors-of-reads), except
+/// Each method does the same as the method of [`NDArray`] with the same name, but does not check the dtype. The methods
+/// fail with the [errors of reads](NDArray#errors-of-reads), except
 /// [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch).
 ///
 /// ```
@@ -117,10 +117,11 @@ impl NDArrayBytes<'_> {
     }
 }
 
-/// A view of the items of an array as their stored bytes, for writing. Created by [`NDArray::bytes_mut`].
+/// A mutable view of the items of an array as uncompressed bytes, in the byte order of the dtype. Created by
+/// [`NDArray::bytes_mut`].
 ///
-/// Each method does the same as the method of [`NDArray`] with the same name, but does not check the dtype. Its errors
-/// are the [errors of changes](NDArray#errors-of-changes), except
+/// Each method does the same as the method of [`NDArray`] with the same name, but does not check the dtype. The methods
+/// fail with the [errors of changes](NDArray#errors-of-changes), except
 /// [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch).
 ///
 /// ```

@@ -109,8 +109,9 @@ const NUMPY_FORMAT: u8 = 0;
 /// - [`ErrorKind::Unfinished`]: another process has left a change of the file incomplete;
 /// - [`ErrorKind::Busy`]: another process is changing the file without locking, or the call is made inside a closure
 ///   that a change of the same file runs, where waiting would deadlock;
-/// - [`ErrorKind::Callback`]: a postfilter, a user-defined codec or filter, or a custom storage backend failed;
-/// - [`ErrorKind::Io`]: the file cannot be read.
+/// - [`ErrorKind::Callback`]: a postfilter, or a user-defined codec or filter failed or panicked; or a custom storage
+///   backend panicked;
+/// - [`ErrorKind::Io`]: the file or storage cannot be read.
 ///
 /// # Errors of changes
 /// The methods that change items or the shape fail with these errors. After an error the array is unchanged.
@@ -131,8 +132,9 @@ const NUMPY_FORMAT: u8 = 0;
 /// - [`ErrorKind::Unfinished`]: another process has left a change of the file incomplete;
 /// - [`ErrorKind::Busy`]: another process has changed the file without locking, or the call is made inside a closure
 ///   that a read or a change of the same file runs, where waiting would deadlock;
-/// - [`ErrorKind::Callback`]: a prefilter, a user-defined codec, filter or tuner, or a custom storage backend failed;
-/// - [`ErrorKind::Io`]: the file cannot be read or written.
+/// - [`ErrorKind::Callback`]: a prefilter, or a user-defined codec, filter or tuner failed or panicked; or a custom
+///   storage backend panicked;
+/// - [`ErrorKind::Io`]: the file or storage cannot be read or written.
 #[derive(Debug)]
 #[doc(alias = "b2nd_array_t")]
 pub struct NDArray {

@@ -20,7 +20,8 @@ use crate::CParams;
 pub struct SChunkInfo {
     /// The size of an item in bytes.
     pub typesize: usize,
-    /// The decompressed size of a chunk in bytes; 0 if chunks have different sizes, or if there are none.
+    /// The decompressed size in bytes of every chunk except the last one, which may be shorter. 0 if chunks have
+    /// different sizes; or if there is no chunk yet, and the size was not set at creation.
     pub chunksize: usize,
     /// The block size in bytes; `None` if each chunk has its own block size.
     pub blocksize: Option<usize>,

@@ -95,7 +95,8 @@ pub use whole::SaveOptions;
 /// - [`ErrorKind::Unsupported`]: a chunk needs a codec or filter that this build does not have;
 /// - [`ErrorKind::TooLarge`]: the result takes more memory than [`OpenOptions::max_read`] allows;
 /// - [`ErrorKind::OutOfMemory`]: there is not enough memory;
-/// - [`ErrorKind::Callback`]: a user-defined codec, a filter, a postfilter or a custom storage backend fails or panics;
+/// - [`ErrorKind::Callback`]: a user-defined codec, a filter or a postfilter fails or panics, or a custom storage
+///   backend panics;
 /// - [`ErrorKind::Busy`]: another access to the file is running a user closure, so that the read could deadlock; or
 ///   another program changed the file without locking it; see
 ///   [access](OpenOptions#access-to-a-file-by-several-handles);
@@ -119,8 +120,8 @@ pub use whole::SaveOptions;
 /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter in the header of the frame; or the file
 ///   is opened with [`OpenOptions::locking`] and has several hard links;
 /// - [`ErrorKind::OutOfMemory`]: there is not enough memory;
-/// - [`ErrorKind::Callback`]: a user-defined codec, a filter, a prefilter, a tuner or a custom storage backend fails or
-///   panics.
+/// - [`ErrorKind::Callback`]: a user-defined codec, a filter, a prefilter or a tuner fails or panics, or a custom
+///   storage backend panics.
 ///
 /// After an error the super-chunk is unchanged, unless the message states that the change could not be rolled back.
 #[doc(alias("blosc2_schunk", "b2frame", "cframe"))]
@@ -337,7 +338,7 @@ impl SChunk {
     /// Returns the decompressed size in bytes of every chunk except the last one, which may be shorter. C and Python:
     /// `chunksize`.
     ///
-    /// Returns 0 if there is no chunk yet, or if chunks have different sizes.
+    /// Returns 0 if chunks have different sizes; or if there is no chunk yet, and the size was not set at creation.
     pub fn chunksize(&self) -> usize {
         self.look().outline.chunksize().fixed().unwrap_or(0) as usize
     }
@@ -440,7 +441,7 @@ impl SChunk {
     /// with [`OpenOptions::durable`].
     ///
     /// # Errors
-    /// [`ErrorKind::Io`], or the kind of a more specific system error: the file cannot be synced.
+    /// [`ErrorKind::Io`], or a more specific kind such as [`ErrorKind::OutOfMemory`]: the file cannot be synced.
     pub fn sync(&mut self) -> Result<()> {
         let synced = self.state.get_mut().store.sync();
         synced.map_err(|error| self.at(Error::of_io("sync a frame", error)))

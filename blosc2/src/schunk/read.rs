@@ -246,8 +246,9 @@ pub struct ChunkInfo {
     pub codec: Codec,
     /// The parameter of the codec (`compcode_meta` in C); its meaning depends on the codec.
     pub codec_meta: u8,
-    /// Whether each block is split into `typesize` streams: one for the first bytes of all items, one for the second
-    /// bytes, and so on.
+    /// Whether each block is split into `typesize` streams that are compressed separately. A shorter last block is not
+    /// split. After the filter shuffle, the first stream contains the first bytes of all items, the second stream the
+    /// second bytes, and so on.
     pub is_split: bool,
     /// Whether the chunk contains a compression dictionary.
     pub has_dictionary: bool,

@@ -74,7 +74,7 @@ impl<R: Read + Seek> FrameReader<R> {
     ///   directory;
     /// - [`ErrorKind::Unfinished`]: the writer of the frame was stopped in the middle of a change;
     /// - [`ErrorKind::TooLarge`]: the metadata takes more than the default [`Limits`](crate::Limits);
-    /// - [`ErrorKind::Io`], or the kind of a more specific system error: the reader fails.
+    /// - [`ErrorKind::Io`], or a more specific kind such as [`ErrorKind::OutOfMemory`]: the reader fails.
     pub fn new(reader: R) -> Result<Self> {
         Self::with_params(reader, DParams::default())
     }

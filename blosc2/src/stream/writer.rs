@@ -22,7 +22,7 @@ const DOING: &str = "write a frame";
 /// **[`finish`](Self::finish) must be called.** Without this call the destination contains no valid frame, and readers
 /// return an error: neither dropping the writer nor `flush` completes the frame.
 ///
-/// After an error, all further calls fail, because a part of the data is missing.
+/// If a chunk cannot be compressed or written, all further calls fail, because the data of that chunk is missing.
 ///
 /// The length of the data need not be a multiple of the typesize. If it is not, the last chunk is compressed without
 /// the filters that need whole items (delta, trunc_prec and int_trunc), and without a tuner.
@@ -67,7 +67,7 @@ impl<W: Write + Seek> FrameWriter<W> {
     /// - [`ErrorKind::InvalidArgument`]: `chunksize` is 0, greater than [`MAX_CHUNK_LEN`] or not a multiple of the
     ///   typesize; or a parameter is out of range;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter;
-    /// - [`ErrorKind::Io`], or the kind of a more specific system error: the destination fails.
+    /// - [`ErrorKind::Io`], or a more specific kind such as [`ErrorKind::OutOfMemory`]: the destination fails.
     pub fn new(out: W, chunksize: usize, params: impl Borrow<CParams>) -> Result<Self> {
         let params = params.borrow();
         let resolved = params.resolve(1, Purpose::Frame)?;
@@ -94,8 +94,8 @@ impl<W: Write + Seek> FrameWriter<W> {
     /// Writes the remaining data and completes the frame. Returns the destination, positioned after the frame.
     ///
     /// # Errors
-    /// - [`ErrorKind::Io`], or the kind of a more specific system error: the destination fails, or an earlier write has
-    ///   failed;
+    /// - [`ErrorKind::Io`]: an earlier write failed;
+    /// - [`ErrorKind::Io`], or a more specific kind such as [`ErrorKind::OutOfMemory`]: the destination fails;
     /// - [`ErrorKind::TooLarge`]: the frame has more chunks or bytes than the format allows;
     /// - [`ErrorKind::Callback`]: a user-defined codec or filter, or a tuner, fails or panics.
     pub fn finish(mut self) -> Result<W> {

@@ -5,8 +5,8 @@ use blosc2_format::dtype::{Dtype, MAX_SUBARRAY_NDIM};
 use super::{MAX_DEPTH, Value};
 use crate::{Error, ErrorKind, Result};
 
-/// A NumPy array in a metalayer or in an array of objects. It is uncompressed and in memory. Needs the feature
-/// `msgpack`.
+/// A NumPy array inside a [`Value`], as in a metalayer or in an `ObjectArray` of the crate `blosc2-store`. It is
+/// uncompressed and in memory. Needs the feature `msgpack`.
 ///
 /// ```
 /// # #[cfg(feature = "msgpack")] {
@@ -34,9 +34,9 @@ impl ArrayValue {
     /// Creates an array from the bytes of its items, in C order.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the length of `data` is not the number of items times the size of the dtype,
-    ///   there are more than 64 axes, or the axes and the nesting of the structured dtype together have more than 128
-    ///   levels;
+    /// - [`ErrorKind::InvalidArgument`]: the length of `data` is not the number of items times the size of the dtype;
+    ///   `shape` has more than 64 dimensions; or the number of dimensions plus the nesting depth of the dtype exceeds
+    ///   128 (each structure and each axis of a sub-array adds one level);
     /// - [`ErrorKind::InvalidArgument`]: NumPy cannot read such an array: its items have a size of 0, contain pointers
     ///   (the dtype `object`), or are sub-arrays.
     pub fn new(dtype: Dtype, shape: Vec<u64>, data: Vec<u8>) -> Result<Self> {
