@@ -17,7 +17,7 @@ const DOING: &str = "write a frame";
 ///
 /// [`FrameReader`](crate::FrameReader), [`SChunk::open`](crate::SChunk::open) and Python's `blosc2.open` read the
 /// frame. The frame starts at the current position of the destination. Each chunk is written when it is full: the
-/// writer keeps one or two chunks in memory, and 24 bytes for each chunk that it has written.
+/// writer keeps one or two chunks in memory, and about 8 bytes of the index for each chunk that it has written.
 ///
 /// **[`finish`](Self::finish) must be called.** Without this call the destination contains no valid frame, and readers
 /// return an error: neither dropping the writer nor `flush` completes the frame.
