@@ -35,7 +35,7 @@ pub(crate) struct Args {
     /// Also print the layout of each file: offset and size of each part.
     #[arg(long)]
     map: bool,
-    /// Draw the layout of each file to an SVG file, which must not exist yet.
+    /// Draw the layouts of all files in one new SVG file, which must not exist yet.
     #[arg(long, value_name = "FILE", value_parser = NonEmptyStringValueParser::new())]
     svg: Option<String>,
 }

@@ -34,7 +34,7 @@ pub(crate) struct ImportArgs {
 /// Write an array to an npy file.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExportArgs {
-    /// File, directory with a sparse frame, or with --key a store.
+    /// File, or directory with a sparse frame; with --key, a store.
     r#in: PathBuf,
     #[command(flatten)]
     node: Node,

@@ -30,7 +30,7 @@ use crate::{chunk, progress, rust};
 /// variable-length metalayers `codec`, `metadata` and `userdata`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// File, directory with a sparse frame, or with --key a store.
+    /// File, or directory with a sparse frame; with --key, a store.
     r#in: PathBuf,
     #[command(flatten)]
     node: Node,

@@ -3,8 +3,8 @@
 /// The maximum number of dimensions of an array.
 pub const MAX_NDIM: usize = 16;
 
-/// Limits on the memory and the work of reading and checking untrusted input. They hold for any
-/// sizes that a file declares.
+/// Limits on the memory and the work of reading and checking untrusted input. They apply whatever
+/// sizes a file declares.
 ///
 /// The defaults suit common files on common machines. A reader fails with
 /// [`Error::Limit`](crate::Error::Limit) when the input exceeds a limit. A check reports it as a

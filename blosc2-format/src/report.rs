@@ -205,9 +205,9 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// The map of the file if [`Options::map`] is set, otherwise empty.
     pub regions: Vec<Region>,
-    /// The number of findings that the report does not contain because it has
-    /// [`MAX_FINDINGS`](Self::MAX_FINDINGS). If any finding is an error, the report contains at
-    /// least one error.
+    /// The number of findings that were left out because the report already contained
+    /// [`MAX_FINDINGS`](Self::MAX_FINDINGS) of them. If any finding is an error, the report contains
+    /// at least one error.
     pub omitted: u64,
     errors: usize,
     /// Whether only the first error is stored.

@@ -144,7 +144,7 @@ impl Tensor {
     /// Reads all items, in C order.
     ///
     /// # Errors
-    /// - [`ErrorKind::TypeMismatch`]: the dtype of the items is not that of `T` in native byte order;
+    /// - [`ErrorKind::TypeMismatch`]: the dtype of the items differs from `T::dtype()`, for example in its byte order;
     /// - the errors of [reading values](crate#reading-values).
     pub fn read<T: Element>(&self) -> Result<Vec<T>> {
         let wanted = T::dtype();

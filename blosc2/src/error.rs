@@ -322,7 +322,8 @@ impl From<io::Error> for Error {
     }
 }
 
-/// Returns the text of an error code of C-Blosc2, such as that of [`Error::code`]. C: `blosc2_error_string`.
+/// Returns the text of an error code of C-Blosc2, such as one that [`Error::code`] returned.
+/// C: `blosc2_error_string`.
 ///
 /// For an unknown code, returns `Unknown error`.
 ///

@@ -171,8 +171,8 @@ impl CTable {
     /// # Errors
     /// - [`ErrorKind::NotFound`]: there is no such column;
     /// - [`ErrorKind::OutOfBounds`]: the range extends beyond the number of rows;
-    /// - [`ErrorKind::TypeMismatch`]: the dtype of the items is not that of `T` in native byte order; or the items have
-    ///   no fixed size;
+    /// - [`ErrorKind::TypeMismatch`]: the dtype of the items differs from `T::dtype()`, for example in its byte order;
+    ///   or the items have no fixed size;
     /// - [`ErrorKind::Unsupported`]: the column is computed, [stale](Column::is_stale), or of an unknown kind;
     /// - [`ErrorKind::TooLarge`]: the result takes more than 1 GiB of memory and more than 256 times the stored bytes;
     /// - [`ErrorKind::InvalidData`]: the column is missing or damaged, or has fewer rows than the table;

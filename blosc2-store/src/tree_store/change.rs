@@ -61,7 +61,8 @@ impl TreeStore {
     /// If it fails, an existing entry is not changed.
     ///
     /// - [`ErrorKind::InvalidArgument`]: the key does not start with `/`, or a part of it is empty or special (such as
-    ///   `..`); or it is the key of a group, below an entry, part of a table, or below a symbolic link;
+    ///   `..`); or it is the key of a group, of a table or of a part of a table; or it is below an entry or below a
+    ///   symbolic link;
     /// - [`ErrorKind::Busy`]: the existing entry is open for changing;
     /// - [`ErrorKind::ReadOnly`]: the store was opened for reading;
     /// - [`ErrorKind::InvalidData`]: a chunk of `schunk` is damaged;

@@ -64,7 +64,8 @@ const READ: &str = "read from a store";
 /// file that is opened for changing is unpacked to a temporary directory, and [`finish`](Self::finish) replaces the zip
 /// file atomically; without `finish` it is not changed.
 ///
-/// Symbolic links are followed for reading, and never changed. Entries whose names are not valid keys are ignored.
+/// Symbolic links are followed for reading only: nothing is changed through a link. Entries whose names are not valid
+/// keys are ignored.
 #[derive(Debug)]
 pub struct TreeStore {
     /// The path as given; `None` for a source without a path.

@@ -55,10 +55,10 @@ pub(crate) use rules::RULES;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Layout {
-    /// A fixed header of 64 bytes: 2.0.0-beta.1 and development versions shortly before and after
-    /// it.
+    /// A fixed header of 64 bytes, written by 2.0.0-beta.1 and by development versions shortly
+    /// before and after it.
     Early,
-    /// A fixed header of 82 bytes: 2.0.0-beta.2 to beta.5.
+    /// A fixed header of 82 bytes, written by 2.0.0-beta.2 to beta.5.
     Version1,
 }
 

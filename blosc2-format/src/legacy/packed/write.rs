@@ -244,7 +244,8 @@ fn chunk_params(params: &Params) -> chunk::Params {
     chunk::Params { codec, level, typesize: typesize.into(), filters, ..default }
 }
 
-/// Returns a chunk that stores `data` uncompressed, as 2.0.0-a2 wrote it for level 0 and shuffle.
+/// Returns a chunk that stores `data` uncompressed, as C-Blosc2 2.0.0-a2 wrote it at compression
+/// level 0 with the filter shuffle.
 ///
 /// # Errors
 /// [`Error::Argument`]: `typesize` is 0, or the data is empty or longer than a chunk can be.
