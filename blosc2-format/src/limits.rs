@@ -8,7 +8,8 @@ pub const MAX_NDIM: usize = 16;
 ///
 /// The defaults suit common files on common machines. A reader fails with
 /// [`Error::Limit`](crate::Error::Limit) when the input exceeds a limit. A check reports it as a
-/// finding; its report is then not [complete](crate::Report::is_complete).
+/// finding; its report is then not [complete](crate::Report::is_complete). The fields
+/// [`metalayers`](Self::metalayers) and [`nesting`](Self::nesting) are exceptions.
 ///
 /// ```
 /// use blosc2_format::Limits;
@@ -18,8 +19,10 @@ pub const MAX_NDIM: usize = 16;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The maximum number of bytes of memory for one part of a file: a stored chunk, a block, a
-    /// decoded index or a decoded metalayer. Default: 2 GiB, the maximum size of a chunk.
+    /// The maximum number of bytes of memory for one part of a file: a chunk or a variable-length
+    /// metalayer, stored or decoded; a block; the stored header, index or trailer; or the items that
+    /// [`read_box`](crate::file::File::read_box) returns. Default: 2 GiB, which is sufficient for
+    /// every chunk.
     pub memory: u64,
     /// The maximum number of bytes of memory for the decoded metadata of a frame: the index of its
     /// chunks and its metalayers.
@@ -38,9 +41,14 @@ pub struct Limits {
     pub dimensions: usize,
     /// The maximum number of chunks of a super-chunk. Default: 2^24.
     pub chunks: u64,
-    /// The maximum number of metalayers of each kind. Default: 8192, the limit of the C library.
+    /// The maximum number of metalayers of a frame, for each of the two kinds. Default: 8192.
+    ///
+    /// The limits of the C library always apply as well: 16 fixed-length metalayers and 8192
+    /// variable-length metalayers. A frame with more metalayers is treated as invalid: a reader
+    /// fails with [`Error::Format`](crate::Error::Format).
     pub metalayers: usize,
-    /// The maximum nesting depth of msgpack values in a metalayer. Default: 64.
+    /// The maximum nesting depth of brackets in the dtype of an array. Default: 64. A check reports
+    /// a dtype with more levels as unknown (`b2nd.dtype_unknown`).
     pub nesting: usize,
 }
 

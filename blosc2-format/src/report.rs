@@ -15,8 +15,8 @@ use std::sync::Arc;
 pub enum Severity {
     /// Information; the bytes follow the format.
     Note,
-    /// No data is lost, but the writer has a fault, a reader may have one, or a part was not
-    /// checked.
+    /// No data is lost, but the bytes show a fault of the writer, they can trigger a fault of a
+    /// reader, or a part was not checked.
     Warning,
     /// The bytes violate the format: some or all of the data cannot be trusted.
     Error,
@@ -41,7 +41,7 @@ impl fmt::Display for Severity {
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rule {
-    /// The identifier, which is stable across versions of this crate: `chunk.version`.
+    /// The identifier, for example `chunk.version`. It is stable across versions of this crate.
     pub id: &'static str,
     /// The severity of a violation.
     pub severity: Severity,
@@ -215,7 +215,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// The maximum number of findings in a report. [`omitted`](Self::omitted) counts the others.
+    /// The number of findings after which a report is full: 65,536. [`omitted`](Self::omitted)
+    /// counts the others. Exception: the first error is added to a full report.
     pub const MAX_FINDINGS: usize = 1 << 16;
 
     /// Returns a report without findings.

@@ -249,12 +249,12 @@ fn to_meta(raw: &Raw<'_>) -> Option<Meta> {
 impl Meta {
     /// Parses the content of the metalayer. C: `b2nd_deserialize_meta`.
     ///
-    /// Like the C library, it ignores the version and the msgpack markers of the numbers: for 16
-    /// dimensions the C library writes a marker that msgpack does not define.
+    /// Like the C library, it ignores the version and the msgpack markers of arrays and numbers: for
+    /// 16 dimensions the C library writes an array marker that msgpack does not define.
     ///
     /// # Errors
     /// - the bytes end early;
-    /// - there are more than 16 dimensions, or the shapes differ in their number of dimensions;
+    /// - there are more than 16 dimensions;
     /// - a size is negative, the chunk size is zero on an axis with items, or the block size is
     ///   zero on an axis with a non-zero chunk size;
     /// - the dtype is not UTF-8 or has the wrong marker.

@@ -51,8 +51,8 @@ impl Geometry {
     /// Computes the layout of an array from its metalayer and the size of an item in bytes.
     ///
     /// # Errors
-    /// - [`Error::Format`]: shapes that [`Meta::parse`] rejects, or more items or more bytes per
-    ///   chunk than the format supports;
+    /// - [`Error::Format`]: shapes that [`Meta::to_bytes`] or [`Meta::parse`] rejects, or more items
+    ///   or more bytes per chunk than the format supports;
     /// - [`Error::Limit`]: more dimensions, items or chunks than `limits` allow;
     /// - [`Error::Argument`]: a `typesize` that exceeds the address space of this machine.
     pub fn new(meta: &Meta, typesize: u32, limits: &Limits) -> Result<Self, Error> {
@@ -292,7 +292,7 @@ impl Geometry {
             return Ok(());
         }
         Err(Error::Argument(format!(
-            "the box {ranges:?} is out of bounds of an array of shape {:?}",
+            "the slice {ranges:?} is out of bounds of an array of shape {:?}",
             self.shape
         )))
     }

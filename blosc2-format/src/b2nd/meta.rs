@@ -26,7 +26,7 @@ pub struct Meta {
     pub chunks: Vec<i32>,
     /// The shape of a block.
     pub blocks: Vec<i32>,
-    /// The dtype as stored; legacy files have none.
+    /// The dtype as stored; files of Caterva have none.
     pub dtype: Option<String>,
     /// The notation of the dtype: 0 is NumPy's, the only one in use.
     pub dtype_format: u8,

@@ -8,8 +8,8 @@ use crate::report::{Checker, Options, Part, Report};
 use crate::{Error, Limits};
 
 impl Chunk<'_> {
-    /// Checks the chunk in `bytes`, which should contain nothing else, and returns a report of all
-    /// violations.
+    /// Checks the chunk in `bytes`, which should contain nothing else, and returns a report of the
+    /// violations. Parts that depend on an invalid part are not checked.
     ///
     /// ```
     /// use blosc2_format::Options;

@@ -112,11 +112,12 @@ impl Output {
 }
 
 impl Encoder {
-    /// Creates an encoder with these parameters. Filters are checked when data is encoded.
+    /// Creates an encoder with these parameters. The filters, and whether this build can compress
+    /// with the codec, are checked when data is encoded.
     ///
     /// # Errors
     /// - [`Error::Argument`]: a typesize, a level or a block size that a chunk cannot have;
-    /// - [`Error::Unsupported`]: the codec is not supported.
+    /// - [`Error::Unsupported`]: the codec is none of BloscLZ, LZ4, LZ4HC, zlib and Zstandard.
     pub fn new(params: Params) -> Result<Self, Error> {
         Self::with_form(params, Form::default())
     }
@@ -138,7 +139,8 @@ impl Encoder {
     /// # Errors
     /// - [`Error::Argument`]: the data is longer than 2 GiB - 33 bytes, or the filters do not
     ///   support it;
-    /// - [`Error::Unsupported`]: a filter is not supported.
+    /// - [`Error::Unsupported`]: the codec is LZ4HC, the feature of the codec is disabled, or a
+    ///   filter is not supported.
     pub fn encode(&mut self, data: &[u8]) -> Result<Vec<u8>, Error> {
         let plan = Plan::new(&self.params, data.len())?;
         let stored = self.params.level == 0 || plan.nbytes < MIN_NBYTES;
@@ -165,7 +167,8 @@ impl Encoder {
     /// # Errors
     /// - [`Error::Argument`]: there is no block, a block is empty, the blocks are too long for a
     ///   chunk, or the filters do not support the data;
-    /// - [`Error::Unsupported`]: a filter is not supported.
+    /// - [`Error::Unsupported`]: the codec is LZ4HC, the feature of the codec is disabled, or a
+    ///   filter is not supported.
     pub fn encode_blocks(&mut self, blocks: &[&[u8]]) -> Result<Vec<u8>, Error> {
         if blocks.is_empty() || blocks.iter().any(|block| block.is_empty()) {
             let what =

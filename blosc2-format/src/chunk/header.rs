@@ -225,12 +225,13 @@ pub struct Header {
     pub codec_version: u8,
     /// Whether the header has 32 bytes.
     pub extended: bool,
-    /// Whether the data is stored uncompressed.
+    /// Whether the flag for data that is stored uncompressed is set. Special chunks can also have
+    /// this flag; see [`is_stored`](Self::is_stored).
     pub memcpyed: bool,
     /// Whether a block is split into one stream for each byte of the items.
     pub split: bool,
-    /// The format of the codec: 0 BloscLZ, 1 LZ4, 2 Snappy, 3 zlib, 4 Zstandard, 6 see
-    /// `user_codec`.
+    /// The format of the codec: 0 BloscLZ, 1 LZ4 and LZ4HC, 2 Snappy, 3 zlib, 4 Zstandard, 6 a codec
+    /// whose code is in `user_codec`.
     pub codec_format: u8,
     /// The code of the codec if `codec_format` is 6.
     pub user_codec: u8,
@@ -258,7 +259,7 @@ pub struct Header {
     pub lazy: bool,
     /// Whether the streams contain measurements of the codec instead of data.
     pub instrumented: bool,
-    /// The value of a special chunk, which contains no data.
+    /// The value of a special chunk, which has no blocks; `None` for other chunks.
     pub special: Option<Special>,
 }
 
@@ -271,11 +272,13 @@ impl Header {
     /// # Errors
     /// - there are fewer than 16 bytes, or fewer than 32 with an extended header;
     /// - the version is 0, or above 6 with unknown flags;
-    /// - a size is invalid: negative, a block or item size of zero, a compressed size below that of
-    ///   the header;
-    /// - the fields contradict each other: an unknown special value, a special value or stored data
-    ///   with variable-length blocks, stored data whose two sizes disagree, a repeated value whose
-    ///   size does not divide the data.
+    /// - a size is invalid: a negative size, a block or item size of zero, a block size above
+    ///   [`MAX_BLOCKSIZE`], or a compressed size that is smaller than the header;
+    /// - the special value is unknown;
+    /// - a chunk with variable-length blocks is special, stored uncompressed, or empty;
+    /// - the compressed size of stored data is not that of the header and the data together;
+    /// - the size of a special chunk is not a multiple of its repeated value or, for NaN and
+    ///   uninitialized data, of the item size.
     pub fn parse(chunk: &[u8]) -> Result<Self, FormatError> {
         let raw = RawHeader::read(chunk)?;
         let header = raw.header();
@@ -340,7 +343,8 @@ impl Header {
         if self.extended { EXTENDED_HEADER_LEN } else { MIN_HEADER_LEN }
     }
 
-    /// Returns the code of the codec, from the field that contains it.
+    /// Returns the code of the codec: `user_codec` if `codec_format` is 6, otherwise the code that
+    /// corresponds to `codec_format`. LZ4HC has the format of LZ4: the result is then 1, LZ4.
     pub fn codec(&self) -> u8 {
         match self.codec_format {
             6 if self.extended => self.user_codec,

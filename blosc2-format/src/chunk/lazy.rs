@@ -9,8 +9,8 @@ use super::rules::{self, Findings};
 
 /// The location of the blocks of a lazy chunk: a chunk in memory whose blocks are in its file.
 ///
-/// The offset is relative to the start of the frame. In a directory, `number` is the file number of
-/// the chunk.
+/// In a contiguous frame, `offset` locates the chunk. In a directory, `number` is the number in the
+/// name of its file.
 ///
 /// ```
 /// use blosc2_format::Limits;
@@ -42,7 +42,8 @@ impl<'a> Lazy<'a> {
     }
 
     /// Returns the stored size of the block at index `block`, in bytes, or `None` if there is no
-    /// such block. It extends to the block that is stored next, or to the end of the chunk.
+    /// such block. This is the number of bytes up to the start of the block that is stored next, or
+    /// up to the end of the chunk.
     pub fn stored_size(&self, block: usize) -> Option<usize> {
         let size = self.sizes.get(block.checked_mul(4)?..)?.first_chunk()?;
         usize::try_from(i32::from_le_bytes(*size)).ok()

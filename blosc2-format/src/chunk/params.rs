@@ -42,19 +42,20 @@ pub struct Params {
     /// The code of the codec: 0 BloscLZ, 1 LZ4, 4 zlib, 5 Zstandard. Default: 0. An
     /// [`Encoder`](super::Encoder) does not support LZ4HC (2).
     pub codec: u8,
-    /// The parameter of the codec.
+    /// The parameter of the codec. Default: 0.
     pub codec_meta: u8,
     /// The compression level (`clevel` in C and Python), from 0 (stored) to 9. Default: 5.
     pub level: u8,
     /// The size of an item, in bytes. Default: 8.
     pub typesize: u32,
     /// The size of a block, in bytes; `None` selects the automatic block size of the C library.
+    /// Default: `None`.
     pub blocksize: Option<u32>,
-    /// The codes of the filters; 0 is an empty slot.
+    /// The codes of the filters; 0 is an empty slot. Default: shuffle (1) in the last slot.
     pub filters: [u8; MAX_FILTERS],
-    /// The parameters of the filters.
+    /// The parameters of the filters. Default: zeros.
     pub filters_meta: [u8; MAX_FILTERS],
-    /// The rule for splitting blocks into streams.
+    /// The rule for splitting blocks into streams. Default: [`SplitMode::ForwardCompat`].
     pub split: SplitMode,
 }
 

@@ -9,12 +9,14 @@ use crate::Error;
 /// the C library. C: `blosc2_chunk_zeros`, `blosc2_chunk_nans`, `blosc2_chunk_repeatval`,
 /// `blosc2_chunk_uninit`.
 ///
-/// `value` is the item to repeat for [`Special::Value`], and is ignored otherwise. The codec and
-/// the filters affect the block size only.
+/// `value` is the item to repeat for [`Special::Value`], and is ignored otherwise. The codec, the
+/// level, the filters and the split mode affect the block size only. [`Special::Nan`] requires
+/// items of 4 or 8 bytes: this function does not check it, but readers reject other chunks of NaN.
 ///
 /// # Errors
-/// [`Error::Argument`]: `nbytes` is not a multiple of the item size or too large for a chunk, or
-/// `value` does not have `typesize` bytes.
+/// [`Error::Argument`]: `params` has a typesize, a level or a block size that a chunk cannot have,
+/// `nbytes` is not a multiple of the item size or too large for a chunk, or `value` does not have
+/// `typesize` bytes.
 pub fn special(
     params: &Params,
     special: Special,

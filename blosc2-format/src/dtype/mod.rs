@@ -375,9 +375,10 @@ impl Dtype {
     /// Returns whether both types describe the same bytes: the size and the names, offsets and
     /// types of the fields are equal. Titles, and how padding is written, are ignored.
     ///
-    /// Python's `asarray` stores an aligned structure with a void field for each gap. Its name is
-    /// that of an unnamed field in NumPy: `f` and the index. Such a field is equivalent to a gap,
-    /// and a structure of only such fields is equivalent to a [`Kind::Void`] of the same size.
+    /// `blosc2.asarray` in Python stores an aligned structure with a void field for each gap. The
+    /// name of this field is that of an unnamed field in NumPy: `f` and the index. Such a field is
+    /// equivalent to a gap, and a structure of only such fields is equivalent to a [`Kind::Void`]
+    /// of the same size.
     ///
     /// ```
     /// use blosc2_format::dtype::{Dtype, Field};

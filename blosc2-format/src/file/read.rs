@@ -131,11 +131,12 @@ impl<'a> File<'a> {
         self.source.decode_chunk(number, data)
     }
 
-    /// Returns the items of a box (one range per axis) of the array, in C order.
+    /// Returns the items of a slice of the array, in C order. `ranges` has the range of indices
+    /// along each axis.
     ///
     /// # Errors
-    /// - [`Error::Argument`]: the file contains no array, or the box is out of bounds;
-    /// - [`Error::Limit`]: the box or a chunk exceeds the limits;
+    /// - [`Error::Argument`]: the file contains no array, or the slice is out of bounds;
+    /// - [`Error::Limit`]: the slice or a chunk exceeds the limits;
     /// - [`Error::Io`]: reading a chunk fails;
     /// - [`Error::Format`]: a chunk violates a rule;
     /// - [`Error::Unsupported`]: a codec or a filter is not supported.
@@ -146,7 +147,7 @@ impl<'a> File<'a> {
         let chunks = geometry.chunks_of(ranges)?;
         let sides = ranges.iter().map(|range| range.end - range.start);
         let bytes = sides.fold(geometry.typesize() as u64, u64::saturating_mul);
-        Limits::allow("bytes of a box", bytes, self.source.limits().memory)?;
+        Limits::allow("bytes of a slice", bytes, self.source.limits().memory)?;
         let mut items = vec![0; usize::try_from(bytes).unwrap_or(usize::MAX)];
         let mut data = Vec::new();
         for number in chunks {

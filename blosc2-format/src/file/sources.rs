@@ -34,7 +34,8 @@ pub struct Info {
     pub typesize: u32,
     /// The total size of all chunks when decompressed, in bytes.
     pub nbytes: u64,
-    /// The total size of all chunks as stored, in bytes.
+    /// The total size of all chunks as stored, in bytes; in a contiguous frame, with the gaps
+    /// between them.
     pub cbytes: u64,
     /// The number of chunks; 1 for a bare chunk.
     pub nchunks: u64,
@@ -56,7 +57,8 @@ pub struct Info {
     /// The metalayers in the header.
     pub metalayers: Vec<Metalayer>,
     /// The names of the variable-length metalayers. Legacy frames have at most one, which is called
-    /// `usermeta` here. In packed super-chunks the names are `codec`, `metadata` and `userdata`.
+    /// `usermeta` here. In packed super-chunks the possible names are `codec`, `metadata` and
+    /// `userdata`.
     pub vlmetalayers: Vec<String>,
 }
 

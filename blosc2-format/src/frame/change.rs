@@ -84,10 +84,11 @@ impl Outline {
     /// On an error the outline is unchanged.
     /// - [`Error::Format`]: the header, the block table or the lengths of `chunk` violate a rule;
     /// - [`Error::Argument`]: `number` is greater than the number of chunks; the length of `chunk`
-    ///   differs from its header; `chunk` is empty or lazy, or repeats a value shorter than an
-    ///   item; `chunk` has variable-length blocks and the other chunks do not, or vice versa; it is
-    ///   the first chunk, and longer than the chunk size of the header; the frame has the maximum
-    ///   number of chunks; or a part of the index is not [loaded](Self::load).
+    ///   differs from its header; `chunk` is empty or lazy, has at most 32 bytes without being
+    ///   special, repeats a value shorter than an item, or contains NaN that do not fit the items
+    ///   of the frame; `chunk` has variable-length blocks and the other chunks do not, or vice
+    ///   versa; it is the first chunk, and longer than the chunk size of the header; the frame has
+    ///   the maximum number of chunks; or a part of the index is not [loaded](Self::load).
     pub fn insert<'a>(
         &mut self,
         number: u64,
@@ -139,10 +140,8 @@ impl Outline {
     /// # Errors
     /// On an error the outline is unchanged.
     /// - [`Error::Format`]: the header, the block table or the lengths of `chunk` violate a rule;
-    /// - [`Error::Argument`]: there is no chunk at this index; the length of `chunk` differs from
-    ///   its header; `chunk` is empty or lazy, or repeats a value shorter than an item; `chunk` has
-    ///   variable-length blocks and the other chunks do not, or vice versa; or a part of the index
-    ///   is not [loaded](Self::load).
+    /// - [`Error::Argument`]: there is no chunk at this index; `chunk` is invalid (see
+    ///   [`insert`](Self::insert)); or a part of the index is not [loaded](Self::load).
     pub fn replace<'a>(
         &mut self,
         number: u64,
@@ -347,9 +346,10 @@ impl Outline {
     /// bytes. They occupy no space. C: `blosc2_schunk_fill_special`. Python: `SChunk.fill_special`.
     ///
     /// # Errors
-    /// [`Error::Argument`]: the frame has chunks; a size is not a multiple of the item size; there
-    /// are more chunks than a frame can have; the value is [`Special::Value`]; or it is
-    /// [`Special::Nan`], and the item size is neither 4 nor 8, or greater than the block size.
+    /// [`Error::Argument`]: the frame has chunks; a size is not a multiple of the item size;
+    /// `chunksize` is 0 or too large for a chunk; there are more chunks than a frame can have; the
+    /// value is [`Special::Value`]; or it is [`Special::Nan`], and the item size is neither 4 nor 8,
+    /// or greater than the block size.
     pub fn fill(&mut self, special: Special, nbytes: u64, chunksize: u32) -> Result<(), Error> {
         let wrong = |what: String| Err(Error::Argument(what));
         let typesize = self.header.typesize;

@@ -16,8 +16,8 @@ use crate::{Error, Limits, ReadAt};
 
 /// Checks the contiguous frame at the start of `source`.
 ///
-/// The report contains all violations of the format, and the parts that exceed the limits of
-/// `options`.
+/// The report contains the violations of the format, and the parts that exceed the limits of
+/// `options`. Parts that depend on an invalid part are not checked.
 ///
 /// ```
 /// use blosc2_format::{Options, frame};

@@ -124,9 +124,10 @@ pub struct Header {
     pub codec: u8,
     /// The parameter of the codec.
     pub codec_meta: u8,
-    /// The compression level, from 0 to 9.
+    /// The compression level, from 0 to 9. [`parse`](Self::parse) does not check it.
     pub level: u8,
-    /// The split mode, 1 to 4, with the values of the C library.
+    /// The split mode, with the values of the C library: 1 always, 2 never, 3 automatic, 4 forward
+    /// compatible (see [`SplitMode`]).
     pub split_mode: u8,
     /// The total size of all chunks when decompressed, in bytes.
     pub nbytes: u64,
@@ -185,6 +186,8 @@ impl Header {
     /// # Errors
     /// - there are fewer than 87 bytes, or they do not start with the magic of a frame;
     /// - the version is neither 2 nor 3, or the layout is unknown;
+    /// - the header has the mark of an unfinished change (see
+    ///   [`is_unfinished`](super::journal::is_unfinished));
     /// - the fields are invalid: lengths that contradict each other, an item size of zero, negative
     ///   sizes, more than six filters, data without a chunk size.
     pub fn parse(frame: &[u8]) -> Result<Self, FormatError> {

@@ -24,15 +24,16 @@ use std::io;
 use super::rules;
 use crate::{FormatError, ReadAt};
 
-/// The position of the mark: the first byte of the length of the frame, which is 0 in every
-/// complete frame.
+/// The position of the mark: the first byte of the field that contains the length of the frame.
+/// This byte is 0 in every complete frame.
 ///
-/// Writing one byte is atomic. With the mark, the length is larger than any file, whatever its
-/// other bytes are.
+/// Writing one byte is atomic. With the mark, the length is larger than any file, whatever the
+/// other bytes of the field are.
 pub const MARK_AT: u64 = super::field::FRAME_LEN.at as u64;
 /// The mark of a frame with a change in progress and a journal.
 pub const UNFINISHED: u8 = 0x7f;
-/// The mark of a frame with a change in progress without a journal: the overwritten bytes are lost.
+/// The mark of a frame with a change in progress without a journal. If the writer is interrupted,
+/// the overwritten bytes are lost.
 pub const UNFINISHED_WITHOUT_JOURNAL: u8 = 0x7e;
 
 /// The first and the last bytes of a journal.
@@ -184,11 +185,12 @@ impl Journal {
         Ok(Some(journal))
     }
 
-    /// Returns the records of the journal, in the order of their positions. The iteration ends
-    /// after an error.
+    /// Returns the records of the journal, in the order of their positions. `source` is the source
+    /// that the journal was found in. The iteration ends after an error.
     ///
     /// # Errors
-    /// The errors of `source`, which is the source that the journal was found in.
+    /// - [`io::ErrorKind::InvalidData`]: the source has changed and contains an invalid record;
+    /// - the errors of `source`.
     pub fn records<'a, R: ReadAt + ?Sized>(
         &self,
         source: &'a R,

@@ -222,7 +222,8 @@ impl Outline {
         self.offsets.get(number, source)
     }
 
-    /// Returns the location of a chunk, or `None` if that part of the index is not decoded yet.
+    /// Returns the location of the chunk at index `number`, or `None` if that part of the index is
+    /// not decoded yet or there is no chunk at this index.
     pub fn decoded(&self, number: u64) -> Option<Offset> {
         self.offsets.decoded(number)
     }
@@ -246,8 +247,8 @@ impl Outline {
         Some(self.header.nbytes.saturating_sub(before).min(size.into()) as u32)
     }
 
-    /// Returns the maximum size of one decoded metalayer, in bytes: [`Limits::metadata`] minus
-    /// the memory that the index uses. `stored` is the size of the frame, in bytes.
+    /// Returns the memory that is left for one decoded metalayer, in bytes: [`Limits::metadata`]
+    /// minus the memory that the index uses. `stored` is the size of the frame, in bytes.
     pub fn metadata_left(&self, limits: &Limits, stored: u64) -> u64 {
         limits.metadata_of(stored).saturating_sub(self.offsets.held())
     }
@@ -458,8 +459,8 @@ impl Outline {
         self.offsets.encode()
     }
 
-    /// Returns whether [`index`](Self::index) would return another chunk than the one that was read
-    /// or returned last.
+    /// Returns `false` if [`index`](Self::index) would return the chunk that was read or returned
+    /// last, and `true` if it can differ.
     pub fn is_index_changed(&self) -> bool {
         self.offsets.is_changed()
     }

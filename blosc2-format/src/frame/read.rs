@@ -43,7 +43,8 @@ pub struct Frame<R> {
 impl<R: ReadAt> Frame<R> {
     /// Opens the frame at the start of `source`; bytes after its end are ignored.
     ///
-    /// Reads the header, the index and the trailer, but no chunk.
+    /// Reads the header, the trailer and the index, but no chunk. Of an index of more than 64 KiB
+    /// it reads only the start, if possible; the other parts are read when they are needed.
     ///
     /// # Errors
     /// - [`Error::Format`]: the header, the index or the trailer violates a rule; the first
@@ -124,8 +125,9 @@ impl<R: ReadAt> Frame<R> {
     /// # Errors
     /// - [`Error::Format`]: the chunk with the content violates a rule;
     /// - [`Error::Unsupported`]: a codec or a filter is not supported;
-    /// - [`Error::Limit`]: the content is larger than [`Limits::metadata`] minus the memory that
-    ///   the index uses;
+    /// - [`Error::Limit`]: the content and the buffers for decoding it need more memory than
+    ///   [`Limits::metadata`] minus the memory that the index uses, or the content is larger than
+    ///   [`Limits::memory`];
     /// - [`Error::Io`]: reading fails.
     pub fn vlmetalayer(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
         let Some(bytes) = self.vlmetalayer_chunk(name) else { return Ok(None) };

@@ -48,7 +48,8 @@ impl<W: Write + Seek> Writer<W> {
     ///
     /// # Errors
     /// - [`Error::Argument`]: parameters that a chunk cannot have; more than 16 metalayers, two
-    ///   with the same name, or a name that is not 1 to 31 bytes long;
+    ///   with the same name, or contents of 2 GiB or more in total; or a name that is not 1 to 31
+    ///   bytes long or contains a NUL byte;
     /// - [`Error::Io`]: an operation of `out` fails.
     pub fn new(mut out: W, params: Params, metalayers: &[Metalayer]) -> Result<Self, Error> {
         let builder = Builder::new(params, Layout::Contiguous, metalayers)?;
@@ -93,9 +94,8 @@ impl<W: Write + Seek> Writer<W> {
     ///
     /// # Errors
     /// - [`Error::Format`]: the header, the block table or the lengths of `chunk` violate a rule;
-    /// - [`Error::Argument`]: its length differs from its header, it is empty or lazy, it repeats a
-    ///   value shorter than an item, or it has variable-length blocks and the chunks before do not,
-    ///   or vice versa;
+    /// - [`Error::Argument`]: `chunk` is invalid, or there are too many chunks: see
+    ///   [`Outline::insert`](super::Outline::insert);
     /// - [`Error::Io`]: the destination fails.
     pub fn push_chunk(&mut self, chunk: &[u8]) -> Result<(), Error> {
         for (_, bytes) in self.builder.add(chunk)? {
@@ -108,9 +108,10 @@ impl<W: Write + Seek> Writer<W> {
     /// bytes. They occupy no space. C: `blosc2_schunk_fill_special`. Python: `SChunk.fill_special`.
     ///
     /// # Errors
-    /// [`Error::Argument`]: the frame has chunks; a size is not a multiple of the item size; there
-    /// are more chunks than a frame can have; the value is [`Special::Value`]; or it is
-    /// [`Special::Nan`], and the item size is neither 4 nor 8, or greater than the block size.
+    /// [`Error::Argument`]: the frame has chunks; a size is not a multiple of the item size;
+    /// `chunksize` is 0 or too large for a chunk; there are more chunks than a frame can have; the
+    /// value is [`Special::Value`]; or it is [`Special::Nan`], and the item size is neither 4 nor 8,
+    /// or greater than the block size.
     pub fn fill(&mut self, special: Special, nbytes: u64, chunksize: u32) -> Result<(), Error> {
         self.builder.outline.fill(special, nbytes, chunksize)
     }

@@ -41,7 +41,7 @@ pub struct Salvaged {
     pub header: Option<Header>,
     /// The compression parameters: those of the header if the chunks do not contradict it,
     /// otherwise those of the first chunk. In the second case the level is the default, and a
-    /// typesize above 255 is 1.
+    /// typesize above 255 is 1. Without a header and without chunks these are the defaults.
     pub params: Params,
     /// The metalayers of the header; `None` if they cannot be determined.
     pub metalayers: Option<Vec<Metalayer>>,
@@ -50,7 +50,7 @@ pub struct Salvaged {
     pub vlmetalayers: Option<Vec<Metalayer>>,
     /// The chunks, in the order described by [`order`](Self::order).
     pub chunks: Vec<Piece>,
-    /// The meaning of the order of the chunks.
+    /// Whether the chunks are in the order of an index or in that of the file.
     pub order: Order,
     /// Intact chunks that the index does not refer to, in the order of the file: replaced or
     /// deleted chunks, and chunks written after the index. Empty without an index.
@@ -108,7 +108,7 @@ pub enum Piece {
         /// The size when decoded, in bytes.
         nbytes: u32,
     },
-    /// The chunk is damaged.
+    /// The chunk is damaged or missing, or it is special (constant) and its size is unknown.
     Lost,
 }
 

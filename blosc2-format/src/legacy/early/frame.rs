@@ -106,11 +106,11 @@ impl<R: ReadAt> Frame<R> {
         self.parts.header.level()
     }
 
-    /// Returns the codes of the filters, in the slots of chunks: the last slots are used, 0 is an
-    /// empty slot.
+    /// Returns the codes of the filters. As in the header of a chunk, the filters are in the last
+    /// slots, and 0 is an empty slot.
     ///
-    /// The header of [`Layout::Early`] does not state the filters; the result is then that of the
-    /// first chunk.
+    /// The header of [`Layout::Early`] does not state the filters reliably; the result is then the
+    /// filters of the first chunk, or zeros if there is no chunk.
     pub fn filters(&self) -> [u8; MAX_FILTERS] {
         self.filters
     }

@@ -5,7 +5,7 @@
 //!   versions shortly before and after it;
 //! - [`Layout::Version1`]: a fixed header of 82 bytes, written by 2.0.0-beta.2 to beta.5.
 //!
-//! [`Frame`] reads them, [`check`](fn@check) reports all errors, and [`Writer`] writes them as
+//! [`Frame`] reads them, [`check`](fn@check) reports their errors, and [`Writer`] writes them as
 //! those versions did.
 //!
 //! ```

@@ -26,12 +26,14 @@ const MIN_COMPRESSED: usize = 128;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum WriteMode {
-    /// All chunks are written at once. The chunk size is 0 if the last chunk is shorter. Version 1
-    /// has a gap before the trailer.
+    /// All chunks are written at once. The chunk size in the header is 0 if any chunk has another
+    /// size, also if only the last one is shorter. A [`Layout::Version1`] frame with chunks has a
+    /// gap before the trailer.
     #[default]
     Whole,
-    /// Chunks are appended to the frame. The chunk size is that of the first chunk, and the flag
-    /// for user metadata is never set.
+    /// Chunks are appended to the frame. The chunk size in the header is that of the first chunk,
+    /// also if the last one is shorter, and 0 if the sizes differ otherwise. The flag for user
+    /// metadata is never set.
     Appended,
 }
 
@@ -53,16 +55,16 @@ pub struct Params {
     pub layout: Layout,
     /// The function of the old library to reproduce.
     pub mode: WriteMode,
-    /// Whether to write the trailer, for [`Layout::Early`]: only its last development versions
-    /// wrote one. Version 1 always has a trailer.
+    /// Whether to write the trailer of [`Layout::Early`], as only the last development versions
+    /// with this layout did. [`Layout::Version1`] always has a trailer.
     pub trailer: bool,
-    /// Whether the trailer starts with 0x94, for [`Layout::Version1`], as from beta.3 on. Earlier
-    /// versions wrote 0x0d.
+    /// Whether the trailer of [`Layout::Version1`] starts with 0x94, as beta.3 and later versions
+    /// wrote it. Earlier versions wrote 0x0d.
     pub trailer_marker: bool,
-    /// Whether to write the section of metalayers even if there are none, for [`Layout::Early`], as
-    /// its first versions did.
+    /// Whether to write the section of metalayers in [`Layout::Early`] even if there are no
+    /// metalayers, as the first versions with this layout did.
     pub empty_metalayers: bool,
-    /// The version of the compressed chunks: 4, or 3 for the first writers of [`Layout::Early`].
+    /// The version of the chunk format: 4, or 3 for the first writers of [`Layout::Early`].
     pub chunk_version: u8,
     /// Byte 0x1a, whose meaning depends on the version of the writer; 0 in version 1.
     pub filter_flags: u8,
@@ -74,8 +76,8 @@ pub struct Params {
     pub typesize: u32,
     /// The numbers of threads of the writer for compression and decompression.
     pub threads: [i16; 2],
-    /// The codes of the filters in order, at most six. The header of [`Layout::Early`] does not
-    /// contain them.
+    /// The codes of the filters in order, at most six, or five if `chunk_version` is 3. The header
+    /// of [`Layout::Early`] does not contain them.
     pub filters: Vec<u8>,
     /// The parameters of the filters; missing ones are 0.
     pub filters_meta: Vec<u8>,
@@ -181,7 +183,7 @@ impl Writer {
     /// Compresses `data` with the parameters of the frame, and appends it as a chunk.
     ///
     /// # Errors
-    /// - [`Error::Argument`]: the data does not fit into a chunk;
+    /// - [`Error::Argument`]: the data is too long for a chunk, or the filters do not support it;
     /// - [`Error::Unsupported`]: a codec or a filter is not supported.
     pub fn push(&mut self, data: &[u8]) -> Result<(), Error> {
         let encoder = match &mut self.encoder {
@@ -304,8 +306,8 @@ impl Writer {
     }
 }
 
-/// Returns a chunk that stores `data` uncompressed, as version 4 wrote it with BloscLZ and shuffle
-/// at level 0.
+/// Returns a chunk that stores `data` uncompressed, in version 4 of the chunk format, as the old
+/// library wrote it with BloscLZ and shuffle at level 0.
 ///
 /// # Errors
 /// [`Error::Argument`]: `typesize` is 0, or the data is empty or longer than a chunk can be.

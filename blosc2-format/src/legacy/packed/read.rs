@@ -127,8 +127,8 @@ impl<R: ReadAt> Packed<R> {
         self.parts.header.level as u8
     }
 
-    /// Returns the codes of the filters that apply, in the last slots like in chunks; 0 is an empty
-    /// slot.
+    /// Returns the codes of the filters that apply. As in the header of a chunk, they are in the
+    /// last slots, and 0 is an empty slot.
     pub fn filters(&self) -> [u8; MAX_FILTERS] {
         let codes = self.header().filter_codes();
         let mut filters = [0; MAX_FILTERS];

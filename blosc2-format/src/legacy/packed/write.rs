@@ -27,7 +27,8 @@ pub enum IndexPlace {
 
 /// The parameters of a packed super-chunk: the fields of its header.
 ///
-/// The default is BloscLZ at level 5 with shuffle, and the positions at the end.
+/// The default is BloscLZ at level 5 with shuffle, for items of one byte, and the table of
+/// positions at the end.
 ///
 /// ```
 /// use blosc2_format::packed::{Params, Writer};
@@ -43,7 +44,7 @@ pub struct Params {
     /// The codes of the filters in order, each from 0 to 3. Only the first one applies, and the
     /// second one if the first is delta.
     pub filters: [u8; FILTERS],
-    /// The place of the positions.
+    /// The place of the table with the positions of the data chunks.
     pub index: IndexPlace,
     /// The size of an item of the compressed chunks, in bytes.
     pub typesize: u8,
@@ -127,7 +128,8 @@ impl Writer {
     ///
     /// # Errors
     /// - [`Error::Format`]: `chunk` is not a chunk of the length that its header states;
-    /// - [`Error::Argument`]: it is a reference other than that of the data written before.
+    /// - [`Error::Argument`]: `kind` is [`Ancillary::Filters`], and [`push`](Self::push) has already
+    ///   used a reference.
     pub fn set_ancillary_chunk(&mut self, kind: Ancillary, chunk: &[u8]) -> Result<(), Error> {
         if kind == Ancillary::Filters && self.reference.is_some() {
             let why = "a reference of delta, but the data before has another one";
@@ -140,10 +142,10 @@ impl Writer {
 
     /// Compresses `data` to a chunk of version 3, as 2.0.0-a3 and a4 wrote it, and appends it.
     ///
-    /// With delta the first data is the reference, unless a filters chunk was set before. A chunk
-    /// that is stored uncompressed contains the data itself, [`StoredDelta::Absent`], or the
-    /// difference, [`StoredDelta::Present`], if the positions precede the data. The reader uses the
-    /// same rule.
+    /// With delta the first data is the reference, unless a filters chunk was set before. If the
+    /// table of positions precedes the data, a chunk that is stored uncompressed contains the
+    /// difference ([`StoredDelta::Present`]), otherwise the data itself ([`StoredDelta::Absent`]).
+    /// The reader uses the same rule.
     ///
     /// # Errors
     /// - [`Error::Argument`]: the data does not fit into a chunk;
