@@ -140,10 +140,13 @@ pub struct IntactChunk {
 /// A frame whose writer was interrupted can end with a [journal](super::journal). This function
 /// ignores the journal: restore its bytes first.
 ///
-/// Every chunk is decoded, unless its codec is not supported or it exceeds `limits`: then only its
-/// structure is checked. There are no checksums, so changed bytes that can still be decoded count
-/// as intact. The time is proportional to the size of the data and of `source`. If the index is
-/// lost, a chunk that is part of the data of a damaged chunk is mistaken for a chunk of the frame.
+/// Every chunk is decoded, unless its codec is not supported or decoding it exceeds `limits`: then
+/// only its structure is checked. A chunk whose stored size exceeds [`Limits::memory`] counts as
+/// damaged. There are no checksums, so changed bytes that can still be decoded count as intact. The
+/// time is proportional to the size of the data and of `source`.
+///
+/// If the index is lost, a chunk that is part of the data of a damaged chunk is mistaken for a
+/// chunk of the frame.
 ///
 /// ```
 /// use blosc2_format::chunk::Params;
