@@ -87,8 +87,8 @@ mod stream;
 #[cfg(feature = "msgpack")]
 mod value;
 
-/// Arrays: the types and traits that methods of [`NDArray`] take or return, for chunks, blocks, rows, fields, shapes,
-/// indices, arithmetic, cache sizes and items as bytes.
+/// Arrays: further types and traits of the methods of [`NDArray`] and [`NDArrayBuilder`], for chunks, blocks, rows,
+/// fields, shapes, indices, arithmetic, cache sizes and items as bytes.
 ///
 /// User-defined codecs and filters, prefilters and postfilters receive the shapes of the array of a chunk as a
 /// [`Geometry`](array::Geometry).
