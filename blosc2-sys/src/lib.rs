@@ -131,7 +131,8 @@ pub unsafe fn set_sizes(
 /// Returns the instruction set that shuffle and bitshuffle use on this processor: `avx512`, `avx2`, `sse2`, `neon`,
 /// `altivec` or `generic`.
 ///
-/// `None` with an installed library (feature `system`), which has no such function.
+/// With `avx512`, shuffle uses AVX2; with `neon`, bitshuffle uses generic code. Returns `None` with an installed
+/// library (feature `system`), which has no such function.
 ///
 /// # Safety
 /// - No other thread makes its first call to the library during this one: the choice is not synchronized.

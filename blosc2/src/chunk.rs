@@ -266,7 +266,8 @@ impl<B: ChunkBytes> Chunk<B> {
         self.header.codec_meta
     }
 
-    /// Returns the filters, in the order in which they were applied during compression.
+    /// Returns the filters, in the order in which they were applied during compression. Stored and special chunks are
+    /// not filtered: their filters have no meaning.
     pub fn filters(&self) -> Vec<Filter> {
         self.each_filter().collect()
     }

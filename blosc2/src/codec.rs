@@ -86,8 +86,8 @@ impl Codec {
     /// C: `blosc2_register_codec`. Python: `register_codec`.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the code is not from 160 to 255, or the name is empty, is a number or
-    ///   contains a colon;
+    /// - [`ErrorKind::InvalidArgument`]: the code is not from 160 to 255, or the name is empty, is a number from 0 to
+    ///   255 or contains a colon;
     /// - [`ErrorKind::AlreadyExists`]: the code or the name is registered already.
     ///
     /// ```

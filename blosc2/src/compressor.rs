@@ -72,8 +72,8 @@ pub const fn compress_bound(nbytes: usize) -> usize {
 ///
 /// # Errors
 /// The methods that compress fail with:
-/// - [`ErrorKind::InvalidArgument`]: a parameter is out of range, the codec or a filter works in arrays only, or a
-///   filter needs whole items and the length of the data is not a multiple of the typesize;
+/// - [`ErrorKind::InvalidArgument`]: a parameter is out of range or contradicts another one, the codec or a filter
+///   works in arrays only, or a filter needs whole items and the length of the data is not a multiple of the typesize;
 /// - [`ErrorKind::Unsupported`]: this build lacks the codec or a filter, the process was forked after C-Blosc2 had
 ///   started threads and the parameters request more than one thread, or an installed library (feature `system`) cannot
 ///   compress correctly with these parameters;
@@ -124,9 +124,10 @@ impl Compressor {
     /// compresses.
     ///
     /// # Errors
-    /// - [`ErrorKind::Unsupported`]: this build lacks the codec or a filter, or no tuner is registered with the id of
-    ///   [`CParams::tuner`];
-    /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range.
+    /// - [`ErrorKind::Unsupported`]: this build lacks the codec or a filter, no tuner is registered with the id of
+    ///   [`CParams::tuner`], or the C library is an installed one (feature `system`), and an environment variable is
+    ///   set that overrides its parameters;
+    /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range or contradicts another one.
     pub fn new(params: impl Borrow<CParams>) -> Result<Self> {
         let params = params.borrow();
         let encoder = match params.typesize {

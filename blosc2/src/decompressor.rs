@@ -115,8 +115,8 @@ impl Decompressor {
     /// - Calls: the closure runs for every kind of chunk, including special chunks. A partial read runs it only on the
     ///   blocks that it needs.
     /// - Threads: the closure runs on the threads of the decompressor, on several blocks at once; on the caller's
-    ///   thread for stored chunks, special chunks and variable-length blocks. The threads of a decompressor with a
-    ///   postfilter are not shared with other decompressors, so create it once and reuse it.
+    ///   thread for stored chunks, special chunks, variable-length blocks and ranges of items. The threads of a
+    ///   decompressor with a postfilter are not shared with other decompressors, so create it once and reuse it.
     /// - Nested use: the closure can call functions of this crate; these calls use one thread.
     /// - Failure: if the closure fails or panics, the call that decompresses returns an error of
     ///   [`ErrorKind::Callback`]. The decompressor remains usable.
@@ -250,8 +250,9 @@ impl Decompressor {
     /// Decompresses a range of items. Indices count items of type `T`, independent of the typesize of the chunk;
     /// with `u8` they count bytes.
     ///
-    /// Only the blocks that contain these items are decompressed. They are decompressed on one thread, unless the range
-    /// is the whole chunk. C: `blosc2_getitem_ctx`.
+    /// Only the blocks that contain these items are decompressed; with [`Filter::Delta`](crate::Filter::Delta), also
+    /// the first block. They are decompressed on one thread, unless the range is the whole chunk. C:
+    /// `blosc2_getitem_ctx`.
     ///
     /// # Errors
     /// Fails with the errors of [decompressing](Decompressor#errors), and with:
@@ -391,7 +392,8 @@ impl<B: ChunkBytes> Chunk<B> {
     /// Decompresses a range of items. Indices count items of type `T`, independent of the typesize of the chunk;
     /// with `u8` they count bytes.
     ///
-    /// Only the blocks that contain these items are decompressed. C: `blosc2_getitem_ctx`.
+    /// Only the blocks that contain these items are decompressed; with [`Filter::Delta`](crate::Filter::Delta), also
+    /// the first block. C: `blosc2_getitem_ctx`.
     ///
     /// # Errors
     /// Fails with the errors of [decompressing](Decompressor#errors), and with:

@@ -95,7 +95,7 @@
 /// ```
 ///
 /// # What does not compile
-/// A struct without a fixed layout, that is without `repr(C)`:
+/// A struct without a fixed layout, that is, without `repr(C)` or `repr(transparent)`:
 /// ```compile_fail
 /// #[derive(Clone, Copy, blosc2::Element)]
 /// struct Unordered { a: u8, b: u32 }

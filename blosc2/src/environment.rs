@@ -9,8 +9,8 @@ use crate::{CParams, DParams, Error, ErrorKind, Filter, Result, SplitMode, Threa
 
 impl CParams {
     /// Replaces parameters with the values of the environment variables that C-Blosc2 reads. C-Blosc2 always uses these
-    /// variables; this crate uses them only in this function. An invalid value is an error here, but ignored by
-    /// C-Blosc2.
+    /// variables; this crate uses them only in this function. An invalid value is an error here; C-Blosc2 ignores most
+    /// invalid values.
     ///
     /// The variables are `BLOSC_CLEVEL`, `BLOSC_COMPRESSOR` (a name), `BLOSC_SHUFFLE` (sets the last filter:
     /// `NOSHUFFLE`, `SHUFFLE` or `BITSHUFFLE`), `BLOSC_DELTA` (`1` sets the filter before the last one to delta),
@@ -19,8 +19,8 @@ impl CParams {
     /// here they change only `self`.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`]: the value of a variable cannot be parsed. Values out of range are an error when
-    /// the parameters are used.
+    /// [`ErrorKind::InvalidArgument`]: the value of a variable cannot be parsed. The number of threads is limited to
+    /// the range 1 to 256; other values out of range are an error when the parameters are used.
     ///
     /// ```
     /// let params = blosc2::CParams::new().with_env_overrides()?;
@@ -86,7 +86,7 @@ impl DParams {
     /// C-Blosc2 always uses this variable; this crate uses it only in this function.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`]: the value is not a number.
+    /// [`ErrorKind::InvalidArgument`]: the value is not a non-negative integer.
     pub fn with_env_overrides(mut self) -> Result<Self> {
         if let Some(threads) = number("BLOSC_NTHREADS")? {
             self.threads = Threads::new(threads);

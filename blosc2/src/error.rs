@@ -71,8 +71,8 @@ pub enum ErrorKind {
     /// There is not enough memory.
     OutOfMemory,
     /// A user-defined codec, filter or tuner, a prefilter or a postfilter failed, panicked or violated its contract; or
-    /// a custom storage backend panicked or violated its contract. If the code returned an error, [`Error::get_ref`]
-    /// returns that error.
+    /// a custom storage backend panicked or violated its contract. If one of them failed with an error,
+    /// [`Error::get_ref`] returns that error.
     Callback,
     /// The C library failed for another reason; see [`Error::code`].
     Library,

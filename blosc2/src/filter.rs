@@ -16,7 +16,8 @@ use crate::{Error, ErrorKind, Result, closures, installed};
 /// as `filter 99`. [`FromStr`] parses names and their parameters, but no codes.
 ///
 /// A chunk that is stored uncompressed is stored without filters, so lossy filters do not change its data. This is the
-/// case at level 0, for fewer than 32 bytes of data, and if compression does not make the data smaller.
+/// case at level 0, for fewer than 32 bytes of data, and if compression does not make the data smaller. Variable-length
+/// blocks are always filtered.
 ///
 /// C: `filters` and `filters_meta` of `blosc2_cparams`. Python: `Filter`.
 ///
@@ -54,10 +55,11 @@ pub enum Filter {
     /// creates the streams. The parameter is the number of streams in a block; 0 means the typesize.
     ByteDelta(u8),
     /// Divides each block of an array into cells with equal sides, and groups the items of each cell. The parameter is
-    /// the side length of a cell in items, 1 to 255. For arrays only.
+    /// the side length of a cell in items, 1 to 255. Only for arrays of 1 to 8 dimensions.
     NdCell(u8),
     /// Divides each block of an array of floats into cells with equal sides, and replaces the items of each cell by
-    /// their mean. The parameter is the side length of a cell in items, 1 to 127. Lossy, for arrays only.
+    /// their mean. The parameter is the side length of a cell in items, 1 to 127. Lossy, only for arrays of 1 to 8
+    /// dimensions.
     NdMean(u8),
     /// A filter whose code has no variant, or whose parameter has no meaning for its variant.
     Other {
@@ -115,8 +117,8 @@ impl Filter {
     /// C: `blosc2_register_filter`. Python: `register_filter`.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the code is not from 160 to 255, or the name is empty, is a number or
-    ///   contains a colon;
+    /// - [`ErrorKind::InvalidArgument`]: the code is not from 160 to 255, or the name is empty, is a number from 0 to
+    ///   255 or contains a colon;
     /// - [`ErrorKind::AlreadyExists`]: the code or the name is registered already.
     ///
     /// ```

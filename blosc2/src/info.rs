@@ -23,7 +23,8 @@ pub fn c_version() -> &'static str {
 }
 
 /// Returns the codecs that this program can use, ordered by code: those that were compiled in, registered, or loaded as
-/// plugins. C: `blosc2_list_compressors`, which lists only those that were compiled in. Python: `compressor_list`.
+/// plugins. C: `blosc2_list_compressors`, which lists at most BloscLZ, LZ4, LZ4HC, zlib and Zstandard. Python:
+/// `compressor_list`.
 ///
 /// ```
 /// use blosc2::Codec;
@@ -39,7 +40,8 @@ pub fn codecs() -> Vec<Codec> {
 /// Returns the instruction set that shuffle and bitshuffle use on this processor: `avx512`, `avx2`, `sse2`, `neon`,
 /// `altivec` or `generic`.
 ///
-/// Returns `None` with an installed library (feature `system`), which does not report it.
+/// With `avx512`, shuffle uses AVX2; with `neon`, bitshuffle uses generic code. Returns `None` with an installed
+/// library (feature `system`), which does not report it.
 ///
 /// ```
 /// println!("shuffled with {}", blosc2::library::instruction_set().unwrap_or("unknown instructions"));

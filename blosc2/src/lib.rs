@@ -11,8 +11,8 @@
 //! # What there is
 //! | task | types |
 //! |---|---|
-//! | store arrays | [`NDArray`], [`NDArrayBuilder`]; to select items: [`Selection`], [`NDArrayView`]; to append rows: [`Appender`]; other types: [`mod@array`] |
-//! | store chunks and metadata | [`SChunk`], [`OpenOptions`], [`SaveOptions`]; metalayers and other types: [`super_chunk`] |
+//! | store arrays | [`NDArray`], [`NDArrayBuilder`]; to select items: [`Selection`], [`NDArrayView`]; to append rows: [`Appender`]; further types: module [`mod@array`] |
+//! | store chunks and metadata | [`SChunk`], [`OpenOptions`], [`SaveOptions`]; metalayers and further types: module [`super_chunk`] |
 //! | compress one buffer | [`compress`], [`decompress`], [`Chunk`] |
 //! | compress many buffers | [`Compressor`], [`Decompressor`], one for each thread |
 //! | set codec, filters, level and threads | [`CParams`], [`Codec`], [`Filter`], [`DParams`], [`Threads`] |
@@ -35,11 +35,11 @@
 //! | `zstd` | yes | the Zstandard codec, Python's default |
 //! | `zlib` | yes | the zlib codec |
 //! | `derive` | no | `#[derive(Element)]` for structures |
-//! | `msgpack` | no | values in metalayers as Python writes them: `Value`, `get_value`, `set_value`, with serde |
+//! | `msgpack` | no | values in metalayers and chunks, encoded as in Python: `Value`; `get_value` and `set_value` for serde types |
 //! | `ndarray` | no | reads and writes of arrays and views of the crate `ndarray`; `s![...]` as a selection |
 //! | `rayon` | no | `NDArray::par_chunks`, a parallel iterator over chunks |
 //! | `half`, `num-complex` | no | `f16` and complex numbers as items |
-//! | `dynamic-plugins` | no | codecs from plugins, which the program loads by name |
+//! | `dynamic-plugins` | no | codecs from plugins, which the program loads with `Codec::load_plugin` |
 //! | `zlib-ng` | no | the zlib codec from zlib-ng; needs cmake |
 //! | `zfp` | no | the ZFP codecs; needs cmake and libclang |
 //! | `system` | no | links an installed C-Blosc2 3.3 instead of building one |
@@ -87,8 +87,8 @@ mod stream;
 #[cfg(feature = "msgpack")]
 mod value;
 
-/// Arrays: the types of the chunks, blocks, rows and fields of an [`NDArray`], of its shapes and indices, and of its
-/// items as bytes.
+/// Arrays: further types and traits of the methods of [`NDArray`] and [`NDArrayBuilder`], for chunks, blocks, rows,
+/// fields, shapes, indices, arithmetic, cache sizes and items as bytes.
 ///
 /// User-defined codecs and filters, prefilters and postfilters receive the shapes of the array of a chunk as a
 /// [`Geometry`](array::Geometry).

@@ -179,7 +179,7 @@ pub struct CParams {
     /// Whether each chunk contains a dictionary trained on its data (Zstandard, LZ4 and LZ4HC). C and Python:
     /// `use_dict`.
     pub dictionary: bool,
-    /// The number of threads for one chunk; one by default.
+    /// The number of threads for one chunk, or for the chunks of an array; one by default.
     pub threads: Threads,
     /// Whether chunks have the header of Blosc1, of 16 bytes, so that Blosc1 can read them.
     pub blosc1: bool,
@@ -266,8 +266,8 @@ impl CParams {
         self
     }
 
-    /// Sets the number of threads for one chunk: an integer, which is passed to [`Threads::new`], or
-    /// [`Threads::auto`].
+    /// Sets the number of threads for one chunk, or for the chunks of an array: an integer, which is passed to
+    /// [`Threads::new`], or [`Threads::auto`].
     #[doc(alias = "nthreads")]
     pub fn threads(mut self, threads: impl Into<Threads>) -> Self {
         self.threads = threads.into();
@@ -277,9 +277,10 @@ impl CParams {
     /// Sets whether chunks have the header of Blosc1, so that Blosc1 can read them. This is for single chunks, as in
     /// Zarr and HDF5; in super-chunks and arrays it is an error.
     ///
-    /// Blosc1 supports typesizes up to 255, at most one filter, which is shuffle or bitshuffle, and no dictionaries.
-    /// Compression with other parameters fails with [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument).
-    /// With the feature `system`, it always fails with [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
+    /// Blosc1 supports the codecs BloscLZ, LZ4, LZ4HC, zlib and Zstandard without a parameter, typesizes up to 255, at
+    /// most one filter, which is shuffle or bitshuffle, and no dictionaries. Compression with other parameters fails
+    /// with [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument). With the feature `system`, compression
+    /// to chunks of Blosc1 always fails with [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
     ///
     /// ```
     /// # if blosc2::library::instruction_set().is_none() {
@@ -354,7 +355,7 @@ impl Tuner {
 #[non_exhaustive]
 #[doc(alias("blosc2_dparams", "dparams_dflts"))]
 pub struct DParams {
-    /// The number of threads for one chunk; one by default.
+    /// The number of threads for one chunk, or for the chunks of an array; one by default.
     pub threads: Threads,
 }
 
@@ -364,8 +365,8 @@ impl DParams {
         Self::default()
     }
 
-    /// Sets the number of threads for one chunk: an integer, which is passed to [`Threads::new`], or
-    /// [`Threads::auto`].
+    /// Sets the number of threads for one chunk, or for the chunks of an array: an integer, which is passed to
+    /// [`Threads::new`], or [`Threads::auto`].
     #[doc(alias = "nthreads")]
     pub fn threads(mut self, threads: impl Into<Threads>) -> Self {
         self.threads = threads.into();

@@ -66,7 +66,7 @@ pub trait UserCodec: Send + Sync + 'static {
     ///
     /// `output` is zeroed before the call, and never longer than `input`. If the result is as long as the input, the
     /// input is stored uncompressed too. The method is not called for an input that is one repeated byte, which is
-    /// stored without a codec.
+    /// stored without a codec, except in variable-length blocks.
     ///
     /// # Errors
     /// Any error. The call that compresses then fails with [`ErrorKind::Callback`];

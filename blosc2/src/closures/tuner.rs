@@ -12,10 +12,10 @@ const DOING: &str = "tune the compression";
 
 /// A user-defined tuner, which chooses the compression parameters of each chunk; see [`Tuner::register`].
 ///
-/// Each [`Compressor`](crate::Compressor), [`SChunk`](crate::SChunk) and [`NDArray`](crate::NDArray) has a separate
-/// instance. Its methods run on the thread that compresses the chunk: [`next`](Self::next) before a chunk is
-/// compressed, [`measured`](Self::measured) after it. If one of them fails or panics, the instance stays in use: its
-/// methods are called for the next chunk.
+/// Each [`Compressor`](crate::Compressor), [`FrameWriter`](crate::FrameWriter), [`SChunk`](crate::SChunk) and
+/// [`NDArray`](crate::NDArray) has a separate instance. Its methods run on the thread that compresses the chunk:
+/// [`next`](Self::next) before a chunk is compressed, [`measured`](Self::measured) after it. If one of them fails or
+/// panics, the instance stays in use: its methods are called for the next chunk.
 ///
 /// ```
 /// use blosc2::user_defined::{BoxError, TunerInput, TunerOutcome, UserTuner};
@@ -129,16 +129,16 @@ static TUNERS: Registry<Make> = Registry::new();
 impl Tuner {
     /// Registers a user-defined tuner with an id from 160 to 255 and a name, until the process exits.
     ///
-    /// `make` creates one instance for each compressor, super-chunk and array. It receives the parameters that the
-    /// program has set. [`Compressor::params`](crate::Compressor::params) returns the parameters that the tuner chose
-    /// last. Each [`Chunk`](crate::Chunk) and [`SChunk::chunk_info`](crate::SChunk::chunk_info) also have them, except
-    /// for the level. Files do not store the id of the tuner.
+    /// `make` creates one instance for each compressor, frame writer, super-chunk and array. It receives the parameters
+    /// that the program has set. [`Compressor::params`](crate::Compressor::params) returns the parameters that the
+    /// tuner chose last. Each [`Chunk`](crate::Chunk) and [`SChunk::chunk_info`](crate::SChunk::chunk_info) also have
+    /// them, except for the level. Files do not store the id of the tuner.
     ///
-    /// C: `blosc2_register_tuner`. Python: `register_tuner`. Unlike here, both take functions that work on a C context.
+    /// C: `blosc2_register_tuner`, which takes functions that work on a C context. Python has no equivalent.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the id is not from 160 to 255, or the name is empty, is a number or
-    ///   contains a colon;
+    /// - [`ErrorKind::InvalidArgument`]: the id is not from 160 to 255, or the name is empty, is a number from 0 to 255
+    ///   or contains a colon;
     /// - [`ErrorKind::AlreadyExists`]: the id or the name is registered already.
     ///
     /// ```

@@ -24,8 +24,8 @@ const PIECE: u64 = 1 << 16;
 /// It reads frames of C-Blosc2 2.0 and later, of Python and of [`FrameWriter`](crate::FrameWriter), with chunks of one
 /// size or of different sizes. It is safe for untrusted input: bytes that do not follow the format cause an error.
 ///
-/// The reader keeps the index of the frame and one chunk in memory, both compressed and decompressed. Stored
-/// (uncompressed) chunks and special chunks are decompressed in pieces of 64 KiB instead. If the buffer of a read has
+/// The reader keeps in memory the index of the frame, and one chunk in its compressed and its decompressed form. Of
+/// stored (uncompressed) chunks and special chunks, only pieces of 64 KiB are decompressed. If the buffer of a read has
 /// room for a whole chunk, the chunk is decompressed directly into it. In untrusted input even a short frame may
 /// contain chunks with a decompressed size of up to [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes; call
 /// [`chunksize`](Self::chunksize) to check the size before reading.
@@ -74,6 +74,8 @@ impl<R: Read + Seek> FrameReader<R> {
     ///   directory;
     /// - [`ErrorKind::Unfinished`]: the writer of the frame was stopped in the middle of a change;
     /// - [`ErrorKind::TooLarge`]: the metadata takes more than the default [`Limits`](crate::Limits);
+    /// - [`ErrorKind::Unsupported`]: the C library is an installed one (feature `system`), and an environment variable
+    ///   is set that overrides its parameters;
     /// - [`ErrorKind::Io`], or a more specific kind such as [`ErrorKind::OutOfMemory`]: the reader fails.
     pub fn new(reader: R) -> Result<Self> {
         Self::with_params(reader, DParams::default())
@@ -82,8 +84,7 @@ impl<R: Read + Seek> FrameReader<R> {
     /// Opens the frame that starts at the position of `reader`, with decompression parameters.
     ///
     /// # Errors
-    /// Fails with the errors of [`new`](Self::new), and with
-    /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range.
+    /// Fails with the errors of [`new`](Self::new).
     pub fn with_params(reader: R, params: impl Borrow<DParams>) -> Result<Self> {
         let source = Tail::new(reader).map_err(|error| Error::of_io(DOING, error))?;
         // As many chunks as fit into the source, so that memory stays within the length of the frame.
