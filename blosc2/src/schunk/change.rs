@@ -43,17 +43,18 @@ impl SChunk {
         self.append_bytes(&bytes_of(items))
     }
 
-    /// Appends a compressed chunk. Returns the number of chunks. C: `blosc2_schunk_append_chunk`.
+    /// Appends a compressed chunk. Returns the number of chunks. C: `blosc2_schunk_append_chunk`. Python:
+    /// `SChunk.append_chunk`.
     ///
     /// The chunk must have the typesize of the super-chunk; its codec and filters may differ. A special chunk of zeros,
     /// NaN or uninitialized items is recorded in the index only and takes no other space; if chunks have different
-    /// sizes, it is stored as a short chunk.
+    /// sizes, it is stored as a chunk with a small compressed size.
     ///
     /// # Errors
     /// Fails with the [errors of changes](Self#errors-of-changes), and with
     /// - [`ErrorKind::TypeMismatch`]: the chunk has another typesize;
-    /// - [`ErrorKind::InvalidArgument`]: the chunks belong to an array, or the chunk has variable-length blocks and the
-    ///   super-chunk does not, or the reverse;
+    /// - [`ErrorKind::InvalidArgument`]: the chunk is empty; or the chunks belong to an array; or the chunk has
+    ///   variable-length blocks and the super-chunk does not, or the reverse;
     /// - [`ErrorKind::Unsupported`]: the chunk is a Blosc1 chunk.
     #[doc(alias = "blosc2_schunk_append_chunk")]
     pub fn append_chunk(&mut self, chunk: &Chunk<impl ChunkBytes>) -> Result<usize> {
@@ -81,7 +82,7 @@ impl SChunk {
     }
 
     /// Compresses items and inserts them as one chunk before the chunk at `index`. Returns the number of chunks. C:
-    /// `blosc2_schunk_insert_chunk`. Python: `SChunk.insert_data`.
+    /// `blosc2_compress_ctx` and `blosc2_schunk_insert_chunk`. Python: `SChunk.insert_data`.
     ///
     /// # Errors
     /// Fails with the [errors of changes](Self#errors-of-changes), and with
@@ -106,8 +107,8 @@ impl SChunk {
     /// Fails with the [errors of changes](Self#errors-of-changes), and with
     /// - [`ErrorKind::OutOfBounds`]: `index` is greater than the number of chunks;
     /// - [`ErrorKind::TypeMismatch`]: the chunk has another typesize;
-    /// - [`ErrorKind::InvalidArgument`]: the chunks belong to an array, or the chunk has variable-length blocks and the
-    ///   super-chunk does not, or the reverse;
+    /// - [`ErrorKind::InvalidArgument`]: the chunk is empty; or the chunks belong to an array; or the chunk has
+    ///   variable-length blocks and the super-chunk does not, or the reverse;
     /// - [`ErrorKind::Unsupported`]: the chunk is a Blosc1 chunk.
     #[doc(alias = "blosc2_schunk_insert_chunk")]
     pub fn insert_chunk(&mut self, index: usize, chunk: &Chunk<impl ChunkBytes>) -> Result<usize> {
@@ -132,8 +133,8 @@ impl SChunk {
         self.push(INSERT, Some(index), chunk)
     }
 
-    /// Compresses items and replaces the chunk at `index` with them. C: `blosc2_schunk_update_chunk`. Python:
-    /// `SChunk.update_data`.
+    /// Compresses items and replaces the chunk at `index` with them. C: `blosc2_compress_ctx` and
+    /// `blosc2_schunk_update_chunk`. Python: `SChunk.update_data`.
     ///
     /// A contiguous frame stores the new chunk in the place of the old one if it fits there, otherwise at the end. The
     /// unused bytes of the old chunk remain in the file as a gap, until the frame is [saved](Self::save) to another
@@ -177,8 +178,8 @@ impl SChunk {
     /// Fails with the [errors of changes](Self#errors-of-changes), and with
     /// - [`ErrorKind::OutOfBounds`]: `index` is not less than the number of chunks;
     /// - [`ErrorKind::TypeMismatch`]: the chunk has another typesize;
-    /// - [`ErrorKind::InvalidArgument`]: the chunk has variable-length blocks and the super-chunk does not, or the
-    ///   reverse; or the chunks belong to an array, and the chunk has another chunk size or block size;
+    /// - [`ErrorKind::InvalidArgument`]: the chunk is empty; or it has variable-length blocks and the super-chunk does
+    ///   not, or the reverse; or the chunks belong to an array, and the chunk has another chunk size or block size;
     /// - [`ErrorKind::Unsupported`]: the chunk is a Blosc1 chunk.
     #[doc(alias = "blosc2_schunk_update_chunk")]
     pub fn update_chunk(&mut self, index: usize, chunk: &Chunk<impl ChunkBytes>) -> Result<()> {

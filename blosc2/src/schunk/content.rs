@@ -39,7 +39,7 @@ impl SChunk {
     /// - [`ErrorKind::ReadOnly`]: the super-chunk was opened for reading; or it was opened for appending, and a shorter
     ///   last chunk would have to be replaced;
     /// - [`ErrorKind::InvalidArgument`]: `chunksize` is 0, greater than [`MAX_CHUNK_LEN`] or not a multiple of the
-    ///   typesize; or the chunks have different sizes or belong to an array;
+    ///   typesize; or the chunks have different sizes, have variable-length blocks or belong to an array;
     /// - [`ErrorKind::Unsupported`]: the last chunk is shorter, and a prefilter or postfilter is set, which would run
     ///   again on its data.
     pub fn writer(&mut self, chunksize: usize) -> Result<SChunkWriter<'_>> {
@@ -205,7 +205,8 @@ impl SChunkWriter<'_> {
     ///
     /// # Errors
     /// Fails with the [errors of changes](SChunk#errors-of-changes), and with
-    /// - [`ErrorKind::InvalidArgument`]: another handle has changed the chunk size.
+    /// - [`ErrorKind::InvalidArgument`]: another handle has changed the chunk size, or has stored chunks of different
+    ///   sizes.
     pub fn finish(mut self) -> Result<()> {
         self.store(true)
     }
@@ -252,7 +253,7 @@ impl SChunkWriter<'_> {
 }
 
 impl Write for SChunkWriter<'_> {
-    /// Accepts at most as many bytes as the current chunk has room for.
+    /// Accepts at most as many bytes as the buffer of one chunk has room for.
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         if self.is_cut && !data.is_empty() {
             self.schunk.check_rewrite()?;
@@ -276,7 +277,8 @@ impl Write for SChunkWriter<'_> {
 
     /// Writes the buffered data as a shorter chunk, which later writes fill up.
     ///
-    /// If the super-chunk was opened for appending, the shorter chunk cannot be filled up, and later writes fail.
+    /// If the super-chunk was opened for appending, or has a prefilter or postfilter, the shorter chunk cannot be
+    /// filled up, and later writes fail.
     fn flush(&mut self) -> io::Result<()> {
         self.store(true).map_err(Error::into)
     }

@@ -21,13 +21,13 @@ pub struct SChunkInfo {
     /// The size of an item in bytes.
     pub typesize: usize,
     /// The decompressed size in bytes of every chunk except the last one, which may be shorter. 0 if chunks have
-    /// different sizes; or if there is no chunk yet, and the size was not set at creation.
+    /// different sizes, if all chunks were deleted, or if there is no chunk yet and the size was not set at creation.
     pub chunksize: usize,
     /// The block size in bytes; `None` if each chunk has its own block size.
     pub blocksize: Option<usize>,
     /// The decompressed size of all chunks in bytes.
     pub nbytes: u64,
-    /// The compressed size of all chunks in bytes.
+    /// The compressed size of all chunks in bytes; in a contiguous frame this includes the gaps that changes left.
     pub cbytes: u64,
     /// The compression ratio: decompressed bytes divided by compressed bytes; 0 if there are no compressed bytes.
     pub cratio: f64,

@@ -25,8 +25,10 @@ impl SChunk {
     /// Reads a range of items, across chunk boundaries. With `T = u8`, it reads bytes, and the range is a range of byte
     /// offsets. C: `blosc2_schunk_get_slice_buffer`. Python: `SChunk.get_slice`.
     ///
-    /// Only the blocks that contain the items are read and decompressed. A chunk with variable-length blocks is
-    /// decompressed as a whole.
+    /// Only the blocks that contain the items are decompressed; the filter delta also needs the first block of each
+    /// chunk. From a file only these blocks are read, or the whole compressed chunk if it has up to 64 KiB or if more
+    /// than three quarters of its data are requested. A chunk with variable-length blocks is read and decompressed as a
+    /// whole.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with

@@ -204,14 +204,17 @@ impl MetalayersMut<'_> {
     ///
     /// Fixed-length metalayers keep their length. A contiguous frame accepts new ones only before its first chunk;
     /// [`OpenOptions::meta`](crate::OpenOptions::meta) and [`NDArrayBuilder::meta`](crate::NDArrayBuilder::meta) add
-    /// them at creation. There are at most [`MAX_METALAYERS`](crate::limits::MAX_METALAYERS) fixed-length and
-    /// [`MAX_VLMETALAYERS`](crate::limits::MAX_VLMETALAYERS) variable-length metalayers. Names have 1 to 31 bytes.
+    /// them at creation. A metalayer can be added if there are fewer than
+    /// [`MAX_METALAYERS`](crate::limits::MAX_METALAYERS) of its kind. Names have 1 to 31 bytes, and no NUL byte.
     ///
     /// # Errors
     /// Fails with the [errors of changes](SChunk#errors-of-changes), and with
-    /// - [`ErrorKind::InvalidArgument`]: the name is reserved or has an invalid length; the length of a fixed-length
-    ///   metalayer would change, or one would be added after the first chunk of a contiguous frame; compression
-    ///   parameters are out of range, or set for a fixed-length metalayer; or there are too many metalayers;
+    /// - [`ErrorKind::InvalidArgument`]: the name is reserved or invalid; the length of a fixed-length metalayer would
+    ///   change, or one would be added after the first chunk of a contiguous frame; compression parameters are out of
+    ///   range, or set for a fixed-length metalayer; or there are too many metalayers, or they have 2 GiB or more in
+    ///   total;
+    /// - [`ErrorKind::TooLarge`]: the content of a variable-length metalayer has more than
+    ///   [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter of the compression parameters.
     pub fn set(&mut self, name: &str, content: impl AsRef<[u8]>) -> Result<()> {
         self.set_bytes(name, content.as_ref())
@@ -243,7 +246,7 @@ impl MetalayersMut<'_> {
     /// Removes the metalayer `name`. Returns whether it existed. C: `blosc2_vlmeta_delete`. Python:
     /// `del SChunk.vlmeta[name]`.
     ///
-    /// Fixed-length metalayers can only be removed before the first chunk.
+    /// In a contiguous frame, fixed-length metalayers can only be removed before the first chunk.
     ///
     /// # Errors
     /// Fails with the [errors of changes](SChunk#errors-of-changes), and with

@@ -95,7 +95,7 @@ pub use whole::SaveOptions;
 /// - [`ErrorKind::Unsupported`]: a chunk needs a codec or filter that this build does not have;
 /// - [`ErrorKind::TooLarge`]: the result takes more memory than [`OpenOptions::max_read`] allows;
 /// - [`ErrorKind::OutOfMemory`]: there is not enough memory;
-/// - [`ErrorKind::Callback`]: a user-defined codec, a filter or a postfilter fails or panics, or a custom storage
+/// - [`ErrorKind::Callback`]: a user-defined codec or filter, or a postfilter, fails or panics; or a custom storage
 ///   backend panics;
 /// - [`ErrorKind::Busy`]: another access to the file is running a user closure, so that the read could deadlock; or
 ///   another program changed the file without locking it; see
@@ -106,7 +106,7 @@ pub use whole::SaveOptions;
 /// # Errors of changes
 /// Each method that changes the super-chunk may fail with
 /// - [`ErrorKind::ReadOnly`]: the super-chunk was opened for reading; or it was opened for appending, and the method
-///   changes or removes existing data;
+///   can change or remove existing data, or sets a metalayer;
 /// - [`ErrorKind::Io`]: the file or storage cannot be written;
 /// - [`ErrorKind::NotFound`]: the file was replaced or removed after it was opened;
 /// - [`ErrorKind::Busy`]: another access to the file is running a user closure, so that the change could deadlock; or
@@ -115,12 +115,13 @@ pub use whole::SaveOptions;
 /// - [`ErrorKind::Unfinished`]: a writer was stopped in the middle of a change;
 /// - [`ErrorKind::InvalidData`]: the index is invalid, or an earlier change failed and could not be rolled back;
 /// - [`ErrorKind::InvalidArgument`]: other data, such as a second frame, follows the frame in the file and would be
-///   overwritten;
-/// - [`ErrorKind::TooLarge`]: the frame would have more chunks or bytes than the format allows;
+///   overwritten; or the frame would have more chunks than the format allows (2^28 - 5);
+/// - [`ErrorKind::TooLarge`]: another handle has changed the frame, and its metadata now exceeds the
+///   [`limits`](OpenOptions::limits);
 /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter in the header of the frame; or the file
 ///   is opened with [`OpenOptions::locking`] and has several hard links;
 /// - [`ErrorKind::OutOfMemory`]: there is not enough memory;
-/// - [`ErrorKind::Callback`]: a user-defined codec, a filter, a prefilter or a tuner fails or panics, or a custom
+/// - [`ErrorKind::Callback`]: a user-defined codec, filter or tuner, or a prefilter, fails or panics; or a custom
 ///   storage backend panics.
 ///
 /// After an error the super-chunk is unchanged, unless the message states that the change could not be rolled back.
@@ -229,8 +230,8 @@ impl SChunk {
 
     /// Opens a file or a directory for reading.
     ///
-    /// The header, the metalayers and the trailer are checked when the frame is opened, each chunk when it is first
-    /// read; see [`Check`](crate::Check). Python: `blosc2.open(urlpath, mode="r")`.
+    /// The header, the metalayers and the trailer are checked when the frame is opened, each chunk when it is read;
+    /// see [`Check`](crate::Check). Python: `blosc2.open(urlpath, mode="r")`.
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be read;
@@ -261,8 +262,8 @@ impl SChunk {
 
     /// Opens a frame in memory, without a copy of the bytes.
     ///
-    /// The whole structure is checked: header, metalayers, index, trailer, and the headers of all chunks.
-    /// [`OpenOptions::from_cframe`] sets another check depth or opens the frame for changes.
+    /// The whole structure is checked, as described under [`Check::Structure`](crate::Check::Structure); no chunk is
+    /// decompressed. [`OpenOptions::from_cframe`] sets another check depth or opens the frame for changes.
     /// [`OpenOptions::from_owner`] and [`OpenOptions::with_borrowed`] open shared and borrowed memory. C:
     /// `blosc2_schunk_from_buffer`. Python: `schunk_from_cframe`.
     ///
@@ -338,7 +339,8 @@ impl SChunk {
     /// Returns the decompressed size in bytes of every chunk except the last one, which may be shorter. C and Python:
     /// `chunksize`.
     ///
-    /// Returns 0 if chunks have different sizes; or if there is no chunk yet, and the size was not set at creation.
+    /// Returns 0 if chunks have different sizes, if all chunks were deleted, or if there is no chunk yet and the size
+    /// was not set at creation.
     pub fn chunksize(&self) -> usize {
         self.look().outline.chunksize().fixed().unwrap_or(0) as usize
     }
@@ -383,7 +385,8 @@ impl SChunk {
 
     /// Returns the compression ratio: decompressed bytes divided by compressed bytes. Python: `cratio`.
     ///
-    /// Returns 0 if there are no compressed bytes: without chunks, and if all chunks are special chunks.
+    /// Returns 0 if there are no compressed bytes: without chunks, and if all chunks are recorded in the index only
+    /// (zeros, NaN, uninitialized).
     pub fn cratio(&self) -> f64 {
         match self.cbytes() {
             0 => 0.0,

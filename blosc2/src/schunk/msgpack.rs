@@ -90,9 +90,8 @@ impl MetalayersMut<'_> {
     /// ```
     ///
     /// # Errors
-    /// Fails with the [errors of changes](crate::SChunk#errors-of-changes), and with
-    /// - [`ErrorKind::InvalidArgument`]: [`Value::to_msgpack`] fails for the value, or the length of the encoded value
-    ///   differs from that of an existing fixed-length metalayer.
+    /// Fails with the errors of [`set`](Self::set), and with
+    /// - [`ErrorKind::InvalidArgument`]: [`Value::to_msgpack`] fails for the value.
     pub fn set_value<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<()> {
         let content = to_content(name, value).map_err(|error| self.schunk.at(error))?;
         self.set(name, content)

@@ -56,7 +56,7 @@ const MAKE: &str = "create a super-chunk";
 /// - A handle always refers to the file that it opened. If that file is replaced or removed, changes fail with
 ///   [`ErrorKind::NotFound`]; reads return the old content, or fail with `NotFound` if the handle uses locking. Do not
 ///   replace a directory while it is open.
-/// - User closures (codecs, filters, prefilters, postfilters, the function of a `map`, and that of
+/// - User closures (codecs, filters, tuners, prefilters, postfilters, the function of a `map`, and that of
 ///   [`locked`](SChunk::locked)) run during a read or a change of the file. During a read they may read the same file.
 ///   A call in a closure that would deadlock, because it waits for the access in which the closure runs, fails with
 ///   [`ErrorKind::Busy`] within a second. Calls on other threads that wait for the same file also fail with `Busy`
@@ -152,27 +152,29 @@ impl OpenOptions {
         self
     }
 
-    /// Sets whether the frame is opened for reading and appending; existing data cannot be changed or removed. Off by
-    /// default.
+    /// Sets whether the frame is opened for reading and appending; existing data cannot be changed or removed, and
+    /// metalayers cannot be added. Off by default.
     pub fn append(mut self, append: bool) -> Self {
         self.append = append;
         self
     }
 
-    /// Sets whether a new frame is created if there is none. It is opened for changing, unless [`append`](Self::append)
-    /// is set. Off by default. Python: `mode="a"`.
+    /// Sets whether a new frame is created if there is none. The frame, new or existing, is opened for reading and
+    /// changing, unless [`append`](Self::append) is set. Off by default. Python: `mode="a"`.
     pub fn create(mut self, create: bool) -> Self {
         self.create = create;
         self
     }
 
-    /// Sets whether a new frame is created; an existing one is an error. Off by default.
+    /// Sets whether a new frame is created; an existing one is an error, unless [`replace`](Self::replace) is set. Off
+    /// by default.
     pub fn create_new(mut self, create_new: bool) -> Self {
         self.create_new = create_new;
         self
     }
 
-    /// Sets whether a new frame is created that replaces an existing file. Off by default. Python: `mode="w"`.
+    /// Sets whether a new frame is created that replaces an existing file; an existing directory is an error. Off by
+    /// default. Python: `mode="w"`.
     #[doc(alias = "overwrite")]
     pub fn replace(mut self, replace: bool) -> Self {
         self.replace = replace;
@@ -188,12 +190,12 @@ impl OpenOptions {
     /// the others: a read returns the current content, and never a part of a change. Sizes and counts such as
     /// [`nchunks`](SChunk::nchunks) are those of the last read, change or [`refresh`](SChunk::refresh) of the handle.
     ///
-    /// Opening for writing first rolls back the change of a program that died in the middle of it; see
+    /// Opening for writing first rolls back or completes the change of a program that died in the middle of it; see
     /// [crash recovery](Self#crash-recovery).
     ///
     /// For a symbolic link, the lock files of both the link and its target are locked. Opening a file with several hard
-    /// links fails with [`ErrorKind::Unsupported`]. Locks do not work on network file systems. The environment variable
-    /// `BLOSC_LOCKING` is ignored.
+    /// links for writing fails with [`ErrorKind::Unsupported`]. Locks do not work on network file systems. The
+    /// environment variable `BLOSC_LOCKING` is ignored.
     pub fn locking(mut self, locking: bool) -> Self {
         self.locking = locking;
         self
@@ -282,8 +284,8 @@ impl OpenOptions {
     /// Sets the chunk size of a new super-chunk: the decompressed size in bytes of every chunk except the last one,
     /// which may be shorter. Python: `SChunk(chunksize=...)`.
     ///
-    /// By default the first chunk determines the chunk size. A first chunk that is longer than the chunk size is
-    /// [`ErrorKind::InvalidArgument`].
+    /// By default the first chunk determines the chunk size. If the chunk size is set, adding a longer first chunk
+    /// fails with [`ErrorKind::InvalidArgument`].
     pub fn chunksize(mut self, bytes: usize) -> Self {
         self.chunksize = Some(bytes);
         self
@@ -302,10 +304,13 @@ impl OpenOptions {
     /// Sets the maximum number of bytes of memory that the result of one read may take. Reads that need more fail with
     /// [`ErrorKind::TooLarge`].
     ///
-    /// A few stored bytes can represent gigabytes of zeros. By default one read of an opened super-chunk may take 1
-    /// GiB, or 256 times the stored bytes if that is more; reads of a super-chunk that this handle created are not
-    /// limited. A buffer that the caller provides does not count. For an iterator, the limit applies to each step and
-    /// not to the sum. If decompression needs more than 64 MiB of working memory, the same limit applies to it.
+    /// A few stored bytes can represent gigabytes of zeros. By default one read of chunks may take 1 GiB, or 256 times
+    /// the stored bytes if that is more, and one read of a metalayer is limited by
+    /// [`Limits::metadata`](blosc2_format::Limits::metadata). A super-chunk that was created, and not opened, in
+    /// memory, in a custom storage backend or in a custom folder has no default limit.
+    ///
+    /// A buffer that the caller provides does not count. For an iterator, the limit applies to each step and not to the
+    /// sum. If decompression needs more than 64 MiB of working memory, the same limit applies to it.
     pub fn max_read(mut self, bytes: u64) -> Self {
         self.max_read = Some(bytes);
         self
@@ -338,7 +343,7 @@ impl OpenOptions {
     /// - [`ErrorKind::TooLarge`]: opening takes more than the [`limits`](Self::limits) allow;
     /// - [`ErrorKind::InvalidArgument`]: options contradict each other, or a parameter is out of range;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter of the compression parameters; or
-    ///   [`locking`](Self::locking) is set and the file has several hard links;
+    ///   the file is opened for writing with [`locking`](Self::locking), and has several hard links;
     /// - [`ErrorKind::OutOfMemory`]: there is not enough memory.
     #[doc(alias = "blosc2_schunk_open_udio")]
     pub fn open(&self, path: impl AsRef<Path>) -> Result<SChunk> {
@@ -368,7 +373,8 @@ impl OpenOptions {
     ///
     /// # Errors
     /// Fails with the errors of [`open`](Self::open), and with those of the storage; a panic of the storage becomes
-    /// [`ErrorKind::Callback`].
+    /// [`ErrorKind::Callback`]. Creating a frame in a [`File`] fails with [`ErrorKind::Busy`] if any other handle of
+    /// this program has the file open, even for reading.
     pub fn open_storage(&self, storage: impl Storage + 'static) -> Result<SChunk> {
         self.check_offset()?;
         self.check_recover()?;

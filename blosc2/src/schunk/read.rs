@@ -76,7 +76,7 @@ impl SChunk {
     }
 
     /// Returns a handle to the chunk at `index`. This reads only the header of the chunk; [`LazyChunk::items`] reads
-    /// only the blocks that contain the items. C: `blosc2_schunk_get_lazychunk`.
+    /// only the blocks that it needs. C: `blosc2_schunk_get_lazychunk`.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};
@@ -122,7 +122,8 @@ impl SChunk {
         (0..self.nchunks()).map(|index| self.chunk_info(index))
     }
 
-    /// Decompresses the block at the index `block` of the chunk at `index`. C: `blosc2_schunk_get_vlblock`.
+    /// Decompresses the block at the index `block` of the chunk at `index`. C: `blosc2_schunk_get_vlblock`. Python:
+    /// `SChunk.get_vlblock`.
     ///
     /// The chunk may have variable-length blocks, as written by [`append_blocks`](Self::append_blocks), or blocks of
     /// one size. From a file the whole compressed chunk is read, and only this block is decompressed.
@@ -285,7 +286,7 @@ impl ChunkInfo {
     }
 }
 
-/// A handle to a chunk that reads its data on demand. Created by [`SChunk::lazy_chunk`].
+/// A handle that reads the data of a chunk on demand. Created by [`SChunk::lazy_chunk`].
 ///
 /// ```
 /// use blosc2::{CParams, SChunk};
@@ -309,7 +310,8 @@ impl LazyChunk<'_> {
         self.info
     }
 
-    /// Reads and decompresses the blocks that contain a range of items of the chunk.
+    /// Reads a range of items of the chunk. Only the blocks that contain the items are read and decompressed, as by
+    /// [`SChunk::items`].
     ///
     /// # Errors
     /// Fails with the [errors of reading](SChunk#errors-of-reading), and with

@@ -29,7 +29,7 @@ type CheckResult = std::result::Result<Report, blosc2_format::Error>;
 /// The new name of the metalayer of an array if the chunks no longer match the array.
 const DAMAGED_ARRAY: &str = "b2nd-damaged";
 
-/// What [`repair`] did. `Display` writes it as one line of text.
+/// What [`repair`] or [`repair_to`] did. `Display` writes it as one line of text.
 ///
 /// ```
 /// use blosc2::repair::{Repaired, repair};
@@ -48,7 +48,7 @@ const DAMAGED_ARRAY: &str = "b2nd-damaged";
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Repaired {
-    /// The frame is valid; nothing was done.
+    /// The frame is valid and needed no repair.
     Sound,
     /// An unfinished change was rolled back: the frame is in the state before the change.
     RolledBack,
@@ -90,7 +90,7 @@ pub struct Rebuilt {
     /// Whether the frame was an array and is now a plain super-chunk, because chunks are missing or out of order. The
     /// metalayer `b2nd` is renamed to `b2nd-damaged`.
     pub was_array: bool,
-    /// The new path of the damaged frame; `None` if it was not moved.
+    /// The new path of the damaged frame; `None` after [`repair_to`], which does not move it.
     pub damaged: Option<PathBuf>,
 }
 
@@ -136,7 +136,8 @@ pub struct Rebuilt {
 /// ```
 ///
 /// # Errors
-/// The file or directory is unchanged after an error, except that a change may have been rolled back.
+/// The file or directory is unchanged after an error, except that an unfinished change may have been rolled back or
+/// completed.
 /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be read or written;
 /// - [`ErrorKind::InvalidData`]: it is not a frame, or no part of it is intact;
 /// - [`ErrorKind::Unsupported`]: it is a file of another kind, such as a frame of a beta version of C-Blosc2, or a
@@ -180,9 +181,11 @@ pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
 
 /// Repairs a file or directory into a new file or directory; the original is not changed. A valid frame is copied.
 ///
+/// No lock is taken: the caller must ensure that nothing changes the original during the call.
+///
 /// # Errors
-/// Fails with the errors of [`repair`], and with
-/// - [`ErrorKind::AlreadyExists`]: there is a file or directory at `output`.
+/// Fails with the errors of [`repair`] except [`ErrorKind::Busy`], and with
+/// - [`ErrorKind::AlreadyExists`]: there is a file or directory at `output`; it is not changed.
 pub fn repair_to(path: impl AsRef<Path>, output: impl AsRef<Path>) -> Result<Repaired> {
     let path = path.as_ref();
     let io = |error| Error::from_io(REPAIR, path, error);

@@ -43,14 +43,16 @@ impl Reading<'_> {
 
 impl SChunk {
     /// Re-reads the metadata, to make the changes of other handles and programs visible. Returns whether there were
-    /// changes. C: `blosc2_schunk_refresh`.
+    /// changes. C: `blosc2_schunk_refresh`. Python: `SChunk.refresh`.
     ///
-    /// With [locking](crate::OpenOptions::locking), and always for changes by other handles of this program, reads of
-    /// chunks refresh the handle automatically; a call is then needed only for sizes, counts and metalayers. Without
-    /// locking, a call makes the changes of another program visible, if that program is not writing at the same time.
-    /// Without locking, the call misses two kinds of changes: it returns `false`, although reads return the new data.
-    /// - A chunk was overwritten with a chunk of the same compressed length.
-    /// - The chunks of a frame with more than about 100,000 chunks were reordered, and the part of the index that this
+    /// Each read of a chunk refreshes the handle automatically after a change by another handle of this program, and
+    /// with [locking](crate::OpenOptions::locking) also after a change by another program. In these cases a call is
+    /// needed only to update sizes, counts and metalayers.
+    ///
+    /// Without locking, a call makes the changes of another program visible, if that program is not writing at the same
+    /// time. The call then returns `false` for two kinds of changes, although reads return the new data:
+    /// - a chunk was overwritten with a chunk of the same compressed length;
+    /// - the chunks of a frame with more than about 100,000 chunks were reordered, and the part of the index that this
     ///   handle has read is unchanged.
     ///
     /// # Errors

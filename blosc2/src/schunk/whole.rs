@@ -52,8 +52,10 @@ impl SaveOptions {
         Self::default()
     }
 
-    /// Sets whether an existing file is replaced, atomically. Off by default: an existing file is an error. Cannot be
-    /// combined with [`directory`](Self::directory).
+    /// Sets whether an existing file is replaced. Off by default: an existing file is an error. Cannot be combined with
+    /// [`directory`](Self::directory).
+    ///
+    /// A file at a path is replaced atomically; the content of a storage ([`SChunk::save_in`]) is not.
     #[doc(alias = "overwrite")]
     pub fn replace(mut self, replace: bool) -> Self {
         self.replace = replace;
@@ -140,6 +142,7 @@ impl SChunk {
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), with those of the storage, and with
     /// - [`ErrorKind::AlreadyExists`]: the storage is not empty, and [`replace`](SaveOptions::replace) is not set;
+    /// - [`ErrorKind::Busy`]: the storage is a file that this program has open in another handle;
     /// - [`ErrorKind::InvalidArgument`]: [`directory`](SaveOptions::directory) is set, or a compression parameter is
     ///   out of range;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or the chunks are not
@@ -223,8 +226,8 @@ impl SChunk {
     /// `blosc2_schunk_frame_len`.
     ///
     /// For an in-memory super-chunk that is not a frame, it is the length of the bytes that
-    /// [`to_cframe`](Self::to_cframe) returns. This reads the header of each chunk and copies no chunk. C returns an
-    /// estimate.
+    /// [`to_cframe`](Self::to_cframe) returns. This reads the header of each chunk and copies no chunk. C
+    /// returns an estimate in this case.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};
@@ -262,8 +265,11 @@ impl SChunk {
         self.save_to(Box::new(frame))?.into_cframe()
     }
 
-    /// Converts the super-chunk into a contiguous frame in one buffer. A super-chunk that is already such a frame is
-    /// not copied: the buffer that [`from_cframe`](Self::from_cframe) took is returned, with all changes.
+    /// Converts the super-chunk into a contiguous frame in one buffer.
+    ///
+    /// A super-chunk that was opened with [`from_cframe`](Self::from_cframe) or created with
+    /// [`OpenOptions::in_memory_frame`] is not copied: its buffer is returned, with the gaps that changes left. Any
+    /// other super-chunk is copied as by [`to_cframe`](Self::to_cframe).
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
@@ -279,7 +285,7 @@ impl SChunk {
         self.to_cframe()
     }
 
-    /// Copies the super-chunk to memory, with the chunks unchanged. C: `blosc2_schunk_copy`. Python: `SChunk.copy`.
+    /// Copies the super-chunk to memory, with the chunks unchanged. C: `blosc2_schunk_copy`.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
@@ -319,7 +325,7 @@ impl SChunk {
         Ok(target)
     }
 
-    /// Copies the super-chunk to memory, recompressed. Python: `SChunk.copy(cparams=...)`.
+    /// Copies the super-chunk to memory, recompressed. C: `blosc2_schunk_copy` with other compression parameters.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with

@@ -96,7 +96,7 @@ impl<W: Write + Seek> FrameWriter<W> {
     /// # Errors
     /// - [`ErrorKind::Io`]: an earlier write failed;
     /// - [`ErrorKind::Io`], or a more specific kind such as [`ErrorKind::OutOfMemory`]: the destination fails;
-    /// - [`ErrorKind::TooLarge`]: the frame has more chunks or bytes than the format allows;
+    /// - [`ErrorKind::InvalidArgument`]: the frame has more chunks than the format allows (2^28 - 5);
     /// - [`ErrorKind::Callback`]: a user-defined codec or filter, or a tuner, fails or panics.
     pub fn finish(mut self) -> Result<W> {
         self.check()?;
