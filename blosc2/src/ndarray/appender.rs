@@ -65,7 +65,7 @@ impl NDArray {
     /// Creates an [`Appender`] along an axis. It borrows the array.
     ///
     /// # Errors
-    /// - [`ErrorKind::ReadOnly`]: the array was opened for reading or appending only;
+    /// - [`ErrorKind::ReadOnly`]: the array was opened only for reading or for appending;
     /// - [`ErrorKind::InvalidArgument`]: there is no such axis.
     pub fn appender(&mut self, axis: usize) -> Result<Appender<&mut Self>> {
         Appender::new(self, axis)
@@ -74,7 +74,8 @@ impl NDArray {
     /// Creates an [`Appender`] along an axis. It owns the array, which [`Appender::finish`] returns.
     ///
     /// # Errors
-    /// - [`ErrorKind::ReadOnly`]: the array was opened for reading or appending only;
+    /// After an error the array is dropped.
+    /// - [`ErrorKind::ReadOnly`]: the array was opened only for reading or for appending;
     /// - [`ErrorKind::InvalidArgument`]: there is no such axis.
     pub fn into_appender(self, axis: usize) -> Result<Appender> {
         Appender::new(self, axis)

@@ -215,7 +215,8 @@ impl NDArrayBuilder {
     /// ```
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: [`Value::to_msgpack`](crate::Value::to_msgpack) cannot encode the value.
+    /// - [`ErrorKind::InvalidArgument`]: [`Value::from_type`](crate::Value::from_type) or
+    ///   [`Value::to_msgpack`](crate::Value::to_msgpack) fails for the value.
     #[cfg(feature = "msgpack")]
     pub fn meta_value<T: Serialize + ?Sized>(self, name: &str, value: &T) -> Result<Self> {
         Ok(self.meta(name, to_content(name, value)?))
@@ -233,7 +234,8 @@ impl NDArrayBuilder {
     /// feature `msgpack`. [`meta_value`](Self::meta_value) has an example.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: [`Value::to_msgpack`](crate::Value::to_msgpack) cannot encode the value.
+    /// - [`ErrorKind::InvalidArgument`]: [`Value::from_type`](crate::Value::from_type) or
+    ///   [`Value::to_msgpack`](crate::Value::to_msgpack) fails for the value.
     #[cfg(feature = "msgpack")]
     pub fn vlmeta_value<T: Serialize + ?Sized>(self, name: &str, value: &T) -> Result<Self> {
         Ok(self.vlmeta(name, to_content(name, value)?))

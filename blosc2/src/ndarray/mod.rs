@@ -104,7 +104,8 @@ const NUMPY_FORMAT: u8 = 0;
 /// - [`ErrorKind::InvalidData`]: a chunk is corrupted, or the file was replaced by an array with another chunk or block
 ///   shape;
 /// - [`ErrorKind::Unsupported`]: a chunk was compressed with a codec or filter that this build does not have;
-/// - [`ErrorKind::TooLarge`]: the result exceeds [`OpenOptions::max_read`] or the address space;
+/// - [`ErrorKind::TooLarge`]: the result, or the temporary memory of the read, exceeds [`OpenOptions::max_read`]; or
+///   the result exceeds the address space;
 /// - [`ErrorKind::OutOfMemory`]: the memory for the result cannot be allocated;
 /// - [`ErrorKind::Unfinished`]: another process has left a change of the file incomplete;
 /// - [`ErrorKind::Busy`]: another process is changing the file without locking, or the call is made inside a closure
@@ -115,7 +116,7 @@ const NUMPY_FORMAT: u8 = 0;
 ///
 /// # Errors of changes
 /// The methods that change items or the shape fail with these errors. After an error the array is unchanged.
-/// - [`ErrorKind::ReadOnly`]: the array was opened for reading or appending only;
+/// - [`ErrorKind::ReadOnly`]: the array was opened only for reading or for appending;
 /// - [`ErrorKind::OutOfBounds`]: an index or a bound of the selection is outside the array;
 /// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the array, a range that ends before it starts, a
 ///   step of 0, or a boolean mask of another length than its axis; an index does not have one integer for each axis;
