@@ -22,12 +22,12 @@ use crate::{Dtype, Error, ErrorKind, Result};
 /// | `u8` to `u64`, `i8` to `i64` | `\|u1` to `<u8`, `\|i1` to `<i8` |
 /// | `f32`, `f64` | `<f4`, `<f8` |
 /// | `bool` | `\|b1`; bytes other than 0 and 1 read as `true`, as in NumPy |
-/// | `[T; N]`, also nested | `('<f4', (2, 3))`; `N` is at least 1 |
+/// | `[T; N]`, also nested | `('<f4', (2, 3))` for `[[f32; 3]; 2]`; `N` is at least 1 |
 /// | `half::f16`, feature `half` | `<f2` |
 /// | `num_complex::Complex`, feature `num-complex` | `<c8`, `<c16` |
-/// | [`FixedBytes`](crate::elements::FixedBytes), [`FixedStr`](crate::elements::FixedStr), [`Void`](crate::elements::Void) | `\|S10`, `<U10`, `\|V10` |
-/// | [`DateTime64`](crate::elements::DateTime64), [`TimeDelta64`](crate::elements::TimeDelta64) | `<M8[ns]`, `<m8[ns]` |
-/// | structs, feature `derive`: `#[derive(Element)]` | `[('id', '<u2'), ('x', '<f4')]` |
+/// | [`FixedBytes`](crate::elements::FixedBytes), [`FixedStr`](crate::elements::FixedStr), [`Void`](crate::elements::Void) | `\|S10`, `<U10`, `\|V10` for 10 bytes or characters |
+/// | [`DateTime64`](crate::elements::DateTime64), [`TimeDelta64`](crate::elements::TimeDelta64) | `<M8[ns]`, `<m8[ns]` for nanoseconds |
+/// | structs, feature `derive`: `#[derive(Element)]` | a structure, such as `[('id', '<u2'), ('x', '<f4')]` |
 ///
 /// The dtypes are in native byte order; the table shows those of a little-endian machine. `Element` is not implemented
 /// for `u128` and `i128`, which NumPy does not have; for `usize` and `isize`, because a file must not depend on the

@@ -87,11 +87,11 @@ mod stream;
 #[cfg(feature = "msgpack")]
 mod value;
 
-/// Arrays: further types and traits of the methods of [`NDArray`] and [`NDArrayBuilder`], for chunks, blocks, rows,
-/// fields, shapes, indices, arithmetic, cache sizes and items as bytes.
+/// Arrays: types for the chunks, blocks, rows and fields of an [`NDArray`], for its items as bytes, for shapes, indices,
+/// arithmetic and cache sizes.
 ///
-/// User-defined codecs and filters, prefilters and postfilters receive the shapes of the array of a chunk as a
-/// [`Geometry`](array::Geometry).
+/// User-defined codecs and filters, prefilters and postfilters receive a [`Geometry`](array::Geometry): the shapes of
+/// the array to which a chunk belongs.
 pub mod array {
     pub use blosc2_format::b2nd::Geometry;
 

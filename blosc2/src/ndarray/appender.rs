@@ -14,17 +14,17 @@ const DOING: &str = "append to an array";
 /// Appends items along an axis: collects them in memory, and writes them when they fill the chunks at the end of the
 /// axis.
 ///
-/// [`NDArray::append`] recompresses the last chunk in each call; an appender compresses each chunk once. Use one
-/// appender for many appends. A new appender for each row costs as much as [`NDArray::append`] for each row: several
-/// hundred times as much as one appender for all rows.
+/// Each call of [`NDArray::append`] recompresses the last chunk if it is not full; an appender compresses each chunk
+/// once. Use one appender for many appends. A new appender for each row costs as much as [`NDArray::append`] for each
+/// row. With chunks of many rows, this can cost several hundred times as much as one appender for all rows.
 ///
 /// Set the chunk shape of an array that grows; see [`NDArrayBuilder::chunks`](crate::NDArrayBuilder::chunks). Each
 /// flush recompresses the last chunk if it is not full. In a contiguous file the old chunk is at the end of
 /// the data, and the new one overwrites it even if it is longer, so that frequent flushes leave no gaps.
 ///
-/// Collected items are written by [`flush`](Self::flush) and [`finish`](Self::finish), and when the appender is
-/// dropped. Errors during the drop are ignored. If the process dies, collected items are lost; for the state of the
-/// file see [`OpenOptions`](crate::OpenOptions#crash-recovery).
+/// Collected items are written when they fill chunks, by [`flush`](Self::flush), [`sync`](Self::sync) and
+/// [`finish`](Self::finish), and when the appender is dropped. Errors during the drop are ignored. If the process dies,
+/// collected items are lost; for the state of the file see [`OpenOptions`](crate::OpenOptions#crash-recovery).
 ///
 /// [`NDArray::appender`] borrows the array. [`NDArray::into_appender`] owns it, so that the appender can be a field of
 /// a struct.
@@ -65,7 +65,7 @@ impl NDArray {
     /// Creates an [`Appender`] along an axis. It borrows the array.
     ///
     /// # Errors
-    /// - [`ErrorKind::ReadOnly`]: the array was opened for reading or appending only;
+    /// - [`ErrorKind::ReadOnly`]: the array was opened only for reading or for appending;
     /// - [`ErrorKind::InvalidArgument`]: there is no such axis.
     pub fn appender(&mut self, axis: usize) -> Result<Appender<&mut Self>> {
         Appender::new(self, axis)
@@ -74,7 +74,8 @@ impl NDArray {
     /// Creates an [`Appender`] along an axis. It owns the array, which [`Appender::finish`] returns.
     ///
     /// # Errors
-    /// - [`ErrorKind::ReadOnly`]: the array was opened for reading or appending only;
+    /// After an error the array is dropped.
+    /// - [`ErrorKind::ReadOnly`]: the array was opened only for reading or for appending;
     /// - [`ErrorKind::InvalidArgument`]: there is no such axis.
     pub fn into_appender(self, axis: usize) -> Result<Appender> {
         Appender::new(self, axis)

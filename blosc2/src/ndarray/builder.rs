@@ -58,10 +58,12 @@ pub(super) const MAKE: &str = "create an array";
 ///
 /// # Errors of creation
 /// The methods that create an array fail with these errors:
-/// - [`ErrorKind::InvalidArgument`]: the number of items does not match the shape; the shape has more than 16 axes; the
-///   chunk or block shape has another number of dimensions, or a size of 0 on an axis with items; a block is larger
-///   than a chunk; a parameter is out of range; [`replace`](Self::replace) is set, and a directory exists at the path
-///   of [`file`](Self::file), or the custom folder contains a frame;
+/// - [`ErrorKind::InvalidArgument`]: the number of items does not match the shape; the shape has more than 16 axes or a
+///   negative size; the chunk or block shape has another number of dimensions, or a size of 0 on an axis with items; a
+///   block is larger than a chunk; a parameter is out of range; the codec or a filter does not support the number of
+///   dimensions or the typesize; there are more than 15 fixed-length metalayers, two have the same name, or a name is
+///   not valid; [`replace`](Self::replace) is set, and a directory exists at the path of [`file`](Self::file), or the
+///   custom folder contains a frame;
 /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or the dtype contains pointers to
 ///   Python objects;
 /// - [`ErrorKind::TooLarge`]: a chunk exceeds [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes, or the array
@@ -148,8 +150,9 @@ impl NDArrayBuilder {
     /// the dtype and the block shape.
     ///
     /// The default is [`CParams::default`], with two exceptions. For Unicode text (such as `<U10`) the default filter
-    /// is [`Filter::ShuffleBytes`] with units of 4 bytes, the size of a character, as in Python. [Copies](Self::copy)
-    /// of whole arrays use the parameters of their source.
+    /// is [`Filter::ShuffleBytes`] with units of 4 bytes, the size of a character, as in Python. For whole arrays,
+    /// [`copy`](Self::copy) uses the parameters of the source, and [`concatenate`](Self::concatenate) those of the
+    /// first source.
     pub fn cparams(mut self, params: impl Borrow<CParams>) -> Self {
         self.cparams = Some(params.borrow().clone());
         self
@@ -164,9 +167,11 @@ impl NDArrayBuilder {
     /// Sets the format of the stored text of the dtype, from 0 to 127. The default, 0, is NumPy's notation. C:
     /// `dtype_format`.
     ///
-    /// The format applies to methods that take the text of a dtype, such as [`from_bytes`](Self::from_bytes); other
-    /// methods write NumPy's notation. Text in another format is not parsed: [`NDArray::dtype`] returns `None`, items
-    /// can be read only as bytes, and Python refuses to open the array. Copies use the format of their source.
+    /// Set it only for methods that take the text of a dtype, such as [`from_bytes`](Self::from_bytes). Methods that
+    /// take a type of items store text in NumPy's notation, but also store this format. [`copy`](Self::copy),
+    /// [`concatenate`](Self::concatenate) and [`stack`](Self::stack) use the format of the (first) source instead. Text
+    /// in another format than 0 is not parsed: [`NDArray::dtype`] returns `None`, items can be read only as bytes, and
+    /// Python refuses to open the array.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -210,7 +215,8 @@ impl NDArrayBuilder {
     /// ```
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: [`Value::to_msgpack`](crate::Value::to_msgpack) cannot encode the value.
+    /// - [`ErrorKind::InvalidArgument`]: [`Value::from_type`](crate::Value::from_type) or
+    ///   [`Value::to_msgpack`](crate::Value::to_msgpack) fails for the value.
     #[cfg(feature = "msgpack")]
     pub fn meta_value<T: Serialize + ?Sized>(self, name: &str, value: &T) -> Result<Self> {
         Ok(self.meta(name, to_content(name, value)?))
@@ -228,7 +234,8 @@ impl NDArrayBuilder {
     /// feature `msgpack`. [`meta_value`](Self::meta_value) has an example.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: [`Value::to_msgpack`](crate::Value::to_msgpack) cannot encode the value.
+    /// - [`ErrorKind::InvalidArgument`]: [`Value::from_type`](crate::Value::from_type) or
+    ///   [`Value::to_msgpack`](crate::Value::to_msgpack) fails for the value.
     #[cfg(feature = "msgpack")]
     pub fn vlmeta_value<T: Serialize + ?Sized>(self, name: &str, value: &T) -> Result<Self> {
         Ok(self.vlmeta(name, to_content(name, value)?))
@@ -428,7 +435,8 @@ impl NDArrayBuilder {
 
     /// Creates an array from the items of an iterator, in C order. Python: `fromiter`.
     ///
-    /// The items of one row of chunks are in memory at a time.
+    /// Items are collected in memory until they fill the chunks at one coordinate of the first axis. These chunks are
+    /// then compressed together.
     ///
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation), and with:

@@ -151,7 +151,8 @@ impl NDArrayBytesMut<'_> {
     /// Writes the bytes of one item over each selected item.
     ///
     /// # Errors
-    /// Fails with the [errors of changes](NDArray#errors-of-changes).
+    /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
+    /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): the length of `item` is not the typesize.
     pub fn fill(&mut self, selection: impl Into<Selection>, item: &[u8]) -> Result<()> {
         let region = self.array.select(&selection.into(), WRITE)?;
         self.array.fill_region(&region, item)

@@ -42,8 +42,8 @@ impl NDArray {
         (index < self.chunk_count()).then(|| self.array_chunk(index))
     }
 
-    /// Returns the indices of the chunks that hold the selected items, in ascending order. C: `b2nd_get_slice_nchunks`.
-    /// Python: `get_slice_nchunks`.
+    /// Returns the indices of the chunks that hold the selected items, in ascending order. C:
+    /// `blosc2_get_slice_nchunks`. Python: `get_slice_nchunks`.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -58,8 +58,8 @@ impl NDArray {
     /// - [`ErrorKind::OutOfBounds`](crate::ErrorKind::OutOfBounds): an index or a bound of the selection is outside the
     ///   array;
     /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): the selection has more axes than the array,
-    ///   or a range that ends before it starts.
-    #[doc(alias("get_slice_nchunks", "b2nd_get_slice_nchunks"))]
+    ///   a range that ends before it starts, a step of 0, or a boolean mask of another length than its axis.
+    #[doc(alias("get_slice_nchunks", "blosc2_get_slice_nchunks"))]
     pub fn selected_chunks(&self, selection: impl Into<Selection>) -> Result<Vec<usize>> {
         let region = self.select(&selection.into(), READ)?;
         let strides = c_order(&region.shape(), self.typesize());

@@ -21,7 +21,7 @@ use crate::{Dtype, Error, ErrorKind, Result};
 const ITEMS_OF_A_CALL: usize = 1024;
 
 impl NDArrayBuilder {
-    /// Creates an array by calling a function with the index of each item. Python: `fromfunction`.
+    /// Creates an array by calling a function with the index of each item. NumPy: `fromfunction`.
     ///
     /// The function is called once for each item, block by block, on the threads of
     /// [`CParams::threads`](crate::CParams::threads). If it panics, the panic propagates to the caller.
@@ -154,8 +154,8 @@ impl NDArrayBuilder {
     /// only one of the shapes, the other is automatic.
     ///
     /// Without [`cparams`](Self::cparams), a compressed chunk is copied as it is if the copy has the same chunk and
-    /// block shapes, and one of its chunks contains exactly the same items at the same positions. Lossy codecs and
-    /// filters then lose no further precision. A chunk is always recompressed if [`cparams`](Self::cparams)
+    /// block shapes, and a chunk of the copy contains exactly the items of this chunk, at the same positions. Lossy
+    /// codecs and filters then lose no further precision. A chunk is always recompressed if [`cparams`](Self::cparams)
     /// are set, if the source has a prefilter or a postfilter, or if the chunk uses user-defined codecs or filters,
     /// which may depend on the index of the chunk.
     ///

@@ -280,8 +280,8 @@ impl<'a> NDArrayField<'a> {
     ///
     /// # Errors
     /// - [`ErrorKind::OutOfBounds`]: an index or a bound of the selection is outside the view;
-    /// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the view, or a range that ends before it
-    ///   starts;
+    /// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the view, a range that ends before it starts,
+    ///   a step of 0, or a boolean mask of another length than its axis;
     /// - [`ErrorKind::Unsupported`]: the selection does not select exactly one index along an axis that
     ///   [`expand_dims`](NDArrayView::expand_dims) added.
     pub fn slice(&self, selection: impl Into<Selection>) -> Result<Self> {

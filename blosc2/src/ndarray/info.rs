@@ -36,7 +36,7 @@ pub struct ArrayInfo {
     pub typesize: usize,
     /// The uncompressed size of all items in bytes, without padding.
     pub nbytes: u64,
-    /// The compressed size of all chunks in bytes.
+    /// The compressed size of all chunks in bytes; see [`NDArray::cbytes`].
     pub cbytes: u64,
     /// The compression ratio: the uncompressed size of the chunks, including padding, divided by `cbytes`; 0 if
     /// `cbytes` is 0.

@@ -96,15 +96,16 @@ const NUMPY_FORMAT: u8 = 0;
 /// # Errors of reads
 /// The methods that read items fail with these errors:
 /// - [`ErrorKind::OutOfBounds`]: an index or a bound of the selection is outside the array;
-/// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the array, or a range that ends before it starts;
-///   an index does not have one integer for each axis; the length of the caller's buffer is not the number of selected
-///   items;
+/// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the array, a range that ends before it starts, a
+///   step of 0, or a boolean mask of another length than its axis; an index does not have one integer for each axis;
+///   the length of the caller's buffer is not the number of selected items;
 /// - [`ErrorKind::TypeMismatch`]: the dtype or the byte order of `T` is not that of the array (methods for bytes do not
 ///   check this; if the array stores no dtype, only the size of `T` is checked);
 /// - [`ErrorKind::InvalidData`]: a chunk is corrupted, or the file was replaced by an array with another chunk or block
 ///   shape;
 /// - [`ErrorKind::Unsupported`]: a chunk was compressed with a codec or filter that this build does not have;
-/// - [`ErrorKind::TooLarge`]: the result exceeds [`OpenOptions::max_read`] or the address space;
+/// - [`ErrorKind::TooLarge`]: the result, or the temporary memory of the read, exceeds [`OpenOptions::max_read`]; or
+///   the result exceeds the address space;
 /// - [`ErrorKind::OutOfMemory`]: the memory for the result cannot be allocated;
 /// - [`ErrorKind::Unfinished`]: another process has left a change of the file incomplete;
 /// - [`ErrorKind::Busy`]: another process is changing the file without locking, or the call is made inside a closure
@@ -115,11 +116,12 @@ const NUMPY_FORMAT: u8 = 0;
 ///
 /// # Errors of changes
 /// The methods that change items or the shape fail with these errors. After an error the array is unchanged.
-/// - [`ErrorKind::ReadOnly`]: the array was opened for reading or appending only;
+/// - [`ErrorKind::ReadOnly`]: the array was opened only for reading or for appending;
 /// - [`ErrorKind::OutOfBounds`]: an index or a bound of the selection is outside the array;
-/// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the array, or a range that ends before it starts;
-///   an index does not have one integer for each axis; the number of items does not match the selection or the axis;
-///   another handle or process has changed the size of another axis; other data follows the frame in its file;
+/// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the array, a range that ends before it starts, a
+///   step of 0, or a boolean mask of another length than its axis; an index does not have one integer for each axis;
+///   the number of items does not match the selection or the axis; another handle or process has changed the size of
+///   another axis; other data follows the frame in its file;
 /// - [`ErrorKind::TypeMismatch`]: the dtype or the byte order of `T` is not that of the array (methods for bytes do not
 ///   check this; if the array stores no dtype, only the size of `T` is checked);
 /// - [`ErrorKind::InvalidData`]: a chunk that has to be read is corrupted, or the file was replaced by an array with
@@ -222,14 +224,14 @@ impl NDArray {
     }
 
     /// Opens an array in a custom storage backend with options. By default it is opened for reading. C:
-    /// `b2nd_open_udio`.
+    /// `blosc2_schunk_open_udio`, then `b2nd_from_schunk`.
     ///
     /// A new array in such a backend is created by [`NDArrayBuilder::storage`].
     ///
     /// # Errors
     /// Fails with the errors of [`OpenOptions::open_storage`], and with:
     /// - [`ErrorKind::InvalidData`]: the frame is not an array.
-    #[doc(alias = "b2nd_open_udio")]
+    #[doc(alias = "blosc2_schunk_open_udio")]
     pub fn open_storage(storage: impl Storage + 'static, options: &OpenOptions) -> Result<Self> {
         Self::from_schunk(options.open_storage(storage)?)
     }
@@ -259,7 +261,9 @@ impl NDArray {
     /// - [`ErrorKind::InvalidData`]: the bytes are not a frame, are truncated or corrupted, or are a frame without an
     ///   array;
     /// - [`ErrorKind::Unsupported`]: the frame holds a Python object that [`from_schunk`](Self::from_schunk) rejects,
-    ///   such as a lazy expression.
+    ///   such as a lazy expression;
+    /// - [`ErrorKind::TooLarge`]: the frame exceeds the default [limits](OpenOptions::limits);
+    /// - [`ErrorKind::Unfinished`]: the last change of the frame is incomplete: its writer was interrupted.
     #[doc(alias("from_bytes", "ndarray_from_cframe", "b2nd_from_cframe"))]
     pub fn from_cframe(bytes: Vec<u8>) -> Result<Self> {
         Self::from_schunk(OpenOptions::new().write(true).from_cframe(bytes)?)
@@ -401,7 +405,8 @@ impl NDArray {
         self.len() * self.typesize() as u64
     }
 
-    /// Returns the compressed size of all chunks in bytes. Python: `cbytes`.
+    /// Returns the compressed size of all chunks in bytes. In a contiguous frame it includes the gaps that changes
+    /// left. Special chunks of zeros, NaN or uninitialized items have size 0. Python: `cbytes`.
     pub fn cbytes(&self) -> u64 {
         self.schunk.cbytes()
     }
@@ -409,7 +414,7 @@ impl NDArray {
     /// Returns the compression ratio: the uncompressed size of all chunks, including padding, divided by
     /// [`cbytes`](Self::cbytes). Python: `cratio`.
     ///
-    /// 0 if `cbytes` is 0, as in an array of special chunks only.
+    /// 0 if `cbytes` is 0, as in an array created by [`NDArrayBuilder::zeros`].
     pub fn cratio(&self) -> f64 {
         self.schunk.cratio()
     }
@@ -534,14 +539,17 @@ impl NDArray {
     /// dropped.
     ///
     /// The cache speeds up repeated reads from the same blocks, such as reads of neighboring items in separate calls.
-    /// The size includes the cache's own overhead. The default is 0: no cache. Reads never return outdated items from
-    /// the cache.
+    /// The size includes the cache's own overhead. The default is 0: no cache.
+    ///
+    /// A change by a handle of this program empties the cache. With [locking](OpenOptions::locking), a change by
+    /// another process that locks the file does too. After other changes by another process, call
+    /// [`refresh`](Self::refresh), which also empties the cache: until then, reads can return outdated items.
     pub fn set_cache(&mut self, bytes: usize) {
         self.readers.cache = (bytes > 0).then(|| Cache::new(bytes));
     }
 
     /// Sets whether reads and writes convert items that are stored in non-native byte order. Off by default: such items
-    /// can then be read and written only as [`bytes`](Self::bytes).
+    /// can then be read and written only as [`bytes`](Self::bytes), or converted by [`NDArrayBuilder::cast`].
     pub fn set_byte_order_conversion(&mut self, convert: bool) {
         self.convert = convert;
     }
@@ -634,9 +642,10 @@ impl NDArray {
     /// Re-reads the shape and the metadata, and returns whether another handle or process has changed them. C:
     /// `b2nd_refresh`.
     ///
-    /// Reads return current items without this call, see [`SChunk::refresh`]. But the indices of selections refer to
-    /// the shape that this handle last read. The handle re-reads the shape in this method, in methods that change the
-    /// array, and, with locking, in [`locked`](Self::locked).
+    /// Without this call, reads return current items after changes by handles of this program and, with
+    /// [locking](OpenOptions::locking), by other processes that lock the file; see [`SChunk::refresh`]. But the indices
+    /// of selections refer to the shape that this handle last read. The handle re-reads the shape in this method, in
+    /// methods that change the array, and, with locking, in [`locked`](Self::locked).
     ///
     /// # Errors
     /// Fails with the errors of [`open`](Self::open).

@@ -35,8 +35,8 @@ impl Default for CacheSizes {
 }
 
 impl CacheSizes {
-    /// Returns the cache sizes of this machine, as Python detects them. `None` if the system does not report them, and
-    /// on systems other than Linux.
+    /// Returns the cache sizes of this machine that Linux reports in `/sys`, where Python also looks first. `None` on
+    /// other systems, and if the size of the level 1 or level 2 cache is not reported.
     pub fn detect() -> Option<Self> {
         let folder = std::path::Path::new("/sys/devices/system/cpu/cpu0/cache");
         let mut sizes = [None; 3];

@@ -75,8 +75,8 @@ impl NDArray {
         self.read_indices(&self.chosen(mask, &region, READ)?)
     }
 
-    /// Writes items by their indices. If several points select an item, the last value is stored. C:
-    /// `b2nd_set_sparse_cbuffer`. NumPy: `array[rows, columns] = items`.
+    /// Writes items by their indices. If several points select an item, the last value is stored. NumPy:
+    /// `array[rows, columns] = items`.
     ///
     /// A point with fewer integers than the array has axes selects all items along the remaining axes, as in
     /// [`read_points`](Self::read_points).
@@ -85,7 +85,6 @@ impl NDArray {
     /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
     /// - [`ErrorKind::InvalidArgument`]: a point has more integers than the array has axes, or a different number of
     ///   integers than the first point.
-    #[doc(alias = "b2nd_set_sparse_cbuffer")]
     pub fn write_points<T: Element>(&mut self, points: &[impl PerAxis], items: &[T]) -> Result<()> {
         let bytes = self.stored_bytes(items, WRITE)?;
         self.write_points_bytes(points, &bytes)

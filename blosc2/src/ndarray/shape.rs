@@ -57,8 +57,9 @@ impl NDArray {
     /// the axis grows, and removes items starting at that index if the axis shrinks. New items are zeros. C:
     /// `b2nd_resize` with a `start`. Unlike in C, any position is allowed.
     ///
-    /// Chunks whose items all keep their positions in the chunk are not recompressed. If `start` and the change of size
-    /// are multiples of the chunk shape along each axis, no chunk is recompressed.
+    /// A chunk is not recompressed if it neither gains nor loses items and all of them keep their positions in the
+    /// chunk. If `start` and the change of size are multiples of the chunk shape along each axis, no chunk is
+    /// recompressed.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -95,7 +96,7 @@ impl NDArray {
     }
 
     /// Appends items in C order at the end of an axis. The length of `items` is a multiple of the number of items at
-    /// one index of the axis (for axis 0, of a row). C: `b2nd_append`. Python: `append`.
+    /// one index of the axis (for axis 0, of a row). C: `b2nd_append`. Python: `append`, for one-dimensional arrays.
     ///
     /// If the last chunks along the axis are not full, they are recompressed. For many small appends use an
     /// [`appender`](Self::appender), which compresses each chunk once.
@@ -178,8 +179,9 @@ impl NDArray {
     /// (for axis 0, of a row). A negative `at` counts from the end, as in NumPy's `insert`: -1 is before the last
     /// index.
     ///
-    /// If `at` and the number of inserted indices are multiples of the chunk size along the axis, no existing chunk is
-    /// recompressed. Otherwise all chunks that hold items at or after `at` are recompressed.
+    /// Existing chunks before index `at` are not recompressed. If the number of inserted indices is a multiple of the
+    /// chunk size along the axis, only the chunks that contain index `at` are recompressed, and none if `at` is also a
+    /// multiple of the chunk size. Otherwise all chunks from index `at` on are recompressed.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -209,8 +211,9 @@ impl NDArray {
     /// Deletes the items at an index or a range of indices of an axis. C: `b2nd_delete`. Unlike in C, any range is
     /// allowed.
     ///
-    /// If the range consists of whole chunks, these chunks are deleted and no chunk is recompressed. Otherwise all
-    /// chunks after the start of the range are recompressed.
+    /// If the range consists of whole chunks, these chunks are deleted and no chunk is recompressed. If only the length
+    /// of the range is a multiple of the chunk size along the axis, only the chunks that contain the start of the range
+    /// are recompressed. Otherwise all remaining chunks from the start of the range on are recompressed.
     ///
     /// ```
     /// use blosc2::NDArray;

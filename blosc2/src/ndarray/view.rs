@@ -245,8 +245,8 @@ impl NDArray {
     }
 }
 
-/// A lazy view of an array: a slice of it, with axes that can be removed, added or reordered. Items are read only when
-/// a reading method is called.
+/// A lazy view of an array: a selection of its items, with axes that can be removed, added or reordered. Items are read
+/// only when a reading method is called.
 ///
 /// A view borrows the array and does not copy items. Created by [`NDArray::view`]. A view in C (`b2nd_squeeze`,
 /// `b2nd_expand_dims`) can outlive its array; the lifetime of this type prevents that.
@@ -297,8 +297,8 @@ impl<'a> NDArrayView<'a> {
     ///
     /// # Errors
     /// - [`ErrorKind::OutOfBounds`]: an index or a bound of the selection is outside the view;
-    /// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the view, or a range that ends before it
-    ///   starts;
+    /// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the view, a range that ends before it starts,
+    ///   a step of 0, or a boolean mask of another length than its axis;
     /// - [`ErrorKind::Unsupported`]: the selection does not select exactly one index along an axis that
     ///   [`expand_dims`](Self::expand_dims) added.
     pub fn slice(&self, selection: impl Into<Selection>) -> Result<Self> {
@@ -307,7 +307,7 @@ impl<'a> NDArrayView<'a> {
         Ok(Self { array: self.array, region })
     }
 
-    /// Removes all axes of size 1. C: `b2nd_squeeze`. Python: `squeeze`.
+    /// Removes all axes of size 1. C: `b2nd_squeeze`. NumPy: `squeeze()`.
     #[doc(alias = "b2nd_squeeze")]
     pub fn squeeze(mut self) -> Self {
         let mut sizes = self.shape().into_iter();
@@ -315,7 +315,7 @@ impl<'a> NDArrayView<'a> {
         self
     }
 
-    /// Removes one axis, which must have size 1. C: `b2nd_squeeze_index`. NumPy: `squeeze(axis)`.
+    /// Removes one axis, which must have size 1. C: `b2nd_squeeze_index`. NumPy and Python: `squeeze(axis)`.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: there is no such axis, or its size is not 1.
@@ -364,7 +364,7 @@ impl<'a> NDArrayView<'a> {
         Ok(self)
     }
 
-    /// Reverses the order of the axes. Python: `transpose`.
+    /// Reverses the order of the axes. NumPy: `transpose()`. Python: `permute_dims` without axes.
     #[doc(alias = "T")]
     pub fn transpose(mut self) -> Self {
         self.region.dims.reverse();

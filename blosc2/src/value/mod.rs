@@ -33,8 +33,8 @@ mod ext {
 /// A Python value, as python-blosc2 encodes it in msgpack for metalayers and for arrays of objects. Needs the feature
 /// `msgpack`.
 ///
-/// There is a variant for each kind of value that python-blosc2 writes and reads. A value that was read from bytes of
-/// python-blosc2 is written as the same bytes.
+/// There is a variant for each kind of value that python-blosc2 writes and reads. A value that python-blosc2 wrote, and
+/// can read, is written as the same bytes.
 ///
 /// [`Metalayers::value`](crate::super_chunk::Metalayers::value) reads a `Value`, and
 /// [`Metalayers::get_value`](crate::super_chunk::Metalayers::get_value) any deserializable type.
@@ -160,7 +160,7 @@ impl Value {
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: NumPy has no `descr` for the dtype: it is a sub-array, or a structured dtype
-    ///   whose fields overlap or are not in the order of their offsets.
+    ///   whose fields overlap, are not in the order of their offsets, or have an empty name.
     pub fn from_dtype(dtype: &blosc2_format::Dtype) -> Result<Self> {
         array::descr(dtype).map_err(|what| {
             let detail = format!("it would be {what}");
@@ -174,12 +174,14 @@ impl Value {
     /// - [`ErrorKind::InvalidArgument`]: msgpack cannot represent the value, or python-blosc2 would not read it as the
     ///   same value:
     ///   - an integer is out of range;
-    ///   - a string, a list or a map has a length of more than 2^32 - 1;
+    ///   - a string, bytes, a list, a map or an extension has a length of more than 2^32 - 1;
     ///   - a key of a map is neither a string nor bytes;
     ///   - a set contains an item that is not hashable in Python;
-    ///   - a list starts with the string `__tuple__`;
-    ///   - an array has a dtype whose fields overlap or are not in the order of their offsets;
-    ///   - a [`Value::Ext`] has a type that another variant stands for, or that Python does not accept;
+    ///   - a list, a set or the values of a [`Value::Objects`] start with the string `__tuple__`;
+    ///   - an array has a dtype for which [`from_dtype`](Self::from_dtype) fails;
+    ///   - a [`Value::Objects`] has more than 64 dimensions, or a number of values that does not match its shape;
+    ///   - a [`Value::Ext`] has the type of another variant (42 to 46), or a negative type, except -1 (a timestamp)
+    ///     with 4, 8 or 12 bytes;
     ///   - the nesting is deeper than 128 levels.
     pub fn to_msgpack(&self) -> Result<Vec<u8>> {
         self.write().map_err(|fault| {
@@ -191,12 +193,14 @@ impl Value {
     /// Converts the value to any deserializable type.
     ///
     /// Tuples and sets are deserialized as sequences, complex numbers as pairs, NumPy arrays as nested sequences, their
-    /// structured items as maps, dates as integers, and frames as bytes. Bytes can also be deserialized as a sequence.
-    /// A [`Value`] inside `T` receives its part of the value unchanged.
+    /// structured items as maps, dates as integers, frames as bytes, references as the value that they contain, and
+    /// other extensions as pairs of their type and their bytes. Bytes can also be deserialized as a sequence. A
+    /// [`Value`] inside `T` receives its part of the value unchanged.
     ///
     /// # Errors
     /// - [`ErrorKind::TypeMismatch`]: the value does not have the structure of a `T`, contains an array of floats of
-    ///   more than 64 bits, or contains an array whose shape yields far more sequences and items than it has bytes.
+    ///   more than 64 bits or of strings that are not Unicode, or contains an array whose shape yields far more
+    ///   sequences and items than it has bytes.
     pub fn into_type<T: serde::de::DeserializeOwned>(self) -> Result<T> {
         let failed = |detail: String| Error::new(ErrorKind::TypeMismatch, "read a value", detail);
         self.make_type().map_err(|fault| failed(format!("it is {fault}")))?.map_err(failed)

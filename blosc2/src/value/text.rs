@@ -7,9 +7,11 @@ use blosc2_format::dtype::Kind;
 use super::Value;
 use super::plain::{Node, Plain};
 
-/// Writes the value in the notation of Python's `repr`, without abbreviation.
+/// Writes the value in a notation like that of Python's `repr`. Long arrays are written in full.
 ///
-/// Of frames, only the length is written. Dates are written as integers.
+/// Of frames, only the length is written. Dates are written as integers. In arrays, `?` stands for a float of more than
+/// 64 bits and for a string that is not Unicode; `...` stands for all items, if the shape yields far more sequences and
+/// items than the array has bytes.
 ///
 /// ```
 /// use blosc2::Value;
