@@ -11,7 +11,7 @@ fn main() -> blosc2::Result<()> {
 
     let chunk = ChunkRef::new(&bytes)?;
     assert_eq!(chunk.nbytes(), size_of_val(&readings[..]));
-    println!("{} bytes to {} by {}", chunk.nbytes(), chunk.cbytes(), chunk.codec());
+    println!("{} bytes compressed to {} by {}", chunk.nbytes(), chunk.cbytes(), chunk.codec());
 
     // Many buffers: the compressor reuses its memory. `compress_bound` returns a length that is always sufficient.
     let params =

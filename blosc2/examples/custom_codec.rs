@@ -69,7 +69,7 @@ fn main() -> blosc2::Result<()> {
     }
     let chunks = schunk.iter_chunks::<u16>().collect::<blosc2::Result<Vec<_>>>()?;
     assert_eq!(chunks.concat(), samples);
-    println!("{} bytes, {} with the codec {codec}", schunk.nbytes(), schunk.cbytes());
+    println!("{} bytes, compressed to {} by the codec {codec}", schunk.nbytes(), schunk.cbytes());
 
     // Decompressing a corrupted chunk fails with the message of the codec.
     let mut chunk = blosc2::compress(&samples, &params)?;

@@ -47,7 +47,7 @@ fn main() -> blosc2::Result<()> {
     for start in (0..1_000_000).step_by(100_000) {
         schunk.append(&(start..start + 100_000).map(|i| i * i % 10_007).collect::<Vec<u64>>())?;
     }
-    println!("{} bytes of data, {} written", schunk.nbytes(), written.load(Relaxed));
+    println!("{} bytes of data, {} bytes written", schunk.nbytes(), written.load(Relaxed));
     assert!(written.load(Relaxed) >= schunk.frame_len()?);
 
     // Reads one block of one chunk, and the header of that chunk.

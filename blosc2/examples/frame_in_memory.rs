@@ -14,7 +14,7 @@ fn main() -> blosc2::Result<()> {
 
     // A contiguous frame, the same bytes as in a file. Python: blosc2.schunk_from_cframe.
     let bytes = schunk.to_cframe()?;
-    println!("{} bytes of data in a frame of {}", schunk.nbytes(), bytes.len());
+    println!("{} bytes of data in a frame of {} bytes", schunk.nbytes(), bytes.len());
 
     // `from_cframe` checks the structure of the frame. Neither it nor `into_cframe` copies the bytes.
     let received = SChunk::from_cframe(bytes)?;

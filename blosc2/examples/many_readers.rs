@@ -10,7 +10,7 @@ const ITEMS: u64 = 1000;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("log.b2frame");
-    // All users of the file lock it: reads and changes wait for each other.
+    // All users of the file lock it: a change waits for reads and other changes, a read waits for changes.
     let shared = OpenOptions::new().locking(true);
     let options = shared.clone().append(true).create_new(true).typesize(8);
     let mut writer = options.cparams(CParams::default()).open(&path)?;

@@ -8,7 +8,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("temperatures.b2frame");
 
-    // Fixed-length metalayers are created with the file, and keep their lengths.
+    // Fixed-length metalayers keep their lengths. A file accepts new ones only before its first chunk.
     let options = OpenOptions::new().create_new(true).cparams(CParams::default()).typesize(4);
     let mut file = options.meta("version", &[1, 0]).open(&path)?;
     file.append(&[20.5f32, 21.0, 19.75])?;

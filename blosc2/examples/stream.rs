@@ -1,4 +1,4 @@
-//! Compresses a stream to a file with one chunk in memory, and reads a part of it.
+//! Compresses a stream to a file chunk by chunk, and reads a part of it.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
@@ -14,7 +14,7 @@ fn main() -> blosc2::Result<()> {
     let mut writer = FrameWriter::new(file, 1 << 20, &CParams::new().codec(Codec::Lz4))?;
     io::copy(&mut source, &mut writer)?;
     let file = writer.finish()?; // Without this there is no frame.
-    println!("{} bytes in a file of {}", text.len(), file.metadata()?.len());
+    println!("{} bytes of text in a file of {} bytes", text.len(), file.metadata()?.len());
 
     let mut reader = FrameReader::new(BufReader::new(File::open("lines.b2frame")?))?;
     reader.seek(SeekFrom::End(-24))?;
