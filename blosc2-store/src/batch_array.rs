@@ -223,7 +223,7 @@ impl BatchArray {
         (0..self.len()).map(|index| self.batch(index))
     }
 
-    /// Reads an item, by its index among the items of all batches. Python: `items[index]`.
+    /// Reads an item, by its index among the items of all batches. Python: `array.items[index]`.
     ///
     /// It decompresses one block, or the whole batch if [`items_per_block`](Self::items_per_block) is `None`. If the
     /// stored numbers of items are missing or invalid, it first reads all batches. To read many items, use

@@ -217,8 +217,8 @@ pub(super) enum Nulls {
 }
 
 impl Column {
-    /// Returns the name. For a column in a structure it contains the names of all levels, as in `outer.inner`; a dot or
-    /// slash in a name is escaped with a backslash.
+    /// Returns the name. For a column in a structure it contains the names of all levels, as in `outer.inner`; a dot,
+    /// slash or backslash in a name is escaped with a backslash.
     pub fn name(&self) -> &str {
         &self.name
     }
