@@ -340,7 +340,8 @@ impl TreeStore {
             Place::Unpacked { folder, target, replaced } => {
                 let permissions = match replaced {
                     Some(stamp) if Stamp::of(target).is_ok_and(|now| now != *stamp) => {
-                        let detail = "another handle or program has changed the file since it was opened";
+                        let detail =
+                            "another handle or program has changed the file since it was opened";
                         return Err(Error::new(ErrorKind::Busy, CHANGE, detail).at(target));
                     }
                     Some(_) => fs::metadata(&*target).ok().map(|metadata| metadata.permissions()),
