@@ -25,7 +25,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     node: Node,
     /// Decompressor. Default: C-Blosc2 for the files that it opens, Rust for legacy formats and
-    /// single chunks.
+    /// single chunks. `rust` cannot be combined with --key.
     #[arg(long, value_enum)]
     engine: Option<Engine>,
     /// Selected items: an index or `start:stop:step` for each axis, as in Python, such as `0:10,::2` or

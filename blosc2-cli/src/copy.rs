@@ -21,8 +21,8 @@ use crate::{chunk, progress, rust};
 ///
 /// A single chunk is copied to a single chunk, or to a frame if the name of OUT ends in
 /// `.b2frame`. A single chunk does not store all compression parameters. When it is recompressed, the compression
-/// level is 5 unless --level is given, the split mode is the default of the codec, and LZ4HC becomes LZ4, because
-/// both are stored with the same code.
+/// level is 5 unless --level is given, the split mode is automatic, and LZ4HC becomes LZ4 unless --codec is given,
+/// because both codecs are stored with the same code.
 ///
 /// Legacy files (frames and packed super-chunks written by versions before 2.0.0-rc.1) are recompressed
 /// into frames of the current format. Their metalayers are kept; user metadata of a frame becomes the

@@ -23,8 +23,9 @@ pub(crate) struct Args {
     /// Print one JSON object instead of lines.
     #[arg(long)]
     json: bool,
-    /// Also list the chunks: place (offset after the frame header in bytes, or in a directory the number of the chunk
-    /// file), decompressed and compressed size, ratio, and how the data is stored.
+    /// Also list the chunks: place (offset in bytes from the end of the frame header; in a directory the number of the
+    /// chunk file; `-` if the chunk is not stored), decompressed and compressed size, ratio, and how the data is
+    /// stored.
     #[arg(long)]
     chunks: bool,
 }

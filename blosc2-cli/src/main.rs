@@ -35,7 +35,7 @@ use clap::{Parser, Subcommand};
 
 /// Inspect, read, check, recompress and convert Blosc2 files.
 ///
-/// Exit status: 0 on success, 1 if the data is bad or was refused, 2 for wrong usage.
+/// Exit status: 0 on success, 1 on failure (such as bad or refused data), 2 for wrong usage.
 #[derive(Debug, Parser)]
 #[command(name = "blosc2", version)]
 struct Cli {

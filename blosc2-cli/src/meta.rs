@@ -20,9 +20,9 @@ const MOST: u64 = 1 << 31;
 /// List the metalayers of a file, or get, set or delete one.
 ///
 /// Values are JSON on the command line and msgpack in the file, as in Python's `meta` and `vlmeta`. Tuples, sets,
-/// complex numbers and arrays are printed as lists. Types without a JSON counterpart are printed as objects: bytes as
-/// `{"bytes": HEX}`, msgpack extension types as `{"ext": TYPE, "bytes": HEX}`. In the list of metalayers, a value
-/// that is not msgpack is printed as bytes: `b"..."`.
+/// complex numbers and arrays are printed as lists, NaN and infinities as strings, bytes as `{"bytes": HEX}`, and
+/// msgpack extension types as `{"ext": TYPE, "bytes": HEX}`. In the list of metalayers, a value that is not msgpack is
+/// printed as bytes, `b"..."`, or as null with --json.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// File, or directory with a sparse frame.
@@ -59,7 +59,8 @@ enum Action {
         /// Store the bytes of VALUE unchanged.
         #[arg(long)]
         raw: bool,
-        /// Set a fixed-length metalayer. Its length cannot change, and it can only be added before the first chunk.
+        /// Set a fixed-length metalayer. Its length cannot change; to a contiguous file it can only be added before the
+        /// first chunk.
         #[arg(long)]
         fixed: bool,
         /// Allow reserved names, which identify the kind of the file.
@@ -70,7 +71,7 @@ enum Action {
     Del {
         /// Name of the metalayer.
         name: String,
-        /// Remove a fixed-length metalayer; possible before the first chunk only.
+        /// Remove a fixed-length metalayer; from a contiguous file this is only possible before the first chunk.
         #[arg(long)]
         fixed: bool,
         /// Allow reserved names, which identify the kind of the file.

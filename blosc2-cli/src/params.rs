@@ -21,7 +21,8 @@ pub(crate) struct Compression {
     /// `bitshuffle` or `trunc_prec:10,shuffle`; `none` for no filters.
     #[arg(long, allow_hyphen_values = true)]
     filters: Option<Filters>,
-    /// Number of threads that work on one chunk, or on the chunks of an array.
+    /// Number of threads, 1 to 256. For an array they work on several chunks at a time, otherwise on the blocks of one
+    /// chunk.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
 }

@@ -8,8 +8,8 @@ use blosc2::repair::{repair, repair_to};
 
 /// Repair a frame that is damaged, or whose writer was interrupted.
 ///
-/// A good frame is not changed. An interrupted change is rolled back. Otherwise the file is replaced by a new frame
-/// with all intact chunks, and the damaged file is kept as FILE.damaged.
+/// A good frame is not changed. An interrupted change is rolled back, or completed if only its last step is missing.
+/// Otherwise the file is replaced by a new frame with all intact chunks, and the damaged file is kept as FILE.damaged.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// File, or directory with a sparse frame.

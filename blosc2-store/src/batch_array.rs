@@ -143,7 +143,8 @@ impl BatchArray {
         self.schunk.vlmeta()
     }
 
-    /// Returns the variable-length metalayers, for changing. `_batch_array_metadata` is managed by the array.
+    /// Returns the variable-length metalayers, for changing. The array itself writes `_batch_array_metadata`; do not
+    /// change it.
     pub fn vlmeta_mut(&mut self) -> MetalayersMut<'_> {
         self.schunk.vlmeta_mut()
     }
@@ -168,7 +169,8 @@ impl BatchArray {
         self.len() == 0
     }
 
-    /// Returns the number of items per block; `None` if it was not given and there is no batch yet.
+    /// Returns the number of items per block; `None` if it was not given and there is no batch yet, or if the file does
+    /// not state it.
     pub fn items_per_block(&self) -> Option<u64> {
         self.known.items_per_block
     }
@@ -221,9 +223,11 @@ impl BatchArray {
         (0..self.len()).map(|index| self.batch(index))
     }
 
-    /// Reads an item, by its index among the items of all batches. Python: `items[index]`.
+    /// Reads an item, by its index among the items of all batches. Python: `array.items[index]`.
     ///
-    /// It decompresses one block. To read many items, use [`items`](Self::items) or [`batch`](Self::batch).
+    /// It decompresses one block, or the whole batch if [`items_per_block`](Self::items_per_block) is `None`. If the
+    /// stored numbers of items are missing or invalid, it first reads all batches. To read many items, use
+    /// [`items`](Self::items) or [`batch`](Self::batch).
     ///
     /// # Errors
     /// - [`ErrorKind::OutOfBounds`]: `index` is not below the number of items;

@@ -27,9 +27,9 @@ pub enum CarrierKind {
     LazyUdf,
     /// The cache of an array stored elsewhere, with the chunks fetched so far. Python: `Proxy`.
     Proxy,
-    /// A reference to an array at an address. Python: `RemoteArray`.
+    /// A reference to an array at an address, with or without a cache of fetched chunks. Python: `RemoteArray`.
     RemoteArray,
-    /// A reference to a store at an address.
+    /// A reference to a store at an address. Python: `RemoteStore`.
     RemoteStore,
     /// A reference to an array on a Caterva2 server. Python: `C2Array`.
     C2Array,
@@ -54,7 +54,7 @@ impl CarrierKind {
 /// A Python object that describes a computation or refers to data elsewhere, instead of holding data.
 ///
 /// This crate only returns the description: it does not follow the reference and does not run code. The items of the
-/// super-chunk are zeros; those of a proxy are the part that was fetched.
+/// super-chunk hold no data, except the chunks that a proxy or a remote array has fetched and stored there.
 ///
 /// ```
 /// use blosc2_store::{CarrierKind, Object};

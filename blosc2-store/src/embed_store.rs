@@ -186,9 +186,9 @@ impl EmbedStore {
     /// [`NDArray::schunk`]: blosc2::NDArray::schunk
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the key does not start with `/`, or a part of it is empty or special (such as
-    ///   `..`);
+    /// - [`ErrorKind::InvalidArgument`]: the key is not [valid](crate::TreeStore);
     /// - [`ErrorKind::InvalidData`]: a chunk of `schunk` is damaged;
+    /// - [`ErrorKind::Unsupported`]: `schunk` has a chunk in the Blosc1 format;
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn insert(&mut self, key: &str, schunk: &SChunk) -> Result<()> {
         let invalid = |what| error(&self.schunk, ErrorKind::InvalidArgument, CHANGE, what);

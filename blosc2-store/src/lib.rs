@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 //!
 //! # Errors
-//! Each method of a container refers to one of these lists, and lists its additional errors.
+//! The methods of the containers refer to these lists, and add their own errors.
 //!
 //! ## Opening a container
 //! - [`NotFound`](blosc2::ErrorKind::NotFound), [`Io`](blosc2::ErrorKind::Io): the file cannot be read;

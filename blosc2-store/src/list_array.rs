@@ -19,8 +19,8 @@ const WRITE: &str = "write to a list array";
 ///
 /// By default it is a [`BatchArray`] with the metalayer `listarray`: appended rows are buffered and written in batches
 /// of `batch_rows` rows (2048 by default). [`flush`](Self::flush) writes the buffered rows; dropping the array does
-/// too, but ignores errors. If the option `storage` of its type is `vl`, it is an [`ObjectArray`], and each row is
-/// written immediately.
+/// too, but ignores errors. If the option `storage` of its [list type](Self::list_type) is `vl`, it is an
+/// [`ObjectArray`], and each row is written immediately.
 ///
 /// ```
 /// use blosc2::Value;
@@ -272,7 +272,7 @@ impl ListArray {
 
     /// Reads a row; `None` if it is null. Python: `array[row]`.
     ///
-    /// It decompresses one block. To read many rows, use [`iter`](Self::iter).
+    /// It decompresses the block of the row. To read many rows, use [`iter`](Self::iter).
     ///
     /// # Errors
     /// - [`ErrorKind::OutOfBounds`]: `row` is not below the number of rows;
@@ -307,9 +307,11 @@ impl ListArray {
     /// type are stored.
     ///
     /// # Errors
-    /// - [`ErrorKind::TypeMismatch`]: an item has another type;
-    /// - [`ErrorKind::InvalidArgument`]: an item violates the bounds of its type; an item or row that is not nullable
-    ///   is null; or a list starts with the string `__tuple__`: Python would read it as a tuple;
+    /// - [`ErrorKind::TypeMismatch`]: an item has another type, is outside the range of its integer type, or lacks a
+    ///   field;
+    /// - [`ErrorKind::InvalidArgument`]: an item violates the bounds of its type (`ge`, `gt`, `le`, `lt`, `min_length`,
+    ///   `max_length`); an item or row that is not nullable is null; or a list starts with the string `__tuple__`:
+    ///   Python would read it as a tuple;
     /// - [`ErrorKind::Unsupported`]: items of the kind [`Other`](ItemKind::Other);
     /// - [`ErrorKind::ReadOnly`]: the array was opened for reading;
     /// - if the row completes a batch, the errors of [changing a container](crate#changing-a-container). The row is not
@@ -331,13 +333,16 @@ impl ListArray {
         Ok(())
     }
 
-    /// Replaces a row. A stored row is replaced by rewriting its batch. Python: `array[row] = with`.
+    /// Replaces a row. If the row is in a stored batch, the whole batch is rewritten. Python: `array[row] = with`.
     ///
     /// # Errors
     /// - [`ErrorKind::OutOfBounds`]: `row` is not below the number of rows;
-    /// - [`ErrorKind::TypeMismatch`]: an item has another type;
-    /// - [`ErrorKind::InvalidArgument`]: an item violates the bounds of its type; an item or row that is not nullable
-    ///   is null; or a list starts with the string `__tuple__`: Python would read it as a tuple;
+    /// - [`ErrorKind::TypeMismatch`]: an item has another type, is outside the range of its integer type, or lacks a
+    ///   field;
+    /// - [`ErrorKind::InvalidArgument`]: an item violates the bounds of its type (`ge`, `gt`, `le`, `lt`, `min_length`,
+    ///   `max_length`); an item or row that is not nullable is null; or a list starts with the string `__tuple__`:
+    ///   Python would read it as a tuple;
+    /// - [`ErrorKind::Unsupported`]: items of the kind [`Other`](ItemKind::Other);
     /// - the errors of [reading values](crate#reading-values) and of
     ///   [changing a container](crate#changing-a-container).
     pub fn set<T: Serialize>(&mut self, row: u64, with: Option<&[T]>) -> Result<()> {

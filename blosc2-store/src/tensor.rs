@@ -17,8 +17,8 @@ const OPEN: &str = "open a tensor";
 /// A tensor: a super-chunk with the items of an array, and its shape and dtype in a metalayer. Python: `save_array`,
 /// `save_tensor`, `pack_array2`, `pack_tensor`.
 ///
-/// It can only be read as a whole. Python returns the type that was stored: a NumPy array, or a tensor of PyTorch or
-/// TensorFlow.
+/// [`read`](Self::read) returns all items. Python returns the type that was stored: a NumPy array, or a tensor of
+/// PyTorch or TensorFlow.
 ///
 /// ```
 /// use blosc2_store::Tensor;
@@ -165,7 +165,7 @@ impl Tensor {
         Ok(bytes)
     }
 
-    /// Saves the tensor to a new contiguous file. Python: `save_array`.
+    /// Saves the tensor to a new contiguous file. Python: `save_array`, `save_tensor`.
     ///
     /// # Errors
     /// - [`ErrorKind::AlreadyExists`]: the path exists; it is not changed;

@@ -122,7 +122,8 @@ impl fmt::Display for TimeUnit {
     }
 }
 
-/// The name in Python: `int64`, `timestamp[us]`, `list[utf8]`, `struct[x, y]`, `ndarray[2, 3] of <f4`.
+/// Writes the kind in Python's schemas, with its parameters: `int64`, `timestamp[us]`, `list[utf8]`, `struct[x, y]`,
+/// `ndarray[2, 3] of <f4`.
 impl fmt::Display for ColumnKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match self {
@@ -216,8 +217,8 @@ pub(super) enum Nulls {
 }
 
 impl Column {
-    /// Returns the name. For a column in a structure it contains the names of all levels, as in `outer.inner`; a dot or
-    /// slash in a name is escaped with a backslash.
+    /// Returns the name. For a column in a structure it contains the names of all levels, as in `outer.inner`; a dot,
+    /// slash or backslash in a name is escaped with a backslash.
     pub fn name(&self) -> &str {
         &self.name
     }

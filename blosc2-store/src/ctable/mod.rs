@@ -146,7 +146,8 @@ impl CTable {
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: there is no such column;
-    /// - [`ErrorKind::TypeMismatch`]: the column is stored in batches, or computed;
+    /// - [`ErrorKind::TypeMismatch`]: the column is not stored as an array (`VlString`, `VlBytes`, `List`, `Struct`,
+    ///   `Object`), or is computed;
     /// - [`ErrorKind::InvalidData`]: the array is missing or damaged;
     /// - [`ErrorKind::Io`]: the file cannot be read.
     pub fn array(&self, name: &str) -> Result<NDArray> {
@@ -236,8 +237,8 @@ impl CTable {
 
     /// Reads rows of any column; [`Value::None`] for null rows.
     ///
-    /// The values are those of Python's `table[name][rows]`, except that timestamps are integers here, and that Python
-    /// returns null values as they are stored.
+    /// The values are those of Python's `table[name][rows]`, with two exceptions: timestamps are integers here, and for
+    /// null rows Python can return a masked item or the stored null value.
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: there is no such column;

@@ -25,9 +25,9 @@ impl TreeStore {
     /// - [`ErrorKind::NotFound`]: there is no entry with this key;
     /// - [`ErrorKind::ReadOnly`]: the store was opened for reading;
     /// - [`ErrorKind::Busy`]: the entry is already open for changing;
-    /// - [`ErrorKind::Unsupported`]: the entry is a table, which this crate only reads; or it is a symbolic link, which
-    ///   is not changed; or it is in the embedded store `embed.b2e`, where Python can store small entries (use
-    ///   [`insert`](Self::insert) to replace such an entry);
+    /// - [`ErrorKind::Unsupported`]: the entry is a table or a reference, which this crate only reads; or it is a
+    ///   symbolic link, which is not changed; or it is in the embedded store `embed.b2e`, where Python can store small
+    ///   entries (use [`insert`](Self::insert) to replace such an entry);
     /// - the errors of [opening a container](crate#opening-a-container).
     pub fn edit(&mut self, key: &str) -> Result<Object> {
         let unsupported = |detail: String| self.error(ErrorKind::Unsupported, CHANGE, detail);
@@ -60,9 +60,9 @@ impl TreeStore {
     /// # Errors
     /// If it fails, an existing entry is not changed.
     ///
-    /// - [`ErrorKind::InvalidArgument`]: the key does not start with `/`, or a part of it is empty or special (such as
-    ///   `..`); or it is the key of a group, of a table or of a part of a table; or it is below an entry or below a
-    ///   symbolic link;
+    /// - [`ErrorKind::InvalidArgument`]: the key is not [valid](Self) or is reserved (`/embed`, or a last part
+    ///   `__vlmeta__`); or it is the key of a group, of a table or of a part of a table; or it is below an entry or
+    ///   below a symbolic link;
     /// - [`ErrorKind::Busy`]: the existing entry is open for changing;
     /// - [`ErrorKind::ReadOnly`]: the store was opened for reading;
     /// - [`ErrorKind::InvalidData`]: a chunk of `schunk` is damaged;
@@ -266,7 +266,7 @@ impl TreeStore {
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: no group can have this key; or `name` is reserved, empty or longer than 31
-    ///   bytes;
+    ///   bytes; or the group already has 16 attributes;
     /// - [`ErrorKind::Unsupported`]: the store is a `DictStore`, which has no groups;
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn set_attribute<T: Serialize + ?Sized>(
@@ -318,16 +318,16 @@ impl TreeStore {
         Ok(changed)
     }
 
-    /// Writes the changes: replaces the zip file atomically, or syncs the file `embed.b2e` of a directory to disk. The
-    /// store can be changed and finished again.
+    /// Writes the changes: creates the zip file or replaces it atomically, or syncs the file `embed.b2e` of a directory
+    /// to disk. The store can be changed and finished again.
     ///
     /// # Errors
     /// If it fails, the old zip file is not changed, and the changes are not lost: the call can be repeated.
     ///
-    /// - [`ErrorKind::Io`]: the zip file cannot be written;
-    /// - [`ErrorKind::Busy`]: an entry of the zip file is still open for changing; or another program has changed the
-    ///   zip file since it was opened;
-    /// - [`ErrorKind::AlreadyExists`]: another program has created a file at the path of a new store.
+    /// - [`ErrorKind::Io`]: the zip file cannot be written, or `embed.b2e` cannot be synced;
+    /// - [`ErrorKind::Busy`]: an entry of the zip file is still open for changing; or another handle or program has
+    ///   changed the zip file since it was opened;
+    /// - [`ErrorKind::AlreadyExists`]: a file was created at the path of a new store after [`create`](Self::create).
     pub fn finish(&mut self) -> Result<()> {
         if matches!(self.place, Place::Unpacked { .. }) {
             if !self.changed {
@@ -340,7 +340,8 @@ impl TreeStore {
             Place::Unpacked { folder, target, replaced } => {
                 let permissions = match replaced {
                     Some(stamp) if Stamp::of(target).is_ok_and(|now| now != *stamp) => {
-                        let detail = "another program has changed the file since it was opened";
+                        let detail =
+                            "another handle or program has changed the file since it was opened";
                         return Err(Error::new(ErrorKind::Busy, CHANGE, detail).at(target));
                     }
                     Some(_) => fs::metadata(&*target).ok().map(|metadata| metadata.permissions()),

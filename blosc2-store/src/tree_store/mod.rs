@@ -33,8 +33,12 @@ const READ: &str = "read from a store";
 /// Arrays and super-chunks in a tree of groups, as files in a directory (`.b2d`) or a zip file (`.b2z`). Python:
 /// `TreeStore`, and `DictStore`, which has no groups.
 ///
-/// Keys are paths such as `/group/array`. Opening a zip file reads only its list of members. Members are not compressed
-/// by zip, so each array is read in place.
+/// Keys are paths such as `/group/array`. A key is valid if it starts with `/`, no part is empty, `.` or `..`, and it
+/// has up to 4096 bytes and 256 parts. New keys must also not contain `\`, `:` or control characters.
+///
+/// Opening a zip file reads its list of members and the metadata of the store, but no arrays. Zip does not compress the
+/// members, so each array is read in place. Opening an entry fails with
+/// [`Unsupported`](blosc2::ErrorKind::Unsupported) if its member is compressed or encrypted.
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -58,14 +62,15 @@ const READ: &str = "read from a store";
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Only one program may change a store at a time. This crate does not lock stores, not even with the locks that Python
+/// Only one program may change a store at a time. This crate does not lock stores, and ignores the locks that Python
 /// uses with `locking=True`.
+///
 /// Readers must reopen the store to see changes. In a directory, each change is stored when its call returns. A zip
 /// file that is opened for changing is unpacked to a temporary directory, and [`finish`](Self::finish) replaces the zip
 /// file atomically; without `finish` it is not changed.
 ///
-/// Symbolic links are followed for reading only: nothing is changed through a link. Entries whose names are not valid
-/// keys are ignored.
+/// Inside a store, symbolic links to files are followed for reading only: nothing is changed through them. Symbolic
+/// links to directories, and files whose names are not valid keys, are ignored.
 #[derive(Debug)]
 pub struct TreeStore {
     /// The path as given; `None` for a source without a path.
@@ -98,7 +103,9 @@ impl TreeStore {
         Self::in_archive(Arc::new(file), path).map_err(|error| error.at(path))
     }
 
-    /// Returns whether a path is a store: a directory with a file `embed.b2e`, or a zip file.
+    /// Returns whether a path can be a store: a directory with a file `embed.b2e`, or any zip file.
+    ///
+    /// [`open`](Self::open) fails if the zip file is not a store.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the path cannot be read.
@@ -125,8 +132,10 @@ impl TreeStore {
     /// Opens a directory or a zip file for reading and changing.
     ///
     /// # Errors
-    /// - [`ErrorKind::Busy`]: this program already has it open for changing;
-    /// - [`ErrorKind::Unsupported`]: its file `embed.b2e` is a symbolic link;
+    /// - [`ErrorKind::Busy`]: it is a directory that this program already has open for changing (for a zip file,
+    ///   [`finish`](Self::finish) fails instead);
+    /// - [`ErrorKind::Unsupported`]: its file `embed.b2e` is a symbolic link, or a member of the zip file is compressed
+    ///   or encrypted;
     /// - the errors of [opening a container](crate#opening-a-container).
     pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
