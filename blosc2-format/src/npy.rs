@@ -103,8 +103,15 @@ impl Header {
     /// Returns the bytes before the items, as NumPy writes them.
     ///
     /// # Errors
-    /// [`Error::Unsupported`]: the `.npy` format cannot express the dtype, see [`Dtype::to_descr`].
+    /// - [`Error::Argument`]: the dtype is a sub-array;
+    /// - [`Error::Unsupported`]: the `.npy` format cannot express the dtype, see [`Dtype::to_descr`].
     pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
+        if self.dtype.subarray().is_some() {
+            return Err(Error::Argument(format!(
+                "a header with the sub-array {}: expected the dtype of its items, and its axes in the shape",
+                self.dtype
+            )));
+        }
         let order = if self.fortran_order { "True" } else { "False" };
         let (descr, shape) = (self.dtype.to_descr()?, tuple(&self.shape));
         let mut text =
@@ -170,6 +177,8 @@ mod tests {
         for cut in 0..bytes.len() {
             assert!(Header::read(&mut &bytes[..cut]).is_err(), "{cut}");
         }
+        let pairs = Header { dtype: Dtype::parse("('<i4', (2,))").unwrap(), ..header };
+        assert!(matches!(pairs.to_bytes(), Err(Error::Argument(_))));
     }
 
     #[test]

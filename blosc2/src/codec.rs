@@ -265,7 +265,7 @@ fn available() -> String {
 
 impl fmt::Display for Codec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let named = NAMED.iter().find(|entry| entry.0 == *self).map(|entry| entry.2);
+        let named = NAMED.iter().find(|entry| entry.1 == self.code()).map(|entry| entry.2);
         match named.or_else(|| closures::codec_name(self.code())) {
             Some(name) => f.write_str(name),
             None => write!(f, "codec {}", self.code()),
@@ -309,6 +309,7 @@ mod tests {
         for entry in NAMED {
             assert_eq!(entry.0.to_string().parse::<Codec>().unwrap(), entry.0);
         }
+        assert_eq!(Codec::Other(5).to_string(), "zstd");
         assert_eq!("42".parse::<Codec>().unwrap(), Codec::Other(42));
         assert!("zstandard".parse::<Codec>().is_err());
     }

@@ -400,6 +400,18 @@ fn a_file_that_two_chunks_share_stays_for_the_other() {
     assert!(SChunk::open(&path).unwrap().decompress_chunk::<u8>(0).unwrap() == noise[..500]);
 }
 
+/// The item size is that of the parameters, if they name one.
+#[test]
+fn the_declared_size_is_a_multiple_of_the_item_size() {
+    let create = |typesize, size| {
+        let params = CParams::new().typesize(typesize);
+        blosc2::OpenOptions::new().cparams(params).chunksize(size).in_memory()
+    };
+    assert_eq!(create(8, 16).unwrap().chunksize(), 16);
+    assert_eq!(create(3, 3000).unwrap().chunksize(), 3000);
+    assert_eq!(create(8, 12).unwrap_err().kind(), ErrorKind::InvalidArgument);
+}
+
 /// C and Python refuse it too.
 #[test]
 fn a_first_chunk_is_not_longer_than_the_declared_size() {

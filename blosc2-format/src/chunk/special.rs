@@ -10,13 +10,12 @@ use crate::Error;
 /// `blosc2_chunk_uninit`.
 ///
 /// `value` is the item to repeat for [`Special::Value`], and is ignored otherwise. The codec, the
-/// level, the filters and the split mode affect the block size only. [`Special::Nan`] requires
-/// items of 4 or 8 bytes: this function does not check it, but readers reject other chunks of NaN.
+/// level, the filters and the split mode affect the block size only.
 ///
 /// # Errors
 /// [`Error::Argument`]: `params` has a typesize, a level or a block size that a chunk cannot have,
-/// `nbytes` is not a multiple of the item size or too large for a chunk, or `value` does not have
-/// `typesize` bytes.
+/// `nbytes` is not a multiple of the item size or too large for a chunk, the item size of a chunk of
+/// NaN is neither 4 nor 8, or `value` does not have `typesize` bytes or is repeated zero times.
 pub fn special(
     params: &Params,
     special: Special,
@@ -32,8 +31,17 @@ pub fn special(
     }
     let (code, value): (u8, &[u8]) = match special {
         Special::Zeros => (1, &[]),
-        Special::Nan => (2, &[]),
+        Special::Nan if matches!(params.typesize, 4 | 8) => (2, &[]),
+        Special::Nan => {
+            let typesize = params.typesize;
+            return Err(Error::Argument(format!(
+                "a chunk of NaN with items of {typesize} bytes: expected 4 or 8 bytes"
+            )));
+        }
         Special::Uninit => (4, &[]),
+        Special::Value if nbytes == 0 => {
+            return Err(Error::Argument("a repeated value in a chunk without items".into()));
+        }
         Special::Value if value.len() == params.typesize as usize => (3, value),
         Special::Value => {
             let (len, typesize) = (value.len(), params.typesize);

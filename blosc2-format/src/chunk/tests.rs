@@ -204,7 +204,13 @@ fn special_values_are_repeated() {
         assert_eq!(block, item.repeat(25));
     }
     let error = |special, nbytes, value: &[u8]| super::special(&params, special, nbytes, value);
-    for outcome in [error(Special::Zeros, 101, &[]), error(Special::Value, 100, &[1])] {
+    let pairs = Params { typesize: 2, ..params };
+    for outcome in [
+        error(Special::Zeros, 101, &[]),
+        error(Special::Value, 100, &[1]),
+        error(Special::Value, 0, &[1, 2, 3, 4]),
+        super::special(&pairs, Special::Nan, 100, &[]),
+    ] {
         assert!(matches!(outcome, Err(Error::Argument(_))));
     }
     for (changes, rule) in [

@@ -104,9 +104,15 @@ impl SChunk {
         + Sync
         + 'static,
     ) -> Result<()> {
-        self.prefilter = Some(Arc::new(ChunkFilter::prefilter(prefilter)));
+        let prefilter = Some(Arc::new(ChunkFilter::prefilter(prefilter)));
+        let before = std::mem::replace(&mut self.prefilter, prefilter);
         self.encoder = None;
-        self.encoder().map(drop)
+        let made = self.encoder().map(drop);
+        if made.is_err() {
+            self.prefilter = before;
+            self.encoder = None;
+        }
+        made
     }
 
     /// Removes the prefilter, if there is one.

@@ -661,10 +661,10 @@ impl OpenOptions {
     fn new_in(&self, store: Box<dyn Store>) -> Result<SChunk> {
         let params = self.cparams.clone().unwrap_or_default();
         let resolved = params.resolve(self.typesize, Purpose::Frame)?;
+        let typesize = resolved.typesize();
         if let Some(size) = self.chunksize
-            && (!(1..=MAX_CHUNK_LEN).contains(&size) || !size.is_multiple_of(self.typesize))
+            && (!(1..=MAX_CHUNK_LEN).contains(&size) || !size.is_multiple_of(typesize))
         {
-            let typesize = self.typesize;
             let detail = format!(
                 "a chunk has 1 to {MAX_CHUNK_LEN} bytes, a multiple of the typesize {typesize}, got {size}"
             );
