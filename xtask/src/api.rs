@@ -22,8 +22,8 @@ use crate::{run, vendor};
 
 const CRATES: [&str; 3] = ["blosc2", "blosc2-format", "blosc2-store"];
 
-/// The toolchain that the committed listings were made with. Another one may print some paths of
-/// the standard library otherwise.
+/// The toolchain that created the committed listings. Another one may print some paths of the standard library
+/// differently.
 const TOOLCHAIN: &str = "1.95";
 
 /// The first line of each listing: what it leaves out.
@@ -85,7 +85,7 @@ fn describe() -> Result<PathBuf> {
     let rustdoc = env::var_os("RUSTDOC").unwrap_or_else(|| "rustdoc".into());
     run::run(
         run::cargo(["doc", "--workspace", "--lib", "--no-deps"])
-            // Faults of the documentation are ignored here.
+            // Errors in the documentation are ignored here.
             .env("RUSTDOCFLAGS", "-Z unstable-options --output-format json --cap-lints allow")
             // That variable would have precedence.
             .env_remove("CARGO_ENCODED_RUSTDOCFLAGS")
@@ -120,8 +120,8 @@ fn stand_in_for(rustdoc: &OsStr) -> Result<()> {
     Ok(())
 }
 
-/// The public API of a crate, from its description. A program of its own makes it, since no other task needs what that
-/// depends on.
+/// The public API of a crate, from its description. The separate program `xtask-public-api` creates it, so that other
+/// tasks do not have to compile its dependencies.
 fn listing(description: &Path) -> Result<String> {
     let api = run::read(
         run::cargo(["run", "--quiet", "--package", "xtask-public-api", "--"]).arg(description),

@@ -75,7 +75,7 @@ pub(crate) fn build_examples(names: &[&str], build: Build) -> Result<Vec<PathBuf
     names.iter().map(program).collect()
 }
 
-/// Runs the benches: all, those of one file, or those whose name contains `name`.
+/// Runs the benchmarks: all, those of the file `name` of `benches/`, or those whose name contains `name`.
 pub(crate) fn bench(name: Option<&str>) -> Result<()> {
     vendor::vendor(false)?;
     let venv = Venv::with(BLOSC2)?;

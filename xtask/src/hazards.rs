@@ -1,8 +1,9 @@
-//! `cargo xtask hazards`: every fault of upstream that `tests/hazards` shows, and its outcome here.
+//! `cargo xtask hazards`: tests every known fault of C-Blosc2, and prints a table of the outcomes.
 //!
-//! Each row runs in separate processes: as C calls on unhardened sources, where it has to fail; as the same calls on
-//! the hardened sources; and through the safe API on both, since an installed library is unhardened too. There the API
-//! may refuse the call as unsupported. All runs use the address sanitizer, so that no fault is missed by chance.
+//! Each row is a fault that `tests/hazards` reproduces. It runs in separate processes: as C calls on the original
+//! sources, where it has to fail; as the same calls on the patched sources; and through the safe API on both, since an
+//! installed library has no patches. With the original sources, the API may refuse the call as unsupported. All runs
+//! use the address sanitizer, so that no access outside the bounds is missed by chance.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -65,12 +66,12 @@ pub(crate) fn hazards() -> Result<()> {
     ensure!(!rows.is_empty(), "only {} rows are there", rows.len());
     for test in tests.iter().filter(|test| test.contains("::safe::")) {
         let row = test.replace("::safe::", "::upstream::");
-        ensure!(tests.contains(&row), "{test} is the answer to nothing: {row} is missing");
+        ensure!(tests.contains(&row), "{test} has no C test: {row} is missing");
     }
 
     let mut bad = Vec::new();
     print_row(
-        "hazard",
+        "fault",
         ["upstream", "with the patches", "through blosc2", "on an installed library"],
     );
     let outcomes = in_parallel(&rows, |row| {
@@ -97,7 +98,7 @@ pub(crate) fn hazards() -> Result<()> {
         }
     }
     if !bad.is_empty() {
-        bail!("these are not as they should be: {}", bad.join(", "));
+        bail!("wrong outcomes: {}", bad.join(", "));
     }
     println!("hazards: all fail upstream, and none here");
     traced()

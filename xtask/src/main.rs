@@ -27,7 +27,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 #[derive(Debug, Parser)]
-#[command(name = "cargo xtask", bin_name = "cargo xtask", about = "The chores of the workspace")]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", about = "Development tasks")]
 struct Cli {
     #[command(subcommand)]
     command: Task,
@@ -37,53 +37,53 @@ struct Cli {
 enum Task {
     /// Fill c-blosc2/ with the pinned sources of the C library
     Vendor {
-        /// Replace what the folder holds
+        /// Fill the folder again, even if its content differs; a git checkout is never changed
         #[arg(long)]
         force: bool,
     },
-    /// List the public API of the published libraries
+    /// Write the lists of the public API (api.txt) of blosc2, blosc2-format and blosc2-store
     Api {
-        /// Change nothing: fail when the committed listings are stale
+        /// Change nothing; fail if the committed lists are not up to date
         #[arg(long)]
         check: bool,
     },
     /// Generate the raw bindings of blosc2-sys again
     Bindings {
-        /// Change nothing: fail when the committed bindings are stale
+        /// Change nothing; fail if the committed bindings are not up to date
         #[arg(long)]
         check: bool,
     },
-    /// Run every test: the workspace in several settings, the `system` feature, and valgrind
+    /// Run all tests: in several configurations, with the feature `system`, and one example under valgrind
     Test {
-        /// Between edits: the default build, without Python, with few repeats of random data
+        /// Run the tests for most edits: the default build, without Python, with few repeats of random data
         #[arg(long, conflicts_with_all = ["long", "large", "args"])]
         quick: bool,
-        /// With ten times the repeats of random data
+        /// Repeat tests with random data ten times as often
         #[arg(long, conflicts_with_all = ["large", "args"])]
         long: bool,
-        /// Only the test of the largest buffers, which needs 7 GiB of memory
+        /// Run only the test of the largest buffers, which needs 7 GiB of memory
         #[arg(long, conflicts_with = "args")]
         large: bool,
-        /// Arguments of `cargo test`; with them, nothing else is run
+        /// Arguments of `cargo test`, which is then the only command that is run
         #[arg(last = true)]
         args: Vec<String>,
     },
-    /// Build the demo and run it: real files, and a comparison of codecs
+    /// Build the demo and run it: it reads real files and compares codecs
     Demo,
-    /// Run the benches of blosc2
+    /// Run the benchmarks of blosc2
     Bench {
-        /// One file of benches/, or a part of the names of the measurements to run
+        /// A file of benches/ without `.rs`, or a part of the names of the benchmarks to run
         name: Option<String>,
     },
-    /// Show every known fault of C-Blosc2: as it is, with our patches, and through the safe API
+    /// Test every known fault of C-Blosc2: in the original sources, with our patches, and through the safe API
     Hazards,
-    /// Run the tests under the address sanitizer, and the concurrency tests under the thread one
+    /// Run the tests that reach C under the address sanitizer, and concurrency tests under the thread sanitizer
     Sanitize {
-        /// With ten times the repeats of random data
+        /// Repeat tests with random data ten times as often, and run more tests
         #[arg(long)]
         long: bool,
     },
-    /// Run the tests of blosc2-format under Miri; needs a nightly toolchain that has it
+    /// Run the unit tests of blosc2-format under Miri; needs a nightly toolchain with Miri
     Miri,
     /// Check that no files of a crate import each other in a cycle
     Imports,
@@ -91,14 +91,14 @@ enum Task {
     Words,
     /// Check that the crates can be published, and run a program that depends on their packages
     Package,
-    /// Read the chunks of other implementations of Blosc, and let them read ours
+    /// Test that other implementations of Blosc read our chunks, and that we read theirs
     Peers,
-    /// Everything that has to hold before a change lands
+    /// Run all checks that a change has to pass
     Ci,
 }
 
 fn main() -> ExitCode {
-    // Before the arguments are parsed: here they are those of rustdoc.
+    // If cargo starts this program in place of rustdoc, the arguments are those of rustdoc.
     if let Some(done) = api::stand_in() {
         return finish(done);
     }

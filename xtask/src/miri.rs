@@ -1,6 +1,6 @@
-//! `cargo xtask miri`: the tests of blosc2-format, interpreted.
+//! `cargo xtask miri`: the unit tests of blosc2-format under Miri, an interpreter that detects undefined behavior.
 //!
-//! The crate has no `unsafe` code; Miri checks the crates of the codecs, and arithmetic.
+//! The crate has no `unsafe` code; Miri checks its dependencies, the crates of the codecs.
 
 use std::process::Command;
 

@@ -29,7 +29,7 @@ pub(crate) fn cargo<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Comma
     command
 }
 
-/// Shows the command and runs it; its output goes straight to the terminal.
+/// Prints the command and runs it. Its output goes directly to the terminal.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     echo(command);
     let status =
@@ -118,7 +118,7 @@ pub(crate) fn prepend(key: &str, first: &Path) -> Result<OsString> {
         .with_context(|| format!("{} cannot be put into {key}", first.display()))
 }
 
-/// Whether a program of this name starts.
+/// Whether a program of this name can be started.
 pub(crate) fn has(program: &str) -> bool {
     Command::new(program)
         .arg("--version")

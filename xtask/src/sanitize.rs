@@ -42,7 +42,7 @@ pub(crate) const ADDRESS: Sanitizer =
 /// Finds unsynchronized accesses to the same memory from two threads.
 const THREAD: Sanitizer = Sanitizer {
     name: "thread",
-    // std comes compiled without the sanitizer, which the compiler would otherwise refuse.
+    // std is compiled without the sanitizer; without this option, the compiler refuses to mix them.
     rust_flags: "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer",
     options: "TSAN_OPTIONS",
 };
@@ -147,8 +147,9 @@ const MANY_THREADS: [&str; 8] = [
     "postfilters_make_what_is_read",
 ];
 
-/// The concurrency tests, long enough for rare meetings, and those of user-defined codecs and filters, which C calls
-/// on its threads; not the one that panics there, since std orders what they print.
+/// Runs the concurrency tests, long enough for rare interleavings, and the tests of user-defined codecs and filters,
+/// which C calls on its threads. The test whose closures panic is excluded: the sanitizer does not see how std orders
+/// the messages of panics.
 fn thread(long: bool) -> Result<()> {
     let suppressions = suppressions("sanitize-thread", UNINSTRUMENTED_STD)?;
     let options = format!("halt_on_error=1 second_deadlock_stack=1 {suppressions}");

@@ -1,8 +1,8 @@
 //! `cargo xtask test`: all setup, then every test.
 //!
-//! The rounds: the workspace as it is built by default, with Python; documentation; the largest buffers; the
-//! workspace with the variables with which upstream overrides parameters; loading plugins; `blosc2` on an installed
-//! libblosc2 (the feature `system`, with the library of the wheel); and the first example under valgrind.
+//! The rounds: the default build of the workspace, with Python; documentation; the largest buffers; the workspace with
+//! environment variables by which C-Blosc2 overrides parameters; loading plugins; `blosc2` on an installed libblosc2
+//! (the feature `system`, with the library of the Python wheel); and the first example under valgrind.
 //!
 //! The rounds on the default build select `--workspace` and then the tests to run: a selection of packages would have
 //! other features, and nearly everything would be compiled again.
@@ -22,7 +22,7 @@ use crate::{run, vendor};
 /// The extent of the tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// Between edits: the default build, without Python, with few repeats.
+    /// The tests for most edits: the default build, without Python, with few repeats of tests with random data.
     Quick,
     Normal,
     /// With all repeats of tests with random data.

@@ -343,8 +343,8 @@ fn kill(child: &mut Child) {
 
 // --- From the Python package -------------------------------------------------------------------
 
-/// What the package's setup asks the compiler for, twice, when pip only reads its metadata. A setting for each saves
-/// half of the time of the download.
+/// The compiler features that the setup of the package tests, twice, even if pip only reads its metadata. Setting them
+/// in advance skips these tests, which halves the time of the download.
 const PROBES: [&str; 10] =
     ["OPENMP", "NATIVE", "BMI2", "SSE2", "SSSE3", "AVX2", "AVX512", "CPP11", "CPP14", "CPP20"];
 
@@ -408,7 +408,7 @@ fn sha256(path: &Path) -> Result<String> {
 /// Unpacks only the folder of the C library.
 fn extract(archive: &Path, to: &Path) -> Result<()> {
     let mut archive = tar::Archive::new(GzDecoder::new(File::open(archive)?));
-    // With a time stamp in the future of this machine's clock, cargo would compile everything each time.
+    // If a time stamp were in the future, cargo would compile everything each time.
     archive.set_preserve_mtime(false);
     for entry in archive.entries()? {
         let mut entry = entry?;

@@ -1,6 +1,6 @@
 //! `cargo xtask words`: no wording in docs, messages and comments that the project's vocabulary replaces.
 //!
-//! Many hands write the documentation. The list keeps their wording the same, and free of terms that readers stop at.
+//! Several authors write the documentation. The list keeps their wording uniform and easy to understand.
 
 use std::fs;
 use std::process::Command;
@@ -68,7 +68,7 @@ pub(crate) fn words() -> Result<()> {
     Ok(())
 }
 
-/// Whether the line holds these whole words.
+/// Whether the line contains these whole words.
 fn holds(line: &str, wording: &str) -> bool {
     let is_inside = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphabetic);
     line.match_indices(wording).any(|(at, _)| {
