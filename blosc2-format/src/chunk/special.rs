@@ -14,8 +14,8 @@ use crate::Error;
 ///
 /// # Errors
 /// [`Error::Argument`]: `params` has a typesize, a level or a block size that a chunk cannot have,
-/// `nbytes` is not a multiple of the item size or too large for a chunk, the item size of a chunk of
-/// NaN is neither 4 nor 8, or `value` does not have `typesize` bytes or is repeated zero times.
+/// `nbytes` is not a multiple of the item size or too large for a chunk, the item size of a chunk that
+/// holds NaN is neither 4 nor 8, or `value` does not have `typesize` bytes or is repeated zero times.
 pub fn special(
     params: &Params,
     special: Special,
@@ -31,7 +31,7 @@ pub fn special(
     }
     let (code, value): (u8, &[u8]) = match special {
         Special::Zeros => (1, &[]),
-        Special::Nan if matches!(params.typesize, 4 | 8) => (2, &[]),
+        Special::Nan if nbytes == 0 || matches!(params.typesize, 4 | 8) => (2, &[]),
         Special::Nan => {
             let typesize = params.typesize;
             return Err(Error::Argument(format!(
