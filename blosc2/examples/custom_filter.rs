@@ -1,4 +1,4 @@
-//! A user-defined filter: differences of neighboring items, for data that grows slowly.
+//! A user-defined filter: differences of neighboring items, for values that change little from item to item.
 
 use blosc2::user_defined::{BoxError, FilterBlock, UserFilter};
 use blosc2::{CParams, Codec, Filter, Threads};

@@ -19,9 +19,9 @@ const DOING: &str = "decompress a chunk";
 
 /// Decompresses a chunk to items.
 ///
-/// `T` can be any type whose size divides the number of bytes: a chunk does not record the type of its items. Chunks of
-/// Blosc1 can be decompressed too. To decompress a part of a chunk, use [`Chunk::items`]; to decompress many chunks,
-/// use a [`Decompressor`].
+/// `T` can be any type whose size divides the number of decompressed bytes: a chunk does not record the type of its
+/// items. Chunks of Blosc1 can be decompressed too. To decompress a part of a chunk, use [`Chunk::items`]; to
+/// decompress many chunks, use a [`Decompressor`].
 ///
 /// C: `blosc2_decompress_ctx`. Python: `decompress2`.
 ///
@@ -360,7 +360,8 @@ impl Decompressor {
 impl<B: ChunkBytes> Chunk<B> {
     /// Decompresses the whole chunk to items.
     ///
-    /// `T` can be any type whose size divides the number of bytes: a chunk does not record the type of its items.
+    /// `T` can be any type whose size divides the number of decompressed bytes: a chunk does not record the type of its
+    /// items.
     ///
     /// C: `blosc2_decompress_ctx`. Python: `decompress2`.
     ///

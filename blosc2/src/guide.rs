@@ -58,7 +58,7 @@ pub mod examples {
         dictionary: "Compresses with a dictionary."
         frame_append: "Appends to a file in each run of a program."
         frame_in_memory: "Converts a super-chunk to bytes and back."
-        many_readers: "Reads a file that another program writes."
+        many_readers: "Reads a file from several threads while another thread appends to it."
         metalayers: "Stores metadata in the same file as the data."
         stream: "Streams data of any length through a frame."
         custom_codec: "Defines a user-defined codec."

@@ -342,7 +342,8 @@ impl Dtype {
         if let Form::Array(item, shape) = &self.form { Some((item, shape)) } else { None }
     }
 
-    /// Returns the fields of a structure in NumPy's order, or `None` for other types.
+    /// Returns the fields of a structure in the order of NumPy's `dtype.names`, or `None` for other
+    /// types.
     pub fn fields(&self) -> Option<&[Field]> {
         if let Form::Struct(Struct { fields, .. }) = &self.form { Some(fields) } else { None }
     }
@@ -372,8 +373,8 @@ impl Dtype {
         }
     }
 
-    /// Returns whether both types describe the same bytes: the size and the names, offsets and
-    /// types of the fields are equal. Titles, and how padding is written, are ignored.
+    /// Returns whether both types describe the same bytes: the size and the names, offsets, types
+    /// and order of the fields are equal. Titles, and how padding is written, are ignored.
     ///
     /// `blosc2.asarray` in Python stores an aligned structure with a void field for each gap. The
     /// name of this field is that of an unnamed field in NumPy: `f` and the index. Such a field is

@@ -80,8 +80,9 @@ impl Dtype {
     /// Parses the notation of `.npy` files, the result of NumPy's `dtype.descr`.
     ///
     /// # Errors
-    /// [`Error::Format`]: the text is not in this notation, or exceeds the
-    /// [limits](super) of this module.
+    /// [`Error::Format`]: the text is not in this notation, or exceeds the limits
+    /// [`MAX_TEXT_LEN`](super::MAX_TEXT_LEN), [`MAX_SIZE`](super::MAX_SIZE),
+    /// [`MAX_NESTING`](super::MAX_NESTING) or [`MAX_SUBARRAY_NDIM`](super::MAX_SUBARRAY_NDIM).
     ///
     /// ```
     /// use blosc2_format::Dtype;
@@ -244,7 +245,7 @@ impl Dtype {
     ///
     /// # Errors
     /// [`Error::Unsupported`]: the fields overlap or are not in the order of their offsets. NumPy
-    /// has no notation for them either.
+    /// does not define `dtype.descr` for such types either.
     pub fn to_descr(&self) -> Result<String, Error> {
         match &self.form {
             Form::Scalar(scalar) => Ok(quote(&scalar.to_text())),

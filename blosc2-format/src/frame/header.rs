@@ -368,10 +368,11 @@ pub(crate) fn set_len(header: &mut [u8]) {
     field::HEADER_LEN.put(header, &len.to_be_bytes());
 }
 
-/// Checks the end of a frame. `tail` contains at least its last 35 bytes.
+/// Checks the length of the trailer at the end of a frame. `tail` contains at least the last 35 bytes of the frame.
 ///
 /// # Errors
-/// The marker of the trailer length is missing, or the length contradicts the header.
+/// The marker of the trailer length is missing, or the length is less than 35 bytes or more than the frame has after
+/// its header.
 pub fn check_trailer(header: &Header, tail: &[u8]) -> Result<(), FormatError> {
     let mut report = Report::new();
     trailer_len(header, tail, &mut Checker::new(&mut report));

@@ -239,7 +239,8 @@ impl Column {
         self.stale
     }
 
-    /// Returns the entry of the column in the schema: kind, bounds, default value, storage of nulls and batches.
+    /// Returns the entry of the column in the schema: its kind, its bounds, its default value, how nulls are stored,
+    /// and the size of batches.
     pub fn metadata(&self) -> &Value {
         &self.metadata
     }
