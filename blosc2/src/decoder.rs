@@ -22,7 +22,7 @@ pub(crate) struct Decoder {
     params: sys::blosc2_dparams,
     // The context points to the shape, so it is dropped before it.
     /// The context, and the block and item sizes for which its scratch memory was allocated.
-    context: Option<(Context, [u32; 2])>,
+    context: Option<(Context, Kept)>,
     /// Runs in C, except in the cases of `postfilter_here`.
     postfilter: Option<Arc<ChunkFilter>>,
     shape: Option<Arc<ArrayShape>>,
@@ -293,7 +293,7 @@ impl Decoder {
             unsafe { libc::free(memory.cast()) };
         }
         result?;
-        self.context = Some((context, scratch_of(chunk.header())));
+        self.context = Some((context, kept_of(chunk.header())));
         Ok(())
     }
 
@@ -393,7 +393,7 @@ impl Decoder {
         });
         call.check(DOING)?;
         came_out(written, len)?;
-        self.context = Some((context, scratch_of(chunk.header())));
+        self.context = Some((context, kept_of(chunk.header())));
         Ok(())
     }
 
@@ -428,7 +428,7 @@ impl Decoder {
             }
         }
         decompress_with(&mut context, &self.call(chunk), chunk, target)?;
-        self.context = Some((context, scratch_of(chunk.header())));
+        self.context = Some((context, kept_of(chunk.header())));
         Ok(())
     }
 
@@ -463,9 +463,9 @@ impl Decoder {
             true => Closures::Around,
             false => closures::registered(header.codec(), &header.filters),
         };
-        let suits = |(context, scratch): &(Context, _)| {
+        let suits = |(context, kept): &(Context, _)| {
             context.suits(threads, closures)
-                && (!installed::OVERFLOWS_SCRATCH || *scratch == scratch_of(header))
+                && (!installed::KEEPS_THE_LAST_CHUNK || *kept == kept_of(header))
         };
         if let Some((context, _)) = self.context.take().filter(suits) {
             return context.checked(DOING);
@@ -579,6 +579,10 @@ fn to_c(len: usize) -> Result<i32> {
         .map_err(|_| Error::new(ErrorKind::TooLarge, DOING, "it is larger than 2 GiB"))
 }
 
-fn scratch_of(header: &Header) -> [u32; 2] {
-    [header.block_len(), u32::from(header.typesize)]
+/// What an installed library takes over from the last chunk of a context without a check: the sizes of its scratch
+/// memory (block length and typesize), and the parameters of filters, which only an extended header has.
+type Kept = (u32, u8, bool);
+
+fn kept_of(header: &Header) -> Kept {
+    (header.block_len(), header.typesize, header.extended)
 }

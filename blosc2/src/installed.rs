@@ -13,8 +13,9 @@ pub(crate) const IN_USE: bool = !sys::HARDENED;
 
 /// Threads of its pool overflow scratch memory, and deadlock on a damaged first block of delta.
 pub(crate) const BREAKS_THREADS: bool = IN_USE;
-/// Scratch memory is reallocated by the size of a block alone: larger items overflow it.
-pub(crate) const OVERFLOWS_SCRATCH: bool = IN_USE;
+/// A context keeps parts of the last chunk: scratch memory is reallocated by the size of a block alone, so that larger
+/// items overflow it, and a header of 16 bytes takes over the parameters of filters.
+pub(crate) const KEEPS_THE_LAST_CHUNK: bool = IN_USE;
 /// Codecs and filters cannot identify the call that they work for.
 pub(crate) const HIDES_CALLERS: bool = IN_USE;
 /// An unknown code makes it load a library, or start Python.

@@ -860,19 +860,24 @@ mod safe {
         assert_empty_variable_is_broken();
     }
 
+    /// Both with other sizes than the chunk before, and with the same, where a context is reused.
     #[test]
     fn short_header_takes_the_last_filter_parameters() {
         let items = numbers();
-        let params = lz4(4).filters(&[Filter::ShuffleBytes(2)]);
-        let grouped = blosc2::compress(&items, &params).unwrap();
-        let source = noise(32);
-        let mut chunk = header(2, 1 | NOT_SPLIT, 4, [32, 32, 56]);
-        chunk.extend([20i32, 32].iter().flat_map(|value| value.to_le_bytes()));
-        chunk.extend(shuffle(&source));
-        let mut decompressor = decompressor(1);
-        let read = decompressor.decompress::<i32>(&Chunk::new(grouped).unwrap()).unwrap();
-        assert!(read == items);
-        assert_eq!(decompressor.decompress::<u8>(&Chunk::new(chunk).unwrap()).unwrap(), source);
+        for len in [32, 4 * items.len()] {
+            let params = lz4(4).filters(&[Filter::ShuffleBytes(2)]).blocksize(4 * items.len());
+            let grouped = blosc2::compress(&items, &params).unwrap();
+            let source = noise(len);
+            let size = len as i32;
+            let mut chunk = header(2, 1 | NOT_SPLIT, 4, [size, size, 24 + size]);
+            chunk.extend([20, size].iter().flat_map(|value| value.to_le_bytes()));
+            chunk.extend(shuffle(&source));
+            let mut decompressor = decompressor(1);
+            let read = decompressor.decompress::<i32>(&Chunk::new(grouped).unwrap()).unwrap();
+            assert!(read == items);
+            let read = decompressor.decompress::<u8>(&Chunk::new(chunk).unwrap()).unwrap();
+            assert!(read == source, "{len} bytes");
+        }
     }
 
     /// Delta is refused with blocks of variable length.
