@@ -19,8 +19,8 @@ use crate::stream::{self, ArrayItems, Items, SChunkItems};
 /// Write the bytes of the items to stdout, in C order and in the stored byte order.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// File, or directory with a sparse frame: a frame of any version, a packed super-chunk, a single chunk, or with
-    /// --key a store.
+    /// File, or directory with a sparse frame; with --key, a store. A file can contain a frame of any version, a packed
+    /// super-chunk (legacy format) or a single chunk.
     file: PathBuf,
     #[command(flatten)]
     node: Node,

@@ -83,7 +83,8 @@ pub enum ItemKind {
     VlString,
     /// Variable-length bytes. Python: `vlbytes`.
     VlBytes,
-    /// Variable-length string. Python: `utf8`.
+    /// Variable-length string. Python: `utf8`. In a list, it is stored like `VlString`. Columns of a table are stored
+    /// differently for the two kinds: see [`ColumnKind`](crate::ColumnKind).
     Utf8,
     /// List of items of one type.
     List(Box<ItemType>),

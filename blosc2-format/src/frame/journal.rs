@@ -68,7 +68,7 @@ pub struct Journal {
     end: u64,
 }
 
-/// A record of a journal: a range of bytes of the frame before the change.
+/// A record of a journal: a copy of a range of bytes of the frame, made before the change.
 ///
 /// ```
 /// use blosc2_format::frame::journal::{self, Journal};
@@ -85,11 +85,11 @@ pub struct Journal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Record {
-    /// The position of the bytes in the frame.
+    /// The position of the range in the frame.
     pub offset: u64,
-    /// The number of bytes.
+    /// The length of the range in bytes.
     pub len: u64,
-    /// The position of the copy in the journal, from the start of the file.
+    /// The position of the copy, from the start of the file that contains the frame and the journal.
     pub at: u64,
 }
 

@@ -206,9 +206,9 @@ pub struct CodecInfo<'a> {
     /// The shape, the chunk shape and the block shape of the array that contains the chunk; `None` if the chunk is not
     /// part of an array.
     ///
-    /// The codec receives a whole block: the items of the block shape in C order, after the filters. With
-    /// [`SplitMode::Always`](crate::SplitMode::Always) it receives the streams into which the block is split, one for
-    /// each byte of an item.
+    /// In each call, the codec receives a whole block: the items of the block shape in C order, after the filters. With
+    /// [`SplitMode::Always`](crate::SplitMode::Always) a block is split into one stream for each byte of an item, and
+    /// the codec receives one stream in each call.
     pub array: Option<&'a Geometry>,
 }
 

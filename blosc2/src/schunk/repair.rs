@@ -58,7 +58,7 @@ pub enum Repaired {
     Rebuilt(Rebuilt),
 }
 
-/// A new frame with the intact parts of a damaged one, as described by [`repair`].
+/// The result of [`repair`] and [`repair_to`] if they have written the intact parts of a damaged frame to a new frame.
 ///
 /// ```
 /// use blosc2::repair::{Repaired, repair};
@@ -81,7 +81,8 @@ pub struct Rebuilt {
     /// The original indices of the lost chunks; the chunks after a lost one have lower indices now. `None` if the index
     /// of the frame is lost: which chunks are missing is then unknown. In that case the chunks are in the order in
     /// which they are stored in the file, which is the original order if all were appended. Old versions of replaced or
-    /// deleted chunks may be among them, and special chunks, such as zeros, are missing.
+    /// deleted chunks may be among them, and special chunks that only the index stores (zeros, NaN, uninitialized) are
+    /// missing.
     pub lost: Option<Vec<usize>>,
     /// The names of the fixed-length metalayers; `None` if the part of the header that lists them is lost.
     pub meta: Option<Vec<String>>,

@@ -82,9 +82,10 @@ pub struct Salvaged {
 pub enum Order {
     /// The order of the frame: an index was found. A damaged chunk is a [`Piece::Lost`].
     Index,
-    /// The order of the positions in the file: no index was found. Replaced and deleted chunks are
-    /// indistinguishable from the others. Lost chunks, and special chunks that were not stored,
-    /// have no entry. Inserted and replaced chunks can be at the end.
+    /// The order of the positions in the file: no index was found. Old versions of updated chunks,
+    /// and deleted chunks, are indistinguishable from the others. Lost chunks, and special chunks
+    /// that only the index stores (zeros, NaN, uninitialized), have no entry. Inserted chunks, and
+    /// new versions of updated chunks, can be at the end.
     File,
 }
 
@@ -101,7 +102,7 @@ pub enum Order {
 pub enum Piece {
     /// The chunk is intact.
     Intact(IntactChunk),
-    /// The chunk is special (constant), and was not stored.
+    /// The chunk is special (constant), and only the index stores it.
     Special {
         /// The value.
         special: Special,
