@@ -21,7 +21,7 @@ const DOING: &str = "decompress a chunk";
 pub(crate) struct Decoder {
     params: sys::blosc2_dparams,
     // The context points to the shape, so it is dropped before it.
-    /// The context, and the block and item sizes for which its scratch memory was allocated.
+    /// The context, and the properties of its last chunk that an installed library keeps.
     context: Option<(Context, Kept)>,
     /// Runs in C, except in the cases of `postfilter_here`.
     postfilter: Option<Arc<ChunkFilter>>,

@@ -81,8 +81,8 @@ impl Dtype {
     ///
     /// # Errors
     /// [`Error::Format`]: the text is not in this notation, or exceeds the limits
-    /// [`MAX_TEXT_LEN`](super::MAX_TEXT_LEN), [`MAX_SIZE`](super::MAX_SIZE),
-    /// [`MAX_NESTING`](super::MAX_NESTING) or [`MAX_SUBARRAY_NDIM`](super::MAX_SUBARRAY_NDIM).
+    /// [`MAX_TEXT_LEN`], [`MAX_SIZE`](super::MAX_SIZE), [`MAX_NESTING`](super::MAX_NESTING) or
+    /// [`MAX_SUBARRAY_NDIM`](super::MAX_SUBARRAY_NDIM).
     ///
     /// ```
     /// use blosc2_format::Dtype;
