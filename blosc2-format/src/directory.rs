@@ -373,8 +373,8 @@ impl<F: FolderMut> Writer<F> {
     ///
     /// # Errors
     /// - [`Error::Argument`]: parameters that a chunk cannot have; more than 16 metalayers, two
-    ///   with the same name, or contents of 2 GiB or more in total; or a name that is not 1 to 31
-    ///   bytes long or contains a NUL byte;
+    ///   with the same name, or contents of 2 GiB - 4 KiB or more in total; or a name that is not 1
+    ///   to 31 bytes long or contains a NUL byte;
     /// - [`Error::Io`] with the kind [`ErrorKind::AlreadyExists`]: the folder already contains a
     ///   frame;
     /// - [`Error::Io`]: an operation of `folder` fails.

@@ -23,7 +23,7 @@ pub use limits::Limits;
 pub use read_at::ReadAt;
 pub use report::{Finding, Options, Part, Region, Report, Rule, Severity};
 
-/// Returns all rules that a check can report as broken.
+/// Returns the rules of all findings that a check can report.
 ///
 /// ```
 /// let rule = blosc2_format::rules().find(|rule| rule.id == "b2nd.ndim").unwrap();

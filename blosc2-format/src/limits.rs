@@ -43,12 +43,13 @@ pub struct Limits {
     pub chunks: u64,
     /// The maximum number of metalayers of a frame, for each of the two kinds. Default: 8192.
     ///
-    /// The limits of the C library always apply as well: 16 fixed-length metalayers and 8192
-    /// variable-length metalayers. A frame with more metalayers is treated as invalid: a reader
-    /// fails with [`Error::Format`](crate::Error::Format).
+    /// In frames of versions 2 and 3 the limits of the C library apply as well: 16 fixed-length
+    /// metalayers and 8192 variable-length metalayers. Such a frame with more metalayers is treated
+    /// as invalid: a reader fails with [`Error::Format`](crate::Error::Format). For a legacy frame
+    /// with more metalayers it fails with [`Error::Limit`](crate::Error::Limit).
     pub metalayers: usize,
     /// The maximum nesting depth of brackets in the dtype of an array. Default: 64. A check reports
-    /// a dtype with more levels as unknown (`b2nd.dtype_unknown`).
+    /// a dtype with more levels as unknown (`b2nd.dtype_unknown`). Opening the file does not fail.
     pub nesting: usize,
 }
 

@@ -13,10 +13,11 @@ use std::sync::Arc;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Information; the bytes follow the format.
+    /// Information: valid but unusual bytes, a possible cause of another finding, or a block that
+    /// needs an unsupported codec or filter.
     Note,
-    /// No data is lost, but the bytes show a fault of the writer, they can trigger a fault of a
-    /// reader, or a part was not checked.
+    /// No data is lost, but the bytes show a fault of the writer or can trigger a fault of a
+    /// reader. Or a part was not checked, for example because it exceeds the limits.
     Warning,
     /// The bytes violate the format: some or all of the data cannot be trusted.
     Error,
@@ -120,7 +121,8 @@ impl fmt::Display for Part {
     }
 }
 
-/// A violation of a rule, with its position.
+/// An entry of a report: bytes that violate a rule, are unusual, or were not checked, and their
+/// position. The [severity](Rule::severity) of its rule tells them apart.
 ///
 /// ```
 /// use blosc2_format::{Options, frame};
@@ -134,17 +136,17 @@ impl fmt::Display for Part {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// The violated rule.
+    /// The rule that the finding is about.
     pub rule: &'static Rule,
     /// The name of the file within a directory; `None` if there is only one file.
     pub file: Option<Arc<str>>,
     /// The part of the file.
     pub part: Part,
-    /// The position of the bytes that violate the rule, from the start of the file.
+    /// The position of the bytes, from the start of the file.
     pub offset: u64,
     /// The number of these bytes; 0 if something is missing at this position.
     pub len: u64,
-    /// What the format requires.
+    /// What the format requires, or what is usual.
     pub expected: String,
     /// What the bytes contain.
     pub found: String,
@@ -201,7 +203,7 @@ pub struct Region {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
-    /// The violations, in the order in which they were found.
+    /// The findings, in the order in which they were made.
     pub findings: Vec<Finding>,
     /// The map of the file if [`Options::map`] is set, otherwise empty.
     pub regions: Vec<Region>,

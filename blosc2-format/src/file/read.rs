@@ -11,7 +11,8 @@ use crate::{Error, Limits, ReadAt};
 
 /// A file of any kind, open for reading.
 ///
-/// Opening reads and checks the structure, but not the data. A chunk is checked when it is decoded.
+/// Opening checks the structure and decodes no data. A chunk is checked when it is decoded. A bare
+/// chunk is read into memory when it is opened.
 ///
 /// ```
 /// use blosc2_format::Limits;
@@ -112,8 +113,8 @@ impl<'a> File<'a> {
     ///
     /// # Errors
     /// - [`Error::Argument`]: there is no chunk at this index;
-    /// - [`Error::Io`]: reading the header of the chunk fails;
-    /// - [`Error::Format`]: the header of the chunk violates a rule.
+    /// - [`Error::Io`]: reading the index or the header of the chunk fails;
+    /// - [`Error::Format`]: the index or the header of the chunk violates a rule.
     pub fn chunk_nbytes(&mut self, number: u64) -> Result<u64, Error> {
         self.source.chunk_nbytes(number)
     }
@@ -131,8 +132,8 @@ impl<'a> File<'a> {
         self.source.decode_chunk(number, data)
     }
 
-    /// Returns the items of a slice of the array, in C order. `ranges` has the range of indices
-    /// along each axis.
+    /// Returns the bytes of the items of a slice of the array, in C order. `ranges` has the range
+    /// of indices of each axis. The items are in the byte order of the dtype.
     ///
     /// # Errors
     /// - [`Error::Argument`]: the file contains no array, or the slice is out of bounds;

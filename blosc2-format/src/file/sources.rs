@@ -34,13 +34,13 @@ pub struct Info {
     pub typesize: u32,
     /// The total size of all chunks when decompressed, in bytes.
     pub nbytes: u64,
-    /// The total size of all chunks as stored, in bytes; in a contiguous frame, with the gaps
-    /// between them.
+    /// The total size of all chunks as stored, in bytes; in a contiguous frame, including the gaps
+    /// between the header and the index.
     pub cbytes: u64,
     /// The number of chunks; 1 for a bare chunk.
     pub nchunks: u64,
     /// The size of a chunk when decompressed, in bytes; the last chunk can be shorter. `None` if
-    /// the sizes differ or there is no chunk.
+    /// the sizes differ, or if there is no chunk and the file does not state the size.
     pub chunksize: Option<u32>,
     /// The size of a block, in bytes; `None` if the file does not state one size for all chunks.
     pub blocksize: Option<u32>,

@@ -82,7 +82,8 @@ impl Outline {
     ///
     /// # Errors
     /// On an error the outline is unchanged.
-    /// - [`Error::Format`]: the header, the block table or the lengths of `chunk` violate a rule;
+    /// - [`Error::Format`]: the header, the block table or the lengths of `chunk` violate a rule, or
+    ///   a part of the index is invalid;
     /// - [`Error::Argument`]: `number` is greater than the number of chunks; the length of `chunk`
     ///   differs from its header; `chunk` is empty or lazy, has at most 32 bytes without being
     ///   special, repeats a value shorter than an item, or contains NaN that do not fit the items
@@ -135,11 +136,13 @@ impl Outline {
 
     /// Replaces the chunk at index `number`, which had the sizes `was`. Returns what to store.
     ///
-    /// With `in_place` the new chunk is stored at the position of the old one, if it fits there.
+    /// With `in_place` the new chunk is stored at the position of the old one, if it fits there. In
+    /// a directory `in_place` has no effect: the new chunk is always stored in another file.
     ///
     /// # Errors
     /// On an error the outline is unchanged.
-    /// - [`Error::Format`]: the header, the block table or the lengths of `chunk` violate a rule;
+    /// - [`Error::Format`]: the header, the block table or the lengths of `chunk` violate a rule, or
+    ///   a part of the index is invalid;
     /// - [`Error::Argument`]: there is no chunk at this index; `chunk` is invalid (see
     ///   [`insert`](Self::insert)); or a part of the index is not [loaded](Self::load).
     pub fn replace<'a>(
@@ -192,8 +195,9 @@ impl Outline {
     /// Removes the chunk at index `number`, which had the sizes `was`.
     ///
     /// # Errors
-    /// [`Error::Argument`]: there is no chunk at this index, or a part of the index is not
-    /// [loaded](Self::load).
+    /// - [`Error::Argument`]: there is no chunk at this index, or a part of the index is not
+    ///   [loaded](Self::load);
+    /// - [`Error::Format`]: a part of the index is invalid.
     pub fn remove(&mut self, number: u64, was: Sizes) -> Result<(), Error> {
         let count = self.nchunks();
         self.decode(0, 0)?;
@@ -212,8 +216,9 @@ impl Outline {
     /// store.
     ///
     /// # Errors
-    /// [`Error::Argument`]: `order` is not a permutation of the indices, or a part of the index is
-    /// not [loaded](Self::load).
+    /// - [`Error::Argument`]: `order` is not a permutation of the indices, or a part of the index is
+    ///   not [loaded](Self::load);
+    /// - [`Error::Format`]: a part of the index is invalid.
     pub fn reorder(&mut self, order: &[usize]) -> Result<Stores<'static>, Error> {
         let count = self.nchunks();
         let mut seen = vec![false; order.len()];
@@ -246,7 +251,7 @@ impl Outline {
     /// # Errors
     /// On an error the outline is unchanged.
     /// - [`Error::Format`]: the header, the block table or the lengths of a new chunk violate a
-    ///   rule;
+    ///   rule, or a part of the index is invalid;
     /// - [`Error::Argument`]: a chunk has another size than `chunksize`; `chunksize` is not a
     ///   multiple of the item size; an existing chunk is kept twice, both kept and dropped, or
     ///   neither kept nor dropped; there are more chunks than a frame can have; a new chunk is

@@ -132,7 +132,8 @@ pub struct Header {
     /// The total size of all chunks when decompressed, in bytes.
     pub nbytes: u64,
     /// The number of bytes between header and index: the compressed chunks and gaps. In a
-    /// directory, the total size of the chunk files.
+    /// directory, the total size of the stored chunks. In a frame without data it can be above 0,
+    /// because C-Blosc2 keeps the value when chunks are deleted.
     pub cbytes: u64,
     /// The size of an item, in bytes.
     pub typesize: u32,
@@ -368,7 +369,8 @@ pub(crate) fn set_len(header: &mut [u8]) {
     field::HEADER_LEN.put(header, &len.to_be_bytes());
 }
 
-/// Checks the length of the trailer at the end of a frame. `tail` contains at least the last 35 bytes of the frame.
+/// Checks the length of the trailer at the end of a frame. `tail` must contain at least the last 35 bytes of the frame
+/// and end where the frame ends.
 ///
 /// # Errors
 /// The marker of the trailer length is missing, or the length is less than 35 bytes or more than the frame has after

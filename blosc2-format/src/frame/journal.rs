@@ -3,7 +3,7 @@
 //!
 //! A writer that is interrupted leaves [`UNFINISHED`] in the first byte of the length of the frame,
 //! so that every reader rejects the frame, and a [`Journal`] of the overwritten bytes after the
-//! frame.
+//! frame. A writer that keeps no journal leaves [`UNFINISHED_WITHOUT_JOURNAL`] instead.
 //!
 //! ```
 //! use blosc2_format::frame::journal::{self, Journal};
@@ -31,6 +31,9 @@ use crate::{FormatError, ReadAt};
 /// other bytes of the field are.
 pub const MARK_AT: u64 = super::field::FRAME_LEN.at as u64;
 /// The mark of a frame with a change in progress and a journal.
+///
+/// Without a complete journal, only the mark must be removed if the frame is valid and ends with the
+/// file: the change was complete. Otherwise the overwritten bytes are lost.
 pub const UNFINISHED: u8 = 0x7f;
 /// The mark of a frame with a change in progress without a journal. If the writer is interrupted,
 /// the overwritten bytes are lost.

@@ -2,8 +2,9 @@
 //! since 2.0.0-rc.1.
 //!
 //! A contiguous frame consists of a header, the chunks, the index of their offsets, and a trailer.
-//! The index file of a directory has the same layout without the chunks. Numbers are in big-endian
-//! byte order and follow msgpack markers.
+//! The index file of a directory has the same layout without the chunks. In the header and in the
+//! trailer, numbers are big-endian and follow msgpack markers. The index is a chunk, and the offsets
+//! in it are little-endian.
 //!
 //! ```
 //! use blosc2_format::frame::{Header, MIN_HEADER_LEN};

@@ -88,18 +88,18 @@ impl Outline {
         }
     }
 
-    /// Reads the rest of the index from the source that it was [read](Self::read) from. This is
-    /// required before the first change.
+    /// Reads the index chunk into memory if it is not [loaded](Self::is_loaded) yet. `source` is the
+    /// source that the outline was [read](Self::read) from. This is required before the first
+    /// change. The entries are checked later, when they are decoded.
     ///
     /// # Errors
-    /// - [`Error::Io`]: reading from `source` fails;
-    /// - [`Error::Format`]: the index is invalid.
+    /// [`Error::Io`]: reading from `source` fails.
     pub fn load<R: ReadAt + ?Sized>(&mut self, source: &R) -> Result<(), Error> {
         self.offsets.load(source)
     }
 
-    /// Returns whether the whole index is in memory: the outline is new, it is
-    /// [loaded](Self::load), or the index has up to 64 KiB.
+    /// Returns whether the whole index is in memory: the outline is new, the index is
+    /// [loaded](Self::load), or it was read completely (see [`Frame::open`](super::Frame::open)).
     pub fn is_loaded(&self) -> bool {
         self.offsets.is_loaded()
     }
@@ -111,8 +111,8 @@ impl Outline {
     }
 
     /// Returns the outline for a copy of the frame in the given layout. The copy has the same
-    /// parameters and metalayers, but no chunks. Exception: if all chunks of the frame are the same
-    /// special value, the copy has the same chunks.
+    /// parameters and metalayers, but no chunks. Exception: if the index is one repeated special
+    /// value, as after [`fill`](Self::fill), the copy has the same chunks.
     pub fn emptied(&self, layout: Layout) -> Self {
         let mut new = Self::new(self.params(), layout);
         new.header.dictionary = self.header.dictionary;
@@ -173,8 +173,8 @@ impl Outline {
         self.header.nbytes
     }
 
-    /// Returns the number of bytes from the end of the header to the end of the last chunk; in a
-    /// directory, the total size of all chunk files.
+    /// Returns the number of bytes between the header and the index: the stored chunks and gaps. In
+    /// a directory, returns the total size of the stored chunks.
     pub fn cbytes(&self) -> u64 {
         // A frame whose chunks were all deleted can still state their size.
         if self.header.nbytes == 0 { 0 } else { self.header.cbytes }
@@ -208,8 +208,8 @@ impl Outline {
     /// Returns the location of the chunk at index `number`, or `None` if there is no chunk at this
     /// index.
     ///
-    /// `source` is the source that the outline was [read](Self::read) from. Each part of the index
-    /// is read from it at most once, and none after [`load`](Self::load).
+    /// `source` is the source that the outline was [read](Self::read) from. A part of the index is
+    /// read from it when it is first needed, but not after [`load`](Self::load).
     ///
     /// # Errors
     /// - [`Error::Format`]: that part of the index is invalid;
@@ -228,8 +228,9 @@ impl Outline {
         self.offsets.decoded(number)
     }
 
-    /// Returns whether `other`, which was just read from `source`, equals this outline. Of the
-    /// index, this compares only the part that this outline has decoded.
+    /// Returns whether `other`, which was just read from `source`, equals this outline. Of a part of
+    /// the index that this outline has not decoded, it compares at least the position in the index
+    /// chunk, but not always the content.
     ///
     /// # Errors
     /// Fails with the errors of [`offset`](Self::offset) for `other`.
@@ -238,8 +239,9 @@ impl Outline {
         Ok(is_same && self.offsets.is_same(&other.offsets, source)?)
     }
 
-    /// Returns the size of a chunk when decoded, in bytes, or `None` if chunk sizes vary: then only
-    /// the header of the chunk states it.
+    /// Returns the size of a chunk when decoded, in bytes, or `None` if the
+    /// [chunk size](Self::chunksize) is not fixed. If chunk sizes vary, only the header of the chunk
+    /// states its size.
     pub fn nbytes_of(&self, number: u64) -> Option<u32> {
         let size = self.header.chunksize.fixed()?;
         let before = number.checked_mul(size.into())?;
@@ -256,8 +258,9 @@ impl Outline {
     /// Returns the chunk that an [`Offset::Special`] represents: a header without data.
     ///
     /// # Errors
-    /// [`Error::Format`]: the chunk sizes vary, so that its size is unknown, or its size is not a
-    /// multiple of the item size.
+    /// [`Error::Format`]: the chunk sizes vary, so that its size is unknown; its size is not a
+    /// multiple of the item size; `special` is [`Special::Value`]; or it is [`Special::Nan`] and the
+    /// item size is neither 4 nor 8.
     pub fn special_chunk(&self, number: u64, special: Special) -> Result<Vec<u8>, Error> {
         let nbytes = self.nbytes_of(number).ok_or_else(|| self.unknown_size(number))?;
         let typesize = self.header.typesize;
@@ -334,8 +337,8 @@ impl Outline {
     ///
     /// # Errors
     /// [`Error::Argument`]: the header has 16 metalayers, or one with this name; the name is not 1
-    /// to 31 bytes long or contains a NUL byte; all contents together have 2 GiB or more; or the
-    /// frame is contiguous and has chunks, which would have to move.
+    /// to 31 bytes long or contains a NUL byte; all contents together have 2 GiB - 4 KiB or more;
+    /// or the frame is contiguous and has chunks, which would have to move.
     pub fn add_metalayer(&mut self, name: &str, content: &[u8]) -> Result<(), Error> {
         self.check_movable()?;
         section::check_new(name, content, pairs(&self.metalayers))?;
@@ -394,7 +397,7 @@ impl Outline {
     /// - [`Error::Format`]: `chunk` does not start with the header of a chunk;
     /// - [`Error::Argument`]: the length of `chunk` differs from its header, or it is lazy; for a
     ///   new metalayer: the trailer has 16 metalayers, the name is not 1 to 31 bytes long or
-    ///   contains a NUL byte, or all contents together have 2 GiB or more.
+    ///   contains a NUL byte, or all contents, compressed, have 2 GiB - 4 KiB or more in total.
     pub fn set_vlmetalayer_chunk(&mut self, name: &str, chunk: &[u8]) -> Result<(), Error> {
         let header = chunk::Header::parse(chunk)?;
         if header.cbytes as usize != chunk.len() || header.lazy {
@@ -451,10 +454,12 @@ impl Outline {
     }
 
     /// Returns the index chunk; empty if there are no chunks. Blocks that did not change since the
-    /// last read or write are not encoded again.
+    /// last read or write are usually not encoded again.
     ///
     /// # Errors
-    /// [`Error::Argument`]: the index is not [loaded](Self::load).
+    /// - [`Error::Argument`]: the index is not [loaded](Self::load);
+    /// - [`Error::Format`]: a part of the index that was read is invalid;
+    /// - [`Error::Io`]: there is not enough memory.
     pub fn index(&mut self) -> Result<Arc<[u8]>, Error> {
         self.offsets.encode()
     }

@@ -36,8 +36,8 @@ pub(crate) struct Parts {
 }
 
 impl Outline {
-    /// Reads the outline of the frame at the start of `source`: everything except the chunks and
-    /// most of a long index.
+    /// Reads the outline of the frame at the start of `source`: everything except the chunks. Like
+    /// [`Frame::open`](super::Frame::open), it leaves parts of a long index for later.
     ///
     /// # Errors
     /// Fails with the errors of [`Frame::open`](super::Frame::open).

@@ -43,8 +43,11 @@ pub struct Frame<R> {
 impl<R: ReadAt> Frame<R> {
     /// Opens the frame at the start of `source`; bytes after its end are ignored.
     ///
-    /// Reads the header, the trailer and the index, but no chunk. Of an index of more than 64 KiB
-    /// it reads only the start, if possible; the other parts are read when they are needed.
+    /// Reads the header, the trailer and the index, but no chunk.
+    ///
+    /// If the index has more than 2,048 entries and is compressed as C-Blosc2 does it, it is decoded
+    /// and checked in parts, when they are needed. If it also has more than 64 KiB as stored, the
+    /// parts are read when they are needed. Any other index is read and decoded completely.
     ///
     /// # Errors
     /// - [`Error::Format`]: the header, the index or the trailer violates a rule; the first
@@ -128,7 +131,7 @@ impl<R: ReadAt> Frame<R> {
     /// - [`Error::Limit`]: the content and the buffers for decoding it need more memory than
     ///   [`Limits::metadata`] minus the memory that the index uses, or the content is larger than
     ///   [`Limits::memory`];
-    /// - [`Error::Io`]: reading fails.
+    /// - [`Error::Io`]: the source cannot determine its size.
     pub fn vlmetalayer(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
         let Some(bytes) = self.vlmetalayer_chunk(name) else { return Ok(None) };
         let mut content = Vec::new();
@@ -151,7 +154,7 @@ impl<R: ReadAt> Frame<R> {
     ///
     /// # Errors
     /// - [`Error::Argument`]: there is no chunk at this index;
-    /// - [`Error::Format`]: the part of a long index that contains this chunk is invalid;
+    /// - [`Error::Format`]: the part of the index that contains this chunk is invalid;
     /// - [`Error::Io`]: reading fails.
     pub fn offset(&self, number: u64) -> Result<Offset, Error> {
         self.outline.offset(number, &self.source)?.ok_or_else(|| {
@@ -168,8 +171,8 @@ impl<R: ReadAt> Frame<R> {
     ///
     /// # Errors
     /// - [`Error::Argument`]: there is no chunk at this index;
-    /// - [`Error::Format`]: the index or the header of the chunk violates a rule, or the chunk is
-    ///   not at its position;
+    /// - [`Error::Format`]: the index or the header of the chunk violates a rule, there is no chunk
+    ///   at the position that the index states, or the file of the chunk is missing;
     /// - [`Error::Limit`]: the chunk exceeds the limits;
     /// - [`Error::Io`]: reading fails.
     pub fn chunk(&self, number: u64) -> Result<Vec<u8>, Error> {
@@ -178,8 +181,9 @@ impl<R: ReadAt> Frame<R> {
         Ok(chunk)
     }
 
-    /// Reads the chunk at index `number` as stored into `chunk`, replaces its content and reuses
-    /// its memory. On an error the content of `chunk` is unspecified.
+    /// Replaces the content of `chunk` by the chunk at index `number`, as [`chunk`](Self::chunk)
+    /// returns it. The memory of `chunk` is reused, unless the location of the chunk is
+    /// [`Offset::Special`]. On an error the content of `chunk` is unspecified.
     ///
     /// # Errors
     /// Fails with the errors of [`chunk`](Self::chunk).

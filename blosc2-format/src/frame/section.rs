@@ -9,11 +9,14 @@ use super::rules;
 use crate::Error;
 use crate::report::Checker;
 
-/// The maximum number of fixed-length metalayers, and of variable-length metalayers that are
-/// written; a limit of C-Blosc2.
+/// The maximum number of fixed-length metalayers of a frame, a limit of C-Blosc2.
+///
+/// Variable-length metalayers can be added up to the same number; for reading, see
+/// [`MAX_VLMETALAYERS`].
 pub const MAX_METALAYERS: usize = 16;
-/// The maximum number of variable-length metalayers that are read, a limit of C-Blosc2. C-Blosc2 and
-/// this crate write at most [`MAX_METALAYERS`].
+/// The maximum number of variable-length metalayers of a frame that is read, a limit of C-Blosc2.
+///
+/// C-Blosc2 writes at most [`MAX_METALAYERS`], and this crate adds none beyond that number.
 pub const MAX_VLMETALAYERS: usize = 8192;
 /// The maximum length of the name of a metalayer, in bytes.
 pub const MAX_NAME_LEN: usize = 31;

@@ -48,8 +48,8 @@ impl<W: Write + Seek> Writer<W> {
     ///
     /// # Errors
     /// - [`Error::Argument`]: parameters that a chunk cannot have; more than 16 metalayers, two
-    ///   with the same name, or contents of 2 GiB or more in total; or a name that is not 1 to 31
-    ///   bytes long or contains a NUL byte;
+    ///   with the same name, or contents of 2 GiB - 4 KiB or more in total; or a name that is not 1
+    ///   to 31 bytes long or contains a NUL byte;
     /// - [`Error::Io`]: an operation of `out` fails.
     pub fn new(mut out: W, params: Params, metalayers: &[Metalayer]) -> Result<Self, Error> {
         let builder = Builder::new(params, Layout::Contiguous, metalayers)?;
@@ -67,7 +67,8 @@ impl<W: Write + Seek> Writer<W> {
     ///
     /// # Errors
     /// - [`Error::Argument`]: `data` is empty, longer than a chunk can be, or not supported by the
-    ///   filters; or [`push_blocks`](Self::push_blocks) was used before;
+    ///   filters; the frame contains chunks with variable-length blocks; or it has the maximum
+    ///   number of chunks;
     /// - [`Error::Unsupported`]: a codec or a filter is not supported;
     /// - [`Error::Io`]: the destination fails.
     pub fn push(&mut self, data: &[u8]) -> Result<(), Error> {
@@ -81,8 +82,8 @@ impl<W: Write + Seek> Writer<W> {
     ///
     /// # Errors
     /// - [`Error::Argument`]: there is no block, a block is empty, the blocks are longer than a
-    ///   chunk can be or not supported by the filters; or a chunk without variable-length blocks
-    ///   was appended before;
+    ///   chunk can be or not supported by the filters; the frame contains chunks without
+    ///   variable-length blocks; or it has the maximum number of chunks;
     /// - [`Error::Unsupported`]: a codec or a filter is not supported;
     /// - [`Error::Io`]: the destination fails.
     pub fn push_blocks(&mut self, blocks: &[&[u8]]) -> Result<(), Error> {
@@ -121,7 +122,8 @@ impl<W: Write + Seek> Writer<W> {
     ///
     /// # Errors
     /// [`Error::Argument`]: the trailer has 16 metalayers, or one with this name; the name is not 1
-    /// to 31 bytes long or contains a NUL byte; or the contents have 2 GiB or more.
+    /// to 31 bytes long or contains a NUL byte; `content` is longer than a chunk can be; or all
+    /// contents, compressed, have 2 GiB - 4 KiB or more in total.
     pub fn add_vlmetalayer(&mut self, name: &str, content: &[u8]) -> Result<(), Error> {
         self.builder.add_vlmetalayer(name, content)
     }
@@ -132,7 +134,7 @@ impl<W: Write + Seek> Writer<W> {
     /// - [`Error::Format`]: `chunk` does not start with the header of a chunk;
     /// - [`Error::Argument`]: the length of `chunk` differs from its header, or it is lazy; the
     ///   trailer has 16 metalayers, or one with this name; the name is not 1 to 31 bytes long or
-    ///   contains a NUL byte; or the contents have 2 GiB or more.
+    ///   contains a NUL byte; or all contents, compressed, have 2 GiB - 4 KiB or more in total.
     pub fn add_vlmetalayer_chunk(&mut self, name: &str, chunk: &[u8]) -> Result<(), Error> {
         self.builder.add_vlmetalayer_chunk(name, chunk)
     }

@@ -12,8 +12,8 @@ use crate::{Error, Limits, ReadAt};
 /// Finds the intact parts of a damaged directory, in which files are missing, truncated, or contain
 /// wrong bytes.
 ///
-/// Works like [`salvage`](super::salvage). Without an index the chunks are in the order of their
-/// file numbers. At most one file is in memory at a time.
+/// Works like [`salvage`](super::salvage), except that a chunk file of any size is read. Without an
+/// index the chunks are in the order of their file numbers. At most one file is in memory at a time.
 ///
 /// ```
 /// use blosc2_format::chunk::Params;

@@ -40,13 +40,14 @@ pub struct Salvaged {
     /// The header, if its fields are plausible. Its lengths can be wrong.
     pub header: Option<Header>,
     /// The compression parameters: those of the header if the chunks do not contradict it,
-    /// otherwise those of the first chunk. In the second case the level is the default, and a
-    /// typesize above 255 is 1. Without a header and without chunks these are the defaults.
+    /// otherwise those of the first chunk. In the second case the level and the split mode are the
+    /// defaults, and a typesize above 255 is 1. Without a header and without chunks all are the
+    /// defaults.
     pub params: Params,
     /// The metalayers of the header; `None` if they cannot be determined.
     pub metalayers: Option<Vec<Metalayer>>,
-    /// The metalayers of the trailer with intact contents, which are chunks. `None` if no trailer
-    /// was found.
+    /// The metalayers of the trailer with intact contents, which are chunks. `None` if no valid
+    /// trailer was found.
     pub vlmetalayers: Option<Vec<Metalayer>>,
     /// The chunks, in the order described by [`order`](Self::order).
     pub chunks: Vec<Piece>,
@@ -89,7 +90,7 @@ pub enum Order {
     File,
 }
 
-/// The result for one chunk.
+/// What [`salvage`] recovers of one chunk.
 ///
 /// ```
 /// use blosc2_format::frame::{IntactChunk, Piece};
@@ -141,10 +142,10 @@ pub struct IntactChunk {
 /// A frame whose writer was interrupted can end with a [journal](super::journal). This function
 /// ignores the journal: restore its bytes first.
 ///
-/// Every chunk is decoded, unless its codec is not supported or decoding it exceeds `limits`: then
-/// only its structure is checked. A chunk whose stored size exceeds [`Limits::memory`] counts as
-/// damaged. There are no checksums, so changed bytes that can still be decoded count as intact. The
-/// time is proportional to the size of the data and of `source`.
+/// Every chunk is decoded, unless its codec or a filter is not supported or decoding it exceeds
+/// `limits`: then only its structure is checked. A chunk whose stored size exceeds
+/// [`Limits::memory`] counts as damaged. There are no checksums, so changed bytes that can still be
+/// decoded count as intact. The time is proportional to the size of the data and of `source`.
 ///
 /// If the index is lost, a chunk that is part of the data of a damaged chunk is mistaken for a
 /// chunk of the frame.
