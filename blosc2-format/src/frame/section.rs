@@ -9,11 +9,12 @@ use super::rules;
 use crate::Error;
 use crate::report::Checker;
 
-/// The maximum number of fixed-length metalayers, and of variable-length metalayers that are
-/// written; a limit of C-Blosc2.
+/// The maximum number of fixed-length metalayers of a frame. Also the maximum number of
+/// variable-length metalayers that are written, but not of those that are
+/// [read](MAX_VLMETALAYERS). A limit of C-Blosc2.
 pub const MAX_METALAYERS: usize = 16;
-/// The maximum number of variable-length metalayers that are read, a limit of C-Blosc2. C-Blosc2 and
-/// this crate write at most [`MAX_METALAYERS`].
+/// The maximum number of variable-length metalayers of a frame that is read, a limit of C-Blosc2.
+/// C-Blosc2 and this crate write at most [`MAX_METALAYERS`].
 pub const MAX_VLMETALAYERS: usize = 8192;
 /// The maximum length of the name of a metalayer, in bytes.
 pub const MAX_NAME_LEN: usize = 31;

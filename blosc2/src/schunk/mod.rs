@@ -100,8 +100,8 @@ pub use whole::SaveOptions;
 /// - [`ErrorKind::Busy`]: another access to the file is running a user closure, so that the read could deadlock; or
 ///   another program changed the file without locking it; see
 ///   [access](OpenOptions#access-to-a-file-by-several-handles);
-/// - with [`OpenOptions::locking`]: [`ErrorKind::NotFound`] if the file was replaced or removed after it was opened,
-///   and [`ErrorKind::Unfinished`] if a writer was stopped in the middle of a change.
+/// - with [`OpenOptions::locking`]: [`ErrorKind::NotFound`] if the file was replaced by a program that locks it, and
+///   [`ErrorKind::Unfinished`] if a writer was stopped in the middle of a change.
 ///
 /// # Errors of changes
 /// Each method that changes the super-chunk may fail with
@@ -115,7 +115,8 @@ pub use whole::SaveOptions;
 /// - [`ErrorKind::Unfinished`]: a writer was stopped in the middle of a change;
 /// - [`ErrorKind::InvalidData`]: the index is invalid, or an earlier change failed and could not be rolled back;
 /// - [`ErrorKind::InvalidArgument`]: other data, such as a second frame, follows the frame in the file and would be
-///   overwritten; or the frame would have more chunks than the format allows (2^28 - 5);
+///   overwritten; the first chunk would be longer than the chunk size set by [`OpenOptions::chunksize`]; or the frame
+///   would have more chunks than the format allows (2^28 - 5);
 /// - [`ErrorKind::TooLarge`]: another handle has changed the frame, and its metadata now exceeds the
 ///   [`limits`](OpenOptions::limits);
 /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter in the header of the frame; or the file
