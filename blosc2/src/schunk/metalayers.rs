@@ -210,8 +210,8 @@ impl MetalayersMut<'_> {
     /// # Errors
     /// Fails with the [errors of changes](SChunk#errors-of-changes), and with
     /// - [`ErrorKind::InvalidArgument`]: the name is reserved or invalid; the length of a fixed-length metalayer would
-    ///   change, or one would be added after the first chunk of a contiguous frame; compression parameters are out of
-    ///   range, or set for a fixed-length metalayer; or there are too many metalayers, or they have 2 GiB or more in
+    ///   change, or one would be added after the first chunk of a contiguous frame; compression parameters are invalid,
+    ///   or set for a fixed-length metalayer; or there are too many metalayers, or they have 2 GiB or more in
     ///   total;
     /// - [`ErrorKind::TooLarge`]: the content of a variable-length metalayer has more than
     ///   [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes;

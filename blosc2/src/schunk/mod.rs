@@ -115,8 +115,9 @@ pub use whole::SaveOptions;
 /// - [`ErrorKind::Unfinished`]: a writer was stopped in the middle of a change;
 /// - [`ErrorKind::InvalidData`]: the index is invalid, or an earlier change failed and could not be rolled back;
 /// - [`ErrorKind::InvalidArgument`]: other data, such as a second frame, follows the frame in the file and would be
-///   overwritten; the first chunk would be longer than the chunk size set by [`OpenOptions::chunksize`]; or the frame
-///   would have more chunks than the format allows (2^28 - 5);
+///   overwritten; the first chunk would be longer than the chunk size set by [`OpenOptions::chunksize`]; the frame
+///   would have more chunks than the format allows (2^28 - 5); or a filter cannot compress the data (delta, trunc_prec
+///   and int_trunc need whole items, and delta does not support variable-length blocks);
 /// - [`ErrorKind::TooLarge`]: another handle has changed the frame, and its metadata now exceeds the
 ///   [`limits`](OpenOptions::limits);
 /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter in the header of the frame; or the file
@@ -205,7 +206,7 @@ impl SChunk {
     /// The typesize is the size of `T`, unless `params` sets one.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range;
+    /// - [`ErrorKind::InvalidArgument`]: a parameter is invalid;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
     #[doc(alias = "blosc2_schunk_new")]
     pub fn in_memory<T: Element>(params: impl Borrow<CParams>) -> Result<Self> {
@@ -220,7 +221,7 @@ impl SChunk {
     /// # Errors
     /// - [`ErrorKind::AlreadyExists`]: there is a file or directory at `path`; it is not changed;
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be created;
-    /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range;
+    /// - [`ErrorKind::InvalidArgument`]: a parameter is invalid;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
     pub fn create<T: Element>(
         path: impl AsRef<Path>,

@@ -342,7 +342,7 @@ impl OpenOptions {
     /// - [`ErrorKind::Busy`]: another handle of this program excludes this access; see [access to a
     ///   file](Self#access-to-a-file-by-several-handles);
     /// - [`ErrorKind::TooLarge`]: opening takes more than the [`limits`](Self::limits) allow;
-    /// - [`ErrorKind::InvalidArgument`]: options contradict each other, or a parameter is out of range;
+    /// - [`ErrorKind::InvalidArgument`]: options contradict each other, or a parameter is invalid;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter of the compression parameters; or
     ///   the file is opened for writing with [`locking`](Self::locking), and has several hard links;
     /// - [`ErrorKind::OutOfMemory`]: there is not enough memory.
@@ -493,7 +493,7 @@ impl OpenOptions {
     /// - [`ErrorKind::Unfinished`]: a writer was stopped in the middle of a change; see
     ///   [crash recovery](Self#crash-recovery);
     /// - [`ErrorKind::TooLarge`]: opening takes more than the [`limits`](Self::limits) allow;
-    /// - [`ErrorKind::InvalidArgument`]: options contradict each other, or a parameter is out of range;
+    /// - [`ErrorKind::InvalidArgument`]: options contradict each other, or a parameter is invalid;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter of the compression parameters.
     pub fn from_cframe(&self, bytes: Vec<u8>) -> Result<SChunk> {
         self.open_memory(bytes)
@@ -558,7 +558,7 @@ impl OpenOptions {
     /// Creates a super-chunk in memory that stores each chunk in a separate allocation.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range;
+    /// - [`ErrorKind::InvalidArgument`]: a parameter is invalid;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
     pub fn in_memory(&self) -> Result<SChunk> {
         self.new_in(Box::<Memory>::default())
@@ -570,7 +570,7 @@ impl OpenOptions {
     /// Appending is slower than in [`in_memory`](Self::in_memory); [`SChunk::into_cframe`] needs no copy.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range;
+    /// - [`ErrorKind::InvalidArgument`]: a parameter is invalid;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
     #[doc(alias = "contiguous")]
     pub fn in_memory_frame(&self) -> Result<SChunk> {

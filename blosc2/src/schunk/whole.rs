@@ -105,7 +105,7 @@ impl SChunk {
     ///   is not changed;
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be created;
     /// - [`ErrorKind::InvalidArgument`]: options contradict each other; `replace` is set and `path` is a directory; a
-    ///   compression parameter is out of range; or the parameters change the typesize or block size of an array;
+    ///   compression parameter is invalid; or the parameters change the typesize or block size of an array;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or the chunks are not
     ///   recompressed, and one of them is a Blosc1 chunk.
     pub fn save_with(&self, path: impl AsRef<Path>, options: &SaveOptions) -> Result<()> {
@@ -143,8 +143,8 @@ impl SChunk {
     /// Fails with the [errors of reading](Self#errors-of-reading), with those of the storage, and with
     /// - [`ErrorKind::AlreadyExists`]: the storage is not empty, and [`replace`](SaveOptions::replace) is not set;
     /// - [`ErrorKind::Busy`]: the storage is a file that this program has open in another handle;
-    /// - [`ErrorKind::InvalidArgument`]: [`directory`](SaveOptions::directory) is set; a compression parameter is out
-    ///   of range; or the parameters change the typesize or block size of an array;
+    /// - [`ErrorKind::InvalidArgument`]: [`directory`](SaveOptions::directory) is set; a compression parameter is
+    ///   invalid; or the parameters change the typesize or block size of an array;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or the chunks are not
     ///   recompressed, and one of them is a Blosc1 chunk.
     pub fn save_in(&self, storage: impl Storage + 'static, options: &SaveOptions) -> Result<()> {
@@ -164,7 +164,7 @@ impl SChunk {
     /// - [`ErrorKind::AlreadyExists`]: the folder contains a frame, and [`replace`](SaveOptions::replace) is not set;
     ///   the frame is not changed;
     /// - [`ErrorKind::InvalidArgument`]: the folder contains a frame, and `replace` is set (a frame in a folder cannot
-    ///   be replaced); a compression parameter is out of range; or the parameters change the typesize or block size of
+    ///   be replaced); a compression parameter is invalid; or the parameters change the typesize or block size of
     ///   an array;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or the chunks are not
     ///   recompressed, and one of them is a Blosc1 chunk.
@@ -330,7 +330,7 @@ impl SChunk {
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
-    /// - [`ErrorKind::InvalidArgument`]: a compression parameter is out of range, or the parameters change the typesize
+    /// - [`ErrorKind::InvalidArgument`]: a compression parameter is invalid, or the parameters change the typesize
     ///   or block size of an array;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
     pub fn recompress(&self, params: impl Borrow<CParams>) -> Result<Self> {
