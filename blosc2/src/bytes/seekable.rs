@@ -15,8 +15,9 @@ const ZEROS: [u8; 4096] = [0; 4096];
 ///
 /// Reads of several threads run one after the other, because the inner value has only one position. The length cannot
 /// be set, because the traits have no method for it. Therefore unused bytes remain after a frame that has become
-/// shorter, and a change is not rolled back if the program dies in the middle of it. [`sync`](Storage::sync) calls
-/// `flush`.
+/// shorter, and a change is not rolled back if the program dies in the middle of it. For the same reason existing
+/// content cannot be [replaced](crate::OpenOptions::replace): this fails with [`ErrorKind::Unsupported`].
+/// [`sync`](Storage::sync) calls `flush`.
 ///
 /// ```
 /// use std::io::Cursor;

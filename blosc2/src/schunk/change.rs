@@ -26,8 +26,8 @@ impl SChunk {
     /// Python: `SChunk.append_data`.
     ///
     /// Reading is faster if all chunks have the same size, except for a shorter last one. A chunk that is longer than
-    /// the first one, or that follows a shorter one, makes the chunk sizes variable: the first access to an item then
-    /// reads the headers of all chunks.
+    /// the [chunk size](Self::chunksize), or that follows a chunk that is shorter than this size, makes the chunk sizes
+    /// variable: the first access to an item then reads the headers of all chunks.
     ///
     /// # Errors
     /// Fails with the [errors of changes](Self#errors-of-changes), and with
@@ -46,9 +46,10 @@ impl SChunk {
     /// Appends a compressed chunk. Returns the number of chunks. C: `blosc2_schunk_append_chunk`. Python:
     /// `SChunk.append_chunk`.
     ///
-    /// The chunk must have the typesize of the super-chunk; its codec and filters may differ. A special chunk of zeros,
-    /// NaN or uninitialized items is recorded in the index only and takes no other space; if chunks have different
-    /// sizes, it is stored as a chunk with a small compressed size.
+    /// The chunk must have the typesize of the super-chunk, or 1 if that is greater than 255; its codec and filters may
+    /// differ. A special chunk of zeros, NaN or uninitialized items is recorded in the index only and takes no other
+    /// space. If chunks have different sizes, or the last item of the chunk is incomplete, it is stored with a small
+    /// compressed size instead.
     ///
     /// # Errors
     /// Fails with the [errors of changes](Self#errors-of-changes), and with
@@ -243,9 +244,9 @@ impl SChunk {
     ///
     /// # Errors
     /// Fails with the [errors of changes](Self#errors-of-changes), and with
-    /// - [`ErrorKind::InvalidArgument`]: the super-chunk has chunks; `chunk_items` is 0; `special` is [`Special::Nan`]
-    ///   and the typesize is neither 4 nor 8; `special` is [`Special::Value`]; or the items have more than 2^63 - 1
-    ///   bytes;
+    /// - [`ErrorKind::InvalidArgument`]: the super-chunk has chunks or contains an array; `chunk_items` is 0; `special`
+    ///   is [`Special::Nan`] and the typesize is neither 4 nor 8; `special` is [`Special::Value`]; or the items have
+    ///   more than 2^63 - 1 bytes;
     /// - [`ErrorKind::TooLarge`]: a chunk would have more than [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes,
     ///   or there would be more chunks than [`Limits::chunks`](crate::Limits) allows.
     #[doc(alias("fill_special", "blosc2_schunk_fill_special"))]

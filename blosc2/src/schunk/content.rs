@@ -38,8 +38,9 @@ impl SChunk {
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
     /// - [`ErrorKind::ReadOnly`]: the super-chunk was opened for reading; or it was opened for appending, and a shorter
     ///   last chunk would have to be replaced;
-    /// - [`ErrorKind::InvalidArgument`]: `chunksize` is 0, greater than [`MAX_CHUNK_LEN`] or not a multiple of the
-    ///   typesize; or the chunks have different sizes, have variable-length blocks or belong to an array;
+    /// - [`ErrorKind::InvalidArgument`]: the super-chunk has no chunk size, and `chunksize` is 0, greater than
+    ///   [`MAX_CHUNK_LEN`] or not a multiple of the typesize; or the chunks have different sizes, have variable-length
+    ///   blocks or belong to an array;
     /// - [`ErrorKind::Unsupported`]: the last chunk is shorter, and a prefilter or postfilter is set, which would run
     ///   again on its data.
     pub fn writer(&mut self, chunksize: usize) -> Result<SChunkWriter<'_>> {
@@ -90,7 +91,7 @@ impl SChunk {
 
 /// A reader of the decompressed content of a [`SChunk`]. Created by [`SChunk::reader`].
 ///
-/// It decompresses at most 1 MiB ahead.
+/// It buffers at most 1 MiB of decompressed data.
 ///
 /// ```
 /// use std::io::{Read, Seek, SeekFrom};
@@ -204,7 +205,8 @@ impl SChunkWriter<'_> {
     /// Writes the remaining data.
     ///
     /// # Errors
-    /// Fails with the [errors of changes](SChunk#errors-of-changes), and with
+    /// Fails with the errors of [reading](SChunk#errors-of-reading) and of [changes](SChunk#errors-of-changes), and
+    /// with
     /// - [`ErrorKind::InvalidArgument`]: another handle has changed the chunk size, or has stored chunks of different
     ///   sizes.
     pub fn finish(mut self) -> Result<()> {

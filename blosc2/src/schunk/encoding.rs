@@ -30,7 +30,7 @@ impl SChunk {
     /// `SChunk.cparams = ...`.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range; or the parameters change the typesize, or the
+    /// - [`ErrorKind::InvalidArgument`]: a parameter is invalid; or the parameters change the typesize, or the
     ///   block size of an array;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
     pub fn set_cparams(&mut self, params: impl Borrow<CParams>) -> Result<()> {

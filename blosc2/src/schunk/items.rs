@@ -99,8 +99,7 @@ impl SChunk {
     /// - [`ErrorKind::OutOfBounds`]: `start` is after the end;
     /// - [`ErrorKind::TypeMismatch`]: `T` is not `u8`, and its size is not the typesize;
     /// - [`ErrorKind::InvalidArgument`]: there are items past the end, and they cannot be appended: the chunks belong
-    ///   to an array or have different sizes, or the super-chunk is empty and was created without
-    ///   [`OpenOptions::chunksize`](crate::OpenOptions::chunksize);
+    ///   to an array or have different sizes, or the super-chunk is empty and has no [chunk size](Self::chunksize);
     /// - [`ErrorKind::Unsupported`]: a prefilter or postfilter is set, which would run again on the other items of the
     ///   chunks; or the chunks have variable-length blocks.
     #[doc(alias("set_slice", "blosc2_schunk_set_slice_buffer", "__setitem__"))]
@@ -294,7 +293,8 @@ impl SChunk {
         Ok(())
     }
 
-    /// Returns an iterator over all items. It decompresses at most 1 MiB ahead.
+    /// Returns an iterator over all items. It buffers at most 1 MiB of decompressed items, or one item if that is
+    /// longer.
     ///
     /// Each item is a `Result`, whose error is one of the [errors of reading](Self#errors-of-reading), or
     /// [`ErrorKind::TypeMismatch`] if `T` is not `u8` and its size is not the typesize. An error ends the iteration.

@@ -170,8 +170,8 @@ impl MetalayersMut<'_> {
     /// Sets the compression parameters of the contents that the next calls write. C: the parameter `cparams` of
     /// `blosc2_vlmeta_add` and `blosc2_vlmeta_update`.
     ///
-    /// By default contents are compressed as in Python: Zstd, level 5, shuffle, typesize 1. Fixed-length metalayers are
-    /// not compressed and accept no parameters.
+    /// By default contents are compressed as in Python: Zstd, level 5, shuffle, typesize 1. A build without Zstd uses
+    /// BloscLZ. Fixed-length metalayers are not compressed and accept no parameters.
     ///
     /// ```
     /// use blosc2::{CParams, Codec, SChunk};
@@ -210,8 +210,8 @@ impl MetalayersMut<'_> {
     /// # Errors
     /// Fails with the [errors of changes](SChunk#errors-of-changes), and with
     /// - [`ErrorKind::InvalidArgument`]: the name is reserved or invalid; the length of a fixed-length metalayer would
-    ///   change, or one would be added after the first chunk of a contiguous frame; compression parameters are out of
-    ///   range, or set for a fixed-length metalayer; or there are too many metalayers, or they have 2 GiB or more in
+    ///   change, or one would be added after the first chunk of a contiguous frame; compression parameters are invalid,
+    ///   or set for a fixed-length metalayer; or there are too many metalayers, or they have 2 GiB or more in
     ///   total;
     /// - [`ErrorKind::TooLarge`]: the content of a variable-length metalayer has more than
     ///   [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes;
@@ -250,8 +250,8 @@ impl MetalayersMut<'_> {
     ///
     /// # Errors
     /// Fails with the [errors of changes](SChunk#errors-of-changes), and with
-    /// - [`ErrorKind::InvalidArgument`]: the name is reserved, or a fixed-length metalayer is removed after the first
-    ///   chunk.
+    /// - [`ErrorKind::InvalidArgument`]: the name is reserved; or the metalayer is a fixed-length one of a contiguous
+    ///   frame that has chunks.
     pub fn remove(&mut self, name: &str) -> Result<bool> {
         let doing = "remove a metalayer";
         self.check(doing, name)?;

@@ -100,8 +100,8 @@ pub use whole::SaveOptions;
 /// - [`ErrorKind::Busy`]: another access to the file is running a user closure, so that the read could deadlock; or
 ///   another program changed the file without locking it; see
 ///   [access](OpenOptions#access-to-a-file-by-several-handles);
-/// - with [`OpenOptions::locking`]: [`ErrorKind::NotFound`] if the file was replaced or removed after it was opened,
-///   and [`ErrorKind::Unfinished`] if a writer was stopped in the middle of a change.
+/// - with [`OpenOptions::locking`]: [`ErrorKind::NotFound`] if the file was replaced by a program that locks it, and
+///   [`ErrorKind::Unfinished`] if a writer was stopped in the middle of a change.
 ///
 /// # Errors of changes
 /// Each method that changes the super-chunk may fail with
@@ -115,7 +115,9 @@ pub use whole::SaveOptions;
 /// - [`ErrorKind::Unfinished`]: a writer was stopped in the middle of a change;
 /// - [`ErrorKind::InvalidData`]: the index is invalid, or an earlier change failed and could not be rolled back;
 /// - [`ErrorKind::InvalidArgument`]: other data, such as a second frame, follows the frame in the file and would be
-///   overwritten; or the frame would have more chunks than the format allows (2^28 - 5);
+///   overwritten; the first chunk would be longer than the chunk size set by [`OpenOptions::chunksize`]; the frame
+///   would have more chunks than the format allows (2^28 - 5); or a filter cannot compress the data (delta, trunc_prec
+///   and int_trunc need whole items, and delta does not support variable-length blocks);
 /// - [`ErrorKind::TooLarge`]: another handle has changed the frame, and its metadata now exceeds the
 ///   [`limits`](OpenOptions::limits);
 /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter in the header of the frame; or the file
@@ -204,7 +206,7 @@ impl SChunk {
     /// The typesize is the size of `T`, unless `params` sets one.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range;
+    /// - [`ErrorKind::InvalidArgument`]: a parameter is invalid;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
     #[doc(alias = "blosc2_schunk_new")]
     pub fn in_memory<T: Element>(params: impl Borrow<CParams>) -> Result<Self> {
@@ -219,7 +221,7 @@ impl SChunk {
     /// # Errors
     /// - [`ErrorKind::AlreadyExists`]: there is a file or directory at `path`; it is not changed;
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be created;
-    /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range;
+    /// - [`ErrorKind::InvalidArgument`]: a parameter is invalid;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
     pub fn create<T: Element>(
         path: impl AsRef<Path>,

@@ -54,8 +54,8 @@ const MAKE: &str = "create a super-chunk";
 ///   no part of a change in progress. Reads and changes of this program block each other; reads do not block reads.
 /// - Accesses by several programs are coordinated only with [`locking`](Self::locking).
 /// - A handle always refers to the file that it opened. If that file is replaced or removed, changes fail with
-///   [`ErrorKind::NotFound`]; reads return the old content, or fail with `NotFound` if the handle uses locking. Do not
-///   replace a directory while it is open.
+///   [`ErrorKind::NotFound`], and reads return the old content. But if the handle uses locking, and the file was
+///   replaced by a program that locks it, reads fail with `NotFound` too. Do not replace a directory while it is open.
 /// - User closures (codecs, filters, tuners, prefilters, postfilters, the function of a `map`, and that of
 ///   [`locked`](SChunk::locked)) run during a read or a change of the file. During a read they may read the same file.
 ///   A call in a closure that would deadlock, because it waits for the access in which the closure runs, fails with
@@ -182,7 +182,8 @@ impl OpenOptions {
     }
 
     /// Sets whether each change and each read locks the file, so that several programs can use it at the same time. Off
-    /// by default. It has no effect on super-chunks in memory and in custom storage backends. Python: `locking=True`.
+    /// by default. It has no effect on super-chunks in memory, in custom storage backends and in custom folders.
+    /// Python: `locking=True`.
     ///
     /// The lock is compatible with C-Blosc2 3.2 and later: it is a lock on a separate file, whose name is the name of
     /// the frame followed by `.b2lock` (for a directory, the file `.b2lock` in it). The lock file is not removed. All
@@ -236,8 +237,8 @@ impl OpenOptions {
         self
     }
 
-    /// Sets whether a new frame is a directory with one file for each chunk (a sparse frame) instead of a contiguous
-    /// file. Off by default. C and Python: `contiguous=False`.
+    /// Sets whether [`open`](Self::open) creates a directory with one file for each chunk (a sparse frame) instead of a
+    /// contiguous file. Off by default. C and Python: `contiguous=False`.
     #[doc(alias("contiguous", "sparse"))]
     pub fn directory(mut self, directory: bool) -> Self {
         self.directory = directory;
@@ -341,7 +342,7 @@ impl OpenOptions {
     /// - [`ErrorKind::Busy`]: another handle of this program excludes this access; see [access to a
     ///   file](Self#access-to-a-file-by-several-handles);
     /// - [`ErrorKind::TooLarge`]: opening takes more than the [`limits`](Self::limits) allow;
-    /// - [`ErrorKind::InvalidArgument`]: options contradict each other, or a parameter is out of range;
+    /// - [`ErrorKind::InvalidArgument`]: options contradict each other, or a parameter is invalid;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter of the compression parameters; or
     ///   the file is opened for writing with [`locking`](Self::locking), and has several hard links;
     /// - [`ErrorKind::OutOfMemory`]: there is not enough memory.
@@ -407,10 +408,10 @@ impl OpenOptions {
     /// [`open`](Self::open) opens a directory of the file system by its path. C: `blosc2_schunk_open_udio` of a
     /// directory.
     ///
-    /// [`create`](Self::create) and [`create_new`](Self::create_new) create a frame if the folder has no index file,
-    /// `chunks.b2frame`. Accesses of several handles to one folder are not coordinated: a change fails with
-    /// [`ErrorKind::Busy`] if another handle has changed the frame since this handle last read it, and
-    /// [`SChunk::refresh`] reads the changes of other handles.
+    /// [`create`](Self::create), [`create_new`](Self::create_new) and [`replace`](Self::replace) create a frame if the
+    /// folder has no index file, `chunks.b2frame`. Accesses of several handles to one folder are not coordinated: a
+    /// change fails with [`ErrorKind::Busy`] if another handle has changed the frame since this handle last read it,
+    /// and [`SChunk::refresh`] reads the changes of other handles.
     ///
     /// ```
     /// use std::collections::BTreeMap;
@@ -492,7 +493,7 @@ impl OpenOptions {
     /// - [`ErrorKind::Unfinished`]: a writer was stopped in the middle of a change; see
     ///   [crash recovery](Self#crash-recovery);
     /// - [`ErrorKind::TooLarge`]: opening takes more than the [`limits`](Self::limits) allow;
-    /// - [`ErrorKind::InvalidArgument`]: options contradict each other, or a parameter is out of range;
+    /// - [`ErrorKind::InvalidArgument`]: options contradict each other, or a parameter is invalid;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter of the compression parameters.
     pub fn from_cframe(&self, bytes: Vec<u8>) -> Result<SChunk> {
         self.open_memory(bytes)
@@ -557,7 +558,7 @@ impl OpenOptions {
     /// Creates a super-chunk in memory that stores each chunk in a separate allocation.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range;
+    /// - [`ErrorKind::InvalidArgument`]: a parameter is invalid;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
     pub fn in_memory(&self) -> Result<SChunk> {
         self.new_in(Box::<Memory>::default())
@@ -569,7 +570,7 @@ impl OpenOptions {
     /// Appending is slower than in [`in_memory`](Self::in_memory); [`SChunk::into_cframe`] needs no copy.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range;
+    /// - [`ErrorKind::InvalidArgument`]: a parameter is invalid;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
     #[doc(alias = "contiguous")]
     pub fn in_memory_frame(&self) -> Result<SChunk> {

@@ -140,7 +140,8 @@ pub struct Rebuilt {
 /// The file or directory is unchanged after an error, except that an unfinished change may have been rolled back or
 /// completed.
 /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be read or written;
-/// - [`ErrorKind::InvalidData`]: it is not a frame, or no part of it is intact;
+/// - [`ErrorKind::InvalidData`]: it is not a frame, none of its chunks is intact, or the intact parts do not form a
+///   valid frame;
 /// - [`ErrorKind::Unsupported`]: it is a file of another kind, such as a frame of a beta version of C-Blosc2, or a
 ///   chunk needs a codec that this build does not have;
 /// - [`ErrorKind::AlreadyExists`]: the path with the suffix `.damaged` already exists;

@@ -51,7 +51,7 @@ impl SChunk {
     ///
     /// Without locking, a call makes the changes of another program visible, if that program is not writing at the same
     /// time. The call then returns `false` for two kinds of changes, although reads return the new data:
-    /// - a chunk was overwritten with a chunk of the same compressed length;
+    /// - a chunk was overwritten in place, and the length of the frame is the same as before;
     /// - the chunks of a frame with more than about 100,000 chunks were reordered, and the part of the index that this
     ///   handle has read is unchanged.
     ///

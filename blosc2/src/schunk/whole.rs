@@ -71,8 +71,8 @@ impl SaveOptions {
 
     /// Sets the parameters with which the chunks are recompressed. By default the chunks are copied unchanged.
     ///
-    /// The block size of an array is kept. [`NDArrayBuilder::copy`](crate::NDArrayBuilder::copy) creates an array with
-    /// other chunk and block shapes.
+    /// The block size of an array is kept: if the parameters set another typesize or block size, saving an array fails.
+    /// [`NDArrayBuilder::copy`](crate::NDArrayBuilder::copy) creates an array with other chunk and block shapes.
     pub fn cparams(mut self, params: impl Borrow<CParams>) -> Self {
         self.cparams = Some(params.borrow().clone());
         self
@@ -104,8 +104,8 @@ impl SChunk {
     /// - [`ErrorKind::Busy`]: this program has the existing file open for writing, or replaces it on another thread; it
     ///   is not changed;
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be created;
-    /// - [`ErrorKind::InvalidArgument`]: options contradict each other, `replace` is set and `path` is a directory, or
-    ///   a compression parameter is out of range;
+    /// - [`ErrorKind::InvalidArgument`]: options contradict each other; `replace` is set and `path` is a directory; a
+    ///   compression parameter is invalid; or the parameters change the typesize or block size of an array;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or the chunks are not
     ///   recompressed, and one of them is a Blosc1 chunk.
     pub fn save_with(&self, path: impl AsRef<Path>, options: &SaveOptions) -> Result<()> {
@@ -143,8 +143,8 @@ impl SChunk {
     /// Fails with the [errors of reading](Self#errors-of-reading), with those of the storage, and with
     /// - [`ErrorKind::AlreadyExists`]: the storage is not empty, and [`replace`](SaveOptions::replace) is not set;
     /// - [`ErrorKind::Busy`]: the storage is a file that this program has open in another handle;
-    /// - [`ErrorKind::InvalidArgument`]: [`directory`](SaveOptions::directory) is set, or a compression parameter is
-    ///   out of range;
+    /// - [`ErrorKind::InvalidArgument`]: [`directory`](SaveOptions::directory) is set; a compression parameter is
+    ///   invalid; or the parameters change the typesize or block size of an array;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or the chunks are not
     ///   recompressed, and one of them is a Blosc1 chunk.
     pub fn save_in(&self, storage: impl Storage + 'static, options: &SaveOptions) -> Result<()> {
@@ -164,7 +164,8 @@ impl SChunk {
     /// - [`ErrorKind::AlreadyExists`]: the folder contains a frame, and [`replace`](SaveOptions::replace) is not set;
     ///   the frame is not changed;
     /// - [`ErrorKind::InvalidArgument`]: the folder contains a frame, and `replace` is set (a frame in a folder cannot
-    ///   be replaced); or a compression parameter is out of range;
+    ///   be replaced); a compression parameter is invalid; or the parameters change the typesize or block size of
+    ///   an array;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or the chunks are not
     ///   recompressed, and one of them is a Blosc1 chunk.
     pub fn save_in_folder<F>(&self, folder: F, options: &SaveOptions) -> Result<()>
@@ -329,7 +330,7 @@ impl SChunk {
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
-    /// - [`ErrorKind::InvalidArgument`]: a compression parameter is out of range, or the parameters change the typesize
+    /// - [`ErrorKind::InvalidArgument`]: a compression parameter is invalid, or the parameters change the typesize
     ///   or block size of an array;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
     pub fn recompress(&self, params: impl Borrow<CParams>) -> Result<Self> {

@@ -31,7 +31,8 @@ const PIECE: u64 = 1 << 16;
 /// [`chunksize`](Self::chunksize) to check the size before reading.
 ///
 /// The data is the concatenation of the chunks. For an array this includes the padding of its chunks, in the order of
-/// its chunks; [`NDArray`](crate::NDArray) reads its items.
+/// its chunks; [`NDArray`](crate::NDArray) reads its items. A chunk whose codec (zfp) or filter (ndcell, ndmean) needs
+/// the shape of the array cannot be read by this type: the read fails with [`ErrorKind::Unsupported`].
 ///
 /// ```
 /// use std::io::{Cursor, Read, Seek, SeekFrom, Write};
@@ -73,7 +74,7 @@ impl<R: Read + Seek> FrameReader<R> {
     /// - [`ErrorKind::InvalidData`]: it is not a frame, is truncated or is invalid; or it is the index file of a
     ///   directory;
     /// - [`ErrorKind::Unfinished`]: the writer of the frame was stopped in the middle of a change;
-    /// - [`ErrorKind::TooLarge`]: the metadata takes more than the default [`Limits`](crate::Limits);
+    /// - [`ErrorKind::TooLarge`]: the metadata takes more memory than the default [`Limits`](crate::Limits) allow;
     /// - [`ErrorKind::Unsupported`]: the C library is an installed one (feature `system`), and an environment variable
     ///   is set that overrides its parameters;
     /// - [`ErrorKind::Io`], or a more specific kind such as [`ErrorKind::OutOfMemory`]: the reader fails.
@@ -108,7 +109,7 @@ impl<R: Read + Seek> FrameReader<R> {
     }
 
     /// Returns the decompressed size of a chunk in bytes, as in the header of the frame; the last chunk may be shorter.
-    /// Returns `None` if there are no chunks, or if chunks have different sizes.
+    /// Returns `None` if chunks have different sizes, or if there are no chunks and the header sets no chunk size.
     ///
     /// ```
     /// use std::io::{Cursor, Write};

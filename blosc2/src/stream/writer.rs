@@ -65,7 +65,7 @@ impl<W: Write + Seek> FrameWriter<W> {
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: `chunksize` is 0, greater than [`MAX_CHUNK_LEN`] or not a multiple of the
-    ///   typesize; or a parameter is out of range;
+    ///   typesize; or a parameter is invalid;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter;
     /// - [`ErrorKind::Io`], or a more specific kind such as [`ErrorKind::OutOfMemory`]: the destination fails.
     pub fn new(out: W, chunksize: usize, params: impl Borrow<CParams>) -> Result<Self> {
