@@ -48,7 +48,8 @@ pub trait UserTuner: Send + 'static {
     /// Chooses the parameters for the next chunk, by changing `params`. The changes also apply to later chunks.
     ///
     /// [`CParams::typesize`], [`CParams::blosc1`] and [`CParams::tuner`] have to stay the same; in an array also
-    /// [`CParams::blocksize`]. If one of them is changed, compression fails with [`ErrorKind::Callback`].
+    /// [`CParams::blocksize`]. If one of them is changed, or a parameter is invalid, compression fails with
+    /// [`ErrorKind::Callback`].
     ///
     /// # Errors
     /// Any error. The call that compresses then fails with [`ErrorKind::Callback`];
@@ -131,8 +132,9 @@ impl Tuner {
     ///
     /// `make` creates one instance for each compressor, frame writer, super-chunk and array. It receives the parameters
     /// that the program has set. [`Compressor::params`](crate::Compressor::params) returns the parameters that the
-    /// tuner chose last. Each [`Chunk`](crate::Chunk) and [`SChunk::chunk_info`](crate::SChunk::chunk_info) also have
-    /// them, except for the level. Files do not store the id of the tuner.
+    /// tuner chose last. The header of each chunk stores the codec, the filters and the block size, but not the level;
+    /// see [`Chunk`](crate::Chunk) and [`SChunk::chunk_info`](crate::SChunk::chunk_info). Files do not store the id of
+    /// the tuner.
     ///
     /// C: `blosc2_register_tuner`, which takes functions that work on a C context. Python has no equivalent.
     ///
