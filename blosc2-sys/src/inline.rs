@@ -164,8 +164,8 @@ pub unsafe fn blosc2_meta_get(
 /// [`b2nd_deserialize_meta`], which does the same.
 ///
 /// # Safety
-/// As for [`b2nd_deserialize_meta`]: `smeta` has `smeta_len` bytes, and each of the three shapes has room for
-/// `B2ND_MAX_DIM` items.
+/// As for [`b2nd_deserialize_meta`]: `smeta` has `smeta_len` bytes, `ndim` is writable, each of the three shapes has
+/// room for `B2ND_MAX_DIM` items, and `dtype` and `dtype_format` are null or writable.
 #[expect(clippy::too_many_arguments, reason = "C's signature")]
 pub unsafe fn b2nd_deserialize_meta_inline(
     smeta: *const u8,

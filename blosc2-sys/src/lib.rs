@@ -69,8 +69,8 @@ pub unsafe fn load_codec(code: u8) -> core::ffi::c_int {
 /// or with that of Blosc2. Returns 0 or a negative error code.
 ///
 /// With the header of Blosc1, `blosc2_compress_ctx` returns `BLOSC2_ERROR_INVALID_PARAM` for parameters that the
-/// header cannot hold. It can hold one filter, [`BLOSC_SHUFFLE`] without a meta value or [`BLOSC_BITSHUFFLE`], and
-/// a codec from [`BLOSC_BLOSCLZ`] to [`BLOSC_ZSTD`], but no dictionary. `blosc2_vlcompress_ctx` always returns this
+/// header cannot hold. It can hold at most one filter, [`BLOSC_SHUFFLE`] without a meta value or [`BLOSC_BITSHUFFLE`],
+/// and a codec from [`BLOSC_BLOSCLZ`] to [`BLOSC_ZSTD`], but no dictionary. `blosc2_vlcompress_ctx` always returns this
 /// error, since Blosc1 has no variable-length blocks. A destination of 16 bytes more than the source is always
 /// large enough.
 ///
@@ -99,7 +99,8 @@ pub unsafe fn set_blosc1(context: *mut blosc2_context, blosc1: bool) -> core::ff
 /// Sets the sizes of items and blocks that a context for compression uses in its next call; 0 is an automatic block
 /// size. Returns 0 or a negative error code.
 ///
-/// Without this call, a context uses the sizes of its previous call, not those of its parameters.
+/// Without this function, a context that has compressed before uses the sizes of its previous call, which can differ
+/// from those of its parameters.
 ///
 /// An installed library (feature `system`) does not support this, and the function returns an error.
 ///
@@ -135,7 +136,8 @@ pub unsafe fn set_sizes(
 /// library (feature `system`), which has no such function.
 ///
 /// # Safety
-/// - No other thread makes its first call to the library during this one: the choice is not synchronized.
+/// - No other thread makes its first call to the library during this one: the first call chooses the instruction set,
+///   without synchronization.
 pub unsafe fn kernels() -> Option<&'static core::ffi::CStr> {
     #[cfg(not(blosc2_hardened))]
     {
@@ -153,6 +155,6 @@ pub unsafe fn kernels() -> Option<&'static core::ffi::CStr> {
 
 /// Whether the library was built from source with the patches of this crate (`build/patches`).
 ///
-/// `false` with the feature `system`: an installed library has the faults of upstream, and callers have to work
-/// around them.
+/// `false` with the feature `system`, or if `BLOSC2_SYS_UNHARDENED` is set at build time: the library then has the
+/// faults of upstream, and callers have to work around them.
 pub const HARDENED: bool = cfg!(blosc2_hardened);

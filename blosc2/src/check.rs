@@ -35,11 +35,12 @@ pub enum Check {
     /// the compressed streams of each block are complete. Reads all bytes of the frame, but decompresses no chunk. This
     /// is the default for frames in memory ([`OpenOptions::from_cframe`](crate::OpenOptions::from_cframe)).
     Structure,
-    /// Also decompresses all data, with the Rust implementation of the format if it has the codec. This takes longer
-    /// than reading all data.
+    /// Also decompresses all data, with the Rust implementation of the format (the crate `blosc2-format`). This takes
+    /// longer than reading all data. For a single chunk, the check fails with
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if that implementation lacks the codec or a filter.
     ///
-    /// For a frame, chunks with other codecs are decompressed by C or by the user-defined codec. Fails with
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if this build cannot decompress the data, and with
+    /// For a frame, chunks with a codec that it lacks are decompressed by C or by the user-defined codec. The check
+    /// fails with `ErrorKind::Unsupported` if this build cannot decompress the data, and with
     /// [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) if the data exceeds the
     /// [limits](crate::OpenOptions::limits).
     Content,

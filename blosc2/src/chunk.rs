@@ -287,7 +287,8 @@ impl<B: ChunkBytes> Chunk<B> {
         self.header.is_stored()
     }
 
-    /// Returns whether each block is split into one stream for each byte of an item. [`SplitMode`] controls this.
+    /// Returns whether each block is split into one stream for each byte of an item. A shorter last block is not split.
+    /// [`SplitMode`] controls this.
     ///
     /// [`SplitMode`]: crate::SplitMode
     pub fn is_split(&self) -> bool {
@@ -311,7 +312,8 @@ impl<B: ChunkBytes> Chunk<B> {
         !self.header.extended
     }
 
-    /// Returns the version of the chunk format: 2 for Blosc1, 3 to 6 for Blosc2.
+    /// Returns the version of the chunk format: 1 or 2 for Blosc1 and the first alpha versions of Blosc2, 3 or higher
+    /// for later versions of Blosc2.
     pub fn format_version(&self) -> u8 {
         self.header.version
     }

@@ -51,8 +51,8 @@ pub enum Codec {
     /// ZFP with a fixed accuracy (feature `zfp`). Lossy, for arrays of floats. The largest absolute error is 10 to
     /// the power of the parameter, which is an `i8` stored as a `u8`: `-3i8 as u8` for 0.001.
     ZfpAccuracy,
-    /// ZFP with a fixed precision (feature `zfp`). Lossy, for arrays of floats. The parameter is the precision in bits;
-    /// C adds 5, 7, 9 or 11 bits for arrays of 1, 2, 3 or 4 dimensions.
+    /// ZFP with a fixed precision (feature `zfp`). Lossy, for arrays of floats. The precision in bits is the parameter
+    /// plus 5, 7, 9 or 11 for arrays of 1, 2, 3 or 4 dimensions.
     ZfpPrecision,
     /// ZFP with a fixed rate (feature `zfp`). Lossy, for arrays of floats. The parameter is the compressed size in
     /// percent of the uncompressed size.
@@ -88,7 +88,8 @@ impl Codec {
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: the code is not from 160 to 255, or the name is empty, is a number from 0 to
     ///   255 or contains a colon;
-    /// - [`ErrorKind::AlreadyExists`]: the code or the name is registered already.
+    /// - [`ErrorKind::AlreadyExists`]: the code or the name is registered already, or a codec of C-Blosc2 has the
+    ///   name.
     ///
     /// ```
     /// use blosc2::user_defined::{BoxError, CodecInfo, UserCodec};
@@ -175,7 +176,7 @@ impl Codec {
 
     /// Loads the plugin of a codec that C-Blosc2 knows by name only. The codec is then available.
     ///
-    /// The codes of these codecs are 36 to 40 (OpenHTJ2K, Grok, OpenZL and two of JPEG 2000). C searches for the
+    /// These codecs are OpenHTJ2K (code 36), Grok (37), OpenZL (38), J2K (39) and HTJ2K (40). C searches for the
     /// library `libblosc2_NAME.so`. If it finds none, it runs `python`, which locates the library in the Python
     /// package `blosc2_NAME`. Without this call no plugin is loaded, even if a file names its codec.
     ///

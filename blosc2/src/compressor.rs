@@ -125,8 +125,8 @@ impl Compressor {
     ///
     /// # Errors
     /// - [`ErrorKind::Unsupported`]: this build lacks the codec or a filter, no tuner is registered with the id of
-    ///   [`CParams::tuner`], or the C library is an installed one (feature `system`), and an environment variable is
-    ///   set that overrides its parameters;
+    ///   [`CParams::tuner`], an installed library (feature `system`) cannot compress correctly with these parameters,
+    ///   or an environment variable is set that overrides the parameters of an installed library;
     /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range or contradicts another one.
     pub fn new(params: impl Borrow<CParams>) -> Result<Self> {
         let params = params.borrow();
@@ -295,7 +295,8 @@ impl Compressor {
     /// # Errors
     /// Fails with the errors of [compressing](Compressor#errors), and with:
     /// - [`ErrorKind::InvalidArgument`]: there are no buffers, a buffer is empty, the filters include delta, or the
-    ///   parameters request chunks of Blosc1.
+    ///   parameters request chunks of Blosc1;
+    /// - [`ErrorKind::TooLarge`]: the chunk does not fit in 2^31 - 1 bytes.
     ///
     /// ```
     /// use blosc2::{CParams, Codec, Compressor};

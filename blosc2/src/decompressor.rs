@@ -115,8 +115,9 @@ impl Decompressor {
     /// - Calls: the closure runs for every kind of chunk, including special chunks. A partial read runs it only on the
     ///   blocks that it needs.
     /// - Threads: the closure runs on the threads of the decompressor, on several blocks at once; on the caller's
-    ///   thread for stored chunks, special chunks, variable-length blocks and ranges of items. The threads of a
-    ///   decompressor with a postfilter are not shared with other decompressors, so create it once and reuse it.
+    ///   thread for stored chunks, special chunks, variable-length blocks and ranges of items, and always with an
+    ///   installed library (feature `system`). The threads of a decompressor with a postfilter are not shared with
+    ///   other decompressors, so create it once and reuse it.
     /// - Nested use: the closure can call functions of this crate; these calls use one thread.
     /// - Failure: if the closure fails or panics, the call that decompresses returns an error of
     ///   [`ErrorKind::Callback`]. The decompressor remains usable.
@@ -251,7 +252,8 @@ impl Decompressor {
     /// with `u8` they count bytes.
     ///
     /// Only the blocks that contain these items are decompressed; with [`Filter::Delta`](crate::Filter::Delta), also
-    /// the first block. They are decompressed on one thread, unless the range is the whole chunk. C:
+    /// the first block; with a postfilter and variable-length blocks, all blocks. They are decompressed on one thread,
+    /// unless the range is the whole chunk, or the chunk ends with an incomplete item that is in the range. C:
     /// `blosc2_getitem_ctx`.
     ///
     /// # Errors

@@ -106,7 +106,8 @@
 /// #[repr(C)]
 /// struct Name { text: &'static str }
 /// ```
-/// Enums and unions, and types of size 0:
+/// Enums and unions, and structs of size 0. A struct whose fields all have size 0 fails to compile only where it is
+/// used as a type of items:
 /// ```compile_fail
 /// #[derive(Clone, Copy, blosc2::Element)]
 /// #[repr(u8)]

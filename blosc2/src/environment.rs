@@ -8,9 +8,9 @@ use blosc2_format::chunk::MAX_FILTERS;
 use crate::{CParams, DParams, Error, ErrorKind, Filter, Result, SplitMode, Threads};
 
 impl CParams {
-    /// Replaces parameters with the values of the environment variables that C-Blosc2 reads. C-Blosc2 always uses these
-    /// variables; this crate uses them only in this function. An invalid value is an error here; C-Blosc2 ignores most
-    /// invalid values.
+    /// Replaces parameters with the values of the environment variables that override compression parameters in
+    /// C-Blosc2. C-Blosc2 always uses these variables; this crate uses them only in this function. An invalid value is
+    /// an error here; C-Blosc2 ignores most invalid values.
     ///
     /// The variables are `BLOSC_CLEVEL`, `BLOSC_COMPRESSOR` (a name), `BLOSC_SHUFFLE` (sets the last filter:
     /// `NOSHUFFLE`, `SHUFFLE` or `BITSHUFFLE`), `BLOSC_DELTA` (`1` sets the filter before the last one to delta),
@@ -86,7 +86,7 @@ impl DParams {
     /// C-Blosc2 always uses this variable; this crate uses it only in this function.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`]: the value is not a non-negative integer.
+    /// [`ErrorKind::InvalidArgument`]: the value is not an integer of 0 or more.
     pub fn with_env_overrides(mut self) -> Result<Self> {
         if let Some(threads) = number("BLOSC_NTHREADS")? {
             self.threads = Threads::new(threads);

@@ -119,7 +119,8 @@ impl Filter {
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: the code is not from 160 to 255, or the name is empty, is a number from 0 to
     ///   255 or contains a colon;
-    /// - [`ErrorKind::AlreadyExists`]: the code or the name is registered already.
+    /// - [`ErrorKind::AlreadyExists`]: the code or the name is registered already, or a filter of C-Blosc2 has the
+    ///   name.
     ///
     /// ```
     /// use blosc2::user_defined::{BoxError, FilterBlock};

@@ -56,8 +56,8 @@ impl Codec {
     /// Returns the library that implements this codec, with its version. C: `blosc2_get_complib_info`. Python:
     /// `clib_info`.
     ///
-    /// Returns `None` for a codec that this build lacks, for a codec loaded as a plugin, and for the codecs that work
-    /// in arrays only (NDLZ and ZFP): C-Blosc2 reports no version of these. For a user-defined codec, returns
+    /// Returns `None` for a codec that this build lacks. Also returns `None` for plugins, NDLZ and ZFP, whose versions
+    /// C-Blosc2 does not report. For a user-defined codec, returns
     /// [`UserCodec::library`](crate::user_defined::UserCodec::library).
     ///
     /// ```

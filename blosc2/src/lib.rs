@@ -34,7 +34,7 @@
 //! |---|---|---|
 //! | `zstd` | yes | the Zstandard codec, Python's default |
 //! | `zlib` | yes | the zlib codec |
-//! | `derive` | no | `#[derive(Element)]` for structures |
+//! | `derive` | no | `#[derive(Element)]` for structs |
 //! | `msgpack` | no | values in metalayers and chunks, encoded as in Python: `Value`; `get_value` and `set_value` for serde types |
 //! | `ndarray` | no | reads and writes of arrays and views of the crate `ndarray`; `s![...]` as a selection |
 //! | `rayon` | no | `NDArray::par_chunks`, a parallel iterator over chunks |

@@ -43,7 +43,7 @@ pub fn shuffle(typesize: usize, source: &[u8], target: &mut [u8]) -> Result<()> 
 
 /// Undoes [`shuffle`] with the same `typesize`.
 ///
-/// Any input is valid. C: `blosc2_unshuffle`.
+/// The source can contain any bytes. C: `blosc2_unshuffle`.
 ///
 /// # Errors
 /// Fails with the errors of [`shuffle`].
@@ -73,7 +73,7 @@ pub fn bitshuffle(typesize: usize, source: &[u8], target: &mut [u8]) -> Result<(
 
 /// Undoes [`bitshuffle`] with the same `typesize`.
 ///
-/// Any input is valid. C: `blosc2_bitunshuffle`.
+/// The source can contain any bytes. C: `blosc2_bitunshuffle`.
 ///
 /// # Errors
 /// Fails with the errors of [`shuffle`], and with:

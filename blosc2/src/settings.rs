@@ -86,6 +86,8 @@ impl SplitMode {
 /// In a process that was forked after C-Blosc2 had started threads, more than one thread for a single chunk is an
 /// error of [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported): a fork does not copy the threads.
 ///
+/// With an installed library (feature `system`), a single chunk is always compressed and decompressed on one thread.
+///
 /// C and Python: `nthreads`.
 ///
 /// ```
@@ -145,8 +147,8 @@ impl Default for Threads {
 /// Parameters of compression. C: `blosc2_cparams`. Python: `CParams`.
 ///
 /// The defaults are Zstandard at level 5, shuffle, automatic split and block size, the typesize of the data, and one
-/// thread. Except for the number of threads, they are those of Python. Without the feature `zstd`, the codec has to be
-/// set. The values are checked when they are used, not when they are set.
+/// thread. Python's `CParams` has the same defaults, except for a typesize of 8 and several threads. Without the
+/// feature `zstd`, the codec has to be set. The values are checked when they are used, not when they are set.
 ///
 /// ```
 /// use blosc2::{CParams, Codec, Filter};
@@ -170,7 +172,8 @@ pub struct CParams {
     /// The size of an item in bytes, 1 to [`MAX_TYPESIZE`](crate::limits::MAX_TYPESIZE); `None` for
     /// `size_of::<T>()` when items of type `T` are compressed.
     pub typesize: Option<usize>,
-    /// The size of a block in bytes; `None` for an automatic size. Arrays have a block shape instead.
+    /// The size of a block in bytes, at least the typesize; it is rounded down to a multiple of the typesize. `None`
+    /// for an automatic size. Arrays have a block shape instead.
     pub blocksize: Option<usize>,
     /// The rule for splitting blocks into streams.
     pub split: SplitMode,
@@ -266,8 +269,8 @@ impl CParams {
         self
     }
 
-    /// Sets the number of threads for one chunk, or for the chunks of an array: an integer, which is passed to
-    /// [`Threads::new`], or [`Threads::auto`].
+    /// Sets the number of threads for one chunk, or for the chunks of an array. `threads` is an integer, as for
+    /// [`Threads::new`], or a `Threads`, such as the result of [`Threads::auto`].
     #[doc(alias = "nthreads")]
     pub fn threads(mut self, threads: impl Into<Threads>) -> Self {
         self.threads = threads.into();
@@ -365,8 +368,8 @@ impl DParams {
         Self::default()
     }
 
-    /// Sets the number of threads for one chunk, or for the chunks of an array: an integer, which is passed to
-    /// [`Threads::new`], or [`Threads::auto`].
+    /// Sets the number of threads for one chunk, or for the chunks of an array. `threads` is an integer, as for
+    /// [`Threads::new`], or a `Threads`, such as the result of [`Threads::auto`].
     #[doc(alias = "nthreads")]
     pub fn threads(mut self, threads: impl Into<Threads>) -> Self {
         self.threads = threads.into();

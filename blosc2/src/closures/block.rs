@@ -14,9 +14,9 @@ const VIEW: &str = "view a block";
 /// A block that a user-defined filter transforms: its input and its output.
 ///
 /// Input and output have the same length. The length is a multiple of the typesize, except in the last block if the
-/// length of the data is not a multiple; a variable-length block can have any length. Both are aligned for every
-/// primitive [`Element`]. The output is zeroed before the filter runs. A [`ChunkBlock`], the block of a prefilter or a
-/// postfilter, has the same methods.
+/// length of the data is not a multiple. Variable-length blocks, and blocks of untrusted input, can have any length.
+/// Input and output are aligned for every primitive [`Element`]. The output is zeroed before the filter runs. A
+/// [`ChunkBlock`], the block of a prefilter or a postfilter, has the same methods.
 ///
 /// C: the arguments of `blosc2_filter_forward_cb`.
 ///

@@ -62,7 +62,7 @@ use super::registry::Registry;
 /// ```
 pub trait UserCodec: Send + Sync + 'static {
     /// Compresses `input` to the start of `output`, and returns the number of bytes written, at least 1. Returns `None`
-    /// if they do not fit: the input is then stored uncompressed.
+    /// if the result does not fit: the input is then stored uncompressed.
     ///
     /// `output` is zeroed before the call, and never longer than `input`. If the result is as long as the input, the
     /// input is stored uncompressed too. The method is not called for an input that is one repeated byte, which is
@@ -206,9 +206,9 @@ pub struct CodecInfo<'a> {
     /// The shape, the chunk shape and the block shape of the array that contains the chunk; `None` if the chunk is not
     /// part of an array.
     ///
-    /// In each call, the codec receives a whole block: the items of the block shape in C order, after the filters. With
-    /// [`SplitMode::Always`](crate::SplitMode::Always) a block is split into one stream for each byte of an item, and
-    /// the codec receives one stream in each call.
+    /// In each call, the codec receives a whole block: the items of the block shape in C order, after the filters. The
+    /// exception is [`SplitMode::Always`](crate::SplitMode::Always): each block is then split into one stream for each
+    /// byte of an item, and the codec receives one stream in each call.
     pub array: Option<&'a Geometry>,
 }
 

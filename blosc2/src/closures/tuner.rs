@@ -13,9 +13,12 @@ const DOING: &str = "tune the compression";
 /// A user-defined tuner, which chooses the compression parameters of each chunk; see [`Tuner::register`].
 ///
 /// Each [`Compressor`](crate::Compressor), [`FrameWriter`](crate::FrameWriter), [`SChunk`](crate::SChunk) and
-/// [`NDArray`](crate::NDArray) has a separate instance. Its methods run on the thread that compresses the chunk:
-/// [`next`](Self::next) before a chunk is compressed, [`measured`](Self::measured) after it. If one of them fails or
-/// panics, the instance stays in use: its methods are called for the next chunk.
+/// [`NDArray`](crate::NDArray) has a separate instance. Super-chunks and arrays can replace it by a new one when their
+/// parameters, prefilter or shape change, and when they re-read their file.
+///
+/// The methods run on the thread that compresses the chunk: [`next`](Self::next) before a chunk is compressed,
+/// [`measured`](Self::measured) after it. If one of them fails or panics, the instance stays in use: its methods are
+/// called for the next chunk.
 ///
 /// ```
 /// use blosc2::user_defined::{BoxError, TunerInput, TunerOutcome, UserTuner};
@@ -48,7 +51,8 @@ pub trait UserTuner: Send + 'static {
     /// Chooses the parameters for the next chunk, by changing `params`. The changes also apply to later chunks.
     ///
     /// [`CParams::typesize`], [`CParams::blosc1`] and [`CParams::tuner`] have to stay the same; in an array also
-    /// [`CParams::blocksize`]. If one of them is changed, compression fails with [`ErrorKind::Callback`].
+    /// [`CParams::blocksize`]. If one of them is changed, or a parameter is invalid, compression fails with
+    /// [`ErrorKind::Callback`].
     ///
     /// # Errors
     /// Any error. The call that compresses then fails with [`ErrorKind::Callback`];
@@ -129,10 +133,11 @@ static TUNERS: Registry<Make> = Registry::new();
 impl Tuner {
     /// Registers a user-defined tuner with an id from 160 to 255 and a name, until the process exits.
     ///
-    /// `make` creates one instance for each compressor, frame writer, super-chunk and array. It receives the parameters
-    /// that the program has set. [`Compressor::params`](crate::Compressor::params) returns the parameters that the
-    /// tuner chose last. Each [`Chunk`](crate::Chunk) and [`SChunk::chunk_info`](crate::SChunk::chunk_info) also have
-    /// them, except for the level. Files do not store the id of the tuner.
+    /// `make` creates the instances; see [`UserTuner`](crate::user_defined::UserTuner). It receives the parameters that
+    /// the program has set. [`Compressor::params`](crate::Compressor::params) returns the parameters that the
+    /// tuner chose last. The header of each chunk stores the codec, the filters and the block size, but not the level;
+    /// see [`Chunk`](crate::Chunk) and [`SChunk::chunk_info`](crate::SChunk::chunk_info). Files do not store the id of
+    /// the tuner.
     ///
     /// C: `blosc2_register_tuner`, which takes functions that work on a C context. Python has no equivalent.
     ///
