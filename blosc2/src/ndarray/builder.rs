@@ -435,7 +435,8 @@ impl NDArrayBuilder {
         unsafe { order.make_of(Source::new(bytes.as_ptr()), &strides) }
     }
 
-    /// Creates an array from the items of an iterator, in C order. Python: `fromiter`.
+    /// Creates an array from the items of an iterator, in C order. Python: `fromiter`, which
+    /// ignores surplus items.
     ///
     /// Items are collected in memory until they fill all chunks that have the same coordinate along the first axis.
     /// These chunks are then compressed together.
