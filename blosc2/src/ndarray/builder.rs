@@ -61,9 +61,9 @@ pub(super) const MAKE: &str = "create an array";
 /// - [`ErrorKind::InvalidArgument`]: the number of items does not match the shape; the shape has more than 16 axes or a
 ///   negative size; the chunk or block shape has another number of dimensions, or a size of 0 on an axis with items; a
 ///   block is larger than a chunk; a parameter is out of range; the codec or a filter does not support the number of
-///   dimensions or the typesize; there are more than 15 fixed-length metalayers, two have the same name, or a name is
-///   not valid; [`replace`](Self::replace) is set, and a directory exists at the path of [`file`](Self::file), or the
-///   custom folder contains a frame;
+///   dimensions or the typesize; there are more than 15 fixed-length or 16 variable-length metalayers, two
+///   fixed-length metalayers have the same name, or a name is not valid; [`replace`](Self::replace) is set, and a
+///   directory exists at the path of [`file`](Self::file), or the custom folder contains a frame;
 /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or the dtype contains pointers to
 ///   Python objects;
 /// - [`ErrorKind::TooLarge`]: a chunk exceeds [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes, a block exceeds
