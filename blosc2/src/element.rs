@@ -33,7 +33,7 @@ use crate::{Dtype, Error, ErrorKind, Result};
 /// for `u128` and `i128`, which NumPy does not have; for `usize` and `isize`, because a file must not depend on the
 /// machine that writes it; and for `char`, because not every 4-byte number in a file is a valid `char`.
 ///
-/// Padding between the fields of a struct is written as zeros.
+/// Padding in a struct, between fields or at the end, is written as zeros.
 ///
 /// ```
 /// use blosc2::{Element, NDArray};

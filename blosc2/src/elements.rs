@@ -258,8 +258,8 @@ unsafe impl<const N: usize> Element for Void<N> {
     }
 }
 
-/// A unit of [`DateTime64`] and [`TimeDelta64`], such as [`Seconds`]. This trait is sealed; unit types of this module
-/// implement it.
+/// A unit of [`DateTime64`] and [`TimeDelta64`], such as [`Seconds`]. This trait is sealed; the unit types of this
+/// module implement it.
 ///
 /// ```
 /// use blosc2::elements::{Days, TimeDelta64, TimeUnit};

@@ -19,8 +19,9 @@ const DOING: &str = "append to an array";
 /// row. With chunks of many rows, this can cost several hundred times as much as one appender for all rows.
 ///
 /// Set the chunk shape of an array that grows; see [`NDArrayBuilder::chunks`](crate::NDArrayBuilder::chunks). Each
-/// flush recompresses the last chunk if it is not full. In a contiguous file the old chunk is at the end of
-/// the data, and the new one overwrites it even if it is longer, so that frequent flushes leave no gaps.
+/// flush recompresses the last chunk if it is not full. If the old chunk is at the end of the data of a contiguous
+/// file, as it is after appends along axis 0, the new one overwrites it even if it is longer, so that frequent flushes
+/// leave no gaps.
 ///
 /// Collected items are written when they fill chunks, by [`flush`](Self::flush), [`sync`](Self::sync) and
 /// [`finish`](Self::finish), and when the appender is dropped. Errors during the drop are ignored. If the process dies,

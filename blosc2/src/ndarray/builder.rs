@@ -61,18 +61,19 @@ pub(super) const MAKE: &str = "create an array";
 /// - [`ErrorKind::InvalidArgument`]: the number of items does not match the shape; the shape has more than 16 axes or a
 ///   negative size; the chunk or block shape has another number of dimensions, or a size of 0 on an axis with items; a
 ///   block is larger than a chunk; a parameter is out of range; the codec or a filter does not support the number of
-///   dimensions or the typesize; there are more than 15 fixed-length metalayers, two have the same name, or a name is
-///   not valid; [`replace`](Self::replace) is set, and a directory exists at the path of [`file`](Self::file), or the
-///   custom folder contains a frame;
+///   dimensions or the typesize; there are more than 15 fixed-length or 16 variable-length metalayers, two
+///   fixed-length metalayers have the same name, or a name is not valid; [`replace`](Self::replace) is set, and a
+///   directory exists at the path of [`file`](Self::file), or the custom folder contains a frame;
 /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or the dtype contains pointers to
 ///   Python objects;
-/// - [`ErrorKind::TooLarge`]: a chunk exceeds [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes, or the array
-///   exceeds what the format can store;
+/// - [`ErrorKind::TooLarge`]: a chunk exceeds [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes, a block exceeds
+///   536,866,816 bytes, or the array exceeds what the format can store;
 /// - [`ErrorKind::AlreadyExists`]: [`replace`](Self::replace) is not set, and the file exists, the custom storage
 ///   backend contains data, or the custom folder contains a frame; the path of [`directory`](Self::directory) exists;
-///   or a clone of the builder has already created an array in the custom storage backend;
+///   or a clone of the builder has already used the custom storage backend or folder;
 /// - [`ErrorKind::NotFound`]: the folder of the path does not exist;
-/// - [`ErrorKind::Busy`]: the file to be replaced is open in another handle of this program;
+/// - [`ErrorKind::Busy`]: another handle of this program has the file to be replaced open for writing, or has the
+///   custom storage backend open, if that is a file;
 /// - [`ErrorKind::OutOfMemory`]: memory for the array cannot be allocated;
 /// - [`ErrorKind::Callback`]: a user-defined codec, filter or tuner failed or panicked, or a custom storage backend
 ///   panicked;
@@ -119,19 +120,19 @@ enum Place {
 type MakeStore = Box<dyn FnOnce(bool) -> Result<(Box<dyn Store>, Option<Gate>)> + Send>;
 
 impl NDArrayBuilder {
-    /// Sets the chunk shape in items. By default it is computed from the shape, the typesize and the
-    /// [cache sizes](Self::cache_sizes).
+    /// Sets the chunk shape in items. By default it is computed from the shape, the typesize, the
+    /// [cache sizes](Self::cache_sizes) and, if it is set, the block shape.
     ///
     /// Set it for an array that grows: the default depends on the shape at creation, and an array that starts with one
-    /// row gets chunks of one row. For an array that starts with an axis of size 0, the default chunks have about 512
-    /// KiB.
+    /// row gets chunks of one row. For an array that starts with an axis of size 0, the default chunks have up to 512
+    /// KiB; if a row is larger, a chunk contains one row or a part of one.
     pub fn chunks(mut self, chunks: impl PerAxis) -> Self {
         self.chunks = Some(side(&chunks));
         self
     }
 
-    /// Sets the block shape in items. By default it is computed from the shape, the typesize and the
-    /// [cache sizes](Self::cache_sizes).
+    /// Sets the block shape in items. By default it is computed from the typesize, the
+    /// [cache sizes](Self::cache_sizes) and the chunk shape, or the shape if no chunk shape is set.
     pub fn blocks(mut self, blocks: impl PerAxis) -> Self {
         self.blocks = Some(side(&blocks));
         self
@@ -328,7 +329,7 @@ impl NDArrayBuilder {
     /// parameters, [`locking`](Self::locking), [`durable`](Self::durable), [`recover`](Self::recover) and
     /// [`max_read`](Self::max_read) apply in both cases. Dtype, shapes and metalayers apply only to a new array: an
     /// existing array can have others, so check them if another program may have created it. If another process creates
-    /// the file at the same time, that file is opened. Without a path, the array is always created.
+    /// the file at the same time, that file is opened. In memory, the array is always created.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -346,6 +347,7 @@ impl NDArrayBuilder {
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidData`]: the path exists and is not an array, or is truncated or corrupted;
+    /// - [`ErrorKind::Unsupported`]: the path holds a Python object that [`NDArray::from_schunk`] rejects;
     /// - [`ErrorKind::Unfinished`]: the last change of the file is incomplete, and neither `locking` nor `recover` is
     ///   set;
     /// - [`ErrorKind::Busy`]: another handle of this program has the file open for writing;
@@ -433,10 +435,11 @@ impl NDArrayBuilder {
         unsafe { order.make_of(Source::new(bytes.as_ptr()), &strides) }
     }
 
-    /// Creates an array from the items of an iterator, in C order. Python: `fromiter`.
+    /// Creates an array from the items of an iterator, in C order. Python: `fromiter`, which
+    /// ignores surplus items.
     ///
-    /// Items are collected in memory until they fill the chunks at one coordinate of the first axis. These chunks are
-    /// then compressed together.
+    /// Items are collected in memory until they fill all chunks that have the same coordinate along the first axis.
+    /// These chunks are then compressed together.
     ///
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation), and with:

@@ -281,9 +281,9 @@ impl NDArrayBuilder {
     /// unless the builder sets them, as in [`copy`](Self::copy). If the first array is small, set
     /// [`chunks`](Self::chunks): otherwise the result has chunks as small as those of that array.
     ///
-    /// Compressed chunks that meet the conditions of `copy` are copied unchanged. Chunks of a source after the first
-    /// can meet them only if the first index of the source in the result is a multiple of the chunk size along the
-    /// axis.
+    /// Compressed chunks that meet the conditions of `copy` are copied unchanged. The chunks of an array after
+    /// the first source can meet them only if the sizes of the preceding sources along the axis add up to a multiple of
+    /// the chunk size.
     ///
     /// [`NDArray::append_array`] appends to an existing array.
     ///
@@ -322,7 +322,7 @@ impl NDArrayBuilder {
     /// Fails with the errors of [creation](Self#errors-of-creation), with the [errors of
     /// reads](NDArray#errors-of-reads) of the sources, and with:
     /// - [`ErrorKind::InvalidArgument`]: there are no sources, `axis` is greater than the number of dimensions of the
-    ///   sources, or the shapes differ;
+    ///   sources, the sources have 16 axes, or the shapes differ;
     /// - [`ErrorKind::TypeMismatch`]: the dtypes differ.
     pub fn stack<'a>(
         self,
@@ -425,7 +425,8 @@ fn whole(ranges: &[Range<u64>]) -> (Vec<u64>, Vec<u64>) {
     (vec![0; ranges.len()], extent(ranges))
 }
 
-/// A type to which [`NDArrayBuilder::cast`] converts items: a number or `bool`. This trait is sealed.
+/// A number type or `bool`: the types to which [`NDArrayBuilder::cast`] converts items, and the types of the items that
+/// [`NDArrayBuilder::eye`] creates. This trait is sealed.
 ///
 /// Implemented for the integers of up to 64 bits, `f32`, `f64` and `bool`.
 ///

@@ -101,15 +101,19 @@ const NUMPY_FORMAT: u8 = 0;
 ///   the length of the caller's buffer is not the number of selected items;
 /// - [`ErrorKind::TypeMismatch`]: the dtype or the byte order of `T` is not that of the array (methods for bytes do not
 ///   check this; if the array stores no dtype, only the size of `T` is checked);
-/// - [`ErrorKind::InvalidData`]: a chunk is corrupted, or the file was replaced by an array with another chunk or block
-///   shape;
-/// - [`ErrorKind::Unsupported`]: a chunk was compressed with a codec or filter that this build does not have;
+/// - [`ErrorKind::InvalidData`]: a chunk is corrupted; the file was replaced by an array with another chunk or block
+///   shape; or an earlier change failed and could not be rolled back;
+/// - [`ErrorKind::Unsupported`]: a chunk was compressed with a codec or filter that this build does not have; or the
+///   selection of a view does not select exactly one index along an axis that
+///   [`expand_dims`](NDArrayView::expand_dims) added;
 /// - [`ErrorKind::TooLarge`]: the result, or the temporary memory of the read, exceeds [`OpenOptions::max_read`]; or
 ///   the result exceeds the address space;
 /// - [`ErrorKind::OutOfMemory`]: the memory for the result cannot be allocated;
+/// - [`ErrorKind::NotFound`]: the handle uses [locking](OpenOptions::locking), and the file was replaced or removed
+///   after it was opened;
 /// - [`ErrorKind::Unfinished`]: another process has left a change of the file incomplete;
-/// - [`ErrorKind::Busy`]: another process is changing the file without locking, or the call is made inside a closure
-///   that a change of the same file runs, where waiting would deadlock;
+/// - [`ErrorKind::Busy`]: another process is changing the file without locking; or another access to the file is
+///   running a user closure, so that the read could deadlock;
 /// - [`ErrorKind::Callback`]: a postfilter, or a user-defined codec or filter failed or panicked; or a custom storage
 ///   backend panicked;
 /// - [`ErrorKind::Io`]: the file or storage cannot be read.
@@ -124,16 +128,18 @@ const NUMPY_FORMAT: u8 = 0;
 ///   another axis; other data follows the frame in its file;
 /// - [`ErrorKind::TypeMismatch`]: the dtype or the byte order of `T` is not that of the array (methods for bytes do not
 ///   check this; if the array stores no dtype, only the size of `T` is checked);
-/// - [`ErrorKind::InvalidData`]: a chunk that has to be read is corrupted, or the file was replaced by an array with
-///   another chunk or block shape;
+/// - [`ErrorKind::InvalidData`]: a chunk that has to be read is corrupted; the file was replaced by an array with
+///   another chunk or block shape; or an earlier change failed and could not be rolled back;
 /// - [`ErrorKind::Unsupported`]: this build does not have a codec or filter of the array; the change covers only a part
 ///   of a chunk, and a prefilter or a postfilter is set; or the shape is to be changed, and the metalayer `b2nd`
 ///   was written by a version before C-Blosc2 2.7;
-/// - [`ErrorKind::TooLarge`]: the new shape or the compressed data exceeds what the format can store;
+/// - [`ErrorKind::TooLarge`]: the new shape or the compressed data exceeds what the format can store; or the temporary
+///   memory for reading old chunks exceeds [`OpenOptions::max_read`];
 /// - [`ErrorKind::OutOfMemory`]: memory for the new chunks cannot be allocated;
+/// - [`ErrorKind::NotFound`]: the file was replaced or removed after it was opened;
 /// - [`ErrorKind::Unfinished`]: another process has left a change of the file incomplete;
-/// - [`ErrorKind::Busy`]: another process has changed the file without locking, or the call is made inside a closure
-///   that a read or a change of the same file runs, where waiting would deadlock;
+/// - [`ErrorKind::Busy`]: a process or a handle that does not lock the file has changed it; or another access to the
+///   file is running a user closure, so that the change could deadlock;
 /// - [`ErrorKind::Callback`]: a prefilter, or a user-defined codec, filter or tuner failed or panicked; or a custom
 ///   storage backend panicked;
 /// - [`ErrorKind::Io`]: the file or storage cannot be read or written.
@@ -165,7 +171,9 @@ impl NDArray {
     ///   such as a lazy expression;
     /// - [`ErrorKind::TooLarge`]: the frame exceeds the default [limits](OpenOptions::limits);
     /// - [`ErrorKind::Unfinished`]: the last change of the file is incomplete: the writer was interrupted or is still
-    ///   writing.
+    ///   writing;
+    /// - [`ErrorKind::Busy`]: the file is being replaced repeatedly, or a change of it is running a user closure, so
+    ///   that this call could deadlock.
     #[doc(alias = "b2nd_open")]
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::from_schunk(SChunk::open(path)?)
@@ -187,7 +195,8 @@ impl NDArray {
     /// - [`ErrorKind::TooLarge`]: the frame exceeds the default [limits](OpenOptions::limits);
     /// - [`ErrorKind::Unfinished`]: the last change of the file is incomplete: the writer was interrupted or is still
     ///   writing;
-    /// - [`ErrorKind::Busy`]: another handle of this program has the file open for writing.
+    /// - [`ErrorKind::Busy`]: another handle of this program has the file open for writing; the file is being replaced
+    ///   repeatedly; or a read or a change of it is running a user closure, so that this call could deadlock.
     pub fn open_rw(path: impl AsRef<Path>) -> Result<Self> {
         Self::from_schunk(SChunk::open_rw(path)?)
     }
@@ -212,6 +221,7 @@ impl NDArray {
     /// # Errors
     /// Fails with the errors of [`OpenOptions::open`], and with:
     /// - [`ErrorKind::InvalidData`]: the file is not an array;
+    /// - [`ErrorKind::Unsupported`]: the file holds a Python object that [`from_schunk`](Self::from_schunk) rejects;
     /// - [`ErrorKind::InvalidArgument`]: the options create a super-chunk. Arrays are created by
     ///   [`builder`](Self::builder).
     pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
@@ -230,7 +240,8 @@ impl NDArray {
     ///
     /// # Errors
     /// Fails with the errors of [`OpenOptions::open_storage`], and with:
-    /// - [`ErrorKind::InvalidData`]: the frame is not an array.
+    /// - [`ErrorKind::InvalidData`]: the frame is not an array;
+    /// - [`ErrorKind::Unsupported`]: the frame holds a Python object that [`from_schunk`](Self::from_schunk) rejects.
     #[doc(alias = "blosc2_schunk_open_udio")]
     pub fn open_storage(storage: impl Storage + 'static, options: &OpenOptions) -> Result<Self> {
         Self::from_schunk(options.open_storage(storage)?)
@@ -243,7 +254,8 @@ impl NDArray {
     ///
     /// # Errors
     /// Fails with the errors of [`OpenOptions::open_folder`], and with:
-    /// - [`ErrorKind::InvalidData`]: the frame is not an array.
+    /// - [`ErrorKind::InvalidData`]: the frame is not an array;
+    /// - [`ErrorKind::Unsupported`]: the frame holds a Python object that [`from_schunk`](Self::from_schunk) rejects.
     pub fn open_folder<F>(folder: F, options: &OpenOptions) -> Result<Self>
     where
         F: FolderMut<File: Send + Sync + 'static> + 'static,
@@ -300,9 +312,10 @@ impl NDArray {
     }
 
     /// Opens the array that a super-chunk holds, even if it is marked as a [Python object](SChunk::python_object) such
-    /// as a lazy expression.
+    /// as a lazy expression, or if its items are pointers to Python objects.
     ///
-    /// The stored items of such an array are not the data of the Python object. They can be zeros.
+    /// The stored items of such an array are not the data of the Python object. They can be zeros. Stored pointers are
+    /// valid only in the process that wrote them.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidData`]: the super-chunk has no metalayer `b2nd`, or one that does not match its chunks.
@@ -441,8 +454,8 @@ impl NDArray {
         self.schunk.meta()
     }
 
-    /// Returns the fixed-length metalayers for changing their contents. The metalayer `b2nd` cannot be changed: only
-    /// the methods of the array update it.
+    /// Returns the fixed-length metalayers for changing their contents. The name `b2nd` is reserved: the methods of the
+    /// array update this metalayer, and only [`MetalayersMut::with_reserved`] allows setting it directly.
     pub fn meta_mut(&mut self) -> MetalayersMut<'_> {
         self.schunk.meta_mut()
     }
@@ -521,6 +534,9 @@ impl NDArray {
     /// Sets a closure that transforms the data of chunks after decompression, block by block; see
     /// [`SChunk::set_postfilter`].
     ///
+    /// While a postfilter is set, only whole chunks can be written: other changes fail with
+    /// [`ErrorKind::Unsupported`].
+    ///
     /// [`ChunkBlock`](crate::user_defined::ChunkBlock) shows how the closure computes the indices of the items.
     pub fn set_postfilter<E: Into<crate::closures::BoxError>>(
         &mut self,
@@ -584,7 +600,7 @@ impl NDArray {
     /// Syncs all changes to disk. A change does not do this by default; see [`OpenOptions::durable`].
     ///
     /// # Errors
-    /// - [`ErrorKind::Io`]: the operating system reported an error.
+    /// Fails with the errors of [`SChunk::sync`].
     pub fn sync(&mut self) -> Result<()> {
         self.schunk.sync()
     }
@@ -622,9 +638,7 @@ impl NDArray {
     /// The file appears at `path` when it is complete.
     ///
     /// # Errors
-    /// - [`ErrorKind::AlreadyExists`]: `path` exists; it is not overwritten;
-    /// - [`ErrorKind::NotFound`]: the folder of `path` does not exist;
-    /// - [`ErrorKind::Io`]: the file cannot be written.
+    /// Fails with the errors of [`SChunk::save`].
     #[doc(alias = "b2nd_save")]
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         self.schunk.save(path)
@@ -639,8 +653,8 @@ impl NDArray {
         self.schunk.to_cframe()
     }
 
-    /// Re-reads the shape and the metadata, and returns whether another handle or process has changed them. C:
-    /// `b2nd_refresh`.
+    /// Re-reads the shape and the metadata, and returns whether another handle or process has changed the array. C:
+    /// `b2nd_refresh`. Without locking, some changes by other processes are not detected; see [`SChunk::refresh`].
     ///
     /// Without this call, reads return current items after changes by handles of this program and, with
     /// [locking](OpenOptions::locking), by other processes that lock the file; see [`SChunk::refresh`]. But the indices

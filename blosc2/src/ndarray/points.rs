@@ -12,8 +12,8 @@ use crate::element::{Element, make_items, with_bytes_mut, zeroed};
 use crate::{ErrorKind, Result};
 
 impl NDArray {
-    /// Reads items by their indices, in any order and with repetitions. C: `b2nd_get_sparse_cbuffer`. NumPy:
-    /// `array[rows, columns]`.
+    /// Reads items by their indices, in any order and with repetitions. C: `b2nd_get_sparse_cbuffer`, which takes flat
+    /// indices. NumPy: `array[rows, columns]`.
     ///
     /// Each point is the index of one item: one integer for each axis. Negative integers count from the end of the
     /// axis. A point with fewer integers than the array has axes selects all items along the remaining axes: `n` points
@@ -21,8 +21,8 @@ impl NDArray {
     /// other axes, see [`NDArrayView::read_points`].
     ///
     /// Each block is decompressed once, whatever the order of the points. The call needs 32 bytes of temporary memory
-    /// for each item. To read whole rows, use the [selection](crate::Selection) `array.read((rows,))`, which needs less
-    /// memory.
+    /// for each item. To read whole rows, select them by a list of their indices, as in `array.read(([3, 0, 7],))`,
+    /// which needs less memory; see [`Selection`](crate::Selection).
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -42,7 +42,7 @@ impl NDArray {
     }
 
     /// Reads items by their indices into a buffer of the caller; see [`read_points`](Self::read_points). The length of
-    /// the buffer is the number of items that the points select.
+    /// the buffer is the number of items that the points select. After an error the buffer may be partly written.
     ///
     /// # Errors
     /// Fails with the [errors of reads](NDArray#errors-of-reads), and with:
@@ -237,8 +237,8 @@ impl NDArrayView<'_> {
     /// Reads items by their indices in the view; see [`NDArray::read_points`].
     ///
     /// Points index the first axes of the view. To combine points with slices of other axes, slice the view and move
-    /// the indexed axes to the front by [`permute`](Self::permute). This example is NumPy's `array[rows, 1:3,
-    /// columns]`, with the result in the order of the permuted axes:
+    /// the indexed axes to the front by [`permute`](Self::permute). This example reads the same items, in
+    /// the same order, as NumPy's `array[rows, 1:3, columns]`:
     ///
     /// ```
     /// use blosc2::NDArray;

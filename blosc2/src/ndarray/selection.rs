@@ -40,7 +40,8 @@ pub enum AxisSelection {
     Clamped {
         /// The first index; `None` for the first index of the axis, or for the last one if the step is negative.
         start: Option<i64>,
-        /// The bound at which the slice stops, exclusive; `None` for the end of the axis in the direction of the step.
+        /// The bound at which the slice stops, exclusive. With `None` the slice extends to the last index of the axis,
+        /// or to the first one if the step is negative.
         stop: Option<i64>,
         /// The distance between selected indices; not 0.
         step: i64,

@@ -40,8 +40,8 @@ impl NDArray {
     ///
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
-    /// - [`ErrorKind::InvalidArgument`]: the number of dimensions differs; or an axis gains items and its chunks have
-    ///   size 0, as in empty arrays that Python created.
+    /// - [`ErrorKind::InvalidArgument`]: the number of dimensions differs; a size is negative; or an axis gains items
+    ///   and its chunks have size 0, as in empty arrays that Python created.
     #[doc(alias = "b2nd_resize")]
     pub fn resize(&mut self, shape: impl PerAxis) -> Result<()> {
         let shape = &sizes(&shape, "shape", RESIZE)?[..];
@@ -72,8 +72,8 @@ impl NDArray {
     ///
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
-    /// - [`ErrorKind::InvalidArgument`]: the number of dimensions of `shape` or `start` differs; or an axis gains items
-    ///   and its chunks have size 0, as in empty arrays that Python created;
+    /// - [`ErrorKind::InvalidArgument`]: the number of dimensions of `shape` or `start` differs; one of their integers
+    ///   is negative; or an axis gains items and its chunks have size 0, as in empty arrays that Python created;
     /// - [`ErrorKind::OutOfBounds`]: `start` is after the end of the old or the new shape.
     #[doc(alias = "b2nd_resize")]
     pub fn resize_at(&mut self, shape: impl PerAxis, start: impl PerAxis) -> Result<()> {
@@ -227,8 +227,8 @@ impl NDArray {
     ///
     /// # Errors
     /// Fails with the [errors of changes](NDArray#errors-of-changes), and with:
-    /// - [`ErrorKind::InvalidArgument`]: there is no such axis; the selection is neither an index nor a range; or the
-    ///   range ends before it starts;
+    /// - [`ErrorKind::InvalidArgument`]: there is no such axis; the selection is neither an index nor a range with
+    ///   step 1; or the range ends before it starts;
     /// - [`ErrorKind::OutOfBounds`]: the selection is outside the axis.
     #[doc(alias = "b2nd_delete")]
     pub fn delete(&mut self, axis: usize, range: impl Into<AxisSelection>) -> Result<()> {

@@ -33,8 +33,8 @@ mod ext {
 /// A Python value, as python-blosc2 encodes it in msgpack for metalayers and for arrays of objects. Needs the feature
 /// `msgpack`.
 ///
-/// There is a variant for each kind of value that python-blosc2 writes and reads. A value that python-blosc2 wrote, and
-/// can read, is written as the same bytes.
+/// There is a variant for each kind of value that python-blosc2 writes and reads. If python-blosc2 can read a value
+/// that it wrote, this crate writes that value as the same bytes.
 ///
 /// [`Metalayers::value`](crate::super_chunk::Metalayers::value) reads a `Value`, and
 /// [`Metalayers::get_value`](crate::super_chunk::Metalayers::get_value) any deserializable type.
@@ -104,8 +104,8 @@ pub enum Value {
         /// The items, in C order.
         values: Vec<Self>,
     },
-    /// The frame of an array or a super-chunk. Open it with [`NDArray::from_cframe`](crate::NDArray::from_cframe) or
-    /// [`SChunk::from_cframe`](crate::SChunk::from_cframe).
+    /// The frame of an array, a super-chunk or another container of python-blosc2. Open it with
+    /// [`NDArray::from_cframe`](crate::NDArray::from_cframe) or [`SChunk::from_cframe`](crate::SChunk::from_cframe).
     Frame(Vec<u8>),
     /// A description of an object that is stored elsewhere, or of a computation. This crate neither opens the object
     /// nor runs the computation.
@@ -199,8 +199,8 @@ impl Value {
     ///
     /// # Errors
     /// - [`ErrorKind::TypeMismatch`]: the value does not have the structure of a `T`, contains an array of floats of
-    ///   more than 64 bits or of strings that are not Unicode, or contains an array whose shape yields far more
-    ///   sequences and items than it has bytes.
+    ///   more than 64 bits or of strings that are not Unicode, or contains an array with far more nested
+    ///   sequences and items than bytes, such as one of the shape `[2^40, 0]`.
     pub fn into_type<T: serde::de::DeserializeOwned>(self) -> Result<T> {
         let failed = |detail: String| Error::new(ErrorKind::TypeMismatch, "read a value", detail);
         self.make_type().map_err(|fault| failed(format!("it is {fault}")))?.map_err(failed)

@@ -62,9 +62,9 @@ impl Value {
 }
 
 /// Serializes the value. In binary formats, complex numbers, sets, arrays, frames and references are msgpack
-/// extensions. In human-readable formats, such as JSON, they have the form that [`Value::into_type`] describes. There,
-/// bytes are maps from the key `bytes` to hexadecimal digits, other extensions have the additional key `ext` for their
-/// type, and floats that are not finite are strings.
+/// extensions. In human-readable formats, such as JSON, they have the form that [`Value::into_type`] describes, with
+/// these exceptions: bytes are maps from the key `bytes` to hexadecimal digits, other extensions have the additional
+/// key `ext` for their type, and floats that are not finite are strings.
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let failed = |fault: Fault| S::Error::custom(format!("the value would be {fault}"));
