@@ -24,8 +24,8 @@ pub(crate) struct Args {
     file: PathBuf,
     #[command(flatten)]
     node: Node,
-    /// Decompressor. Default: C-Blosc2 for the files that it opens, Rust for legacy formats and
-    /// single chunks. `rust` cannot be combined with --key.
+    /// Decompressor. Default: `c` for frames of the current format, `rust` for legacy formats and single chunks. `c`
+    /// also reads single chunks, but no legacy formats. `rust` cannot be combined with --key.
     #[arg(long, value_enum)]
     engine: Option<Engine>,
     /// Selected items: an index or `start:stop:step` for each axis, as in Python, such as `0:10,::2` or

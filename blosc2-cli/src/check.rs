@@ -17,8 +17,9 @@ use crate::{UsageError, complain, info, map, printable, progress, svg};
 
 /// Report all faults of frames, sparse frames (directories), single chunks and legacy files.
 ///
-/// Checks every field and decodes every block, without C-Blosc2. Exit status: 0 if no
-/// finding is an error, 1 if any finding is an error or a file cannot be read.
+/// Checks every field and decodes every block, without C-Blosc2. Blocks that need a codec or filter plugin are not
+/// decoded, which the report states. Exit status: 0 if no finding is an error, 1 if any finding is an error or a file
+/// cannot be read.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Files, or directories with sparse frames.

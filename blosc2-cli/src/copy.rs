@@ -19,7 +19,7 @@ use crate::{chunk, progress, rust};
 /// unchanged. If only one of --chunks and --blocks is given, the other is automatic. OUT is a contiguous
 /// file, or a directory with --directory, and must not exist yet.
 ///
-/// A single chunk is copied to a single chunk, or to a frame if the name of OUT ends in
+/// A single chunk is copied to a single chunk, or recompressed into a frame if the name of OUT ends in
 /// `.b2frame`. A single chunk does not store all compression parameters. When it is recompressed, the compression
 /// level is 5 unless --level is given, the split mode is automatic, and LZ4HC becomes LZ4 unless --codec is given,
 /// because both codecs are stored with the same code.

@@ -23,9 +23,9 @@ pub(crate) struct Args {
     /// Print one JSON object instead of lines.
     #[arg(long)]
     json: bool,
-    /// Also list the chunks: place (offset in bytes from the end of the frame header; in a directory the number of the
-    /// chunk file; `-` if the chunk is not stored), decompressed and compressed size, ratio, and how the data is
-    /// stored.
+    /// Also list the chunks of a frame of the current format: place (offset in bytes from the end of the frame header;
+    /// in a directory the number of the chunk file; `-` if the chunk is not stored), decompressed and compressed size,
+    /// ratio, and how the data is stored.
     #[arg(long)]
     chunks: bool,
 }

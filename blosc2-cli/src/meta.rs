@@ -19,6 +19,9 @@ const MOST: u64 = 1 << 31;
 
 /// List the metalayers of a file, or get, set or delete one.
 ///
+/// The list contains all metalayers. `get`, `set` and `del` use the variable-length metalayers (Python: `vlmeta`), or
+/// with --fixed the fixed-length metalayers (Python: `meta`).
+///
 /// Values are JSON on the command line and msgpack in the file, as in Python's `meta` and `vlmeta`. Tuples, sets,
 /// complex numbers and arrays are printed as lists, NaN and infinities as strings, bytes as `{"bytes": HEX}`, and
 /// msgpack extension types as `{"ext": TYPE, "bytes": HEX}`. In the list of metalayers, a value that is not msgpack is

@@ -53,31 +53,32 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
-    /// Run all tests: in several configurations, with the feature `system`, and one example under valgrind
+    /// Run all tests in several configurations, one of them with the feature `system`, and one example under valgrind
     Test {
-        /// Run the tests for most edits: the default build, without Python, with few repeats of random data
+        /// Run only the tests that are sufficient for most edits: the default build, without Python, with few repeats
+        /// of tests with random data
         #[arg(long, conflicts_with_all = ["long", "large", "args"])]
         quick: bool,
-        /// Repeat tests with random data ten times as often
+        /// Repeat tests with random data ten times as often, and run more tests with C-Blosc2's environment variables
         #[arg(long, conflicts_with_all = ["large", "args"])]
         long: bool,
         /// Run only the test of the largest buffers, which needs 7 GiB of memory
         #[arg(long, conflicts_with = "args")]
         large: bool,
-        /// Arguments of `cargo test`, which is then the only command that is run
+        /// Run only `cargo test`, with these arguments, after the setup
         #[arg(last = true)]
         args: Vec<String>,
     },
     /// Build the demo and run it: it reads real files and compares codecs
     Demo,
-    /// Run the benchmarks of blosc2
+    /// Run the benchmarks of the workspace
     Bench {
         /// A file of benches/ without `.rs`, or a part of the names of the benchmarks to run
         name: Option<String>,
     },
     /// Test every known fault of C-Blosc2: in the original sources, with our patches, and through the safe API
     Hazards,
-    /// Run the tests that reach C under the address sanitizer, and concurrency tests under the thread sanitizer
+    /// Run most tests that reach C under the address sanitizer, and concurrency tests under the thread sanitizer
     Sanitize {
         /// Repeat tests with random data ten times as often, and run more tests
         #[arg(long)]
