@@ -50,7 +50,7 @@ fn main() -> blosc2::Result<()> {
     println!("{} bytes of data, {} bytes written", schunk.nbytes(), written.load(Relaxed));
     assert!(written.load(Relaxed) >= schunk.frame_len()?);
 
-    // Reads one block of one chunk, and the header of that chunk.
+    // Reads one block of one chunk, and the header and the table of blocks of that chunk.
     read.store(0, Relaxed);
     assert_eq!(schunk.items::<u64>(765_432..765_433)?, [765_432 * 765_432 % 10_007]);
     println!("{} bytes read for one item", read.load(Relaxed));
