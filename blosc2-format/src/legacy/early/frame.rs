@@ -109,7 +109,7 @@ impl<R: ReadAt> Frame<R> {
     }
 
     /// Returns the codes of the filters. As in the header of a chunk, the filters are in the last
-    /// slots, and 0 is an empty slot.
+    /// slots (of the first five, if the chunks have version 3), and 0 is an empty slot.
     ///
     /// The header of [`Layout::Early`] does not state the filters reliably; the result is then the
     /// filters of the first chunk, or zeros if there is no chunk.
