@@ -34,7 +34,7 @@ const GROWTH_DIGITS: usize = 21;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
-    /// The type of the items. It is not a sub-array: its axes belong to the shape.
+    /// The type of the items. It must not be a sub-array, whose axes belong to `shape`.
     pub dtype: Dtype,
     /// The shape of the array.
     pub shape: Vec<u64>,

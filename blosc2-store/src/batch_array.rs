@@ -26,9 +26,9 @@ const WRITE: &str = "write to a batch array";
 /// [`items_per_block`](Self::items_per_block) items; the last block may have fewer. Reading an item decompresses its
 /// block: small blocks make random access faster, large ones compress better.
 ///
-/// It is a super-chunk with the metalayer `batcharray`, in a contiguous file, a directory or in memory. The metalayer
-/// `_batch_array_metadata` stores the number of items of each batch. If these numbers are missing or invalid, for
-/// example because a writer was interrupted, the items are counted when the numbers are needed.
+/// It is a super-chunk with the metalayer `batcharray`, in a contiguous file, a directory or in memory. The
+/// variable-length metalayer `_batch_array_metadata` stores the number of items of each batch. If these numbers are
+/// missing or invalid, for example because a writer was interrupted, the items are counted when the numbers are needed.
 ///
 /// ```
 /// use blosc2_store::BatchArray;

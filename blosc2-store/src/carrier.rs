@@ -146,7 +146,7 @@ impl Carrier {
         named.collect()
     }
 
-    /// Returns the path or address of the data; `None` for a computation.
+    /// Returns the path or address of the data; `None` for a computation, or if it is unknown.
     pub fn source(&self) -> Option<String> {
         place_of(&self.description).or_else(|| place_of(self.description.get("source")?))
     }

@@ -232,7 +232,7 @@ impl ItemType {
 
     /// Sets an option. Its name is that of the argument in Python:
     ///
-    /// - numbers: `ge`, `gt`, `le`, `lt`, the bounds of the value;
+    /// - integers and floats: `ge`, `gt`, `le`, `lt`, the bounds of the value;
     /// - `String` and `Bytes`: `min_length` and `max_length`;
     /// - `Timestamp`: `unit` and `timezone`;
     /// - the list type of a [`ListArray`](crate::ListArray): `batch_rows`, `items_per_block`, and `storage`, which is

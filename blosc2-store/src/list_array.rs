@@ -79,7 +79,7 @@ impl ListArray {
         Self::from_schunk(SChunk::open_rw(path)?)
     }
 
-    /// Creates an empty array in a new contiguous file, for lists of items of the type `item`. If it is `nullable`,
+    /// Creates an empty array in a new contiguous file, for lists of items of the type `item`. If `nullable` is `true`,
     /// rows can be null (`None`).
     ///
     /// # Errors
@@ -95,8 +95,8 @@ impl ListArray {
         Self::new_in(OpenOptions::new().create_new(true).open(path)?, list)
     }
 
-    /// Creates an empty array in memory, for lists of items of the type `item`. If it is `nullable`, rows can be null
-    /// (`None`).
+    /// Creates an empty array in memory, for lists of items of the type `item`. If `nullable` is `true`, rows can be
+    /// null (`None`).
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: `item` has an option that its kind does not have, or an invalid one;
@@ -314,8 +314,8 @@ impl ListArray {
     ///   Python would read it as a tuple;
     /// - [`ErrorKind::Unsupported`]: items of the kind [`Other`](ItemKind::Other);
     /// - [`ErrorKind::ReadOnly`]: the array was opened for reading;
-    /// - if the row completes a batch, the errors of [changing a container](crate#changing-a-container). The row is not
-    ///   appended then.
+    /// - if the row completes a batch or the option `storage` of the list type is `vl`, the errors of
+    ///   [changing a container](crate#changing-a-container). The row is not appended then.
     pub fn append<T: Serialize>(&mut self, row: Option<&[T]>) -> Result<()> {
         let value = self.value_of(row)?;
         if let Rows::Objects(objects) = self.rows_mut() {

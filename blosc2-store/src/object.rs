@@ -115,7 +115,7 @@ impl Object {
     }
 
     /// Returns the super-chunk of the container; `None` for a [`TreeStore`], a [`CTable`], and a carrier without a
-    /// super-chunk. It does not contain the rows of a [`ListArray`] that are not flushed.
+    /// super-chunk. The super-chunk of a [`ListArray`] does not contain the buffered rows.
     pub fn schunk(&self) -> Option<&SChunk> {
         match self {
             Self::NDArray(array) => Some(array.schunk()),

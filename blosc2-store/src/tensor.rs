@@ -91,7 +91,8 @@ impl Tensor {
     /// Python.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the number of items does not match the shape;
+    /// - [`ErrorKind::InvalidArgument`]: the number of items does not match the shape, or the metalayer cannot describe
+    ///   the dtype, for example a sub-array; see [`Value::from_dtype`];
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec.
     pub fn from_slice<T: Element>(items: &[T], shape: &[u64]) -> Result<Self> {
         Self::from_slice_with(items, shape, CParams::default())
@@ -100,7 +101,8 @@ impl Tensor {
     /// Creates a tensor in memory from items in C order, with the given compression parameters.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the number of items does not match the shape, or a parameter is out of range;
+    /// - [`ErrorKind::InvalidArgument`]: the number of items does not match the shape; or a parameter is out of range;
+    ///   or the metalayer cannot describe the dtype, for example a sub-array; see [`Value::from_dtype`];
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
     pub fn from_slice_with<T: Element>(
         items: &[T],
@@ -157,6 +159,9 @@ impl Tensor {
 
     /// Reads the bytes of all items, in C order and in the byte order of the dtype.
     ///
+    /// The limit [`OpenOptions::max_read`](blosc2::OpenOptions::max_read) does not apply to the result: for untrusted
+    /// input, use [`read`](Self::read).
+    ///
     /// # Errors
     /// Fails with the errors of [reading values](crate#reading-values).
     pub fn read_bytes(&self) -> Result<Vec<u8>> {
@@ -170,7 +175,8 @@ impl Tensor {
     /// # Errors
     /// - [`ErrorKind::AlreadyExists`]: the path exists; it is not changed;
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be created;
-    /// - [`ErrorKind::InvalidData`]: a chunk is damaged.
+    /// - [`ErrorKind::InvalidData`]: a chunk is damaged;
+    /// - [`ErrorKind::Unsupported`]: a chunk is in the Blosc1 format.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         self.schunk.save(path)
     }
@@ -179,6 +185,7 @@ impl Tensor {
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidData`]: a chunk is damaged;
+    /// - [`ErrorKind::Unsupported`]: a chunk is in the Blosc1 format;
     /// - [`ErrorKind::Io`]: the file cannot be read.
     pub fn to_cframe(&self) -> Result<Vec<u8>> {
         self.schunk.to_cframe()

@@ -249,8 +249,8 @@ fn to_meta(raw: &Raw<'_>) -> Option<Meta> {
 impl Meta {
     /// Parses the content of the metalayer. C: `b2nd_deserialize_meta`.
     ///
-    /// Like the C library, it ignores the version and the msgpack markers of arrays and numbers: for
-    /// 16 dimensions the C library writes an array marker that msgpack does not define.
+    /// Like the C library, it ignores the version and the msgpack markers of arrays and numbers: the C
+    /// library marks an array of 16 dimensions with 0xa0, which is an empty string in msgpack.
     ///
     /// # Errors
     /// - the bytes end early;

@@ -209,7 +209,7 @@ impl Geometry {
     /// `ranges` has the range of indices along each axis.
     ///
     /// # Errors
-    /// [`Error::Argument`]: the slice is out of bounds.
+    /// [`Error::Argument`]: the slice is out of bounds, or `ranges` does not have one range for each axis.
     pub fn chunks_of(&self, ranges: &[Range<u64>]) -> Result<impl Iterator<Item = u64>, Error> {
         self.check_box(ranges)?;
         let (mut first, mut count) = ([0; MAX_NDIM], [1; MAX_NDIM]);

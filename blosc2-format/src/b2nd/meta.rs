@@ -3,9 +3,9 @@
 use super::MAX_NDIM;
 use crate::FormatError;
 
-/// The name of the metalayer.
+/// The name of the metalayer of arrays.
 pub const NAME: &str = "b2nd";
-/// The name of the metalayer in files of Caterva, the predecessor of b2nd.
+/// The name of the metalayer of arrays in files of Caterva, the predecessor of b2nd.
 pub const OLD_NAME: &str = "caterva";
 
 /// The content of the metalayer: shapes and dtype of an array.

@@ -139,8 +139,8 @@ impl Encoder {
     /// # Errors
     /// - [`Error::Argument`]: the data is longer than 2 GiB - 33 bytes, or the filters do not
     ///   support it;
-    /// - [`Error::Unsupported`]: the codec is LZ4HC, the feature of the codec is disabled, or a
-    ///   filter is not supported.
+    /// - [`Error::Unsupported`]: data has to be compressed with LZ4HC, or with a codec whose feature
+    ///   is disabled; or a filter is not supported.
     pub fn encode(&mut self, data: &[u8]) -> Result<Vec<u8>, Error> {
         let plan = Plan::new(&self.params, data.len())?;
         let stored = self.params.level == 0 || plan.nbytes < MIN_NBYTES;
@@ -167,8 +167,8 @@ impl Encoder {
     /// # Errors
     /// - [`Error::Argument`]: there is no block, a block is empty, the blocks are too long for a
     ///   chunk, or the filters do not support the data;
-    /// - [`Error::Unsupported`]: the codec is LZ4HC, the feature of the codec is disabled, or a
-    ///   filter is not supported.
+    /// - [`Error::Unsupported`]: data has to be compressed with LZ4HC, or with a codec whose feature
+    ///   is disabled; or a filter is not supported.
     pub fn encode_blocks(&mut self, blocks: &[&[u8]]) -> Result<Vec<u8>, Error> {
         if blocks.is_empty() || blocks.iter().any(|block| block.is_empty()) {
             let what =

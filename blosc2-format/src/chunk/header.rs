@@ -230,8 +230,8 @@ pub struct Header {
     pub memcpyed: bool,
     /// Whether a block is split into one stream for each byte of the items.
     pub split: bool,
-    /// The format of the codec: 0 BloscLZ, 1 LZ4 and LZ4HC, 2 Snappy, 3 zlib, 4 Zstandard, 6 a codec
-    /// whose code is in `user_codec`.
+    /// The format of the codec: 0 BloscLZ, 1 LZ4 and LZ4HC, 2 Snappy, 3 zlib, 4 Zstandard, 5 Lizard
+    /// (before version 5), 6 a codec whose code is in `user_codec`.
     pub codec_format: u8,
     /// The code of the codec if `codec_format` is 6.
     pub user_codec: u8,
@@ -259,7 +259,7 @@ pub struct Header {
     pub lazy: bool,
     /// Whether the streams contain measurements of the codec instead of data.
     pub instrumented: bool,
-    /// The value of a special chunk, which has no blocks; `None` for other chunks.
+    /// The value of a special chunk, which stores no blocks; `None` for other chunks.
     pub special: Option<Special>,
 }
 
@@ -277,8 +277,8 @@ impl Header {
     /// - the special value is unknown;
     /// - a chunk with variable-length blocks is special, stored uncompressed, or empty;
     /// - the compressed size of stored data is not that of the header and the data together;
-    /// - the size of a special chunk is not a multiple of its repeated value or, for NaN and
-    ///   uninitialized data, of the item size.
+    /// - the data size of a special chunk is not a multiple of the item size (NaN and uninitialized
+    ///   data) or of the size of the repeated value, or the repeated value is empty.
     pub fn parse(chunk: &[u8]) -> Result<Self, FormatError> {
         let raw = RawHeader::read(chunk)?;
         let header = raw.header();
@@ -344,7 +344,8 @@ impl Header {
     }
 
     /// Returns the code of the codec: `user_codec` if `codec_format` is 6, otherwise the code that
-    /// corresponds to `codec_format`. LZ4HC has the format of LZ4: the result is then 1, LZ4.
+    /// corresponds to `codec_format`. LZ4HC has the format of LZ4: the result is then 1, LZ4. Format 5,
+    /// Lizard, is returned unchanged, although 5 is the code of Zstandard.
     pub fn codec(&self) -> u8 {
         match self.codec_format {
             6 if self.extended => self.user_codec,
@@ -370,9 +371,9 @@ impl Header {
     /// Returns whether C-Blosc2 3.3.2 without patches undoes delta correctly in this pipeline.
     /// Returns `true` for a pipeline without delta.
     ///
-    /// It can decode wrong data if the pipeline contains delta more than once, or if at least three
-    /// filters precede delta and another one follows it (not counting truncated precision), because
-    /// it mixes up its buffers. This crate decodes such chunks correctly.
+    /// C-Blosc2 can decode wrong data if the pipeline contains delta more than once, or if at least
+    /// three filters precede delta and another one follows it (not counting truncated precision),
+    /// because it mixes up its buffers. This crate decodes such chunks correctly.
     pub fn is_delta_undone(&self) -> bool {
         let filters = &self.filters;
         let mut places = filters.iter().enumerate().filter(|(_, filter)| **filter == DELTA);

@@ -26,8 +26,8 @@ pub struct Lazy<'a> {
     /// The index of the chunk in the frame, from 0; in a directory, the number in the name of its
     /// file.
     pub number: u32,
-    /// The offset of the chunk, with its header, from the start of the frame; in a directory, the
-    /// file number again.
+    /// The offset of the header of the chunk from the start of the frame; in a directory, the same
+    /// value as `number`.
     pub offset: u64,
     sizes: &'a [u8],
 }

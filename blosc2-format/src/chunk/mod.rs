@@ -1,4 +1,4 @@
-//! Chunks: up to 2 GiB of data, split into blocks, filtered and compressed.
+//! Chunks: less than 2 GiB of data, split into blocks, filtered and compressed.
 //!
 //! [`Header`] contains the fields of the header, [`Chunk`] the positions of the parts. [`Encoder`]
 //! compresses data to chunks, [`Decoder`] decompresses them.

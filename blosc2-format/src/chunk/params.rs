@@ -19,7 +19,7 @@ pub enum SplitMode {
     Always,
     /// Never split.
     Never,
-    /// Split if the codec, the level and the filters benefit from it.
+    /// Split for combinations of codec, level, filters, item size and block size that benefit from it.
     Auto,
     /// Split like Blosc1. The default of the C library, where it is currently equivalent to `Auto`.
     #[default]
@@ -48,8 +48,9 @@ pub struct Params {
     pub level: u8,
     /// The size of an item, in bytes. Default: 8.
     pub typesize: u32,
-    /// The size of a block, in bytes; `None` selects the automatic block size of the C library.
-    /// Default: `None`.
+    /// The size of a block, in bytes; `None` or 0 selects the automatic block size of the C library.
+    /// It is reduced to the size of the data if that is smaller, and rounded down to a multiple of
+    /// `typesize` if it is greater than `typesize`. Default: `None`.
     pub blocksize: Option<u32>,
     /// The codes of the filters; 0 is an empty slot. Default: shuffle (1) in the last slot.
     pub filters: [u8; MAX_FILTERS],

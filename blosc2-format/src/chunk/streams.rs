@@ -50,7 +50,8 @@ impl Chunk<'_> {
     /// Returns whether any stream was compressed by the codec. The other streams are a single
     /// repeated byte, or stored uncompressed.
     ///
-    /// Streams that violate a rule count as compressed.
+    /// Streams that violate a rule count as compressed. Returns `false` for a lazy chunk, which does
+    /// not contain its streams.
     pub fn needs_codec(&self) -> bool {
         let mut needs_codec = false;
         let mut each = |stream: Stream<'_>| needs_codec |= matches!(stream, Stream::Compressed(_));

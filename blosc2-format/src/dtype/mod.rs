@@ -41,7 +41,7 @@ pub use swap::SwapPlan;
 
 /// The maximum size of an item, in bytes: 2^31 - 1, the limit of NumPy.
 pub const MAX_SIZE: usize = i32::MAX as usize;
-/// The maximum number of dimensions of a sub-array, the limit of NumPy.
+/// The maximum number of dimensions of a sub-array: the limit of NumPy 2 (NumPy 1 has a limit of 32).
 pub const MAX_SUBARRAY_NDIM: usize = 64;
 /// The maximum nesting depth of structures and sub-arrays.
 pub const MAX_NESTING: usize = 32;
@@ -52,8 +52,9 @@ pub const MAX_TEXT_LEN: usize = 1 << 20;
 ///
 /// Two types are equal if NumPy's `==` considers them equal. The comparison includes the byte order
 /// (if the type has one), the names, titles, offsets and order of the fields, and the unit of
-/// dates. There is one exception: in NumPy `M8[1000ms] == M8[s]` is true, but `M8[s] == M8[1000ms]`
-/// is false; here both are false.
+/// dates. There is one exception: for equal date units that differ in notation by a power of 1000, the
+/// result of NumPy depends on the order of the operands. In NumPy, `M8[1000ms] == M8[s]` is true, but
+/// `M8[s] == M8[1000ms]` is false; here both are false.
 ///
 /// ```
 /// use blosc2_format::Dtype;
@@ -134,7 +135,7 @@ pub enum Kind {
     Object,
 }
 
-/// The byte order of a number.
+/// The byte order of a scalar.
 ///
 /// ```
 /// use blosc2_format::dtype::{ByteOrder, Dtype};

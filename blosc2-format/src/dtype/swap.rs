@@ -34,7 +34,8 @@ impl Dtype {
     /// ([`to_native`](Self::to_native)), or back. Parts in native byte order are not changed.
     ///
     /// # Errors
-    /// [`Error::Unsupported`]: a field that has to be swapped overlaps a different field.
+    /// [`Error::Unsupported`]: a structure has a part to swap, and two of its fields overlap. Fields
+    /// with the same offset and size whose bytes are swapped in the same way may overlap.
     ///
     /// ```
     /// use blosc2_format::Dtype;

@@ -61,8 +61,8 @@ impl TreeStore {
     /// If it fails, an existing entry is not changed.
     ///
     /// - [`ErrorKind::InvalidArgument`]: the key is not [valid](Self) or is reserved (`/embed`, or a last part
-    ///   `__vlmeta__`); or it is the key of a group, of a table or of a part of a table; or it is below an entry or
-    ///   below a symbolic link;
+    ///   `__vlmeta__`); or it is the key of a group, of a table, of a part of a table or of a reference; or it is below
+    ///   an entry of a `TreeStore`, or below a symbolic link;
     /// - [`ErrorKind::Busy`]: the existing entry is open for changing;
     /// - [`ErrorKind::ReadOnly`]: the store was opened for reading;
     /// - [`ErrorKind::InvalidData`]: a chunk of `schunk` is damaged;
@@ -266,7 +266,7 @@ impl TreeStore {
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: no group can have this key; or `name` is reserved, empty or longer than 31
-    ///   bytes; or the group already has 16 attributes;
+    ///   bytes; or the group already has 16 other attributes;
     /// - [`ErrorKind::Unsupported`]: the store is a `DictStore`, which has no groups;
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn set_attribute<T: Serialize + ?Sized>(
@@ -361,6 +361,9 @@ impl TreeStore {
     ///
     /// # Errors
     /// - [`ErrorKind::AlreadyExists`]: the path exists;
+    /// - [`ErrorKind::Unsupported`]: the store is a zip file that is read in place, and a member is compressed or
+    ///   encrypted;
+    /// - [`ErrorKind::InvalidData`]: the store is a zip file that is read in place, and its members are invalid;
     /// - [`ErrorKind::Io`]: the zip file cannot be written.
     pub fn pack(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
@@ -378,6 +381,9 @@ impl TreeStore {
     ///
     /// # Errors
     /// - [`ErrorKind::AlreadyExists`]: the path exists;
+    /// - [`ErrorKind::Unsupported`]: the store is a zip file that is read in place, and a member is compressed or
+    ///   encrypted;
+    /// - [`ErrorKind::InvalidData`]: the store is a zip file that is read in place, and its members are invalid;
     /// - [`ErrorKind::Io`]: the directory cannot be written.
     pub fn unpack(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();

@@ -36,8 +36,8 @@ const READ: &str = "read from a store";
 /// Keys are paths such as `/group/array`. A key is valid if it starts with `/`, no part is empty, `.` or `..`, and it
 /// has up to 4096 bytes and 256 parts. New keys must also not contain `\`, `:` or control characters.
 ///
-/// Opening a zip file reads its list of members and the metadata of the store, but no arrays. Zip does not compress the
-/// members, so each array is read in place. Opening an entry fails with
+/// Opening a zip file reads its list of members and the metadata of the store, but no arrays. The members are stored
+/// without zip compression, so that each array is read in place. Opening an entry fails with
 /// [`Unsupported`](blosc2::ErrorKind::Unsupported) if its member is compressed or encrypted.
 ///
 /// ```
@@ -319,7 +319,8 @@ impl TreeStore {
         above.filter_map(|above| self.objects.get_key_value(above)).map(|(key, _)| &**key).next()
     }
 
-    /// Returns the keys of all groups, sorted, without the root. A group has keys below it, attributes, or both.
+    /// Returns the keys of all groups, sorted, without the root. A group has keys below it, attributes, or both. For a
+    /// `DictStore`, every path above a key is returned.
     pub fn groups(&self) -> impl Iterator<Item = &str> {
         let mut groups = BTreeSet::new();
         let attributes = self.all_keys().filter_map(|key| key.strip_suffix(ATTRIBUTES));

@@ -11,7 +11,8 @@ use crate::{Error, FormatError, Limits, ReadAt};
 
 /// A legacy frame, open for reading.
 ///
-/// Opening reads and checks everything except the chunks. A chunk is checked when it is read.
+/// Opening reads and checks everything except the chunks and the user metadata, which are checked
+/// when they are decoded.
 ///
 /// ```
 /// use blosc2_format::Limits;
@@ -84,8 +85,9 @@ impl<R: ReadAt> Frame<R> {
         self.parts.data_len()
     }
 
-    /// Returns the size of a chunk when decompressed, in bytes; 0 if the sizes differ or there is
-    /// no chunk.
+    /// Returns the size of a chunk when decompressed, in bytes, as the header states it; 0 if there is
+    /// no chunk or the sizes differ. If only the last chunk is shorter, the writer determines the
+    /// value: see [`WriteMode`](super::WriteMode).
     pub fn chunksize(&self) -> u32 {
         self.parts.header.chunksize.unsigned_abs()
     }
@@ -107,7 +109,7 @@ impl<R: ReadAt> Frame<R> {
     }
 
     /// Returns the codes of the filters. As in the header of a chunk, the filters are in the last
-    /// slots, and 0 is an empty slot.
+    /// slots (of the first five, if the chunks have version 3), and 0 is an empty slot.
     ///
     /// The header of [`Layout::Early`] does not state the filters reliably; the result is then the
     /// filters of the first chunk, or zeros if there is no chunk.

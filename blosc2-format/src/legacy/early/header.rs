@@ -57,8 +57,8 @@ pub struct Header {
     pub frame_len: u64,
     /// The version and the size of the offsets: 0x24 in early frames, 0x21 in version 1.
     pub general_flags: u8,
-    /// The filters, in a form that depends on the version of the writer. The headers of the chunks
-    /// state the filters reliably.
+    /// The filters in early frames, in a form that depends on the version of the writer. Always 0 in
+    /// version 1. The headers of the chunks state the filters reliably.
     pub filter_flags: u8,
     /// The code of the codec in the low four bits, the level in the high four bits.
     pub codec_flags: u8,
@@ -70,7 +70,9 @@ pub struct Header {
     pub cbytes: i64,
     /// The size of an item, in bytes.
     pub typesize: i32,
-    /// The size of a chunk when decompressed, in bytes; 0 if the sizes differ or there is no chunk.
+    /// The size of a chunk when decompressed, in bytes; 0 if there is no chunk or the sizes differ. If
+    /// only the last chunk is shorter, the writer determines the value: see
+    /// [`WriteMode`](super::WriteMode).
     pub chunksize: i32,
     /// The numbers of threads of the writer for compression and decompression.
     pub threads: [i16; 2],
@@ -185,7 +187,8 @@ impl Header {
         self.codec_flags >> 4
     }
 
-    /// Returns whether metalayers follow, according to the number of elements.
+    /// Returns whether a section of metalayers follows, according to the number of elements. The
+    /// section can be empty.
     pub fn has_metalayers(&self) -> bool {
         self.elements != 0x9b
     }

@@ -1,9 +1,10 @@
-//! Legacy frames older than 2.0.0-rc.1, which no other reader opens today.
+//! Legacy frames of C-Blosc2 versions before 2.0.0-rc.1, which no other reader opens today.
 //!
 //! There are two layouts. [`recognise`] detects them by the first bytes:
-//! - [`Layout::Early`]: a fixed header of 64 bytes, written by 2.0.0-beta.1 and by development
-//!   versions shortly before and after it;
-//! - [`Layout::Version1`]: a fixed header of 82 bytes, written by 2.0.0-beta.2 to beta.5.
+//! - [`Layout::Early`]: a fixed header of 64 bytes, written by C-Blosc2 2.0.0-beta.1 and by
+//!   development versions shortly before and after it;
+//! - [`Layout::Version1`]: a fixed header of 82 bytes, written by C-Blosc2 2.0.0-beta.2 to
+//!   2.0.0-beta.5.
 //!
 //! [`Frame`] reads them, [`check`](fn@check) reports their errors, and [`Writer`] writes them as
 //! those versions did.
@@ -55,21 +56,21 @@ pub(crate) use rules::RULES;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Layout {
-    /// A fixed header of 64 bytes, written by 2.0.0-beta.1 and by development versions shortly
-    /// before and after it.
+    /// A fixed header of 64 bytes, written by C-Blosc2 2.0.0-beta.1 and by development versions
+    /// shortly before and after it.
     Early,
-    /// A fixed header of 82 bytes, written by 2.0.0-beta.2 to beta.5.
+    /// A fixed header of 82 bytes, written by C-Blosc2 2.0.0-beta.2 to 2.0.0-beta.5.
     Version1,
 }
 
 /// The minimum number of matching bytes of the magic name.
 const ENOUGH_MAGIC: usize = 5;
 
-/// Returns the layout that the first bytes of a file have, or `None` if they are not a legacy
-/// frame.
+/// Returns the layout of the frame that starts with these bytes, or `None` if they are not the start
+/// of a legacy frame.
 ///
-/// 65 bytes are sufficient. One wrong byte does not change the result: three positions distinguish
-/// the layouts, and the majority decides.
+/// 65 bytes are sufficient. One wrong byte does not change the result: the number of elements, the
+/// version and the markers of the fields each indicate a layout, and the majority decides.
 pub fn recognise(start: &[u8]) -> Option<Layout> {
     let magic = start.get(2..10)?.iter().zip(header::MAGIC);
     if magic.filter(|(found, wanted)| found == wanted).count() < ENOUGH_MAGIC {

@@ -26,21 +26,21 @@ const MIN_COMPRESSED: usize = 128;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum WriteMode {
-    /// All chunks are written at once. The chunk size in the header is 0 if any chunk has another
-    /// size, also if only the last one is shorter. A [`Layout::Version1`] frame with chunks has a
+    /// All chunks are written at once. The chunk size in the header is 0 if the sizes of the chunks
+    /// differ, also if only the last one is shorter. A [`Layout::Version1`] frame with chunks has a
     /// gap before the trailer.
     #[default]
     Whole,
-    /// Chunks are appended to the frame. The chunk size in the header is that of the first chunk,
-    /// also if the last one is shorter, and 0 if the sizes differ otherwise. The flag for user
-    /// metadata is never set.
+    /// Chunks are appended to the frame. The chunk size in the header is that of the first chunk if
+    /// all sizes are equal or only the last chunk is shorter, otherwise 0. The flag for user metadata
+    /// is never set.
     Appended,
 }
 
 /// The parameters of a legacy frame: the fields of its header, and the variant of the old writers
 /// to reproduce.
 ///
-/// The default is the frame of 2.0.0-beta.5 with BloscLZ at level 5 and shuffle, for items of one
+/// The default is the frame of C-Blosc2 2.0.0-beta.5 with BloscLZ at level 5 and shuffle, for items of one
 /// byte.
 ///
 /// ```
@@ -58,8 +58,8 @@ pub struct Params {
     /// Whether to write the trailer of [`Layout::Early`], as only the last development versions
     /// with this layout did. [`Layout::Version1`] always has a trailer.
     pub trailer: bool,
-    /// Whether the trailer of [`Layout::Version1`] starts with 0x94, as beta.3 and later versions
-    /// wrote it. Earlier versions wrote 0x0d.
+    /// Whether the trailer of [`Layout::Version1`] starts with 0x94, as C-Blosc2 2.0.0-beta.3 and
+    /// later versions wrote it. Earlier versions wrote 0x0d.
     pub trailer_marker: bool,
     /// Whether to write the section of metalayers in [`Layout::Early`] even if there are no
     /// metalayers, as the first versions with this layout did.
@@ -68,7 +68,7 @@ pub struct Params {
     pub chunk_version: u8,
     /// Byte 0x1a, whose meaning depends on the version of the writer; 0 in version 1.
     pub filter_flags: u8,
-    /// The code of the codec.
+    /// The code of the codec, from 0 to 6; see [`Frame::codec`](super::Frame::codec).
     pub codec: u8,
     /// The compression level, from 0 to 9.
     pub level: u8,

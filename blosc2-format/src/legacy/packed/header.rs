@@ -81,11 +81,11 @@ pub struct Header {
     pub codec: u16,
     /// The compression level for new chunks.
     pub level: u16,
-    /// Five filters of three bits each, the first one in the lowest bits.
+    /// The codes of five filters, of three bits each, the first one in the lowest bits.
     pub filters: u16,
     /// Not used.
     pub filters_meta: u16,
-    /// Never set.
+    /// Always 0, because no version set it.
     pub chunksize: u32,
     /// The number of data chunks.
     pub nchunks: i64,

@@ -1,4 +1,4 @@
-//! Legacy packed super-chunks of 2.0.0-a2 to a4, which no other reader opens today.
+//! Legacy packed super-chunks of C-Blosc2 2.0.0-a2 to 2.0.0-a4, which no other reader opens today.
 //!
 //! A packed super-chunk consists of a header of 96 bytes, up to four ancillary chunks, the data
 //! chunks, and a table of their positions. Numbers are in little-endian byte order. There is no
@@ -19,9 +19,10 @@
 //! ```
 //!
 //! # Delta
-//! If the first filter is delta, a decoded chunk is the difference to a reference, which is in the
-//! filters chunk. The file does not state whether this applies to chunks that are stored
-//! uncompressed; see [`StoredDelta`].
+//! If the first filter is delta, a compressed data chunk contains the difference between the data and
+//! a reference, byte by byte. The reference is in the ancillary chunk [`Ancillary::Filters`]. The file
+//! does not state whether chunks that are stored uncompressed also contain differences; see
+//! [`StoredDelta`]. [`Packed::decode_chunk`] returns the data.
 
 mod check;
 mod header;
@@ -36,7 +37,7 @@ pub use write::{IndexPlace, Params, Writer, stored_chunk};
 
 pub(crate) use rules::RULES;
 
-/// The result of [`recognise`].
+/// The kind of a packed super-chunk, as [`recognise`] returns it.
 ///
 /// ```
 /// use blosc2_format::packed::{Kind, Params, Writer, recognise, stored_chunk};
@@ -51,7 +52,7 @@ pub(crate) use rules::RULES;
 pub enum Kind {
     /// A packed super-chunk.
     Packed,
-    /// The output of 2.0.0-a5, which that version could not read itself: a header of 120 bytes with
+    /// The output of C-Blosc2 2.0.0-a5, which that version could not read itself: a header of 120 bytes with
     /// other fields. This crate does not read it.
     Alpha5,
 }
@@ -70,10 +71,12 @@ pub enum Kind {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StoredDelta {
-    /// They contain the data itself: written by a2 to a4 when they packed a super-chunk.
+    /// They contain the data itself: C-Blosc2 2.0.0-a2 to 2.0.0-a4 wrote this when they packed a
+    /// super-chunk.
     Absent,
-    /// They contain the difference: written by the versions that put the table of positions before
-    /// the data, and by a2 to a4 when they appended to a packed super-chunk.
+    /// They contain the difference: the versions that put the table of positions before the data
+    /// wrote this, and so did C-Blosc2 2.0.0-a2 to 2.0.0-a4 when they appended to a packed
+    /// super-chunk.
     Present,
 }
 

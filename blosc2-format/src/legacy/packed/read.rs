@@ -10,8 +10,8 @@ use crate::{Error, FormatError, Limits, ReadAt};
 
 /// A packed super-chunk, open for reading.
 ///
-/// Opening reads the header, the positions, and the header of every chunk. A chunk is checked when
-/// it is read.
+/// Opening reads the header, the positions, and the header of every chunk. The content of a chunk is
+/// checked when it is decoded.
 ///
 /// ```
 /// use blosc2_format::Limits;
@@ -80,7 +80,8 @@ impl<R: ReadAt> Packed<R> {
     }
 
     /// Returns how chunks that are stored uncompressed are read with delta: the value that was
-    /// [set](Self::with_stored_delta), or otherwise the likely one.
+    /// [set](Self::with_stored_delta). The default is [`StoredDelta::Present`] if the table of
+    /// positions [precedes the data](Self::index_is_first), otherwise [`StoredDelta::Absent`].
     pub fn stored_delta(&self) -> StoredDelta {
         self.stored_delta
     }

@@ -18,9 +18,9 @@ use crate::{Error, Limits};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum IndexPlace {
-    /// Before the data: written by the first writers, from 17 to 20 December 2015.
+    /// Before the data, as development versions of C-Blosc2 from 17 to 20 December 2015 wrote it.
     BeforeData,
-    /// At the end.
+    /// At the end of the file.
     #[default]
     AtEnd,
 }
@@ -140,7 +140,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Compresses `data` to a chunk of version 3, as 2.0.0-a3 and a4 wrote it, and appends it.
+    /// Compresses `data` to a chunk of version 3, as C-Blosc2 2.0.0-a3 and 2.0.0-a4 wrote it, and
+    /// appends it.
     ///
     /// With delta the first data is the reference, unless a filters chunk was set before. If the
     /// table of positions precedes the data, a chunk that is stored uncompressed contains the
@@ -148,7 +149,7 @@ impl Writer {
     /// The reader uses the same rule.
     ///
     /// # Errors
-    /// - [`Error::Argument`]: the data does not fit into a chunk;
+    /// - [`Error::Argument`]: the data does not fit into a chunk, or the typesize is 0;
     /// - [`Error::Unsupported`]: the codec is not supported;
     /// - [`Error::Format`]: the filters chunk cannot be decoded.
     ///
