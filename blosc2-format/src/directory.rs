@@ -108,7 +108,8 @@ pub trait FolderMut: Folder {
     /// returns.
     ///
     /// # Errors
-    /// The I/O errors of the backend. After an error the old file is unchanged.
+    /// The I/O errors of the backend. After an error the old file is unchanged, unless only syncing
+    /// the directory entry failed: then the new file is already in place.
     fn put(&mut self, name: &str, content: &[u8], durable: bool) -> io::Result<()>;
 
     /// Removes the file with this name.

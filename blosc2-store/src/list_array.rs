@@ -100,7 +100,7 @@ impl ListArray {
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: `item` has an option that its kind does not have, or an invalid one;
-    /// - [`ErrorKind::Unsupported`]: this build does not have the codec.
+    /// - [`ErrorKind::Unsupported`]: this build does not have the default codec, Zstandard.
     pub fn in_memory(item: impl Into<ItemType>, nullable: bool) -> Result<Self> {
         Self::new_in(OpenOptions::new().in_memory()?, list_of(item.into(), nullable))
     }
@@ -123,7 +123,7 @@ impl ListArray {
     /// - [`ErrorKind::InvalidArgument`]: the super-chunk has chunks, or a typesize other than 1; or `list` has another
     ///   kind, or an option that is invalid or not of its kind;
     /// - [`ErrorKind::Unsupported`]: the option `serializer` is not `msgpack`;
-    /// - [`ErrorKind::ReadOnly`]: it was opened for reading or appending;
+    /// - [`ErrorKind::ReadOnly`]: the super-chunk was opened for reading or appending;
     /// - [`ErrorKind::Io`]: the file cannot be written.
     pub fn new_in(mut schunk: SChunk, list: ItemType) -> Result<Self> {
         check_list(&list, Some(&schunk))?;
@@ -141,10 +141,12 @@ impl ListArray {
     /// Opens the array in a super-chunk.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidData`]: the metalayer `listarray`, or that of the storage, is missing or invalid;
+    /// - [`ErrorKind::InvalidData`]: the metalayer `listarray`, or that of the underlying [`BatchArray`] or
+    ///   [`ObjectArray`], is missing or invalid;
     /// - [`ErrorKind::Unsupported`]: its items are serialized with Arrow, or its format version is newer than this
     ///   crate supports;
-    /// - the errors of [reading values](crate#reading-values), if the stored numbers of rows are missing or invalid.
+    /// - the errors of [reading values](crate#reading-values): if the stored number of rows of each batch is missing or
+    ///   invalid, all batches are read.
     pub fn from_schunk(schunk: SChunk) -> Result<Self> {
         let invalid = |detail: String| {
             error(

@@ -14,7 +14,7 @@ use crate::report::Checker;
 /// Variable-length metalayers can be added up to the same number; for reading, see
 /// [`MAX_VLMETALAYERS`].
 pub const MAX_METALAYERS: usize = 16;
-/// The maximum number of variable-length metalayers of a frame that is read, a limit of C-Blosc2.
+/// The maximum number of variable-length metalayers when a frame is read, a limit of C-Blosc2.
 ///
 /// C-Blosc2 writes at most [`MAX_METALAYERS`], and this crate adds none beyond that number.
 pub const MAX_VLMETALAYERS: usize = 8192;

@@ -33,8 +33,8 @@ mod ext {
 /// A Python value, as python-blosc2 encodes it in msgpack for metalayers and for arrays of objects. Needs the feature
 /// `msgpack`.
 ///
-/// There is a variant for each kind of value that python-blosc2 writes and reads. If python-blosc2 can read a value
-/// that it wrote, this crate writes that value as the same bytes.
+/// There is a variant for each kind of value that python-blosc2 writes and reads. For a value that python-blosc2 can
+/// write and read back, this crate writes the same bytes as python-blosc2.
 ///
 /// [`Metalayers::value`](crate::super_chunk::Metalayers::value) reads a `Value`, and
 /// [`Metalayers::get_value`](crate::super_chunk::Metalayers::get_value) any deserializable type.
@@ -199,8 +199,8 @@ impl Value {
     ///
     /// # Errors
     /// - [`ErrorKind::TypeMismatch`]: the value does not have the structure of a `T`, contains an array of floats of
-    ///   more than 64 bits or of strings that are not Unicode, or contains an array with far more nested
-    ///   sequences and items than bytes, such as one of the shape `[2^40, 0]`.
+    ///   more than 64 bits or of strings that are not Unicode, or contains an array whose nested sequences and items
+    ///   far outnumber the bytes of its data, such as one of the shape `[2^40, 0]`.
     pub fn into_type<T: serde::de::DeserializeOwned>(self) -> Result<T> {
         let failed = |detail: String| Error::new(ErrorKind::TypeMismatch, "read a value", detail);
         self.make_type().map_err(|fault| failed(format!("it is {fault}")))?.map_err(failed)

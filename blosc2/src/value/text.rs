@@ -10,8 +10,8 @@ use super::plain::{Node, Plain};
 /// Writes the value in a notation like that of Python's `repr`. Long arrays are written in full.
 ///
 /// Of frames, only the length is written. Dates are written as integers. In arrays, `?` stands for a float of more than
-/// 64 bits and for a string that is not Unicode; `...` stands for all items of an array with far more nested sequences
-/// and items than bytes.
+/// 64 bits and for a string that is not Unicode; `...` stands for all items of an array whose nested sequences and
+/// items far outnumber the bytes of its data.
 ///
 /// ```
 /// use blosc2::Value;

@@ -13,8 +13,10 @@ const SHUFFLE: u8 = 1;
 /// The old library stored shorter data uncompressed.
 const MIN_COMPRESSED: usize = 128;
 
-/// The function of the old library that the writer reproduces: it determines the chunk size and the
-/// end of the frame.
+/// How the old library wrote the frame: all chunks at once, or by appending chunks.
+///
+/// The mode determines the chunk size in the header, the bytes before the trailer, and the flag for
+/// user metadata.
 ///
 /// ```
 /// use blosc2_format::early::{Params, WriteMode, Writer, stored_chunk};
@@ -37,8 +39,8 @@ pub enum WriteMode {
     Appended,
 }
 
-/// The parameters of a legacy frame: the fields of its header, and the variant of the old writers
-/// to reproduce.
+/// The parameters of a legacy frame: the fields of its header, and the details in which the old
+/// writers differ.
 ///
 /// The default is the frame of C-Blosc2 2.0.0-beta.5 with BloscLZ at level 5 and shuffle, for items of one
 /// byte.
@@ -53,7 +55,7 @@ pub enum WriteMode {
 pub struct Params {
     /// The layout.
     pub layout: Layout,
-    /// The function of the old library to reproduce.
+    /// How the old library wrote the frame.
     pub mode: WriteMode,
     /// Whether to write the trailer of [`Layout::Early`], as only the last development versions
     /// with this layout did. [`Layout::Version1`] always has a trailer.
