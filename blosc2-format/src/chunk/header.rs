@@ -231,7 +231,7 @@ pub struct Header {
     /// Whether a block is split into one stream for each byte of the items.
     pub split: bool,
     /// The format of the codec: 0 BloscLZ, 1 LZ4 and LZ4HC, 2 Snappy, 3 zlib, 4 Zstandard, 5 Lizard
-    /// (before version 5), 6 a codec whose code is in `user_codec`.
+    /// (only if `version` is below 5), 6 a codec whose code is in `user_codec`.
     pub codec_format: u8,
     /// The code of the codec if `codec_format` is 6.
     pub user_codec: u8,

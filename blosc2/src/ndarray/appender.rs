@@ -66,7 +66,8 @@ impl NDArray {
     /// Creates an [`Appender`] along an axis. It borrows the array.
     ///
     /// # Errors
-    /// - [`ErrorKind::ReadOnly`]: the array was opened only for reading or for appending;
+    /// - [`ErrorKind::ReadOnly`]: the array was opened only for reading, or with
+    ///   [`OpenOptions::append`](crate::OpenOptions::append), which does not allow changes of an array;
     /// - [`ErrorKind::InvalidArgument`]: there is no such axis.
     pub fn appender(&mut self, axis: usize) -> Result<Appender<&mut Self>> {
         Appender::new(self, axis)
@@ -76,7 +77,8 @@ impl NDArray {
     ///
     /// # Errors
     /// After an error the array is dropped.
-    /// - [`ErrorKind::ReadOnly`]: the array was opened only for reading or for appending;
+    /// - [`ErrorKind::ReadOnly`]: the array was opened only for reading, or with
+    ///   [`OpenOptions::append`](crate::OpenOptions::append), which does not allow changes of an array;
     /// - [`ErrorKind::InvalidArgument`]: there is no such axis.
     pub fn into_appender(self, axis: usize) -> Result<Appender> {
         Appender::new(self, axis)

@@ -120,12 +120,13 @@ const NUMPY_FORMAT: u8 = 0;
 ///
 /// # Errors of changes
 /// The methods that change items or the shape fail with these errors. After an error the array is unchanged.
-/// - [`ErrorKind::ReadOnly`]: the array was opened only for reading or for appending;
+/// - [`ErrorKind::ReadOnly`]: the array was opened only for reading, or with [`OpenOptions::append`], which does not
+///   allow changes of an array;
 /// - [`ErrorKind::OutOfBounds`]: an index or a bound of the selection is outside the array;
 /// - [`ErrorKind::InvalidArgument`]: the selection has more axes than the array, a range that ends before it starts, a
 ///   step of 0, or a boolean mask of another length than its axis; an index does not have one integer for each axis;
-///   the number of items does not match the selection or the axis; another handle or process has changed the size of
-///   another axis; other data follows the frame in its file;
+///   the number of items does not match the selection or the axis; items are appended to or inserted into one axis,
+///   and another handle or process has changed the size of a different axis; other data follows the frame in its file;
 /// - [`ErrorKind::TypeMismatch`]: the dtype or the byte order of `T` is not that of the array (methods for bytes do not
 ///   check this; if the array stores no dtype, only the size of `T` is checked);
 /// - [`ErrorKind::InvalidData`]: a chunk that has to be read is corrupted; the file was replaced by an array with
