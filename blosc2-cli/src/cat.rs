@@ -18,34 +18,32 @@ use crate::stream::{self, ArrayItems, Items, SChunkItems};
 
 /// Write the bytes of the items to stdout, in C order and in the stored byte order.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  blosc2 cat a.b2nd --slice 0:10,::2 | od -t f4\n  \
+    blosc2 cat runs.b2z --key /first/speed > speed.bin")]
 pub(crate) struct Args {
-    /// File, or directory with a sparse frame; with --key, a store. A file can contain a frame of any version, a packed
-    /// super-chunk (legacy format) or a single chunk.
+    /// File of any format, or directory (sparse frame); with --key a store; `-` is stdin.
     file: PathBuf,
     #[command(flatten)]
     node: Node,
-    /// Decompressor. Default: `c` for frames of the current format, `rust` for legacy formats and single chunks. `c`
-    /// also reads single chunks, but no legacy formats. `rust` cannot be combined with --key.
+    /// Decompressor [default: `c` for frames of the current format, else `rust`].
     #[arg(long, value_enum)]
     engine: Option<Engine>,
-    /// Selected items: an index or `start:stop:step` for each axis, as in Python, such as `0:10,::2` or
-    /// `-1`. Bounds outside the axis are clamped, an index outside the axis is an error; `...` selects all
-    /// items of the axes without a slice. A super-chunk has one axis. Default: all items.
+    /// Selected items: an index, `start:stop:step` or `...` for each axis, as in Python. Bounds outside an axis are
+    /// clamped. A super-chunk has one axis [default: all items].
     #[arg(long, allow_hyphen_values = true)]
     slice: Option<Slices>,
 }
 
-/// The decompressor.
+/// The decompressor: C-Blosc2, or the crate `blosc2-format`, in pure Rust.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Engine {
-    /// C-Blosc2.
+    // Documentation here would become a list in the help.
     C,
-    /// The crate `blosc2-format`, in pure Rust.
     Rust,
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let source = args.node.of(&args.file);
+    let source = args.node.of(&args.file)?;
     let kind = rust::needed(source);
     let engine = args.engine.unwrap_or(if kind.is_some() { Engine::Rust } else { Engine::C });
     let mut out = BufWriter::new(io::stdout().lock());

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use anstyle::Style;
 use anyhow::{Result, bail};
 use blosc2_format::file::{self, Kind};
 use blosc2_format::read_at::AtOffset;
@@ -13,14 +14,16 @@ use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
 use crate::file::{Place, Source};
-use crate::{UsageError, complain, info, map, printable, progress, svg};
+use crate::output::Force;
+use crate::style::styled;
+use crate::{UsageError, complain, info, map, printable, progress, style, svg};
 
 /// Report all faults of frames, sparse frames (directories), single chunks and legacy files.
-///
-/// Checks every field and decodes every block, without C-Blosc2. Blocks that need a codec or filter plugin are not
-/// decoded, which the report states. Exit status: 0 if no finding is an error, 1 if any finding is an error or a file
-/// cannot be read.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Checks every field and decodes every block, without C-Blosc2. Blocks that need a \
+    codec or filter plugin are not decoded, which the report states.\n\nExamples:\n  blosc2 check *.b2nd\n  blosc2 check a.b2nd --map --svg layout.svg"
+)]
 pub(crate) struct Args {
     /// Files, or directories with sparse frames.
     #[arg(required = true)]
@@ -39,6 +42,8 @@ pub(crate) struct Args {
     /// Draw the layouts of all files in one new SVG file, which must not exist yet.
     #[arg(long, value_name = "FILE", value_parser = NonEmptyStringValueParser::new())]
     svg: Option<String>,
+    #[command(flatten)]
+    force: Force,
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
@@ -49,31 +54,32 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             ))
             .into());
         }
-        crate::file::refuse_existing(Path::new(svg))?;
+        args.force.output(Path::new(svg)).check()?;
     }
     let map = args.map || args.svg.is_some();
     let options = Options { content: !args.no_content, map, ..Options::default() };
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = BufWriter::new(anstream::stdout().lock());
     let (mut objects, mut maps) = (Vec::new(), Vec::new());
     let (mut bad, mut unreadable) = (0, 0);
     for path in &args.files {
         let name = path.display().to_string();
-        let (kind, mut report) = match check(args.place.of(path), &options) {
-            Ok(checked) => checked,
-            Err(error) => {
-                unreadable += 1;
-                let error = format!("cannot read ({name}): {error}");
-                // With one file, this error is the last line; with several, the summary is.
-                if args.files.len() > 1 {
-                    complain(&error);
+        let (kind, mut report) =
+            match args.place.of(path).and_then(|source| Ok(check(source, &options)?)) {
+                Ok(checked) => checked,
+                Err(error) => {
+                    unreadable += 1;
+                    let error = format!("cannot read ({name}): {error}");
+                    // With one file, this error is the last line; with several, the summary is.
+                    if args.files.len() > 1 {
+                        complain(&error);
+                    }
+                    objects.push(object(&name, None, &Report::new(), Some(&error), None));
+                    if args.files.len() == 1 && !args.json {
+                        bail!("{error}");
+                    }
+                    continue;
                 }
-                objects.push(object(&name, None, &Report::new(), Some(&error), None));
-                if args.files.len() == 1 && !args.json {
-                    bail!("{error}");
-                }
-                continue;
-            }
-        };
+            };
         bad += usize::from(!report.is_good());
         let regions = std::mem::take(&mut report.regions);
         let groups = map::groups(&name, regions);
@@ -92,7 +98,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     out.flush()?;
     if let Some(svg) = &args.svg {
-        crate::file::create(Path::new(svg), |out| Ok(svg::write(out, &maps)?))?;
+        args.force.output(Path::new(svg)).write(|out| Ok(svg::write(out, &maps)?))?;
     }
     match (args.files.as_slice(), bad + unreadable) {
         (_, 0) => Ok(()),
@@ -155,6 +161,11 @@ fn write_lines(
     for finding in &report.findings {
         let section = finding.rule.section;
         let line = printable(&format!("{finding} (see \"{section}\")"));
+        let severity = finding.rule.severity.to_string();
+        let line = match line.strip_prefix(&severity) {
+            Some(rest) => styled(style_of(finding.rule.severity), severity) + rest,
+            None => line,
+        };
         writeln!(out, "{name}: {line}")?;
     }
     if report.omitted > 0 {
@@ -166,11 +177,19 @@ fn write_lines(
     });
     let parts = parts.collect::<Vec<_>>().join(", ");
     let verdict = match (report.is_good(), report.is_complete()) {
-        (false, _) => "bad",
-        (true, false) => "good as far as checked",
-        (true, true) => "good",
+        (false, _) => styled(style::BAD, "bad"),
+        (true, false) => styled(style::WARNING, "good as far as checked"),
+        (true, true) => styled(style::GOOD, "good"),
     };
     writeln!(out, "{name}: {kind}, {verdict}: {parts}")
+}
+
+fn style_of(severity: Severity) -> Style {
+    match severity {
+        Severity::Error => style::BAD,
+        Severity::Warning => style::WARNING,
+        _ => style::NOTE,
+    }
 }
 
 fn object(

@@ -1,14 +1,13 @@
 //! Files that are a single chunk, decompressed by C-Blosc2.
 
-use std::io::Write;
 use std::ops::Range;
-use std::path::Path;
 
 use anyhow::Result;
 use blosc2::storage::ReadAt;
 use blosc2::{CParams, Chunk, Compressor};
 
-use crate::file::{self, Source};
+use crate::file::Source;
+use crate::output::Output;
 use crate::params::Compression;
 use crate::stream::{self, Items};
 
@@ -23,14 +22,18 @@ fn open(source: Source<'_>) -> Result<Chunk> {
 }
 
 /// Copies a chunk to a new file, unchanged or recompressed.
-pub(crate) fn copy(source: Source<'_>, out: &Path, compression: &Compression) -> Result<()> {
-    file::refuse_existing(out)?;
+pub(crate) fn copy(
+    source: Source<'_>,
+    output: Output<'_>,
+    compression: &Compression,
+) -> Result<()> {
+    output.check()?;
     let mut chunk = open(source)?;
     if !compression.is_default() {
         let params = compression.apply(params(&chunk));
         chunk = compress(&chunk, &params).map_err(|error| source.unread(&error))?;
     }
-    file::create(out, |file| Ok(file.write_all(chunk.as_bytes())?))
+    output.write(|file| Ok(file.write_all(chunk.as_bytes())?))
 }
 
 /// The compression parameters of a chunk, as far as its header states them.

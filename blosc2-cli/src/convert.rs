@@ -1,30 +1,42 @@
 //! `blosc2 import` and `blosc2 export`: conversion from and to NumPy's npy files.
 
 use std::fs::File;
-use std::io::{BufReader, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, Seek};
+use std::ops::Range;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow, bail};
-use blosc2::{CParams, Dtype, NDArray};
+use blosc2::{CParams, Dtype, ErrorKind, NDArray};
 use blosc2_format::npy::Header;
 
-use crate::file::{self, Content, Node};
-use crate::npy::fortran_to_c;
-use crate::params::{Compression, Cut};
-use crate::progress;
+use crate::file::{Content, Node};
+use crate::output::Force;
+use crate::params::{Compression, Cut, Shape};
+use crate::raw::{Layout, RawItems};
 use crate::slice::Slices;
 use crate::stream::{self, ArrayItems};
+use crate::{progress, stdin};
 
-/// Create an array from an npy file.
-///
-/// Default compression, as in Python: zstd, level 5, shuffle. The default chunk and block shapes are computed from the
-/// shape and the itemsize. The whole array is held in memory.
+/// Create an array from an npy file, or from raw items.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Defaults, as in Python: zstd, level 5, shuffle. A few chunks are in memory; for a \
+    pipe also the rows of a chunk, or a temporary file if they exceed 64 MiB.\n\nExamples:\n  blosc2 import table.npy table.b2nd --codec lz4\n  \
+    sensor | blosc2 import - log.b2nd --dtype '<i2' --shape 86400,16"
+)]
 pub(crate) struct ImportArgs {
-    /// npy file.
+    /// npy file, or raw items with --dtype; `-` is stdin.
     r#in: PathBuf,
-    /// File to create; must not exist yet.
+    /// File to create; `-` is stdout.
     out: PathBuf,
+    /// IN holds raw items of this dtype in C order, in NumPy's notation: `f4`, `>i2`, `S10`.
+    #[arg(long)]
+    dtype: Option<Dtype>,
+    /// Shape of raw items, such as `100,200`. Default: one axis with all items.
+    #[arg(long, requires = "dtype")]
+    shape: Option<Shape>,
+    #[command(flatten)]
+    force: Force,
     #[command(flatten)]
     compression: Compression,
     #[command(flatten)]
@@ -33,62 +45,110 @@ pub(crate) struct ImportArgs {
 
 /// Write an array to an npy file.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  blosc2 export table.b2nd table.npy\n  \
+    blosc2 export runs.b2z --key /speed - | python3 plot.py")]
 pub(crate) struct ExportArgs {
-    /// File, or directory with a sparse frame; with --key, a store.
+    /// File, or directory (sparse frame); with --key a store; `-` is stdin.
     r#in: PathBuf,
     #[command(flatten)]
     node: Node,
-    /// File to create; must not exist yet.
+    /// File to create; `-` is stdout.
     out: PathBuf,
+    #[command(flatten)]
+    force: Force,
 }
 
 pub(crate) fn import(args: &ImportArgs) -> Result<()> {
-    file::refuse_existing(&args.out)?;
+    let output = args.force.output(&args.out);
+    output.check()?;
     let failed = |error: anyhow::Error| anyhow!("cannot read ({}): {error}", args.r#in.display());
-    let (header, bytes) = read_npy(&args.r#in).map_err(failed)?;
-    let _spinner = progress::spinner(bytes.len() as u64, "compressing");
-    let (dtype, typesize) = (header.dtype.to_string(), header.dtype.size());
+    let (dtype, items) = open_items(args).map_err(failed)?;
+    let layout = items.layout();
+    let nbytes = layout.nbytes().map_err(failed)?;
     let builder = args.cut.builder().cparams(args.compression.apply(CParams::new()));
-    builder.file(&args.out).from_bytes(&bytes, &header.shape, &dtype, typesize)?;
-    Ok(())
+    let builder = builder.progress(progress::of_chunks(nbytes));
+    output.create(|path, replace| {
+        let fill =
+            |ranges: &[Range<u64>], bytes: &mut [u8]| items.read(ranges, bytes).map_err(failed);
+        let builder = builder.file(path).replace(replace);
+        let made = builder.from_chunk_fn(&layout.shape, &dtype.to_string(), layout.typesize, fill);
+        made.map(drop).map_err(|error| match (error.kind(), error.get_ref()) {
+            // The error of reading IN.
+            (ErrorKind::Callback, Some(source)) => anyhow!("{source}"),
+            _ => error.into(),
+        })
+    })
 }
 
-/// Reads the header and the items; returns the items in C order.
-fn read_npy(path: &Path) -> Result<(Header, Vec<u8>)> {
-    let file = File::open(path)?;
-    let bar = progress::bar(file.metadata()?.len());
-    let mut file = bar.wrap_read(BufReader::new(file));
-    let header = Header::read(&mut file)?;
-    if header.dtype.has_pointers() {
-        bail!("its dtype `{}` holds pointers to Python objects, not data", header.dtype);
+/// Opens the items to import, and reads their header.
+fn open_items(args: &ImportArgs) -> Result<(Dtype, RawItems)> {
+    let path = &args.r#in;
+    // A pipe is read once, from its beginning to its end.
+    let file = match stdin::is_named(path) {
+        true => None,
+        false => {
+            Some(File::open(path)?).filter(|file| file.metadata().is_ok_and(|it| it.is_file()))
+        }
+    };
+    let len = match &file {
+        Some(file) => Some(file.metadata()?.len()),
+        None => None,
+    };
+    let (header, source) = match (&args.dtype, file) {
+        (Some(dtype), Some(file)) => (raw_header(args, dtype, len)?, Ok(file)),
+        (Some(dtype), None) if args.shape.is_some() => {
+            (raw_header(args, dtype, None)?, Err(stdin::open(path)?))
+        }
+        (Some(dtype), None) => {
+            // The number of items is known at the end.
+            let mut copy = tempfile::tempfile()?;
+            let len = io::copy(&mut stdin::open(path)?, &mut copy)?;
+            copy.rewind()?;
+            (raw_header(args, dtype, Some(len))?, Ok(copy))
+        }
+        (None, Some(mut file)) => {
+            // Unbuffered, so that the file is at the first item afterwards.
+            (Header::read(&mut file)?, Ok(file))
+        }
+        (None, None) => {
+            let mut stream = stdin::open(path)?;
+            (Header::read(&mut stream)?, Err(stream))
+        }
+    };
+    let Header { dtype, shape, fortran_order } = header;
+    if dtype.has_pointers() {
+        bail!("its dtype `{dtype}` holds pointers to Python objects, not data");
     }
-    let typesize = header.dtype.size();
+    let typesize = dtype.size();
     if typesize == 0 {
         bail!("its itemsize is 0");
     }
-    let len = match header.shape.contains(&0) {
-        true => Some(0),
-        false => header.shape.iter().try_fold(typesize as u64, |len, &size| len.checked_mul(size)),
+    let layout = Layout { shape, typesize, fortran: fortran_order };
+    let items = match source {
+        Ok(file) => RawItems::of_file(file, layout)?,
+        Err(stream) => RawItems::of_stream(stream, layout)?,
     };
-    let len =
-        len.ok_or_else(|| anyhow!("its shape {:?} has more than 2^64 - 1 bytes", header.shape))?;
-    let mut bytes = Vec::new();
-    file.by_ref().take(len).read_to_end(&mut bytes)?;
-    if (bytes.len() as u64) < len {
-        bail!("the file is truncated: expected {len} bytes of items, found {}", bytes.len());
-    }
-    if file.read(&mut [0])? > 0 {
-        bail!("more bytes follow the {len} bytes of its items; only one array can be imported");
-    }
-    if header.fortran_order {
-        bytes = fortran_to_c(&bytes, &header.shape, typesize);
-    }
-    Ok((header, bytes))
+    Ok((dtype, items))
+}
+
+/// The shape and dtype of raw items of `len` bytes.
+fn raw_header(args: &ImportArgs, dtype: &Dtype, len: Option<u64>) -> Result<Header> {
+    let typesize = dtype.size() as u64;
+    let shape = match (&args.shape, len) {
+        (Some(Shape(shape)), _) => shape.clone(),
+        (None, Some(len)) if typesize > 0 && len % typesize == 0 => vec![len / typesize],
+        (None, len) => {
+            let len = len.unwrap_or_default();
+            bail!("its {len} bytes are not a whole number of items of {typesize} bytes")
+        }
+    };
+    Ok(Header { dtype: dtype.clone(), shape, fortran_order: false })
 }
 
 pub(crate) fn export(args: &ExportArgs) -> Result<()> {
-    file::refuse_existing(&args.out)?;
-    let Content::Array(array) = Content::open_data(args.node.of(&args.r#in))? else {
+    let output = args.force.output(&args.out);
+    output.check()?;
+    let Content::Array(array) = Content::open_data(args.node.of(&args.r#in)?)? else {
         let path = args.r#in.display();
         bail!(
             "cannot export ({path}): it is a super-chunk, without shape and dtype; `cat` reads it"
@@ -97,8 +157,12 @@ pub(crate) fn export(args: &ExportArgs) -> Result<()> {
     let header = npy_header(&array)
         .map_err(|error| anyhow!("cannot export ({}): {error}", args.r#in.display()))?;
     let picks = Slices::default().resolve(array.shape())?;
-    let bar = progress::bar(array.len().saturating_mul(array.typesize() as u64));
-    file::create(&args.out, |out| {
+    let nbytes = array.len().saturating_mul(array.typesize() as u64);
+    let bar = match output.is_stdout() {
+        true => progress::bar_beside_stdout(nbytes),
+        false => progress::bar(nbytes),
+    };
+    output.write(|out| {
         out.write_all(&header)?;
         stream::write(&ArrayItems(&array), &picks, out, &bar)
     })

@@ -10,35 +10,30 @@ use blosc2_format::frame::Writer;
 
 use crate::UsageError;
 use crate::file::{self, Content, Node, Source};
+use crate::output::{Force, Output};
 use crate::params::{Compression, Cut};
-use crate::{chunk, progress, rust};
+use crate::{chunk, interrupt, progress, rust};
 
-/// Copy a file, optionally with other compression parameters, chunk shape or block shape.
-///
-/// Parameters that are not given are those of IN. If none is given, the compressed chunks are copied
-/// unchanged. If only one of --chunks and --blocks is given, the other is automatic. OUT is a contiguous
-/// file, or a directory with --directory, and must not exist yet.
-///
-/// A single chunk is copied to a single chunk, or recompressed into a frame if the name of OUT ends in
-/// `.b2frame`. A single chunk does not store all compression parameters. When it is recompressed, the compression
-/// level is 5 unless --level is given, the split mode is automatic, and LZ4HC becomes LZ4 unless --codec is given,
-/// because both codecs are stored with the same code.
-///
-/// Legacy files (frames and packed super-chunks written by versions before 2.0.0-rc.1) are recompressed
-/// into frames of the current format. Their metalayers are kept; user metadata of a frame becomes the
-/// variable-length metalayer `usermeta`, and the ancillary chunks of a packed super-chunk become the
-/// variable-length metalayers `codec`, `metadata` and `userdata`.
+/// Copy a file, optionally with other compression parameters or shapes.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Parameters that are not given are those of IN; without any, the compressed chunks are \
+    copied unchanged. Legacy files become frames of the current format. A single chunk \
+    stays one, unless OUT ends in `.b2frame`.\n\nExamples:\n  blosc2 copy a.b2nd small.b2nd --codec zstd --level 9 --filters bitshuffle\n  \
+    blosc2 copy runs.b2z speed.b2nd --key /first/speed --chunks 1000,50"
+)]
 pub(crate) struct Args {
-    /// File, or directory with a sparse frame; with --key, a store.
+    /// File, or directory (sparse frame); with --key a store; `-` is stdin.
     r#in: PathBuf,
     #[command(flatten)]
     node: Node,
-    /// File or directory to create; must not exist yet.
+    /// File or directory to create; `-` is stdout.
     out: PathBuf,
-    /// Create a directory (sparse frame) with one file per chunk. A super-chunk that is recompressed is held in memory.
+    /// Create a directory (sparse frame) with one file per chunk.
     #[arg(long)]
     directory: bool,
+    #[command(flatten)]
+    force: Force,
     #[command(flatten)]
     compression: Compression,
     #[command(flatten)]
@@ -46,50 +41,53 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let source = args.node.of(&args.r#in);
+    let source = args.node.of(&args.r#in)?;
+    let output = args.force.output(&args.out);
+    output.check()?;
     if let Some(kind) = rust::needed(source) {
         refuse_options(args, kind)?;
         let to_frame = args.out.extension().is_some_and(|ending| ending == "b2frame");
         return match kind {
-            Kind::Chunk if !to_frame => chunk::copy(source, &args.out, &args.compression),
-            _ => copy_to_frame(args, source),
+            Kind::Chunk if !to_frame => chunk::copy(source, output, &args.compression),
+            _ => copy_to_frame(args, source, output),
         };
     }
-    let content = Content::open(source)?;
-    let _spinner = progress::spinner(content.nbytes(), "copying");
+    let mut content = Content::open(source)?;
     let verbatim = args.compression.is_default() && args.cut.is_default();
     let params = args.compression.apply(content.schunk().cparams());
-    match content {
-        Content::SChunk(_) if !args.cut.is_default() => {
+    let progress = progress::of_chunks(content.nbytes());
+    if let Content::SChunk(schunk) = &mut content {
+        if !args.cut.is_default() {
             let path = args.r#in.display();
             return Err(UsageError(format!(
                 "--chunks and --blocks require an array, and {path} is a plain super-chunk"
             ))
             .into());
         }
-        content if verbatim && args.directory => {
-            content.schunk().save_with(&args.out, &SaveOptions::new().directory(true))?
-        }
-        content if verbatim => content.schunk().save(&args.out)?,
-        Content::SChunk(mut schunk) => {
-            schunk.set_dparams(DParams::new().threads(args.compression.threads()));
-            match args.directory {
-                true => schunk
-                    .recompress(&params)?
-                    .save_with(&args.out, &SaveOptions::new().directory(true))?,
-                false => schunk.save_with(&args.out, &SaveOptions::new().cparams(&params))?,
+        schunk.set_dparams(DParams::new().threads(args.compression.threads()));
+    }
+    output.create(|path, replace| {
+        let options = SaveOptions::new().directory(args.directory).replace(replace);
+        match &content {
+            Content::Array(array) if !verbatim => {
+                let builder = args.cut.builder().cparams(params).replace(replace);
+                let builder = builder.progress(progress);
+                let builder = match args.directory {
+                    true => builder.directory(path),
+                    false => builder.file(path),
+                };
+                builder.copy(array)?;
+            }
+            content if verbatim => {
+                content.schunk().save_with(path, &options.progress(progress))?;
+            }
+            content => {
+                let options = options.cparams(params).progress(progress);
+                content.schunk().save_with(path, &options)?;
             }
         }
-        Content::Array(array) => {
-            let builder = args.cut.builder().cparams(params);
-            let builder = match args.directory {
-                true => builder.directory(&args.out),
-                false => builder.file(&args.out),
-            };
-            builder.copy(&array)?;
-        }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 /// Refuses the options that require a file of the current format.
@@ -104,9 +102,8 @@ fn refuse_options(args: &Args, kind: Kind) -> Result<()> {
 }
 
 /// Decodes a file that C-Blosc2 does not open, and writes it as a frame of the current format.
-fn copy_to_frame(args: &Args, source: Source<'_>) -> Result<()> {
+fn copy_to_frame(args: &Args, source: Source<'_>, output: Output<'_>) -> Result<()> {
     let path = args.r#in.display();
-    file::refuse_existing(&args.out)?;
     let mut source = rust::open_data(source)?;
     let info = source.info().clone();
     let mut params = rust::params(&info);
@@ -123,11 +120,12 @@ fn copy_to_frame(args: &Args, source: Source<'_>) -> Result<()> {
     let out_path = args.out.display();
     let unmade =
         |error: blosc2_format::Error| anyhow!("cannot create a file ({out_path}): {error}");
-    file::create(&args.out, |out| {
+    output.write_seekable(|out| {
         let mut writer =
             Writer::new(out, format_params(&params)?, &info.metalayers).map_err(unmade)?;
         let mut data = Vec::new();
         for number in 0..info.nchunks {
+            interrupt::check()?;
             source.decode_chunk(number, &mut data).map_err(failed)?;
             // Frames cannot hold an empty chunk; skipping it loses no data.
             if !data.is_empty() {

@@ -1,7 +1,7 @@
-//! Opening files of any kind, and creating new ones.
+//! Opening files of any kind.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
@@ -10,20 +10,33 @@ use blosc2_format::file::{self, Kind};
 use blosc2_format::read_at::AtOffset;
 use blosc2_store::{EmbedStore, Object, TreeStore};
 
+use crate::stdin;
+
 /// Metalayers that mark a super-chunk as an array: the current name and that of Caterva.
 const ARRAY_METALAYERS: [&str; 2] = ["b2nd", "caterva"];
 
 /// A position in a file.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct Place {
-    /// Offset in bytes at which the frame or chunk starts in the file.
-    #[arg(long, value_name = "BYTE", default_value_t = 0, global = true)]
+    /// Offset at which the frame or chunk starts in the file.
+    #[arg(
+        long,
+        value_name = "BYTE",
+        default_value_t = 0,
+        global = true,
+        hide_default_value = true
+    )]
     offset: u64,
+    /// Take the lock of the file, as with `locking=True` in Python.
+    #[arg(long, global = true)]
+    locking: bool,
 }
 
 impl Place {
-    pub(crate) fn of<'a>(&self, path: &'a Path) -> Source<'a> {
-        Source { path, offset: self.offset, key: None }
+    /// The source at this position of a file; of stdin if the path is `-`.
+    pub(crate) fn of<'a>(&self, path: &'a Path) -> Result<Source<'a>> {
+        let path = if stdin::is_named(path) { stdin::file()? } else { path };
+        Ok(Source { path, offset: self.offset, key: None, locking: self.locking })
     }
 }
 
@@ -32,14 +45,15 @@ impl Place {
 pub(crate) struct Node {
     #[command(flatten)]
     place: Place,
-    /// Key of an entry in a store, such as `/group/array`; for `info` and `ls` also of a group. `ls` lists the keys.
+    /// Key of an entry in a store, such as `/group/array`, as `ls` lists it.
     #[arg(long, conflicts_with = "offset")]
     key: Option<String>,
 }
 
 impl Node {
-    pub(crate) fn of<'a>(&'a self, path: &'a Path) -> Source<'a> {
-        Source { key: self.key.as_deref(), ..self.place.of(path) }
+    /// The source at this position or key of a file; of stdin if the path is `-`.
+    pub(crate) fn of<'a>(&'a self, path: &'a Path) -> Result<Source<'a>> {
+        Ok(Source { key: self.key.as_deref(), ..self.place.of(path)? })
     }
 }
 
@@ -50,6 +64,8 @@ pub(crate) struct Source<'a> {
     pub(crate) offset: u64,
     /// Key of an entry, if the file is a store.
     pub(crate) key: Option<&'a str>,
+    /// Whether the lock of the file is taken.
+    locking: bool,
 }
 
 impl Source<'_> {
@@ -129,11 +145,13 @@ impl Source<'_> {
                 with_article(kind)
             );
         }
-        options.offset(self.offset).open(self.path).map_err(|error| match kind {
-            // A file that is not a frame cannot be repaired: no hint at `repair`.
-            None if error.kind() == ErrorKind::InvalidData => anyhow!("{error}"),
-            _ => error.into(),
-        })
+        options.offset(self.offset).locking(self.locking).open(self.path).map_err(
+            |error| match kind {
+                // A file that is not a frame cannot be repaired: no hint at `repair`.
+                None if error.kind() == ErrorKind::InvalidData => anyhow!("{error}"),
+                _ => error.into(),
+            },
+        )
     }
 
     fn open_in_store(&self) -> Result<SChunk> {
@@ -239,52 +257,4 @@ impl Content {
             Self::SChunk(schunk) => schunk.nbytes(),
         }
     }
-}
-
-/// Fails if `path` exists.
-pub(crate) fn refuse_existing(path: &Path) -> Result<()> {
-    if path.symlink_metadata().is_ok() {
-        bail!("cannot create a file ({}): it already exists", path.display());
-    }
-    Ok(())
-}
-
-/// Creates a file that `write` fills under a temporary name in the same folder, and renames it to `path` when
-/// it is complete.
-pub(crate) fn create(
-    path: &Path,
-    write: impl FnOnce(&mut BufWriter<&mut File>) -> Result<()>,
-) -> Result<()> {
-    refuse_existing(path)?;
-    let failed =
-        |error: std::io::Error| anyhow!("cannot create a file ({}): {error}", path.display());
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    if !folder.is_dir() {
-        bail!(
-            "cannot create a file ({}): there is no directory {}",
-            path.display(),
-            folder.display()
-        );
-    }
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".blosc2-");
-    // Permissions as the umask sets them for any new file.
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut file = builder.tempfile_in(folder).map_err(failed)?;
-    {
-        let mut buffered = BufWriter::new(file.as_file_mut());
-        // An I/O error of this file must not be taken for a closed stdout.
-        write(&mut buffered).map_err(|error| match error.downcast::<std::io::Error>() {
-            Ok(error) => failed(error),
-            Err(error) => error,
-        })?;
-        buffered.flush().map_err(failed)?;
-    }
-    file.as_file().sync_all().map_err(failed)?;
-    file.persist_noclobber(path).map_err(|error| failed(error.error))?;
-    Ok(())
 }

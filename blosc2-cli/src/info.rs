@@ -1,6 +1,6 @@
 //! `blosc2 info`: prints the metadata of a file.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
@@ -11,28 +11,31 @@ use blosc2_store::Object;
 use serde_json::{Map, Value, json};
 
 use crate::file::{self, Content, Node};
-use crate::{ls, printable, rust};
+use crate::style::styled;
+use crate::{ls, printable, rust, style};
 
 /// Print kind, shapes, compression, sizes and metalayers of a file.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  blosc2 info a.b2nd\n  blosc2 info runs.b2z --key /first/speed --json"
+)]
 pub(crate) struct Args {
-    /// File, directory with a sparse frame, or store.
+    /// File, directory (sparse frame) or store; `-` is stdin.
     file: PathBuf,
     #[command(flatten)]
     node: Node,
     /// Print one JSON object instead of lines.
     #[arg(long)]
     json: bool,
-    /// Also list the chunks of a frame of the current format: place (offset in bytes from the end of the frame header;
-    /// in a directory the number of the chunk file; `-` if the chunk is not stored), decompressed and compressed size,
-    /// ratio, and how the data is stored.
+    /// Also list the chunks: place (offset in bytes from the end of the frame header; in a directory the number of the
+    /// chunk file), sizes, ratio, and how the data is stored.
     #[arg(long)]
     chunks: bool,
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     let path = args.file.display().to_string();
-    let source = args.node.of(&args.file);
+    let source = args.node.of(&args.file)?;
     let (mut facts, chunks) = match rust::needed(source) {
         Some(kind) if args.chunks => {
             let kind = file::with_article(kind);
@@ -64,7 +67,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             }
         }
     };
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = BufWriter::new(anstream::stdout().lock());
     if args.json {
         if let Some(chunks) = chunks {
             facts.insert("chunk_list".to_owned(), chunks.iter().map(ChunkFacts::to_json).collect());
@@ -73,7 +76,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         return Ok(out.flush()?);
     }
     for (name, value) in facts.iter().filter(|(_, value)| !value.is_null()) {
-        writeln!(out, "{name:<14} {}", plain(value))?;
+        writeln!(out, "{} {}", styled(style::NAME, format_args!("{name:<14}")), plain(value))?;
     }
     if let Some(chunks) = chunks {
         writeln!(

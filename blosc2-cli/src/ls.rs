@@ -13,6 +13,7 @@ use crate::printable;
 
 /// List the keys of a Python store (groups with a trailing `/`), or the columns of a table.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  blosc2 ls runs.b2z --long\n  blosc2 ls runs.b2d --key /first")]
 pub(crate) struct Args {
     /// Store or table: a directory (`.b2d`), a zip file (`.b2z`) or an embedded store (`.b2e`).
     file: PathBuf,
@@ -27,7 +28,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let source = args.node.of(&args.file);
+    let source = args.node.of(&args.file)?;
     let entries = match source.group()? {
         Some((store, group)) => of_tree(&store, group, args.long),
         None => of_object(source.object()?, args.long),

@@ -3,6 +3,8 @@
 //! - `main`: arguments and exit status; `params`: the options that several commands share;
 //! - `info`, `ls`, `cat`, `check`, `repair`, `copy`, `meta`, `convert`: the commands; they share `file`, `rust`,
 //!   `chunk` and `progress`;
+//! - `manual`: shell completions and manual pages;
+//! - `stdin`, `raw`, `output`, `interrupt`, `style`: input from pipes, new files, Ctrl-C, colours;
 //! - `map`, `svg`: the layout of a file, as text and as a drawing;
 //! - `slice`, `stream`: which items of a file are selected, and reading them piece by piece;
 //! - `npy`: the item order of npy files.
@@ -14,16 +16,22 @@ mod convert;
 mod copy;
 mod file;
 mod info;
+mod interrupt;
 mod ls;
+mod manual;
 mod map;
 mod meta;
 mod npy;
+mod output;
 mod params;
 mod progress;
+mod raw;
 mod repair;
 mod rust;
 mod slice;
+mod stdin;
 mod stream;
+mod style;
 mod svg;
 
 use std::fmt;
@@ -31,13 +39,19 @@ use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
 use clap::error::ErrorKind as ClapKind;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::style::styled;
 
 /// Inspect, read, check, recompress and convert Blosc2 files.
-///
-/// Exit status: 0 on success, 1 on failure (such as bad or refused data), 2 for wrong usage.
 #[derive(Debug, Parser)]
-#[command(name = "blosc2", version)]
+#[command(
+    name = "blosc2",
+    version,
+    term_width = 80,
+    after_help = "Exit status: 0 on success, 1 on failure (such as bad or refused data), 2 for wrong \
+        usage, 130 after Ctrl-C.\n\nExamples:\n  blosc2 info data.b2nd\n  blosc2 copy data.b2nd small.b2nd --codec zstd --level 9"
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -54,6 +68,8 @@ enum Command {
     Repair(repair::Args),
     Import(convert::ImportArgs),
     Export(convert::ExportArgs),
+    Completions(manual::CompletionsArgs),
+    Man(manual::ManArgs),
 }
 
 /// Arguments that are not valid for the given file.
@@ -73,6 +89,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
+    interrupt::handle();
     let result = match cli.command {
         Command::Info(args) => info::run(&args),
         Command::Ls(args) => ls::run(&args),
@@ -83,15 +100,23 @@ fn main() -> ExitCode {
         Command::Repair(args) => repair::run(&args),
         Command::Import(args) => convert::import(&args),
         Command::Export(args) => convert::export(&args),
+        Command::Completions(args) => manual::completions(&args, Cli::command()),
+        Command::Man(args) => manual::man(&args, Cli::command()),
     };
-    match result {
+    let status = match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
-    }
+    };
+    interrupt::remove_temporary();
+    status
 }
 
 /// Writes the error to stderr and returns the exit status.
 fn fail(error: &anyhow::Error) -> ExitCode {
+    if interrupt::is_stopped() {
+        complain("interrupted");
+        return ExitCode::from(interrupt::STATUS);
+    }
     // All other errors are converted by the commands, which add the path of the file.
     if let Some(error) = error.downcast_ref::<io::Error>() {
         if error.kind() == ErrorKind::BrokenPipe {
@@ -153,10 +178,12 @@ fn build() -> String {
 
 /// Writes one line to stderr; control characters in the text become spaces.
 fn complain(text: &str) {
-    let line: String =
-        text.chars().map(|each| if each.is_control() { ' ' } else { each }).collect();
+    let line: String = stdin::named(text.to_owned())
+        .chars()
+        .map(|each| if each.is_control() { ' ' } else { each })
+        .collect();
     // If stderr is closed, there is nowhere to report the error.
-    let _ = io::stderr().write_all(format!("blosc2: {line}\n").as_bytes());
+    let _ = writeln!(anstream::stderr(), "{} {line}", styled(style::BAD, "blosc2:"));
 }
 
 /// Replaces control characters, which could move the cursor of the terminal.

@@ -10,7 +10,7 @@ use clap::Subcommand;
 use serde::Serialize;
 
 use crate::file::{Place, Source};
-use crate::{UsageError, printable};
+use crate::{UsageError, printable, stdin};
 
 /// Maximum characters of a value in the list.
 const SHORT: usize = 60;
@@ -18,17 +18,13 @@ const SHORT: usize = 60;
 const MOST: u64 = 1 << 31;
 
 /// List the metalayers of a file, or get, set or delete one.
-///
-/// The list contains all metalayers. `get`, `set` and `del` use the variable-length metalayers (Python: `vlmeta`), or
-/// with --fixed the fixed-length metalayers (Python: `meta`).
-///
-/// Values are JSON on the command line and msgpack in the file, as in Python's `meta` and `vlmeta`. Tuples, sets,
-/// complex numbers and arrays are printed as lists, NaN and infinities as strings, bytes as `{"bytes": HEX}`, and
-/// msgpack extension types as `{"ext": TYPE, "bytes": HEX}`. In the list of metalayers, a value that is not msgpack is
-/// printed as bytes, `b"..."`, or as null with --json.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "A metalayer is a variable-length one (Python: `vlmeta`), or with --fixed a \
+    fixed-length one (Python: `meta`). Values are JSON here, and msgpack in the file.\n\nExamples:\n  blosc2 meta a.b2nd\n  blosc2 meta a.b2nd set author '\"Ada\"'"
+)]
 pub(crate) struct Args {
-    /// File, or directory with a sparse frame.
+    /// File, or directory (sparse frame); `-` is stdin.
     file: PathBuf,
     #[command(flatten)]
     place: Place,
@@ -42,6 +38,9 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// Print the value of a metalayer.
+    #[command(
+        after_help = "Examples:\n  blosc2 meta a.b2nd get author\n  blosc2 meta a.b2nd get b2nd --fixed --raw"
+    )]
     Get {
         /// Name of the metalayer.
         name: String,
@@ -53,6 +52,8 @@ enum Action {
         fixed: bool,
     },
     /// Add a metalayer, or replace its value.
+    #[command(after_help = "Examples:\n  blosc2 meta a.b2nd set tags '[\"a\", 2.5]'\n  \
+        blosc2 meta a.b2nd set config --raw - < config.bin")]
     Set {
         /// Name of the metalayer, 1 to 31 bytes.
         name: String,
@@ -71,6 +72,9 @@ enum Action {
         force: bool,
     },
     /// Remove a metalayer.
+    #[command(
+        after_help = "Examples:\n  blosc2 meta a.b2nd del author\n  blosc2 meta a.b2frame del old --fixed"
+    )]
     Del {
         /// Name of the metalayer.
         name: String,
@@ -84,7 +88,7 @@ enum Action {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let source = args.place.of(&args.file);
+    let source = args.place.of(&args.file)?;
     let action = match &args.action {
         None => return list(source, args.json),
         Some(_) if args.json => {
@@ -94,6 +98,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         }
         Some(action) => action,
     };
+    if stdin::is_named(&args.file) && !matches!(action, Action::Get { .. }) {
+        return Err(UsageError("stdin cannot be changed; name a file".to_owned()).into());
+    }
     match action {
         Action::Get { name, raw, fixed } => {
             let schunk = source.open_with(OpenOptions::new().max_read(MOST))?;
@@ -117,7 +124,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         }
         Action::Set { name, value, raw, fixed, force } => {
             let bytes = match value.as_str() {
-                "-" => stdin()?,
+                "-" => value_of_stdin()?,
                 value => value.as_bytes().to_vec(),
             };
             // Parsed before the file is opened.
@@ -252,7 +259,7 @@ fn missing(source: Source<'_>, schunk: &SChunk, name: &str, fixed: bool) -> anyh
     anyhow!("cannot find a metalayer ({path}): there is no {kind} `{name}`{hint}")
 }
 
-fn stdin() -> Result<Vec<u8>> {
+fn value_of_stdin() -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let read = io::stdin().lock().read_to_end(&mut bytes);
     // An error of stdin must not be reported as one of stdout.

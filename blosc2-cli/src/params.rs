@@ -7,23 +7,20 @@ use blosc2::{CParams, Codec, Filter, Threads};
 /// Compression parameters.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Compression {
-    /// Codec: blosclz, lz4, lz4hc, zlib, zstd, or another one that `blosc2 --version` lists.
+    /// Codec: one that `blosc2 --version` lists.
     #[arg(long)]
     codec: Option<Codec>,
-    /// Codec parameter, such as the cell side of ndlz: 4 or 8. If --codec changes the codec, the
-    /// default is 0.
-    #[arg(long)]
+    /// Codec parameter, such as the cell side of ndlz: 4 or 8.
+    #[arg(long, value_name = "N")]
     codec_meta: Option<u8>,
     /// Compression level, 0 (store) to 9.
-    #[arg(long, value_parser = clap::value_parser!(u8).range(0..=9))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=9))]
     level: Option<u8>,
-    /// Filters in the order in which compression applies them, separated by commas, such as
-    /// `bitshuffle` or `trunc_prec:10,shuffle`; `none` for no filters.
-    #[arg(long, allow_hyphen_values = true)]
+    /// Filters in the order of compression, such as `trunc_prec:10,shuffle`, or `none`.
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     filters: Option<Filters>,
-    /// Number of threads, 1 to 256. For an array they work on several chunks at a time, otherwise on the blocks of one
-    /// chunk.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    /// Number of threads, 1 to 256.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
 }
 
@@ -78,10 +75,10 @@ impl FromStr for Filters {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Cut {
     /// Chunk shape, such as `100,200`.
-    #[arg(long)]
+    #[arg(long, value_name = "SHAPE")]
     pub(crate) chunks: Option<Shape>,
     /// Block shape, such as `10,200`.
-    #[arg(long)]
+    #[arg(long, value_name = "SHAPE")]
     pub(crate) blocks: Option<Shape>,
 }
 

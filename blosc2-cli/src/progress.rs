@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 
+use crate::interrupt::{self, Interrupted};
+
 /// Bytes below which no bar is drawn: the work is done too soon.
 const WORTH_A_BAR: u64 = 64 << 20;
 
@@ -13,14 +15,28 @@ pub(crate) fn bar(bytes: u64) -> ProgressBar {
     if bytes < WORTH_A_BAR {
         return ProgressBar::hidden();
     }
-    let style = ProgressStyle::with_template("{wide_bar} {bytes}/{total_bytes} {eta}")
-        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    let style =
+        ProgressStyle::with_template("{wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta} left")
+            .unwrap_or_else(|_| ProgressStyle::default_bar());
     ProgressBar::new(bytes).with_style(style).with_finish(ProgressFinish::AndClear)
 }
 
 /// A bar for `bytes` bytes written to stdout: hidden if stdout is a terminal.
 pub(crate) fn bar_beside_stdout(bytes: u64) -> ProgressBar {
     if stdout().is_terminal() { ProgressBar::hidden() } else { bar(bytes) }
+}
+
+/// A bar for `bytes` bytes of work that is reported in chunks, and stopped by Ctrl-C. The closure is the argument of the
+/// methods `progress` of `blosc2`.
+pub(crate) fn of_chunks(
+    bytes: u64,
+) -> impl Fn(u64, u64) -> Result<(), Interrupted> + Send + Sync + 'static {
+    let bar = bar(bytes);
+    move |done, total| {
+        let part = u128::from(bytes) * u128::from(done) / u128::from(total.max(1));
+        bar.set_position(u64::try_from(part).unwrap_or(u64::MAX));
+        interrupt::check()
+    }
 }
 
 /// A spinner for work on `bytes` bytes that does not report its progress.

@@ -1,5 +1,6 @@
 //! Streaming of selected items, piece by piece: only one piece is in memory.
 
+use std::cell::Cell;
 use std::io::Write;
 use std::ops::Range;
 
@@ -11,6 +12,9 @@ use crate::slice::Pick;
 
 /// Bytes of a piece; larger only if a single chunk is larger.
 const PIECE: u64 = 64 << 20;
+/// Bytes of the first piece, if no chunk is larger. Each piece is twice as large as the one before, so that a reader
+/// that needs only the first items does not wait for many.
+const FIRST: u64 = 256 << 10;
 
 /// Items in chunks that can be read as n-dimensional boxes.
 pub(crate) trait Items {
@@ -101,12 +105,16 @@ pub(crate) fn write(
 ) -> Result<()> {
     let typesize = items.typesize() as u64;
     let chunk = items.chunks().iter().copied().fold(typesize, u64::saturating_mul);
-    Pieces { items, budget: PIECE.max(chunk), bar }.write(picks, out)
+    let first = Cell::new(FIRST.max(chunk));
+    Pieces { items, budget: PIECE.max(chunk), next: first, bar }.write(picks, out)
 }
 
 struct Pieces<'a> {
     items: &'a dyn Items,
+    /// The bytes of the largest piece.
     budget: u64,
+    /// The bytes of the next piece.
+    next: Cell<u64>,
     bar: &'a ProgressBar,
 }
 
@@ -125,15 +133,15 @@ impl Pieces<'_> {
         };
         let spans = picks[axis + 1..].iter().map(span_len);
         let row = spans.fold(self.items.typesize() as u64, u64::saturating_mul);
-        let split_rows = row > self.budget && axis + 1 < picks.len();
         let mut done = 0;
         while done < all.count {
-            if split_rows {
+            let budget = self.next.get();
+            if row > budget && axis + 1 < picks.len() {
                 picks[axis] = all.part(done, 1);
                 self.write_along(axis + 1, picks, out)?;
             } else {
                 let left = all.part(done, all.count - done);
-                let rows = (self.budget / row).max(1);
+                let rows = (budget / row).max(1);
                 picks[axis] = left.part(0, rows_of_piece(&left, rows, self.items.chunks()[axis]));
                 self.write_box(picks, out)?;
             }
@@ -162,6 +170,7 @@ impl Pieces<'_> {
                 bytes.len()
             ));
         }
+        self.next.set(self.next.get().saturating_mul(2).min(self.budget));
         let written = write_picked(&bytes, &picks[..dense], &strides, out)?;
         self.bar.inc(written);
         Ok(())
@@ -270,7 +279,9 @@ mod tests {
                 let picks = text.parse::<Slices>().unwrap().resolve(&items.shape).unwrap();
                 let mut out = Vec::new();
                 let bar = ProgressBar::hidden();
-                Pieces { items: &items, budget, bar: &bar }.write(&picks, &mut out).unwrap();
+                Pieces { items: &items, budget, next: Cell::new(budget.min(8)), bar: &bar }
+                    .write(&picks, &mut out)
+                    .unwrap();
                 let positions: Vec<Vec<u64>> = picks
                     .iter()
                     .map(|pick| (0..pick.count).map(|k| pick.position(k)).collect())
@@ -288,7 +299,7 @@ mod tests {
     fn pieces_end_where_chunks_end() {
         let items = Counting { shape: vec![10], chunks: vec![4], reads: RefCell::default() };
         let bar = ProgressBar::hidden();
-        let pieces = Pieces { items: &items, budget: 10, bar: &bar };
+        let pieces = Pieces { items: &items, budget: 10, next: Cell::new(10), bar: &bar };
         for (text, ranges) in [("1:", [1..4, 4..8, 8..10]), ("::-1", [8..10, 4..8, 0..4])] {
             let picks = text.parse::<Slices>().unwrap().resolve(&[10]).unwrap();
             pieces.write(&picks, &mut Vec::new()).unwrap();

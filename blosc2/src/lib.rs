@@ -79,6 +79,7 @@ mod ndarray;
 mod params;
 mod partial;
 mod plugins;
+mod progress;
 pub mod raw;
 mod schunk;
 mod settings;

@@ -39,6 +39,8 @@ const QUICK: &str = "--workspace --lib --bins --test arrays --test chunks --test
 const FAULTS: &str = "upstream::";
 /// The test that needs much memory.
 const LARGEST: &str = "the_largest_buffer_goes_there_and_back";
+/// The test of the command on arrays of 6 GiB, which needs much time and disk space.
+const LARGE_FILES: &str = "arrays_larger_than_memory_go_through";
 
 /// Runs every test, and prints how long each step took.
 pub(crate) fn test(extent: Extent) -> Result<()> {
@@ -82,10 +84,11 @@ pub(crate) fn cargo_test(args: &[String]) -> Result<()> {
     run::run(with_python(run::cargo(["test"]).args(args), &venv)?)
 }
 
-/// Runs the test that needs much memory, without checking whether it is available.
+/// Runs the tests that need much memory or disk space, without checking whether it is available.
 pub(crate) fn largest() -> Result<()> {
     vendor::vendor(false)?;
-    run::run(&mut largest_buffers())
+    run::run(&mut largest_buffers())?;
+    run::run(&mut tests(&["--workspace", "--test", "cli"], &["--ignored", LARGE_FILES]))
 }
 
 /// Builds the tests that the steps after it run.
@@ -95,7 +98,8 @@ fn compile(choice: &[&str]) -> Result<()> {
 
 /// Runs all tests of the default build, including those that need Python.
 fn all(venv: &Venv, extent: Extent) -> Result<()> {
-    let args = ["--include-ignored", "--skip", FAULTS, "--skip", LARGEST];
+    let skipped = [FAULTS, LARGEST, LARGE_FILES].map(|name| ["--skip", name]).concat();
+    let args = [&["--include-ignored"][..], &skipped].concat();
     let mut command = tests(&WORKSPACE, &args);
     // The long run uses the disk, as real files do.
     match extent {

@@ -8,3 +8,5 @@ mod python;
 mod repair;
 mod storages;
 mod stores;
+mod streams;
+mod terminal;

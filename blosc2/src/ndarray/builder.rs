@@ -22,10 +22,12 @@ use super::scatter::{Data, Source, Team, Writers};
 use super::shape::meta_of;
 use super::{NDArray, NUMPY_FORMAT, cut};
 use crate::bytes::Storage;
+use crate::closures::BoxError;
 use crate::dtype::Kind;
 use crate::element::{Element, bytes_of};
 use crate::gate::Gate;
 use crate::params::{Purpose, Resolved};
+use crate::progress::Progress;
 #[cfg(feature = "msgpack")]
 use crate::schunk::to_content;
 use crate::schunk::{Memory, Store, files, new_store};
@@ -94,6 +96,7 @@ pub struct NDArrayBuilder {
     options: OpenOptions,
     max_read: Option<u64>,
     dtype_format: u8,
+    progress: Progress,
 }
 
 /// The arrays from which an array is created; they are read at the same time.
@@ -186,6 +189,33 @@ impl NDArrayBuilder {
     /// With a format above 127, creation fails with [`ErrorKind::InvalidArgument`].
     pub fn dtype_format(mut self, format: u8) -> Self {
         self.dtype_format = format;
+        self
+    }
+
+    /// Sets a closure that is called after each chunk of the new array, with the number of chunks that are complete and
+    /// the number of all chunks.
+    ///
+    /// The methods that create an array chunk by chunk call it: [`copy`](Self::copy), [`cast`](Self::cast),
+    /// [`map`](Self::map), [`concatenate`](Self::concatenate), [`stack`](Self::stack), [`from_fn`](Self::from_fn) and
+    /// the methods based on it, and [`from_chunk_fn`](Self::from_chunk_fn). It is called on the thread that creates the
+    /// array. If it returns an error, creation stops and fails with [`ErrorKind::Callback`], and no file remains.
+    ///
+    /// ```
+    /// use blosc2::{ErrorKind, NDArray};
+    ///
+    /// let builder = NDArray::builder().chunks(10).progress(|done, total| match done {
+    ///     0..3 => Ok(println!("{done} of {total} chunks")),
+    ///     _ => Err("stopped by the user"),
+    /// });
+    /// assert_eq!(builder.clone().arange(0, 30, 1).unwrap_err().kind(), ErrorKind::Callback);
+    /// assert_eq!(builder.arange(0, 20, 1)?.len(), 20);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    pub fn progress<E: Into<BoxError>>(
+        mut self,
+        report: impl Fn(u64, u64) -> std::result::Result<(), E> + Send + Sync + 'static,
+    ) -> Self {
+        self.progress = Progress::new(report);
         self
     }
 
@@ -607,6 +637,46 @@ impl NDArrayBuilder {
         })
     }
 
+    /// Creates an array of any dtype; `fill` writes the bytes of the items of one chunk at a time. Neither the items nor
+    /// the compressed chunks are held in memory as a whole if the array is created in a file or directory.
+    ///
+    /// `dtype` and `typesize` are those of [`from_bytes`](Self::from_bytes). `fill` is called once for each chunk, with
+    /// the range of indices along each axis, clipped to the shape, and a zeroed buffer for the items in these ranges in
+    /// C order. It is called on the threads of [`CParams::threads`](crate::CParams::threads): by default on one
+    /// thread, with the chunks in C order. If it panics, the panic propagates to the caller.
+    ///
+    /// ```
+    /// use blosc2::{NDArray, Selection};
+    ///
+    /// // Any source that returns a box of items, such as a detector or another format.
+    /// let source = NDArray::builder().from_fn(&[30, 20], |[row, column]| (100 * row + column) as u16)?;
+    /// let copy = NDArray::builder().chunks((8, 8)).from_chunk_fn((30, 20), "<u2", 2, |ranges, bytes| {
+    ///     source.bytes().read_into(ranges, bytes)
+    /// })?;
+    /// assert_eq!(copy.item::<u16>((29, 19))?, 2919);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Fails with the errors of [creation](Self#errors-of-creation), and with:
+    /// - [`ErrorKind::Callback`]: `fill` returned an error; [`Error::get_ref`](crate::Error::get_ref) returns it.
+    pub fn from_chunk_fn<E: Into<BoxError>>(
+        self,
+        shape: impl PerAxis,
+        dtype: &str,
+        typesize: usize,
+        fill: impl Fn(&[Range<u64>], &mut [u8]) -> std::result::Result<(), E> + Sync,
+    ) -> Result<NDArray> {
+        let shape = &sizes(&shape, "shape", MAKE)?[..];
+        self.by_boxes(shape, (dtype, typesize), Sources::default(), |ranges, bytes| {
+            fill(ranges, bytes).map_err(|error| {
+                let error = error.into();
+                let detail = format!("the closure that fills {ranges:?} failed: {error}");
+                Error::from_closure(MAKE, detail, Some(error))
+            })
+        })
+    }
+
     /// Creates an array on several threads; `data` returns the data of each chunk.
     pub(super) fn by_chunks<'d>(
         self,
@@ -615,6 +685,7 @@ impl NDArrayBuilder {
         sources: Sources<'_>,
         data: impl Fn(&Team<'_>, &mut Scratch, usize) -> Result<Data<'d>> + Sync,
     ) -> Result<NDArray> {
+        let progress = self.progress.clone();
         self.order(shape, dtype, typesize)?.make(|schunk, geometry| {
             // The index, of at most 2 GiB, limits the number of chunks.
             let (writers, count) = (Writers::default(), geometry.nchunks() as usize);
@@ -622,7 +693,22 @@ impl NDArrayBuilder {
                 let gates = sources.arrays.iter().filter_map(|array| array.schunk.gate());
                 let team = writers.team(schunk, geometry, count)?.beside(gates);
                 let data = |scratch: &mut Scratch, number| data(&team, scratch, number);
-                team.pack(|number| number, data, |chunk| schunk.push_made(&chunk))?;
+                let mut done = 0;
+                team.pack(
+                    |number| number,
+                    data,
+                    |chunk| {
+                        schunk.push_made(&chunk)?;
+                        done += 1;
+                        if !progress.is_set() {
+                            return Ok(());
+                        }
+                        // The closure may use the sources, which are being read.
+                        let _calling: Vec<_> =
+                            sources.arrays.iter().map(|array| array.schunk.calling()).collect();
+                        progress.report(MAKE, done, count as u64)
+                    },
+                )?;
             }
             match sources.arrays.first() {
                 Some(source) if sources.vlmeta => source.schunk.copy_vlmetalayers_to(schunk),

@@ -13,9 +13,11 @@ use super::options::new_store;
 use super::store::{Contiguous, Memory, State, Store};
 use super::{Access, OpenOptions, Reading, SChunk, files};
 use crate::bytes::{Safety, Storage};
+use crate::closures::BoxError;
 use crate::gate::{Claim, FileId, Gate, Version, links};
 use crate::memory::{Target, resize};
 use crate::params::Purpose;
+use crate::progress::Progress;
 use crate::{CParams, Error, ErrorKind, Result};
 
 const SAVE: &str = "save a super-chunk";
@@ -44,6 +46,7 @@ pub struct SaveOptions {
     replace: bool,
     directory: bool,
     cparams: Option<CParams>,
+    progress: Progress,
 }
 
 impl SaveOptions {
@@ -75,6 +78,18 @@ impl SaveOptions {
     /// [`NDArrayBuilder::copy`](crate::NDArrayBuilder::copy) creates an array with other chunk and block shapes.
     pub fn cparams(mut self, params: impl Borrow<CParams>) -> Self {
         self.cparams = Some(params.borrow().clone());
+        self
+    }
+
+    /// Sets a closure that is called after each chunk, with the number of chunks that are saved and the number of all
+    /// chunks. If it returns an error, saving stops and fails with [`ErrorKind::Callback`], and no file remains.
+    ///
+    /// It is not called for a super-chunk whose chunks are all the same special value: they are saved in one step.
+    pub fn progress<E: Into<BoxError>>(
+        mut self,
+        report: impl Fn(u64, u64) -> std::result::Result<(), E> + Send + Sync + 'static,
+    ) -> Self {
+        self.progress = Progress::new(report);
         self
     }
 }
@@ -120,8 +135,8 @@ impl SChunk {
 
     fn save_as(&self, store: Box<dyn Store>, options: &SaveOptions) -> Result<()> {
         match &options.cparams {
-            Some(params) => self.copy_to(store, params).map(drop),
-            None => self.save_to(store).map(drop),
+            Some(params) => self.copy_to(store, params, &options.progress).map(drop),
+            None => self.save_to(store, &options.progress).map(drop),
         }
     }
 
@@ -213,7 +228,9 @@ impl SChunk {
         let start = file.metadata().map_err(io)?.len();
         let undo = file.try_clone().map_err(io)?;
         let frame = Contiguous::new(Shifted { file, start }, Safety::Errors);
-        let saved = self.save_to(Box::new(frame)).and_then(|_| undo.sync_all().map_err(io));
+        let saved = self
+            .save_to(Box::new(frame), &Progress::default())
+            .and_then(|_| undo.sync_all().map_err(io));
         if let Err(error) = saved {
             let _ = undo.set_len(start);
             return Err(error.at(path));
@@ -249,8 +266,10 @@ impl SChunk {
 
     /// Returns how many bytes saving would write.
     fn saved_len(&self) -> Result<u64> {
-        let counted =
-            self.save_to(Box::new(Contiguous::new(Counted::default(), Safety::Errors)))?;
+        let counted = self.save_to(
+            Box::new(Contiguous::new(Counted::default(), Safety::Errors)),
+            &Progress::default(),
+        )?;
         Ok(counted.look().store.stored_bytes())
     }
 
@@ -263,7 +282,7 @@ impl SChunk {
     #[doc(alias("to_bytes", "blosc2_schunk_to_buffer"))]
     pub fn to_cframe(&self) -> Result<Vec<u8>> {
         let frame = Contiguous::new(Vec::new(), Safety::Errors);
-        self.save_to(Box::new(frame))?.into_cframe()
+        self.save_to(Box::new(frame), &Progress::default())?.into_cframe()
     }
 
     /// Converts the super-chunk into a contiguous frame in one buffer.
@@ -293,11 +312,11 @@ impl SChunk {
     /// - [`ErrorKind::Unsupported`]: a chunk is a Blosc1 chunk.
     #[doc(alias("blosc2_schunk_copy", "copy"))]
     pub fn try_clone(&self) -> Result<Self> {
-        self.save_to(Box::<Memory>::default())
+        self.save_to(Box::<Memory>::default(), &Progress::default())
     }
 
     /// Copies all chunks unchanged, and the metalayers, to a new store.
-    fn save_to(&self, store: Box<dyn Store>) -> Result<Self> {
+    fn save_to(&self, store: Box<dyn Store>, progress: &Progress) -> Result<Self> {
         // No other handle changes the chunks during the copy.
         let reading = self.reading()?;
         let mut target = self.hollow(&reading, store)?;
@@ -311,9 +330,25 @@ impl SChunk {
                 }
                 target.push(SAVE, None, chunk.as_bytes()).map(drop)
             })?;
+            self.report(progress, SAVE, index, &reading)?;
         }
         target.finish()?;
         Ok(target)
+    }
+
+    /// Reports that the chunks up to `index` are copied.
+    fn report(
+        &self,
+        progress: &Progress,
+        doing: &str,
+        index: usize,
+        reading: &Reading<'_>,
+    ) -> Result<()> {
+        if !progress.is_set() {
+            return Ok(());
+        }
+        let _calling = self.calling();
+        progress.report(doing, index as u64 + 1, reading.state.nchunks() as u64)
     }
 
     /// Creates a copy without chunks, except if all of them are equal special chunks, which take no space.
@@ -334,10 +369,15 @@ impl SChunk {
     ///   or block size of an array;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
     pub fn recompress(&self, params: impl Borrow<CParams>) -> Result<Self> {
-        self.copy_to(Box::<Memory>::default(), params.borrow())
+        self.copy_to(Box::<Memory>::default(), params.borrow(), &Progress::default())
     }
 
-    fn copy_to(&self, store: Box<dyn Store>, params: &CParams) -> Result<Self> {
+    fn copy_to(
+        &self,
+        store: Box<dyn Store>,
+        params: &CParams,
+        progress: &Progress,
+    ) -> Result<Self> {
         // No other handle changes the chunks during the copy.
         let reading = self.reading()?;
         let is_array = self.is_array();
@@ -370,6 +410,7 @@ impl SChunk {
                 decoder.decompress(chunk, Target::of(&mut data))?;
                 target.append_bytes(&data).map(drop)
             })?;
+            self.report(progress, COPY, index, &reading)?;
         }
         target.finish()?;
         Ok(target)

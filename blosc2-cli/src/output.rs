@@ -1,0 +1,154 @@
+//! New files: they appear under their names when they are complete, and existing ones are kept unless `--force`.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use anyhow::{Result, anyhow, bail};
+
+use crate::interrupt::{self, Unfinished};
+use crate::stdin;
+
+/// The option that replaces existing files.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(crate) struct Force {
+    /// Replace an existing file. A directory is never replaced.
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+impl Force {
+    pub(crate) fn output<'a>(&self, path: &'a Path) -> Output<'a> {
+        Output { path, replace: self.force }
+    }
+}
+
+/// A file to create, or stdout.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Output<'a> {
+    pub(crate) path: &'a Path,
+    /// Whether an existing file is replaced.
+    pub(crate) replace: bool,
+}
+
+impl Output<'_> {
+    pub(crate) fn is_stdout(&self) -> bool {
+        stdin::is_named(self.path)
+    }
+
+    /// Fails if there is a file that is not to be replaced, or a directory.
+    pub(crate) fn check(&self) -> Result<()> {
+        let path = self.path.display();
+        match self.path.symlink_metadata() {
+            _ if self.is_stdout() => Ok(()),
+            Err(_) => Ok(()),
+            Ok(_) if self.replace && self.path.is_dir() => {
+                bail!(
+                    "cannot create a file ({path}): it is a directory, which --force does not replace; remove it first"
+                )
+            }
+            Ok(_) if self.replace => Ok(()),
+            Ok(metadata) => {
+                let hint = if metadata.is_dir() { "" } else { "; --force replaces it" };
+                bail!("cannot create a file ({path}): it already exists{hint}")
+            }
+        }
+    }
+
+    /// Creates the file through `make`, which writes it at the given path, replaces an existing file if the second
+    /// argument says so, and leaves no part of it if it fails. For stdout, it is a temporary file that is copied.
+    pub(crate) fn create(&self, make: impl FnOnce(&Path, bool) -> Result<()>) -> Result<()> {
+        self.check()?;
+        let _unfinished = Unfinished::new();
+        if !self.is_stdout() {
+            return make(self.path, self.replace);
+        }
+        let failed = |error: io::Error| anyhow!("cannot create a temporary file: {error}");
+        let folder = tempfile::Builder::new().prefix(".blosc2-").tempdir().map_err(failed)?;
+        let path = folder.path().join("stdout");
+        make(&path, false)?;
+        let mut file = File::open(&path).map_err(failed)?;
+        let mut out = io::stdout().lock();
+        io::copy(&mut file, &mut out)?;
+        Ok(out.flush()?)
+    }
+
+    /// Creates the file from the bytes that `write` writes. They go to stdout directly.
+    pub(crate) fn write(&self, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+        self.check()?;
+        if self.is_stdout() {
+            let mut out = BufWriter::new(io::stdout().lock());
+            write(&mut out)?;
+            return Ok(out.flush()?);
+        }
+        self.write_file(|out| write(&mut Watched(out)))
+    }
+
+    /// Creates the file from what `write` writes, not only at its end.
+    pub(crate) fn write_seekable(
+        &self,
+        write: impl FnOnce(&mut BufWriter<&mut File>) -> Result<()>,
+    ) -> Result<()> {
+        if !self.is_stdout() {
+            self.check()?;
+            return self.write_file(write);
+        }
+        self.create(|path, _| Output { path, replace: false }.write_file(write))
+    }
+
+    fn write_file(
+        &self,
+        write: impl FnOnce(&mut BufWriter<&mut File>) -> Result<()>,
+    ) -> Result<()> {
+        let _unfinished = Unfinished::new();
+        let path = self.path.display();
+        let failed = |error: io::Error| anyhow!("cannot create a file ({path}): {error}");
+        // The target of a link is replaced, not the link.
+        let real = match self.replace {
+            true => fs::canonicalize(self.path).unwrap_or_else(|_| self.path.to_owned()),
+            false => self.path.to_owned(),
+        };
+        let folder = match real.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        if !folder.is_dir() {
+            bail!("cannot create a file ({path}): there is no directory {}", folder.display());
+        }
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".blosc2-");
+        // Permissions as the umask sets them for any new file.
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        let mut file = builder.tempfile_in(folder).map_err(failed)?;
+        {
+            let mut buffered = BufWriter::new(file.as_file_mut());
+            // An I/O error of this file must not be taken for a closed stdout.
+            write(&mut buffered).map_err(|error| match error.downcast::<io::Error>() {
+                Ok(error) => failed(error),
+                Err(error) => error,
+            })?;
+            buffered.flush().map_err(failed)?;
+        }
+        file.as_file().sync_all().map_err(failed)?;
+        match self.replace {
+            true => file.persist(&real).map_err(|error| failed(error.error))?,
+            false => file.persist_noclobber(&real).map_err(|error| failed(error.error))?,
+        };
+        Ok(())
+    }
+}
+
+/// A writer that fails after Ctrl-C.
+struct Watched<'a>(&'a mut dyn Write);
+
+impl Write for Watched<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        interrupt::check().map_err(io::Error::other)?;
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}

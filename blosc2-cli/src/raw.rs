@@ -1,0 +1,305 @@
+//! Uncompressed items in a file or a stream, read box by box: the source of `blosc2 import`.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Result, anyhow, bail};
+use blosc2_format::ReadAt;
+
+use crate::interrupt;
+use crate::npy::fortran_to_c;
+
+/// Bytes of a stream that are held in memory. If the rows of a chunk take more, the stream is copied to a temporary
+/// file.
+const MOST: u64 = 64 << 20;
+
+/// The shape and the order of items.
+#[derive(Debug, Clone)]
+pub(crate) struct Layout {
+    pub(crate) shape: Vec<u64>,
+    pub(crate) typesize: usize,
+    /// Whether the first axis varies fastest (Fortran order), not the last one.
+    pub(crate) fortran: bool,
+}
+
+impl Layout {
+    /// The number of bytes of all items.
+    pub(crate) fn nbytes(&self) -> Result<u64> {
+        if self.shape.contains(&0) {
+            return Ok(0);
+        }
+        let len =
+            self.shape.iter().try_fold(self.typesize as u64, |len, &size| len.checked_mul(size));
+        len.ok_or_else(|| anyhow!("its shape {:?} has more than 2^64 - 1 bytes", self.shape))
+    }
+
+    /// The number of bytes at one index of the first axis.
+    fn row(&self) -> u64 {
+        self.shape.iter().skip(1).fold(self.typesize as u64, |len, &size| len.saturating_mul(size))
+    }
+}
+
+/// Uncompressed items.
+pub(crate) struct RawItems {
+    layout: Layout,
+    data: Mutex<Data>,
+}
+
+enum Data {
+    File(Arc<Region>),
+    Stream(Stream),
+}
+
+/// A file with items.
+struct Region {
+    file: File,
+    /// The offset of the first item in the file.
+    start: u64,
+    /// The first row (index of the first axis) in the file.
+    row: u64,
+}
+
+impl RawItems {
+    /// The items of a file from its current position to its end.
+    pub(crate) fn of_file(mut file: File, layout: Layout) -> Result<Self> {
+        let (start, end) = (file.stream_position()?, file.metadata()?.len());
+        check_len(end.saturating_sub(start), layout.nbytes()?)?;
+        let region = Region { file, start, row: 0 };
+        Ok(Self { layout, data: Mutex::new(Data::File(Arc::new(region))) })
+    }
+
+    /// The items that a stream holds up to its end.
+    pub(crate) fn of_stream(reader: Box<dyn Read + Send>, layout: Layout) -> Result<Self> {
+        let mut stream =
+            Stream { reader, base: 0, rows: Vec::new(), next: 0, read: BTreeMap::new() };
+        let data = match layout.nbytes()? {
+            0 => {
+                stream.expect_end(0)?;
+                Data::Stream(stream)
+            }
+            _ if layout.fortran => Data::File(Arc::new(stream.spool(&layout)?)),
+            _ => Data::Stream(stream),
+        };
+        Ok(Self { layout, data: Mutex::new(data) })
+    }
+
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Reads the items in a box to `bytes`, in C order. Each box is read once.
+    pub(crate) fn read(&self, ranges: &[Range<u64>], bytes: &mut [u8]) -> Result<()> {
+        interrupt::check()?;
+        let region = {
+            let mut data = self.data.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Data::Stream(stream) = &mut *data {
+                if stream.read(&self.layout, ranges, bytes)? {
+                    return Ok(());
+                }
+                *data = Data::File(Arc::new(stream.spool(&self.layout)?));
+            }
+            match &*data {
+                Data::File(region) => Arc::clone(region),
+                Data::Stream(_) => bail!("the stream is not in a file"),
+            }
+        };
+        region.read(&self.layout, ranges, bytes)
+    }
+}
+
+impl Region {
+    fn read(&self, layout: &Layout, ranges: &[Range<u64>], bytes: &mut [u8]) -> Result<()> {
+        let from =
+            |offset, part: &mut [u8]| Ok(self.file.read_exact_at(self.start + offset, part)?);
+        if !layout.fortran {
+            let mut ranges = ranges.to_vec();
+            if let Some(rows) = ranges.first_mut() {
+                *rows = rows.start - self.row..rows.end - self.row;
+            }
+            return read_box(&layout.shape, layout.typesize, &ranges, bytes, &from);
+        }
+        // In C order, the file holds the transposed array.
+        let reversed = |sizes: &[u64]| sizes.iter().rev().copied().collect::<Vec<_>>();
+        let transposed: Vec<Range<u64>> = ranges.iter().rev().cloned().collect();
+        let mut turned = vec![0; bytes.len()];
+        read_box(&reversed(&layout.shape), layout.typesize, &transposed, &mut turned, &from)?;
+        let extent: Vec<u64> = ranges.iter().map(|range| range.end - range.start).collect();
+        bytes.copy_from_slice(&fortran_to_c(&turned, &extent, layout.typesize));
+        Ok(())
+    }
+}
+
+/// Reads a box of an array in C order from the bytes of the array, which `from` reads at an offset.
+fn read_box(
+    shape: &[u64],
+    typesize: usize,
+    ranges: &[Range<u64>],
+    bytes: &mut [u8],
+    from: &dyn Fn(u64, &mut [u8]) -> Result<()>,
+) -> Result<()> {
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    // The last axes that the box covers completely are contiguous, together with the axis before them.
+    let whole = |axis: &usize| ranges[*axis] == (0..shape[*axis]);
+    let inner = (0..shape.len()).rev().take_while(whole).count();
+    let outer = (shape.len() - inner).saturating_sub(1);
+    let mut strides = vec![typesize as u64; shape.len()];
+    for axis in (1..shape.len()).rev() {
+        strides[axis - 1] = strides[axis] * shape[axis];
+    }
+    let offset = |axis: usize, at: u64| strides[axis] * at;
+    let runs: u64 = ranges[..outer].iter().map(|range| range.end - range.start).product();
+    let run = bytes.len() / usize::try_from(runs)?;
+    let rest: u64 = (outer..shape.len()).map(|axis| offset(axis, ranges[axis].start)).sum();
+    let mut index: Vec<u64> = ranges[..outer].iter().map(|range| range.start).collect();
+    for part in bytes.chunks_exact_mut(run) {
+        let start: u64 = index.iter().enumerate().map(|(axis, &at)| offset(axis, at)).sum();
+        from(start + rest, part)?;
+        for axis in (0..outer).rev() {
+            index[axis] += 1;
+            if index[axis] < ranges[axis].end {
+                break;
+            }
+            index[axis] = ranges[axis].start;
+        }
+    }
+    Ok(())
+}
+
+/// Items in C order that are read once, row by row. A row is all items at one index of the first axis.
+struct Stream {
+    reader: Box<dyn Read + Send>,
+    /// The first row in memory.
+    base: u64,
+    /// The rows in memory.
+    rows: Vec<u8>,
+    /// The first row that is not read yet.
+    next: u64,
+    /// For the first row of each box: the end of the rows, and the bytes that were read of them.
+    read: BTreeMap<u64, (u64, u64)>,
+}
+
+impl Stream {
+    /// Reads a box. Returns `false` if this needs more memory than allowed.
+    fn read(&mut self, layout: &Layout, ranges: &[Range<u64>], bytes: &mut [u8]) -> Result<bool> {
+        let rows = ranges.first().cloned().unwrap_or(0..1);
+        let (row, all) = (layout.row(), layout.shape.first().copied().unwrap_or(1));
+        if rows.end > self.next {
+            let len = (rows.end - self.base).saturating_mul(row);
+            if len > MOST {
+                return Ok(false);
+            }
+            let from = self.rows.len();
+            self.rows.resize(usize::try_from(len)?, 0);
+            self.fill(layout, from)?;
+            self.next = rows.end;
+            if self.next == all {
+                self.expect_end(layout.nbytes()?)?;
+            }
+        }
+        let mut shape = layout.shape.clone();
+        let mut ranges = ranges.to_vec();
+        if let (Some(size), Some(rows)) = (shape.first_mut(), ranges.first_mut()) {
+            *size = self.next - self.base;
+            *rows = rows.start - self.base..rows.end - self.base;
+        }
+        let from = |offset: u64, part: &mut [u8]| {
+            let offset = usize::try_from(offset)?;
+            let found = self.rows.get(offset..offset + part.len());
+            part.copy_from_slice(found.ok_or_else(|| anyhow!("rows are read twice"))?);
+            Ok(())
+        };
+        read_box(&shape, layout.typesize, &ranges, bytes, &from)?;
+        let done = self.read.entry(rows.start).or_insert((rows.end, 0));
+        done.1 += bytes.len() as u64;
+        // Rows of which all boxes were read are dropped.
+        let base = self.base;
+        while let Some(first) = self.read.first_entry() {
+            let (&start, &(end, done)) = (first.key(), first.get());
+            if start != self.base || done < (end - start).saturating_mul(row) {
+                break;
+            }
+            first.remove();
+            self.base = end;
+        }
+        let dropped = usize::try_from((self.base - base) * row)?;
+        self.rows.drain(..dropped);
+        Ok(true)
+    }
+
+    /// Reads the bytes of `rows` from `from` on.
+    fn fill(&mut self, layout: &Layout, from: usize) -> Result<()> {
+        let before = self.next.saturating_mul(layout.row());
+        let mut done = from;
+        while done < self.rows.len() {
+            interrupt::check()?;
+            match self.reader.read(&mut self.rows[done..]) {
+                Ok(0) => return truncated(layout.nbytes()?, before + (done - from) as u64),
+                Ok(len) => done += len,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn expect_end(&mut self, len: u64) -> Result<()> {
+        let mut one = [0];
+        loop {
+            return match self.reader.read(&mut one) {
+                Ok(0) => Ok(()),
+                Ok(_) => too_long(len),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => Err(error.into()),
+            };
+        }
+    }
+
+    /// Copies the rows in memory and the rest of the stream to a temporary file.
+    fn spool(&mut self, layout: &Layout) -> Result<Region> {
+        let failed = |error: io::Error| anyhow!("cannot create a temporary file: {error}");
+        let mut file = tempfile::tempfile().map_err(failed)?;
+        file.write_all(&self.rows).map_err(failed)?;
+        self.rows = Vec::new();
+        let mut found = self.next.saturating_mul(layout.row());
+        let expected = layout.nbytes()?;
+        let mut piece = vec![0; 1 << 20];
+        loop {
+            interrupt::check()?;
+            let len = match self.reader.read(&mut piece) {
+                Ok(0) => break,
+                Ok(len) => len,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error.into()),
+            };
+            found += len as u64;
+            if found > expected {
+                too_long(expected)?;
+            }
+            file.write_all(&piece[..len]).map_err(failed)?;
+        }
+        check_len(found, expected)?;
+        file.seek(SeekFrom::Start(0)).map_err(failed)?;
+        Ok(Region { file, start: 0, row: self.base })
+    }
+}
+
+fn check_len(found: u64, expected: u64) -> Result<()> {
+    match found {
+        _ if found < expected => truncated(expected, found),
+        _ if found > expected => too_long(expected),
+        _ => Ok(()),
+    }
+}
+
+fn truncated(expected: u64, found: u64) -> Result<()> {
+    bail!("the file is truncated: expected {expected} bytes of items, found {found}")
+}
+
+fn too_long(expected: u64) -> Result<()> {
+    bail!("more bytes follow the {expected} bytes of its items; only one array can be imported")
+}
