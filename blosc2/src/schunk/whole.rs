@@ -84,7 +84,7 @@ impl SaveOptions {
     /// Sets a closure that is called after each chunk, with the number of chunks that are saved and the number of all
     /// chunks. If it returns an error, saving stops and fails with [`ErrorKind::Callback`], and no file remains.
     ///
-    /// It is not called for a super-chunk whose chunks are all the same special value: they are saved in one step.
+    /// It is not called if all chunks are equal special chunks: they are saved in one step.
     pub fn progress<E: Into<BoxError>>(
         mut self,
         report: impl Fn(u64, u64) -> std::result::Result<(), E> + Send + Sync + 'static,
