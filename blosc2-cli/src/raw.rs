@@ -216,7 +216,7 @@ impl Stream {
         read_box(&shape, layout.typesize, &ranges, bytes, &from)?;
         let done = self.read.entry(rows.start).or_insert((rows.end, 0));
         done.1 += bytes.len() as u64;
-        // Rows of which all boxes were read are dropped.
+        // Rows are dropped when all of their boxes have been read.
         let base = self.base;
         while let Some(first) = self.read.first_entry() {
             let (&start, &(end, done)) = (first.key(), first.get());
