@@ -73,8 +73,12 @@ impl RawItems {
 
     /// The items that a stream holds up to its end.
     pub(crate) fn of_stream(reader: Box<dyn Read + Send>, layout: Layout) -> Result<Self> {
+        Self::with_memory(reader, layout, MOST)
+    }
+
+    fn with_memory(reader: Box<dyn Read + Send>, layout: Layout, most: u64) -> Result<Self> {
         let mut stream =
-            Stream { reader, base: 0, rows: Vec::new(), next: 0, read: BTreeMap::new() };
+            Stream { reader, base: 0, rows: Vec::new(), next: 0, read: BTreeMap::new(), most };
         let data = match layout.nbytes()? {
             0 => {
                 stream.expect_end(0)?;
@@ -181,6 +185,8 @@ struct Stream {
     next: u64,
     /// For the first row of each box: the end of the rows, and the bytes that were read of them.
     read: BTreeMap<u64, (u64, u64)>,
+    /// The most bytes of rows in memory.
+    most: u64,
 }
 
 impl Stream {
@@ -190,7 +196,7 @@ impl Stream {
         let (row, all) = (layout.row(), layout.shape.first().copied().unwrap_or(1));
         if rows.end > self.next {
             let len = (rows.end - self.base).saturating_mul(row);
-            if len > MOST {
+            if len > self.most {
                 return Ok(false);
             }
             let from = self.rows.len();
@@ -302,4 +308,91 @@ fn truncated(expected: u64, found: u64) -> Result<()> {
 
 fn too_long(expected: u64) -> Result<()> {
     bail!("more bytes follow the {expected} bytes of its items; only one array can be imported")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The boxes of all chunks, in C order.
+    fn chunks(shape: &[u64], chunk: &[u64]) -> Vec<Vec<Range<u64>>> {
+        let mut boxes = vec![Vec::new()];
+        for (&size, &side) in shape.iter().zip(chunk) {
+            let starts = (0..size.div_ceil(side)).map(|place| place * side);
+            let ranges: Vec<_> = starts.map(|at| at..size.min(at + side)).collect();
+            let next = boxes.iter().flat_map(|before: &Vec<_>| {
+                ranges.iter().map(move |range| [&before[..], &[range.clone()]].concat())
+            });
+            boxes = next.collect();
+        }
+        boxes
+    }
+
+    /// The two-byte items of a box, whose values are their positions in C order.
+    fn expected(shape: &[u64], ranges: &[Range<u64>]) -> Vec<u8> {
+        let mut numbers = vec![0];
+        for (size, range) in shape.iter().zip(ranges) {
+            numbers = numbers
+                .iter()
+                .flat_map(|base| range.clone().map(move |at| base * size + at))
+                .collect();
+        }
+        numbers.iter().flat_map(|&number| (number as u16).to_le_bytes()).collect()
+    }
+
+    fn whole(shape: &[u64]) -> Vec<Range<u64>> {
+        shape.iter().map(|&size| 0..size).collect()
+    }
+
+    #[test]
+    fn boxes_are_read_in_any_order_and_with_any_memory() {
+        let shape = [11, 7, 6];
+        for fortran in [false, true] {
+            let bytes = match fortran {
+                false => expected(&shape, &whole(&shape)),
+                // The transpose of the transpose is the array.
+                true => (0..6u16)
+                    .flat_map(|k| {
+                        (0..7).flat_map(move |j| (0..11).map(move |i| (i * 7 + j) * 6 + k))
+                    })
+                    .flat_map(u16::to_le_bytes)
+                    .collect(),
+            };
+            for chunk in [[4, 3, 5], [1, 7, 6], [11, 1, 1], [3, 7, 2], [11, 7, 6], [20, 20, 20]] {
+                for most in [0, 84, 400, 700, 10_000] {
+                    for swapped in [false, true] {
+                        let layout = Layout { shape: shape.to_vec(), typesize: 2, fortran };
+                        let reader = Box::new(io::Cursor::new(bytes.clone()));
+                        let items = RawItems::with_memory(reader, layout, most).unwrap();
+                        let mut boxes = chunks(&shape, &chunk);
+                        if swapped {
+                            // As by several threads.
+                            boxes.chunks_mut(2).for_each(<[_]>::reverse);
+                        }
+                        for ranges in boxes {
+                            let expected = expected(&shape, &ranges);
+                            let mut found = vec![0; expected.len()];
+                            items.read(&ranges, &mut found).unwrap();
+                            assert_eq!(found, expected, "{fortran} {chunk:?} {most} {ranges:?}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn wrong_lengths_are_refused() {
+        for most in [0, 1000] {
+            for len in [0, 1, 83, 85, 1000] {
+                let layout = Layout { shape: vec![6, 7], typesize: 2, fortran: false };
+                let items =
+                    RawItems::with_memory(Box::new(io::repeat(1).take(len)), layout, most).unwrap();
+                let read = |rows| items.read(&[rows, 0..7], &mut [0; 42]);
+                let error = read(0..3).and_then(|()| read(3..6)).unwrap_err().to_string();
+                let reason = if len < 84 { "the file is truncated" } else { "more bytes follow" };
+                assert!(error.contains(reason), "{most} {len}: {error}");
+            }
+        }
+    }
 }

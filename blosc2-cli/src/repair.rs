@@ -4,7 +4,8 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::Result;
-use blosc2::repair::{repair, repair_to};
+use blosc2::repair::{Repaired, repair, repair_to};
+use serde_json::{Value, json};
 
 /// Repair a frame that is damaged, or whose writer was interrupted.
 #[derive(Debug, clap::Args)]
@@ -19,6 +20,9 @@ pub(crate) struct Args {
     /// Do not change FILE; write the repaired frame to this new file or directory.
     #[arg(long, short, value_name = "OUT")]
     output: Option<PathBuf>,
+    /// Print one JSON object instead of a line.
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
@@ -26,6 +30,33 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         None => repair(&args.file)?,
         Some(output) => repair_to(&args.file, output)?,
     };
-    writeln!(io::stdout(), "{}: {repaired}", args.file.display())?;
+    let path = args.file.display().to_string();
+    match args.json {
+        true => writeln!(io::stdout(), "{:#}", to_json(&path, &repaired))?,
+        false => writeln!(io::stdout(), "{path}: {repaired}")?,
+    }
     Ok(())
+}
+
+fn to_json(path: &str, repaired: &Repaired) -> Value {
+    let outcome = match repaired {
+        Repaired::Sound => "sound",
+        Repaired::RolledBack => "rolled-back",
+        Repaired::Completed => "completed",
+        Repaired::Rebuilt(_) => "rebuilt",
+        // The enum is non-exhaustive.
+        _ => "other",
+    };
+    let rebuilt = match repaired {
+        Repaired::Rebuilt(rebuilt) => Some(rebuilt),
+        _ => None,
+    };
+    json!({
+        "path": path,
+        "outcome": outcome,
+        "nchunks": rebuilt.map(|rebuilt| rebuilt.nchunks),
+        "lost_chunks": rebuilt.map(|rebuilt| &rebuilt.lost),
+        "meta": rebuilt.map(|rebuilt| &rebuilt.meta),
+        "vlmeta": rebuilt.map(|rebuilt| &rebuilt.vlmeta),
+    })
 }

@@ -1,10 +1,11 @@
 //! Ranges of numbers, functions of indices, and appenders.
 
-use std::sync::Arc;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use blosc2::user_defined::{BoxError, ChunkBlock};
-use blosc2::{ErrorKind, NDArray};
+use blosc2::{CParams, ErrorKind, NDArray, Threads};
 
 /// What NumPy's `arange` and `linspace` return, to the bit.
 #[test]
@@ -50,6 +51,103 @@ fn ranges_are_numpys() {
 
     let eye = NDArray::builder().eye::<u8>(2, 3).unwrap();
     assert_eq!(eye.read_all::<u8>().unwrap(), [1, 0, 0, 0, 1, 0]);
+}
+
+#[test]
+fn chunks_are_filled_once_each() {
+    for (shape, chunks) in [
+        (&[10u64, 7, 6][..], &[4u64, 5, 6][..]),
+        (&[10, 7, 6], &[1, 2, 3]),
+        (&[5], &[5]),
+        (&[0, 3], &[1, 2]),
+        (&[], &[]),
+    ] {
+        for threads in [1, 4] {
+            let place = |ranges: &[Range<u64>]| {
+                let mut numbers = vec![0u64];
+                for (range, size) in ranges.iter().zip(shape) {
+                    let next = |base: &u64| {
+                        let base = base * size;
+                        range.clone().map(move |at| base + at)
+                    };
+                    numbers = numbers.iter().flat_map(next).collect();
+                }
+                numbers.into_iter().flat_map(u64::to_be_bytes).collect::<Vec<u8>>()
+            };
+            let filled = Mutex::new(Vec::new());
+            let builder = NDArray::builder()
+                .chunks(chunks)
+                .cparams(CParams::new().threads(Threads::new(threads)));
+            let mut array = builder
+                .from_chunk_fn(shape, ">u8", 8, |ranges, bytes| {
+                    if bytes.iter().any(|&byte| byte != 0) {
+                        return Err("the buffer is not zeroed");
+                    }
+                    bytes.copy_from_slice(&place(ranges));
+                    filled.lock().unwrap().push(ranges.to_vec());
+                    Ok(())
+                })
+                .unwrap();
+            array.set_byte_order_conversion(true);
+            let len: u64 = shape.iter().product();
+            let expected: Vec<u64> = (0..len).collect();
+            assert_eq!(array.read_all::<u64>().unwrap(), expected, "{shape:?} {chunks:?}");
+            let mut filled = filled.into_inner().unwrap();
+            if threads == 4 {
+                filled.sort_by_key(|ranges| {
+                    ranges.iter().map(|range| range.start).collect::<Vec<_>>()
+                });
+            }
+            let all: Vec<_> = array.iter_chunks().map(|chunk| chunk.ranges().to_vec()).collect();
+            assert_eq!(filled, all, "{shape:?} {chunks:?}");
+        }
+    }
+}
+
+#[test]
+fn creation_reports_progress_and_can_be_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = NDArray::builder().chunks(10).file(folder.path().join("source"));
+    let source = Arc::new(source.arange(0u32, 95, 1).unwrap());
+    let reports = Arc::new(Mutex::new(Vec::new()));
+    let (heard, own) = (Arc::clone(&reports), Arc::clone(&source));
+    let builder = NDArray::builder().chunks(20).progress(move |done, total| {
+        heard.lock().unwrap().push((done, total));
+        // The closure may read the array that is being read.
+        own.item::<u32>(94).map(drop)
+    });
+    let copy = builder.copy(&*source).unwrap();
+    assert_eq!(copy.read_all::<u32>().unwrap(), source.read_all::<u32>().unwrap());
+    assert_eq!(*reports.lock().unwrap(), [(1, 5), (2, 5), (3, 5), (4, 5), (5, 5)]);
+
+    let stop = |done: u64, _| if done == 3 { Err("stopped") } else { Ok(()) };
+    let path = folder.path().join("new");
+    let builder = || NDArray::builder().chunks(20).file(&path).progress(stop);
+    let stopped = [
+        builder().copy(&*source),
+        builder().cast::<f64>(&*source),
+        builder().map(&*source, |item: u32| item),
+        builder().concatenate([&*source, &*source], 0),
+        builder().arange(0, 100, 1),
+        builder().from_chunk_fn(100, "|u1", 1, |_, _| Ok::<_, BoxError>(())),
+    ];
+    for result in stopped {
+        let error = result.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Callback, "{error}");
+        assert!(error.to_string().contains("stopped"), "{error}");
+        assert_eq!(error.get_ref().unwrap().to_string(), "stopped");
+    }
+    let fill = |ranges: &[Range<u64>], _: &mut [u8]| {
+        if ranges[0].start == 40 { Err("no data") } else { Ok(()) }
+    };
+    let builder = NDArray::builder().chunks(20).file(&path);
+    let error = builder.from_chunk_fn(100, "|u1", 1, fill).unwrap_err();
+    assert_eq!(
+        (error.kind(), error.get_ref().unwrap().to_string()),
+        (ErrorKind::Callback, "no data".to_owned())
+    );
+    // No file remains, not even a temporary one.
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
 /// An array of two columns, whose writes fail while the flag is set.

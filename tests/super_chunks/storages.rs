@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use blosc2::{CParams, Codec, DParams, ErrorKind, Filter, NDArray, SChunk, SaveOptions, Threads};
 
@@ -475,4 +476,44 @@ fn a_file_has_one_writer_and_readers_that_see_what_it_writes() {
     let again = SChunk::open_rw(&path).unwrap();
     assert_eq!(again.nchunks(), 200);
     assert_eq!(again.decompress_chunk::<i32>(199).unwrap(), [199; 1000]);
+}
+
+#[test]
+fn saving_reports_progress_and_can_be_stopped() {
+    let mut schunk = SChunk::in_memory::<u8>(&CParams::default()).unwrap();
+    for number in 0..5u8 {
+        schunk.append(&[number, 1, 2]).unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("new");
+    for directory in [false, true] {
+        for params in [None, Some(CParams::new().level(1))] {
+            let reports = Arc::new(Mutex::new(Vec::new()));
+            let heard = Arc::clone(&reports);
+            let mut options = SaveOptions::new().directory(directory);
+            if let Some(params) = &params {
+                options = options.cparams(params);
+            }
+            let stopping = options.clone().progress(|done, _| match done {
+                2 => Err("stopped"),
+                _ => Ok(()),
+            });
+            let error = schunk.save_with(&path, &stopping).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Callback, "{error}");
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+            let options = options.progress(move |done, total| {
+                heard.lock().unwrap().push((done, total));
+                Ok::<_, std::io::Error>(())
+            });
+            schunk.save_with(&path, &options).unwrap();
+            assert_eq!(*reports.lock().unwrap(), [(1, 5), (2, 5), (3, 5), (4, 5), (5, 5)]);
+            let saved = SChunk::open(&path).unwrap();
+            assert_eq!(saved.items::<u8>(..).unwrap(), schunk.items::<u8>(..).unwrap());
+            drop(saved);
+            match directory {
+                true => std::fs::remove_dir_all(&path).unwrap(),
+                false => std::fs::remove_file(&path).unwrap(),
+            }
+        }
+    }
 }

@@ -32,6 +32,18 @@ fn repair_says_what_it_did() {
 
     folder.write("a.b2frame", &good[..good.len() - 20]);
     folder.bad(1, &["repair", "a.b2frame", "-o", "copy.b2frame"]);
+    let json: serde_json::Value =
+        serde_json::from_str(&line(&["repair", "a.b2frame", "-o", "json.b2frame", "--json"]))
+            .unwrap();
+    let expected = serde_json::json!({
+        "path": "a.b2frame",
+        "outcome": "rebuilt",
+        "nchunks": 4,
+        "lost_chunks": [],
+        "meta": [],
+        "vlmeta": null,
+    });
+    assert_eq!(json, expected);
     let start = ": rebuilt from 4 intact chunks, none is lost; its vlmetalayers are lost";
     let found = line(&["repair", "a.b2frame", "-o", "new.b2frame"]);
     assert_eq!(found, format!("a.b2frame{start}\n"));

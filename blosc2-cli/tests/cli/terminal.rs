@@ -163,3 +163,18 @@ fn the_version_names_the_libraries() {
         assert!(text.lines().any(|line| line.trim_start().starts_with(codec)), "{codec}: {text}");
     }
 }
+
+#[test]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn the_program_needs_only_the_c_library() {
+    let output = std::process::Command::new("ldd").arg(PROGRAM).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let libraries: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.split_once(" => "))
+        .map(|(name, _)| name.trim())
+        .collect();
+    assert!(libraries.contains(&"libc.so.6"), "{text}");
+    let known = ["libc.so.6", "libm.so.6", "libgcc_s.so.1"];
+    assert!(libraries.iter().all(|name| known.contains(name)), "{text}");
+}
