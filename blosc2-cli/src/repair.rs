@@ -33,7 +33,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let path = args.file.display().to_string();
     match args.json {
         true => writeln!(io::stdout(), "{:#}", to_json(&path, &repaired))?,
-        false => writeln!(io::stdout(), "{path}: {repaired}")?,
+        false => match (&args.output, &repaired) {
+            (Some(output), Repaired::Sound) => {
+                writeln!(io::stdout(), "{path}: good: copied to {}", output.display())?;
+            }
+            _ => writeln!(io::stdout(), "{path}: {repaired}")?,
+        },
     }
     Ok(())
 }

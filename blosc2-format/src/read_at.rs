@@ -162,8 +162,25 @@ impl<R: ReadAt> ReadAt for AtOffset<R> {
     }
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        let offset = self.start.checked_add(offset).ok_or(ErrorKind::UnexpectedEof)?;
-        self.source.read_exact_at(offset, buffer)
+        self.source.read_exact_at(self.from_start(offset)?, buffer)
+    }
+
+    fn read_vec_at(&self, offset: u64, len: u64) -> io::Result<Vec<u8>> {
+        self.source.read_vec_at(self.from_start(offset)?, len)
+    }
+
+    fn read_ranges_at(&self, ranges: &mut [(u64, &mut [u8])]) -> io::Result<()> {
+        let shifted = ranges
+            .iter_mut()
+            .map(|(offset, buffer)| Ok((self.from_start(*offset)?, &mut **buffer)));
+        self.source.read_ranges_at(&mut shifted.collect::<io::Result<Vec<_>>>()?)
+    }
+}
+
+impl<R> AtOffset<R> {
+    /// Converts an offset to one in the source.
+    fn from_start(&self, offset: u64) -> io::Result<u64> {
+        self.start.checked_add(offset).ok_or_else(|| ErrorKind::UnexpectedEof.into())
     }
 }
 
@@ -244,6 +261,11 @@ mod tests {
         assert_eq!(part.size().unwrap(), 3);
         assert_eq!(part.read_vec_at(0, 3).unwrap(), [3, 4, 5]);
         assert!(part.read_vec_at(0, 4).is_err());
+        assert!(part.read_vec_at(u64::MAX, 1).is_err());
+        let (mut first, mut last) = ([0; 1], [0; 2]);
+        part.read_ranges_at(&mut [(0, &mut first), (1, &mut last)]).unwrap();
+        assert_eq!((first, last), ([3], [4, 5]));
+        assert!(part.read_ranges_at(&mut [(0, &mut first), (2, &mut last)]).is_err());
         assert_eq!(AtOffset::new(&bytes, 9).size().unwrap(), 0);
     }
 

@@ -269,3 +269,14 @@ fn an_array_without_items_comes_first() {
         assert_eq!(both.read_all::<f64>().unwrap(), some.read_all::<f64>().unwrap());
     }
 }
+
+#[test]
+fn reserved_metalayers_are_refused_before_a_file_is_created() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("new");
+    for name in ["b2nd", "caterva"] {
+        let error = NDArray::builder().meta(name, b"x").file(&path).zeros::<u8>(3).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+        assert!(!path.exists());
+    }
+}

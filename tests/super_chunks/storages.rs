@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use blosc2::{CParams, Codec, DParams, ErrorKind, Filter, NDArray, SChunk, SaveOptions, Threads};
+use blosc2::{
+    CParams, Codec, DParams, ErrorKind, Filter, NDArray, OpenOptions, SChunk, SaveOptions, Threads,
+};
 
 use crate::common::{KINDS, Kind, Rng, assert_same, codecs, data, kind, listing, lossless};
 
@@ -516,4 +518,19 @@ fn saving_reports_progress_and_can_be_stopped() {
             }
         }
     }
+}
+
+#[test]
+fn a_directory_replaces_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.b2frame");
+    SChunk::create::<u8>(&path, CParams::default()).unwrap().append(&[1u8; 10]).unwrap();
+    let before = std::fs::read(&path).unwrap();
+    let error = OpenOptions::new().replace(true).directory(true).open(&path).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{error}");
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    // Where there is nothing, the directory is created.
+    let path = folder.path().join("new");
+    OpenOptions::new().replace(true).directory(true).open(&path).unwrap();
+    assert!(path.is_dir());
 }

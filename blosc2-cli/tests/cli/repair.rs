@@ -18,7 +18,8 @@ fn repair_says_what_it_did() {
     let line = |args: &[&str]| String::from_utf8(folder.good(args)).unwrap();
     assert_eq!(line(&["repair", "a.b2frame"]), "a.b2frame: good: nothing was done\n");
     assert!(folder.read("a.b2frame") == good);
-    folder.good(&["repair", "a.b2frame", "--output", "copy.b2frame"]);
+    let copied = line(&["repair", "a.b2frame", "--output", "copy.b2frame"]);
+    assert_eq!(copied, "a.b2frame: good: copied to copy.b2frame\n");
     assert!(folder.read("copy.b2frame") == good);
 
     // The mark of a completed change.

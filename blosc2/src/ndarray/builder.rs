@@ -64,7 +64,7 @@ pub(super) const MAKE: &str = "create an array";
 ///   negative size; the chunk or block shape has another number of dimensions, or a size of 0 on an axis with items; a
 ///   block is larger than a chunk; a parameter is out of range; the codec or a filter does not support the number of
 ///   dimensions or the typesize; there are more than 15 fixed-length or 16 variable-length metalayers, two
-///   fixed-length metalayers have the same name, or a name is not valid; [`replace`](Self::replace) is set, and a
+///   fixed-length metalayers have the same name, or a name is not valid or reserved (`b2nd`, `caterva`); [`replace`](Self::replace) is set, and a
 ///   directory exists at the path of [`file`](Self::file), or the custom folder contains a frame;
 /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or the dtype contains pointers to
 ///   Python objects;
@@ -770,6 +770,11 @@ impl NDArrayBuilder {
         if self.dtype_format > MAX_DTYPE_FORMAT {
             let found = self.dtype_format;
             let detail = format!("a dtype format is at most {MAX_DTYPE_FORMAT}, got {found}");
+            return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
+        }
+        let reserved = |(name, _): &&(String, _)| [NAME, OLD_NAME].contains(&name.as_str());
+        if let Some((name, _)) = self.meta.iter().find(reserved) {
+            let detail = format!("the metalayer `{name}` is reserved for the shapes of the array");
             return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
         }
         let cparams = CParams { typesize: None, blocksize: None, ..self.cparams_for(dtype) };

@@ -359,7 +359,9 @@ impl OpenOptions {
             let made = files::create(path, self.replace, |temporary| self.make(temporary));
             match made {
                 // Another program created it first.
-                Err(error) if error.kind() == ErrorKind::AlreadyExists && !self.create_new => {}
+                Err(error)
+                    if error.kind() == ErrorKind::AlreadyExists
+                        && !(self.create_new || self.replace) => {}
                 made => made?,
             }
         }
