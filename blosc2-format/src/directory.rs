@@ -55,6 +55,9 @@ pub(crate) const RULES: &[&Rule] = &[&NO_INDEX, &MISSING, &LONGER, &UNUSED, &EMP
 
 /// Read access to the files of a directory (sparse frame), such as objects in an object store.
 ///
+/// A *custom folder* is a value of a user-defined type that implements this trait: it opens files by
+/// their names, and the files need not be in the file system.
+///
 /// ```
 /// use blosc2_format::directory::{Folder, INDEX, Memory, Writer};
 /// use blosc2_format::chunk::Params;
@@ -83,7 +86,10 @@ pub trait Folder: Debug + Send + Sync {
     fn names(&self) -> io::Result<Vec<String>>;
 }
 
-/// Write access to the files of a directory (sparse frame).
+/// Write access to the files of a directory (sparse frame), such as objects in an object store.
+///
+/// A *custom folder* is a value of a user-defined type that implements this trait: it opens, writes
+/// and removes files by their names, and the files need not be in the file system.
 ///
 /// A change of a frame writes the new chunk files first and the index file last. The change is
 /// atomic if replacing a file is atomic, and if files become visible in the order in which they are

@@ -87,16 +87,18 @@ pub enum Part {
     Header,
     /// A metalayer in the header.
     Metalayer(String),
-    /// A chunk, by its index; a bare chunk has the index 0.
+    /// A chunk, by its index. The chunk of a file with a [single chunk](crate::file::Kind::Chunk)
+    /// has the index 0.
     Chunk(u64),
-    /// The index chunk with the offsets of the other chunks or, in a packed super-chunk, the table
-    /// of their positions.
+    /// The index chunk with the offsets of the other chunks or, in a [packed
+    /// super-chunk](crate::packed) (a legacy format), the table of their positions.
     Index,
     /// A variable-length metalayer, in the trailer.
     VlMetalayer(String),
     /// The trailer without its metalayers.
     Trailer,
-    /// An ancillary chunk of a packed super-chunk, by the name of its field.
+    /// An ancillary chunk of a [packed super-chunk](crate::packed) (a legacy format), such as its
+    /// metadata, by its [name](crate::packed::Ancillary::name).
     Ancillary(&'static str),
     /// Bytes that belong to no other part.
     Gap,
@@ -121,8 +123,10 @@ impl fmt::Display for Part {
     }
 }
 
-/// An entry of a report: bytes that violate a rule, are unusual, or were not checked, and their
-/// position. The [severity](Rule::severity) of its rule tells them apart.
+/// An entry of a report: a range of bytes that violates a rule, is unusual, or was not checked.
+///
+/// The [severity](Rule::severity) of its [`rule`](Self::rule) states what the finding means for the
+/// data.
 ///
 /// ```
 /// use blosc2_format::{Options, frame};

@@ -133,7 +133,7 @@ impl Object {
     /// Returns the array of an [`Object::NDArray`]. Other containers, such as a [`Tensor`], are not converted.
     ///
     /// # Errors
-    /// - [`ErrorKind::TypeMismatch`]: it is another container;
+    /// - [`ErrorKind::TypeMismatch`]: it is not an [`Object::NDArray`];
     /// - [`ErrorKind::Unsupported`]: it is a carrier, which holds no data.
     pub fn into_ndarray(self) -> Result<NDArray> {
         let doing = "open an array";
@@ -197,7 +197,7 @@ impl TreeStore {
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: there is no entry with this key;
-    /// - [`ErrorKind::TypeMismatch`]: the entry is another container;
+    /// - [`ErrorKind::TypeMismatch`]: the entry is not an array;
     /// - [`ErrorKind::Unsupported`]: the entry is a [`Carrier`], which holds no data;
     /// - the errors of [opening a container](crate#opening-a-container).
     pub fn array(&self, key: &str) -> Result<NDArray> {
@@ -220,7 +220,7 @@ impl CTable {
     /// Opens the table in a file or a directory.
     ///
     /// # Errors
-    /// - [`ErrorKind::TypeMismatch`]: it holds another container;
+    /// - [`ErrorKind::TypeMismatch`]: it does not hold a table;
     /// - [`ErrorKind::InvalidData`]: its schema or its mask of valid rows is missing or invalid;
     /// - [`ErrorKind::Unsupported`]: the version of its schema is newer than this crate supports;
     /// - the errors of [opening a container](crate#opening-a-container).
@@ -232,7 +232,7 @@ impl CTable {
     /// Opens the table in a contiguous frame in memory. Python: `ctable_from_cframe`.
     ///
     /// # Errors
-    /// - [`ErrorKind::TypeMismatch`]: it holds another container;
+    /// - [`ErrorKind::TypeMismatch`]: it does not hold a table;
     /// - [`ErrorKind::InvalidData`]: its schema or its mask of valid rows is missing or invalid;
     /// - [`ErrorKind::Unsupported`]: the version of its schema is newer than this crate supports;
     /// - the errors of [opening a container](crate#opening-a-container).

@@ -143,14 +143,14 @@ impl Compressor {
     /// Sets the prefilter: a closure that transforms each block before the filters and the codec. The output of the
     /// closure is compressed instead of the input.
     ///
-    /// - Threads: the closure runs on the threads of the compressor, on several blocks at once; on the caller's thread
-    ///   for variable-length blocks. The threads of a compressor with a prefilter are not shared with other
-    ///   compressors, so create it once and reuse it.
+    /// - Threads: with more than one [thread](CParams::threads), the closure usually runs on the threads of the
+    ///   compressor, on several blocks at the same time. It runs on the caller's thread for variable-length blocks,
+    ///   with [`Filter::Delta`](crate::Filter::Delta), and with an installed library (feature `system`). The threads of
+    ///   a compressor with a prefilter are not shared with other compressors, so create it once and reuse it.
     /// - Calls: the closure is called at least once for each block, and again for a block that is compressed again. It
     ///   is also called for data that is then stored uncompressed.
-    /// - Block size: blocks have the size [`CParams::blocksize`], or an automatic size without it. With
-    ///   [`Filter::Delta`](crate::Filter::Delta), or with an installed library (feature `system`),
-    ///   [`CParams::blocksize`] has to be set, and the closure runs on the caller's thread.
+    /// - Block size: blocks have the size [`CParams::blocksize`], or an automatic size if it is not set. With
+    ///   [`Filter::Delta`](crate::Filter::Delta), and with an installed library (feature `system`), it has to be set.
     /// - Nested use: the closure can call functions of this crate; these calls use one thread.
     /// - Failure: if the closure fails or panics, the call that compresses returns an error of
     ///   [`ErrorKind::Callback`]. The compressor remains usable.

@@ -114,10 +114,11 @@ impl Decompressor {
     ///
     /// - Calls: the closure runs for every kind of chunk, including special chunks. A partial read runs it only on the
     ///   blocks that it needs.
-    /// - Threads: the closure runs on the threads of the decompressor, on several blocks at once; on the caller's
-    ///   thread for stored chunks, special chunks, variable-length blocks and ranges of items, and always with an
-    ///   installed library (feature `system`). The threads of a decompressor with a postfilter are not shared with
-    ///   other decompressors, so create it once and reuse it.
+    /// - Threads: with more than one [thread](DParams::threads), the closure usually runs on the threads of the
+    ///   decompressor, on several blocks at the same time. It runs on the caller's thread for stored chunks, special
+    ///   chunks, variable-length blocks, ranges of items and single blocks; [`items`](Self::items) states an exception.
+    ///   With an installed library (feature `system`), it always runs on the caller's thread. The threads of a
+    ///   decompressor with a postfilter are not shared with other decompressors, so create it once and reuse it.
     /// - Nested use: the closure can call functions of this crate; these calls use one thread.
     /// - Failure: if the closure fails or panics, the call that decompresses returns an error of
     ///   [`ErrorKind::Callback`]. The decompressor remains usable.
@@ -251,10 +252,16 @@ impl Decompressor {
     /// Decompresses a range of items. Indices count items of type `T`, independent of the typesize of the chunk;
     /// with `u8` they count bytes.
     ///
-    /// Only the blocks that contain these items are decompressed; with [`Filter::Delta`](crate::Filter::Delta), also
-    /// the first block; with a postfilter and variable-length blocks, all blocks. They are decompressed on one thread,
-    /// unless the range is the whole chunk, or the chunk ends with an incomplete item that is in the range. C:
-    /// `blosc2_getitem_ctx`.
+    /// Only the blocks that contain these items are decompressed, and with [`Filter::Delta`](crate::Filter::Delta) also
+    /// the first block. All blocks are decompressed if the decompressor has a postfilter and the chunk has
+    /// variable-length blocks. With an installed library (feature `system`), more blocks may be decompressed.
+    ///
+    /// The blocks are decompressed on the caller's thread, with three exceptions, which can use all
+    /// [threads](DParams::threads): the range is the whole chunk; all blocks are decompressed for a postfilter; or the
+    /// size of the data is not a multiple of the typesize of the chunk, and the range contains bytes after the last
+    /// whole item of this typesize.
+    ///
+    /// C: `blosc2_getitem_ctx`.
     ///
     /// # Errors
     /// Fails with the errors of [decompressing](Decompressor#errors), and with:
@@ -395,7 +402,7 @@ impl<B: ChunkBytes> Chunk<B> {
     /// Decompresses a range of items. Indices count items of type `T`, independent of the typesize of the chunk;
     /// with `u8` they count bytes.
     ///
-    /// Only the blocks that contain these items are decompressed; with [`Filter::Delta`](crate::Filter::Delta), also
+    /// Only the blocks that contain these items are decompressed, and with [`Filter::Delta`](crate::Filter::Delta) also
     /// the first block. C: `blosc2_getitem_ctx`.
     ///
     /// # Errors

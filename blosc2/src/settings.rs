@@ -182,7 +182,7 @@ pub struct CParams {
     /// Whether each chunk contains a dictionary trained on its data (Zstandard, LZ4 and LZ4HC). C and Python:
     /// `use_dict`.
     pub dictionary: bool,
-    /// The number of threads for one chunk, or for the chunks of an array; one by default.
+    /// The number of threads that work on one chunk or, in an array, on its chunks; 1 by default.
     pub threads: Threads,
     /// Whether chunks have the header of Blosc1, of 16 bytes, so that Blosc1 can read them.
     pub blosc1: bool,
@@ -269,8 +269,8 @@ impl CParams {
         self
     }
 
-    /// Sets the number of threads for one chunk, or for the chunks of an array. `threads` is an integer, as for
-    /// [`Threads::new`], or a `Threads`, such as the result of [`Threads::auto`].
+    /// Sets the number of threads that work on one chunk or, in an array, on its chunks. `threads` is an integer, as
+    /// for [`Threads::new`], or a `Threads`, such as the result of [`Threads::auto`].
     #[doc(alias = "nthreads")]
     pub fn threads(mut self, threads: impl Into<Threads>) -> Self {
         self.threads = threads.into();
@@ -358,7 +358,7 @@ impl Tuner {
 #[non_exhaustive]
 #[doc(alias("blosc2_dparams", "dparams_dflts"))]
 pub struct DParams {
-    /// The number of threads for one chunk, or for the chunks of an array; one by default.
+    /// The number of threads that work on one chunk or, in an array, on its chunks; 1 by default.
     pub threads: Threads,
 }
 
@@ -368,8 +368,8 @@ impl DParams {
         Self::default()
     }
 
-    /// Sets the number of threads for one chunk, or for the chunks of an array. `threads` is an integer, as for
-    /// [`Threads::new`], or a `Threads`, such as the result of [`Threads::auto`].
+    /// Sets the number of threads that work on one chunk or, in an array, on its chunks. `threads` is an integer, as
+    /// for [`Threads::new`], or a `Threads`, such as the result of [`Threads::auto`].
     #[doc(alias = "nthreads")]
     pub fn threads(mut self, threads: impl Into<Threads>) -> Self {
         self.threads = threads.into();

@@ -272,12 +272,12 @@ impl Header {
     /// # Errors
     /// - there are fewer than 16 bytes, or fewer than 32 with an extended header;
     /// - the version is 0, or above 6 with unknown flags;
-    /// - a size is invalid: a negative size, a block or item size of zero, a block size above
-    ///   [`MAX_BLOCKSIZE`], or a compressed size that is smaller than the header;
+    /// - a size is invalid: a negative size, a block size or typesize of zero, a block size
+    ///   above [`MAX_BLOCKSIZE`], or a compressed size that is smaller than the header;
     /// - the special value is unknown;
     /// - a chunk with variable-length blocks is special, stored uncompressed, or empty;
     /// - the compressed size of stored data is not that of the header and the data together;
-    /// - the data size of a special chunk is not a multiple of the item size (NaN and uninitialized
+    /// - the data size of a special chunk is not a multiple of the typesize (NaN and uninitialized
     ///   data) or of the size of the repeated value, or the repeated value is empty.
     pub fn parse(chunk: &[u8]) -> Result<Self, FormatError> {
         let raw = RawHeader::read(chunk)?;

@@ -19,7 +19,7 @@ pub enum SplitMode {
     Always,
     /// Never split.
     Never,
-    /// Split for combinations of codec, level, filters, item size and block size that benefit from it.
+    /// Split for combinations of codec, level, filters, typesize and block size that benefit from it.
     Auto,
     /// Split like Blosc1. The default of the C library, where it is currently equivalent to `Auto`.
     #[default]

@@ -13,9 +13,10 @@ use crate::Error;
 /// level, the filters and the split mode affect the block size only.
 ///
 /// # Errors
-/// [`Error::Argument`]: `params` has a typesize, a level or a block size that a chunk cannot have,
-/// `nbytes` is not a multiple of the item size or too large for a chunk, the item size of a chunk that
-/// holds NaN is neither 4 nor 8, or `value` does not have `typesize` bytes or is repeated zero times.
+/// [`Error::Argument`]: `params` has a typesize, a level or a block size that a chunk cannot have;
+/// `nbytes` is not a multiple of the typesize, or too large for a chunk; `special` is
+/// [`Special::Nan`], and the typesize is neither 4 nor 8 (unless `nbytes` is 0); or `special` is
+/// [`Special::Value`], and `value` does not have as many bytes as the typesize, or `nbytes` is 0.
 pub fn special(
     params: &Params,
     special: Special,
@@ -25,8 +26,7 @@ pub fn special(
     let plan = Plan::new(params, nbytes)?;
     if !nbytes.is_multiple_of(params.typesize as usize) {
         let typesize = params.typesize;
-        let what =
-            format!("{nbytes} bytes are not a multiple of the item size of {typesize} bytes");
+        let what = format!("{nbytes} bytes are not a multiple of the typesize {typesize}");
         return Err(Error::Argument(what));
     }
     let (code, value): (u8, &[u8]) = match special {
@@ -35,7 +35,7 @@ pub fn special(
         Special::Nan => {
             let typesize = params.typesize;
             return Err(Error::Argument(format!(
-                "a chunk of NaN with items of {typesize} bytes: expected 4 or 8 bytes"
+                "a chunk of NaN with the typesize {typesize}: expected 4 or 8"
             )));
         }
         Special::Uninit => (4, &[]),

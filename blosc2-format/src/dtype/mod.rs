@@ -121,9 +121,11 @@ pub enum Kind {
     Float,
     /// A complex number of two floating-point numbers: `c8`, `c16`, `c24`, `c32`.
     Complex,
-    /// A point in time, in [units](Dtype::unit) since 1970-01-01: `M8`.
+    /// A point in time, as a number of time [units](Dtype::unit) since 1970-01-01; for example
+    /// `M8[ns]`, with the unit nanoseconds.
     DateTime,
-    /// A duration, in [units](Dtype::unit): `m8`.
+    /// A duration, as a number of time [units](Dtype::unit); for example `m8[ns]`, with the unit
+    /// nanoseconds.
     TimeDelta,
     /// A byte string, padded with zeros: `S10`.
     Bytes,

@@ -29,8 +29,8 @@ pub enum Kind {
     EarlyFrame,
     /// A legacy frame with a header of 82 bytes, written by 2.0.0-beta.2 to beta.5.
     FrameVersion1,
-    /// A legacy packed super-chunk, written by 2.0.0-a2 to a4. The output of 2.0.0-a5, which cannot
-    /// be read, is detected as this kind as well.
+    /// A legacy [packed super-chunk](crate::packed), written by 2.0.0-a2 to a4. The output of
+    /// 2.0.0-a5, which cannot be read, is detected as this kind as well.
     Packed,
 }
 

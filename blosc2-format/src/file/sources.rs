@@ -37,7 +37,7 @@ pub struct Info {
     /// The total size of all chunks as stored, in bytes; in a contiguous frame, including the gaps
     /// between the header and the index.
     pub cbytes: u64,
-    /// The number of chunks; 1 for a bare chunk.
+    /// The number of chunks; 1 for a [single chunk](Kind::Chunk).
     pub nchunks: u64,
     /// The size of a chunk when decompressed, in bytes; the last chunk can be shorter. `None` if
     /// the sizes differ, or if there is no chunk and the file does not state the size.
@@ -48,7 +48,7 @@ pub struct Info {
     pub codec: u8,
     /// The parameter of the codec.
     pub codec_meta: u8,
-    /// The compression level; `None` for a bare chunk, which does not store it.
+    /// The compression level; `None` for a [single chunk](Kind::Chunk), which does not store it.
     pub level: Option<u8>,
     /// The codes of the filters, in the order in which they were applied; 0 is an empty slot.
     pub filters: [u8; MAX_FILTERS],
@@ -56,9 +56,9 @@ pub struct Info {
     pub filters_meta: [u8; MAX_FILTERS],
     /// The metalayers in the header.
     pub metalayers: Vec<Metalayer>,
-    /// The names of the variable-length metalayers. Legacy frames have at most one, which is called
-    /// `usermeta` here. In packed super-chunks the possible names are `codec`, `metadata` and
-    /// `userdata`.
+    /// The names of the variable-length metalayers. Legacy frames have at most one, their user
+    /// metadata, which is called `usermeta` here. In [packed super-chunks](crate::packed), the
+    /// ancillary chunks `codec`, `metadata` and `userdata` count as variable-length metalayers.
     pub vlmetalayers: Vec<String>,
 }
 
@@ -75,7 +75,7 @@ type Opened<'a> = Result<(Info, Box<dyn Source + Send + 'a>), Error>;
 /// The name of the only variable-length metalayer of legacy frames.
 const USERMETA: &str = "usermeta";
 
-/// A bare chunk, in memory.
+/// A single chunk, in memory.
 struct BareChunk {
     bytes: Vec<u8>,
     limits: Limits,

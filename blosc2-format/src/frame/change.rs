@@ -46,7 +46,7 @@ pub type Stores<'a> = Vec<(u64, Cow<'a, [u8]>)>;
 pub enum Slot<'a> {
     /// The existing chunk with this index.
     Kept(u64),
-    /// A chunk of zeros, which is represented by its index entry only.
+    /// A chunk of zeros, which is recorded in the index only.
     Zeros,
     /// A new compressed chunk.
     New(&'a [u8]),
@@ -69,7 +69,7 @@ pub enum Slot<'a> {
 pub struct Sizes {
     /// The size when decoded, in bytes.
     pub nbytes: u32,
-    /// The size as stored, in bytes; 0 if the index entry represents the whole chunk.
+    /// The size as stored, in bytes; 0 for a special chunk that is recorded in the index only.
     pub cbytes: u32,
 }
 
@@ -253,7 +253,7 @@ impl Outline {
     /// - [`Error::Format`]: the header, the block table or the lengths of a new chunk violate a
     ///   rule, or a part of the index is invalid;
     /// - [`Error::Argument`]: a chunk has another size than `chunksize`; `chunksize` is not a
-    ///   multiple of the item size; an existing chunk is kept twice, both kept and dropped, or
+    ///   multiple of the typesize; an existing chunk is kept twice, both kept and dropped, or
     ///   neither kept nor dropped; there are more chunks than a frame can have; a new chunk is
     ///   invalid (see [`insert`](Self::insert)); or a part of the index is not
     ///   [loaded](Self::load).
@@ -271,7 +271,7 @@ impl Outline {
         if !chunksize.is_multiple_of(self.header.typesize) {
             let typesize = self.header.typesize;
             return wrong(format!(
-                "chunks of {chunksize} bytes: not a multiple of the item size {typesize}"
+                "chunks of {chunksize} bytes: not a multiple of the typesize {typesize}"
             ));
         }
         if old_count > 0 && self.header.nbytes != old_count * u64::from(chunksize) {
@@ -351,9 +351,9 @@ impl Outline {
     /// bytes. They occupy no space. C: `blosc2_schunk_fill_special`. Python: `SChunk.fill_special`.
     ///
     /// # Errors
-    /// [`Error::Argument`]: the frame has chunks; a size is not a multiple of the item size;
+    /// [`Error::Argument`]: the frame has chunks; a size is not a multiple of the typesize;
     /// `chunksize` is 0 or too large for a chunk; there are more chunks than a frame can have; the
-    /// value is [`Special::Value`]; or it is [`Special::Nan`], and the item size is neither 4 nor 8,
+    /// value is [`Special::Value`]; or it is [`Special::Nan`], and the typesize is neither 4 nor 8,
     /// or greater than the block size.
     pub fn fill(&mut self, special: Special, nbytes: u64, chunksize: u32) -> Result<(), Error> {
         let wrong = |what: String| Err(Error::Argument(what));
@@ -364,7 +364,7 @@ impl Outline {
         let whole = chunksize.is_multiple_of(typesize) && nbytes.is_multiple_of(typesize.into());
         if chunksize < typesize || !whole {
             let what = format!(
-                "{nbytes} bytes in chunks of {chunksize}: not multiples of the item size {typesize}"
+                "{nbytes} bytes in chunks of {chunksize}: not multiples of the typesize {typesize}"
             );
             return wrong(what);
         }

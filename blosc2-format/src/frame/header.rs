@@ -189,7 +189,7 @@ impl Header {
     /// - the version is neither 2 nor 3, or the layout is unknown;
     /// - the header has the mark of an unfinished change (see
     ///   [`is_unfinished`](super::journal::is_unfinished));
-    /// - the fields are invalid: lengths that contradict each other, an item size of zero, negative
+    /// - the fields are invalid: lengths that contradict each other, a typesize of zero, negative
     ///   sizes, more than six filters, data without a chunk size.
     pub fn parse(frame: &[u8]) -> Result<Self, FormatError> {
         let mut report = Report::new();

@@ -259,8 +259,8 @@ impl Outline {
     ///
     /// # Errors
     /// [`Error::Format`]: the chunk sizes vary, so that its size is unknown; its size is not a
-    /// multiple of the item size; `special` is [`Special::Value`]; or it is [`Special::Nan`] and the
-    /// item size is neither 4 nor 8.
+    /// multiple of the typesize; `special` is [`Special::Value`]; or it is [`Special::Nan`] and the
+    /// typesize is neither 4 nor 8.
     pub fn special_chunk(&self, number: u64, special: Special) -> Result<Vec<u8>, Error> {
         let nbytes = self.nbytes_of(number).ok_or_else(|| self.unknown_size(number))?;
         let typesize = self.header.typesize;

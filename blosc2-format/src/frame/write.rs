@@ -109,9 +109,9 @@ impl<W: Write + Seek> Writer<W> {
     /// bytes. They occupy no space. C: `blosc2_schunk_fill_special`. Python: `SChunk.fill_special`.
     ///
     /// # Errors
-    /// [`Error::Argument`]: the frame has chunks; a size is not a multiple of the item size;
+    /// [`Error::Argument`]: the frame has chunks; a size is not a multiple of the typesize;
     /// `chunksize` is 0 or too large for a chunk; there are more chunks than a frame can have; the
-    /// value is [`Special::Value`]; or it is [`Special::Nan`], and the item size is neither 4 nor 8,
+    /// value is [`Special::Value`]; or it is [`Special::Nan`], and the typesize is neither 4 nor 8,
     /// or greater than the block size.
     pub fn fill(&mut self, special: Special, nbytes: u64, chunksize: u32) -> Result<(), Error> {
         self.builder.outline.fill(special, nbytes, chunksize)

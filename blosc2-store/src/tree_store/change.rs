@@ -61,8 +61,9 @@ impl TreeStore {
     /// If it fails, an existing entry is not changed.
     ///
     /// - [`ErrorKind::InvalidArgument`]: the key is not [valid](Self) or is reserved (`/embed`, or a last part
-    ///   `__vlmeta__`); or it is the key of a group, of a table, of a part of a table or of a reference; or it is below
-    ///   an entry of a `TreeStore`, or below a symbolic link;
+    ///   `__vlmeta__`); or it is the key of a table, of a part of a table or of a reference; or it is below a symbolic
+    ///   link; or it is the key of a group or is below an entry, and the store is a `TreeStore` of Python. (In a
+    ///   [`DictStore`](Self::is_dict), these keys are allowed.)
     /// - [`ErrorKind::Busy`]: the existing entry is open for changing;
     /// - [`ErrorKind::ReadOnly`]: the store was opened for reading;
     /// - [`ErrorKind::InvalidData`]: a chunk of `schunk` is damaged;
@@ -213,8 +214,8 @@ impl TreeStore {
         Ok(())
     }
 
-    /// Removes an entry, a table with all its parts, or in a `TreeStore` a group with everything below it. Python:
-    /// `del store[key]`.
+    /// Removes an entry, a table with all its parts, or a group with everything below it. A
+    /// [`DictStore`](Self::is_dict) has no groups that can be removed. Python: `del store[key]`.
     ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: there is no entry or group with this key;

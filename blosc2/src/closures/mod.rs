@@ -25,8 +25,8 @@ pub(crate) use pipeline::{Blocks, postfilter, prefilter};
 pub use registry::USER_CODES;
 pub use tuner::{TunerInput, TunerOutcome, UserTuner};
 
-/// The error of a closure, or of a user-defined codec, filter or tuner. `?` and `into` create it from any error type,
-/// and `into` creates it from a message.
+/// The error of a closure, or of a user-defined codec, filter or tuner. Any error type that is `Send`, `Sync` and
+/// `'static` converts to it with `?` or `into`, and so does a message (`&str` or `String`).
 ///
 /// A panic in a closure is caught and also becomes an error, unless the program is compiled with `panic = "abort"`.
 ///

@@ -64,8 +64,9 @@ pub(super) const MAKE: &str = "create an array";
 ///   negative size; the chunk or block shape has another number of dimensions, or a size of 0 on an axis with items; a
 ///   block is larger than a chunk; a parameter is out of range; the codec or a filter does not support the number of
 ///   dimensions or the typesize; there are more than 15 fixed-length or 16 variable-length metalayers, two
-///   fixed-length metalayers have the same name, or a name is not valid or reserved (`b2nd`, `caterva`); [`replace`](Self::replace) is set, and a
-///   directory exists at the path of [`file`](Self::file), or the custom folder contains a frame;
+///   fixed-length metalayers have the same name, or a name is not valid or reserved (`b2nd`, `caterva`);
+///   [`replace`](Self::replace) is set, and a directory exists at the path of [`file`](Self::file), or the custom
+///   [`folder`](Self::folder) contains a frame;
 /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or the dtype contains pointers to
 ///   Python objects;
 /// - [`ErrorKind::TooLarge`]: a chunk exceeds [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes, a block exceeds
@@ -73,7 +74,7 @@ pub(super) const MAKE: &str = "create an array";
 /// - [`ErrorKind::AlreadyExists`]: [`replace`](Self::replace) is not set, and the file exists, the custom storage
 ///   backend contains data, or the custom folder contains a frame; the path of [`directory`](Self::directory) exists;
 ///   or a clone of the builder has already used the custom storage backend or folder;
-/// - [`ErrorKind::NotFound`]: the folder of the path does not exist;
+/// - [`ErrorKind::NotFound`]: the parent directory of the path does not exist;
 /// - [`ErrorKind::Busy`]: another handle of this program has the file to be replaced open for writing, or has the
 ///   custom storage backend open, if that is a file;
 /// - [`ErrorKind::OutOfMemory`]: memory for the array cannot be allocated;
@@ -298,9 +299,9 @@ impl NDArrayBuilder {
         self.custom(Box::new(|replace| OpenOptions::new_storage(storage, replace)))
     }
 
-    /// Sets a custom folder, in which the array is created with one file for each chunk. The folder must not
-    /// contain a frame, that is, an index file `chunks.b2frame`. If the builder is cloned, only one of the clones can
-    /// create an array there.
+    /// Sets a custom folder, a value whose type implements [`FolderMut`](crate::storage::FolderMut), in which the array
+    /// is created with one file for each chunk. The folder must not contain a frame, that is, an index file
+    /// `chunks.b2frame`. If the builder is cloned, only one of the clones can create an array there.
     pub fn folder<F>(self, folder: F) -> Self
     where
         F: FolderMut<File: Send + Sync + 'static> + 'static,
@@ -316,7 +317,7 @@ impl NDArrayBuilder {
     /// Sets whether an existing file is replaced. Off by default: creation then fails if the path exists.
     ///
     /// The replacement is atomic: at any time the path refers to the old or the new file. A custom storage backend is
-    /// emptied before the array is created. Directories and custom folders are not replaced.
+    /// emptied before the array is created. Directories and custom [folders](Self::folder) are not replaced.
     #[doc(alias = "overwrite")]
     pub fn replace(mut self, replace: bool) -> Self {
         self.replace = replace;
@@ -338,9 +339,8 @@ impl NDArrayBuilder {
         self
     }
 
-    /// Sets whether [`open_or_create`](Self::open_or_create) rolls back or completes the change of an interrupted
-    /// writer before it opens the file; see [`OpenOptions::recover`]. Off by default; [`locking`](Self::locking)
-    /// implies it.
+    /// Sets whether [`open_or_create`](Self::open_or_create) first recovers a file that contains an unfinished change
+    /// of an interrupted writer; see [`OpenOptions::recover`]. Off by default; [`locking`](Self::locking) implies it.
     pub fn recover(mut self, recover: bool) -> Self {
         self.options = self.options.recover(recover);
         self

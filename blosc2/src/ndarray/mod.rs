@@ -248,8 +248,8 @@ impl NDArray {
         Self::from_schunk(options.open_storage(storage)?)
     }
 
-    /// Opens an array in a custom folder, which has one file for each chunk, with options. By default it is opened for
-    /// reading.
+    /// Opens an array in a custom folder, a value whose type implements [`FolderMut`](crate::storage::FolderMut), with
+    /// options. The folder has one file for each chunk. By default it is opened for reading.
     ///
     /// A new array in such a folder is created by [`NDArrayBuilder::folder`].
     ///
@@ -622,7 +622,7 @@ impl NDArray {
         self.schunk.save_in(storage, options)
     }
 
-    /// Saves the array to a custom folder with options; see [`SChunk::save_in_folder`].
+    /// Saves the array to a [custom folder](crate::storage::FolderMut) with options; see [`SChunk::save_in_folder`].
     ///
     /// # Errors
     /// Fails with the errors of [`SChunk::save_in_folder`].

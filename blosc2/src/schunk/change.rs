@@ -47,9 +47,12 @@ impl SChunk {
     /// `SChunk.append_chunk`.
     ///
     /// The chunk must have the typesize of the super-chunk, or 1 if that is greater than 255; its codec and filters may
-    /// differ. A special chunk of zeros, NaN or uninitialized items is recorded in the index only and takes no other
-    /// space. If chunks have different sizes, or the last item of the chunk is incomplete, it is stored with a small
-    /// compressed size instead.
+    /// differ.
+    ///
+    /// A special chunk of zeros, NaN or uninitialized items is normally recorded in the index only and takes no other
+    /// space. It is stored as a small chunk instead if the chunks have different sizes, if its own size is not a
+    /// multiple of the typesize of the super-chunk, or, for NaN, if the block size of the super-chunk is less than the
+    /// typesize.
     ///
     /// # Errors
     /// Fails with the [errors of changes](Self#errors-of-changes), and with

@@ -181,7 +181,7 @@ impl SChunk {
         Ok(())
     }
 
-    /// Reads the items at the indices `numbers`, in any order and with repetitions. C:
+    /// Reads the items at these indices, which can be in any order and occur several times. C:
     /// `blosc2_schunk_get_sparse_buffer`.
     ///
     /// Each block is decompressed at most once, whatever the order of the indices.
@@ -199,35 +199,35 @@ impl SChunk {
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
     /// - [`ErrorKind::OutOfBounds`]: an index is outside the data;
     /// - [`ErrorKind::TypeMismatch`]: `T` is not `u8`, and its size is not the typesize.
-    pub fn gather<T: Element>(&self, numbers: &[u64]) -> Result<Vec<T>> {
-        let len = numbers.len().saturating_mul(size_of::<T>());
+    pub fn gather<T: Element>(&self, indices: &[u64]) -> Result<Vec<T>> {
+        let len = indices.len().saturating_mul(size_of::<T>());
         self.allow(READ, len as u64)?;
         // Each index has its own slot, so that all slots are filled.
-        to_items(len, |target| self.gather_to::<T>(numbers, target))
+        to_items(len, |target| self.gather_to::<T>(indices, target))
     }
 
-    /// Reads the items at the indices `numbers` into `items`, which must have the same length.
+    /// Reads the items at these indices into `items`, which must have the same length as `indices`.
     ///
     /// # Errors
     /// Fails with the [errors of reading](Self#errors-of-reading), and with
     /// - [`ErrorKind::OutOfBounds`]: an index is outside the data;
     /// - [`ErrorKind::TypeMismatch`]: `T` is not `u8`, and its size is not the typesize;
     /// - [`ErrorKind::InvalidArgument`]: the lengths differ.
-    pub fn gather_into<T: Element>(&self, numbers: &[u64], items: &mut [T]) -> Result<()> {
-        if numbers.len() != items.len() {
-            let detail = format!("{} indices for {} items", numbers.len(), items.len());
+    pub fn gather_into<T: Element>(&self, indices: &[u64], items: &mut [T]) -> Result<()> {
+        if indices.len() != items.len() {
+            let detail = format!("{} indices for {} items", indices.len(), items.len());
             return Err(self.error(ErrorKind::InvalidArgument, READ, detail));
         }
-        with_bytes_mut(items, |bytes| self.gather_to::<T>(numbers, Target::of(bytes)))
+        with_bytes_mut(items, |bytes| self.gather_to::<T>(indices, Target::of(bytes)))
     }
 
-    fn gather_to<T: Element>(&self, numbers: &[u64], mut target: Target<'_>) -> Result<()> {
+    fn gather_to<T: Element>(&self, indices: &[u64], mut target: Target<'_>) -> Result<()> {
         self.check_item::<T>(READ)?;
         let reading = self.reading()?;
         let (size, nbytes) = (size_of::<T>(), reading.nbytes());
-        let mut order: Vec<(u64, usize)> = Vec::with_capacity(numbers.len());
-        for (slot, &number) in numbers.iter().enumerate() {
-            let bytes = byte_range::<T>(number..number.saturating_add(1), nbytes, READ);
+        let mut order: Vec<(u64, usize)> = Vec::with_capacity(indices.len());
+        for (slot, &index) in indices.iter().enumerate() {
+            let bytes = byte_range::<T>(index..index.saturating_add(1), nbytes, READ);
             order.push((bytes.map_err(|error| self.at(error))?.start, slot));
         }
         order.sort_unstable();

@@ -58,12 +58,13 @@ const MAKE: &str = "create a super-chunk";
 ///   replaced by a program that locks it, reads fail with `NotFound` too. Do not replace a directory while it is open.
 /// - User closures (codecs, filters, tuners, prefilters, postfilters, the function of a `map`, and that of
 ///   [`locked`](SChunk::locked)) run during a read or a change of the file. During a read they may read the same file.
-///   A call in a closure that would deadlock, because it waits for the access in which the closure runs, fails with
-///   [`ErrorKind::Busy`] within a second. Calls on other threads that wait for the same file also fail with `Busy`
-///   after about 0.7 seconds without progress of the closure. A codec or filter makes progress with each chunk, the
-///   function of a `map` with every 1024 items, and the closure of `locked` with each call on its handle. While a
-///   closure runs and this program holds the lock of the file, this program waits at most one second for the locks of
-///   other programs.
+///   A call in a closure must not wait for the access in which the closure runs: this would be a deadlock, so the call
+///   fails with [`ErrorKind::Busy`] within a second. Calls on other threads that wait for the same file also fail with
+///   `Busy` if the closure makes no progress for about 0.7 seconds. A codec or filter makes progress with each chunk,
+///   the function of a `map` with every 1024 items, and the closure of `locked` with each call on its handle.
+/// - Two programs would deadlock if each held a lock and waited, in a closure, for the lock of the other one. Therefore
+///   waiting is limited while a closure runs during an access with locking: if this program then accesses any file with
+///   locking and another program holds the lock of that file, the access fails with `Busy` after about 0.7 seconds.
 ///
 /// Without locking, a file may appear invalid if another program changes it while it is opened or read. If a lock file
 /// exists next to the file, the error message names this possible cause.
@@ -182,8 +183,8 @@ impl OpenOptions {
     }
 
     /// Sets whether each change and each read locks the file, so that several programs can use it at the same time. Off
-    /// by default. It has no effect on super-chunks in memory, in custom storage backends and in custom folders.
-    /// Python: `locking=True`.
+    /// by default. It has no effect on super-chunks in memory, in custom storage backends and in
+    /// [custom folders](crate::storage::FolderMut). Python: `locking=True`.
     ///
     /// The lock is compatible with C-Blosc2 3.2 and later: it is a lock on a separate file, whose name is the name of
     /// the frame followed by `.b2lock` (for a directory, the file `.b2lock` in it). The lock file is not removed. All
@@ -191,7 +192,7 @@ impl OpenOptions {
     /// the others: a read returns the current content, and never a part of a change. Sizes and counts such as
     /// [`nchunks`](SChunk::nchunks) are those of the last read, change or [`refresh`](SChunk::refresh) of the handle.
     ///
-    /// Opening for writing first rolls back or completes the change of a program that died in the middle of it; see
+    /// If a program died in the middle of a change, opening for writing first recovers the file; see
     /// [crash recovery](Self#crash-recovery).
     ///
     /// For a symbolic link, the lock files of both the link and its target are locked. Opening a file with several hard
@@ -212,8 +213,9 @@ impl OpenOptions {
         self
     }
 
-    /// Sets whether an unfinished change of a stopped writer is rolled back or completed when a file or storage is
-    /// opened for writing; see [crash recovery](Self#crash-recovery). Off by default.
+    /// Sets whether opening for writing first recovers a file or storage that contains an unfinished change of a
+    /// stopped writer. Off by default. The change is rolled back, or completed if only its last step is missing; see
+    /// [crash recovery](Self#crash-recovery).
     ///
     /// The caller must ensure that no other program is changing the frame: recovery would destroy that change. With
     /// [`locking`](Self::locking) the lock ensures this, and recovery always happens. If the file is opened by its path
@@ -307,8 +309,9 @@ impl OpenOptions {
     ///
     /// A few stored bytes can represent gigabytes of zeros. By default one read of chunks may take 1 GiB, or 256 times
     /// the stored bytes if that is more, and one read of a metalayer is limited by
-    /// [`Limits::metadata`](blosc2_format::Limits::metadata). A super-chunk that was created, and not opened, in
-    /// memory, in a custom storage backend or in a custom folder has no default limit.
+    /// [`Limits::metadata`](blosc2_format::Limits::metadata). These default limits apply to super-chunks that were
+    /// opened, and to new ones in files and directories. There is no default limit for a new super-chunk in memory, in
+    /// a custom storage backend or in a [custom folder](crate::storage::FolderMut).
     ///
     /// A buffer that the caller provides does not count. For an iterator, the limit applies to each step and not to the
     /// sum. If decompression needs more than 64 MiB of working memory, the same limit applies to it.
@@ -406,9 +409,9 @@ impl OpenOptions {
         self.check_content(&report, schunk)
     }
 
-    /// Opens or creates a sparse frame in a custom folder, such as one whose files are in an object store.
-    /// [`open`](Self::open) opens a directory of the file system by its path. C: `blosc2_schunk_open_udio` of a
-    /// directory.
+    /// Opens or creates a sparse frame in a custom folder: a value whose type implements
+    /// [`FolderMut`](crate::storage::FolderMut), for example for files in an object store. [`open`](Self::open) opens a
+    /// directory of the file system by its path. C: `blosc2_schunk_open_udio` of a directory.
     ///
     /// [`create`](Self::create), [`create_new`](Self::create_new) and [`replace`](Self::replace) create a frame if the
     /// folder has no index file, `chunks.b2frame`. Accesses of several handles to one folder are not coordinated: a
@@ -471,7 +474,7 @@ impl OpenOptions {
         F: FolderMut<File: Send + Sync + 'static> + 'static,
     {
         if self.offset > 0 {
-            let detail = "a frame in a folder starts at the first byte of its index file";
+            let detail = "a frame in a custom folder starts at the first byte of its index file";
             return Err(Error::new(ErrorKind::InvalidArgument, OPEN, detail));
         }
         self.check_recover()?;
@@ -487,8 +490,8 @@ impl OpenOptions {
     /// Opens a frame in memory, without a copy of the bytes; [`SChunk::into_cframe`] returns them. C:
     /// `blosc2_schunk_from_buffer`. Python: `schunk_from_cframe`.
     ///
-    /// [`from_owner`](Self::from_owner) opens memory of other types, [`with_borrowed`](Self::with_borrowed) borrowed
-    /// memory.
+    /// For memory of other types, such as `Arc<[u8]>`, use [`from_owner`](Self::from_owner); for borrowed memory, use
+    /// [`with_borrowed`](Self::with_borrowed).
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidData`]: the bytes are not a frame, are truncated or are invalid;
@@ -529,9 +532,9 @@ impl OpenOptions {
     /// Opens a frame in borrowed memory for reading, without a copy of the frame, while `work` runs. C:
     /// `blosc2_schunk_from_buffer` and `b2nd_from_cframe` without a copy.
     ///
-    /// After `work` has returned, the super-chunk no longer has access to the memory. If `work` has moved it elsewhere,
-    /// its reads fail with [`ErrorKind::Io`]. Each read copies the compressed bytes that it needs, as a read of a file
-    /// does; [`from_owner`](Self::from_owner) copies nothing.
+    /// When `work` has returned, the super-chunk can no longer access the memory. If `work` has stored the super-chunk
+    /// somewhere, its reads then fail with [`ErrorKind::Io`]. Each read copies the compressed bytes that it needs, as a
+    /// read of a file does; [`from_owner`](Self::from_owner) copies nothing.
     ///
     /// ```
     /// use blosc2::{NDArray, OpenOptions};
@@ -622,8 +625,12 @@ impl OpenOptions {
     fn new_folder_in(files: impl Files, replace: bool, safety: Safety) -> Result<Box<dyn Store>> {
         if has_frame(&files)? {
             let (kind, detail) = match replace {
-                true => (ErrorKind::InvalidArgument, "a frame in a folder cannot be replaced"),
-                false => (ErrorKind::AlreadyExists, "the folder has a frame"),
+                true => {
+                    let detail =
+                        "a frame in a custom folder cannot be replaced: remove its files first";
+                    (ErrorKind::InvalidArgument, detail)
+                }
+                false => (ErrorKind::AlreadyExists, "the custom folder contains a frame"),
             };
             return Err(Error::new(kind, MAKE, detail));
         }

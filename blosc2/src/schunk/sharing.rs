@@ -108,8 +108,9 @@ impl SChunk {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// Within `work`, calls on another handle of the same file fail with [`ErrorKind::Busy`]. Reads and changes by
-    /// other threads wait; they also fail with `Busy` if `work` does not use its handle for about 0.7 seconds.
+    /// Within `work`, calls on another handle of the same file fail with [`ErrorKind::Busy`]. Reads and changes that
+    /// other threads make with other handles wait for `work` to return, but fail with `Busy` if `work` does not use its
+    /// handle for about 0.7 seconds.
     ///
     /// # Errors
     /// Fails with the errors of `work`, and with

@@ -127,7 +127,7 @@ impl<R: ReadAt> Frame<R> {
         &self.parts.metalayers
     }
 
-    /// Returns the user metadata as stored, a chunk, or `None` if there is none.
+    /// Returns the [user metadata](Self::usermeta) as stored, a chunk, or `None` if there is none.
     ///
     /// # Errors
     /// [`Error::Io`]: reading from the source fails.
@@ -138,7 +138,8 @@ impl<R: ReadAt> Frame<R> {
         }
     }
 
-    /// Returns the user metadata, or `None` if there is none.
+    /// Returns the user metadata: the bytes that a program stored in the trailer, for example with
+    /// the C function `blosc2_update_usermeta`. Returns `None` if there is none.
     ///
     /// # Errors
     /// - [`Error::Format`]: the chunk with the metadata violates a rule;

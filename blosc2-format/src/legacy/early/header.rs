@@ -77,7 +77,8 @@ pub struct Header {
     /// The numbers of threads of the writer for compression and decompression.
     pub threads: [i16; 2],
     /// Byte 0x3f, the msgpack value false or true. In a frame without a trailer: whether there are
-    /// metalayers. In a frame with a trailer: whether there is user metadata.
+    /// metalayers. In a frame with a trailer: whether there is
+    /// [user metadata](super::Frame::usermeta).
     pub flag: u8,
     /// The number of filters; 0 in early frames.
     pub nfilters: u8,

@@ -211,7 +211,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Sets the user metadata, which is stored as a chunk.
+    /// Sets the chunk with the [user metadata](super::Frame::usermeta).
     ///
     /// # Errors
     /// - [`Error::Format`]: `chunk` is not a chunk of the length that its header states;
