@@ -545,6 +545,24 @@ fn a_zip_file_keeps_its_permissions_and_its_links() {
 }
 
 #[test]
+fn a_group_is_removed_without_keys_that_start_alike() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a.b2d", "a.b2z"] {
+        let mut store = TreeStore::create(folder.path().join(name)).unwrap();
+        for key in ["/run/a", "/run/b/c", "/runs/a", "/run2", "/run b/x"] {
+            store.insert(key, array(&[1, 2]).schunk()).unwrap();
+        }
+        store.remove("/run").unwrap();
+        store.finish().unwrap();
+        drop(store);
+        let store = TreeStore::open(folder.path().join(name)).unwrap();
+        let keys: Vec<&str> = store.keys().collect();
+        assert_eq!(keys, ["/run b/x", "/run2", "/runs/a"]);
+        assert_eq!(store.array("/run2").unwrap().read_all::<i32>().unwrap(), [1, 2]);
+    }
+}
+
+#[test]
 fn a_dict_has_keys_below_keys() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.b2d");
