@@ -51,6 +51,10 @@ pub(crate) struct Node {
 }
 
 impl Node {
+    pub(crate) fn key(&self) -> Option<&str> {
+        self.key.as_deref()
+    }
+
     /// The source at this position or key of a file; of stdin if the path is `-`.
     pub(crate) fn of<'a>(&'a self, path: &'a Path) -> Result<Source<'a>> {
         Ok(Source { key: self.key.as_deref(), ..self.place.of(path)? })

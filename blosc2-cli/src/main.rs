@@ -1,20 +1,26 @@
 //! The command `blosc2`: inspects, reads, checks, recompresses and converts Blosc2 files.
 //!
 //! - `main`: arguments and exit status; `params`: the options that several commands share;
-//! - `info`, `ls`, `cat`, `check`, `repair`, `copy`, `meta`, `convert`: the commands; they share `file`, `rust`,
+//! - `info`, `ls`, `cat`, `check`, `repair`, `copy`, `meta`, `convert`: commands; they share `file`, `rust`,
 //!   `chunk` and `progress`;
 //! - `manual`: shell completions and manual pages;
 //! - `stdin`, `raw`, `output`, `interrupt`, `style`: input from pipes, new files, Ctrl-C, colours;
 //! - `map`, `svg`: the layout of a file, as text and as a drawing;
 //! - `slice`, `stream`: which items of a file are selected, and reading them piece by piece;
-//! - `npy`: the item order of npy files.
+//! - `npy`: the item order of npy files;
+//! - `view`, `bench`: statistics and pictures of the items, and the choice of compression parameters; they share
+//!   `data`, `scale` and `picture`; `numbers`, `grid`, `figure` and `terminal` belong to `view`, `sample`, `measure` and
+//!   `chart` to `bench`.
 
 mod cat;
 mod check;
 mod chunk;
 mod convert;
 mod copy;
+mod data;
+mod figure;
 mod file;
+mod grid;
 mod info;
 mod interrupt;
 mod ls;
@@ -22,17 +28,22 @@ mod manual;
 mod map;
 mod meta;
 mod npy;
+mod numbers;
 mod output;
 mod params;
+mod picture;
 mod progress;
 mod raw;
 mod repair;
 mod rust;
+mod scale;
 mod slice;
 mod stdin;
 mod stream;
 mod style;
 mod svg;
+mod terminal;
+mod view;
 
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
@@ -68,6 +79,7 @@ enum Command {
     Repair(repair::Args),
     Import(convert::ImportArgs),
     Export(convert::ExportArgs),
+    View(view::Args),
     Completions(manual::CompletionsArgs),
     Man(manual::ManArgs),
 }
@@ -100,6 +112,7 @@ fn main() -> ExitCode {
         Command::Repair(args) => repair::run(&args),
         Command::Import(args) => convert::import(&args),
         Command::Export(args) => convert::export(&args),
+        Command::View(args) => view::run(&args),
         Command::Completions(args) => manual::completions(&args, Cli::command()),
         Command::Man(args) => manual::man(&args, Cli::command()),
     };

@@ -10,3 +10,4 @@ mod storages;
 mod stores;
 mod streams;
 mod terminal;
+mod view;

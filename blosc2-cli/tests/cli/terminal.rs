@@ -9,14 +9,18 @@ use crate::common::{Folder, PROGRAM};
 
 /// Runs the command on a new pseudo-terminal of 80 columns, and returns what it displays.
 #[cfg(unix)]
-fn displayed(folder: &Folder, args: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, String) {
+pub(crate) fn displayed(
+    folder: &Folder,
+    args: &[&str],
+    variables: &[(&str, &str)],
+) -> (Option<i32>, String) {
     use pty_process::Size;
     use pty_process::blocking::{Command, open};
 
     let (mut terminal, end) = open().unwrap();
     terminal.resize(Size::new(24, 80)).unwrap();
     let mut command = Command::new(PROGRAM).args(args).current_dir(folder.path(""));
-    command = command.env_remove("NO_COLOR").env("TERM", "xterm-256color");
+    command = command.env_remove("NO_COLOR").env_remove("COLORTERM").env("TERM", "xterm-256color");
     for (name, value) in variables {
         command = command.env(name, value);
     }
@@ -81,7 +85,7 @@ fn long_work_shows_its_progress_on_a_terminal() {
     }
 }
 
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 12] = [
     "info",
     "ls",
     "cat",
@@ -91,6 +95,7 @@ const COMMANDS: [&str; 11] = [
     "repair",
     "import",
     "export",
+    "view",
     "completions",
     "man",
 ];

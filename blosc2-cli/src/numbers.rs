@@ -1,0 +1,167 @@
+//! Items of numeric dtypes as `f64`.
+
+use anyhow::{Context, Result, bail};
+use blosc2::Dtype;
+use blosc2::dtype::{ByteOrder, Kind};
+use half::f16;
+
+use crate::printable;
+
+/// Field names that an error message lists.
+const LISTED_FIELDS: usize = 10;
+
+/// Converts items to `f64`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Numbers {
+    number: Number,
+    /// Place of the number in the item, in bytes.
+    offset: usize,
+    size: usize,
+    is_big: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Number {
+    Bool,
+    Int,
+    UInt,
+    Float,
+    /// The value is the magnitude.
+    Complex,
+    /// Dates and durations; the smallest integer is NaT.
+    Time,
+}
+
+impl Numbers {
+    /// The numbers of a scalar dtype, or those in a field of a structured one.
+    pub(crate) fn new(dtype: &Dtype, field: Option<&str>) -> Result<Self> {
+        let (offset, dtype) = match (dtype.fields(), field) {
+            (None, None) => (0, dtype),
+            (None, Some(_)) => bail!("--field requires a structured dtype, got `{dtype}`"),
+            (Some(fields), name) => {
+                let found = fields.iter().find(|field| Some(field.name()) == name);
+                let field = found.with_context(|| {
+                    let names = fields.iter().take(LISTED_FIELDS).map(|field| field.name());
+                    let mut names = names.collect::<Vec<_>>().join(", ");
+                    if fields.len() > LISTED_FIELDS {
+                        names += ", ...";
+                    }
+                    match name {
+                        None => format!("its dtype has fields; select one with --field: {names}"),
+                        Some(name) => format!("its dtype has no field `{name}`, only: {names}"),
+                    }
+                })?;
+                (field.offset(), field.dtype())
+            }
+        };
+        let number = match (dtype.kind(), dtype.size()) {
+            (Some(Kind::Bool), _) => Number::Bool,
+            (Some(Kind::Int), _) => Number::Int,
+            (Some(Kind::UInt), _) => Number::UInt,
+            (Some(Kind::Float), 2 | 4 | 8) => Number::Float,
+            (Some(Kind::Complex), 8 | 16) => Number::Complex,
+            (Some(Kind::DateTime | Kind::TimeDelta), _) => Number::Time,
+            _ => bail!("items of dtype `{}` are not numbers", printable(&dtype.to_string())),
+        };
+        let is_big = dtype.byte_order() == Some(ByteOrder::Big);
+        Ok(Self { number, offset, size: dtype.size(), is_big })
+    }
+
+    /// The value of an item.
+    pub(crate) fn value(&self, item: &[u8]) -> f64 {
+        let bytes = item.get(self.offset..self.offset + self.size).unwrap_or_default();
+        match self.number {
+            Number::Bool => f64::from(u8::from(self.word(bytes) != 0)),
+            Number::UInt => self.word(bytes) as f64,
+            Number::Int => self.signed(bytes) as f64,
+            Number::Time => match self.signed(bytes) {
+                i64::MIN => f64::NAN,
+                time => time as f64,
+            },
+            Number::Float => self.float(bytes),
+            Number::Complex => {
+                let (real, imaginary) = bytes.split_at_checked(self.size / 2).unwrap_or_default();
+                self.float(real).hypot(self.float(imaginary))
+            }
+        }
+    }
+
+    /// Up to 8 bytes as an integer.
+    fn word(&self, bytes: &[u8]) -> u64 {
+        let shifted = |word: u64, byte: &u8| word << 8 | u64::from(*byte);
+        match self.is_big {
+            true => bytes.iter().fold(0, shifted),
+            false => bytes.iter().rev().fold(0, shifted),
+        }
+    }
+
+    fn signed(&self, bytes: &[u8]) -> i64 {
+        let unused = 64 - 8 * bytes.len().clamp(1, 8) as u32;
+        (self.word(bytes) << unused) as i64 >> unused
+    }
+
+    fn float(&self, bytes: &[u8]) -> f64 {
+        let word = self.word(bytes);
+        match bytes.len() {
+            2 => f16::from_bits(word as u16).to_f64(),
+            4 => f32::from_bits(word as u32).into(),
+            _ => f64::from_bits(word),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(dtype: &str, bytes: &[u8]) -> f64 {
+        Numbers::new(&Dtype::parse(dtype).unwrap(), None).unwrap().value(bytes)
+    }
+
+    #[test]
+    fn numbers_of_both_byte_orders() {
+        for (dtype, expected, little) in [
+            ("b1", 1.0, vec![7]),
+            ("i1", -1.0, vec![255]),
+            ("u1", 255.0, vec![255]),
+            ("i2", -2.0, (-2i16).to_le_bytes().to_vec()),
+            ("u4", 4e9, 4_000_000_000u32.to_le_bytes().to_vec()),
+            ("i8", -3.0, (-3i64).to_le_bytes().to_vec()),
+            ("u8", 2f64.powi(64), u64::MAX.to_le_bytes().to_vec()),
+            ("f2", -1.5, f16::from_f64(-1.5).to_le_bytes().to_vec()),
+            ("f4", 0.25, 0.25f32.to_le_bytes().to_vec()),
+            ("f8", 1e300, 1e300f64.to_le_bytes().to_vec()),
+            ("M8[s]", 5.0, 5i64.to_le_bytes().to_vec()),
+            ("m8[ns]", -5.0, (-5i64).to_le_bytes().to_vec()),
+        ] {
+            let big: Vec<u8> = little.iter().rev().copied().collect();
+            assert_eq!(value(&format!("<{dtype}"), &little), expected, "{dtype}");
+            assert_eq!(value(&format!(">{dtype}"), &big), expected, "{dtype}");
+        }
+        assert!(value("<M8[s]", &i64::MIN.to_le_bytes()).is_nan());
+        let parts = [3f32.to_be_bytes(), (-4f32).to_be_bytes()].concat();
+        assert_eq!(value(">c8", &parts), 5.0);
+    }
+
+    #[test]
+    fn fields_are_selected_by_name() {
+        let dtype = Dtype::parse("[('a', '<u2'), ('b', '>i4'), ('c', '<f4', (3,)), ('d', 'S3')]");
+        let dtype = dtype.unwrap();
+        let field = Numbers::new(&dtype, Some("b")).unwrap();
+        assert_eq!(field.value(&[9, 9, 0, 0, 1, 2, 9, 9]), 258.0);
+        for (name, expected) in [
+            (None, "select one with --field: a, b, c, d"),
+            (Some("x"), "no field `x`, only: a, b, c, d"),
+            (Some("c"), "are not numbers"),
+            (Some("d"), "`|S3` are not numbers"),
+        ] {
+            let error = Numbers::new(&dtype, name).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+        for dtype in ["<U3", "|V8", "<f16", "|O"] {
+            let error = Numbers::new(&Dtype::parse(dtype).unwrap(), None).unwrap_err().to_string();
+            assert!(error.contains("are not numbers"), "{error}");
+        }
+        assert!(Numbers::new(&Dtype::parse("<f4").unwrap(), Some("a")).is_err());
+    }
+}
