@@ -12,7 +12,9 @@
 //!   `data`, `scale` and `picture`; `numbers`, `grid`, `figure` and `terminal` belong to `view`, `sample`, `measure` and
 //!   `chart` to `bench`.
 
+mod bench;
 mod cat;
+mod chart;
 mod check;
 mod chunk;
 mod convert;
@@ -26,6 +28,7 @@ mod interrupt;
 mod ls;
 mod manual;
 mod map;
+mod measure;
 mod meta;
 mod npy;
 mod numbers;
@@ -36,6 +39,7 @@ mod progress;
 mod raw;
 mod repair;
 mod rust;
+mod sample;
 mod scale;
 mod slice;
 mod stdin;
@@ -80,6 +84,7 @@ enum Command {
     Import(convert::ImportArgs),
     Export(convert::ExportArgs),
     View(view::Args),
+    Bench(bench::Args),
     Completions(manual::CompletionsArgs),
     Man(manual::ManArgs),
 }
@@ -113,6 +118,7 @@ fn main() -> ExitCode {
         Command::Import(args) => convert::import(&args),
         Command::Export(args) => convert::export(&args),
         Command::View(args) => view::run(&args),
+        Command::Bench(args) => bench::run(&args),
         Command::Completions(args) => manual::completions(&args, Cli::command()),
         Command::Man(args) => manual::man(&args, Cli::command()),
     };

@@ -39,9 +39,8 @@ impl Compression {
 
     /// `params` with the given options applied.
     pub(crate) fn apply(&self, mut params: CParams) -> CParams {
-        if let Some(codec) = self.codec.filter(|&codec| codec != params.codec) {
-            // The parameter and the dictionary of one codec do not apply to another.
-            params = params.codec(codec).codec_meta(0).dictionary(false);
+        if let Some(codec) = self.codec {
+            params = with_codec(params, codec);
         }
         if let Some(meta) = self.codec_meta {
             params = params.codec_meta(meta);
@@ -54,6 +53,15 @@ impl Compression {
         }
         params.threads(self.threads())
     }
+}
+
+/// `params` with this codec.
+pub(crate) fn with_codec(params: CParams, codec: Codec) -> CParams {
+    if params.codec == codec {
+        return params;
+    }
+    // The parameter and the dictionary of one codec do not apply to another.
+    params.codec(codec).codec_meta(0).dictionary(false)
 }
 
 /// Filters, separated by commas.

@@ -1,6 +1,7 @@
 //! Runs the command `blosc2`, and checks its output, its files and its exit status.
 
 mod basics;
+mod bench;
 mod common;
 mod formats;
 mod meta;

@@ -85,7 +85,7 @@ fn long_work_shows_its_progress_on_a_terminal() {
     }
 }
 
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 13] = [
     "info",
     "ls",
     "cat",
@@ -96,6 +96,7 @@ const COMMANDS: [&str; 12] = [
     "import",
     "export",
     "view",
+    "bench",
     "completions",
     "man",
 ];

@@ -147,7 +147,7 @@ fn curves_go_through_their_items() {
     assert!((y - 2..=y + 2).any(|y| picture.at(x, y) == CURVE));
     let (x, y) = point(0.5, 0.9);
     assert_ne!(picture.at(x, y), CURVE);
-    // A range outside of which the curve is clipped.
+    // The curve is clipped at the ends of the range.
     let picture = view(&folder, &["a", "--range", "0,2"]);
     for index in [1, 4] {
         let (x, y) = point(f64::from(index) / 4.0, 1.0);

@@ -1,0 +1,258 @@
+//! Compression ratio and speeds of compression parameters, and which of them to recommend.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use blosc2::{
+    CParams, ChunkRef, Codec, Compressor, DParams, Decompressor, Filter, Threads, compress_bound,
+};
+
+use crate::params;
+
+/// Runs of a measurement: at least, and at most until [`ENOUGH`] time has passed.
+const MIN_RUNS: u32 = 2;
+const MAX_RUNS: u32 = 50;
+const ENOUGH: Duration = Duration::from_millis(20);
+
+/// The share of the bytes that `smallest` saves which `fastest` and `best compromise` must save.
+const FASTEST_SAVES: f64 = 0.5;
+const COMPROMISE_SAVES: f64 = 0.8;
+
+/// Compression parameters that are compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Setting {
+    pub(crate) codec: Codec,
+    pub(crate) level: u8,
+    pub(crate) filters: Vec<Filter>,
+}
+
+impl Setting {
+    /// The settings of a file. The number of streams of bytedelta is omitted if it is the typesize, its default.
+    pub(crate) fn of(params: &CParams) -> Self {
+        let typesize = params.typesize.unwrap_or(1);
+        let filters = params.filters.iter().map(|filter| match *filter {
+            Filter::ByteDelta(streams) if usize::from(streams) == typesize => Filter::ByteDelta(0),
+            filter => filter,
+        });
+        Self { codec: params.codec, level: params.level, filters: filters.collect() }
+    }
+
+    /// All combinations that make sense for items of this size.
+    pub(crate) fn all(codecs: &[Codec], levels: &[u8], typesize: usize) -> Vec<Self> {
+        let filters: &[&[Filter]] = match typesize {
+            // Shuffle does nothing with items of one byte, or of more than 255 bytes.
+            2..=255 => &[
+                &[],
+                &[Filter::Shuffle],
+                &[Filter::Bitshuffle],
+                &[Filter::Shuffle, Filter::ByteDelta(0)],
+                &[Filter::Delta, Filter::Shuffle],
+            ],
+            _ => &[&[], &[Filter::Bitshuffle], &[Filter::Delta]],
+        };
+        let mut all = Vec::new();
+        for &codec in codecs {
+            for &level in levels {
+                for filters in filters {
+                    let setting = Self { codec, level, filters: filters.to_vec() };
+                    // An option may name a codec or a level twice.
+                    if !all.contains(&setting) {
+                        all.push(setting);
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    /// The parameters as `copy` applies them to those of a file.
+    pub(crate) fn params(&self, file: &CParams, threads: Threads) -> CParams {
+        let params = params::with_codec(file.clone(), self.codec);
+        params.level(self.level).filters(&self.filters).threads(threads)
+    }
+
+    /// The filters as the option `--filters` takes them.
+    pub(crate) fn filters(&self) -> String {
+        match self.filters.is_empty() {
+            true => "none".to_owned(),
+            false => self.filters.iter().map(Filter::to_string).collect::<Vec<_>>().join(","),
+        }
+    }
+
+    /// The options of `copy` for these parameters.
+    pub(crate) fn options(&self) -> String {
+        format!("--codec {} --level {} --filters {}", self.codec, self.level, self.filters())
+    }
+}
+
+/// What was measured for a setting.
+#[derive(Debug, Clone)]
+pub(crate) struct Row {
+    pub(crate) setting: Setting,
+    /// Uncompressed bytes divided by compressed bytes.
+    pub(crate) ratio: f64,
+    pub(crate) cbytes: u64,
+    /// Uncompressed bytes per second.
+    pub(crate) compress: f64,
+    pub(crate) decompress: f64,
+}
+
+/// Measures settings on the chunks of a sample.
+#[derive(Debug)]
+pub(crate) struct Bench<'a> {
+    chunks: &'a [Vec<u8>],
+    /// One buffer for each compressed chunk, and one for a decompressed chunk.
+    compressed: Vec<Vec<u8>>,
+    decompressed: Vec<u8>,
+}
+
+impl<'a> Bench<'a> {
+    pub(crate) fn new(chunks: &'a [Vec<u8>]) -> Self {
+        let compressed = chunks.iter().map(|chunk| vec![0; compress_bound(chunk.len())]).collect();
+        let longest = chunks.iter().map(Vec::len).max().unwrap_or(0);
+        Self { chunks, compressed, decompressed: vec![0; longest] }
+    }
+
+    /// Compresses and decompresses all chunks at least twice, and more often until `enough` time has passed. Returns
+    /// the compressed bytes and the shortest time of both. Fails if the decompressed data differs.
+    pub(crate) fn measure(
+        &mut self,
+        params: &CParams,
+        enough: Duration,
+    ) -> Result<(u64, [Duration; 2])> {
+        let mut compressor = Compressor::new(params)?;
+        let mut decompressor = Decompressor::new(DParams::new().threads(params.threads))?;
+        let mut best = [Duration::MAX; 2];
+        let (start, mut runs, mut cbytes) = (Instant::now(), 0, 0);
+        while runs < MIN_RUNS || (start.elapsed() < enough && runs < MAX_RUNS) {
+            cbytes = 0;
+            let mut times = [Duration::ZERO; 2];
+            for (chunk, compressed) in self.chunks.iter().zip(&mut self.compressed) {
+                let now = Instant::now();
+                let len = compressor.compress_into(chunk, compressed)?;
+                times[0] += now.elapsed();
+                cbytes += len as u64;
+                let compressed = ChunkRef::new(&compressed[..len])?;
+                let now = Instant::now();
+                let len = decompressor.decompress_into(&compressed, &mut self.decompressed)?;
+                times[1] += now.elapsed();
+                if runs == 0 && self.decompressed[..len] != chunk[..] {
+                    bail!("the decompressed data differs: the codec or a filter is lossy");
+                }
+            }
+            for (best, time) in best.iter_mut().zip(times) {
+                *best = (*best).min(time);
+            }
+            runs += 1;
+        }
+        Ok((cbytes, best))
+    }
+
+    /// Measures a setting.
+    pub(crate) fn row(&mut self, setting: &Setting, params: &CParams) -> Result<Row> {
+        let (cbytes, times) = self.measure(params, ENOUGH)?;
+        let nbytes: usize = self.chunks.iter().map(Vec::len).sum();
+        let speed = |time: Duration| nbytes as f64 / time.as_secs_f64().max(1e-9);
+        Ok(Row {
+            setting: setting.clone(),
+            ratio: nbytes as f64 / cbytes.max(1) as f64,
+            cbytes,
+            compress: speed(times[0]),
+            decompress: speed(times[1]),
+        })
+    }
+}
+
+/// The rows to recommend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Recommended {
+    /// The highest ratio.
+    pub(crate) smallest: usize,
+    /// The fastest decompression of the rows that save at least half of the bytes that `smallest` saves.
+    pub(crate) fastest: usize,
+    /// The highest product of both speeds of the rows that save at least 80 % of the bytes that `smallest` saves.
+    pub(crate) compromise: usize,
+}
+
+/// Selects the rows to recommend; `None` without rows. Of equal rows the first one is selected.
+pub(crate) fn recommend(rows: &[Row]) -> Option<Recommended> {
+    // The share of the bytes that compression saves; negative if the data becomes longer.
+    let saved = |row: &Row| 1.0 - 1.0 / row.ratio;
+    let most = rows.iter().map(saved).fold(f64::NEG_INFINITY, f64::max);
+    let best = |share: f64, value: &dyn Fn(&Row) -> f64| {
+        let enough = |row: &Row| saved(row) >= most.min(most * share);
+        // Reversed, because the last one of several maxima is returned.
+        let rows = rows.iter().enumerate().rev().filter(|(_, row)| enough(row));
+        rows.max_by(|a, b| value(a.1).total_cmp(&value(b.1))).map(|(index, _)| index)
+    };
+    Some(Recommended {
+        smallest: best(1.0, &|row| row.decompress)?,
+        fastest: best(FASTEST_SAVES, &|row| row.decompress)?,
+        compromise: best(COMPROMISE_SAVES, &|row| row.compress * row.decompress)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(ratio: f64, compress: f64, decompress: f64) -> Row {
+        let setting = Setting { codec: Codec::Lz4, level: 1, filters: Vec::new() };
+        Row { setting, ratio, cbytes: 1, compress, decompress }
+    }
+
+    #[test]
+    fn recommendations_follow_the_rule() {
+        // The highest ratio saves 90 % of the bytes: half of it is a ratio of 1.82, and 80 % a ratio of 3.57.
+        let rows = [
+            row(1.0, 900.0, 9000.0),
+            row(10.0, 10.0, 1000.0),
+            row(10.0, 5.0, 1200.0),
+            row(3.6, 200.0, 1500.0),
+            row(3.5, 900.0, 1600.0),
+            row(1.9, 500.0, 3000.0),
+            row(1.8, 500.0, 4000.0),
+        ];
+        let expected = Recommended { smallest: 2, fastest: 5, compromise: 3 };
+        assert_eq!(recommend(&rows), Some(expected));
+        let equal = [row(2.0, 1.0, 1.0), row(2.0, 1.0, 1.0)];
+        let first = Recommended { smallest: 0, fastest: 0, compromise: 0 };
+        assert_eq!(recommend(&equal), Some(first));
+        assert_eq!(recommend(&[]), None);
+        let longer = [row(0.8, 9.0, 9.0), row(0.9, 1.0, 1.0)];
+        let second = Recommended { smallest: 1, fastest: 1, compromise: 1 };
+        assert_eq!(recommend(&longer), Some(second));
+    }
+
+    #[test]
+    fn settings_depend_on_the_typesize() {
+        let filters = |typesize| {
+            let all = Setting::all(&[Codec::Lz4], &[5], typesize);
+            all.iter().map(Setting::filters).collect::<Vec<_>>()
+        };
+        let all = ["none", "shuffle", "bitshuffle", "shuffle,bytedelta", "delta,shuffle"];
+        assert_eq!(filters(4), all);
+        assert_eq!(filters(255), all);
+        for typesize in [1, 256] {
+            assert_eq!(filters(typesize), ["none", "bitshuffle", "delta"]);
+        }
+        let setting = &Setting::all(&[Codec::Lz4, Codec::BloscLz], &[1, 9], 4)[16];
+        assert_eq!(setting.options(), "--codec blosclz --level 9 --filters shuffle");
+        assert_eq!(Setting::all(&[Codec::Lz4, Codec::Lz4], &[5, 5], 4).len(), 5);
+        let params = CParams::new().typesize(4).filters(&[Filter::Shuffle, Filter::ByteDelta(4)]);
+        assert_eq!(Setting::of(&params).filters(), "shuffle,bytedelta");
+    }
+
+    #[test]
+    fn lossy_settings_are_refused() {
+        let chunks: Vec<Vec<u8>> =
+            vec![(0..4000u32).flat_map(|k| (k as f32).sqrt().to_le_bytes()).collect()];
+        let mut bench = Bench::new(&chunks);
+        let params = CParams::new().typesize(4);
+        let (cbytes, times) = bench.measure(&params, Duration::ZERO).unwrap();
+        assert!(cbytes > 0 && cbytes < 16_000 && times.iter().all(|time| *time < Duration::MAX));
+        let lossy = params.filters(&[Filter::TruncPrec(5)]);
+        let error = bench.measure(&lossy, ENOUGH).unwrap_err().to_string();
+        assert!(error.contains("lossy"), "{error}");
+    }
+}
