@@ -27,16 +27,13 @@ pub(crate) type Ends = (u64, u64);
 
 /// Width of the positions of the rows, with the space around them.
 fn rows_width(rows: Ends) -> u32 {
-    EDGE + label(rows.0).len().max(label(rows.1).len()) as u32 * text_width("0") + INSET
-}
-
-fn label(position: u64) -> String {
-    number(position as f64, 1.0)
+    EDGE + text_width(&rows.0.max(rows.1).to_string()) + INSET
 }
 
 /// Height and width of the data area of a 2-d slice.
 pub(crate) fn image_room(width: u32, rows: Ends) -> [u32; 2] {
-    [width.saturating_sub(rows_width(rows) + BAR_SPACE + BAR + BAR_NUMBERS + NUMBERS); 2]
+    let rest = rows_width(rows) + BAR_SPACE + BAR + BAR_NUMBERS + NUMBERS;
+    [width.saturating_sub(rest).max(1); 2]
 }
 
 /// The largest number of columns of a 1-d slice.
@@ -105,11 +102,11 @@ fn label_ends(canvas: &mut Canvas, area: Rectangle, [rows, columns]: [Ends; 2]) 
     let (left, top) = (area.top_left.x, area.top_left.y);
     let (right, bottom) = (left + width as i32, top + height as i32);
     let x = left - INSET as i32;
-    canvas.text(&label(rows.0), Point::new(x, top + 6), Alignment::Right);
+    canvas.text(&rows.0.to_string(), Point::new(x, top + 6), Alignment::Right);
     if height >= 28 {
-        canvas.text(&label(rows.1), Point::new(x, bottom - 7), Alignment::Right);
+        canvas.text(&rows.1.to_string(), Point::new(x, bottom - 7), Alignment::Right);
     }
-    let (first, last) = (label(columns.0), label(columns.1));
+    let (first, last) = (columns.0.to_string(), columns.1.to_string());
     let y = bottom + FOOT as i32 / 2 - 2;
     canvas.text(&first, Point::new(left, y), Alignment::Left);
     if text_width(&first) + text_width(&last) + text_width(" ") <= width {

@@ -57,3 +57,65 @@ fn old_files_become_frames_that_python_reads() {
     assert!(output.status.success(), "{errors}");
     assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
 }
+
+/// Writes arrays of numbers, and prints for each its name, the number of NaN, and minimum, maximum and mean of the
+/// finite items.
+const STATISTICS: &str = r#"
+import blosc2
+import numpy as np
+
+random = np.random.default_rng(7)
+values = random.normal(scale=50, size=(37, 41))
+values[3, 5:9] = np.nan
+dates = np.datetime64("2020-01-01") + np.arange(60).astype("m8[D]")
+dates[7] = np.datetime64("NaT")
+with_fields = np.zeros(50, dtype=[("a", "i1"), ("b", ">f8")])
+with_fields["b"] = random.normal(size=50)
+arrays = {
+    **{dtype: values.astype(dtype) for dtype in ["<f2", ">f2", "<f4", ">f4", "<f8", ">f8"]},
+    **{dtype: np.nan_to_num(values).astype(dtype) for dtype in ["i1", "<i2", ">i4", "<i8", "b1"]},
+    **{dtype: np.abs(np.nan_to_num(values)).astype(dtype) for dtype in ["u1", ">u2", "<u4", ">u8"]},
+    "<c8": (values + 1j * values[::-1]).astype("<c8"),
+    ">c16": (values - 2j * values).astype(">c16"),
+    "dates": dates,
+    "fields": with_fields,
+}
+for name, array in arrays.items():
+    name = name.replace("<", "little-").replace(">", "big-")
+    blosc2.asarray(array, urlpath=name, mode="w")
+    if array.dtype.fields:
+        array = array["b"]
+    numbers = np.abs(array.astype("c16")) if array.dtype.kind == "c" else array
+    if array.dtype.kind == "M":
+        numbers = np.where(np.isnat(array), np.nan, array.astype("i8"))
+    numbers = numbers.astype("f8")
+    finite = numbers[np.isfinite(numbers)]
+    missing = array.size - finite.size
+    print(name, array.size, missing, finite.min(), finite.max(), finite.mean())
+"#;
+
+#[test]
+#[ignore = "needs Python; cargo xtask test runs it"]
+fn statistics_are_those_of_numpy() {
+    let folder = Folder::new();
+    let output = Command::new(python())
+        .args(["-I", "-c", STATISTICS])
+        .current_dir(folder.path("."))
+        .output()
+        .expect("Python does not start");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let lines = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(lines.lines().count(), 19, "{lines}");
+    for line in lines.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        let field: &[&str] = if words[0] == "fields" { &["--field", "b"] } else { &[] };
+        let json = folder.good(&[&["view", words[0], "--json"], field].concat());
+        let found: serde_json::Value = serde_json::from_slice(&json).unwrap();
+        for (key, word) in ["count", "nan", "min", "max", "mean"].iter().zip(&words[1..]) {
+            let (found, expected) = (found[key].as_f64().unwrap(), word.parse::<f64>().unwrap());
+            let error = (found - expected).abs();
+            assert!(error <= 1e-9 * expected.abs().max(1.0), "{line}: {key} {found}");
+        }
+    }
+}

@@ -164,3 +164,21 @@ fn what_cannot_be_is_told() {
         assert!(line.contains(told), "{args:?}: {line}");
     }
 }
+
+#[test]
+fn entries_of_stores_are_viewed_and_compared() {
+    for file in ["tree.b2d", "tree.b2z"] {
+        let info = json_of(&["info", file, "--key", "/array", "--json"]);
+        let viewed = json_of(&["view", file, "--key", "/array", "--json"]);
+        assert_eq!((&viewed["dtype"], &viewed["shape"]), (&info["dtype"], &info["shape"]));
+        let args = ["bench", file, "--key", "/array", "--codecs", "lz4", "--levels", "1", "--json"];
+        let compared = json_of(&args);
+        let current =
+            compared["rows"].as_array().unwrap().iter().find(|row| row["current"] == true);
+        assert_eq!(current.unwrap()["codec"], info["codec"]);
+        for command in ["view", "bench"] {
+            assert!(bad(1, &[command, file]).contains("this is a store"));
+            assert!(bad(1, &[command, file, "--key", "/group"]).contains("this is a group"));
+        }
+    }
+}
