@@ -321,7 +321,7 @@ mod tests {
             let starts = (0..size.div_ceil(side)).map(|place| place * side);
             let ranges: Vec<_> = starts.map(|at| at..size.min(at + side)).collect();
             let next = boxes.iter().flat_map(|before: &Vec<_>| {
-                ranges.iter().map(move |range| [&before[..], &[range.clone()]].concat())
+                ranges.iter().map(move |range| [&before[..], std::slice::from_ref(range)].concat())
             });
             boxes = next.collect();
         }

@@ -162,24 +162,23 @@ impl<R: ReadAt> ReadAt for AtOffset<R> {
     }
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        self.source.read_exact_at(self.from_start(offset)?, buffer)
+        self.source.read_exact_at(self.in_source(offset)?, buffer)
     }
 
     fn read_vec_at(&self, offset: u64, len: u64) -> io::Result<Vec<u8>> {
-        self.source.read_vec_at(self.from_start(offset)?, len)
+        self.source.read_vec_at(self.in_source(offset)?, len)
     }
 
     fn read_ranges_at(&self, ranges: &mut [(u64, &mut [u8])]) -> io::Result<()> {
-        let shifted = ranges
-            .iter_mut()
-            .map(|(offset, buffer)| Ok((self.from_start(*offset)?, &mut **buffer)));
+        let shifted =
+            ranges.iter_mut().map(|(offset, buffer)| Ok((self.in_source(*offset)?, &mut **buffer)));
         self.source.read_ranges_at(&mut shifted.collect::<io::Result<Vec<_>>>()?)
     }
 }
 
 impl<R> AtOffset<R> {
     /// Converts an offset to one in the source.
-    fn from_start(&self, offset: u64) -> io::Result<u64> {
+    fn in_source(&self, offset: u64) -> io::Result<u64> {
         self.start.checked_add(offset).ok_or_else(|| ErrorKind::UnexpectedEof.into())
     }
 }
