@@ -78,8 +78,12 @@ fn round_step(step: f64) -> f64 {
 /// A number as text of at most 11 characters, with digits down to the resolution (0: all digits, if there is room).
 pub(crate) fn number(value: f64, resolution: f64) -> String {
     const DIGITS: i32 = 8;
-    if value == 0.0 || !value.is_finite() {
-        return format!("{}", if value == 0.0 { 0.0 } else { value });
+    if !value.is_finite() {
+        return value.to_string();
+    }
+    // A value below the resolution is a rounding error of 0.
+    if value == 0.0 || value.abs() < resolution.abs() / 2.0 {
+        return "0".to_owned();
     }
     let power = |value: f64| value.abs().log10().floor() as i32;
     let largest = power(value);
