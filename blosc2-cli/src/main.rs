@@ -7,6 +7,7 @@
 //! - `stdin`, `raw`, `output`, `interrupt`, `style`: input from pipes, new files, Ctrl-C, colours;
 //! - `map`, `svg`: the layout of a file, as text and as a drawing;
 //! - `slice`, `stream`: which items of a file are selected, and reading them piece by piece;
+//! - `text`, `values`, `float`, `date`: items as text, as NumPy prints them;
 //! - `npy`: the item order of npy files.
 
 mod cat;
@@ -14,7 +15,9 @@ mod check;
 mod chunk;
 mod convert;
 mod copy;
+mod date;
 mod file;
+mod float;
 mod info;
 mod interrupt;
 mod ls;
@@ -33,6 +36,8 @@ mod stdin;
 mod stream;
 mod style;
 mod svg;
+mod text;
+mod values;
 
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
