@@ -17,10 +17,12 @@ use crate::slice::{Pick, Slices};
 use crate::stream::{self, ArrayItems, Items, SChunkItems};
 use crate::text;
 
-/// Write the bytes of the items to stdout, in C order and in the stored byte order.
+/// Write the bytes of the items to stdout, in C order and in the stored byte order; with --text, the values.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  blosc2 cat a.b2nd --slice 0:10,::2 | od -t f4\n  \
-    blosc2 cat runs.b2z --key /first/speed > speed.bin")]
+#[command(after_help = "Examples:
+  blosc2 cat a.b2nd --text
+  \
+    blosc2 cat a.b2nd --slice 0:10,::2 | od -t f4")]
 pub(crate) struct Args {
     /// File of any format, or directory (sparse frame); with --key a store; `-` is stdin.
     file: PathBuf,

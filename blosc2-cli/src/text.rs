@@ -24,13 +24,13 @@ const LINE: usize = 75;
 /// Options of `--text`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Options {
-    /// Print the values as text, as NumPy does: of more than 1000 items only the edges.
+    /// Print the values as NumPy does, not their bytes: of more than 1000 items, only the edges.
     #[arg(long)]
     pub(crate) text: bool,
-    /// With --text: print all items, up to 10 million values.
+    /// With --text: print all items, up to 10 million.
     #[arg(long, requires = "text")]
     all: bool,
-    /// With --text: the type of the items, such as `<f4`, instead of the stored one.
+    /// With --text: type of the items, such as `<f4`, if the file has none.
     #[arg(long, requires = "text")]
     dtype: Option<Dtype>,
 }
@@ -220,6 +220,14 @@ impl Shown {
         layout.print(&self.axes, 1, LINE)?;
         writeln!(layout.out)
     }
+}
+
+/// The text of one item; of a large item only its size.
+pub(crate) fn item(dtype: &Dtype, bytes: &[u8]) -> String {
+    if values_of(dtype) > THRESHOLD || bytes_of(dtype) > 4 * THRESHOLD {
+        return format!("({} bytes)", bytes.len());
+    }
+    values::item(dtype, bytes, false)
 }
 
 /// Number of values in an item.
