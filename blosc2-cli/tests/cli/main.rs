@@ -2,6 +2,7 @@
 
 mod basics;
 mod common;
+mod diff;
 mod formats;
 mod meta;
 mod python;
@@ -10,3 +11,4 @@ mod storages;
 mod stores;
 mod streams;
 mod terminal;
+mod text;

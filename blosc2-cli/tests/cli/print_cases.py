@@ -1,12 +1,13 @@
 """Writes arrays with the package `blosc2`, and what NumPy prints of a selection of each.
 
-Arguments: seed, number of cases. Each line of stdout is a case in JSON: the file, the arguments of `blosc2 cat --text`,
+Arguments: seed, number of random cases; with the seed 0 some others follow. Each line of stdout is a case in JSON: the file, the arguments of `blosc2 cat --text`,
 and the expected output.
 """
 
 import json
 import random
 import sys
+import unicodedata
 
 import blosc2
 import numpy as np
@@ -142,32 +143,52 @@ def selection(shape):
     return ",".join(texts), tuple(index)
 
 
-for number in range(count):
+def random_case():
+    """An array, the arguments that select a part of it, and this part."""
     shape = random.choice(SHAPES)
-    if random.random() < 0.25:
-        dtype = np.dtype(structure(2))
-    else:
-        dtype = np.dtype(scalar())
+    dtype = np.dtype(structure(2) if random.random() < 0.25 else scalar())
     array = items(dtype, int(np.prod(shape))).astype(dtype).reshape(shape)
-    name = f"{number}.b2nd"
-    # A dtype such as `V3` is stored as a structure with one field.
-    array = array.view(blosc2.asarray(array, urlpath=name, mode="w").dtype)
-    arguments = []
+    arguments, index = [], ()
     if random.random() < 0.6 and shape:
         text, index = selection(shape)
-        if text:
-            arguments.append(f"--slice={text}")
-            array = array[index]
-    if random.random() < 0.1 and array.size < 5000:
+        arguments = [f"--slice={text}"] if text else []
+    if random.random() < 0.1 and array[index].size < 5000:
         arguments.append("--all")
-        np.set_printoptions(threshold=sys.maxsize)
+    return array, arguments, index
+
+
+def as_item(values):
+    """A structure that is not in an array, and so prints each of its values as a scalar."""
+    item = np.zeros((), [("values", values.dtype, values.shape)])
+    item["values"] = values
+    return item, ["--all"], ()
+
+
+def special_cases():
+    """All numbers of two bytes, many others, and all characters that this Python knows."""
+    yield as_item(np.arange(65536, dtype="<u2").view("<f2"))
+    for dtype in ["<f4", "<f8"]:
+        size = int(dtype[-1])
+        yield as_item(rng.integers(0, 256, (20_000, size), dtype="u1").view(dtype).ravel())
+        info = np.finfo(dtype)
+        yield as_item(np.exp2(np.arange(info.minexp - info.nmant, info.maxexp, dtype=dtype)))
+        quotients = rng.integers(0, 1 << 24, 10_000) / np.exp2(rng.integers(0, 30, 10_000))
+        yield as_item(quotients.astype(dtype))
+    codes = [code for code in range(1, 0x110000) if unicodedata.category(chr(code)) != "Cn"]
+    yield np.array(codes, "<u4").view("<U1"), ["--all"], ()
+
+
+cases = [random_case() for _ in range(count)]
+for number, (array, arguments, index) in enumerate([*cases, *(special_cases() if seed == 0 else [])]):
+    name = f"{number}.b2nd"
+    # A dtype such as `V3` is stored as a structure with one field.
+    array = array.view(blosc2.asarray(array, urlpath=name, mode="w").dtype)[index]
     if isinstance(array, np.ndarray) and array.shape == ():
-        # As `print` of the item: a 0-d array of bytes prints as `np.bytes_(...)`.
+        # The item: a 0-d array of bytes prints as `np.bytes_(...)`.
         array = array[()]
+    np.set_printoptions(threshold=sys.maxsize if "--all" in arguments else 1000)
     text = str(array)
-    np.set_printoptions(threshold=1000)
     if isinstance(array, np.str_):
         # Control characters must not reach the terminal.
-        text = "".join("\ufffd" if ord(each) < 32 or 127 <= ord(each) < 160 or 0xD800 <= ord(each) < 0xE000 else each
-                       for each in text)  # fmt: skip
+        text = "".join("\ufffd" if unicodedata.category(each) in ["Cc", "Cs"] else each for each in text)
     print(json.dumps([name, arguments, text]))
