@@ -206,7 +206,8 @@ impl<'a> Side<'a> {
         let mut side = Self { source, data, facts };
         let kind = match side.facts["kind"].as_str().unwrap_or_default() {
             kind @ ("embedstore" | "ctable") => bail!(
-                "cannot compare ({path}): this is a {kind}; `ls` lists its entries, --key selects one"
+                "cannot compare ({path}): this is the container `{kind}`; `ls` lists its \
+                 entries, --key selects one"
             ),
             // The version of the format is no difference.
             "early-frame" | "frame-version-1" | "packed" if side.is_flat() => Some("schunk"),

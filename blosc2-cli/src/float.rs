@@ -16,6 +16,9 @@ pub(crate) enum Width {
     Double,
 }
 
+/// Passes each of several values to its argument.
+pub(crate) type Each<'a, T> = dyn Fn(&mut dyn FnMut(T)) + 'a;
+
 /// The digits of a number: `d.ddd` times 10 to the power of `exponent`.
 struct Decimal {
     digits: String,
@@ -191,7 +194,7 @@ enum Notation {
 
 impl FloatFormat {
     /// Computes the layout of the numbers that `each` passes to its argument.
-    pub(crate) fn new(width: Width, plus: bool, each: &dyn Fn(&mut dyn FnMut(f64))) -> Self {
+    pub(crate) fn new(width: Width, plus: bool, each: &Each<'_, f64>) -> Self {
         let (mut min, mut max, mut any) = (f64::INFINITY, 0.0_f64, false);
         let (mut infinite, mut negative_infinity) = (false, false);
         each(&mut |value| {

@@ -1,8 +1,8 @@
 //! The command `blosc2`: inspects, reads, checks, recompresses and converts Blosc2 files.
 //!
 //! - `main`: arguments and exit status; `params`: the options that several commands share;
-//! - `info`, `ls`, `cat`, `check`, `repair`, `copy`, `diff`, `meta`, `convert`: the commands; they share `file`, `rust`,
-//!   `chunk` and `progress`;
+//! - `info`, `ls`, `cat`, `check`, `repair`, `copy`, `diff`, `meta`, `convert`: the commands; they share `file`,
+//!   `rust`, `chunk` and `progress`;
 //! - `manual`: shell completions and manual pages;
 //! - `stdin`, `raw`, `output`, `interrupt`, `style`: input from pipes, new files, Ctrl-C, colours;
 //! - `map`, `svg`: the layout of a file, as text and as a drawing;

@@ -115,7 +115,8 @@ impl Items for Resized<'_> {
         let Range { start, end } = stream::bytes_of(ranges, self.size)?;
         let size = self.items.typesize().max(1) as u64;
         let first = start / size;
-        let bytes = self.items.read(&[first..end.div_ceil(size)])?;
+        let items = first..end.div_ceil(size);
+        let bytes = self.items.read(std::slice::from_ref(&items))?;
         let skipped = usize::try_from(start - first * size)?;
         let len = usize::try_from(end - start)?;
         let bytes = bytes.get(skipped..skipped + len);
@@ -188,7 +189,8 @@ impl Shown {
                 let count = shown(&axes).saturating_mul(values_of(scalar));
                 if count > MAX_VALUES {
                     return Err(refused(format!(
-                        "the selection has {count} values to print, and the maximum is {MAX_VALUES}; {hint}"
+                        "the selection has {count} values to print, and the maximum is \
+                         {MAX_VALUES}; {hint}"
                     )));
                 }
                 let bytes = shown(&outer).saturating_mul(dtype.size() as u64);
@@ -196,7 +198,8 @@ impl Shown {
                 if bytes.max(printed) > MAX_BYTES {
                     let bytes = bytes.max(printed);
                     return Err(refused(format!(
-                        "the selection has {bytes} bytes to print, and the maximum is {MAX_BYTES}; {hint}"
+                        "the selection has {bytes} bytes to print, and the maximum is \
+                         {MAX_BYTES}; {hint}"
                     )));
                 }
                 edges_of_items(&read_edges(items, picks, &outer)?, &inner, dtype, scalar.size())

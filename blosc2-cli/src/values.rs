@@ -4,7 +4,7 @@ use blosc2::Dtype;
 use blosc2::dtype::{ByteOrder, Kind};
 
 use crate::date::{self, NAT};
-use crate::float::{self, FloatFormat, Width};
+use crate::float::{self, Each, FloatFormat, Width};
 use crate::printable;
 
 /// Items of an array above which NumPy prints only the edges.
@@ -343,7 +343,7 @@ fn write_array(
 }
 
 /// The least and the greatest number that `each` passes to its argument; without numbers the least is greater.
-fn extremes(each: &dyn Fn(&mut dyn FnMut(i128))) -> (i128, i128) {
+fn extremes(each: &Each<'_, i128>) -> (i128, i128) {
     let (mut low, mut high) = (i128::MAX, i128::MIN);
     each(&mut |number| (low, high) = (low.min(number), high.max(number)));
     (low, high)

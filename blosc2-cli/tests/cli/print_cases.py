@@ -1,7 +1,7 @@
 """Writes arrays with the package `blosc2`, and what NumPy prints of a selection of each.
 
-Arguments: seed, number of random cases; with the seed 0 some others follow. Each line of stdout is a case in JSON: the file, the arguments of `blosc2 cat --text`,
-and the expected output.
+Arguments: seed, number of random cases; with the seed 0 some others follow. Each line of stdout is a case in JSON: the
+file, the arguments of `blosc2 cat --text`, and the expected output.
 """
 
 import json

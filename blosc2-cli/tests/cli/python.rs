@@ -67,7 +67,7 @@ fn old_files_become_frames_that_python_reads() {
 #[ignore = "needs Python; cargo xtask test runs it"]
 fn values_are_printed_as_numpy_prints_them() {
     const CASES: usize = 250;
-    for seed in 0..repeats(10) {
+    for seed in 0..repeats(5) {
         let folder = Folder::new();
         let output = Command::new(python())
             .args(["-I", PRINT, &seed.to_string(), &CASES.to_string()])

@@ -113,7 +113,9 @@ fn texts_and_bytes() {
 #[test]
 fn dates_and_durations() {
     let numbers = little!(i64; 0, -1, 1 << 40, i64::MIN);
-    let expected = "[ '1970-01-01T00:00:00'  '1969-12-31T23:59:59' '36812-02-20T00:36:16'\n                  'NaT']";
+    let expected = "\
+[ '1970-01-01T00:00:00'  '1969-12-31T23:59:59' '36812-02-20T00:36:16'
+                  'NaT']";
     assert_eq!(print("<M8[s]", &[4], &numbers, &[]), expected);
     assert_eq!(print("<m8[D]", &[2], &little!(i64; 0, i64::MIN), &[]), "[    0 'NaT']");
     for (dtype, number, expected) in [
@@ -147,7 +149,9 @@ fn structures() {
         [&[0, first][..], &numbers, &[1], last].concat()
     };
     let items = [item(7, b"xy"), item(100, b"z\0")].concat();
-    let expected = "[(  7, [[ 0.5, 10. ], [-1. ,  0. ]],  True, (b'xy',))\n (100, [[ 0.5, 10. ], [-1. ,  0. ]],  True, (b'z',))]";
+    let expected = "\
+[(  7, [[ 0.5, 10. ], [-1. ,  0. ]],  True, (b'xy',))
+ (100, [[ 0.5, 10. ], [-1. ,  0. ]],  True, (b'z',))]";
     assert_eq!(print(dtype, &[2], &items, &[]), expected);
     let expected = "(100, [[0.5, 10.0], [-1.0, 0.0]], True, (b'z',))";
     assert_eq!(print(dtype, &[2], &items, &["--slice=1"]), expected);
@@ -320,7 +324,10 @@ fn refused_amounts_and_arguments() {
     NDArray::builder().file(folder.path("a.b2nd")).zeros::<u8>([4000, 3000]).unwrap();
     let line = folder.bad(1, &["cat", "a.b2nd", "--text", "--all"]);
     assert!(
-        line.contains("cannot print (a.b2nd): the selection has 12000000 values to print, and the maximum is 10000000; --slice"),
+        line.contains(
+            "cannot print (a.b2nd): the selection has 12000000 values to print, and the maximum is \
+             10000000; --slice"
+        ),
         "{line}"
     );
     assert!(text(&folder, &["a.b2nd"]).starts_with("[[0 0 0 ... 0 0 0]\n"));
