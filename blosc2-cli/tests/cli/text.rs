@@ -59,11 +59,15 @@ fn floating_point_numbers() {
     }
     assert_eq!(print("<f4", &[2], &little!(f32; 1.1, 1000.0), &[]), "[   1.1 1000. ]");
     assert_eq!(print("<f4", &[2], &little!(f32; 1e6, 1.0), &[]), "[1.e+06 1.e+00]");
+    assert_eq!(print("<f4", &[2], &little!(f32; 1e6, 999_999.0), &[]), "[1.00000e+06 9.99999e+05]");
+    assert_eq!(print("<f4", &[1], &little!(f32; 999_999.0), &[]), "[999999.]");
     assert_eq!(print("<f4", &[1], &little!(f32; 1_048_576.2), &["--slice=0"]), "1.0485762e+06");
     // 0.1 and 999, 2.0625, and the least number, as half floats.
     assert_eq!(print("<f2", &[2], &little!(u16; 0x2e66, 0x63ce), &[]), "[1.00e-01 9.99e+02]");
     assert_eq!(print(">f2", &[2], &[0x40, 0x20, 0, 1], &[]), "[2.062e+00 5.960e-08]");
     assert_eq!(print(">f2", &[2], &[0x40, 0x20, 0, 1], &["--slice=1"]), "6e-08");
+    // 0.01562 is as close, but denotes another number.
+    assert_eq!(print(">f2", &[], &[0x24, 0], &[]), "0.01563");
 }
 
 #[test]
@@ -179,6 +183,11 @@ fn lines_and_brackets() {
     assert_eq!(print("<i8", &[9], &numbers, &[]), expected);
     let expected = format!("[{}\n {}]", ["1000000"; 9].join(" "), "1000000");
     assert_eq!(print("<i8", &[10], &1_000_000_i64.to_le_bytes().repeat(10), &[]), expected);
+    // A line has at most 74 characters before the bracket.
+    let [word, longer] = [33, 34].map(|len| "x".repeat(len));
+    let items = format!("{word}\0{word}\0{longer}{word}\0");
+    let expected = format!("[b'{word}' b'{word}'\n b'{longer}'\n b'{word}']");
+    assert_eq!(print("|S34", &[4], items.as_bytes(), &[]), expected);
     // A value that is longer than a line has its own line.
     let expected = format!("[b'{0}'\n b'{0}']", "x".repeat(80));
     assert_eq!(print("|S80", &[2], &[b'x'; 160], &[]), expected);
