@@ -16,7 +16,7 @@ use crate::meta::{brief, shorten};
 use crate::npy::NpyItems;
 use crate::rust::{self, RustItems};
 use crate::stream::{self, ArrayItems, Items, SChunkItems};
-use crate::{printable, progress, text};
+use crate::{printable, progress, stdin, text};
 
 /// Compare two files: kind, shape, dtype, metalayers and items.
 #[derive(Debug, clap::Args)]
@@ -31,7 +31,7 @@ Examples:
   blosc2 diff old.b2nd new.b2nd
   blosc2 diff run.b2z speed.b2nd --key /first/speed --json")]
 pub(crate) struct Args {
-    /// File, directory with a sparse frame, or npy file; with --key, a store.
+    /// File, directory (sparse frame) or npy file; with --key a store; `-` is stdin.
     a: PathBuf,
     /// The file to compare with.
     b: PathBuf,
@@ -61,8 +61,8 @@ impl fmt::Display for Different {
 impl std::error::Error for Different {}
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let a = Side::open(args.node.of(&args.a))?;
-    let b = Side::open(args.node.of_other(&args.b, args.other_key.as_deref()))?;
+    let a = Side::open(args.node.of(&args.a)?)?;
+    let b = Side::open(args.node.of_other(&args.b, args.other_key.as_deref())?)?;
     let mut found = Vec::new();
     for what in ["kind", "shape", "dtype", "typesize", "nbytes"] {
         let (of_a, of_b) = (&a.facts[what], &b.facts[what]);
@@ -173,7 +173,7 @@ enum Data<'a> {
 
 impl<'a> Side<'a> {
     fn open(source: Source<'a>) -> Result<Self> {
-        let path = source.path.display().to_string();
+        let path = stdin::named(source.path.display().to_string());
         if let Some(items) = NpyItems::open(source)? {
             let header = items.header();
             let facts = json!({

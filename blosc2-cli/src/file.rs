@@ -57,12 +57,16 @@ impl Node {
     }
 
     /// A second file. Without a key of its own it has this key, if it is a store.
-    pub(crate) fn of_other<'a>(&'a self, path: &'a Path, key: Option<&'a str>) -> Source<'a> {
-        let other = Source { path, offset: 0, key };
-        match (key, &self.key) {
+    pub(crate) fn of_other<'a>(
+        &'a self,
+        path: &'a Path,
+        key: Option<&'a str>,
+    ) -> Result<Source<'a>> {
+        let other = Source { key, offset: 0, ..self.place.of(path)? };
+        Ok(match (key, &self.key) {
             (None, Some(key)) if other.has_keys() => Source { key: Some(key), ..other },
             _ => other,
-        }
+        })
     }
 }
 

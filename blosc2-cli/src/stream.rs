@@ -148,7 +148,8 @@ pub(crate) fn boxes(
 ) -> Result<()> {
     let all = |&count: &u64| Pick { start: 0, step: 1, count };
     let picks: Vec<Pick> = items.shape().iter().map(all).collect();
-    let pieces = Pieces { items, budget: PIECE / 2, bar: &ProgressBar::hidden() };
+    let next = Cell::new(PIECE / 2);
+    let pieces = Pieces { items, budget: PIECE / 2, next, bar: &ProgressBar::hidden() };
     pieces.each(&picks, &mut |picks| f(&picks.iter().map(Pick::span).collect::<Vec<_>>()))
 }
 
