@@ -15,11 +15,14 @@ use crate::progress;
 use crate::rust::{self, RustItems};
 use crate::slice::{Pick, Slices};
 use crate::stream::{self, ArrayItems, Items, SChunkItems};
+use crate::text;
 
-/// Write the bytes of the items to stdout, in C order and in the stored byte order.
+/// Write the bytes of the items to stdout, in C order and in the stored byte order; with --text, the values.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  blosc2 cat a.b2nd --slice 0:10,::2 | od -t f4\n  \
-    blosc2 cat runs.b2z --key /first/speed > speed.bin")]
+#[command(after_help = "Examples:
+  blosc2 cat a.b2nd --text
+  \
+    blosc2 cat a.b2nd --slice 0:10,::2 | od -t f4")]
 pub(crate) struct Args {
     /// File of any format, or directory (sparse frame); with --key a store; `-` is stdin.
     file: PathBuf,
@@ -32,6 +35,8 @@ pub(crate) struct Args {
     /// clamped. A super-chunk has one axis [default: all items].
     #[arg(long, allow_hyphen_values = true)]
     slice: Option<Slices>,
+    #[command(flatten)]
+    text: text::Options,
 }
 
 /// The decompressor: C-Blosc2, or the crate `blosc2-format`, in pure Rust.
@@ -45,6 +50,8 @@ enum Engine {
 pub(crate) fn run(args: &Args) -> Result<()> {
     let source = args.node.of(&args.file)?;
     let kind = rust::needed(source);
+    // Reads items, not the bytes of whole chunks.
+    let by_item = args.slice.is_some() || args.text.text;
     let engine = args.engine.unwrap_or(if kind.is_some() { Engine::Rust } else { Engine::C });
     let mut out = BufWriter::new(io::stdout().lock());
     match (engine, kind) {
@@ -54,16 +61,17 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         (Engine::Rust, _) => {
             let file = rust::open_data(source)?;
             let nbytes = file.info().nbytes;
+            let dtype = file.meta().and_then(|meta| meta.dtype.clone());
             let items = RustItems::new(source, file)?;
-            match args.slice.is_some() || items.is_array() {
-                true => write_items(args, &items, &mut out)?,
+            match by_item || items.is_array() {
+                true => write_items(args, &items, dtype.as_deref(), &mut out)?,
                 false => items.write_chunks(&mut out, &progress::bar_beside_stdout(nbytes))?,
             }
         }
         (Engine::C, Some(Kind::Chunk)) => {
             let items = ChunkItems::open(source)?;
-            match args.slice.is_some() {
-                true => write_items(args, &items, &mut out)?,
+            match by_item {
+                true => write_items(args, &items, None, &mut out)?,
                 false => out.write_all(&items.data()?)?,
             }
         }
@@ -74,20 +82,30 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             file::with_article(kind)
         ),
         (Engine::C, None) => match Content::open_data(source)? {
-            Content::SChunk(schunk) if args.slice.is_none() => write_all(&schunk, &mut out)?,
-            Content::SChunk(schunk) => write_items(args, &SChunkItems::new(&schunk), &mut out)?,
-            Content::Array(array) => write_items(args, &ArrayItems(&array), &mut out)?,
+            Content::SChunk(schunk) if !by_item => write_all(&schunk, &mut out)?,
+            Content::SChunk(schunk) => {
+                write_items(args, &SChunkItems::new(&schunk), None, &mut out)?;
+            }
+            Content::Array(array) => {
+                write_items(args, &ArrayItems(&array), array.dtype_str(), &mut out)?;
+            }
         },
     }
     Ok(out.flush()?)
 }
 
-/// Writes the selected items: all of them without `--slice`.
-fn write_items(args: &Args, items: &dyn Items, out: &mut dyn Write) -> Result<()> {
-    let picks = args
-        .slice
-        .clone()
-        .unwrap_or_default()
+/// Writes the selected items: all of them without `--slice`. `dtype` is that in the file.
+fn write_items(
+    args: &Args,
+    items: &dyn Items,
+    dtype: Option<&str>,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let slices = args.slice.clone().unwrap_or_default();
+    if args.text.text {
+        return text::print(&args.text, &slices, items, dtype, &args.file, out);
+    }
+    let picks = slices
         .resolve(items.shape())
         .map_err(|error| anyhow!("{error} (--slice of {})", args.file.display()))?;
     let bytes = picks.iter().map(Pick::count).fold(items.typesize() as u64, u64::saturating_mul);

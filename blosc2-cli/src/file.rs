@@ -13,7 +13,7 @@ use blosc2_store::{EmbedStore, Object, TreeStore};
 use crate::stdin;
 
 /// Metalayers that mark a super-chunk as an array: the current name and that of Caterva.
-const ARRAY_METALAYERS: [&str; 2] = ["b2nd", "caterva"];
+pub(crate) const ARRAY_METALAYERS: [&str; 2] = ["b2nd", "caterva"];
 
 /// A position in a file.
 #[derive(Debug, Clone, Copy, clap::Args)]
@@ -58,6 +58,19 @@ impl Node {
     /// The source at this position or key of a file; of stdin if the path is `-`.
     pub(crate) fn of<'a>(&'a self, path: &'a Path) -> Result<Source<'a>> {
         Ok(Source { key: self.key.as_deref(), ..self.place.of(path)? })
+    }
+
+    /// A second file. Without a key of its own it has this key, if it is a store.
+    pub(crate) fn of_other<'a>(
+        &'a self,
+        path: &'a Path,
+        key: Option<&'a str>,
+    ) -> Result<Source<'a>> {
+        let other = Source { key, offset: 0, ..self.place.of(path)? };
+        Ok(match (key, &self.key) {
+            (None, Some(key)) if other.has_keys() => Source { key: Some(key), ..other },
+            _ => other,
+        })
     }
 }
 
@@ -122,6 +135,15 @@ impl Source<'_> {
             }
             object => Ok(object?),
         }
+    }
+
+    /// Whether it is a store of any kind, or a table.
+    fn has_keys(&self) -> bool {
+        // An error of reading is reported when the file is opened.
+        matches!(
+            self.object(),
+            Ok(Object::EmbedStore(_) | Object::TreeStore(_) | Object::CTable(_))
+        )
     }
 
     /// Whether it is a `TreeStore` or `DictStore`.

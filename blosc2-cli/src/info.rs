@@ -138,7 +138,7 @@ fn made_of(info: &ChunkInfo) -> &'static str {
 }
 
 /// The metadata of a file, from either reader.
-struct Facts {
+pub(crate) struct Facts {
     kind: &'static str,
     note: Option<String>,
     shape: Option<Vec<u64>>,
@@ -166,7 +166,7 @@ struct Shapes {
 }
 
 /// The facts about a file that C-Blosc2 opens. `object` is the container that its metadata names.
-fn of_content(content: &Content, object: Result<Object>) -> Facts {
+pub(crate) fn of_content(content: &Content, object: Result<Object>) -> Facts {
     let schunk = content.schunk();
     let params = schunk.cparams();
     let array = match content {
@@ -223,7 +223,7 @@ pub(crate) fn kind_name(kind: Kind) -> &'static str {
 }
 
 /// The facts about a file that `blosc2-format` reads.
-fn of_file(file: &File<'_>, ambiguity: Option<&'static str>) -> Facts {
+pub(crate) fn of_file(file: &File<'_>, ambiguity: Option<&'static str>) -> Facts {
     let info = file.info();
     let array = file.meta().zip(file.geometry()).map(|(meta, geometry)| Shapes {
         shape: geometry.shape().to_vec(),
@@ -262,7 +262,7 @@ fn of_file(file: &File<'_>, ambiguity: Option<&'static str>) -> Facts {
 }
 
 impl Facts {
-    fn to_json(&self, path: &str) -> Map<String, Value> {
+    pub(crate) fn to_json(&self, path: &str) -> Map<String, Value> {
         let ratio = (self.cbytes > 0).then(|| self.nbytes as f64 / self.cbytes as f64);
         let filters: Vec<String> = self.filters.iter().map(ToString::to_string).collect();
         let array = self.array.as_ref();
@@ -296,7 +296,7 @@ impl Facts {
 }
 
 /// A value as text, without the quotes and brackets of JSON.
-fn plain(value: &Value) -> String {
+pub(crate) fn plain(value: &Value) -> String {
     let text = match value {
         Value::String(text) => text.clone(),
         Value::Array(values) if values.is_empty() => "-".to_owned(),

@@ -1,13 +1,14 @@
 //! The command `blosc2`: inspects, reads, checks, recompresses and converts Blosc2 files.
 //!
 //! - `main`: arguments and exit status; `params`: the options that several commands share;
-//! - `info`, `ls`, `cat`, `check`, `repair`, `copy`, `meta`, `convert`: commands; they share `file`, `rust`,
-//!   `chunk` and `progress`;
+//! - `info`, `ls`, `cat`, `check`, `repair`, `copy`, `diff`, `meta`, `convert`: commands; they share `file`,
+//!   `rust`, `chunk` and `progress`;
 //! - `manual`: shell completions and manual pages;
 //! - `stdin`, `raw`, `output`, `interrupt`, `style`: input from pipes, new files, Ctrl-C, colours;
 //! - `map`, `svg`: the layout of a file, as text and as a drawing;
 //! - `slice`, `stream`: which items of a file are selected, and reading them piece by piece;
-//! - `npy`: the item order of npy files;
+//! - `text`, `values`, `float`, `date`: items as text, as NumPy prints them;
+//! - `npy`: reading of npy files;
 //! - `view`, `bench`: statistics and pictures of the items, and the choice of compression parameters; they share
 //!   `data`, `scale` and `picture`; `numbers`, `grid`, `figure` and `terminal` belong to `view`, `sample`, `measure` and
 //!   `chart` to `bench`.
@@ -20,8 +21,11 @@ mod chunk;
 mod convert;
 mod copy;
 mod data;
+mod date;
+mod diff;
 mod figure;
 mod file;
+mod float;
 mod grid;
 mod info;
 mod interrupt;
@@ -47,6 +51,8 @@ mod stream;
 mod style;
 mod svg;
 mod terminal;
+mod text;
+mod values;
 mod view;
 
 use std::fmt;
@@ -79,6 +85,7 @@ enum Command {
     Cat(cat::Args),
     Check(check::Args),
     Copy(copy::Args),
+    Diff(diff::Args),
     Meta(meta::Args),
     Repair(repair::Args),
     Import(convert::ImportArgs),
@@ -113,6 +120,7 @@ fn main() -> ExitCode {
         Command::Cat(args) => cat::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Copy(args) => copy::run(&args),
+        Command::Diff(args) => diff::run(&args),
         Command::Meta(args) => meta::run(&args),
         Command::Repair(args) => repair::run(&args),
         Command::Import(args) => convert::import(&args),
@@ -135,6 +143,9 @@ fn fail(error: &anyhow::Error) -> ExitCode {
     if interrupt::is_stopped() {
         complain("interrupted");
         return ExitCode::from(interrupt::STATUS);
+    }
+    if error.is::<diff::Different>() {
+        return ExitCode::from(1);
     }
     // All other errors are converted by the commands, which add the path of the file.
     if let Some(error) = error.downcast_ref::<io::Error>() {

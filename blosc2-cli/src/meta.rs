@@ -165,20 +165,11 @@ fn list(source: Source<'_>, as_json: bool) -> Result<()> {
                 rows.push(Row { kind, name, length, value });
                 continue;
             }
-            let value = match (value, &bytes) {
-                (Some(value), _) => start(&value),
-                (None, Some(bytes)) => {
-                    let start = &bytes[..bytes.len().min(SHORT)];
-                    format!("b\"{}\"", start.escape_ascii())
-                }
-                (None, None) => "(too large to list; `get` reads it)".to_owned(),
+            let value = match &bytes {
+                Some(bytes) => brief(value.as_ref(), bytes),
+                None => "(too large to list; `get` reads it)".to_owned(),
             };
-            let (name, mut value) = (printable(&name), printable(&value));
-            let cut = value.char_indices().nth(SHORT).map(|(end, _)| end);
-            if let Some(end) = cut {
-                value.truncate(end);
-                value.push_str("...");
-            }
+            let name = printable(&name);
             let length = length.map_or("-".to_owned(), |length| length.to_string());
             writeln!(out, "{kind:<6} {name:<31} {length:>8} {value}")?;
         }
@@ -188,6 +179,23 @@ fn list(source: Source<'_>, as_json: bool) -> Result<()> {
         writeln!(out)?;
     }
     Ok(out.flush()?)
+}
+
+/// The start of the value of a metalayer, or of its bytes if they are not msgpack.
+pub(crate) fn brief(value: Option<&Value>, bytes: &[u8]) -> String {
+    let text = match value {
+        Some(value) => start(value),
+        None => format!("b\"{}\"", bytes[..bytes.len().min(SHORT)].escape_ascii()),
+    };
+    shorten(&printable(&text))
+}
+
+/// The first characters of a text.
+pub(crate) fn shorten(text: &str) -> String {
+    match text.char_indices().nth(SHORT) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 /// A metalayer in the list.

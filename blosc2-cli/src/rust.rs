@@ -119,6 +119,12 @@ impl<'a> RustItems<'a> {
         Ok(data)
     }
 
+    /// The content of a variable-length metalayer.
+    pub(crate) fn vlmetalayer(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        let content = self.file.borrow_mut().vlmetalayer(name);
+        content.map_err(|error| self.source.unread(&error))
+    }
+
     /// Writes all chunks, including variable-length ones.
     pub(crate) fn write_chunks(&self, out: &mut dyn Write, bar: &ProgressBar) -> Result<()> {
         let (nchunks, expected) = {
@@ -173,11 +179,23 @@ impl Items for RustItems<'_> {
     }
 
     fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<u8>> {
-        let Some(bounds) = &self.bounds else {
+        if self.is_array() {
             let read = self.file.borrow_mut().read_box(ranges);
             return read.map_err(|error| self.source.unread(&error));
-        };
-        let Range { start, end } = stream::bytes_of(ranges, self.typesize)?;
+        }
+        self.read_bytes(stream::bytes_of(ranges, self.typesize)?)
+    }
+
+    fn tail(&self) -> Result<Vec<u8>> {
+        let len: u64 = self.shape.iter().sum();
+        self.read_bytes(len.saturating_mul(self.typesize as u64)..u64::MAX)
+    }
+}
+
+impl RustItems<'_> {
+    /// Reads bytes of a file that is not an array, up to its end.
+    fn read_bytes(&self, Range { start, end }: Range<u64>) -> Result<Vec<u8>> {
+        let bounds = self.bounds.as_deref().unwrap_or_default();
         let mut bytes = Vec::new();
         let first = bounds.partition_point(|&bound| bound <= start).saturating_sub(1);
         for (index, bounds) in bounds.windows(2).enumerate().skip(first) {

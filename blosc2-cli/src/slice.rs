@@ -66,18 +66,28 @@ impl FromStr for Slice {
 impl Slices {
     /// Returns the selected positions of each axis of an array of this shape.
     pub(crate) fn resolve(&self, shape: &[u64]) -> Result<Vec<Pick>> {
+        let axes = self.of_axes(shape.len())?.into_iter().zip(shape).enumerate();
+        axes.map(|(axis, (slice, &size))| slice.resolve(size, axis)).collect()
+    }
+
+    /// Returns for each axis of an array whether it is an axis of the selection: an index removes its axis.
+    pub(crate) fn kept(&self, ndim: usize) -> Result<Vec<bool>> {
+        let slices = self.of_axes(ndim)?.into_iter();
+        Ok(slices.map(|slice| !matches!(slice, Slice::Index(_))).collect())
+    }
+
+    /// Returns the slice of each axis.
+    fn of_axes(&self, ndim: usize) -> Result<Vec<Slice>> {
         let ellipsis = self.0.iter().position(|slice| *slice == Slice::Ellipsis);
         let (before, after) = match ellipsis {
             Some(at) => (&self.0[..at], &self.0[at + 1..]),
             None => (&self.0[..], &[][..]),
         };
-        let (given, ndim) = (before.len() + after.len(), shape.len());
+        let given = before.len() + after.len();
         let Some(missing) = ndim.checked_sub(given) else {
             bail!("cannot slice: the data has {ndim} dimensions, got {given} slices");
         };
-        let slices = before.iter().chain(repeat_n(&WHOLE, missing)).chain(after);
-        let axes = slices.zip(shape).enumerate();
-        axes.map(|(axis, (slice, &size))| slice.resolve(size, axis)).collect()
+        Ok(before.iter().chain(repeat_n(&WHOLE, missing)).chain(after).copied().collect())
     }
 }
 
@@ -209,6 +219,15 @@ mod tests {
         assert_eq!(starts("1,2,...,3").unwrap(), [(1, 1), (2, 1), (3, 1)]);
         assert!(starts("1,2,...,3,4").is_err());
         assert!("...,1,...".parse::<Slices>().is_err());
+    }
+
+    #[test]
+    fn an_index_removes_its_axis() {
+        let kept = |text: &str| text.parse::<Slices>().unwrap().kept(3).unwrap();
+        assert_eq!(kept("1"), [false, true, true]);
+        assert_eq!(kept("0:1,2"), [true, false, true]);
+        assert_eq!(kept("...,-1"), [true, true, false]);
+        assert!("1,2,3,4".parse::<Slices>().unwrap().kept(3).is_err());
     }
 
     #[test]

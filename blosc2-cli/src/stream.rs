@@ -26,6 +26,32 @@ pub(crate) trait Items {
     fn typesize(&self) -> usize;
     /// Reads a box; returns its bytes in C order.
     fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<u8>>;
+    /// Reads the bytes of a super-chunk or chunk that follow the last whole item.
+    fn tail(&self) -> Result<Vec<u8>> {
+        Ok(Vec::new())
+    }
+}
+
+impl<T: Items> Items for &T {
+    fn shape(&self) -> &[u64] {
+        (**self).shape()
+    }
+
+    fn chunks(&self) -> &[u64] {
+        (**self).chunks()
+    }
+
+    fn typesize(&self) -> usize {
+        (**self).typesize()
+    }
+
+    fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<u8>> {
+        (**self).read(ranges)
+    }
+
+    fn tail(&self) -> Result<Vec<u8>> {
+        (**self).tail()
+    }
 }
 
 /// The items of an array.
@@ -87,6 +113,11 @@ impl Items for SChunkItems<'_> {
         let bytes = bytes_of(ranges, self.typesize())?;
         Ok(self.schunk.items::<u8>(bytes)?)
     }
+
+    fn tail(&self) -> Result<Vec<u8>> {
+        let len = self.shape[0].saturating_mul(self.typesize() as u64);
+        Ok(self.schunk.items::<u8>(len..self.schunk.nbytes())?)
+    }
 }
 
 /// Converts a range of items of one axis to bytes.
@@ -109,6 +140,19 @@ pub(crate) fn write(
     Pieces { items, budget: PIECE.max(chunk), next: first, bar }.write(picks, out)
 }
 
+/// Splits all items into boxes of at most half of `PIECE`, or one item, and passes the ranges of each to `f`. The boxes
+/// one after another are the items in C order. Two files can be in memory box by box.
+pub(crate) fn boxes(
+    items: &dyn Items,
+    f: &mut dyn FnMut(&[Range<u64>]) -> Result<()>,
+) -> Result<()> {
+    let all = |&count: &u64| Pick { start: 0, step: 1, count };
+    let picks: Vec<Pick> = items.shape().iter().map(all).collect();
+    let next = Cell::new(PIECE / 2);
+    let pieces = Pieces { items, budget: PIECE / 2, next, bar: &ProgressBar::hidden() };
+    pieces.each(&picks, &mut |picks| f(&picks.iter().map(Pick::span).collect::<Vec<_>>()))
+}
+
 struct Pieces<'a> {
     items: &'a dyn Items,
     /// The bytes of the largest piece.
@@ -120,16 +164,26 @@ struct Pieces<'a> {
 
 impl Pieces<'_> {
     fn write(&self, picks: &[Pick], out: &mut dyn Write) -> Result<()> {
+        self.each(picks, &mut |picks| self.write_box(picks, out))
+    }
+
+    /// Passes the positions of each piece to `f`, in C order.
+    fn each(&self, picks: &[Pick], f: &mut dyn FnMut(&[Pick]) -> Result<()>) -> Result<()> {
         if picks.iter().any(|pick| pick.count == 0) {
             return Ok(());
         }
-        self.write_along(0, &mut picks.to_vec(), out)
+        self.each_along(0, &mut picks.to_vec(), f)
     }
 
-    /// Writes the selected items; the axes before `axis` have one position each.
-    fn write_along(&self, axis: usize, picks: &mut [Pick], out: &mut dyn Write) -> Result<()> {
+    /// Passes the positions of each piece to `f`; the axes before `axis` have one position each.
+    fn each_along(
+        &self,
+        axis: usize,
+        picks: &mut [Pick],
+        f: &mut dyn FnMut(&[Pick]) -> Result<()>,
+    ) -> Result<()> {
         let Some(&all) = picks.get(axis) else {
-            return self.write_box(picks, out);
+            return f(picks);
         };
         let spans = picks[axis + 1..].iter().map(span_len);
         let row = spans.fold(self.items.typesize() as u64, u64::saturating_mul);
@@ -138,12 +192,12 @@ impl Pieces<'_> {
             let budget = self.next.get();
             if row > budget && axis + 1 < picks.len() {
                 picks[axis] = all.part(done, 1);
-                self.write_along(axis + 1, picks, out)?;
+                self.each_along(axis + 1, picks, f)?;
             } else {
                 let left = all.part(done, all.count - done);
                 let rows = (budget / row).max(1);
                 picks[axis] = left.part(0, rows_of_piece(&left, rows, self.items.chunks()[axis]));
-                self.write_box(picks, out)?;
+                f(picks)?;
             }
             done += picks[axis].count;
         }

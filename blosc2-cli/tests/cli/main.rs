@@ -3,6 +3,7 @@
 mod basics;
 mod bench;
 mod common;
+mod diff;
 mod formats;
 mod meta;
 mod python;
@@ -11,4 +12,5 @@ mod storages;
 mod stores;
 mod streams;
 mod terminal;
+mod text;
 mod view;

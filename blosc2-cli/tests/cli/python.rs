@@ -1,7 +1,9 @@
-//! Python reads the files that the command converts from old versions.
+//! Python reads the files that the command converts from old versions, and `cat --text` prints as NumPy does.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use blosc2_testing::repeats;
 
 use crate::common::{Folder, old_files};
 
@@ -17,6 +19,9 @@ for path in sys.argv[1:]:
     names = list(schunk.meta.keys()), sorted(schunk.vlmeta.get_names())
     print(path, len(data), schunk.typesize, *names[0], *names[1])
 "#;
+
+/// Writes arrays, and what NumPy prints of a selection of each.
+const PRINT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/print_cases.py");
 
 /// A Python with the package `blosc2`.
 fn python() -> PathBuf {
@@ -116,6 +121,37 @@ fn statistics_are_those_of_numpy() {
             let (found, expected) = (found[key].as_f64().unwrap(), word.parse::<f64>().unwrap());
             let error = (found - expected).abs();
             assert!(error <= 1e-9 * expected.abs().max(1.0), "{line}: {key} {found}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs Python; cargo xtask test runs it"]
+fn values_are_printed_as_numpy_prints_them() {
+    const CASES: usize = 250;
+    for seed in 0..repeats(5) {
+        let folder = Folder::new();
+        let output = Command::new(python())
+            .args(["-I", PRINT, &seed.to_string(), &CASES.to_string()])
+            .current_dir(folder.path("."))
+            .output()
+            .expect("Python does not start");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{errors}");
+        let cases = String::from_utf8(output.stdout).unwrap();
+        assert!(cases.lines().count() >= CASES, "{cases}");
+        for case in cases.lines() {
+            let (name, args, expected): (String, Vec<String>, String) =
+                serde_json::from_str(case).unwrap();
+            let mut all = vec!["cat", &name, "--text"];
+            all.extend(args.iter().map(String::as_str));
+            let text = String::from_utf8(folder.good(&all)).unwrap();
+            assert_eq!(
+                text,
+                expected + "\n",
+                "seed {seed}: {all:?} of {}",
+                folder.info(&name)["dtype"]
+            );
         }
     }
 }
