@@ -2,8 +2,10 @@
 
 mod basics;
 mod bench;
+mod check_stores;
 mod common;
 mod formats;
+mod messages;
 mod meta;
 mod python;
 mod repair;
