@@ -334,6 +334,13 @@ fn sparse_frames_in_a_folder_store_are_checked() {
         })
     );
     assert_eq!(members.len(), 5);
+    let list = folder.good(&["ls", "a.b2d", "--long", "--json"]);
+    let list: Value = serde_json::from_slice(&list).unwrap();
+    let entry = list.as_array().unwrap().iter().find(|entry| entry["key"] == "/group/sparse");
+    assert_eq!(entry.unwrap()["kind"], "ndarray", "{list:#}");
+    let slice = ["--key", "/group/sparse", "--slice", "999"];
+    let item = folder.good(&[&["cat", "a.b2d"], &slice[..]].concat());
+    assert_eq!(item, 999u32.to_ne_bytes());
     fs::remove_file(folder.path("a.b2d/group/sparse.b2nd/00000003.chunk")).unwrap();
     let (status, report) = check(&folder, &["a.b2d"]);
     assert_eq!(status, 1);
