@@ -1,5 +1,6 @@
 //! `blosc2 check`: reports all faults of files.
 
+use std::fmt;
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -7,25 +8,26 @@ use std::path::{Path, PathBuf};
 use anstyle::Style;
 use anyhow::{Result, bail};
 use blosc2_format::file::{self, Kind};
-use blosc2_format::read_at::AtOffset;
-use blosc2_format::{Error, Finding, Options, ReadAt, Region, Report, Severity};
+use blosc2_format::{Finding, Options, ReadAt, Region, Report, Severity};
+use blosc2_store::EmbedStore;
 use clap::builder::NonEmptyStringValueParser;
-use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
 use crate::file::{Place, Source};
 use crate::output::Force;
+use crate::progress::Watched;
+use crate::store_check::{self, CheckedMember, Form};
 use crate::style::styled;
-use crate::{UsageError, complain, info, map, printable, progress, style, svg};
+use crate::{UsageError, complain, foreign, info, map, printable, progress, stdin, style, svg};
 
-/// Report all faults of frames, sparse frames (directories), single chunks and legacy files.
+/// Report all faults of frames, sparse frames (directories), stores, single chunks and legacy files.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Checks every field and decodes every block, without C-Blosc2. Blocks that need a \
     codec or filter plugin are not decoded, which the report states.\n\nExamples:\n  blosc2 check *.b2nd\n  blosc2 check a.b2nd --map --svg layout.svg"
 )]
 pub(crate) struct Args {
-    /// Files, or directories with sparse frames.
+    /// Files, directories with sparse frames, or stores, all of whose files are checked.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -60,33 +62,34 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let options = Options { content: !args.no_content, map, ..Options::default() };
     let mut out = BufWriter::new(anstream::stdout().lock());
     let (mut objects, mut maps) = (Vec::new(), Vec::new());
-    let (mut bad, mut unreadable) = (0, 0);
+    let (mut bad, mut unreadable, mut foreign) = (0, 0, None);
     for path in &args.files {
         let name = path.display().to_string();
-        let (kind, mut report) =
-            match args.place.of(path).and_then(|source| Ok(check(source, &options)?)) {
-                Ok(checked) => checked,
-                Err(error) => {
-                    unreadable += 1;
-                    let error = format!("cannot read ({name}): {error}");
-                    // With one file, this error is the last line; with several, the summary is.
-                    if args.files.len() > 1 {
-                        complain(&error);
-                    }
-                    objects.push(object(&name, None, &Report::new(), Some(&error), None));
-                    if args.files.len() == 1 && !args.json {
-                        bail!("{error}");
-                    }
-                    continue;
+        let checked = args.place.of(path).and_then(|source| check(source, &options));
+        let mut checked = checked.map_err(|error| stdin::named(error.to_string()));
+        let mut groups = Vec::new();
+        match &mut checked {
+            Ok(checked) => {
+                bad += usize::from(!checked.report.is_good());
+                groups = map::groups(&name, std::mem::take(&mut checked.report.regions));
+                if let What::Foreign(format) = &checked.what {
+                    foreign = Some(foreign::refused("check", path, format.as_deref()));
                 }
-            };
-        bad += usize::from(!report.is_good());
-        let regions = std::mem::take(&mut report.regions);
-        let groups = map::groups(&name, regions);
+            }
+            Err(error) => {
+                unreadable += 1;
+                // With one file, this error is the last line; with several, the summary is.
+                if args.files.len() > 1 {
+                    complain(error);
+                } else if !args.json {
+                    bail!("{error}");
+                }
+            }
+        }
         if args.json {
-            objects.push(object(&name, kind, &report, None, args.map.then_some(&groups)));
-        } else {
-            write_lines(&mut out, &name, kind, &report)?;
+            objects.push(object(&name, &checked, args.map.then_some(&groups)));
+        } else if let Ok(checked) = &checked {
+            write_lines(&mut out, &name, checked)?;
             if args.map {
                 map::write(&mut out, &groups)?;
             }
@@ -102,22 +105,101 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     match (args.files.as_slice(), bad + unreadable) {
         (_, 0) => Ok(()),
-        ([file], _) => bail!("found errors ({})", file.display()),
+        ([file], _) => match foreign {
+            Some(error) => Err(error),
+            None => bail!("found errors ({})", file.display()),
+        },
         (files, _) => {
             bail!("checked {} files: {bad} with errors, {unreadable} unreadable", files.len())
         }
     }
 }
 
-fn check(source: Source<'_>, options: &Options) -> Result<(Option<Kind>, Report), Error> {
-    if source.path.is_dir() {
-        source.kind()?;
-        let _spinner = progress::spinner(bytes_in(source.path), "checking");
-        return file::check_path(source.path, options);
+/// The result of the check of a file.
+struct Checked {
+    what: What,
+    report: Report,
+    /// The frames of a store; `None` if the file is not a store.
+    members: Option<Vec<CheckedMember>>,
+}
+
+/// What a checked file is.
+enum What {
+    File(Kind),
+    Store(Form),
+    /// No format of Blosc2, with the format as far as it is known.
+    Foreign(Option<String>),
+}
+
+impl What {
+    /// The name in JSON.
+    fn name(&self) -> Option<&'static str> {
+        match self {
+            Self::File(kind) => Some(info::kind_name(*kind)),
+            Self::Store(form) => Some(form.name()),
+            Self::Foreign(_) => None,
+        }
     }
-    let file = source.bytes()?;
-    let bar = progress::bar(file.size()?);
-    file::check(&Watched { file, bar }, options)
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(kind) => kind.fmt(f),
+            Self::Store(form) => form.fmt(f),
+            Self::Foreign(Some(format)) => f.write_str(format),
+            Self::Foreign(None) => f.write_str("unknown format"),
+        }
+    }
+}
+
+impl From<store_check::Checked> for Checked {
+    fn from(checked: store_check::Checked) -> Self {
+        let store_check::Checked { form, report, members } = checked;
+        Self { what: What::Store(form), report, members: Some(members) }
+    }
+}
+
+fn check(source: Source<'_>, options: &Options) -> Result<Checked> {
+    let unread = |error: &dyn fmt::Display| source.unread(error);
+    let is_folder = source.path.is_dir();
+    // A directory whose name is that of a store may lack the file that every store has.
+    let kind = source.kind().map_err(|error| source.unopened(&error))?;
+    let is_named_store = is_folder
+        && kind.is_none()
+        && source.path.extension().is_some_and(|ending| ending == "b2d");
+    if source.is_store()? || is_named_store {
+        let checked = Checked::from(store_check::check(source, options)?);
+        let is_other = checked.members.as_ref().is_some_and(Vec::is_empty)
+            && foreign::is_other_zip(source.path);
+        return Ok(match is_other {
+            true => Checked { what: What::Foreign(Some(foreign::OTHER_ZIP.to_owned())), ..checked },
+            false => checked,
+        });
+    }
+    if is_folder {
+        let _spinner = progress::spinner(bytes_in(source.path), "checking");
+        let checked = file::check_path(source.path, options);
+        let (kind, report) = checked.map_err(|error| unread(&error))?;
+        let what = kind.map_or(What::Foreign(None), What::File);
+        return Ok(Checked { what, report, members: None });
+    }
+    let file = source.bytes().map_err(|error| source.unopened(&error))?;
+    let size = file.size().map_err(|error| unread(&error))?;
+    let watched = Watched { source: file, bar: progress::bar(size) };
+    let (kind, report) = file::check(&watched, options).map_err(|error| unread(&error))?;
+    if kind == Some(Kind::Frame) && report.is_good() {
+        // Other frames are arrays and super-chunks.
+        let store = source.open().ok().filter(EmbedStore::is_in).map(EmbedStore::from_schunk);
+        if let Some(Ok(store)) = store {
+            return Ok(store_check::check_embedded(&store, report, size, options).into());
+        }
+    }
+    let what = match kind {
+        Some(kind) => What::File(kind),
+        None => What::Foreign(foreign::name(&watched).map(str::to_owned)),
+    };
+    Ok(Checked { what, report, members: None })
 }
 
 /// Total bytes of the files in a directory.
@@ -126,62 +208,41 @@ fn bytes_in(path: &Path) -> u64 {
     entries.filter_map(|entry| Some(entry.ok()?.metadata().ok()?.len())).sum()
 }
 
-/// A file that advances a progress bar as bytes are read.
-struct Watched {
-    file: AtOffset<fs::File>,
-    bar: ProgressBar,
-}
-
-impl ReadAt for Watched {
-    fn size(&self) -> io::Result<u64> {
-        self.file.size()
-    }
-
-    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        self.bar.inc(buffer.len() as u64);
-        self.file.read_exact_at(offset, buffer)
-    }
-}
-
-const SEVERITIES: [Severity; 3] = [Severity::Error, Severity::Warning, Severity::Note];
-
-fn counts(report: &Report) -> [usize; 3] {
-    SEVERITIES.map(|severity| {
-        report.findings.iter().filter(|finding| finding.rule.severity == severity).count()
-    })
-}
-
-fn write_lines(
-    out: &mut dyn Write,
-    name: &str,
-    kind: Option<Kind>,
-    report: &Report,
-) -> io::Result<()> {
+fn write_lines(out: &mut dyn Write, name: &str, checked: &Checked) -> io::Result<()> {
     let name = printable(name);
+    let Checked { what, report, members } = checked;
     for finding in &report.findings {
         let section = finding.rule.section;
+        let place = match &finding.file {
+            Some(file) => format!("{name}: {}", printable(file)),
+            None => name.clone(),
+        };
+        let mut finding = finding.clone();
+        finding.file = None;
         let line = printable(&format!("{finding} (see \"{section}\")"));
         let severity = finding.rule.severity.to_string();
         let line = match line.strip_prefix(&severity) {
             Some(rest) => styled(style_of(finding.rule.severity), severity) + rest,
             None => line,
         };
-        writeln!(out, "{name}: {line}")?;
+        writeln!(out, "{place}: {line}")?;
     }
     if report.omitted > 0 {
         writeln!(out, "{name}: ... and {} more findings", report.omitted)?;
     }
-    let kind = kind.map_or("unknown format".to_owned(), |kind| kind.to_string());
-    let parts = counts(report).into_iter().zip(SEVERITIES).map(|(count, severity)| {
-        format!("{count} {severity}{}", if count == 1 { "" } else { "s" })
-    });
+    let [errors, warnings, notes] = store_check::counts(report);
+    let members = members.as_ref().map(|members| (members.len(), "member"));
+    let counts = [(errors, "error"), (warnings, "warning"), (notes, "note")];
+    let parts = members.into_iter().chain(counts);
+    let parts =
+        parts.map(|(count, of)| format!("{count} {of}{}", if count == 1 { "" } else { "s" }));
     let parts = parts.collect::<Vec<_>>().join(", ");
     let verdict = match (report.is_good(), report.is_complete()) {
         (false, _) => styled(style::BAD, "bad"),
         (true, false) => styled(style::WARNING, "good as far as checked"),
         (true, true) => styled(style::GOOD, "good"),
     };
-    writeln!(out, "{name}: {kind}, {verdict}: {parts}")
+    writeln!(out, "{name}: {what}, {verdict}: {parts}")
 }
 
 fn style_of(severity: Severity) -> Style {
@@ -192,20 +253,22 @@ fn style_of(severity: Severity) -> Style {
     }
 }
 
-fn object(
-    name: &str,
-    kind: Option<Kind>,
-    report: &Report,
-    error: Option<&str>,
-    groups: Option<&Vec<map::Group>>,
-) -> Value {
-    let [errors, warnings, notes] = counts(report);
+/// The JSON object of a file. `groups` is its layout, if it was requested.
+fn object(name: &str, checked: &Result<Checked, String>, groups: Option<&[map::Group]>) -> Value {
+    let nothing = Report::new();
+    let (report, error) = match checked {
+        Ok(checked) => (&checked.report, None),
+        Err(error) => (&nothing, Some(error)),
+    };
+    let checked = checked.as_ref().ok();
+    let [errors, warnings, notes] = store_check::counts(report);
+    let members = checked.and_then(|checked| checked.members.as_ref());
     let map = groups.map(|groups| {
         groups.iter().flat_map(|group| &group.regions).map(region).collect::<Vec<_>>()
     });
     json!({
         "path": name,
-        "kind": kind.map(info::kind_name),
+        "kind": checked.and_then(|checked| checked.what.name()),
         "good": error.is_none() && report.is_good(),
         "complete": error.is_none() && report.is_complete(),
         "errors": errors,
@@ -213,8 +276,21 @@ fn object(
         "notes": notes,
         "omitted": report.omitted,
         "unreadable": error,
+        "members": members.map(|members| members.iter().map(member).collect::<Vec<_>>()),
         "findings": report.findings.iter().map(finding).collect::<Vec<_>>(),
         "map": map,
+    })
+}
+
+fn member(member: &CheckedMember) -> Value {
+    let [errors, warnings, notes] = member.counts;
+    json!({
+        "file": member.file,
+        "kind": member.kind.map(info::kind_name),
+        "good": errors == 0,
+        "errors": errors,
+        "warnings": warnings,
+        "notes": notes,
     })
 }
 

@@ -10,6 +10,7 @@ use blosc2::{CParams, Dtype, ErrorKind, NDArray};
 use blosc2_format::npy::Header;
 
 use crate::file::{Content, Node};
+use crate::foreign;
 use crate::output::Force;
 use crate::params::{Compression, Cut, Shape};
 use crate::raw::{Layout, RawItems};
@@ -61,7 +62,8 @@ pub(crate) struct ExportArgs {
 pub(crate) fn import(args: &ImportArgs) -> Result<()> {
     let output = args.force.output(&args.out);
     output.check()?;
-    let failed = |error: anyhow::Error| anyhow!("cannot read ({}): {error}", args.r#in.display());
+    let failed =
+        |error: anyhow::Error| foreign::unimported(&args.r#in, args.dtype.is_some(), &error);
     let (dtype, items) = open_items(args).map_err(failed)?;
     let layout = items.layout();
     let nbytes = layout.nbytes().map_err(failed)?;

@@ -104,14 +104,14 @@ fn refuse_options(args: &Args, kind: Kind) -> Result<()> {
 /// Decodes a file that C-Blosc2 does not open, and writes it as a frame of the current format.
 fn copy_to_frame(args: &Args, source: Source<'_>, output: Output<'_>) -> Result<()> {
     let path = args.r#in.display();
-    let mut source = rust::open_data(source)?;
-    let info = source.info().clone();
+    let mut file = rust::open_data(source)?;
+    let info = file.info().clone();
     let mut params = rust::params(&info);
     if !params.codec.is_available() {
         // A codec that C-Blosc2 no longer has, in a file without chunks.
         params = params.codec(CParams::default().codec);
     }
-    if let Some(geometry) = source.geometry() {
+    if let Some(geometry) = file.geometry() {
         params = params.blocksize(geometry.block_len());
     }
     let params = args.compression.apply(params);
@@ -126,7 +126,8 @@ fn copy_to_frame(args: &Args, source: Source<'_>, output: Output<'_>) -> Result<
         let mut data = Vec::new();
         for number in 0..info.nchunks {
             interrupt::check()?;
-            source.decode_chunk(number, &mut data).map_err(failed)?;
+            let decoded = file.decode_chunk(number, &mut data);
+            decoded.map_err(|error| rust::unread_chunk(source, number, &error))?;
             // Frames cannot hold an empty chunk; skipping it loses no data.
             if !data.is_empty() {
                 writer.push_chunk(&blosc2::compress(&data, &params)?).map_err(unmade)?;
@@ -134,7 +135,7 @@ fn copy_to_frame(args: &Args, source: Source<'_>, output: Output<'_>) -> Result<
             bar.inc(data.len() as u64);
         }
         for name in &info.vlmetalayers {
-            let content = source.vlmetalayer(name).map_err(failed)?;
+            let content = file.vlmetalayer(name).map_err(failed)?;
             writer.add_vlmetalayer(name, &content.unwrap_or_default()).map_err(unmade)?;
         }
         writer.finish().map_err(unmade)?;

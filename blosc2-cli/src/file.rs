@@ -10,6 +10,8 @@ use blosc2_format::file::{self, Kind};
 use blosc2_format::read_at::AtOffset;
 use blosc2_store::{EmbedStore, Object, TreeStore};
 
+use crate::foreign;
+pub(crate) use crate::foreign::with_article;
 use crate::stdin;
 
 /// Metalayers that mark a super-chunk as an array: the current name and that of Caterva.
@@ -120,14 +122,14 @@ impl Source<'_> {
     pub(crate) fn object(&self) -> Result<Object> {
         let Some(key) = self.key else {
             return match self.is_store()? {
-                true => Ok(Object::open(self.path)?),
+                true => Object::open(self.path).map_err(|error| self.no_store(error)),
                 false => Ok(Object::from_schunk(self.open()?)?),
             };
         };
         if !self.is_store()? {
             return Ok(EmbedStore::open(self.path)?.get(key)?);
         }
-        let store = TreeStore::open(self.path)?;
+        let store = self.tree()?;
         match store.get(key) {
             // The parts of a table have keys that are not listed.
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -148,10 +150,37 @@ impl Source<'_> {
 
     /// Whether it is a `TreeStore` or `DictStore`.
     pub(crate) fn is_store(&self) -> Result<bool> {
+        // The error of a missing file does not call it a store.
+        self.path.metadata().map_err(|error| self.unopened(&error))?;
         if self.offset > 0 {
             return Ok(false);
         }
         Ok(TreeStore::is_at(self.path)?)
+    }
+
+    /// Opens the store in the file without its interpretation as a table or a remote store; `None` if it does not open
+    /// or a key is given.
+    pub(crate) fn plain_store(&self) -> Option<Object> {
+        if self.key.is_some() {
+            return None;
+        }
+        match self.is_store().ok()? {
+            true => self.tree().ok().map(Object::TreeStore),
+            false => EmbedStore::from_schunk(self.open().ok()?).ok().map(Object::EmbedStore),
+        }
+    }
+
+    /// Opens it as a `TreeStore` or `DictStore`.
+    pub(crate) fn tree(&self) -> Result<TreeStore> {
+        TreeStore::open(self.path).map_err(|error| self.no_store(error))
+    }
+
+    /// The error of opening a store: states if the zip file is not a store.
+    fn no_store(&self, error: blosc2::Error) -> anyhow::Error {
+        match error.kind() == ErrorKind::InvalidData && foreign::is_other_zip(self.path) {
+            true => foreign::refused("open", self.path, Some(foreign::OTHER_ZIP)),
+            false => error.into(),
+        }
     }
 
     /// Opens it as a super-chunk with other options.
@@ -171,18 +200,16 @@ impl Source<'_> {
                 with_article(kind)
             );
         }
-        options.offset(self.offset).locking(self.locking).open(self.path).map_err(
-            |error| match kind {
-                // A file that is not a frame cannot be repaired: no hint at `repair`.
-                None if error.kind() == ErrorKind::InvalidData => anyhow!("{error}"),
-                _ => error.into(),
-            },
-        )
+        if kind.is_none() {
+            let format = self.bytes().ok().and_then(|bytes| foreign::name(&bytes));
+            return Err(foreign::refused("open", self.path, format));
+        }
+        Ok(options.offset(self.offset).locking(self.locking).open(self.path)?)
     }
 
     fn open_in_store(&self) -> Result<SChunk> {
         if let Some(key) = self.key {
-            match TreeStore::open(self.path)?.schunk(key) {
+            match self.tree()?.schunk(key) {
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 found => return Ok(found?),
             }
@@ -209,9 +236,14 @@ impl Source<'_> {
         }
         // `ls` prints groups with a trailing slash.
         let key = key.strip_suffix('/').unwrap_or(key);
-        let store = TreeStore::open(self.path)?;
+        let store = self.tree()?;
         let is_group = store.groups().any(|group| group == key);
         Ok(is_group.then_some((store, key)))
+    }
+
+    /// The error of opening the path.
+    pub(crate) fn unopened(&self, error: &io::Error) -> anyhow::Error {
+        foreign::unopened(self.path, error)
     }
 
     pub(crate) fn unread(&self, error: &dyn std::fmt::Display) -> anyhow::Error {
@@ -222,13 +254,6 @@ impl Source<'_> {
 /// Whether only `blosc2-format` reads files of this kind.
 pub(crate) fn needs_rust(kind: Kind) -> bool {
     kind == Kind::Chunk || kind.is_old()
-}
-
-/// The name of a kind with its article, for use in a sentence.
-pub(crate) fn with_article(kind: Kind) -> String {
-    let name = kind.to_string();
-    let article = if name.starts_with('e') { "an" } else { "a" };
-    format!("{article} {name}")
 }
 
 /// The content of a file.

@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::file::{self, Content, Node};
 use crate::style::styled;
+use crate::table::{self, Align};
 use crate::{ls, printable, rust, style};
 
 /// Print kind, shapes, compression, sizes and metalayers of a file.
@@ -49,8 +50,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             let object = source.object();
             let store = match (source.group()?, &object) {
                 (Some((store, group)), _) => Some(ls::group_facts(&store, group, &path)?),
-                (None, Ok(object)) => ls::store_facts(object, &path)?,
-                (None, Err(_)) => None,
+                (None, object) => match ls::partial_facts(source, object, &path)? {
+                    None => object.as_ref().map_or(Ok(None), |it| ls::store_facts(it, &path))?,
+                    facts => facts,
+                },
             };
             match store {
                 Some(_) if args.chunks => {
@@ -76,23 +79,18 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         return Ok(out.flush()?);
     }
     for (name, value) in facts.iter().filter(|(_, value)| !value.is_null()) {
-        writeln!(out, "{} {}", styled(style::NAME, format_args!("{name:<14}")), plain(value))?;
+        let mut text = plain(value);
+        if let Some(bytes) = value.as_u64().filter(|_| matches!(name.as_str(), "nbytes" | "cbytes"))
+            && bytes >= 1024
+        {
+            text += &format!(" ({})", table::size(bytes));
+        }
+        writeln!(out, "{} {text}", styled(style::NAME, format_args!("{name:<14}")))?;
     }
     if let Some(chunks) = chunks {
-        writeln!(
-            out,
-            "{:>8} {:>12} {:>10} {:>10} {:>8} data",
-            "chunk", "place", "nbytes", "cbytes", "ratio"
-        )?;
-        for (index, ChunkFacts { place, info }) in chunks.iter().enumerate() {
-            let place = place.map_or("-".to_owned(), |place| place.to_string());
-            let (nbytes, cbytes, ratio) = (info.nbytes, info.cbytes, info.cratio());
-            let made_of = made_of(info);
-            writeln!(
-                out,
-                "{index:>8} {place:>12} {nbytes:>10} {cbytes:>10} {ratio:>8.2} {made_of}"
-            )?;
-        }
+        let titles = ["chunk", "place", "nbytes", "cbytes", "ratio", "data"].map(str::to_owned);
+        let rows = chunks.iter().enumerate().map(|(index, chunk)| chunk.cells(index));
+        table::write(&mut out, COLUMNS, std::iter::once(titles).chain(rows))?;
     }
     Ok(out.flush()?)
 }
@@ -110,7 +108,26 @@ fn of_chunks(schunk: &SChunk) -> Result<Vec<ChunkFacts>> {
     facts.map(|(place, info)| Ok(ChunkFacts { place, info: info? })).collect()
 }
 
+/// Index, place, bytes, compressed bytes, ratio, how the data is stored.
+const COLUMNS: [Align; 6] = {
+    use Align::{Left, Right};
+    [Right, Right, Right, Right, Right, Left]
+};
+
 impl ChunkFacts {
+    /// The cells of the line of a chunk, as in `COLUMNS`.
+    fn cells(&self, index: usize) -> [String; 6] {
+        let ChunkFacts { place, info } = self;
+        [
+            index.to_string(),
+            place.map_or("-".to_owned(), |place| place.to_string()),
+            table::size(info.nbytes as u64),
+            table::size(info.cbytes as u64),
+            format!("{:.2}", info.cratio()),
+            made_of(info).to_owned(),
+        ]
+    }
+
     fn to_json(&self) -> Value {
         let ChunkFacts { place, info } = self;
         json!({

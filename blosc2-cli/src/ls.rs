@@ -8,8 +8,9 @@ use blosc2::{ErrorKind, NDArray, SChunk, Value as Pythons};
 use blosc2_store::{Object, TreeStore};
 use serde_json::{Map, Value, json};
 
-use crate::file::Node;
-use crate::printable;
+use crate::file::{Node, Source};
+use crate::table::{self, Align};
+use crate::{complain, printable, stdin};
 
 /// List the keys of a Python store (groups with a trailing `/`), or the columns of a table.
 #[derive(Debug, clap::Args)]
@@ -31,13 +32,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let source = args.node.of(&args.file)?;
     let entries = match source.group()? {
         Some((store, group)) => of_tree(&store, group, args.long),
-        None => of_object(source.object()?, args.long),
-    };
-    let Some(entries) = entries else {
-        bail!(
-            "cannot list ({}): it is neither a store nor a table; `info` describes it",
-            args.file.display()
-        );
+        None => of_source(source, args.long)?,
     };
     let mut out = BufWriter::new(io::stdout().lock());
     if args.json {
@@ -45,14 +40,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         writeln!(out, "{:#}", Value::Array(entries))?;
         return Ok(out.flush()?);
     }
-    let width = entries.iter().map(|entry| entry.name.chars().count()).max().unwrap_or(0);
-    for Entry { name, facts } in &entries {
-        let name = printable(name);
-        match facts {
-            Some(facts) => writeln!(out, "{name:<width$}  {}", printable(&facts.text()))?,
-            None => writeln!(out, "{name}")?,
-        }
-    }
+    table::write(&mut out, COLUMNS, entries.iter().map(Entry::cells))?;
     Ok(out.flush()?)
 }
 
@@ -73,17 +61,30 @@ struct Facts {
     note: Option<String>,
 }
 
-impl Facts {
-    fn text(&self) -> String {
-        let shape = self.shape.as_ref().map(|shape| format!("{shape:?}"));
-        let sizes = self.nbytes.zip(self.cbytes);
-        let sizes = sizes.map(|(nbytes, cbytes)| format!("{nbytes} bytes, {cbytes} stored"));
-        let parts = [Some(self.kind.clone()), shape, self.dtype.clone(), sizes, self.note.clone()];
-        parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
-    }
-}
+/// Name, kind, shape, dtype, bytes, stored bytes, note.
+const COLUMNS: [Align; 7] = {
+    use Align::{Left, Right};
+    [Left, Left, Left, Left, Right, Right, Left]
+};
 
 impl Entry {
+    /// The cells of the line, as in `COLUMNS`.
+    fn cells(&self) -> [String; 7] {
+        let nothing = Facts::default();
+        let facts = self.facts.as_ref().unwrap_or(&nothing);
+        let Facts { kind, shape, dtype, nbytes, cbytes, note } = facts;
+        let cells = [
+            self.name.clone(),
+            kind.clone(),
+            shape.as_ref().map(|shape| format!("{shape:?}")).unwrap_or_default(),
+            dtype.clone().unwrap_or_default(),
+            nbytes.map(table::size).unwrap_or_default(),
+            cbytes.map(|bytes| format!("{} stored", table::size(bytes))).unwrap_or_default(),
+            note.clone().unwrap_or_default(),
+        ];
+        cells.map(|cell| printable(&cell))
+    }
+
     fn to_json(&self) -> Value {
         let mut object = Map::from_iter([("key".to_owned(), json!(self.name))]);
         if let Some(facts) = &self.facts {
@@ -98,10 +99,33 @@ impl Entry {
     }
 }
 
-/// The entries of an object; `None` if it is neither a store nor a table.
-fn of_object(object: Object, long: bool) -> Option<Vec<Entry>> {
+/// The entries of a file or of an entry of a store.
+fn of_source(source: Source<'_>, long: bool) -> Result<Vec<Entry>> {
+    let object = source.object();
+    let path = source.path.display();
+    let why = match &object {
+        Ok(Object::Carrier(carrier)) => carrier.to_string(),
+        Ok(_) => "it is neither a store nor a table; `info` describes it".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    if let Some(entries) = object.as_ref().ok().and_then(|object| of_object(object, long)) {
+        return Ok(entries);
+    }
+    // The parts of a table or of a remote store that cannot be read as such.
+    if let Some(entries) = source.plain_store().and_then(|store| of_object(&store, long)) {
+        complain(&format!("warning ({path}): only the stored parts are listed: {why}"));
+        return Ok(entries);
+    }
     match object {
-        Object::TreeStore(store) => of_tree(&store, "/", long),
+        Ok(_) => bail!("cannot list ({path}): {why}"),
+        Err(error) => Err(error),
+    }
+}
+
+/// The entries of an object; `None` if it is neither a store nor a table.
+fn of_object(object: &Object, long: bool) -> Option<Vec<Entry>> {
+    match object {
+        Object::TreeStore(store) => Some(of_tree(store, "/", long)),
         Object::EmbedStore(store) => {
             let entry = |key: &str| {
                 let facts = long.then(|| facts(store.get(key)));
@@ -123,7 +147,7 @@ fn of_object(object: Object, long: bool) -> Option<Vec<Entry>> {
 }
 
 /// The entries below a group.
-fn of_tree(store: &TreeStore, group: &str, long: bool) -> Option<Vec<Entry>> {
+fn of_tree(store: &TreeStore, group: &str, long: bool) -> Vec<Entry> {
     let above = if group == "/" { "/".to_owned() } else { format!("{group}/") };
     let mut entries: Vec<Entry> = store
         .groups()
@@ -143,7 +167,7 @@ fn of_tree(store: &TreeStore, group: &str, long: bool) -> Option<Vec<Entry>> {
         Entry { name: key.to_owned(), facts }
     }));
     entries.sort_by(|a, b| a.name.cmp(&b.name));
-    Some(entries)
+    entries
 }
 
 fn attributes_note(store: &TreeStore, group: &str) -> Option<String> {
@@ -159,12 +183,9 @@ fn facts(object: blosc2::Result<Object>) -> Facts {
     let object = match object {
         Ok(object) => object,
         Err(error) => {
-            let kind = match error.kind() {
-                ErrorKind::Unsupported => "unsupported",
-                _ => "broken",
-            };
-            let note = Some(error.to_string());
-            return Facts { kind: kind.to_owned(), note, ..Facts::default() };
+            let kind = unread_kind(&error).to_owned();
+            let note = Some(stdin::named(error.to_string()));
+            return Facts { kind, note, ..Facts::default() };
         }
     };
     let (shape, dtype) = shape_of(&object);
@@ -179,6 +200,14 @@ fn facts(object: blosc2::Result<Object>) -> Facts {
         },
         shape,
         dtype,
+    }
+}
+
+/// The kind of an object that cannot be opened.
+fn unread_kind(error: &blosc2::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::Unsupported => "unsupported",
+        _ => "broken",
     }
 }
 
@@ -262,7 +291,44 @@ pub(crate) fn store_facts(object: &Object, path: &str) -> Result<Option<Map<Stri
                 "attributes": attributes(table.attributes()?)?,
             })
         }
+        Object::Carrier(carrier) if carrier.schunk().is_none() => json!({
+            "path": path,
+            "kind": object.kind(),
+            "note": carrier.to_string(),
+        }),
         _ => return Ok(None),
     };
     Ok(facts.as_object().cloned())
+}
+
+/// The facts about a store whose parts can be read, but not the object that they form; `None` if the error is another
+/// one. `object` is that object, or the error of opening it.
+pub(crate) fn partial_facts(
+    source: Source<'_>,
+    object: &Result<Object>,
+    path: &str,
+) -> Result<Option<Map<String, Value>>> {
+    let (kind, note) = match object {
+        Ok(object @ Object::Carrier(carrier)) if carrier.schunk().is_none() => {
+            (object.kind(), carrier.to_string())
+        }
+        Ok(_) => return Ok(None),
+        Err(error) => match error.downcast_ref::<blosc2::Error>() {
+            Some(error) if error.kind() != ErrorKind::NotFound => {
+                (unread_kind(error), error.to_string())
+            }
+            _ => return Ok(None),
+        },
+    };
+    let mut facts = match source.plain_store() {
+        Some(store) => store_facts(&store, path)?.unwrap_or_default(),
+        // An entry of a store that is not a super-chunk either.
+        None if source.key.is_some() && source.open().is_err() => {
+            Map::from_iter([("path".to_owned(), json!(path))])
+        }
+        None => return Ok(None),
+    };
+    facts.insert("kind".to_owned(), json!(kind));
+    facts.insert("note".to_owned(), json!(stdin::named(note)));
+    Ok(Some(facts))
 }

@@ -5,6 +5,9 @@
 //!   `rust`, `chunk` and `progress`;
 //! - `manual`: shell completions and manual pages;
 //! - `stdin`, `raw`, `output`, `interrupt`, `style`: input from pipes, new files, Ctrl-C, colours;
+//! - `store_check`: the check of stores, which `check` uses;
+//! - `foreign`: files of other formats, and the messages about them;
+//! - `table`: aligned tables, and sizes with a unit;
 //! - `map`, `svg`: the layout of a file, as text and as a drawing;
 //! - `slice`, `stream`: which items of a file are selected, and reading them piece by piece;
 //! - `text`, `values`, `float`, `date`: items as text, as NumPy prints them;
@@ -26,6 +29,7 @@ mod diff;
 mod figure;
 mod file;
 mod float;
+mod foreign;
 mod grid;
 mod info;
 mod interrupt;
@@ -47,9 +51,11 @@ mod sample;
 mod scale;
 mod slice;
 mod stdin;
+mod store_check;
 mod stream;
 mod style;
 mod svg;
+mod table;
 mod terminal;
 mod text;
 mod values;
@@ -59,6 +65,7 @@ use std::fmt;
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
+use blosc2_format::file::{Kind, recognise_path};
 use clap::error::ErrorKind as ClapKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -156,19 +163,19 @@ fn fail(error: &anyhow::Error) -> ExitCode {
         complain(&format!("cannot write to stdout: {error}"));
         return ExitCode::from(1);
     }
-    let damaged = error.downcast_ref::<blosc2::Error>().and_then(|error| match error.kind() {
-        blosc2::ErrorKind::InvalidData => error.path(),
-        _ => None,
-    });
-    complain(&match damaged {
-        Some(_) => {
-            format!(
-                "{error}; `blosc2 check` lists all faults, `blosc2 repair` recovers the intact chunks"
-            )
-        }
+    complain(&match error.downcast_ref().filter(|error| is_damaged_frame(error)) {
+        Some(error) => format!(
+            "{error}; `blosc2 check` lists all faults, `blosc2 repair` recovers the intact chunks"
+        ),
         None => error.to_string(),
     });
     ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
+}
+
+/// Whether the error is about a damaged frame, which `repair` takes.
+fn is_damaged_frame(error: &blosc2::Error) -> bool {
+    let is_frame = |path| matches!(recognise_path(path), Ok(Some(Kind::Frame | Kind::Directory)));
+    error.kind() == blosc2::ErrorKind::InvalidData && error.path().is_some_and(is_frame)
 }
 
 /// Prints help as clap formats it, and errors in the arguments in one line.

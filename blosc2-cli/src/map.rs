@@ -30,7 +30,8 @@ pub(crate) fn groups(path: &str, mut regions: Vec<Region>) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for region in regions {
         let name = match &region.file {
-            Some(file) => format!("{path}/{file}"),
+            // The keys in an embedded store start with a slash.
+            Some(file) => format!("{path}/{}", file.trim_start_matches('/')),
             None => path.to_owned(),
         };
         match groups.last_mut().filter(|group| group.name == name) {

@@ -2,13 +2,12 @@
 
 use std::str::FromStr;
 
-use blosc2::{CParams, Codec, Filter, Threads};
+use blosc2::{CParams, Codec, Filter, Threads, library};
 
 /// Compression parameters.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Compression {
-    /// Codec: one that `blosc2 --version` lists.
-    #[arg(long)]
+    #[arg(long, help = codec_help())]
     codec: Option<Codec>,
     /// Codec parameter, such as the cell side of ndlz: 4 or 8.
     #[arg(long, value_name = "N")]
@@ -22,6 +21,12 @@ pub(crate) struct Compression {
     /// Number of threads, 1 to 256.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
+}
+
+/// The help text of the option for the codec, with the codecs of this build.
+fn codec_help() -> String {
+    let names: Vec<String> = library::codecs().iter().map(ToString::to_string).collect();
+    format!("Codec: {}", names.join(", "))
 }
 
 impl Compression {

@@ -1,8 +1,9 @@
 //! Progress bars on stderr. Nothing is drawn if stderr is not a terminal, or below 64 MiB of data.
 
-use std::io::{IsTerminal, stdout};
+use std::io::{self, IsTerminal, stdout};
 use std::time::Duration;
 
+use blosc2_format::ReadAt;
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 
 use crate::interrupt::{self, Interrupted};
@@ -48,4 +49,21 @@ pub(crate) fn spinner(bytes: u64, message: &'static str) -> ProgressBar {
         ProgressBar::new_spinner().with_message(message).with_finish(ProgressFinish::AndClear);
     spinner.enable_steady_tick(Duration::from_millis(100));
     spinner
+}
+
+/// A source that advances a progress bar as bytes are read.
+pub(crate) struct Watched<R> {
+    pub(crate) source: R,
+    pub(crate) bar: ProgressBar,
+}
+
+impl<R: ReadAt> ReadAt for Watched<R> {
+    fn size(&self) -> io::Result<u64> {
+        self.source.size()
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.bar.inc(buffer.len() as u64);
+        self.source.read_exact_at(offset, buffer)
+    }
 }

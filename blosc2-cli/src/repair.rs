@@ -7,6 +7,8 @@ use anyhow::Result;
 use blosc2::repair::{Repaired, repair, repair_to};
 use serde_json::{Value, json};
 
+use crate::foreign;
+
 /// Repair a frame that is damaged, or whose writer was interrupted.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -27,9 +29,10 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     let repaired = match &args.output {
-        None => repair(&args.file)?,
-        Some(output) => repair_to(&args.file, output)?,
+        None => repair(&args.file),
+        Some(output) => repair_to(&args.file, output),
     };
+    let repaired = repaired.map_err(|error| foreign::unrepaired(&args.file, &error))?;
     let path = args.file.display().to_string();
     match args.json {
         true => writeln!(io::stdout(), "{:#}", to_json(&path, &repaired))?,

@@ -27,7 +27,14 @@ pub(crate) fn open(source: Source<'_>) -> Result<File<'static>> {
         true => source.kind().map_err(Into::into).and_then(|_| File::open(source.path, &limits)),
         false => source.bytes().map_err(Into::into).and_then(|it| File::from_reader(it, &limits)),
     };
-    file.map_err(|error| anyhow!("cannot open ({}): {error}", source.path.display()))
+    file.map_err(|error| match (error, source.kind()) {
+        (blosc2_format::Error::Io(error), _) => source.unopened(&error),
+        // A store, or not a Blosc2 file.
+        (error, kind) => match source.open() {
+            Err(error) if matches!(kind, Ok(None)) => error,
+            _ => anyhow!("cannot open ({}): {error}", source.path.display()),
+        },
+    })
 }
 
 /// A warning if the data of a file is ambiguous.
@@ -115,7 +122,7 @@ impl<'a> RustItems<'a> {
     fn chunk(&self, index: u64) -> Result<Vec<u8>> {
         let mut data = Vec::new();
         let decoded = self.file.borrow_mut().decode_chunk(index, &mut data);
-        decoded.map_err(|error| anyhow!("{}, chunk {index}", self.source.unread(&error)))?;
+        decoded.map_err(|error| unread_chunk(self.source, index, &error))?;
         Ok(data)
     }
 
@@ -123,6 +130,20 @@ impl<'a> RustItems<'a> {
     pub(crate) fn vlmetalayer(&self, name: &str) -> Result<Option<Vec<u8>>> {
         let content = self.file.borrow_mut().vlmetalayer(name);
         content.map_err(|error| self.source.unread(&error))
+    }
+
+    /// The error of reading a slice of an array: names the chunk that cannot be decoded.
+    fn of_chunks(&self, ranges: &[Range<u64>], error: blosc2_format::Error) -> anyhow::Error {
+        let mut file = self.file.borrow_mut();
+        let geometry = file.geometry().cloned();
+        let chunks = geometry.as_ref().and_then(|geometry| geometry.chunks_of(ranges).ok());
+        let mut data = Vec::new();
+        for number in chunks.into_iter().flatten() {
+            if let Err(error) = file.decode_chunk(number, &mut data) {
+                return unread_chunk(self.source, number, &error);
+            }
+        }
+        self.source.unread(&error)
     }
 
     /// Writes all chunks, including variable-length ones.
@@ -143,6 +164,15 @@ impl<'a> RustItems<'a> {
         }
         Ok(())
     }
+}
+
+/// The error of decoding a chunk.
+pub(crate) fn unread_chunk(
+    source: Source<'_>,
+    number: u64,
+    error: &blosc2_format::Error,
+) -> anyhow::Error {
+    source.unread(&format_args!("chunk {number}: {error}"))
 }
 
 /// Offset of each chunk in the data, in bytes, and the end of the last chunk.
@@ -181,7 +211,7 @@ impl Items for RustItems<'_> {
     fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<u8>> {
         if self.is_array() {
             let read = self.file.borrow_mut().read_box(ranges);
-            return read.map_err(|error| self.source.unread(&error));
+            return read.map_err(|error| self.of_chunks(ranges, error));
         }
         self.read_bytes(stream::bytes_of(ranges, self.typesize)?)
     }

@@ -53,6 +53,26 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// Creates a rule, for crates whose checks build on those of this one.
+    ///
+    /// ```
+    /// use blosc2_format::{Finding, Part, Report, Rule, Severity};
+    ///
+    /// static MISSING: Rule = Rule::new("store.missing", Severity::Error, "required file", "Stores");
+    ///
+    /// let mut report = Report::new();
+    /// report.add(Finding::new(&MISSING, Part::Whole, 0, 0, "a file `embed.b2e`", "none"));
+    /// assert!(!report.is_good());
+    /// ```
+    pub const fn new(
+        id: &'static str,
+        severity: Severity,
+        what: &'static str,
+        section: &'static str,
+    ) -> Self {
+        Self { id, severity, what, section }
+    }
+
     pub(crate) const fn error(id: &'static str, what: &'static str, section: &'static str) -> Self {
         Self { id, severity: Severity::Error, what, section }
     }
@@ -156,6 +176,21 @@ pub struct Finding {
     pub found: String,
 }
 
+impl Finding {
+    /// Creates a finding about `len` bytes at `offset`, without the name of a file.
+    pub fn new(
+        rule: &'static Rule,
+        part: Part,
+        offset: u64,
+        len: u64,
+        expected: impl ToString,
+        found: impl ToString,
+    ) -> Self {
+        let (expected, found) = (expected.to_string(), found.to_string());
+        Self { rule, file: None, part, offset, len, expected, found }
+    }
+}
+
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Rule { id, severity, what, .. } = self.rule;
@@ -254,6 +289,44 @@ impl Report {
         self.omitted == 0 && !self.findings.iter().any(|finding| is_left_out(finding.rule.id))
     }
 
+    /// Adds a finding. If the report is full, the finding is counted in [`omitted`](Self::omitted), unless it is the
+    /// first error.
+    pub fn add(&mut self, finding: Finding) {
+        let is_error = finding.rule.severity == Severity::Error;
+        if self.has_room(is_error) {
+            self.findings.push(finding);
+        }
+    }
+
+    /// Adds the findings and the regions of the check of another file, such as a member of a store. `file` is its name;
+    /// it precedes the names of files within a directory.
+    pub fn append(&mut self, file: &str, other: Self) {
+        let name: Arc<str> = file.into();
+        let named = |inner: &Option<Arc<str>>| match inner {
+            Some(inner) => format!("{file}/{inner}").into(),
+            None => name.clone(),
+        };
+        for finding in other.findings {
+            let file = Some(named(&finding.file));
+            self.add(Finding { file, ..finding });
+        }
+        self.omitted = self.omitted.saturating_add(other.omitted);
+        let regions = other.regions.into_iter();
+        self.regions.extend(regions.map(|it| Region { file: Some(named(&it.file)), ..it }));
+    }
+
+    /// Counts a finding, and returns whether the report stores it.
+    fn has_room(&mut self, is_error: bool) -> bool {
+        let is_first = is_error && self.errors == 0;
+        self.errors += usize::from(is_error);
+        let is_full = self.is_brief || self.findings.len() >= Self::MAX_FINDINGS;
+        if is_full && !is_first {
+            self.omitted += 1;
+            return false;
+        }
+        true
+    }
+
     /// Returns the first error, if any.
     pub(crate) fn first_error(self) -> Option<Finding> {
         self.findings.into_iter().find(|finding| finding.rule.severity == Severity::Error)
@@ -296,12 +369,7 @@ impl<'a> Checker<'a> {
         expected: impl ToString,
         found: impl ToString,
     ) {
-        let is_error = rule.severity == Severity::Error;
-        let is_first = is_error && self.report.errors == 0;
-        self.report.errors += usize::from(is_error);
-        let is_full = self.report.is_brief || self.report.findings.len() >= Report::MAX_FINDINGS;
-        if is_full && !is_first {
-            self.report.omitted += 1;
+        if !self.report.has_room(rule.severity == Severity::Error) {
             return;
         }
         self.report.findings.push(Finding {
@@ -372,5 +440,21 @@ mod tests {
         assert_eq!(checker.errors(), 3);
         assert_eq!((report.findings.len(), report.omitted), (Report::MAX_FINDINGS + 1, 12));
         assert!(!report.is_good());
+    }
+
+    #[test]
+    fn reports_of_members_are_appended_with_their_names() {
+        let mut inner = Report::new();
+        let mut checker = Checker::new(&mut inner);
+        checker.found(&BAD, 5, 1, "less", "more");
+        checker.in_file("0.chunk", Part::Chunk(0)).found(&ODD, 0, 1, "less", "more");
+        checker.region(Part::Header, 0, 5);
+        inner.omitted = 3;
+        let mut report = Report::new();
+        report.append("group/a.b2nd", inner);
+        let files = report.findings.iter().map(|finding| finding.file.as_deref().unwrap());
+        assert!(files.eq(["group/a.b2nd", "group/a.b2nd/0.chunk"]));
+        assert_eq!(report.regions[0].file.as_deref(), Some("group/a.b2nd"));
+        assert_eq!((report.omitted, report.errors), (3, 1));
     }
 }

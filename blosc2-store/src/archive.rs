@@ -52,17 +52,39 @@ impl Archive {
         self.members.keys().map(String::as_str)
     }
 
+    /// The name of the member with this name, if there is one.
+    pub(crate) fn name(&self, name: &str) -> Option<&str> {
+        self.members.get_key_value(name).map(|(name, _)| name.as_str())
+    }
+
     /// Whether there is a member with this name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.members.contains_key(name)
     }
 
+    /// Whether the bytes of a member have the checksum that the zip file states.
+    pub(crate) fn has_checksum(&self, name: &str) -> Result<bool> {
+        let mut zip = self.zip();
+        let number = self.number(name)?;
+        let mut member = zip.by_index(number).map_err(of_zip)?;
+        // The library compares the checksum at the end of the member.
+        match io::copy(&mut member, &mut io::sink()) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(false),
+            Err(error) => Err(of_zip(error.into())),
+        }
+    }
+
+    fn number(&self, name: &str) -> Result<usize> {
+        let missing =
+            || Error::new(ErrorKind::NotFound, DOING, format!("there is no member `{name}`"));
+        self.members.get(name).copied().ok_or_else(missing)
+    }
+
     /// The bytes of a member, which must be stored uncompressed.
     pub(crate) fn member(&self, name: &str) -> Result<Window> {
         let mut zip = self.zip();
-        let missing =
-            || Error::new(ErrorKind::NotFound, DOING, format!("there is no member `{name}`"));
-        let number = *self.members.get(name).ok_or_else(missing)?;
+        let number = self.number(name)?;
         let member = zip.by_index_raw(number).map_err(of_zip)?;
         if member.compression() != CompressionMethod::Stored || member.encrypted() {
             let how = if member.encrypted() { "encrypted" } else { "compressed" };
@@ -216,6 +238,13 @@ pub(crate) struct Window {
     source: Source,
     start: u64,
     len: u64,
+}
+
+impl Window {
+    /// The position in the archive.
+    pub(crate) fn range(&self) -> std::ops::Range<u64> {
+        self.start..self.start + self.len
+    }
 }
 
 impl ReadAt for Window {

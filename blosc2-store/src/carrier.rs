@@ -168,6 +168,12 @@ impl Carrier {
         self.schunk.as_ref()
     }
 
+    /// Whether it is a store that caches parts of a remote store.
+    fn is_cached_store(&self) -> bool {
+        let kind = self.description.get("kind").and_then(Value::as_str);
+        self.kind == CarrierKind::RemoteStore && kind != Some("remote_store")
+    }
+
     /// The error of reading it as data.
     pub(crate) fn refused(&self, doing: &str) -> blosc2::Error {
         blosc2::Error::new(ErrorKind::Unsupported, doing, format!("it is {self}"))
@@ -200,6 +206,9 @@ impl fmt::Display for Carrier {
             CarrierKind::LazyUdf => "a Python lazy function",
             CarrierKind::Proxy => "the cache of a Python proxy",
             CarrierKind::RemoteArray => "a Python remote array",
+            CarrierKind::RemoteStore if self.is_cached_store() => {
+                "the cache of a Python remote store"
+            }
             CarrierKind::RemoteStore => "a Python reference to a remote store",
             CarrierKind::C2Array => "a reference to an array on a Caterva2 server",
             CarrierKind::Other => "a reference to a Python object",
@@ -220,6 +229,7 @@ impl fmt::Display for Carrier {
         }
         f.write_str(match self.kind {
             CarrierKind::Proxy => "; items not fetched yet hold no data",
+            _ if self.is_cached_store() => "; it holds only the parts that were fetched",
             _ if self.schunk.is_none() => "; it holds no data",
             _ => "; its items hold no data",
         })

@@ -1,6 +1,7 @@
 //! Embedded stores: frames in the data of one super-chunk. Python: `EmbedStore`.
 
 use std::io::Write;
+use std::ops::Range;
 use std::path::Path;
 
 use blosc2::{Error, ErrorKind, OpenOptions, Result, SChunk, Value};
@@ -124,14 +125,38 @@ impl EmbedStore {
         Ok(Self { schunk, entries })
     }
 
-    /// Returns whether a super-chunk holds an embedded store.
-    pub(crate) fn is_in(schunk: &SChunk) -> bool {
+    /// Returns whether a super-chunk holds an embedded store, as its metalayers state.
+    pub fn is_in(schunk: &SChunk) -> bool {
         NAMES.iter().any(|name| schunk.meta().contains(name))
     }
 
     /// Returns the keys of all entries, in stored order.
     pub fn keys(&self) -> impl ExactSizeIterator<Item = &str> {
         self.entries.iter().map(|(key, _)| key.as_str())
+    }
+
+    /// Returns the key of each entry in stored order, and the position of its frame in the data of the
+    /// [super-chunk](Self::schunk), in bytes; `None` for a reference to data elsewhere.
+    ///
+    /// In an undamaged store the ranges do not overlap.
+    ///
+    /// ```
+    /// use blosc2::SChunk;
+    /// use blosc2_store::EmbedStore;
+    ///
+    /// let mut store = EmbedStore::in_memory()?;
+    /// store.insert("/a", &SChunk::in_memory::<u8>(&Default::default())?)?;
+    /// let (key, range) = store.frame_ranges().next().unwrap();
+    /// assert_eq!(key, "/a");
+    /// let frame = store.schunk().items::<u8>(range.unwrap())?;
+    /// assert_eq!(&frame[2..9], b"b2frame");
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    pub fn frame_ranges(&self) -> impl ExactSizeIterator<Item = (&str, Option<Range<u64>>)> {
+        self.entries.iter().map(|(key, entry)| match entry {
+            Entry::Frame { offset, length } => (key.as_str(), Some(*offset..*offset + *length)),
+            Entry::Reference(_) => (key.as_str(), None),
+        })
     }
 
     /// Returns whether there is an entry with this key.

@@ -6,6 +6,7 @@ use std::ops::Range;
 use blosc2_format::chunk::{self as format, Header};
 use blosc2_format::{Limits, Options};
 
+use crate::error::DECOMPRESS;
 use crate::{Check, Codec, Error, ErrorKind, Filter, Result};
 
 /// A compressed chunk, whose bytes have been validated.
@@ -368,7 +369,7 @@ impl<B: ChunkBytes> Chunk<B> {
 impl<'a> ChunkRef<'a> {
     /// Parses the header of a chunk that is about to be decompressed.
     pub(crate) fn to_decompress(bytes: &'a [u8]) -> Result<Self> {
-        Self::look(bytes, Check::Header, "decompress a chunk")
+        Self::look(bytes, Check::Header, DECOMPRESS)
     }
 }
 

@@ -289,7 +289,8 @@ impl FromStr for Codec {
             (Some(codec), _) => Ok(codec),
             (None, Ok(code)) => Ok(Self::from_code(code)),
             (None, Err(_)) => {
-                let names: Vec<&str> = NAMED.iter().map(|entry| entry.2).collect();
+                let available = NAMED.iter().filter(|entry| entry.0.is_available());
+                let names: Vec<&str> = available.map(|entry| entry.2).collect();
                 let detail =
                     format_args!("expected one of {}, got `{text}`", names.join(", ")).to_string();
                 Err(Error::new(ErrorKind::InvalidArgument, "choose a codec", detail))

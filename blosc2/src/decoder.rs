@@ -10,11 +10,10 @@ use crate::array_shape::ArrayShape;
 use crate::chunk::layout;
 use crate::closures::{self, Blocks, Call, ChunkFilter, ChunkPlace, Closures};
 use crate::context::Context;
+use crate::error::DECOMPRESS as DOING;
 use crate::init::init;
 use crate::memory::{AlignedBytes, Target};
 use crate::{ChunkRef, DParams, Error, ErrorKind, Result, installed};
-
-const DOING: &str = "decompress a chunk";
 
 /// Decompresses chunks, one at a time, with the same parameters.
 #[derive(Debug)]

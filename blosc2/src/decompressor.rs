@@ -12,10 +12,9 @@ use crate::closures::ChunkFilter;
 use crate::closures::{BoxError, ChunkBlock};
 use crate::decoder::Decoder;
 use crate::element::{Element, make_valid, with_bytes_mut};
+use crate::error::DECOMPRESS as DOING;
 use crate::memory::Target;
 use crate::{Chunk, ChunkRef, DParams, Error, ErrorKind, Result};
-
-const DOING: &str = "decompress a chunk";
 
 /// Decompresses a chunk to items.
 ///

@@ -16,6 +16,9 @@ const REMEDIES: &str = "unless a program is still writing it, roll the change ba
 /// A possible cause of a fault in a file that other programs lock and this program does not.
 const NOT_LOCKED: &str = "another program may be changing it: open it with `OpenOptions::locking`";
 
+/// What a decompression does, for its errors, if the index of the chunk is unknown.
+pub(crate) const DECOMPRESS: &str = "decompress a chunk";
+
 /// The result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -213,6 +216,14 @@ impl Error {
         self
     }
 
+    /// Names the chunk in the error of a decompression, which does not know its index.
+    pub(crate) fn in_chunk(self, index: usize) -> Self {
+        match self.0.doing == DECOMPRESS {
+            true => self.doing(format!("decompress chunk {index}")),
+            false => self,
+        }
+    }
+
     /// Replaces the detail of the message.
     pub(crate) fn with_detail(mut self, detail: String) -> Self {
         self.0.detail = detail;
@@ -390,6 +401,32 @@ mod tests {
         assert_eq!(full.kind(), ErrorKind::Io);
         assert!(full.to_string().starts_with("cannot read or write: "), "{full}");
         assert_eq!(io::Error::from(full).kind(), io::ErrorKind::StorageFull);
+    }
+
+    #[test]
+    fn errors_of_decompression_name_the_chunk() {
+        use crate::{CParams, Codec, SChunk};
+
+        let mut schunk = SChunk::in_memory::<u32>(CParams::new().codec(Codec::Lz4)).unwrap();
+        for _ in 0..4 {
+            schunk.append(&(0..1000).collect::<Vec<u32>>()).unwrap();
+        }
+        let mut frame = schunk.to_cframe().unwrap();
+        let schunk = SChunk::from_cframe(frame.clone()).unwrap();
+        let offset = schunk.offsets().unwrap()[2].unwrap() as usize;
+        let header_len = u32::from_be_bytes(frame[11..15].try_into().unwrap()) as usize;
+        // Opening checks the starts of the blocks and the lengths of the streams, but does not decode the streams.
+        // Before the first stream are the header of the chunk, the start of its block, and the length of the stream.
+        frame[header_len + offset + 32 + 4 + 4..][..20].fill(0xff);
+        let schunk = SChunk::from_cframe(frame).unwrap();
+        schunk.decompress_chunk::<u32>(1).unwrap();
+        for error in [
+            schunk.decompress_chunk::<u32>(2).unwrap_err(),
+            schunk.items::<u32>(2100..2101).unwrap_err(),
+        ] {
+            assert_eq!(error.kind(), ErrorKind::InvalidData);
+            assert!(error.to_string().starts_with("cannot decompress chunk 2: "), "{error}");
+        }
     }
 
     #[test]

@@ -279,6 +279,7 @@ fn every_finding_is_told() {
         "notes": 0,
         "omitted": 0,
         "unreadable": null,
+        "members": null,
         "findings": [],
         "map": null,
     }]);

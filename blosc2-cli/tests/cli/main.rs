@@ -2,9 +2,11 @@
 
 mod basics;
 mod bench;
+mod check_stores;
 mod common;
 mod diff;
 mod formats;
+mod messages;
 mod meta;
 mod python;
 mod repair;

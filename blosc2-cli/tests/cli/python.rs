@@ -23,6 +23,48 @@ for path in sys.argv[1:]:
 /// Writes arrays, and what NumPy prints of a selection of each.
 const PRINT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/print_cases.py");
 
+/// Writes stores of each form and kind, and zip files that are not stores or are damaged.
+const STORES: &str = r#"
+import zipfile
+import blosc2
+import numpy as np
+from dataclasses import dataclass
+
+numbers = np.arange(3000, dtype="i4").reshape(300, 10)
+for ending in ("b2d", "b2z"):
+    with blosc2.TreeStore(f"tree.{ending}", mode="w") as store:
+        store["/array"] = blosc2.asarray(numbers, chunks=(50, 10), blocks=(10, 10))
+        store["/group/deep/chunks"] = blosc2.SChunk(data=b"abc" * 1000)
+        store["/group/zeros"] = blosc2.zeros((1000, 1000))
+        store.vlmeta["title"] = "a tree"
+    with blosc2.DictStore(f"dict.{ending}", mode="w", threshold=None) as store:
+        store["/array"] = blosc2.asarray(numbers)
+        store["/é"] = blosc2.asarray(numbers[:0])
+    with blosc2.TreeStore(f"empty.{ending}", mode="w") as store:
+        pass
+
+    @dataclass
+    class Row:
+        number: int = blosc2.field(blosc2.int64(), default=0)
+        text: str = blosc2.field(blosc2.vlstring(nullable=True), default="")
+        items: list[int] = blosc2.field(blosc2.list(blosc2.int64()), default=None)
+
+    table = blosc2.CTable(Row, urlpath=f"table.{ending}", mode="w")
+    for number in range(100):
+        table.append({"number": number, "text": None if number % 7 == 0 else "é" * number, "items": [number] * 3})
+    table.delete([2, 7])
+    table.close()
+store = blosc2.EmbedStore(urlpath="embedded.b2e", mode="w")
+store["/array"] = blosc2.asarray(numbers)
+store["/group/array"] = blosc2.asarray(numbers * 2)
+del store["/array"]
+with zipfile.ZipFile("tree.b2z") as old, zipfile.ZipFile("deflated.b2z", "w", zipfile.ZIP_DEFLATED) as new:
+    for name in old.namelist():
+        new.writestr(name, old.read(name))
+with zipfile.ZipFile("other.zip", "w", zipfile.ZIP_DEFLATED) as new:
+    new.writestr("a.txt", "text")
+"#;
+
 /// A Python with the package `blosc2`.
 fn python() -> PathBuf {
     if let Some(given) = std::env::var_os("BLOSC2_TEST_PYTHON") {
@@ -153,5 +195,47 @@ fn values_are_printed_as_numpy_prints_them() {
                 folder.info(&name)["dtype"]
             );
         }
+    }
+}
+
+#[test]
+#[ignore = "needs Python; cargo xtask test runs it"]
+fn stores_that_python_writes_are_good() {
+    let folder = Folder::new();
+    let output = Command::new(python())
+        .args(["-I", "-c", STORES])
+        .current_dir(folder.path("."))
+        .output()
+        .expect("Python does not start");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for name in ["tree", "dict", "empty", "table"] {
+        for ending in ["b2d", "b2z"] {
+            let file = format!("{name}.{ending}");
+            let text = String::from_utf8(folder.good(&["check", &file])).unwrap();
+            assert!(text.contains(" store, good: ") && text.contains(" 0 errors, "), "{text}");
+            folder.good(&["info", &file]);
+            folder.good(&["ls", &file, "--long"]);
+        }
+    }
+    let text = String::from_utf8(folder.good(&["check", "embedded.b2e"])).unwrap();
+    assert!(text.contains("embedded store, good: 1 member, 0 errors"), "{text}");
+    let output = folder.run(&["check", "deflated.b2z"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let finding = "deflated.b2z: array.b2nd: error [store.member] ";
+    assert!(text.contains(finding) && text.contains("is compressed"), "{text}");
+    assert_eq!(output.status.code(), Some(1));
+    let line = folder.bad(1, &["check", "other.zip"]);
+    let reason = "not a Blosc2 file: it is a zip file without `embed.b2e`, not a store";
+    assert_eq!(line, format!("blosc2: cannot check (other.zip): {reason}\n"));
+    // The checksum shows any changed bit of a frame.
+    let good = folder.read("tree.b2z");
+    let start = good.windows(7).position(|bytes| bytes == b"b2frame").unwrap() - 2;
+    let len = u64::from_be_bytes(good[start + 16..start + 24].try_into().unwrap()) as usize;
+    for at in (start..start + len).step_by(len / 20) {
+        let mut bytes = good.clone();
+        bytes[at] ^= 1;
+        folder.write("bad.b2z", &bytes);
+        let output = folder.run(&["check", "bad.b2z"]);
+        assert_eq!(output.status.code(), Some(1), "byte {at}: {output:?}");
     }
 }

@@ -148,9 +148,21 @@ fn chunks_are_listed() {
 
     let text = String::from_utf8(folder.good(&["info", "a.b2frame", "--chunks"])).unwrap();
     let rows: Vec<&str> = text.lines().rev().take(5).collect();
-    assert_eq!(rows[4], "   chunk        place     nbytes     cbytes    ratio data");
-    assert_eq!(rows[3], "       0            -       8000          0     0.00 zeros");
-    assert!(rows[0].starts_with("       3") && rows[0].ends_with(" stored"), "{text}");
+    let cells = |row: &str| {
+        row.split("  ")
+            .map(str::trim)
+            .filter(|cell| !cell.is_empty())
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(cells(rows[4]), ["chunk", "place", "nbytes", "cbytes", "ratio", "data"]);
+    assert_eq!(cells(rows[3]), ["0", "-", "7.81 KiB", "0 B", "0.00", "zeros"]);
+    let last = cells(rows[0]);
+    assert_eq!((last[0].as_str(), last[2].as_str(), last[5].as_str()), ("3", "800 B", "stored"));
+    // The columns of numbers are aligned on the right.
+    let end = |row: &str, cell: &str| row.find(cell).unwrap() + cell.len();
+    assert_eq!(end(rows[4], "nbytes"), end(rows[3], "7.81 KiB"));
+    assert_eq!(end(rows[4], "nbytes"), end(rows[0], "800 B"));
     assert!(folder.info("a.b2frame").get("chunk_list").is_none());
 
     folder.write("chunk", &blosc2::compress(&[7u32; 1000], &CParams::new()).unwrap());

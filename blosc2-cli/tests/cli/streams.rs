@@ -98,6 +98,11 @@ fn stores_are_read_from_stdin() {
     assert!(text.starts_with("/array\n/batches\n/group/\n"), "{text}");
     let row = good(&folder, &["cat", "-", "--key", "/array", "--slice", "1"], &store);
     assert!(row.chunks(4).map(|item| i32::from_le_bytes(item.try_into().unwrap())).eq(7..14));
+    let text = String::from_utf8(good(&folder, &["check", "-"], &store)).unwrap();
+    assert!(
+        text.ends_with("\n-: zip store, good: 8 members, 0 errors, 0 warnings, 1 note\n"),
+        "{text}"
+    );
 }
 
 #[test]

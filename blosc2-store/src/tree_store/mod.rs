@@ -21,6 +21,8 @@ use place::{Place, Stamp, folder_beside};
 const INDEX: &str = "embed.b2e";
 /// The file extensions of arrays, super-chunks and batch arrays.
 const ENDINGS: [&str; 3] = ["b2nd", "b2f", "b2b"];
+/// The end of the name of a file that makes its directory a sparse frame.
+const SPARSE_INDEX: &str = "/chunks.b2frame";
 /// The key below a group that holds its attributes.
 const ATTRIBUTES: &str = "/__vlmeta__";
 /// The metalayer with the registry of tables and other objects.
@@ -68,6 +70,9 @@ const READ: &str = "read from a store";
 /// Readers must reopen the store to see changes. In a directory, each change is stored when its call returns. A zip
 /// file that is opened for changing is unpacked to a temporary directory, and [`finish`](Self::finish) replaces the zip
 /// file atomically; without `finish` it is not changed.
+///
+/// In a directory, an entry can also be a sparse frame: a directory with one file per chunk, as Python creates it for
+/// the cache of a remote array. Replacing or removing such an entry fails.
 ///
 /// Inside a store, symbolic links to files are followed for reading only: nothing is changed through them. Symbolic
 /// links to directories, and files whose names are not valid keys, are ignored.
@@ -234,6 +239,11 @@ impl TreeStore {
         };
         // If a key has two files, after an interrupted change, the file with the last extension counts.
         for name in names.into_iter().filter(|name| name != INDEX) {
+            // A sparse frame is a directory in place of a file. In a zip file it cannot be opened.
+            let name = match name.strip_suffix(SPARSE_INDEX) {
+                Some(folder) if store.place.folder().is_some() => folder.to_owned(),
+                _ => name,
+            };
             let (stem, ending) = name.rsplit_once('.').unwrap_or((&name, ""));
             let key = format!("/{stem}");
             let is_leaf = || ENDINGS.contains(&ending) || store.is_frame(&name);

@@ -194,7 +194,7 @@ impl SChunk {
             work(&ChunkRef::to_decompress(buffer)?, decoder)
         });
         self.workers.lock().push(worker);
-        result.map_err(|error| self.at(error))
+        result.map_err(|error| self.at(error.in_chunk(index)))
     }
 
     fn worker(&self) -> Result<Worker> {

@@ -1,0 +1,379 @@
+//! The check of stores: all files of a store, and all frames in an embedded store.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use anyhow::Result;
+use blosc2::storage::ReadOnly;
+use blosc2::{ErrorKind, OpenOptions, SChunk};
+use blosc2_format::directory::{self, Folder};
+use blosc2_format::file::{self, Kind};
+use blosc2_format::{Finding, Options, Part, ReadAt, Report, Rule, Severity};
+use blosc2_store::{CTable, EmbedStore, Member, Members, Object, TreeStore};
+use indicatif::ProgressBar;
+
+use crate::file::Source;
+use crate::progress::{self, Watched};
+use crate::stdin;
+
+/// The section of `FORMATS.md` that describes the rules.
+const SECTION: &str = "Stores";
+
+static ZIP: Rule = Rule::new("store.zip", Severity::Error, "list of members", SECTION);
+static NO_INDEX: Rule = Rule::new("store.no_index", Severity::Error, "required file", SECTION);
+static MEMBER: Rule = Rule::new("store.member", Severity::Error, "member", SECTION);
+static CHECKSUM: Rule = Rule::new("store.checksum", Severity::Error, "checksum", SECTION);
+static OVERLAP: Rule = Rule::new("store.overlap", Severity::Error, "embedded frame", SECTION);
+static CONTENT: Rule = Rule::new("store.content", Severity::Error, "content", SECTION);
+static LIMIT: Rule = Rule::new("store.limit", Severity::Warning, "unchecked content", SECTION);
+static UNREADABLE: Rule = Rule::new("store.unreadable", Severity::Note, "content", SECTION);
+static STRANGER: Rule = Rule::new("store.stranger", Severity::Note, "file", SECTION);
+
+/// The file that every store has.
+const INDEX: &str = "embed.b2e";
+/// Extensions of files that have to be frames.
+const FRAMES: [&str; 5] = ["b2nd", "b2f", "b2b", "b2e", "b2frame"];
+/// Levels of embedded stores: the frames in an embedded store can be embedded stores themselves.
+const MAX_DEPTH: usize = 2;
+
+/// The form of a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Zip,
+    Folder,
+    Embedded,
+}
+
+impl Form {
+    /// The name in JSON.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Zip => "zip-store",
+            Self::Folder => "folder-store",
+            Self::Embedded => "embedded-store",
+        }
+    }
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Zip => "zip store",
+            Self::Folder => "folder store",
+            Self::Embedded => "embedded store",
+        })
+    }
+}
+
+/// The result of the check of a store.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    pub(crate) form: Form,
+    /// The findings of all members; their `file` is the name of the member.
+    pub(crate) report: Report,
+    pub(crate) members: Vec<CheckedMember>,
+}
+
+/// A frame of a store.
+#[derive(Debug)]
+pub(crate) struct CheckedMember {
+    /// The path inside the store. For an embedded frame: the path of its embedded store and its key.
+    pub(crate) file: String,
+    pub(crate) kind: Option<Kind>,
+    /// The number of errors, warnings and notes.
+    pub(crate) counts: [usize; 3],
+}
+
+/// The number of errors, warnings and notes of a report.
+pub(crate) fn counts(report: &Report) -> [usize; 3] {
+    [Severity::Error, Severity::Warning, Severity::Note].map(|severity| {
+        report.findings.iter().filter(|finding| finding.rule.severity == severity).count()
+    })
+}
+
+/// Checks a directory or a zip file.
+pub(crate) fn check(source: Source<'_>, options: &Options) -> Result<Checked> {
+    let is_folder = source.path.is_dir();
+    let form = if is_folder { Form::Folder } else { Form::Zip };
+    let members = match Members::open(source.path) {
+        Ok(members) => members,
+        Err(error) if error.kind() == ErrorKind::InvalidData => {
+            let mut walk = Walk::new(options, 0);
+            walk.found(None, &ZIP, "a readable zip file", error);
+            return Ok(walk.finish(form));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let opened = members.iter().filter_map(|member| member.open().ok()?.size().ok());
+    let mut walk = Walk::new(options, opened.fold(0, u64::saturating_add));
+    if members.get(INDEX).is_none() {
+        walk.found(None, &NO_INDEX, format_args!("a file `{INDEX}`"), "none");
+    }
+    walk.all(&members);
+    // The faults of damaged files would be reported twice.
+    if walk.report.is_good() {
+        walk.store(source.object());
+    }
+    Ok(walk.finish(form))
+}
+
+/// Checks the frames in an embedded store, after a check of the store itself.
+pub(crate) fn check_embedded(
+    store: &EmbedStore,
+    report: Report,
+    size: u64,
+    options: &Options,
+) -> Checked {
+    let mut walk = Walk::new(options, size);
+    walk.report = report;
+    walk.embedded("", store, 0);
+    walk.finish(Form::Embedded)
+}
+
+struct Walk<'a> {
+    options: &'a Options,
+    bar: ProgressBar,
+    report: Report,
+    members: Vec<CheckedMember>,
+    /// The keys of the entries of `embed.b2e`, and the keys that the index files of sparse frames have. These objects
+    /// are not opened again.
+    done: BTreeSet<String>,
+    /// Remaining bytes of embedded frames: a few bytes can contain very many of them.
+    left: u64,
+}
+
+impl<'a> Walk<'a> {
+    /// Starts the check of `size` bytes.
+    fn new(options: &'a Options, size: u64) -> Self {
+        Self {
+            options,
+            bar: progress::bar(size),
+            report: Report::new(),
+            members: Vec::new(),
+            done: BTreeSet::new(),
+            left: size.saturating_mul(256).max(1 << 30),
+        }
+    }
+
+    fn finish(self, form: Form) -> Checked {
+        Checked { form, report: self.report, members: self.members }
+    }
+
+    /// Adds a finding about a whole file, or about the store.
+    fn found(
+        &mut self,
+        file: Option<&str>,
+        rule: &'static Rule,
+        expected: impl ToString,
+        found: impl ToString,
+    ) {
+        // Errors contain the path of the copy of stdin.
+        let found = stdin::named(found.to_string());
+        let mut finding = Finding::new(rule, Part::Whole, 0, 0, expected, found);
+        finding.file = file.map(Into::into);
+        self.report.add(finding);
+    }
+
+    /// Adds the finding of an error of opening or reading.
+    fn failed(&mut self, file: Option<&str>, error: &blosc2::Error) {
+        let rule = match error.kind() {
+            ErrorKind::Unsupported => &UNREADABLE,
+            ErrorKind::TooLarge => &LIMIT,
+            _ => &CONTENT,
+        };
+        self.found(file, rule, "a readable object", format_args!("an error: {error}"));
+    }
+
+    fn all(&mut self, members: &Members) {
+        // The folders of sparse frames.
+        let is_index = |name: &str| name.ends_with(&format!("/{}", directory::INDEX));
+        let names = members.iter().map(|member| member.name()).filter(|name| is_index(name));
+        let folders: BTreeSet<&str> =
+            names.filter_map(|name| Some(name.rsplit_once('/')?.0)).collect();
+        for &folder in &folders {
+            self.sparse(members, folder);
+        }
+        for member in members.iter() {
+            let folder = member.name().rsplit_once('/').map_or("", |(folder, _)| folder);
+            if !folders.contains(folder) {
+                self.member(member);
+            }
+        }
+    }
+
+    /// Checks a sparse frame.
+    fn sparse(&mut self, members: &Members, folder: &str) {
+        let files = SparseFrame { members, folder };
+        match directory::check(&files, self.options) {
+            Ok(report) => {
+                let key = directory::INDEX.rsplit_once('.').map_or("", |(stem, _)| stem);
+                self.done.insert(format!("/{folder}/{key}"));
+                self.add(folder, Some(Kind::Directory), report);
+            }
+            Err(error) => self.found(Some(folder), &MEMBER, "a readable frame", error),
+        }
+    }
+
+    fn member(&mut self, member: Member<'_>) {
+        let name = member.name();
+        let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+        let is_frame = FRAMES.contains(&ending);
+        let source = match member.open() {
+            Ok(source) => source,
+            Err(error) if is_frame => {
+                return self.found(
+                    Some(name),
+                    &MEMBER,
+                    "uncompressed bytes inside the file",
+                    error,
+                );
+            }
+            Err(_) => return self.found(Some(name), &STRANGER, "a frame", "another file"),
+        };
+        // Other formats have no magic number: a file of another program could be taken for one.
+        let has_magic = |kind| matches!(kind, Kind::Frame | Kind::EarlyFrame | Kind::FrameVersion1);
+        if !is_frame && !file::recognise(&source).is_ok_and(|kind| kind.is_some_and(has_magic)) {
+            return self.found(Some(name), &STRANGER, "a frame", "another file");
+        }
+        self.frame(name, source, 0);
+        // A fault that the format itself shows is described better by its finding.
+        if self.options.content
+            && let Err(error) = member.verify()
+        {
+            let expected = "the checksum in the zip file";
+            self.found(Some(name), &CHECKSUM, expected, error);
+        }
+    }
+
+    /// Checks a frame at a depth of embedded stores.
+    fn frame(&mut self, name: &str, source: Arc<dyn ReadAt + Send + Sync>, depth: usize) {
+        let watched = Watched { source: Arc::clone(&source), bar: self.bar.clone() };
+        let (kind, report) = match file::check(&watched, self.options) {
+            Ok(checked) => checked,
+            Err(error) => return self.found(Some(name), &MEMBER, "a readable file", error),
+        };
+        let is_good = report.is_good();
+        self.add(name, kind, report);
+        if is_good && kind == Some(Kind::Frame) {
+            self.content(name, OpenOptions::new().open_storage(ReadOnly::new(source)), depth);
+        }
+    }
+
+    /// Checks what a frame without faults contains.
+    fn content(&mut self, name: &str, schunk: blosc2::Result<SChunk>, depth: usize) {
+        let schunk = match schunk {
+            Ok(schunk) => schunk,
+            Err(error) => return self.failed(Some(name), &error),
+        };
+        if EmbedStore::is_in(&schunk) {
+            match EmbedStore::from_schunk(schunk) {
+                Ok(store) => self.embedded(name, &store, depth),
+                Err(error) => self.failed(Some(name), &error),
+            }
+        } else if let Err(error) = Object::from_schunk(schunk) {
+            self.failed(Some(name), &error);
+        }
+    }
+
+    /// Checks the frames in an embedded store.
+    fn embedded(&mut self, name: &str, store: &EmbedStore, depth: usize) {
+        if name == INDEX {
+            self.done.extend(store.keys().map(str::to_owned));
+        }
+        let ranges = store.frame_ranges().filter_map(|(key, range)| Some((range?, key)));
+        let mut ranges: Vec<_> = ranges.collect();
+        ranges.sort_by_key(|(range, _)| (range.start, range.end));
+        let mut end = 0;
+        for (range, key) in ranges {
+            let name = format!("{name}{key}");
+            if range.start < end {
+                let expected = format_args!("a start at byte {end} or later");
+                self.found(Some(&name), &OVERLAP, expected, format_args!("byte {}", range.start));
+                continue;
+            }
+            end = range.end;
+            let left = self.left.checked_sub(range.end - range.start).filter(|_| depth < MAX_DEPTH);
+            let Some(left) = left else {
+                let found = "an embedded frame that exceeds the limits";
+                self.found(Some(&name), &LIMIT, "at most what the limits allow", found);
+                continue;
+            };
+            self.left = left;
+            match store.schunk().items::<u8>(range) {
+                Ok(bytes) => self.frame(&name, Arc::new(bytes), depth + 1),
+                Err(error) => self.failed(Some(&name), &error),
+            }
+        }
+    }
+
+    /// Checks that the store opens, and the objects that consist of several files.
+    fn store(&mut self, object: Result<Object>) {
+        match object {
+            Ok(Object::TreeStore(store)) => self.tree(&store),
+            Ok(Object::CTable(table)) => self.table(None, &table),
+            Ok(_) => {}
+            Err(error) => match error.downcast_ref::<blosc2::Error>() {
+                Some(error) => self.failed(None, error),
+                None => self.found(None, &CONTENT, "a readable store", error),
+            },
+        }
+    }
+
+    fn tree(&mut self, store: &TreeStore) {
+        for group in std::iter::once("/").chain(store.groups()) {
+            if let Err(error) = store.attributes(group) {
+                self.failed(Some(group), &error);
+            }
+        }
+        let keys: Vec<&str> = store.keys().filter(|key| !self.done.contains(*key)).collect();
+        for key in keys {
+            match store.get(key) {
+                Ok(Object::CTable(table)) => self.table(Some(key), &table),
+                Ok(_) => {}
+                Err(error) => self.failed(Some(key), &error),
+            }
+        }
+    }
+
+    /// Checks that the columns of a table are there, and as long as the table.
+    fn table(&mut self, key: Option<&str>, table: &CTable) {
+        let last = table.nrows().saturating_sub(1)..table.nrows();
+        for column in table.columns() {
+            match table.values(column.name(), last.clone()) {
+                // Computed columns are never read.
+                Err(error) if error.kind() != ErrorKind::Unsupported => self.failed(key, &error),
+                _ => {}
+            }
+        }
+    }
+
+    fn add(&mut self, name: &str, kind: Option<Kind>, report: Report) {
+        let counts = counts(&report);
+        self.members.push(CheckedMember { file: name.to_owned(), kind, counts });
+        self.report.append(name, report);
+    }
+}
+
+/// The files of a sparse frame in a store.
+#[derive(Debug)]
+struct SparseFrame<'a> {
+    members: &'a Members,
+    folder: &'a str,
+}
+
+impl Folder for SparseFrame<'_> {
+    type File = Arc<dyn ReadAt + Send + Sync>;
+
+    fn open(&self, name: &str) -> io::Result<Self::File> {
+        let member = self.members.get(&format!("{}/{name}", self.folder));
+        Ok(member.ok_or(io::ErrorKind::NotFound)?.open()?)
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        let below = format!("{}/", self.folder);
+        let names = self.members.iter().filter_map(|member| member.name().strip_prefix(&below));
+        Ok(names.filter(|name| !name.contains('/')).map(str::to_owned).collect())
+    }
+}
