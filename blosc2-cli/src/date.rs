@@ -44,7 +44,7 @@ pub(crate) fn date(value: i64, unit: Option<(u32, &str)>) -> String {
     }
 }
 
-/// The time of a day, in ticks of which a day has `ticks`.
+/// The time of a day; `value` and the length of a day, `ticks`, are in the same unit.
 fn time(value: i128, ticks: i128, digits: usize) -> String {
     let hour = ticks / 24;
     let mut text = format!("{:02}", value / hour);
