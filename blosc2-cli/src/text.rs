@@ -30,7 +30,7 @@ pub(crate) struct Options {
     /// With --text: print all items, up to 10 million.
     #[arg(long, requires = "text")]
     all: bool,
-    /// With --text: type of the items, such as `<f4`, if the file has none.
+    /// With --text: type of the items, such as `<f4`, in place of that of the file.
     #[arg(long, requires = "text")]
     dtype: Option<Dtype>,
 }

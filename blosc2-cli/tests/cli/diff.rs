@@ -125,18 +125,22 @@ fn items_are_compared_by_their_bytes() {
 #[test]
 fn the_first_of_many_pieces_is_found() {
     let folder = Folder::new();
-    // 80 MiB, so that three pieces are read.
-    let shape = [5, 4 << 20];
-    for (name, chunks) in [("a", [1, 1 << 20]), ("b", [5, 1 << 18])] {
+    // Rows of 40 MiB, so that several pieces of each are read.
+    let len = 10 << 20;
+    let shape = [2, len];
+    for (name, chunks) in [("a", [1, 1 << 20]), ("b", [2, 1 << 18])] {
         NDArray::builder().file(folder.path(name)).chunks(chunks).zeros::<u32>(shape).unwrap();
     }
     equal(&folder, &["a", "b"]);
     let mut array = NDArray::open_rw(folder.path("b")).unwrap();
-    array.write((4..5, (4 << 20) - 2..4 << 20), &[1u32, 2]).unwrap();
-    array.write((3..4, 77..78), &[5u32]).unwrap();
+    array.write((1..2, len - 2..len), &[1u32, 2]).unwrap();
+    array.write((1..2, 77..78), &[5u32]).unwrap();
     drop(array);
-    let line = "items    3 of 20971520 differ, first at [3,77]: 0 != 5";
+    let line = "items    3 of 20971520 differ, first at [1,77]: 0 != 5";
     assert_eq!(lines(&folder, &["a", "b"]), [line]);
+    folder.good(&["export", "b", "b.npy"]);
+    assert_eq!(lines(&folder, &["a", "b.npy"]), [line]);
+    equal(&folder, &["b", "b.npy"]);
 }
 
 #[test]
@@ -230,6 +234,8 @@ fn metalayers() {
         { "what": "vlmeta", "name": "only", "a": "[1,2]", "b": null },
     ]);
     assert_eq!(differences(&folder, &["a", "b"]), expected);
+    let expected = [r#"vlmeta   `author`: "you" != "me""#, "vlmeta   `only`: (none) != [1,2]"];
+    assert_eq!(lines(&folder, &["b", "a"]), expected);
     equal(&folder, &["a", "b", "--no-meta"]);
 
     // Contents that start with the same characters; and one that is not msgpack.

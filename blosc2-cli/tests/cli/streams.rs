@@ -70,6 +70,13 @@ fn stdin_is_read_as_a_file() {
     assert_eq!(good(&folder, &["cat", "-"], &file), bytes);
     assert_eq!(good(&folder, &["cat", "-", "--engine", "rust"], &file), bytes);
     assert_eq!(good(&folder, &["cat", "-", "--slice", "3"], &file), bytes[84..112]);
+    let text = good(&folder, &["cat", "-", "--text", "--slice", "9"], &file);
+    assert_eq!(text, b"[63 64 65 66 67 68 69]\n");
+    for args in [["diff", "-", "a.b2nd"], ["diff", "a.b2nd", "-"], ["diff", "-", "-"]] {
+        assert_eq!(good(&folder, &args, &file), b"equal\n");
+    }
+    let output = piped(&folder, &["diff", "-", "a.b2nd", "--json"], b"\x93NUMPY");
+    assert!(String::from_utf8(output.stderr).unwrap().contains("(-)"));
     let text = String::from_utf8(good(&folder, &["info", "-"], &file)).unwrap();
     assert!(text.starts_with("path           -\nkind           ndarray\n"), "{text}");
     let text = String::from_utf8(good(&folder, &["check", "-"], &file)).unwrap();
