@@ -2,10 +2,11 @@
 
 use anyhow::{Context, Result, bail};
 use blosc2::Dtype;
-use blosc2::dtype::{ByteOrder, Kind};
-use half::f16;
+use blosc2::dtype::Kind;
 
+use crate::date::NAT;
 use crate::printable;
+use crate::values::Number;
 
 /// Field names that an error message lists.
 const LISTED_FIELDS: usize = 10;
@@ -13,18 +14,17 @@ const LISTED_FIELDS: usize = 10;
 /// Converts items to `f64`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Numbers {
+    kind: Numeric,
     number: Number,
     /// Place of the number in the item, in bytes.
     offset: usize,
     size: usize,
-    is_big: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Number {
+enum Numeric {
     Bool,
     Int,
-    UInt,
     Float,
     /// The value is the magnitude.
     Complex,
@@ -54,64 +54,40 @@ impl Numbers {
                 (field.offset(), field.dtype())
             }
         };
-        let number = match (dtype.kind(), dtype.size()) {
-            (Some(Kind::Bool), _) => Number::Bool,
-            (Some(Kind::Int), _) => Number::Int,
-            (Some(Kind::UInt), _) => Number::UInt,
-            (Some(Kind::Float), 2 | 4 | 8) => Number::Float,
-            (Some(Kind::Complex), 8 | 16) => Number::Complex,
-            (Some(Kind::DateTime | Kind::TimeDelta), _) => Number::Time,
+        let kind = match (dtype.kind(), dtype.size()) {
+            (Some(Kind::Bool), _) => Numeric::Bool,
+            (Some(Kind::Int | Kind::UInt), _) => Numeric::Int,
+            (Some(Kind::Float), 2 | 4 | 8) => Numeric::Float,
+            (Some(Kind::Complex), 8 | 16) => Numeric::Complex,
+            (Some(Kind::DateTime | Kind::TimeDelta), _) => Numeric::Time,
             _ => bail!("items of dtype `{}` are not numbers", printable(&dtype.to_string())),
         };
-        let is_big = dtype.byte_order() == Some(ByteOrder::Big);
-        Ok(Self { number, offset, size: dtype.size(), is_big })
+        Ok(Self { kind, number: Number::of(dtype), offset, size: dtype.size() })
     }
 
     /// The value of an item.
     pub(crate) fn value(&self, item: &[u8]) -> f64 {
         let bytes = item.get(self.offset..self.offset + self.size).unwrap_or_default();
-        match self.number {
-            Number::Bool => f64::from(u8::from(self.word(bytes) != 0)),
-            Number::UInt => self.word(bytes) as f64,
-            Number::Int => self.signed(bytes) as f64,
-            Number::Time => match self.signed(bytes) {
-                i64::MIN => f64::NAN,
+        match self.kind {
+            Numeric::Bool => f64::from(u8::from(self.number.bits(bytes) != 0)),
+            Numeric::Int => self.number.int(bytes) as f64,
+            Numeric::Time => match self.number.time(bytes) {
+                NAT => f64::NAN,
                 time => time as f64,
             },
-            Number::Float => self.float(bytes),
-            Number::Complex => {
-                let (real, imaginary) = bytes.split_at_checked(self.size / 2).unwrap_or_default();
-                self.float(real).hypot(self.float(imaginary))
+            Numeric::Float => self.number.float(bytes),
+            Numeric::Complex => {
+                let (real, imaginary) = self.number.complex(bytes);
+                real.hypot(imaginary)
             }
-        }
-    }
-
-    /// Up to 8 bytes as an integer.
-    fn word(&self, bytes: &[u8]) -> u64 {
-        let shifted = |word: u64, byte: &u8| word << 8 | u64::from(*byte);
-        match self.is_big {
-            true => bytes.iter().fold(0, shifted),
-            false => bytes.iter().rev().fold(0, shifted),
-        }
-    }
-
-    fn signed(&self, bytes: &[u8]) -> i64 {
-        let unused = 64 - 8 * bytes.len().clamp(1, 8) as u32;
-        (self.word(bytes) << unused) as i64 >> unused
-    }
-
-    fn float(&self, bytes: &[u8]) -> f64 {
-        let word = self.word(bytes);
-        match bytes.len() {
-            2 => f16::from_bits(word as u16).to_f64(),
-            4 => f32::from_bits(word as u32).into(),
-            _ => f64::from_bits(word),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use half::f16;
+
     use super::*;
 
     fn value(dtype: &str, bytes: &[u8]) -> f64 {

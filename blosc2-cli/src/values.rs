@@ -114,7 +114,8 @@ pub(crate) struct Number {
 }
 
 impl Number {
-    fn of(dtype: &Dtype) -> Self {
+    /// The numbers of a scalar type. Those of a complex type are its parts.
+    pub(crate) fn of(dtype: &Dtype) -> Self {
         Self {
             size: dtype.size(),
             signed: dtype.kind() != Some(Kind::UInt),
@@ -122,7 +123,8 @@ impl Number {
         }
     }
 
-    fn bits(self, bytes: &[u8]) -> u64 {
+    /// Up to 8 bytes as an integer without a sign.
+    pub(crate) fn bits(self, bytes: &[u8]) -> u64 {
         let add = |bits: u64, &byte: &u8| bits << 8 | u64::from(byte);
         match self.order {
             ByteOrder::Big => bytes.iter().fold(0, add),
@@ -130,7 +132,7 @@ impl Number {
         }
     }
 
-    fn int(self, bytes: &[u8]) -> i128 {
+    pub(crate) fn int(self, bytes: &[u8]) -> i128 {
         let bits = self.bits(bytes);
         match self.size {
             _ if !self.signed => bits.into(),
@@ -141,11 +143,13 @@ impl Number {
         }
     }
 
-    fn time(self, bytes: &[u8]) -> i64 {
+    /// A date or a duration; the smallest number is NaT.
+    pub(crate) fn time(self, bytes: &[u8]) -> i64 {
         self.bits(bytes) as i64
     }
 
-    fn float(self, bytes: &[u8]) -> f64 {
+    /// A number of 2, 4 or 8 bytes.
+    pub(crate) fn float(self, bytes: &[u8]) -> f64 {
         let bits = self.bits(bytes);
         match bytes.len() {
             2 => half::f16::from_bits(bits as u16).to_f64(),
@@ -154,7 +158,7 @@ impl Number {
         }
     }
 
-    fn complex(self, bytes: &[u8]) -> (f64, f64) {
+    pub(crate) fn complex(self, bytes: &[u8]) -> (f64, f64) {
         let (real, imaginary) = bytes.split_at(bytes.len() / 2);
         (self.float(real), self.float(imaginary))
     }
