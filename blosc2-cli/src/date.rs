@@ -5,7 +5,7 @@ pub(crate) const NAT: i64 = i64::MIN;
 
 const DAY: i128 = 24 * 60 * 60;
 
-/// Units below a day: their ticks per second, or seconds per tick, and their digits after the second.
+/// Units below a day: how many a day has, and the digits after the second.
 fn per_day(unit: &str) -> Option<(i128, usize)> {
     Some(match unit {
         "h" => (24, 0),
@@ -44,7 +44,7 @@ pub(crate) fn date(value: i64, unit: Option<(u32, &str)>) -> String {
     }
 }
 
-/// The time of a day; `value` and the length of a day, `ticks`, are in the same unit.
+/// The time of a day, where a day has `ticks` ticks and `value` have passed.
 fn time(value: i128, ticks: i128, digits: usize) -> String {
     let hour = ticks / 24;
     let mut text = format!("{:02}", value / hour);
