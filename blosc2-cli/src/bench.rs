@@ -91,6 +91,9 @@ struct Report {
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     let plot = args.plot.as_ref().map(|path| args.force.output(path));
+    if let Some(plot) = &plot {
+        plot.check_apart(&args.file)?;
+    }
     if let Some(plot) = plot {
         plot.check()?;
     }

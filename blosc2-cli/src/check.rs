@@ -56,7 +56,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             ))
             .into());
         }
-        args.force.output(Path::new(svg)).check()?;
+        let output = args.force.output(Path::new(svg));
+        output.check()?;
+        args.files.iter().try_for_each(|file| output.check_apart(file))?;
     }
     let map = args.map || args.svg.is_some();
     let options = Options { content: !args.no_content, map, ..Options::default() };

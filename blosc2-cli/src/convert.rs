@@ -62,6 +62,7 @@ pub(crate) struct ExportArgs {
 pub(crate) fn import(args: &ImportArgs) -> Result<()> {
     let output = args.force.output(&args.out);
     output.check()?;
+    output.check_apart(&args.r#in)?;
     let failed =
         |error: anyhow::Error| foreign::unimported(&args.r#in, args.dtype.is_some(), &error);
     let (dtype, items) = open_items(args).map_err(failed)?;
@@ -86,7 +87,7 @@ pub(crate) fn import(args: &ImportArgs) -> Result<()> {
 fn open_items(args: &ImportArgs) -> Result<(Dtype, RawItems)> {
     let path = &args.r#in;
     // A pipe is read once, from its beginning to its end.
-    let file = match stdin::is_named(path) {
+    let file = match stdin::is_pipe(path) {
         true => None,
         false => {
             Some(File::open(path)?).filter(|file| file.metadata().is_ok_and(|it| it.is_file()))
@@ -127,9 +128,15 @@ fn open_items(args: &ImportArgs) -> Result<(Dtype, RawItems)> {
     }
     let layout = Layout { shape, typesize, fortran: fortran_order };
     let items = match source {
-        Ok(file) => RawItems::of_file(file, layout)?,
-        Err(stream) => RawItems::of_stream(stream, layout)?,
+        Ok(file) => RawItems::of_file(file, layout),
+        Err(stream) => RawItems::of_stream(stream, layout),
     };
+    // For raw items a wrong option is more likely than a damaged file.
+    let hint = |error| match args.shape.is_some() {
+        true => anyhow!("{error}; --shape and --dtype state the number of bytes"),
+        false => error,
+    };
+    let items = items.map_err(hint)?;
     Ok((dtype, items))
 }
 
@@ -150,6 +157,7 @@ fn raw_header(args: &ImportArgs, dtype: &Dtype, len: Option<u64>) -> Result<Head
 pub(crate) fn export(args: &ExportArgs) -> Result<()> {
     let output = args.force.output(&args.out);
     output.check()?;
+    output.check_apart(&args.r#in)?;
     let Content::Array(array) = Content::open_data(args.node.of(&args.r#in)?)? else {
         let path = args.r#in.display();
         bail!(

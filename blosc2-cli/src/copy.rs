@@ -12,7 +12,7 @@ use crate::UsageError;
 use crate::file::{self, Content, Node, Source};
 use crate::output::{Force, Output};
 use crate::params::{Compression, Cut};
-use crate::{chunk, interrupt, progress, rust};
+use crate::{chunk, progress, rust};
 
 /// Copy a file, optionally with other compression parameters or shapes.
 #[derive(Debug, clap::Args)]
@@ -43,7 +43,15 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<()> {
     let source = args.node.of(&args.r#in)?;
     let output = args.force.output(&args.out);
+    if args.directory && output.is_stdout() {
+        let message = "--directory cannot be combined with stdout".to_owned();
+        return Err(UsageError(message).into());
+    }
     output.check()?;
+    // Only a whole file is replaced by its copy.
+    if source.key.is_some() || source.offset > 0 || args.r#in.is_dir() {
+        output.check_apart(&args.r#in)?;
+    }
     if let Some(kind) = rust::needed(source) {
         refuse_options(args, kind)?;
         let to_frame = args.out.extension().is_some_and(|ending| ending == "b2frame");
@@ -67,6 +75,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         schunk.set_dparams(DParams::new().threads(args.compression.threads()));
     }
     output.create(|path, replace| {
+        // `Output` has refused an existing directory.
+        let replace = replace && !args.directory;
         let options = SaveOptions::new().directory(args.directory).replace(replace);
         match &content {
             Content::Array(array) if !verbatim => {
@@ -125,7 +135,6 @@ fn copy_to_frame(args: &Args, source: Source<'_>, output: Output<'_>) -> Result<
             Writer::new(out, format_params(&params)?, &info.metalayers).map_err(unmade)?;
         let mut data = Vec::new();
         for number in 0..info.nchunks {
-            interrupt::check()?;
             let decoded = file.decode_chunk(number, &mut data);
             decoded.map_err(|error| rust::unread_chunk(source, number, &error))?;
             // Frames cannot hold an empty chunk; skipping it loses no data.

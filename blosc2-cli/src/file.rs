@@ -37,7 +37,11 @@ pub(crate) struct Place {
 impl Place {
     /// The source at this position of a file; of stdin if the path is `-`.
     pub(crate) fn of<'a>(&self, path: &'a Path) -> Result<Source<'a>> {
-        let path = if stdin::is_named(path) { stdin::file()? } else { path };
+        let path = match stdin::is_pipe(path) {
+            // The program reads few files, and needs their paths until it ends.
+            true => Box::leak(stdin::file(path)?.into_boxed_path()),
+            false => path,
+        };
         Ok(Source { path, offset: self.offset, key: None, locking: self.locking })
     }
 }

@@ -123,6 +123,21 @@ fn other_than_npy(path: &Path) -> Option<String> {
     }
 }
 
+/// Fails if a file has another format, or is a store: it may contain a frame, which a repair would put in its place.
+pub(crate) fn check_repairable(path: &Path) -> anyhow::Result<()> {
+    let Some(file) = File::open(path).ok().filter(|_| path.is_file()) else { return Ok(()) };
+    match name(&file) {
+        Some(format) if TreeStore::is_at(path).unwrap_or(false) && !is_other_zip(path) => {
+            anyhow::bail!(
+                "cannot repair ({}): this is a store ({format}), not a frame",
+                path.display()
+            )
+        }
+        Some(format) => Err(refused("repair", path, Some(format))),
+        None => Ok(()),
+    }
+}
+
 /// The error of repairing a file, which does not suggest a repair.
 pub(crate) fn unrepaired(path: &Path, error: &blosc2::Error) -> anyhow::Error {
     if let Err(error) = path.metadata() {

@@ -137,6 +137,7 @@ fn main() -> ExitCode {
         Command::Completions(args) => manual::completions(&args, Cli::command()),
         Command::Man(args) => manual::man(&args, Cli::command()),
     };
+    interrupt::wait_if_stopped();
     let status = match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
@@ -147,10 +148,6 @@ fn main() -> ExitCode {
 
 /// Writes the error to stderr and returns the exit status.
 fn fail(error: &anyhow::Error) -> ExitCode {
-    if interrupt::is_stopped() {
-        complain("interrupted");
-        return ExitCode::from(interrupt::STATUS);
-    }
     if error.is::<diff::Different>() {
         return ExitCode::from(1);
     }

@@ -88,6 +88,11 @@ enum Action {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
+    if stdin::is_named(&args.file)
+        && matches!(args.action, Some(Action::Set { .. } | Action::Del { .. }))
+    {
+        return Err(UsageError("stdin cannot be changed; name a file".to_owned()).into());
+    }
     let source = args.place.of(&args.file)?;
     let action = match &args.action {
         None => return list(source, args.json),
@@ -98,9 +103,6 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         }
         Some(action) => action,
     };
-    if stdin::is_named(&args.file) && !matches!(action, Action::Get { .. }) {
-        return Err(UsageError("stdin cannot be changed; name a file".to_owned()).into());
-    }
     match action {
         Action::Get { name, raw, fixed } => {
             let schunk = source.open_with(OpenOptions::new().max_read(MOST))?;

@@ -6,8 +6,7 @@ use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
 
-use crate::interrupt::{self, Unfinished};
-use crate::stdin;
+use crate::{interrupt, stdin};
 
 /// The option that replaces existing files.
 #[derive(Debug, Clone, Copy, clap::Args)]
@@ -47,6 +46,12 @@ impl Output<'_> {
                     "cannot create a file ({path}): it is a directory, which --force does not replace; remove it first"
                 )
             }
+            // The target of a link is replaced.
+            Ok(found) if !found.is_dir() && self.path.metadata().is_ok_and(|it| !it.is_file()) => {
+                bail!(
+                    "cannot create a file ({path}): what exists there is not a regular file; `-` is stdout"
+                )
+            }
             Ok(_) if self.replace => Ok(()),
             Ok(metadata) => {
                 let hint = if metadata.is_dir() { "" } else { "; --force replaces it" };
@@ -55,16 +60,42 @@ impl Output<'_> {
         }
     }
 
+    /// Fails if the file would replace an input of the command, or be created inside an input directory.
+    pub(crate) fn check_apart(&self, input: &Path) -> Result<()> {
+        if self.is_stdout() || stdin::is_named(input) {
+            return Ok(());
+        }
+        let real = fs::canonicalize(self.path).or_else(|_| {
+            let parent = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            let parent = fs::canonicalize(parent.unwrap_or(Path::new(".")))?;
+            Ok::<_, io::Error>(parent.join(self.path.file_name().unwrap_or_default()))
+        });
+        match (real, fs::canonicalize(input)) {
+            (Ok(output), Ok(input)) if output.starts_with(&input) => {
+                let what =
+                    if output == input { "it is the input" } else { "it is inside the input" };
+                bail!("cannot create a file ({}): {what}", self.path.display())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Creates the file through `make`, which writes it at the given path, replaces an existing file if the second
     /// argument says so, and leaves no part of it if it fails. For stdout, it is a temporary file that is copied.
     pub(crate) fn create(&self, make: impl FnOnce(&Path, bool) -> Result<()>) -> Result<()> {
         self.check()?;
-        let _unfinished = Unfinished::new();
         if !self.is_stdout() {
+            interrupt::register(folder_of(self.path));
             return make(self.path, self.replace);
         }
-        let failed = |error: io::Error| anyhow!("cannot create a temporary file: {error}");
-        let folder = tempfile::Builder::new().prefix(".blosc2-").tempdir().map_err(failed)?;
+        let folder = std::env::temp_dir();
+        interrupt::register(&folder);
+        let failed = |error: io::Error| {
+            anyhow!("cannot create a temporary file in {}: {error}", folder.display())
+        };
+        let mut builder = tempfile::Builder::new();
+        let folder =
+            builder.prefix(&interrupt::temporary_prefix()).tempdir_in(&folder).map_err(failed)?;
         let path = folder.path().join("stdout");
         make(&path, false)?;
         let mut file = File::open(&path).map_err(failed)?;
@@ -81,7 +112,7 @@ impl Output<'_> {
             write(&mut out)?;
             return Ok(out.flush()?);
         }
-        self.write_file(|out| write(&mut Watched(out)))
+        self.write_file(|out| write(out))
     }
 
     /// Creates the file from what `write` writes, not only at its end.
@@ -100,23 +131,26 @@ impl Output<'_> {
         &self,
         write: impl FnOnce(&mut BufWriter<&mut File>) -> Result<()>,
     ) -> Result<()> {
-        let _unfinished = Unfinished::new();
         let path = self.path.display();
         let failed = |error: io::Error| anyhow!("cannot create a file ({path}): {error}");
         // The target of a link is replaced, not the link.
-        let real = match self.replace {
-            true => fs::canonicalize(self.path).unwrap_or_else(|_| self.path.to_owned()),
-            false => self.path.to_owned(),
+        let real = match (fs::canonicalize(self.path), fs::read_link(self.path)) {
+            (Ok(real), _) if self.replace => real,
+            // A link to a path that does not exist. Links in a cycle are another error.
+            (Err(error), Ok(link)) if self.replace => match error.kind() {
+                io::ErrorKind::NotFound => folder_of(self.path).join(link),
+                _ => return Err(failed(error)),
+            },
+            _ => self.path.to_owned(),
         };
-        let folder = match real.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
+        let folder = folder_of(&real);
         if !folder.is_dir() {
             bail!("cannot create a file ({path}): there is no directory {}", folder.display());
         }
         let mut builder = tempfile::Builder::new();
-        builder.prefix(".blosc2-");
+        let prefix = interrupt::temporary_prefix();
+        builder.prefix(&prefix);
+        interrupt::register(folder);
         // Permissions as the umask sets them for any new file.
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
@@ -130,6 +164,10 @@ impl Output<'_> {
             })?;
             buffered.flush().map_err(failed)?;
         }
+        if let Ok(metadata) = fs::metadata(&real) {
+            // A private file stays private.
+            file.as_file().set_permissions(metadata.permissions()).map_err(failed)?;
+        }
         file.as_file().sync_all().map_err(failed)?;
         match self.replace {
             true => file.persist(&real).map_err(|error| failed(error.error))?,
@@ -139,16 +177,10 @@ impl Output<'_> {
     }
 }
 
-/// A writer that fails after Ctrl-C.
-struct Watched<'a>(&'a mut dyn Write);
-
-impl Write for Watched<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        interrupt::check().map_err(io::Error::other)?;
-        self.0.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+/// The directory of a new file.
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
     }
 }

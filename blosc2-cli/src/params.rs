@@ -1,5 +1,6 @@
 //! Options that several commands share.
 
+use std::num::IntErrorKind;
 use std::str::FromStr;
 
 use blosc2::{CParams, Codec, Filter, Threads, library};
@@ -120,14 +121,20 @@ impl FromStr for Shape {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        // Also as Python prints it: `(100, 200)`, `(5,)`.
+        let text = text.trim();
+        let text = text.strip_prefix('(').and_then(|text| text.strip_suffix(')')).unwrap_or(text);
+        let text = text.strip_suffix(',').unwrap_or(text);
         if text.is_empty() {
             return Ok(Self(Vec::new()));
         }
-        let number = |part: &str| part.trim().parse().map_err(|_| part.to_owned());
-        text.split(',')
-            .map(number)
-            .collect::<Result<_, _>>()
-            .map(Self)
-            .map_err(|part| format!("expected numbers separated by commas, got `{part}`"))
+        let number = |part: &str| match part.trim().parse::<u64>() {
+            Ok(number) => Ok(number),
+            Err(error) if *error.kind() == IntErrorKind::PosOverflow => {
+                Err(format!("expected numbers below 2^64, got `{part}`"))
+            }
+            Err(_) => Err(format!("expected numbers separated by commas, got `{part}`")),
+        };
+        text.split(',').map(number).collect::<Result<_, _>>().map(Self)
     }
 }

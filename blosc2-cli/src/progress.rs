@@ -1,12 +1,11 @@
 //! Progress bars on stderr. Nothing is drawn if stderr is not a terminal, or below 64 MiB of data.
 
+use std::convert::Infallible;
 use std::io::{self, IsTerminal, stdout};
 use std::time::Duration;
 
 use blosc2_format::ReadAt;
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
-
-use crate::interrupt::{self, Interrupted};
 
 /// Bytes below which no bar is drawn: the work is done too soon.
 const WORTH_A_BAR: u64 = 64 << 20;
@@ -27,16 +26,16 @@ pub(crate) fn bar_beside_stdout(bytes: u64) -> ProgressBar {
     if stdout().is_terminal() { ProgressBar::hidden() } else { bar(bytes) }
 }
 
-/// A bar for `bytes` bytes of work that is reported in chunks, and stopped by Ctrl-C. The closure is the argument of the
-/// methods `progress` of `blosc2`.
+/// A bar for `bytes` bytes of work that is reported in chunks. The closure is the argument of the methods `progress` of
+/// `blosc2`.
 pub(crate) fn of_chunks(
     bytes: u64,
-) -> impl Fn(u64, u64) -> Result<(), Interrupted> + Send + Sync + 'static {
+) -> impl Fn(u64, u64) -> Result<(), Infallible> + Send + Sync + 'static {
     let bar = bar(bytes);
     move |done, total| {
         let part = u128::from(bytes) * u128::from(done) / u128::from(total.max(1));
         bar.set_position(u64::try_from(part).unwrap_or(u64::MAX));
-        interrupt::check()
+        Ok(())
     }
 }
 

@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Result, anyhow, bail};
 use blosc2_format::ReadAt;
 
-use crate::interrupt;
 use crate::npy::fortran_to_c;
 
 /// Bytes of a stream that are held in memory. If the rows of a chunk take more, the stream is copied to a temporary
@@ -96,7 +95,6 @@ impl RawItems {
 
     /// Reads the items in a box to `bytes`, in C order. Each box is read once.
     pub(crate) fn read(&self, ranges: &[Range<u64>], bytes: &mut [u8]) -> Result<()> {
-        interrupt::check()?;
         let region = {
             let mut data = self.data.lock().unwrap_or_else(PoisonError::into_inner);
             if let Data::Stream(stream) = &mut *data {
@@ -242,7 +240,6 @@ impl Stream {
         let before = self.next.saturating_mul(layout.row());
         let mut done = from;
         while done < self.rows.len() {
-            interrupt::check()?;
             match self.reader.read(&mut self.rows[done..]) {
                 Ok(0) => return truncated(layout.nbytes()?, before + (done - from) as u64),
                 Ok(len) => done += len,
@@ -275,7 +272,6 @@ impl Stream {
         let expected = layout.nbytes()?;
         let mut piece = vec![0; 1 << 20];
         loop {
-            interrupt::check()?;
             let len = match self.reader.read(&mut piece) {
                 Ok(0) => break,
                 Ok(len) => len,

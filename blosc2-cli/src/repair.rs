@@ -1,13 +1,13 @@
 //! `blosc2 repair`: repairs a frame that is damaged, or whose writer was interrupted.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use blosc2::repair::{Repaired, repair, repair_to};
 use serde_json::{Value, json};
 
-use crate::foreign;
+use crate::{UsageError, foreign, interrupt, printable, stdin};
 
 /// Repair a frame that is damaged, or whose writer was interrupted.
 #[derive(Debug, clap::Args)]
@@ -28,6 +28,19 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
+    let folder = |path: &Path| path.parent().map(Path::to_owned).unwrap_or_default();
+    match &args.output {
+        Some(output) if stdin::is_named(output) => {
+            let message = "--output names a file or directory, not stdout".to_owned();
+            return Err(UsageError(message).into());
+        }
+        Some(output) => interrupt::register(&folder(output)),
+        None => interrupt::register(&folder(&args.file)),
+    }
+    if args.output.is_none() {
+        // An archive or a text may contain a frame, but is not one.
+        foreign::check_repairable(&args.file)?;
+    }
     let repaired = match &args.output {
         None => repair(&args.file),
         Some(output) => repair_to(&args.file, output),
@@ -38,9 +51,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         true => writeln!(io::stdout(), "{:#}", to_json(&path, &repaired))?,
         false => match (&args.output, &repaired) {
             (Some(output), Repaired::Sound) => {
-                writeln!(io::stdout(), "{path}: good: copied to {}", output.display())?;
+                let line = format!("{path}: good: copied to {}", output.display());
+                writeln!(io::stdout(), "{}", printable(&line))?;
             }
-            _ => writeln!(io::stdout(), "{path}: {repaired}")?,
+            // The names of metalayers come from the file.
+            _ => writeln!(io::stdout(), "{}", printable(&format!("{path}: {repaired}")))?,
         },
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::ops::Range;
 
 use anyhow::{Result, anyhow, bail};
-use blosc2::{NDArray, SChunk};
+use blosc2::{ErrorKind, NDArray, SChunk};
 use indicatif::ProgressBar;
 
 use crate::slice::Pick;
@@ -137,7 +137,7 @@ pub(crate) fn write(
     let typesize = items.typesize() as u64;
     let chunk = items.chunks().iter().copied().fold(typesize, u64::saturating_mul);
     let first = Cell::new(FIRST.max(chunk));
-    Pieces { items, budget: PIECE.max(chunk), next: first, bar }.write(picks, out)
+    Pieces { items, budget: Cell::new(PIECE.max(chunk)), next: first, bar }.write(picks, out)
 }
 
 /// Splits all items into boxes of at most half of `PIECE`, or one item, and passes the ranges of each to `f`. The boxes
@@ -149,14 +149,19 @@ pub(crate) fn boxes(
     let all = |&count: &u64| Pick { start: 0, step: 1, count };
     let picks: Vec<Pick> = items.shape().iter().map(all).collect();
     let next = Cell::new(PIECE / 2);
-    let pieces = Pieces { items, budget: PIECE / 2, next, bar: &ProgressBar::hidden() };
+    let pieces = Pieces { items, budget: Cell::new(PIECE / 2), next, bar: &ProgressBar::hidden() };
     pieces.each(&picks, &mut |picks| f(&picks.iter().map(Pick::span).collect::<Vec<_>>()))
+}
+
+/// Whether an error means that reading would take more memory than allowed.
+fn is_too_large(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<blosc2::Error>().is_some_and(|error| error.kind() == ErrorKind::TooLarge)
 }
 
 struct Pieces<'a> {
     items: &'a dyn Items,
     /// The bytes of the largest piece.
-    budget: u64,
+    budget: Cell<u64>,
     /// The bytes of the next piece.
     next: Cell<u64>,
     bar: &'a ProgressBar,
@@ -197,12 +202,24 @@ impl Pieces<'_> {
                 let left = all.part(done, all.count - done);
                 let rows = (budget / row).max(1);
                 picks[axis] = left.part(0, rows_of_piece(&left, rows, self.items.chunks()[axis]));
-                f(picks)?;
+                match f(picks) {
+                    // Small blocks take more memory than their items.
+                    Err(error) if is_too_large(&error) && self.shrink() => continue,
+                    result => result?,
+                }
             }
             done += picks[axis].count;
         }
         picks[axis] = all;
         Ok(())
+    }
+
+    /// Halves the size of the pieces. Returns whether they still have at least one item.
+    fn shrink(&self) -> bool {
+        let half = self.next.get() / 2;
+        self.next.set(half);
+        self.budget.set(half);
+        half >= self.items.typesize() as u64
     }
 
     /// Reads the box that covers the selected items, and writes them.
@@ -224,7 +241,7 @@ impl Pieces<'_> {
                 bytes.len()
             ));
         }
-        self.next.set(self.next.get().saturating_mul(2).min(self.budget));
+        self.next.set(self.next.get().saturating_mul(2).min(self.budget.get()));
         let written = write_picked(&bytes, &picks[..dense], &strides, out)?;
         self.bar.inc(written);
         Ok(())
@@ -333,9 +350,14 @@ mod tests {
                 let picks = text.parse::<Slices>().unwrap().resolve(&items.shape).unwrap();
                 let mut out = Vec::new();
                 let bar = ProgressBar::hidden();
-                Pieces { items: &items, budget, next: Cell::new(budget.min(8)), bar: &bar }
-                    .write(&picks, &mut out)
-                    .unwrap();
+                Pieces {
+                    items: &items,
+                    budget: Cell::new(budget),
+                    next: Cell::new(budget.min(8)),
+                    bar: &bar,
+                }
+                .write(&picks, &mut out)
+                .unwrap();
                 let positions: Vec<Vec<u64>> = picks
                     .iter()
                     .map(|pick| (0..pick.count).map(|k| pick.position(k)).collect())
@@ -353,7 +375,8 @@ mod tests {
     fn pieces_end_where_chunks_end() {
         let items = Counting { shape: vec![10], chunks: vec![4], reads: RefCell::default() };
         let bar = ProgressBar::hidden();
-        let pieces = Pieces { items: &items, budget: 10, next: Cell::new(10), bar: &bar };
+        let pieces =
+            Pieces { items: &items, budget: Cell::new(10), next: Cell::new(10), bar: &bar };
         for (text, ranges) in [("1:", [1..4, 4..8, 8..10]), ("::-1", [8..10, 4..8, 0..4])] {
             let picks = text.parse::<Slices>().unwrap().resolve(&[10]).unwrap();
             pieces.write(&picks, &mut Vec::new()).unwrap();

@@ -93,6 +93,9 @@ enum Target {
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     let output = args.output.as_ref().map(|path| args.force.output(path));
+    if let Some(output) = &output {
+        output.check_apart(&args.file)?;
+    }
     if let Some(output) = output {
         output.check()?;
     }

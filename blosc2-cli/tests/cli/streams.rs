@@ -187,6 +187,7 @@ fn raw_items_are_imported() {
         (&["--dtype", ">u2", "--shape", "20,30"][..], serde_json::json!([20, 30])),
         (&["--dtype", ">u2"], serde_json::json!([600])),
         (&["--dtype", ">u2", "--shape", "600,1"], serde_json::json!([600, 1])),
+        (&["--dtype", ">u2", "--shape", "(600,)"], serde_json::json!([600])),
     ] {
         folder.good(&[&["import", "data.bin", "a.b2nd", "--force"], args].concat());
         let info = folder.info("a.b2nd");
@@ -244,6 +245,122 @@ fn files_are_replaced_with_force_only() {
 }
 
 #[test]
+#[cfg(unix)]
+fn links_devices_and_permissions_are_respected() {
+    use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
+
+    let folder = Folder::new();
+    folder.array("a.b2nd", &[10, 7], &[4, 7], &[2, 3]);
+    folder.good(&["export", "a.b2nd", "a.npy"]);
+    let commands = [
+        &["copy", "a.b2nd"][..],
+        &["copy", "a.b2nd", "--level", "1"],
+        &["import", "a.npy"],
+        &["export", "a.b2nd"],
+    ];
+    symlink("target", folder.path("link")).unwrap();
+    symlink("loop", folder.path("loop")).unwrap();
+    let made = Command::new("mkfifo").arg(folder.path("pipe")).status().unwrap();
+    assert!(made.success());
+    for args in commands {
+        // A link to a path where nothing exists: the file is created there, the link stays.
+        folder.good(&[args, &["link", "--force"]].concat());
+        assert!(folder.path("link").is_symlink() && folder.path("target").is_file(), "{args:?}");
+        fs::remove_file(folder.path("target")).unwrap();
+        assert_eq!(folder.run(&[args, &["loop", "--force"]].concat()).status.code(), Some(1));
+        assert!(folder.path("loop").is_symlink());
+
+        let output = folder.run(&[args, &["pipe", "--force"]].concat());
+        let line = String::from_utf8(output.stderr).unwrap();
+        assert!(line.contains("is not a regular file; `-` is stdout"), "{line}");
+        assert!(fs::metadata(folder.path("pipe")).unwrap().file_type().is_fifo());
+
+        fs::write(folder.path("private"), b"").unwrap();
+        fs::set_permissions(folder.path("private"), fs::Permissions::from_mode(0o600)).unwrap();
+        folder.good(&[args, &["private", "--force"]].concat());
+        let mode = fs::metadata(folder.path("private")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{args:?}");
+    }
+}
+
+#[test]
+fn an_input_is_not_replaced_by_something_else() {
+    let folder = Folder::new();
+    folder.array("a.b2nd", &[10, 7], &[4, 7], &[2, 3]);
+    folder.good(&["export", "a.b2nd", "a.npy"]);
+    for args in [
+        &["export", "a.b2nd", "./a.b2nd", "--force"][..],
+        &["import", "a.npy", "a.npy", "--force"],
+        &["view", "a.b2nd", "-o", "a.b2nd", "--force"],
+        &["bench", "a.b2nd", "--plot", "./a.b2nd", "--force"],
+        &["check", "a.b2nd", "--svg", "./a.b2nd", "--force"],
+    ] {
+        let line = folder.bad(1, args);
+        assert!(line.contains("it is the input"), "{line}");
+    }
+}
+
+#[test]
+fn directories_are_created_with_force_too() {
+    let folder = Folder::new();
+    let bytes = folder.array("a.b2nd", &[10, 7], &[4, 7], &[2, 3]);
+    for (out, args) in [("x", &[][..]), ("y", &["--level", "1"]), ("z", &["--chunks", "5,5"])] {
+        folder.good(&[&["copy", "a.b2nd", out, "--directory", "--force"], args].concat());
+        assert_eq!(folder.good(&["cat", out]), bytes);
+        let again = [&["copy", "a.b2nd", out, "--directory", "--force"], args].concat();
+        assert_eq!(folder.run(&again).status.code(), Some(1));
+    }
+    folder.bad(2, &["copy", "a.b2nd", "-", "--directory"]);
+}
+
+#[test]
+#[cfg(unix)]
+fn named_pipes_are_read() {
+    let folder = Folder::new();
+    let bytes = folder.array("a.b2nd", &[10, 7], &[4, 7], &[2, 3]);
+    folder.good(&["export", "a.b2nd", "a.npy"]);
+    let made = Command::new("mkfifo").arg(folder.path("pipe")).status().unwrap();
+    assert!(made.success());
+    for (args, input) in [
+        (&["cat", "pipe"][..], "a.b2nd"),
+        (&["info", "pipe"], "a.b2nd"),
+        (&["diff", "pipe", "a.b2nd"], "a.b2nd"),
+        (&["import", "pipe", "b.b2nd"], "a.npy"),
+    ] {
+        let input = folder.read(input);
+        let output = thread::scope(|scope| {
+            scope.spawn(|| fs::write(folder.path("pipe"), input).unwrap());
+            folder.run(args)
+        });
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        if args[0] == "cat" {
+            assert_eq!(output.stdout, bytes);
+        }
+    }
+    assert_eq!(folder.good(&["cat", "b.b2nd"]), bytes);
+}
+
+#[test]
+fn a_file_that_only_contains_a_frame_is_not_repaired() {
+    let folder = Folder::new();
+    folder.array("a.b2nd", &[10, 7], &[4, 7], &[2, 3]);
+    let frame = folder.read("a.b2nd");
+    let store = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/python_files/4.14.1/tree.b2z");
+    folder.write("tree.b2z", &fs::read(store).unwrap());
+    folder.write("log.txt", &[&b"a line of text\n".repeat(100)[..], &frame].concat());
+    folder.write("unknown", &[&[7u8; 3000][..], &frame[..frame.len() - 40], &[9; 3000]].concat());
+    for (name, reason) in [
+        ("tree.b2z", "this is a store"),
+        ("log.txt", "it is a text file"),
+        ("unknown", "not a Blosc2 file"),
+    ] {
+        let line = folder.bad(1, &["repair", name]);
+        assert!(line.contains(reason), "{line}");
+    }
+    folder.bad(2, &["repair", "a.b2nd", "--output", "-"]);
+}
+
+#[test]
 fn the_first_items_need_only_the_first_chunks() {
     let folder = Folder::new();
     let items: Vec<u32> = (0..1 << 20).map(|at: u32| at.wrapping_mul(2_654_435_761)).collect();
@@ -296,6 +413,7 @@ fn ctrl_c_leaves_no_file() {
         (&["import", "-", "a.b2nd", "--chunks", "65536"][..], "-INT"),
         (&["import", "-", "a.b2nd", "--chunks", "65536"], "-TERM"),
         (&["cat", "-"], "-INT"),
+        (&["import", "-", "-", "--chunks", "65536"], "-HUP"),
     ] {
         let folder = Folder::new();
         let mut child = start(&folder, args, Stdio::null());
@@ -307,6 +425,36 @@ fn ctrl_c_leaves_no_file() {
         assert_eq!(output.status.code(), Some(130), "{args:?}: {errors}");
         assert!(names(&folder).is_empty(), "{args:?} left {:?}", names(&folder));
     }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn ignored_signals_stay_ignored() {
+    let folder = Folder::new();
+    let mut command = Command::new("nohup");
+    command.arg(PROGRAM).args(["import", "-", "a.b2nd", "--dtype", "u1", "--shape", "10"]);
+    command
+        .current_dir(folder.path(""))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    // After these bytes are read, the handlers are in place.
+    stdin.write_all(&[1; 5]).unwrap();
+    let pending = || fs::read_dir(folder.path("")).unwrap().count() > 0;
+    let start = Instant::now();
+    while !pending() {
+        assert!(start.elapsed() < Duration::from_secs(60), "nothing is created");
+        thread::sleep(Duration::from_millis(5));
+    }
+    assert!(
+        Command::new("kill").args(["-HUP", &child.id().to_string()]).status().unwrap().success()
+    );
+    stdin.write_all(&[2; 5]).unwrap();
+    drop(stdin);
+    assert!(child.wait().unwrap().success());
+    assert_eq!(folder.good(&["cat", "a.b2nd"]), [1, 1, 1, 1, 1, 2, 2, 2, 2, 2]);
 }
 
 #[test]

@@ -198,8 +198,9 @@ impl NDArrayBuilder {
     ///
     /// The methods that create an array chunk by chunk call it: [`copy`](Self::copy), [`cast`](Self::cast),
     /// [`map`](Self::map), [`concatenate`](Self::concatenate), [`stack`](Self::stack), [`from_fn`](Self::from_fn) and
-    /// the methods based on it, and [`from_chunk_fn`](Self::from_chunk_fn). It is called on the thread that creates the
-    /// array. If it returns an error, creation stops and fails with [`ErrorKind::Callback`], and no file remains.
+    /// the methods based on it, and [`from_chunk_fn`](Self::from_chunk_fn). The other methods do not call it. It is
+    /// called on the thread that creates the array. If it returns an error, creation stops and fails with
+    /// [`ErrorKind::Callback`]; at a path, no file or directory remains.
     ///
     /// ```
     /// use blosc2::{ErrorKind, NDArray};

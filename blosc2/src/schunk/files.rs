@@ -1,8 +1,8 @@
 //! Files and directories that are created under a temporary name and renamed when they are complete.
 
 use std::fs::{self, File};
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{io, process};
 
 use blosc2_format::directory::{Disk, FolderMut};
 
@@ -22,8 +22,30 @@ pub(crate) fn create(
         return put(path, write, Existing::Kept);
     }
     // The target of a link is replaced, not the link.
-    let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let real = target(path).map_err(|error| Error::from_io(DOING, path, error))?;
     put(&real, write, Existing::Replaced).map_err(|error| error.at(path))
+}
+
+/// Returns the path to which a link leads, even if nothing exists there. Any other path is returned unchanged, if
+/// nothing exists there, or in its canonical form.
+fn target(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    loop {
+        match fs::canonicalize(&path) {
+            // A link to a path that does not exist. Links in a cycle are another error.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && path.is_symlink() => {
+                path = parent(&path).join(fs::read_link(&path)?);
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(path),
+            found => return found,
+        }
+    }
+}
+
+/// Returns the start of the names of temporary files and directories. It contains the process id, so that files that a
+/// killed process has left can be recognised.
+fn temporary_prefix() -> String {
+    format!(".blosc2-{}-", process::id())
 }
 
 /// What happens to an existing file.
@@ -46,8 +68,17 @@ fn put(path: &Path, write: impl FnOnce(&Path) -> Result<()>, existing: Existing)
         let detail = "a file or directory with this name already exists";
         return Err(Error::new(ErrorKind::AlreadyExists, DOING, detail).at(path));
     }
-    if taken.is_ok_and(|metadata| metadata.is_dir()) {
-        return Err(invalid("a directory cannot be replaced: remove it first".to_owned()).at(path));
+    let mut permissions = None;
+    if let Ok(metadata) = taken {
+        if metadata.is_dir() {
+            let detail = "a directory cannot be replaced: remove it first".to_owned();
+            return Err(invalid(detail).at(path));
+        }
+        if !metadata.is_file() {
+            // Such as a device or a named pipe.
+            return Err(invalid("what exists there is not a regular file".to_owned()).at(path));
+        }
+        permissions = Some(metadata.permissions());
     }
     let parent = parent(path);
     fs::metadata(parent).map_err(io)?;
@@ -57,7 +88,8 @@ fn put(path: &Path, write: impl FnOnce(&Path) -> Result<()>, existing: Existing)
     };
     let mut gate = claimed()?;
     // The temporary file is in a new directory, so that its name is not in use.
-    let folder = tempfile::Builder::new().prefix(".blosc2-").tempdir_in(parent).map_err(io)?;
+    let folder =
+        tempfile::Builder::new().prefix(&temporary_prefix()).tempdir_in(parent).map_err(io)?;
     let temporary = folder.path().join(name);
     write(&temporary).map_err(|error| error.at(path))?;
     if temporary.is_dir() {
@@ -70,6 +102,10 @@ fn put(path: &Path, write: impl FnOnce(&Path) -> Result<()>, existing: Existing)
             _ => io(error),
         })?;
         return sync_folder(parent).map_err(io);
+    }
+    if let Some(permissions) = permissions {
+        // A private file stays private.
+        fs::set_permissions(&temporary, permissions).map_err(io)?;
     }
     File::open(&temporary).and_then(|file| file.sync_all()).map_err(io)?;
     let mut file = tempfile::TempPath::try_from_path(&temporary).map_err(io)?;
@@ -150,7 +186,8 @@ pub(crate) fn replace(
         return replaced;
     }
     let parent = parent(path);
-    let folder = tempfile::Builder::new().prefix(".blosc2-").tempdir_in(parent).map_err(io)?;
+    let folder =
+        tempfile::Builder::new().prefix(&temporary_prefix()).tempdir_in(parent).map_err(io)?;
     let temporary = folder.path().join("new");
     write(&temporary)?;
     for name in carried {

@@ -140,8 +140,8 @@ pub struct Rebuilt {
 /// The file or directory is unchanged after an error, except that an unfinished change may have been rolled back or
 /// completed.
 /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be read or written;
-/// - [`ErrorKind::InvalidData`]: it is not a frame, none of its chunks is intact, or the intact parts do not form a
-///   valid frame;
+/// - [`ErrorKind::InvalidData`]: it is not a frame, or of a frame it has neither the header nor the index nor the
+///   trailer; none of its chunks is intact; or the intact parts do not form a valid frame;
 /// - [`ErrorKind::Unsupported`]: it is a file of another kind, such as a frame of a beta version of C-Blosc2, or a
 ///   chunk needs a codec that this build does not have;
 /// - [`ErrorKind::AlreadyExists`]: the path with the suffix `.damaged` already exists;
@@ -169,7 +169,7 @@ pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
             let mut kept = real.clone().into_os_string();
             kept.push(".damaged");
             files::replace(&real, Path::new(&kept), &[LOCK], |temporary| {
-                rebuilt = Some(rebuild(&real, is_directory, temporary)?);
+                rebuilt = Some(rebuild(&real, is_directory, temporary, Evidence::Frame)?);
                 Ok(())
             })
             .map_err(|error| error.at(path))?;
@@ -204,7 +204,8 @@ pub fn repair_to(path: impl AsRef<Path>, output: impl AsRef<Path>) -> Result<Rep
             false => fs::remove_file(temporary),
         };
         removed.map_err(io)?;
-        let rebuilt = rebuild(path, is_directory, temporary).map_err(|error| error.at(path))?;
+        let rebuilt = rebuild(path, is_directory, temporary, Evidence::Chunks);
+        let rebuilt = rebuilt.map_err(|error| error.at(path))?;
         repaired = Repaired::Rebuilt(rebuilt);
         Ok(())
     })?;
@@ -268,8 +269,17 @@ fn is_good(verdict: Verdict) -> Result<bool> {
     Ok(verdict.fault(REPAIR)?.is_none())
 }
 
+/// The intact parts that are needed to rebuild a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Evidence {
+    /// The header, the index or the trailer: the file was a frame, not another file that contains chunks.
+    Frame,
+    /// Any chunk.
+    Chunks,
+}
+
 /// Writes the intact parts of the frame at `path` to `target`, which does not exist.
-fn rebuild(path: &Path, is_directory: bool, target: &Path) -> Result<Rebuilt> {
+fn rebuild(path: &Path, is_directory: bool, target: &Path, needed: Evidence) -> Result<Rebuilt> {
     let limits = Limits::default();
     let failed = |error| Error::from_frame(REPAIR, error);
     if is_directory {
@@ -284,6 +294,14 @@ fn rebuild(path: &Path, is_directory: bool, target: &Path) -> Result<Rebuilt> {
     let file = File::open(path).map_err(|error| Error::of_io(REPAIR, error))?;
     let bytes = WithoutMark(&file);
     let salvaged = salvage(&bytes, &limits).map_err(failed)?;
+    let is_frame = salvaged.header.is_some()
+        || salvaged.vlmetalayers.is_some()
+        || salvaged.order != Order::File;
+    if needed == Evidence::Frame && !is_frame {
+        let detail = "it is not a frame: it has neither a header nor an index nor a trailer; `repair_to` writes the \
+                      chunks that it contains to a new frame";
+        return Err(Error::new(ErrorKind::InvalidData, REPAIR, detail));
+    }
     let rebuilt =
         write(&salvaged, target, false, |chunk| bytes.read_vec_at(chunk.at, chunk.len.into()))?;
     let file = File::open(target).map_err(|error| Error::of_io(REPAIR, error))?;

@@ -82,9 +82,10 @@ impl SaveOptions {
     }
 
     /// Sets a closure that is called after each chunk, with the number of chunks that are saved and the number of all
-    /// chunks. If it returns an error, saving stops and fails with [`ErrorKind::Callback`], and no file remains.
+    /// chunks. If it returns an error, saving stops and fails with [`ErrorKind::Callback`]; at a path, no file or
+    /// directory remains.
     ///
-    /// It is not called if all chunks are equal special chunks: they are saved in one step.
+    /// It is not called if all chunks are equal special chunks and are not recompressed: they are saved in one step.
     pub fn progress<E: Into<BoxError>>(
         mut self,
         report: impl Fn(u64, u64) -> std::result::Result<(), E> + Send + Sync + 'static,
