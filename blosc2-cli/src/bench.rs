@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::UsageError;
 use crate::chart;
 use crate::complain;
+use crate::json;
 use crate::file::Node;
 use crate::measure::{Bench, Recommended, Row, Setting, recommend};
 use crate::output::Force;
@@ -113,7 +114,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     let mut out = BufWriter::new(io::stdout().lock());
     match args.json {
-        true => writeln!(out, "{:#}", report.to_json(args))?,
+        true => writeln!(out, "{}", json::pretty(&report.to_json(args))?)?,
         false => report.write(args, &mut out)?,
     }
     Ok(out.flush()?)

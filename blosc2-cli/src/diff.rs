@@ -16,7 +16,7 @@ use crate::meta::{brief, shorten};
 use crate::npy::NpyItems;
 use crate::rust::{self, RustItems};
 use crate::stream::{self, ArrayItems, Items, SChunkItems};
-use crate::{printable, progress, stdin, text};
+use crate::{json, meta, printable, progress, stdin, text};
 
 /// Compare two files: kind, shape, dtype, metalayers and items.
 #[derive(Debug, clap::Args)]
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             "a": a.facts,
             "b": b.facts,
         });
-        writeln!(out, "{all:#}")?;
+        writeln!(out, "{}", json::pretty(&all)?)?;
     } else if found.is_empty() {
         writeln!(out, "equal")?;
     }

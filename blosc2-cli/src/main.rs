@@ -7,7 +7,7 @@
 //! - `stdin`, `raw`, `output`, `interrupt`, `style`: input from pipes, new files, Ctrl-C, colours;
 //! - `store_check`: the check of stores, which `check` uses;
 //! - `foreign`: files of other formats, and the messages about them;
-//! - `table`: aligned tables, and sizes with a unit;
+//! - `table`, `json`: aligned tables and sizes with a unit; JSON as text;
 //! - `map`, `svg`: the layout of a file, as text and as a drawing;
 //! - `slice`, `stream`: which items of a file are selected, and reading them piece by piece;
 //! - `text`, `values`, `float`, `date`: items as text, as NumPy prints them;
@@ -33,6 +33,7 @@ mod foreign;
 mod grid;
 mod info;
 mod interrupt;
+mod json;
 mod ls;
 mod manual;
 mod map;

@@ -10,7 +10,7 @@ use clap::Subcommand;
 use serde::Serialize;
 
 use crate::file::{Place, Source};
-use crate::{UsageError, printable, stdin};
+use crate::{UsageError, json, printable, stdin};
 
 /// Maximum characters of a value in the list.
 const SHORT: usize = 60;
@@ -115,12 +115,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
                 let value = layers.value(name);
                 let value = value.map_err(|error| anyhow!("{error}; --raw prints its bytes"))?;
                 let value = value.unwrap_or(Value::None);
-                check(&value).map_err(|error| {
+                let text = json::compact(&value).map_err(|error| {
                     let path = source.path.display();
                     anyhow!("cannot show a metalayer ({path}): {error}; --raw prints its bytes")
                 })?;
-                serde_json::to_writer(&mut out, &value).map_err(io::Error::from)?;
-                writeln!(out)?;
+                writeln!(out, "{text}")?;
             }
             Ok(out.flush()?)
         }
@@ -177,8 +176,7 @@ fn list(source: Source<'_>, as_json: bool) -> Result<()> {
         }
     }
     if as_json {
-        serde_json::to_writer_pretty(&mut out, &rows).map_err(io::Error::from)?;
-        writeln!(out)?;
+        writeln!(out, "{}", json::pretty(&rows)?)?;
     }
     Ok(out.flush()?)
 }
@@ -207,6 +205,13 @@ struct Row {
     name: String,
     length: Option<usize>,
     value: Option<Value>,
+}
+
+/// The length and the value of a metalayer, as the JSON list has them.
+pub(crate) fn content(bytes: &[u8]) -> serde_json::Value {
+    let value = Value::from_msgpack(bytes).ok();
+    let value = value.and_then(|value| serde_json::to_value(value).ok());
+    serde_json::json!({ "length": bytes.len(), "value": value })
 }
 
 /// Checks that a value can be written as JSON, before any part of it is printed.

@@ -18,7 +18,7 @@ use crate::picture::{Canvas, Colormap};
 use crate::scale::Scale;
 use crate::slice::{Pick, Slices};
 use crate::terminal::Terminal;
-use crate::{printable, progress, stream};
+use crate::{json, printable, progress, stream};
 
 /// Print statistics of numbers, and draw them in the terminal or as PNG.
 #[derive(Debug, clap::Args)]
@@ -115,7 +115,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     let mut out = BufWriter::new(io::stdout().lock());
     if args.json {
-        writeln!(out, "{:#}", slice.to_json(args))?;
+        writeln!(out, "{}", json::pretty(&slice.to_json(args))?)?;
         return Ok(out.flush()?);
     }
     if let Target::Terminal(terminal) = target {

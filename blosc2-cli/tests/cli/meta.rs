@@ -180,6 +180,24 @@ fn what_json_cannot_say_is_listed_and_not_printed() {
 }
 
 #[test]
+fn control_characters_are_escaped() {
+    let folder = Folder::new();
+    folder.array("a", &[4], &[4], &[4]);
+    let value = json!("\u{1b}\u{7f}\u{85}\u{9b}\u{a0}");
+    folder.good(&["meta", "a", "set", "\u{9b}31m", &value.to_string()]);
+    let get = text(folder.good(&["meta", "a", "get", "\u{9b}31m"]));
+    assert_eq!(get, "\"\\u001b\\u007f\\u0085\\u009b\u{a0}\"\n");
+    for args in
+        [&["meta", "a", "--json"][..], &["view", "a", "--json"], &["diff", "a", "a", "--json"]]
+    {
+        let found = text(folder.good(args));
+        assert!(!found.contains(|each: char| each.is_control() && each != '\n'), "{found}");
+    }
+    let list: Value = serde_json::from_slice(&folder.good(&["meta", "a", "--json"])).unwrap();
+    assert_eq!((&list[1]["name"], &list[1]["value"]), (&json!("\u{9b}31m"), &value));
+}
+
+#[test]
 fn fixed_metalayers_keep_their_lengths() {
     let folder = Folder::new();
     let mut schunk = SChunk::create::<u8>(folder.path("a.b2frame"), &CParams::new()).unwrap();
