@@ -1,12 +1,30 @@
 //! The items of a file of any kind, and their dtype.
 
-use anyhow::Result;
+use anyhow::{Result, anyhow, bail};
+use blosc2::Dtype;
 use blosc2_format::file::Kind;
 
 use crate::chunk::ChunkItems;
 use crate::file::{Content, Source};
+use crate::meta::shorten;
+use crate::printable;
 use crate::rust::{self, RustItems};
 use crate::stream::{ArrayItems, Items, SChunkItems};
+
+/// The dtype that a file stores as text. Fails if the text is no dtype, or one of another size than its items.
+pub(crate) fn stored_dtype(text: &str, typesize: usize) -> Result<Dtype> {
+    let named = shorten(&printable(text));
+    let dtype = Dtype::parse(text).map_err(|error| {
+        anyhow!("its dtype `{named}` is not supported: {error}; --dtype sets another one")
+    })?;
+    match dtype.size() {
+        size if size == typesize => Ok(dtype),
+        size => bail!(
+            "its dtype `{named}` has {size} bytes, and its items have {typesize}; --dtype sets \
+             another one"
+        ),
+    }
+}
 
 /// A file whose items can be read, by C-Blosc2 if it opens the file.
 #[expect(clippy::large_enum_variant, reason = "there is one at a time")]

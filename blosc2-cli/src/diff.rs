@@ -379,7 +379,7 @@ fn compare_items(
             Some(_) => a.dtype().map(|dtype| dtype.to_native()),
             None => a.dtype(),
         };
-        let dtype = dtype.map_or_else(|| text::dtype_of(None, size), Ok)?;
+        let dtype = dtype.map_or_else(|| text::unknown_dtype(size), Ok)?;
         let [of_a, of_b] = texts(&items[0], &items[1], &|item| shorten(&text::item(&dtype, item)));
         found.push(Difference {
             text: format!(

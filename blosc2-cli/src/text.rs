@@ -10,6 +10,7 @@ use blosc2::dtype::Kind;
 use indicatif::ProgressBar;
 
 use crate::UsageError;
+use crate::data::stored_dtype;
 use crate::slice::{Pick, Slices};
 use crate::stream::{self, Items};
 use crate::values::{self, Column, EDGE, Format, THRESHOLD};
@@ -46,7 +47,11 @@ pub(crate) fn print(
 ) -> Result<()> {
     let dtype = match &options.dtype {
         Some(dtype) => dtype.clone(),
-        None => dtype_of(stored, items.typesize())?,
+        None => match stored {
+            Some(text) => stored_dtype(text, items.typesize())
+                .map_err(|error| anyhow!("cannot print ({}): {error}", path.display()))?,
+            None => unknown_dtype(items.typesize())?,
+        },
     };
     let resized;
     let items: &dyn Items = match dtype.size() {
@@ -72,12 +77,8 @@ pub(crate) fn print(
     Ok(shown.print(options.all, out)?)
 }
 
-/// The type of items with a dtype in the file; without one, or if it has another size, unsigned numbers or bytes.
-pub(crate) fn dtype_of(stored: Option<&str>, typesize: usize) -> Result<Dtype> {
-    let stored = stored.and_then(|text| Dtype::parse(text).ok());
-    if let Some(dtype) = stored.filter(|dtype| dtype.size() == typesize) {
-        return Ok(dtype);
-    }
+/// The type as which items without a dtype are printed: unsigned numbers or bytes.
+pub(crate) fn unknown_dtype(typesize: usize) -> Result<Dtype> {
     let kind = if matches!(typesize, 1 | 2 | 4 | 8) { Kind::UInt } else { Kind::Void };
     Ok(Dtype::scalar(kind, typesize)?)
 }

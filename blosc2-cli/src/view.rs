@@ -4,11 +4,11 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use blosc2::Dtype;
 use serde_json::{Value, json};
 
-use crate::data::Data;
+use crate::data::{Data, stored_dtype};
 use crate::figure::{self, Ends};
 use crate::file::Node;
 use crate::grid::{Cell, Grid, Side, Statistics, fit};
@@ -271,9 +271,7 @@ impl Slice {
 fn dtype_of(args: &Args, stored: Option<&str>, typesize: usize) -> Result<Dtype> {
     let dtype = match (&args.dtype, stored) {
         (Some(dtype), _) => dtype.clone(),
-        (None, Some(text)) => {
-            Dtype::parse(text).context("select the dtype of its items with --dtype")?
-        }
+        (None, Some(text)) => return stored_dtype(text, typesize),
         (None, None) => bail!("it has no dtype; --dtype sets it, such as `--dtype f4`"),
     };
     let size = dtype.size();

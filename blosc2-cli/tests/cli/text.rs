@@ -292,7 +292,22 @@ fn items_without_a_dtype() {
     }
     // The stored dtype has another size.
     NDArray::builder().file(folder.path("c.b2nd")).from_bytes(&[0, 1], 1, "|u1", 2).unwrap();
-    assert_eq!(text(&folder, &["c.b2nd"]), "[256]\n");
+    let line = folder.bad(1, &["cat", "c.b2nd", "--text"]);
+    let reason = "its dtype `|u1` has 1 bytes, and its items have 2; --dtype sets another one";
+    assert_eq!(line, format!("blosc2: cannot print (c.b2nd): {reason}\n"));
+    assert_eq!(text(&folder, &["c.b2nd", "--dtype=u2"]), "[256]\n");
+    // The stored dtype is not supported.
+    NDArray::builder().file(folder.path("d.b2nd")).from_bytes(&[0, 1], 1, "bfloat16", 2).unwrap();
+    for engine in ["c", "rust"] {
+        let line = folder.bad(1, &["cat", "d.b2nd", "--text", "--engine", engine]);
+        let start = "blosc2: cannot print (d.b2nd): its dtype `bfloat16` is not supported: ";
+        assert!(
+            line.starts_with(start) && line.ends_with("; --dtype sets another one\n"),
+            "{line}"
+        );
+    }
+    assert_eq!(text(&folder, &["d.b2nd", "--dtype=<u2"]), "[256]\n");
+    assert_eq!(folder.good(&["cat", "d.b2nd"]), [0, 1]);
     assert_eq!(text(&folder, &["c.b2nd", "--dtype=>i2"]), "[1]\n");
     let line = folder.bad(2, &["cat", "c.b2nd", "--text", "--dtype=V0"]);
     assert!(line.contains("--dtype |V0 has 0 bytes, and the items of c.b2nd have 2"), "{line}");
