@@ -25,9 +25,42 @@ impl Sum {
         self.sum = sum;
     }
 
-    /// The sum; infinite or NaN if it was too large.
     fn total(self) -> f64 {
         self.sum + self.errors
+    }
+}
+
+/// The sum of finite numbers. It cannot overflow: large numbers are added up in units of [`UNIT`].
+#[derive(Debug, Clone, Copy, Default)]
+struct Total {
+    small: Sum,
+    large: Sum,
+}
+
+/// Numbers from which on a number is large, and their unit, 2^100. Of both, 2^64 can be added up.
+const LARGE: f64 = 1e270;
+const UNIT: f64 = (1u128 << 100) as f64;
+
+impl Total {
+    fn add(&mut self, value: f64) {
+        match value.abs() < LARGE {
+            true => self.small.add(value),
+            false => self.large.add(value / UNIT),
+        }
+    }
+
+    fn merge(&mut self, other: Self) {
+        for (sum, of_other) in [(&mut self.small, other.small), (&mut self.large, other.large)] {
+            sum.add(of_other.sum);
+            sum.add(of_other.errors);
+        }
+    }
+
+    /// The mean of `count` numbers.
+    fn mean(self, count: u64) -> f64 {
+        let mean = |sum: Sum| sum.total() / count as f64;
+        // It can be rounded up beyond the largest number.
+        (mean(self.large) * UNIT + mean(self.small)).clamp(f64::MIN, f64::MAX)
     }
 }
 
@@ -35,7 +68,7 @@ impl Sum {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cell {
     /// Sum and number of the finite items.
-    sum: Sum,
+    total: Total,
     count: u64,
     /// Smallest and largest item, including infinities; the smallest is larger than the largest if all items are NaN.
     low: f64,
@@ -44,7 +77,7 @@ pub(crate) struct Cell {
 
 impl Cell {
     const EMPTY: Self = Self {
-        sum: Sum { sum: 0.0, errors: 0.0 },
+        total: Total { small: Sum { sum: 0.0, errors: 0.0 }, large: Sum { sum: 0.0, errors: 0.0 } },
         count: 0,
         low: f64::INFINITY,
         high: f64::NEG_INFINITY,
@@ -52,7 +85,7 @@ impl Cell {
 
     fn add(&mut self, value: f64) {
         if value.is_finite() {
-            self.sum.add(value);
+            self.total.add(value);
             self.count += 1;
         }
         // NaN is neither smaller nor larger than any number.
@@ -64,7 +97,7 @@ impl Cell {
     /// signs.
     pub(crate) fn mean(&self) -> f64 {
         match self.range() {
-            _ if self.count > 0 => self.sum.total() / self.count as f64,
+            _ if self.count > 0 => self.total.mean(self.count),
             Some([low, high]) if low == high => low,
             _ => f64::NAN,
         }
@@ -146,6 +179,8 @@ pub(crate) struct Grid {
     infinite: u64,
     min: f64,
     max: f64,
+    /// The smallest and the largest date or duration, which `f64` cannot represent exactly.
+    times: Option<[i64; 2]>,
     /// Bytes of an item that is not complete yet.
     rest: Vec<u8>,
 }
@@ -169,6 +204,7 @@ impl Grid {
             infinite: 0,
             min: f64::INFINITY,
             max: f64::NEG_INFINITY,
+            times: None,
             rest: Vec::new(),
         }
     }
@@ -193,14 +229,9 @@ impl Grid {
 
     pub(crate) fn statistics(&self) -> Statistics {
         let finite: u64 = self.cells.iter().map(|cell| cell.count).sum();
-        let mean_with = |divisor: f64| {
-            let mut sum = Sum::default();
-            self.cells.iter().for_each(|cell| sum.add(cell.sum.total() / divisor));
-            sum.total()
-        };
-        let mean = mean_with(1.0) / finite as f64;
-        // The sum of all items may be infinite.
-        let mean = if mean.is_finite() { mean } else { mean_with(finite as f64) };
+        let mut total = Total::default();
+        self.cells.iter().for_each(|cell| total.merge(cell.total));
+        let mean = total.mean(finite);
         Statistics {
             count: self.count,
             nan: self.count - finite - self.infinite,
@@ -209,8 +240,20 @@ impl Grid {
         }
     }
 
+    /// Minimum, maximum and mean of dates or durations as text; `None` if there are none.
+    pub(crate) fn times(&self) -> Option<[String; 3]> {
+        let [low, high] = self.times?;
+        // The conversion saturates.
+        let mean = self.statistics().finite?.mean.round() as i64;
+        Some([low, high, mean.clamp(low, high)].map(|time| self.numbers.text(time)))
+    }
+
     fn add(&mut self, item: &[u8]) {
         let value = self.numbers.value(item);
+        if let Some(time) = self.numbers.time(item) {
+            let [low, high] = self.times.unwrap_or([time; 2]);
+            self.times = Some([low.min(time), high.max(time)]);
+        }
         self.count += 1;
         if value.is_finite() {
             self.min = self.min.min(value);
@@ -353,8 +396,23 @@ mod tests {
 
     #[test]
     fn means_of_large_numbers_are_finite() {
-        let grid = grid(&[1e308; 4], [1, 4], [1, 4], 8);
-        assert_eq!(grid.statistics().finite.unwrap().mean, 1e308);
+        let (most, least) = (f64::MAX, f64::MIN);
+        for (values, mean) in [
+            (vec![1e308; 4], 1e308),
+            (vec![most; 7], most),
+            (vec![least; 3], least),
+            (vec![most, most, least, least, 12.0, -4.0, 1.0, 3.0], 1.5),
+            (vec![1e280, 3e280, 2.0, 1e-300], 1e280),
+            (vec![f64::MIN_POSITIVE / 4.0; 4], f64::MIN_POSITIVE / 4.0),
+        ] {
+            for cells in [1, 2, values.len()] {
+                let grid = grid(&values, [1, values.len() as u64], [1, cells], 8);
+                assert_eq!(grid.statistics().finite.unwrap().mean, mean, "{values:?} {cells}");
+            }
+            let grid = grid(&values, [1, values.len() as u64], [1, 1], 8);
+            let means: Vec<f64> = grid.rows().flatten().map(Cell::mean).collect();
+            assert_eq!(means, [mean]);
+        }
     }
 
     #[test]

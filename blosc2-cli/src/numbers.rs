@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 use blosc2::Dtype;
 use blosc2::dtype::Kind;
 
-use crate::date::NAT;
+use crate::date::{self, NAT};
 use crate::printable;
 use crate::values::Number;
 
@@ -29,7 +29,10 @@ enum Numeric {
     /// The value is the magnitude.
     Complex,
     /// Dates and durations; the smallest integer is NaT.
-    Time,
+    Time {
+        is_date: bool,
+        unit: Option<(u32, &'static str)>,
+    },
 }
 
 impl Numbers {
@@ -59,19 +62,40 @@ impl Numbers {
             (Some(Kind::Int | Kind::UInt), _) => Numeric::Int,
             (Some(Kind::Float), 2 | 4 | 8) => Numeric::Float,
             (Some(Kind::Complex), 8 | 16) => Numeric::Complex,
-            (Some(Kind::DateTime | Kind::TimeDelta), _) => Numeric::Time,
+            (Some(kind @ (Kind::DateTime | Kind::TimeDelta)), _) => {
+                Numeric::Time { is_date: kind == Kind::DateTime, unit: dtype.unit() }
+            }
             _ => bail!("items of dtype `{}` are not numbers", printable(&dtype.to_string())),
         };
         Ok(Self { kind, number: Number::of(dtype), offset, size: dtype.size() })
     }
 
+    fn bytes<'a>(&self, item: &'a [u8]) -> &'a [u8] {
+        item.get(self.offset..self.offset + self.size).unwrap_or_default()
+    }
+
+    /// The units of an item that is a date or a duration, and not NaT.
+    pub(crate) fn time(&self, item: &[u8]) -> Option<i64> {
+        let Numeric::Time { .. } = self.kind else { return None };
+        Some(self.number.time(self.bytes(item))).filter(|time| *time != NAT)
+    }
+
+    /// The text of a date or a duration; of other items it is the number.
+    pub(crate) fn text(&self, time: i64) -> String {
+        match self.kind {
+            Numeric::Time { is_date: true, unit } => date::date(time, unit),
+            Numeric::Time { is_date: false, unit } => date::duration(time, unit),
+            _ => time.to_string(),
+        }
+    }
+
     /// The value of an item.
     pub(crate) fn value(&self, item: &[u8]) -> f64 {
-        let bytes = item.get(self.offset..self.offset + self.size).unwrap_or_default();
+        let bytes = self.bytes(item);
         match self.kind {
             Numeric::Bool => f64::from(u8::from(self.number.bits(bytes) != 0)),
             Numeric::Int => self.number.int(bytes) as f64,
-            Numeric::Time => match self.number.time(bytes) {
+            Numeric::Time { .. } => match self.number.time(bytes) {
                 NAT => f64::NAN,
                 time => time as f64,
             },

@@ -25,7 +25,8 @@ use crate::{json, printable, progress, stream};
 #[command(after_help = "\
 A 2-d slice is drawn in colours: each cell has the mean of its finite items. A 1-d slice is drawn as a curve: each \
 column has its smallest and largest item. Infinite items are at the ends of the scale, and NaN has its own colour. \
-The statistics are those of the finite items, computed as f8.
+The statistics are those of the finite items, computed as f8. Complex numbers are \
+absolute values; NaT counts as NaN.
 
 Examples:
   blosc2 view image.b2nd
@@ -122,14 +123,23 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         writeln!(out, "{}", printable(&slice.title))?;
         write!(out, "{}", slice.draw_in(terminal, args))?;
     }
+    let times = slice.grid.times();
+    let [min, max, mean] = times.map_or([None, None, None], |times| times.map(Some));
     for (name, value) in slice.facts() {
-        let text = match value {
-            Value::Array(sizes) => {
+        let time = match name {
+            "min" => &min,
+            "max" => &max,
+            "mean" => &mean,
+            _ => &None,
+        };
+        let text = match (value, time) {
+            (_, Some(time)) => time.clone(),
+            (Value::Array(sizes), _) if !sizes.is_empty() => {
                 sizes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
             }
-            Value::String(text) => printable(&text),
-            Value::Null => "-".to_owned(),
-            number => number.to_string().trim_end_matches(".0").to_owned(),
+            (Value::Array(_) | Value::Null, _) => "-".to_owned(),
+            (Value::String(text), _) => printable(&text),
+            (number, _) => number.to_string().trim_end_matches(".0").to_owned(),
         };
         writeln!(out, "{name:<14} {text}")?;
     }
@@ -160,9 +170,12 @@ impl Slice {
         let failed = |error: anyhow::Error| anyhow!("cannot view ({path}): {error}");
         let dtype = dtype_of(args, stored, items.typesize()).map_err(failed)?;
         let numbers = Numbers::new(&dtype, args.field.as_deref()).map_err(failed)?;
-        let picks = args.slice.clone().unwrap_or_default().resolve(items.shape());
+        let slices = args.slice.clone().unwrap_or_default();
+        let picks = slices.resolve(items.shape());
         let picks = picks.map_err(|error| anyhow!("{error} (--slice of {path})"))?;
-        let shape: Vec<u64> = picks.iter().map(Pick::count).collect();
+        let is_axis = slices.kept(picks.len())?;
+        let axes = picks.iter().zip(is_axis).filter(|(_, is_axis)| *is_axis);
+        let shape: Vec<u64> = axes.map(|(pick, _)| pick.count()).collect();
         let kept: Vec<&Pick> = picks.iter().filter(|pick| pick.count() != 1).collect();
         let size = |axis: usize| kept.get(axis).map_or(1, |pick| pick.count());
         let ends_of = |pick: &&Pick| (pick.position(0), pick.position(pick.count() - 1));

@@ -306,10 +306,24 @@ fn statistics_of_slices_and_fields() {
     let text = String::from_utf8(folder.good(&["view", "a.b2nd", "--slice", "1,::-2"])).unwrap();
     let dtype = if cfg!(target_endian = "little") { "<u4" } else { ">u4" };
     let expected = format!(
-        "shape          1, 3, 6\ndtype          {dtype}\ncount          18\nnan            0\n\
+        "shape          3, 6\ndtype          {dtype}\ncount          18\nnan            0\n\
          infinite       0\nmin            30\nmax            59\nmean           44.5\n"
     );
     assert_eq!(text, expected);
+    for (slice, shape) in [
+        ("1:2,::-2", json!([1, 3, 6])),
+        ("3", json!([5, 6])),
+        ("...,2", json!([4, 5])),
+        ("1,2,3", json!([])),
+        ("1,4:4,0", json!([0])),
+    ] {
+        assert_eq!(facts(&folder, &["a.b2nd", "--slice", slice])["shape"], shape, "{slice}");
+    }
+    array(&folder, "0-d", &[2.5f32], &[]);
+    for args in [&["0-d"][..], &["a.b2nd", "--slice=0,0,0"]] {
+        let text = String::from_utf8(folder.good(&[&["view"], args].concat())).unwrap();
+        assert!(text.starts_with("shape          -\n"), "{text}");
+    }
     let shape = [1; 14].into_iter().chain([2, 3]).collect::<Vec<u64>>();
     array(&folder, "16", &[1i8, 2, 3, 4, 5, 6], &shape);
     assert_eq!(facts(&folder, &["16"])["mean"], json!(3.5));
@@ -333,6 +347,55 @@ fn statistics_of_slices_and_fields() {
 }
 
 #[test]
+fn dates_and_durations_are_printed_as_text() {
+    let folder = Folder::new();
+    let time = 1_704_067_200_123_456_789;
+    for (dtype, times, expected) in [
+        (
+            "<M8[ns]",
+            [time, i64::MIN, time + 3],
+            [
+                "2024-01-01T00:00:00.123456789",
+                "2024-01-01T00:00:00.123456792",
+                // The nearest `f8` is lower than both.
+                "2024-01-01T00:00:00.123456789",
+            ],
+        ),
+        ("<M8[D]", [0, 1, 4], ["1970-01-01", "1970-01-05", "1970-01-03"]),
+        ("<m8[25s]", [-1, 2, 2], ["-25 seconds", "50 seconds", "25 seconds"]),
+    ] {
+        let bytes = times.map(i64::to_le_bytes).concat();
+        let _ = std::fs::remove_file(folder.path("a"));
+        NDArray::builder().file(folder.path("a")).from_bytes(&bytes, &[3], dtype, 8).unwrap();
+        let text = String::from_utf8(folder.good(&["view", "a"])).unwrap();
+        let lines: Vec<&str> = text.lines().skip(5).collect();
+        let [min, max, mean] = expected;
+        let expected = [("min", min), ("max", max), ("mean", mean)]
+            .map(|(name, text)| format!("{name:<14} {text}"));
+        assert_eq!(lines, expected, "{dtype}");
+        assert!(facts(&folder, &["a"])["min"].is_f64(), "{dtype}");
+    }
+    let bytes = i64::MIN.to_le_bytes();
+    NDArray::builder().file(folder.path("nat")).from_bytes(&bytes, &[1], "<M8[s]", 8).unwrap();
+    let text = String::from_utf8(folder.good(&["view", "nat"])).unwrap();
+    assert!(text.contains("nan            1\n") && text.ends_with("mean           -\n"), "{text}");
+}
+
+#[test]
+fn means_of_large_numbers_are_shown() {
+    let folder = Folder::new();
+    array(&folder, "a", &[1e308; 4], &[2, 2]);
+    assert_eq!(facts(&folder, &["a"])["mean"], json!(1e308));
+    // Each cell of a picture is the mean of many items.
+    let items: Vec<f64> = (0..1500 * 1500).map(|k| [1e308, -1e308][k / 1500 / 750]).collect();
+    array(&folder, "b", &items, &[1500, 1500]);
+    let picture = view(&folder, &["b"]);
+    let (top, bottom) = (picture.at(100, TOP + 10), picture.at(100, TOP + 500));
+    assert_eq!((top, bottom), (HIGH, LOW));
+    assert_eq!(picture.count(NAN), 0);
+}
+
+#[test]
 fn files_without_a_dtype_need_one() {
     let folder = Folder::new();
     folder.schunk("s.b2frame", &blosc2::CParams::default());
@@ -343,6 +406,17 @@ fn files_without_a_dtype_need_one() {
     );
     let line = folder.bad(1, &["view", "s.b2frame", "--dtype", "f4"]);
     assert!(line.contains("the dtype `<f4` has 4 bytes, but its typesize is 2"), "{line}");
+    // Dtypes that are stored and not usable are named, with the reason.
+    let builder = || NDArray::builder();
+    builder().file(folder.path("b")).from_bytes(&[0; 4], &[2], "bfloat16", 2).unwrap();
+    let line = folder.bad(1, &["view", "b"]);
+    let start = "blosc2: cannot view (b): its dtype `bfloat16` is not supported: ";
+    assert!(line.starts_with(start) && line.ends_with("; --dtype sets another one\n"), "{line}");
+    assert!(line.len() > start.len() + 40, "{line}");
+    assert_eq!(facts(&folder, &["b", "--dtype", "u2"])["count"], json!(2));
+    builder().file(folder.path("c")).from_bytes(&[0; 4], &[2], "<f8", 2).unwrap();
+    let line = folder.bad(1, &["view", "c"]);
+    assert!(line.contains("its dtype `<f8` has 8 bytes, and its items have 2; --dtype"), "{line}");
     let found = facts(&folder, &["s.b2frame", "--dtype", "u2", "--slice", "10:"]);
     assert_eq!((&found["count"], &found["mean"]), (&json!(340), &json!(179.5)));
     let mut count = 0;
