@@ -130,10 +130,11 @@ impl Difference {
             }
             _ => (a.map(show), b.map(show)),
         };
-        let text = |value: &Option<String>| value.clone().unwrap_or("(none)".to_owned());
+        let text = |value: Option<String>| value.unwrap_or("(none)".to_owned());
+        let fact = |content: Option<&[u8]>| content.map(meta::content);
         Self {
-            json: json!({ "what": what, "name": name, "a": of_a, "b": of_b }),
-            text: format!("`{}`: {} != {}", printable(name), text(&of_a), text(&of_b)),
+            json: json!({ "what": what, "name": name, "a": fact(a), "b": fact(b) }),
+            text: format!("`{}`: {} != {}", printable(name), text(of_a), text(of_b)),
         }
     }
 

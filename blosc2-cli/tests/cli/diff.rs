@@ -230,8 +230,9 @@ fn metalayers() {
     let expected = [r#"vlmeta   `author`: "me" != "you""#, "vlmeta   `only`: [1,2] != (none)"];
     assert_eq!(lines(&folder, &["a", "b"]), expected);
     let expected = json!([
-        { "what": "vlmeta", "name": "author", "a": "\"me\"", "b": "\"you\"" },
-        { "what": "vlmeta", "name": "only", "a": "[1,2]", "b": null },
+        { "what": "vlmeta", "name": "author", "a": { "length": 3, "value": "me" },
+          "b": { "length": 4, "value": "you" } },
+        { "what": "vlmeta", "name": "only", "a": { "length": 3, "value": [1, 2] }, "b": null },
     ]);
     assert_eq!(differences(&folder, &["a", "b"]), expected);
     let expected = [r#"vlmeta   `author`: "you" != "me""#, "vlmeta   `only`: (none) != [1,2]"];
@@ -246,6 +247,15 @@ fn metalayers() {
     }
     let line = r#"vlmeta   `long`: byte 100: b"x" != byte 100: b"y""#;
     assert_eq!(lines(&folder, &["c", "d"]), [line]);
+    let content = json!({ "length": 101, "value": null });
+    let expected = json!([{ "what": "vlmeta", "name": "long", "a": content, "b": content }]);
+    assert_eq!(differences(&folder, &["c", "d"]), expected);
+
+    // Long values are not shortened.
+    let long = "\u{9b}".repeat(100);
+    folder.good(&["meta", "c", "set", "long", &json!(long).to_string()]);
+    let found = differences(&folder, &["c", "d"]);
+    assert_eq!(found[0]["a"]["value"], json!(long));
 
     // Fixed-length metalayers; that of an array contains its chunk shape.
     for (name, value) in [("e", "1"), ("f", "2")] {
