@@ -6,19 +6,19 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 use blosc2::{Codec, Threads};
-use indicatif::DecimalBytes;
 use serde_json::{Value, json};
 
 use crate::UsageError;
 use crate::chart;
 use crate::complain;
-use crate::json;
 use crate::file::Node;
+use crate::json;
 use crate::measure::{Bench, Recommended, Row, Setting, recommend};
 use crate::output::Force;
 use crate::progress;
 use crate::sample::Sample;
 use crate::slice::Slices;
+use crate::table::size;
 
 /// Bytes of the sample that estimate the time of a row, and the part of the time that they may take.
 const PROBE: usize = 256 << 10;
@@ -198,7 +198,7 @@ fn measure(args: &Args, mut sample: Sample) -> Result<Report> {
 
 /// Bytes per second, as people read them.
 fn speed(bytes: f64) -> String {
-    format!("{}/s", DecimalBytes(bytes as u64))
+    format!("{}/s", size(bytes as u64))
 }
 
 impl Report {
@@ -208,8 +208,8 @@ impl Report {
         writeln!(
             out,
             "sample: {} of {} in {} {chunks}, {} {threads}",
-            DecimalBytes(self.sample),
-            DecimalBytes(self.nbytes),
+            size(self.sample),
+            size(self.nbytes),
             self.chunks,
             args.threads
         )?;

@@ -38,13 +38,13 @@ pub(crate) fn draw_rows(
     current: &Setting,
     recommended: Option<Recommended>,
 ) -> Canvas {
-    let title = format!("{name}: ratio against decompression speed in MB/s");
+    let title = format!("{name}: ratio against decompression speed in MiB/s");
     let mut canvas = Canvas::new(WIDTH, HEIGHT, &title);
     let area = Rectangle::new(
         Point::new((EDGE + NUMBERS) as i32, TITLE as i32),
         Size::new(WIDTH - 2 * EDGE - NUMBERS, HEIGHT - TITLE - FOOT - FOOT),
     );
-    let speed = |row: &Row| row.decompress / 1e6;
+    let speed = |row: &Row| row.decompress / f64::from(1 << 20);
     let axes =
         Axes { area, x: scale(rows.iter().map(speed)), y: scale(rows.iter().map(|row| row.ratio)) };
     axes.draw(&mut canvas);

@@ -35,12 +35,15 @@ impl Output<'_> {
         stdin::is_named(self.path)
     }
 
-    /// Fails if there is a file that is not to be replaced, or a directory.
+    /// Fails if there is a file that is not to be replaced, or a directory, or if the directory of the file is missing.
     pub(crate) fn check(&self) -> Result<()> {
         let path = self.path.display();
         match self.path.symlink_metadata() {
             _ if self.is_stdout() => Ok(()),
-            Err(_) => Ok(()),
+            Err(_) => {
+                self.folder(self.path)?;
+                Ok(())
+            }
             Ok(_) if self.replace && self.path.is_dir() => {
                 bail!(
                     "cannot create a file ({path}): it is a directory, which --force does not replace; remove it first"
@@ -78,6 +81,16 @@ impl Output<'_> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The directory of the file at `real`. Fails if it does not exist.
+    fn folder<'b>(&self, real: &'b Path) -> Result<&'b Path> {
+        let folder = folder_of(real);
+        if !folder.is_dir() {
+            let path = self.path.display();
+            bail!("cannot create a file ({path}): there is no directory {}", folder.display());
+        }
+        Ok(folder)
     }
 
     /// Creates the file through `make`, which writes it at the given path, replaces an existing file if the second
@@ -143,10 +156,7 @@ impl Output<'_> {
             },
             _ => self.path.to_owned(),
         };
-        let folder = folder_of(&real);
-        if !folder.is_dir() {
-            bail!("cannot create a file ({path}): there is no directory {}", folder.display());
-        }
+        let folder = self.folder(&real)?;
         let mut builder = tempfile::Builder::new();
         let prefix = interrupt::temporary_prefix();
         builder.prefix(&prefix);

@@ -80,7 +80,7 @@ fn tables_mark_the_parameters_of_the_file() {
         ["bench", "a", "--codecs", "lz4", "--levels", "9", "--threads", "2", "--time", "1000"];
     let text = String::from_utf8(folder.good(&args)).unwrap();
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines[0], "sample: 4.00 kB of 4.00 kB in 1 chunk, 2 threads");
+    assert_eq!(lines[0], "sample: 3.91 KiB of 3.91 KiB in 1 chunk, 2 threads");
     assert_eq!(lines.len(), 2 + 6 + 3, "{text}");
     let marked: Vec<_> = lines.iter().filter(|line| line.starts_with('*')).collect();
     assert_eq!(marked.len(), 1, "{text}");
@@ -154,6 +154,9 @@ fn data_that_cannot_be_compared_is_refused() {
     folder.write("plot.png", b"kept");
     let line = folder.bad(1, &["bench", "a.b2nd", "--plot", "plot.png"]);
     assert!(line.contains("(plot.png): it already exists"), "{line}");
+    // Before the data is read.
+    let line = folder.bad(1, &["bench", "missing", "--plot", "no/plot.png"]);
+    assert_eq!(line, "blosc2: cannot create a file (no/plot.png): there is no directory no\n");
 }
 
 #[test]
