@@ -210,7 +210,10 @@ impl Slice {
         let name = args.file.file_name().unwrap_or(args.file.as_os_str()).to_string_lossy();
         let key = args.node.key().unwrap_or_default();
         let sizes = shape.iter().map(ToString::to_string).collect::<Vec<_>>().join(" x ");
-        let title = format!("{name}{key}  {sizes}  {dtype}");
+        let title = match sizes.as_str() {
+            "" => format!("{name}{key}  {dtype}"),
+            sizes => format!("{name}{key}  {sizes}  {dtype}"),
+        };
         Ok(Self { title, shape, dtype, ends, sides, grid })
     }
 
