@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use blosc2::{CParams, Chunk, Codec, NDArray, SChunk, SaveOptions};
+use blosc2::{CParams, Chunk, Codec, NDArray, SChunk, SaveOptions, Special};
 use serde_json::{Value, json};
 
 use crate::common::{Folder, old_files};
@@ -120,6 +120,32 @@ fn items_are_compared_by_their_bytes() {
     }
     let line = r#"items    1 of 1 differ, first at [0]: byte 4999: b"x" != byte 4999: b"y""#;
     assert_eq!(lines(&folder, &["e", "f"]), [line]);
+}
+
+#[test]
+fn zeros_are_not_decompressed() {
+    let folder = Folder::new();
+    let zeros = |name: &str, shape: &[u64], chunks: &[u64]| {
+        let builder = NDArray::builder().chunks(chunks).file(folder.path(name));
+        builder.special(Special::Zeros, shape, "<f8", 8).unwrap()
+    };
+    // 1 TiB, in chunks of different shapes.
+    zeros("a", &[1 << 17, 1 << 20], &[1 << 13, 1 << 10]);
+    let mut b = zeros("b", &[1 << 17, 1 << 20], &[1 << 10, 1 << 13]);
+    equal(&folder, &["a", "b"]);
+    drop(b);
+    // One other item in the last chunk of a smaller array.
+    zeros("c", &[100, 30], &[10, 10]);
+    b = zeros("d", &[100, 30], &[10, 30]);
+    equal(&folder, &["c", "d"]);
+    b.set([99, 29], 1.0f64).unwrap();
+    drop(b);
+    for files in [["c", "d"], ["d", "c"]] {
+        let found = differences(&folder, &files);
+        assert_eq!((&found[0]["different"], &found[0]["first"]), (&json!(1), &json!([99, 29])));
+    }
+    zeros("e", &[30, 100], &[10, 10]);
+    assert_eq!(differences(&folder, &["c", "e"])[0]["what"], "shape");
 }
 
 #[test]
