@@ -52,7 +52,7 @@ pub(crate) struct Node {
     #[command(flatten)]
     place: Place,
     /// Key of an entry in a store, such as `/group/array`, as `ls` lists it.
-    #[arg(long, conflicts_with = "offset")]
+    #[arg(long, conflicts_with = "offset", global = true)]
     key: Option<String>,
 }
 

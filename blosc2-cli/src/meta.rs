@@ -9,7 +9,7 @@ use blosc2::{ErrorKind, OpenOptions, SChunk, Value};
 use clap::Subcommand;
 use serde::Serialize;
 
-use crate::file::{Place, Source};
+use crate::file::{Node, Source};
 use crate::{UsageError, json, printable, stdin};
 
 /// Maximum characters of a value in the list.
@@ -24,10 +24,10 @@ const MOST: u64 = 1 << 31;
     fixed-length one (Python: `meta`). Values are JSON here, and msgpack in the file.\n\nExamples:\n  blosc2 meta a.b2nd\n  blosc2 meta a.b2nd set author '\"Ada\"'"
 )]
 pub(crate) struct Args {
-    /// File, or directory (sparse frame); `-` is stdin.
+    /// File, or directory (sparse frame); with --key a store; `-` is stdin.
     file: PathBuf,
     #[command(flatten)]
-    place: Place,
+    node: Node,
     /// Print one JSON array, with an object for each metalayer, instead of lines.
     #[arg(long)]
     json: bool,
@@ -88,12 +88,15 @@ enum Action {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    if stdin::is_named(&args.file)
-        && matches!(args.action, Some(Action::Set { .. } | Action::Del { .. }))
-    {
+    let changes = matches!(args.action, Some(Action::Set { .. } | Action::Del { .. }));
+    if changes && stdin::is_named(&args.file) {
         return Err(UsageError("stdin cannot be changed; name a file".to_owned()).into());
     }
-    let source = args.place.of(&args.file)?;
+    let source = args.node.of(&args.file)?;
+    if changes && source.key.is_some() {
+        let message = "--key selects an entry to read: metalayers in a store cannot be changed";
+        return Err(UsageError(message.to_owned()).into());
+    }
     let action = match &args.action {
         None => return list(source, args.json),
         Some(_) if args.json => {

@@ -182,3 +182,15 @@ fn entries_of_stores_are_viewed_and_compared() {
         }
     }
 }
+
+#[test]
+fn metalayers_of_entries_are_read() {
+    for file in ["tree.b2d", "tree.b2z", "dict.b2z", "embedded.b2e"] {
+        let text = text(&["meta", file, "--key", "/array"]);
+        assert!(text.contains("b2nd"), "{file}: {text}");
+        let raw = good(&["meta", file, "get", "b2nd", "--fixed", "--raw", "--key", "/array"]);
+        assert!(!raw.is_empty(), "{file}");
+        let line = bad(2, &["meta", file, "--key", "/array", "set", "a", "1"]);
+        assert!(line.contains("metalayers in a store cannot be changed"), "{line}");
+    }
+}
