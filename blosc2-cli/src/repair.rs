@@ -28,6 +28,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
+    if stdin::is_named(&args.file) {
+        return Err(UsageError("stdin cannot be changed; name a file".to_owned()).into());
+    }
     let folder = |path: &Path| path.parent().map(Path::to_owned).unwrap_or_default();
     match &args.output {
         Some(output) if stdin::is_named(output) => {
