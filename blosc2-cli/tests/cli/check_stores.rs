@@ -184,6 +184,7 @@ fn damaged_members_are_named() {
     let members = report[0]["members"].as_array().unwrap();
     let bad: Vec<_> = members.iter().filter(|member| member["good"] == false).collect();
     assert_eq!((bad.len(), &bad[0]["file"]), (1, &json!("group/b.b2nd")));
+    assert_eq!((&bad[0]["errors"], &bad[0]["notes"]), (&json!(2), &json!(1)));
     let lines = lines(&folder, &["a.b2z"]);
     let start = format!("a.b2z: group/b.b2nd: error [chunk.version] byte {offset} (+1), chunk 3: ");
     assert!(lines[0].starts_with(&start), "{lines:?}");
@@ -196,6 +197,15 @@ fn damaged_members_are_named() {
     folder.write("a.b2z", &bytes);
     let (_, report) = check(&folder, &["a.b2z"]);
     assert!(rules(&report).contains(&named("group/b.b2nd", "store.checksum")), "{report:#}");
+    // Only the checksum in the list of members.
+    let mut bytes = good.clone();
+    bytes[entry(&good, "a.b2nd") + 16] ^= 1;
+    folder.write("a.b2z", &bytes);
+    let (_, report) = check(&folder, &["a.b2z"]);
+    assert_eq!(rules(&report), [named("a.b2nd", "store.checksum")]);
+    let member = &report[0]["members"][0];
+    let found = (&member["file"], &member["good"], &member["errors"]);
+    assert_eq!(found, (&json!("a.b2nd"), &json!(false), &json!(1)));
 
     store(&folder.path("a.b2d"));
     let file = "a.b2d/group/b.b2nd";
@@ -229,6 +239,18 @@ fn damaged_zip_files_are_bad() {
     assert_eq!((status, rules(&report)), (1, vec![named("a.b2nd", "store.member")]));
     let found = report[0]["findings"][0]["found"].as_str().unwrap();
     assert!(found.contains("`a.b2nd` is compressed"), "{found}");
+    // It cannot be opened, but it is a member.
+    let unopened = &report[0]["members"][0];
+    let expected = json!({
+        "file": "a.b2nd",
+        "kind": null,
+        "good": false,
+        "errors": 1,
+        "warnings": 0,
+        "notes": 0,
+    });
+    assert_eq!(unopened, &expected);
+    assert_eq!(report[0]["members"].as_array().unwrap().len(), 4);
     // Two members at one place.
     let mut bytes = good.clone();
     let other = entry(&good, "group/b.b2nd");
@@ -385,6 +407,53 @@ fn embedded_frames_are_checked() {
     drop(schunk);
     let (status, report) = check(&folder, &["a.b2e"]);
     assert_eq!((status, rules(&report)), (1, vec![named("/again", "store.overlap")]), "{report:#}");
+}
+
+#[test]
+fn bad_maps_of_embedded_stores_are_errors() {
+    let folder = Folder::new();
+    let mut store = EmbedStore::create(folder.path("a.b2e")).unwrap();
+    store.insert("/a", NDArray::from_slice(&[1u8, 2], &[2]).unwrap().schunk()).unwrap();
+    let mut schunk = store.into_schunk();
+    let end = schunk.nbytes();
+    let place = blosc2::Value::from([("offset", end.into()), ("length", 1.into())]);
+    let entries = blosc2::Value::from([("/a", place)]);
+    let map = blosc2::Value::from([("embed_map", entries), ("current_offset", end.into())]);
+    schunk.vlmeta_mut().set_value("estore_metadata", &map).unwrap();
+    drop(schunk);
+    let (status, report) = check(&folder, &["a.b2e"]);
+    assert_eq!((status, rules(&report)), (1, vec![named("", "store.content")]), "{report:#}");
+    assert_eq!(report[0]["kind"], "embedded-store");
+    let found = report[0]["findings"][0]["found"].as_str().unwrap();
+    assert!(found.contains("its entry `/a` has 1 bytes at offset"), "{found}");
+}
+
+#[test]
+fn an_index_that_is_no_store_is_an_error() {
+    let folder = Folder::new();
+    for damaged in [false, true] {
+        fs::remove_dir_all(folder.path("a.b2d")).unwrap_or_default();
+        store(&folder.path("a.b2d"));
+        fs::copy(folder.path("a.b2d/a.b2nd"), folder.path("a.b2d/embed.b2e")).unwrap();
+        let mut expected = vec![named("embed.b2e", "store.content")];
+        if damaged {
+            folder.write("a.b2d/a.b2nd", b"");
+            expected.insert(0, named("a.b2nd", "file.kind"));
+        }
+        let (status, report) = check(&folder, &["a.b2d"]);
+        assert_eq!((status, rules(&report)), (1, expected), "{report:#}");
+    }
+}
+
+#[test]
+fn an_unreadable_file_is_named_beside_the_json() {
+    let folder = Folder::new();
+    let output = folder.run(&["check", "none", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let line = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(line, "blosc2: cannot open (none): no such file\n");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report[0]["unreadable"], "cannot open (none): no such file");
 }
 
 #[test]
