@@ -36,7 +36,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     let path = args.file.display().to_string();
-    let source = args.node.of(&args.file)?;
+    let source = args.node.of(&args.file)?.without_root();
     let (mut facts, chunks) = match rust::needed(source) {
         Some(kind) if args.chunks => {
             let kind = file::with_article(kind);
@@ -123,7 +123,10 @@ impl ChunkFacts {
             place.map_or("-".to_owned(), |place| place.to_string()),
             table::size(info.nbytes as u64),
             table::size(info.cbytes as u64),
-            format!("{:.2}", info.cratio()),
+            match info.cbytes {
+                0 => "-".to_owned(),
+                _ => format!("{:.2}", info.cratio()),
+            },
             made_of(info).to_owned(),
         ]
     }

@@ -547,3 +547,36 @@ fn info_and_ls_do_not_refer_to_each_other() {
         "{line}"
     );
 }
+
+#[test]
+fn the_list_of_a_small_store_with_large_frames_ends() {
+    let folder = Folder::new();
+    let (frame, count) = (64u64 << 20, 40);
+    let version = blosc2::Value::from([("version", 1.into())]).to_msgpack().unwrap();
+    let entries = (0..count).map(|at| {
+        let place =
+            blosc2::Value::from([("offset", (at * frame).into()), ("length", frame.into())]);
+        (format!("/a{at}").as_str().into(), place)
+    });
+    let entries = blosc2::Value::Map(entries.collect());
+    let end = count * frame;
+    let map = blosc2::Value::from([("embed_map", entries), ("current_offset", end.into())]);
+    let make = |path: &Path, name: &str| {
+        let options = blosc2::OpenOptions::new().meta(name, &version).create_new(true);
+        let mut schunk = options.open(path).unwrap();
+        schunk.fill(blosc2::Special::Zeros, end, 64 << 20).unwrap();
+        schunk.vlmeta_mut().set_value("estore_metadata", &map).unwrap();
+    };
+    make(&folder.path("a.b2e"), "b2embed");
+    fs::create_dir(folder.path("a.b2d")).unwrap();
+    make(&folder.path("a.b2d/embed.b2e"), "b2tree");
+    assert!(folder.read("a.b2e").len() < 10_000);
+    for file in ["a.b2e", "a.b2d"] {
+        let list = folder.good(&["ls", file, "--long", "--json"]);
+        let list: Value = serde_json::from_slice(&list).unwrap();
+        let list = list.as_array().unwrap();
+        let unread = list.iter().filter(|entry| entry["kind"] == "unread");
+        // At most 1 GiB is decompressed.
+        assert_eq!((list.len(), unread.count()), (40, 24));
+    }
+}
