@@ -29,6 +29,9 @@ static CHECKSUM: Rule = Rule::new("store.checksum", Severity::Error, "checksum",
 static OVERLAP: Rule = Rule::new("store.overlap", Severity::Error, "embedded frame", SECTION);
 static CONTENT: Rule = Rule::new("store.content", Severity::Error, "content", SECTION);
 static LIMIT: Rule = Rule::new("store.limit", Severity::Warning, "unchecked content", SECTION);
+static DUPLICATE: Rule = Rule::new("store.duplicate", Severity::Error, "name of a member", SECTION);
+static KEY: Rule = Rule::new("store.key", Severity::Warning, "key of a member", SECTION);
+static NO_KEY: Rule = Rule::new("store.no_key", Severity::Note, "key of a member", SECTION);
 static UNREADABLE: Rule = Rule::new("store.unreadable", Severity::Note, "content", SECTION);
 static STRANGER: Rule = Rule::new("store.stranger", Severity::Note, "file", SECTION);
 
@@ -122,6 +125,7 @@ pub(crate) fn check(source: Source<'_>, options: &Options) -> Result<Checked> {
         walk.found(None, &NO_INDEX, format_args!("a file `{INDEX}`"), "none");
     }
     walk.all(&members);
+    walk.names(&members);
     // The faults of damaged files would be reported twice.
     if walk.report.is_good() {
         walk.store(source.object());
@@ -273,6 +277,35 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Checks the names of the members, and the keys of those that are frames.
+    fn names(&mut self, members: &Members) {
+        match members.duplicates() {
+            Ok(names) => {
+                for name in names {
+                    self.found(Some(&name), &DUPLICATE, "one member of this name", "several");
+                }
+            }
+            Err(error) => self.failed(None, &error),
+        }
+        let frames = members.iter().filter(|member| member.name() != INDEX);
+        let frames: Vec<_> =
+            frames.filter(|member| self.members.contains_key(member.name())).collect();
+        let mut files: BTreeMap<String, &str> = BTreeMap::new();
+        for member in frames {
+            let name = member.name();
+            match member.key() {
+                None => self.found(Some(name), &NO_KEY, "a name with a key", "a name without one"),
+                // Of these files, a store reads the last one.
+                Some(key) => {
+                    if let Some(other) = files.insert(key, name) {
+                        let found = format_args!("the key of `{other}`");
+                        self.found(Some(name), &KEY, "a key of its own", found);
+                    }
+                }
+            }
+        }
+    }
+
     fn member(&mut self, member: Member<'_>) {
         let name = member.name();
         let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
@@ -283,7 +316,7 @@ impl<'a> Walk<'a> {
                 return self.found(
                     Some(name),
                     &MEMBER,
-                    "uncompressed bytes inside the file",
+                    "an uncompressed member inside the file, with this name in its header",
                     error,
                 );
             }

@@ -258,9 +258,9 @@ fn damaged_zip_files_are_bad() {
     folder.write("a.b2z", &bytes);
     let (status, report) = check(&folder, &["a.b2z"]);
     assert_eq!(status, 1);
-    let found: Vec<_> = report[0]["findings"].as_array().unwrap().iter().collect();
-    let overlaps = found.iter().find(|finding| finding["rule"] == "store.member").unwrap();
-    assert!(overlaps["found"].as_str().unwrap().contains(" overlaps `"), "{report:#}");
+    let found = report[0]["findings"].as_array().unwrap();
+    let overlaps = |finding: &&Value| finding["found"].as_str().unwrap().contains(" overlaps `");
+    assert_eq!(found.iter().find(overlaps).unwrap()["rule"], "store.member", "{report:#}");
     // Beyond the end of the file.
     let mut bytes = good.clone();
     bytes[listed + 20..listed + 28].fill(0x70);
@@ -579,4 +579,49 @@ fn the_list_of_a_small_store_with_large_frames_ends() {
         // At most 1 GiB is decompressed.
         assert_eq!((list.len(), unread.count()), (40, 24));
     }
+}
+
+#[test]
+fn names_of_members_are_checked() {
+    let folder = Folder::new();
+    store(&folder.path("a.b2z"));
+    let good = folder.read("a.b2z");
+    let listed = entry(&good, "a.b2nd") + 46;
+    let header = member(&good, "a.b2nd").start - "a.b2nd".len();
+    // Only in the header before the bytes.
+    let mut bytes = good.clone();
+    bytes[header] = b'x';
+    folder.write("a.b2z", &bytes);
+    let (status, report) = check(&folder, &["a.b2z"]);
+    assert_eq!((status, rules(&report)), (1, vec![named("a.b2nd", "store.member")]), "{report:#}");
+    let found = report[0]["findings"][0]["found"].as_str().unwrap();
+    assert!(found.contains("has the name `x.b2nd` in the header"), "{found}");
+    // A name that no key selects.
+    let mut bytes = good.clone();
+    for at in [listed, header] {
+        bytes[at] = b'/';
+    }
+    folder.write("a.b2z", &bytes);
+    let (status, report) = check(&folder, &["a.b2z"]);
+    assert_eq!((status, rules(&report)), (0, vec![named("/.b2nd", "store.no_key")]), "{report:#}");
+    // Two members of one name.
+    let mut store = TreeStore::create(folder.path("b.b2z")).unwrap();
+    for (key, item) in [("/a", 1u8), ("/b", 2)] {
+        store.insert(key, NDArray::from_slice(&[item], &[1]).unwrap().schunk()).unwrap();
+    }
+    store.finish().unwrap();
+    let mut bytes = folder.read("b.b2z");
+    let (listed, header) = (entry(&bytes, "b.b2nd") + 46, member(&bytes, "b.b2nd").start - 6);
+    for at in [listed, header] {
+        bytes[at] = b'a';
+    }
+    folder.write("b.b2z", &bytes);
+    let (status, report) = check(&folder, &["b.b2z"]);
+    let expected = vec![named("a.b2nd", "store.duplicate")];
+    assert_eq!((status, rules(&report)), (1, expected), "{report:#}");
+    // Two files of one key.
+    self::store(&folder.path("a.b2d"));
+    fs::copy(folder.path("a.b2d/a.b2nd"), folder.path("a.b2d/a.b2f")).unwrap();
+    let (status, report) = check(&folder, &["a.b2d"]);
+    assert_eq!((status, rules(&report)), (0, vec![named("a.b2nd", "store.key")]), "{report:#}");
 }
