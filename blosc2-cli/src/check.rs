@@ -6,7 +6,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anstyle::Style;
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
+use blosc2::ErrorKind;
 use blosc2_format::file::{self, Kind};
 use blosc2_format::{Finding, Options, ReadAt, Region, Report, Severity};
 use blosc2_store::EmbedStore;
@@ -18,7 +19,9 @@ use crate::output::Force;
 use crate::progress::Watched;
 use crate::store_check::{self, CheckedMember, Form};
 use crate::style::styled;
-use crate::{UsageError, complain, foreign, info, map, printable, progress, stdin, style, svg};
+use crate::{
+    UsageError, complain, foreign, info, json, map, printable, progress, stdin, style, svg,
+};
 
 /// Report all faults of frames, sparse frames (directories), stores, single chunks and legacy files.
 #[derive(Debug, clap::Args)]
@@ -64,7 +67,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let options = Options { content: !args.no_content, map, ..Options::default() };
     let mut out = BufWriter::new(anstream::stdout().lock());
     let (mut objects, mut maps) = (Vec::new(), Vec::new());
-    let (mut bad, mut unreadable, mut foreign) = (0, 0, None);
+    let (mut bad, mut unreadable, mut reason) = (0, 0, None);
     for path in &args.files {
         let name = path.display().to_string();
         let checked = args.place.of(path).and_then(|source| check(source, &options));
@@ -75,7 +78,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
                 bad += usize::from(!checked.report.is_good());
                 groups = map::groups(&name, std::mem::take(&mut checked.report.regions));
                 if let What::Foreign(format) = &checked.what {
-                    foreign = Some(foreign::refused("check", path, format.as_deref()));
+                    reason = Some(foreign::refused("check", path, format.as_deref()));
                 }
             }
             Err(error) => {
@@ -83,7 +86,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
                 // With one file, this error is the last line; with several, the summary is.
                 if args.files.len() > 1 {
                     complain(error);
-                } else if !args.json {
+                } else if args.json {
+                    reason = Some(anyhow!("{error}"));
+                } else {
                     bail!("{error}");
                 }
             }
@@ -99,7 +104,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         maps.extend(groups);
     }
     if args.json {
-        writeln!(out, "{:#}", Value::Array(objects))?;
+        writeln!(out, "{}", json::pretty(&objects)?)?;
     }
     out.flush()?;
     if let Some(svg) = &args.svg {
@@ -107,7 +112,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     match (args.files.as_slice(), bad + unreadable) {
         (_, 0) => Ok(()),
-        ([file], _) => match foreign {
+        ([file], _) => match reason {
             Some(error) => Err(error),
             None => bail!("found errors ({})", file.display()),
         },
@@ -172,8 +177,9 @@ fn check(source: Source<'_>, options: &Options) -> Result<Checked> {
         && source.path.extension().is_some_and(|ending| ending == "b2d");
     if source.is_store()? || is_named_store {
         let checked = Checked::from(store_check::check(source, options)?);
-        let is_other = checked.members.as_ref().is_some_and(Vec::is_empty)
-            && foreign::is_other_zip(source.path);
+        let is_frame = |member: &CheckedMember| member.kind.is_some();
+        let is_other =
+            !checked.members.iter().flatten().any(is_frame) && foreign::is_other_zip(source.path);
         return Ok(match is_other {
             true => Checked { what: What::Foreign(Some(foreign::OTHER_ZIP.to_owned())), ..checked },
             false => checked,
@@ -189,12 +195,20 @@ fn check(source: Source<'_>, options: &Options) -> Result<Checked> {
     let file = source.bytes().map_err(|error| source.unopened(&error))?;
     let size = file.size().map_err(|error| unread(&error))?;
     let watched = Watched { source: file, bar: progress::bar(size) };
-    let (kind, report) = file::check(&watched, options).map_err(|error| unread(&error))?;
+    let (kind, mut report) = file::check(&watched, options).map_err(|error| unread(&error))?;
     if kind == Some(Kind::Frame) && report.is_good() {
-        // Other frames are arrays and super-chunks.
-        let store = source.open().ok().filter(EmbedStore::is_in).map(EmbedStore::from_schunk);
-        if let Some(Ok(store)) = store {
-            return Ok(store_check::check_embedded(&store, report, size, options).into());
+        match source.open() {
+            Ok(schunk) if EmbedStore::is_in(&schunk) => {
+                return Ok(store_check::check_embedded(schunk, report, size, options).into());
+            }
+            // Other frames are arrays and super-chunks.
+            Ok(_) => {}
+            Err(error) => match error.downcast_ref::<blosc2::Error>() {
+                Some(error) if error.kind() != ErrorKind::Io => {
+                    store_check::add_failure(&mut report, error);
+                }
+                _ => return Err(error),
+            },
         }
     }
     let what = match kind {

@@ -1,7 +1,7 @@
 //! `blosc2 import` and `blosc2 export`: conversion from and to NumPy's npy files.
 
 use std::fs::File;
-use std::io::{self, Seek};
+use std::io::{self, Cursor, Read, Seek};
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use blosc2::{CParams, Dtype, ErrorKind, NDArray};
 use blosc2_format::npy::Header;
 
 use crate::file::{Content, Node};
-use crate::foreign;
+use crate::foreign::{self, NotNpy};
 use crate::output::Force;
 use crate::params::{Compression, Cut, Shape};
 use crate::raw::{Layout, RawItems};
@@ -115,7 +115,15 @@ fn open_items(args: &ImportArgs) -> Result<(Dtype, RawItems)> {
         }
         (None, None) => {
             let mut stream = stdin::open(path)?;
-            (Header::read(&mut stream)?, Err(stream))
+            let mut start = Vec::new();
+            stream.by_ref().take(foreign::START).read_to_end(&mut start)?;
+            let found = foreign::other_bytes(start.as_slice());
+            let mut stream: Box<dyn Read + Send> = Box::new(Cursor::new(start).chain(stream));
+            let header = Header::read(&mut stream).map_err(|error| match found {
+                Some(found) => NotNpy(found).into(),
+                None => anyhow::Error::from(error),
+            });
+            (header?, Err(stream))
         }
     };
     let Header { dtype, shape, fortran_order } = header;

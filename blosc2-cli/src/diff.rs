@@ -5,12 +5,12 @@ use std::io::{self, BufWriter, Write};
 use std::ops::Range;
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use blosc2::dtype::SwapPlan;
 use blosc2::{Dtype, Special, Value};
 use serde_json::{Map, Value as Json, json};
 
-use crate::file::{ARRAY_METALAYERS, Content, Node, Source};
+use crate::file::{ARRAY_METALAYERS, Content, NoStore, Node, Source};
 use crate::info::{self, plain};
 use crate::meta::{brief, shorten};
 use crate::npy::NpyItems;
@@ -61,7 +61,10 @@ impl fmt::Display for Different {
 impl std::error::Error for Different {}
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let a = Side::open(args.node.of(&args.a)?)?;
+    let a = Side::open(args.node.of(&args.a)?).map_err(|error| match error.is::<NoStore>() {
+        true => anyhow!("{error}; --other-key is the key in the second file"),
+        false => error,
+    })?;
     let b = Side::open(args.node.of_other(&args.b, args.other_key.as_deref())?)?;
     let mut found = Vec::new();
     for what in ["kind", "shape", "dtype", "typesize", "nbytes"] {

@@ -1,5 +1,6 @@
 //! Opening files of any kind.
 
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -92,6 +93,11 @@ pub(crate) struct Source<'a> {
 }
 
 impl Source<'_> {
+    /// The same without a key that is that of the root group.
+    pub(crate) fn without_root(self) -> Self {
+        Self { key: self.key.filter(|key| *key != "/"), ..self }
+    }
+
     /// The bytes of the file.
     pub(crate) fn bytes(&self) -> io::Result<AtOffset<File>> {
         Ok(AtOffset::new(File::open(self.path)?, self.offset))
@@ -131,7 +137,7 @@ impl Source<'_> {
             };
         };
         if !self.is_store()? {
-            return Ok(EmbedStore::open(self.path)?.get(key)?);
+            return Ok(self.embedded()?.get(key)?);
         }
         let store = self.tree()?;
         match store.get(key) {
@@ -193,7 +199,7 @@ impl Source<'_> {
             return self.open_in_store();
         }
         if let Some(key) = self.key {
-            return Ok(EmbedStore::open(self.path)?.frame(key)?);
+            return Ok(self.embedded()?.frame(key)?);
         }
         let kind = self.kind().map_err(|error| self.unread(&error))?;
         if let Some(kind) = kind.filter(|&kind| needs_rust(kind)) {
@@ -211,6 +217,25 @@ impl Source<'_> {
         Ok(options.offset(self.offset).locking(self.locking).open(self.path)?)
     }
 
+    /// Opens the file as an embedded store, because a key is given.
+    fn embedded(&self) -> Result<EmbedStore> {
+        let file = Self { key: None, ..*self };
+        let what = match file.kind().map_err(|error| self.unread(&error))? {
+            Some(kind) if needs_rust(kind) => with_article(kind),
+            _ => {
+                let content = Content::open(file)?;
+                match content {
+                    Content::SChunk(schunk) if EmbedStore::is_in(&schunk) => {
+                        return Ok(EmbedStore::from_schunk(schunk)?);
+                    }
+                    Content::SChunk(_) => "a super-chunk".to_owned(),
+                    Content::Array(_) => "an array".to_owned(),
+                }
+            }
+        };
+        Err(NoStore { path: self.path.display().to_string(), what }.into())
+    }
+
     fn open_in_store(&self) -> Result<SChunk> {
         if let Some(key) = self.key {
             match self.tree()?.schunk(key) {
@@ -226,7 +251,7 @@ impl Source<'_> {
                     "a table; `ls` lists its columns, --key {key}/_cols/NAME selects one as \
                      stored, including deleted rows"
                 ),
-                _ => "a store; `ls` lists its entries, --key selects one".to_owned(),
+                _ => STORE.to_owned(),
             },
         };
         bail!("cannot open ({}): this is {what}", self.path.display())
@@ -254,6 +279,26 @@ impl Source<'_> {
         anyhow!("cannot read ({}): {error}", self.path.display())
     }
 }
+
+/// The description of a store where data was expected.
+const STORE: &str = "a store; `ls` lists its entries, --key selects one";
+
+/// A key was given for a file that is not a store.
+#[derive(Debug)]
+pub(crate) struct NoStore {
+    path: String,
+    /// What the file is, with its article.
+    what: String,
+}
+
+impl fmt::Display for NoStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, what } = self;
+        write!(f, "cannot open ({path}): this is {what}, not a store; leave out --key")
+    }
+}
+
+impl std::error::Error for NoStore {}
 
 /// Whether only `blosc2-format` reads files of this kind.
 pub(crate) fn needs_rust(kind: Kind) -> bool {
@@ -283,6 +328,15 @@ impl Content {
     /// Opens a file whose items are data.
     pub(crate) fn open_data(source: Source<'_>) -> Result<Self> {
         let content = Self::open(source)?;
+        if EmbedStore::is_in(content.schunk()) {
+            let path = source.path.display();
+            match source.key {
+                None => bail!("cannot open ({path}): this is {STORE}"),
+                Some(key) => bail!(
+                    "cannot open ({path}): `{key}` is a store; `copy` makes it a file of its own"
+                ),
+            }
+        }
         let pointers = match &content {
             Self::Array(array) => array.dtype().is_some_and(|dtype| dtype.has_pointers()),
             Self::SChunk(schunk) => schunk.vlmeta().contains("__pack_tensor__"),

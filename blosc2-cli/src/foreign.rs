@@ -1,5 +1,6 @@
 //! Files that are not Blosc2 files: their formats, and the messages about them.
 
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -36,10 +37,12 @@ const FORMATS: [(&str, usize, &[u8]); 22] = [
 ];
 const NPY: &str = "an npy file";
 const ZIP: &str = "a zip file";
+/// The file that every store has.
+pub(crate) const INDEX: &str = "embed.b2e";
 /// A zip file without `embed.b2e`.
 pub(crate) const OTHER_ZIP: &str = "a zip file without `embed.b2e`, not a store";
 /// The number of bytes at the start that are read.
-const START: u64 = 512;
+pub(crate) const START: u64 = 512;
 
 /// Returns the format of a file that is not a Blosc2 file, with its article; `None` if it is unknown.
 pub(crate) fn name<R: ReadAt + ?Sized>(source: &R) -> Option<&'static str> {
@@ -88,7 +91,7 @@ pub(crate) fn refused(verb: &str, path: &Path, format: Option<&str>) -> anyhow::
 
 /// Whether the file at a path is a zip file, but not a store.
 pub(crate) fn is_other_zip(path: &Path) -> bool {
-    !path.is_dir() && Members::open(path).is_ok_and(|members| members.get("embed.b2e").is_none())
+    !path.is_dir() && Members::open(path).is_ok_and(|members| members.get(INDEX).is_none())
 }
 
 /// The error of importing a file: names the format of the file if it has to be an npy file and is another one. `error`
@@ -97,11 +100,27 @@ pub(crate) fn unimported(path: &Path, is_raw: bool, error: &anyhow::Error) -> an
     if let Some(error) = error.downcast_ref::<io::Error>().filter(|error| is_missing(error)) {
         return unopened(path, error);
     }
-    match Some(path).filter(|_| !is_raw).and_then(other_than_npy) {
+    let found = match error.downcast_ref() {
+        Some(NotNpy(found)) => Some(found.clone()),
+        None => Some(path).filter(|_| !is_raw).and_then(other_than_npy),
+    };
+    match found {
         Some(found) => anyhow!("cannot import ({}): not an npy file, but {found}", path.display()),
         None => anyhow!("cannot read ({}): {error}", path.display()),
     }
 }
+
+/// What stdin is that is not an npy file.
+#[derive(Debug)]
+pub(crate) struct NotNpy(pub(crate) String);
+
+impl fmt::Display for NotNpy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "not an npy file, but {}", self.0)
+    }
+}
+
+impl std::error::Error for NotNpy {}
 
 /// What a file is that is not an npy file; `None` if it is an npy file, or unknown.
 fn other_than_npy(path: &Path) -> Option<String> {
@@ -109,18 +128,25 @@ fn other_than_npy(path: &Path) -> Option<String> {
         return Some("a directory".to_owned());
     }
     let file = File::open(path).ok().filter(|_| path.is_file())?;
-    let format = name(&file);
-    if let Some(kind) = file::recognise(&file).ok()?.filter(|_| format != Some(NPY)) {
+    let members = Members::open(path).ok().filter(|_| name(&file) == Some(ZIP));
+    let Some(members) = members else { return other_bytes(&file) };
+    if members.get(INDEX).is_some() {
+        return Some("a store; `blosc2 copy --key KEY` copies an entry".to_owned());
+    }
+    Some(match members.iter().any(|member| member.name().ends_with(".npy")) {
+        true => "an npz file; unpack it (`unzip`) and import its npy files".to_owned(),
+        false => OTHER_ZIP.to_owned(),
+    })
+}
+
+/// What bytes are that are not those of an npy file; `None` if they are, or if the format is unknown.
+pub(crate) fn other_bytes<R: ReadAt + ?Sized>(bytes: &R) -> Option<String> {
+    let format = name(bytes);
+    if let Some(kind) = file::recognise(bytes).ok()?.filter(|_| format != Some(NPY)) {
         let kind = with_article(kind);
         return Some(format!("{kind}; `blosc2 copy` copies and recompresses it"));
     }
-    match format? {
-        NPY => None,
-        ZIP if !is_other_zip(path) => {
-            Some("a store; `blosc2 copy --key KEY` copies an entry".to_owned())
-        }
-        format => Some(format.to_owned()),
-    }
+    format.filter(|&format| format != NPY).map(str::to_owned)
 }
 
 /// Fails if a file has another format, or is a store: it may contain a frame, which a repair would put in its place.

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::file::{self, Content, Node};
 use crate::style::styled;
 use crate::table::{self, Align};
-use crate::{ls, printable, rust, style};
+use crate::{json, ls, printable, rust, style};
 
 /// Print kind, shapes, compression, sizes and metalayers of a file.
 #[derive(Debug, clap::Args)]
@@ -36,7 +36,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     let path = args.file.display().to_string();
-    let source = args.node.of(&args.file)?;
+    let source = args.node.of(&args.file)?.without_root();
     let (mut facts, chunks) = match rust::needed(source) {
         Some(kind) if args.chunks => {
             let kind = file::with_article(kind);
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         if let Some(chunks) = chunks {
             facts.insert("chunk_list".to_owned(), chunks.iter().map(ChunkFacts::to_json).collect());
         }
-        writeln!(out, "{:#}", Value::Object(facts))?;
+        writeln!(out, "{}", json::pretty(&facts)?)?;
         return Ok(out.flush()?);
     }
     for (name, value) in facts.iter().filter(|(_, value)| !value.is_null()) {
@@ -123,7 +123,10 @@ impl ChunkFacts {
             place.map_or("-".to_owned(), |place| place.to_string()),
             table::size(info.nbytes as u64),
             table::size(info.cbytes as u64),
-            format!("{:.2}", info.cratio()),
+            match info.cbytes {
+                0 => "-".to_owned(),
+                _ => format!("{:.2}", info.cratio()),
+            },
             made_of(info).to_owned(),
         ]
     }

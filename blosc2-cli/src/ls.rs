@@ -1,16 +1,18 @@
 //! `blosc2 ls`: lists the entries of a store.
 
+use std::collections::HashMap;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use blosc2::{ErrorKind, NDArray, SChunk, Value as Pythons};
-use blosc2_store::{Object, TreeStore};
+use blosc2::storage::ReadOnly;
+use blosc2::{ErrorKind, NDArray, OpenOptions, SChunk, Value as Pythons};
+use blosc2_store::{EmbedStore, Members, Object, TreeStore};
 use serde_json::{Map, Value, json};
 
 use crate::file::{Node, Source};
 use crate::table::{self, Align};
-use crate::{complain, printable, stdin};
+use crate::{complain, foreign, json, printable, stdin};
 
 /// List the keys of a Python store (groups with a trailing `/`), or the columns of a table.
 #[derive(Debug, clap::Args)]
@@ -29,7 +31,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let source = args.node.of(&args.file)?;
+    let source = args.node.of(&args.file)?.without_root();
     let entries = match source.group()? {
         Some((store, group)) => of_tree(&store, group, args.long),
         None => of_source(source, args.long)?,
@@ -37,7 +39,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
     if args.json {
         let entries: Vec<Value> = entries.iter().map(Entry::to_json).collect();
-        writeln!(out, "{:#}", Value::Array(entries))?;
+        writeln!(out, "{}", json::pretty(&entries)?)?;
         return Ok(out.flush()?);
     }
     table::write(&mut out, COLUMNS, entries.iter().map(Entry::cells))?;
@@ -127,8 +129,9 @@ fn of_object(object: &Object, long: bool) -> Option<Vec<Entry>> {
     match object {
         Object::TreeStore(store) => Some(of_tree(store, "/", long)),
         Object::EmbedStore(store) => {
+            let mut budget = Budget::of(Some(store));
             let entry = |key: &str| {
-                let facts = long.then(|| facts(store.get(key)));
+                let facts = long.then(|| budget.facts(key, || store.get(key)));
                 Entry { name: key.to_owned(), facts }
             };
             Some(store.keys().map(entry).collect())
@@ -162,12 +165,53 @@ fn of_tree(store: &TreeStore, group: &str, long: bool) -> Vec<Entry> {
         })
         .collect();
     let keys = store.keys().filter(|key| key.starts_with(&above));
+    let mut budget = Budget::of(long.then(|| index(store)).flatten().as_ref());
     entries.extend(keys.map(|key| {
-        let facts = long.then(|| facts(store.get(key)));
+        let facts = long.then(|| budget.facts(key, || store.get(key)));
         Entry { name: key.to_owned(), facts }
     }));
     entries.sort_by(|a, b| a.name.cmp(&b.name));
     entries
+}
+
+/// The embedded store of a tree store; `None` if it does not open.
+fn index(store: &TreeStore) -> Option<EmbedStore> {
+    let members = Members::open(store.path()?).ok()?;
+    let source = members.get(foreign::INDEX)?.open().ok()?;
+    EmbedStore::from_schunk(OpenOptions::new().open_storage(ReadOnly::new(source)).ok()?).ok()
+}
+
+/// The bytes of embedded frames that are still read: a few bytes can contain very many of them.
+struct Budget {
+    left: u64,
+    /// The length of each embedded frame.
+    lengths: HashMap<String, u64>,
+}
+
+impl Budget {
+    fn of(store: Option<&EmbedStore>) -> Self {
+        let cbytes = store.map_or(0, |store| store.schunk().cbytes());
+        let frames = store.into_iter().flat_map(EmbedStore::frame_ranges);
+        let frames = frames
+            .filter_map(|(key, range)| Some((key.to_owned(), range.map(|it| it.end - it.start)?)));
+        Self { left: cbytes.saturating_mul(256).max(1 << 30), lengths: frames.collect() }
+    }
+
+    /// The facts about an entry, unless its frame exceeds the budget.
+    fn facts(&mut self, key: &str, open: impl FnOnce() -> blosc2::Result<Object>) -> Facts {
+        let length = self.lengths.get(key).copied().unwrap_or(0);
+        match self.left.checked_sub(length) {
+            Some(left) => {
+                self.left = left;
+                facts(open())
+            }
+            None => Facts {
+                kind: "unread".to_owned(),
+                note: Some(format!("its frame of {length} bytes exceeds the limit of the list")),
+                ..Facts::default()
+            },
+        }
+    }
 }
 
 fn attributes_note(store: &TreeStore, group: &str) -> Option<String> {

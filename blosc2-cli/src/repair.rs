@@ -7,7 +7,7 @@ use anyhow::Result;
 use blosc2::repair::{Repaired, repair, repair_to};
 use serde_json::{Value, json};
 
-use crate::{UsageError, foreign, interrupt, printable, stdin};
+use crate::{UsageError, foreign, interrupt, json, printable, stdin};
 
 /// Repair a frame that is damaged, or whose writer was interrupted.
 #[derive(Debug, clap::Args)]
@@ -28,6 +28,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
+    if stdin::is_named(&args.file) {
+        return Err(UsageError("stdin cannot be changed; name a file".to_owned()).into());
+    }
     let folder = |path: &Path| path.parent().map(Path::to_owned).unwrap_or_default();
     match &args.output {
         Some(output) if stdin::is_named(output) => {
@@ -48,7 +51,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let repaired = repaired.map_err(|error| foreign::unrepaired(&args.file, &error))?;
     let path = args.file.display().to_string();
     match args.json {
-        true => writeln!(io::stdout(), "{:#}", to_json(&path, &repaired))?,
+        true => writeln!(io::stdout(), "{}", json::pretty(&to_json(&path, &repaired))?)?,
         false => match (&args.output, &repaired) {
             (Some(output), Repaired::Sound) => {
                 let line = format!("{path}: good: copied to {}", output.display());

@@ -1,6 +1,6 @@
 //! The check of stores: all files of a store, and all frames in an embedded store.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use blosc2_store::{CTable, EmbedStore, Member, Members, Object, TreeStore};
 use indicatif::ProgressBar;
 
 use crate::file::Source;
+use crate::foreign::INDEX;
 use crate::progress::{self, Watched};
 use crate::stdin;
 
@@ -28,11 +29,12 @@ static CHECKSUM: Rule = Rule::new("store.checksum", Severity::Error, "checksum",
 static OVERLAP: Rule = Rule::new("store.overlap", Severity::Error, "embedded frame", SECTION);
 static CONTENT: Rule = Rule::new("store.content", Severity::Error, "content", SECTION);
 static LIMIT: Rule = Rule::new("store.limit", Severity::Warning, "unchecked content", SECTION);
+static DUPLICATE: Rule = Rule::new("store.duplicate", Severity::Error, "name of a member", SECTION);
+static KEY: Rule = Rule::new("store.key", Severity::Warning, "key of a member", SECTION);
+static NO_KEY: Rule = Rule::new("store.no_key", Severity::Note, "key of a member", SECTION);
 static UNREADABLE: Rule = Rule::new("store.unreadable", Severity::Note, "content", SECTION);
 static STRANGER: Rule = Rule::new("store.stranger", Severity::Note, "file", SECTION);
 
-/// The file that every store has.
-const INDEX: &str = "embed.b2e";
 /// Extensions of files that have to be frames.
 const FRAMES: [&str; 5] = ["b2nd", "b2f", "b2b", "b2e", "b2frame"];
 /// Levels of embedded stores: the frames in an embedded store can be embedded stores themselves.
@@ -88,9 +90,20 @@ pub(crate) struct CheckedMember {
 
 /// The number of errors, warnings and notes of a report.
 pub(crate) fn counts(report: &Report) -> [usize; 3] {
-    [Severity::Error, Severity::Warning, Severity::Note].map(|severity| {
-        report.findings.iter().filter(|finding| finding.rule.severity == severity).count()
-    })
+    let mut counts = [0; 3];
+    for finding in &report.findings {
+        counts[place(finding.rule.severity)] += 1;
+    }
+    counts
+}
+
+/// The place of a severity among the counts.
+fn place(severity: Severity) -> usize {
+    match severity {
+        Severity::Error => 0,
+        Severity::Warning => 1,
+        _ => 2,
+    }
 }
 
 /// Checks a directory or a zip file.
@@ -112,6 +125,7 @@ pub(crate) fn check(source: Source<'_>, options: &Options) -> Result<Checked> {
         walk.found(None, &NO_INDEX, format_args!("a file `{INDEX}`"), "none");
     }
     walk.all(&members);
+    walk.names(&members);
     // The faults of damaged files would be reported twice.
     if walk.report.is_good() {
         walk.store(source.object());
@@ -119,24 +133,50 @@ pub(crate) fn check(source: Source<'_>, options: &Options) -> Result<Checked> {
     Ok(walk.finish(form))
 }
 
-/// Checks the frames in an embedded store, after a check of the store itself.
+/// Checks the frames in an embedded store, after a check of its own frame.
 pub(crate) fn check_embedded(
-    store: &EmbedStore,
+    schunk: SChunk,
     report: Report,
     size: u64,
     options: &Options,
 ) -> Checked {
     let mut walk = Walk::new(options, size);
     walk.report = report;
-    walk.embedded("", store, 0);
+    match EmbedStore::from_schunk(schunk) {
+        Ok(store) => walk.embedded("", &store, 0),
+        Err(error) => walk.failed(None, &error),
+    }
     walk.finish(Form::Embedded)
+}
+
+/// Adds the finding of a frame without faults that C-Blosc2 does not open.
+pub(crate) fn add_failure(report: &mut Report, error: &blosc2::Error) {
+    report.add(failure(error));
+}
+
+/// The finding of an error of opening or reading.
+fn failure(error: &blosc2::Error) -> Finding {
+    let rule = match error.kind() {
+        ErrorKind::Unsupported => &UNREADABLE,
+        ErrorKind::TooLarge => &LIMIT,
+        _ => &CONTENT,
+    };
+    finding(rule, "a readable object", format_args!("an error: {error}"))
+}
+
+/// A finding about a whole file, or about the store.
+fn finding(rule: &'static Rule, expected: impl ToString, found: impl ToString) -> Finding {
+    // Errors contain the path of the copy of stdin.
+    let found = stdin::named(found.to_string());
+    Finding::new(rule, Part::Whole, 0, 0, expected, found)
 }
 
 struct Walk<'a> {
     options: &'a Options,
     bar: ProgressBar,
     report: Report,
-    members: Vec<CheckedMember>,
+    /// The members, by their paths.
+    members: BTreeMap<String, CheckedMember>,
     /// The keys of the entries of `embed.b2e`, and the keys that the index files of sparse frames have. These objects
     /// are not opened again.
     done: BTreeSet<String>,
@@ -151,14 +191,14 @@ impl<'a> Walk<'a> {
             options,
             bar: progress::bar(size),
             report: Report::new(),
-            members: Vec::new(),
+            members: BTreeMap::new(),
             done: BTreeSet::new(),
             left: size.saturating_mul(256).max(1 << 30),
         }
     }
 
     fn finish(self, form: Form) -> Checked {
-        Checked { form, report: self.report, members: self.members }
+        Checked { form, report: self.report, members: self.members.into_values().collect() }
     }
 
     /// Adds a finding about a whole file, or about the store.
@@ -169,21 +209,42 @@ impl<'a> Walk<'a> {
         expected: impl ToString,
         found: impl ToString,
     ) {
-        // Errors contain the path of the copy of stdin.
-        let found = stdin::named(found.to_string());
-        let mut finding = Finding::new(rule, Part::Whole, 0, 0, expected, found);
-        finding.file = file.map(Into::into);
-        self.report.add(finding);
+        self.add_finding(file, finding(rule, expected, found));
     }
 
     /// Adds the finding of an error of opening or reading.
     fn failed(&mut self, file: Option<&str>, error: &blosc2::Error) {
-        let rule = match error.kind() {
-            ErrorKind::Unsupported => &UNREADABLE,
-            ErrorKind::TooLarge => &LIMIT,
-            _ => &CONTENT,
-        };
-        self.found(file, rule, "a readable object", format_args!("an error: {error}"));
+        self.add_finding(file, failure(error));
+    }
+
+    fn add_finding(&mut self, file: Option<&str>, mut finding: Finding) {
+        if let Some(file) = file.filter(|_| finding.rule.id != STRANGER.id) {
+            let mut counts = [0; 3];
+            counts[place(finding.rule.severity)] = 1;
+            self.add_member(file, None, counts);
+        }
+        finding.file = file.map(Into::into);
+        self.report.add(finding);
+    }
+
+    /// Adds the finding about a key, which can be that of a group or a table.
+    fn failed_key(&mut self, key: Option<&str>, error: &blosc2::Error) {
+        let mut finding = failure(error);
+        finding.file = key.map(Into::into);
+        self.report.add(finding);
+    }
+
+    /// Adds the counts of findings to those of a member.
+    fn add_member(&mut self, name: &str, kind: Option<Kind>, counts: [usize; 3]) {
+        let member = self.members.entry(name.to_owned()).or_insert_with(|| CheckedMember {
+            file: name.to_owned(),
+            kind: None,
+            counts: [0; 3],
+        });
+        member.kind = member.kind.or(kind);
+        for (sum, count) in member.counts.iter_mut().zip(counts) {
+            *sum += count;
+        }
     }
 
     fn all(&mut self, members: &Members) {
@@ -216,6 +277,35 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Checks the names of the members, and the keys of those that are frames.
+    fn names(&mut self, members: &Members) {
+        match members.duplicates() {
+            Ok(names) => {
+                for name in names {
+                    self.found(Some(&name), &DUPLICATE, "one member of this name", "several");
+                }
+            }
+            Err(error) => self.failed(None, &error),
+        }
+        let frames = members.iter().filter(|member| member.name() != INDEX);
+        let frames: Vec<_> =
+            frames.filter(|member| self.members.contains_key(member.name())).collect();
+        let mut files: BTreeMap<String, &str> = BTreeMap::new();
+        for member in frames {
+            let name = member.name();
+            match member.key() {
+                None => self.found(Some(name), &NO_KEY, "a name with a key", "a name without one"),
+                // Of these files, a store reads the last one.
+                Some(key) => {
+                    if let Some(other) = files.insert(key, name) {
+                        let found = format_args!("the key of `{other}`");
+                        self.found(Some(name), &KEY, "a key of its own", found);
+                    }
+                }
+            }
+        }
+    }
+
     fn member(&mut self, member: Member<'_>) {
         let name = member.name();
         let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
@@ -226,7 +316,7 @@ impl<'a> Walk<'a> {
                 return self.found(
                     Some(name),
                     &MEMBER,
-                    "uncompressed bytes inside the file",
+                    "an uncompressed member inside the file, with this name in its header",
                     error,
                 );
             }
@@ -272,6 +362,8 @@ impl<'a> Walk<'a> {
                 Ok(store) => self.embedded(name, &store, depth),
                 Err(error) => self.failed(Some(name), &error),
             }
+        } else if name == INDEX {
+            self.found(Some(name), &CONTENT, "an embedded store", "another super-chunk");
         } else if let Err(error) = Object::from_schunk(schunk) {
             self.failed(Some(name), &error);
         }
@@ -324,7 +416,7 @@ impl<'a> Walk<'a> {
     fn tree(&mut self, store: &TreeStore) {
         for group in std::iter::once("/").chain(store.groups()) {
             if let Err(error) = store.attributes(group) {
-                self.failed(Some(group), &error);
+                self.failed_key(Some(group), &error);
             }
         }
         let keys: Vec<&str> = store.keys().filter(|key| !self.done.contains(*key)).collect();
@@ -332,7 +424,7 @@ impl<'a> Walk<'a> {
             match store.get(key) {
                 Ok(Object::CTable(table)) => self.table(Some(key), &table),
                 Ok(_) => {}
-                Err(error) => self.failed(Some(key), &error),
+                Err(error) => self.failed_key(Some(key), &error),
             }
         }
     }
@@ -343,15 +435,16 @@ impl<'a> Walk<'a> {
         for column in table.columns() {
             match table.values(column.name(), last.clone()) {
                 // Computed columns are never read.
-                Err(error) if error.kind() != ErrorKind::Unsupported => self.failed(key, &error),
+                Err(error) if error.kind() != ErrorKind::Unsupported => {
+                    self.failed_key(key, &error)
+                }
                 _ => {}
             }
         }
     }
 
     fn add(&mut self, name: &str, kind: Option<Kind>, report: Report) {
-        let counts = counts(&report);
-        self.members.push(CheckedMember { file: name.to_owned(), kind, counts });
+        self.add_member(name, kind, counts(&report));
         self.report.append(name, report);
     }
 }

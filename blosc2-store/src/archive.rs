@@ -1,6 +1,6 @@
 //! Zip archives whose uncompressed members are read in place.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom};
 use std::path::{Component, Path, PathBuf};
@@ -106,6 +106,38 @@ impl Archive {
         Ok(Window { source: Arc::clone(&self.source), start, len })
     }
 
+    /// The name in the header before the bytes of a member, if it is not the name in the list of members.
+    pub(crate) fn other_name(&self, name: &str) -> Result<Option<String>> {
+        let mut zip = self.zip();
+        let number = self.number(name)?;
+        let member = zip.by_index_raw(number).map_err(of_zip)?;
+        let start = member.header_start();
+        let header = self.source.read_vec_at(start, HEADER.len).map_err(failed)?;
+        let found = HEADER.name(&*self.source, start, &header).map_err(failed)?;
+        let differs = found != member.name_raw();
+        Ok(differs.then(|| String::from_utf8_lossy(&found).into_owned()))
+    }
+
+    /// The names that the list of members contains more than once.
+    pub(crate) fn duplicates(&self) -> Result<BTreeSet<String>> {
+        let mut at = self.zip().central_directory_start();
+        let (mut names, mut duplicates) = (BTreeSet::new(), BTreeSet::new());
+        let size = self.source.size().map_err(failed)?;
+        while at.checked_add(ENTRY.len).is_some_and(|end| end <= size) {
+            let entry = self.source.read_vec_at(at, ENTRY.len).map_err(failed)?;
+            if !entry.starts_with(ENTRY.magic) {
+                break;
+            }
+            let name = ENTRY.name(&*self.source, at, &entry).map_err(failed)?;
+            at += ENTRY.len
+                + ENTRY.lengths.iter().map(|&length| number_at(&entry, length)).sum::<u64>();
+            if let Some(name) = names.replace(name) {
+                duplicates.insert(String::from_utf8_lossy(&name).into_owned());
+            }
+        }
+        Ok(duplicates)
+    }
+
     /// Writes all members to files in a folder.
     pub(crate) fn unpack(&self, folder: &Path) -> Result<()> {
         let invalid = |detail| Error::new(ErrorKind::InvalidData, UNPACK, detail);
@@ -141,6 +173,32 @@ impl Archive {
         // A panic leaves no partial change in it.
         self.zip.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A header with a name, in the zip format.
+struct Named<const N: usize> {
+    magic: &'static [u8],
+    /// The bytes before the name.
+    len: u64,
+    /// The positions of the lengths of the name and of what follows it.
+    lengths: [usize; N],
+}
+
+/// The header before the bytes of a member.
+const HEADER: Named<2> = Named { magic: b"PK\x03\x04", len: 30, lengths: [26, 28] };
+/// The header of an entry of the list of members.
+const ENTRY: Named<3> = Named { magic: b"PK\x01\x02", len: 46, lengths: [28, 30, 32] };
+
+impl<const N: usize> Named<N> {
+    /// The name after a header that starts at an offset.
+    fn name(&self, source: &dyn ReadAt, offset: u64, header: &[u8]) -> io::Result<Vec<u8>> {
+        source.read_vec_at(offset + self.len, number_at(header, self.lengths[0]))
+    }
+}
+
+/// The number of two bytes at a position in a header.
+fn number_at(header: &[u8], at: usize) -> u64 {
+    header.get(at..at + 2).map_or(0, |it| u64::from(it[0]) | u64::from(it[1]) << 8)
 }
 
 impl std::fmt::Debug for Archive {

@@ -1,6 +1,6 @@
 //! The files of a store, without their interpretation.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use blosc2::storage::ReadAt;
 use blosc2::{Error, ErrorKind, Result};
 
 use crate::archive::{Archive, files_of};
+use crate::key;
 
 const LIST: &str = "list the files of a store";
 const OPEN: &str = "open a file of a store";
@@ -106,6 +107,18 @@ impl Members {
         names.map(|name| Member { members: self, name })
     }
 
+    /// Returns the names that the list of a zip file contains more than once. Only the last of these members is listed.
+    /// Files in a directory have different names.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`]: reading fails.
+    pub fn duplicates(&self) -> Result<BTreeSet<String>> {
+        match &self.0 {
+            Files::Folder(_) => Ok(BTreeSet::new()),
+            Files::Archive { archive, .. } => archive.duplicates(),
+        }
+    }
+
     /// Returns the file with this [name](Member::name); `None` if there is none.
     pub fn get(&self, name: &str) -> Option<Member<'_>> {
         let name = match &self.0 {
@@ -143,11 +156,19 @@ impl<'a> Member<'a> {
         self.name
     }
 
+    /// Returns the key of the object if the file is a frame: the name with `/` before it and without its extension;
+    /// `None` if that is not a valid key.
+    pub fn key(&self) -> Option<String> {
+        let stem = self.name.rsplit_once('.').map_or(self.name, |(stem, _)| stem);
+        Some(format!("/{stem}")).filter(|key| key::is_path(key))
+    }
+
     /// Opens the file for reading. A member of a zip file is read in place.
     ///
     /// # Errors
     /// - [`ErrorKind::Unsupported`]: the member is compressed or encrypted by zip;
-    /// - [`ErrorKind::InvalidData`]: the member extends beyond the end of the zip file, or overlaps another member;
+    /// - [`ErrorKind::InvalidData`]: the member extends beyond the end of the zip file, overlaps another member, or
+    ///   has another name in the header before its bytes;
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be read.
     pub fn open(&self) -> Result<Arc<dyn ReadAt + Send + Sync>> {
         match &self.members.0 {
@@ -160,6 +181,13 @@ impl<'a> Member<'a> {
                 let member = archive.member(self.name)?;
                 if let Some(other) = overlaps.get(self.name) {
                     let detail = format!("its member `{}` overlaps `{other}`", self.name);
+                    return Err(Error::new(ErrorKind::InvalidData, OPEN, detail));
+                }
+                if let Some(other) = archive.other_name(self.name)? {
+                    let detail = format!(
+                        "its member `{}` has the name `{other}` in the header before its bytes",
+                        self.name
+                    );
                     return Err(Error::new(ErrorKind::InvalidData, OPEN, detail));
                 }
                 Ok(Arc::new(member))
@@ -276,6 +304,35 @@ mod tests {
         let error = kind(bytes, "b");
         assert_eq!(error.kind(), ErrorKind::InvalidData);
         assert!(error.to_string().contains("`b` overlaps `a`"), "{error}");
+    }
+
+    #[test]
+    fn names_are_compared() {
+        let zip = zipped(&[("a", b"first"), ("x/b.b2nd", b"second"), ("c", b"third")]);
+        let members = Members::open_source(zip.clone()).unwrap();
+        assert!(members.duplicates().unwrap().is_empty());
+        let keys: Vec<_> = members.iter().map(|member| member.key()).collect();
+        assert_eq!(keys, ["/a", "/c", "/x/b"].map(|key| Some(key.to_owned())));
+        // The name in the header before the bytes.
+        let mut bytes = zip.clone();
+        bytes[30] = b'z';
+        let members = Members::open_source(bytes).unwrap();
+        let error = members.get("a").unwrap().open().err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::InvalidData);
+        assert!(error.to_string().contains("`a` has the name `z` in the header"), "{error}");
+        members.get("c").unwrap().open().unwrap();
+        // The name of the last member, in both places.
+        let mut bytes = zip.clone();
+        let last = entries(&zip)[2];
+        bytes[last + 46] = b'a';
+        let header = u32::from_le_bytes(bytes[last + 42..last + 46].try_into().unwrap()) as usize;
+        bytes[header + 30] = b'a';
+        let members = Members::open_source(bytes).unwrap();
+        assert_eq!(members.duplicates().unwrap().into_iter().collect::<Vec<_>>(), ["a"]);
+        for name in ["../a.b2nd", "/a.b2nd", "a//b.b2nd", "./c.b2nd"] {
+            let members = Members::open_source(zipped(&[(name, b"")])).unwrap();
+            assert_eq!(members.iter().next().unwrap().key(), None, "{name}");
+        }
     }
 
     #[test]

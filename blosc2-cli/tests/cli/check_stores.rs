@@ -184,6 +184,7 @@ fn damaged_members_are_named() {
     let members = report[0]["members"].as_array().unwrap();
     let bad: Vec<_> = members.iter().filter(|member| member["good"] == false).collect();
     assert_eq!((bad.len(), &bad[0]["file"]), (1, &json!("group/b.b2nd")));
+    assert_eq!((&bad[0]["errors"], &bad[0]["notes"]), (&json!(2), &json!(1)));
     let lines = lines(&folder, &["a.b2z"]);
     let start = format!("a.b2z: group/b.b2nd: error [chunk.version] byte {offset} (+1), chunk 3: ");
     assert!(lines[0].starts_with(&start), "{lines:?}");
@@ -196,6 +197,15 @@ fn damaged_members_are_named() {
     folder.write("a.b2z", &bytes);
     let (_, report) = check(&folder, &["a.b2z"]);
     assert!(rules(&report).contains(&named("group/b.b2nd", "store.checksum")), "{report:#}");
+    // Only the checksum in the list of members.
+    let mut bytes = good.clone();
+    bytes[entry(&good, "a.b2nd") + 16] ^= 1;
+    folder.write("a.b2z", &bytes);
+    let (_, report) = check(&folder, &["a.b2z"]);
+    assert_eq!(rules(&report), [named("a.b2nd", "store.checksum")]);
+    let member = &report[0]["members"][0];
+    let found = (&member["file"], &member["good"], &member["errors"]);
+    assert_eq!(found, (&json!("a.b2nd"), &json!(false), &json!(1)));
 
     store(&folder.path("a.b2d"));
     let file = "a.b2d/group/b.b2nd";
@@ -229,6 +239,18 @@ fn damaged_zip_files_are_bad() {
     assert_eq!((status, rules(&report)), (1, vec![named("a.b2nd", "store.member")]));
     let found = report[0]["findings"][0]["found"].as_str().unwrap();
     assert!(found.contains("`a.b2nd` is compressed"), "{found}");
+    // It cannot be opened, but it is a member.
+    let unopened = &report[0]["members"][0];
+    let expected = json!({
+        "file": "a.b2nd",
+        "kind": null,
+        "good": false,
+        "errors": 1,
+        "warnings": 0,
+        "notes": 0,
+    });
+    assert_eq!(unopened, &expected);
+    assert_eq!(report[0]["members"].as_array().unwrap().len(), 4);
     // Two members at one place.
     let mut bytes = good.clone();
     let other = entry(&good, "group/b.b2nd");
@@ -236,9 +258,9 @@ fn damaged_zip_files_are_bad() {
     folder.write("a.b2z", &bytes);
     let (status, report) = check(&folder, &["a.b2z"]);
     assert_eq!(status, 1);
-    let found: Vec<_> = report[0]["findings"].as_array().unwrap().iter().collect();
-    let overlaps = found.iter().find(|finding| finding["rule"] == "store.member").unwrap();
-    assert!(overlaps["found"].as_str().unwrap().contains(" overlaps `"), "{report:#}");
+    let found = report[0]["findings"].as_array().unwrap();
+    let overlaps = |finding: &&Value| finding["found"].as_str().unwrap().contains(" overlaps `");
+    assert_eq!(found.iter().find(overlaps).unwrap()["rule"], "store.member", "{report:#}");
     // Beyond the end of the file.
     let mut bytes = good.clone();
     bytes[listed + 20..listed + 28].fill(0x70);
@@ -388,6 +410,53 @@ fn embedded_frames_are_checked() {
 }
 
 #[test]
+fn bad_maps_of_embedded_stores_are_errors() {
+    let folder = Folder::new();
+    let mut store = EmbedStore::create(folder.path("a.b2e")).unwrap();
+    store.insert("/a", NDArray::from_slice(&[1u8, 2], &[2]).unwrap().schunk()).unwrap();
+    let mut schunk = store.into_schunk();
+    let end = schunk.nbytes();
+    let place = blosc2::Value::from([("offset", end.into()), ("length", 1.into())]);
+    let entries = blosc2::Value::from([("/a", place)]);
+    let map = blosc2::Value::from([("embed_map", entries), ("current_offset", end.into())]);
+    schunk.vlmeta_mut().set_value("estore_metadata", &map).unwrap();
+    drop(schunk);
+    let (status, report) = check(&folder, &["a.b2e"]);
+    assert_eq!((status, rules(&report)), (1, vec![named("", "store.content")]), "{report:#}");
+    assert_eq!(report[0]["kind"], "embedded-store");
+    let found = report[0]["findings"][0]["found"].as_str().unwrap();
+    assert!(found.contains("its entry `/a` has 1 bytes at offset"), "{found}");
+}
+
+#[test]
+fn an_index_that_is_no_store_is_an_error() {
+    let folder = Folder::new();
+    for damaged in [false, true] {
+        fs::remove_dir_all(folder.path("a.b2d")).unwrap_or_default();
+        store(&folder.path("a.b2d"));
+        fs::copy(folder.path("a.b2d/a.b2nd"), folder.path("a.b2d/embed.b2e")).unwrap();
+        let mut expected = vec![named("embed.b2e", "store.content")];
+        if damaged {
+            folder.write("a.b2d/a.b2nd", b"");
+            expected.insert(0, named("a.b2nd", "file.kind"));
+        }
+        let (status, report) = check(&folder, &["a.b2d"]);
+        assert_eq!((status, rules(&report)), (1, expected), "{report:#}");
+    }
+}
+
+#[test]
+fn an_unreadable_file_is_named_beside_the_json() {
+    let folder = Folder::new();
+    let output = folder.run(&["check", "none", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let line = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(line, "blosc2: cannot open (none): no such file\n");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report[0]["unreadable"], "cannot open (none): no such file");
+}
+
+#[test]
 fn the_map_has_a_table_for_each_member() {
     let folder = Folder::new();
     store(&folder.path("a.b2z"));
@@ -477,4 +546,82 @@ fn info_and_ls_do_not_refer_to_each_other() {
         line.contains("a Python reference to a remote store") && !line.contains("`info`"),
         "{line}"
     );
+}
+
+#[test]
+fn the_list_of_a_small_store_with_large_frames_ends() {
+    let folder = Folder::new();
+    let (frame, count) = (64u64 << 20, 40);
+    let version = blosc2::Value::from([("version", 1.into())]).to_msgpack().unwrap();
+    let entries = (0..count).map(|at| {
+        let place =
+            blosc2::Value::from([("offset", (at * frame).into()), ("length", frame.into())]);
+        (format!("/a{at}").as_str().into(), place)
+    });
+    let entries = blosc2::Value::Map(entries.collect());
+    let end = count * frame;
+    let map = blosc2::Value::from([("embed_map", entries), ("current_offset", end.into())]);
+    let make = |path: &Path, name: &str| {
+        let options = blosc2::OpenOptions::new().meta(name, &version).create_new(true);
+        let mut schunk = options.open(path).unwrap();
+        schunk.fill(blosc2::Special::Zeros, end, 64 << 20).unwrap();
+        schunk.vlmeta_mut().set_value("estore_metadata", &map).unwrap();
+    };
+    make(&folder.path("a.b2e"), "b2embed");
+    fs::create_dir(folder.path("a.b2d")).unwrap();
+    make(&folder.path("a.b2d/embed.b2e"), "b2tree");
+    assert!(folder.read("a.b2e").len() < 10_000);
+    for file in ["a.b2e", "a.b2d"] {
+        let list = folder.good(&["ls", file, "--long", "--json"]);
+        let list: Value = serde_json::from_slice(&list).unwrap();
+        let list = list.as_array().unwrap();
+        let unread = list.iter().filter(|entry| entry["kind"] == "unread");
+        // At most 1 GiB is decompressed.
+        assert_eq!((list.len(), unread.count()), (40, 24));
+    }
+}
+
+#[test]
+fn names_of_members_are_checked() {
+    let folder = Folder::new();
+    store(&folder.path("a.b2z"));
+    let good = folder.read("a.b2z");
+    let listed = entry(&good, "a.b2nd") + 46;
+    let header = member(&good, "a.b2nd").start - "a.b2nd".len();
+    // Only in the header before the bytes.
+    let mut bytes = good.clone();
+    bytes[header] = b'x';
+    folder.write("a.b2z", &bytes);
+    let (status, report) = check(&folder, &["a.b2z"]);
+    assert_eq!((status, rules(&report)), (1, vec![named("a.b2nd", "store.member")]), "{report:#}");
+    let found = report[0]["findings"][0]["found"].as_str().unwrap();
+    assert!(found.contains("has the name `x.b2nd` in the header"), "{found}");
+    // A name that no key selects.
+    let mut bytes = good.clone();
+    for at in [listed, header] {
+        bytes[at] = b'/';
+    }
+    folder.write("a.b2z", &bytes);
+    let (status, report) = check(&folder, &["a.b2z"]);
+    assert_eq!((status, rules(&report)), (0, vec![named("/.b2nd", "store.no_key")]), "{report:#}");
+    // Two members of one name.
+    let mut store = TreeStore::create(folder.path("b.b2z")).unwrap();
+    for (key, item) in [("/a", 1u8), ("/b", 2)] {
+        store.insert(key, NDArray::from_slice(&[item], &[1]).unwrap().schunk()).unwrap();
+    }
+    store.finish().unwrap();
+    let mut bytes = folder.read("b.b2z");
+    let (listed, header) = (entry(&bytes, "b.b2nd") + 46, member(&bytes, "b.b2nd").start - 6);
+    for at in [listed, header] {
+        bytes[at] = b'a';
+    }
+    folder.write("b.b2z", &bytes);
+    let (status, report) = check(&folder, &["b.b2z"]);
+    let expected = vec![named("a.b2nd", "store.duplicate")];
+    assert_eq!((status, rules(&report)), (1, expected), "{report:#}");
+    // Two files of one key.
+    self::store(&folder.path("a.b2d"));
+    fs::copy(folder.path("a.b2d/a.b2nd"), folder.path("a.b2d/a.b2f")).unwrap();
+    let (status, report) = check(&folder, &["a.b2d"]);
+    assert_eq!((status, rules(&report)), (0, vec![named("a.b2nd", "store.key")]), "{report:#}");
 }

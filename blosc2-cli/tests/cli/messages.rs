@@ -1,10 +1,11 @@
 //! Messages about files that cannot be used: what they are, and what to do instead.
 
 use std::fs;
+use std::process::Command;
 
 use blosc2::{CParams, Codec, NDArray};
 
-use crate::common::{Folder, golden_files};
+use crate::common::{Folder, PROGRAM, golden_files};
 
 /// The commands that take a Blosc2 file, without and with an output file.
 const COMMANDS: [(&str, &[&str]); 14] = [
@@ -132,6 +133,30 @@ fn npy_files_are_imported_and_frames_are_copied() {
     store.finish().unwrap();
     let line = folder.bad(1, &["import", "a.b2z", "o"]);
     assert!(line.contains("not an npy file, but a store; `blosc2 copy --key KEY`"), "{line}");
+    // From stdin, too.
+    let import = |file: &str, args: &[&str]| {
+        let input = fs::File::open(folder.path(file)).unwrap();
+        let mut command = Command::new(PROGRAM);
+        command.current_dir(folder.path("")).args(["import", "-"]).args(args);
+        let output = command.stdin(input).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let expected = "blosc2: cannot import (-): not an npy file, but a contiguous frame; `blosc2 copy` copies and \
+                    recompresses it\n";
+    assert_eq!(import("a.b2nd", &["o"]), (Some(1), expected.to_owned()));
+    assert_eq!(import("a.npy", &["b.b2nd"]), (Some(0), String::new()));
+    folder.good(&["diff", "a.b2nd", "b.b2nd"]);
+    assert_eq!(import("a.b2nd", &["c.b2nd", "--dtype", "u1"]), (Some(0), String::new()));
+    // An npz file: an empty member.
+    let header = [&b"PK\x03\x04\x14\0"[..], &[0; 20], b"\x05\0\0\0a.npy"].concat();
+    let entry = [&b"PK\x01\x02\x14\0\x14\0"[..], &[0; 20], b"\x05\0", &[0; 16], b"a.npy"].concat();
+    let mut end = b"PK\x05\x06\0\0\0\0\x01\0\x01\0".to_vec();
+    end.extend((entry.len() as u32).to_le_bytes());
+    end.extend((header.len() as u32).to_le_bytes());
+    end.extend([0, 0]);
+    folder.write("a.npz", &[header, entry, end].concat());
+    let line = folder.bad(1, &["import", "a.npz", "o"]);
+    assert!(line.contains("not an npy file, but an npz file; unpack it"), "{line}");
     // Raw items can have any bytes.
     folder.write("raw", b"text, not items");
     let line = folder.bad(1, &["import", "raw", "o", "--dtype", "f4"]);
@@ -141,6 +166,33 @@ fn npy_files_are_imported_and_frames_are_copied() {
     folder.write("a.npy", &bytes[..bytes.len() - 1]);
     let line = folder.bad(1, &["import", "a.npy", "o"]);
     assert!(line.contains("the file is truncated"), "{line}");
+}
+
+#[test]
+fn stdin_is_not_repaired() {
+    let folder = Folder::new();
+    for rest in [&[][..], &["-o", "o"]] {
+        let line = folder.bad(2, &args("repair", "-", rest));
+        assert_eq!(line, "blosc2: stdin cannot be changed; name a file\n");
+    }
+}
+
+#[test]
+fn the_member_at_fault_is_named() {
+    let folder = Folder::new();
+    let mut store = blosc2_store::TreeStore::create(folder.path("a.b2z")).unwrap();
+    store.insert("/a", NDArray::from_slice(&[1u8, 2], &[2]).unwrap().schunk()).unwrap();
+    store.finish().unwrap();
+    let mut bytes = folder.read("a.b2z");
+    let frames = |at: &usize| bytes[*at..].starts_with(b"b2frame\0");
+    let last = (0..bytes.len()).rfind(frames).unwrap();
+    bytes[last..last + 8].fill(0);
+    folder.write("a.b2z", &bytes);
+    for command in ["ls", "info"] {
+        let line = folder.bad(1, &[command, "a.b2z"]);
+        let path = std::path::Path::new("a.b2z").join("embed.b2e");
+        assert!(line.contains(&format!(" ({}): ", path.display())), "{line}");
+    }
 }
 
 #[test]

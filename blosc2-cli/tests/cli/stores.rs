@@ -194,3 +194,49 @@ fn metalayers_of_entries_are_read() {
         assert!(line.contains("metalayers in a store cannot be changed"), "{line}");
     }
 }
+
+#[test]
+fn the_key_of_the_root_lists_all() {
+    for file in ["tree.b2d", "tree.b2z", "table.b2z", "embedded.b2e"] {
+        assert_eq!(text(&["ls", file, "--key", "/"]), text(&["ls", file]), "{file}");
+        assert_eq!(text(&["info", file, "--key", "/"]), text(&["info", file]), "{file}");
+    }
+}
+
+#[test]
+fn keys_of_files_that_are_no_stores_are_refused() {
+    let reason = "not a store; leave out --key";
+    for command in ["cat", "view", "bench", "info", "ls"] {
+        let line = bad(1, &[command, "scalar.b2nd", "--key", "/a"]);
+        assert_eq!(
+            line,
+            format!("blosc2: cannot open (scalar.b2nd): this is an array, {reason}\n")
+        );
+        let line = bad(1, &[command, "objects.b2frame", "--key", "/a"]);
+        assert!(line.contains(&format!(": this is a super-chunk, {reason}\n")), "{line}");
+    }
+    // Only the second file is a store.
+    let line = bad(1, &["diff", "scalar.b2nd", "tree.b2z", "--key", "/array"]);
+    let hint = "; --other-key is the key in the second file\n";
+    assert!(line.ends_with(&format!("{reason}{hint}")), "{line}");
+}
+
+#[test]
+fn embedded_stores_without_a_key_are_no_data() {
+    for args in
+        [&["cat"][..], &["cat", "--text"], &["cat", "--engine", "rust"], &["view"], &["bench"]]
+    {
+        let line = bad(1, &[args, &["embedded.b2e"]].concat());
+        let expected = "cannot open (embedded.b2e): this is a store; `ls` lists its entries, --key selects one";
+        assert_eq!(line, format!("blosc2: {expected}\n"), "{args:?}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("copy.b2e");
+    let copy = copy.to_str().unwrap();
+    good(&["copy", "embedded.b2e", copy]);
+    assert_eq!(text(&["ls", copy]), text(&["ls", "embedded.b2e"]));
+    let args = ["--key", "/array"];
+    let [original, copied] =
+        ["embedded.b2e", copy].map(|file| good(&[&["cat", file], &args[..]].concat()));
+    assert_eq!(original, copied);
+}

@@ -195,7 +195,8 @@ impl TreeStore {
             let detail = format!("it is a zip file without a member `{INDEX}`, not a store");
             return Err(Error::new(ErrorKind::InvalidData, OPEN, detail));
         }
-        let embed = EmbedStore::from_schunk(open_member(&archive, INDEX)?)?;
+        let embed = open_member(&archive, INDEX).and_then(EmbedStore::from_schunk);
+        let embed = embed.map_err(|error| error.at(path.join(INDEX)))?;
         let names = archive.names().map(str::to_owned).collect();
         Self::new(path, Place::Archive(Arc::new(archive)), names, embed)
     }
