@@ -9,6 +9,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use std::{fs, process, thread};
 
+use blosc2::storage::temporary_prefix;
+
 /// The exit status after a signal: 128 and the number of SIGINT, as of a shell.
 pub(crate) const STATUS: u8 = 130;
 
@@ -69,11 +71,6 @@ pub(crate) fn wait_if_stopped() {
     }
 }
 
-/// The start of the names of temporary files and directories, in this program and in the library.
-pub(crate) fn temporary_prefix() -> String {
-    format!(".blosc2-{}-", process::id())
-}
-
 /// Registers the directory of an output: temporary files there are removed if the process is stopped.
 pub(crate) fn register(folder: &Path) {
     // The working directory does not change, but the path stays valid if it did.
@@ -91,7 +88,7 @@ pub(crate) fn remove_temporary() -> bool {
     for folder in FOLDERS.lock().unwrap_or_else(PoisonError::into_inner).iter() {
         let Ok(entries) = fs::read_dir(folder) else { continue };
         for entry in entries.flatten() {
-            if !entry.file_name().to_string_lossy().starts_with(&prefix) {
+            if !entry.file_name().to_string_lossy().starts_with(prefix) {
                 continue;
             }
             let path = entry.path();

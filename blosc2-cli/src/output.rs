@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
+use blosc2::storage::temporary_prefix;
 
 use crate::{interrupt, stdin};
 
@@ -107,8 +108,7 @@ impl Output<'_> {
             anyhow!("cannot create a temporary file in {}: {error}", folder.display())
         };
         let mut builder = tempfile::Builder::new();
-        let folder =
-            builder.prefix(&interrupt::temporary_prefix()).tempdir_in(&folder).map_err(failed)?;
+        let folder = builder.prefix(temporary_prefix()).tempdir_in(&folder).map_err(failed)?;
         let path = folder.path().join("stdout");
         make(&path, false)?;
         let mut file = File::open(&path).map_err(failed)?;
@@ -158,8 +158,7 @@ impl Output<'_> {
         };
         let folder = self.folder(&real)?;
         let mut builder = tempfile::Builder::new();
-        let prefix = interrupt::temporary_prefix();
-        builder.prefix(&prefix);
+        builder.prefix(temporary_prefix());
         interrupt::register(folder);
         // Permissions as the umask sets them for any new file.
         #[cfg(unix)]

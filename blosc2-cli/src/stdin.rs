@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Result, anyhow};
+use blosc2::storage::temporary_prefix;
 
 use crate::interrupt;
 
@@ -41,8 +42,7 @@ pub(crate) fn file(name: &Path) -> Result<PathBuf> {
         |error: io::Error| anyhow!("cannot copy ({}) to a temporary file: {error}", name.display());
     let folder = std::env::temp_dir();
     interrupt::register(&folder);
-    let created =
-        tempfile::Builder::new().prefix(&interrupt::temporary_prefix()).tempfile_in(&folder);
+    let created = tempfile::Builder::new().prefix(temporary_prefix()).tempfile_in(&folder);
     let mut file = created.map_err(|error| {
         anyhow!("cannot create a temporary file for it in {}: {error}", folder.display())
     })?;

@@ -120,6 +120,7 @@ pub mod storage {
     pub use blosc2_format::directory::{Folder, FolderMut};
 
     pub use crate::bytes::{MappedFile, ReadOnly, Seekable, Storage};
+    pub use crate::schunk::temporary_prefix;
 }
 
 /// Super-chunks: the types that methods of [`SChunk`] return, for metalayers, items, streams and chunks.

@@ -616,6 +616,28 @@ fn an_array_with_lost_chunks_becomes_a_plain_super_chunk() {
 }
 
 #[test]
+fn a_file_that_contains_a_frame_is_not_replaced_by_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.b2frame");
+    let mut schunk = SChunk::create::<u8>(&path, CParams::default()).unwrap();
+    schunk.append(&[7u8; 1000]).unwrap();
+    schunk.append(&(0..200u8).collect::<Vec<_>>()).unwrap();
+    drop(schunk);
+    let frame = fs::read(&path).unwrap();
+    // An archive: neither its start nor its end is that of a frame.
+    let archive = [&[0xee; 512], &frame[..], &[0xee; 1024]].concat();
+    fs::write(&path, &archive).unwrap();
+    let error = repair(&path).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidData, "{error}");
+    assert!(error.to_string().contains("it is not a frame, but contains chunks of one"), "{error}");
+    assert!(fs::read(&path).unwrap() == archive);
+    // On request its chunks are written to a new file.
+    let output = folder.path().join("out");
+    assert_eq!(rebuilt(repair_to(&path, &output).unwrap()).nchunks, 2);
+    assert!(SChunk::open(&output).unwrap().nbytes() > 0);
+}
+
+#[test]
 fn what_is_no_frame_is_refused_and_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let early =

@@ -534,3 +534,41 @@ fn a_directory_replaces_no_file() {
     OpenOptions::new().replace(true).directory(true).open(&path).unwrap();
     assert!(path.is_dir());
 }
+
+#[test]
+#[cfg(unix)]
+fn replacing_follows_links_and_keeps_permissions() {
+    use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
+
+    let schunk = SChunk::in_memory::<u8>(CParams::default()).unwrap();
+    let replace = SaveOptions::new().replace(true);
+    type Make<'a> = &'a dyn Fn(&Path) -> blosc2::Result<()>;
+    let ways: [Make<'_>; 3] = [
+        &|path| schunk.save_with(path, &replace),
+        &|path| OpenOptions::new().replace(true).open(path).map(drop),
+        &|path| NDArray::builder().replace(true).file(path).zeros::<u8>(3).map(drop),
+    ];
+    for make in ways {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        symlink("next", path("link")).unwrap();
+        symlink(path("target"), path("next")).unwrap();
+        make(&path("link")).unwrap();
+        assert!(path("link").is_symlink() && path("next").is_symlink());
+        assert!(path("target").symlink_metadata().unwrap().is_file());
+        symlink("loop", path("loop")).unwrap();
+        assert_eq!(make(&path("loop")).unwrap_err().kind(), ErrorKind::Io);
+
+        let made = std::process::Command::new("mkfifo").arg(path("pipe")).status().unwrap();
+        assert!(made.success());
+        assert_eq!(make(&path("pipe")).unwrap_err().kind(), ErrorKind::InvalidArgument);
+        assert!(fs::metadata(path("pipe")).unwrap().file_type().is_fifo());
+
+        fs::write(path("private"), b"").unwrap();
+        fs::set_permissions(path("private"), fs::Permissions::from_mode(0o600)).unwrap();
+        make(&path("private")).unwrap();
+        assert!(fs::metadata(path("private")).unwrap().len() > 0);
+        assert_eq!(fs::metadata(path("private")).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 6, "temporary files are left");
+    }
+}

@@ -65,8 +65,8 @@ pub(super) const MAKE: &str = "create an array";
 ///   block is larger than a chunk; a parameter is out of range; the codec or a filter does not support the number of
 ///   dimensions or the typesize; there are more than 15 fixed-length or 16 variable-length metalayers, two
 ///   fixed-length metalayers have the same name, or a name is not valid or reserved (`b2nd`, `caterva`);
-///   [`replace`](Self::replace) is set, and a directory exists at the path of [`file`](Self::file), or the custom
-///   [`folder`](Self::folder) contains a frame;
+///   [`replace`](Self::replace) is set, and what exists at the path of [`file`](Self::file) is not a regular file, or
+///   the custom [`folder`](Self::folder) contains a frame;
 /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or the dtype contains pointers to
 ///   Python objects;
 /// - [`ErrorKind::TooLarge`]: a chunk exceeds [`MAX_CHUNK_LEN`](crate::limits::MAX_CHUNK_LEN) bytes, a block exceeds
@@ -317,8 +317,9 @@ impl NDArrayBuilder {
 
     /// Sets whether an existing file is replaced. Off by default: creation then fails if the path exists.
     ///
-    /// The replacement is atomic: at any time the path refers to the old or the new file. A custom storage backend is
-    /// emptied before the array is created. Directories and custom [folders](Self::folder) are not replaced.
+    /// The replacement is atomic: at any time the path refers to the old or the new file, whose permissions are the
+    /// same. If the path is a symbolic link, its target is replaced. A custom storage backend is emptied before the
+    /// array is created. Directories and custom [folders](Self::folder) are not replaced.
     #[doc(alias = "overwrite")]
     pub fn replace(mut self, replace: bool) -> Self {
         self.replace = replace;

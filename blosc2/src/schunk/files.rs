@@ -1,7 +1,9 @@
 //! Files and directories that are created under a temporary name and renamed when they are complete.
 
 use std::fs::{self, File};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::{io, process};
 
 use blosc2_format::directory::{Disk, FolderMut};
@@ -42,10 +44,25 @@ fn target(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Returns the start of the names of temporary files and directories. It contains the process id, so that files that a
-/// killed process has left can be recognised.
-fn temporary_prefix() -> String {
-    format!(".blosc2-{}-", process::id())
+/// Returns the start of the names of the temporary directories in which this process creates new files.
+///
+/// A new file or directory is written to a temporary directory in the same folder, and is renamed when it is complete.
+/// If a signal ends the process before, the temporary directory remains. A signal handler can remove it: the entries of
+/// the folder whose names start with this text belong to this process. The text contains the process id and a random
+/// number.
+///
+/// ```
+/// use blosc2::storage::temporary_prefix;
+///
+/// assert!(temporary_prefix().starts_with(&format!(".blosc2-{}-", std::process::id())));
+/// ```
+pub fn temporary_prefix() -> &'static str {
+    static PREFIX: LazyLock<String> = LazyLock::new(|| {
+        // Process ids repeat in containers that share a folder. The keys of a `RandomState` are random.
+        let random = RandomState::new().build_hasher().finish() as u32;
+        format!(".blosc2-{}-{random:08x}-", process::id())
+    });
+    &PREFIX
 }
 
 /// What happens to an existing file.
@@ -89,7 +106,7 @@ fn put(path: &Path, write: impl FnOnce(&Path) -> Result<()>, existing: Existing)
     let mut gate = claimed()?;
     // The temporary file is in a new directory, so that its name is not in use.
     let folder =
-        tempfile::Builder::new().prefix(&temporary_prefix()).tempdir_in(parent).map_err(io)?;
+        tempfile::Builder::new().prefix(temporary_prefix()).tempdir_in(parent).map_err(io)?;
     let temporary = folder.path().join(name);
     write(&temporary).map_err(|error| error.at(path))?;
     if temporary.is_dir() {
@@ -187,7 +204,7 @@ pub(crate) fn replace(
     }
     let parent = parent(path);
     let folder =
-        tempfile::Builder::new().prefix(&temporary_prefix()).tempdir_in(parent).map_err(io)?;
+        tempfile::Builder::new().prefix(temporary_prefix()).tempdir_in(parent).map_err(io)?;
     let temporary = folder.path().join("new");
     write(&temporary)?;
     for name in carried {

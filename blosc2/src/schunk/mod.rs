@@ -44,6 +44,7 @@ use limits::MaxRead;
 use store::State;
 
 #[cfg(feature = "msgpack")]
+pub use files::temporary_prefix;
 pub(crate) use msgpack::to_content;
 pub(crate) use options::new_store;
 pub(crate) use sharing::Reading;

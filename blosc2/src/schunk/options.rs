@@ -174,7 +174,8 @@ impl OpenOptions {
         self
     }
 
-    /// Sets whether a new frame is created that replaces an existing file; an existing directory is an error. Off by
+    /// Sets whether a new frame is created that replaces an existing file, whose permissions it gets. An existing
+    /// directory, device or named pipe is an error. If the path is a symbolic link, its target is replaced. Off by
     /// default. Python: `mode="w"`.
     #[doc(alias = "overwrite")]
     pub fn replace(mut self, replace: bool) -> Self {

@@ -140,8 +140,8 @@ pub struct Rebuilt {
 /// The file or directory is unchanged after an error, except that an unfinished change may have been rolled back or
 /// completed.
 /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be read or written;
-/// - [`ErrorKind::InvalidData`]: it is not a frame, or of a frame it has neither the header nor the index nor the
-///   trailer; none of its chunks is intact; or the intact parts do not form a valid frame;
+/// - [`ErrorKind::InvalidData`]: it is not a frame, such as an archive that contains one, or it has neither the
+///   header nor the index nor the trailer of a frame; none of its chunks is intact; or the intact parts do not form a valid frame;
 /// - [`ErrorKind::Unsupported`]: it is a file of another kind, such as a frame of a beta version of C-Blosc2, or a
 ///   chunk needs a codec that this build does not have;
 /// - [`ErrorKind::AlreadyExists`]: the path with the suffix `.damaged` already exists;
@@ -272,7 +272,7 @@ fn is_good(verdict: Verdict) -> Result<bool> {
 /// The intact parts that are needed to rebuild a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Evidence {
-    /// The header, the index or the trailer: the file was a frame, not another file that contains chunks.
+    /// The header, the index or the trailer of a frame that starts at the first byte.
     Frame,
     /// Any chunk.
     Chunks,
@@ -294,18 +294,41 @@ fn rebuild(path: &Path, is_directory: bool, target: &Path, needed: Evidence) -> 
     let file = File::open(path).map_err(|error| Error::of_io(REPAIR, error))?;
     let bytes = WithoutMark(&file);
     let salvaged = salvage(&bytes, &limits).map_err(failed)?;
-    let is_frame = salvaged.header.is_some()
-        || salvaged.vlmetalayers.is_some()
-        || salvaged.order != Order::File;
+    let is_frame = match salvaged.header {
+        Some(_) => true,
+        None => {
+            let parts = salvaged.vlmetalayers.is_some() || salvaged.order != Order::File;
+            parts
+                && !starts_later(&bytes, &salvaged).map_err(|error| Error::of_io(REPAIR, error))?
+        }
+    };
     if needed == Evidence::Frame && !is_frame {
-        let detail = "it is not a frame: it has neither a header nor an index nor a trailer; `repair_to` writes the \
-                      chunks that it contains to a new frame";
+        let detail =
+            "it is not a frame, but contains chunks of one; `repair_to` writes them to a new frame";
         return Err(Error::new(ErrorKind::InvalidData, REPAIR, detail));
     }
     let rebuilt =
         write(&salvaged, target, false, |chunk| bytes.read_vec_at(chunk.at, chunk.len.into()))?;
     let file = File::open(target).map_err(|error| Error::of_io(REPAIR, error))?;
     checked(rebuilt, frame::check(&file, &all()))
+}
+
+/// Whether a frame header is between the start of a file and its first intact chunk: the file contains a frame, as an
+/// archive does, but is not one.
+fn starts_later(file: &dyn ReadAt, salvaged: &Salvaged) -> io::Result<bool> {
+    /// The name in a header, at its byte 1.
+    const NAME: &[u8] = b"\xa8b2frame\0";
+    /// Headers with their metalayers are much shorter.
+    const LONGEST: u64 = 64 << 10;
+    let intact = salvaged.chunks.iter().filter_map(|piece| match piece {
+        Piece::Intact(chunk) => Some(chunk.at),
+        _ => None,
+    });
+    let all = intact.chain(salvaged.unnamed.iter().map(|chunk| chunk.at));
+    let Some(first) = all.min() else { return Ok(false) };
+    let start = first.saturating_sub(LONGEST).max(2).min(first);
+    let before = file.read_vec_at(start, first - start)?;
+    Ok(before.windows(NAME.len()).any(|bytes| bytes == NAME))
 }
 
 /// Checks that the new frame is valid.

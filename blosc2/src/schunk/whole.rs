@@ -58,7 +58,8 @@ impl SaveOptions {
     /// Sets whether an existing file is replaced. Off by default: an existing file is an error. Cannot be combined with
     /// [`directory`](Self::directory).
     ///
-    /// A file at a path is replaced atomically; the content of a storage ([`SChunk::save_in`]) is not.
+    /// A file at a path is replaced atomically, and its permissions are kept; the content of a storage
+    /// ([`SChunk::save_in`]) is not replaced atomically. If the path is a symbolic link, its target is replaced.
     #[doc(alias = "overwrite")]
     pub fn replace(mut self, replace: bool) -> Self {
         self.replace = replace;
@@ -120,7 +121,7 @@ impl SChunk {
     /// - [`ErrorKind::Busy`]: this program has the existing file open for writing, or replaces it on another thread; it
     ///   is not changed;
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be created;
-    /// - [`ErrorKind::InvalidArgument`]: options contradict each other; `replace` is set and `path` is a directory; a
+    /// - [`ErrorKind::InvalidArgument`]: options contradict each other; `replace` is set and `path` is not a regular file; a
     ///   compression parameter is invalid; or the parameters change the typesize or block size of an array;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter; or the chunks are not
     ///   recompressed, and one of them is a Blosc1 chunk.
