@@ -43,8 +43,8 @@ use crate::{CParams, DParams, Error, ErrorKind, Result};
 use limits::MaxRead;
 use store::State;
 
-#[cfg(feature = "msgpack")]
 pub use files::temporary_prefix;
+#[cfg(feature = "msgpack")]
 pub(crate) use msgpack::to_content;
 pub(crate) use options::new_store;
 pub(crate) use sharing::Reading;
