@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, thread};
@@ -141,7 +142,14 @@ fn work(folder: &Path, setting: Setting, rng: &mut Rng, first: u32) -> Vec<Done>
                     handles.push(match by_file {
                         true => {
                             let file = File::options().read(true).write(true).open(&path).unwrap();
-                            options.open_storage(file)?
+                            let opened = file.try_clone().unwrap();
+                            let handle = options.open_storage(file)?;
+                            // If it was replaced before, it is a file without a name, and
+                            // its changes do not appear at the path.
+                            if opened.metadata().unwrap().nlink() == 0 {
+                                return Ok(());
+                            }
+                            handle
                         }
                         false => options.open(&path)?,
                     });
