@@ -102,6 +102,15 @@ pub mod array {
     };
 }
 
+/// Computations on arrays: reductions, elementwise operations and selection by a predicate, block by block and on several
+/// threads. Starts with [`NDArray::lazy`] or [`zip`](compute::zip); [`LazyExpr`](compute::LazyExpr) describes the rules.
+pub mod compute {
+    pub use crate::ndarray::compute::{
+        Axes, Description, InMemory, LazyExpr, Numeric, Operand, Output, Real, Reduced, Select,
+        Source, StoredAxes, Whole, Zip, choose, zip,
+    };
+}
+
 /// The C library in use: its version, codecs and instruction set.
 pub mod library {
     pub use crate::closures::Library;

@@ -180,6 +180,8 @@ pub(crate) enum Title {
     Prefilter,
     Postfilter,
     Tuner(u8, Option<&'static str>),
+    /// A closure of this method.
+    Method(&'static str),
 }
 
 impl fmt::Display for Title {
@@ -190,6 +192,7 @@ impl fmt::Display for Title {
             Self::Tuner(id, name) => ("tuner", id, name),
             Self::Prefilter => return f.write_str("the prefilter"),
             Self::Postfilter => return f.write_str("the postfilter"),
+            Self::Method(name) => return write!(f, "the closure of `{name}`"),
         };
         match name {
             Some(name) => write!(f, "the {what} {name}"),

@@ -5,7 +5,7 @@ use std::ops::Range;
 use blosc2_format::b2nd::Geometry;
 
 use super::NDArray;
-use super::gather::Sink;
+use super::gather::{self, ItemPart, READ, Sink};
 use super::plan::{Items, Plan, c_order, position};
 use super::region::Region;
 use super::view::NDArrayView;
@@ -69,24 +69,91 @@ impl NDArrayView<'_> {
         bytes: &mut [u8],
         doing: &str,
     ) -> Result<()> {
-        let array = self.array;
         let region = self.region.select(&ranges.to_vec().into(), doing)?;
-        let (shape, typesize) = (region.shape(), array.typesize());
+        let (shape, typesize) = (region.shape(), self.array.typesize());
         let is_inside = shape.iter().zip(&to).zip(&extent).all(|((len, to), end)| to + len <= *end);
-        let len = extent.iter().fold(typesize as u64, |all, &len| all.saturating_mul(len));
-        assert!(shape.len() == extent.len() && is_inside && len == bytes.len() as u64);
+        assert!(shape.len() == extent.len() && is_inside);
+        assert!(len_of(&extent, typesize) == bytes.len() as u64);
         let strides = c_order(&extent, typesize);
         let at = to.iter().zip(&strides).map(|(&to, stride)| to as isize * stride).sum();
-        let now = array.geometry_now(reading)?;
-        let items = Items::Region(&region, &strides);
-        let plan: Plan<'_> = items.plan(now.as_ref().unwrap_or(&array.geometry), doing)?;
         // SAFETY: the box is inside the box whose items `bytes` holds in C order, and `strides` are those of that
         // order.
-        let sink = unsafe { Sink::new(bytes.as_mut_ptr().offset(at), true) };
+        unsafe {
+            let sink = Sink::new(bytes.as_mut_ptr().offset(at), true);
+            self.gather_alone(reading, &region, &strides, sink, doing)
+        }
+    }
+
+    /// Reads a box of the view, on this thread. `bytes` are the items in C order, or this part of each item.
+    pub(super) fn read_tile(
+        &self,
+        reading: &Reading<'_>,
+        ranges: &[Range<u64>],
+        part: Option<ItemPart>,
+        bytes: &mut [u8],
+    ) -> Result<()> {
+        let region = self.region.select(&ranges.to_vec().into(), READ)?;
+        let (shape, size) = (region.shape(), part.map_or(self.array.typesize(), |part| part.len));
+        assert!(len_of(&shape, size) == bytes.len() as u64);
+        let strides = c_order(&shape, size);
+        let start = bytes.as_mut_ptr();
+        // SAFETY: the bytes are borrowed, and their length is that of the items, or of the parts of the items, in C
+        // order; `strides` are those of that order.
+        unsafe {
+            let sink = match part {
+                Some(part) => Sink::of_part(start, false, part),
+                None => Sink::new(start, false),
+            };
+            self.gather_alone(reading, &region, &strides, sink, READ)
+        }
+    }
+
+    /// Reads the items of a region of the array on this thread.
+    ///
+    /// # Safety
+    /// The sink is memory for the items of the region at the places that the strides determine.
+    unsafe fn gather_alone(
+        &self,
+        reading: &Reading<'_>,
+        region: &Region,
+        strides: &[isize],
+        sink: Sink,
+        doing: &str,
+    ) -> Result<()> {
+        let array = self.array;
+        let now = array.geometry_now(reading)?;
+        let items = Items::Region(region, strides);
+        let plan: Plan<'_> = items.plan(now.as_ref().unwrap_or(&array.geometry), doing)?;
         let from = (&array.schunk, reading);
-        // SAFETY: see above.
+        // SAFETY: the guarantee of the caller of this function.
         let read = unsafe { array.readers.gather(from, &plan, sink, Threads::ONE) };
         read.map_err(|error| array.schunk.at(error))
+    }
+
+    /// Returns the item that all items of a box of the view repeat, if they are in one chunk that stores only this
+    /// item.
+    pub(super) fn repeated_item(
+        &self,
+        reading: &Reading<'_>,
+        ranges: &[Range<u64>],
+    ) -> Result<Option<Vec<u8>>> {
+        let array = self.array;
+        let region = self.region.select(&ranges.to_vec().into(), READ)?;
+        let now = array.geometry_now(reading)?;
+        let geometry = now.as_ref().unwrap_or(&array.geometry);
+        region.check_inside(geometry.shape(), READ)?;
+        let mut place = Vec::with_capacity(region.positions.len());
+        for (positions, &side) in region.positions.iter().zip(geometry.chunks()) {
+            let Some((low, high)) = positions.bounds() else { return Ok(None) };
+            if low / side != high / side {
+                return Ok(None);
+            }
+            place.push(low / side);
+        }
+        let number = position(&place, geometry.chunk_grid());
+        array.schunk.with_chunk_in(reading, number, Some(&[]), |chunk, decoder| {
+            Ok(gather::repeated_item(chunk, geometry.typesize(), decoder))
+        })
     }
 
     /// Returns the compressed chunk whose items are exactly those of this box, which is the box of a chunk of another
@@ -127,4 +194,9 @@ impl NDArrayView<'_> {
 
 pub(super) fn extent(ranges: &[Range<u64>]) -> Vec<u64> {
     ranges.iter().map(|range| range.end - range.start).collect()
+}
+
+/// Returns the size of a box of items in bytes.
+fn len_of(shape: &[u64], typesize: usize) -> u64 {
+    shape.iter().fold(typesize as u64, |all, &len| all.saturating_mul(len))
 }

@@ -343,7 +343,17 @@ impl<'a> NDArrayField<'a> {
         Ok(bytes)
     }
 
-    fn check_dtype<T: Element>(&self) -> Result<Option<SwapPlan>> {
+    pub(super) fn view(&self) -> &NDArrayView<'a> {
+        &self.view
+    }
+
+    /// Returns the part of each item that the field is.
+    pub(super) fn part(&self) -> ItemPart {
+        let typesize = self.view.array.typesize();
+        ItemPart { offset: self.offset, len: self.dtype.size(), typesize }
+    }
+
+    pub(super) fn check_dtype<T: Element>(&self) -> Result<Option<SwapPlan>> {
         self.view.array.check_field::<T>(&self.dtype, READ)
     }
 
@@ -354,12 +364,11 @@ impl<'a> NDArrayField<'a> {
 
     /// Reads the field into a buffer of the length that [`len`](Self::len) returns.
     fn read_to(&self, bytes: &mut [u8], zeros: bool, swapped: Option<SwapPlan>) -> Result<()> {
-        let (array, region, len) = (self.view.array, &self.view.region, self.dtype.size());
-        if len == 0 {
+        let (array, region, part) = (self.view.array, &self.view.region, self.part());
+        if part.len == 0 {
             return Ok(());
         }
-        let strides = c_order(&region.shape(), len);
-        let part = ItemPart { offset: self.offset, len, typesize: array.typesize() };
+        let strides = c_order(&region.shape(), part.len);
         // SAFETY: the bytes are borrowed, and their length is that of the parts of the items in C order.
         let sink = unsafe { Sink::of_part(bytes.as_mut_ptr(), zeros, part) };
         // SAFETY: see above; the strides are those of the C order.

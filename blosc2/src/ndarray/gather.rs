@@ -340,17 +340,27 @@ impl Gathering<'_> {
     }
 }
 
-/// Returns the item that a chunk without data repeats, if no decompression is needed.
-fn repeated_item(chunk: &ChunkRef<'_>, typesize: usize, decoder: &Decoder) -> Option<Vec<u8>> {
+/// Returns the item that all items of a chunk repeat, if the chunk stores only this item.
+pub(super) fn repeated_item(
+    chunk: &ChunkRef<'_>,
+    typesize: usize,
+    decoder: &Decoder,
+) -> Option<Vec<u8>> {
     if decoder.has_postfilter() {
         return None;
     }
-    match chunk.header().special? {
+    let header = chunk.header();
+    match header.special? {
         Special::Zeros | Special::Uninit => Some(vec![0; typesize]),
         Special::Value => {
             let value = chunk.body();
             (value.len() == typesize).then(|| value.to_vec())
         }
-        Special::Nan => None,
+        Special::Nan if usize::from(header.typesize) != typesize => None,
+        Special::Nan => match typesize {
+            4 => Some(f32::NAN.to_ne_bytes().to_vec()),
+            8 => Some(f64::NAN.to_ne_bytes().to_vec()),
+            _ => None,
+        },
     }
 }

@@ -38,15 +38,22 @@ impl Positions {
         }
     }
 
+    /// Returns the lowest and the highest position.
+    pub(crate) fn bounds(&self) -> Option<(u64, u64)> {
+        match self {
+            Self::Slice { count: 0, .. } => None,
+            Self::Slice { start, count, .. } => {
+                let last = self.get(count - 1);
+                Some(((*start).min(last), (*start).max(last)))
+            }
+            Self::List(list) => list.iter().min().copied().zip(list.iter().max().copied()),
+        }
+    }
+
     /// Checks that all positions are inside an axis of this size.
     pub(crate) fn check_inside(&self, size: u64) -> Result<(), String> {
-        let highest = match self {
-            Self::Slice { count: 0, .. } => None,
-            Self::Slice { start, count, .. } => Some((*start).max(self.get(count - 1))),
-            Self::List(list) => list.iter().max().copied(),
-        };
-        match highest.filter(|&highest| highest >= size) {
-            Some(highest) => Err(format!("asked for index {highest} of {size} items")),
+        match self.bounds().filter(|&(_, highest)| highest >= size) {
+            Some((_, highest)) => Err(format!("asked for index {highest} of {size} items")),
             None => Ok(()),
         }
     }

@@ -1,0 +1,83 @@
+//! The evaluation of an expression: the arrays that are read, and calls of closures.
+
+use std::fmt;
+use std::ops::Range;
+use std::ptr;
+
+use super::super::NDArray;
+use crate::closures::{self, BoxError, Title, run_here};
+use crate::schunk::Reading;
+use crate::{Result, Threads};
+
+pub(super) const DOING: &str = "compute items";
+
+/// The name of the methods whose closures compute items.
+pub(super) const MAP: &str = "map";
+
+/// The number of items for which a closure is called before other threads can see that it makes progress.
+const ITEMS_OF_A_CALL: usize = 4096;
+
+/// An evaluation. The arrays do not change until it is dropped.
+pub struct Context<'a> {
+    readings: Vec<(&'a NDArray, Reading<'a>)>,
+    pub(super) threads: usize,
+}
+
+impl<'a> Context<'a> {
+    /// Starts to read the arrays of an expression. The default number of threads is that of the first array.
+    pub(super) fn new(arrays: Vec<&'a NDArray>, threads: Option<Threads>) -> Result<Self> {
+        let default = || arrays.first().map(|array| array.readers.threads).unwrap_or_default();
+        let threads = threads.unwrap_or_else(default).for_any();
+        let threads = closures::threads(threads).unsigned_abs().into();
+        let mut readings: Vec<(&NDArray, Reading<'_>)> = Vec::new();
+        for array in arrays {
+            // An array that is named several times is read once.
+            if !readings.iter().any(|(other, _)| ptr::eq(*other, array)) {
+                readings.push((array, array.schunk.reading()?));
+            }
+        }
+        Ok(Self { readings, threads })
+    }
+
+    pub(super) fn arrays(&self) -> Vec<&'a NDArray> {
+        self.readings.iter().map(|(array, _)| *array).collect()
+    }
+
+    pub(super) fn reading(&self, array: &NDArray) -> &Reading<'a> {
+        let found = self.readings.iter().find(|(other, _)| ptr::eq(*other, array));
+        match found {
+            Some((_, reading)) => reading,
+            None => unreachable!("`new` starts to read all arrays"),
+        }
+    }
+
+    /// Calls a closure of the method `name`. A panic becomes an error.
+    pub(super) fn call<R>(
+        &self,
+        name: &'static str,
+        work: impl FnOnce() -> Result<R, BoxError>,
+    ) -> Result<R> {
+        // The closure may use the arrays.
+        let _calling: Vec<_> =
+            self.readings.iter().filter_map(|(array, _)| array.schunk.calling()).collect();
+        run_here(Title::Method(name), DOING, work)
+    }
+
+    /// Calls a closure of the method `name` for the parts of `len` items.
+    pub(super) fn each_call(
+        &self,
+        name: &'static str,
+        len: usize,
+        mut work: impl FnMut(Range<usize>) -> Result<(), BoxError>,
+    ) -> Result<()> {
+        (0..len)
+            .step_by(ITEMS_OF_A_CALL)
+            .try_for_each(|start| self.call(name, || work(start..len.min(start + ITEMS_OF_A_CALL))))
+    }
+}
+
+impl fmt::Debug for Context<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context").field("threads", &self.threads).finish_non_exhaustive()
+    }
+}

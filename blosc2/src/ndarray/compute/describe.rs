@@ -1,0 +1,182 @@
+//! Statistics of items in one pass.
+
+use super::LazyExpr;
+use super::context::{Context, DOING};
+use super::number::{Accumulator, Real};
+use super::output::{Output, Whole};
+use super::reduce::Reducer;
+use super::reducers::extreme;
+use super::source::Source;
+use crate::{Error, ErrorKind, Result};
+
+/// Statistics of items, computed in one pass. Created by [`LazyExpr::describe`].
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Description<T> {
+    /// The number of items that are not NaN. All other statistics are those of these items.
+    pub count: u64,
+    /// The number of items that are NaN.
+    pub nan_count: u64,
+    /// The smallest item.
+    pub min: Option<T>,
+    /// The largest item.
+    pub max: Option<T>,
+    /// The arithmetic mean; NaN if there are no items.
+    pub mean: f64,
+    /// The standard deviation (`ddof` is 0); NaN if there are no items.
+    pub std: f64,
+    /// The number of items in each bin of the histogram.
+    pub histogram: Vec<u64>,
+}
+
+impl<S: Source<Item: Real>> LazyExpr<S> {
+    /// Computes statistics in one pass: the numbers of items and of NaN, the minimum, the maximum, the mean, the
+    /// standard deviation, and a histogram.
+    ///
+    /// `edges` are the ascending edges of the bins of the histogram; without edges there is no histogram. A bin
+    /// includes its lower edge, and the last one also its upper edge, as in NumPy's `histogram`. Items outside all bins
+    /// are not counted.
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// let array = NDArray::from_slice(&[1.0f32, 2.0, f32::NAN, 6.0], 4)?;
+    /// let stats = array.lazy::<f32>().describe(&[0.0, 2.0, 4.0, 6.0])?;
+    /// assert_eq!((stats.count, stats.nan_count), (3, 1));
+    /// assert_eq!((stats.min, stats.max, stats.mean), (Some(1.0), Some(6.0), 3.0));
+    /// assert_eq!(stats.histogram, [1, 1, 1]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:
+    /// - [`ErrorKind::InvalidArgument`]: there is one edge, or the edges are not in ascending order.
+    pub fn describe(&self, edges: &[f64]) -> Result<Description<S::Item>> {
+        if edges.len() == 1 || !edges.is_sorted_by(|one, other| one <= other) {
+            let detail =
+                format!("expected no edges, or at least two in ascending order, got {edges:?}");
+            return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
+        }
+        Whole.evaluate(&self.source, self.threads, Describe { edges })
+    }
+}
+
+struct Describe<'e> {
+    edges: &'e [f64],
+}
+
+/// Statistics of some items that are not NaN, and the number of the others.
+struct Part<T: Real> {
+    nans: u64,
+    keys: Option<(T::Key, T::Key)>,
+    total: T::Total,
+    moments: T::Moments,
+    count: u64,
+    histogram: Vec<u64>,
+}
+
+impl Describe<'_> {
+    /// Returns the bin of an item.
+    fn bin(&self, item: f64) -> Option<usize> {
+        let (first, last) = (self.edges.first()?, self.edges.last()?);
+        if !(*first..=*last).contains(&item) {
+            return None;
+        }
+        let above = self.edges.partition_point(|edge| *edge <= item);
+        Some(above.min(self.edges.len() - 1) - 1)
+    }
+
+    fn add_numbers<T: Real>(&self, to: &mut Part<T>, items: &[T]) {
+        let (low, high) = (extreme::<T, false>(items), extreme::<T, true>(items));
+        if let (Some((low, _)), Some((high, _))) = (low, high) {
+            to.put((low, high));
+        }
+        to.total.add(items);
+        to.moments.add(items);
+        to.count += items.len() as u64;
+        if !self.edges.is_empty() {
+            for bin in items.iter().filter_map(|item| self.bin(item.to_f64())) {
+                to.histogram[bin] += 1;
+            }
+        }
+    }
+}
+
+impl<T: Real> Part<T> {
+    fn put(&mut self, (low, high): (T::Key, T::Key)) {
+        let (low, high) = match self.keys {
+            Some((lowest, highest)) => (lowest.min(low), highest.max(high)),
+            None => (low, high),
+        };
+        self.keys = Some((low, high));
+    }
+}
+
+impl<T: Real> Reducer<T> for Describe<'_> {
+    type Accumulator = Part<T>;
+    type Result = Description<T>;
+
+    fn start(&self) -> Part<T> {
+        let (total, moments) = (T::Total::default(), T::Moments::default());
+        let histogram = vec![0; self.edges.len().saturating_sub(1)];
+        Part { nans: 0, keys: None, total, moments, count: 0, histogram }
+    }
+
+    fn add(&self, _: &Context<'_>, to: &mut Part<T>, items: &[T], _: u64) -> Result<()> {
+        // In pieces that stay in the cache.
+        for items in items.chunks(4096) {
+            if !items.iter().any(|item| item.is_nan()) {
+                self.add_numbers(to, items);
+                continue;
+            }
+            let numbers: Vec<T> = items.iter().copied().filter(|item| !item.is_nan()).collect();
+            to.nans += (items.len() - numbers.len()) as u64;
+            self.add_numbers(to, &numbers);
+        }
+        Ok(())
+    }
+
+    fn add_repeated(
+        &self,
+        _: &Context<'_>,
+        to: &mut Part<T>,
+        item: T,
+        count: u64,
+        _: u64,
+    ) -> Result<()> {
+        if item.is_nan() {
+            to.nans += count;
+            return Ok(());
+        }
+        to.put((item.key(), item.key()));
+        to.total.add_repeated(item, count);
+        to.moments.add_repeated(item, count);
+        to.count += count;
+        if let Some(bin) = self.bin(item.to_f64()) {
+            to.histogram[bin] += count;
+        }
+        Ok(())
+    }
+
+    fn merge(&self, _: &Context<'_>, to: &mut Part<T>, other: Part<T>) -> Result<()> {
+        to.nans += other.nans;
+        other.keys.into_iter().for_each(|keys| to.put(keys));
+        to.total.merge(&other.total);
+        to.moments.merge(&other.moments);
+        to.count += other.count;
+        to.histogram.iter_mut().zip(other.histogram).for_each(|(to, other)| *to += other);
+        Ok(())
+    }
+
+    fn finish(&self, from: Part<T>, _: u64) -> Result<Description<T>> {
+        Ok(Description {
+            count: from.count,
+            nan_count: from.nans,
+            min: from.keys.map(|(low, _)| T::from_key(low)),
+            max: from.keys.map(|(_, high)| T::from_key(high)),
+            mean: T::mean_f64(&from.total, from.count),
+            std: T::variance(&from.moments, from.count, 0).sqrt(),
+            histogram: from.histogram,
+        })
+    }
+}

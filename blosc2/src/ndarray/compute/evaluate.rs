@@ -1,0 +1,165 @@
+//! The evaluation of the items of an expression, into memory or a new array.
+
+use std::ops::Range;
+
+use parking_lot::Mutex;
+
+use super::super::builder::Sources;
+use super::super::gather::READ;
+use super::super::plan::chunk_ranges;
+use super::super::{NDArray, NDArrayBuilder, parallel};
+use super::LazyExpr;
+use super::context::DOING;
+use super::source::{Layouts, Source, each_row, open, space};
+use crate::element::{Element, bytes_of, make_items};
+use crate::{Error, ErrorKind, Result};
+
+impl<S: Source<Item: Element>> LazyExpr<S> {
+    /// Computes all items into memory, in C order.
+    ///
+    /// # Errors
+    /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:
+    /// - [`ErrorKind::TooLarge`]: the items do not fit in the address space;
+    /// - [`ErrorKind::OutOfMemory`]: the memory for the items cannot be allocated.
+    #[doc(alias = "compute")]
+    pub fn read(&self) -> Result<Vec<S::Item>> {
+        let shape = self.source.shape()?;
+        let len =
+            shape.iter().try_fold(size_of::<S::Item>() as u64, |all, &size| all.checked_mul(size));
+        let len = if shape.contains(&0) { Some(0) } else { len };
+        let len = len.and_then(|len| isize::try_from(len).ok()).ok_or_else(|| {
+            let detail = format!("{shape:?} items do not fit in memory");
+            Error::new(ErrorKind::TooLarge, DOING, detail)
+        })?;
+        let count = len.unsigned_abs() / size_of::<S::Item>();
+        let mut items = make_items(count, READ, |_| Ok(()))?;
+        self.fill(&shape, &mut items)?;
+        Ok(items)
+    }
+
+    /// Computes all items into a buffer of the caller, in C order. The length of the buffer is the number of items.
+    /// After an error the buffer may be partly written.
+    ///
+    /// # Errors
+    /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:
+    /// - [`ErrorKind::InvalidArgument`]: the buffer has another length.
+    pub fn read_into(&self, items: &mut [S::Item]) -> Result<()> {
+        let shape = self.source.shape()?;
+        let expected = shape.iter().fold(1u64, |all, &size| all.saturating_mul(size));
+        if expected != items.len() as u64 {
+            let found = items.len();
+            let detail = format!("the expression has {shape:?} items, the buffer has {found}");
+            return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
+        }
+        self.fill(&shape, items)
+    }
+
+    fn fill(&self, shape: &[u64], items: &mut [S::Item]) -> Result<()> {
+        if items.is_empty() {
+            return Ok(());
+        }
+        let context = open(&self.source, self.threads)?;
+        let space = space(&self.source, shape);
+        // Each thread fills slabs along the first axis that has several items.
+        let axis = shape.iter().position(|&size| size > 1).unwrap_or(0).min(shape.len());
+        let (outer, inner): (Vec<usize>, Vec<usize>) =
+            (0..shape.len()).partition(|&other| other <= axis);
+        let (outer, inner) = (space.tiles(&outer), space.tiles(&inner));
+        let row: usize = shape.iter().skip(axis + 1).map(|&size| size as usize).product();
+        let mut slabs = Vec::new();
+        let mut rest = items;
+        for ranges in (0..outer.count()).filter_map(|number| outer.get(number)) {
+            let len = ranges.last().map_or(1, |range| (range.end - range.start) as usize) * row;
+            let (slab, others) = rest.split_at_mut(len);
+            slabs.push(Mutex::new((ranges, slab)));
+            rest = others;
+        }
+        let scratch = || Ok(S::State::default());
+        parallel::each(context.threads, slabs.len(), scratch, |state, number| {
+            let mut slab = slabs[number].lock();
+            let (ranges, items) = &mut *slab;
+            for other in (0..inner.count()).filter_map(|number| inner.get(number)) {
+                let ranges: Vec<Range<u64>> = ranges.iter().chain(&other).cloned().collect();
+                let mut tile = self.source.tile(&context, state, &ranges)?;
+                // The slab starts at index 0 of its axis.
+                let mut here = ranges.clone();
+                let mut sizes = shape.to_vec();
+                if let Some(range) = here.get_mut(axis) {
+                    sizes[axis] = range.end - range.start;
+                    *range = 0..sizes[axis];
+                }
+                each_row(&here, &sizes, |at, len| {
+                    let (row, others) = tile.split_at(len);
+                    items[at..at + len].copy_from_slice(row);
+                    tile = others;
+                });
+            }
+            Ok(())
+        })
+    }
+
+    /// Creates an array of the items. Python: `compute`.
+    ///
+    /// Unless the builder sets a chunk or a block shape, the array has those of the first operand that is a whole array
+    /// of the same shape, if there is one. Metalayers are not copied.
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("squares.b2nd");
+    /// let array = NDArray::builder().arange(0i32, 1000, 1)?;
+    /// let squares = array.lazy::<i32>().map(|item| item * item);
+    /// let squares = squares.create(NDArray::builder().file(&path))?;
+    /// assert_eq!(squares.item::<i32>(&[30])?, 900);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with the errors of
+    /// [creation](NDArrayBuilder#errors-of-creation).
+    #[doc(alias = "compute")]
+    pub fn create(&self, builder: NDArrayBuilder) -> Result<NDArray> {
+        let shape = self.source.shape()?;
+        let builder = match self.source.model(&shape) {
+            Some(array) => builder.cut_as(array),
+            None => builder,
+        };
+        let context = open(&self.source, self.threads)?;
+        let mut layouts = Layouts::default();
+        self.source.layouts(&shape, &mut layouts);
+        let arrays = context.arrays();
+        let sources = Sources { arrays: &arrays, vlmeta: false };
+        let states = Mutex::new(Vec::<S::State>::new());
+        let fill = |ranges: &[Range<u64>], bytes: &mut [u8]| {
+            let mut state = states.lock().pop().unwrap_or_default();
+            match self.source.repeated(&context, ranges)? {
+                Some(item) => {
+                    let item = [item];
+                    let item = bytes_of(&item);
+                    bytes.chunks_exact_mut(item.len()).for_each(|to| to.copy_from_slice(&item));
+                }
+                None => {
+                    let items = self.source.tile(&context, &mut state, ranges)?;
+                    bytes.copy_from_slice(&bytes_of(items));
+                }
+            }
+            states.lock().push(state);
+            Ok(())
+        };
+        let dtype = S::Item::dtype().to_string();
+        let dtype = (&*dtype, size_of::<S::Item>());
+        builder.by_chunks(&shape, dtype, sources, |team, scratch, number| {
+            let geometry = team.geometry;
+            // Blocks of an array that several new blocks touch are decompressed once for a chunk.
+            let fits = layouts.0.iter().all(|layout| {
+                let grids = layout.axes.iter().zip(geometry.blocks());
+                grids.into_iter().all(|(grid, block)| block.is_multiple_of(grid.block))
+            });
+            match fits {
+                true => team.by_blocks(scratch, number, fill),
+                false => team.boxed(scratch, &chunk_ranges(geometry, number), fill),
+            }
+        })
+    }
+}

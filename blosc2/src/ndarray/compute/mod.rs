@@ -1,0 +1,571 @@
+//! Lazily evaluated expressions of the items of arrays: reductions, elementwise operations and selection.
+
+mod context;
+mod describe;
+mod evaluate;
+mod exact;
+mod number;
+mod output;
+mod product;
+mod reduce;
+mod reducers;
+mod select;
+mod source;
+mod space;
+
+use std::marker::PhantomData;
+
+use super::field::NDArrayField;
+use super::index::PerAxis;
+use super::view::NDArrayView;
+use super::{NDArray, NDArrayBuilder};
+use crate::closures::BoxError;
+use crate::{Element, Result, Threads};
+
+pub use describe::Description;
+pub use number::{Numeric, Real};
+pub use output::{Axes, Output, Reduced, StoredAxes, Whole};
+pub use select::Select;
+pub use source::{InMemory, Operand, Source};
+
+use number::Accumulator;
+use reducers::{ArgExtreme, Combine, CountNonzero, Extreme, Fold, Has};
+use source::{Always, Broadcast, Fallible, Function, Map, Zipped};
+
+/// A lazily evaluated expression: items that are computed from the items of arrays, block by block, when a method reads,
+/// stores or reduces them. Python: `LazyExpr`.
+///
+/// [`NDArray::lazy`] returns the expression of the items of an array, [`zip`] one of several operands, and
+/// [`map`](Self::map) applies a closure to each item. Nothing is read until a method returns a [`Result`]; then each
+/// thread holds a few blocks in memory, and never a whole operand. A chunk that stores only a repeated value (zeros,
+/// NaN, a value) is not decompressed: closures are called once for such a chunk, so they must return the same result
+/// for the same item.
+///
+/// ```
+/// use blosc2::NDArray;
+/// use blosc2::compute::zip;
+///
+/// let a = NDArray::builder().linspace(0.0f64, 1.0, 1_000_001)?;
+/// let b = NDArray::builder().full(2.0f64, 1_000_001)?;
+/// // No intermediate array is created.
+/// let sum = zip((&a, &b)).map(|(x, y): (f64, f64)| x * y + 1.0).sum()?;
+/// assert_eq!(sum, 2_000_002.0);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
+///
+/// # Reductions
+/// The reductions combine all items to one value. After [`axes`](Self::axes) they combine the items along these axes
+/// and return [`Reduced`], values with a shape; after [`builder`](Self::builder) they create an array. The type
+/// parameter `O` is this form of the results.
+///
+/// Dtypes of results and the rules for NaN are those of NumPy, see [`Numeric`].
+///
+/// **Sums, means and variances are exact**: they are computed in fixed-point numbers that hold every bit of the items,
+/// and rounded once. So the result depends neither on the number of threads nor on the shapes of chunks and blocks, and
+/// is at least as accurate as NumPy's pairwise summation. Sums of integers wrap around, as in NumPy.
+/// [`prod`](Self::prod) and [`fold`](Self::fold) combine the items in a fixed order: the items of a tile (some blocks)
+/// in C order, then the tiles of a chunk, then the chunks. For the same array the result does not depend on the number
+/// of threads; it can depend on the chunk and block shapes.
+///
+/// # Threads
+/// An expression is evaluated by as many threads as [`DParams::threads`](crate::DParams::threads) of the first array
+/// sets, or as [`threads`](Self::threads) sets.
+///
+/// # Errors of evaluation
+/// The methods that return a [`Result`] fail with the [errors of reads](NDArray#errors-of-reads) of the arrays, and
+/// with:
+/// - [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch): the dtype of an array is not that of the item type;
+/// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): the shapes of operands cannot be broadcast, or
+///   there is no such axis;
+/// - [`ErrorKind::Callback`](crate::ErrorKind::Callback): a closure failed or panicked; the evaluation stops;
+/// - [`ErrorKind::Busy`](crate::ErrorKind::Busy): a closure uses an array of the expression in a way that would
+///   deadlock.
+#[derive(Debug, Clone)]
+#[must_use = "an expression does nothing until a method evaluates it"]
+#[doc(alias("LazyArray", "lazyexpr"))]
+pub struct LazyExpr<S, O = Whole> {
+    source: S,
+    output: O,
+    threads: Option<Threads>,
+}
+
+impl NDArray {
+    /// Returns the lazily evaluated expression of the items, for reductions and computations; see
+    /// [`LazyExpr`]. Nothing is read.
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// let array = NDArray::from_slice(&[1i16, -5, 3, 8, 0, 2], (2, 3))?;
+    /// assert_eq!(array.lazy::<i16>().sum()?, 9i64);
+    /// assert_eq!(array.lazy::<i16>().axes(1).max()?.items(), [3, 8]);
+    /// assert_eq!(array.lazy::<i16>().map(|item| item.abs()).max()?, 8);
+    /// assert_eq!(array.lazy::<i16>().select(|item| item > 1).indices()?, [2, 3, 5]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    #[doc(alias("sum", "mean", "min", "max", "lazyexpr"))]
+    pub fn lazy<T: Element>(&self) -> LazyExpr<impl Source<Item = T>> {
+        LazyExpr::of(self)
+    }
+}
+
+impl<'a> NDArrayView<'a> {
+    /// Returns the lazily evaluated expression of the items of the view; see [`NDArray::lazy`].
+    pub fn lazy<T: Element>(&self) -> LazyExpr<impl Source<Item = T> + use<'a, T>> {
+        LazyExpr::of(self.clone())
+    }
+}
+
+impl<'a> NDArrayField<'a> {
+    /// Returns the lazily evaluated expression of the field of all items; see [`NDArray::lazy`].
+    pub fn lazy<T: Element>(&self) -> LazyExpr<impl Source<Item = T> + use<'a, T>> {
+        LazyExpr::of(self.clone())
+    }
+}
+
+impl<S: Source> LazyExpr<S> {
+    fn new(source: S) -> Self {
+        Self { source, output: Whole, threads: None }
+    }
+
+    /// Returns the expression of the items of an operand, such as an array or [`InMemory`].
+    pub fn of<T>(operand: impl Operand<T, Source = S>) -> Self {
+        Self::new(operand.into_source())
+    }
+
+    /// Returns the expression of the results of a closure for each item. Python: an expression such as `a * 2 + 1`.
+    ///
+    /// The closure runs on several threads. It must return the same result for the same item, since it is called only
+    /// once for a chunk that repeats an item.
+    pub fn map<U: Copy + Send + Sync, F: Fn(S::Item) -> U + Sync>(
+        self,
+        item: F,
+    ) -> LazyExpr<impl Source<Item = U>> {
+        self.with(Always(item))
+    }
+
+    /// Returns the expression of the results of a closure that can fail. If it fails, the evaluation stops and fails
+    /// with [`ErrorKind::Callback`](crate::ErrorKind::Callback).
+    ///
+    /// ```
+    /// use blosc2::{ErrorKind, NDArray};
+    ///
+    /// let array = NDArray::from_slice(&[4u32, 0, 2], 3)?;
+    /// let inverse = |item: u32| 8u32.checked_div(item).ok_or("division by zero");
+    /// let error = array.lazy::<u32>().try_map(inverse).sum().unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Callback);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    pub fn try_map<U, E, F>(self, item: F) -> LazyExpr<impl Source<Item = U>>
+    where
+        U: Copy + Send + Sync,
+        E: Into<BoxError>,
+        F: Fn(S::Item) -> std::result::Result<U, E> + Sync,
+    {
+        self.with(Fallible(item))
+    }
+
+    fn with<F: Function<S::Item>>(self, function: F) -> LazyExpr<Map<S, F>> {
+        let Self { source, output, threads } = self;
+        LazyExpr { source: Map { source, function }, output, threads }
+    }
+
+    /// Returns the selection of the items for which a predicate is true. Python: `a[a > 5]`.
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// let array = NDArray::from_slice(&[1.5f32, 7.5, f32::NAN, 9.0], (2, 2))?;
+    /// let large = array.lazy::<f32>().select(|item| item > 5.0);
+    /// assert_eq!((large.count()?, large.items()?), (2, vec![7.5, 9.0]));
+    /// let coords = large.coords::<2>()?;
+    /// assert_eq!(coords, [[0, 1], [1, 1]]);
+    /// assert_eq!(array.read_points::<f32>(&coords)?, [7.5, 9.0]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    pub fn select<P: Fn(S::Item) -> bool + Sync>(self, predicate: P) -> Select<S, P> {
+        Select::new(self, predicate)
+    }
+
+    /// Sets that reductions combine the items along these axes: an integer, a tuple or an array of integers, of which
+    /// negative ones count from the last axis. NumPy: `axis=`.
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// let array = NDArray::builder().from_fn(&[2, 3, 4], |[i, j, k]| (i * 100 + j * 10 + k) as i32)?;
+    /// let sums = array.lazy::<i32>().axes((0, -1)).sum()?;
+    /// assert_eq!((sums.shape(), sums.items()), (&[3][..], &[412, 492, 572][..]));
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    pub fn axes(self, axes: impl PerAxis) -> LazyExpr<S, Axes> {
+        let Self { source, threads, .. } = self;
+        LazyExpr { source, output: Axes::new(&axes), threads }
+    }
+}
+
+impl<S: Source> LazyExpr<S, Axes> {
+    /// Sets whether the reduced axes stay in the shape of the result, with size 1. Off by default.
+    ///
+    /// The result can then be an operand together with the same items, by broadcasting:
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    /// use blosc2::compute::zip;
+    ///
+    /// let array = NDArray::from_slice(&[1.0f64, 3.0, 10.0, 30.0], (2, 2))?;
+    /// let means = array.lazy::<f64>().axes(1).keepdims(true).mean()?;
+    /// assert_eq!(means.shape(), [2, 1]);
+    /// let centered = zip((&array, &means)).map(|(item, mean): (f64, f64)| item - mean).read()?;
+    /// assert_eq!(centered, [-1.0, 1.0, -10.0, 10.0]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    pub fn keepdims(mut self, keepdims: bool) -> Self {
+        self.output.keepdims = keepdims;
+        self
+    }
+
+    /// Sets that the results of a reduction are written to a new array, which the builder creates. The results need not
+    /// fit in memory.
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// let array = NDArray::from_slice(&[1i32, 2, 3, 4], (2, 2))?;
+    /// let sums = array.lazy::<i32>().axes(0).builder(NDArray::builder()).sum()?;
+    /// assert_eq!(sums.read_all::<i64>()?, [4, 6]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// The reduction then also fails with the errors of [creation](NDArrayBuilder#errors-of-creation).
+    pub fn builder(self, builder: NDArrayBuilder) -> LazyExpr<S, StoredAxes> {
+        let Self { source, output: axes, threads } = self;
+        LazyExpr { source, output: StoredAxes { axes, builder }, threads }
+    }
+}
+
+impl<S: Source, O> LazyExpr<S, O> {
+    /// Sets the number of threads that evaluate the expression. By default it is that of the first array.
+    pub fn threads(mut self, threads: impl Into<Threads>) -> Self {
+        self.threads = Some(threads.into());
+        self
+    }
+
+    /// Returns the shape of the expression: that of the operands after broadcasting.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch): the dtype of an array is not that of its item
+    ///   type;
+    /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): the shapes of operands cannot be broadcast,
+    ///   or an [`InMemory`] operand does not have the number of items of its shape.
+    pub fn shape(&self) -> Result<Vec<u64>> {
+        self.source.shape()
+    }
+
+    /// Combines the items by closures: `fold` adds an item to a value that starts with `start`; `combine` joins the
+    /// values of two consecutive groups of items.
+    ///
+    /// `combine` must be associative. `start` must be neutral: it is the first value of each group of items, and the
+    /// result if there are no items.
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// let array = NDArray::from_slice(&[3i32, 14, -15, 92], 4)?;
+    /// let range = array.lazy::<i32>().fold(
+    ///     (i32::MAX, i32::MIN),
+    ///     |(low, high), item| (low.min(item), high.max(item)),
+    ///     |one, other| (one.0.min(other.0), one.1.max(other.1)),
+    /// )?;
+    /// assert_eq!(range, (-15, 92));
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
+    #[doc(alias = "reduce")]
+    pub fn fold<A: Clone + Send + Sync>(
+        self,
+        start: A,
+        fold: impl Fn(A, S::Item) -> A + Sync,
+        combine: impl Fn(A, A) -> A + Sync,
+    ) -> Result<O::Of>
+    where
+        O: Output<A>,
+    {
+        self.output.evaluate(&self.source, self.threads, Fold { start, fold, combine })
+    }
+
+    fn combine<A: Accumulator<S::Item>, R: Clone + Send, const ORDERED: bool>(
+        self,
+        finish: impl Fn(A, u64) -> R + Sync,
+    ) -> Result<O::Of>
+    where
+        O: Output<R>,
+    {
+        let reducer = Combine::<A, _, ORDERED> { finish, accumulator: PhantomData };
+        self.output.evaluate(&self.source, self.threads, reducer)
+    }
+}
+
+impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
+    /// Computes the sum: 0 if there are no items. The sum of floating-point items is exact, rounded once; that of
+    /// integers wraps around in `i64` or `u64`. NumPy: `sum`.
+    ///
+    /// # Errors
+    /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
+    pub fn sum(self) -> Result<O::Of>
+    where
+        O: Output<<S::Item as Numeric>::Sum>,
+    {
+        self.combine::<<S::Item as Numeric>::Total, _, false>(|total, _| S::Item::sum(&total))
+    }
+
+    /// Computes the product: 1 if there are no items. NumPy: `prod`.
+    ///
+    /// The product of `f16`, `f32` and `f64` items is computed with 106 bits and an unbounded exponent, so that neither
+    /// rounding nor overflow of a part of it matters. That of complex items is computed in `f64`. That of integers
+    /// wraps around in `i64` or `u64`.
+    ///
+    /// # Errors
+    /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
+    pub fn prod(self) -> Result<O::Of>
+    where
+        O: Output<<S::Item as Numeric>::Sum>,
+    {
+        self.combine::<<S::Item as Numeric>::Factors, _, true>(|all, _| S::Item::product(&all))
+    }
+
+    /// Computes the arithmetic mean: NaN if there are no items. NumPy: `mean`.
+    ///
+    /// # Errors
+    /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
+    pub fn mean(self) -> Result<O::Of>
+    where
+        O: Output<<S::Item as Numeric>::Mean>,
+    {
+        self.combine::<<S::Item as Numeric>::Total, _, false>(|total, count| {
+            S::Item::mean(&total, count)
+        })
+    }
+
+    /// Computes the variance, in one pass: the sum of the squared distances from the mean, divided by the number of
+    /// items minus `ddof`. `ddof` (delta degrees of freedom) is 0 for the variance of the items, and 1 for the estimate
+    /// from a sample. NumPy: `var`.
+    ///
+    /// If the number of items is not greater than `ddof`, the result is infinite, or NaN if the items are equal.
+    ///
+    /// # Errors
+    /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
+    pub fn var(self, ddof: u64) -> Result<O::Of>
+    where
+        O: Output<<S::Item as Numeric>::Variance>,
+    {
+        self.combine::<<S::Item as Numeric>::Moments, _, false>(|moments, count| {
+            S::Item::to_variance(S::Item::variance(&moments, count, ddof))
+        })
+    }
+
+    /// Computes the standard deviation: the square root of the [variance](Self::var). NumPy: `std`.
+    ///
+    /// # Errors
+    /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
+    pub fn std(self, ddof: u64) -> Result<O::Of>
+    where
+        O: Output<<S::Item as Numeric>::Variance>,
+    {
+        self.combine::<<S::Item as Numeric>::Moments, _, false>(|moments, count| {
+            S::Item::to_variance(S::Item::variance(&moments, count, ddof).sqrt())
+        })
+    }
+
+    /// Computes the smallest item; NaN if one item is NaN. Of zeros of both signs it is the negative one; complex items
+    /// are compared by the real part, then by the imaginary part. NumPy: `min`.
+    ///
+    /// # Errors
+    /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:
+    /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): there are no items.
+    pub fn min(self) -> Result<O::Of>
+    where
+        O: Output<S::Item>,
+    {
+        self.output.evaluate(&self.source, self.threads, Extreme::<false>)
+    }
+
+    /// Computes the largest item; NaN if one item is NaN. Of zeros of both signs it is the positive one; complex items
+    /// are compared by the real part, then by the imaginary part. NumPy: `max`.
+    ///
+    /// # Errors
+    /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:
+    /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): there are no items.
+    pub fn max(self) -> Result<O::Of>
+    where
+        O: Output<S::Item>,
+    {
+        self.output.evaluate(&self.source, self.threads, Extreme::<true>)
+    }
+
+    /// Computes the position of the first smallest item, or of the first NaN: the index in C order of all items, or of
+    /// the items along the reduced axes. NumPy: `argmin`, for one axis or all.
+    ///
+    /// # Errors
+    /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:
+    /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): there are no items.
+    pub fn argmin(self) -> Result<O::Of>
+    where
+        O: Output<u64>,
+    {
+        self.output.evaluate(&self.source, self.threads, ArgExtreme::<false>)
+    }
+
+    /// Computes the position of the first largest item, or of the first NaN: the index in C order of all items, or of
+    /// the items along the reduced axes. NumPy: `argmax`, for one axis or all.
+    ///
+    /// # Errors
+    /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:
+    /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): there are no items.
+    pub fn argmax(self) -> Result<O::Of>
+    where
+        O: Output<u64>,
+    {
+        self.output.evaluate(&self.source, self.threads, ArgExtreme::<true>)
+    }
+
+    /// Computes whether an item is not zero; NaN is not zero. Stops at the first such item. NumPy: `any`.
+    ///
+    /// # Errors
+    /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
+    pub fn any(self) -> Result<O::Of>
+    where
+        O: Output<bool>,
+    {
+        self.output.evaluate(&self.source, self.threads, Has::<true>)
+    }
+
+    /// Computes whether all items are not zero; NaN is not zero. Stops at the first zero. NumPy: `all`.
+    ///
+    /// # Errors
+    /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
+    pub fn all(self) -> Result<O::Of>
+    where
+        O: Output<bool>,
+    {
+        self.output.evaluate(&self.source, self.threads, Has::<false>)
+    }
+
+    /// Counts the items that are not zero; NaN is not zero. NumPy: `count_nonzero`.
+    ///
+    /// # Errors
+    /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
+    pub fn count_nonzero(self) -> Result<O::Of>
+    where
+        O: Output<u64>,
+    {
+        self.output.evaluate(&self.source, self.threads, CountNonzero)
+    }
+}
+
+impl<S: Source> Operand<S::Item> for LazyExpr<S> {
+    type Source = S;
+
+    fn into_source(self) -> S {
+        self.source
+    }
+}
+
+/// Two to four operands, whose items a closure combines. Created by [`zip`].
+#[derive(Debug, Clone)]
+#[must_use = "operands do nothing until `map` combines them"]
+pub struct Zip<O>(O);
+
+/// Combines two to four operands with [`map`](Zip::map): arrays, views, fields, expressions, slices in memory and
+/// numbers; see [`Operand`].
+///
+/// The operands are broadcast to one shape by NumPy's rules: shapes are aligned at the last axis, and an axis of size 1
+/// is repeated. Their chunk and block shapes may differ; evaluation is fastest if they are equal.
+///
+/// ```
+/// use blosc2::NDArray;
+/// use blosc2::compute::zip;
+///
+/// let celsius = NDArray::from_slice(&[10.0f32, 20.0, 30.0, 40.0], (2, 2))?;
+/// let offsets = NDArray::from_slice(&[0.5f32, -0.5], 2)?;
+/// let corrected = zip((&celsius, &offsets, 2.0f32))
+///     .map(|(degrees, offset, factor): (f32, f32, f32)| (degrees + offset) * factor + 32.0)
+///     .create(NDArray::builder())?;
+/// assert_eq!(corrected.read_all::<f32>()?, [53.0, 71.0, 93.0, 111.0]);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
+pub fn zip<O>(operands: O) -> Zip<O> {
+    Zip(operands)
+}
+
+macro_rules! zip {
+    ($($operand:ident $item:ident)+) => {
+        #[allow(non_snake_case)]
+        impl<$($operand),+> Zip<($($operand,)+)> {
+            /// Returns the expression of the results of a closure for the items of the operands.
+            ///
+            /// The types of the items are those of the closure's parameter, a tuple.
+            pub fn map<$($item,)+ U, F>(
+                self,
+                item: F,
+            ) -> LazyExpr<impl Source<Item = U>>
+            where
+                $($operand: Operand<$item>,)+
+                U: Copy + Send + Sync,
+                F: Fn(($($item,)+)) -> U + Sync,
+            {
+                let ($($operand,)+) = self.0;
+                let operands = ($(Broadcast::new($operand.into_source()),)+);
+                LazyExpr::new(Zipped { operands, function: Always(item) })
+            }
+
+            /// Returns the expression of the results of a closure that can fail. If it fails, the evaluation stops and
+            /// fails with [`ErrorKind::Callback`](crate::ErrorKind::Callback).
+            pub fn try_map<$($item,)+ U, E, F>(
+                self,
+                item: F,
+            ) -> LazyExpr<impl Source<Item = U>>
+            where
+                $($operand: Operand<$item>,)+
+                U: Copy + Send + Sync,
+                E: Into<BoxError>,
+                F: Fn(($($item,)+)) -> std::result::Result<U, E> + Sync,
+            {
+                let ($($operand,)+) = self.0;
+                let operands = ($(Broadcast::new($operand.into_source()),)+);
+                LazyExpr::new(Zipped { operands, function: Fallible(item) })
+            }
+        }
+    };
+}
+
+zip! { A T1 B T2 }
+zip! { A T1 B T2 C T3 }
+zip! { A T1 B T2 C T3 D T4 }
+
+/// Returns the expression of the items of `one` where `condition` is true, and of those of `other` elsewhere. The
+/// operands are broadcast to one shape. NumPy: `where`.
+///
+/// ```
+/// use blosc2::NDArray;
+/// use blosc2::compute::choose;
+///
+/// let array = NDArray::from_slice(&[-1.0f64, 2.0, -3.0], 3)?;
+/// let is_negative = array.lazy::<f64>().map(|item| item < 0.0);
+/// assert_eq!(choose(is_negative, 0.0f64, &array).read()?, [0.0, 2.0, 0.0]);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
+#[doc(alias = "where")]
+pub fn choose<T: Copy + Send + Sync>(
+    condition: impl Operand<bool>,
+    one: impl Operand<T>,
+    other: impl Operand<T>,
+) -> LazyExpr<impl Source<Item = T>> {
+    zip((condition, one, other)).map(
+        |(condition, one, other): (bool, T, T)| {
+            if condition { one } else { other }
+        },
+    )
+}

@@ -1,0 +1,238 @@
+//! The forms of the results of reductions: one value, values with a shape, or an array.
+
+use std::ops::Range;
+
+use parking_lot::Mutex;
+
+use super::super::builder::Sources;
+use super::super::index::PerAxis;
+use super::super::{NDArray, NDArrayBuilder};
+use super::context::DOING;
+use super::reduce::{Reducer, Reduction};
+use super::source::{InMemory, Operand, Source, each_row, open};
+use crate::element::{Element, bytes_of};
+use crate::{Error, ErrorKind, Result, Threads};
+
+/// The maximum size in bytes of results that are in memory before an array is created from them.
+const SMALL: u64 = 4 << 20;
+
+/// The form of the results of reductions. This trait is sealed.
+///
+/// | form | result |
+/// |---|---|
+/// | [`Whole`] | a value |
+/// | [`Axes`] | [`Reduced`]: values with a shape |
+/// | [`StoredAxes`] | an [`NDArray`] |
+pub trait Output<T> {
+    /// The type of the result, for values of type `T`.
+    type Of;
+
+    #[doc(hidden)]
+    fn evaluate<S: Source, R: Reducer<S::Item, Result = T>>(
+        self,
+        source: &S,
+        threads: Option<Threads>,
+        reducer: R,
+    ) -> Result<Self::Of>;
+}
+
+/// Reductions combine all items to one value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Whole;
+
+/// Reductions combine the items along some axes. See [`LazyExpr::axes`](super::LazyExpr::axes).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Axes {
+    axes: Vec<i128>,
+    pub(super) keepdims: bool,
+}
+
+/// Reductions combine the items along some axes, and create an array. See
+/// [`LazyExpr::builder`](super::LazyExpr::builder).
+#[derive(Debug, Clone)]
+pub struct StoredAxes {
+    pub(super) axes: Axes,
+    pub(super) builder: NDArrayBuilder,
+}
+
+impl Axes {
+    pub(super) fn new(axes: &impl PerAxis) -> Self {
+        Self { axes: (0..axes.ndim()).map(|at| axes.along(at)).collect(), keepdims: false }
+    }
+
+    /// Returns the axes of an expression with `ndim` axes, in ascending order.
+    fn resolve(&self, ndim: usize) -> Result<Vec<usize>> {
+        let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, DOING, detail);
+        let mut axes = Vec::with_capacity(self.axes.len());
+        for &axis in &self.axes {
+            let place = if axis < 0 { axis + ndim as i128 } else { axis };
+            let place = usize::try_from(place).ok().filter(|&place| place < ndim);
+            let place = place.ok_or_else(|| {
+                invalid(format!("the items have {ndim} axes, asked for axis {axis}"))
+            })?;
+            if axes.contains(&place) {
+                return Err(invalid(format!("axis {place} is named twice in {:?}", self.axes)));
+            }
+            axes.push(place);
+        }
+        axes.sort_unstable();
+        Ok(axes)
+    }
+
+    /// Returns the shape of the results.
+    fn shape(&self, shape: &[u64], reduced: &[usize]) -> Vec<u64> {
+        let sizes =
+            shape.iter().enumerate().filter_map(|(axis, &size)| match reduced.contains(&axis) {
+                true => self.keepdims.then_some(1),
+                false => Some(size),
+            });
+        sizes.collect()
+    }
+}
+
+impl<T> Output<T> for Whole {
+    type Of = T;
+
+    fn evaluate<S: Source, R: Reducer<S::Item, Result = T>>(
+        self,
+        source: &S,
+        threads: Option<Threads>,
+        reducer: R,
+    ) -> Result<T> {
+        let shape = source.shape()?;
+        let context = open(source, threads)?;
+        let axes = (0..shape.len()).collect();
+        let results = Reduction::new(source, context, reducer, &shape, axes).results()?;
+        match results.into_iter().next() {
+            Some(result) => Ok(result),
+            None => unreachable!("without kept axes there is one result"),
+        }
+    }
+}
+
+impl<T> Output<T> for Axes {
+    type Of = Reduced<T>;
+
+    fn evaluate<S: Source, R: Reducer<S::Item, Result = T>>(
+        self,
+        source: &S,
+        threads: Option<Threads>,
+        reducer: R,
+    ) -> Result<Reduced<T>> {
+        let shape = source.shape()?;
+        let axes = self.resolve(shape.len())?;
+        let own = self.shape(&shape, &axes);
+        let context = open(source, threads)?;
+        let items = Reduction::new(source, context, reducer, &shape, axes).results()?;
+        Ok(Reduced { shape: own, items })
+    }
+}
+
+impl<T: Element> Output<T> for StoredAxes {
+    type Of = NDArray;
+
+    fn evaluate<S: Source, R: Reducer<S::Item, Result = T>>(
+        self,
+        source: &S,
+        threads: Option<Threads>,
+        reducer: R,
+    ) -> Result<NDArray> {
+        let Self { axes, builder } = self;
+        let shape = source.shape()?;
+        let reduced = axes.resolve(shape.len())?;
+        let own = axes.shape(&shape, &reduced);
+        let context = open(source, threads)?;
+        let keepdims = axes.keepdims;
+        let is_reduced: Vec<bool> = (0..shape.len()).map(|axis| reduced.contains(&axis)).collect();
+        let reduction = Reduction::new(source, context, reducer, &shape, reduced);
+        let size = own.iter().fold(size_of::<T>() as u64, |all, &size| all.saturating_mul(size));
+        if size <= SMALL {
+            return builder.from_slice(&reduction.results()?, own);
+        }
+        let dtype = T::dtype().to_string();
+        let arrays = reduction.context().arrays();
+        let sources = Sources { arrays: &arrays, vlmeta: false };
+        let states = Mutex::new(Vec::<S::State>::new());
+        builder.by_chunks(&own, (&dtype, size_of::<T>()), sources, |team, scratch, number| {
+            team.by_blocks(scratch, number, |ranges, bytes| {
+                let kept: Vec<Range<u64>> = match keepdims {
+                    true => {
+                        let kept = ranges.iter().zip(&is_reduced).filter(|(_, reduced)| !**reduced);
+                        kept.map(|(range, _)| range.clone()).collect()
+                    }
+                    false => ranges.to_vec(),
+                };
+                let mut state = states.lock().pop().unwrap_or_default();
+                let starts: Vec<u64> = kept.iter().map(|range| range.start).collect();
+                let sizes: Vec<u64> = kept.iter().map(|range| range.end - range.start).collect();
+                for part in reduction.parts_of(&kept) {
+                    let results = reduction.results_of(&mut state, &part)?;
+                    let results = bytes_of(&results);
+                    let here = part.iter().zip(&starts);
+                    let here: Vec<_> =
+                        here.map(|(range, start)| range.start - start..range.end - start).collect();
+                    let mut from = 0;
+                    each_row(&here, &sizes, |at, len| {
+                        let (at, len) = (at * size_of::<T>(), len * size_of::<T>());
+                        bytes[at..at + len].copy_from_slice(&results[from..from + len]);
+                        from += len;
+                    });
+                }
+                states.lock().push(state);
+                Ok(())
+            })
+        })
+    }
+}
+
+/// The results of a reduction along some axes: values with a shape.
+///
+/// ```
+/// use blosc2::NDArray;
+///
+/// let array = NDArray::from_slice(&[1i32, 2, 3, 4, 5, 6], (2, 3))?;
+/// let sums = array.lazy::<i32>().axes(0).sum()?;
+/// assert_eq!((sums.shape(), sums.items()), (&[3][..], &[5, 7, 9][..]));
+/// # Ok::<(), blosc2::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reduced<T> {
+    shape: Vec<u64>,
+    items: Vec<T>,
+}
+
+impl<T> Reduced<T> {
+    /// Returns the shape.
+    pub fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
+    /// Returns the values in C order.
+    pub fn items(&self) -> &[T] {
+        &self.items
+    }
+
+    /// Returns the values in C order, without a copy.
+    pub fn into_items(self) -> Vec<T> {
+        self.items
+    }
+
+    /// Returns the values as an array of the crate `ndarray`. Needs the feature `ndarray`.
+    #[cfg(feature = "ndarray")]
+    pub fn into_array(self) -> ::ndarray::ArrayD<T> {
+        // The values are in memory, so each size fits in a `usize`.
+        let shape: Vec<usize> = self.shape.iter().map(|&size| size as usize).collect();
+        match ::ndarray::ArrayD::from_shape_vec(shape, self.items) {
+            Ok(array) => array,
+            Err(_) => unreachable!("there is one value for each index"),
+        }
+    }
+}
+
+impl<'a, T: Copy + Send + Sync> Operand<T> for &'a Reduced<T> {
+    type Source = InMemory<'a, T>;
+
+    fn into_source(self) -> InMemory<'a, T> {
+        InMemory::new(&self.items, &self.shape)
+    }
+}

@@ -1,0 +1,120 @@
+//! The product of floating-point numbers.
+
+/// The product of floating-point numbers, with 106 bits and an unbounded exponent: neither overflow nor underflow of a
+/// part of the product changes the result.
+#[derive(Debug, Clone)]
+pub struct Product {
+    /// The product is `(high + low) * 2^exponent`, with 1 <= |high| < 2.
+    high: f64,
+    low: f64,
+    exponent: i128,
+    has_zero: bool,
+    has_infinity: bool,
+    has_nan: bool,
+}
+
+impl Default for Product {
+    fn default() -> Self {
+        let flags = (false, false, false);
+        let (has_zero, has_infinity, has_nan) = flags;
+        Self { high: 1.0, low: 0.0, exponent: 0, has_zero, has_infinity, has_nan }
+    }
+}
+
+impl Product {
+    pub(super) fn multiply(&mut self, item: f64) {
+        self.multiply_wide(&Self::of(item));
+    }
+
+    /// Multiplies by `count` equal items.
+    pub(super) fn multiply_repeatedly(&mut self, item: f64, count: u64) {
+        let (mut base, mut left) = (Self::of(item), count);
+        while left > 0 {
+            if left & 1 == 1 {
+                self.multiply_wide(&base);
+            }
+            base.multiply_wide(&base.clone());
+            left >>= 1;
+        }
+    }
+
+    pub(super) fn merge(&mut self, other: &Self) {
+        self.multiply_wide(other);
+    }
+
+    fn of(item: f64) -> Self {
+        let sign = 1f64.copysign(item);
+        let flags = (item == 0.0, item.is_infinite(), item.is_nan());
+        let (has_zero, has_infinity, has_nan) = flags;
+        let (high, exponent) = match item {
+            _ if has_zero || !item.is_finite() => (sign, 0),
+            _ => split(item),
+        };
+        Self { high, low: 0.0, exponent, has_zero, has_infinity, has_nan }
+    }
+
+    fn multiply_wide(&mut self, other: &Self) {
+        let (product, error) = multiply(self.high, other.high);
+        let error = error + (self.high * other.low + self.low * other.high);
+        let high = product + error;
+        let low = error - (high - product);
+        // The product of two numbers below 2 is below 4.
+        let (high, exponent) = split(high);
+        self.low = low * power_of_two(-exponent);
+        self.high = high;
+        self.exponent += other.exponent + exponent;
+        self.has_zero |= other.has_zero;
+        self.has_infinity |= other.has_infinity;
+        self.has_nan |= other.has_nan;
+    }
+
+    /// Returns the product, rounded to the nearest number.
+    pub(super) fn to_f64(&self) -> f64 {
+        let sign = 1f64.copysign(self.high);
+        match *self {
+            Self { has_nan: true, .. } | Self { has_zero: true, has_infinity: true, .. } => {
+                f64::NAN
+            }
+            Self { has_zero: true, .. } => 0.0 * sign,
+            Self { has_infinity: true, .. } => f64::INFINITY * sign,
+            Self { exponent, .. } if exponent > 1023 => f64::INFINITY * sign,
+            Self { exponent, .. } if exponent < -1100 => 0.0 * sign,
+            // The subnormal numbers are reached in one rounding, because the first factor is exact.
+            Self { high, low, exponent, .. } if exponent < -1000 => {
+                (high + low) * power_of_two(-1000) * power_of_two(exponent + 1000)
+            }
+            Self { high, low, exponent, .. } => {
+                let half = exponent / 2;
+                (high + low) * power_of_two(half) * power_of_two(exponent - half)
+            }
+        }
+    }
+}
+
+/// Returns a finite number other than 0 as `high * 2^exponent`, with 1 <= |high| < 2.
+fn split(number: f64) -> (f64, i128) {
+    let biased = |number: f64| (number.to_bits() >> 52 & 0x7ff) as i128;
+    let (number, scale) =
+        if biased(number) == 0 { (number * power_of_two(64), 64) } else { (number, 0) };
+    let exponent = biased(number) - 1023;
+    let bits = number.to_bits() & !(0x7ff << 52) | 1023 << 52;
+    (f64::from_bits(bits), exponent - scale)
+}
+
+/// Returns 2^`exponent`, for exponents of normal numbers.
+fn power_of_two(exponent: i128) -> f64 {
+    f64::from_bits(((exponent + 1023) as u64) << 52)
+}
+
+/// Returns the product of two numbers of magnitude 1 to 2, and the error of its rounding.
+fn multiply(one: f64, other: f64) -> (f64, f64) {
+    // Dekker's product: the halves of 26 bits have exact products.
+    let halves = |number: f64| {
+        let wide = number * 134_217_729.0;
+        let high = wide - (wide - number);
+        (high, number - high)
+    };
+    let product = one * other;
+    let ((a, b), (c, d)) = (halves(one), halves(other));
+    (product, b * d - (((product - a * c) - b * c) - a * d))
+}

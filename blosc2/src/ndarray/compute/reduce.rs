@@ -1,0 +1,382 @@
+//! The evaluation of reductions over some axes of an expression.
+
+use std::ops::Range;
+use std::slice;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+
+use super::super::parallel;
+use super::context::Context;
+use super::source::{Source, count, each_row, space};
+use super::space::Space;
+use crate::Result;
+
+/// With fewer tiles of results, the threads work on parts of the reduced axes.
+///
+/// This does not depend on the number of threads, because the order of some operations depends on it.
+const TILES: u64 = 64;
+/// The maximum size in bytes of the accumulators of a thread.
+const ACCUMULATORS: usize = 4 << 20;
+/// The size in bytes that tiles grow to, so that each accumulator is used for several items of a tile.
+const TILE: u64 = 1 << 20;
+
+/// Combines items to one result.
+pub trait Reducer<T>: Sync {
+    /// The state of a result of which some items are combined.
+    type Accumulator: Send;
+    type Result: Clone + Send;
+
+    /// Whether the positions of items are used.
+    const POSITIONS: bool = false;
+    /// Whether the result depends on the order in which items are combined, and how accumulators are merged.
+    const ORDERED: bool = false;
+
+    fn start(&self) -> Self::Accumulator;
+
+    /// Adds items, the first of which has the position `at` among the items that are combined to one result, in C
+    /// order.
+    fn add(
+        &self,
+        context: &Context<'_>,
+        to: &mut Self::Accumulator,
+        items: &[T],
+        at: u64,
+    ) -> Result<()>;
+
+    /// Adds the items of rows, each to the accumulator with its index in the row. The items of the first row have the
+    /// position `at`, those of the second one `at + step`.
+    fn add_rows(
+        &self,
+        context: &Context<'_>,
+        to: &mut [Self::Accumulator],
+        rows: &[T],
+        at: u64,
+        step: u64,
+    ) -> Result<()> {
+        for (row, at) in rows.chunks_exact(to.len()).zip((at..).step_by(step.max(1) as usize)) {
+            for (to, item) in to.iter_mut().zip(row) {
+                self.add(context, to, slice::from_ref(item), at)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds an item `count` times, at least once.
+    fn add_repeated(
+        &self,
+        context: &Context<'_>,
+        to: &mut Self::Accumulator,
+        item: T,
+        count: u64,
+        at: u64,
+    ) -> Result<()>;
+
+    /// Adds the items of another accumulator, which follow those of this one.
+    fn merge(
+        &self,
+        context: &Context<'_>,
+        to: &mut Self::Accumulator,
+        other: Self::Accumulator,
+    ) -> Result<()>;
+
+    /// Returns the result of `count` items.
+    fn finish(&self, from: Self::Accumulator, count: u64) -> Result<Self::Result>;
+
+    /// Whether further items do not change the result.
+    fn is_done(&self, _: &Self::Accumulator) -> bool {
+        false
+    }
+}
+
+/// A reduction of the items of a source along some axes.
+pub(super) struct Reduction<'a, S, R> {
+    source: &'a S,
+    context: Context<'a>,
+    reducer: R,
+    space: Space,
+    /// The axes that are reduced, and the others.
+    reduced: Vec<usize>,
+    kept: Vec<usize>,
+    /// For each axis the distance of the positions of neighbors along it.
+    steps: Vec<u64>,
+}
+
+impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
+    pub(super) fn new(
+        source: &'a S,
+        context: Context<'a>,
+        reducer: R,
+        shape: &[u64],
+        reduced: Vec<usize>,
+    ) -> Self {
+        let mut space = space(source, shape);
+        let kept: Vec<usize> = (0..shape.len()).filter(|axis| !reduced.contains(axis)).collect();
+        space.limit(&kept, (ACCUMULATORS / size_of::<R::Accumulator>().max(1)) as u64);
+        if !kept.is_empty() {
+            // The accumulators of a tile may not fit in the cache together with its items.
+            space.grow(&reduced, TILE);
+        }
+        let (mut steps, mut step) = (vec![0; shape.len()], 1u64);
+        for &axis in reduced.iter().rev() {
+            steps[axis] = step;
+            step = step.saturating_mul(shape[axis]);
+        }
+        Self { source, context, reducer, space, reduced, kept, steps }
+    }
+
+    pub(super) fn context(&self) -> &Context<'a> {
+        &self.context
+    }
+
+    /// Returns the size of the kept axes.
+    pub(super) fn shape(&self) -> Vec<u64> {
+        self.kept.iter().map(|&axis| self.space.shape()[axis]).collect()
+    }
+
+    /// Returns all results, in C order.
+    pub(super) fn results(&self) -> Result<Vec<R::Result>> {
+        let (shape, tiles) = (self.shape(), self.space.tiles(&self.kept));
+        let whole: Vec<Range<u64>> = shape.iter().map(|&size| 0..size).collect();
+        let all = Mutex::new(Vec::new());
+        let put = |ranges: &[Range<u64>], results: Vec<R::Result>| {
+            let Some(first) = results.first() else { return };
+            let mut all = all.lock();
+            if all.is_empty() {
+                all.resize(count(&whole), first.clone());
+            }
+            let mut results = results.into_iter();
+            each_row(ranges, &shape, |at, len| {
+                all[at..at + len].iter_mut().zip(&mut results).for_each(|(to, from)| *to = from);
+            });
+        };
+        if tiles.count() >= TILES {
+            let scratch = || Ok(S::State::default());
+            let count = tiles.count() as usize;
+            parallel::each(self.context.threads, count, scratch, |state, number| {
+                if let Some(ranges) = tiles.get(number as u64) {
+                    put(&ranges, self.results_of(state, &ranges)?);
+                }
+                Ok(())
+            })?;
+            return Ok(all.into_inner());
+        }
+        for ranges in (0..tiles.count()).filter_map(|number| tiles.get(number)) {
+            let accumulators =
+                if R::ORDERED { self.in_order(&ranges)? } else { self.in_any_order(&ranges)? };
+            put(&ranges, self.finish(accumulators)?);
+        }
+        Ok(all.into_inner())
+    }
+
+    /// Combines the items of a box of the kept axes, piece by piece in C order.
+    fn in_order(&self, ranges: &[Range<u64>]) -> Result<Vec<R::Accumulator>> {
+        let pieces = self.space.pieces(&self.reduced);
+        let mut all = self.start(ranges);
+        parallel::ordered(
+            self.context.threads,
+            pieces.count() as usize,
+            || Ok(S::State::default()),
+            |state, number| {
+                let mut accumulators = self.start(ranges);
+                if let Some(piece) = pieces.get(number as u64) {
+                    self.add_piece(state, &mut accumulators, ranges, &piece)?;
+                }
+                Ok(accumulators)
+            },
+            |accumulators| self.merge(&mut all, accumulators),
+        )?;
+        Ok(all)
+    }
+
+    fn in_any_order(&self, ranges: &[Range<u64>]) -> Result<Vec<R::Accumulator>> {
+        let pieces = self.space.pieces(&self.reduced);
+        let parts = Mutex::new(vec![self.start(ranges)]);
+        let done = AtomicBool::new(false);
+        parallel::each(
+            self.context.threads,
+            pieces.count() as usize,
+            || Ok(S::State::default()),
+            |state, number| {
+                let Some(piece) = pieces.get(number as u64) else { return Ok(()) };
+                if done.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+                let part = parts.lock().pop();
+                let mut part = part.unwrap_or_else(|| self.start(ranges));
+                self.add_piece(state, &mut part, ranges, &piece)?;
+                if part.iter().all(|each| self.reducer.is_done(each)) {
+                    done.store(true, Ordering::Relaxed);
+                }
+                parts.lock().push(part);
+                Ok(())
+            },
+        )?;
+        let mut parts = parts.into_inner().into_iter();
+        let mut all = parts.next().unwrap_or_else(|| self.start(ranges));
+        parts.try_for_each(|part| self.merge(&mut all, part))?;
+        Ok(all)
+    }
+
+    fn merge(&self, to: &mut [R::Accumulator], other: Vec<R::Accumulator>) -> Result<()> {
+        let mut pairs = to.iter_mut().zip(other);
+        pairs.try_for_each(|(to, other)| self.reducer.merge(&self.context, to, other))
+    }
+
+    /// Returns the results in a box of the kept axes, which a thread computes.
+    pub(super) fn results_of(
+        &self,
+        state: &mut S::State,
+        ranges: &[Range<u64>],
+    ) -> Result<Vec<R::Result>> {
+        let pieces = self.space.pieces(&self.reduced);
+        let mut all = self.start(ranges);
+        for piece in (0..pieces.count()).filter_map(|number| pieces.get(number)) {
+            if R::ORDERED {
+                // As if several threads computed the pieces.
+                let mut accumulators = self.start(ranges);
+                self.add_piece(state, &mut accumulators, ranges, &piece)?;
+                self.merge(&mut all, accumulators)?;
+            } else {
+                self.add_piece(state, &mut all, ranges, &piece)?;
+            }
+        }
+        self.finish(all)
+    }
+
+    /// Returns the boxes of results into which a box is divided, so that the accumulators of each are small.
+    pub(super) fn parts_of(&self, ranges: &[Range<u64>]) -> Vec<Vec<Range<u64>>> {
+        let most = (ACCUMULATORS / size_of::<R::Accumulator>().max(1)).max(1) as u64;
+        let mut parts = vec![ranges.to_vec()];
+        for axis in 0..ranges.len() {
+            let Some(first) = parts.first().filter(|part| count(part) as u64 > most) else { break };
+            let inner = count(&first[axis + 1..]) as u64;
+            let step = (most / inner.max(1)).max(1);
+            let cut = |part: &Vec<Range<u64>>| {
+                let Range { start, end } = part[axis];
+                let starts = (start..end).step_by(step as usize);
+                let part = part.clone();
+                starts.map(move |start| {
+                    let mut part = part.clone();
+                    part[axis] = start..end.min(start + step);
+                    part
+                })
+            };
+            parts = parts.iter().flat_map(cut).collect();
+        }
+        parts
+    }
+
+    fn start(&self, ranges: &[Range<u64>]) -> Vec<R::Accumulator> {
+        (0..count(ranges)).map(|_| self.reducer.start()).collect()
+    }
+
+    fn finish(&self, accumulators: Vec<R::Accumulator>) -> Result<Vec<R::Result>> {
+        let sizes = self.reduced.iter().map(|&axis| self.space.shape()[axis]);
+        let count = sizes.fold(1, |all: u64, size| all.saturating_mul(size));
+        accumulators.into_iter().map(|each| self.reducer.finish(each, count)).collect()
+    }
+
+    /// Adds the items of a box: of these ranges of the kept axes and of the reduced axes.
+    fn add_piece(
+        &self,
+        state: &mut S::State,
+        to: &mut [R::Accumulator],
+        kept: &[Range<u64>],
+        piece: &[Range<u64>],
+    ) -> Result<()> {
+        let ranges = self.ranges(kept, piece);
+        if let Some(item) = self.source.repeated(&self.context, &ranges)? {
+            let count = piece.iter().map(|range| range.end - range.start).product();
+            let at = self.position(&ranges);
+            return to
+                .iter_mut()
+                .try_for_each(|to| self.reducer.add_repeated(&self.context, to, item, count, at));
+        }
+        self.space.pieces(&self.reduced).each_tile(piece, |tile| {
+            let ranges = self.ranges(kept, tile);
+            let items = self.source.tile(&self.context, state, &ranges)?;
+            self.walk(&self.groups(&ranges), to, items, self.position(&ranges))
+        })
+    }
+
+    fn ranges(&self, kept: &[Range<u64>], reduced: &[Range<u64>]) -> Vec<Range<u64>> {
+        let mut ranges = vec![0..0; self.space.shape().len()];
+        for (axes, from) in [(&self.kept, kept), (&self.reduced, reduced)] {
+            axes.iter().zip(from).for_each(|(&axis, range)| ranges[axis] = range.clone());
+        }
+        ranges
+    }
+
+    /// Returns the position of the first item of a box among the items of its result.
+    fn position(&self, ranges: &[Range<u64>]) -> u64 {
+        ranges.iter().zip(&self.steps).map(|(range, step)| range.start * step).sum()
+    }
+
+    /// Returns the axes of a tile. Neighbors that can be treated as one axis are joined.
+    fn groups(&self, ranges: &[Range<u64>]) -> Vec<Group> {
+        let mut groups: Vec<Group> = Vec::new();
+        for (axis, range) in ranges.iter().enumerate() {
+            let len = (range.end - range.start) as usize;
+            if len == 1 {
+                continue;
+            }
+            let (is_kept, step) = (self.kept.contains(&axis), self.steps[axis]);
+            match groups.last_mut() {
+                Some(last)
+                    if last.is_kept == is_kept
+                        && (is_kept || !R::POSITIONS || last.step == step * len as u64) =>
+                {
+                    *last = Group { len: last.len * len, step, ..*last };
+                }
+                _ => groups.push(Group { len, is_kept, step }),
+            }
+        }
+        groups
+    }
+
+    fn walk(
+        &self,
+        groups: &[Group],
+        to: &mut [R::Accumulator],
+        items: &[S::Item],
+        at: u64,
+    ) -> Result<()> {
+        let (reducer, context) = (&self.reducer, &self.context);
+        match *groups {
+            [Group { is_kept: true, .. }] => reducer.add_rows(context, to, items, at, 0),
+            [Group { is_kept: false, step, .. }, Group { is_kept: true, .. }] => {
+                reducer.add_rows(context, to, items, at, step)
+            }
+            // The position of the next item may not be the next one.
+            [Group { is_kept: false, step, .. }] if R::POSITIONS && step != 1 => {
+                let mut each = items.iter().zip((at..).step_by(step as usize));
+                each.try_for_each(|(item, at)| {
+                    reducer.add(context, &mut to[0], slice::from_ref(item), at)
+                })
+            }
+            [] | [_] => reducer.add(context, &mut to[0], items, at),
+            [Group { len, is_kept, step }, ref inner @ ..] => {
+                let (results, len) = (to.len() / if is_kept { len } else { 1 }, items.len() / len);
+                for (number, items) in items.chunks_exact(len).enumerate() {
+                    match is_kept {
+                        true => {
+                            self.walk(inner, &mut to[number * results..][..results], items, at)?
+                        }
+                        false => self.walk(inner, to, items, at + number as u64 * step)?,
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Some neighboring axes of a tile, which are all kept or all reduced.
+#[derive(Debug, Clone, Copy)]
+struct Group {
+    len: usize,
+    is_kept: bool,
+    /// The distance of the positions of neighbors.
+    step: u64,
+}

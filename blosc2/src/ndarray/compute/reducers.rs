@@ -1,0 +1,407 @@
+//! The reductions.
+
+use std::marker::PhantomData;
+
+use super::context::Context;
+use super::number::{Accumulator, Numeric};
+use super::reduce::Reducer;
+use crate::closures::BoxError;
+use crate::{Error, ErrorKind, Result};
+
+/// A sum or a product; `finish` returns the result of an accumulator with this number of items.
+pub(super) struct Combine<A, F, const ORDERED: bool> {
+    pub(super) finish: F,
+    pub(super) accumulator: PhantomData<fn() -> A>,
+}
+
+impl<T, A, F, R, const ORDERED: bool> Reducer<T> for Combine<A, F, ORDERED>
+where
+    T: Copy,
+    A: Accumulator<T>,
+    R: Clone + Send,
+    F: Fn(A, u64) -> R + Sync,
+{
+    type Accumulator = A;
+    type Result = R;
+    const ORDERED: bool = ORDERED;
+
+    fn start(&self) -> A {
+        A::default()
+    }
+
+    fn add(&self, _: &Context<'_>, to: &mut A, items: &[T], _: u64) -> Result<()> {
+        to.add(items);
+        Ok(())
+    }
+
+    fn add_rows(&self, _: &Context<'_>, to: &mut [A], rows: &[T], _: u64, _: u64) -> Result<()> {
+        A::add_rows(to, rows);
+        Ok(())
+    }
+
+    fn add_repeated(&self, _: &Context<'_>, to: &mut A, item: T, count: u64, _: u64) -> Result<()> {
+        to.add_repeated(item, count);
+        Ok(())
+    }
+
+    fn merge(&self, _: &Context<'_>, to: &mut A, other: A) -> Result<()> {
+        to.merge(&other);
+        Ok(())
+    }
+
+    fn finish(&self, from: A, count: u64) -> Result<R> {
+        Ok((self.finish)(from, count))
+    }
+}
+
+/// The number of items that are compared at once.
+const LANES: usize = 16;
+
+/// The smallest or the largest key of some items, and the key of a NaN among them.
+type Extremes<K> = Option<(K, Option<K>)>;
+
+/// Returns the smallest or the largest key of some items, and the key of a NaN among them.
+pub(super) fn extreme<T: Numeric, const LARGEST: bool>(items: &[T]) -> Extremes<T::Key> {
+    let first = items.first()?.key();
+    let (mut keys, mut nans) = ([first; LANES], [false; LANES]);
+    let (lanes, rest) = items.as_chunks::<LANES>();
+    for items in lanes {
+        for lane in 0..LANES {
+            let key = items[lane].key();
+            keys[lane] = better::<_, LARGEST>(keys[lane], key);
+            nans[lane] |= items[lane].is_nan();
+        }
+    }
+    for item in rest {
+        keys[0] = better::<_, LARGEST>(keys[0], item.key());
+        nans[0] |= item.is_nan();
+    }
+    let best = keys.into_iter().fold(first, better::<_, LARGEST>);
+    let nan = if nans.contains(&true) { items.iter().filter_map(nan_key).max() } else { None };
+    Some((best, nan))
+}
+
+fn nan_key<T: Numeric>(item: &T) -> Option<T::Key> {
+    item.is_nan().then(|| item.key())
+}
+
+fn better<K: Ord, const LARGEST: bool>(one: K, other: K) -> K {
+    if LARGEST { one.max(other) } else { one.min(other) }
+}
+
+fn no_items(name: &str) -> Error {
+    let detail = format!("`{name}` of no items is not defined");
+    Error::new(ErrorKind::InvalidArgument, super::context::DOING, detail)
+}
+
+/// The smallest or the largest item, or NaN if there is one.
+pub(super) struct Extreme<const LARGEST: bool>;
+
+impl<T: Numeric, const LARGEST: bool> Reducer<T> for Extreme<LARGEST> {
+    type Accumulator = Extremes<T::Key>;
+    type Result = T;
+
+    fn start(&self) -> Self::Accumulator {
+        None
+    }
+
+    fn add(&self, _: &Context<'_>, to: &mut Self::Accumulator, items: &[T], _: u64) -> Result<()> {
+        put::<T::Key, LARGEST>(to, extreme::<T, LARGEST>(items));
+        Ok(())
+    }
+
+    fn add_rows(
+        &self,
+        _: &Context<'_>,
+        to: &mut [Self::Accumulator],
+        rows: &[T],
+        _: u64,
+        _: u64,
+    ) -> Result<()> {
+        for row in rows.chunks_exact(to.len()) {
+            for (to, item) in to.iter_mut().zip(row) {
+                put::<T::Key, LARGEST>(to, Some((item.key(), nan_key(item))));
+            }
+        }
+        Ok(())
+    }
+
+    fn add_repeated(
+        &self,
+        _: &Context<'_>,
+        to: &mut Self::Accumulator,
+        item: T,
+        _: u64,
+        _: u64,
+    ) -> Result<()> {
+        put::<T::Key, LARGEST>(to, Some((item.key(), nan_key(&item))));
+        Ok(())
+    }
+
+    fn merge(
+        &self,
+        _: &Context<'_>,
+        to: &mut Self::Accumulator,
+        other: Self::Accumulator,
+    ) -> Result<()> {
+        put::<T::Key, LARGEST>(to, other);
+        Ok(())
+    }
+
+    fn finish(&self, from: Self::Accumulator, _: u64) -> Result<T> {
+        match from {
+            Some((key, nan)) => Ok(T::from_key(nan.unwrap_or(key))),
+            None => Err(no_items(if LARGEST { "max" } else { "min" })),
+        }
+    }
+}
+
+fn put<K: Ord + Copy, const LARGEST: bool>(to: &mut Extremes<K>, other: Extremes<K>) {
+    *to = match (*to, other) {
+        (Some((one, nan)), Some((other, other_nan))) => {
+            Some((better::<_, LARGEST>(one, other), nan.max(other_nan)))
+        }
+        (one, other) => one.or(other),
+    };
+}
+
+/// The position of the first smallest or largest item, or of the first NaN.
+pub(super) struct ArgExtreme<const LARGEST: bool>;
+
+/// The best item so far.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Best<K> {
+    key: K,
+    is_nan: bool,
+    at: u64,
+}
+
+impl<K: Ord + Copy> Best<K> {
+    fn put<const LARGEST: bool>(to: &mut Option<Self>, other: Self) {
+        let keeps = to.is_some_and(|one| {
+            let order = if LARGEST { one.key.cmp(&other.key) } else { other.key.cmp(&one.key) };
+            match (one.is_nan, other.is_nan) {
+                (true, false) => true,
+                (false, true) => false,
+                (true, true) => one.at < other.at,
+                (false, false) => order.then(other.at.cmp(&one.at)).is_gt(),
+            }
+        });
+        if !keeps {
+            *to = Some(other);
+        }
+    }
+}
+
+impl<T: Numeric, const LARGEST: bool> Reducer<T> for ArgExtreme<LARGEST> {
+    type Accumulator = Option<Best<T::Key>>;
+    type Result = u64;
+    const POSITIONS: bool = true;
+
+    fn start(&self) -> Self::Accumulator {
+        None
+    }
+
+    fn add(&self, _: &Context<'_>, to: &mut Self::Accumulator, items: &[T], at: u64) -> Result<()> {
+        let Some((key, nan)) = extreme::<T, LARGEST>(items) else { return Ok(()) };
+        let is_nan = nan.is_some();
+        // Zeros of both signs are equal.
+        let key = T::from_key(key).equal_key();
+        if !is_nan && to.is_some_and(|best| best.is_nan || best.key == key && best.at < at) {
+            return Ok(());
+        }
+        let is_best = |item: &T| if is_nan { item.is_nan() } else { item.equal_key() == key };
+        if let Some(place) = items.iter().position(is_best) {
+            Best::put::<LARGEST>(to, Best { key, is_nan, at: at + place as u64 });
+        }
+        Ok(())
+    }
+
+    fn add_rows(
+        &self,
+        _: &Context<'_>,
+        to: &mut [Self::Accumulator],
+        rows: &[T],
+        at: u64,
+        step: u64,
+    ) -> Result<()> {
+        let mut at = at;
+        for row in rows.chunks_exact(to.len()) {
+            for (to, item) in to.iter_mut().zip(row) {
+                let best = Best { key: item.equal_key(), is_nan: item.is_nan(), at };
+                Best::put::<LARGEST>(to, best);
+            }
+            at += step;
+        }
+        Ok(())
+    }
+
+    fn add_repeated(
+        &self,
+        _: &Context<'_>,
+        to: &mut Self::Accumulator,
+        item: T,
+        _: u64,
+        at: u64,
+    ) -> Result<()> {
+        Best::put::<LARGEST>(to, Best { key: item.equal_key(), is_nan: item.is_nan(), at });
+        Ok(())
+    }
+
+    fn merge(
+        &self,
+        _: &Context<'_>,
+        to: &mut Self::Accumulator,
+        other: Self::Accumulator,
+    ) -> Result<()> {
+        other.into_iter().for_each(|other| Best::put::<LARGEST>(to, other));
+        Ok(())
+    }
+
+    fn finish(&self, from: Self::Accumulator, _: u64) -> Result<u64> {
+        let name = if LARGEST { "argmax" } else { "argmin" };
+        from.map(|best| best.at).ok_or_else(|| no_items(name))
+    }
+}
+
+/// The number of items that are not zero.
+pub(super) struct CountNonzero;
+
+impl<T: Numeric> Reducer<T> for CountNonzero {
+    type Accumulator = u64;
+    type Result = u64;
+
+    fn start(&self) -> u64 {
+        0
+    }
+
+    fn add(&self, _: &Context<'_>, to: &mut u64, items: &[T], _: u64) -> Result<()> {
+        // Sums of bytes, which the compiler vectorizes, for as many items as they can count.
+        for items in items.chunks(usize::from(u8::MAX)) {
+            *to += u64::from(items.iter().map(|item| u8::from(item.is_nonzero())).sum::<u8>());
+        }
+        Ok(())
+    }
+
+    fn add_repeated(
+        &self,
+        _: &Context<'_>,
+        to: &mut u64,
+        item: T,
+        count: u64,
+        _: u64,
+    ) -> Result<()> {
+        *to += if item.is_nonzero() { count } else { 0 };
+        Ok(())
+    }
+
+    fn merge(&self, _: &Context<'_>, to: &mut u64, other: u64) -> Result<()> {
+        *to += other;
+        Ok(())
+    }
+
+    fn finish(&self, from: u64, _: u64) -> Result<u64> {
+        Ok(from)
+    }
+}
+
+/// Whether one item is zero or not zero, the value `WANTED`.
+pub(super) struct Has<const NONZERO: bool>;
+
+impl<T: Numeric, const NONZERO: bool> Reducer<T> for Has<NONZERO> {
+    type Accumulator = bool;
+    type Result = bool;
+
+    fn start(&self) -> bool {
+        false
+    }
+
+    fn add(&self, _: &Context<'_>, to: &mut bool, items: &[T], _: u64) -> Result<()> {
+        *to = *to || items.iter().any(|item| item.is_nonzero() == NONZERO);
+        Ok(())
+    }
+
+    fn add_repeated(&self, _: &Context<'_>, to: &mut bool, item: T, _: u64, _: u64) -> Result<()> {
+        *to |= item.is_nonzero() == NONZERO;
+        Ok(())
+    }
+
+    fn merge(&self, _: &Context<'_>, to: &mut bool, other: bool) -> Result<()> {
+        *to |= other;
+        Ok(())
+    }
+
+    /// For `any` whether there is an item that is not zero; for `all` whether there is none that is zero.
+    fn finish(&self, from: bool, _: u64) -> Result<bool> {
+        Ok(from == NONZERO)
+    }
+
+    fn is_done(&self, from: &bool) -> bool {
+        *from
+    }
+}
+
+/// Closures that combine items.
+pub(super) struct Fold<A, F, C> {
+    pub(super) start: A,
+    pub(super) fold: F,
+    pub(super) combine: C,
+}
+
+const FOLD: &str = "fold";
+
+impl<T, A, F, C> Reducer<T> for Fold<A, F, C>
+where
+    T: Copy,
+    A: Clone + Send + Sync,
+    F: Fn(A, T) -> A + Sync,
+    C: Fn(A, A) -> A + Sync,
+{
+    type Accumulator = Option<A>;
+    type Result = A;
+    const ORDERED: bool = true;
+
+    fn start(&self) -> Option<A> {
+        None
+    }
+
+    fn add(&self, context: &Context<'_>, to: &mut Option<A>, items: &[T], _: u64) -> Result<()> {
+        context.each_call(FOLD, items.len(), |part| {
+            let start = to.take().unwrap_or_else(|| self.start.clone());
+            *to = Some(items[part].iter().fold(start, |all, item| (self.fold)(all, *item)));
+            Ok::<(), BoxError>(())
+        })
+    }
+
+    fn add_repeated(
+        &self,
+        context: &Context<'_>,
+        to: &mut Option<A>,
+        item: T,
+        count: u64,
+        at: u64,
+    ) -> Result<()> {
+        let items = [item; 4096];
+        let mut left = count;
+        while left > 0 {
+            let len = left.min(items.len() as u64);
+            self.add(context, to, &items[..len as usize], at)?;
+            left -= len;
+        }
+        Ok(())
+    }
+
+    fn merge(&self, context: &Context<'_>, to: &mut Option<A>, other: Option<A>) -> Result<()> {
+        *to = match (to.take(), other) {
+            (Some(one), Some(other)) => {
+                Some(context.call(FOLD, || Ok((self.combine)(one, other)))?)
+            }
+            (one, other) => one.or(other),
+        };
+        Ok(())
+    }
+
+    fn finish(&self, from: Option<A>, _: u64) -> Result<A> {
+        Ok(from.unwrap_or_else(|| self.start.clone()))
+    }
+}

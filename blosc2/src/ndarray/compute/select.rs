@@ -1,0 +1,275 @@
+//! Selection of items by a predicate.
+
+use std::ops::Range;
+
+use super::super::parallel;
+use super::context::{Context, DOING};
+use super::output::Output;
+use super::reduce::Reducer;
+use super::source::{Source, count, each_row, open, space};
+use super::{LazyExpr, Whole};
+use crate::{Error, ErrorKind, Result};
+
+const SELECT: &str = "select";
+
+/// The number of items whose predicates are computed together.
+const GROUP: usize = 64;
+
+/// The items of an expression for which a predicate is true, in C order. Created by [`LazyExpr::select`].
+///
+/// Each method evaluates the expression once.
+#[derive(Debug, Clone)]
+#[must_use = "a selection does nothing until a method evaluates it"]
+pub struct Select<S, P> {
+    expression: LazyExpr<S>,
+    predicate: P,
+}
+
+impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
+    pub(super) fn new(expression: LazyExpr<S>, predicate: P) -> Self {
+        Self { expression, predicate }
+    }
+
+    /// Computes the selected items.
+    ///
+    /// # Errors
+    /// Fails with the [errors of evaluation](LazyExpr#errors-of-evaluation).
+    pub fn items(&self) -> Result<Vec<S::Item>> {
+        self.collect(|_, item| item)
+    }
+
+    /// Computes the indices of the selected items in C order. NumPy: `flatnonzero`.
+    ///
+    /// # Errors
+    /// Fails with the [errors of evaluation](LazyExpr#errors-of-evaluation).
+    #[doc(alias = "flatnonzero")]
+    pub fn indices(&self) -> Result<Vec<u64>> {
+        self.collect(|index, _| index)
+    }
+
+    /// Computes the coordinates of the selected items, which [`NDArray::read_points`](crate::NDArray::read_points)
+    /// accepts. `N` is the number of axes. NumPy: `argwhere`.
+    ///
+    /// # Errors
+    /// Fails with the [errors of evaluation](LazyExpr#errors-of-evaluation), and with:
+    /// - [`ErrorKind::InvalidArgument`]: the expression does not have `N` axes.
+    #[doc(alias("argwhere", "nonzero"))]
+    pub fn coords<const N: usize>(&self) -> Result<Vec<[u64; N]>> {
+        let shape = self.expression.shape()?;
+        let Ok(shape) = <[u64; N]>::try_from(&shape[..]) else {
+            let detail = format!("the items have {} axes, asked for {N} coordinates", shape.len());
+            return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
+        };
+        self.collect(|mut index, _| {
+            let mut coords = [0; N];
+            for axis in (0..N).rev() {
+                coords[axis] = index % shape[axis];
+                index /= shape[axis];
+            }
+            coords
+        })
+    }
+
+    /// Counts the selected items.
+    ///
+    /// # Errors
+    /// Fails with the [errors of evaluation](LazyExpr#errors-of-evaluation).
+    pub fn count(&self) -> Result<u64> {
+        let LazyExpr { source, threads, .. } = &self.expression;
+        Whole.evaluate(source, *threads, Matches(&self.predicate))
+    }
+
+    /// Returns the expression of the boolean mask: for each item whether it is selected.
+    ///
+    /// [`create`](LazyExpr::create) stores it as a compressed array; [`read`](LazyExpr::read) returns it for
+    /// [`NDArray::read_mask`](crate::NDArray::read_mask).
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// let array = NDArray::builder().arange(0i32, 6, 1)?;
+    /// let mask = array.lazy::<i32>().select(|item| item % 3 == 0).mask();
+    /// assert_eq!(mask.read()?, [true, false, false, true, false, false]);
+    /// assert_eq!(array.read_mask::<i32>(&mask.read()?)?, [0, 3]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    pub fn mask(self) -> LazyExpr<impl Source<Item = bool>> {
+        self.expression.map(self.predicate)
+    }
+
+    /// Returns `result` of the index and the value of each selected item, in C order.
+    fn collect<R: Copy + Send>(&self, result: impl Fn(u64, S::Item) -> R + Sync) -> Result<Vec<R>> {
+        let LazyExpr { source, threads, .. } = &self.expression;
+        let shape = source.shape()?;
+        let context = open(source, *threads)?;
+        let space = space(source, &shape);
+        let axes: Vec<usize> = (0..shape.len()).collect();
+        let pieces = space.pieces(&axes);
+        let mut all = Vec::new();
+        // The pieces with the same range of the first axis, whose items alternate in C order.
+        let mut slab = Slab { first: 0, runs: Vec::new(), results: Vec::new() };
+        let make = |state: &mut S::State, number: usize| {
+            let mut found = Slab { first: 0, runs: Vec::new(), results: Vec::new() };
+            let Some(piece) = pieces.get(number as u64) else { return Ok(found) };
+            found.first = piece.first().map_or(0, |range| range.start);
+            let repeated = source.repeated(&context, &piece)?;
+            if let Some(item) = repeated
+                && !context.call(SELECT, || Ok((self.predicate)(item)))?
+            {
+                return Ok(found);
+            }
+            pieces.each_tile(&piece, |tile| {
+                let items = source.tile(&context, state, tile)?;
+                self.search(&context, items, &shape, tile, &mut found, &result)
+            })?;
+            Ok(found)
+        };
+        parallel::ordered(
+            context.threads,
+            pieces.count() as usize,
+            || Ok(S::State::default()),
+            make,
+            |found| {
+                if found.runs.is_empty() {
+                    return Ok(());
+                }
+                if found.first != slab.first {
+                    slab.move_to(&mut all);
+                    slab.first = found.first;
+                }
+                let before = slab.results.len();
+                let moved = found
+                    .runs
+                    .into_iter()
+                    .map(|(start, at)| (start, at.start + before..at.end + before));
+                slab.runs.extend(moved);
+                slab.results.extend(found.results);
+                Ok(())
+            },
+        )?;
+        slab.move_to(&mut all);
+        Ok(all)
+    }
+
+    /// Adds the selected items of a tile.
+    fn search<R>(
+        &self,
+        context: &Context<'_>,
+        items: &[S::Item],
+        shape: &[u64],
+        tile: &[Range<u64>],
+        found: &mut Slab<R>,
+        result: impl Fn(u64, S::Item) -> R,
+    ) -> Result<()> {
+        debug_assert_eq!(items.len(), count(tile));
+        let mut rest = items;
+        let mut failed = Ok(());
+        each_row(tile, shape, |start, len| {
+            let (row, others) = rest.split_at(len);
+            rest = others;
+            if failed.is_err() {
+                return;
+            }
+            let before = found.results.len();
+            failed = context.each_call(SELECT, len, |part| {
+                let first = start as u64 + part.start as u64;
+                self.search_part(&row[part], first, &mut found.results, &result);
+                Ok(())
+            });
+            if found.results.len() > before {
+                found.runs.push((start as u64, before..found.results.len()));
+            }
+        });
+        failed
+    }
+
+    fn search_part<R>(
+        &self,
+        items: &[S::Item],
+        first: u64,
+        results: &mut Vec<R>,
+        result: &impl Fn(u64, S::Item) -> R,
+    ) {
+        let mut first = first;
+        let (groups, rest) = items.as_chunks::<GROUP>();
+        for group in groups {
+            // Without branches, so that the compiler vectorizes it.
+            let mut chosen = [false; GROUP];
+            for (chosen, item) in chosen.iter_mut().zip(group) {
+                *chosen = (self.predicate)(*item);
+            }
+            if chosen != [false; GROUP] {
+                for (at, item) in group.iter().enumerate().filter(|(at, _)| chosen[*at]) {
+                    results.push(result(first + at as u64, *item));
+                }
+            }
+            first += GROUP as u64;
+        }
+        for (at, item) in (first..).zip(rest) {
+            if (self.predicate)(*item) {
+                results.push(result(at, *item));
+            }
+        }
+    }
+}
+
+/// The number of items for which a predicate is true.
+struct Matches<'p, P>(&'p P);
+
+impl<T: Copy, P: Fn(T) -> bool + Sync> Reducer<T> for Matches<'_, P> {
+    type Accumulator = u64;
+    type Result = u64;
+
+    fn start(&self) -> u64 {
+        0
+    }
+
+    fn add(&self, context: &Context<'_>, to: &mut u64, items: &[T], _: u64) -> Result<()> {
+        context.each_call(SELECT, items.len(), |part| {
+            *to += items[part].iter().map(|item| u64::from((self.0)(*item))).sum::<u64>();
+            Ok(())
+        })
+    }
+
+    fn add_repeated(
+        &self,
+        context: &Context<'_>,
+        to: &mut u64,
+        item: T,
+        count: u64,
+        _: u64,
+    ) -> Result<()> {
+        let is_selected = context.call(SELECT, || Ok((self.0)(item)))?;
+        *to += if is_selected { count } else { 0 };
+        Ok(())
+    }
+
+    fn merge(&self, _: &Context<'_>, to: &mut u64, other: u64) -> Result<()> {
+        *to += other;
+        Ok(())
+    }
+
+    fn finish(&self, from: u64, _: u64) -> Result<u64> {
+        Ok(from)
+    }
+}
+
+/// Results whose order among each other is not yet known.
+struct Slab<R> {
+    /// The first index along the first axis.
+    first: u64,
+    /// The index in C order of the first item of each run of items, and the range of its results.
+    runs: Vec<(u64, Range<usize>)>,
+    results: Vec<R>,
+}
+
+impl<R: Copy> Slab<R> {
+    /// Moves the results to the end of `all`, in C order.
+    fn move_to(&mut self, all: &mut Vec<R>) {
+        self.runs.sort_unstable_by_key(|(start, _)| *start);
+        for (_, range) in self.runs.drain(..) {
+            all.extend_from_slice(&self.results[range]);
+        }
+        self.results.clear();
+    }
+}

@@ -1,0 +1,725 @@
+//! The sources of the items of expressions: arrays, views, fields, slices, single values, and closures over these.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use super::super::NDArray;
+use super::super::field::NDArrayField;
+use super::super::gather::{ItemPart, READ};
+use super::super::region::Positions;
+use super::super::view::NDArrayView;
+use super::context::{Context, DOING, MAP};
+use super::space::{Grid, Layout, Space};
+use crate::closures::BoxError;
+use crate::dtype::SwapPlan;
+use crate::element::{Element, make_items, with_bytes_mut};
+use crate::{Error, ErrorKind, Result, Threads};
+
+/// The items of an expression. This trait is sealed; see [`LazyExpr`](super::LazyExpr).
+pub trait Source: Sync {
+    /// The type of the items.
+    type Item: Copy + Send + Sync;
+
+    /// The memory of a thread.
+    #[doc(hidden)]
+    type State: Default + Send;
+
+    /// Checks dtypes and shapes, and returns the shape.
+    #[doc(hidden)]
+    fn shape(&self) -> Result<Vec<u64>>;
+
+    /// Adds the arrays from which the items are computed.
+    #[doc(hidden)]
+    fn arrays<'s>(&'s self, arrays: &mut Vec<&'s NDArray>);
+
+    /// Adds the chunks and blocks of the arrays along the axes of the expression, which has this shape.
+    #[doc(hidden)]
+    fn layouts(&self, shape: &[u64], layouts: &mut Layouts);
+
+    /// Returns the first whole array with the shape of the expression from which the items are computed.
+    #[doc(hidden)]
+    fn model(&self, shape: &[u64]) -> Option<&NDArray>;
+
+    /// Returns the item that all items of a box are, if no items have to be read to find out.
+    #[doc(hidden)]
+    fn repeated(&self, context: &Context<'_>, ranges: &[Range<u64>]) -> Result<Option<Self::Item>>;
+
+    /// Computes the items of a box, in C order.
+    #[doc(hidden)]
+    fn tile<'s>(
+        &'s self,
+        context: &Context<'_>,
+        state: &'s mut Self::State,
+        ranges: &[Range<u64>],
+    ) -> Result<&'s [Self::Item]>;
+}
+
+/// The layouts of the arrays of an expression.
+#[derive(Debug, Default)]
+pub struct Layouts(pub(super) Vec<Layout>);
+
+/// Starts the evaluation of a source. The default number of threads is that of the first array.
+pub(super) fn open(source: &impl Source, threads: Option<Threads>) -> Result<Context<'_>> {
+    let mut arrays = Vec::new();
+    source.arrays(&mut arrays);
+    Context::new(arrays, threads)
+}
+
+/// Divides the items of a source, which has this shape.
+pub(super) fn space<S: Source>(source: &S, shape: &[u64]) -> Space {
+    let mut layouts = Layouts::default();
+    source.layouts(shape, &mut layouts);
+    Space::new(shape, size_of::<S::Item>(), &layouts.0)
+}
+
+/// What can be an operand of [`zip`](super::zip), with items of type `T`. This trait is sealed.
+///
+/// | operand | `T` |
+/// |---|---|
+/// | `&NDArray`, [`NDArrayView`], [`NDArrayField`] | the type that the closure takes |
+/// | [`LazyExpr`](super::LazyExpr) | its item type |
+/// | [`InMemory`], [`&Reduced`](super::Reduced) | its item type |
+/// | a number or a `bool` | its own type |
+pub trait Operand<T> {
+    /// The source of the items.
+    type Source: Source<Item = T>;
+
+    #[doc(hidden)]
+    fn into_source(self) -> Self::Source;
+}
+
+/// The number of items of a box.
+pub(super) fn count(ranges: &[Range<u64>]) -> usize {
+    // A tile is in memory.
+    ranges.iter().map(|range| range.end - range.start).product::<u64>() as usize
+}
+
+/// The items of an array or a view, or a field of these.
+#[derive(Debug, Clone)]
+pub struct Items<'a, T> {
+    view: NDArrayView<'a>,
+    /// The field; `None` for whole items.
+    field: Option<NDArrayField<'a>>,
+    swapped: Option<SwapPlan>,
+    item: PhantomData<fn() -> T>,
+}
+
+impl<'a, T: Element> Items<'a, T> {
+    fn new(view: NDArrayView<'a>, field: Option<NDArrayField<'a>>) -> Self {
+        let mut items = Self { view, field, swapped: None, item: PhantomData };
+        // `shape` returns the error.
+        items.swapped = items.check_dtype().ok().flatten();
+        items
+    }
+
+    fn check_dtype(&self) -> Result<Option<SwapPlan>> {
+        match &self.field {
+            Some(field) => field.check_dtype::<T>(),
+            None => self.view.array.check_dtype::<T>(READ),
+        }
+    }
+
+    fn part(&self) -> Option<ItemPart> {
+        self.field.as_ref().map(NDArrayField::part)
+    }
+
+    /// Decodes items, whose stored bytes `fill` writes.
+    fn decode(&self, items: &mut [T], fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<()> {
+        with_bytes_mut(items, |bytes| {
+            fill(bytes)?;
+            if let Some(swapped) = &self.swapped {
+                swapped.apply(bytes);
+            }
+            Ok(())
+        })
+    }
+}
+
+impl<T: Element> Source for Items<'_, T> {
+    type Item = T;
+    type State = Vec<T>;
+
+    fn shape(&self) -> Result<Vec<u64>> {
+        self.check_dtype()?;
+        Ok(self.view.shape())
+    }
+
+    fn arrays<'s>(&'s self, arrays: &mut Vec<&'s NDArray>) {
+        arrays.push(self.view.array);
+    }
+
+    fn layouts(&self, _: &[u64], layouts: &mut Layouts) {
+        let (array, region) = (self.view.array, &self.view.region);
+        let axes = region.dims.iter().map(|dim| {
+            let Some(axis) = *dim else { return Grid { offset: 0, chunk: 1, block: 1 } };
+            let (chunk, block) = (array.chunks()[axis].max(1), array.blocks()[axis].max(1));
+            match &region.positions[axis] {
+                Positions::Slice { start, step: 1, .. } => {
+                    Grid { offset: start % chunk, chunk, block }
+                }
+                Positions::Slice { step, .. } => {
+                    let part = |size: u64| (size / step.unsigned_abs()).max(1);
+                    Grid { offset: 0, chunk: part(chunk), block: part(block) }
+                }
+                Positions::List(_) => Grid { offset: 0, chunk, block },
+            }
+        });
+        let size = self.view.len().saturating_mul(array.typesize() as u64);
+        layouts.0.push(Layout { size, axes: axes.collect() });
+    }
+
+    fn model(&self, _: &[u64]) -> Option<&NDArray> {
+        self.view.is_whole().then_some(self.view.array)
+    }
+
+    fn repeated(&self, context: &Context<'_>, ranges: &[Range<u64>]) -> Result<Option<T>> {
+        let found = self.view.repeated_item(context.reading(self.view.array), ranges)?;
+        let Some(bytes) = found else { return Ok(None) };
+        let bytes = match self.part() {
+            Some(part) => &bytes[part.offset..part.offset + part.len],
+            None => &bytes,
+        };
+        let mut items = make_items::<T>(1, READ, |_| Ok(()))?;
+        self.decode(&mut items, |to| {
+            to.copy_from_slice(bytes);
+            Ok(())
+        })?;
+        Ok(Some(items[0]))
+    }
+
+    fn tile<'s>(
+        &'s self,
+        context: &Context<'_>,
+        state: &'s mut Vec<T>,
+        ranges: &[Range<u64>],
+    ) -> Result<&'s [T]> {
+        let count = count(ranges);
+        if state.len() < count {
+            // The old items are not needed.
+            *state = Vec::new();
+            *state = make_items(count, READ, |_| Ok(()))?;
+        }
+        let items = &mut state[..count];
+        let reading = context.reading(self.view.array);
+        self.decode(items, |bytes| self.view.read_tile(reading, ranges, self.part(), bytes))?;
+        Ok(items)
+    }
+}
+
+impl<'a, T: Element> Operand<T> for &'a NDArray {
+    type Source = Items<'a, T>;
+
+    fn into_source(self) -> Items<'a, T> {
+        Items::new(self.view(), None)
+    }
+}
+
+impl<'a, T: Element> Operand<T> for NDArrayView<'a> {
+    type Source = Items<'a, T>;
+
+    fn into_source(self) -> Items<'a, T> {
+        Items::new(self, None)
+    }
+}
+
+impl<'a, T: Element> Operand<T> for &NDArrayView<'a> {
+    type Source = Items<'a, T>;
+
+    fn into_source(self) -> Items<'a, T> {
+        Items::new(self.clone(), None)
+    }
+}
+
+impl<'a, T: Element> Operand<T> for NDArrayField<'a> {
+    type Source = Items<'a, T>;
+
+    fn into_source(self) -> Items<'a, T> {
+        Items::new(self.view().clone(), Some(self))
+    }
+}
+
+impl<'a, T: Element> Operand<T> for &NDArrayField<'a> {
+    type Source = Items<'a, T>;
+
+    fn into_source(self) -> Items<'a, T> {
+        Items::new(self.view().clone(), Some(self.clone()))
+    }
+}
+
+/// Items in memory with a shape, as an operand: a slice of items in C order.
+///
+/// ```
+/// use blosc2::compute::{InMemory, zip};
+/// use blosc2::NDArray;
+///
+/// let array = NDArray::from_slice(&[1i32, 2, 3, 4, 5, 6], (2, 3))?;
+/// let weights = InMemory::new(&[1i32, 10, 100], [3]);
+/// let sum = zip((&array, weights)).map(|(item, weight): (i32, i32)| item * weight).sum()?;
+/// assert_eq!(sum, 321 + 654);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct InMemory<'a, T> {
+    items: &'a [T],
+    shape: Vec<u64>,
+}
+
+impl<'a, T: Copy + Send + Sync> InMemory<'a, T> {
+    /// Creates an operand of these items in C order. When it is evaluated, the expression fails with
+    /// [`ErrorKind::InvalidArgument`] if the number of items is not that of the shape.
+    pub fn new(items: &'a [T], shape: impl AsRef<[u64]>) -> Self {
+        Self { items, shape: shape.as_ref().to_vec() }
+    }
+}
+
+impl<T: Copy + Send + Sync> Source for InMemory<'_, T> {
+    type Item = T;
+    type State = Vec<T>;
+
+    fn shape(&self) -> Result<Vec<u64>> {
+        let len = self.shape.iter().try_fold(1u64, |all, &size| all.checked_mul(size));
+        if len != Some(self.items.len() as u64) {
+            let (shape, found) = (&self.shape, self.items.len());
+            let detail = format!("an operand of shape {shape:?} has {found} items");
+            return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
+        }
+        Ok(self.shape.clone())
+    }
+
+    fn arrays<'s>(&'s self, _: &mut Vec<&'s NDArray>) {}
+
+    fn layouts(&self, _: &[u64], _: &mut Layouts) {}
+
+    fn model(&self, _: &[u64]) -> Option<&NDArray> {
+        None
+    }
+
+    fn repeated(&self, _: &Context<'_>, _: &[Range<u64>]) -> Result<Option<T>> {
+        Ok(match self.items {
+            [item] => Some(*item),
+            _ => None,
+        })
+    }
+
+    fn tile<'s>(
+        &'s self,
+        _: &Context<'_>,
+        state: &'s mut Vec<T>,
+        ranges: &[Range<u64>],
+    ) -> Result<&'s [T]> {
+        let count = count(ranges);
+        state.clear();
+        let mut whole = None;
+        each_row(ranges, &self.shape, |at, len| {
+            let row = &self.items[at..at + len];
+            if len == count { whole = Some(row) } else { state.extend_from_slice(row) }
+        });
+        Ok(whole.unwrap_or(state))
+    }
+}
+
+impl<T: Copy + Send + Sync> Operand<T> for InMemory<'_, T> {
+    type Source = Self;
+
+    fn into_source(self) -> Self {
+        self
+    }
+}
+
+/// Calls `visit` with the position and the length of each run of consecutive items of a box, in C order.
+pub(super) fn each_row(ranges: &[Range<u64>], shape: &[u64], mut visit: impl FnMut(usize, usize)) {
+    // The last axes are consecutive if all but the first of them are whole.
+    let mut inner = ranges.len();
+    let mut len = 1u64;
+    while inner > 0 {
+        inner -= 1;
+        len *= ranges[inner].end - ranges[inner].start;
+        if ranges[inner] != (0..shape[inner]) {
+            break;
+        }
+    }
+    let start = |index: &[u64]| {
+        let at = index.iter().zip(shape).fold(0, |all, (&index, &size)| all * size + index);
+        at as usize
+    };
+    let mut index: Vec<u64> = ranges.iter().map(|range| range.start).collect();
+    loop {
+        visit(start(&index), len as usize);
+        let Some(axis) = (0..inner).rev().find(|&axis| index[axis] + 1 < ranges[axis].end) else {
+            return;
+        };
+        index[axis] += 1;
+        for later in axis + 1..inner {
+            index[later] = ranges[later].start;
+        }
+    }
+}
+
+/// One item, which is repeated.
+#[derive(Debug, Clone, Copy)]
+pub struct Repeated<T>(T);
+
+impl<T: Copy + Send + Sync> Source for Repeated<T> {
+    type Item = T;
+    type State = Vec<T>;
+
+    fn shape(&self) -> Result<Vec<u64>> {
+        Ok(Vec::new())
+    }
+
+    fn arrays<'s>(&'s self, _: &mut Vec<&'s NDArray>) {}
+
+    fn layouts(&self, _: &[u64], _: &mut Layouts) {}
+
+    fn model(&self, _: &[u64]) -> Option<&NDArray> {
+        None
+    }
+
+    fn repeated(&self, _: &Context<'_>, _: &[Range<u64>]) -> Result<Option<T>> {
+        Ok(Some(self.0))
+    }
+
+    fn tile<'s>(
+        &'s self,
+        _: &Context<'_>,
+        state: &'s mut Vec<T>,
+        ranges: &[Range<u64>],
+    ) -> Result<&'s [T]> {
+        state.clear();
+        state.resize(count(ranges), self.0);
+        Ok(state)
+    }
+}
+
+macro_rules! numbers {
+    ($($type:ty)*) => {$(
+        impl Operand<$type> for $type {
+            type Source = Repeated<$type>;
+
+            fn into_source(self) -> Repeated<$type> {
+                Repeated(self)
+            }
+        }
+    )*};
+}
+
+numbers! { bool u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 }
+
+#[cfg(feature = "half")]
+numbers! { half::f16 }
+
+#[cfg(feature = "num-complex")]
+numbers! { num_complex::Complex<f32> num_complex::Complex<f64> }
+
+/// A closure that computes items from other items.
+pub(super) trait Function<T>: Sync {
+    /// The type of the results.
+    type Output: Copy + Send + Sync;
+
+    /// Adds the results for some items.
+    #[doc(hidden)]
+    fn apply(
+        &self,
+        items: impl ExactSizeIterator<Item = T>,
+        results: &mut Vec<Self::Output>,
+    ) -> Result<(), BoxError>;
+}
+
+/// A closure that always returns a result.
+#[derive(Debug, Clone)]
+pub(super) struct Always<F>(pub(super) F);
+
+impl<T, U: Copy + Send + Sync, F: Fn(T) -> U + Sync> Function<T> for Always<F> {
+    type Output = U;
+
+    fn apply(
+        &self,
+        items: impl ExactSizeIterator<Item = T>,
+        results: &mut Vec<U>,
+    ) -> Result<(), BoxError> {
+        results.extend(items.map(&self.0));
+        Ok(())
+    }
+}
+
+/// A closure that can fail.
+#[derive(Debug, Clone)]
+pub(super) struct Fallible<F>(pub(super) F);
+
+impl<T, U, E, F> Function<T> for Fallible<F>
+where
+    U: Copy + Send + Sync,
+    E: Into<BoxError>,
+    F: Fn(T) -> Result<U, E> + Sync,
+{
+    type Output = U;
+
+    fn apply(
+        &self,
+        items: impl ExactSizeIterator<Item = T>,
+        results: &mut Vec<U>,
+    ) -> Result<(), BoxError> {
+        for item in items {
+            results.push((self.0)(item).map_err(Into::into)?);
+        }
+        Ok(())
+    }
+}
+
+/// The results of a closure for each item.
+#[derive(Debug, Clone)]
+pub(super) struct Map<S, F> {
+    pub(super) source: S,
+    pub(super) function: F,
+}
+
+impl<S: Source, F: Function<S::Item>> Source for Map<S, F> {
+    type Item = F::Output;
+    type State = (S::State, Vec<F::Output>);
+
+    fn shape(&self) -> Result<Vec<u64>> {
+        self.source.shape()
+    }
+
+    fn arrays<'s>(&'s self, arrays: &mut Vec<&'s NDArray>) {
+        self.source.arrays(arrays);
+    }
+
+    fn layouts(&self, shape: &[u64], layouts: &mut Layouts) {
+        self.source.layouts(shape, layouts);
+    }
+
+    fn model(&self, shape: &[u64]) -> Option<&NDArray> {
+        self.source.model(shape)
+    }
+
+    fn repeated(&self, context: &Context<'_>, ranges: &[Range<u64>]) -> Result<Option<F::Output>> {
+        let Some(item) = self.source.repeated(context, ranges)? else { return Ok(None) };
+        let mut results = Vec::new();
+        context.call(MAP, || self.function.apply([item].into_iter(), &mut results))?;
+        Ok(results.pop())
+    }
+
+    fn tile<'s>(
+        &'s self,
+        context: &Context<'_>,
+        (state, results): &'s mut Self::State,
+        ranges: &[Range<u64>],
+    ) -> Result<&'s [F::Output]> {
+        let items = self.source.tile(context, state, ranges)?;
+        results.clear();
+        context.each_call(MAP, items.len(), |part| {
+            self.function.apply(items[part].iter().copied(), results)
+        })?;
+        Ok(results)
+    }
+}
+
+/// An operand, which is broadcast to the shape of an expression.
+#[derive(Debug, Clone)]
+pub(super) struct Broadcast<S> {
+    source: S,
+    /// The shape of the operand; empty if its dtype or shape is not valid.
+    own: Vec<u64>,
+}
+
+/// The memory of a thread for an operand.
+#[derive(Debug)]
+pub(super) struct BroadcastState<S: Source> {
+    state: S::State,
+    items: Vec<S::Item>,
+}
+
+impl<S: Source> Default for BroadcastState<S> {
+    fn default() -> Self {
+        Self { state: S::State::default(), items: Vec::new() }
+    }
+}
+
+impl<S: Source> Broadcast<S> {
+    pub(super) fn new(source: S) -> Self {
+        let own = source.shape().unwrap_or_default();
+        Self { source, own }
+    }
+
+    /// Extends the shape of other operands to one that this operand can be broadcast to.
+    fn extend(&self, shape: &mut Vec<u64>) -> Result<()> {
+        let own = self.source.shape()?;
+        let before = shape.clone();
+        let added = own.len().saturating_sub(shape.len());
+        shape.splice(0..0, std::iter::repeat_n(1, added));
+        let skipped = shape.len() - own.len();
+        for (size, &own_size) in shape[skipped..].iter_mut().zip(&own) {
+            match (*size, own_size) {
+                (_, 1) => {}
+                (1, own) => *size = own,
+                (size, own) if size == own => {}
+                _ => {
+                    let detail = format!(
+                        "operands of the shapes {before:?} and {own:?} cannot be broadcast"
+                    );
+                    return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn layouts(&self, shape: &[u64], layouts: &mut Layouts) {
+        let mut own = Layouts::default();
+        self.source.layouts(&self.own, &mut own);
+        let skipped = shape.len() - self.own.len();
+        for Layout { size, axes } in own.0 {
+            let along = |(axis, &size): (usize, &u64)| match axis.checked_sub(skipped) {
+                Some(axis) if self.own[axis] == size => axes[axis],
+                _ => Grid { offset: 0, chunk: size, block: 1 },
+            };
+            layouts.0.push(Layout { size, axes: shape.iter().enumerate().map(along).collect() });
+        }
+    }
+
+    fn model(&self, shape: &[u64]) -> Option<&NDArray> {
+        if self.own == shape { self.source.model(shape) } else { None }
+    }
+
+    /// Returns the ranges of the operand for a box of the expression.
+    fn own_ranges(&self, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
+        let aligned = &ranges[ranges.len() - self.own.len()..];
+        let own = self.own.iter().zip(aligned);
+        own.map(|(&size, range)| if size == 1 { 0..1 } else { range.clone() }).collect()
+    }
+
+    fn repeated(&self, context: &Context<'_>, ranges: &[Range<u64>]) -> Result<Option<S::Item>> {
+        self.source.repeated(context, &self.own_ranges(ranges))
+    }
+
+    fn tile<'s>(
+        &'s self,
+        context: &Context<'_>,
+        state: &'s mut BroadcastState<S>,
+        ranges: &[Range<u64>],
+    ) -> Result<&'s [S::Item]> {
+        let own = self.own_ranges(ranges);
+        let BroadcastState { state, items } = state;
+        let stored = self.source.tile(context, state, &own)?;
+        if stored.len() == count(ranges) {
+            return Ok(stored);
+        }
+        items.clear();
+        let skipped = ranges.len() - own.len();
+        let mut strides = vec![0; ranges.len()];
+        let mut stride = 1;
+        for axis in (0..own.len()).rev() {
+            let len = count(&own[axis..=axis]);
+            strides[skipped + axis] = if len == 1 { 0 } else { stride };
+            stride *= len;
+        }
+        let sizes: Vec<usize> =
+            ranges.iter().map(|range| count(std::slice::from_ref(range))).collect();
+        expand(stored, &sizes, &strides, items);
+        Ok(items)
+    }
+}
+
+/// Adds the items at the places that the strides determine, in C order.
+fn expand<T: Copy>(stored: &[T], sizes: &[usize], strides: &[usize], items: &mut Vec<T>) {
+    match (sizes, strides) {
+        ([size], [0]) => items.extend(std::iter::repeat_n(stored[0], *size)),
+        ([size], [_]) => items.extend_from_slice(&stored[..*size]),
+        ([size, sizes @ ..], [stride, strides @ ..]) => {
+            for at in 0..*size {
+                expand(&stored[at * stride..], sizes, strides, items);
+            }
+        }
+        _ => items.push(stored[0]),
+    }
+}
+
+/// Two to four operands, from whose items a closure computes items.
+#[derive(Debug, Clone)]
+pub(super) struct Zipped<O, F> {
+    pub(super) operands: O,
+    pub(super) function: F,
+}
+
+macro_rules! zipped {
+    ($first:ident $first_item:ident $($operand:ident $item:ident)+) => {
+        #[allow(non_snake_case)]
+        impl<$first, $($operand,)+ F> Source for Zipped<(Broadcast<$first>, $(Broadcast<$operand>,)+), F>
+        where
+            $first: Source,
+            $($operand: Source,)+
+            F: Function<($first::Item, $($operand::Item,)+)>,
+        {
+            type Item = F::Output;
+            type State = (BroadcastState<$first>, $(BroadcastState<$operand>,)+ Vec<F::Output>);
+
+            fn shape(&self) -> Result<Vec<u64>> {
+                let ($first, $($operand,)+) = &self.operands;
+                let mut shape = Vec::new();
+                $first.extend(&mut shape)?;
+                $($operand.extend(&mut shape)?;)+
+                Ok(shape)
+            }
+
+            fn arrays<'s>(&'s self, arrays: &mut Vec<&'s NDArray>) {
+                let ($first, $($operand,)+) = &self.operands;
+                $first.source.arrays(arrays);
+                $($operand.source.arrays(arrays);)+
+            }
+
+            fn layouts(&self, shape: &[u64], layouts: &mut Layouts) {
+                let ($first, $($operand,)+) = &self.operands;
+                $first.layouts(shape, layouts);
+                $($operand.layouts(shape, layouts);)+
+            }
+
+            fn model(&self, shape: &[u64]) -> Option<&NDArray> {
+                let ($first, $($operand,)+) = &self.operands;
+                $first.model(shape)$(.or_else(|| $operand.model(shape)))+
+            }
+
+            fn repeated(
+                &self,
+                context: &Context<'_>,
+                ranges: &[Range<u64>],
+            ) -> Result<Option<F::Output>> {
+                let ($first, $($operand,)+) = &self.operands;
+                let Some($first) = $first.repeated(context, ranges)? else { return Ok(None) };
+                $(let Some($operand) = $operand.repeated(context, ranges)? else { return Ok(None) };)+
+                let mut results = Vec::new();
+                let items = [($first, $($operand,)+)];
+                context.call(MAP, || self.function.apply(items.into_iter(), &mut results))?;
+                Ok(results.pop())
+            }
+
+            fn tile<'s>(
+                &'s self,
+                context: &Context<'_>,
+                ($first_item, $($item,)+ results): &'s mut Self::State,
+                ranges: &[Range<u64>],
+            ) -> Result<&'s [F::Output]> {
+                let ($first, $($operand,)+) = &self.operands;
+                let $first = $first.tile(context, $first_item, ranges)?;
+                $(let $operand = $operand.tile(context, $item, ranges)?;)+
+                results.clear();
+                context.each_call(MAP, $first.len(), |part| {
+                    let items = $first[part.clone()].iter()$(.zip(&$operand[part.clone()]))+;
+                    self.function.apply(zipped!(items: $first_item $($item)+), results)
+                })?;
+                Ok(results)
+            }
+        }
+    };
+    ($items:ident: $a:ident $b:ident) => { $items.map(|($a, $b)| (*$a, *$b)) };
+    ($items:ident: $a:ident $b:ident $c:ident) => {
+        $items.map(|(($a, $b), $c)| (*$a, *$b, *$c))
+    };
+    ($items:ident: $a:ident $b:ident $c:ident $d:ident) => {
+        $items.map(|((($a, $b), $c), $d)| (*$a, *$b, *$c, *$d))
+    };
+}
+
+zipped! { A a B b }
+zipped! { A a B b C c }
+zipped! { A a B b C c D d }

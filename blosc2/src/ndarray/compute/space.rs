@@ -1,0 +1,217 @@
+//! The division of the items of an expression into units and tiles.
+//!
+//! A unit has the items of a chunk of the largest array of the expression; a tile has the items of some of its blocks. A
+//! piece, the work of a thread, is a part of a unit and has some tiles. The division depends on the arrays only, not on
+//! the number of threads.
+
+use std::ops::Range;
+
+/// The size in bytes that tiles grow to, so that the work for each tile is small.
+const LEAST: u64 = 128 << 10;
+/// The maximum size of a tile in bytes that covers the blocks of all arrays.
+const MOST: u64 = 4 << 20;
+/// The size of a tile in bytes, if there is no array.
+const WITHOUT_ARRAYS: u64 = 256 << 10;
+/// The number of pieces of work into which units are divided, if there are fewer units.
+const PIECES: u64 = 256;
+
+/// The chunks and blocks of an array along the axes of an expression.
+#[derive(Debug)]
+pub(super) struct Layout {
+    /// The number of items of the array, in bytes.
+    pub(super) size: u64,
+    pub(super) axes: Vec<Grid>,
+}
+
+/// The chunks and blocks of an array along an axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Grid {
+    /// The number of items before the first one of the expression in the chunk.
+    pub(super) offset: u64,
+    pub(super) chunk: u64,
+    pub(super) block: u64,
+}
+
+/// The items of an expression.
+#[derive(Debug)]
+pub(super) struct Space {
+    shape: Vec<u64>,
+    axes: Vec<Axis>,
+    /// The size of an item in bytes.
+    itemsize: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Axis {
+    size: u64,
+    offset: u64,
+    chunk: u64,
+    tile: u64,
+}
+
+impl Space {
+    /// Divides the items of an expression of this shape, with items of `itemsize` bytes, that is computed from arrays.
+    pub(super) fn new(shape: &[u64], itemsize: usize, layouts: &[Layout]) -> Self {
+        let itemsize = itemsize.max(1) as u64;
+        let largest = layouts.iter().max_by_key(|layout| layout.size);
+        let axes = shape.iter().enumerate();
+        let axes = axes.map(|(at, &size)| {
+            let grid = largest.map(|layout| layout.axes[at]);
+            let Grid { offset, chunk, block } =
+                grid.unwrap_or(Grid { offset: 0, chunk: size.max(1), block: 1 });
+            let chunk = chunk.max(1);
+            Axis { size, offset, chunk, tile: block.clamp(1, chunk) }
+        });
+        let mut space = Self { shape: shape.to_vec(), axes: axes.collect(), itemsize };
+        // Blocks that several tiles touch are decompressed for each of these tiles.
+        for axis in (0..shape.len()).rev() {
+            let Axis { chunk, tile, size, .. } = space.axes[axis];
+            let block = layouts.iter().map(|layout| layout.axes[axis].block).max().unwrap_or(1);
+            let wanted = block.next_multiple_of(tile).min(chunk);
+            let others = space.tile_len() / tile.min(size).max(1);
+            if others.saturating_mul(wanted) <= MOST {
+                space.axes[axis].tile = wanted;
+            }
+        }
+        let least = if largest.is_some() { LEAST } else { WITHOUT_ARRAYS };
+        let all: Vec<usize> = (0..shape.len()).collect();
+        space.grow(&all, least);
+        space
+    }
+
+    pub(super) fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
+    /// Reduces the size of tiles along these axes, until they have at most `most` items along these.
+    pub(super) fn limit(&mut self, axes: &[usize], most: u64) {
+        let most = most.max(1);
+        for (number, &axis) in axes.iter().enumerate() {
+            let sizes = |axes: &[usize], all: &[Axis]| {
+                axes.iter().fold(1u64, |sum, &axis| sum.saturating_mul(all[axis].tile))
+            };
+            let (outer, inner) =
+                (sizes(&axes[..number], &self.axes), sizes(&axes[number + 1..], &self.axes));
+            let others = outer.saturating_mul(inner);
+            let tile = &mut self.axes[axis].tile;
+            *tile = (most / others.max(1)).clamp(1, *tile);
+        }
+    }
+
+    /// Increases the size of tiles along these axes, up to `bytes` bytes.
+    pub(super) fn grow(&mut self, axes: &[usize], bytes: u64) {
+        for &axis in axes.iter().rev() {
+            let now = self.tile_len();
+            let Axis { chunk, tile, .. } = self.axes[axis];
+            self.axes[axis].tile = (bytes / now.max(1)).max(1).saturating_mul(tile).min(chunk);
+        }
+    }
+
+    /// Returns the size of a tile in bytes.
+    fn tile_len(&self) -> u64 {
+        let sizes = self.axes.iter().map(|axis| axis.tile.min(axis.size));
+        sizes.fold(self.itemsize, |all, size| all.saturating_mul(size))
+    }
+
+    /// Returns the pieces of work on these axes: units, or parts of units if there are few.
+    pub(super) fn pieces(&self, axes: &[usize]) -> Pieces<'_> {
+        let sizes = axes.iter().map(|&axis| self.axes[axis].chunk).collect();
+        let mut pieces = Pieces { space: self, axes: axes.to_vec(), sizes };
+        for (number, &axis) in axes.iter().enumerate() {
+            let Axis { chunk, tile, .. } = self.axes[axis];
+            let parts = PIECES.div_ceil(pieces.count().max(1)).min(chunk.div_ceil(tile));
+            pieces.sizes[number] = chunk.div_ceil(parts).next_multiple_of(tile).min(chunk);
+        }
+        pieces
+    }
+
+    /// Returns the tiles on these axes.
+    pub(super) fn tiles(&self, axes: &[usize]) -> Pieces<'_> {
+        let sizes = axes.iter().map(|&axis| self.axes[axis].tile).collect();
+        Pieces { space: self, axes: axes.to_vec(), sizes }
+    }
+}
+
+/// Boxes of one size in the chunks, on some axes of the items of an expression. The last ones of a chunk can be smaller.
+#[derive(Debug)]
+pub(super) struct Pieces<'a> {
+    space: &'a Space,
+    axes: Vec<usize>,
+    sizes: Vec<u64>,
+}
+
+impl Pieces<'_> {
+    /// Returns the number of pieces; some may be empty.
+    pub(super) fn count(&self) -> u64 {
+        let counts = self.axes.iter().zip(&self.sizes).map(|(&axis, &size)| {
+            let axis = &self.space.axes[axis];
+            axis.chunks() * axis.chunk.div_ceil(size)
+        });
+        counts.fold(1, |all, count| all.saturating_mul(count))
+    }
+
+    /// Returns the range of a piece along each of the axes; `None` if it is empty.
+    pub(super) fn get(&self, mut number: u64) -> Option<Vec<Range<u64>>> {
+        let mut ranges = vec![0..0; self.axes.len()];
+        for ((range, &axis), &len) in ranges.iter_mut().zip(&self.axes).zip(&self.sizes).rev() {
+            let axis = &self.space.axes[axis];
+            let Axis { size, offset, chunk, .. } = *axis;
+            let parts = chunk.div_ceil(len);
+            let count = axis.chunks() * parts;
+            let (chunk_number, part) = (number % count / parts, number % count % parts);
+            number /= count;
+            let start = chunk_number * chunk + part * len;
+            let end = (start + len).min((chunk_number + 1) * chunk);
+            *range = start.saturating_sub(offset)..end.saturating_sub(offset).min(size);
+            if range.is_empty() {
+                return None;
+            }
+        }
+        Some(ranges)
+    }
+
+    /// Calls `work` with the range of each tile of one of these pieces, in C order.
+    pub(super) fn each_tile<E>(
+        &self,
+        piece: &[Range<u64>],
+        mut work: impl FnMut(&[Range<u64>]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let cuts: Vec<Vec<Range<u64>>> = piece
+            .iter()
+            .zip(&self.axes)
+            .map(|(range, &axis)| self.space.axes[axis].cut(range))
+            .collect();
+        let mut at = vec![0; cuts.len()];
+        loop {
+            let tile: Vec<Range<u64>> =
+                cuts.iter().zip(&at).map(|(cut, &at)| cut[at].clone()).collect();
+            work(&tile)?;
+            let Some(axis) = (0..at.len()).rev().find(|&axis| at[axis] + 1 < cuts[axis].len())
+            else {
+                return Ok(());
+            };
+            at[axis] += 1;
+            at[axis + 1..].fill(0);
+        }
+    }
+}
+
+impl Axis {
+    /// Returns the number of chunks.
+    fn chunks(&self) -> u64 {
+        if self.size == 0 { 0 } else { (self.offset + self.size - 1) / self.chunk + 1 }
+    }
+
+    /// Divides a range inside a chunk into tiles.
+    fn cut(&self, range: &Range<u64>) -> Vec<Range<u64>> {
+        let mut cuts = Vec::new();
+        let mut start = range.start;
+        while start < range.end {
+            let in_chunk = (start + self.offset) % self.chunk;
+            let end = (start + self.tile - in_chunk % self.tile).min(range.end);
+            cuts.push(start..end);
+            start = end;
+        }
+        cuts
+    }
+}
