@@ -16,7 +16,7 @@ use crate::meta::{brief, shorten};
 use crate::npy::NpyItems;
 use crate::rust::{self, RustItems};
 use crate::stream::{self, ArrayItems, Items, SChunkItems};
-use crate::{json, meta, printable, progress, stdin, text};
+use crate::{foreign, json, meta, printable, progress, stdin, text};
 
 /// Compare two files: kind, shape, dtype, metalayers and items.
 #[derive(Debug, clap::Args)]
@@ -181,15 +181,14 @@ impl<'a> Side<'a> {
     fn open(source: Source<'a>) -> Result<Self> {
         let path = stdin::named(source.path.display().to_string());
         if let Some(items) = NpyItems::open(source)? {
-            let header = items.header();
             let facts = json!({
                 "path": path,
                 "kind": "ndarray",
-                "note": "an npy file",
-                "shape": header.shape,
-                "chunks": header.shape,
-                "dtype": header.dtype.to_string(),
-                "typesize": header.dtype.size(),
+                "note": foreign::NPY,
+                "shape": items.shape(),
+                "chunks": items.chunks(),
+                "dtype": items.dtype(),
+                "typesize": items.typesize(),
                 "nbytes": null,
             });
             let facts = facts.as_object().cloned().unwrap_or_default();

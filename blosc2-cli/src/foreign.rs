@@ -35,7 +35,7 @@ const FORMATS: [(&str, usize, &[u8]); 22] = [
     ("an ELF file", 0, b"\x7fELF"),
     ("a tar file", 257, b"ustar"),
 ];
-const NPY: &str = "an npy file";
+pub(crate) const NPY: &str = "an npy file";
 const ZIP: &str = "a zip file";
 /// The file that every store has.
 pub(crate) const INDEX: &str = "embed.b2e";

@@ -1,4 +1,4 @@
-//! Uncompressed items in a file or a stream, read box by box: the source of `blosc2 import`.
+//! Uncompressed items in a file or a stream, read box by box.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -8,8 +8,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Result, anyhow, bail};
 use blosc2_format::ReadAt;
-
-use crate::npy::fortran_to_c;
 
 /// Bytes of a stream that are held in memory. If the rows of a chunk take more, the stream is copied to a temporary
 /// file.
@@ -93,19 +91,20 @@ impl RawItems {
         &self.layout
     }
 
-    /// Reads the items in a box to `bytes`, in C order. Each box is read once.
+    /// Reads the items in a box to `bytes`, in C order. Each box of a stream is read once.
     pub(crate) fn read(&self, ranges: &[Range<u64>], bytes: &mut [u8]) -> Result<()> {
         let region = {
             let mut data = self.data.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Data::Stream(stream) = &mut *data {
-                if stream.read(&self.layout, ranges, bytes)? {
-                    return Ok(());
-                }
-                *data = Data::File(Arc::new(stream.spool(&self.layout)?));
-            }
-            match &*data {
+            match &mut *data {
                 Data::File(region) => Arc::clone(region),
-                Data::Stream(_) => bail!("the stream is not in a file"),
+                Data::Stream(stream) => {
+                    if stream.read(&self.layout, ranges, bytes)? {
+                        return Ok(());
+                    }
+                    let region = Arc::new(stream.spool(&self.layout)?);
+                    *data = Data::File(Arc::clone(&region));
+                    region
+                }
             }
         };
         region.read(&self.layout, ranges, bytes)
@@ -170,6 +169,33 @@ fn read_box(
         }
     }
     Ok(())
+}
+
+/// Reorders items from Fortran order to C order.
+fn fortran_to_c(bytes: &[u8], shape: &[u64], typesize: usize) -> Vec<u8> {
+    let mut strides = Vec::new();
+    let mut stride = typesize;
+    for &size in shape {
+        strides.push(stride);
+        // All items are in memory, so the product fits.
+        stride *= size as usize;
+    }
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut index = vec![0; shape.len()];
+    let mut at = 0;
+    while out.len() < bytes.len() {
+        out.extend_from_slice(&bytes[at..at + typesize]);
+        for axis in (0..shape.len()).rev() {
+            index[axis] += 1;
+            at += strides[axis];
+            if index[axis] < shape[axis] {
+                break;
+            }
+            at -= strides[axis] * shape[axis] as usize;
+            index[axis] = 0;
+        }
+    }
+    out
 }
 
 /// Items in C order that are read once, row by row. A row is all items at one index of the first axis.
@@ -309,6 +335,21 @@ fn too_long(expected: u64) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn orders_are_turned() {
+        assert_eq!(fortran_to_c(b"adbecf", &[2, 3], 1), b"abcdef");
+        assert_eq!(fortran_to_c(b"aabb", &[2], 2), b"aabb");
+        assert_eq!(fortran_to_c(b"ab", &[], 2), b"ab");
+        assert_eq!(fortran_to_c(b"", &[0, 3], 2), b"");
+        // c[i][j][k] is at i + 2 j + 6 k.
+        let bytes: Vec<u8> = (0..24).collect();
+        let out = fortran_to_c(&bytes, &[2, 3, 4], 1);
+        for (place, &found) in out.iter().enumerate() {
+            let (i, j, k) = (place / 12, place / 4 % 3, place % 4);
+            assert_eq!(usize::from(found), i + 2 * j + 6 * k);
+        }
+    }
 
     /// The boxes of all chunks, in C order.
     fn chunks(shape: &[u64], chunk: &[u64]) -> Vec<Vec<Range<u64>>> {
