@@ -14,7 +14,7 @@ use crate::file::{self, Content, Node};
 use crate::progress;
 use crate::rust::{self, RustItems};
 use crate::slice::{Pick, Slices};
-use crate::stream::{self, ArrayItems, Items, SChunkItems};
+use crate::stream::{self, Items};
 use crate::text;
 
 /// Write the bytes of the items to stdout, in C order and in the stored byte order; with --text, the values.
@@ -59,19 +59,16 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             return Err(UsageError("--engine rust cannot be combined with --key".into()).into());
         }
         (Engine::Rust, _) => {
-            let file = rust::open_data(source)?;
-            let nbytes = file.info().nbytes;
-            let dtype = file.meta().and_then(|meta| meta.dtype.clone());
-            let items = RustItems::new(source, file)?;
+            let items = RustItems::new(source, rust::open_data(source)?)?;
             match by_item || items.is_array() {
-                true => write_items(args, &items, dtype.as_deref(), &mut out)?,
-                false => items.write_chunks(&mut out, &progress::bar_beside_stdout(nbytes))?,
+                true => write_items(args, &items, &mut out)?,
+                false => items.write_chunks(&mut out)?,
             }
         }
         (Engine::C, Some(Kind::Chunk)) => {
             let items = ChunkItems::open(source)?;
             match by_item {
-                true => write_items(args, &items, None, &mut out)?,
+                true => write_items(args, &items, &mut out)?,
                 false => out.write_all(&items.data()?)?,
             }
         }
@@ -83,30 +80,20 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         ),
         (Engine::C, None) => match Content::open_data(source)? {
             Content::SChunk(schunk) if !by_item => write_all(&schunk, &mut out)?,
-            Content::SChunk(schunk) => {
-                write_items(args, &SChunkItems::new(&schunk), None, &mut out)?;
-            }
-            Content::Array(array) => {
-                write_items(args, &ArrayItems(&array), array.dtype_str(), &mut out)?;
-            }
+            content => write_items(args, content.items(), &mut out)?,
         },
     }
     Ok(out.flush()?)
 }
 
-/// Writes the selected items: all of them without `--slice`. `dtype` is that in the file.
-fn write_items(
-    args: &Args,
-    items: &dyn Items,
-    dtype: Option<&str>,
-    out: &mut dyn Write,
-) -> Result<()> {
+/// Writes the selected items: all of them without `--slice`.
+fn write_items(args: &Args, items: &dyn Items, out: &mut dyn Write) -> Result<()> {
     let slices = args.slice.clone().unwrap_or_default();
     if args.text.text {
-        return text::print(&args.text, &slices, items, dtype, &args.file, out);
+        return text::print(&args.text, &slices, items, &args.file, out);
     }
     let picks = slices
-        .resolve(items.shape())
+        .resolve(&items.shape())
         .map_err(|error| anyhow!("{error} (--slice of {})", args.file.display()))?;
     let bytes = picks.iter().map(Pick::count).fold(items.typesize() as u64, u64::saturating_mul);
     stream::write(items, &picks, out, &progress::bar_beside_stdout(bytes))

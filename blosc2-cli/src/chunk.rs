@@ -63,39 +63,34 @@ fn compress(chunk: &Chunk, params: &CParams) -> blosc2::Result<Chunk> {
 }
 
 /// The items of a file that is a single chunk.
-pub(crate) struct ChunkItems {
-    chunk: Chunk,
-    len: [u64; 1],
-}
+pub(crate) struct ChunkItems(Chunk);
 
 impl ChunkItems {
     pub(crate) fn open(source: Source<'_>) -> Result<Self> {
-        let chunk = open(source)?;
-        let len = [(chunk.nbytes() / chunk.typesize()) as u64];
-        Ok(Self { chunk, len })
+        open(source).map(Self)
     }
 
     /// All bytes, including trailing bytes that are not a whole item.
     pub(crate) fn data(&self) -> Result<Vec<u8>> {
-        Ok(self.chunk.decompress()?)
+        Ok(self.0.decompress()?)
     }
 }
 
 impl Items for ChunkItems {
-    fn shape(&self) -> &[u64] {
-        &self.len
+    fn shape(&self) -> Vec<u64> {
+        vec![(self.0.nbytes() / self.0.typesize()) as u64]
     }
 
-    fn chunks(&self) -> &[u64] {
-        &self.len
+    fn chunks(&self) -> Vec<u64> {
+        self.shape()
     }
 
     fn typesize(&self) -> usize {
-        self.chunk.typesize()
+        self.0.typesize()
     }
 
     fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<u8>> {
         let bytes = stream::bytes_of(ranges, self.typesize())?;
-        Ok(self.chunk.items::<u8>(usize::try_from(bytes.start)?..usize::try_from(bytes.end)?)?)
+        Ok(self.0.items::<u8>(usize::try_from(bytes.start)?..usize::try_from(bytes.end)?)?)
     }
 }

@@ -15,8 +15,7 @@ use crate::output::Force;
 use crate::params::{Compression, Cut, Shape};
 use crate::raw::{Layout, RawItems};
 use crate::slice::Slices;
-use crate::stream::{self, ArrayItems};
-use crate::{progress, stdin};
+use crate::{progress, stdin, stream};
 
 /// Create an array from an npy file, or from raw items.
 #[derive(Debug, clap::Args)]
@@ -182,7 +181,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<()> {
     };
     output.write(|out| {
         out.write_all(&header)?;
-        stream::write(&ArrayItems(&array), &picks, out, &bar)
+        stream::write(&array, &picks, out, &bar)
     })
 }
 

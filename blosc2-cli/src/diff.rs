@@ -1,5 +1,6 @@
 //! `blosc2 diff`: compares the data and the metadata of two files.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io::{self, BufWriter, Write};
 use std::ops::Range;
@@ -15,7 +16,7 @@ use crate::info::{self, plain};
 use crate::meta::{brief, shorten};
 use crate::npy::NpyItems;
 use crate::rust::{self, RustItems};
-use crate::stream::{self, ArrayItems, Items, SChunkItems};
+use crate::stream::{self, Items};
 use crate::{foreign, json, meta, printable, progress, stdin, text};
 
 /// Compare two files: kind, shape, dtype, metalayers and items.
@@ -80,8 +81,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         }
     }
     if !args.no_meta {
-        for (what, variable) in [("meta", false), ("vlmeta", true)] {
-            compare_layers(what, variable, &a, &b, &mut found)?;
+        for what in ["meta", "vlmeta"] {
+            compare_layers(what, &a, &b, &mut found)?;
         }
     }
     match comparison(&a, &b) {
@@ -172,8 +173,8 @@ struct Side<'a> {
 #[expect(clippy::large_enum_variant, reason = "there are two at a time")]
 enum Data<'a> {
     C(Content),
-    /// A file that C-Blosc2 does not open, and its fixed-length metalayers.
-    Rust(RustItems<'a>, Vec<(String, Vec<u8>)>),
+    /// A file that C-Blosc2 does not open.
+    Rust(RustItems<'a>),
     Npy(NpyItems<'a>),
 }
 
@@ -198,9 +199,7 @@ impl<'a> Side<'a> {
             Some(_) => {
                 let file = rust::open_data(source)?;
                 let facts = info::of_file(&file, None).to_json(&path);
-                let layers = file.info().metalayers.iter();
-                let layers = layers.map(|each| (each.name.clone(), each.content.clone())).collect();
-                (Data::Rust(RustItems::new(source, file)?, layers), facts)
+                (Data::Rust(RustItems::new(source, file)?), facts)
             }
             None => {
                 let content = Content::open_data(source)?;
@@ -210,10 +209,6 @@ impl<'a> Side<'a> {
         };
         let mut side = Self { source, data, facts };
         let kind = match side.facts["kind"].as_str().unwrap_or_default() {
-            kind @ ("embedstore" | "ctable") => bail!(
-                "cannot compare ({path}): this is the container `{kind}`; `ls` lists its \
-                 entries, --key selects one"
-            ),
             // The version of the format is no difference.
             "early-frame" | "frame-version-1" | "packed" if side.is_flat() => Some("schunk"),
             "frame-version-1" => Some("ndarray"),
@@ -230,12 +225,11 @@ impl<'a> Side<'a> {
         self.facts["chunks"].is_null()
     }
 
-    fn items(&self) -> Box<dyn Items + '_> {
+    fn items(&self) -> &dyn Items {
         match &self.data {
-            Data::C(Content::Array(array)) => Box::new(ArrayItems(array)),
-            Data::C(Content::SChunk(schunk)) => Box::new(SChunkItems::new(schunk)),
-            Data::Rust(items, _) => Box::new(items),
-            Data::Npy(items) => Box::new(items),
+            Data::C(content) => content.items(),
+            Data::Rust(items) => items,
+            Data::Npy(items) => items,
         }
     }
 
@@ -269,32 +263,21 @@ impl<'a> Side<'a> {
         Ok(true)
     }
 
-    /// The names of the metalayers that are compared.
-    fn layer_names(&self, variable: bool) -> Vec<String> {
-        let mut names: Vec<String> = match (&self.data, variable) {
-            (Data::Npy(_), _) => Vec::new(),
-            (Data::C(content), false) => content.schunk().meta().names(),
-            (Data::C(content), true) => content.schunk().vlmeta().names(),
-            (Data::Rust(_, layers), false) => layers.iter().map(|(name, _)| name.clone()).collect(),
-            (Data::Rust(..), true) => {
-                let names = self.facts["vlmeta"].as_array().into_iter().flatten();
-                names.filter_map(|name| name.as_str().map(str::to_owned)).collect()
-            }
-        };
+    /// The names of the metalayers that are compared; `what` is `meta` or `vlmeta`.
+    fn layer_names<'b>(&'b self, what: &'b str) -> impl Iterator<Item = &'b str> {
+        let names = self.facts.get(what).and_then(Json::as_array).into_iter().flatten();
+        let names = names.filter_map(Json::as_str);
         // Shape and dtype are compared, and chunk and block shapes are no difference.
-        names.retain(|name| variable || !ARRAY_METALAYERS.contains(&name.as_str()));
-        names
+        names.filter(move |name| what != "meta" || !ARRAY_METALAYERS.contains(name))
     }
 
-    fn layer(&self, variable: bool, name: &str) -> Result<Option<Vec<u8>>> {
-        Ok(match (&self.data, variable) {
+    fn layer(&self, what: &str, name: &str) -> Result<Option<Vec<u8>>> {
+        Ok(match (&self.data, what) {
             (Data::Npy(_), _) => None,
-            (Data::C(content), false) => content.schunk().meta().get(name)?,
-            (Data::C(content), true) => content.schunk().vlmeta().get(name)?,
-            (Data::Rust(_, layers), false) => {
-                layers.iter().find(|(each, _)| each == name).map(|(_, content)| content.clone())
-            }
-            (Data::Rust(items, _), true) => items.vlmetalayer(name)?,
+            (Data::C(content), "meta") => content.schunk().meta().get(name)?,
+            (Data::C(content), _) => content.schunk().vlmeta().get(name)?,
+            (Data::Rust(items), "meta") => items.metalayer(name),
+            (Data::Rust(items), _) => items.vlmetalayer(name)?,
         })
     }
 }
@@ -302,19 +285,15 @@ impl<'a> Side<'a> {
 /// Compares the metalayers of one kind; their order is no difference.
 fn compare_layers(
     what: &str,
-    variable: bool,
     a: &Side<'_>,
     b: &Side<'_>,
     found: &mut Vec<Difference>,
 ) -> Result<()> {
-    let mut names = a.layer_names(variable);
-    names.extend(b.layer_names(variable));
-    names.sort();
-    names.dedup();
+    let names: BTreeSet<&str> = a.layer_names(what).chain(b.layer_names(what)).collect();
     for name in names {
-        let (of_a, of_b) = (a.layer(variable, &name)?, b.layer(variable, &name)?);
+        let (of_a, of_b) = (a.layer(what, name)?, b.layer(what, name)?);
         if of_a != of_b {
-            found.push(Difference::of_layer(what, &name, of_a.as_deref(), of_b.as_deref()));
+            found.push(Difference::of_layer(what, name, of_a.as_deref(), of_b.as_deref()));
         }
     }
     Ok(())
@@ -365,13 +344,13 @@ fn compare_items(
 ) -> Result<()> {
     let (items_a, items_b) = (a.items(), b.items());
     let size = items_a.typesize().max(1);
-    let total = items_a.shape().iter().copied().fold(1, u64::saturating_mul);
+    let total = items_a.shape().into_iter().fold(1, u64::saturating_mul);
     let bar = progress::bar(total.saturating_mul(size as u64));
     let (mut done, mut different) = (0, 0);
     let mut first: Option<First> = None;
-    stream::boxes(&*items_a, &mut |ranges| {
-        let mut of_a = read(a, &*items_a, ranges)?;
-        let mut of_b = read(b, &*items_b, ranges)?;
+    stream::boxes(items_a, &mut |ranges| {
+        let mut of_a = read(a, ranges)?;
+        let mut of_b = read(b, ranges)?;
         if let Some([plan_of_a, plan_of_b]) = plans {
             plan_of_a.apply(&mut of_a);
             plan_of_b.apply(&mut of_b);
@@ -391,7 +370,7 @@ fn compare_items(
         Ok(())
     })?;
     if let Some(First { number, items }) = first {
-        let index = index_of(number, items_a.shape());
+        let index = index_of(number, &items_a.shape());
         let dtype = match plans {
             Some(_) => a.dtype().map(|dtype| dtype.to_native()),
             None => a.dtype(),
@@ -425,7 +404,8 @@ fn compare_items(
     Ok(())
 }
 
-fn read(side: &Side<'_>, items: &dyn Items, ranges: &[Range<u64>]) -> Result<Vec<u8>> {
+fn read(side: &Side<'_>, ranges: &[Range<u64>]) -> Result<Vec<u8>> {
+    let items = side.items();
     let bytes = items.read(ranges)?;
     let lens = ranges.iter().map(|range| range.end - range.start);
     let expected = lens.fold(items.typesize() as u64, u64::saturating_mul);

@@ -14,6 +14,7 @@ use blosc2_store::{EmbedStore, Object, TreeStore};
 use crate::foreign;
 pub(crate) use crate::foreign::with_article;
 use crate::stdin;
+use crate::stream::Items;
 
 /// Metalayers that mark a super-chunk as an array: the current name and that of Caterva.
 pub(crate) const ARRAY_METALAYERS: [&str; 2] = ["b2nd", "caterva"];
@@ -355,6 +356,13 @@ impl Content {
     pub(crate) fn schunk(&self) -> &SChunk {
         match self {
             Self::Array(array) => array.schunk(),
+            Self::SChunk(schunk) => schunk,
+        }
+    }
+
+    pub(crate) fn items(&self) -> &dyn Items {
+        match self {
+            Self::Array(array) => array,
             Self::SChunk(schunk) => schunk,
         }
     }

@@ -51,23 +51,23 @@ impl<'a> NpyItems<'a> {
         let items = RawItems::of_file(file, layout)?;
         Ok(Self { source, dtype: dtype.to_string(), items })
     }
-
-    pub(crate) fn dtype(&self) -> &str {
-        &self.dtype
-    }
 }
 
 impl Items for NpyItems<'_> {
-    fn shape(&self) -> &[u64] {
-        &self.items.layout().shape
+    fn shape(&self) -> Vec<u64> {
+        self.items.layout().shape.clone()
     }
 
-    fn chunks(&self) -> &[u64] {
+    fn chunks(&self) -> Vec<u64> {
         self.shape()
     }
 
     fn typesize(&self) -> usize {
         self.items.layout().typesize
+    }
+
+    fn dtype(&self) -> Option<&str> {
+        Some(&self.dtype)
     }
 
     fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<u8>> {

@@ -8,11 +8,10 @@ use anyhow::{Result, anyhow, bail};
 use blosc2::{CParams, Codec, Filter};
 use blosc2_format::file::{self, File, Info, Kind};
 use blosc2_format::{Limits, Options};
-use indicatif::ProgressBar;
 
-use crate::complain;
 use crate::file::{Content, Source, needs_rust};
 use crate::stream::{self, Items};
+use crate::{complain, progress};
 
 /// The kind of a file, if C-Blosc2 does not open files of this kind.
 pub(crate) fn needed(source: Source<'_>) -> Option<Kind> {
@@ -92,6 +91,8 @@ pub(crate) struct RustItems<'a> {
     shape: Vec<u64>,
     chunks: Vec<u64>,
     typesize: usize,
+    /// The dtype of an array.
+    dtype: Option<String>,
     /// Offset of each chunk in the data, in bytes, and the end of the last chunk; `None` for an array.
     bounds: Option<Vec<u64>>,
 }
@@ -99,6 +100,7 @@ pub(crate) struct RustItems<'a> {
 impl<'a> RustItems<'a> {
     pub(crate) fn new(source: Source<'a>, mut file: File<'static>) -> Result<Self> {
         let typesize = usize::try_from(file.info().typesize)?;
+        let dtype = file.meta().and_then(|meta| meta.dtype.clone());
         let (shape, chunks, bounds) = match file.geometry() {
             Some(geometry) => {
                 let chunks = geometry.chunks().iter().map(|&size| size.max(1)).collect();
@@ -112,7 +114,7 @@ impl<'a> RustItems<'a> {
                 (vec![len], vec![chunk.max(1)], Some(bounds))
             }
         };
-        Ok(Self { source, file: RefCell::new(file), shape, chunks, typesize, bounds })
+        Ok(Self { source, file: RefCell::new(file), shape, chunks, typesize, dtype, bounds })
     }
 
     pub(crate) fn is_array(&self) -> bool {
@@ -124,6 +126,13 @@ impl<'a> RustItems<'a> {
         let decoded = self.file.borrow_mut().decode_chunk(index, &mut data);
         decoded.map_err(|error| unread_chunk(self.source, index, &error))?;
         Ok(data)
+    }
+
+    /// The content of a fixed-length metalayer.
+    pub(crate) fn metalayer(&self, name: &str) -> Option<Vec<u8>> {
+        let file = self.file.borrow();
+        let layer = file.info().metalayers.iter().find(|layer| layer.name == name);
+        layer.map(|layer| layer.content.clone())
     }
 
     /// The content of a variable-length metalayer.
@@ -147,11 +156,12 @@ impl<'a> RustItems<'a> {
     }
 
     /// Writes all chunks, including variable-length ones.
-    pub(crate) fn write_chunks(&self, out: &mut dyn Write, bar: &ProgressBar) -> Result<()> {
+    pub(crate) fn write_chunks(&self, out: &mut dyn Write) -> Result<()> {
         let (nchunks, expected) = {
             let file = self.file.borrow();
             (file.info().nchunks, file.info().nbytes)
         };
+        let bar = progress::bar_beside_stdout(expected);
         let mut found = 0;
         for index in 0..nchunks {
             let chunk = self.chunk(index)?;
@@ -196,16 +206,20 @@ fn bounds(file: &mut File<'_>) -> Result<Vec<u64>, blosc2_format::Error> {
 }
 
 impl Items for RustItems<'_> {
-    fn shape(&self) -> &[u64] {
-        &self.shape
+    fn shape(&self) -> Vec<u64> {
+        self.shape.clone()
     }
 
-    fn chunks(&self) -> &[u64] {
-        &self.chunks
+    fn chunks(&self) -> Vec<u64> {
+        self.chunks.clone()
     }
 
     fn typesize(&self) -> usize {
         self.typesize
+    }
+
+    fn dtype(&self) -> Option<&str> {
+        self.dtype.as_deref()
     }
 
     fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<u8>> {

@@ -4,7 +4,7 @@ use anyhow::{Result, anyhow, bail};
 use blosc2::CParams;
 use indicatif::ProgressBar;
 
-use crate::data::Data;
+use crate::data;
 use crate::file::{Content, Source};
 use crate::rust;
 use crate::slice::{Pick, Slices};
@@ -100,22 +100,19 @@ impl Sample {
     ) -> Result<()> {
         let path = source.path.display();
         let typesize = self.typesize() as u64;
+        let items = data::open(source)?;
+        let picks = slices.resolve(&items.shape());
+        let mut picks = picks.map_err(|error| anyhow!("{error} (--slice of {path})"))?;
+        let len =
+            |picks: &[Pick]| picks.iter().map(Pick::count).fold(typesize, u64::saturating_mul);
+        self.nbytes = len(&picks);
+        // The first items in C order, as whole parts of the first axes.
+        for axis in 0..picks.len() {
+            let row = len(&picks[axis + 1..]);
+            picks[axis] = picks[axis].part(0, picks[axis].count().min((size / row.max(1)).max(1)));
+        }
         let mut bytes = Vec::new();
-        self.nbytes = Data::open(source)?.with(|items| {
-            let picks = slices.resolve(items.shape());
-            let mut picks = picks.map_err(|error| anyhow!("{error} (--slice of {path})"))?;
-            let len =
-                |picks: &[Pick]| picks.iter().map(Pick::count).fold(typesize, u64::saturating_mul);
-            let all = len(&picks);
-            // The first items in C order, as whole parts of the first axes.
-            for axis in 0..picks.len() {
-                let row = len(&picks[axis + 1..]);
-                picks[axis] =
-                    picks[axis].part(0, picks[axis].count().min((size / row.max(1)).max(1)));
-            }
-            stream::write(items, &picks, &mut bytes, &ProgressBar::hidden())?;
-            Ok::<_, anyhow::Error>(all)
-        })?;
+        stream::write(&*items, &picks, &mut bytes, &ProgressBar::hidden())?;
         let chunksize = if chunksize == 0 { bytes.len() } else { chunksize };
         for chunk in bytes.chunks(chunksize.max(1)) {
             self.chunks.push(chunk[..self.whole(chunk.len(), chunk.len())].to_vec());

@@ -19,11 +19,15 @@ const FIRST: u64 = 256 << 10;
 /// Items in chunks that can be read as n-dimensional boxes.
 pub(crate) trait Items {
     /// The shape.
-    fn shape(&self) -> &[u64];
+    fn shape(&self) -> Vec<u64>;
     /// The chunk shape.
-    fn chunks(&self) -> &[u64];
+    fn chunks(&self) -> Vec<u64>;
     /// Bytes per item.
     fn typesize(&self) -> usize;
+    /// The dtype as text; `None` if the file does not store one.
+    fn dtype(&self) -> Option<&str> {
+        None
+    }
     /// Reads a box; returns its bytes in C order.
     fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<u8>>;
     /// Reads the bytes of a super-chunk or chunk that follow the last whole item.
@@ -32,91 +36,54 @@ pub(crate) trait Items {
     }
 }
 
-impl<T: Items> Items for &T {
-    fn shape(&self) -> &[u64] {
-        (**self).shape()
+impl Items for NDArray {
+    fn shape(&self) -> Vec<u64> {
+        self.shape().to_vec()
     }
 
-    fn chunks(&self) -> &[u64] {
-        (**self).chunks()
-    }
-
-    fn typesize(&self) -> usize {
-        (**self).typesize()
-    }
-
-    fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<u8>> {
-        (**self).read(ranges)
-    }
-
-    fn tail(&self) -> Result<Vec<u8>> {
-        (**self).tail()
-    }
-}
-
-/// The items of an array.
-#[derive(Debug)]
-pub(crate) struct ArrayItems<'a>(pub(crate) &'a NDArray);
-
-impl Items for ArrayItems<'_> {
-    fn shape(&self) -> &[u64] {
-        self.0.shape()
-    }
-
-    fn chunks(&self) -> &[u64] {
-        self.0.chunks()
+    fn chunks(&self) -> Vec<u64> {
+        self.chunks().to_vec()
     }
 
     fn typesize(&self) -> usize {
-        self.0.typesize()
+        self.typesize()
+    }
+
+    fn dtype(&self) -> Option<&str> {
+        self.dtype_str()
     }
 
     fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<u8>> {
-        Ok(self.0.bytes().read(ranges)?)
+        Ok(self.bytes().read(ranges)?)
     }
 }
 
-/// The items of a super-chunk, which has one axis.
-#[derive(Debug)]
-pub(crate) struct SChunkItems<'a> {
-    schunk: &'a SChunk,
-    shape: [u64; 1],
-    chunks: [u64; 1],
-}
+/// The items of a super-chunk have one axis.
+impl Items for SChunk {
+    fn shape(&self) -> Vec<u64> {
+        vec![self.len()]
+    }
 
-impl<'a> SChunkItems<'a> {
-    pub(crate) fn new(schunk: &'a SChunk) -> Self {
-        let typesize = schunk.typesize() as u64;
-        let chunksize = match schunk.chunksize() as u64 {
+    fn chunks(&self) -> Vec<u64> {
+        let chunksize = match self.chunksize() as u64 {
             // The chunks have variable lengths.
             0 => PIECE,
             size => size,
         };
-        Self { schunk, shape: [schunk.len()], chunks: [(chunksize / typesize).max(1)] }
-    }
-}
-
-impl Items for SChunkItems<'_> {
-    fn shape(&self) -> &[u64] {
-        &self.shape
-    }
-
-    fn chunks(&self) -> &[u64] {
-        &self.chunks
+        vec![(chunksize / self.typesize() as u64).max(1)]
     }
 
     fn typesize(&self) -> usize {
-        self.schunk.typesize()
+        self.typesize()
     }
 
     fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<u8>> {
-        let bytes = bytes_of(ranges, self.typesize())?;
-        Ok(self.schunk.items::<u8>(bytes)?)
+        Ok(self.items::<u8>(bytes_of(ranges, self.typesize())?)?)
     }
 
     fn tail(&self) -> Result<Vec<u8>> {
-        let len = self.shape[0].saturating_mul(self.typesize() as u64);
-        Ok(self.schunk.items::<u8>(len..self.schunk.nbytes())?)
+        let len = self.len().saturating_mul(self.typesize() as u64);
+        Ok(self.items::<u8>(len..self.nbytes())?)
     }
 }
 
@@ -135,7 +102,7 @@ pub(crate) fn write(
     bar: &ProgressBar,
 ) -> Result<()> {
     let typesize = items.typesize() as u64;
-    let chunk = items.chunks().iter().copied().fold(typesize, u64::saturating_mul);
+    let chunk = items.chunks().into_iter().fold(typesize, u64::saturating_mul);
     let first = Cell::new(FIRST.max(chunk));
     Pieces { items, budget: Cell::new(PIECE.max(chunk)), next: first, bar }.write(picks, out)
 }
@@ -146,8 +113,8 @@ pub(crate) fn boxes(
     items: &dyn Items,
     f: &mut dyn FnMut(&[Range<u64>]) -> Result<()>,
 ) -> Result<()> {
-    let all = |&count: &u64| Pick { start: 0, step: 1, count };
-    let picks: Vec<Pick> = items.shape().iter().map(all).collect();
+    let all = |count| Pick { start: 0, step: 1, count };
+    let picks: Vec<Pick> = items.shape().into_iter().map(all).collect();
     let next = Cell::new(PIECE / 2);
     let pieces = Pieces { items, budget: Cell::new(PIECE / 2), next, bar: &ProgressBar::hidden() };
     pieces.each(&picks, &mut |picks| f(&picks.iter().map(Pick::span).collect::<Vec<_>>()))
@@ -309,12 +276,12 @@ mod tests {
     }
 
     impl Items for Counting {
-        fn shape(&self) -> &[u64] {
-            &self.shape
+        fn shape(&self) -> Vec<u64> {
+            self.shape.clone()
         }
 
-        fn chunks(&self) -> &[u64] {
-            &self.chunks
+        fn chunks(&self) -> Vec<u64> {
+            self.chunks.clone()
         }
 
         fn typesize(&self) -> usize {

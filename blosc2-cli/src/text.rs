@@ -36,18 +36,17 @@ pub(crate) struct Options {
     dtype: Option<Dtype>,
 }
 
-/// Prints the selected items. `stored` is the text of the dtype in the file.
+/// Prints the selected items.
 pub(crate) fn print(
     options: &Options,
     slices: &Slices,
     items: &dyn Items,
-    stored: Option<&str>,
     path: &Path,
     out: &mut dyn Write,
 ) -> Result<()> {
     let dtype = match &options.dtype {
         Some(dtype) => dtype.clone(),
-        None => match stored {
+        None => match items.dtype() {
             Some(text) => stored_dtype(text, items.typesize())
                 .map_err(|error| anyhow!("cannot print ({}): {error}", path.display()))?,
             None => unknown_dtype(items.typesize())?,
@@ -57,7 +56,7 @@ pub(crate) fn print(
     let items: &dyn Items = match dtype.size() {
         size if size == items.typesize() => items,
         size if size > 0 && items.shape().len() == 1 => {
-            resized = Resized::new(items, size);
+            resized = Resized { items, size };
             &resized
         }
         size => {
@@ -70,7 +69,7 @@ pub(crate) fn print(
         }
     };
     let failed = |error: anyhow::Error| anyhow!("{error} (--slice of {})", path.display());
-    let picks = slices.resolve(items.shape()).map_err(failed)?;
+    let picks = slices.resolve(&items.shape()).map_err(failed)?;
     let kept = slices.kept(items.shape().len())?;
     let refused = |error: String| anyhow!("cannot print ({}): {error}", path.display());
     let shown = Shown::read(options.all, items, &dtype, &picks, &kept, &refused)?;
@@ -87,25 +86,22 @@ pub(crate) fn unknown_dtype(typesize: usize) -> Result<Dtype> {
 struct Resized<'a> {
     items: &'a dyn Items,
     size: usize,
-    shape: [u64; 1],
-    chunks: [u64; 1],
 }
 
-impl<'a> Resized<'a> {
-    fn new(items: &'a dyn Items, size: usize) -> Self {
-        let resize = |count: u64| count.saturating_mul(items.typesize() as u64) / size as u64;
-        let (shape, chunks) = (items.shape().iter().sum(), items.chunks().iter().sum());
-        Self { items, size, shape: [resize(shape)], chunks: [resize(chunks).max(1)] }
+impl Resized<'_> {
+    /// Converts a number of items to one of items of the other size.
+    fn resize(&self, count: u64) -> u64 {
+        count.saturating_mul(self.items.typesize() as u64) / self.size as u64
     }
 }
 
 impl Items for Resized<'_> {
-    fn shape(&self) -> &[u64] {
-        &self.shape
+    fn shape(&self) -> Vec<u64> {
+        vec![self.resize(self.items.shape().iter().sum())]
     }
 
-    fn chunks(&self) -> &[u64] {
-        &self.chunks
+    fn chunks(&self) -> Vec<u64> {
+        vec![self.resize(self.items.chunks().iter().sum()).max(1)]
     }
 
     fn typesize(&self) -> usize {

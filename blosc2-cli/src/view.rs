@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow, bail};
 use blosc2::Dtype;
 use serde_json::{Value, json};
 
-use crate::data::{Data, stored_dtype};
+use crate::data::{self, stored_dtype};
 use crate::figure::{self, Ends};
 use crate::file::Node;
 use crate::grid::{Cell, Grid, Side, Statistics, fit};
@@ -17,8 +17,9 @@ use crate::output::Force;
 use crate::picture::{Canvas, Colormap};
 use crate::scale::Scale;
 use crate::slice::{Pick, Slices};
+use crate::stream::{self, Items};
 use crate::terminal::Terminal;
-use crate::{json, printable, progress, stream};
+use crate::{json, printable, progress};
 
 /// Print statistics of numbers, and draw them in the terminal or as PNG.
 #[derive(Debug, clap::Args)]
@@ -105,8 +106,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         None if !args.json && io::stdout().is_terminal() => Target::Terminal(Terminal::of_stdout()),
         None => Target::Nowhere,
     };
-    let data = Data::open(args.node.of(&args.file)?)?;
-    let slice = data.with(|items| Slice::read(args, target, data.dtype(), items))?;
+    let items = data::open(args.node.of(&args.file)?)?;
+    let slice = Slice::read(args, target, &*items)?;
     if let Some(output) = output {
         let canvas = slice.draw(args);
         output.write(|out| canvas.write_png(out))?;
@@ -160,18 +161,13 @@ struct Slice {
 
 impl Slice {
     /// Reads all items of the slice that the arguments select.
-    fn read(
-        args: &Args,
-        target: Target,
-        stored: Option<&str>,
-        items: &dyn stream::Items,
-    ) -> Result<Self> {
+    fn read(args: &Args, target: Target, items: &dyn Items) -> Result<Self> {
         let path = args.file.display();
         let failed = |error: anyhow::Error| anyhow!("cannot view ({path}): {error}");
-        let dtype = dtype_of(args, stored, items.typesize()).map_err(failed)?;
+        let dtype = dtype_of(args, items).map_err(failed)?;
         let numbers = Numbers::new(&dtype, args.field.as_deref()).map_err(failed)?;
         let slices = args.slice.clone().unwrap_or_default();
-        let picks = slices.resolve(items.shape());
+        let picks = slices.resolve(&items.shape());
         let picks = picks.map_err(|error| anyhow!("{error} (--slice of {path})"))?;
         let is_axis = slices.kept(picks.len())?;
         let axes = picks.iter().zip(is_axis).filter(|(_, is_axis)| *is_axis);
@@ -284,8 +280,9 @@ impl Slice {
 }
 
 /// The dtype of the items: that of the arguments or of the file.
-fn dtype_of(args: &Args, stored: Option<&str>, typesize: usize) -> Result<Dtype> {
-    let dtype = match (&args.dtype, stored) {
+fn dtype_of(args: &Args, items: &dyn Items) -> Result<Dtype> {
+    let typesize = items.typesize();
+    let dtype = match (&args.dtype, items.dtype()) {
         (Some(dtype), _) => dtype.clone(),
         (None, Some(text)) => return stored_dtype(text, typesize),
         (None, None) => bail!("it has no dtype; --dtype sets it, such as `--dtype f4`"),
