@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 use blosc2::storage::temporary_prefix;
@@ -94,12 +94,31 @@ impl Output<'_> {
         Ok(folder)
     }
 
+    /// The path that is replaced: of a link its target, even if nothing exists there.
+    fn target(&self) -> io::Result<PathBuf> {
+        let mut path = self.path.to_owned();
+        while self.replace
+            && let Ok(link) = fs::read_link(&path)
+        {
+            path = match fs::canonicalize(&path) {
+                // Links in a cycle are another error.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    folder_of(&path).join(link)
+                }
+                found => found?,
+            };
+        }
+        Ok(path)
+    }
+
     /// Creates the file through `make`, which writes it at the given path, replaces an existing file if the second
     /// argument says so, and leaves no part of it if it fails. For stdout, it is a temporary file that is copied.
     pub(crate) fn create(&self, make: impl FnOnce(&Path, bool) -> Result<()>) -> Result<()> {
         self.check()?;
         if !self.is_stdout() {
-            interrupt::register(folder_of(self.path));
+            // The temporary file is beside the target; `make` reports an error of the path.
+            let real = self.target();
+            interrupt::register(folder_of(real.as_deref().unwrap_or(self.path)));
             return make(self.path, self.replace);
         }
         let folder = std::env::temp_dir();
@@ -146,16 +165,7 @@ impl Output<'_> {
     ) -> Result<()> {
         let path = self.path.display();
         let failed = |error: io::Error| anyhow!("cannot create a file ({path}): {error}");
-        // The target of a link is replaced, not the link.
-        let real = match (fs::canonicalize(self.path), fs::read_link(self.path)) {
-            (Ok(real), _) if self.replace => real,
-            // A link to a path that does not exist. Links in a cycle are another error.
-            (Err(error), Ok(link)) if self.replace => match error.kind() {
-                io::ErrorKind::NotFound => folder_of(self.path).join(link),
-                _ => return Err(failed(error)),
-            },
-            _ => self.path.to_owned(),
-        };
+        let real = self.target().map_err(failed)?;
         let folder = self.folder(&real)?;
         let mut builder = tempfile::Builder::new();
         builder.prefix(temporary_prefix());
@@ -187,7 +197,7 @@ impl Output<'_> {
 }
 
 /// The directory of a new file.
-fn folder_of(path: &Path) -> &Path {
+pub(crate) fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),

@@ -1,12 +1,13 @@
 //! `blosc2 repair`: repairs a frame that is damaged, or whose writer was interrupted.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use blosc2::repair::{Repaired, repair, repair_to};
 use serde_json::{Value, json};
 
+use crate::output::folder_of;
 use crate::{UsageError, foreign, interrupt, json, printable, stdin};
 
 /// Repair a frame that is damaged, or whose writer was interrupted.
@@ -31,21 +32,17 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if stdin::is_named(&args.file) {
         return Err(UsageError("stdin cannot be changed; name a file".to_owned()).into());
     }
-    let folder = |path: &Path| path.parent().map(Path::to_owned).unwrap_or_default();
-    match &args.output {
-        Some(output) if stdin::is_named(output) => {
-            let message = "--output names a file or directory, not stdout".to_owned();
-            return Err(UsageError(message).into());
-        }
-        Some(output) => interrupt::register(&folder(output)),
-        None => interrupt::register(&folder(&args.file)),
+    if args.output.as_deref().is_some_and(stdin::is_named) {
+        let message = "--output names a file or directory, not stdout".to_owned();
+        return Err(UsageError(message).into());
     }
-    if args.output.is_none() {
-        // An archive or a text may contain a frame, but is not one.
-        foreign::check_repairable(&args.file)?;
-    }
+    interrupt::register(folder_of(args.output.as_ref().unwrap_or(&args.file)));
     let repaired = match &args.output {
-        None => repair(&args.file),
+        None => {
+            // An archive or a text may contain a frame, but is not one.
+            foreign::check_repairable(&args.file)?;
+            repair(&args.file)
+        }
         Some(output) => repair_to(&args.file, output),
     };
     let repaired = repaired.map_err(|error| foreign::unrepaired(&args.file, &error))?;

@@ -258,14 +258,16 @@ fn links_devices_and_permissions_are_respected() {
         &["import", "a.npy"],
         &["export", "a.b2nd"],
     ];
-    symlink("target", folder.path("link")).unwrap();
+    symlink("second", folder.path("link")).unwrap();
+    symlink("target", folder.path("second")).unwrap();
     symlink("loop", folder.path("loop")).unwrap();
     let made = Command::new("mkfifo").arg(folder.path("pipe")).status().unwrap();
     assert!(made.success());
     for args in commands {
-        // A link to a path where nothing exists: the file is created there, the link stays.
+        // Links to a path where nothing exists: the file is created there, the links stay.
         folder.good(&[args, &["link", "--force"]].concat());
-        assert!(folder.path("link").is_symlink() && folder.path("target").is_file(), "{args:?}");
+        assert!(folder.path("link").is_symlink() && folder.path("second").is_symlink(), "{args:?}");
+        assert!(fs::symlink_metadata(folder.path("target")).unwrap().is_file(), "{args:?}");
         fs::remove_file(folder.path("target")).unwrap();
         assert_eq!(folder.run(&[args, &["loop", "--force"]].concat()).status.code(), Some(1));
         assert!(folder.path("loop").is_symlink());
