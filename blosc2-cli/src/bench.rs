@@ -8,17 +8,13 @@ use anyhow::{Result, anyhow};
 use blosc2::{Codec, Threads};
 use serde_json::{Value, json};
 
-use crate::UsageError;
-use crate::chart;
-use crate::complain;
 use crate::file::Node;
-use crate::json;
 use crate::measure::{Bench, Recommended, Row, Setting, recommend};
 use crate::output::Force;
-use crate::progress;
 use crate::sample::Sample;
 use crate::slice::Slices;
 use crate::table::size;
+use crate::{UsageError, chart, complain, json, progress};
 
 /// Bytes of the sample that estimate the time of a row, and the part of the time that they may take.
 const PROBE: usize = 256 << 10;
@@ -91,13 +87,8 @@ struct Report {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let plot = args.plot.as_ref().map(|path| args.force.output(path));
-    if let Some(plot) = &plot {
-        plot.check_apart(&args.file)?;
-    }
-    if let Some(plot) = plot {
-        plot.check()?;
-    }
+    let plot = args.plot.as_ref().map(|path| args.force.output_apart(path, &args.file));
+    let plot = plot.transpose()?;
     let lacking = args.codecs.iter().find(|codec| !codec.is_available());
     if let Some(codec) = lacking {
         return Err(UsageError(format!("the codec {codec} is not in this build")).into());

@@ -52,18 +52,17 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    if let Some(svg) = &args.svg {
-        if args.files.iter().any(|file| file == Path::new(svg)) {
-            return Err(UsageError(format!(
-                "--svg would overwrite {svg}, one of the checked files"
-            ))
-            .into());
+    let svg = args.svg.as_ref().map(|path| args.force.output(Path::new(path)));
+    if let Some(output) = svg {
+        if args.files.iter().any(|file| file == output.path) {
+            let path = output.path.display();
+            let message = format!("--svg would overwrite {path}, one of the checked files");
+            return Err(UsageError(message).into());
         }
-        let output = args.force.output(Path::new(svg));
         output.check()?;
         args.files.iter().try_for_each(|file| output.check_apart(file))?;
     }
-    let map = args.map || args.svg.is_some();
+    let map = args.map || svg.is_some();
     let options = Options { content: !args.no_content, map, ..Options::default() };
     let mut out = BufWriter::new(anstream::stdout().lock());
     let (mut objects, mut maps) = (Vec::new(), Vec::new());
@@ -107,8 +106,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         writeln!(out, "{}", json::pretty(&objects)?)?;
     }
     out.flush()?;
-    if let Some(svg) = &args.svg {
-        args.force.output(Path::new(svg)).write(|out| Ok(svg::write(out, &maps)?))?;
+    if let Some(output) = svg {
+        output.write(|out| Ok(svg::write(out, &maps)?))?;
     }
     match (args.files.as_slice(), bad + unreadable) {
         (_, 0) => Ok(()),

@@ -27,7 +27,6 @@ pub(crate) fn copy(
     output: Output<'_>,
     compression: &Compression,
 ) -> Result<()> {
-    output.check()?;
     let mut chunk = open(source)?;
     if !compression.is_default() {
         let params = compression.apply(params(&chunk));

@@ -21,6 +21,14 @@ impl Force {
     pub(crate) fn output<'a>(&self, path: &'a Path) -> Output<'a> {
         Output { path, replace: self.force }
     }
+
+    /// As `output`, checked before the work that takes long.
+    pub(crate) fn output_apart<'a>(&self, path: &'a Path, input: &Path) -> Result<Output<'a>> {
+        let output = self.output(path);
+        output.check_apart(input)?;
+        output.check()?;
+        Ok(output)
+    }
 }
 
 /// A file to create, or stdout.

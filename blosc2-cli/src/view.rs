@@ -94,13 +94,8 @@ enum Target {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let output = args.output.as_ref().map(|path| args.force.output(path));
-    if let Some(output) = &output {
-        output.check_apart(&args.file)?;
-    }
-    if let Some(output) = output {
-        output.check()?;
-    }
+    let output = args.output.as_ref().map(|path| args.force.output_apart(path, &args.file));
+    let output = output.transpose()?;
     let target = match output {
         Some(_) => Target::Png,
         None if !args.json && io::stdout().is_terminal() => Target::Terminal(Terminal::of_stdout()),
