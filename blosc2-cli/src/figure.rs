@@ -11,7 +11,7 @@ use crate::grid::{Grid, Side};
 use crate::picture::{
     Axes, Canvas, Colormap, EDGE, FOOT, INSET, NUMBERS, TITLE, draw, place, text_width, title_width,
 };
-use crate::scale::{Scale, number};
+use crate::scale::Scale;
 
 /// Width of the colour bar, the space before it, and the space between it and its numbers.
 const BAR: u32 = 16;
@@ -118,11 +118,10 @@ fn label_ends(canvas: &mut Canvas, area: Rectangle, [rows, columns]: [Ends; 2]) 
 fn bar_numbers(scale: Scale) -> Vec<(f64, String)> {
     let Scale { low, high, .. } = scale;
     if low == high {
-        return vec![(0.5, number(low, 0.0))];
+        return vec![(0.5, scale.text(low))];
     }
-    let step = high / 100.0 - low / 100.0;
     let all = [(0.0, low), (0.5, low / 2.0 + high / 2.0), (1.0, high)];
-    all.map(|(at, value)| (at, number(value, step))).to_vec()
+    all.map(|(at, value)| (at, scale.text(value))).to_vec()
 }
 
 /// Draws the colours of a scale from the lowest at the bottom to the highest, with numbers.

@@ -39,6 +39,12 @@ impl Scale {
         ((value / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0)).clamp(0.0, 1.0)
     }
 
+    /// The text of a value, with digits down to a hundredth of the range.
+    pub(crate) fn text(&self, value: f64) -> String {
+        // The difference of the ends may be infinite.
+        number(value, self.high / 100.0 - self.low / 100.0)
+    }
+
     /// At most about `most` round values between the ends, and the smallest step between them.
     pub(crate) fn ticks(&self, most: u32) -> (Vec<f64>, f64) {
         let (low, high) = (self.low.min(self.high), self.low.max(self.high));

@@ -12,7 +12,7 @@ use embedded_graphics::prelude::*;
 use crate::figure::{self, Ends};
 use crate::grid::{Grid, Side};
 use crate::picture::Colormap;
-use crate::scale::{Scale, number};
+use crate::scale::Scale;
 
 /// Lines of the terminal that the picture leaves for the text around it, and its lowest height.
 const TEXT_LINES: u16 = 12;
@@ -96,25 +96,23 @@ impl Terminal {
             let halves = pair[0].iter().enumerate();
             let halves = halves.map(|(x, upper)| (*upper, lower.map(|lower| lower[x])));
             self.write_halves(&mut text, halves, colormap);
+            text.push('\n');
         }
-        let step = scale.high / 100.0 - scale.low / 100.0;
-        text += &format!("{} ", number(scale.low, step));
+        text += &format!("{} ", scale.text(scale.low));
         if scale.low < scale.high {
             let places = (0..BAR).map(|k| f64::from(k) / f64::from(BAR - 1));
             self.write_halves(&mut text, places.map(|at| (at, Some(at))), colormap);
-            text.truncate(text.trim_end_matches('\n').len());
-            text += &format!(" {}", number(scale.high, step));
+            text += &format!(" {}", scale.text(scale.high));
         }
         if lines.iter().flatten().any(|at| at.is_nan()) {
             text += "  NaN ";
             self.write_halves(&mut text, [(f64::NAN, Some(f64::NAN)); 2].into_iter(), colormap);
-            text.truncate(text.trim_end_matches('\n').len());
         }
         text.push('\n');
         text
     }
 
-    /// Writes a line of characters whose upper and lower halves have different positions on the scale.
+    /// Writes characters whose upper and lower halves have different positions on the scale.
     fn write_halves(
         &self,
         text: &mut String,
@@ -139,7 +137,6 @@ impl Terminal {
         if last.is_some() {
             let _ = write!(text, "{}", anstyle::Reset);
         }
-        text.push('\n');
     }
 
     fn colour(&self, colour: Rgb888) -> Color {
@@ -162,13 +159,12 @@ impl Terminal {
         figure::curve(grid, point, BinaryColor::On, &mut dots);
         let mut text = String::new();
         let lines: Vec<String> = dots.lines().collect();
-        let step = y.high / 100.0 - y.low / 100.0;
         for (index, line) in lines.iter().enumerate() {
             let label = match index {
                 _ if y.low == y.high && index != lines.len() / 2 => String::new(),
-                _ if y.low == y.high => number(y.low, 0.0),
-                0 => number(y.high, step),
-                index if index + 1 == lines.len() => number(y.low, step),
+                _ if y.low == y.high => y.text(y.low),
+                0 => y.text(y.high),
+                index if index + 1 == lines.len() => y.text(y.low),
                 _ => String::new(),
             };
             let _ = writeln!(text, "{label:>NUMBERS$} {}", line.trim_end_matches('\u{2800}'));
