@@ -3,14 +3,15 @@
 use std::io::{self, BufRead, BufWriter, Write};
 use std::path::PathBuf;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 use blosc2::SChunk;
 use blosc2_format::file::Kind;
 use clap::ValueEnum;
 
 use crate::UsageError;
 use crate::chunk::ChunkItems;
-use crate::file::{self, Content, Node};
+use crate::file::{Content, Node};
+use crate::foreign::with_article;
 use crate::progress;
 use crate::rust::{self, RustItems};
 use crate::slice::{Pick, Slices};
@@ -76,7 +77,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             "cannot read ({}): this is {}, a legacy format that C-Blosc2 does not open; `--engine rust` \
              reads it",
             args.file.display(),
-            file::with_article(kind)
+            with_article(kind)
         ),
         (Engine::C, None) => match Content::open_data(source)? {
             Content::SChunk(schunk) if !by_item => write_all(&schunk, &mut out)?,
@@ -92,9 +93,7 @@ fn write_items(args: &Args, items: &dyn Items, out: &mut dyn Write) -> Result<()
     if args.text.text {
         return text::print(&args.text, &slices, items, &args.file, out);
     }
-    let picks = slices
-        .resolve(&items.shape())
-        .map_err(|error| anyhow!("{error} (--slice of {})", args.file.display()))?;
+    let picks = slices.resolve_in(&args.file, &items.shape())?;
     let bytes = picks.iter().map(Pick::count).fold(items.typesize() as u64, u64::saturating_mul);
     stream::write(items, &picks, out, &progress::bar_beside_stdout(bytes))
 }

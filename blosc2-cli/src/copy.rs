@@ -9,7 +9,8 @@ use blosc2_format::file::Kind;
 use blosc2_format::frame::Writer;
 
 use crate::UsageError;
-use crate::file::{self, Content, Node, Source};
+use crate::file::{Content, Node, Source};
+use crate::foreign::with_article;
 use crate::output::{Force, Output};
 use crate::params::{Compression, Cut};
 use crate::{chunk, progress, rust};
@@ -107,7 +108,7 @@ fn refuse_options(args: &Args, kind: Kind) -> Result<()> {
         (false, _) => "--chunks and --blocks require an array of the current format",
         (true, true) => "--directory requires a frame of the current format",
     };
-    let (path, kind) = (args.r#in.display(), file::with_article(kind));
+    let (path, kind) = (args.r#in.display(), with_article(kind));
     Err(UsageError(format!("{what}, and {path} is {kind}")).into())
 }
 

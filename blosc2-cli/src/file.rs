@@ -11,8 +11,7 @@ use blosc2_format::file::{self, Kind};
 use blosc2_format::read_at::AtOffset;
 use blosc2_store::{EmbedStore, Object, TreeStore};
 
-use crate::foreign;
-pub(crate) use crate::foreign::with_article;
+use crate::foreign::{self, with_article};
 use crate::stdin;
 use crate::stream::Items;
 

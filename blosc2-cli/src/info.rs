@@ -10,7 +10,8 @@ use blosc2_format::file::{File, Kind};
 use blosc2_store::Object;
 use serde_json::{Map, Value, json};
 
-use crate::file::{self, Content, Node};
+use crate::file::{Content, Node};
+use crate::foreign::with_article;
 use crate::style::styled;
 use crate::table::{self, Align};
 use crate::{json, ls, printable, rust, style};
@@ -39,7 +40,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let source = args.node.of(&args.file)?.without_root();
     let (mut facts, chunks) = match rust::needed(source) {
         Some(kind) if args.chunks => {
-            let kind = file::with_article(kind);
+            let kind = with_article(kind);
             bail!("cannot list chunks ({path}): this is {kind}; `check --map` lists their offsets")
         }
         Some(kind) => {

@@ -1,6 +1,6 @@
 //! A sample of the data of a file, in chunks as the file has them.
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 use blosc2::CParams;
 use indicatif::ProgressBar;
 
@@ -98,11 +98,9 @@ impl Sample {
         chunksize: usize,
         size: u64,
     ) -> Result<()> {
-        let path = source.path.display();
         let typesize = self.typesize() as u64;
         let items = data::open(source)?;
-        let picks = slices.resolve(&items.shape());
-        let mut picks = picks.map_err(|error| anyhow!("{error} (--slice of {path})"))?;
+        let mut picks = slices.resolve_in(source.path, &items.shape())?;
         let len =
             |picks: &[Pick]| picks.iter().map(Pick::count).fold(typesize, u64::saturating_mul);
         self.nbytes = len(&picks);

@@ -2,9 +2,10 @@
 
 use std::iter::repeat_n;
 use std::ops::Range;
+use std::path::Path;
 use std::str::FromStr;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 
 /// One slice per axis; missing axes, at the end or at `...`, are selected whole.
 #[derive(Debug, Clone, Default)]
@@ -68,6 +69,11 @@ impl Slices {
     pub(crate) fn resolve(&self, shape: &[u64]) -> Result<Vec<Pick>> {
         let axes = self.of_axes(shape.len())?.into_iter().zip(shape).enumerate();
         axes.map(|(axis, (slice, &size))| slice.resolve(size, axis)).collect()
+    }
+
+    /// As [`resolve`](Self::resolve) for the items of a file, which the error names.
+    pub(crate) fn resolve_in(&self, path: &Path, shape: &[u64]) -> Result<Vec<Pick>> {
+        self.resolve(shape).map_err(|error| anyhow!("{error} (--slice of {})", path.display()))
     }
 
     /// Returns for each axis of an array whether it is an axis of the selection: an index removes its axis.

@@ -68,8 +68,7 @@ pub(crate) fn print(
             .into());
         }
     };
-    let failed = |error: anyhow::Error| anyhow!("{error} (--slice of {})", path.display());
-    let picks = slices.resolve(&items.shape()).map_err(failed)?;
+    let picks = slices.resolve_in(path, &items.shape())?;
     let kept = slices.kept(items.shape().len())?;
     let refused = |error: String| anyhow!("cannot print ({}): {error}", path.display());
     let shown = Shown::read(options.all, items, &dtype, &picks, &kept, &refused)?;

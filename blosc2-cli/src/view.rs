@@ -162,8 +162,7 @@ impl Slice {
         let dtype = dtype_of(args, items).map_err(failed)?;
         let numbers = Numbers::new(&dtype, args.field.as_deref()).map_err(failed)?;
         let slices = args.slice.clone().unwrap_or_default();
-        let picks = slices.resolve(&items.shape());
-        let picks = picks.map_err(|error| anyhow!("{error} (--slice of {path})"))?;
+        let picks = slices.resolve_in(&args.file, &items.shape())?;
         let is_axis = slices.kept(picks.len())?;
         let axes = picks.iter().zip(is_axis).filter(|(_, is_axis)| *is_axis);
         let shape: Vec<u64> = axes.map(|(pick, _)| pick.count()).collect();
