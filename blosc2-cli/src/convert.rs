@@ -92,12 +92,10 @@ fn open_items(args: &ImportArgs) -> Result<(Dtype, RawItems)> {
             Some(File::open(path)?).filter(|file| file.metadata().is_ok_and(|it| it.is_file()))
         }
     };
-    let len = match &file {
-        Some(file) => Some(file.metadata()?.len()),
-        None => None,
-    };
     let (header, source) = match (&args.dtype, file) {
-        (Some(dtype), Some(file)) => (raw_header(args, dtype, len)?, Ok(file)),
+        (Some(dtype), Some(file)) => {
+            (raw_header(args, dtype, Some(file.metadata()?.len()))?, Ok(file))
+        }
         (Some(dtype), None) if args.shape.is_some() => {
             (raw_header(args, dtype, None)?, Err(stdin::open(path)?))
         }

@@ -22,11 +22,10 @@ use crate::{foreign, json, meta, printable, progress, stdin, text};
 /// Compare two files: kind, shape, dtype, metalayers and items.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Prints `equal` with exit status 0, or what differs with exit status 1. Codecs,
-chunk and block shapes, storage and format version are no differences.
-Items are compared by their bytes: NaN equals NaN with the same bits, and -0.0
-differs from 0.0. If dtypes differ in byte order only, values are compared.
-Items of different shapes or other dtypes are not compared.
+Prints `equal` with exit status 0, or what differs with exit status 1. Codecs, chunk and block shapes, storage and \
+format version are no differences.
+Items are compared by their bytes: NaN equals NaN with the same bits, and -0.0 differs from 0.0. If dtypes differ in \
+byte order only, values are compared. Items of different shapes or other dtypes are not compared.
 
 Examples:
   blosc2 diff old.b2nd new.b2nd

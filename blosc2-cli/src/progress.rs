@@ -33,8 +33,7 @@ pub(crate) fn of_chunks(
 ) -> impl Fn(u64, u64) -> Result<(), Infallible> + Send + Sync + 'static {
     let bar = bar(bytes);
     move |done, total| {
-        let part = u128::from(bytes) * u128::from(done) / u128::from(total.max(1));
-        bar.set_position(u64::try_from(part).unwrap_or(u64::MAX));
+        bar.set_position((bytes as f64 * (done as f64 / total as f64)) as u64);
         Ok(())
     }
 }
