@@ -76,6 +76,15 @@ fn python() -> PathBuf {
     found.expect("there is no Python for the tests: run `cargo xtask test`, which sets it up")
 }
 
+/// Runs Python in the folder with these arguments, and returns its stdout.
+fn run(folder: &Folder, args: &[&str]) -> String {
+    let mut command = Command::new(python());
+    command.arg("-I").args(args).current_dir(folder.path("."));
+    let output = command.output().expect("Python does not start");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
 #[test]
 #[ignore = "needs Python; cargo xtask test runs it"]
 fn old_files_become_frames_that_python_reads() {
@@ -94,15 +103,8 @@ fn old_files_become_frames_that_python_reads() {
         expected.push('\n');
         names.push(name);
     }
-    let output = Command::new(python())
-        .args(["-I", "-c", READ])
-        .args(&names)
-        .current_dir(folder.path("."))
-        .output()
-        .expect("Python does not start");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
-    assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    assert_eq!(run(&folder, &[&["-c", READ], &names[..]].concat()), expected);
 }
 
 /// Writes arrays of numbers, and prints for each its name, the number of NaN, and minimum, maximum and mean of the
@@ -145,14 +147,7 @@ for name, array in arrays.items():
 #[ignore = "needs Python; cargo xtask test runs it"]
 fn statistics_are_those_of_numpy() {
     let folder = Folder::new();
-    let output = Command::new(python())
-        .args(["-I", "-c", STATISTICS])
-        .current_dir(folder.path("."))
-        .output()
-        .expect("Python does not start");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
-    let lines = String::from_utf8(output.stdout).unwrap();
+    let lines = run(&folder, &["-c", STATISTICS]);
     assert_eq!(lines.lines().count(), 19, "{lines}");
     for line in lines.lines() {
         let words: Vec<&str> = line.split(' ').collect();
@@ -173,14 +168,7 @@ fn values_are_printed_as_numpy_prints_them() {
     const CASES: usize = 250;
     for seed in 0..repeats(5) {
         let folder = Folder::new();
-        let output = Command::new(python())
-            .args(["-I", PRINT, &seed.to_string(), &CASES.to_string()])
-            .current_dir(folder.path("."))
-            .output()
-            .expect("Python does not start");
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{errors}");
-        let cases = String::from_utf8(output.stdout).unwrap();
+        let cases = run(&folder, &[PRINT, &seed.to_string(), &CASES.to_string()]);
         assert!(cases.lines().count() >= CASES, "{cases}");
         for case in cases.lines() {
             let (name, args, expected): (String, Vec<String>, String) =
@@ -202,12 +190,7 @@ fn values_are_printed_as_numpy_prints_them() {
 #[ignore = "needs Python; cargo xtask test runs it"]
 fn stores_that_python_writes_are_good() {
     let folder = Folder::new();
-    let output = Command::new(python())
-        .args(["-I", "-c", STORES])
-        .current_dir(folder.path("."))
-        .output()
-        .expect("Python does not start");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    run(&folder, &["-c", STORES]);
     for name in ["tree", "dict", "empty", "table"] {
         for ending in ["b2d", "b2z"] {
             let file = format!("{name}.{ending}");
