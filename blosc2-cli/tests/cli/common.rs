@@ -4,8 +4,10 @@
 #![allow(dead_code)]
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
 
 use blosc2::{CParams, NDArray, SChunk};
 use serde_json::Value;
@@ -27,6 +29,26 @@ impl Folder {
 
     pub(crate) fn run(&self, args: &[&str]) -> Output {
         Command::new(PROGRAM).current_dir(self.0.path()).args(args).output().unwrap()
+    }
+
+    /// Runs the command with `input` as stdin.
+    pub(crate) fn piped(&self, args: &[&str], input: &[u8]) -> Output {
+        let mut child = self.start(args, Stdio::piped());
+        let mut stdin = child.stdin.take().unwrap();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                // The command may end before it has read everything.
+                let _ = stdin.write_all(input);
+            });
+            child.wait_with_output().unwrap()
+        })
+    }
+
+    /// Starts the command, with pipes as stdin and stderr.
+    pub(crate) fn start(&self, args: &[&str], stdout: Stdio) -> Child {
+        let mut command = Command::new(PROGRAM);
+        command.current_dir(self.0.path()).args(args).stdin(Stdio::piped());
+        command.stdout(stdout).stderr(Stdio::piped()).spawn().unwrap()
     }
 
     /// Runs a command that has to succeed without messages, and returns its stdout.

@@ -1,11 +1,10 @@
 //! Messages about files that cannot be used: what they are, and what to do instead.
 
 use std::fs;
-use std::process::Command;
 
 use blosc2::{CParams, Codec, NDArray};
 
-use crate::common::{Folder, PROGRAM, golden_files};
+use crate::common::{Folder, golden_files};
 
 /// The commands that take a Blosc2 file, without and with an output file.
 const COMMANDS: [(&str, &[&str]); 14] = [
@@ -135,10 +134,7 @@ fn npy_files_are_imported_and_frames_are_copied() {
     assert!(line.contains("not an npy file, but a store; `blosc2 copy --key KEY`"), "{line}");
     // From stdin, too.
     let import = |file: &str, args: &[&str]| {
-        let input = fs::File::open(folder.path(file)).unwrap();
-        let mut command = Command::new(PROGRAM);
-        command.current_dir(folder.path("")).args(["import", "-"]).args(args);
-        let output = command.stdin(input).output().unwrap();
+        let output = folder.piped(&[&["import", "-"], args].concat(), &folder.read(file));
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
     let expected = "blosc2: cannot import (-): not an npy file, but a contiguous frame; `blosc2 copy` copies and \

@@ -1,27 +1,12 @@
 //! `blosc2 meta`: output, changes and refused arguments.
 
-use std::io::Write;
-use std::process::{Command, Stdio};
-
 use blosc2::{ArrayValue, CParams, Dtype, SChunk, SaveOptions};
 use serde_json::{Value, json};
 
-use crate::common::{Folder, PROGRAM};
+use crate::common::Folder;
 
 fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap()
-}
-
-/// Runs the command with `input` on its stdin.
-fn with_stdin(folder: &Folder, args: &[&str], input: &[u8]) {
-    let mut child = Command::new(PROGRAM)
-        .current_dir(folder.path("."))
-        .args(args)
-        .stdin(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(input).unwrap();
-    assert!(child.wait().unwrap().success(), "{args:?}");
 }
 
 #[test]
@@ -80,9 +65,11 @@ fn bytes_are_taken_as_they_are() {
     folder.good(&["meta", "a.b2frame", "set", "raw", "-x \"", "--raw"]);
     assert_eq!(folder.good(&["meta", "a.b2frame", "get", "raw", "--raw"]), b"-x \"");
     let bytes: Vec<u8> = (0..=255).cycle().take(100_000).collect();
-    with_stdin(&folder, &["meta", "a.b2frame", "set", "all", "-", "--raw"], &bytes);
+    let output = folder.piped(&["meta", "a.b2frame", "set", "all", "-", "--raw"], &bytes);
+    assert!(output.status.success(), "{output:?}");
     assert_eq!(folder.good(&["meta", "a.b2frame", "get", "all", "--raw"]), bytes);
-    with_stdin(&folder, &["meta", "a.b2frame", "set", "json", "-"], b" [1,\n2]\n");
+    let output = folder.piped(&["meta", "a.b2frame", "set", "json", "-"], b" [1,\n2]\n");
+    assert!(output.status.success(), "{output:?}");
     assert_eq!(folder.good(&["meta", "a.b2frame", "get", "json"]), b"[1,2]\n");
 
     let list = text(folder.good(&["meta", "a.b2frame"]));

@@ -13,28 +13,9 @@ use blosc2_format::npy::Header;
 
 use crate::common::{Folder, PROGRAM};
 
-/// Runs the command with `input` as stdin.
-fn piped(folder: &Folder, args: &[&str], input: &[u8]) -> Output {
-    let mut child = start(folder, args, Stdio::piped());
-    let mut stdin = child.stdin.take().unwrap();
-    thread::scope(|scope| {
-        scope.spawn(move || {
-            // The command may end before it has read everything.
-            let _ = stdin.write_all(input);
-        });
-        child.wait_with_output().unwrap()
-    })
-}
-
-fn start(folder: &Folder, args: &[&str], stdout: Stdio) -> Child {
-    let mut command = Command::new(PROGRAM);
-    command.current_dir(folder.path("")).args(args).stdin(Stdio::piped());
-    command.stdout(stdout).stderr(Stdio::piped()).spawn().unwrap()
-}
-
 fn good(folder: &Folder, args: &[&str], input: &[u8]) -> Vec<u8> {
     let before = names(folder);
-    let output = piped(folder, args, input);
+    let output = folder.piped(args, input);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && errors.is_empty(), "{args:?}: {errors}");
     assert!(!names(folder).contains(&"-".to_owned()), "{args:?} created a file `-`");
@@ -44,7 +25,7 @@ fn good(folder: &Folder, args: &[&str], input: &[u8]) -> Vec<u8> {
 
 fn bad(folder: &Folder, args: &[&str], input: &[u8]) -> String {
     let before = folder.files();
-    let output = piped(folder, args, input);
+    let output = folder.piped(args, input);
     assert_eq!(output.status.code(), Some(1), "{args:?}");
     assert!(output.stdout.is_empty() && folder.files() == before, "{args:?} left data");
     String::from_utf8(output.stderr).unwrap()
@@ -75,7 +56,7 @@ fn stdin_is_read_as_a_file() {
     for args in [["diff", "-", "a.b2nd"], ["diff", "a.b2nd", "-"], ["diff", "-", "-"]] {
         assert_eq!(good(&folder, &args, &file), b"equal\n");
     }
-    let output = piped(&folder, &["diff", "-", "a.b2nd", "--json"], b"\x93NUMPY");
+    let output = folder.piped(&["diff", "-", "a.b2nd", "--json"], b"\x93NUMPY");
     assert!(String::from_utf8(output.stderr).unwrap().contains("(-)"));
     let text = String::from_utf8(good(&folder, &["info", "-"], &file)).unwrap();
     assert!(text.starts_with("path           -\nkind           ndarray\n"), "{text}");
@@ -92,7 +73,7 @@ fn stdin_is_read_as_a_file() {
     assert!(line.contains("(-)"), "{line}");
     let line = bad(&folder, &["cat", "-"], b"");
     assert!(line.contains("(-)"), "{line}");
-    let output = piped(&folder, &["meta", "-", "set", "a", "1"], &file);
+    let output = folder.piped(&["meta", "-", "set", "a", "1"], &file);
     assert_eq!(output.status.code(), Some(2));
 }
 
@@ -386,7 +367,7 @@ fn the_first_items_need_only_the_first_chunks() {
 }
 
 fn start_reading(folder: &Folder, args: &[&str]) -> Child {
-    start(folder, args, Stdio::piped())
+    folder.start(args, Stdio::piped())
 }
 
 /// Sends a signal and waits for the end of the command.
@@ -418,7 +399,7 @@ fn ctrl_c_leaves_no_file() {
         (&["import", "-", "-", "--chunks", "65536"], "-HUP"),
     ] {
         let folder = Folder::new();
-        let mut child = start(&folder, args, Stdio::null());
+        let mut child = folder.start(args, Stdio::null());
         let stdin = feed(&mut child);
         child.stdin = Some(stdin);
         // The write above ends when the pipe has room for the rest of it, so at least 7 MiB are read.
@@ -509,7 +490,7 @@ fn arrays_larger_than_memory_go_through() {
     let folder = Folder::new();
     // Rows of 1 MiB in chunks of 4 rows go through memory; chunks of 1024 rows need the temporary file.
     for (name, chunks) in [("a.b2nd", "4,131072"), ("b.b2nd", "1024,128")] {
-        let mut child = start(&folder, &["import", "-", name, "--chunks", chunks], Stdio::null());
+        let mut child = folder.start(&["import", "-", name, "--chunks", chunks], Stdio::null());
         let mut stdin = child.stdin.take().unwrap();
         let writer = thread::spawn(move || {
             stdin.write_all(&npy("<u8", &[ROWS, 1 << 17], false, &[])).unwrap();
@@ -528,12 +509,12 @@ fn arrays_larger_than_memory_go_through() {
         (&["copy", "a.b2nd", "c.b2nd", "--codec", "lz4"][..], "copy"),
         (&["copy", "a.b2nd", "d.b2nd", "--chunks", "64,8192"], "copy to other chunks"),
     ] {
-        let most = watch(&mut start(&folder, args, Stdio::null()));
+        let most = watch(&mut folder.start(args, Stdio::null()));
         println!("{what}: {} MiB", most >> 20);
         assert!(most > 0 && most < LIMIT, "{what} takes {most} bytes");
     }
     for name in ["a.b2nd", "b.b2nd", "d.b2nd"] {
-        let mut child = start(&folder, &["export", name, "-"], Stdio::piped());
+        let mut child = folder.start(&["export", name, "-"], Stdio::piped());
         let mut stdout = child.stdout.take().unwrap();
         let reader = thread::spawn(move || {
             let mut header = npy("<u8", &[ROWS, 1 << 17], false, &[]);

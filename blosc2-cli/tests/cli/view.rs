@@ -473,15 +473,9 @@ fn pipes_have_their_picture_without_statistics() {
     let picture = folder.good(&["view", "a", "-o", "-"]);
     folder.good(&["view", "a", "-o", "a.png"]);
     assert!(picture == folder.read("a.png"));
-    let args = ["view", "-", "--json"];
-    let mut child = std::process::Command::new(crate::common::PROGRAM)
-        .args(args)
-        .stdin(std::fs::File::open(folder.path("a")).unwrap())
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    let found: Value = serde_json::from_reader(child.stdout.take().unwrap()).unwrap();
-    assert!(child.wait().unwrap().success());
+    let output = folder.piped(&["view", "-", "--json"], &folder.read("a"));
+    assert!(output.status.success(), "{output:?}");
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&found["path"], &found["mean"]), (&json!("-"), &json!(5.5)));
 }
 
