@@ -10,7 +10,7 @@ use super::plan::{Items, Plan, c_order, position};
 use super::region::Region;
 use super::view::NDArrayView;
 use crate::closures::{Closures, registered};
-use crate::schunk::Reading;
+use crate::schunk::{Fetched, Reading};
 use crate::{Error, ErrorKind, Result, Threads};
 
 impl NDArray {
@@ -80,14 +80,39 @@ impl NDArrayView<'_> {
         // order.
         unsafe {
             let sink = Sink::new(bytes.as_mut_ptr().offset(at), true);
-            self.gather_alone(reading, &region, &strides, sink, doing)
+            let from = (reading, &Fetched::default());
+            self.gather_alone(from, &region, &strides, sink, doing)
         }
     }
 
-    /// Reads a box of the view, on this thread. `bytes` are the items in C order, or this part of each item.
-    pub(super) fn read_tile(
+    /// Reads from the file what a box of the view needs, if it is in one chunk.
+    pub(super) fn fetch(
         &self,
         reading: &Reading<'_>,
+        ranges: &[Range<u64>],
+        fetched: &mut Fetched,
+    ) -> Result<()> {
+        let array = self.array;
+        let region = self.region.select(&ranges.to_vec().into(), READ)?;
+        let strides = c_order(&region.shape(), array.typesize());
+        let now = array.geometry_now(reading)?;
+        let items = Items::Region(&region, &strides);
+        let plan = items.plan(now.as_ref().unwrap_or(&array.geometry), READ)?;
+        if plan.nchunks() != 1 {
+            return Ok(());
+        }
+        let chunk = plan.chunk(0);
+        let blocks = (0..chunk.nblocks()).map(|index| chunk.block(index));
+        let ranges = blocks.map(|block| block.number * block.len..(block.number + 1) * block.len);
+        array.schunk.fetch(reading, chunk.number, &ranges.collect::<Vec<_>>(), fetched)
+    }
+
+    /// Reads a box of the view, on this thread. `bytes` are the items in C order, or this part of each item.
+    ///
+    /// What was fetched before, in the same read, is what a box that includes this one needs.
+    pub(super) fn read_tile(
+        &self,
+        (reading, fetched): (&Reading<'_>, &Fetched),
         ranges: &[Range<u64>],
         part: Option<ItemPart>,
         bytes: &mut [u8],
@@ -104,7 +129,7 @@ impl NDArrayView<'_> {
                 Some(part) => Sink::of_part(start, false, part),
                 None => Sink::new(start, false),
             };
-            self.gather_alone(reading, &region, &strides, sink, READ)
+            self.gather_alone((reading, fetched), &region, &strides, sink, READ)
         }
     }
 
@@ -114,7 +139,7 @@ impl NDArrayView<'_> {
     /// The sink is memory for the items of the region at the places that the strides determine.
     unsafe fn gather_alone(
         &self,
-        reading: &Reading<'_>,
+        (reading, fetched): (&Reading<'_>, &Fetched),
         region: &Region,
         strides: &[isize],
         sink: Sink,
@@ -124,7 +149,7 @@ impl NDArrayView<'_> {
         let now = array.geometry_now(reading)?;
         let items = Items::Region(region, strides);
         let plan: Plan<'_> = items.plan(now.as_ref().unwrap_or(&array.geometry), doing)?;
-        let from = (&array.schunk, reading);
+        let from = (&array.schunk, reading, fetched);
         // SAFETY: the guarantee of the caller of this function.
         let read = unsafe { array.readers.gather(from, &plan, sink, Threads::ONE) };
         read.map_err(|error| array.schunk.at(error))
@@ -151,6 +176,9 @@ impl NDArrayView<'_> {
             place.push(low / side);
         }
         let number = position(&place, geometry.chunk_grid());
+        if !array.schunk.is_special(reading, number)? {
+            return Ok(None);
+        }
         array.schunk.with_chunk_in(reading, number, Some(&[]), |chunk, decoder| {
             Ok(gather::repeated_item(chunk, geometry.typesize(), decoder))
         })

@@ -13,7 +13,7 @@ use super::{Pooled, Reused, parallel};
 use crate::closures;
 use crate::decoder::Decoder;
 use crate::memory::{Target, resize};
-use crate::schunk::Reading;
+use crate::schunk::{Fetched, Reading};
 use crate::{ChunkRef, Error, ErrorKind, Result, SChunk, Threads};
 
 pub(super) const READ: &str = "read from an array";
@@ -181,7 +181,7 @@ impl Readers {
     /// The sink is memory for the items of the plan.
     pub(super) unsafe fn gather(
         &self,
-        (schunk, reading): (&SChunk, &Reading<'_>),
+        (schunk, reading, fetched): (&SChunk, &Reading<'_>, &Fetched),
         plan: &Plan<'_>,
         sink: Sink,
         threads: Threads,
@@ -200,7 +200,7 @@ impl Readers {
             _ => (CHUNKS_PER_THREAD * threads).div_ceil(nchunks.max(1)),
         };
         let cache = self.cache.as_ref().map(|cache| cache.of(reading.version()));
-        let gathering = Gathering { schunk, reading, geometry, sink, cache };
+        let gathering = Gathering { schunk, reading, fetched, geometry, sink, cache };
         let scratch = || {
             let scratch = self.scratches.lock().pop().unwrap_or_default();
             Ok(Pooled::new(&self.scratches, scratch))
@@ -219,6 +219,8 @@ impl Readers {
 struct Gathering<'a> {
     schunk: &'a SChunk,
     reading: &'a Reading<'a>,
+    /// Parts of a chunk that were read before; they include the blocks of the plan in this chunk.
+    fetched: &'a Fetched,
     geometry: &'a Geometry,
     sink: Sink,
     cache: Option<Blocks<'a>>,
@@ -254,7 +256,9 @@ impl Gathering<'_> {
         if needed.is_empty() {
             return Ok(());
         }
-        self.schunk.with_chunk_in(self.reading, plan.number, Some(&ranges), |chunk, decoder| {
+        let Self { schunk, reading, fetched, .. } = self;
+        let ranges = Some(&ranges[..]);
+        schunk.with_chunk_or_fetched(reading, plan.number, ranges, fetched, |chunk, decoder| {
             let (expected, found) = (self.geometry.chunk_len(), chunk.nbytes());
             if found != expected {
                 let number = plan.number;

@@ -15,7 +15,7 @@ use super::selection::{AxisIndex, AxisSelection};
 use super::view::NDArrayView;
 use super::{Change, NDArray, NUMPY_FORMAT, cut};
 use crate::element::Element;
-use crate::schunk::Reading;
+use crate::schunk::{Fetched, Reading};
 use crate::{Error, ErrorKind, Result, SChunk, Threads};
 
 pub(super) const APPEND: &str = "append to an array";
@@ -364,7 +364,7 @@ impl NDArray {
                             let plan = Plan::new(&old, &region, &strides);
                             // SAFETY: the part is inside the box of the chunk, whose strides these are.
                             let sink = unsafe { Sink::new(bytes.as_mut_ptr().offset(at), false) };
-                            let from = (&*schunk, &reading);
+                            let from = (&*schunk, &reading, &Fetched::default());
                             // SAFETY: see above.
                             unsafe { readers.gather(from, &plan, sink, Threads::ONE) }
                         })

@@ -10,6 +10,7 @@ use super::region::Region;
 use super::selection::Selection;
 use crate::dtype::SwapPlan;
 use crate::element::{Element, make_items, with_bytes_mut, zeroed};
+use crate::schunk::Fetched;
 use crate::{Dtype, Error, ErrorKind, Result};
 
 impl NDArray {
@@ -156,7 +157,10 @@ impl NDArray {
         let gathered = self.geometry_now(&reading).and_then(|now| {
             let plan = items.plan(now.as_ref().unwrap_or(geometry), READ)?;
             // SAFETY: the guarantee of the caller of this function.
-            unsafe { readers.gather((schunk, &reading), &plan, sink, readers.threads) }
+            unsafe {
+                let from = (schunk, &reading, &Fetched::default());
+                readers.gather(from, &plan, sink, readers.threads)
+            }
         });
         gathered.map_err(|error| schunk.at(error))
     }

@@ -56,6 +56,7 @@ pub(crate) use info::write_storage;
 pub use items::Items;
 pub use metalayers::{Metalayers, MetalayersMut};
 pub use options::OpenOptions;
+pub(crate) use read::Fetched;
 pub use read::{ChunkInfo, Chunks, LazyChunk};
 pub use repair::{Rebuilt, Repaired, repair, repair_to};
 pub use whole::SaveOptions;

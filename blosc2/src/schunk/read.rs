@@ -163,6 +163,18 @@ impl SChunk {
         ranges: Option<&[Range<usize>]>,
         work: impl FnOnce(&ChunkRef<'_>, &mut Decoder) -> Result<R>,
     ) -> Result<R> {
+        self.with_chunk_or_fetched(reading, index, ranges, &Fetched::default(), work)
+    }
+
+    /// Like [`with_chunk_in`](Self::with_chunk_in); reads nothing if the ranges were fetched before, in the same read.
+    pub(crate) fn with_chunk_or_fetched<R>(
+        &self,
+        reading: &Reading<'_>,
+        index: usize,
+        ranges: Option<&[Range<usize>]>,
+        fetched: &Fetched,
+        work: impl FnOnce(&ChunkRef<'_>, &mut Decoder) -> Result<R>,
+    ) -> Result<R> {
         let start = self.postfilter.as_ref().map(|_| self.start_of(reading, index)).transpose()?;
         let mut worker = self.worker()?;
         let Worker { decoder, buffer } = &mut worker;
@@ -185,6 +197,9 @@ impl SChunk {
             if let Some(bytes) = located.in_memory(&header) {
                 return work(&ChunkRef::to_decompress(bytes)?, decoder);
             }
+            if fetched.index == Some(index) {
+                return work(&ChunkRef::to_decompress(&fetched.bytes)?, decoder);
+            }
             let ranges = ranges.map(|ranges| {
                 let needed = ranges.iter().map(|range| decoder.needed(&header, range.clone()));
                 needed.collect::<Vec<_>>()
@@ -197,6 +212,33 @@ impl SChunk {
         result.map_err(|error| self.at(error.in_chunk(index)))
     }
 
+    /// Reads what ranges of a chunk need, if the chunk is neither in memory nor changed by a postfilter.
+    pub(crate) fn fetch(
+        &self,
+        reading: &Reading<'_>,
+        index: usize,
+        ranges: &[Range<usize>],
+        fetched: &mut Fetched,
+    ) -> Result<()> {
+        fetched.index = None;
+        let result = reading.state.locate(index).and_then(|(located, header)| {
+            if located.in_memory(&header).is_some() || self.postfilter.is_some() {
+                return Ok(());
+            }
+            let read = located.fetch(&header, Some(ranges), &mut fetched.bytes);
+            read.map_err(|error| error.doing(format!("read chunk {index}")))?;
+            fetched.index = Some(index);
+            Ok(())
+        });
+        result.map_err(|error| self.at(error.in_chunk(index)))
+    }
+
+    /// Returns whether a chunk stores only a repeated value.
+    pub(crate) fn is_special(&self, reading: &Reading<'_>, index: usize) -> Result<bool> {
+        let located = reading.state.locate(index).map_err(|error| self.at(error.in_chunk(index)));
+        located.map(|(_, header)| header.special.is_some())
+    }
+
     fn worker(&self) -> Result<Worker> {
         if let Some(worker) = self.workers.lock().pop() {
             return Ok(worker);
@@ -207,6 +249,14 @@ impl SChunk {
         }
         Ok(Worker { decoder, buffer: Vec::new() })
     }
+}
+
+/// Parts of a chunk that were read from a file before they are decompressed.
+#[derive(Debug, Default)]
+pub struct Fetched {
+    /// The chunk; `None` if nothing was read.
+    index: Option<usize>,
+    bytes: Vec<u8>,
 }
 
 /// Returns whether reading a part of a chunk decompresses all of its data.

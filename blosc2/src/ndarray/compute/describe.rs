@@ -82,8 +82,15 @@ impl Describe<'_> {
         if !(*first..=*last).contains(&item) {
             return None;
         }
+        let last_bin = self.edges.len() - 2;
+        // The bin, if all have the same width.
+        let guess = ((item - first) / (last - first) * (last_bin + 1) as f64) as usize;
+        let guess = guess.min(last_bin);
+        if self.edges[guess] <= item && item < self.edges[guess + 1] {
+            return Some(guess);
+        }
         let above = self.edges.partition_point(|edge| *edge <= item);
-        Some(above.min(self.edges.len() - 1) - 1)
+        Some((above - 1).min(last_bin))
     }
 
     fn add_numbers<T: Real>(&self, to: &mut Part<T>, items: &[T]) {

@@ -64,7 +64,7 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
         let axis = shape.iter().position(|&size| size > 1).unwrap_or(0).min(shape.len());
         let (outer, inner): (Vec<usize>, Vec<usize>) =
             (0..shape.len()).partition(|&other| other <= axis);
-        let (outer, inner) = (space.tiles(&outer), space.tiles(&inner));
+        let (outer, inner) = (space.pieces(&outer), space.pieces(&inner));
         let row: usize = shape.iter().skip(axis + 1).map(|&size| size as usize).product();
         let mut slabs = Vec::new();
         let mut rest = items;
@@ -76,23 +76,31 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
         }
         let scratch = || Ok(S::State::default());
         parallel::each(context.threads, slabs.len(), scratch, |state, number| {
-            let mut slab = slabs[number].lock();
-            let (ranges, items) = &mut *slab;
-            for other in (0..inner.count()).filter_map(|number| inner.get(number)) {
-                let ranges: Vec<Range<u64>> = ranges.iter().chain(&other).cloned().collect();
-                let mut tile = self.source.tile(&context, state, &ranges)?;
-                // The slab starts at index 0 of its axis.
-                let mut here = ranges.clone();
-                let mut sizes = shape.to_vec();
-                if let Some(range) = here.get_mut(axis) {
-                    sizes[axis] = range.end - range.start;
-                    *range = 0..sizes[axis];
-                }
-                each_row(&here, &sizes, |at, len| {
-                    let (row, others) = tile.split_at(len);
-                    items[at..at + len].copy_from_slice(row);
-                    tile = others;
-                });
+            let (slab, items) = &mut *slabs[number].lock();
+            let join = |outer: &[Range<u64>], inner: &[Range<u64>]| [outer, inner].concat();
+            // The slab has all items along the other axes.
+            let mut sizes = shape.to_vec();
+            let first = slab.last().map_or(0, |range| {
+                sizes[axis] = range.end - range.start;
+                range.start
+            });
+            for piece in (0..inner.count()).filter_map(|number| inner.get(number)) {
+                self.source.prepare(&context, state, &join(slab, &piece))?;
+                outer.each_tile(slab, |outer| {
+                    inner.each_tile(&piece, |inner| {
+                        let mut tile = join(outer, inner);
+                        let mut found = self.source.tile(&context, state, &tile)?;
+                        if let Some(range) = tile.get_mut(axis) {
+                            *range = range.start - first..range.end - first;
+                        }
+                        each_row(&tile, &sizes, |at, len| {
+                            let (row, others) = found.split_at(len);
+                            items[at..at + len].copy_from_slice(row);
+                            found = others;
+                        });
+                        Ok(())
+                    })
+                })?;
             }
             Ok(())
         })
@@ -140,6 +148,7 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
                     bytes.chunks_exact_mut(item.len()).for_each(|to| to.copy_from_slice(&item));
                 }
                 None => {
+                    self.source.prepare(&context, &mut state, ranges)?;
                     let items = self.source.tile(&context, &mut state, ranges)?;
                     bytes.copy_from_slice(&bytes_of(items));
                 }

@@ -1,9 +1,9 @@
-//! Exact sums of floating-point numbers. A sum is a fixed-point number which holds every bit of its items and is rounded
+//! Exact sums of floating-point numbers. A sum is a fixed-point number that holds every bit of its items; it is rounded
 //! once, at the end. Its result therefore depends neither on the order of the items nor on how they are split among
 //! chunks and threads.
 //!
 //! Long runs do not add item by item: plain sums of `f64` are exact as long as all bits of the items, and of their sum,
-//! lie within 53 bits. The functions for runs form such sums in pieces of [`PIECE`] items, in loops over lanes which the
+//! lie within 53 bits. The functions for runs form them in pieces of [`PIECE`] items, in loops over lanes which the
 //! compiler vectorises.
 
 /// The exact sum of floating-point numbers: `WORDS` digits of 32 bits, the least significant first. The lowest bit of
@@ -31,7 +31,7 @@ pub(super) type Squares64 = Exact<134, -2148>;
 /// Sums of squares of integers of at most 64 bits.
 pub(super) type SquaresInt = Exact<7, 0>;
 
-/// An addition changes a digit by less than 2^32: after so many of them, digits are still far from overflow.
+/// An addition changes a digit by less than 2^32: after this number of additions, digits are still far from overflow.
 const MAX_PENDING: u32 = 1 << 30;
 
 impl<const WORDS: usize, const LOW: i32> Default for Exact<WORDS, LOW> {
@@ -71,6 +71,7 @@ impl<const WORDS: usize, const LOW: i32> Exact<WORDS, LOW> {
     }
 
     pub(super) fn merge(&mut self, other: &Self) {
+        // Digits of `other` may be almost 2^63 / 2, so those of `self` have to be small.
         self.carry();
         for (digit, added) in self.digits.iter_mut().zip(&other.digits) {
             *digit += added;
@@ -90,6 +91,7 @@ impl<const WORDS: usize, const LOW: i32> Exact<WORDS, LOW> {
     }
 
     /// The bits of the sum, rounded to the nearest `f16`.
+    #[cfg(feature = "half")]
     pub(super) fn to_f16_bits(&self) -> u16 {
         self.quotient(1, F16) as u16
     }
@@ -105,6 +107,7 @@ impl<const WORDS: usize, const LOW: i32> Exact<WORDS, LOW> {
     }
 
     /// The bits of the sum divided by `count`, rounded once, to the nearest `f16`. NaN if `count` is 0.
+    #[cfg(feature = "half")]
     pub(super) fn mean_f16_bits(&self, count: u64) -> u16 {
         self.quotient(count, F16) as u16
     }
@@ -166,6 +169,13 @@ impl<const WORDS: usize, const LOW: i32> Exact<WORDS, LOW> {
         self.add_at(negative, (magnitude >> 64) as u64, position + 64);
     }
 
+    /// Adds `magnitude * count`, whose lowest bit is bit `position` of the sum.
+    fn add_multiple(&mut self, magnitude: u128, count: u64, position: u32) {
+        let count = u128::from(count);
+        self.add_wide(false, (magnitude & u128::from(u64::MAX)) * count, position);
+        self.add_wide(false, (magnitude >> 64) * count, position + 64);
+    }
+
     /// Brings all digits but the last, which has the sign, to the range 0..2^32.
     fn carry(&mut self) {
         let mut carry = 0;
@@ -208,7 +218,7 @@ impl Squares64 {
             return;
         }
         let (mantissa, exponent) = decompose(value);
-        let square = u128::from(mantissa) * u128::from(mantissa);
+        let square = u128::from(mantissa).pow(2);
         self.add_wide(false, square, (2 * exponent + 2148) as u32);
     }
 
@@ -222,7 +232,8 @@ impl Squares64 {
             return;
         }
         let (mantissa, exponent) = decompose(value);
-        self.add_product(u128::from(mantissa) * u128::from(mantissa), count, 2 * exponent + 2148);
+        let square = u128::from(mantissa).pow(2);
+        self.add_multiple(square, count, (2 * exponent + 2148) as u32);
     }
 }
 
@@ -235,17 +246,7 @@ impl SquaresInt {
 
     /// Adds `count` times the square of an integer.
     pub(super) fn add_integer_repeated(&mut self, square: u128, count: u64) {
-        self.add_product(square, count, 0);
-    }
-}
-
-impl<const WORDS: usize, const LOW: i32> Exact<WORDS, LOW> {
-    /// Adds `magnitude * count`, whose lowest bit is bit `position` of the sum.
-    fn add_product(&mut self, magnitude: u128, count: u64, position: i32) {
-        let position = position as u32;
-        let count = u128::from(count);
-        self.add_wide(false, (magnitude & u128::from(u64::MAX)) * count, position);
-        self.add_wide(false, (magnitude >> 64) * count, position + 64);
+        self.add_multiple(square, count, 0);
     }
 }
 
@@ -355,7 +356,7 @@ fn divide_spread(spread: &Limbs, low: i32, count: u64, ddof: u64) -> f64 {
 }
 
 /// The variance of `count` items, rounded once: the sum over `parts` of `(count * squares - sum^2)`, divided by
-/// `count * max(count - ddof, 0)`. Each of `parts` has a sum and the sum of squares of the same items: a single part for
+/// `count * max(count - ddof, 0)`. Each of `parts` has a sum and the sum of squares of the same items: one part for
 /// real numbers, the real and the imaginary part for complex ones.
 ///
 /// NaN if an item is NaN or infinite; for `ddof >= count`, infinity, or NaN if all items are equal.
@@ -464,12 +465,6 @@ pub(super) trait Summand: Copy {
 
     /// Adds the squares of `items`.
     fn add_run_of_squares(squares: &mut Self::Squares, items: &[Self]);
-
-    /// Adds rows of `sums.len()` items, item j of each row to `sums[j]`.
-    fn add_rows(sums: &mut [Self::Sum], items: &[Self]);
-
-    /// Adds the squares of rows of `squares.len()` items, item j of each row to `squares[j]`.
-    fn add_rows_of_squares(squares: &mut [Self::Squares], items: &[Self]);
 }
 
 /// The number of items that are summed at once.
@@ -682,6 +677,31 @@ impl Split {
     }
 }
 
+/// Adds `value` of up to [`PIECE`] items; no value exceeds `largest`. `false`, and nothing is added if two lanes do not
+/// suffice or an item is not finite.
+#[inline(always)]
+fn try_add_piece<T: Copy + Default, const WORDS: usize, const LOW: i32>(
+    sum: &mut Exact<WORDS, LOW>,
+    items: &[T],
+    largest: f64,
+    value: impl Fn(T) -> f64 + Copy,
+) -> bool {
+    let Some(origins) = origins(largest) else { return false };
+    let mut split = Split::new(origins);
+    in_lanes(items, T::default(), |chunk: &[T; SPLIT_LANES]| {
+        for (lane, &item) in chunk.iter().enumerate() {
+            split.add(lane, value(item));
+        }
+    });
+    let (upper, lower) = split.sums();
+    let exact = upper.is_finite() && !split.has_remainder();
+    if exact {
+        sum.add(upper);
+        sum.add(lower);
+    }
+    exact
+}
+
 /// Adds `value` of up to [`PIECE`] items; no value exceeds `largest`.
 #[inline(always)]
 fn add_piece<T: Copy + Default, const WORDS: usize, const LOW: i32>(
@@ -690,35 +710,23 @@ fn add_piece<T: Copy + Default, const WORDS: usize, const LOW: i32>(
     largest: f64,
     value: impl Fn(T) -> f64 + Copy,
 ) {
-    if let Some(origins) = origins(largest) {
-        let mut split = Split::new(origins);
-        in_lanes(items, T::default(), |chunk: &[T; SPLIT_LANES]| {
-            for (lane, &item) in chunk.iter().enumerate() {
-                split.add(lane, value(item));
-            }
-        });
-        let (upper, lower) = split.sums();
-        if upper.is_finite() && !split.has_remainder() {
-            sum.add(upper);
-            sum.add(lower);
-            return;
+    if !try_add_piece(sum, items, largest, value) {
+        let mut values = [0.0; PIECE];
+        for (to, &item) in values.iter_mut().zip(items) {
+            *to = value(item);
         }
+        add_wide_piece(sum, &mut values[..items.len().next_multiple_of(SPLIT_LANES)]);
     }
-    let mut values = [0.0; PIECE];
-    for (to, &item) in values.iter_mut().zip(items) {
-        *to = value(item);
-    }
-    add_wide_piece(sum, &mut values[..items.len().next_multiple_of(SPLIT_LANES)]);
 }
 
-/// Adds values that differ much in magnitude, or some of which are not finite. Their number is a multiple of the lanes.
+/// Adds values that differ much in magnitude, or that are not all finite. Their number is a multiple of the lanes.
 #[cold]
 #[inline(never)]
 fn add_wide_piece<const WORDS: usize, const LOW: i32>(
     sum: &mut Exact<WORDS, LOW>,
     values: &mut [f64],
 ) {
-    /// After so many passes, few values are left, or they differ so much that further passes would not help.
+    /// The maximum number of passes. After these, few values are left, or further passes would not help.
     const PASSES: usize = 3;
     for _ in 0..PASSES {
         let largest = largest::<_, SPLIT_LANES>(values, keep_larger_f64);
@@ -742,97 +750,39 @@ fn add_wide_piece<const WORDS: usize, const LOW: i32>(
     }
 }
 
-// Rows: the same with one lane for each column. Columns that need further passes are copied and added as runs.
-
-/// The number of columns that are summed at once.
-const TILE: usize = 256;
-
-/// The number of rows that are summed at once. It is at most 128, see `origins`.
-const ROWS: usize = 64;
-
-/// Fewer columns than this are copied and added as runs.
-const NARROW: usize = 16;
-
-/// Calls `add_tile` with blocks of at most [`ROWS`] rows and each range of at most [`TILE`] columns.
-#[inline(always)]
-fn in_tiles<T>(items: &[T], width: usize, mut add_tile: impl FnMut(&[T], std::ops::Range<usize>)) {
-    for block in items.chunks(width * ROWS) {
-        for start in (0..width).step_by(TILE) {
-            add_tile(block, start..width.min(start + TILE));
-        }
-    }
-}
-
-/// Calls `add` with each column, in pieces.
-fn in_columns<T: Copy + Default>(items: &[T], width: usize, mut add: impl FnMut(usize, &[T])) {
-    for block in items.chunks(width.max(1) * PIECE) {
-        for column in 0..width {
-            with_column(block, width, column, |items| add(column, items));
-        }
-    }
-}
-
-/// Calls `add` with the items of a column of at most [`PIECE`] rows.
-#[inline(always)]
-fn with_column<T: Copy + Default>(
-    block: &[T],
-    width: usize,
-    column: usize,
-    add: impl FnOnce(&[T]),
-) {
-    let mut items = [T::default(); PIECE];
-    let mut count = 0;
-    for (to, row) in items.iter_mut().zip(block.chunks_exact(width)) {
-        *to = row[column];
-        count += 1;
-    }
-    add(&items[..count]);
-}
-
-/// Adds `value` of the items of a tile.
-#[inline(always)]
-fn add_split_tile<T: Summand + Default, const WORDS: usize, const LOW: i32>(
-    sums: &mut [Exact<WORDS, LOW>],
-    block: &[T],
-    columns: std::ops::Range<usize>,
-    value: impl Fn(T) -> f64 + Copy,
-    keep_larger: impl Fn(&mut T, T) + Copy,
-    add_run: impl Fn(&mut Exact<WORDS, LOW>, &[T]),
-) {
-    let width = sums.len();
-    let mut largest = [T::default(); TILE];
-    for row in block.chunks_exact(width) {
-        for (largest, &item) in largest.iter_mut().zip(&row[columns.clone()]) {
-            keep_larger(largest, item);
-        }
-    }
-    // Where there are no origins, NaN makes the column one to be copied.
-    let mut starts = [(0.0, 0.0); TILE];
-    let (mut upper, mut lower) = ([0.0; TILE], [0.0; TILE]);
-    for (index, &largest) in largest.iter().enumerate() {
-        starts[index] = origins(value(largest)).unwrap_or((f64::NAN, f64::NAN));
-        (upper[index], lower[index]) = starts[index];
-    }
-    let mut remainders = [0; TILE];
-    for row in block.chunks_exact(width) {
-        let lanes = upper.iter_mut().zip(&mut lower).zip(&mut remainders);
-        for (((upper, lower), remainders), &item) in lanes.zip(&row[columns.clone()]) {
-            *remainders |= add_split(upper, lower, value(item)).to_bits();
-        }
-    }
-    for (index, column) in columns.enumerate() {
-        let sum = &mut sums[column];
-        if upper[index].is_nan() || remainders[index] << 1 != 0 {
-            with_column(block, width, column, |items| add_run(sum, items));
-        } else {
-            sum.add(upper[index] - starts[index].0);
-            sum.add(lower[index] - starts[index].1);
-        }
-    }
-}
-
 fn square(item: f32) -> f64 {
     f64::from(item) * f64::from(item)
+}
+
+// Squares of f64: the rounded square and its error, both exact in f64 unless they overflow or underflow.
+
+/// Items up to 2^480 have a finite square, also within `square_error`.
+const LARGE: f64 = f64::from_bits((1023 + 480) << 52);
+
+/// The lowest bit of the square of items from 2^-480 on is in the range of f64.
+const TINY: f64 = f64::from_bits((1023 - 480) << 52);
+
+/// Whether there are items below [`TINY`], apart from zeros.
+#[inline(always)]
+fn has_tiny(items: &[f64]) -> bool {
+    let mut tiny = [0; LANES];
+    in_lanes(items, 0.0, |chunk: &[f64; LANES]| {
+        for (tiny, &item) in tiny.iter_mut().zip(chunk) {
+            *tiny |= if item.abs() < TINY { item.to_bits() } else { 0 };
+        }
+    });
+    tiny.iter().fold(0, |all, bits| all | bits) << 1 != 0
+}
+
+/// The exact difference between the square of `item` and `item * item`.
+#[inline(always)]
+fn square_error(item: f64) -> f64 {
+    // Two halves of at most 26 bits: their products are exact.
+    let scaled = item * ((1 << 27) + 1) as f64;
+    let high = scaled - (scaled - item);
+    let low = item - high;
+    let square = item * item;
+    (high * high - square) + 2.0 * high * low + low * low
 }
 
 impl Summand for f32 {
@@ -859,54 +809,6 @@ impl Summand for f32 {
             add_piece(squares, piece, square(largest), square);
         }
     }
-
-    fn add_rows(sums: &mut [Sum32], items: &[f32]) {
-        let width = sums.len();
-        if width < NARROW {
-            return in_columns(items, width, |column, items| {
-                Self::add_run(&mut sums[column], items)
-            });
-        }
-        in_tiles(items, width, |block, columns| {
-            let mut largest = [0.0; TILE];
-            for row in block.chunks_exact(width) {
-                for (largest, &item) in largest.iter_mut().zip(&row[columns.clone()]) {
-                    keep_larger_f32(largest, item);
-                }
-            }
-            let bounds = largest.map(lower_bound);
-            let mut totals = [0.0; TILE];
-            let mut skipped = [0; TILE];
-            for row in block.chunks_exact(width) {
-                let lanes = totals.iter_mut().zip(&mut skipped).zip(&bounds);
-                for (((total, skipped), &bound), &item) in lanes.zip(&row[columns.clone()]) {
-                    add_bounded(total, skipped, bound, item);
-                }
-            }
-            for (index, column) in columns.enumerate() {
-                if totals[index].is_finite() && !any_but_sign(&skipped[index..=index]) {
-                    sums[column].add(totals[index]);
-                } else {
-                    with_column(block, width, column, |items| {
-                        Self::add_run(&mut sums[column], items)
-                    });
-                }
-            }
-        });
-    }
-
-    fn add_rows_of_squares(squares: &mut [Squares32], items: &[f32]) {
-        let width = squares.len();
-        if width < NARROW {
-            return in_columns(items, width, |column, items| {
-                Self::add_run_of_squares(&mut squares[column], items);
-            });
-        }
-        in_tiles(items, width, |block, columns| {
-            let add_run = Self::add_run_of_squares;
-            add_split_tile(squares, block, columns, square, keep_larger_f32, add_run);
-        });
-    }
 }
 
 impl Summand for f64 {
@@ -924,28 +826,23 @@ impl Summand for f64 {
     }
 
     fn add_run_of_squares(squares: &mut Squares64, items: &[f64]) {
-        items.iter().for_each(|&item| squares.add_square(item));
-    }
-
-    fn add_rows(sums: &mut [Sum64], items: &[f64]) {
-        let width = sums.len();
-        if width < NARROW {
-            return in_columns(items, width, |column, items| {
-                Self::add_run(&mut sums[column], items)
-            });
+        if items.len() < SHORT {
+            return items.iter().for_each(|&item| squares.add_square(item));
         }
-        in_tiles(items, width, |block, columns| {
-            add_split_tile(sums, block, columns, |item| item, keep_larger_f64, Self::add_run);
-        });
-    }
-
-    fn add_rows_of_squares(squares: &mut [Squares64], items: &[f64]) {
-        if !squares.is_empty() {
-            for row in items.chunks(squares.len()) {
-                for (sum, &item) in squares.iter_mut().zip(row) {
-                    sum.add_square(item);
-                }
+        for piece in items.chunks(PIECE) {
+            let largest = largest::<_, LANES>(piece, keep_larger_f64);
+            let square = |item| item * item;
+            if largest <= LARGE
+                && !has_tiny(piece)
+                && try_add_piece(squares, piece, square(largest), square)
+            {
+                add_piece(squares, piece, square(largest) * 2f64.powi(-53), square_error);
+            } else {
+                piece.iter().for_each(|&item| squares.add_square(item));
             }
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

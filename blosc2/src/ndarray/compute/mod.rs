@@ -4,6 +4,7 @@ mod context;
 mod describe;
 mod evaluate;
 mod exact;
+mod narrow;
 mod number;
 mod output;
 mod product;
@@ -104,21 +105,21 @@ impl NDArray {
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     #[doc(alias("sum", "mean", "min", "max", "lazyexpr"))]
-    pub fn lazy<T: Element>(&self) -> LazyExpr<impl Source<Item = T>> {
+    pub fn lazy<T: Element>(&self) -> LazyExpr<impl Source<Item = T> + Clone> {
         LazyExpr::of(self)
     }
 }
 
 impl<'a> NDArrayView<'a> {
     /// Returns the lazily evaluated expression of the items of the view; see [`NDArray::lazy`].
-    pub fn lazy<T: Element>(&self) -> LazyExpr<impl Source<Item = T> + use<'a, T>> {
+    pub fn lazy<T: Element>(&self) -> LazyExpr<impl Source<Item = T> + Clone + use<'a, T>> {
         LazyExpr::of(self.clone())
     }
 }
 
 impl<'a> NDArrayField<'a> {
     /// Returns the lazily evaluated expression of the field of all items; see [`NDArray::lazy`].
-    pub fn lazy<T: Element>(&self) -> LazyExpr<impl Source<Item = T> + use<'a, T>> {
+    pub fn lazy<T: Element>(&self) -> LazyExpr<impl Source<Item = T> + Clone + use<'a, T>> {
         LazyExpr::of(self.clone())
     }
 }
@@ -187,8 +188,8 @@ impl<S: Source> LazyExpr<S> {
         Select::new(self, predicate)
     }
 
-    /// Sets that reductions combine the items along these axes: an integer, a tuple or an array of integers, of which
-    /// negative ones count from the last axis. NumPy: `axis=`.
+    /// Sets that reductions combine the items along these axes: an integer, a tuple or an array of integers. Negative
+    /// integers count from the last axis. NumPy: `axis=`.
     ///
     /// ```
     /// use blosc2::NDArray;

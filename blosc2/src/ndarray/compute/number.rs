@@ -1,10 +1,7 @@
 //! The item types of reductions, their result types, and the states from which results are computed.
 
-use std::slice;
-
-use super::exact::{
-    Squares32, Squares64, SquaresInt, Sum32, Sum64, Summand, variance, variance_of_integers,
-};
+use super::exact::{Squares32, SquaresInt, Sum32, Sum64, variance, variance_of_integers};
+use super::narrow::{Float, Narrow, NarrowSquares64, add_items};
 use super::product::Product;
 use crate::Element;
 
@@ -98,19 +95,25 @@ mod sealed {
 }
 
 /// Some of the items that are combined to one result.
-pub trait Accumulator<T>: Default + Clone + Send {
+pub trait Accumulator<T: Copy>: Default + Clone + Send {
     fn add(&mut self, items: &[T]);
 
     /// Adds the items of rows, each to the accumulator with its index in the row.
     fn add_rows(to: &mut [Self], rows: &[T]) {
-        for row in rows.chunks_exact(to.len()) {
-            to.iter_mut().zip(row).for_each(|(to, item)| to.add(slice::from_ref(item)));
-        }
+        each_in_rows(to, rows, |to, item| to.add(&[item]));
     }
 
     fn add_repeated(&mut self, item: T, count: u64);
 
     fn merge(&mut self, other: &Self);
+}
+
+/// Calls `add` with the items of rows, each with the accumulator with its index in the row.
+#[inline]
+fn each_in_rows<A, T: Copy>(to: &mut [A], rows: &[T], add: impl Fn(&mut A, T)) {
+    for row in rows.chunks_exact(to.len()) {
+        to.iter_mut().zip(row).for_each(|(to, item)| add(to, *item));
+    }
 }
 
 /// The number of items that are converted at once.
@@ -122,7 +125,7 @@ pub struct Integers(i128);
 
 /// The sum of integers, and the sum of their squares.
 #[derive(Debug, Clone, Default)]
-pub struct IntegerMoments(i128, SquaresInt);
+pub struct IntegerMoments(Integers, SquaresInt);
 
 /// The product of integers. Overflow wraps.
 #[derive(Debug, Clone)]
@@ -150,6 +153,10 @@ macro_rules! integers {
                 }
             }
 
+            fn add_rows(to: &mut [Self], rows: &[$type]) {
+                each_in_rows(to, rows, |to, item| to.0 += item as i128);
+            }
+
             fn add_repeated(&mut self, item: $type, count: u64) {
                 self.0 += item as i128 * i128::from(count);
             }
@@ -161,21 +168,26 @@ macro_rules! integers {
 
         impl Accumulator<$type> for IntegerMoments {
             fn add(&mut self, items: &[$type]) {
-                for item in items.iter().map(|item| *item as i128) {
-                    self.0 += item;
-                    self.1.add_integer(item.unsigned_abs() * item.unsigned_abs());
+                Accumulator::<$type>::add(&mut self.0, items);
+                // The sum of the squares of a piece fits, unless items are larger than these bits.
+                for items in items.chunks(PIECE) {
+                    let magnitudes = items.iter().map(|item| (*item as i128).unsigned_abs());
+                    if magnitudes.clone().fold(0, |all, item| all | item) >> 60 == 0 {
+                        self.1.add_integer(magnitudes.map(|item| item * item).sum());
+                    } else {
+                        magnitudes.for_each(|item| self.1.add_integer(item * item));
+                    }
                 }
             }
 
             fn add_repeated(&mut self, item: $type, count: u64) {
-                let item = item as i128;
-                self.0 += item * i128::from(count);
-                let square = item.unsigned_abs() * item.unsigned_abs();
-                self.1.add_integer_repeated(square, count);
+                self.0.add_repeated(item, count);
+                let magnitude = (item as i128).unsigned_abs();
+                self.1.add_integer_repeated(magnitude * magnitude, count);
             }
 
             fn merge(&mut self, other: &Self) {
-                self.0 += other.0;
+                Accumulator::<$type>::merge(&mut self.0, &other.0);
                 self.1.merge(&other.1);
             }
         }
@@ -222,7 +234,7 @@ macro_rules! integers {
             }
 
             fn variance(moments: &IntegerMoments, count: u64, ddof: u64) -> f64 {
-                variance_of_integers(count, moments.0, &moments.1, ddof)
+                variance_of_integers(count, moments.0.0, &moments.1, ddof)
             }
 
             fn to_variance(variance: f64) -> f64 {
@@ -272,8 +284,13 @@ fn mean_of_integers(sum: i128, count: u64) -> f64 {
     if count == 0 {
         return f64::NAN;
     }
-    let (count, divisor) = (i128::from(count), count as f64);
-    (sum / count) as f64 + (sum % count) as f64 / divisor
+    // The quotient has at least 64 bits, and its last bit is set if it has a remainder: it is rounded once.
+    let (size, count) = (sum.unsigned_abs(), u128::from(count));
+    let shift = size.leading_zeros();
+    let shifted = size.checked_shl(shift).unwrap_or(0);
+    let quotient = shifted / count | u128::from(!shifted.is_multiple_of(count));
+    let mean = quotient as f64 * 2f64.powi(-(shift as i32));
+    if sum < 0 { -mean } else { mean }
 }
 
 fn wrapping_pow(mut base: u64, mut exponent: u64) -> u64 {
@@ -288,41 +305,51 @@ fn wrapping_pow(mut base: u64, mut exponent: u64) -> u64 {
     power
 }
 
+/// The sum of squares of `f32`.
+type NarrowSquares32 = Narrow<Squares32>;
+
 /// The sum of floating-point numbers, and the sum of their squares.
 #[derive(Debug, Clone, Default)]
-pub struct FloatMoments<S, Q>(S, Q);
+pub struct FloatMoments<S, Q>(Narrow<S>, Q);
 
 macro_rules! floats {
-    ($($type:ident $bits:ident $int:ident $sum:ident $squares:ident $add_square_repeated:expr;)*) => {$(
+    ($($type:ident $bits:ident $int:ident $sum:ident $squares:ident;)*) => {$(
         impl sealed::Sealed for $type {}
 
-        impl Accumulator<$type> for $sum {
+        impl Accumulator<$type> for Narrow<$sum> {
             fn add(&mut self, items: &[$type]) {
-                <$type>::add_run(self, items);
+                add_items(self, items);
             }
 
             fn add_rows(to: &mut [Self], rows: &[$type]) {
-                <$type as Summand>::add_rows(to, rows);
+                each_in_rows(to, rows, |to, item| to.add(f64::from(item)));
             }
 
             fn add_repeated(&mut self, item: $type, count: u64) {
-                $sum::add_repeated(self, f64::from(item), count);
+                self.add_repeated(f64::from(item), count);
             }
 
             fn merge(&mut self, other: &Self) {
-                $sum::merge(self, other);
+                self.merge(other);
             }
         }
 
         impl Accumulator<$type> for FloatMoments<$sum, $squares> {
             fn add(&mut self, items: &[$type]) {
-                <$type>::add_run(&mut self.0, items);
-                <$type>::add_run_of_squares(&mut self.1, items);
+                add_items(&mut self.0, items);
+                <$type>::add_squares(&mut self.1, items);
+            }
+
+            fn add_rows(to: &mut [Self], rows: &[$type]) {
+                each_in_rows(to, rows, |to, item| {
+                    to.0.add(f64::from(item));
+                    <$type>::add_square(&mut to.1, item);
+                });
             }
 
             fn add_repeated(&mut self, item: $type, count: u64) {
                 self.0.add_repeated(f64::from(item), count);
-                $add_square_repeated(&mut self.1, f64::from(item), count);
+                <$type>::add_square_repeated(&mut self.1, item, count);
             }
 
             fn merge(&mut self, other: &Self) {
@@ -333,7 +360,7 @@ macro_rules! floats {
 
         impl Accumulator<$type> for Product {
             fn add(&mut self, items: &[$type]) {
-                items.iter().for_each(|item| self.multiply(f64::from(*item)));
+                self.multiply_all(items.iter().map(|item| f64::from(*item)));
             }
 
             fn add_repeated(&mut self, item: $type, count: u64) {
@@ -372,15 +399,8 @@ trait Key {
 }
 
 floats! {
-    f32 u32 i32 Sum32 Squares32 Squares32::add_square_repeated;
-    f64 u64 i64 Sum64 Squares64 Squares64::add_square_repeated;
-}
-
-impl Squares32 {
-    fn add_square_repeated(&mut self, item: f64, count: u64) {
-        // The square of an `f32` is exact in `f64`.
-        self.add_repeated(item * item, count);
-    }
+    f32 u32 i32 Sum32 NarrowSquares32;
+    f64 u64 i64 Sum64 NarrowSquares64;
 }
 
 macro_rules! float_numbers {
@@ -396,15 +416,15 @@ macro_rules! float_numbers {
             type Key = $key;
 
             fn sum(total: &$total) -> $type {
-                $sum(total)
+                $sum(&total.total())
             }
 
             fn mean(total: &$total, count: u64) -> $type {
-                $mean(total, count)
+                $mean(&total.total(), count)
             }
 
             fn variance(moments: &$moments, count: u64, ddof: u64) -> f64 {
-                variance(count, &[(&moments.0, &moments.1)], ddof)
+                variance(count, &[(&moments.0.total(), &moments.1.total())], ddof)
             }
 
             fn to_variance(variance: f64) -> $variance {
@@ -442,16 +462,16 @@ macro_rules! float_numbers {
             }
 
             fn mean_f64(total: &$total, count: u64) -> f64 {
-                $mean_f64(total, count)
+                $mean_f64(&total.total(), count)
             }
         }
     )*};
 }
 
 float_numbers! {
-    f32, f32, Sum32, FloatMoments<Sum32, Squares32>, Product, i32;
+    f32, f32, Narrow<Sum32>, FloatMoments<Sum32, NarrowSquares32>, Product, i32;
     Sum32::to_f32, Sum32::mean_f32, Sum32::mean_f64, |variance| variance as f32, |product: &Product| product.to_f64() as f32;
-    f64, f64, Sum64, FloatMoments<Sum64, Squares64>, Product, i64;
+    f64, f64, Narrow<Sum64>, FloatMoments<Sum64, NarrowSquares64>, Product, i64;
     Sum64::to_f64, Sum64::mean_f64, Sum64::mean_f64, |variance| variance, Product::to_f64;
 }
 
@@ -496,7 +516,7 @@ mod half_precision {
         )*};
     }
 
-    as_f32! { Sum32 FloatMoments<Sum32, Squares32> Product }
+    as_f32! { Narrow<Sum32> FloatMoments<Sum32, NarrowSquares32> Product }
 
     impl Key for f16 {
         type Of = i16;
@@ -512,7 +532,7 @@ mod half_precision {
     }
 
     float_numbers! {
-        f16, f16, Sum32, FloatMoments<Sum32, Squares32>, Product, i16;
+        f16, f16, Narrow<Sum32>, FloatMoments<Sum32, NarrowSquares32>, Product, i16;
         |sum: &Sum32| f16::from_bits(sum.to_f16_bits()),
         |sum: &Sum32, count| f16::from_bits(sum.mean_f16_bits(count)),
         Sum32::mean_f64,
@@ -597,22 +617,24 @@ mod complex {
                 type Sum = Self;
                 type Mean = Self;
                 type Variance = $part;
-                type Total = Parts<$sum>;
+                type Total = Parts<Narrow<$sum>>;
                 type Moments = Parts<FloatMoments<$sum, $squares>>;
                 type Factors = ComplexProduct;
                 type Key = ($key, $key);
 
                 fn sum(total: &Self::Total) -> Self {
-                    Complex::new(total.0.$to(), total.1.$to())
+                    Complex::new(total.0.total().$to(), total.1.total().$to())
                 }
 
                 fn mean(total: &Self::Total, count: u64) -> Self {
-                    Complex::new(total.0.$mean(count), total.1.$mean(count))
+                    Complex::new(total.0.total().$mean(count), total.1.total().$mean(count))
                 }
 
                 fn variance(moments: &Self::Moments, count: u64, ddof: u64) -> f64 {
                     let Parts(re, im) = moments;
-                    variance(count, &[(&re.0, &re.1), (&im.0, &im.1)], ddof)
+                    let (re, re_squares) = (re.0.total(), re.1.total());
+                    let (im, im_squares) = (im.0.total(), im.1.total());
+                    variance(count, &[(&re, &re_squares), (&im, &im_squares)], ddof)
                 }
 
                 fn to_variance(variance: f64) -> $part {
@@ -647,7 +669,7 @@ mod complex {
     }
 
     complex! {
-        f32 i32 Sum32 Squares32 to_f32 mean_f32 |variance| variance as f32;
-        f64 i64 Sum64 Squares64 to_f64 mean_f64 |variance| variance;
+        f32 i32 Sum32 NarrowSquares32 to_f32 mean_f32 |variance| variance as f32;
+        f64 i64 Sum64 NarrowSquares64 to_f64 mean_f64 |variance| variance;
     }
 }

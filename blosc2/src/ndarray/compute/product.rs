@@ -1,5 +1,12 @@
 //! The product of floating-point numbers.
 
+use super::narrow::product_error;
+
+/// The number of products that are computed at the same time.
+const LANES: usize = 8;
+/// The number of items of a lane after which it is normalized.
+const GROUPS: usize = 256;
+
 /// The product of floating-point numbers, with 106 bits and an unbounded exponent: neither overflow nor underflow of a
 /// part of the product changes the result.
 #[derive(Debug, Clone)]
@@ -24,6 +31,47 @@ impl Default for Product {
 impl Product {
     pub(super) fn multiply(&mut self, item: f64) {
         self.multiply_wide(&Self::of(item));
+    }
+
+    /// Multiplies by all items.
+    pub(super) fn multiply_all(&mut self, mut items: impl ExactSizeIterator<Item = f64>) {
+        // The lanes are independent of each other, so that the processor computes them at the same time.
+        let mut lanes: [Self; LANES] = Default::default();
+        while items.len() >= LANES {
+            let mut groups = (items.len() / LANES).min(GROUPS);
+            while groups > 0 {
+                for lane in &mut lanes {
+                    lane.multiply_quickly(items.next().unwrap_or(1.0));
+                }
+                groups -= 1;
+            }
+            lanes.iter_mut().for_each(Self::normalize);
+        }
+        items.for_each(|item| self.multiply(item));
+        lanes.iter().for_each(|lane| self.multiply_wide(lane));
+    }
+
+    /// Multiplies by an item, and leaves a product below 2^([`GROUPS`] + 1).
+    #[inline(always)]
+    fn multiply_quickly(&mut self, item: f64) {
+        let biased = item.to_bits() >> 52 & 0x7ff;
+        if biased == 0 || biased == 0x7ff {
+            self.normalize();
+            return self.multiply(item);
+        }
+        let item = f64::from_bits(item.to_bits() & !(0x7ff << 52) | 1023 << 52);
+        let product = self.high * item;
+        let error = product_error(self.high, item, product) + self.low * item;
+        self.high = product + error;
+        self.low = error - (self.high - product);
+        self.exponent += i128::from(biased) - 1023;
+    }
+
+    fn normalize(&mut self) {
+        let (high, exponent) = split(self.high);
+        self.low *= power_of_two(-exponent);
+        self.high = high;
+        self.exponent += exponent;
     }
 
     /// Multiplies by `count` equal items.
@@ -54,15 +102,13 @@ impl Product {
     }
 
     fn multiply_wide(&mut self, other: &Self) {
-        let (product, error) = multiply(self.high, other.high);
-        let error = error + (self.high * other.low + self.low * other.high);
-        let high = product + error;
-        let low = error - (high - product);
-        // The product of two numbers below 2 is below 4.
-        let (high, exponent) = split(high);
-        self.low = low * power_of_two(-exponent);
-        self.high = high;
-        self.exponent += other.exponent + exponent;
+        let product = self.high * other.high;
+        let error = product_error(self.high, other.high, product)
+            + (self.high * other.low + self.low * other.high);
+        self.high = product + error;
+        self.low = error - (self.high - product);
+        self.exponent += other.exponent;
+        self.normalize();
         self.has_zero |= other.has_zero;
         self.has_infinity |= other.has_infinity;
         self.has_nan |= other.has_nan;
@@ -104,17 +150,4 @@ fn split(number: f64) -> (f64, i128) {
 /// Returns 2^`exponent`, for exponents of normal numbers.
 fn power_of_two(exponent: i128) -> f64 {
     f64::from_bits(((exponent + 1023) as u64) << 52)
-}
-
-/// Returns the product of two numbers of magnitude 1 to 2, and the error of its rounding.
-fn multiply(one: f64, other: f64) -> (f64, f64) {
-    // Dekker's product: the halves of 26 bits have exact products.
-    let halves = |number: f64| {
-        let wide = number * 134_217_729.0;
-        let high = wide - (wide - number);
-        (high, number - high)
-    };
-    let product = one * other;
-    let ((a, b), (c, d)) = (halves(one), halves(other));
-    (product, b * d - (((product - a * c) - b * c) - a * d))
 }

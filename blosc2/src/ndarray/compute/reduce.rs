@@ -23,7 +23,7 @@ const TILE: u64 = 1 << 20;
 
 /// Combines items to one result.
 pub trait Reducer<T>: Sync {
-    /// The state of a result of which some items are combined.
+    /// A result for which some items are combined.
     type Accumulator: Send;
     type Result: Clone + Send;
 
@@ -34,8 +34,7 @@ pub trait Reducer<T>: Sync {
 
     fn start(&self) -> Self::Accumulator;
 
-    /// Adds items, the first of which has the position `at` among the items that are combined to one result, in C
-    /// order.
+    /// Adds items. The first one has the position `at` among the items that are combined to one result, in C order.
     fn add(
         &self,
         context: &Context<'_>,
@@ -293,6 +292,7 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
                 .iter_mut()
                 .try_for_each(|to| self.reducer.add_repeated(&self.context, to, item, count, at));
         }
+        self.source.prepare(&self.context, state, &ranges)?;
         self.space.pieces(&self.reduced).each_tile(piece, |tile| {
             let ranges = self.ranges(kept, tile);
             let items = self.source.tile(&self.context, state, &ranges)?;

@@ -283,6 +283,13 @@ impl<T: Numeric> Reducer<T> for CountNonzero {
         Ok(())
     }
 
+    fn add_rows(&self, _: &Context<'_>, to: &mut [u64], rows: &[T], _: u64, _: u64) -> Result<()> {
+        for row in rows.chunks_exact(to.len()) {
+            to.iter_mut().zip(row).for_each(|(to, item)| *to += u64::from(item.is_nonzero()));
+        }
+        Ok(())
+    }
+
     fn add_repeated(
         &self,
         _: &Context<'_>,
@@ -318,6 +325,13 @@ impl<T: Numeric, const NONZERO: bool> Reducer<T> for Has<NONZERO> {
 
     fn add(&self, _: &Context<'_>, to: &mut bool, items: &[T], _: u64) -> Result<()> {
         *to = *to || items.iter().any(|item| item.is_nonzero() == NONZERO);
+        Ok(())
+    }
+
+    fn add_rows(&self, _: &Context<'_>, to: &mut [bool], rows: &[T], _: u64, _: u64) -> Result<()> {
+        for row in rows.chunks_exact(to.len()) {
+            to.iter_mut().zip(row).for_each(|(to, item)| *to |= item.is_nonzero() == NONZERO);
+        }
         Ok(())
     }
 

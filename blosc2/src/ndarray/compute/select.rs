@@ -6,13 +6,13 @@ use super::super::parallel;
 use super::context::{Context, DOING};
 use super::output::Output;
 use super::reduce::Reducer;
-use super::source::{Source, count, each_row, open, space};
+use super::source::{Source, each_row, open, space};
 use super::{LazyExpr, Whole};
 use crate::{Error, ErrorKind, Result};
 
 const SELECT: &str = "select";
 
-/// The number of items whose predicates are computed together.
+/// The number of items that are skipped together if none is selected.
 const GROUP: usize = 64;
 
 /// The items of an expression for which a predicate is true, in C order. Created by [`LazyExpr::select`].
@@ -108,7 +108,7 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
         let mut all = Vec::new();
         // The pieces with the same range of the first axis, whose items alternate in C order.
         let mut slab = Slab { first: 0, runs: Vec::new(), results: Vec::new() };
-        let make = |state: &mut S::State, number: usize| {
+        let make = |(state, chosen): &mut (S::State, Vec<bool>), number: usize| {
             let mut found = Slab { first: 0, runs: Vec::new(), results: Vec::new() };
             let Some(piece) = pieces.get(number as u64) else { return Ok(found) };
             found.first = piece.first().map_or(0, |range| range.start);
@@ -118,16 +118,17 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
             {
                 return Ok(found);
             }
+            source.prepare(&context, state, &piece)?;
             pieces.each_tile(&piece, |tile| {
                 let items = source.tile(&context, state, tile)?;
-                self.search(&context, items, &shape, tile, &mut found, &result)
+                self.search(&context, (items, chosen), (tile, &shape), &mut found, &result)
             })?;
             Ok(found)
         };
         parallel::ordered(
             context.threads,
             pieces.count() as usize,
-            || Ok(S::State::default()),
+            || Ok(Default::default()),
             make,
             |found| {
                 if found.runs.is_empty() {
@@ -155,61 +156,37 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
     fn search<R>(
         &self,
         context: &Context<'_>,
-        items: &[S::Item],
-        shape: &[u64],
-        tile: &[Range<u64>],
+        (items, chosen): (&[S::Item], &mut Vec<bool>),
+        (tile, shape): (&[Range<u64>], &[u64]),
         found: &mut Slab<R>,
         result: impl Fn(u64, S::Item) -> R,
     ) -> Result<()> {
-        debug_assert_eq!(items.len(), count(tile));
-        let mut rest = items;
-        let mut failed = Ok(());
+        chosen.clear();
+        context.each_call(SELECT, items.len(), |part| {
+            chosen.extend(items[part].iter().map(|item| (self.predicate)(*item)));
+            Ok(())
+        })?;
+        let mut done = 0;
         each_row(tile, shape, |start, len| {
-            let (row, others) = rest.split_at(len);
-            rest = others;
-            if failed.is_err() {
-                return;
-            }
+            let (items, chosen) = (&items[done..done + len], &chosen[done..done + len]);
+            done += len;
             let before = found.results.len();
-            failed = context.each_call(SELECT, len, |part| {
-                let first = start as u64 + part.start as u64;
-                self.search_part(&row[part], first, &mut found.results, &result);
-                Ok(())
-            });
+            for (group, (items, chosen)) in
+                items.chunks(GROUP).zip(chosen.chunks(GROUP)).enumerate()
+            {
+                // Most groups have no selected item; the compiler vectorizes this comparison.
+                if chosen.iter().fold(false, |any, chosen| any | chosen) {
+                    let first = start + group * GROUP;
+                    let indices = chosen.iter().enumerate().filter(|(_, chosen)| **chosen);
+                    let results = indices.map(|(at, _)| result((first + at) as u64, items[at]));
+                    found.results.extend(results);
+                }
+            }
             if found.results.len() > before {
                 found.runs.push((start as u64, before..found.results.len()));
             }
         });
-        failed
-    }
-
-    fn search_part<R>(
-        &self,
-        items: &[S::Item],
-        first: u64,
-        results: &mut Vec<R>,
-        result: &impl Fn(u64, S::Item) -> R,
-    ) {
-        let mut first = first;
-        let (groups, rest) = items.as_chunks::<GROUP>();
-        for group in groups {
-            // Without branches, so that the compiler vectorizes it.
-            let mut chosen = [false; GROUP];
-            for (chosen, item) in chosen.iter_mut().zip(group) {
-                *chosen = (self.predicate)(*item);
-            }
-            if chosen != [false; GROUP] {
-                for (at, item) in group.iter().enumerate().filter(|(at, _)| chosen[*at]) {
-                    results.push(result(first + at as u64, *item));
-                }
-            }
-            first += GROUP as u64;
-        }
-        for (at, item) in (first..).zip(rest) {
-            if (self.predicate)(*item) {
-                results.push(result(at, *item));
-            }
-        }
+        Ok(())
     }
 }
 

@@ -13,6 +13,7 @@ use super::space::{Grid, Layout, Space};
 use crate::closures::BoxError;
 use crate::dtype::SwapPlan;
 use crate::element::{Element, make_items, with_bytes_mut};
+use crate::schunk::Fetched;
 use crate::{Error, ErrorKind, Result, Threads};
 
 /// The items of an expression. This trait is sealed; see [`LazyExpr`](super::LazyExpr).
@@ -44,7 +45,16 @@ pub trait Source: Sync {
     #[doc(hidden)]
     fn repeated(&self, context: &Context<'_>, ranges: &[Range<u64>]) -> Result<Option<Self::Item>>;
 
-    /// Computes the items of a box, in C order.
+    /// Prepares the computation of tiles inside a box.
+    #[doc(hidden)]
+    fn prepare(
+        &self,
+        context: &Context<'_>,
+        state: &mut Self::State,
+        ranges: &[Range<u64>],
+    ) -> Result<()>;
+
+    /// Computes the items of a box, in C order. It is inside the box that was prepared last.
     #[doc(hidden)]
     fn tile<'s>(
         &'s self,
@@ -137,7 +147,7 @@ impl<'a, T: Element> Items<'a, T> {
 
 impl<T: Element> Source for Items<'_, T> {
     type Item = T;
-    type State = Vec<T>;
+    type State = (Vec<T>, Fetched);
 
     fn shape(&self) -> Result<Vec<u64>> {
         self.check_dtype()?;
@@ -187,10 +197,20 @@ impl<T: Element> Source for Items<'_, T> {
         Ok(Some(items[0]))
     }
 
+    fn prepare(
+        &self,
+        context: &Context<'_>,
+        (_, fetched): &mut Self::State,
+        ranges: &[Range<u64>],
+    ) -> Result<()> {
+        *fetched = Fetched::default();
+        self.view.fetch(context.reading(self.view.array), ranges, fetched)
+    }
+
     fn tile<'s>(
         &'s self,
         context: &Context<'_>,
-        state: &'s mut Vec<T>,
+        (state, fetched): &'s mut Self::State,
         ranges: &[Range<u64>],
     ) -> Result<&'s [T]> {
         let count = count(ranges);
@@ -200,8 +220,8 @@ impl<T: Element> Source for Items<'_, T> {
             *state = make_items(count, READ, |_| Ok(()))?;
         }
         let items = &mut state[..count];
-        let reading = context.reading(self.view.array);
-        self.decode(items, |bytes| self.view.read_tile(reading, ranges, self.part(), bytes))?;
+        let from = (context.reading(self.view.array), &*fetched);
+        self.decode(items, |bytes| self.view.read_tile(from, ranges, self.part(), bytes))?;
         Ok(items)
     }
 }
@@ -301,6 +321,10 @@ impl<T: Copy + Send + Sync> Source for InMemory<'_, T> {
         })
     }
 
+    fn prepare(&self, _: &Context<'_>, _: &mut Vec<T>, _: &[Range<u64>]) -> Result<()> {
+        Ok(())
+    }
+
     fn tile<'s>(
         &'s self,
         _: &Context<'_>,
@@ -377,6 +401,10 @@ impl<T: Copy + Send + Sync> Source for Repeated<T> {
 
     fn repeated(&self, _: &Context<'_>, _: &[Range<u64>]) -> Result<Option<T>> {
         Ok(Some(self.0))
+    }
+
+    fn prepare(&self, _: &Context<'_>, _: &mut Vec<T>, _: &[Range<u64>]) -> Result<()> {
+        Ok(())
     }
 
     fn tile<'s>(
@@ -500,6 +528,15 @@ impl<S: Source, F: Function<S::Item>> Source for Map<S, F> {
         Ok(results.pop())
     }
 
+    fn prepare(
+        &self,
+        context: &Context<'_>,
+        (state, _): &mut Self::State,
+        ranges: &[Range<u64>],
+    ) -> Result<()> {
+        self.source.prepare(context, state, ranges)
+    }
+
     fn tile<'s>(
         &'s self,
         context: &Context<'_>,
@@ -591,6 +628,15 @@ impl<S: Source> Broadcast<S> {
 
     fn repeated(&self, context: &Context<'_>, ranges: &[Range<u64>]) -> Result<Option<S::Item>> {
         self.source.repeated(context, &self.own_ranges(ranges))
+    }
+
+    fn prepare(
+        &self,
+        context: &Context<'_>,
+        state: &mut BroadcastState<S>,
+        ranges: &[Range<u64>],
+    ) -> Result<()> {
+        self.source.prepare(context, &mut state.state, &self.own_ranges(ranges))
     }
 
     fn tile<'s>(
@@ -691,6 +737,18 @@ macro_rules! zipped {
                 let items = [($first, $($operand,)+)];
                 context.call(MAP, || self.function.apply(items.into_iter(), &mut results))?;
                 Ok(results.pop())
+            }
+
+            fn prepare(
+                &self,
+                context: &Context<'_>,
+                ($first_item, $($item,)+ _): &mut Self::State,
+                ranges: &[Range<u64>],
+            ) -> Result<()> {
+                let ($first, $($operand,)+) = &self.operands;
+                $first.prepare(context, $first_item, ranges)?;
+                $($operand.prepare(context, $item, ranges)?;)+
+                Ok(())
             }
 
             fn tile<'s>(

@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use crate::Result;
+
 /// The size in bytes that tiles grow to, so that the work for each tile is small.
 const LEAST: u64 = 128 << 10;
 /// The maximum size of a tile in bytes that covers the blocks of all arrays.
@@ -13,7 +15,7 @@ const MOST: u64 = 4 << 20;
 /// The size of a tile in bytes, if there is no array.
 const WITHOUT_ARRAYS: u64 = 256 << 10;
 /// The number of pieces of work into which units are divided, if there are fewer units.
-const PIECES: u64 = 256;
+const PIECES: u64 = 64;
 
 /// The chunks and blocks of an array along the axes of an expression.
 #[derive(Debug)]
@@ -171,11 +173,11 @@ impl Pieces<'_> {
     }
 
     /// Calls `work` with the range of each tile of one of these pieces, in C order.
-    pub(super) fn each_tile<E>(
+    pub(super) fn each_tile(
         &self,
         piece: &[Range<u64>],
-        mut work: impl FnMut(&[Range<u64>]) -> Result<(), E>,
-    ) -> Result<(), E> {
+        mut work: impl FnMut(&[Range<u64>]) -> Result<()>,
+    ) -> Result<()> {
         let cuts: Vec<Vec<Range<u64>>> = piece
             .iter()
             .zip(&self.axes)

@@ -1,0 +1,255 @@
+//! Exact sums that are small as long as two numbers hold them.
+
+use super::exact::{Exact, Squares32, Squares64, Sum32, Sum64, Summand};
+
+/// The number of items from which a fixed-point sum is faster.
+const LONG: usize = 256;
+
+/// An exact sum of floating-point numbers: some numbers whose sum it is, from the largest to the smallest, and a
+/// fixed-point number, which is allocated when these cannot hold all bits. A reduction along axes has one sum for each
+/// result.
+#[derive(Debug, Clone)]
+pub struct Narrow<E, const PARTS: usize = 2> {
+    parts: [f64; PARTS],
+    wide: Option<Box<E>>,
+}
+
+/// The sum of squares of `f64`, whose bits need more numbers.
+pub(super) type NarrowSquares64 = Narrow<Squares64, 4>;
+
+impl<E, const PARTS: usize> Default for Narrow<E, PARTS> {
+    fn default() -> Self {
+        Self { parts: [0.0; PARTS], wide: None }
+    }
+}
+
+/// A fixed-point sum.
+pub trait Wide: Default + Clone {
+    fn add(&mut self, value: f64);
+    fn merge(&mut self, other: &Self);
+}
+
+impl<const WORDS: usize, const LOW: i32> Wide for Exact<WORDS, LOW> {
+    fn add(&mut self, value: f64) {
+        self.add(value);
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.merge(other);
+    }
+}
+
+impl<E: Wide, const PARTS: usize> Narrow<E, PARTS> {
+    #[inline]
+    pub(super) fn add(&mut self, value: f64) {
+        let (mut parts, mut rest) = (self.parts, value);
+        for part in &mut parts[..PARTS - 1] {
+            (*part, rest) = add(*part, rest);
+        }
+        let last = &mut parts[PARTS - 1];
+        let (before, sum) = (*last, *last + rest);
+        *last = sum;
+        // One of the two differences is exact, so both are as expected only if the sum is exact. With NaN and infinity
+        // they are not.
+        if sum - before == rest && sum - rest == before {
+            self.parts = parts;
+        } else {
+            self.wide().add(value);
+        }
+    }
+
+    /// Adds the product of two numbers; returns whether it could.
+    #[must_use]
+    pub(super) fn add_product(&mut self, one: f64, other: f64) -> bool {
+        let product = one * other;
+        // The error of the product is exact, unless it underflows; and its halves do not overflow.
+        let is_safe = |value: f64| value.abs() < LARGE;
+        if product == 0.0 && (one == 0.0 || other == 0.0) && product.is_finite() {
+            return true;
+        }
+        if !is_safe(one) || !is_safe(other) || product.abs() < SMALL {
+            return false;
+        }
+        self.add(product);
+        self.add(product_error(one, other, product));
+        true
+    }
+
+    pub(super) fn merge(&mut self, other: &Self) {
+        if let Some(wide) = &other.wide {
+            self.wide().merge(wide);
+        }
+        other.parts.iter().for_each(|part| self.add(*part));
+    }
+
+    /// Returns the fixed-point number, to which more can be added.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn wide(&mut self) -> &mut E {
+        self.wide.get_or_insert_default()
+    }
+
+    /// Returns the whole sum.
+    pub(super) fn total(&self) -> E {
+        let mut total = self.wide.as_deref().cloned().unwrap_or_default();
+        self.parts.iter().for_each(|part| total.add(*part));
+        total
+    }
+}
+
+/// Products of numbers below this do not overflow, also not in [`product_error`].
+const LARGE: f64 = f64::from_bits((1023 + 500) << 52);
+/// The errors of products from this on are exact.
+const SMALL: f64 = f64::from_bits((1023 - 900) << 52);
+
+/// Returns the sum of two numbers, and its error.
+#[inline(always)]
+fn add(one: f64, other: f64) -> (f64, f64) {
+    let sum = one + other;
+    let second = sum - one;
+    (sum, (one - (sum - second)) + (other - second))
+}
+
+/// Returns the difference of the exact product of two numbers and the rounded one: Dekker's algorithm.
+#[inline(always)]
+pub(super) fn product_error(one: f64, other: f64, product: f64) -> f64 {
+    // Halves of 26 bits, whose products are exact.
+    let halves = |number: f64| {
+        let wide = number * 134_217_729.0;
+        let high = wide - (wide - number);
+        (high, number - high)
+    };
+    let ((a, b), (c, d)) = (halves(one), halves(other));
+    b * d - (((product - a * c) - b * c) - a * d)
+}
+
+/// The floating-point numbers that are summed.
+pub(super) trait Float: Summand<Sum: Wide, Squares: Wide> + Into<f64> {
+    /// The sum of squares.
+    type NarrowSquares;
+
+    fn add_square(squares: &mut Self::NarrowSquares, item: Self);
+
+    fn add_squares(squares: &mut Self::NarrowSquares, items: &[Self]);
+
+    fn add_square_repeated(squares: &mut Self::NarrowSquares, item: Self, count: u64);
+}
+
+impl Float for f32 {
+    type NarrowSquares = Narrow<Squares32>;
+
+    #[inline]
+    fn add_square(squares: &mut Narrow<Squares32>, item: f32) {
+        // The square of an `f32` is exact in `f64`.
+        squares.add(f64::from(item) * f64::from(item));
+    }
+
+    fn add_squares(squares: &mut Narrow<Squares32>, items: &[f32]) {
+        match items.len() < LONG {
+            true => items.iter().for_each(|item| Self::add_square(squares, *item)),
+            false => Self::add_run_of_squares(squares.wide(), items),
+        }
+    }
+
+    fn add_square_repeated(squares: &mut Narrow<Squares32>, item: f32, count: u64) {
+        squares.wide().add_repeated(f64::from(item) * f64::from(item), count);
+    }
+}
+
+impl Float for f64 {
+    type NarrowSquares = NarrowSquares64;
+
+    #[inline]
+    fn add_square(squares: &mut NarrowSquares64, item: f64) {
+        if !squares.add_product(item, item) {
+            squares.wide().add_square(item);
+        }
+    }
+
+    fn add_squares(squares: &mut NarrowSquares64, items: &[f64]) {
+        match items.len() < LONG {
+            true => items.iter().for_each(|item| Self::add_square(squares, *item)),
+            false => Self::add_run_of_squares(squares.wide(), items),
+        }
+    }
+
+    fn add_square_repeated(squares: &mut NarrowSquares64, item: f64, count: u64) {
+        squares.wide().add_square_repeated(item, count);
+    }
+}
+
+/// Adds items.
+pub(super) fn add_items<T: Float>(sum: &mut Narrow<T::Sum>, items: &[T]) {
+    match items.len() < LONG {
+        true => items.iter().for_each(|item| sum.add((*item).into())),
+        false => T::add_run(sum.wide(), items),
+    }
+}
+
+macro_rules! repeated {
+    ($($wide:ty)*) => {$(
+        impl Narrow<$wide> {
+            /// Adds an item `count` times.
+            pub(super) fn add_repeated(&mut self, item: f64, count: u64) {
+                let times = count as f64;
+                if times as u64 != count || count == u64::MAX || !self.add_product(item, times) {
+                    self.wide().add_repeated(item, count);
+                }
+            }
+        }
+    )*};
+}
+
+repeated! { Sum32 Sum64 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_those_of_fixed_point_numbers() {
+        let mut random = fastrand::Rng::with_seed(7);
+        for round in 0..2000 {
+            let spread = [0, 4, 40, 300, 1000][round % 5];
+            let item = |random: &mut fastrand::Rng| {
+                let scale = 2f64.powi(random.i32(-spread..=spread));
+                match random.u8(..20) {
+                    0 => 0.0,
+                    1 => -0.0,
+                    2 if round % 50 == 0 => f64::INFINITY,
+                    3 if round % 70 == 0 => f64::NAN,
+                    _ => (random.f64() - 0.5) * scale,
+                }
+            };
+            let (mut sum, mut expected) = (Narrow::<Sum64>::default(), Sum64::default());
+            let (mut squares, mut wide_squares) =
+                (NarrowSquares64::default(), Squares64::default());
+            for _ in 0..random.usize(..60) {
+                let (value, count) = (item(&mut random), random.u64(..).leading_zeros().into());
+                match random.u8(..3) {
+                    0 => {
+                        sum.add(value);
+                        expected.add(value);
+                    }
+                    1 => {
+                        sum.add_repeated(value, count);
+                        expected.add_repeated(value, count);
+                    }
+                    _ => {
+                        let mut other = Narrow::<Sum64>::default();
+                        other.add(value);
+                        other.add(1.0 / 3.0);
+                        sum.merge(&other);
+                        expected.add(value);
+                        expected.add(1.0 / 3.0);
+                    }
+                }
+                f64::add_square(&mut squares, value);
+                wide_squares.add_square(value);
+            }
+            let bits = |value: f64| if value.is_nan() { None } else { Some(value.to_bits()) };
+            assert_eq!(bits(sum.total().to_f64()), bits(expected.to_f64()));
+            assert_eq!(bits(squares.total().to_f64()), bits(wide_squares.to_f64()));
+        }
+    }
+}
