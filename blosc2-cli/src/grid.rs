@@ -1,4 +1,6 @@
 //! Reduction of the items of a slice to a grid of cells, and statistics of all items, in one pass.
+//!
+//! `LazyExpr::describe` would need another pass. It reads arrays only, and counts infinities as items.
 
 use std::io::{self, Write};
 
