@@ -14,12 +14,12 @@ use crate::file::{Content, Node};
 use crate::foreign::with_article;
 use crate::style::styled;
 use crate::table::{self, Align};
-use crate::{json, ls, printable, rust, style};
+use crate::{json, ls, printable, rust, stats, style};
 
 /// Print kind, shapes, compression, sizes and metalayers of a file.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  blosc2 info a.b2nd\n  blosc2 info runs.b2z --key /first/speed --json"
+    after_help = "Examples:\n  blosc2 info a.b2nd --stats\n  blosc2 info runs.b2z --key /first/speed --json"
 )]
 pub(crate) struct Args {
     /// File, directory (sparse frame) or store; `-` is stdin.
@@ -33,19 +33,27 @@ pub(crate) struct Args {
     /// chunk file), sizes, ratio, and how the data is stored.
     #[arg(long)]
     chunks: bool,
+    /// Also compute statistics of the items of an array: count, NaN count, min, max, mean, standard deviation, and a
+    /// histogram of 16 bins. The items are read twice, because the bins depend on min and max.
+    #[arg(long)]
+    stats: bool,
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     let path = args.file.display().to_string();
     let source = args.node.of(&args.file)?.without_root();
-    let (mut facts, chunks) = match rust::needed(source) {
+    let (mut facts, chunks, stats) = match rust::needed(source) {
         Some(kind) if args.chunks => {
             let kind = with_article(kind);
             bail!("cannot list chunks ({path}): this is {kind}; `check --map` lists their offsets")
         }
+        Some(kind) if args.stats => bail!(
+            "cannot compute statistics ({path}): this is {}; `view` computes those of such files",
+            with_article(kind)
+        ),
         Some(kind) => {
             let facts = of_file(&rust::open(source)?, rust::ambiguity(source, kind));
-            (facts.to_json(&path), None)
+            (facts.to_json(&path), None, None)
         }
         None => {
             let object = source.object();
@@ -57,22 +65,31 @@ pub(crate) fn run(args: &Args) -> Result<()> {
                 },
             };
             match store {
-                Some(_) if args.chunks => {
+                Some(_) if args.chunks || args.stats => {
+                    let task = if args.chunks { "list chunks" } else { "compute statistics" };
                     bail!(
-                        "cannot list chunks ({path}): this is a store, a group or a table; --key selects an entry"
+                        "cannot {task} ({path}): this is a store, a group or a table; --key selects an entry"
                     )
                 }
-                Some(facts) => (facts, None),
+                Some(facts) => (facts, None, None),
                 None => {
-                    let content = Content::open(source)?;
+                    let content = match args.stats {
+                        true => Content::open_data(source)?,
+                        false => Content::open(source)?,
+                    };
                     let chunks = args.chunks.then(|| of_chunks(content.schunk())).transpose()?;
-                    (of_content(&content, object).to_json(&path), chunks)
+                    let facts = of_content(&content, object).to_json(&path);
+                    let stats = args.stats.then(|| stats::of(content, &path)).transpose()?;
+                    (facts, chunks, stats)
                 }
             }
         }
     };
     let mut out = BufWriter::new(anstream::stdout().lock());
     if args.json {
+        if let Some(stats) = stats {
+            facts.insert("stats".to_owned(), stats.to_json());
+        }
         if let Some(chunks) = chunks {
             facts.insert("chunk_list".to_owned(), chunks.iter().map(ChunkFacts::to_json).collect());
         }
@@ -87,6 +104,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             text += &format!(" ({})", table::size(bytes));
         }
         writeln!(out, "{} {text}", styled(style::NAME, format_args!("{name:<14}")))?;
+    }
+    if let Some(stats) = stats {
+        stats.write(&mut out)?;
     }
     if let Some(chunks) = chunks {
         let titles = ["chunk", "place", "nbytes", "cbytes", "ratio", "data"].map(str::to_owned);

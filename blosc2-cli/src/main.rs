@@ -7,6 +7,7 @@
 //! - `stdin`, `raw`, `output`, `interrupt`, `style`: input from pipes, new files, Ctrl-C, colours;
 //! - `store_check`: the check of stores, which `check` uses;
 //! - `foreign`: files of other formats, and the messages about them;
+//! - `stats`: the statistics of `info`;
 //! - `table`, `json`: aligned tables and sizes with a unit; JSON as text;
 //! - `map`, `svg`: the layout of a file, as text and as a drawing;
 //! - `slice`, `stream`: which items of a file are selected, and reading them piece by piece;
@@ -51,6 +52,7 @@ mod rust;
 mod sample;
 mod scale;
 mod slice;
+mod stats;
 mod stdin;
 mod store_check;
 mod stream;

@@ -10,6 +10,7 @@ mod messages;
 mod meta;
 mod python;
 mod repair;
+mod stats;
 mod storages;
 mod stores;
 mod streams;

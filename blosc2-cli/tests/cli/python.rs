@@ -162,6 +162,66 @@ fn statistics_are_those_of_numpy() {
     }
 }
 
+/// Writes arrays, and prints for each its name and the expected `stats` of `info`. Mean and variance are computed as
+/// fractions and rounded once. Means of integers are multiples of 1/4096.
+const EXACT_STATISTICS: &str = r#"
+import json
+import math
+from fractions import Fraction
+
+import blosc2
+import numpy as np
+
+random = np.random.default_rng(11)
+values = random.normal(scale=50, size=(64, 64))
+missing = np.where(random.random(values.shape) < 0.1, np.nan, values)
+infinite = missing.copy()
+infinite[5, 7] = -np.inf
+arrays = {dtype: values.astype(dtype) for dtype in ["i1", "<i2", ">i2", "<i4", ">i4", "<i8", ">i8"]} | {"b1": values > 0}
+arrays |= {dtype: abs(values).astype(dtype) for dtype in ["u1", "<u2", ">u2", "<u4", ">u4", "<u8", ">u8"]}
+floats = {"missing": missing, "infinite": infinite, "empty": values[:0], "cube": missing[:63].reshape(8, 12, 42)}
+for name, array in floats.items():
+    arrays |= {name + dtype: array.astype(dtype) for dtype in ["<f2", ">f2", "<f4", ">f4", "<f8", ">f8"]}
+for name, array in arrays.items():
+    name = name.replace("<", "little-").replace(">", "big-")
+    blosc2.asarray(array, urlpath=name, mode="w")
+    items = array[~np.isnan(array)]
+    finite = items[np.isfinite(items)].astype("f8")
+    mean = std = None
+    if finite.size and finite.size == items.size:
+        fractions = [Fraction(item) for item in finite.tolist()]
+        mean = sum(fractions) / len(fractions)
+        std = math.sqrt(sum((item - mean) ** 2 for item in fractions) / len(fractions))
+        mean = float(mean)
+    number = float if array.dtype.kind == "f" else int
+    ends = [number(end) if np.isfinite(end) else None for end in (items.min(), items.max())] if items.size else [None] * 2
+    counts, edges = np.histogram(finite, bins=16) if finite.size else (np.array([]), np.array([]))
+    print(name, json.dumps({
+        "count": items.size,
+        "nan_count": array.size - items.size,
+        "min": ends[0],
+        "max": ends[1],
+        "mean": mean,
+        "std": std,
+        "histogram": {"edges": edges.tolist(), "counts": counts.tolist()},
+    }))
+"#;
+
+#[test]
+#[ignore = "needs Python; cargo xtask test runs it"]
+fn statistics_of_info_are_exact() {
+    let folder = Folder::new();
+    let lines = run(&folder, &["-c", EXACT_STATISTICS]);
+    assert_eq!(lines.lines().count(), 39, "{lines}");
+    for line in lines.lines() {
+        let (name, expected) = line.split_once(' ').unwrap();
+        let json = folder.good(&["info", name, "--stats", "--json"]);
+        let found: serde_json::Value = serde_json::from_slice(&json).unwrap();
+        let expected: serde_json::Value = serde_json::from_str(expected).unwrap();
+        assert_eq!(found["stats"], expected, "{name}");
+    }
+}
+
 #[test]
 #[ignore = "needs Python; cargo xtask test runs it"]
 fn values_are_printed_as_numpy_prints_them() {

@@ -171,6 +171,14 @@ fn entries_of_stores_are_viewed_and_compared() {
         let info = json_of(&["info", file, "--key", "/array", "--json"]);
         let viewed = json_of(&["view", file, "--key", "/array", "--json"]);
         assert_eq!((&viewed["dtype"], &viewed["shape"]), (&info["dtype"], &info["shape"]));
+        let stats = json_of(&["info", file, "--key", "/array", "--stats", "--json"]);
+        assert_eq!(stats["stats"]["mean"], viewed["mean"]);
+        for args in [&["info", file, "--stats"][..], &["info", file, "--stats", "--key", "/group"]]
+        {
+            let line = bad(1, args);
+            let expected = format!("cannot compute statistics ({file}): this is a store, a group");
+            assert!(line.contains(&expected), "{line}");
+        }
         let args = ["bench", file, "--key", "/array", "--codecs", "lz4", "--levels", "1", "--json"];
         let compared = json_of(&args);
         let current =
