@@ -6,19 +6,17 @@ use std::ptr;
 
 use super::boxes::extent;
 use super::builder::{MAKE, Sources};
+use super::compute::LazyExpr;
 use super::index::{PerAxis, sizes};
 use super::plan::chunk_ranges;
 use super::scatter::Data;
 use super::view::NDArrayView;
 use super::{NDArray, NDArrayBuilder};
 use crate::dtype::Kind;
-use crate::element::{Element, bytes_of, make_items};
+use crate::element::{Element, bytes_of};
 use crate::memory::resize;
 use crate::schunk::Reading;
 use crate::{Dtype, Error, ErrorKind, Result};
-
-/// The number of items that the function of a map computes in what counts as one call.
-const ITEMS_OF_A_CALL: usize = 1024;
 
 impl NDArrayBuilder {
     /// Creates an array by calling a function with the index of each item. NumPy: `fromfunction`.
@@ -188,42 +186,25 @@ impl NDArrayBuilder {
     /// Creates a copy of an array or a view, with a function applied to each item; see [`copy`](Self::copy). Unlike
     /// `copy`, it does not use the compression parameters of the source.
     ///
-    /// The function is called on the threads of [`CParams::threads`](crate::CParams::threads). If the function tries to
+    /// The function is called on the threads of [`CParams::threads`](crate::CParams::threads). It must return the same
+    /// result for the same item, since it is called only once for a block that repeats an item. If the function tries to
     /// change the file of the source, that change fails with [`ErrorKind::Busy`].
+    ///
+    /// [`LazyExpr`](crate::compute::LazyExpr) computes items from several arrays, and without creating an array.
     ///
     /// # Errors
     /// Fails with the errors of [creation](Self#errors-of-creation), with the [errors of
     /// reads](NDArray#errors-of-reads) of `source`, and with:
-    /// - [`ErrorKind::TypeMismatch`]: the items are not of type `A`.
+    /// - [`ErrorKind::TypeMismatch`]: the items are not of type `A`;
+    /// - [`ErrorKind::Callback`]: the function panicked.
     pub fn map<'a, A: Element, B: Element>(
         self,
         source: impl Into<NDArrayView<'a>>,
         item: impl Fn(A) -> B + Sync,
     ) -> Result<NDArray> {
         let view = source.into();
-        let swapped = view.array.check_dtype::<A>(MAKE)?;
-        let (array, shape) = (view.array, view.shape());
-        let builder = self.cut_like(array, &view)?;
-        let reading = array.schunk.reading()?;
-        let dtype = (&*B::dtype().to_string(), size_of::<B>());
-        let sources = Sources { arrays: &[array], vlmeta: view.is_whole() };
-        builder.by_boxes(&shape, dtype, sources, |ranges, bytes| {
-            let count = bytes.len() / size_of::<B>();
-            let items = make_items::<A>(count, MAKE, |bytes| {
-                view.read_box(&reading, ranges, whole(ranges), bytes, MAKE)?;
-                if let Some(swapped) = &swapped {
-                    swapped.apply(bytes);
-                }
-                Ok(())
-            })?;
-            let mut made = Vec::with_capacity(count);
-            for part in items.chunks(ITEMS_OF_A_CALL) {
-                let _calling = array.schunk.calling();
-                made.extend(part.iter().map(|from| item(*from)));
-            }
-            bytes.copy_from_slice(&bytes_of(&made));
-            Ok(())
-        })
+        let builder = self.cut_like(view.array, &view)?;
+        LazyExpr::of(&view).map(item).store(builder, view.is_whole())
     }
 
     /// Creates a copy of an array or a view, with each number converted to `T` as by the operator `as`; see

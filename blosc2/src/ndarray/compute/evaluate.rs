@@ -109,7 +109,8 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
     /// Creates an array of the items. Python: `compute`.
     ///
     /// Unless the builder sets a chunk or a block shape, the array has those of the first operand that is a whole array
-    /// of the same shape, if there is one. Metalayers are not copied.
+    /// of the same shape, if there is one. Metalayers are not copied. The items are computed and compressed by as many
+    /// threads as [`CParams::threads`](crate::CParams::threads) of the builder sets.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -128,16 +129,25 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
     /// [creation](NDArrayBuilder#errors-of-creation).
     #[doc(alias = "compute")]
     pub fn create(&self, builder: NDArrayBuilder) -> Result<NDArray> {
-        let shape = self.source.shape()?;
-        let builder = match self.source.model(&shape) {
+        let builder = match self.source.model(&self.source.shape()?) {
             Some(array) => builder.cut_as(array),
             None => builder,
         };
+        self.store(builder, false)
+    }
+
+    /// Creates an array of the items. With `vlmeta`, copies the variable-length metalayers of the first array.
+    pub(in crate::ndarray) fn store(
+        &self,
+        builder: NDArrayBuilder,
+        vlmeta: bool,
+    ) -> Result<NDArray> {
+        let shape = self.source.shape()?;
         let context = open(&self.source, self.threads)?;
         let mut layouts = Layouts::default();
         self.source.layouts(&shape, &mut layouts);
         let arrays = context.arrays();
-        let sources = Sources { arrays: &arrays, vlmeta: false };
+        let sources = Sources { arrays: &arrays, vlmeta };
         let states = Mutex::new(Vec::<S::State>::new());
         let fill = |ranges: &[Range<u64>], bytes: &mut [u8]| {
             let mut state = states.lock().pop().unwrap_or_default();

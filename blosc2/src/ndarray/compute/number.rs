@@ -288,7 +288,7 @@ fn mean_of_integers(sum: i128, count: u64) -> f64 {
     let (size, count) = (sum.unsigned_abs(), u128::from(count));
     let shift = size.leading_zeros();
     let shifted = size.checked_shl(shift).unwrap_or(0);
-    let quotient = shifted / count | u128::from(!shifted.is_multiple_of(count));
+    let quotient = (shifted / count) | u128::from(!shifted.is_multiple_of(count));
     let mean = quotient as f64 * 2f64.powi(-(shift as i32));
     if sum < 0 { -mean } else { mean }
 }

@@ -147,7 +147,10 @@ impl<T: Element> Output<T> for StoredAxes {
         let reduction = Reduction::new(source, context, reducer, &shape, reduced);
         let size = own.iter().fold(size_of::<T>() as u64, |all, &size| all.saturating_mul(size));
         if size <= SMALL {
-            return builder.from_slice(&reduction.results()?, own);
+            let results = reduction.results()?;
+            // The arrays are no longer read.
+            drop(reduction);
+            return builder.from_slice(&results, own);
         }
         let dtype = T::dtype().to_string();
         let arrays = reduction.context().arrays();
