@@ -92,6 +92,7 @@ impl NDArrayView<'_> {
         ranges: &[Range<u64>],
         fetched: &mut Fetched,
     ) -> Result<()> {
+        fetched.clear();
         let array = self.array;
         let region = self.region.select(&ranges.to_vec().into(), READ)?;
         let strides = c_order(&region.shape(), array.typesize());

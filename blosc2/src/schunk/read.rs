@@ -220,7 +220,7 @@ impl SChunk {
         ranges: &[Range<usize>],
         fetched: &mut Fetched,
     ) -> Result<()> {
-        fetched.index = None;
+        fetched.clear();
         let result = reading.state.locate(index).and_then(|(located, header)| {
             if located.in_memory(&header).is_some() || self.postfilter.is_some() {
                 return Ok(());
@@ -257,6 +257,13 @@ pub struct Fetched {
     /// The chunk; `None` if nothing was read.
     index: Option<usize>,
     bytes: Vec<u8>,
+}
+
+impl Fetched {
+    /// Forgets the parts; the memory is used again.
+    pub(crate) fn clear(&mut self) {
+        self.index = None;
+    }
 }
 
 /// Returns whether reading a part of a chunk decompresses all of its data.

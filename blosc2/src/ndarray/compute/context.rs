@@ -7,7 +7,7 @@ use std::ptr;
 use super::super::NDArray;
 use crate::closures::{self, BoxError, Title, run_here};
 use crate::schunk::Reading;
-use crate::{Result, Threads};
+use crate::{Error, ErrorKind, Result, Threads};
 
 pub(super) const DOING: &str = "compute items";
 
@@ -41,6 +41,30 @@ impl<'a> Context<'a> {
 
     pub(super) fn arrays(&self) -> Vec<&'a NDArray> {
         self.readings.iter().map(|(array, _)| *array).collect()
+    }
+
+    /// Returns the number of items of this shape, if the limits of one of the arrays allow to read as many bytes.
+    pub(super) fn allowed_len<T>(&self, shape: &[u64]) -> Result<usize> {
+        let bytes =
+            shape.iter().try_fold(size_of::<T>() as u64, |all, &size| all.checked_mul(size));
+        let bytes = if shape.contains(&0) { Some(0) } else { bytes };
+        let bytes = bytes.and_then(|bytes| isize::try_from(bytes).ok()).ok_or_else(|| {
+            let detail = format!("{shape:?} items do not fit in memory");
+            Error::new(ErrorKind::TooLarge, DOING, detail)
+        })?;
+        let bytes = bytes.unsigned_abs();
+        let mut first = Ok(());
+        for (number, (array, _)) in self.readings.iter().enumerate() {
+            match (array.schunk.allow(DOING, bytes as u64), number) {
+                (Ok(()), _) => {
+                    first = Ok(());
+                    break;
+                }
+                (error, 0) => first = error,
+                _ => {}
+            }
+        }
+        first.map(|()| bytes / size_of::<T>().max(1))
     }
 
     pub(super) fn reading(&self, array: &NDArray) -> &Reading<'a> {

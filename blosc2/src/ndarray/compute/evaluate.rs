@@ -9,7 +9,7 @@ use super::super::gather::READ;
 use super::super::plan::chunk_ranges;
 use super::super::{NDArray, NDArrayBuilder, parallel};
 use super::LazyExpr;
-use super::context::DOING;
+use super::context::{Context, DOING};
 use super::source::{Layouts, Source, each_row, open, space};
 use crate::element::{Element, bytes_of, make_items};
 use crate::{Error, ErrorKind, Result};
@@ -19,21 +19,16 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:
-    /// - [`ErrorKind::TooLarge`]: the items do not fit in the address space;
+    /// - [`ErrorKind::TooLarge`]: the items do not fit in the address space, or exceed the limit
+    ///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) of all arrays;
     /// - [`ErrorKind::OutOfMemory`]: the memory for the items cannot be allocated.
     #[doc(alias = "compute")]
     pub fn read(&self) -> Result<Vec<S::Item>> {
         let shape = self.source.shape()?;
-        let len =
-            shape.iter().try_fold(size_of::<S::Item>() as u64, |all, &size| all.checked_mul(size));
-        let len = if shape.contains(&0) { Some(0) } else { len };
-        let len = len.and_then(|len| isize::try_from(len).ok()).ok_or_else(|| {
-            let detail = format!("{shape:?} items do not fit in memory");
-            Error::new(ErrorKind::TooLarge, DOING, detail)
-        })?;
-        let count = len.unsigned_abs() / size_of::<S::Item>();
+        let context = open(&self.source, self.threads)?;
+        let count = context.allowed_len::<S::Item>(&shape)?;
         let mut items = make_items(count, READ, |_| Ok(()))?;
-        self.fill(&shape, &mut items)?;
+        self.fill(&context, &shape, &mut items)?;
         Ok(items)
     }
 
@@ -51,14 +46,13 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
             let detail = format!("the expression has {shape:?} items, the buffer has {found}");
             return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
         }
-        self.fill(&shape, items)
+        self.fill(&open(&self.source, self.threads)?, &shape, items)
     }
 
-    fn fill(&self, shape: &[u64], items: &mut [S::Item]) -> Result<()> {
+    fn fill(&self, context: &Context<'_>, shape: &[u64], items: &mut [S::Item]) -> Result<()> {
         if items.is_empty() {
             return Ok(());
         }
-        let context = open(&self.source, self.threads)?;
         let space = space(&self.source, shape);
         // Each thread fills slabs along the first axis that has several items.
         let axis = shape.iter().position(|&size| size > 1).unwrap_or(0).min(shape.len());
@@ -85,11 +79,11 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
                 range.start
             });
             for piece in (0..inner.count()).filter_map(|number| inner.get(number)) {
-                self.source.prepare(&context, state, &join(slab, &piece))?;
+                self.source.prepare(context, state, &join(slab, &piece))?;
                 outer.each_tile(slab, |outer| {
                     inner.each_tile(&piece, |inner| {
                         let mut tile = join(outer, inner);
-                        let mut found = self.source.tile(&context, state, &tile)?;
+                        let mut found = self.source.tile(context, state, &tile)?;
                         if let Some(range) = tile.get_mut(axis) {
                             *range = range.start - first..range.end - first;
                         }

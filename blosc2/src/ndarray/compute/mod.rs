@@ -78,6 +78,8 @@ use source::{Always, Broadcast, Fallible, Function, Map, Zipped};
 /// - [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch): the dtype of an array is not that of the item type;
 /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): the shapes of operands cannot be broadcast, or
 ///   there is no such axis;
+/// - [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): results in memory exceed the address space, or the limit
+///   [`OpenOptions::max_read`](crate::OpenOptions::max_read) of all arrays;
 /// - [`ErrorKind::Callback`](crate::ErrorKind::Callback): a closure failed or panicked; the evaluation stops;
 /// - [`ErrorKind::Busy`](crate::ErrorKind::Busy): a closure uses an array of the expression in a way that would
 ///   deadlock.

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 
 use super::super::parallel;
-use super::context::Context;
+use super::context::{Context, DOING};
 use super::source::{Source, count, each_row, space};
 use super::space::Space;
-use crate::Result;
+use crate::{Error, ErrorKind, Result};
 
 /// With fewer tiles of results, the threads work on parts of the reduced axes.
 ///
@@ -136,13 +136,16 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
     /// Returns all results, in C order.
     pub(super) fn results(&self) -> Result<Vec<R::Result>> {
         let (shape, tiles) = (self.shape(), self.space.tiles(&self.kept));
-        let whole: Vec<Range<u64>> = shape.iter().map(|&size| 0..size).collect();
-        let all = Mutex::new(Vec::new());
+        let len = self.context.allowed_len::<R::Result>(&shape)?;
+        let mut all = Vec::new();
+        all.try_reserve_exact(len)
+            .map_err(|error| Error::new(ErrorKind::OutOfMemory, DOING, error))?;
+        let all = Mutex::new(all);
         let put = |ranges: &[Range<u64>], results: Vec<R::Result>| {
             let Some(first) = results.first() else { return };
             let mut all = all.lock();
             if all.is_empty() {
-                all.resize(count(&whole), first.clone());
+                all.resize(len, first.clone());
             }
             let mut results = results.into_iter();
             each_row(ranges, &shape, |at, len| {

@@ -203,7 +203,6 @@ impl<T: Element> Source for Items<'_, T> {
         (_, fetched): &mut Self::State,
         ranges: &[Range<u64>],
     ) -> Result<()> {
-        *fetched = Fetched::default();
         self.view.fetch(context.reading(self.view.array), ranges, fetched)
     }
 
@@ -215,6 +214,8 @@ impl<T: Element> Source for Items<'_, T> {
     ) -> Result<&'s [T]> {
         let count = count(ranges);
         if state.len() < count {
+            let len = count.saturating_mul(size_of::<T>()) as u64;
+            self.view.array.schunk.allow_scratch(READ, len)?;
             // The old items are not needed.
             *state = Vec::new();
             *state = make_items(count, READ, |_| Ok(()))?;
