@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [quick start](quick_start) | the first programs |
 //! | [arrays] | create, read, write and grow n-dimensional arrays |
+//! | [compute] | reductions, elementwise operations and selections, block by block |
 //! | [super-chunks](super_chunks) | chunks, items, metadata, streams |
 //! | [files and durability](files) | memory, files and directories; atomic changes, locking, crash recovery |
 //! | [threads] | several threads for one call, and several threads that share an array |
@@ -24,7 +25,7 @@ macro_rules! pages {
 }
 
 pages! {
-    quick_start arrays super_chunks files threads user_defined custom_storage untrusted_input from_python from_c
+    quick_start arrays compute super_chunks files threads user_defined custom_storage untrusted_input from_python from_c
     performance faq
 }
 
@@ -51,6 +52,7 @@ pub mod examples {
         ndarray_basics: "Creates, reads and changes an array; with the crate `ndarray`."
         orthogonal: "Reads with orthogonal indexing, points and masks."
         structs: "Stores structures, which are NumPy's structured dtypes."
+        mean_over_time: "Computes the mean of an array that need not fit in memory."
         append_rows: "Appends rows to an array."
         parallel_read: "Reads an array on several threads."
         compress_buffer: "Compresses and decompresses buffers."
