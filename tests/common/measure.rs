@@ -1,12 +1,13 @@
-//! The cost of a call: the time of its thread and the memory that it allocates. Also fresh memory that is filled
+//! The cost of a call: the time of its thread, and the memory that this thread or all threads allocate. Also fresh memory that is filled
 //! with a chosen byte.
 //!
 //! Every test program uses the allocator of this file. Its counters are thread-local, so concurrent tests do not
-//! affect each other.
+//! affect each other, except those of [`peak_of_all_threads`].
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 /// The system's allocator, which also counts the bytes that each thread holds.
@@ -14,6 +15,10 @@ struct Counting;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
+
+/// The bytes that all threads hold, and the most that they held.
+static ALL_HELD: AtomicUsize = AtomicUsize::new(0);
+static ALL_PEAK: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     static HELD: Cell<usize> = const { Cell::new(0) };
@@ -31,6 +36,8 @@ impl Counting {
         if held as isize > PEAK.get() as isize {
             PEAK.set(held);
         }
+        let all = ALL_HELD.fetch_add(more.wrapping_sub(less), Relaxed);
+        ALL_PEAK.fetch_max(all.wrapping_add(more).wrapping_sub(less), Relaxed);
     }
 }
 
@@ -97,6 +104,14 @@ pub(crate) fn measure<T>(call: impl FnOnce() -> T) -> (std::thread::Result<T>, D
     PEAK.set(held);
     let result = catch_unwind(AssertUnwindSafe(call));
     (result, own_time() - start, PEAK.get().wrapping_sub(held))
+}
+
+/// Returns the result of a call, and the most memory that all threads of the program held in addition to what they held
+/// before. No other test may run at the same time.
+pub(crate) fn peak_of_all_threads<T>(call: impl FnOnce() -> T) -> (T, usize) {
+    let held = ALL_HELD.load(Relaxed);
+    ALL_PEAK.store(held, Relaxed);
+    (call(), ALL_PEAK.load(Relaxed) - held)
 }
 
 /// Returns the result of a call, and the length of the largest allocation that it made.

@@ -62,7 +62,7 @@ enum Task {
         /// Repeat tests with random data ten times as often, and run more tests with C-Blosc2's environment variables
         #[arg(long, conflicts_with_all = ["large", "args"])]
         long: bool,
-        /// Run only the test of the largest buffers, which needs 7 GiB of memory
+        /// Run only the tests of the largest buffers and arrays, which need 7 GiB of memory, and disk space
         #[arg(long, conflicts_with = "args")]
         large: bool,
         /// Run only `cargo test`, with these arguments, after the setup

@@ -41,6 +41,8 @@ const FAULTS: &str = "upstream::";
 const LARGEST: &str = "the_largest_buffer_goes_there_and_back";
 /// The test of the command on arrays of 6 GiB, which needs much time and disk space.
 const LARGE_FILES: &str = "arrays_larger_than_memory_go_through";
+/// The test of the memory that expressions of arrays of 4 GiB take.
+const LARGE_ARRAYS: &str = "expressions_of_4_gib_take_little_memory";
 
 /// Runs every test, and prints how long each step took.
 pub(crate) fn test(extent: Extent) -> Result<()> {
@@ -84,11 +86,14 @@ pub(crate) fn cargo_test(args: &[String]) -> Result<()> {
     run::run(with_python(run::cargo(["test"]).args(args), &venv)?)
 }
 
-/// Runs the tests that need much memory or disk space, without checking whether it is available.
+/// Runs the tests that need much memory, disk space or time, without checking whether they are available.
 pub(crate) fn largest() -> Result<()> {
     vendor::vendor(false)?;
     run::run(&mut largest_buffers())?;
-    run::run(&mut tests(&["--workspace", "--test", "cli"], &["--ignored", LARGE_FILES]))
+    run::run(&mut tests(&["--workspace", "--test", "cli"], &["--ignored", LARGE_FILES]))?;
+    // Without optimization it takes several minutes.
+    let choice = ["--release", "--workspace", "--test", "compute_memory"];
+    run::run(&mut tests(&choice, &["--ignored", LARGE_ARRAYS]))
 }
 
 /// Builds the tests that the steps after it run.
@@ -98,7 +103,8 @@ fn compile(choice: &[&str]) -> Result<()> {
 
 /// Runs all tests of the default build, including those that need Python.
 fn all(venv: &Venv, extent: Extent) -> Result<()> {
-    let skipped = [FAULTS, LARGEST, LARGE_FILES].map(|name| ["--skip", name]).concat();
+    let skipped =
+        [FAULTS, LARGEST, LARGE_FILES, LARGE_ARRAYS].map(|name| ["--skip", name]).concat();
     let args = [&["--include-ignored"][..], &skipped].concat();
     let mut command = tests(&WORKSPACE, &args);
     // The long run uses the disk, as real files do.
