@@ -1,9 +1,9 @@
 #![doc = include_str!("../README.md")]
 //!
 //! # Where to start
-//! - The [guide](guide): [quick start](guide::quick_start), [arrays](guide::arrays), [super-chunks](guide::super_chunks),
-//!   [files and locking](guide::files), [threads](guide::threads), [performance](guide::performance), complete
-//!   [examples](guide::examples).
+//! - The [guide](guide): [quick start](guide::quick_start), [arrays](guide::arrays), [compute](guide::compute),
+//!   [super-chunks](guide::super_chunks), [files and locking](guide::files), [threads](guide::threads),
+//!   [performance](guide::performance), complete [examples](guide::examples).
 //! - How do I ...? The [FAQ](guide::faq).
 //! - Equivalents of known calls: [from Python](guide::from_python), [from C](guide::from_c). The search of this
 //!   documentation also finds the C and Python names.
@@ -12,6 +12,7 @@
 //! | task | types |
 //! |---|---|
 //! | store arrays | [`NDArray`], [`NDArrayBuilder`]; to select items: [`Selection`], [`NDArrayView`]; to append rows: [`Appender`]; further types: module [`mod@array`] |
+//! | compute with arrays: reductions, elementwise operations, selection | [`NDArray::lazy`], module [`compute`], [`guide::compute`] |
 //! | store chunks and metadata | [`SChunk`], [`OpenOptions`], [`SaveOptions`]; metalayers and further types: module [`super_chunk`] |
 //! | compress one buffer | [`compress`], [`decompress`], [`Chunk`] |
 //! | compress many buffers | [`Compressor`], [`Decompressor`], one for each thread |
