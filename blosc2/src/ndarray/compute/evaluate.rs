@@ -78,16 +78,25 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
                 sizes[axis] = range.end - range.start;
                 range.start
             });
+            let here = |mut ranges: Vec<Range<u64>>| {
+                if let Some(range) = ranges.get_mut(axis) {
+                    *range = range.start - first..range.end - first;
+                }
+                ranges
+            };
             for piece in (0..inner.count()).filter_map(|number| inner.get(number)) {
-                self.source.prepare(context, state, &join(slab, &piece))?;
+                let ranges = join(slab, &piece);
+                let repeated = self.source.repeated(context, &ranges)?;
+                if let Some(item) = repeated {
+                    each_row(&here(ranges), &sizes, |at, len| items[at..at + len].fill(item));
+                    continue;
+                }
+                self.source.prepare(context, state, &ranges)?;
                 outer.each_tile(slab, |outer| {
                     inner.each_tile(&piece, |inner| {
-                        let mut tile = join(outer, inner);
+                        let tile = join(outer, inner);
                         let mut found = self.source.tile(context, state, &tile)?;
-                        if let Some(range) = tile.get_mut(axis) {
-                            *range = range.start - first..range.end - first;
-                        }
-                        each_row(&tile, &sizes, |at, len| {
+                        each_row(&here(tile), &sizes, |at, len| {
                             let (row, others) = found.split_at(len);
                             items[at..at + len].copy_from_slice(row);
                             found = others;

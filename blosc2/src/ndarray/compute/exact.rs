@@ -271,6 +271,7 @@ struct Format {
 
 const F64: Format = Format { precision: 53, exponent_bits: 11 };
 const F32: Format = Format { precision: 24, exponent_bits: 8 };
+#[cfg(feature = "half")]
 const F16: Format = Format { precision: 11, exponent_bits: 5 };
 
 impl Format {

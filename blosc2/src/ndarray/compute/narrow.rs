@@ -15,7 +15,7 @@ pub struct Narrow<E, const PARTS: usize = 2> {
 }
 
 /// The sum of squares of `f64`, whose bits need more numbers.
-pub(super) type NarrowSquares64 = Narrow<Squares64, 4>;
+pub(super) type NarrowSquares64 = Narrow<Squares64, 3>;
 
 impl<E, const PARTS: usize> Default for Narrow<E, PARTS> {
     fn default() -> Self {

@@ -178,17 +178,17 @@ pub(super) struct Best<K> {
 
 impl<K: Ord + Copy> Best<K> {
     fn put<const LARGEST: bool>(to: &mut Option<Self>, other: Self) {
-        let keeps = to.is_some_and(|one| {
-            let order = if LARGEST { one.key.cmp(&other.key) } else { other.key.cmp(&one.key) };
-            match (one.is_nan, other.is_nan) {
-                (true, false) => true,
-                (false, true) => false,
-                (true, true) => one.at < other.at,
-                (false, false) => order.then(other.at.cmp(&one.at)).is_gt(),
-            }
-        });
-        if !keeps {
+        if to.as_ref().is_none_or(|before| other.is_better_than::<LARGEST>(before)) {
             *to = Some(other);
+        }
+    }
+
+    fn is_better_than<const LARGEST: bool>(&self, other: &Self) -> bool {
+        let order = if LARGEST { self.key.cmp(&other.key) } else { other.key.cmp(&self.key) };
+        match (self.is_nan, other.is_nan) {
+            (true, true) => self.at < other.at,
+            (false, false) => order.then(other.at.cmp(&self.at)).is_gt(),
+            (is_nan, _) => is_nan,
         }
     }
 }
@@ -207,12 +207,13 @@ impl<T: Numeric, const LARGEST: bool> Reducer<T> for ArgExtreme<LARGEST> {
         let is_nan = nan.is_some();
         // Zeros of both signs are equal.
         let key = T::from_key(key).equal_key();
-        if !is_nan && to.is_some_and(|best| best.is_nan || best.key == key && best.at < at) {
+        let best = Best { key, is_nan, at };
+        if to.is_some_and(|before| !best.is_better_than::<LARGEST>(&before)) {
             return Ok(());
         }
         let is_best = |item: &T| if is_nan { item.is_nan() } else { item.equal_key() == key };
         if let Some(place) = items.iter().position(is_best) {
-            Best::put::<LARGEST>(to, Best { key, is_nan, at: at + place as u64 });
+            Best::put::<LARGEST>(to, Best { at: at + place as u64, ..best });
         }
         Ok(())
     }

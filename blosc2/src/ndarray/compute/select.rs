@@ -112,10 +112,15 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
             let mut found = Slab { first: 0, runs: Vec::new(), results: Vec::new() };
             let Some(piece) = pieces.get(number as u64) else { return Ok(found) };
             found.first = piece.first().map_or(0, |range| range.start);
-            let repeated = source.repeated(&context, &piece)?;
-            if let Some(item) = repeated
-                && !context.call(SELECT, || Ok((self.predicate)(item)))?
-            {
+            if let Some(item) = source.repeated(&context, &piece)? {
+                if context.call(SELECT, || Ok((self.predicate)(item)))? {
+                    each_row(&piece, &shape, |start, len| {
+                        let before = found.results.len();
+                        let indices = start as u64..(start + len) as u64;
+                        found.results.extend(indices.map(|index| result(index, item)));
+                        found.runs.push((start as u64, before..found.results.len()));
+                    });
+                }
                 return Ok(found);
             }
             source.prepare(&context, state, &piece)?;

@@ -1,6 +1,6 @@
 //! The division of the items of an expression into units and tiles.
 //!
-//! A unit has the items of a chunk of the largest array of the expression; a tile has the items of some of its blocks. A
+//! A unit has the items of a chunk of one of the arrays of the expression; a tile has the items of some of its blocks. A
 //! piece, the work of a thread, is a part of a unit and has some tiles. The division depends on the arrays only, not on
 //! the number of threads.
 
@@ -54,30 +54,51 @@ struct Axis {
 impl Space {
     /// Divides the items of an expression of this shape, with items of `itemsize` bytes, that is computed from arrays.
     pub(super) fn new(shape: &[u64], itemsize: usize, layouts: &[Layout]) -> Self {
-        let itemsize = itemsize.max(1) as u64;
-        let largest = layouts.iter().max_by_key(|layout| layout.size);
-        let axes = shape.iter().enumerate();
-        let axes = axes.map(|(at, &size)| {
-            let grid = largest.map(|layout| layout.axes[at]);
-            let Grid { offset, chunk, block } =
-                grid.unwrap_or(Grid { offset: 0, chunk: size.max(1), block: 1 });
-            let chunk = chunk.max(1);
-            Axis { size, offset, chunk, tile: block.clamp(1, chunk) }
-        });
-        let mut space = Self { shape: shape.to_vec(), axes: axes.collect(), itemsize };
-        // Blocks that several tiles touch are decompressed for each of these tiles.
-        for axis in (0..shape.len()).rev() {
-            let Axis { chunk, tile, size, .. } = space.axes[axis];
-            let block = layouts.iter().map(|layout| layout.axes[axis].block).max().unwrap_or(1);
-            let wanted = block.next_multiple_of(tile).min(chunk);
-            let others = space.tile_len() / tile.min(size).max(1);
-            if others.saturating_mul(wanted) <= MOST {
-                space.axes[axis].tile = wanted;
-            }
-        }
-        let least = if largest.is_some() { LEAST } else { WITHOUT_ARRAYS };
+        let spaces = layouts.iter().map(|layout| Self::along(shape, itemsize, layout, layouts));
+        let cost = |space: &Self| {
+            cost(&space.axes.iter().map(|axis| axis.tile).collect::<Vec<_>>(), layouts)
+        };
+        let best = spaces.min_by(|one, other| cost(one).total_cmp(&cost(other)));
+        let mut space = best.unwrap_or_else(|| Self::without_arrays(shape, itemsize));
+        let least = if layouts.is_empty() { WITHOUT_ARRAYS } else { LEAST };
         let all: Vec<usize> = (0..shape.len()).collect();
         space.grow(&all, least);
+        space
+    }
+
+    fn without_arrays(shape: &[u64], itemsize: usize) -> Self {
+        let axes = shape.iter().map(|&size| Axis { size, offset: 0, chunk: size.max(1), tile: 1 });
+        let itemsize = itemsize.max(1) as u64;
+        Self { shape: shape.to_vec(), axes: axes.collect(), itemsize }
+    }
+
+    /// Divides the items along the chunks and blocks of one of the arrays.
+    fn along(shape: &[u64], itemsize: usize, own: &Layout, layouts: &[Layout]) -> Self {
+        let axes = shape.iter().zip(&own.axes).map(|(&size, grid)| {
+            let chunk = grid.chunk.max(1);
+            Axis { size, offset: grid.offset, chunk, tile: grid.block.clamp(1, chunk) }
+        });
+        let itemsize = itemsize.max(1) as u64;
+        let mut space = Self { shape: shape.to_vec(), axes: axes.collect(), itemsize };
+        // Blocks that several tiles touch are decompressed for each of these tiles.
+        for (axis, each) in space.axes.iter_mut().enumerate() {
+            let block = layouts.iter().map(|layout| layout.axes[axis].block).max().unwrap_or(1);
+            each.tile = block.next_multiple_of(each.tile).min(each.chunk).min(each.size.max(1));
+        }
+        while space.tile_len() > MOST {
+            // Halves the tile along the axis where that decompresses least.
+            let halves = (0..shape.len()).filter_map(|axis| {
+                let mut tile: Vec<u64> = space.axes.iter().map(|axis| axis.tile).collect();
+                let block = own.axes[axis].block.max(1);
+                tile[axis] = (tile[axis] / 2).max(1).next_multiple_of(block);
+                (tile[axis] < space.axes[axis].tile).then(|| (cost(&tile, layouts), axis, tile))
+            });
+            let Some((_, axis, tile)) = halves.min_by(|one, other| one.0.total_cmp(&other.0))
+            else {
+                break;
+            };
+            space.axes[axis].tile = tile[axis];
+        }
         space
     }
 
@@ -132,6 +153,16 @@ impl Space {
         let sizes = axes.iter().map(|&axis| self.axes[axis].tile).collect();
         Pieces { space: self, axes: axes.to_vec(), sizes }
     }
+}
+
+/// Returns how many bytes are decompressed for tiles of this size, relative to the items of the arrays.
+fn cost(tile: &[u64], layouts: &[Layout]) -> f64 {
+    let cost = |layout: &Layout| {
+        let along = tile.iter().zip(&layout.axes);
+        let parts = along.map(|(&tile, grid)| grid.block.max(tile) as f64 / tile as f64);
+        layout.size as f64 * parts.product::<f64>()
+    };
+    layouts.iter().map(cost).sum()
 }
 
 /// Boxes of one size in the chunks, on some axes of the items of an expression. The last ones of a chunk can be smaller.
