@@ -32,7 +32,7 @@ pub(crate) enum Extent {
 /// All tests of the default build, without those in documentation.
 const WORKSPACE: [&str; 2] = ["--workspace", "--tests"];
 /// The tests for most edits: without the comparisons of the formats with C, the command, and processes.
-const QUICK: &str = "--workspace --lib --bins --test arrays --test chunks --test containers \
+const QUICK: &str = "--workspace --lib --bins --test arrays --test chunks --test compute --test containers \
     --test frames --test golden --test hostile_input --test super_chunks";
 
 /// The tests of C's faults on the patched sources. They have a separate round: some are for `cargo xtask hazards`.

@@ -1,0 +1,10 @@
+//! Reductions, elementwise operations and selections of arrays, against NumPy and the crate `ndarray`.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod closures;
+mod elementwise;
+mod numpy;
+mod reductions;
+mod samples;
