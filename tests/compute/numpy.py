@@ -393,9 +393,6 @@ def expected_of(operation, items, axes, keepdims, ddof):
         for row, by_numpy, one in zip(rows, wide, found):
             check_anchor(operation, by_numpy, row, ddof, one, format)
         found = found.astype(f"<c{2 * int(format[1])}" if is_complex else "<" + format)
-        if operation == "mean" and dtype.kind in "biu":
-            # The mean of integers has three roundings: of the quotient, of the rest, and of their sum.
-            within = np.nan_to_num(np.abs(found) * 2.0**-51).tolist()
         if operation == "prod" and format == "f8":
             # Subnormal products have two roundings.
             within = [2.0**-1074 if abs(item) <= 2.0**-1022 else 0.0 for item in found.tolist()]

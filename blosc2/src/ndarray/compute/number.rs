@@ -280,6 +280,7 @@ integers! {
     u64 u64;
 }
 
+/// Returns `sum / count`, rounded once.
 fn mean_of_integers(sum: i128, count: u64) -> f64 {
     if count == 0 {
         return f64::NAN;
