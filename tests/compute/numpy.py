@@ -123,9 +123,8 @@ def random_items(dtype, shape, operation):
         return np.asarray(numbers.uniform(0.98, 1.02, shape) * np.exp(1j * angles)).astype(dtype)
     part = np.dtype(f"{dtype.byteorder}f{size // 2}")
     items = np.empty(shape, dtype)
-    # Without negative zeros: `min` and `argmin` do not compare the imaginary parts after zeros of both signs.
-    items.real = random_reals(part, shape, operation) + 0.0
-    items.imag = random_reals(part, shape, operation) + 0.0
+    items.real = random_reals(part, shape, operation)
+    items.imag = random_reals(part, shape, operation)
     return items
 
 

@@ -621,7 +621,8 @@ mod complex {
                 type Total = Parts<Narrow<$sum>>;
                 type Moments = Parts<FloatMoments<$sum, $squares>>;
                 type Factors = ComplexProduct;
-                type Key = ($key, $key);
+                // Numbers that are equal are ordered by the signs of zeros.
+                type Key = ($key, $key, $key, $key);
 
                 fn sum(total: &Self::Total) -> Self {
                     Complex::new(total.0.total().$to(), total.1.total().$to())
@@ -655,14 +656,16 @@ mod complex {
                 }
 
                 fn key(self) -> Self::Key {
-                    (Key::key(self.re), Key::key(self.im))
+                    let (re, im, ..) = self.equal_key();
+                    (re, im, Key::key(self.re), Key::key(self.im))
                 }
 
                 fn equal_key(self) -> Self::Key {
-                    (self.re.equal_key(), self.im.equal_key())
+                    let (re, im) = (self.re.equal_key(), self.im.equal_key());
+                    (re, im, re, im)
                 }
 
-                fn from_key((re, im): Self::Key) -> Self {
+                fn from_key((_, _, re, im): Self::Key) -> Self {
                     Complex::new(Key::from_key(re), Key::from_key(im))
                 }
             }
