@@ -125,9 +125,14 @@ impl Product {
             Self { has_infinity: true, .. } => f64::INFINITY * sign,
             Self { exponent, .. } if exponent > 1023 => f64::INFINITY * sign,
             Self { exponent, .. } if exponent < -1100 => 0.0 * sign,
-            // The subnormal numbers are reached in one rounding, because the first factor is exact.
-            Self { high, low, exponent, .. } if exponent < -1000 => {
-                (high + low) * power_of_two(-1000) * power_of_two(exponent + 1000)
+            Self { high, low, exponent, .. } if exponent < -1022 => {
+                // The nearest subnormal number; if two are as near to `high`, `low` decides.
+                let (scale, rest) = (power_of_two(-1000), power_of_two(exponent + 1000));
+                let product = high * scale * rest;
+                let error = high - product / rest / scale;
+                let is_between = error.abs() == power_of_two(-1075 - exponent);
+                let is_next = is_between && low != 0.0 && error.signum() == low.signum();
+                if is_next { product + low.signum() * f64::from_bits(1) } else { product }
             }
             Self { high, low, exponent, .. } => {
                 let half = exponent / 2;
