@@ -392,9 +392,6 @@ def expected_of(operation, items, axes, keepdims, ddof):
         for row, by_numpy, one in zip(rows, wide, found):
             check_anchor(operation, by_numpy, row, ddof, one, format)
         found = found.astype(f"<c{2 * int(format[1])}" if is_complex else "<" + format)
-        if operation != "sum" and operation != "mean" and format == "f2":
-            # `f16::from_f64` of the crate `half` ignores the last 32 bits, so it takes some numbers for halfway ones.
-            within = np.nan_to_num(np.abs(found.astype("f8")) * 2.0**-10 + 2.0**-24, posinf=0).tolist()
         # One NaN for all, without a sign.
         if is_complex:
             found.real[np.isnan(found.real)] = np.nan

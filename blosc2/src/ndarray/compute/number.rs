@@ -537,8 +537,19 @@ mod half_precision {
         |sum: &Sum32| f16::from_bits(sum.to_f16_bits()),
         |sum: &Sum32, count| f16::from_bits(sum.mean_f16_bits(count)),
         Sum32::mean_f64,
-        f16::from_f64,
-        |product: &Product| f16::from_f64(product.to_f64());
+        to_f16,
+        |product: &Product| to_f16(product.to_f64());
+    }
+
+    /// Returns the nearest `f16`. `f16::from_f64` ignores the last 32 bits of the number.
+    fn to_f16(number: f64) -> f16 {
+        let near = number as f32;
+        let (bits, wide) = (near.to_bits(), f64::from(near));
+        if wide == number || bits & 1 == 1 || !near.is_finite() {
+            return f16::from_f32(near);
+        }
+        // An odd last bit stands for all bits that `f32` does not have, so this rounding has no effect on the next one.
+        f16::from_f32(f32::from_bits(if wide.abs() < number.abs() { bits + 1 } else { bits - 1 }))
     }
 }
 
