@@ -92,14 +92,14 @@ pub(crate) const PACKAGES: [&str; 6] =
     ["-p", "blosc2", "-p", "blosc2-store", "-p", "blosc2-workspace"];
 
 /// Their tests that reach C or `unsafe` code: chunks, super-chunks, arrays, real files and damaged ones.
-const PROGRAMS: &str = "--test arrays --test chunks --test frames --test hostile_input --test processes \
-    --test super_chunks";
+const PROGRAMS: &str = "--test arrays --test chunks --test compute --test frames --test hostile_input \
+    --test processes --test super_chunks";
 /// The additional tests of the long run: unit tests, and containers, which are safe code only.
 const MORE_PROGRAMS: &str = "--lib --test containers";
 
 /// Parts of [`PROGRAMS`] that call C as the others do, or not at all: metadata, files, limits and processes are
 /// handled in safe Rust.
-const OTHERS: [&str; 10] = [
+const OTHERS: [&str; 11] = [
     "behaviour::",
     "changes::",
     "copies::",
@@ -107,6 +107,7 @@ const OTHERS: [&str; 10] = [
     "file_locks::",
     "handles::",
     "keeps_the_limits",
+    "reductions_of_many_blocks",
     "sequences::",
     "unfinished::",
     "within_the_limit",
@@ -147,8 +148,8 @@ const MANY_THREADS: [&str; 8] = [
     "postfilters_make_what_is_read",
 ];
 
-/// Runs the concurrency tests, long enough for rare interleavings, and the tests of user-defined codecs and filters,
-/// which C calls on its threads. The test whose closures panic is excluded: the sanitizer does not see how std orders
+/// Runs the concurrency tests, long enough for rare interleavings, the tests of user-defined codecs and filters, which C
+/// calls on its threads, and those of expressions, which several threads evaluate. The test whose closures panic is excluded: the sanitizer does not see how std orders
 /// the messages of panics.
 fn thread(long: bool) -> Result<()> {
     let suppressions = suppressions("sanitize-thread", UNINSTRUMENTED_STD)?;
@@ -157,8 +158,8 @@ fn thread(long: bool) -> Result<()> {
     // does not see how `OnceLock` orders that.
     // The formats in Rust are compiled twice as fast without optimisation, and these tests hardly use them.
     let args = "--config profile.dev.package.blosc2-format.opt-level=0 test \
-        -p blosc2 -p blosc2-workspace --test processes --test chunks -- --test-threads=1 \
-        concurrency:: user_defined:: --skip errors_and_panics_in_closures";
+        -p blosc2 -p blosc2-workspace --test processes --test chunks --test compute -- --test-threads=1 \
+        concurrency:: user_defined:: elementwise:: reductions_of_integers --skip errors_and_panics_in_closures";
     let mut args: Vec<&str> = args.split_whitespace().collect();
     if !long {
         args.extend(MANY_THREADS);

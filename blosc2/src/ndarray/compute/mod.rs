@@ -62,11 +62,14 @@ use source::{Always, Broadcast, Fallible, Function, Map, Zipped};
 /// Dtypes of results and the rules for NaN are those of NumPy, see [`Numeric`].
 ///
 /// **Sums, means and variances are exact**: they are computed in fixed-point numbers that hold every bit of the items,
-/// and rounded once. So the result depends neither on the number of threads nor on the shapes of chunks and blocks, and
-/// is at least as accurate as NumPy's pairwise summation. Sums of integers wrap around, as in NumPy.
-/// [`prod`](Self::prod) and [`fold`](Self::fold) combine the items in a fixed order: the items of a tile (some blocks)
-/// in C order, then the tiles of a chunk, then the chunks. For the same array the result does not depend on the number
-/// of threads; it can depend on the chunk and block shapes.
+/// and rounded at the end. So the result depends neither on the number of threads nor on the shapes of chunks and
+/// blocks, and is at least as accurate as NumPy's pairwise summation. Sums of integers wrap around, as in NumPy.
+///
+/// [`prod`](Self::prod) and [`fold`](Self::fold) combine the items in a fixed order. The items are divided into tiles
+/// (boxes of some blocks), and the tiles into pieces (boxes of some tiles of a chunk). The items of a tile are combined
+/// in C order, then the tiles of a piece, then the pieces. The division depends on the shape, the chunks and the blocks
+/// of the arrays. So for the same arrays the result does not depend on the number of threads; for other chunk and block
+/// shapes a product of floating-point items can differ in its last bit.
 ///
 /// # Threads
 /// An expression is evaluated by as many threads as [`DParams::threads`](crate::DParams::threads) of the first array

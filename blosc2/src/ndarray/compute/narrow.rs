@@ -1,6 +1,6 @@
 //! Exact sums that are small as long as two numbers hold them.
 
-use super::exact::{Exact, Squares32, Squares64, Sum32, Sum64, Summand};
+use super::exact::{Exact, Squares32, Squares64, Sum32, Sum64, Summand, add_run};
 
 /// The number of items from which a fixed-point sum is faster.
 const LONG: usize = 256;
@@ -182,7 +182,7 @@ impl Float for f64 {
 pub(super) fn add_items<T: Float>(sum: &mut Narrow<T::Sum>, items: &[T]) {
     match items.len() < LONG {
         true => items.iter().for_each(|item| sum.add((*item).into())),
-        false => T::add_run(sum.wide(), items),
+        false => add_run(sum.wide(), items),
     }
 }
 

@@ -85,7 +85,7 @@ where
 {
     let (sum, squares) = (big_sum(items), big_squares(items));
     let (mut s, mut q) = (Exact::new(), Exact::new());
-    T::add_run(&mut s, items);
+    add_run::<T>(&mut s, items);
     T::add_run_of_squares(&mut q, items);
     assert_eq!(value(&s, 1074), sum, "{:?}", items.len());
     assert_eq!(value(&q, 2148), squares, "{:?}", items.len());
@@ -184,6 +184,21 @@ fn runs_are_exact() {
     }
 }
 
+#[test]
+fn vectors_of_all_widths_add_the_same() {
+    let mut random = fastrand::Rng::with_seed(9);
+    for kind in KINDS {
+        let (items, singles) = (f64s(kind, 5000, &mut random), f32s(kind, 5000, &mut random));
+        let (mut sums, mut others) = <[(Sum32, Sum64); 2]>::default().into();
+        f32::add_each(&mut sums.0, &singles);
+        f64::add_each(&mut sums.1, &items);
+        add_run(&mut others.0, &singles);
+        add_run(&mut others.1, &items);
+        assert_eq!(state(&sums.0), state(&others.0));
+        assert_eq!(state(&sums.1), state(&others.1));
+    }
+}
+
 /// Pieces for which the bounds on the bits of partial sums are nearly reached.
 #[test]
 fn largest_partial_sums() {
@@ -235,9 +250,9 @@ fn order_and_splits_do_not_matter() {
         let mut items = f64s(kind, 5000, &mut random);
         let mut singles = f32s(kind, 5000, &mut random);
         let (mut s, mut q, mut s32, mut q32) = <(Sum64, Squares64, Sum32, Squares32)>::default();
-        f64::add_run(&mut s, &items);
+        add_run::<f64>(&mut s, &items);
         f64::add_run_of_squares(&mut q, &items);
-        f32::add_run(&mut s32, &singles);
+        add_run::<f32>(&mut s32, &singles);
         f32::add_run_of_squares(&mut q32, &singles);
         for _ in 0..5 {
             random.shuffle(&mut items);
@@ -247,9 +262,9 @@ fn order_and_splits_do_not_matter() {
             while from < 5000 {
                 let to = (from + random.usize(1..1500)).min(5000);
                 let mut parts = <(Sum64, Squares64, Sum32, Squares32)>::default();
-                f64::add_run(&mut parts.0, &items[from..to]);
+                add_run::<f64>(&mut parts.0, &items[from..to]);
                 f64::add_run_of_squares(&mut parts.1, &items[from..to]);
-                f32::add_run(&mut parts.2, &singles[from..to]);
+                add_run::<f32>(&mut parts.2, &singles[from..to]);
                 f32::add_run_of_squares(&mut parts.3, &singles[from..to]);
                 totals.0.merge(&parts.0);
                 totals.1.merge(&parts.1);
@@ -285,9 +300,9 @@ fn not_finite() {
                     items.iter().map(|&x| if x == 1e300 { 1e30 } else { x as f32 }).collect();
                 let (mut s, mut q, mut s32, mut q32) =
                     <(Sum64, Squares64, Sum32, Squares32)>::default();
-                f64::add_run(&mut s, &items);
+                add_run::<f64>(&mut s, &items);
                 f64::add_run_of_squares(&mut q, &items);
-                f32::add_run(&mut s32, &singles);
+                add_run::<f32>(&mut s32, &singles);
                 f32::add_run_of_squares(&mut q32, &singles);
                 let bits = |x: f64| x.to_bits();
                 assert_eq!(bits(s.to_f64()), bits(sum));
@@ -316,7 +331,7 @@ fn not_finite() {
 fn rounding() {
     let sum = |items: &[f64]| {
         let mut sum = Sum64::new();
-        f64::add_run(&mut sum, items);
+        add_run::<f64>(&mut sum, items);
         sum
     };
     // A tie of f32 that is none: rounding to f64 first would make it one.
@@ -359,7 +374,7 @@ fn bits_far_below_a_tie() {
                 for small in [2f64.powi(-distance), -2f64.powi(-distance)] {
                     let items = [count, count * 2f64.powi(-precision), small];
                     let mut sum = Sum64::new();
-                    f64::add_run(&mut sum, &items);
+                    add_run::<f64>(&mut sum, &items);
                     check_results(&sum, &big_sum(&items), -1074);
                 }
             }
@@ -418,7 +433,7 @@ fn carries_are_propagated() {
 fn variances() {
     let of = |items: &[f64], ddof| {
         let (mut s, mut q) = (Sum64::new(), Squares64::new());
-        f64::add_run(&mut s, items);
+        add_run::<f64>(&mut s, items);
         f64::add_run_of_squares(&mut q, items);
         variance(items.len() as u64, &[(&s, &q)], ddof)
     };
