@@ -224,7 +224,9 @@ impl Region {
 
     /// Returns the region of the selected items of this one.
     pub(crate) fn select(&self, selection: &Selection, doing: &str) -> Result<Self> {
-        let mut region = Self { positions: self.positions.clone(), dims: Vec::new() };
+        // Positions can be long lists, so only those of axes without a selection are cloned.
+        let mut positions = vec![None; self.positions.len()];
+        let mut new_dims = Vec::new();
         let mut dims = self.dims.iter();
         let (ndim, axes) = (self.dims.len(), selection.axes());
         let given = axes.iter().filter(|axis| **axis != AxisSelection::NewAxis).count();
@@ -242,7 +244,7 @@ impl Region {
         let mut number = 0;
         for selected in axes {
             if *selected == AxisSelection::NewAxis {
-                region.dims.push(None);
+                new_dims.push(None);
                 continue;
             }
             let Some(dim) = dims.next() else { break };
@@ -252,21 +254,23 @@ impl Region {
             let single = matches!(selected, AxisSelection::Index(_));
             match *dim {
                 Some(axis) => {
-                    region.positions[axis] = self.positions[axis].select(&inner);
+                    positions[axis] = Some(self.positions[axis].select(&inner));
                     if !single {
-                        region.dims.push(Some(axis));
+                        new_dims.push(Some(axis));
                     }
                 }
                 // An axis of one item that the array does not have.
                 None if single => {}
-                None if inner.len() == 1 => region.dims.push(None),
+                None if inner.len() == 1 => new_dims.push(None),
                 None => {
                     let detail = "expected one item along an added axis";
                     return Err(Error::new(ErrorKind::Unsupported, doing, detail));
                 }
             }
         }
-        region.dims.extend(dims);
-        Ok(region)
+        new_dims.extend(dims);
+        let positions = positions.into_iter().zip(&self.positions);
+        let positions = positions.map(|(new, old)| new.unwrap_or_else(|| old.clone())).collect();
+        Ok(Self { positions, dims: new_dims })
     }
 }

@@ -15,7 +15,7 @@ pub(super) const DOING: &str = "compute items";
 pub(super) const MAP: &str = "map";
 
 /// The number of items for which a closure is called before other threads can see that it makes progress.
-const ITEMS_OF_A_CALL: usize = 4096;
+pub(super) const ITEMS_OF_A_CALL: usize = 4096;
 
 /// An evaluation. The arrays do not change until it is dropped.
 pub struct Context<'a> {

@@ -35,7 +35,7 @@ impl<S: Source<Item: Real>> LazyExpr<S> {
     ///
     /// `edges` are the ascending edges of the bins of the histogram; without edges there is no histogram. A bin
     /// includes its lower edge, and the last one also its upper edge, as in NumPy's `histogram`. Items outside all bins
-    /// are not counted.
+    /// are not counted. Items are compared with the edges as `f64`, to which large 64-bit integers are rounded.
     ///
     /// ```
     /// use blosc2::NDArray;

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use parking_lot::Mutex;
 
+use super::super::boxes::extent;
 use super::super::builder::Sources;
 use super::super::gather::READ;
 use super::super::plan::chunk_ranges;
@@ -53,7 +54,7 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
         if items.is_empty() {
             return Ok(());
         }
-        let space = space(&self.source, shape);
+        let space = space(&self.source, shape)?;
         // Each thread fills slabs along the first axis that has several items.
         let axis = shape.iter().position(|&size| size > 1).unwrap_or(0).min(shape.len());
         let (outer, inner): (Vec<usize>, Vec<usize>) =
@@ -149,30 +150,57 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
         let context = open(&self.source, self.threads)?;
         let mut layouts = Layouts::default();
         self.source.layouts(&shape, &mut layouts);
+        let (space, all) = (space(&self.source, &shape)?, (0..shape.len()).collect::<Vec<_>>());
+        let tiles = space.tiles(&all);
         let arrays = context.arrays();
         let sources = Sources { arrays: &arrays, vlmeta };
-        let states = Mutex::new(Vec::<S::State>::new());
-        let fill = |ranges: &[Range<u64>], bytes: &mut [u8]| {
-            let mut state = states.lock().pop().unwrap_or_default();
-            match self.source.repeated(&context, ranges)? {
-                Some(item) => {
+        // The memory of threads, with the number of the new chunk for which it was prepared.
+        let states = Mutex::new(Vec::<(usize, S::State)>::new());
+        let size = size_of::<S::Item>();
+        let dtype = S::Item::dtype().to_string();
+        builder.by_chunks(&shape, (&dtype, size), sources, |team, scratch, number| {
+            let geometry = team.geometry;
+            let chunk = chunk_ranges(geometry, number);
+            let repeated = self.source.repeated(&context, &chunk)?;
+            let prepared = || {
+                let mut states = states.lock();
+                let found = states.iter().position(|(prepared, _)| *prepared == number);
+                let found = found.map(|at| states.swap_remove(at).1);
+                if let Some(state) = found {
+                    return Ok(state);
+                }
+                // Memory that is left from another chunk, unless another thread still works on that chunk.
+                let mut state = states.pop().map(|(_, state)| state).unwrap_or_default();
+                drop(states);
+                self.source.prepare(&context, &mut state, &chunk)?;
+                Ok::<_, Error>(state)
+            };
+            let fill = |ranges: &[Range<u64>], bytes: &mut [u8]| {
+                if let Some(item) = repeated {
                     let item = [item];
                     let item = bytes_of(&item);
-                    bytes.chunks_exact_mut(item.len()).for_each(|to| to.copy_from_slice(&item));
+                    bytes.chunks_exact_mut(size).for_each(|to| to.copy_from_slice(&item));
+                    return Ok(());
                 }
-                None => {
-                    self.source.prepare(&context, &mut state, ranges)?;
-                    let items = self.source.tile(&context, &mut state, ranges)?;
-                    bytes.copy_from_slice(&bytes_of(items));
-                }
-            }
-            states.lock().push(state);
-            Ok(())
-        };
-        let dtype = S::Item::dtype().to_string();
-        let dtype = (&*dtype, size_of::<S::Item>());
-        builder.by_chunks(&shape, dtype, sources, |team, scratch, number| {
-            let geometry = team.geometry;
+                let mut state = prepared()?;
+                let sizes = extent(ranges);
+                tiles.each_tile(ranges, |tile| {
+                    let items = bytes_of(self.source.tile(&context, &mut state, tile)?);
+                    let here = tile.iter().zip(ranges);
+                    let here: Vec<_> = here
+                        .map(|(tile, all)| tile.start - all.start..tile.end - all.start)
+                        .collect();
+                    let mut from = 0;
+                    each_row(&here, &sizes, |at, len| {
+                        let (at, len) = (at * size, len * size);
+                        bytes[at..at + len].copy_from_slice(&items[from..from + len]);
+                        from += len;
+                    });
+                    Ok(())
+                })?;
+                states.lock().push((number, state));
+                Ok(())
+            };
             // Blocks of an array that several new blocks touch are decompressed once for a chunk.
             let fits = layouts.0.iter().all(|layout| {
                 let grids = layout.axes.iter().zip(geometry.blocks());
@@ -180,7 +208,7 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
             });
             match fits {
                 true => team.by_blocks(scratch, number, fill),
-                false => team.boxed(scratch, &chunk_ranges(geometry, number), fill),
+                false => team.boxed(scratch, &chunk, fill),
             }
         })
     }

@@ -39,8 +39,8 @@ use source::{Always, Broadcast, Fallible, Function, Map, Zipped};
 /// [`NDArray::lazy`] returns the expression of the items of an array, [`zip`] one of several operands, and
 /// [`map`](Self::map) applies a closure to each item. Nothing is read until a method returns a [`Result`]; then each
 /// thread holds a few blocks in memory, and never a whole operand. A chunk that stores only a repeated value (zeros,
-/// NaN, a value) is not decompressed: closures are called once for such a chunk, so they must return the same result
-/// for the same item.
+/// NaN, a value) is not decompressed, and closures may be called only once for many equal items: they must return the
+/// same result for the same item.
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -57,7 +57,7 @@ use source::{Always, Broadcast, Fallible, Function, Map, Zipped};
 /// # Reductions
 /// The reductions combine all items to one value. After [`axes`](Self::axes) they combine the items along these axes
 /// and return [`Reduced`], values with a shape; after [`builder`](Self::builder) they create an array. The type
-/// parameter `O` is this form of the results.
+/// parameter `O` selects the form of the results: [`Whole`], [`Axes`] or [`StoredAxes`].
 ///
 /// Dtypes of results and the rules for NaN are those of NumPy, see [`Numeric`].
 ///
@@ -73,7 +73,9 @@ use source::{Always, Broadcast, Fallible, Function, Map, Zipped};
 ///
 /// # Threads
 /// An expression is evaluated by as many threads as [`DParams::threads`](crate::DParams::threads) of the first array
-/// sets, or as [`threads`](Self::threads) sets.
+/// sets, or as [`threads`](Self::threads) sets; the setting of an expression that is an operand has no effect. If an
+/// array is created, it is created by as many threads as [`CParams::threads`](crate::CParams::threads) of the builder
+/// sets.
 ///
 /// # Errors of evaluation
 /// The methods that return a [`Result`] fail with the [errors of reads](NDArray#errors-of-reads) of the arrays, and
@@ -141,8 +143,8 @@ impl<S: Source> LazyExpr<S> {
 
     /// Returns the expression of the results of a closure for each item. Python: an expression such as `a * 2 + 1`.
     ///
-    /// The closure runs on several threads. It must return the same result for the same item, since it is called only
-    /// once for a chunk that repeats an item.
+    /// The closure runs on several threads. It must return the same result for the same item, since it may be called
+    /// only once for many equal items.
     pub fn map<U: Copy + Send + Sync, F: Fn(S::Item) -> U + Sync>(
         self,
         item: F,
@@ -291,7 +293,7 @@ impl<S: Source, O> LazyExpr<S, O> {
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
     #[doc(alias = "reduce")]
     pub fn fold<A: Clone + Send + Sync>(
-        self,
+        &self,
         start: A,
         fold: impl Fn(A, S::Item) -> A + Sync,
         combine: impl Fn(A, A) -> A + Sync,
@@ -299,18 +301,18 @@ impl<S: Source, O> LazyExpr<S, O> {
     where
         O: Output<A>,
     {
-        self.output.evaluate(&self.source, self.threads, Fold { start, fold, combine })
+        self.output.clone().evaluate(&self.source, self.threads, Fold { start, fold, combine })
     }
 
     fn combine<A: Accumulator<S::Item>, R: Clone + Send, const ORDERED: bool>(
-        self,
+        &self,
         finish: impl Fn(A, u64) -> R + Sync,
     ) -> Result<O::Of>
     where
         O: Output<R>,
     {
         let reducer = Combine::<A, _, ORDERED> { finish, accumulator: PhantomData };
-        self.output.evaluate(&self.source, self.threads, reducer)
+        self.output.clone().evaluate(&self.source, self.threads, reducer)
     }
 }
 
@@ -320,7 +322,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
-    pub fn sum(self) -> Result<O::Of>
+    pub fn sum(&self) -> Result<O::Of>
     where
         O: Output<<S::Item as Numeric>::Sum>,
     {
@@ -335,7 +337,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
-    pub fn prod(self) -> Result<O::Of>
+    pub fn prod(&self) -> Result<O::Of>
     where
         O: Output<<S::Item as Numeric>::Sum>,
     {
@@ -346,7 +348,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
-    pub fn mean(self) -> Result<O::Of>
+    pub fn mean(&self) -> Result<O::Of>
     where
         O: Output<<S::Item as Numeric>::Mean>,
     {
@@ -363,7 +365,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
-    pub fn var(self, ddof: u64) -> Result<O::Of>
+    pub fn var(&self, ddof: u64) -> Result<O::Of>
     where
         O: Output<<S::Item as Numeric>::Variance>,
     {
@@ -376,7 +378,7 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
-    pub fn std(self, ddof: u64) -> Result<O::Of>
+    pub fn std(&self, ddof: u64) -> Result<O::Of>
     where
         O: Output<<S::Item as Numeric>::Variance>,
     {
@@ -391,11 +393,11 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:
     /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): there are no items.
-    pub fn min(self) -> Result<O::Of>
+    pub fn min(&self) -> Result<O::Of>
     where
         O: Output<S::Item>,
     {
-        self.output.evaluate(&self.source, self.threads, Extreme::<false>)
+        self.output.clone().evaluate(&self.source, self.threads, Extreme::<false>)
     }
 
     /// Computes the largest item; NaN if one item is NaN. Of zeros of both signs it is the positive one; complex items
@@ -404,11 +406,11 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:
     /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): there are no items.
-    pub fn max(self) -> Result<O::Of>
+    pub fn max(&self) -> Result<O::Of>
     where
         O: Output<S::Item>,
     {
-        self.output.evaluate(&self.source, self.threads, Extreme::<true>)
+        self.output.clone().evaluate(&self.source, self.threads, Extreme::<true>)
     }
 
     /// Computes the position of the first smallest item, or of the first NaN: the index in C order of all items, or of
@@ -417,11 +419,11 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:
     /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): there are no items.
-    pub fn argmin(self) -> Result<O::Of>
+    pub fn argmin(&self) -> Result<O::Of>
     where
         O: Output<u64>,
     {
-        self.output.evaluate(&self.source, self.threads, ArgExtreme::<false>)
+        self.output.clone().evaluate(&self.source, self.threads, ArgExtreme::<false>)
     }
 
     /// Computes the position of the first largest item, or of the first NaN: the index in C order of all items, or of
@@ -430,44 +432,44 @@ impl<S: Source<Item: Numeric>, O> LazyExpr<S, O> {
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation), and with:
     /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): there are no items.
-    pub fn argmax(self) -> Result<O::Of>
+    pub fn argmax(&self) -> Result<O::Of>
     where
         O: Output<u64>,
     {
-        self.output.evaluate(&self.source, self.threads, ArgExtreme::<true>)
+        self.output.clone().evaluate(&self.source, self.threads, ArgExtreme::<true>)
     }
 
-    /// Computes whether an item is not zero; NaN is not zero. Stops at the first such item. NumPy: `any`.
+    /// Computes whether at least one item is not zero; NaN is not zero. Stops at the first such item. NumPy: `any`.
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
-    pub fn any(self) -> Result<O::Of>
+    pub fn any(&self) -> Result<O::Of>
     where
         O: Output<bool>,
     {
-        self.output.evaluate(&self.source, self.threads, Has::<true>)
+        self.output.clone().evaluate(&self.source, self.threads, Has::<true>)
     }
 
     /// Computes whether all items are not zero; NaN is not zero. Stops at the first zero. NumPy: `all`.
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
-    pub fn all(self) -> Result<O::Of>
+    pub fn all(&self) -> Result<O::Of>
     where
         O: Output<bool>,
     {
-        self.output.evaluate(&self.source, self.threads, Has::<false>)
+        self.output.clone().evaluate(&self.source, self.threads, Has::<false>)
     }
 
     /// Counts the items that are not zero; NaN is not zero. NumPy: `count_nonzero`.
     ///
     /// # Errors
     /// Fails with the [errors of evaluation](Self#errors-of-evaluation).
-    pub fn count_nonzero(self) -> Result<O::Of>
+    pub fn count_nonzero(&self) -> Result<O::Of>
     where
         O: Output<u64>,
     {
-        self.output.evaluate(&self.source, self.threads, CountNonzero)
+        self.output.clone().evaluate(&self.source, self.threads, CountNonzero)
     }
 }
 
@@ -484,8 +486,8 @@ impl<S: Source> Operand<S::Item> for LazyExpr<S> {
 #[must_use = "operands do nothing until `map` combines them"]
 pub struct Zip<O>(O);
 
-/// Combines two to four operands with [`map`](Zip::map): arrays, views, fields, expressions, slices in memory and
-/// numbers; see [`Operand`].
+/// Combines two to four operands with [`map`](Zip::map): arrays, views, fields, expressions, items in memory and
+/// numbers; see [`Operand`]. The closure of `map` states the item types, as in the example: an array has no item type.
 ///
 /// The operands are broadcast to one shape by NumPy's rules: shapes are aligned at the last axis, and an axis of size 1
 /// is repeated. Their chunk and block shapes may differ; evaluation is fastest if they are equal.

@@ -118,6 +118,9 @@ fn each_in_rows<A, T: Copy>(to: &mut [A], rows: &[T], add: impl Fn(&mut A, T)) {
 
 /// The number of items that are converted at once.
 const PIECE: usize = 256;
+/// Fewer items than this are converted one by one.
+#[cfg(feature = "num-complex")]
+const SHORT: usize = 32;
 
 /// The sum of integers.
 #[derive(Debug, Clone, Default)]
@@ -178,6 +181,14 @@ macro_rules! integers {
                         magnitudes.for_each(|item| self.1.add_integer(item * item));
                     }
                 }
+            }
+
+            fn add_rows(to: &mut [Self], rows: &[$type]) {
+                each_in_rows(to, rows, |to, item| {
+                    to.0.0 += item as i128;
+                    let magnitude = (item as i128).unsigned_abs();
+                    to.1.add_integer(magnitude * magnitude);
+                });
             }
 
             fn add_repeated(&mut self, item: $type, count: u64) {
@@ -362,6 +373,10 @@ macro_rules! floats {
         impl Accumulator<$type> for Product {
             fn add(&mut self, items: &[$type]) {
                 self.multiply_all(items.iter().map(|item| f64::from(*item)));
+            }
+
+            fn add_rows(to: &mut [Self], rows: &[$type]) {
+                each_in_rows(to, rows, |to, item| to.multiply(f64::from(item)));
             }
 
             fn add_repeated(&mut self, item: $type, count: u64) {
@@ -580,6 +595,9 @@ mod complex {
 
             impl<A: Accumulator<$part>> Accumulator<Complex<$part>> for Parts<A> {
                 fn add(&mut self, items: &[Complex<$part>]) {
+                    if items.len() < SHORT {
+                        return Self::add_rows(std::slice::from_mut(self), items);
+                    }
                     let (mut re, mut im) = ([0.0; PIECE], [0.0; PIECE]);
                     for items in items.chunks(PIECE) {
                         for ((re, im), item) in re.iter_mut().zip(&mut im).zip(items) {
@@ -588,6 +606,13 @@ mod complex {
                         self.0.add(&re[..items.len()]);
                         self.1.add(&im[..items.len()]);
                     }
+                }
+
+                fn add_rows(to: &mut [Self], rows: &[Complex<$part>]) {
+                    each_in_rows(to, rows, |to, item| {
+                        to.0.add(&[item.re]);
+                        to.1.add(&[item.im]);
+                    });
                 }
 
                 fn add_repeated(&mut self, item: Complex<$part>, count: u64) {

@@ -23,7 +23,7 @@ const SMALL: u64 = 4 << 20;
 /// | [`Whole`] | a value |
 /// | [`Axes`] | [`Reduced`]: values with a shape |
 /// | [`StoredAxes`] | an [`NDArray`] |
-pub trait Output<T> {
+pub trait Output<T>: Clone {
     /// The type of the result, for values of type `T`.
     type Of;
 
@@ -102,7 +102,7 @@ impl<T> Output<T> for Whole {
         let shape = source.shape()?;
         let context = open(source, threads)?;
         let axes = (0..shape.len()).collect();
-        let results = Reduction::new(source, context, reducer, &shape, axes).results()?;
+        let results = Reduction::new(source, context, reducer, &shape, axes)?.results()?;
         match results.into_iter().next() {
             Some(result) => Ok(result),
             None => unreachable!("without kept axes there is one result"),
@@ -123,7 +123,7 @@ impl<T> Output<T> for Axes {
         let axes = self.resolve(shape.len())?;
         let own = self.shape(&shape, &axes);
         let context = open(source, threads)?;
-        let items = Reduction::new(source, context, reducer, &shape, axes).results()?;
+        let items = Reduction::new(source, context, reducer, &shape, axes)?.results()?;
         Ok(Reduced { shape: own, items })
     }
 }
@@ -144,7 +144,7 @@ impl<T: Element> Output<T> for StoredAxes {
         let context = open(source, threads)?;
         let keepdims = axes.keepdims;
         let is_reduced: Vec<bool> = (0..shape.len()).map(|axis| reduced.contains(&axis)).collect();
-        let reduction = Reduction::new(source, context, reducer, &shape, reduced);
+        let reduction = Reduction::new(source, context, reducer, &shape, reduced)?;
         let size = own.iter().fold(size_of::<T>() as u64, |all, &size| all.saturating_mul(size));
         if size <= SMALL {
             let results = reduction.results()?;

@@ -35,6 +35,9 @@ impl Product {
 
     /// Multiplies by all items.
     pub(super) fn multiply_all(&mut self, mut items: impl ExactSizeIterator<Item = f64>) {
+        if items.len() < LANES {
+            return items.for_each(|item| self.multiply(item));
+        }
         // The lanes are independent of each other, so that the processor computes them at the same time.
         let mut lanes: [Self; LANES] = Default::default();
         while items.len() >= LANES {

@@ -21,6 +21,11 @@ const ACCUMULATORS: usize = 4 << 20;
 /// The size in bytes that tiles grow to, so that each accumulator is used for several items of a tile.
 const TILE: u64 = 1 << 20;
 
+/// The maximum number of results that a thread computes at the same time. An accumulator can have memory of its own.
+fn most_results<A>() -> u64 {
+    (ACCUMULATORS / size_of::<A>().max(128)).max(1) as u64
+}
+
 /// Combines items to one result.
 pub trait Reducer<T>: Sync {
     /// A result for which some items are combined.
@@ -108,10 +113,10 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
         reducer: R,
         shape: &[u64],
         reduced: Vec<usize>,
-    ) -> Self {
-        let mut space = space(source, shape);
+    ) -> Result<Self> {
+        let mut space = space(source, shape)?;
         let kept: Vec<usize> = (0..shape.len()).filter(|axis| !reduced.contains(axis)).collect();
-        space.limit(&kept, (ACCUMULATORS / size_of::<R::Accumulator>().max(1)) as u64);
+        space.limit(&kept, most_results::<R::Accumulator>());
         if !kept.is_empty() {
             // The accumulators of a tile may not fit in the cache together with its items.
             space.grow(&reduced, TILE);
@@ -121,7 +126,7 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
             steps[axis] = step;
             step = step.saturating_mul(shape[axis]);
         }
-        Self { source, context, reducer, space, reduced, kept, steps }
+        Ok(Self { source, context, reducer, space, reduced, kept, steps })
     }
 
     pub(super) fn context(&self) -> &Context<'a> {
@@ -248,7 +253,7 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
 
     /// Returns the boxes of results into which a box is divided, so that the accumulators of each are small.
     pub(super) fn parts_of(&self, ranges: &[Range<u64>]) -> Vec<Vec<Range<u64>>> {
-        let most = (ACCUMULATORS / size_of::<R::Accumulator>().max(1)).max(1) as u64;
+        let most = most_results::<R::Accumulator>();
         let mut parts = vec![ranges.to_vec()];
         for axis in 0..ranges.len() {
             let Some(first) = parts.first().filter(|part| count(part) as u64 > most) else { break };

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use super::context::Context;
+use super::context::{Context, ITEMS_OF_A_CALL};
 use super::number::{Accumulator, Numeric};
 use super::reduce::Reducer;
 use crate::closures::BoxError;
@@ -394,16 +394,38 @@ where
         to: &mut Option<A>,
         item: T,
         count: u64,
-        at: u64,
+        _: u64,
     ) -> Result<()> {
-        let items = [item; 4096];
         let mut left = count;
         while left > 0 {
-            let len = left.min(items.len() as u64);
-            self.add(context, to, &items[..len as usize], at)?;
+            let len = left.min(ITEMS_OF_A_CALL as u64);
+            context.call(FOLD, || {
+                let start = to.take().unwrap_or_else(|| self.start.clone());
+                *to = Some((0..len).fold(start, |all, _| (self.fold)(all, item)));
+                Ok(())
+            })?;
             left -= len;
         }
         Ok(())
+    }
+
+    fn add_rows(
+        &self,
+        context: &Context<'_>,
+        to: &mut [Option<A>],
+        rows: &[T],
+        _: u64,
+        _: u64,
+    ) -> Result<()> {
+        let width = to.len();
+        context.each_call(FOLD, rows.len(), |part| {
+            for at in part {
+                let to = &mut to[at % width];
+                let start = to.take().unwrap_or_else(|| self.start.clone());
+                *to = Some((self.fold)(start, rows[at]));
+            }
+            Ok(())
+        })
     }
 
     fn merge(&self, context: &Context<'_>, to: &mut Option<A>, other: Option<A>) -> Result<()> {

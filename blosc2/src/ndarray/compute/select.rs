@@ -102,7 +102,7 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
         let LazyExpr { source, threads, .. } = &self.expression;
         let shape = source.shape()?;
         let context = open(source, *threads)?;
-        let space = space(source, &shape);
+        let space = space(source, &shape)?;
         let axes: Vec<usize> = (0..shape.len()).collect();
         let pieces = space.pieces(&axes);
         let mut all = Vec::new();

@@ -76,20 +76,30 @@ pub(super) fn open(source: &impl Source, threads: Option<Threads>) -> Result<Con
 }
 
 /// Divides the items of a source, which has this shape.
-pub(super) fn space<S: Source>(source: &S, shape: &[u64]) -> Space {
+pub(super) fn space<S: Source>(source: &S, shape: &[u64]) -> Result<Space> {
+    let len = shape.iter().try_fold(1u64, |all, &size| all.checked_mul(size));
+    if len.is_none() && !shape.contains(&0) {
+        let detail = format!("{shape:?} items, expected fewer than 2^64");
+        return Err(Error::new(ErrorKind::TooLarge, DOING, detail));
+    }
     let mut layouts = Layouts::default();
     source.layouts(shape, &mut layouts);
-    Space::new(shape, size_of::<S::Item>(), &layouts.0)
+    Ok(Space::new(shape, size_of::<S::Item>(), &layouts.0))
 }
 
-/// What can be an operand of [`zip`](super::zip), with items of type `T`. This trait is sealed.
+/// What can be an operand of [`zip`](super::zip), with items of type `T`.
 ///
 /// | operand | `T` |
 /// |---|---|
 /// | `&NDArray`, [`NDArrayView`], [`NDArrayField`] | the type that the closure takes |
 /// | [`LazyExpr`](super::LazyExpr) | its item type |
-/// | [`InMemory`], [`&Reduced`](super::Reduced) | its item type |
+/// | a slice of items, which has one axis; [`InMemory`], [`&Reduced`](super::Reduced) | its item type |
 /// | a number or a `bool` | its own type |
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an operand with items of type `{T}`",
+    note = "operands are `&NDArray`, views, fields, expressions, numbers, `&Reduced` and slices; for items in memory \
+            with several axes use `compute::InMemory`"
+)]
 pub trait Operand<T> {
     /// The source of the items.
     type Source: Source<Item = T>;
@@ -166,6 +176,9 @@ impl<T: Element> Source for Items<'_, T> {
             match &region.positions[axis] {
                 Positions::Slice { start, step: 1, .. } => {
                     Grid { offset: start % chunk, chunk, block }
+                }
+                Positions::Slice { start, step: -1, .. } => {
+                    Grid { offset: chunk - 1 - start % chunk, chunk, block }
                 }
                 Positions::Slice { step, .. } => {
                     let part = |size: u64| (size / step.unsigned_abs()).max(1);
@@ -340,6 +353,15 @@ impl<T: Copy + Send + Sync> Source for InMemory<'_, T> {
             if len == count { whole = Some(row) } else { state.extend_from_slice(row) }
         });
         Ok(whole.unwrap_or(state))
+    }
+}
+
+/// A slice is an operand with one axis.
+impl<'a, T: Copy + Send + Sync> Operand<T> for &'a [T] {
+    type Source = InMemory<'a, T>;
+
+    fn into_source(self) -> InMemory<'a, T> {
+        InMemory::new(self, [self.len() as u64])
     }
 }
 

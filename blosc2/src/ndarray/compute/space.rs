@@ -74,8 +74,12 @@ impl Space {
 
     /// Divides the items along the chunks and blocks of one of the arrays.
     fn along(shape: &[u64], itemsize: usize, own: &Layout, layouts: &[Layout]) -> Self {
-        let axes = shape.iter().zip(&own.axes).map(|(&size, grid)| {
-            let chunk = grid.chunk.max(1);
+        let axes = shape.iter().enumerate().map(|(axis, &size)| {
+            let grid = own.axes[axis];
+            let largest = layouts.iter().map(|layout| layout.axes[axis].block).max();
+            // A unit can have several chunks, so that a tile covers the blocks of all arrays.
+            let chunk = largest.unwrap_or(1).next_multiple_of(grid.chunk.max(1));
+            let chunk = chunk.max(grid.chunk.max(1));
             Axis { size, offset: grid.offset, chunk, tile: grid.block.clamp(1, chunk) }
         });
         let itemsize = itemsize.max(1) as u64;
@@ -203,28 +207,24 @@ impl Pieces<'_> {
         Some(ranges)
     }
 
-    /// Calls `work` with the range of each tile of one of these pieces, in C order.
+    /// Calls `work` with the range of each tile of a box, in C order.
     pub(super) fn each_tile(
         &self,
         piece: &[Range<u64>],
         mut work: impl FnMut(&[Range<u64>]) -> Result<()>,
     ) -> Result<()> {
-        let cuts: Vec<Vec<Range<u64>>> = piece
-            .iter()
-            .zip(&self.axes)
-            .map(|(range, &axis)| self.space.axes[axis].cut(range))
-            .collect();
-        let mut at = vec![0; cuts.len()];
+        let first = |at: usize| {
+            let (range, axis) = (&piece[at], &self.space.axes[self.axes[at]]);
+            range.start..axis.tile_end(range.start, range.end)
+        };
+        let mut tile: Vec<Range<u64>> = (0..piece.len()).map(first).collect();
         loop {
-            let tile: Vec<Range<u64>> =
-                cuts.iter().zip(&at).map(|(cut, &at)| cut[at].clone()).collect();
             work(&tile)?;
-            let Some(axis) = (0..at.len()).rev().find(|&axis| at[axis] + 1 < cuts[axis].len())
-            else {
-                return Ok(());
-            };
-            at[axis] += 1;
-            at[axis + 1..].fill(0);
+            let next = (0..piece.len()).rev().find(|&at| tile[at].end < piece[at].end);
+            let Some(at) = next else { return Ok(()) };
+            let start = tile[at].end;
+            tile[at] = start..self.space.axes[self.axes[at]].tile_end(start, piece[at].end);
+            (at + 1..piece.len()).for_each(|later| tile[later] = first(later));
         }
     }
 }
@@ -235,16 +235,9 @@ impl Axis {
         if self.size == 0 { 0 } else { (self.offset + self.size - 1) / self.chunk + 1 }
     }
 
-    /// Divides a range inside a chunk into tiles.
-    fn cut(&self, range: &Range<u64>) -> Vec<Range<u64>> {
-        let mut cuts = Vec::new();
-        let mut start = range.start;
-        while start < range.end {
-            let in_chunk = (start + self.offset) % self.chunk;
-            let end = (start + self.tile - in_chunk % self.tile).min(range.end);
-            cuts.push(start..end);
-            start = end;
-        }
-        cuts
+    /// Returns the end of the tile that starts at `start`, at most `end`.
+    fn tile_end(&self, start: u64, end: u64) -> u64 {
+        let in_chunk = (start + self.offset) % self.chunk;
+        (start + self.tile - in_chunk % self.tile).min(start + self.chunk - in_chunk).min(end)
     }
 }
