@@ -176,17 +176,19 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
             let (items, chosen) = (&items[done..done + len], &chosen[done..done + len]);
             done += len;
             let before = found.results.len();
-            for (group, (items, chosen)) in
-                items.chunks(GROUP).zip(chosen.chunks(GROUP)).enumerate()
-            {
-                // Most groups have no selected item; the compiler vectorizes this comparison.
-                if chosen.iter().fold(false, |any, chosen| any | chosen) {
-                    let first = start + group * GROUP;
-                    let indices = chosen.iter().enumerate().filter(|(_, chosen)| **chosen);
-                    let results = indices.map(|(at, _)| result((first + at) as u64, items[at]));
-                    found.results.extend(results);
+            let mut add = |first: usize, chosen: &[bool]| {
+                let chosen = chosen.iter().enumerate().filter(|(_, chosen)| **chosen);
+                let results =
+                    chosen.map(|(at, _)| result((start + first + at) as u64, items[first + at]));
+                found.results.extend(results);
+            };
+            let (groups, rest) = chosen.as_chunks::<GROUP>();
+            for (number, group) in groups.iter().enumerate() {
+                if *group != [false; GROUP] {
+                    add(number * GROUP, group);
                 }
             }
+            add(groups.len() * GROUP, rest);
             if found.results.len() > before {
                 found.runs.push((start as u64, before..found.results.len()));
             }
