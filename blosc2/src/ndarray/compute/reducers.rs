@@ -165,6 +165,9 @@ fn put<K: Ord + Copy, const LARGEST: bool>(to: &mut Extremes<K>, other: Extremes
     };
 }
 
+/// The number of items that are searched for the position of the best one.
+const PART: usize = 4096;
+
 /// The position of the first smallest or largest item, or of the first NaN.
 pub(super) struct ArgExtreme<const LARGEST: bool>;
 
@@ -203,17 +206,25 @@ impl<T: Numeric, const LARGEST: bool> Reducer<T> for ArgExtreme<LARGEST> {
     }
 
     fn add(&self, _: &Context<'_>, to: &mut Self::Accumulator, items: &[T], at: u64) -> Result<()> {
-        let Some((key, nan)) = extreme::<T, LARGEST>(items) else { return Ok(()) };
-        let is_nan = nan.is_some();
-        // Zeros of both signs are equal.
-        let key = T::from_key(key).equal_key();
-        let best = Best { key, is_nan, at };
-        if to.is_some_and(|before| !best.is_better_than::<LARGEST>(&before)) {
-            return Ok(());
+        // The part of the items that has the best one, which is searched last.
+        let mut found = None;
+        for (part, at) in items.chunks(PART).zip((at..).step_by(PART)) {
+            let Some((key, nan)) = extreme::<T, LARGEST>(part) else { continue };
+            // Zeros of both signs are equal.
+            let key = T::from_key(key).equal_key();
+            let best = Best { key, is_nan: nan.is_some(), at };
+            if to.as_ref().is_none_or(|before| best.is_better_than::<LARGEST>(before)) {
+                *to = Some(best);
+                found = Some((part, best));
+            }
         }
-        let is_best = |item: &T| if is_nan { item.is_nan() } else { item.equal_key() == key };
-        if let Some(place) = items.iter().position(is_best) {
-            Best::put::<LARGEST>(to, Best { at: at + place as u64, ..best });
+        let Some((part, best)) = found else { return Ok(()) };
+        let is_best = |item: &T| match best.is_nan {
+            true => item.is_nan(),
+            false => item.equal_key() == best.key,
+        };
+        if let Some(place) = part.iter().position(is_best) {
+            *to = Some(Best { at: best.at + place as u64, ..best });
         }
         Ok(())
     }

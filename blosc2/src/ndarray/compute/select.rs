@@ -12,8 +12,10 @@ use crate::{Error, ErrorKind, Result};
 
 const SELECT: &str = "select";
 
-/// The number of items that are skipped together if none is selected.
+/// The number of items that are skipped or added together if none or all are selected.
 const GROUP: usize = 64;
+const NONE: [bool; GROUP] = [false; GROUP];
+const ALL: [bool; GROUP] = [true; GROUP];
 
 /// The items of an expression for which a predicate is true, in C order. Created by [`LazyExpr::select`].
 ///
@@ -176,19 +178,28 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
             let (items, chosen) = (&items[done..done + len], &chosen[done..done + len]);
             done += len;
             let before = found.results.len();
-            let mut add = |first: usize, chosen: &[bool]| {
-                let chosen = chosen.iter().enumerate().filter(|(_, chosen)| **chosen);
-                let results =
-                    chosen.map(|(at, _)| result((start + first + at) as u64, items[first + at]));
-                found.results.extend(results);
-            };
-            let (groups, rest) = chosen.as_chunks::<GROUP>();
-            for (number, group) in groups.iter().enumerate() {
-                if *group != [false; GROUP] {
-                    add(number * GROUP, group);
+            let results = &mut found.results;
+            let at = |at: usize| result((start + at) as u64, items[at]);
+            for (number, group) in chosen.chunks(GROUP).enumerate() {
+                let first = number * GROUP;
+                // Most groups have no selected item, and most others have only selected ones.
+                if group == &NONE[..group.len()] {
+                    continue;
+                }
+                if group == &ALL[..group.len()] {
+                    results.extend((first..first + group.len()).map(at));
+                    continue;
+                }
+                for (number, word) in group.chunks(8).enumerate() {
+                    let mut bytes = [0; 8];
+                    bytes.iter_mut().zip(word).for_each(|(to, chosen)| *to = u8::from(*chosen));
+                    let mut left = u64::from_le_bytes(bytes);
+                    while left != 0 {
+                        results.push(at(first + number * 8 + left.trailing_zeros() as usize / 8));
+                        left &= left - 1;
+                    }
                 }
             }
-            add(groups.len() * GROUP, rest);
             if found.results.len() > before {
                 found.runs.push((start as u64, before..found.results.len()));
             }
