@@ -91,7 +91,7 @@ impl<const WORDS: usize, const LOW: i32> Exact<WORDS, LOW> {
     }
 
     /// The bits of the sum, rounded to the nearest `f16`.
-    #[cfg(feature = "half")]
+    #[cfg(any(feature = "half", test))]
     pub(super) fn to_f16_bits(&self) -> u16 {
         self.quotient(1, F16) as u16
     }
@@ -107,7 +107,7 @@ impl<const WORDS: usize, const LOW: i32> Exact<WORDS, LOW> {
     }
 
     /// The bits of the sum divided by `count`, rounded once, to the nearest `f16`. NaN if `count` is 0.
-    #[cfg(feature = "half")]
+    #[cfg(any(feature = "half", test))]
     pub(super) fn mean_f16_bits(&self, count: u64) -> u16 {
         self.quotient(count, F16) as u16
     }
@@ -271,7 +271,7 @@ struct Format {
 
 const F64: Format = Format { precision: 53, exponent_bits: 11 };
 const F32: Format = Format { precision: 24, exponent_bits: 8 };
-#[cfg(feature = "half")]
+#[cfg(any(feature = "half", test))]
 const F16: Format = Format { precision: 11, exponent_bits: 5 };
 
 impl Format {

@@ -188,7 +188,7 @@ impl<T: Element> Source for Items<'_, T> {
             }
         });
         let size = self.view.len().saturating_mul(array.typesize() as u64);
-        layouts.0.push(Layout { size, axes: axes.collect() });
+        layouts.0.push(Layout { size, itemsize: size_of::<T>(), axes: axes.collect() });
     }
 
     fn model(&self, _: &[u64]) -> Option<&NDArray> {
@@ -629,12 +629,16 @@ impl<S: Source> Broadcast<S> {
         let mut own = Layouts::default();
         self.source.layouts(&self.own, &mut own);
         let skipped = shape.len() - self.own.len();
-        for Layout { size, axes } in own.0 {
+        for Layout { size, itemsize, axes } in own.0 {
             let along = |(axis, &size): (usize, &u64)| match axis.checked_sub(skipped) {
                 Some(axis) if self.own[axis] == size => axes[axis],
                 _ => Grid { offset: 0, chunk: size, block: 1 },
             };
-            layouts.0.push(Layout { size, axes: shape.iter().enumerate().map(along).collect() });
+            layouts.0.push(Layout {
+                size,
+                itemsize,
+                axes: shape.iter().enumerate().map(along).collect(),
+            });
         }
     }
 

@@ -20,8 +20,9 @@ const PIECES: u64 = 64;
 /// The chunks and blocks of an array along the axes of an expression.
 #[derive(Debug)]
 pub(super) struct Layout {
-    /// The number of items of the array, in bytes.
+    /// The size of the items of the array in bytes, and of one item in memory.
     pub(super) size: u64,
+    pub(super) itemsize: usize,
     pub(super) axes: Vec<Grid>,
 }
 
@@ -54,6 +55,9 @@ struct Axis {
 impl Space {
     /// Divides the items of an expression of this shape, with items of `itemsize` bytes, that is computed from arrays.
     pub(super) fn new(shape: &[u64], itemsize: usize, layouts: &[Layout]) -> Self {
+        // The items of the arrays are in memory together with those of the expression.
+        let itemsizes = layouts.iter().map(|layout| layout.itemsize);
+        let itemsize = itemsizes.fold(itemsize, usize::max);
         let spaces = layouts.iter().map(|layout| Self::along(shape, itemsize, layout, layouts));
         let cost = |space: &Self| {
             cost(&space.axes.iter().map(|axis| axis.tile).collect::<Vec<_>>(), layouts)
