@@ -187,7 +187,7 @@ impl NDArrayBuilder {
     /// `copy`, it does not use the compression parameters of the source.
     ///
     /// The function is called on the threads of [`CParams::threads`](crate::CParams::threads). It must return the same
-    /// result for the same item, since it is called only once for a block that repeats an item. If the function tries to
+    /// result for the same item, since it may be called only once for many equal items. If the function tries to
     /// change the file of the source, that change fails with [`ErrorKind::Busy`].
     ///
     /// [`LazyExpr`](crate::compute::LazyExpr) computes items from several arrays, and without creating an array.

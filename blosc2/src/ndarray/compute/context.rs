@@ -53,18 +53,13 @@ impl<'a> Context<'a> {
             Error::new(ErrorKind::TooLarge, DOING, detail)
         })?;
         let bytes = bytes.unsigned_abs();
-        let mut first = Ok(());
-        for (number, (array, _)) in self.readings.iter().enumerate() {
-            match (array.schunk.allow(DOING, bytes as u64), number) {
-                (Ok(()), _) => {
-                    first = Ok(());
-                    break;
-                }
-                (error, 0) => first = error,
-                _ => {}
-            }
+        let mut limits =
+            self.readings.iter().map(|(array, _)| array.schunk.allow(DOING, bytes as u64));
+        let first = limits.next().unwrap_or(Ok(()));
+        if first.is_err() && !limits.any(|limit| limit.is_ok()) {
+            first?;
         }
-        first.map(|()| bytes / size_of::<T>().max(1))
+        Ok(bytes / size_of::<T>().max(1))
     }
 
     pub(super) fn reading(&self, array: &NDArray) -> &Reading<'a> {

@@ -4,14 +4,13 @@ use std::ops::Range;
 
 use parking_lot::Mutex;
 
-use super::super::boxes::extent;
 use super::super::builder::Sources;
 use super::super::gather::READ;
 use super::super::plan::chunk_ranges;
 use super::super::{NDArray, NDArrayBuilder, parallel};
 use super::LazyExpr;
 use super::context::{Context, DOING};
-use super::source::{Layouts, Source, each_row, open, space};
+use super::source::{Layouts, Source, copy_part, each_row_in, open, space};
 use crate::element::{Element, bytes_of, make_items};
 use crate::{Error, ErrorKind, Result};
 
@@ -74,34 +73,22 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
             let (slab, items) = &mut *slabs[number].lock();
             let join = |outer: &[Range<u64>], inner: &[Range<u64>]| [outer, inner].concat();
             // The slab has all items along the other axes.
-            let mut sizes = shape.to_vec();
-            let first = slab.last().map_or(0, |range| {
-                sizes[axis] = range.end - range.start;
-                range.start
-            });
-            let here = |mut ranges: Vec<Range<u64>>| {
-                if let Some(range) = ranges.get_mut(axis) {
-                    *range = range.start - first..range.end - first;
-                }
-                ranges
-            };
+            let others: Vec<Range<u64>> =
+                shape.iter().skip(axis + 1).map(|&size| 0..size).collect();
+            let whole = join(slab, &others);
             for piece in (0..inner.count()).filter_map(|number| inner.get(number)) {
                 let ranges = join(slab, &piece);
                 let repeated = self.source.repeated(context, &ranges)?;
                 if let Some(item) = repeated {
-                    each_row(&here(ranges), &sizes, |at, len| items[at..at + len].fill(item));
+                    each_row_in(&ranges, &whole, |at, len| items[at..at + len].fill(item));
                     continue;
                 }
                 self.source.prepare(context, state, &ranges)?;
                 outer.each_tile(slab, |outer| {
                     inner.each_tile(&piece, |inner| {
                         let tile = join(outer, inner);
-                        let mut found = self.source.tile(context, state, &tile)?;
-                        each_row(&here(tile), &sizes, |at, len| {
-                            let (row, others) = found.split_at(len);
-                            items[at..at + len].copy_from_slice(row);
-                            found = others;
-                        });
+                        let found = self.source.tile(context, state, &tile)?;
+                        copy_part(found, 1, (&tile, &whole), items);
                         Ok(())
                     })
                 })?;
@@ -183,19 +170,9 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
                     return Ok(());
                 }
                 let mut state = prepared()?;
-                let sizes = extent(ranges);
                 tiles.each_tile(ranges, |tile| {
                     let items = bytes_of(self.source.tile(&context, &mut state, tile)?);
-                    let here = tile.iter().zip(ranges);
-                    let here: Vec<_> = here
-                        .map(|(tile, all)| tile.start - all.start..tile.end - all.start)
-                        .collect();
-                    let mut from = 0;
-                    each_row(&here, &sizes, |at, len| {
-                        let (at, len) = (at * size, len * size);
-                        bytes[at..at + len].copy_from_slice(&items[from..from + len]);
-                        from += len;
-                    });
+                    copy_part(&items, size, (tile, ranges), bytes);
                     Ok(())
                 })?;
                 states.lock().push((number, state));

@@ -1,6 +1,6 @@
 //! Exact sums that are small as long as two numbers hold them.
 
-use super::exact::{Exact, Squares32, Squares64, Sum32, Sum64, Summand, add_run};
+use super::exact::{Exact, Squares32, Squares64, Summand, add_run};
 
 /// The number of items from which a fixed-point sum is faster.
 const LONG: usize = 256;
@@ -26,12 +26,17 @@ impl<E, const PARTS: usize> Default for Narrow<E, PARTS> {
 /// A fixed-point sum.
 pub trait Wide: Default + Clone {
     fn add(&mut self, value: f64);
+    fn add_repeated(&mut self, value: f64, count: u64);
     fn merge(&mut self, other: &Self);
 }
 
 impl<const WORDS: usize, const LOW: i32> Wide for Exact<WORDS, LOW> {
     fn add(&mut self, value: f64) {
         self.add(value);
+    }
+
+    fn add_repeated(&mut self, value: f64, count: u64) {
+        self.add_repeated(value, count);
     }
 
     fn merge(&mut self, other: &Self) {
@@ -58,13 +63,21 @@ impl<E: Wide, const PARTS: usize> Narrow<E, PARTS> {
         }
     }
 
+    /// Adds a value `count` times.
+    pub(super) fn add_repeated(&mut self, value: f64, count: u64) {
+        let times = count as f64;
+        if times as u64 != count || count == u64::MAX || !self.add_product(value, times) {
+            self.wide().add_repeated(value, count);
+        }
+    }
+
     /// Adds the product of two numbers; returns whether it could.
     #[must_use]
     pub(super) fn add_product(&mut self, one: f64, other: f64) -> bool {
         let product = one * other;
         // The error of the product is exact, unless it underflows; and its halves do not overflow.
         let is_safe = |value: f64| value.abs() < LARGE;
-        if product == 0.0 && (one == 0.0 || other == 0.0) && product.is_finite() {
+        if product == 0.0 && (one == 0.0 || other == 0.0) {
             return true;
         }
         if !is_safe(one) || !is_safe(other) || product.abs() < SMALL {
@@ -152,7 +165,7 @@ impl Float for f32 {
     }
 
     fn add_square_repeated(squares: &mut Narrow<Squares32>, item: f32, count: u64) {
-        squares.wide().add_repeated(f64::from(item) * f64::from(item), count);
+        squares.add_repeated(f64::from(item) * f64::from(item), count);
     }
 }
 
@@ -186,24 +199,9 @@ pub(super) fn add_items<T: Float>(sum: &mut Narrow<T::Sum>, items: &[T]) {
     }
 }
 
-macro_rules! repeated {
-    ($($wide:ty)*) => {$(
-        impl Narrow<$wide> {
-            /// Adds an item `count` times.
-            pub(super) fn add_repeated(&mut self, item: f64, count: u64) {
-                let times = count as f64;
-                if times as u64 != count || count == u64::MAX || !self.add_product(item, times) {
-                    self.wide().add_repeated(item, count);
-                }
-            }
-        }
-    )*};
-}
-
-repeated! { Sum32 Sum64 }
-
 #[cfg(test)]
 mod tests {
+    use super::super::exact::Sum64;
     use super::*;
 
     #[test]

@@ -9,7 +9,7 @@ use super::super::index::PerAxis;
 use super::super::{NDArray, NDArrayBuilder};
 use super::context::DOING;
 use super::reduce::{Reducer, Reduction};
-use super::source::{InMemory, Operand, Source, each_row, open};
+use super::source::{InMemory, Operand, Source, copy_part, open};
 use crate::element::{Element, bytes_of};
 use crate::{Error, ErrorKind, Result, Threads};
 
@@ -166,20 +166,9 @@ impl<T: Element> Output<T> for StoredAxes {
                     false => ranges.to_vec(),
                 };
                 let mut state = states.lock().pop().unwrap_or_default();
-                let starts: Vec<u64> = kept.iter().map(|range| range.start).collect();
-                let sizes: Vec<u64> = kept.iter().map(|range| range.end - range.start).collect();
                 for part in reduction.parts_of(&kept) {
                     let results = reduction.results_of(&mut state, &part)?;
-                    let results = bytes_of(&results);
-                    let here = part.iter().zip(&starts);
-                    let here: Vec<_> =
-                        here.map(|(range, start)| range.start - start..range.end - start).collect();
-                    let mut from = 0;
-                    each_row(&here, &sizes, |at, len| {
-                        let (at, len) = (at * size_of::<T>(), len * size_of::<T>());
-                        bytes[at..at + len].copy_from_slice(&results[from..from + len]);
-                        from += len;
-                    });
+                    copy_part(&bytes_of(&results), size_of::<T>(), (&part, &kept), bytes);
                 }
                 states.lock().push(state);
                 Ok(())

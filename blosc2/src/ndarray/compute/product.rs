@@ -22,9 +22,7 @@ pub struct Product {
 
 impl Default for Product {
     fn default() -> Self {
-        let flags = (false, false, false);
-        let (has_zero, has_infinity, has_nan) = flags;
-        Self { high: 1.0, low: 0.0, exponent: 0, has_zero, has_infinity, has_nan }
+        Self::of(1.0)
     }
 }
 
@@ -95,13 +93,16 @@ impl Product {
 
     fn of(item: f64) -> Self {
         let sign = 1f64.copysign(item);
-        let flags = (item == 0.0, item.is_infinite(), item.is_nan());
-        let (has_zero, has_infinity, has_nan) = flags;
-        let (high, exponent) = match item {
-            _ if has_zero || !item.is_finite() => (sign, 0),
-            _ => split(item),
-        };
-        Self { high, low: 0.0, exponent, has_zero, has_infinity, has_nan }
+        let has_value = item != 0.0 && item.is_finite();
+        let (high, exponent) = if has_value { split(item) } else { (sign, 0) };
+        Self {
+            high,
+            low: 0.0,
+            exponent,
+            has_zero: item == 0.0,
+            has_infinity: item.is_infinite(),
+            has_nan: item.is_nan(),
+        }
     }
 
     fn multiply_wide(&mut self, other: &Self) {

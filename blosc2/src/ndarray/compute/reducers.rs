@@ -2,10 +2,9 @@
 
 use std::marker::PhantomData;
 
-use super::context::{Context, ITEMS_OF_A_CALL};
+use super::context::{Context, DOING, ITEMS_OF_A_CALL};
 use super::number::{Accumulator, Numeric};
 use super::reduce::Reducer;
-use crate::closures::BoxError;
 use crate::{Error, ErrorKind, Result};
 
 /// A sum or a product; `finish` returns the result of an accumulator with this number of items.
@@ -91,7 +90,7 @@ fn better<K: Ord, const LARGEST: bool>(one: K, other: K) -> K {
 
 fn no_items(name: &str) -> Error {
     let detail = format!("`{name}` of no items is not defined");
-    Error::new(ErrorKind::InvalidArgument, super::context::DOING, detail)
+    Error::new(ErrorKind::InvalidArgument, DOING, detail)
 }
 
 /// The smallest or the largest item, or NaN if there is one.
@@ -324,7 +323,7 @@ impl<T: Numeric> Reducer<T> for CountNonzero {
     }
 }
 
-/// Whether one item is zero or not zero, the value `WANTED`.
+/// Whether there is an item that is not zero (`NONZERO`), or whether there is none that is zero.
 pub(super) struct Has<const NONZERO: bool>;
 
 impl<T: Numeric, const NONZERO: bool> Reducer<T> for Has<NONZERO> {
@@ -395,7 +394,7 @@ where
         context.each_call(FOLD, items.len(), |part| {
             let start = to.take().unwrap_or_else(|| self.start.clone());
             *to = Some(items[part].iter().fold(start, |all, item| (self.fold)(all, *item)));
-            Ok::<(), BoxError>(())
+            Ok(())
         })
     }
 

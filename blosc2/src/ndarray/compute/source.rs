@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use super::super::NDArray;
+use super::super::boxes::extent;
 use super::super::field::NDArrayField;
 use super::super::gather::{ItemPart, READ};
 use super::super::region::Positions;
@@ -400,6 +401,35 @@ pub(super) fn each_row(ranges: &[Range<u64>], shape: &[u64], mut visit: impl FnM
             index[later] = ranges[later].start;
         }
     }
+}
+
+/// Calls `visit` with the position among the items of a box, and the length, of each run of consecutive items of a part
+/// of the box, in C order.
+pub(super) fn each_row_in(
+    part: &[Range<u64>],
+    whole: &[Range<u64>],
+    visit: impl FnMut(usize, usize),
+) {
+    let relative = |(part, whole): (&Range<u64>, &Range<u64>)| {
+        part.start - whole.start..part.end - whole.start
+    };
+    let part: Vec<Range<u64>> = part.iter().zip(whole).map(relative).collect();
+    each_row(&part, &extent(whole), visit);
+}
+
+/// Copies the items of a part of a box, in C order, to their places among those of the box. An item has `unit` values.
+pub(super) fn copy_part<T: Copy>(
+    items: &[T],
+    unit: usize,
+    (part, whole): (&[Range<u64>], &[Range<u64>]),
+    to: &mut [T],
+) {
+    let mut rest = items;
+    each_row_in(part, whole, |at, len| {
+        let (row, others) = rest.split_at(len * unit);
+        to[at * unit..][..row.len()].copy_from_slice(row);
+        rest = others;
+    });
 }
 
 /// One item, which is repeated.
