@@ -11,7 +11,7 @@ use crate::chunk::{ChunkBytes, layout};
 use crate::closures::ChunkFilter;
 use crate::closures::{BoxError, ChunkBlock};
 use crate::decoder::Decoder;
-use crate::element::{Element, make_valid, with_bytes_mut};
+use crate::element::{Element, make_valid, prefer_huge_pages, with_bytes_mut};
 use crate::error::DECOMPRESS as DOING;
 use crate::memory::Target;
 use crate::{Chunk, ChunkRef, DParams, Error, ErrorKind, Result};
@@ -514,6 +514,7 @@ pub(crate) fn to_items<T: Element>(
     let count = whole_items::<T>(len)?;
     let mut items: Vec<T> = Vec::new();
     items.try_reserve_exact(count).map_err(|error| no_memory(len, error))?;
+    prefer_huge_pages(items.as_mut_ptr().cast(), len);
     append_items(&mut items, count, fill)?;
     Ok(items)
 }

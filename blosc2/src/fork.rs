@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, helpers};
 
 /// Whether C may have started threads.
 static STARTED: AtomicBool = AtomicBool::new(false);
@@ -17,8 +17,9 @@ pub(crate) fn watch() {
             if STARTED.load(Ordering::Relaxed) {
                 LOST.store(true, Ordering::Relaxed);
             }
+            helpers::forget_threads();
         }
-        // SAFETY: the function may be called at any time: it accesses two atomic variables only. It lasts as long as
+        // SAFETY: the function may be called at any time: it accesses atomic variables only. It lasts as long as
         // the program does, unless this code is in a library that is unloaded, which removes the handlers that it has
         // set. If there is no memory for the handler, forks are not noticed.
         unsafe { libc::pthread_atfork(None, None, Some(in_child)) };

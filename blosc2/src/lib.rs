@@ -71,6 +71,7 @@ mod fork;
 mod gate;
 #[cfg(any(doc, doctest))]
 pub mod guide;
+mod helpers;
 mod info;
 mod init;
 mod installed;

@@ -192,9 +192,10 @@ impl Readers {
         let mut threads: usize = closures::threads(threads.for_any()).unsigned_abs().into();
         if threads > 1 && nchunks < CHUNKS_PER_THREAD {
             let blocks: usize = (0..nchunks).map(|number| plan.chunk(number).nblocks()).sum();
-            threads = threads.min(blocks.saturating_mul(geometry.block_len()) / WORTHWHILE);
+            let worthwhile = blocks.saturating_mul(geometry.block_len()) / WORTHWHILE;
+            threads = threads.min(blocks).min(worthwhile);
         }
-        // Small parts, so that the first thread does not wait for threads that start later.
+        // Small parts, so that a thread does not wait for one that started later.
         let parts = match threads {
             0 | 1 => 1,
             _ => (CHUNKS_PER_THREAD * threads).div_ceil(nchunks.max(1)),

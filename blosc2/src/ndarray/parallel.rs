@@ -1,14 +1,13 @@
 //! Work on several threads.
 
 use std::collections::BTreeMap;
-use std::panic;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread::{self, Scope, ScopedJoinHandle};
+use std::thread;
 
 // Unlike std's, the thread sanitizer understands these.
 use parking_lot::{Condvar, Mutex};
 
-use crate::{Error, Result};
+use crate::{Error, Result, helpers};
 
 /// Calls `work` for each number below `count`, on `threads` threads, each with its own scratch. If several calls fail,
 /// returns the error of the lowest number.
@@ -42,11 +41,7 @@ pub(super) fn each<S>(
             }
         }
     };
-    thread::scope(|scope| {
-        let others = start(threads - 1, scope, &run);
-        run();
-        join(others);
-    });
+    helpers::together(threads - 1, &run, run);
     failed.into_inner().map_or(Ok(()), |(_, error)| Err(error))
 }
 
@@ -60,44 +55,45 @@ pub(super) fn ordered<S, R: Send>(
     mut take: impl FnMut(R) -> Result<()>,
 ) -> Result<()> {
     let threads = threads.min(count);
-    let alone = |take: &mut dyn FnMut(R) -> Result<()>| {
-        let mut own = None;
-        (0..count).try_for_each(|number| take(with(&mut own, &scratch, &make, number)?))
-    };
     if threads <= 1 {
-        return alone(&mut take);
+        let mut own = None;
+        return (0..count).try_for_each(|number| take(with(&mut own, &scratch, &make, number)?));
     }
     let queue = Queue {
         count,
         ahead: 2 * threads,
-        state: Mutex::new(State { next: 0, taken: 0, made: BTreeMap::new(), ends: 0 }),
+        state: Mutex::new(State { next: 0, taken: 0, made: BTreeMap::new(), is_broken: false }),
         changed: Condvar::new(),
     };
-    let run = || {
-        let _end = End(&queue);
+    let help = || {
+        let _stop = Stop(&queue);
         let mut own = None;
-        while let Some(number) = queue.number() {
-            let made = with(&mut own, &scratch, &make, number);
-            queue.state.lock().made.insert(number, made);
-            queue.changed.notify_all();
+        while let Some(number) = queue.wait_for_room() {
+            queue.put(number, with(&mut own, &scratch, &make, number));
         }
     };
-    thread::scope(|scope| {
-        let others = start(threads, scope, &run);
-        if others.is_empty() {
-            return alone(&mut take);
+    helpers::together(threads - 1, &help, || {
+        let _stop = Stop(&queue);
+        let mut own = None;
+        for wanted in 0..count {
+            let made = loop {
+                match queue.step(wanted) {
+                    Step::Take(made) => break made?,
+                    Step::Make(number) if number == wanted => {
+                        break with(&mut own, &scratch, &make, number)?;
+                    }
+                    Step::Make(number) => {
+                        queue.put(number, with(&mut own, &scratch, &make, number));
+                    }
+                    // A helper has panicked; `together` propagates the panic.
+                    Step::Stop => return Ok(()),
+                }
+            };
+            take(made)?;
+            queue.state.lock().taken = wanted + 1;
+            queue.changed.notify_all();
         }
-        let taken = {
-            // On every exit, the other threads stop.
-            let _end = End(&queue);
-            (0..count).try_for_each(|number| match queue.take(number, others.len()) {
-                Some(made) => take(made?),
-                // A thread has panicked; `join` propagates the panic.
-                None => Ok(()),
-            })
-        };
-        join(others);
-        taken
+        Ok(())
     })
 }
 
@@ -111,25 +107,6 @@ fn with<S, R>(
     match own {
         Some(own) => work(own, number),
         None => work(own.insert(scratch()?), number),
-    }
-}
-
-/// Starts threads; fewer if the system cannot create more.
-fn start<'scope>(
-    threads: usize,
-    scope: &'scope Scope<'scope, '_>,
-    run: &'scope (impl Fn() + Sync),
-) -> Vec<ScopedJoinHandle<'scope, ()>> {
-    let spawn = |_| thread::Builder::new().spawn_scoped(scope, run).ok();
-    (0..threads).filter_map(spawn).collect()
-}
-
-/// Joins threads, and propagates a panic of one of them.
-fn join(threads: Vec<ScopedJoinHandle<'_, ()>>) {
-    for thread in threads {
-        if let Err(payload) = thread.join() {
-            panic::resume_unwind(payload);
-        }
     }
 }
 
@@ -147,47 +124,69 @@ struct State<R> {
     /// The number of values that were taken.
     taken: usize,
     made: BTreeMap<usize, Result<R>>,
-    /// The number of threads that have ended.
-    ends: usize,
+    /// Whether a thread has ended before all values were computed.
+    is_broken: bool,
+}
+
+/// What the taking thread does next.
+enum Step<R> {
+    Take(Result<R>),
+    Make(usize),
+    Stop,
 }
 
 impl<R> Queue<R> {
-    /// Waits until the next value may be computed, and returns its number.
-    fn number(&self) -> Option<usize> {
-        let mut state = self.state.lock();
-        while state.next < self.count && state.next >= state.taken + self.ahead {
-            self.changed.wait(&mut state);
-        }
+    /// Returns the number of the next value, if it may be computed now.
+    fn claim(&self, state: &mut State<R>) -> Option<usize> {
         let number = state.next;
-        state.next = number.saturating_add(1);
-        (number < self.count).then_some(number)
+        let is_free = number < self.count && number < state.taken + self.ahead && !state.is_broken;
+        state.next += usize::from(is_free);
+        is_free.then_some(number)
     }
 
-    /// Waits for the value of a number; `None` if all threads have ended without it.
-    fn take(&self, number: usize, threads: usize) -> Option<Result<R>> {
+    /// Waits until a value may be computed, and returns its number; `None` at the end.
+    fn wait_for_room(&self) -> Option<usize> {
         let mut state = self.state.lock();
-        loop {
-            if let Some(made) = state.made.remove(&number) {
-                state.taken = number + 1;
-                self.changed.notify_all();
-                return Some(made);
-            }
-            if state.ends == threads {
-                return None;
+        while state.next < self.count && !state.is_broken {
+            if let Some(number) = self.claim(&mut state) {
+                return Some(number);
             }
             self.changed.wait(&mut state);
         }
+        None
+    }
+
+    /// Returns the value of a number if it is computed; otherwise the number of a value to compute on the taking thread;
+    /// waits while there is neither.
+    fn step(&self, wanted: usize) -> Step<R> {
+        let mut state = self.state.lock();
+        loop {
+            if let Some(made) = state.made.remove(&wanted) {
+                return Step::Take(made);
+            }
+            if let Some(number) = self.claim(&mut state) {
+                return Step::Make(number);
+            }
+            if state.is_broken {
+                return Step::Stop;
+            }
+            self.changed.wait(&mut state);
+        }
+    }
+
+    fn put(&self, number: usize, made: Result<R>) {
+        self.state.lock().made.insert(number, made);
+        self.changed.notify_all();
     }
 }
 
-/// Marks the end of a thread, also by a panic: the others compute no more values.
-struct End<'a, R>(&'a Queue<R>);
+/// Stops the other threads when a thread ends, also by a panic, before all values were computed.
+struct Stop<'a, R>(&'a Queue<R>);
 
-impl<R> Drop for End<'_, R> {
+impl<R> Drop for Stop<'_, R> {
     fn drop(&mut self) {
         let mut state = self.0.state.lock();
-        state.ends += 1;
-        state.next = usize::MAX;
+        state.is_broken |= thread::panicking() || state.next < self.0.count;
         self.0.changed.notify_all();
     }
 }

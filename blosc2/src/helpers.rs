@@ -1,0 +1,214 @@
+//! Threads that help with parallel work, and are kept for the next work.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::time::Duration;
+use std::{mem, ptr, thread};
+
+// Unlike std's, the thread sanitizer understands these.
+use parking_lot::{Condvar, Mutex};
+
+/// A thread that has no work for this long ends.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// Calls `own` on this thread and, at the same time, `help` on up to `helpers` other threads, and returns when all these
+/// calls have returned. If one of them panics, this call panics with its payload.
+///
+/// `own` must be able to do all of the work alone: threads that have not started when it returns do not start any more.
+/// So this function cannot deadlock because all threads are in use.
+///
+/// On a thread of a rayon pool, the helpers are other threads of this pool, so that there are no more busy threads than
+/// the pool has. Elsewhere they are threads of this module, which all arrays share.
+pub(crate) fn together<R>(helpers: usize, help: &(dyn Fn() + Sync), own: impl FnOnce() -> R) -> R {
+    if helpers == 0 {
+        return own();
+    }
+    let help: *const (dyn Fn() + Sync + '_) = help;
+    // SAFETY: only the lifetime changes. The pointer is dereferenced only by `Call::help`, while the call counts it as
+    // running. `Open` closes the call and waits until none is running, before this function returns or unwinds.
+    let help: *const (dyn Fn() + Sync + 'static) = unsafe { mem::transmute(help) };
+    let state = State { is_open: true, running: 0, panic: None };
+    let call = Arc::new(Call { work: help, state: Mutex::new(state), ended: Condvar::new() });
+    let open = Open { call: &call, queue: ask(&call, helpers) };
+    let result = own();
+    drop(open);
+    let payload = call.state.lock().panic.take();
+    if let Some(payload) = payload {
+        panic::resume_unwind(payload);
+    }
+    result
+}
+
+/// Asks other threads to help with a call; returns the queue in which the call waits, unless it is rayon's.
+fn ask(call: &Arc<Call>, helpers: usize) -> Option<&'static Queue> {
+    #[cfg(feature = "rayon")]
+    if rayon::current_thread_index().is_some() {
+        for _ in 0..helpers.min(rayon::current_num_threads() - 1) {
+            let call = Arc::clone(call);
+            rayon::spawn(move || call.help());
+        }
+        return None;
+    }
+    let queue = Queue::of_this_process();
+    queue.push(call, helpers);
+    Some(queue)
+}
+
+/// Work with which other threads may help.
+struct Call {
+    work: *const (dyn Fn() + Sync),
+    state: Mutex<State>,
+    /// Notified when a helper has ended.
+    ended: Condvar,
+}
+
+// SAFETY: the work is `Sync`, and is dereferenced only while it is borrowed; see `together`.
+unsafe impl Send for Call {}
+// SAFETY: see above.
+unsafe impl Sync for Call {}
+
+struct State {
+    /// Whether helpers may start.
+    is_open: bool,
+    /// The number of helpers that have started and not ended.
+    running: usize,
+    /// The payload of the first panic of a helper.
+    panic: Option<Box<dyn Any + Send>>,
+}
+
+impl Call {
+    /// Helps, if the call is still open.
+    fn help(&self) {
+        {
+            let mut state = self.state.lock();
+            if !state.is_open {
+                return;
+            }
+            state.running += 1;
+        }
+        // SAFETY: the call was open when this counted itself as running, so the work is borrowed until it no longer
+        // does; see `together`.
+        let result = panic::catch_unwind(AssertUnwindSafe(|| unsafe { (*self.work)() }));
+        let mut state = self.state.lock();
+        state.running -= 1;
+        if let Err(payload) = result {
+            state.panic.get_or_insert(payload);
+        }
+        self.ended.notify_all();
+    }
+}
+
+/// Closes a call when it is dropped, and waits for the helpers that have started.
+struct Open<'a> {
+    call: &'a Arc<Call>,
+    queue: Option<&'static Queue>,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        let mut state = self.call.state.lock();
+        state.is_open = false;
+        while state.running > 0 {
+            self.call.ended.wait(&mut state);
+        }
+        drop(state);
+        if let Some(queue) = self.queue {
+            queue.remove(self.call);
+        }
+    }
+}
+
+/// The calls that wait for helpers, and the threads that wait for calls.
+struct Queue {
+    state: Mutex<Waiting>,
+    /// Notified when there is a call to help with.
+    changed: Condvar,
+}
+
+struct Waiting {
+    /// A call is listed once for each helper that it waits for.
+    calls: VecDeque<Arc<Call>>,
+    /// The number of threads, and how many of them have no work.
+    threads: usize,
+    idle: usize,
+}
+
+/// The queue of this process; null before the first use, and in a child after a fork, which has no threads and may
+/// find the old queue locked.
+static QUEUE: AtomicPtr<Queue> = AtomicPtr::new(ptr::null_mut());
+
+/// Called in the child after a fork. The old queue is leaked.
+pub(crate) fn forget_threads() {
+    QUEUE.store(ptr::null_mut(), Ordering::Release);
+}
+
+impl Queue {
+    fn of_this_process() -> &'static Self {
+        let found = QUEUE.load(Ordering::Acquire);
+        // SAFETY: the pointer is null or comes from `Box::leak` below.
+        if let Some(queue) = unsafe { found.as_ref() } {
+            return queue;
+        }
+        let waiting = Waiting { calls: VecDeque::new(), threads: 0, idle: 0 };
+        let new: &'static Self =
+            Box::leak(Box::new(Self { state: Mutex::new(waiting), changed: Condvar::new() }));
+        let exchanged = QUEUE.compare_exchange(
+            ptr::null_mut(),
+            ptr::from_ref(new).cast_mut(),
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        );
+        match exchanged {
+            Ok(_) => new,
+            // SAFETY: as above. Another thread was faster; `new` stays unused.
+            Err(other) => unsafe { &*other },
+        }
+    }
+
+    /// Adds a call, and starts missing threads; fewer if the system cannot create more.
+    fn push(&'static self, call: &Arc<Call>, helpers: usize) {
+        let mut waiting = self.state.lock();
+        waiting.calls.extend((0..helpers).map(|_| Arc::clone(call)));
+        for _ in 0..helpers.min(waiting.idle) {
+            self.changed.notify_one();
+        }
+        // All calls together have at most as many helpers as one asks for or the system has processors.
+        let most = helpers.max(thread::available_parallelism().map_or(1, usize::from) - 1);
+        let missing = waiting.calls.len().saturating_sub(waiting.idle);
+        for _ in 0..missing.min(most.saturating_sub(waiting.threads)) {
+            let name = String::from("blosc2-helper");
+            if thread::Builder::new().name(name).spawn(|| self.serve()).is_err() {
+                break;
+            }
+            waiting.threads += 1;
+        }
+    }
+
+    fn remove(&self, call: &Arc<Call>) {
+        self.state.lock().calls.retain(|other| !Arc::ptr_eq(other, call));
+    }
+
+    /// Helps with calls until there are none for some time.
+    fn serve(&self) {
+        let mut waiting = self.state.lock();
+        loop {
+            if let Some(call) = waiting.calls.pop_front() {
+                drop(waiting);
+                call.help();
+                drop(call);
+                waiting = self.state.lock();
+                continue;
+            }
+            waiting.idle += 1;
+            let is_late = self.changed.wait_for(&mut waiting, IDLE).timed_out();
+            waiting.idle -= 1;
+            if is_late && waiting.calls.is_empty() {
+                waiting.threads -= 1;
+                return;
+            }
+        }
+    }
+}
