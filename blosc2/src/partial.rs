@@ -18,10 +18,10 @@ const GAP: usize = 4096;
 /// Reads the bytes of a stored chunk that the ranges `ranges` of its data need, for decompression by
 /// [`Decoder::range`](crate::decoder::Decoder::range).
 ///
-/// `buffer` gets the length of the chunk; bytes that are not needed are zero, or are read too. `read` fills each
-/// slice with the bytes of the chunk from an offset on. `header` is that of the chunk. The caller checks that the
-/// chunk may be that long, and with a postfilter calls [`Decoder::needed`](crate::decoder::Decoder::needed) for
-/// each range.
+/// `buffer` gets the length of the chunk; bytes that are not needed are those of an earlier call, or are read too: zeroing
+/// them would take longer than reading a block. `read` fills each slice with the bytes of the chunk from an offset on.
+/// `header` is that of the chunk. The caller checks that the chunk may be that long, and with a postfilter calls
+/// [`Decoder::needed`](crate::decoder::Decoder::needed) for each range.
 ///
 /// # Errors
 /// - [`ErrorKind::InvalidArgument`]: a range is not inside the data;
@@ -48,20 +48,15 @@ pub(crate) fn fetch(
         || !header.extended
         || header.lazy
         || installed::SPOILS_ITEMS;
+    if buffer.capacity() < cbytes {
+        *buffer = Vec::new();
+        // Memory from the allocator's zeroed memory is not touched where nothing is read.
+        *buffer = zeroed(cbytes, DOING)?;
+    }
+    buffer.resize(cbytes, 0);
     if simple {
-        if buffer.capacity() < cbytes {
-            *buffer = Vec::new();
-        }
-        buffer.clear();
-        match buffer.capacity() {
-            0 => *buffer = zeroed(cbytes, DOING)?,
-            _ => buffer.resize(cbytes, 0),
-        }
         return read(&mut [(0, buffer)]);
     }
-    // Fresh zeroed memory is not touched where nothing is read.
-    *buffer = Vec::new();
-    *buffer = zeroed(cbytes, DOING)?;
     let head = header.header_len();
     if header.is_stored() {
         let data = ranges.iter().map(|range| head + range.start..head + range.end);
@@ -282,6 +277,9 @@ mod tests {
     ) -> Result<(Vec<Vec<u8>>, usize, usize)> {
         let header = header(chunk);
         let (mut bytes, mut reads) = (0, 0);
+        // What an earlier call has left.
+        buffer.clear();
+        buffer.resize(chunk.len(), 0xa5);
         let needed: Vec<_> =
             ranges.iter().map(|range| decoder.needed(&header, range.clone())).collect();
         fetch(&header, &needed, buffer, |parts| {
