@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 
 use super::cache::{Blocks, Cache};
 use super::plan::{BlockPlan, ChunkPlan, Plan};
+use super::selection::Few;
 use super::{Pooled, Reused, parallel};
 use crate::closures;
 use crate::decoder::Decoder;
@@ -236,8 +237,8 @@ impl Gathering<'_> {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let len = self.geometry.block_len();
-        let mut needed = Vec::with_capacity(blocks.len());
-        let mut ranges: Vec<Range<usize>> = Vec::new();
+        let mut needed: Few<usize> = Few::new();
+        let mut ranges: Few<Range<usize>> = Few::new();
         for index in blocks {
             let block = plan.block(index);
             // SAFETY: the block is one of the plan, and is given to this thread.

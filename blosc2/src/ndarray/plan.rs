@@ -4,15 +4,18 @@ use std::ops::Range;
 
 use blosc2_format::b2nd::Geometry;
 
+use smallvec::smallvec;
+
 use super::region::{Positions, Region};
+use super::selection::Few;
 use crate::{Error, ErrorKind, Result};
 
 /// The distance in bytes between neighbors in memory along each axis of a region.
-pub(super) type Strides = Vec<isize>;
+pub(super) type Strides = Few<isize>;
 
 /// Returns the strides of items in C order.
 pub(super) fn c_order(shape: &[u64], typesize: usize) -> Strides {
-    let mut strides = vec![0; shape.len()];
+    let mut strides: Strides = smallvec![0; shape.len()];
     // All items are in memory, so the product does not overflow.
     let mut stride = typesize as isize;
     for (each, &size) in strides.iter_mut().zip(shape).rev() {
@@ -53,9 +56,9 @@ pub(super) struct Plan<'a> {
 
 #[derive(Debug)]
 enum What<'a> {
-    Region(Vec<Axis<'a>>),
+    Region(Few<Axis<'a>>),
     /// Single items by their places, and the range of those of each chunk.
-    Points(Vec<Point>, Vec<Range<usize>>),
+    Points(Vec<Point>, Few<Range<usize>>),
 }
 
 /// The indices of single items.
@@ -89,7 +92,7 @@ struct Axis<'a> {
     /// The distance in bytes between neighbors in memory.
     stride: isize,
     /// The coordinates along this axis of the chunks that have positions.
-    chunks: Vec<u64>,
+    chunks: Few<u64>,
 }
 
 /// Positions that are consecutive in a block and in memory.
@@ -111,7 +114,7 @@ impl<'a> Plan<'a> {
         };
         if region.positions.iter().any(|positions| positions.len() == 0) {
             // An empty plan, however large the other axes are.
-            return Self { geometry, what: What::Points(Vec::new(), Vec::new()) };
+            return Self { geometry, what: What::Points(Vec::new(), Few::new()) };
         }
         let axes = region.positions.iter().enumerate();
         let axes = axes.map(|(axis, positions)| {
@@ -124,7 +127,7 @@ impl<'a> Plan<'a> {
     fn of_points(geometry: &'a Geometry, points: &dyn Indices, doing: &str) -> Result<Self> {
         let (shape, chunks, blocks) = (geometry.shape(), geometry.chunks(), geometry.blocks());
         let (chunk_grid, block_grid) = (geometry.chunk_grid(), geometry.block_grid());
-        let mut index = vec![0; shape.len()];
+        let mut index: Few<u64> = smallvec![0; shape.len()];
         let mut point = |number| {
             points.index(number, &mut index);
             let (mut chunk, mut block, mut at) = (0, 0, 0);
@@ -151,7 +154,7 @@ impl<'a> Plan<'a> {
         }
         let mut points = all;
         points.sort_unstable();
-        let mut ranges: Vec<Range<usize>> = Vec::new();
+        let mut ranges: Few<Range<usize>> = Few::new();
         for (number, point) in points.iter().enumerate() {
             match ranges.last_mut() {
                 Some(range) if points[range.start].chunk == point.chunk => range.end += 1,
@@ -201,14 +204,14 @@ impl<'a> Plan<'a> {
 
     fn region_in_chunk(&self, axes: &[Axis<'_>], mut number: usize) -> (usize, bool, InChunk<'_>) {
         let geometry = self.geometry;
-        let mut place = vec![0; axes.len()];
+        let mut place: Few<u64> = smallvec![0; axes.len()];
         for (place, axis) in place.iter_mut().zip(axes).rev() {
             *place = axis.chunks[number % axis.chunks.len()];
             number /= axis.chunks.len();
         }
         let (chunks, blocks) = (geometry.chunks(), geometry.blocks());
         let mut covers = true;
-        let mut along = Vec::with_capacity(axes.len());
+        let mut along = Few::new();
         for (at, axis) in axes.iter().enumerate() {
             let start = place[at] * chunks[at];
             let end = geometry.shape()[at].min(start + chunks[at]);
@@ -229,7 +232,7 @@ impl<'a> Plan<'a> {
 impl<'a> Axis<'a> {
     fn new(positions: &'a Positions, side: u64, stride: isize) -> Self {
         let mut sorted = Vec::new();
-        let mut chunks = Vec::new();
+        let mut chunks = Few::new();
         match positions {
             Positions::Slice { count: 0, .. } => {}
             Positions::Slice { start, step, count } => {
@@ -256,7 +259,7 @@ impl<'a> Axis<'a> {
 
     /// Returns the positions from `start` to `end`, the range of a chunk.
     fn in_chunk(&self, start: u64, end: u64, side: u64) -> Part {
-        let mut part = Part { blocks: Vec::new(), runs: Vec::new(), distinct: 0 };
+        let mut part = Part { blocks: Few::new(), runs: Few::new(), distinct: 0 };
         match *self.positions {
             Positions::Slice { start: first, step, count } => {
                 // The indices of positions; those in the chunk are consecutive.
@@ -318,8 +321,8 @@ impl<'a> Axis<'a> {
 #[derive(Debug)]
 struct Part {
     /// The coordinates of blocks in the chunk, each with its runs.
-    blocks: Vec<(usize, Range<usize>)>,
-    runs: Vec<Run>,
+    blocks: Few<(usize, Range<usize>)>,
+    runs: Few<Run>,
     /// The number of distinct positions.
     distinct: u64,
 }
@@ -359,15 +362,15 @@ pub(super) struct ChunkPlan<'a> {
 
 #[derive(Debug)]
 enum InChunk<'a> {
-    Region(Vec<AxisInChunk>),
+    Region(Few<AxisInChunk>),
     /// Single items, by blocks.
-    Points(Vec<&'a [Point]>),
+    Points(Few<&'a [Point]>),
 }
 
 #[derive(Debug)]
 struct AxisInChunk {
-    blocks: Vec<(usize, Range<usize>)>,
-    runs: Vec<Run>,
+    blocks: Few<(usize, Range<usize>)>,
+    runs: Few<Run>,
     stride: isize,
     /// The number of items of a block, and of blocks of the chunk, along this axis.
     side: usize,
@@ -386,7 +389,7 @@ pub(super) struct BlockPlan<'a> {
 enum InBlock<'a> {
     Region {
         /// The axes to iterate over, from the outermost one.
-        axes: Vec<AxisInBlock<'a>>,
+        axes: Few<AxisInBlock<'a>>,
         /// The size in bytes of the units into which the items are divided, contiguous in the block and in memory.
         unit: usize,
         /// The offset in memory to which those of the runs are relative.
@@ -405,6 +408,13 @@ struct AxisInBlock<'a> {
 }
 
 impl ChunkPlan<'_> {
+    /// Returns whether a part of the chunk is outside the array, or is padding of blocks.
+    pub(super) fn has_padding(&self, geometry: &Geometry) -> bool {
+        let ranges = chunk_ranges(geometry, self.number);
+        let items = ranges.iter().map(|range| range.end - range.start).product::<u64>();
+        items * self.typesize as u64 != geometry.chunk_len() as u64
+    }
+
     /// Returns the number of blocks that the plan touches.
     pub(super) fn nblocks(&self) -> usize {
         match &self.what {
@@ -440,7 +450,7 @@ impl ChunkPlan<'_> {
         along: &'b [AxisInChunk],
         mut index: usize,
     ) -> (usize, InBlock<'b>) {
-        let mut axes = Vec::with_capacity(along.len());
+        let mut axes = Few::new();
         let (mut number, mut scale, mut step) = (0, 1, self.typesize);
         for axis in along.iter().rev() {
             let (place, runs) = &axis.blocks[index % axis.blocks.len()];

@@ -6,6 +6,7 @@ use super::index::{PerAxis, place};
 use super::plan::{Indices, Items, POINT};
 use super::region::Region;
 use super::scatter::{Source, WRITE};
+use super::selection::Few;
 use super::view::NDArrayView;
 use crate::dtype::SwapPlan;
 use crate::element::{Element, make_items, with_bytes_mut, zeroed};
@@ -272,7 +273,7 @@ impl NDArrayView<'_> {
 struct Through<'a> {
     region: &'a Region,
     /// The shape of the region.
-    shape: Vec<u64>,
+    shape: Few<u64>,
     /// Whether the array has axes that the region does not have.
     drops_axes: bool,
 }

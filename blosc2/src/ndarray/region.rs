@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use super::selection::{AxisSelection, Selection};
+use smallvec::smallvec;
+
+use super::selection::{AxisSelection, Few, Selection};
 use crate::{Error, ErrorKind, Result};
 
 /// Positions along an axis of an array, all inside it.
@@ -173,9 +175,9 @@ impl AxisSelection {
 /// view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Region {
-    pub(crate) positions: Vec<Positions>,
+    pub(crate) positions: Few<Positions>,
     /// The axis of the array; `None` for a new axis of one item.
-    pub(crate) dims: Vec<Option<usize>>,
+    pub(crate) dims: Few<Option<usize>>,
 }
 
 impl Region {
@@ -189,12 +191,12 @@ impl Region {
 
     /// Returns the region of a box inside an array.
     pub(crate) fn of_box(ranges: impl IntoIterator<Item = Range<u64>>) -> Self {
-        let positions: Vec<Positions> = ranges.into_iter().map(Positions::range).collect();
+        let positions: Few<Positions> = ranges.into_iter().map(Positions::range).collect();
         Self { dims: (0..positions.len()).map(Some).collect(), positions }
     }
 
     /// Returns the start along each axis, if the region is a box with the axes of the array.
-    pub(crate) fn box_start(&self) -> Option<Vec<u64>> {
+    pub(crate) fn box_start(&self) -> Option<Few<u64>> {
         let own = (0..self.positions.len()).map(Some);
         if !own.eq(self.dims.iter().copied()) {
             return None;
@@ -217,7 +219,7 @@ impl Region {
         Ok(())
     }
 
-    pub(crate) fn shape(&self) -> Vec<u64> {
+    pub(crate) fn shape(&self) -> Few<u64> {
         let size = |dim: &Option<usize>| dim.map_or(1, |axis| self.positions[axis].len());
         self.dims.iter().map(size).collect()
     }
@@ -225,8 +227,8 @@ impl Region {
     /// Returns the region of the selected items of this one.
     pub(crate) fn select(&self, selection: &Selection, doing: &str) -> Result<Self> {
         // Positions can be long lists, so only those of axes without a selection are cloned.
-        let mut positions = vec![None; self.positions.len()];
-        let mut new_dims = Vec::new();
+        let mut positions: Few<Option<Positions>> = smallvec![None; self.positions.len()];
+        let mut new_dims = Few::new();
         let mut dims = self.dims.iter();
         let (ndim, axes) = (self.dims.len(), selection.axes());
         let given = axes.iter().filter(|axis| **axis != AxisSelection::NewAxis).count();
@@ -268,7 +270,7 @@ impl Region {
                 }
             }
         }
-        new_dims.extend(dims);
+        new_dims.extend(dims.copied());
         let positions = positions.into_iter().zip(&self.positions);
         let positions = positions.map(|(new, old)| new.unwrap_or_else(|| old.clone())).collect();
         Ok(Self { positions, dims: new_dims })

@@ -14,6 +14,7 @@ use crate::closures::{self, ChunkPlace};
 use crate::encoder::Encoder;
 use crate::gate::Gate;
 use crate::memory::{Target, resize};
+use crate::schunk::Reading;
 use crate::{Error, ErrorKind, Result, SChunk, Threads};
 
 pub(super) const WRITE: &str = "write to an array";
@@ -216,8 +217,8 @@ impl Team<'_> {
         ChunkPlace { index: Some(index), start: Some(start), array: Some(self.geometry) }
     }
 
-    /// Returns the data of a chunk: the planned items over what `base` writes into zeroed memory. If the plan covers
-    /// the whole chunk, `base` is not called.
+    /// Returns the data of a chunk: the planned items over those that `base` stores in the scratch, with padding. If the
+    /// plan covers the whole chunk, `base` is not called.
     ///
     /// # Safety
     /// The source is memory for the items of the plan, and outlives the returned data.
@@ -234,16 +235,37 @@ impl Team<'_> {
             // SAFETY: the blocks are all of the chunk, and are consecutive in this memory.
             return Ok(Data::Elsewhere(unsafe { source.bytes(place, total) }));
         }
-        scratch.chunk.clear();
-        resize(&mut scratch.chunk, total, WRITE)?;
-        if !(plan.covers && whole_items) {
-            base(scratch)?;
+        match (plan.covers && whole_items, plan.has_padding(self.geometry)) {
+            (true, true) => self.zeros(scratch)?,
+            // All bytes are overwritten.
+            (true, false) => resize(&mut scratch.chunk, total, WRITE)?,
+            (false, _) => base(scratch)?,
         }
         for block in (0..plan.nblocks()).map(|index| plan.block(index)) {
             // SAFETY: the guarantee of the caller of this function.
             unsafe { source.get(&block, &mut scratch.chunk[block.number * len..][..len]) };
         }
         Ok(Data::Scratch)
+    }
+
+    /// Decompresses a chunk of the array to the scratch.
+    pub(super) fn decompress(
+        &self,
+        (schunk, reading): (&SChunk, &Reading<'_>),
+        number: usize,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        resize(&mut scratch.chunk, self.geometry.chunk_len(), WRITE)?;
+        let target = Target::of(&mut scratch.chunk);
+        schunk.with_chunk_in(reading, number, None, |chunk, decoder| {
+            decoder.decompress(chunk, target)
+        })
+    }
+
+    /// Fills the scratch with the zeros of one chunk.
+    fn zeros(&self, scratch: &mut Scratch) -> Result<()> {
+        scratch.chunk.clear();
+        resize(&mut scratch.chunk, self.geometry.chunk_len(), WRITE)
     }
 
     /// Returns the data of a chunk; `fill` writes the items of its box of the array, in C order, into zeroed memory.
@@ -253,8 +275,6 @@ impl Team<'_> {
         ranges: &[Range<u64>],
         fill: impl FnOnce(&[Range<u64>], &mut [u8]) -> Result<()>,
     ) -> Result<Data<'d>> {
-        scratch.chunk.clear();
-        resize(&mut scratch.chunk, self.geometry.chunk_len(), WRITE)?;
         self.put_box(scratch, ranges, fill)?;
         Ok(Data::Scratch)
     }
@@ -268,8 +288,7 @@ impl Team<'_> {
         fill: impl Fn(&[Range<u64>], &mut [u8]) -> Result<()> + Sync,
     ) -> Result<Data<'d>> {
         let geometry = self.geometry;
-        scratch.chunk.clear();
-        resize(&mut scratch.chunk, geometry.chunk_len(), WRITE)?;
+        self.zeros(scratch)?;
         let chunk = chunk_ranges(geometry, number);
         let blocks = scratch.chunk.chunks_exact_mut(geometry.block_len()).map(Mutex::new);
         let blocks: Vec<Mutex<&mut [u8]>> = blocks.collect();
@@ -286,7 +305,7 @@ impl Team<'_> {
                 }
                 let region = Region::of_box(ranges.iter().cloned());
                 let extent = region.shape();
-                if extent == geometry.blocks() {
+                if extent[..] == *geometry.blocks() {
                     return fill(&ranges, &mut block);
                 }
                 // The items are in a block, whose size was checked.
@@ -309,13 +328,14 @@ impl Team<'_> {
         Ok(Data::Scratch)
     }
 
-    /// Copies the items that `fill` writes to their places in the chunk of the scratch.
+    /// Fills the scratch with one chunk: the items that `fill` writes, and zeros as padding.
     pub(super) fn put_box(
         &self,
         scratch: &mut Scratch,
         ranges: &[Range<u64>],
         fill: impl FnOnce(&[Range<u64>], &mut [u8]) -> Result<()>,
     ) -> Result<()> {
+        self.zeros(scratch)?;
         let region = Region::of_box(ranges.iter().cloned());
         let extent = region.shape();
         // The items are in a chunk, whose size was checked.
@@ -366,10 +386,7 @@ impl NDArray {
                 let data = |scratch: &mut Scratch, number: usize| {
                     let plan = &plan.chunk(number);
                     let base = |scratch: &mut Scratch| {
-                        let target = Target::of(&mut scratch.chunk);
-                        schunk.with_chunk_in(&reading, plan.number, None, |chunk, decoder| {
-                            decoder.decompress(chunk, target)
-                        })
+                        team.decompress((&*schunk, &reading), plan.number, scratch)
                     };
                     // SAFETY: the guarantee of the caller of this function; all items are packed before it returns.
                     unsafe { team.fill(plan, source, scratch, base) }

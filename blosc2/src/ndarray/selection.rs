@@ -5,6 +5,11 @@ use std::ops::{
     Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive,
 };
 
+use smallvec::{SmallVec, smallvec};
+
+/// A list of few entries, such as one for each axis. Up to four need no allocation.
+pub(super) type Few<T> = SmallVec<[T; 4]>;
+
 /// The selection along one axis.
 ///
 /// Integers, ranges, lists of integers and lists of `bool` convert to it; see [`Selection`].
@@ -175,7 +180,7 @@ macro_rules! index {
 
         impl From<$type> for Selection {
             fn from(index: $type) -> Self {
-                Self(vec![index.into()])
+                Self(smallvec![index.into()])
             }
         }
     )*};
@@ -325,7 +330,7 @@ impl From<&Self> for AxisSelection {
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Selection(Vec<AxisSelection>);
+pub struct Selection(Few<AxisSelection>);
 
 impl Selection {
     /// Selects all items of an array of any number of dimensions.
@@ -383,7 +388,7 @@ impl From<&Self> for Selection {
 
 impl From<AxisSelection> for Selection {
     fn from(first: AxisSelection) -> Self {
-        Self(vec![first])
+        Self(smallvec![first])
     }
 }
 
@@ -401,7 +406,7 @@ macro_rules! first {
             $type: Into<AxisSelection>,
         {
             fn from(first: $type) -> Self {
-                Self(vec![first.into()])
+                Self(smallvec![first.into()])
             }
         }
     )*};
@@ -438,7 +443,7 @@ macro_rules! tuple {
         impl<$($type: Into<AxisSelection>),*> From<($($type,)*)> for Selection {
             #[allow(non_snake_case)]
             fn from(($($type,)*): ($($type,)*)) -> Self {
-                Self(vec![$($type.into()),*])
+                Self(smallvec![$($type.into()),*])
             }
         }
     };

@@ -372,8 +372,13 @@ impl NDArray {
                     match (made.arrivals, &new.items, source) {
                         (Some(index), NewItems::Bytes(bytes), _) => {
                             let plan = &plan.chunk(index);
-                            let base =
-                                |scratch: &mut Scratch| team.put_box(scratch, &made.ranges, gather);
+                            let base = |scratch: &mut Scratch| match made.extended(&old, &geometry)
+                            {
+                                Some(number) => {
+                                    team.decompress((&*schunk, &reading), number, scratch)
+                                }
+                                None => team.put_box(scratch, &made.ranges, gather),
+                            };
                             // SAFETY: the length of the bytes is that of the new items, and they outlive the packing.
                             let source = unsafe { Source::new(bytes.as_ptr()) };
                             // SAFETY: the source is memory that holds the items of this plan.
@@ -557,6 +562,23 @@ struct From {
     ranges: Vec<Range<u64>>,
     /// The position of its first item in the chunk.
     to: Vec<u64>,
+}
+
+impl Made {
+    /// Returns the number of the old chunk that has the same items at the same places, and no others, if there is one.
+    fn extended(&self, old: &Geometry, new: &Geometry) -> Option<usize> {
+        let [from] = &self.from[..] else { return None };
+        if from.to.iter().any(|&to| to > 0) {
+            return None;
+        }
+        let sides = || from.ranges.iter().zip(new.chunks());
+        if sides().any(|(range, side)| range.start % side != 0) {
+            return None;
+        }
+        let place: Vec<u64> = sides().map(|(range, side)| range.start / side).collect();
+        let number = position(&place, old.chunk_grid());
+        (chunk_ranges(old, number) == from.ranges).then_some(number)
+    }
 }
 
 impl Chunk {

@@ -7,7 +7,7 @@ use super::gather::{READ, Sink};
 use super::index::{PerAxis, place};
 use super::plan::{Items, c_order};
 use super::region::Region;
-use super::selection::Selection;
+use super::selection::{Few, Selection};
 use crate::dtype::SwapPlan;
 use crate::element::{Element, make_items, with_bytes_mut, zeroed};
 use crate::schunk::Fetched;
@@ -102,7 +102,7 @@ impl NDArray {
             }
             Ok(place..place + 1)
         });
-        Ok(Region::of_box(places.collect::<Result<Vec<_>>>()?))
+        Ok(Region::of_box(places.collect::<Result<Few<_>>>()?))
     }
 
     pub(super) fn read_region<T: Element>(&self, region: &Region) -> Result<Vec<T>> {
@@ -279,7 +279,7 @@ impl<'a> NDArrayView<'a> {
 
     /// Returns the number of items along each axis.
     pub fn shape(&self) -> Vec<u64> {
-        self.region.shape()
+        self.region.shape().into_vec()
     }
 
     /// Returns the number of dimensions.
