@@ -212,3 +212,111 @@ impl Queue {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::panic::catch_unwind;
+    use std::sync::Barrier;
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    /// Adds up the numbers below `count` with helpers, and returns the sum.
+    fn sum(helpers: usize, count: usize) -> usize {
+        let (next, sum) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let work = || {
+            loop {
+                match next.fetch_add(1, Ordering::Relaxed) {
+                    number if number < count => sum.fetch_add(number, Ordering::Relaxed),
+                    _ => break,
+                };
+            }
+        };
+        together(helpers, &work, work);
+        sum.into_inner()
+    }
+
+    #[test]
+    fn all_threads_do_a_part_of_the_work() {
+        for helpers in [0, 1, 3] {
+            let (all, started) = (Barrier::new(helpers + 1), AtomicUsize::new(0));
+            let work = || {
+                started.fetch_add(1, Ordering::Relaxed);
+                // Only if all of them run at the same time.
+                all.wait();
+            };
+            together(helpers, &work, work);
+            assert_eq!(started.into_inner(), helpers + 1);
+        }
+    }
+
+    #[test]
+    fn many_calls_at_the_same_time_share_the_threads() {
+        thread::scope(|scope| {
+            for helpers in 0..8 {
+                scope.spawn(move || {
+                    for count in 0..300 {
+                        assert_eq!(sum(helpers, count), count * count.saturating_sub(1) / 2);
+                    }
+                });
+            }
+        });
+    }
+
+    /// A call inside the work of another one, when all helpers are in use.
+    #[test]
+    fn calls_that_get_no_helpers_do_not_wait() {
+        let work = || assert_eq!(sum(2, 100), 4950);
+        together(2, &work, || {
+            let nested = || assert_eq!(sum(4, 100), 4950);
+            together(3, &nested, nested);
+        });
+    }
+
+    #[test]
+    fn panics_are_propagated() {
+        let text = |result: thread::Result<()>| *result.unwrap_err().downcast::<&str>().unwrap();
+        for helpers in [1, 4] {
+            let own = catch_unwind(|| together(helpers, &|| (), || panic!("own")));
+            assert_eq!(text(own), "own");
+            let started = Barrier::new(2);
+            let first = AtomicUsize::new(0);
+            let help = || {
+                if first.fetch_add(1, Ordering::Relaxed) == 0 {
+                    started.wait();
+                    panic!("help");
+                }
+            };
+            let helper = catch_unwind(AssertUnwindSafe(|| {
+                together(helpers, &help, || {
+                    started.wait();
+                })
+            }));
+            assert_eq!(text(helper), "help");
+        }
+        assert_eq!(sum(4, 10), 45, "the threads still work");
+    }
+
+    #[cfg(feature = "rayon")]
+    #[test]
+    fn on_a_thread_of_rayon_the_helpers_are_those_of_its_pool() {
+        for threads in [1, 3] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| {
+                let (all, started) = (Barrier::new(threads), AtomicUsize::new(0));
+                let work = || {
+                    assert!(rayon::current_thread_index().is_some());
+                    started.fetch_add(1, Ordering::Relaxed);
+                    all.wait();
+                };
+                together(7, &work, work);
+                assert_eq!(started.into_inner(), threads);
+            });
+            let sums: Vec<usize> = pool.install(|| {
+                use rayon::prelude::*;
+                (0..200).into_par_iter().map(|count| sum(4, count)).collect()
+            });
+            assert!(sums.iter().enumerate().all(|(n, sum)| *sum == n * n.saturating_sub(1) / 2));
+        }
+    }
+}

@@ -339,6 +339,32 @@ fn check_plugin_params(codec: Codec, params: &CParams, data: &[u8]) {
 
 #[cfg(unix)]
 #[test]
+fn after_a_fork_arrays_use_new_threads() {
+    let test = "after_a_fork_arrays_use_new_threads";
+    if own_process().is_none() {
+        run_alone(test, tempfile::tempdir().unwrap().path(), &[]);
+        return;
+    }
+    let items: Vec<u32> = (0..1 << 20).collect();
+    let threads = Threads::new(3);
+    let write = || {
+        let builder = NDArray::builder().chunks([1 << 16]).cparams(CParams::new().threads(threads));
+        builder.dparams(DParams::new().threads(threads)).from_slice(&items, 1 << 20).unwrap()
+    };
+    let array = write();
+    assert!(array.read_all::<u32>().unwrap() == items);
+    let works = || {
+        let is_read = matches!(array.read_all::<u32>(), Ok(found) if found == items);
+        let is_written = matches!(write().read_all::<u32>(), Ok(found) if found == items);
+        is_read && is_written
+    };
+    // The threads of the parent are idle, and do not exist in the child.
+    assert_eq!(fork(|| i32::from(!works())), Some(0));
+    assert!(works());
+}
+
+#[cfg(unix)]
+#[test]
 fn after_a_fork_threads_are_refused_and_one_thread_works() {
     let test = "after_a_fork_threads_are_refused_and_one_thread_works";
     if own_process().is_none() {

@@ -4,6 +4,7 @@ use blosc2::{AxisSelection, CParams, Codec, NDArray, Threads};
 
 use super::cases::Shared;
 use crate::common::Rng;
+use crate::common::measure::largest_allocation;
 
 /// Bytes of a block.
 const BLOCK: u64 = 64 * 64 * 4;
@@ -116,6 +117,27 @@ fn what_a_cache_keeps_is_not_fetched_again() {
     assert!(!read(&array, &items, 0, 1));
     array.set_cache(0);
     assert!(read(&array, &items, 0, 1), "nothing is kept");
+}
+
+#[test]
+fn small_reads_allocate_nothing() {
+    let items: Vec<u32> = (0..256 * 256).collect();
+    let builder = NDArray::builder().chunks([64, 128]).blocks([16, 16]);
+    let mut array = builder.from_slice(&items, [256, 256]).unwrap();
+    let (mut box_of_four, mut row) = ([0u32; 4], [0u32; 64]);
+    let mut read = |array: &NDArray| {
+        array.read_into([15..17, 127..129], &mut box_of_four[..]).unwrap();
+        array.read_into((17, 128..192), &mut row[..]).unwrap();
+        assert_eq!(box_of_four, [15 * 256 + 127, 15 * 256 + 128, 16 * 256 + 127, 16 * 256 + 128]);
+        assert_eq!((row[0], row[63]), (17 * 256 + 128, 17 * 256 + 191));
+    };
+    for cache in [0, 1 << 20] {
+        array.set_cache(cache);
+        // The first read allocates the buffers, and fills the cache.
+        read(&array);
+        let ((), largest) = largest_allocation(|| read(&array));
+        assert_eq!(largest, 0, "with a cache of {cache} bytes");
+    }
 }
 
 #[test]
