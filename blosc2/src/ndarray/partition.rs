@@ -7,7 +7,9 @@
 /// The CPU cache sizes from which automatic chunk and block shapes are computed. Set by
 /// [`NDArrayBuilder::cache_sizes`](crate::NDArrayBuilder::cache_sizes).
 ///
-/// The default is constant: 32 KiB, 512 KiB and 32 MiB, the sizes of a common x86-64 machine.
+/// The default is constant: 32 KiB, 1 MiB and 32 MiB, the sizes of common x86-64 servers. Blocks have at least 256 KiB
+/// and chunks 8 MiB then, if the items of the array are smaller and fill them. Larger blocks compress better, because
+/// each block is compressed separately; but a read of a single item decompresses a whole block.
 ///
 /// ```
 /// use blosc2::NDArray;
@@ -30,7 +32,7 @@ pub struct CacheSizes {
 
 impl Default for CacheSizes {
     fn default() -> Self {
-        Self { l1: 32 << 10, l2: 512 << 10, l3: 32 << 20 }
+        Self { l1: 32 << 10, l2: 1 << 20, l3: 32 << 20 }
     }
 }
 
@@ -123,13 +125,13 @@ pub(super) fn partition(
     }
 }
 
-/// The shape with a length for axes that have no items, the same power of two for each, so that one chunk fills the
-/// second-level cache.
+/// The shape with a length for axes that have no items, the same power of two for each, so that one chunk fills half
+/// of the second-level cache.
 ///
 /// The length is a multiple of the block, if one is given. Such an array grows, and each append recompresses the last
 /// chunk: a full-size chunk would make that slow.
 fn grown(shape: &[u64], blocks: Option<&[u64]>, typesize: u64, caches: &CacheSizes) -> Vec<u64> {
-    let items = caches.l2.min(MAX_CHUNK).max(typesize) / typesize;
+    let items = (caches.l2 / 2).min(MAX_CHUNK).max(typesize) / typesize;
     let others =
         shape.iter().filter(|&&size| size > 0).fold(1u64, |all, &size| all.saturating_mul(size));
     let empty = shape.iter().filter(|&&size| size == 0).count() as u32;
@@ -205,8 +207,8 @@ mod tests {
         let auto = |shape: &[u64], typesize| {
             partition(shape, typesize, (None, None), &CacheSizes::default())
         };
-        assert_eq!(auto(&[8192, 8192], 4), (vec![256, 8192], vec![4, 8192]));
-        assert_eq!(auto(&[100_000_000], 8), (vec![1_008_000], vec![16_000]));
+        assert_eq!(auto(&[8192, 8192], 4), (vec![256, 8192], vec![8, 8192]));
+        assert_eq!(auto(&[100_000_000], 8), (vec![1_024_000], vec![32_000]));
         assert_eq!(auto(&[], 8), (vec![], vec![]));
         assert_eq!(auto(&[7, 11, 13], 8), (vec![7, 11, 13], vec![7, 11, 13]));
     }
@@ -216,10 +218,10 @@ mod tests {
         let auto = |shape: &[u64], typesize| {
             partition(shape, typesize, (None, None), &CacheSizes::default())
         };
-        // 512 KiB, in blocks of 128 KiB.
-        assert_eq!(auto(&[0], 8), (vec![1 << 16], vec![1 << 14]));
-        assert_eq!(auto(&[0, 4], 8), (vec![1 << 14, 4], vec![1 << 12, 4]));
-        assert_eq!(auto(&[0, 0], 8), (vec![1 << 8, 1 << 8], vec![1 << 6, 1 << 8]));
+        // 512 KiB, in blocks of 256 KiB.
+        assert_eq!(auto(&[0], 8), (vec![1 << 16], vec![1 << 15]));
+        assert_eq!(auto(&[0, 4], 8), (vec![1 << 14, 4], vec![1 << 13, 4]));
+        assert_eq!(auto(&[0, 0], 8), (vec![1 << 8, 1 << 8], vec![1 << 7, 1 << 8]));
         assert_eq!(auto(&[0, 1 << 40], 1).0[0], 1);
         assert_eq!(auto(&[0], 1 << 30), (vec![1], vec![1]));
     }

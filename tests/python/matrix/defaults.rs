@@ -48,7 +48,8 @@ print(json.dumps(dict(cut=cut, params=params, text=text, real=real), default=int
 "#;
 
 /// Sizes that each of Python's rules takes another way with.
-const CACHES: [CacheSizes; 6] = [
+const CACHES: [CacheSizes; 7] = [
+    CacheSizes { l1: 32 << 10, l2: 1 << 20, l3: 32 << 20 },
     CacheSizes { l1: 32 << 10, l2: 512 << 10, l3: 32 << 20 },
     CacheSizes { l1: 48 << 10, l2: 2 << 20, l3: 36 << 20 },
     CacheSizes { l1: 32 << 10, l2: 1 << 20, l3: 512 << 10 },
