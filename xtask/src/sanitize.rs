@@ -149,8 +149,8 @@ const MANY_THREADS: [&str; 8] = [
 ];
 
 /// Runs the concurrency tests, long enough for rare interleavings, the tests of user-defined codecs and filters, which C
-/// calls on its threads, and those of expressions, which several threads evaluate. The test whose closures panic is excluded: the sanitizer does not see how std orders
-/// the messages of panics.
+/// calls on its threads, those of expressions, which several threads evaluate, and those of the threads of arrays. The
+/// tests whose closures panic are excluded: the sanitizer does not see how std orders the messages of panics.
 fn thread(long: bool) -> Result<()> {
     let suppressions = suppressions("sanitize-thread", UNINSTRUMENTED_STD)?;
     let options = format!("halt_on_error=1 second_deadlock_stack=1 {suppressions}");
@@ -158,8 +158,9 @@ fn thread(long: bool) -> Result<()> {
     // does not see how `OnceLock` orders that.
     // The formats in Rust are compiled twice as fast without optimisation, and these tests hardly use them.
     let args = "--config profile.dev.package.blosc2-format.opt-level=0 test \
-        -p blosc2 -p blosc2-workspace --test processes --test chunks --test compute -- --test-threads=1 \
-        concurrency:: user_defined:: elementwise:: reductions_of_integers --skip errors_and_panics_in_closures";
+        -p blosc2 -p blosc2-workspace --lib --test processes --test chunks --test compute -- --test-threads=1 \
+        concurrency:: user_defined:: elementwise:: reductions_of_integers helpers:: \
+        --skip errors_and_panics_in_closures --skip panics_are_propagated";
     let mut args: Vec<&str> = args.split_whitespace().collect();
     if !long {
         args.extend(MANY_THREADS);
