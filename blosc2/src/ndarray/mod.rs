@@ -29,6 +29,7 @@ mod write;
 
 use std::borrow::Borrow;
 use std::ops::{Deref, DerefMut};
+use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 
 use blosc2_format::Limits;
@@ -597,6 +598,40 @@ impl NDArray {
                 work(array)
             },
         )
+    }
+
+    /// Calls `work` and stores all changes that it makes with one write of the index: either all of them or, after an
+    /// error, a panic or a crash, none; see [`SChunk::transaction`].
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// let mut array = NDArray::builder().shape(&[4, 6]).zeros::<f32>()?;
+    /// array.transaction(|array| {
+    ///     array.write((0..2, 0..3), &[1.0f32; 6])?;
+    ///     array.resize(&[5, 6])?;
+    ///     array.fill(4, 2.0f32)
+    /// })?;
+    /// assert_eq!(array.shape(), [5, 6]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Fails with the errors of [`SChunk::transaction`].
+    pub fn transaction<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        let result = panic::catch_unwind(AssertUnwindSafe(|| {
+            SChunk::transaction_for(
+                self,
+                |array| &mut array.schunk,
+                |array| {
+                    array.reload()?;
+                    work(array)
+                },
+            )
+        }));
+        // The shape is that of the array after the commit or the rollback. If it cannot be read, no item can be either.
+        let _ = self.reload();
+        result.unwrap_or_else(|payload| panic::resume_unwind(payload))
     }
 
     /// Syncs all changes to disk. A change does not do this by default; see [`OpenOptions::durable`].

@@ -7,7 +7,7 @@ use blosc2_format::chunk::Header;
 use blosc2_format::frame::{Layout, Sizes, Slot, Stores};
 
 use super::sharing::version;
-use super::store::State;
+use super::store::{State, Transaction};
 use super::{Access, SChunk, array_layer, array_meta};
 use crate::chunk::ChunkBytes;
 use crate::closures::ChunkPlace;
@@ -414,10 +414,24 @@ impl SChunk {
         doing: &str,
         work: impl FnOnce(&mut State, &mut Vec<u64>) -> Result<Stores<'a>>,
     ) -> Result<()> {
-        if self.broken {
-            let detail = "an earlier change failed and could not be rolled back";
-            return Err(self.error(ErrorKind::InvalidData, doing, detail));
-        }
+        self.changing(doing, |state, broken| {
+            let mut freed = Vec::new();
+            // If this fails, nothing has changed.
+            let stores = work(state, &mut freed)?;
+            state.commit(doing, stores, &freed).inspect_err(|_| {
+                *broken = state.unfinished || state.reload(doing).is_err();
+            })
+        })
+    }
+
+    /// Calls `work` with the current state, which no other handle reads or changes meanwhile, and with the field
+    /// `broken`.
+    pub(super) fn changing<R>(
+        &mut self,
+        doing: &str,
+        work: impl FnOnce(&mut State, &mut bool) -> Result<R>,
+    ) -> Result<R> {
+        self.check_intact(doing)?;
         let gate = self.gate.clone();
         let pass = gate.as_ref().map(|gate| gate.change()).transpose();
         let mut pass = pass.map_err(|error| self.at(error))?;
@@ -437,15 +451,23 @@ impl SChunk {
         }
         state.load(doing).map_err(at)?;
         *starts.get_mut() = None;
-        let mut freed = Vec::new();
-        // If this fails, nothing has changed.
-        let stores = work(state, &mut freed).map_err(at)?;
-        if let Err(error) = state.commit(doing, stores, &freed) {
-            *broken = state.unfinished || state.reload(doing).is_err();
-            return Err(at(error));
+        let result = work(state, broken).map_err(at)?;
+        // Other handles see a transaction when it is committed.
+        if state.transaction.is_none() {
+            state.version = pass.as_mut().map(Pass::changed).unwrap_or_default();
         }
-        state.version = pass.as_mut().map(Pass::changed).unwrap_or_default();
-        Ok(())
+        Ok(result)
+    }
+
+    /// Checks that the state is known.
+    pub(super) fn check_intact(&self, doing: &str) -> Result<()> {
+        let is_over = |state: &State| state.transaction.as_ref().is_some_and(Transaction::is_over);
+        let detail = match self.broken {
+            true => "an earlier change failed and could not be rolled back",
+            false if is_over(&self.look()) => "its transaction has ended",
+            false => return Ok(()),
+        };
+        Err(self.error(ErrorKind::InvalidData, doing, detail))
     }
 
     /// Compresses bytes to a chunk for the place `index`, or for the end if it is `None`.

@@ -15,6 +15,7 @@ mod read;
 mod repair;
 mod sharing;
 mod store;
+mod transaction;
 #[cfg(feature = "msgpack")]
 mod values;
 pub(crate) mod verdict;
@@ -324,7 +325,7 @@ impl SChunk {
         }
         outline.set_chunksize(chunksize).map_err(failed)?;
         let (version, limits) = (Version::default(), Limits::default());
-        let state = State { outline, store, version, unfinished: true, limits };
+        let state = State::new(outline, store, version, true, limits);
         let mut schunk = Self::new(state, Access::Write, DParams::default())?;
         schunk.encoder = Some(Mutex::new(Encoder::with_shape(params, Some(schunk.shape()?))?));
         Ok(schunk)

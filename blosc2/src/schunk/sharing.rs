@@ -58,6 +58,10 @@ impl SChunk {
     /// # Errors
     /// Fails with the errors of [`open`](Self::open); the handle is then unchanged.
     pub fn refresh(&mut self) -> Result<bool> {
+        if self.look().transaction.is_some() {
+            // No other handle has changed it.
+            return Ok(false);
+        }
         match self.refresh_once() {
             Err(error) if self.may_recover(&error) => {
                 self.recover(REFRESH)?;
@@ -216,10 +220,7 @@ impl SChunk {
 
     /// Returns the current state, which does not change while the result lives. Not allowed within another read.
     pub(crate) fn reading(&self) -> Result<Reading<'_>> {
-        if self.broken {
-            let detail = "an earlier change failed and could not be rolled back";
-            return Err(self.error(ErrorKind::InvalidData, "read a frame", detail));
-        }
+        self.check_intact("read a frame")?;
         let pass = self.gate.as_ref().map(|gate| gate.read()).transpose();
         let pass = pass.map_err(|error| self.at(error))?;
         let now = version(pass.as_ref());

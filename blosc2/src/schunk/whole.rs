@@ -359,7 +359,7 @@ impl SChunk {
     fn hollow(&self, reading: &Reading<'_>, store: Box<dyn Store>) -> Result<Self> {
         let outline = reading.state.outline.emptied(store.layout());
         let (version, limits) = (Version::default(), reading.state.limits);
-        let state = State { outline, store, version, unfinished: true, limits };
+        let state = State::new(outline, store, version, true, limits);
         let mut target = Self::new(state, Access::Write, self.dparams.clone())?;
         (target.encoding, target.max_read) = (self.encoding.clone(), self.max_read);
         Ok(target)

@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 use std::io;
+use std::mem;
 
 use blosc2_format::frame::{self, Layout, Outline, Stores, journal};
 use blosc2_format::{Limits, Options, ReadAt};
 
+use super::staged::Staged;
 use super::{
     Around, Located, Opened, Source, Stamp, Stamped, Store, around_of, changed, missing,
     read_outline,
@@ -28,11 +30,20 @@ pub(crate) struct Contiguous {
     index_at: u64,
     /// Whether the storage can set its length, once it is known.
     can_cut: Option<bool>,
+    /// The chunks of a transaction.
+    staged: Staged,
 }
 
 impl Contiguous {
     pub(crate) fn new(storage: impl Storage + 'static, safety: Safety) -> Self {
-        Self { bytes: Stamped::new(storage), safety, around: None, index_at: 0, can_cut: None }
+        Self {
+            bytes: Stamped::new(storage),
+            safety,
+            around: None,
+            index_at: 0,
+            can_cut: None,
+            staged: Staged::default(),
+        }
     }
 
     pub(crate) fn storage(&self) -> &dyn Storage {
@@ -94,6 +105,9 @@ impl Store for Contiguous {
     }
 
     fn chunk(&self, outline: &Outline, place: u64) -> Result<Located<'_>> {
+        if let Some(bytes) = self.staged.get(place) {
+            return Ok(Located::Memory(bytes.into()));
+        }
         let storage = self.storage();
         let at = outline.header_len().saturating_add(place);
         let room = outline.cbytes().saturating_sub(place);
@@ -113,6 +127,7 @@ impl Store for Contiguous {
         _: &[u64],
         doing: &str,
     ) -> Result<()> {
+        let staged = mem::take(&mut self.staged);
         let failed = |error| Error::of_io(doing, error);
         if !self.bytes.is_same_frame().map_err(failed)? {
             return Err(changed(doing));
@@ -132,8 +147,9 @@ impl Store for Contiguous {
             true => (index_at, Cow::from([&index[..], &trailer].concat())),
             false => (trailer_at, Cow::from(&trailer)),
         };
-        let mut writes: Vec<(u64, Cow<'_, [u8]>)> = Vec::with_capacity(stores.len() + 1);
-        let chunks = stores.iter().map(|(place, bytes)| (start + place, &**bytes));
+        let mut writes: Vec<(u64, Cow<'_, [u8]>)> = Vec::new();
+        let stores = stores.iter().map(|(place, bytes)| (*place, &**bytes));
+        let chunks = staged.iter().chain(stores).map(|(place, bytes)| (start + place, bytes));
         for (at, bytes) in chunks.chain([(end_at, &end[..])]) {
             match writes.last_mut() {
                 // A copy takes less time than a system call.
@@ -163,6 +179,19 @@ impl Store for Contiguous {
         self.index_at = index_at;
         self.around = Some(Around { header, index, trailer });
         Ok(())
+    }
+
+    /// The first chunks take the place of the old index. Therefore the chunks stay in memory until the commit.
+    fn stage(&mut self, outline: &Outline, stores: Stores<'_>, _: &str) -> Result<()> {
+        for (place, bytes) in stores {
+            self.staged.write(place, bytes.into_owned());
+        }
+        self.staged.truncate(outline.cbytes());
+        Ok(())
+    }
+
+    fn discard(&mut self, _: &[u64]) {
+        self.staged = Staged::default();
     }
 
     fn add(&mut self, outline: &Outline, stores: Stores<'_>, doing: &str) -> Result<()> {

@@ -42,9 +42,7 @@ impl Store for Memory {
         freed: &[u64],
         doing: &str,
     ) -> Result<()> {
-        for place in freed {
-            self.0.remove(place);
-        }
+        self.discard(freed);
         self.add(outline, stores, doing)
     }
 
@@ -56,6 +54,12 @@ impl Store for Memory {
             (place, bytes)
         }));
         Ok(())
+    }
+
+    fn discard(&mut self, places: &[u64]) {
+        for place in places {
+            self.0.remove(place);
+        }
     }
 
     fn finish(&mut self, _: &mut Outline, _: &str) -> Result<()> {

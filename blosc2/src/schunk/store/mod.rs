@@ -3,6 +3,7 @@
 mod contiguous;
 mod directory;
 mod memory;
+mod staged;
 
 use std::borrow::Cow;
 use std::fmt::{self, Debug};
@@ -10,8 +11,9 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
+use std::ptr;
 use std::slice;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::SystemTime;
 
 use blosc2_format::chunk::{EXTENDED_HEADER_LEN, Header};
@@ -83,6 +85,15 @@ pub(crate) trait Store: Debug + Send + Sync {
         doing: &str,
     ) -> Result<()>;
 
+    /// Keeps chunks of a change that is not committed yet, so that [`chunk`](Self::chunk) finds them. The next
+    /// [`commit`](Self::commit) includes them. Until then, other handles and programs do not see them.
+    fn stage(&mut self, outline: &Outline, stores: Stores<'_>, doing: &str) -> Result<()> {
+        self.add(outline, stores, doing)
+    }
+
+    /// Discards what was [staged](Self::stage) at these places.
+    fn discard(&mut self, places: &[u64]);
+
     /// Stores chunks of a frame that is incomplete before [`finish`](Self::finish).
     fn add(&mut self, outline: &Outline, stores: Stores<'_>, doing: &str) -> Result<()>;
 
@@ -122,6 +133,23 @@ pub(crate) struct State {
     /// Whether it is being created: it is incomplete until [`finish`](Self::finish).
     pub(crate) unfinished: bool,
     pub(crate) limits: Limits,
+    /// The transaction in progress.
+    pub(crate) transaction: Option<Transaction>,
+}
+
+/// The changes of a transaction, which are not committed yet.
+#[derive(Debug)]
+pub(crate) struct Transaction {
+    /// The outline before the transaction.
+    before: Outline,
+    /// Whether there is a change.
+    changed: bool,
+    /// The places of the chunks that were stored.
+    stored: Vec<u64>,
+    /// The places of the chunks that the commit removes.
+    freed: Vec<u64>,
+    /// Lives as long as the call that started the transaction.
+    call: Weak<()>,
 }
 
 /// The bytes of a chunk.
@@ -156,6 +184,16 @@ impl fmt::Debug for Source<'_> {
 const READ: &str = "read a chunk";
 
 impl State {
+    pub(crate) fn new(
+        outline: Outline,
+        store: Box<dyn Store>,
+        version: Version,
+        unfinished: bool,
+        limits: Limits,
+    ) -> Self {
+        Self { outline, store, version, unfinished, limits, transaction: None }
+    }
+
     pub(crate) fn nchunks(&self) -> usize {
         // A frame with more chunks than `usize` can count was rejected.
         usize::try_from(self.outline.nchunks()).unwrap_or(usize::MAX)
@@ -223,13 +261,47 @@ impl State {
     }
 
     /// Stores the writes of a change of the outline, and the metadata. The chunks at the places `freed` are removed.
+    /// In a transaction they are kept until [`commit_transaction`](Self::commit_transaction).
     pub(crate) fn commit(&mut self, doing: &str, stores: Stores<'_>, freed: &[u64]) -> Result<()> {
+        if let Some(transaction) = &mut self.transaction {
+            transaction.changed = true;
+            transaction.stored.extend(stores.iter().map(|(place, _)| place));
+            transaction.freed.extend(freed);
+            return self.store.stage(&self.outline, stores, doing);
+        }
         match self.unfinished {
             true => self.store.add(&self.outline, stores, doing)?,
             false => self.store.commit(&mut self.outline, stores, freed, doing)?,
         }
         self.outline.committed();
         Ok(())
+    }
+
+    /// Starts a transaction. The result must live until the transaction ends.
+    pub(crate) fn begin(&mut self) -> Arc<()> {
+        let call = Arc::new(());
+        self.transaction = Some(Transaction {
+            before: self.outline.clone(),
+            changed: false,
+            stored: Vec::new(),
+            freed: Vec::new(),
+            call: Arc::downgrade(&call),
+        });
+        call
+    }
+
+    /// Ends the transaction and stores its changes.
+    pub(crate) fn commit_transaction(&mut self, doing: &str) -> Result<()> {
+        let freed = self.transaction.take().map(|transaction| transaction.freed);
+        self.commit(doing, Stores::new(), &freed.unwrap_or_default())
+    }
+
+    /// Ends the transaction and discards its changes.
+    pub(crate) fn roll_back(&mut self) {
+        if let Some(transaction) = self.transaction.take() {
+            self.store.discard(&transaction.stored);
+            self.outline = transaction.before;
+        }
     }
 
     /// Completes the frame of the stored chunks.
@@ -240,6 +312,9 @@ impl State {
 
     /// Reads the metadata again.
     pub(crate) fn reload(&mut self, doing: &str) -> Result<()> {
+        if self.transaction.is_some() {
+            return Err(changed(doing));
+        }
         let typesize = Some(self.outline.params().typesize);
         let outline = self.store.read(&self.limits, typesize, doing)?;
         let Some(outline) = outline else { return Ok(()) };
@@ -260,8 +335,29 @@ impl State {
     }
 
     /// Returns the length of the frame; for a directory, of its index file; `None` without a frame.
+    /// Also `None` during a transaction, which has no frame yet.
     pub(crate) fn frame_len(&self) -> Result<Option<u64>> {
+        if self.transaction.is_some() {
+            return Ok(None);
+        }
         self.store.frame_len().map_err(|error| Error::of_io("measure a frame", error))
+    }
+}
+
+impl Transaction {
+    /// Returns whether the transaction contains a change.
+    pub(crate) fn is_changed(&self) -> bool {
+        self.changed
+    }
+
+    /// Returns whether this is the call that started the transaction.
+    pub(crate) fn is_of(&self, call: &Arc<()>) -> bool {
+        ptr::eq(self.call.as_ptr(), Arc::as_ptr(call))
+    }
+
+    /// Returns whether the call that started the transaction has returned. The super-chunk was moved elsewhere then.
+    pub(crate) fn is_over(&self) -> bool {
+        self.call.strong_count() == 0
     }
 }
 
