@@ -1,6 +1,7 @@
 //! Frames in files: the cost of opening one and reading an item, compared with the equivalent C calls; the cost of each
 //! depth of checks; and the throughput by number of threads. For files of many chunks, also the cost of rewriting and
-//! appending a chunk, the memory that this takes, and the cost of 1,000 changes in one transaction. `cargo xtask bench frames` runs it.
+//! appending a chunk, the cost of 1,000 changes in one transaction, and the memory that changes take.
+//! `cargo xtask bench frames` runs it.
 //!
 //! C and this crate are measured alternately. The table shows for each case the medians over the rounds.
 
@@ -327,7 +328,7 @@ fn changing<'a, F: Frame>(
 fn transactions(file: &Many, pool: &[Chunk]) -> Value {
     let what = format!("{TOGETHER} changes, {} chunks", file.chunks);
     println!("\n{what:32}one by one, ms  together, ms     ratio");
-    let [c_copy, copy] = &file.copies;
+    let [c_copy, copy] = file.copies.each_ref().map(|path| path.with_extension("changed"));
     let mut cases = Vec::new();
     let mut row = |what: &str, single: f64, together: f64, least: f64| {
         let ratio = single / together;
@@ -352,16 +353,16 @@ fn transactions(file: &Many, pool: &[Chunk]) -> Value {
         let mut times = [const { Vec::new() }; 3];
         for _ in 0..5 {
             // The same file for each measurement.
-            fs::copy(&file.original, copy).unwrap();
-            let mut schunk = SChunk::open_rw(copy).unwrap();
+            fs::copy(&file.original, &copy).unwrap();
+            let mut schunk = SChunk::open_rw(&copy).unwrap();
             times[0].push(timed(|| all(&mut schunk).unwrap())(1) * 1e3);
             drop(schunk);
-            fs::copy(&file.original, copy).unwrap();
-            let mut schunk = SChunk::open_rw(copy).unwrap();
+            fs::copy(&file.original, &copy).unwrap();
+            let mut schunk = SChunk::open_rw(&copy).unwrap();
             times[1].push(timed(|| schunk.transaction(all).unwrap())(1) * 1e3);
             if what == "append" {
-                fs::copy(&file.original, c_copy).unwrap();
-                let mut c = CFrame::open_to_change(c_copy);
+                fs::copy(&file.original, &c_copy).unwrap();
+                let mut c = CFrame::open_to_change(&c_copy);
                 let append_all = || pool[..TOGETHER].iter().for_each(|chunk| c.append_one(chunk));
                 times[2].push(timed(append_all)(1) * 1e3);
             }

@@ -431,7 +431,10 @@ impl SChunk {
         doing: &str,
         work: impl FnOnce(&mut State, &mut bool) -> Result<R>,
     ) -> Result<R> {
-        self.check_intact(doing)?;
+        if self.broken {
+            let detail = "an earlier change failed and could not be rolled back";
+            return Err(self.error(ErrorKind::InvalidData, doing, detail));
+        }
         let gate = self.gate.clone();
         let pass = gate.as_ref().map(|gate| gate.change()).transpose();
         let mut pass = pass.map_err(|error| self.at(error))?;
@@ -443,6 +446,10 @@ impl SChunk {
             None => error,
         };
         let state = state.get_mut();
+        if state.transaction.as_ref().is_some_and(Transaction::is_over) {
+            let detail = "it was moved out of its transaction, which has ended: open it again";
+            return Err(at(Error::new(ErrorKind::InvalidArgument, doing, detail)));
+        }
         let now = version(pass.as_ref());
         if state.version != now {
             let is_alone = gate.as_ref().is_some_and(|gate| gate.is_locking());
@@ -457,17 +464,6 @@ impl SChunk {
             state.version = pass.as_mut().map(Pass::changed).unwrap_or_default();
         }
         Ok(result)
-    }
-
-    /// Checks that the state is known.
-    pub(super) fn check_intact(&self, doing: &str) -> Result<()> {
-        let is_over = |state: &State| state.transaction.as_ref().is_some_and(Transaction::is_over);
-        let detail = match self.broken {
-            true => "an earlier change failed and could not be rolled back",
-            false if is_over(&self.look()) => "its transaction has ended",
-            false => return Ok(()),
-        };
-        Err(self.error(ErrorKind::InvalidData, doing, detail))
     }
 
     /// Compresses bytes to a chunk for the place `index`, or for the end if it is `None`.

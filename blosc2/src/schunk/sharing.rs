@@ -112,6 +112,9 @@ impl SChunk {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
+    /// Changes that `work` completed before an error or a panic are kept; [`transaction`](Self::transaction) also holds
+    /// the lock, and rolls them back.
+    ///
     /// Within `work`, calls on another handle of the same file fail with [`ErrorKind::Busy`]. Reads and changes that
     /// other threads make with other handles wait for `work` to return, but fail with `Busy` if `work` does not use its
     /// handle for about 0.7 seconds.
@@ -220,7 +223,10 @@ impl SChunk {
 
     /// Returns the current state, which does not change while the result lives. Not allowed within another read.
     pub(crate) fn reading(&self) -> Result<Reading<'_>> {
-        self.check_intact("read a frame")?;
+        if self.broken {
+            let detail = "an earlier change failed and could not be rolled back";
+            return Err(self.error(ErrorKind::InvalidData, "read a frame", detail));
+        }
         let pass = self.gate.as_ref().map(|gate| gate.read()).transpose();
         let pass = pass.map_err(|error| self.at(error))?;
         let now = version(pass.as_ref());
