@@ -3,6 +3,7 @@
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 
+use super::store::Transaction;
 use super::{Access, SChunk};
 use crate::{ErrorKind, Result};
 
@@ -44,14 +45,11 @@ impl SChunk {
     /// programs read the old content until the commit. With [`OpenOptions::locking`](crate::OpenOptions::locking), the
     /// lock of the file is held until `work` returns, as by [`locked`](Self::locked).
     ///
-    /// A change that fails within `work` is not part of the transaction. The transaction is rolled back only if `work`
-    /// returns an error or panics, or if a change could not be stored. Parameters of the handle, such as those of
-    /// [`set_cparams`](Self::set_cparams), are not rolled back.
+    /// A change that fails within `work` is not part of the transaction; the other changes are, unless `work` returns
+    /// the error. Parameters of the handle, such as those of [`set_cparams`](Self::set_cparams), are not rolled back.
     ///
-    /// For a contiguous frame, the new compressed chunks stay in memory until the commit, which can take the same memory
-    /// again. Therefore split large amounts of data into several transactions, for example of 64 MiB. In a directory,
-    /// each chunk is written to its file immediately. If the program dies before the commit, these files remain. They
-    /// are not part of the frame, and later chunks overwrite them.
+    /// The new compressed chunks stay in memory until the commit, which can take the same memory again in a contiguous
+    /// file. Therefore split large amounts of data into several transactions, for example of 64 MiB.
     ///
     /// # Errors
     /// Fails with the errors of `work`, the [errors of changes](Self#errors-of-changes), the errors of
@@ -75,7 +73,11 @@ impl SChunk {
                 let detail = "another transaction of this handle is in progress";
                 return Err(own.error(ErrorKind::InvalidArgument, DOING, detail));
             }
-            let call = own.changing(DOING, |state, _| Ok(state.begin()))?;
+            let call = Arc::new(());
+            own.changing(DOING, |state, _| {
+                state.transaction = Some(Transaction::new(&state.outline, &call));
+                Ok(())
+            })?;
             let gate = own.gate().filter(|gate| gate.is_locking());
             let calling = gate.as_ref().map(|gate| gate.calling());
             let result = panic::catch_unwind(AssertUnwindSafe(|| work(owner)));
@@ -119,8 +121,6 @@ impl SChunk {
         let state = self.state.get_mut();
         if state.transaction.as_ref().is_some_and(|transaction| transaction.is_of(call)) {
             state.roll_back();
-            // The changes that could not be stored are discarded too.
-            self.broken = false;
         }
         self.forget();
     }

@@ -2,12 +2,10 @@
 
 use std::borrow::Cow;
 use std::io;
-use std::mem;
 
 use blosc2_format::frame::{self, Layout, Outline, Stores, journal};
 use blosc2_format::{Limits, Options, ReadAt};
 
-use super::staged::Staged;
 use super::{
     Around, Located, Opened, Source, Stamp, Stamped, Store, around_of, changed, missing,
     read_outline,
@@ -30,20 +28,11 @@ pub(crate) struct Contiguous {
     index_at: u64,
     /// Whether the storage can set its length, once it is known.
     can_cut: Option<bool>,
-    /// The chunks of a transaction.
-    staged: Staged,
 }
 
 impl Contiguous {
     pub(crate) fn new(storage: impl Storage + 'static, safety: Safety) -> Self {
-        Self {
-            bytes: Stamped::new(storage),
-            safety,
-            around: None,
-            index_at: 0,
-            can_cut: None,
-            staged: Staged::default(),
-        }
+        Self { bytes: Stamped::new(storage), safety, around: None, index_at: 0, can_cut: None }
     }
 
     pub(crate) fn storage(&self) -> &dyn Storage {
@@ -105,9 +94,6 @@ impl Store for Contiguous {
     }
 
     fn chunk(&self, outline: &Outline, place: u64) -> Result<Located<'_>> {
-        if let Some(bytes) = self.staged.get(place) {
-            return Ok(Located::Memory(bytes.into()));
-        }
         let storage = self.storage();
         let at = outline.header_len().saturating_add(place);
         let room = outline.cbytes().saturating_sub(place);
@@ -127,7 +113,6 @@ impl Store for Contiguous {
         _: &[u64],
         doing: &str,
     ) -> Result<()> {
-        let staged = mem::take(&mut self.staged);
         let failed = |error| Error::of_io(doing, error);
         if !self.bytes.is_same_frame().map_err(failed)? {
             return Err(changed(doing));
@@ -145,9 +130,8 @@ impl Store for Contiguous {
         // An index that is already there is not written again.
         let is_written = is_changed || index_at != self.index_at;
         let end = [(index_at, if is_written { &index[..] } else { &[] }), (trailer_at, &trailer)];
-        let mut writes: Vec<(u64, Cow<'_, [u8]>)> = Vec::new();
-        let stores = stores.iter().map(|(place, bytes)| (*place, &**bytes));
-        let chunks = staged.iter().chain(stores).map(|(place, bytes)| (start + place, bytes));
+        let mut writes: Vec<(u64, Cow<'_, [u8]>)> = Vec::with_capacity(stores.len() + 2);
+        let chunks = stores.iter().map(|(place, bytes)| (start + place, &**bytes));
         for (at, bytes) in chunks.chain(end).filter(|(_, bytes)| !bytes.is_empty()) {
             match writes.last_mut() {
                 // A copy takes less time than a system call.
@@ -177,19 +161,6 @@ impl Store for Contiguous {
         self.index_at = index_at;
         self.around = Some(Around { header, index, trailer });
         Ok(())
-    }
-
-    /// The first chunks take the place of the old index. Therefore the chunks stay in memory until the commit.
-    fn stage(&mut self, outline: &Outline, stores: Stores<'_>, _: &str) -> Result<()> {
-        for (place, bytes) in stores {
-            self.staged.write(place, bytes.into_owned());
-        }
-        self.staged.truncate(outline.cbytes());
-        Ok(())
-    }
-
-    fn discard(&mut self, _: &[u64]) {
-        self.staged = Staged::default();
     }
 
     fn add(&mut self, outline: &Outline, stores: Stores<'_>, doing: &str) -> Result<()> {

@@ -172,17 +172,11 @@ impl<F: Files> Store for Directory<F> {
         // An invalid index may name a file twice.
         let place = |number| outline.offset(number, self.source()).ok()?.and_then(Offset::place);
         let named: HashSet<u64> = (0..outline.nchunks()).filter_map(place).collect();
-        let freed: Vec<u64> =
-            freed.iter().copied().filter(|place| !named.contains(place)).collect();
-        self.discard(&freed);
-        Ok(())
-    }
-
-    fn discard(&mut self, places: &[u64]) {
-        for place in places {
-            // A remaining file is not part of the frame.
+        for place in freed.iter().filter(|place| !named.contains(place)) {
+            // The remaining files are no longer part of the frame.
             let _ = self.files.remove(&chunk_name(*place));
         }
+        Ok(())
     }
 
     fn add(&mut self, _: &Outline, stores: Stores<'_>, doing: &str) -> Result<()> {

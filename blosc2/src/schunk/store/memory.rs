@@ -42,7 +42,9 @@ impl Store for Memory {
         freed: &[u64],
         doing: &str,
     ) -> Result<()> {
-        self.discard(freed);
+        for place in freed {
+            self.0.remove(place);
+        }
         self.add(outline, stores, doing)
     }
 
@@ -54,12 +56,6 @@ impl Store for Memory {
             (place, bytes)
         }));
         Ok(())
-    }
-
-    fn discard(&mut self, places: &[u64]) {
-        for place in places {
-            self.0.remove(place);
-        }
     }
 
     fn finish(&mut self, _: &mut Outline, _: &str) -> Result<()> {

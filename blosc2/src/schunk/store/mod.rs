@@ -3,7 +3,7 @@
 mod contiguous;
 mod directory;
 mod memory;
-mod staged;
+mod transaction;
 
 use std::borrow::Cow;
 use std::fmt::{self, Debug};
@@ -11,9 +11,8 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
-use std::ptr;
 use std::slice;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use blosc2_format::chunk::{EXTENDED_HEADER_LEN, Header};
@@ -28,6 +27,7 @@ use crate::{Error, ErrorKind, Result, partial};
 pub(crate) use contiguous::Contiguous;
 pub(crate) use directory::{Directory, Files};
 pub(crate) use memory::Memory;
+pub(crate) use transaction::Transaction;
 
 /// The place of the chunks and the metadata of a super-chunk.
 pub(crate) trait Store: Debug + Send + Sync {
@@ -85,15 +85,6 @@ pub(crate) trait Store: Debug + Send + Sync {
         doing: &str,
     ) -> Result<()>;
 
-    /// Keeps chunks of a change that is not committed yet, so that [`chunk`](Self::chunk) finds them. The next
-    /// [`commit`](Self::commit) includes them. Until then, other handles and programs do not see them.
-    fn stage(&mut self, outline: &Outline, stores: Stores<'_>, doing: &str) -> Result<()> {
-        self.add(outline, stores, doing)
-    }
-
-    /// Discards what was [staged](Self::stage) at these places.
-    fn discard(&mut self, places: &[u64]);
-
     /// Stores chunks of a frame that is incomplete before [`finish`](Self::finish).
     fn add(&mut self, outline: &Outline, stores: Stores<'_>, doing: &str) -> Result<()>;
 
@@ -135,21 +126,6 @@ pub(crate) struct State {
     pub(crate) limits: Limits,
     /// The transaction in progress.
     pub(crate) transaction: Option<Transaction>,
-}
-
-/// The changes of a transaction, which are not committed yet.
-#[derive(Debug)]
-pub(crate) struct Transaction {
-    /// The outline before the transaction.
-    before: Outline,
-    /// Whether there is a change.
-    changed: bool,
-    /// The places of the chunks that were stored.
-    stored: Vec<u64>,
-    /// The places of the chunks that the commit removes.
-    freed: Vec<u64>,
-    /// Lives as long as the call that started the transaction.
-    call: Weak<()>,
 }
 
 /// The bytes of a chunk.
@@ -222,6 +198,12 @@ impl State {
                 let chunk = self.outline.special_chunk(number, special);
                 Located::Memory(chunk.map_err(|error| Error::from_frame(doing(), error))?.into())
             }
+            Offset::At(place)
+                if let Some(chunk) =
+                    self.transaction.as_ref().and_then(|each| each.chunk(place)) =>
+            {
+                Located::Memory(chunk.into())
+            }
             Offset::At(place) => {
                 self.store.chunk(&self.outline, place).map_err(|error| error.doing(doing()))?
             }
@@ -264,10 +246,8 @@ impl State {
     /// In a transaction they are kept until [`commit_transaction`](Self::commit_transaction).
     pub(crate) fn commit(&mut self, doing: &str, stores: Stores<'_>, freed: &[u64]) -> Result<()> {
         if let Some(transaction) = &mut self.transaction {
-            transaction.changed = true;
-            transaction.stored.extend(stores.iter().map(|(place, _)| place));
-            transaction.freed.extend(freed);
-            return self.store.stage(&self.outline, stores, doing);
+            transaction.add(&self.outline, stores, freed);
+            return Ok(());
         }
         match self.unfinished {
             true => self.store.add(&self.outline, stores, doing)?,
@@ -277,30 +257,17 @@ impl State {
         Ok(())
     }
 
-    /// Starts a transaction. The result must live until the transaction ends.
-    pub(crate) fn begin(&mut self) -> Arc<()> {
-        let call = Arc::new(());
-        self.transaction = Some(Transaction {
-            before: self.outline.clone(),
-            changed: false,
-            stored: Vec::new(),
-            freed: Vec::new(),
-            call: Arc::downgrade(&call),
-        });
-        call
-    }
-
     /// Ends the transaction and stores its changes.
     pub(crate) fn commit_transaction(&mut self, doing: &str) -> Result<()> {
-        let freed = self.transaction.take().map(|transaction| transaction.freed);
-        self.commit(doing, Stores::new(), &freed.unwrap_or_default())
+        let (stores, freed) =
+            self.transaction.take().map(Transaction::into_stores).unwrap_or_default();
+        self.commit(doing, stores, &freed)
     }
 
     /// Ends the transaction and discards its changes.
     pub(crate) fn roll_back(&mut self) {
         if let Some(transaction) = self.transaction.take() {
-            self.store.discard(&transaction.stored);
-            self.outline = transaction.before;
+            self.outline = transaction.into_outline();
         }
     }
 
@@ -341,23 +308,6 @@ impl State {
             return Ok(None);
         }
         self.store.frame_len().map_err(|error| Error::of_io("measure a frame", error))
-    }
-}
-
-impl Transaction {
-    /// Returns whether the transaction contains a change.
-    pub(crate) fn is_changed(&self) -> bool {
-        self.changed
-    }
-
-    /// Returns whether this is the call that started the transaction.
-    pub(crate) fn is_of(&self, call: &Arc<()>) -> bool {
-        ptr::eq(self.call.as_ptr(), Arc::as_ptr(call))
-    }
-
-    /// Returns whether the call that started the transaction has returned. The super-chunk was moved elsewhere then.
-    pub(crate) fn is_over(&self) -> bool {
-        self.call.strong_count() == 0
     }
 }
 
