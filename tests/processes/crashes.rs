@@ -203,6 +203,12 @@ fn changes() -> Vec<Change> {
                 ]));
                 count += 1;
             }
+            // A chunk that was longer than the new end of the frame.
+            7 => changes.push(Change::Together(vec![
+                Change::Append(items(&mut rng, false)),
+                Change::Note(vec![number as u8; 20]),
+                Change::Delete(count as usize),
+            ])),
             8 if count > 1 => {
                 changes.push(Change::Delete(index));
                 count -= 1;
