@@ -71,7 +71,7 @@ pub use whole::SaveOptions;
 /// Methods that read take `&self` and may run on several threads at once; each thread uses its own decompression
 /// context. Methods that change the super-chunk take `&mut self`. Each change is atomic: a method that succeeds leaves
 /// a complete frame in the file, and a method that fails changes nothing, except as described under [errors of
-/// changes](#errors-of-changes).
+/// changes](#errors-of-changes). A [transaction](Self::transaction) makes several changes atomic as a whole.
 ///
 /// The functions of this type create and open super-chunks with the usual options. [`OpenOptions`] has all options.
 ///

@@ -247,9 +247,9 @@ impl SChunk {
     /// Returns the size of the frame in bytes; for a directory, the size of its index file. C:
     /// `blosc2_schunk_frame_len`.
     ///
-    /// For an in-memory super-chunk that is not a frame, it is the length of the bytes that
-    /// [`to_cframe`](Self::to_cframe) returns. This reads the header of each chunk and copies no chunk. C
-    /// returns an estimate in this case.
+    /// For an in-memory super-chunk that is not a frame, and within a [transaction](Self::transaction), it is the length
+    /// of the bytes that [`to_cframe`](Self::to_cframe) returns. This reads the header of each chunk and copies no
+    /// chunk. C returns an estimate in this case.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};
