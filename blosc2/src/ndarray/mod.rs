@@ -577,8 +577,8 @@ impl NDArray {
     /// between the reads and changes of `work`. C: `blosc2_schunk_lock`. Python: `holding_lock`.
     ///
     /// The shape is re-read from the file before `work` starts. Changes that `work` completed before an error or a panic
-    /// are kept; [`transaction`](Self::transaction) also holds the lock, and rolls them back. If `work` uses another handle of the same file, that call fails
-    /// with [`ErrorKind::Busy`].
+    /// are kept; [`transaction`](Self::transaction) also holds the lock, and rolls them back. If `work` uses another
+    /// handle of the same file, that call fails with [`ErrorKind::Busy`].
     ///
     /// Without [`OpenOptions::locking`] this method only calls `work`. [`open_with`](Self::open_with) has an example.
     ///

@@ -242,8 +242,8 @@ impl State {
         Ok(())
     }
 
-    /// Stores the writes of a change of the outline, and the metadata. The chunks at the places `freed` are removed.
-    /// In a transaction they are kept until [`commit_transaction`](Self::commit_transaction).
+    /// Stores the writes of a change of the outline, and the metadata. The chunks at the places `freed` are removed. In a
+    /// transaction this is done by [`commit_transaction`](Self::commit_transaction).
     pub(crate) fn commit(&mut self, doing: &str, stores: Stores<'_>, freed: &[u64]) -> Result<()> {
         if let Some(transaction) = &mut self.transaction {
             transaction.add(&self.outline, stores, freed);
@@ -301,8 +301,8 @@ impl State {
         }
     }
 
-    /// Returns the length of the frame; for a directory, of its index file; `None` without a frame.
-    /// Also `None` during a transaction, which has no frame yet.
+    /// Returns the length of the frame; for a directory, of its index file; `None` without a frame and during a
+    /// transaction, whose changes are not in the frame yet.
     pub(crate) fn frame_len(&self) -> Result<Option<u64>> {
         if self.transaction.is_some() {
             return Ok(None);
