@@ -1,6 +1,7 @@
 //! Frames in files: the cost of opening one and reading an item, compared with the equivalent C calls; the cost of each
 //! depth of checks; and the throughput by number of threads. For files of many chunks, also the cost of rewriting and
-//! appending a chunk, and the memory that this takes. `cargo xtask bench frames` runs it.
+//! appending a chunk, the cost of 1,000 changes in one transaction, and the memory that changes take.
+//! `cargo xtask bench frames` runs it.
 //!
 //! C and this crate are measured alternately. The table shows for each case the medians over the rounds.
 
@@ -39,6 +40,9 @@ const ITEM: u64 = 3;
 /// for the file with the most chunks, in MB.
 const MOST_GROWTH: f64 = 3.0;
 const MOST_MEMORY: f64 = 40.0;
+/// The number of changes in a transaction, and the minimum gain of appending in one.
+const TOGETHER: usize = 1000;
+const LEAST_GAIN: f64 = 50.0;
 /// The argument with which this program uses a file and prints the memory that it took.
 const MEMORY: &str = "--memory";
 /// The task that changes the file; the others only read.
@@ -211,6 +215,7 @@ fn many(folder: &Path) -> Value {
         "growth": { "c": c, "ours": ours },
         "rewrite": changes("rewrite one chunk", &files, &pool, Change::Rewrite),
         "append": changes("append one chunk", &files, &pool, Change::Append),
+        "transaction": transactions(&files[1], &pool),
         "memory": memory(&files[2]),
     });
     // Each side reads the file that the other side wrote.
@@ -317,6 +322,60 @@ fn changing<'a, F: Frame>(
         call(&mut frame); // The first change of a handle does more, and is not measured.
         timed(|| call(&mut frame))(calls)
     }
+}
+
+/// Many changes, one by one and in one transaction; and appended one by one by C.
+fn transactions(file: &Many, pool: &[Chunk]) -> Value {
+    let what = format!("{TOGETHER} changes, {} chunks", file.chunks);
+    println!("\n{what:32}one by one, ms  together, ms     ratio");
+    let [c_copy, copy] = file.copies.each_ref().map(|path| path.with_extension("changed"));
+    let mut cases = Vec::new();
+    let mut row = |what: &str, single: f64, together: f64, least: f64| {
+        let ratio = single / together;
+        let verdict = if ratio < least { "  below the limit" } else { "" };
+        println!("{what:32}{single:14.1}{together:14.2}{ratio:10.1}{verdict}");
+        cases.push(json!({
+            "case": what, "one_by_one_ms": single, "together_ms": together, "ratio": ratio,
+        }));
+    };
+    for what in ["append", "insert", "update", "delete"] {
+        let change = |schunk: &mut SChunk, number: usize| {
+            // Anywhere in the file.
+            let index = number * 7919 % (file.chunks as usize - TOGETHER);
+            match what {
+                "append" => schunk.append_chunk(&pool[number]).map(drop),
+                "insert" => schunk.insert_chunk(index, &pool[number]).map(drop),
+                "update" => schunk.update_chunk(index, &pool[number]),
+                _ => schunk.delete(index).map(drop),
+            }
+        };
+        let all = |schunk: &mut SChunk| (0..TOGETHER).try_for_each(|at| change(schunk, at));
+        let mut times = [const { Vec::new() }; 3];
+        for _ in 0..5 {
+            // The same file for each measurement.
+            fs::copy(&file.original, &copy).unwrap();
+            let mut schunk = SChunk::open_rw(&copy).unwrap();
+            times[0].push(timed(|| all(&mut schunk).unwrap())(1) * 1e3);
+            drop(schunk);
+            fs::copy(&file.original, &copy).unwrap();
+            let mut schunk = SChunk::open_rw(&copy).unwrap();
+            times[1].push(timed(|| schunk.transaction(all).unwrap())(1) * 1e3);
+            if what == "append" {
+                fs::copy(&file.original, &c_copy).unwrap();
+                let mut c = CFrame::open_to_change(&c_copy);
+                let append_all = || pool[..TOGETHER].iter().for_each(|chunk| c.append_one(chunk));
+                times[2].push(timed(append_all)(1) * 1e3);
+            }
+        }
+        let least = if what == "append" { LEAST_GAIN } else { 0.0 };
+        let [single, together, by_c] = times;
+        let together = median(together);
+        row(what, median(single), together, least);
+        if what == "append" {
+            row("append, one by one by C", median(by_c), together, least);
+        }
+    }
+    cases.into()
 }
 
 /// The peak memory of a process that uses a file of many chunks. It is a child process, since the peak of this one

@@ -10,4 +10,5 @@ mod fields;
 mod plain_model;
 mod selections;
 mod shapes;
+mod transactions;
 mod whole_chunks;

@@ -232,6 +232,28 @@ fn frames_are_made_and_opened_in_folders() {
     assert!(objects.files() == before);
     writer.append(&numbers(7)).unwrap();
     assert_eq!(writer.nchunks(), 7);
+    // Also if it becomes stale during a transaction.
+    let mut before = Memory::default();
+    let stale = writer.transaction(|writer| {
+        writer.append(&numbers(8))?;
+        let mut other = options().write(true).open_folder(objects.clone())?;
+        assert_eq!(other.append(&numbers(9))?, 8);
+        before = objects.files();
+        writer.append(&numbers(8))
+    });
+    assert_eq!(kind(stale), ErrorKind::Busy);
+    assert!(objects.files() == before);
+    assert!(writer.decompress_chunk::<i32>(7).unwrap() == numbers(9));
+    // Chunks that the transaction replaces are not stored.
+    objects.log();
+    let done = writer.transaction(|writer| {
+        writer.append(&numbers(8))?;
+        writer.update(8, &numbers(9))
+    });
+    done.unwrap();
+    let log = objects.log();
+    assert_eq!(log.iter().filter(|step| step.starts_with("put")).count(), 2, "{log:?}");
+    assert!(!log.iter().any(|step| step.starts_with("remove")), "{log:?}");
     assert_good(&objects.files());
 }
 
@@ -277,11 +299,19 @@ fn arrays_and_copies_are_made_in_folders() {
 
 #[test]
 fn a_folder_that_fails_has_the_old_frame_or_the_new_one() {
-    let changes: [fn(&mut SChunk) -> blosc2::Result<()>; 4] = [
+    let changes: [fn(&mut SChunk) -> blosc2::Result<()>; 5] = [
         |schunk| schunk.append(&numbers(7)).map(drop),
         |schunk| schunk.update(1, &numbers(8)),
         |schunk| schunk.delete(0).map(drop),
         |schunk| schunk.vlmeta_mut().set("name", b"content"),
+        |schunk| {
+            schunk.transaction(|schunk| {
+                schunk.append(&numbers(7))?;
+                schunk.update(1, &numbers(8))?;
+                schunk.update(1, &numbers(9))?;
+                schunk.delete(0).map(drop)
+            })
+        },
     ];
     let content = |schunk: &SChunk| {
         let chunks: Vec<Vec<i32>> = schunk.iter_chunks().map(Result::unwrap).collect();

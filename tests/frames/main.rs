@@ -52,6 +52,7 @@ mod folders;
 mod handles;
 mod reading;
 mod real_files;
+mod transactions;
 
 use std::collections::BTreeSet;
 use std::io::Cursor;

@@ -112,6 +112,8 @@ enum Change {
     Delete(usize),
     Note(Vec<u8>),
     Forget,
+    /// Several in a transaction.
+    Together(Vec<Change>),
 }
 
 impl Change {
@@ -123,6 +125,8 @@ impl Change {
             Self::Delete(index) => schunk.delete(*index).map(drop),
             Self::Note(note) => schunk.vlmeta_mut().set("note", note),
             Self::Forget => schunk.vlmeta_mut().remove("note").map(drop),
+            Self::Together(changes) => schunk
+                .transaction(|schunk| changes.iter().try_for_each(|change| change.apply(schunk))),
         }
     }
 
@@ -135,20 +139,28 @@ impl Change {
             Self::Delete(index) => drop(content.chunks.remove(*index)),
             Self::Note(note) => content.note = Some(note.clone()),
             Self::Forget => content.note = None,
+            Self::Together(changes) => {
+                content = changes.iter().fold(content, |content, change| change.after(&content));
+            }
         }
         content
     }
 
-    fn items(self) -> Option<Vec<u32>> {
+    fn items(self) -> Vec<Vec<u32>> {
         match self {
-            Self::Append(items) | Self::Update(_, items) | Self::Insert(_, items) => Some(items),
-            Self::Delete(_) | Self::Note(_) | Self::Forget => None,
+            Self::Append(items) | Self::Update(_, items) | Self::Insert(_, items) => vec![items],
+            Self::Delete(_) | Self::Note(_) | Self::Forget => Vec::new(),
+            Self::Together(changes) => changes.into_iter().flat_map(Self::items).collect(),
         }
     }
 
     /// Whether it writes over data that is there.
     fn is_update(&self) -> bool {
-        matches!(self, Self::Update(..))
+        match self {
+            Self::Update(..) => true,
+            Self::Together(changes) => changes.iter().any(Self::is_update),
+            _ => false,
+        }
     }
 }
 
@@ -181,6 +193,22 @@ fn changes() -> Vec<Change> {
                 changes.push(Change::Insert(index, items(&mut rng, true)));
                 count += 1;
             }
+            6 => {
+                changes.push(Change::Together(vec![
+                    Change::Append(items(&mut rng, false)),
+                    Change::Update(index, items(&mut rng, tight)),
+                    Change::Note(vec![number as u8; 300]),
+                    Change::Delete(0),
+                    Change::Append(items(&mut rng, true)),
+                ]));
+                count += 1;
+            }
+            // A chunk that was longer than the new end of the frame.
+            7 => changes.push(Change::Together(vec![
+                Change::Append(items(&mut rng, false)),
+                Change::Note(vec![number as u8; 20]),
+                Change::Delete(count as usize),
+            ])),
             8 if count > 1 => {
                 changes.push(Change::Delete(index));
                 count -= 1;
@@ -408,7 +436,7 @@ fn where_the_length_cannot_be_set_it_is_an_error_and_whole_chunks_are_kept() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.b2frame");
     let mut seen = BTreeSet::new();
-    let ever: BTreeSet<Vec<u32>> = changes().into_iter().filter_map(Change::items).collect();
+    let ever: BTreeSet<Vec<u32>> = changes().into_iter().flat_map(Change::items).collect();
     for (number, case) in cases().iter().enumerate().filter(|(number, _)| number % 3 == 0) {
         let (_, sizes) = case.run(false, None);
         for (step, len) in sizes.into_iter().enumerate() {

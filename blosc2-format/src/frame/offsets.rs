@@ -1,6 +1,7 @@
 //! The offsets of all chunks, decoded block by block on demand.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -63,6 +64,8 @@ impl Clone for Scratch {
 #[derive(Debug, Clone)]
 struct Block {
     numbers: OnceLock<Arc<Vec<i64>>>,
+    /// The lowest and the highest position; `None` without a stored chunk.
+    bounds: OnceLock<Option<(u64, u64)>>,
     /// Its bytes in the index chunk; empty if it has changed.
     bytes: Range<u32>,
 }
@@ -210,19 +213,38 @@ impl Offsets {
         numbers.into_iter().map(move |number| (place(number).unwrap_or(NOWHERE), number.into()))
     }
 
-    /// Returns the neighbors of a position.
+    /// Returns the neighbors of a position. The offsets have to be decoded.
     pub(crate) fn neighbors(&self, place: u64) -> Neighbors {
-        let (mut same, mut next, mut before, mut last) = (0, i64::MAX, -1, -1);
-        let place = place as i64;
-        self.numbers().for_each(|number| {
-            same += usize::from(number == place);
-            next = if number > place { next.min(number) } else { next };
-            before = if number < place { number.max(before) } else { before };
-            last = number.max(last);
-        });
-        let last = if last == place && same == 1 { before } else { last };
-        let next = u64::try_from(next).ok().filter(|&next| next < NOWHERE);
-        Neighbors { is_shared: same > 1, next, last: u64::try_from(last).ok() }
+        let mut found = Neighbors::default();
+        let (mut same, mut before) = (0, None);
+        let mut look = |other: u64, count: usize| match other.cmp(&place) {
+            Ordering::Less => before = before.max(Some(other)),
+            Ordering::Equal => same += count,
+            Ordering::Greater => {
+                found.next = Some(found.next.map_or(other, |next| next.min(other)));
+                found.last = found.last.max(Some(other));
+            }
+        };
+        match self {
+            Self::Alike(offset, count) => {
+                offset.place().into_iter().for_each(|other| look(other, *count as usize));
+            }
+            Self::Each(blocks) => {
+                for block in &blocks.blocks {
+                    let Some((low, high)) = block.bounds() else { continue };
+                    if low <= place && place <= high {
+                        places(block.decoded()).for_each(|other| look(other, 1));
+                    } else {
+                        look(low, 1);
+                        look(high, 1);
+                    }
+                }
+            }
+        }
+        found.is_shared = same > 1;
+        found.next = found.next.filter(|&next| next < NOWHERE);
+        found.last = found.last.or(if found.is_shared { Some(place) } else { before });
+        found
     }
 
     /// Changes the offset of an existing chunk.
@@ -358,7 +380,7 @@ impl Blocks {
         chunk: Option<Arc<[u8]>>,
         blocks: Vec<Range<u32>>,
     ) -> Self {
-        let block = |bytes| Block { numbers: OnceLock::new(), bytes };
+        let block = |bytes| Block { numbers: OnceLock::new(), bounds: OnceLock::new(), bytes };
         let blocks = blocks.into_iter().map(block).collect();
         let stored = match chunk {
             Some(chunk) => Stored::InMemory(chunk, place),
@@ -386,7 +408,7 @@ impl Blocks {
 
     /// Returns the entries of a block, and decodes it if necessary.
     fn numbers<R: ReadAt + ?Sized>(&self, block: usize, source: &R) -> Result<&[i64], Error> {
-        let Block { numbers, bytes } = &self.blocks[block];
+        let Block { numbers, bytes, .. } = &self.blocks[block];
         if let Some(numbers) = numbers.get() {
             return Ok(numbers);
         }
@@ -421,7 +443,7 @@ impl Blocks {
     fn change(&mut self, block: usize) -> &mut Vec<i64> {
         self.changed = true;
         let block = &mut self.blocks[block];
-        block.bytes = 0..0;
+        (block.bytes, block.bounds) = (0..0, OnceLock::new());
         match block.numbers.get_mut() {
             Some(numbers) => Arc::make_mut(numbers),
             None => unreachable!("it was decoded for the change"),
@@ -440,7 +462,7 @@ impl Blocks {
             Some(encoder) => encoder,
             None => Encoder::new(PARAMS)?.into(),
         };
-        let blocks = self.blocks.iter().map(|Block { numbers, bytes }| match numbers.get() {
+        let blocks = self.blocks.iter().map(|Block { numbers, bytes, .. }| match numbers.get() {
             Some(numbers) if bytes.is_empty() => chunk::Block::Data(bytes_of(numbers).into()),
             _ => chunk::Block::Encoded(&old[bytes.start as usize..bytes.end as usize]),
         });
@@ -477,13 +499,21 @@ impl Blocks {
 }
 
 impl Block {
+    /// Returns the lowest and the highest position of a decoded block; `None` without a stored chunk.
+    fn bounds(&self) -> Option<(u64, u64)> {
+        *self.bounds.get_or_init(|| {
+            let low = places(self.decoded()).min()?;
+            Some((low, places(self.decoded()).max()?))
+        })
+    }
+
     /// Returns the entries, empty if the block is not decoded.
     fn decoded(&self) -> &[i64] {
         self.numbers.get().map_or(&[], |numbers| numbers)
     }
 
     fn new(numbers: Vec<i64>) -> Self {
-        Self { numbers: Arc::new(numbers).into(), bytes: 0..0 }
+        Self { numbers: Arc::new(numbers).into(), bounds: OnceLock::new(), bytes: 0..0 }
     }
 }
 
@@ -586,6 +616,11 @@ pub(crate) fn ranges(header: &chunk::Header, table: &[u8]) -> Option<Vec<Range<u
         range.start >= data && len.is_some_and(|len| (4..=BLOCKSIZE + 4).contains(&len))
     };
     ranges.iter().all(is_right).then_some(ranges)
+}
+
+/// Returns the positions among entries of the index.
+fn places(numbers: &[i64]) -> impl Iterator<Item = u64> {
+    numbers.iter().filter_map(|&number| u64::try_from(number).ok())
 }
 
 fn bytes_of(numbers: &[i64]) -> Vec<u8> {

@@ -100,21 +100,50 @@ fn changes_are_those_of_a_vector() {
 fn neighbors_are_those_of_a_search() {
     let mut rng = Rng(7);
     for count in [1, 2, 30, PER_BLOCK, PER_BLOCK + 1, 3 * PER_BLOCK] {
-        let mut numbers = random(&mut rng, count);
+        let mut unordered = random(&mut rng, count);
         if count > 2 {
-            numbers[2] = numbers[0];
+            unordered[2] = unordered[0];
         }
-        let offsets = Offsets::from(numbers.clone());
-        for &number in numbers.iter().filter(|&&number| number >= 0).take(40) {
-            let places = || numbers.iter().filter(|&&each| each >= 0);
-            let same = places().filter(|&&each| each == number).count();
-            let next = places().filter(|&&each| each > number).min();
-            let last = places().filter(|&&each| each != number || same > 1).max();
-            let found = offsets.neighbors(number as u64);
-            assert_eq!(found.is_shared, same > 1);
-            assert_eq!(found.next.map(|next| next as i64), next.copied());
-            assert_eq!(found.last.map(|last| last as i64), last.copied());
+        let mut ordered = unordered.clone();
+        ordered.sort_unstable();
+        for mut numbers in [unordered, ordered] {
+            let mut offsets = Offsets::from(numbers.clone());
+            check_neighbors(&offsets, &numbers, &mut rng);
+            for _ in 0..5 {
+                let at = rng.index(numbers.len());
+                match rng.below(3) {
+                    0 => {
+                        offsets.set(at as u64, Offset::At(1 << 40));
+                        numbers[at] = 1 << 40;
+                    }
+                    1 => {
+                        offsets.insert(at as u64, Offset::At(0));
+                        numbers.insert(at, 0);
+                    }
+                    _ if numbers.len() > 1 => {
+                        offsets.remove(at as u64);
+                        numbers.remove(at);
+                    }
+                    _ => {}
+                }
+                check_neighbors(&offsets, &numbers, &mut rng);
+            }
         }
+    }
+}
+
+fn check_neighbors(offsets: &Offsets, numbers: &[i64], rng: &mut Rng) {
+    let places = || numbers.iter().copied().filter(|&each| each >= 0);
+    let (low, high) = (places().min(), places().max());
+    let some = (0..20).map(|_| *rng.pick(numbers)).filter(|&number| number >= 0);
+    for number in low.into_iter().chain(high).chain(some) {
+        let same = places().filter(|&each| each == number).count();
+        let next = places().filter(|&each| each > number).min();
+        let last = places().filter(|&each| each != number || same > 1).max();
+        let found = offsets.neighbors(number as u64);
+        assert_eq!(found.is_shared, same > 1);
+        assert_eq!(found.next.map(|next| next as i64), next);
+        assert_eq!(found.last.map(|last| last as i64), last);
     }
 }
 

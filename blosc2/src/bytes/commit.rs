@@ -170,6 +170,8 @@ impl<'a> Undo<'a> {
         let Change { old_len, new_len, header, .. } = *change;
         debug_assert!(header.len() >= MIN_HEADER_LEN && header[MARK_AT as usize] == 0, "no header");
         debug_assert!(header[MARK_AT as usize..][..8] == new_len.to_be_bytes(), "another length");
+        let is_within = |(at, bytes): &(u64, &[u8])| at + bytes.len() as u64 <= new_len;
+        debug_assert!(change.writes.iter().all(is_within), "the journal would be overwritten");
         let size = storage.size()?;
         if size < old_len {
             let detail = format!("the frame has {old_len} bytes, its storage has only {size} now");

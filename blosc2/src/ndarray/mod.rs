@@ -29,6 +29,7 @@ mod write;
 
 use std::borrow::Borrow;
 use std::ops::{Deref, DerefMut};
+use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 
 use blosc2_format::Limits;
@@ -575,9 +576,9 @@ impl NDArray {
     /// Calls `work` while this handle holds the lock of the file, so that no other process or handle accesses the file
     /// between the reads and changes of `work`. C: `blosc2_schunk_lock`. Python: `holding_lock`.
     ///
-    /// The shape is re-read from the file before `work` starts. This is a lock, not a transaction: changes that `work`
-    /// completed before an error or a panic are kept. If `work` uses another handle of the same file, that call fails
-    /// with [`ErrorKind::Busy`].
+    /// The shape is re-read from the file before `work` starts. Changes that `work` completed before an error or a panic
+    /// are kept; [`transaction`](Self::transaction) also holds the lock, and rolls them back. If `work` uses another
+    /// handle of the same file, that call fails with [`ErrorKind::Busy`].
     ///
     /// Without [`OpenOptions::locking`] this method only calls `work`. [`open_with`](Self::open_with) has an example.
     ///
@@ -597,6 +598,42 @@ impl NDArray {
                 work(array)
             },
         )
+    }
+
+    /// Calls `work` and stores all changes that it makes in one commit: all of them or, after an error, a panic or a
+    /// crash, none. [`SChunk::transaction`] describes the cost in time and memory.
+    ///
+    /// A chunk that several writes change is compressed by each of them. [`Appender`] avoids this for rows.
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// let mut array = NDArray::builder().zeros::<f32>([4, 6])?;
+    /// array.transaction(|array| {
+    ///     array.write((0..2, 0..3), &[1.0f32; 6])?;
+    ///     array.resize([5, 6])?;
+    ///     array.fill(4, 2.0f32)
+    /// })?;
+    /// assert_eq!(array.shape(), [5, 6]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Fails with the errors of [`SChunk::transaction`].
+    pub fn transaction<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        let result = panic::catch_unwind(AssertUnwindSafe(|| {
+            SChunk::transaction_for(
+                self,
+                |array| &mut array.schunk,
+                |array| {
+                    array.reload()?;
+                    work(array)
+                },
+            )
+        }));
+        // The shape is that of the array after the commit or the rollback. If it cannot be read, no item can be either.
+        let _ = self.reload();
+        result.unwrap_or_else(|payload| panic::resume_unwind(payload))
     }
 
     /// Syncs all changes to disk. A change does not do this by default; see [`OpenOptions::durable`].

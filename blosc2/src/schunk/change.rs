@@ -7,7 +7,7 @@ use blosc2_format::chunk::Header;
 use blosc2_format::frame::{Layout, Sizes, Slot, Stores};
 
 use super::sharing::version;
-use super::store::State;
+use super::store::{State, Transaction};
 use super::{Access, SChunk, array_layer, array_meta};
 use crate::chunk::ChunkBytes;
 use crate::closures::ChunkPlace;
@@ -414,6 +414,23 @@ impl SChunk {
         doing: &str,
         work: impl FnOnce(&mut State, &mut Vec<u64>) -> Result<Stores<'a>>,
     ) -> Result<()> {
+        self.changing(doing, |state, broken| {
+            let mut freed = Vec::new();
+            // If this fails, nothing has changed.
+            let stores = work(state, &mut freed)?;
+            state.commit(doing, stores, &freed).inspect_err(|_| {
+                *broken = state.unfinished || state.reload(doing).is_err();
+            })
+        })
+    }
+
+    /// Calls `work` with the current state, which no other handle reads or changes meanwhile, and with the field
+    /// `broken`.
+    pub(super) fn changing<R>(
+        &mut self,
+        doing: &str,
+        work: impl FnOnce(&mut State, &mut bool) -> Result<R>,
+    ) -> Result<R> {
         if self.broken {
             let detail = "an earlier change failed and could not be rolled back";
             return Err(self.error(ErrorKind::InvalidData, doing, detail));
@@ -429,6 +446,10 @@ impl SChunk {
             None => error,
         };
         let state = state.get_mut();
+        if state.transaction.as_ref().is_some_and(Transaction::is_over) {
+            let detail = "it was moved out of its transaction, which has ended: open it again";
+            return Err(at(Error::new(ErrorKind::InvalidArgument, doing, detail)));
+        }
         let now = version(pass.as_ref());
         if state.version != now {
             let is_alone = gate.as_ref().is_some_and(|gate| gate.is_locking());
@@ -437,15 +458,12 @@ impl SChunk {
         }
         state.load(doing).map_err(at)?;
         *starts.get_mut() = None;
-        let mut freed = Vec::new();
-        // If this fails, nothing has changed.
-        let stores = work(state, &mut freed).map_err(at)?;
-        if let Err(error) = state.commit(doing, stores, &freed) {
-            *broken = state.unfinished || state.reload(doing).is_err();
-            return Err(at(error));
+        let result = work(state, broken).map_err(at)?;
+        // Other handles see a transaction when it is committed.
+        if state.transaction.is_none() {
+            state.version = pass.as_mut().map(Pass::changed).unwrap_or_default();
         }
-        state.version = pass.as_mut().map(Pass::changed).unwrap_or_default();
-        Ok(())
+        Ok(result)
     }
 
     /// Compresses bytes to a chunk for the place `index`, or for the end if it is `None`.

@@ -15,6 +15,7 @@ mod read;
 mod repair;
 mod sharing;
 mod store;
+mod transaction;
 #[cfg(feature = "msgpack")]
 mod values;
 pub(crate) mod verdict;
@@ -70,7 +71,7 @@ pub use whole::SaveOptions;
 /// Methods that read take `&self` and may run on several threads at once; each thread uses its own decompression
 /// context. Methods that change the super-chunk take `&mut self`. Each change is atomic: a method that succeeds leaves
 /// a complete frame in the file, and a method that fails changes nothing, except as described under [errors of
-/// changes](#errors-of-changes).
+/// changes](#errors-of-changes). A [transaction](Self::transaction) makes several changes atomic as a whole.
 ///
 /// The functions of this type create and open super-chunks with the usual options. [`OpenOptions`] has all options.
 ///
@@ -324,7 +325,7 @@ impl SChunk {
         }
         outline.set_chunksize(chunksize).map_err(failed)?;
         let (version, limits) = (Version::default(), Limits::default());
-        let state = State { outline, store, version, unfinished: true, limits };
+        let state = State::new(outline, store, version, true, limits);
         let mut schunk = Self::new(state, Access::Write, DParams::default())?;
         schunk.encoder = Some(Mutex::new(Encoder::with_shape(params, Some(schunk.shape()?))?));
         Ok(schunk)

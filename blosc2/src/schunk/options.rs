@@ -876,7 +876,7 @@ impl OpenOptions {
             outline.ok_or_else(|| Error::new(ErrorKind::InvalidData, OPEN, "no frame"))?;
         let (version, limits) = (Version::default(), self.limits);
         let store = Box::new(store);
-        let state = State { outline, store, version, unfinished: false, limits };
+        let state = State::new(outline, store, version, false, limits);
         let mut schunk = SChunk::new(state, self.access(), self.dparams.clone())?;
         schunk.max_read = self.max_read.map_or(MaxRead::Plausible, MaxRead::Bytes);
         if let (Some(params), true) = (&self.cparams, self.access() != Access::Read) {

@@ -372,7 +372,7 @@ fn write(
     outline.set_chunksize(size).map_err(|error| Error::from_frame(REPAIR, error))?;
     let store = new_store(target, is_directory)?;
     let (version, limits) = (Version::default(), Limits::default());
-    let mut state = State { outline, store, version, unfinished: true, limits };
+    let mut state = State::new(outline, store, version, true, limits);
     let mut lost = Vec::new();
     for (number, piece) in salvaged.chunks.iter().enumerate() {
         if !push(&mut state, piece, &read)? {

@@ -58,6 +58,10 @@ impl SChunk {
     /// # Errors
     /// Fails with the errors of [`open`](Self::open); the handle is then unchanged.
     pub fn refresh(&mut self) -> Result<bool> {
+        if self.look().transaction.is_some() {
+            // No other handle has changed it.
+            return Ok(false);
+        }
         match self.refresh_once() {
             Err(error) if self.may_recover(&error) => {
                 self.recover(REFRESH)?;
@@ -107,6 +111,9 @@ impl SChunk {
     /// })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    ///
+    /// Changes that `work` completed before an error or a panic are kept; [`transaction`](Self::transaction) also holds
+    /// the lock, and rolls them back.
     ///
     /// Within `work`, calls on another handle of the same file fail with [`ErrorKind::Busy`]. Reads and changes that
     /// other threads make with other handles wait for `work` to return, but fail with `Busy` if `work` does not use its

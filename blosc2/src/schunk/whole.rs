@@ -247,9 +247,9 @@ impl SChunk {
     /// Returns the size of the frame in bytes; for a directory, the size of its index file. C:
     /// `blosc2_schunk_frame_len`.
     ///
-    /// For an in-memory super-chunk that is not a frame, it is the length of the bytes that
-    /// [`to_cframe`](Self::to_cframe) returns. This reads the header of each chunk and copies no chunk. C
-    /// returns an estimate in this case.
+    /// For an in-memory super-chunk that is not a frame, and within a [transaction](Self::transaction), it is the length
+    /// of the bytes that [`to_cframe`](Self::to_cframe) returns. This reads the header of each chunk and copies no
+    /// chunk. C returns an estimate in this case.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk};
@@ -359,7 +359,7 @@ impl SChunk {
     fn hollow(&self, reading: &Reading<'_>, store: Box<dyn Store>) -> Result<Self> {
         let outline = reading.state.outline.emptied(store.layout());
         let (version, limits) = (Version::default(), reading.state.limits);
-        let state = State { outline, store, version, unfinished: true, limits };
+        let state = State::new(outline, store, version, true, limits);
         let mut target = Self::new(state, Access::Write, self.dparams.clone())?;
         (target.encoding, target.max_read) = (self.encoding.clone(), self.max_read);
         Ok(target)

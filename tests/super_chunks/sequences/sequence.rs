@@ -1,5 +1,6 @@
 //! A sequence of operations on one super-chunk and on its copies.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, panic_any, resume_unwind};
 use std::path::{Path, PathBuf};
 
 use blosc2::{Check, ErrorKind, OpenOptions, SChunk};
@@ -37,6 +38,8 @@ enum Step {
     Failing(Change, usize),
     /// Several, with the lock of the file kept.
     Locked(Vec<Change>),
+    /// Several in one commit.
+    Transaction(Vec<Change>, End),
     /// By another handle of the same locked file.
     Elsewhere(Change),
     Refresh,
@@ -46,6 +49,16 @@ enum Step {
     Watch,
     /// And goes on with the copy, or does not.
     Copy(Copied, bool),
+}
+
+/// How the closure of a transaction ends.
+#[derive(Debug, Clone, Copy)]
+enum End {
+    Success,
+    Error,
+    Panic,
+    /// With success, but a write of the storage fails.
+    Failing(usize),
 }
 
 impl<'a> Sequence<'a> {
@@ -149,6 +162,17 @@ impl<'a> Sequence<'a> {
                 let change = |_| Change::random(model, setting, rng);
                 Step::Locked((0..3).map(change).collect())
             }
+            34..39 => {
+                let change = |_| Change::random(model, setting, rng);
+                let changes = (0..6).map(change).collect();
+                let end = match rng.below(8) {
+                    0 => End::Error,
+                    1 => End::Panic,
+                    2..4 if matches!(place, Place::User(_)) => End::Failing(rng.below(4) as usize),
+                    _ => End::Success,
+                };
+                Step::Transaction(changes, end)
+            }
             6..9 => {
                 let new = Box::new(params(model.typesize, rng));
                 let copied = match rng.below(8) {
@@ -189,6 +213,7 @@ impl<'a> Sequence<'a> {
             }
             Step::Elsewhere(change) => return self.change_elsewhere(&change),
             Step::Locked(changes) => self.change_locked(&changes),
+            Step::Transaction(changes, end) => return self.change_together(&changes, end),
             Step::Refresh => assert!(!self.schunk().refresh().unwrap(), "nothing is new"),
             Step::Sync => self.schunk().sync().unwrap(),
             Step::Reopen(access) => self.reopen(access),
@@ -227,6 +252,55 @@ impl<'a> Sequence<'a> {
             Ok(())
         });
         done.unwrap();
+    }
+
+    fn change_together(&mut self, changes: &[Change], end: End) -> Option<ErrorKind> {
+        let Self { schunk: Some(schunk), model, setting, place, rng, log, .. } = self else {
+            return None;
+        };
+        let before = (model.clone(), facts(schunk));
+        let params = schunk.cparams();
+        let done = catch_unwind(AssertUnwindSafe(|| {
+            schunk.transaction(|schunk| {
+                for change in changes {
+                    let failed = attempt(change, schunk, model, setting, true, || false);
+                    log.extend(failed.map(|kind| format!("  fails: {kind:?}")));
+                    compare(schunk, model, false, rng);
+                }
+                match (end, &*place) {
+                    (End::Error, _) => {
+                        schunk.decompress_chunk::<u8>(schunk.nchunks())?;
+                    }
+                    (End::Panic, _) => panic_any(End::Panic),
+                    (End::Failing(writes), Place::User(storage)) => {
+                        storage.fail_after(Some(writes));
+                    }
+                    _ => {}
+                }
+                Ok(())
+            })
+        }));
+        let kind = match done {
+            Ok(done) => done.err().map(|error| error.kind()),
+            Err(payload) if payload.is::<End>() => None,
+            Err(payload) => resume_unwind(payload),
+        };
+        let expected = match (end, &*place) {
+            _ if setting.access == Access::Read => Some(ErrorKind::ReadOnly),
+            (End::Error, _) => Some(ErrorKind::OutOfBounds),
+            (End::Failing(_), Place::User(storage)) if !storage.fail_after(None) => {
+                Some(ErrorKind::Io)
+            }
+            _ => None,
+        };
+        assert_eq!(kind, expected, "the result of a transaction");
+        if kind.is_some() || matches!(end, End::Panic) {
+            // These are parameters of the handle.
+            schunk.set_cparams(params).unwrap();
+            *model = before.0;
+            assert_eq!(facts(schunk), before.1, "a transaction that failed has changed something");
+        }
+        kind
     }
 
     fn change_elsewhere(&mut self, change: &Change) -> Option<ErrorKind> {

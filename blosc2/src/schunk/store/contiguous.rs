@@ -128,13 +128,11 @@ impl Store for Contiguous {
         let index_at = start + outline.cbytes();
         let trailer_at = index_at + index.len() as u64;
         // An index that is already there is not written again.
-        let (end_at, end) = match is_changed || index_at != self.index_at {
-            true => (index_at, Cow::from([&index[..], &trailer].concat())),
-            false => (trailer_at, Cow::from(&trailer)),
-        };
-        let mut writes: Vec<(u64, Cow<'_, [u8]>)> = Vec::with_capacity(stores.len() + 1);
+        let is_written = is_changed || index_at != self.index_at;
+        let end = [(index_at, if is_written { &index[..] } else { &[] }), (trailer_at, &trailer)];
+        let mut writes: Vec<(u64, Cow<'_, [u8]>)> = Vec::with_capacity(stores.len() + 2);
         let chunks = stores.iter().map(|(place, bytes)| (start + place, &**bytes));
-        for (at, bytes) in chunks.chain([(end_at, &end[..])]) {
+        for (at, bytes) in chunks.chain(end).filter(|(_, bytes)| !bytes.is_empty()) {
             match writes.last_mut() {
                 // A copy takes less time than a system call.
                 Some((last, run))

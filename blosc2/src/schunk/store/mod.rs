@@ -3,6 +3,7 @@
 mod contiguous;
 mod directory;
 mod memory;
+mod transaction;
 
 use std::borrow::Cow;
 use std::fmt::{self, Debug};
@@ -26,6 +27,7 @@ use crate::{Error, ErrorKind, Result, partial};
 pub(crate) use contiguous::Contiguous;
 pub(crate) use directory::{Directory, Files};
 pub(crate) use memory::Memory;
+pub(crate) use transaction::Transaction;
 
 /// The place of the chunks and the metadata of a super-chunk.
 pub(crate) trait Store: Debug + Send + Sync {
@@ -122,6 +124,8 @@ pub(crate) struct State {
     /// Whether it is being created: it is incomplete until [`finish`](Self::finish).
     pub(crate) unfinished: bool,
     pub(crate) limits: Limits,
+    /// The transaction in progress.
+    pub(crate) transaction: Option<Transaction>,
 }
 
 /// The bytes of a chunk.
@@ -156,6 +160,16 @@ impl fmt::Debug for Source<'_> {
 const READ: &str = "read a chunk";
 
 impl State {
+    pub(crate) fn new(
+        outline: Outline,
+        store: Box<dyn Store>,
+        version: Version,
+        unfinished: bool,
+        limits: Limits,
+    ) -> Self {
+        Self { outline, store, version, unfinished, limits, transaction: None }
+    }
+
     pub(crate) fn nchunks(&self) -> usize {
         // A frame with more chunks than `usize` can count was rejected.
         usize::try_from(self.outline.nchunks()).unwrap_or(usize::MAX)
@@ -183,6 +197,12 @@ impl State {
             Offset::Special(special) => {
                 let chunk = self.outline.special_chunk(number, special);
                 Located::Memory(chunk.map_err(|error| Error::from_frame(doing(), error))?.into())
+            }
+            Offset::At(place)
+                if let Some(chunk) =
+                    self.transaction.as_ref().and_then(|each| each.chunk(place)) =>
+            {
+                Located::Memory(chunk.into())
             }
             Offset::At(place) => {
                 self.store.chunk(&self.outline, place).map_err(|error| error.doing(doing()))?
@@ -222,14 +242,33 @@ impl State {
         Ok(())
     }
 
-    /// Stores the writes of a change of the outline, and the metadata. The chunks at the places `freed` are removed.
+    /// Stores the writes of a change of the outline, and the metadata. The chunks at the places `freed` are removed. In a
+    /// transaction this is done by [`commit_transaction`](Self::commit_transaction).
     pub(crate) fn commit(&mut self, doing: &str, stores: Stores<'_>, freed: &[u64]) -> Result<()> {
+        if let Some(transaction) = &mut self.transaction {
+            transaction.add(&self.outline, stores, freed);
+            return Ok(());
+        }
         match self.unfinished {
             true => self.store.add(&self.outline, stores, doing)?,
             false => self.store.commit(&mut self.outline, stores, freed, doing)?,
         }
         self.outline.committed();
         Ok(())
+    }
+
+    /// Ends the transaction and stores its changes.
+    pub(crate) fn commit_transaction(&mut self, doing: &str) -> Result<()> {
+        let (stores, freed) =
+            self.transaction.take().map(Transaction::into_stores).unwrap_or_default();
+        self.commit(doing, stores, &freed)
+    }
+
+    /// Ends the transaction and discards its changes.
+    pub(crate) fn roll_back(&mut self) {
+        if let Some(transaction) = self.transaction.take() {
+            self.outline = transaction.into_outline();
+        }
     }
 
     /// Completes the frame of the stored chunks.
@@ -240,6 +279,9 @@ impl State {
 
     /// Reads the metadata again.
     pub(crate) fn reload(&mut self, doing: &str) -> Result<()> {
+        if self.transaction.is_some() {
+            return Err(changed(doing));
+        }
         let typesize = Some(self.outline.params().typesize);
         let outline = self.store.read(&self.limits, typesize, doing)?;
         let Some(outline) = outline else { return Ok(()) };
@@ -259,8 +301,12 @@ impl State {
         }
     }
 
-    /// Returns the length of the frame; for a directory, of its index file; `None` without a frame.
+    /// Returns the length of the frame; for a directory, of its index file; `None` without a frame and during a
+    /// transaction, whose changes are not in the frame yet.
     pub(crate) fn frame_len(&self) -> Result<Option<u64>> {
+        if self.transaction.is_some() {
+            return Ok(None);
+        }
         self.store.frame_len().map_err(|error| Error::of_io("measure a frame", error))
     }
 }
