@@ -55,6 +55,12 @@ pub trait ReadAt {
     fn read_ranges_at(&self, ranges: &mut [(u64, &mut [u8])]) -> io::Result<()> {
         ranges.iter_mut().try_for_each(|(offset, buffer)| self.read_exact_at(*offset, buffer))
     }
+
+    /// Announces that the `len` bytes at `offset` will probably be read soon. The source can fetch
+    /// them in the background, and returns at once. The default implementation does nothing.
+    fn prefetch(&self, offset: u64, len: u64) {
+        let _ = (offset, len);
+    }
 }
 
 impl ReadAt for [u8] {
@@ -97,6 +103,10 @@ macro_rules! through_pointers {
 
             fn read_ranges_at(&self, ranges: &mut [(u64, &mut [u8])]) -> io::Result<()> {
                 (**self).read_ranges_at(ranges)
+            }
+
+            fn prefetch(&self, offset: u64, len: u64) {
+                (**self).prefetch(offset, len)
             }
         })*
     };
@@ -173,6 +183,12 @@ impl<R: ReadAt> ReadAt for AtOffset<R> {
         let shifted =
             ranges.iter_mut().map(|(offset, buffer)| Ok((self.in_source(*offset)?, &mut **buffer)));
         self.source.read_ranges_at(&mut shifted.collect::<io::Result<Vec<_>>>()?)
+    }
+
+    fn prefetch(&self, offset: u64, len: u64) {
+        if let Ok(offset) = self.in_source(offset) {
+            self.source.prefetch(offset, len);
+        }
     }
 }
 

@@ -38,6 +38,14 @@ impl<S: ReadAt> ReadAt for Guarded<S> {
     fn read_ranges_at(&self, ranges: &mut [(u64, &mut [u8])]) -> io::Result<()> {
         guarded("read from a storage", || self.0.read_ranges_at(ranges))
     }
+
+    fn prefetch(&self, offset: u64, len: u64) {
+        // It is only a hint. If it panics, the read that follows reports what is wrong.
+        let _ = guarded("read from a storage", || {
+            self.0.prefetch(offset, len);
+            Ok(())
+        });
+    }
 }
 
 impl<S: Storage> Storage for Guarded<S> {

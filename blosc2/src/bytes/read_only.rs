@@ -47,6 +47,10 @@ impl<R: ReadAt> ReadAt for ReadOnly<R> {
     fn read_ranges_at(&self, ranges: &mut [(u64, &mut [u8])]) -> io::Result<()> {
         self.0.read_ranges_at(ranges)
     }
+
+    fn prefetch(&self, offset: u64, len: u64) {
+        self.0.prefetch(offset, len)
+    }
 }
 
 impl<R: ReadAt + Send + Sync> Storage for ReadOnly<R> {

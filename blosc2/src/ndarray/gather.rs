@@ -203,6 +203,7 @@ impl Readers {
         };
         let cache = self.cache.as_ref().map(|cache| cache.of(reading.version()));
         let gathering = Gathering { schunk, reading, fetched, geometry, sink, cache };
+        let ahead = threads.max(1);
         let scratch = || {
             let scratch = self.scratches.lock().pop().unwrap_or_default();
             Ok(Pooled::new(&self.scratches, scratch))
@@ -211,6 +212,11 @@ impl Readers {
             let chunk = plan.chunk(number / parts);
             let (part, nblocks) = (number % parts, chunk.nblocks());
             let blocks = nblocks * part / parts..nblocks * (part + 1) / parts;
+            // Chunks of which little is needed are not fetched as a whole.
+            let next = number / parts + ahead;
+            if part == 0 && chunk.covers && next < nchunks {
+                schunk.prefetch(reading, plan.chunk_number(next));
+            }
             gathering.chunk(&chunk, blocks, scratch)
         })
     }

@@ -188,6 +188,24 @@ impl<'a> Plan<'a> {
         }
     }
 
+    /// Returns the number of one of these chunks in the array.
+    pub(super) fn chunk_number(&self, number: usize) -> usize {
+        match &self.what {
+            What::Region(axes) => position(&self.place(axes, number), self.geometry.chunk_grid()),
+            What::Points(points, ranges) => points[ranges[number].start].chunk,
+        }
+    }
+
+    /// Returns the coordinates of one of these chunks.
+    fn place(&self, axes: &[Axis<'_>], mut number: usize) -> Few<u64> {
+        let mut place: Few<u64> = smallvec![0; axes.len()];
+        for (place, axis) in place.iter_mut().zip(axes).rev() {
+            *place = axis.chunks[number % axis.chunks.len()];
+            number /= axis.chunks.len();
+        }
+        place
+    }
+
     /// Returns the part of the plan in one of these chunks.
     pub(super) fn chunk(&self, number: usize) -> ChunkPlan<'_> {
         let (number, covers, what) = match &self.what {
@@ -202,13 +220,8 @@ impl<'a> Plan<'a> {
         ChunkPlan { number, what, typesize, block_len, covers }
     }
 
-    fn region_in_chunk(&self, axes: &[Axis<'_>], mut number: usize) -> (usize, bool, InChunk<'_>) {
-        let geometry = self.geometry;
-        let mut place: Few<u64> = smallvec![0; axes.len()];
-        for (place, axis) in place.iter_mut().zip(axes).rev() {
-            *place = axis.chunks[number % axis.chunks.len()];
-            number /= axis.chunks.len();
-        }
+    fn region_in_chunk(&self, axes: &[Axis<'_>], number: usize) -> (usize, bool, InChunk<'_>) {
+        let (geometry, place) = (self.geometry, self.place(axes, number));
         let (chunks, blocks) = (geometry.chunks(), geometry.blocks());
         let mut covers = true;
         let mut along = Few::new();

@@ -233,6 +233,11 @@ impl SChunk {
         result.map_err(|error| self.at(error.in_chunk(index)))
     }
 
+    /// Lets the storage fetch a chunk that will be read soon.
+    pub(crate) fn prefetch(&self, reading: &Reading<'_>, index: usize) {
+        reading.state.prefetch(index);
+    }
+
     /// Returns whether a chunk stores only a repeated value.
     pub(crate) fn is_special(&self, reading: &Reading<'_>, index: usize) -> Result<bool> {
         let located = reading.state.locate(index).map_err(|error| self.at(error.in_chunk(index)));

@@ -1,6 +1,10 @@
 //! Bytes read from the storage: only the needed blocks, each of them once.
 
-use blosc2::{AxisSelection, CParams, Codec, NDArray, Threads};
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use blosc2::storage::{ReadAt, ReadOnly};
+use blosc2::{AxisSelection, CParams, Codec, DParams, NDArray, OpenOptions, Threads};
 
 use super::cases::Shared;
 use crate::common::Rng;
@@ -59,6 +63,59 @@ fn a_box_fetches_its_blocks_and_no_others() {
     assert!(array.read::<u32>(&[5..5, 0..256]).unwrap().is_empty());
     let found = storage.fetched();
     assert!(found < rest, "no items: {found} bytes");
+}
+
+/// A source that records what is read and announced: `true` for a read, the offset and the length.
+struct Recorded {
+    bytes: Vec<u8>,
+    calls: Arc<Mutex<Vec<(bool, u64, u64)>>>,
+}
+
+impl ReadAt for Recorded {
+    fn size(&self) -> io::Result<u64> {
+        self.bytes.size()
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.calls.lock().unwrap().push((true, offset, buffer.len() as u64));
+        self.bytes.read_exact_at(offset, buffer)
+    }
+
+    fn prefetch(&self, offset: u64, len: u64) {
+        self.calls.lock().unwrap().push((false, offset, len));
+    }
+}
+
+#[test]
+fn the_next_chunks_are_announced() {
+    const CHUNKS: u64 = 6;
+    const CHUNK: u64 = 64 << 10;
+    let mut rng = Rng(3);
+    let items: Vec<u64> = (0..CHUNKS * CHUNK / 8).map(|_| rng.next()).collect();
+    let builder = NDArray::builder().chunks(CHUNK / 8).blocks(1024);
+    let bytes = builder.from_slice(&items, items.len()).unwrap().to_cframe().unwrap();
+    for threads in [1, 2] {
+        let calls = Arc::new(Mutex::new(Vec::new()));
+        let source = Recorded { bytes: bytes.clone(), calls: calls.clone() };
+        let options = OpenOptions::new();
+        let mut array = NDArray::open_storage(ReadOnly::new(source), &options).unwrap();
+        array.set_dparams(DParams::new().threads(Threads::new(threads)));
+        // The first read also reads the index.
+        assert_eq!(array.item::<u64>(0).unwrap(), items[0]);
+        let seen = std::mem::take(&mut *calls.lock().unwrap());
+        assert!(seen.iter().all(|(is_read, ..)| *is_read), "nothing is announced for one item");
+
+        assert!(array.read_all::<u64>().unwrap() == items);
+        let seen = std::mem::take(&mut *calls.lock().unwrap());
+        let announced: Vec<_> = seen.iter().filter(|(is_read, ..)| !is_read).collect();
+        assert_eq!(announced.len() as u64, CHUNKS - threads as u64);
+        for (_, start, len) in announced {
+            assert!((CHUNK..CHUNK + 100).contains(len), "{len} bytes");
+            let read = seen.iter().position(|call| call.0 && call.1 == *start);
+            let before = seen.iter().position(|call| *call == (false, *start, *len));
+            assert!(read.is_some() && (threads > 1 || before < read), "the chunk at {start}");
+        }
+    }
 }
 
 #[test]

@@ -222,6 +222,23 @@ impl State {
         Ok((located, header.map_err(|error| Error::from_frame(doing(), error))?))
     }
 
+    /// Lets the storage fetch a chunk that will be read soon, if the next chunk follows it in a contiguous frame. Reads
+    /// nothing itself.
+    pub(crate) fn prefetch(&self, index: usize) {
+        let place = |index: usize| match self.outline.decoded(index as u64)? {
+            Offset::At(place) => Some(place),
+            Offset::Special(_) => None,
+        };
+        let Some(start) = place(index) else { return };
+        let len = place(index + 1).and_then(|next| next.checked_sub(start));
+        if let Ok(Located::Stored(Source::Storage(storage), at, room)) =
+            self.store.chunk(&self.outline, start)
+        {
+            // For a file, the system reads ahead by itself.
+            storage.prefetch(at, len.unwrap_or(room).min(room));
+        }
+    }
+
     /// Returns the sizes of a chunk that will be removed.
     pub(crate) fn sizes(&self, index: usize, doing: &str) -> Result<Sizes> {
         let is_stored = matches!(self.offset(index, doing)?, Offset::At(_));
