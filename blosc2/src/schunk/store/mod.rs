@@ -229,6 +229,10 @@ impl State {
             Offset::At(place) => Some(place),
             Offset::Special(_) => None,
         };
+        // Each chunk of a directory is in a file.
+        if self.outline.layout() == Layout::Directory {
+            return;
+        }
         let Some(start) = place(index) else { return };
         let len = place(index + 1).and_then(|next| next.checked_sub(start));
         if let Ok(Located::Stored(Source::Storage(storage), at, room)) =
