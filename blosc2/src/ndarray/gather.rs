@@ -212,7 +212,7 @@ impl Readers {
             let chunk = plan.chunk(number / parts);
             let (part, nblocks) = (number % parts, chunk.nblocks());
             let blocks = nblocks * part / parts..nblocks * (part + 1) / parts;
-            // Chunks of which little is needed are not fetched as a whole.
+            // Only chunks that are needed as a whole are announced.
             let next = number / parts + ahead;
             if part == 0 && chunk.covers && next < nchunks {
                 schunk.prefetch(reading, plan.chunk_number(next));

@@ -54,6 +54,8 @@ pub(super) struct Plan<'a> {
     what: What<'a>,
 }
 
+// A box would be an allocation for each read.
+#[allow(clippy::large_enum_variant)]
 #[derive(Debug)]
 enum What<'a> {
     Region(Few<Axis<'a>>),
@@ -373,6 +375,8 @@ pub(super) struct ChunkPlan<'a> {
     pub(super) covers: bool,
 }
 
+// A box would be an allocation for each chunk.
+#[allow(clippy::large_enum_variant)]
 #[derive(Debug)]
 enum InChunk<'a> {
     Region(Few<AxisInChunk>),
