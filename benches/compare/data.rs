@@ -184,10 +184,7 @@ pub(crate) struct Hash(Sha256);
 
 impl Hash {
     pub(crate) fn add(&mut self, items: &[f32]) {
-        for items in items.chunks(1 << 12) {
-            let bytes: Vec<u8> = items.iter().flat_map(|item| item.to_le_bytes()).collect();
-            self.0.update(&bytes);
-        }
+        self.0.update(bytes(items));
     }
 
     pub(crate) fn add_bytes(&mut self, bytes: &[u8]) {
@@ -197,6 +194,12 @@ impl Hash {
     pub(crate) fn finish(self) -> String {
         self.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
+}
+
+/// The bytes of items, as they are in memory.
+pub(crate) fn bytes(items: &[f32]) -> &[u8] {
+    // SAFETY: all bytes of an `f32` are initialized; the length is that of the slice.
+    unsafe { std::slice::from_raw_parts(items.as_ptr().cast(), size_of_val(items)) }
 }
 
 /// The hash of these items.

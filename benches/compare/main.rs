@@ -145,23 +145,28 @@ fn libraries(shared: &Rc<Shared>) -> Vec<Library> {
     let peers = env::var_os("BLOSC2_BENCH_PEERS").map(PathBuf::from);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/compare/peer.py");
     let mut processes = Vec::new();
-    let mut start = |name, is_main, command: Option<Command>| match command {
+    let mut start = |name, only, command: Option<Command>| match command {
         Some(mut command) => {
             command.arg(shared.folder.path()).args(shared.plan.to_args());
-            processes.push((name, is_main, Process::start(name, &mut command)));
+            processes.push((name, only, Process::start(name, &mut command)));
         }
         None => println!("{name} is not measured: see `cargo xtask bench`"),
     };
-    for (name, library) in [("python", "blosc2"), ("numpy", "numpy"), ("hdf5", "hdf5")] {
+    for (name, only, library) in [
+        ("python", None, "blosc2"),
+        ("python", Some(Group::Compute), "compute"),
+        ("numpy", None, "numpy"),
+        ("hdf5", None, "hdf5"),
+    ] {
         let command = python.as_ref().map(|python| {
             let mut command = Command::new(python);
             command.arg("-I").arg(&script).arg(library);
             command
         });
-        start(name, name == "python", command);
+        start(name, only, command);
     }
     for name in ["blosc2_rs", "pure_rs", "blusc", "zarrs"] {
-        start(name, false, peers.as_ref().map(|folder| Command::new(folder.join(name))));
+        start(name, None, peers.as_ref().map(|folder| Command::new(folder.join(name))));
     }
 
     let ours_hash = hash(&shared.items);
@@ -169,17 +174,16 @@ fn libraries(shared: &Rc<Shared>) -> Vec<Library> {
     assert!(!is_full || ours_hash == HASH, "the data has another hash: {ours_hash}");
     let ours = Rc::new(RefCell::new(Ours::new(Rc::clone(shared))));
     let read = OurRead(Rc::clone(&ours));
-    let library = |name, peer, is_main| Library { name, peer, is_main, only: None };
     let mut libraries = vec![
-        library("ours", Box::new(ours), true),
-        library("c", Box::new(c::C::new(Rc::clone(shared))), true),
-        library("memcpy", Box::new(memcpy::Memcpy::new(Rc::clone(shared))), true),
-        Library { only: Some(Group::Compute), ..library("read", Box::new(read), true) },
+        Library::new("ours", None, ours),
+        Library::new("c", None, c::C::new(Rc::clone(shared))),
+        Library::new("memcpy", None, memcpy::Memcpy::new(Rc::clone(shared))),
+        Library::new("read", Some(Group::Compute), read),
     ];
-    for (name, is_main, mut process) in processes {
+    for (name, only, mut process) in processes {
         let theirs = process.line();
         assert!(theirs == ours_hash, "{name} has other data: the hash is {theirs}, not {ours_hash}");
-        libraries.push(library(name, Box::new(process), is_main));
+        libraries.push(Library::new(name, only, process));
     }
     libraries
 }
