@@ -88,9 +88,11 @@ impl Peer for C {
         let shared = Rc::clone(&self.shared);
         let (plan, items) = (&shared.plan, &shared.items[..]);
         match &*task.key {
-            "create" => once(task, || Array::whole(plan, items, task, None), |array| {
-                hash(&array.read_new(items.len()))
-            }),
+            "create" => once(
+                task,
+                || Array::whole(plan, items, task, None),
+                |array| hash(&array.read_new(items.len())),
+            ),
             "create_file" => {
                 let path = shared.file("created-by-c");
                 let create = || {
@@ -354,7 +356,8 @@ impl Array {
         let [rows, columns] = &mut lists;
         let mut starts = [rows.as_mut_ptr(), columns.as_mut_ptr()];
         fill(rows.len() * columns.len(), |target, len| {
-            let (starts, lens, shape) = (starts.as_mut_ptr(), lens.as_mut_ptr(), shape.as_mut_ptr());
+            let (starts, lens, shape) =
+                (starts.as_mut_ptr(), lens.as_mut_ptr(), shape.as_mut_ptr());
             // SAFETY: there are two dimensions, and lists of these lengths; the length is that of the target.
             unsafe {
                 let (array, target) = (self.0, target.cast());

@@ -27,7 +27,7 @@ use tempfile::TempDir;
 use crate::child::Process;
 use crate::data::{Plan, hash};
 use crate::measure::{Extent, Library, Measured};
-use crate::ours::{Ours, OurRead};
+use crate::ours::{OurRead, Ours};
 use crate::workloads::Group;
 
 /// The hash of the items of [`Plan::FULL`].
@@ -182,7 +182,10 @@ fn libraries(shared: &Rc<Shared>) -> Vec<Library> {
     ];
     for (name, only, mut process) in processes {
         let theirs = process.line();
-        assert!(theirs == ours_hash, "{name} has other data: the hash is {theirs}, not {ours_hash}");
+        assert!(
+            theirs == ours_hash,
+            "{name} has other data: the hash is {theirs}, not {ours_hash}"
+        );
         libraries.push(Library::new(name, only, process));
     }
     libraries

@@ -10,9 +10,11 @@ const LEAST_ROUNDS: usize = 5;
 /// and in at most this number.
 const MOST_ROUNDS: usize = 41;
 /// No further round starts after this time, if there are enough.
-const TIME: Duration = Duration::from_millis(1500);
+const TIME: Duration = Duration::from_millis(1000);
 /// The rounds of workloads that take longest, and of the libraries that are not main libraries.
 const FEW_ROUNDS: usize = 3;
+/// A library that is not a main library is measured in one round if a run takes more seconds than this.
+const SLOW: f64 = 0.5;
 /// A workload that reads or writes more bytes than this takes longest.
 const LARGE: u64 = 512 << 20;
 
@@ -102,9 +104,11 @@ fn rounds(
         for turn in 0..able.len() {
             let which = (round + turn) % able.len();
             let library = &mut libraries[able[which]];
-            if round < FEW_ROUNDS || library.is_main {
+            let seconds = &mut seconds[which].1;
+            let is_slow = |seconds: &f64| seconds * workload.calls as f64 > SLOW;
+            if library.is_main || round < FEW_ROUNDS && !seconds.first().is_some_and(is_slow) {
                 let outcome = library.peer.run(task).expect("the library has this operation");
-                seconds[which].1.push(outcome.seconds / workload.calls as f64);
+                seconds.push(outcome.seconds / workload.calls as f64);
             }
         }
     }
@@ -120,9 +124,8 @@ fn check(workload: &Workload, task: &Task, name: &str, expected: &str, result: &
     };
     let numbers = expected.parse::<f64>().ok().zip(result.parse::<f64>().ok());
     let is_equal = expected == result
-        || numbers.is_some_and(|(expected, result)| {
-            (expected - result).abs() <= expected.abs() * error
-        });
+        || numbers
+            .is_some_and(|(expected, result)| (expected - result).abs() <= expected.abs() * error);
     assert!(is_equal, "`{task}`: {name} returns {result}, this crate {expected}");
 }
 
@@ -157,8 +160,6 @@ impl Measured {
     /// The required ratios, each with the ratio that was measured.
     pub(crate) fn required(&self) -> Vec<(&'static str, f64, f64)> {
         let required = self.workload.required(self.codec, self.threads).into_iter();
-        required
-            .filter_map(|(name, least)| Some((name, least, self.ratio(name)?)))
-            .collect()
+        required.filter_map(|(name, least)| Some((name, least, self.ratio(name)?))).collect()
     }
 }

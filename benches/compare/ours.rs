@@ -136,9 +136,11 @@ impl Ours {
             "write_chunk" => {
                 let written = &items[..(plan.chunk_rows * plan.side) as usize];
                 let a = &mut self.arrays(task).a;
-                once(task, || a.write((0..plan.chunk_rows, ..), written).unwrap(), |()| {
-                    String::new()
-                })
+                once(
+                    task,
+                    || a.write((0..plan.chunk_rows, ..), written).unwrap(),
+                    |()| String::new(),
+                )
             }
             _ => None,
         }
@@ -148,9 +150,8 @@ impl Ours {
         let plan = &self.shared.plan;
         let (count, len) = plan.appends(&task.key);
         let pieces = || self.shared.items[..count * len].chunks_exact(len);
-        let empty = || {
-            flat(plan.append_chunk, plan.append_block(), task).zeros::<f32>([0]).unwrap()
-        };
+        let empty =
+            || flat(plan.append_chunk, plan.append_block(), task).zeros::<f32>([0]).unwrap();
         match &*task.key {
             "appender" => {
                 let append = || {
@@ -206,7 +207,9 @@ impl Ours {
         let [b, spikes] = operands.as_ref()?;
         let e = || a.lazy::<f32>();
         let number = |number: &f32| number.to_string();
-        let total = |means: &Reduced<f32>| means.items().iter().map(|&item| f64::from(item)).sum::<f64>().to_string();
+        let total = |means: &Reduced<f32>| {
+            means.items().iter().map(|&item| f64::from(item)).sum::<f64>().to_string()
+        };
         match &*task.key {
             "sum" => once(task, || e().sum().unwrap(), number),
             "mean_0" => once(task, || e().axes(0).mean().unwrap(), total),

@@ -50,7 +50,12 @@ pub(crate) fn measure(shared: &Shared) -> Vec<Peak> {
             panic!("no peak memory of `{name}`: {}", String::from_utf8_lossy(&output.stderr))
         });
         let peak = Peak { name, result, peak, most: result + more };
-        println!("peak memory: {} MiB of at most {} MiB: {}", peak.peak / MIB, peak.most / MIB, peak.name);
+        println!(
+            "peak memory: {} MiB of at most {} MiB: {}",
+            peak.peak / MIB,
+            peak.most / MIB,
+            peak.name
+        );
         peaks.push(peak);
     }
     peaks

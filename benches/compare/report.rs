@@ -13,7 +13,9 @@ use crate::workloads::Group;
 pub(crate) fn print_head(libraries: &[Library]) {
     let names: Vec<&str> = libraries.iter().map(|library| library.name).collect();
     println!("libraries: {}", names.join(", "));
-    println!("ms: the time of one call of this crate. Then the time of each other library divided by it.");
+    println!(
+        "ms: the time of one call of this crate. Then the time of each other library divided by it."
+    );
 }
 
 /// Prints a line.
@@ -36,7 +38,17 @@ pub(crate) fn print(measured: &Measured) {
 
 /// The libraries in report.json.
 const NAMES: [&str; 11] = [
-    "ours", "python", "c", "numpy", "memcpy", "read", "hdf5", "blosc2_rs", "pure_rs", "blusc", "zarrs",
+    "ours",
+    "python",
+    "c",
+    "numpy",
+    "memcpy",
+    "read",
+    "hdf5",
+    "blosc2_rs",
+    "pure_rs",
+    "blusc",
+    "zarrs",
 ];
 
 /// Writes the report to a folder.
@@ -307,9 +319,10 @@ fn readme(machine: &Value, all: &[Measured]) -> String {
         ("appender", "append 64 x 10,000 items (`Appender`)"),
     ];
     let commit = machine["commit"].as_str().unwrap_or_default();
-    let mut text = "| python-blosc2's time / ours | LZ4, 1 thread | LZ4, 2 threads | Zstandard, 1 thread | \
+    let mut text =
+        "| python-blosc2's time / ours | LZ4, 1 thread | LZ4, 2 threads | Zstandard, 1 thread | \
                     Zstandard, 2 threads |\n|---|---|---|---|---|\n"
-        .to_owned();
+            .to_owned();
     for (key, name) in ROWS {
         text += &format!("| {name} |");
         for (codec, threads) in [("lz4", 1), ("lz4", 2), ("zstd", 1), ("zstd", 2)] {

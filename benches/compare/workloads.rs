@@ -134,9 +134,7 @@ pub(crate) fn all(plan: &Plan, cores: usize, memory: u64) -> Vec<Workload> {
             .least_with("lz4", "c", [1.4, 1.6])
             .least_with("zstd", "c", [1.2, 1.25]),
     );
-    list.push(
-        new("read_file", "read the array from a file").least("python", [1.2, 2.2]),
-    );
+    list.push(new("read_file", "read the array from a file").least("python", [1.2, 2.2]));
 
     let new = |key, name| {
         let (shape, starts) = plan.slices(key);
@@ -170,7 +168,8 @@ pub(crate) fn all(plan: &Plan, cores: usize, memory: u64) -> Vec<Workload> {
             .least("python", [5.0; 2]),
     );
 
-    let new = |key, name| Workload::new(Group::Write, key, name, 1, whole).least("python", [1.0; 2]);
+    let new =
+        |key, name| Workload::new(Group::Write, key, name, 1, whole).least("python", [1.0; 2]);
     list.push(
         new("create", "create an array in memory")
             .threads(&more)
@@ -236,7 +235,8 @@ pub(crate) fn all(plan: &Plan, cores: usize, memory: u64) -> Vec<Workload> {
 /// From 4 KiB to 4 GiB, in steps of 4.
 fn sizes(plan: &Plan) -> impl Iterator<Item = usize> + use<> {
     let most = if plan.divisor == 1 { 4 << 30 } else { 1 << 20 };
-    std::iter::successors(Some(4 << 10), |size| Some(size * 4)).take_while(move |&size| size <= most)
+    std::iter::successors(Some(4 << 10), |size| Some(size * 4))
+        .take_while(move |&size| size <= most)
 }
 
 /// One, two, and the powers of two up to the number of cores.

@@ -35,7 +35,10 @@ pub(crate) fn serve<P: Peer>(library: impl FnOnce(Input) -> P) {
 
 /// The items that these bytes are.
 pub(crate) fn items(bytes: &[u8]) -> Vec<f32> {
-    bytes.chunks_exact(4).map(|item| f32::from_le_bytes(item.try_into().expect("4 bytes"))).collect()
+    bytes
+        .chunks_exact(4)
+        .map(|item| f32::from_le_bytes(item.try_into().expect("4 bytes")))
+        .collect()
 }
 
 /// The hash of items from their bytes.

@@ -13,12 +13,12 @@ mod protocol;
 use std::collections::HashMap;
 use std::mem::MaybeUninit;
 
+use crate::common::{Input, serve};
+use crate::data::{Plan, hash};
+use crate::protocol::{Outcome, Peer, Task, once, read, read_each};
 use blosc2::chunk::{Decoder, Encoder};
 use blosc2::nd::{Ndarray, NdarrayParams};
 use blosc2::{CParams, CompressAlgo, DParams};
-use crate::data::{Plan, hash};
-use crate::protocol::{Outcome, Peer, Task, once, read, read_each};
-use crate::common::{Input, serve};
 
 fn main() {
     serve(|input| {
@@ -57,8 +57,8 @@ fn dparams(task: &Task) -> DParams {
 impl Library {
     fn create(&self, task: &Task) -> Ndarray {
         let plan = &self.input.plan;
-        let [shape, chunks, blocks] =
-            [plan.shape(), plan.chunks(), plan.blocks()].map(|shape| shape.map(|size| size as usize));
+        let [shape, chunks, blocks] = [plan.shape(), plan.chunks(), plan.blocks()]
+            .map(|shape| shape.map(|size| size as usize));
         let mut params = NdarrayParams::default();
         params.cparams(cparams(task)).dparams(dparams(task));
         params.chunkshape(Some(&chunks)).blockshape(Some(&blocks));
@@ -85,16 +85,17 @@ impl Peer for Library {
         let slice = |array: &Ndarray| {
             let (shape, starts) = plan.slices(&task.key);
             read_each(task, &starts, |start| {
-                let ranges = [0, 1].map(|axis| {
-                    start[axis] as usize..(start[axis] + shape[axis]) as usize
-                });
+                let ranges =
+                    [0, 1].map(|axis| start[axis] as usize..(start[axis] + shape[axis]) as usize);
                 array.slice_items::<f32>(&ranges).expect("a slice")
             })
         };
         match &*task.key {
-            "create" => once(task, || self.create(task), |array| {
-                hash(&array.to_items::<f32>().expect("items"))
-            }),
+            "create" => once(
+                task,
+                || self.create(task),
+                |array| hash(&array.to_items::<f32>().expect("items")),
+            ),
             "read_new" => {
                 let [a, _] = self.arrays(task);
                 read(task, || a.to_items::<f32>().expect("items"))
@@ -106,9 +107,8 @@ impl Peer for Library {
                 // SAFETY: the memory is that of the target, and only initialized bytes are written to it.
                 let bytes: &mut [MaybeUninit<u8>] =
                     unsafe { std::slice::from_raw_parts_mut(target.as_mut_ptr().cast(), len) };
-                let mut outcome = once(task, || a.to_items_bytes_into(bytes).expect("items"), |_| {
-                    String::new()
-                })?;
+                let mut outcome =
+                    once(task, || a.to_items_bytes_into(bytes).expect("items"), |_| String::new())?;
                 if task.check {
                     outcome.result = hash(&target);
                 }
@@ -125,9 +125,8 @@ impl Peer for Library {
             "open_slice" if task.threads == 1 => {
                 let (shape, starts) = plan.slices(&task.key);
                 read_each(task, &starts, |start| {
-                    let ranges = [0, 1].map(|axis| {
-                        start[axis] as usize..(start[axis] + shape[axis]) as usize
-                    });
+                    let ranges = [0, 1]
+                        .map(|axis| start[axis] as usize..(start[axis] + shape[axis]) as usize);
                     self.open(task).slice_items::<f32>(&ranges).expect("a slice")
                 })
             }

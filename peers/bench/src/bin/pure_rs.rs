@@ -12,9 +12,9 @@ mod protocol;
 
 use std::collections::HashMap;
 
+use crate::common::{Input, hash_bytes, items, serve};
 use crate::data::{Plan, bytes};
 use crate::protocol::{Outcome, Peer, Task, once, read_each};
-use crate::common::{Input, hash_bytes, items, serve};
 use blosc2_pure_rs::b2nd::{B2ndArray, B2ndMeta};
 use blosc2_pure_rs::{CParams, DParams, compress, constants};
 
@@ -70,9 +70,11 @@ impl Peer for Library {
         }
         let plan = self.input.plan;
         match &*task.key {
-            "create" => once(task, || self.create(task), |array| {
-                hash_bytes(&array.to_dense_buffer().expect("items"))
-            }),
+            "create" => once(
+                task,
+                || self.create(task),
+                |array| hash_bytes(&array.to_dense_buffer().expect("items")),
+            ),
             "read_new" => {
                 let a = self.array(task);
                 once(task, || a.to_dense_buffer().expect("items"), |bytes| hash_bytes(bytes))
@@ -90,7 +92,11 @@ impl Peer for Library {
                 let signed = |list: Vec<u64>| list.into_iter().map(|at| at as i64).collect();
                 let lists = plan.orthogonal(&task.key).map(signed);
                 let a = self.array(task);
-                once(task, || a.select_orthogonal(&lists).expect("items"), |bytes| hash_bytes(bytes))
+                once(
+                    task,
+                    || a.select_orthogonal(&lists).expect("items"),
+                    |bytes| hash_bytes(bytes),
+                )
             }
             "compress" | "decompress" => {
                 let data = Plan::chunk_data(task.size);

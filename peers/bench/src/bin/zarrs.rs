@@ -13,9 +13,9 @@ mod protocol;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::common::{Input, serve};
 use crate::data::hash;
 use crate::protocol::{Outcome, Peer, Task, once, read, read_each};
-use crate::common::{Input, serve};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use zarrs::array::codec::{BloscCodec, BloscCodecConfiguration};
 use zarrs::array::{Array, ArrayBuilder, ArraySubset, CodecOptions, data_type};
@@ -52,11 +52,15 @@ impl Library {
         );
         let blosc: BloscCodecConfiguration = serde_json::from_str(&blosc).expect("a codec");
         let blosc = BloscCodec::new_with_configuration(&blosc).expect("a codec");
-        let array =
-            ArrayBuilder::new(plan.shape().to_vec(), plan.chunks().to_vec(), data_type::float32(), 0.0f32)
-                .bytes_to_bytes_codecs(vec![Arc::new(blosc)])
-                .build(store, "/a")
-                .expect("an array");
+        let array = ArrayBuilder::new(
+            plan.shape().to_vec(),
+            plan.chunks().to_vec(),
+            data_type::float32(),
+            0.0f32,
+        )
+        .bytes_to_bytes_codecs(vec![Arc::new(blosc)])
+        .build(store, "/a")
+        .expect("an array");
         array.store_metadata().expect("metadata");
         let all = array.subset_all();
         array.store_array_subset_opt(&all, &self.input.items[..], &options(task)).expect("items");
@@ -67,7 +71,8 @@ impl Library {
         if !self.arrays.contains_key(&task.codec) {
             let folder = self.input.folder.join(format!("zarr-{}", task.codec));
             let files = Arc::new(FilesystemStore::new(folder).expect("a folder"));
-            let arrays = [self.create(Arc::new(MemoryStore::new()), task), self.create(files, task)];
+            let arrays =
+                [self.create(Arc::new(MemoryStore::new()), task), self.create(files, task)];
             self.arrays.insert(task.codec.clone(), arrays);
         }
         &self.arrays[&task.codec]
@@ -88,9 +93,11 @@ impl Library {
             })
         };
         match &*task.key {
-            "create" => once(task, || self.create(Arc::new(MemoryStore::new()), task), |array| {
-                hash(&all(array))
-            }),
+            "create" => once(
+                task,
+                || self.create(Arc::new(MemoryStore::new()), task),
+                |array| hash(&all(array)),
+            ),
             "read_new" => {
                 let [memory, _] = self.arrays(task);
                 read(task, || all(memory))
