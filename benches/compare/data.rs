@@ -71,6 +71,7 @@ impl Plan {
     }
 
     /// The plan from the first arguments of a child process.
+    #[allow(dead_code, reason = "the programs of peers/bench use it")]
     pub(crate) fn from_args(mut args: impl Iterator<Item = String>) -> Self {
         let mut next = || -> u64 {
             args.next().and_then(|arg| arg.parse().ok()).expect("the arguments are the plan")
@@ -187,6 +188,7 @@ impl Hash {
         self.0.update(bytes(items));
     }
 
+    #[allow(dead_code, reason = "the programs of peers/bench use it")]
     pub(crate) fn add_bytes(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }

@@ -75,14 +75,16 @@ def measure(task, call, result=lambda returned: digest([returned])):
 
 
 def measure_each(task, arguments, call):
-    """The time of a loop of calls, and the items of all."""
-    text = digest([call(*argument) for argument in arguments]) if task.check else ""
-
-    def calls():
-        for argument in arguments:
-            call(*argument)
-
-    return measure(task, calls, lambda _: text)
+    """The time of a loop of calls, and the items of the first calls (protocol.rs)."""
+    text = digest([call(*argument) for argument in arguments[:20]]) if task.check else ""
+    done = 0
+    start = time.perf_counter()
+    for argument in arguments:
+        call(*argument)
+        done += 1
+        if time.perf_counter() - start > 0.25:
+            break
+    return (time.perf_counter() - start) * len(arguments) / done, text
 
 
 class Task:
