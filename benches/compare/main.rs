@@ -19,6 +19,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
+use std::time::Instant;
 use std::{env, fs, thread};
 
 use blosc2_testing::Rng;
@@ -121,6 +122,7 @@ fn main() {
     let mut libraries = libraries(&shared);
     let extent = if args.quick { Extent::Once } else { Extent::Full };
     report::print_head(&libraries);
+    let start = Instant::now();
     let mut all: Vec<Measured> = Vec::new();
     for workload in workloads::all(&plan, cores(), machine::available_memory()) {
         if !workload.name.contains(&args.only) {
@@ -137,6 +139,7 @@ fn main() {
     drop(libraries);
     let peaks = if "memory".contains(&args.only) { peak::measure(&shared) } else { Vec::new() };
     report::write(&target, &machine, &all, &peaks);
+    println!("measured in {:.0} s", start.elapsed().as_secs_f64());
 }
 
 /// The libraries: this crate first. Starts the processes of the others, and compares their data with ours.
@@ -166,7 +169,8 @@ fn libraries(shared: &Rc<Shared>) -> Vec<Library> {
         start(name, only, command);
     }
     for name in ["blosc2_rs", "pure_rs", "blusc", "zarrs"] {
-        start(name, None, peers.as_ref().map(|folder| Command::new(folder.join(name))));
+        let program = peers.as_ref().map(|folder| folder.join(name));
+        start(name, None, program.filter(|program| program.exists()).map(Command::new));
     }
 
     let ours_hash = hash(&shared.items);

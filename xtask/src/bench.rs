@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result};
 
@@ -11,6 +12,10 @@ use crate::{bindings, run, vendor};
 /// The lines around the generated part of a document.
 const BEGIN: &str = "<!-- written by cargo xtask bench --publish -->";
 const END: &str = "<!-- end -->";
+
+/// The files that are copied to `benchmarks/`.
+const PUBLISHED: [&str; 6] =
+    ["report.json", "machine.json", "throughput.svg", "threads.svg", "sizes.svg", "codecs.svg"];
 
 /// Runs a file of `benches/`.
 pub(crate) fn file(name: &str) -> Result<()> {
@@ -33,9 +38,9 @@ pub(crate) fn quick() -> Result<()> {
 /// Compares this crate with all libraries, and makes the plots.
 pub(crate) fn compare(only: Option<&str>, publish: bool) -> Result<()> {
     vendor::vendor(false)?;
-    let mut venv = Venv::with(BLOSC2)?;
+    let venv = Venv::with(BLOSC2)?;
     for requirement in [LIBCLANG].into_iter().chain(BENCH) {
-        venv = Venv::with(requirement)?;
+        Venv::with(requirement)?;
     }
     let peers = peers(&venv)?;
     let mut command = run::cargo(["bench", "-p", "blosc2-workspace", "--bench", "compare"]);
@@ -46,7 +51,7 @@ pub(crate) fn compare(only: Option<&str>, publish: bool) -> Result<()> {
     run::run(&mut command)?;
     let folder = run::root().join("target").join("bench");
     let script = run::root().join("benches/compare/plots.py");
-    run::run(std::process::Command::new(&venv.python).arg("-I").arg(script).arg(&folder))?;
+    run::run(Command::new(&venv.python).arg("-I").arg(script).arg(&folder))?;
     if publish { self::publish(&folder) } else { Ok(()) }
 }
 
@@ -75,12 +80,9 @@ fn peers(venv: &Venv) -> Result<PathBuf> {
 fn publish(folder: &Path) -> Result<()> {
     let target = run::root().join("benchmarks");
     run::empty(&target)?;
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|end| end == "json" || end == "svg") {
-            let name = path.file_name().context("a file has a name")?;
-            fs::copy(&path, target.join(name))?;
-        }
+    for name in PUBLISHED {
+        fs::copy(folder.join(name), target.join(name))
+            .with_context(|| format!("{name} cannot be copied to {}", target.display()))?;
     }
     for (part, document) in [("tables.md", "BENCHMARKS.md"), ("readme.md", "README.md")] {
         let part = fs::read_to_string(folder.join(part))?;
