@@ -124,7 +124,9 @@ impl Peer for C {
             }
             "append_chunks" | "append" | "appender" | "schunk_append" => self.appends(task),
             "compress" | "decompress" | "chunk_append" | "chunk_read" => chunks(task),
-            _ => self.reads(task),
+            "read_new" | "read_file" | "slice_row" | "slice_square" | "slice_rows" | "items"
+            | "file_slice" | "orthogonal" | "orthogonal_8" | "points" => self.reads(task),
+            _ => None,
         }
     }
 }

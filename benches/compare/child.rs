@@ -9,7 +9,7 @@ use crate::protocol::{Outcome, Peer, Task};
 pub(crate) struct Process {
     name: &'static str,
     child: Child,
-    input: Option<ChildStdin>,
+    input: ChildStdin,
     output: BufReader<ChildStdout>,
 }
 
@@ -21,7 +21,7 @@ impl Process {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap_or_else(|error| panic!("cannot start {name}: {error}"));
-        let input = child.stdin.take();
+        let input = child.stdin.take().expect("stdin is a pipe");
         let output = BufReader::new(child.stdout.take().expect("stdout is a pipe"));
         Self { name, child, input, output }
     }
@@ -39,8 +39,7 @@ impl Process {
 
 impl Peer for Process {
     fn run(&mut self, task: &Task) -> Option<Outcome> {
-        let input = self.input.as_mut().expect("stdin is a pipe");
-        let sent = writeln!(input, "{task}").and_then(|()| input.flush());
+        let sent = writeln!(self.input, "{task}").and_then(|()| self.input.flush());
         sent.unwrap_or_else(|error| panic!("{} reads no tasks: {error}", self.name));
         Outcome::parse(&self.line())
     }
@@ -48,8 +47,8 @@ impl Peer for Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // The end of its input ends the process.
-        self.input = None;
+        // It waits for a task, or this program failed while it works.
+        let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
