@@ -137,7 +137,8 @@ fn main() {
         }
     }
     drop(libraries);
-    let peaks = if "memory".contains(&args.only) { peak::measure(&shared) } else { Vec::new() };
+    let peaks =
+        if "peak memory".contains(&args.only) { peak::measure(&shared) } else { Vec::new() };
     report::write(&target, &machine, &all, &peaks);
     println!("measured in {:.0} s", start.elapsed().as_secs_f64());
 }

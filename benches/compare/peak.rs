@@ -82,10 +82,10 @@ fn read(path: &Path) -> u64 {
     peak
 }
 
-/// Appends 16 times the array.
+/// Appends 16 times the array, in pieces of half a chunk.
 fn write(path: &Path) -> u64 {
     let array = NDArray::open(path).unwrap();
-    let (rows, columns) = (array.chunks()[0], array.chunks()[1]);
+    let (rows, columns) = (array.chunks()[0] / 2, array.chunks()[1]);
     let count = 16 * array.shape()[0] / rows;
     let piece = array.read::<f32>((0..rows, ..)).unwrap();
     let before = reset();
