@@ -80,7 +80,7 @@ fn out_dir(messages: &str) -> Option<PathBuf> {
 }
 
 /// The package of libclang has no headers such as `stddef.h`, so it uses those of the C compiler.
-fn clang_args() -> String {
+pub(crate) fn clang_args() -> String {
     let mut args = env::var("BINDGEN_EXTRA_CLANG_ARGS").unwrap_or_default();
     let include = ["gcc", "cc", "clang"].into_iter().find_map(|compiler| {
         let answer = run::read(Command::new(compiler).arg("-print-file-name=include")).ok()?;

@@ -8,7 +8,8 @@ use crate::python::{LIBCLANG, Venv};
 use crate::steps::Steps;
 use crate::test::Extent;
 use crate::{
-    api, bindings, demo, hazards, imports, package, peers, run, sanitize, test, vendor, words,
+    api, bench, bindings, demo, hazards, imports, package, peers, run, sanitize, test, vendor,
+    words,
 };
 
 type Step = (&'static str, fn() -> Result<()>);
@@ -28,8 +29,9 @@ const BEFORE: [Step; 11] = [
 ];
 
 // First the steps that reuse the build of the tests. The later ones use other flags or other folders.
-const AFTER: [Step; 6] = [
+const AFTER: [Step; 7] = [
     ("examples", demo::examples),
+    ("comparison", bench::quick),
     ("package", package::package),
     ("peers", peers::peers),
     ("no codecs", no_codecs),
@@ -54,7 +56,7 @@ pub(crate) fn ci() -> Result<()> {
 fn format() -> Result<()> {
     let check = ["fmt", "--all", "--check"];
     run::run(&mut run::cargo(check))?;
-    for folder in ["consumer", "peers"] {
+    for folder in ["consumer", "peers", "peers/bench"] {
         run::run(run::cargo(check).current_dir(run::root().join(folder)))?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! `cargo xtask demo` and `cargo xtask bench`: the demo and the benches.
+//! `cargo xtask demo`, and the examples.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,6 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::python::{BLOSC2, Venv};
 use crate::{run, vendor};
 
 /// How the examples are built.
@@ -73,17 +72,4 @@ pub(crate) fn build_examples(names: &[&str], build: Build) -> Result<Vec<PathBuf
         run::executable(&messages, name).with_context(|| format!("cargo built no {name}"))
     };
     names.iter().map(program).collect()
-}
-
-/// Runs the benchmarks: all, those of the file `name` of `benches/`, or those whose name contains `name`.
-pub(crate) fn bench(name: Option<&str>) -> Result<()> {
-    vendor::vendor(false)?;
-    let venv = Venv::with(BLOSC2)?;
-    let mut command = run::cargo(["bench", "-p", "blosc2-workspace"]);
-    command.env("BLOSC2_TEST_PYTHON", &venv.python).env("BLOSC2_TEST_SYSTEM_LIB", venv.lib()?);
-    if let Some(name) = name {
-        let is_file = run::root().join("benches").join(format!("{name}.rs")).exists();
-        command.args([if is_file { "--bench" } else { "--" }, name]);
-    }
-    run::run(&mut command)
 }

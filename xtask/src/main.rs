@@ -4,6 +4,7 @@
 //! call cargo, git, pip and valgrind in the right order.
 
 mod api;
+mod bench;
 mod bindings;
 mod ci;
 mod demo;
@@ -71,10 +72,19 @@ enum Task {
     },
     /// Build the demo and run it: it reads real files and compares codecs
     Demo,
-    /// Run the benchmarks of the workspace
+    /// Compare this crate with other libraries; BENCHMARKS.md describes the method
     Bench {
-        /// A file of benches/ without `.rs`, or a part of the names of the benchmarks to run
+        /// Run this bench instead: a file of benches/ without `.rs`
         name: Option<String>,
+        /// Measure only the workloads whose names contain this
+        #[arg(long, conflicts_with = "name")]
+        only: Option<String>,
+        /// Check in some seconds that the comparison works: small arrays, each workload once, only this crate and C
+        #[arg(long, conflicts_with_all = ["name", "only", "publish"])]
+        quick: bool,
+        /// Write the tables and plots to BENCHMARKS.md, benchmarks/ and README.md
+        #[arg(long, conflicts_with_all = ["name", "only"])]
+        publish: bool,
     },
     /// Test every known fault of C-Blosc2: in the original sources, with our patches, and through the safe API
     Hazards,
@@ -113,7 +123,9 @@ fn main() -> ExitCode {
         Task::Test { long: true, .. } => test::test(test::Extent::Long),
         Task::Test { .. } => test::test(test::Extent::Normal),
         Task::Demo => demo::demo(),
-        Task::Bench { name } => demo::bench(name.as_deref()),
+        Task::Bench { name: Some(name), .. } => bench::file(&name),
+        Task::Bench { quick: true, .. } => bench::quick(),
+        Task::Bench { only, publish, .. } => bench::compare(only.as_deref(), publish),
         Task::Hazards => hazards::hazards(),
         Task::Sanitize { long } => sanitize::sanitize(long),
         Task::Miri => miri::miri(),

@@ -1,6 +1,7 @@
 //! The Python that the tests compare with: a virtual environment under `target/`.
 //!
-//! It has pinned packages only: blosc2, whose wheel includes a C-Blosc2 library, and libclang for the bindings.
+//! It has pinned packages only: blosc2, whose wheel includes a C-Blosc2 library, libclang for the bindings, and the
+//! packages of the comparison.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,11 @@ use crate::run;
 pub(crate) const BLOSC2: &str = "blosc2==4.14.1";
 /// The library with which bindgen reads C headers.
 pub(crate) const LIBCLANG: &str = "libclang==18.1.1";
+
+/// What `cargo xtask bench` needs too: HDF5 with the Blosc2 filter, the library that makes the plots, and the cmake that
+/// builds a crate of `peers/bench`.
+pub(crate) const BENCH: [&str; 4] =
+    ["h5py==3.16.0", "hdf5plugin==7.1.0", "matplotlib==3.11.2", "cmake==4.4.4"];
 
 /// The file in the environment that lists the installed requirements, one per line.
 const MARKER: &str = "installed.txt";
@@ -49,7 +55,9 @@ impl Venv {
         let listed = fs::read_to_string(&marker).unwrap_or_default();
         let mut installed: Vec<&str> = listed.lines().collect();
         let is_current = !installed.is_empty()
-            && installed.iter().all(|line| [BLOSC2, LIBCLANG].contains(line))
+            && installed
+                .iter()
+                .all(|line| [BLOSC2, LIBCLANG].contains(line) || BENCH.contains(line))
             && runs(&python);
         if !is_current {
             create(&folder)?;
