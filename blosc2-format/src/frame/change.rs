@@ -38,18 +38,18 @@ pub type Stores<'a> = Vec<(u64, Cow<'a, [u8]>)>;
 /// let chunk = Encoder::new(Params::default())?.encode(&[7; 800])?;
 /// let mut outline = Outline::new(Params::default(), Layout::Contiguous);
 /// outline.insert(0, &chunk)?;
-/// outline.rearrange(800, &[Slot::Zeros, Slot::Kept(0)], &[])?;
+/// outline.rearrange(800, vec![Slot::Zeros, Slot::Kept(0)], &[])?;
 /// assert_eq!(outline.nchunks(), 2);
 /// # Ok::<(), blosc2_format::Error>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Slot<'a> {
     /// The existing chunk with this index.
     Kept(u64),
     /// A chunk of zeros, which is recorded in the index only.
     Zeros,
     /// A new compressed chunk.
-    New(&'a [u8]),
+    New(Cow<'a, [u8]>),
 }
 
 /// The sizes of a chunk that is replaced or removed.
@@ -149,13 +149,14 @@ impl Outline {
         &mut self,
         number: u64,
         was: Sizes,
-        chunk: &'a [u8],
+        chunk: impl Into<Cow<'a, [u8]>>,
         in_place: bool,
     ) -> Result<Stores<'a>, Error> {
+        let chunk = chunk.into();
         let count = self.nchunks();
         self.decode(0, 1)?;
         let old = self.offsets.decoded(number).ok_or_else(|| no_chunk(number, count))?;
-        let header = self.check_chunk(chunk, count == 1)?;
+        let header = self.check_chunk(&chunk, count == 1)?;
         let nbytes = header.nbytes;
         let chunksize = match self.header.chunksize {
             ChunkSize::Fixed(size) if nbytes == size || number == count - 1 && nbytes < size => {
@@ -260,7 +261,7 @@ impl Outline {
     pub fn rearrange<'a>(
         &mut self,
         chunksize: u32,
-        slots: &[Slot<'a>],
+        mut slots: Vec<Slot<'a>>,
         dropped: &[(u64, Sizes)],
     ) -> Result<Stores<'a>, Error> {
         let wrong = |what: String| Err(Error::Argument(what));
@@ -293,13 +294,14 @@ impl Outline {
             return wrong("each existing chunk has to be either kept or dropped".into());
         }
         let mut admitted = Vec::new();
-        for slot in slots {
-            let Slot::New(bytes) = *slot else { continue };
+        for slot in &mut slots {
+            let Slot::New(bytes) = slot else { continue };
             let header = self.check_chunk(bytes, old_count == 0)?;
             if header.nbytes != chunksize || header.variable_blocks {
                 let found = header.nbytes;
                 return wrong(format!("a chunk of {found} bytes, expected {chunksize}"));
             }
+            let bytes = mem::take(bytes);
             admitted.push(self.admit(&header, bytes, ChunkSize::new(chunksize))?);
         }
         self.decode(0, admitted.len())?;
@@ -330,7 +332,7 @@ impl Outline {
         let mut offsets = Offsets::Alike(Offset::Special(Special::Zeros), count);
         if !is_zeros {
             offsets = Offsets::default();
-            for slot in slots {
+            for slot in &slots {
                 let offset = match slot {
                     Slot::Kept(number) => self.offsets.decoded(*number),
                     Slot::Zeros => Some(Offset::Special(Special::Zeros)),

@@ -635,7 +635,8 @@ impl NDArrayBuilder {
             let params =
                 cparams.typesize(item.len()).blocksize(geometry.block_len().max(item.len()));
             let chunk = crate::Chunk::repeat(item, count, &params)?;
-            (0..geometry.nchunks()).try_for_each(|_| schunk.push_made(chunk.as_bytes()))
+            (0..geometry.nchunks())
+                .try_for_each(|_| schunk.push_made(chunk.as_bytes().to_vec()).map(drop))
         })
     }
 
@@ -700,15 +701,16 @@ impl NDArrayBuilder {
                     |number| number,
                     data,
                     |chunk| {
-                        schunk.push_made(&chunk)?;
+                        let spare = schunk.push_made(chunk)?;
                         done += 1;
                         if !progress.is_set() {
-                            return Ok(());
+                            return Ok(spare);
                         }
                         // The closure may use the sources, which are being read.
                         let _calling: Vec<_> =
                             sources.arrays.iter().map(|array| array.schunk.calling()).collect();
-                        progress.report(MAKE, done, count as u64)
+                        progress.report(MAKE, done, count as u64)?;
+                        Ok(spare)
                     },
                 )?;
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use blosc2_format::b2nd::Geometry;
 use parking_lot::Mutex;
 
-use super::gather::{ItemPart, Scratch};
+use super::gather::{ItemPart, Scratch, WORTHWHILE};
 use super::plan::{BlockPlan, ChunkPlan, Items, Plan, block_ranges, c_order, chunk_ranges};
 use super::region::Region;
 use super::{Change, NDArray, Pooled, Reused, parallel};
@@ -148,7 +148,8 @@ impl Writers {
         let closures = pool.last().is_some_and(|writer| writer.encoder.runs_closures());
         drop(pool);
         let gates = schunk.gate().into_iter().collect();
-        Ok(Team { writers: self, geometry, count, threads, inner, closures, gates })
+        let spare = Mutex::default();
+        Ok(Team { writers: self, geometry, count, threads, inner, closures, gates, spare })
     }
 }
 
@@ -163,6 +164,8 @@ pub(super) struct Team<'a> {
     closures: bool,
     /// The files that are read or changed at the same time.
     gates: Vec<Arc<Gate>>,
+    /// Memory for compressed chunks.
+    spare: Mutex<Vec<Vec<u8>>>,
 }
 
 impl Team<'_> {
@@ -173,12 +176,12 @@ impl Team<'_> {
     }
 
     /// Compresses the chunks, and calls `take` with them in order; `index` returns the index of each chunk in the
-    /// array.
+    /// array. The memory of a chunk has room for its maximum compressed size; `take` may return it for other chunks.
     pub(super) fn pack<'d>(
         &self,
         index: impl Fn(usize) -> usize + Sync,
         data: impl Fn(&mut Scratch, usize) -> Result<Data<'d>> + Sync,
-        take: impl FnMut(Vec<u8>) -> Result<()>,
+        mut take: impl FnMut(Vec<u8>) -> Result<Vec<u8>>,
     ) -> Result<()> {
         let writer = || {
             let mut pool = self.writers.0.lock();
@@ -195,7 +198,7 @@ impl Team<'_> {
                 Data::Elsewhere(bytes) => bytes,
                 Data::Compressed(chunk) => return Ok(chunk),
             };
-            let mut chunk = Vec::new();
+            let mut chunk = self.spare.lock().pop().unwrap_or_default();
             let gates = self.gates.iter().filter(|_| self.closures);
             let calling: Vec<_> = gates.map(|gate| gate.calling()).collect();
             // Only closures use it.
@@ -205,11 +208,15 @@ impl Team<'_> {
             };
             encoder.compress_to(bytes, place, &mut chunk)?;
             drop(calling);
-            // It was allocated for the maximum compressed size.
-            chunk.shrink_to_fit();
             Ok(chunk)
         };
-        parallel::ordered(self.threads, self.count, writer, pack, take)
+        parallel::ordered(self.threads, self.count, writer, pack, |chunk| {
+            let spare = take(chunk)?;
+            if spare.capacity() > 0 {
+                self.spare.lock().push(spare);
+            }
+            Ok(())
+        })
     }
 
     fn place(&self, index: usize) -> ChunkPlace<'_> {
@@ -248,18 +255,42 @@ impl Team<'_> {
         Ok(Data::Scratch)
     }
 
-    /// Decompresses a chunk of the array to the scratch.
+    /// Decompresses a chunk of the array to the scratch. If it is the only chunk, several threads decompress its blocks.
     pub(super) fn decompress(
         &self,
         (schunk, reading): (&SChunk, &Reading<'_>),
         number: usize,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        resize(&mut scratch.chunk, self.geometry.chunk_len(), WRITE)?;
-        let target = Target::of(&mut scratch.chunk);
-        schunk.with_chunk_in(reading, number, None, |chunk, decoder| {
-            decoder.decompress(chunk, target)
-        })
+        let (len, total) = (self.geometry.block_len(), self.geometry.chunk_len());
+        resize(&mut scratch.chunk, total, WRITE)?;
+        let threads = self.inner.count().min(total / WORTHWHILE);
+        if threads <= 1 || !schunk.has_separate_blocks(reading, number, (total, len))? {
+            let target = Target::of(&mut scratch.chunk);
+            return schunk.with_chunk_in(reading, number, None, |chunk, decoder| {
+                decoder.decompress(chunk, target)
+            });
+        }
+        let part = (total / len).div_ceil(threads) * len;
+        let parts = scratch.chunk.chunks_mut(part).map(Mutex::new);
+        let parts: Vec<Mutex<&mut [u8]>> = parts.collect();
+        parallel::each(
+            threads,
+            parts.len(),
+            || Ok(()),
+            |(), index| {
+                let mut target = parts[index].lock();
+                let start = index * part;
+                let range = start..start + target.len();
+                let needed = Some(std::slice::from_ref(&range));
+                schunk.with_chunk_in(reading, number, needed, |chunk, decoder| {
+                    let blocks = target.chunks_mut(len).zip((start..).step_by(len));
+                    blocks.into_iter().try_for_each(|(block, start)| {
+                        decoder.range(chunk, start, Target::of(block))
+                    })
+                })
+            },
+        )
     }
 
     /// Fills the scratch with the zeros of one chunk.
@@ -392,15 +423,14 @@ impl NDArray {
                     unsafe { team.fill(plan, source, scratch, base) }
                 };
                 let index = |number: usize| touched[number].0;
-                team.pack(index, data, |chunk| {
+                team.pack(index, data, |mut chunk| {
+                    chunk.shrink_to_fit();
                     chunks.push(chunk);
-                    Ok(())
+                    Ok(Vec::new())
                 })?;
             }
-            let numbered = touched.iter().zip(&chunks);
-            let numbered: Vec<_> =
-                numbered.map(|((number, _), chunk)| (*number, &chunk[..])).collect();
-            schunk.put(&numbered)
+            let numbered = touched.iter().zip(chunks);
+            schunk.put(numbered.map(|((number, _), chunk)| (*number, chunk.into())).collect())
         })
     }
 }

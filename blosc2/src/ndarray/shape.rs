@@ -404,22 +404,25 @@ impl NDArray {
                 team.pack(
                     |number| made[number].0,
                     data,
-                    |chunk| {
+                    |mut chunk| {
+                        chunk.shrink_to_fit();
                         packed.push(chunk);
-                        Ok(())
+                        Ok(Vec::new())
                     },
                 )?;
             }
-            let mut packed = packed.iter();
+            let mut packed = packed.into_iter();
             let slots = chunks.iter().map(|chunk| match chunk {
                 Chunk::Kept(number) => Slot::Kept(*number as u64),
                 Chunk::Zeros => Slot::Zeros,
-                Chunk::Made(_) => packed.next().map_or(Slot::Zeros, |chunk| Slot::New(chunk)),
+                Chunk::Made(_) => {
+                    packed.next().map_or(Slot::Zeros, |chunk| Slot::New(Vec::into(chunk)))
+                }
             });
             let mut all = room_for(chunks.len(), doing)?;
             all.extend(slots);
             let meta = reshaped_meta(schunk, &geometry, doing)?;
-            schunk.rearrange(doing, &meta, geometry.chunk_len(), &all)?;
+            schunk.rearrange(doing, &meta, geometry.chunk_len(), all)?;
             *change.geometry = geometry.clone();
             Ok(())
         })

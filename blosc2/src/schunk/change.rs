@@ -157,7 +157,7 @@ impl SChunk {
         self.check_change(UPDATE, Access::Write)?;
         self.check_same_size(index, size_of_val(items))?;
         let chunk = self.compressed_bytes(UPDATE, Some(index), &bytes_of(items))?;
-        self.put(&[(index, &chunk)])
+        self.put(vec![(index, chunk.into())])
     }
 
     /// Compresses each of `blocks` to one variable-length block, and replaces the chunk at `index` with them.
@@ -172,7 +172,7 @@ impl SChunk {
         self.check_change(UPDATE, Access::Write)?;
         self.check_no_array(UPDATE)?;
         let chunk = self.compressed_blocks(Some(index), blocks)?;
-        self.put(&[(index, &chunk)])
+        self.put(vec![(index, chunk.into())])
     }
 
     /// Replaces the chunk at `index` with a compressed chunk. C: `blosc2_schunk_update_chunk`. Python:
@@ -197,7 +197,7 @@ impl SChunk {
                 format!("its blocks have {found:?} bytes, those of the array {blocksize:?}");
             return Err(self.error(ErrorKind::InvalidArgument, UPDATE, detail));
         }
-        self.put(&[(index, chunk.as_bytes())])
+        self.put(vec![(index, chunk.as_bytes().into())])
     }
 
     /// Deletes the chunk at `index`. Returns the number of remaining chunks. C: `blosc2_schunk_delete_chunk`. Python:
@@ -295,9 +295,14 @@ impl SChunk {
         self.push(APPEND, None, chunk)
     }
 
-    /// Appends a chunk that was compressed for this super-chunk. Arrays use it while they are created.
-    pub(crate) fn push_made<'a>(&mut self, chunk: impl Into<Cow<'a, [u8]>>) -> Result<()> {
-        self.push(APPEND, None, chunk).map(drop)
+    /// Appends a chunk that was compressed for this super-chunk, and returns its memory unless the super-chunk keeps it.
+    /// Arrays use it while they are created.
+    pub(crate) fn push_made(&mut self, chunk: Vec<u8>) -> Result<Vec<u8>> {
+        if self.look().store.is_contiguous().is_none() {
+            return self.push(APPEND, None, chunk).map(|_| Vec::new());
+        }
+        self.push(APPEND, None, &chunk)?;
+        Ok(chunk)
     }
 
     /// Inserts a valid chunk before another one, or appends it.
@@ -325,7 +330,7 @@ impl SChunk {
     }
 
     /// Replaces chunks: all of them or, after an error, none.
-    pub(crate) fn put(&mut self, chunks: &[(usize, &[u8])]) -> Result<()> {
+    pub(crate) fn put(&mut self, chunks: Vec<(usize, Cow<'_, [u8]>)>) -> Result<()> {
         self.put_or_append(chunks, None)
     }
 
@@ -333,13 +338,13 @@ impl SChunk {
     /// none.
     pub(super) fn put_or_append(
         &mut self,
-        chunks: &[(usize, &[u8])],
+        chunks: Vec<(usize, Cow<'_, [u8]>)>,
         end: Option<usize>,
     ) -> Result<()> {
         self.change(UPDATE, |state, freed| {
             let before = (chunks.len() > 1).then(|| state.outline.clone());
             let mut all = Stores::new();
-            let replaced = chunks.iter().try_for_each(|&(index, chunk)| {
+            let replaced = chunks.into_iter().try_for_each(|(index, chunk)| {
                 if end.is_some_and(|end| index >= end) {
                     let stores = state.outline.insert(index as u64, chunk);
                     all.extend(stores.map_err(|error| Error::from_frame(UPDATE, error))?);
@@ -371,12 +376,12 @@ impl SChunk {
         doing: &str,
         meta: &[u8],
         chunksize: usize,
-        slots: &[Slot<'_>],
+        slots: Vec<Slot<'_>>,
     ) -> Result<()> {
         let failed = |error| Error::from_frame(doing, error);
         self.change(doing, |state, freed| {
             let mut dropped = vec![true; state.nchunks()];
-            for slot in slots {
+            for slot in &slots {
                 if let Slot::Kept(number) = slot
                     && let Some(dropped) = dropped.get_mut(*number as usize)
                 {

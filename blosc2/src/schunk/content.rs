@@ -242,7 +242,7 @@ impl SChunkWriter<'_> {
                     let mut data = schunk.decompress_chunk::<u8>(index)?;
                     data.extend_from_slice(&rest[..count]);
                     let chunk = schunk.compressed_bytes(WRITE, Some(index), &data)?;
-                    schunk.put(&[(index, &chunk)])?;
+                    schunk.put(vec![(index, chunk.into())])?;
                 } else {
                     schunk.append_bytes(&rest[..count])?;
                 }

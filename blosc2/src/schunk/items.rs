@@ -152,10 +152,9 @@ impl SChunk {
                 data[part].copy_from_slice(new);
                 self.compressed_bytes(WRITE, Some(index), &data)?
             };
-            chunks.push((index, chunk));
+            chunks.push((index, chunk.into()));
         }
-        let chunks: Vec<_> = chunks.iter().map(|(index, chunk)| (*index, &chunk[..])).collect();
-        if chunks.is_empty() { Ok(()) } else { self.put_or_append(&chunks, Some(end)) }
+        if chunks.is_empty() { Ok(()) } else { self.put_or_append(chunks, Some(end)) }
     }
 
     /// Like [`each_part`](Self::each_part), for bytes that may lie past the end, in chunks that do not exist yet.

@@ -233,6 +233,27 @@ impl SChunk {
         result.map_err(|error| self.at(error.in_chunk(index)))
     }
 
+    /// Returns whether a chunk has `nbytes` bytes in blocks of `len` bytes, each of which can be decompressed alone at the
+    /// cost of its size.
+    pub(crate) fn has_separate_blocks(
+        &self,
+        reading: &Reading<'_>,
+        index: usize,
+        (nbytes, len): (usize, usize),
+    ) -> Result<bool> {
+        let located = reading.state.locate(index).map_err(|error| self.at(error.in_chunk(index)));
+        let (_, header) = located?;
+        let mut filters = Filter::of_slots(&header.filters, &header.filters_meta);
+        Ok(header.is_compressed()
+            && !header.variable_blocks
+            && !header.dictionary
+            && (header.nbytes as usize, header.block_len() as usize) == (nbytes, len)
+            && !Codec::from_code(header.codec()).needs_array()
+            && !filters.any(|filter| filter == Filter::Delta || filter.needs_array())
+            && self.postfilter.is_none()
+            && registered(header.codec(), &header.filters) == Closures::None)
+    }
+
     /// Lets the storage fetch a chunk that will be read soon.
     pub(crate) fn prefetch(&self, reading: &Reading<'_>, index: usize) {
         reading.state.prefetch(index);
