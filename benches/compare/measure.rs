@@ -8,9 +8,9 @@ use crate::workloads::{Group, Results, Workload};
 /// Each workload is measured in at least this number of rounds,
 const LEAST_ROUNDS: usize = 5;
 /// and in at most this number.
-const MOST_ROUNDS: usize = 41;
+const MOST_ROUNDS: usize = 31;
 /// No further round starts after this time, if there are enough.
-const TIME: Duration = Duration::from_millis(1000);
+const TIME: Duration = Duration::from_millis(700);
 /// The rounds of workloads that take longest, and of the libraries that are not main libraries.
 const FEW_ROUNDS: usize = 3;
 /// A library that is not a main library is measured in one round if a run takes more seconds than this.

@@ -22,7 +22,7 @@ pub(super) const READ: &str = "read from an array";
 /// Blocks of fewer bytes are decompressed together, in one call of C.
 const SINGLE_BLOCK: usize = 8 << 10;
 /// The size in bytes of decompressed blocks that justifies a thread.
-pub(super) const WORTHWHILE: usize = 128 << 10;
+pub(super) const WORTHWHILE: usize = 256 << 10;
 /// With fewer chunks for each thread, chunks are split.
 const CHUNKS_PER_THREAD: usize = 4;
 
