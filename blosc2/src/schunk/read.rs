@@ -233,7 +233,7 @@ impl SChunk {
         result.map_err(|error| self.at(error.in_chunk(index)))
     }
 
-    /// Returns whether a chunk has `nbytes` bytes in blocks of `len` bytes, each of which can be decompressed alone at the
+    /// Returns whether a chunk has `nbytes` bytes in blocks of `len` bytes, and each can be decompressed alone at the
     /// cost of its size.
     pub(crate) fn has_separate_blocks(
         &self,
