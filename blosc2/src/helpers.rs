@@ -3,8 +3,8 @@
 use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use std::{mem, ptr, thread};
 
@@ -20,8 +20,8 @@ const IDLE: Duration = Duration::from_secs(10);
 /// `own` must be able to do all of the work alone: threads that have not started when it returns do not start any more.
 /// So this function cannot deadlock because all threads are in use.
 ///
-/// On a thread of a rayon pool, the helpers are other threads of this pool, so that there are no more busy threads than
-/// the pool has. Elsewhere they are threads of this module, which all arrays share.
+/// All arrays share the threads of this module. Jobs of a rayon pool would not do: a closure of the user that waits in
+/// rayon lets its thread start another job, which may wait for the work of the closure.
 pub(crate) fn together<R>(helpers: usize, help: &(dyn Fn() + Sync), own: impl FnOnce() -> R) -> R {
     if helpers == 0 {
         return own();
@@ -32,7 +32,9 @@ pub(crate) fn together<R>(helpers: usize, help: &(dyn Fn() + Sync), own: impl Fn
     let help: *const (dyn Fn() + Sync + 'static) = unsafe { mem::transmute(help) };
     let state = State { is_open: true, running: 0, panic: None };
     let call = Arc::new(Call { work: help, state: Mutex::new(state), ended: Condvar::new() });
-    let open = Open { call: &call, queue: ask(&call, helpers) };
+    let queue = Queue::of_this_process();
+    let open = Open { call: &call, queue };
+    queue.push(&call, helpers);
     let result = own();
     drop(open);
     let payload = call.state.lock().panic.take();
@@ -40,21 +42,6 @@ pub(crate) fn together<R>(helpers: usize, help: &(dyn Fn() + Sync), own: impl Fn
         panic::resume_unwind(payload);
     }
     result
-}
-
-/// Asks other threads to help with a call; returns the queue in which the call waits, unless it is rayon's.
-fn ask(call: &Arc<Call>, helpers: usize) -> Option<&'static Queue> {
-    #[cfg(feature = "rayon")]
-    if rayon::current_thread_index().is_some() {
-        for _ in 0..helpers.min(rayon::current_num_threads() - 1) {
-            let call = Arc::clone(call);
-            rayon::spawn(move || call.help());
-        }
-        return None;
-    }
-    let queue = Queue::of_this_process();
-    queue.push(call, helpers);
-    Some(queue)
 }
 
 /// Work with which other threads may help.
@@ -95,7 +82,11 @@ impl Call {
         let mut state = self.state.lock();
         state.running -= 1;
         if let Err(payload) = result {
-            state.panic.get_or_insert(payload);
+            match &state.panic {
+                None => state.panic = Some(payload),
+                // Its drop may panic, and the call returns another one.
+                Some(_) => mem::forget(payload),
+            }
         }
         self.ended.notify_all();
     }
@@ -104,7 +95,7 @@ impl Call {
 /// Closes a call when it is dropped, and waits for the helpers that have started.
 struct Open<'a> {
     call: &'a Arc<Call>,
-    queue: Option<&'static Queue>,
+    queue: &'static Queue,
 }
 
 impl Drop for Open<'_> {
@@ -115,9 +106,7 @@ impl Drop for Open<'_> {
             self.call.ended.wait(&mut state);
         }
         drop(state);
-        if let Some(queue) = self.queue {
-            queue.remove(self.call);
-        }
+        self.queue.remove(self.call);
     }
 }
 
@@ -170,13 +159,16 @@ impl Queue {
 
     /// Adds a call, and starts missing threads; fewer if the system cannot create more.
     fn push(&'static self, call: &Arc<Call>, helpers: usize) {
+        static CORES: OnceLock<usize> = OnceLock::new();
+        // The system call takes longer than a small read.
+        let cores = CORES.get_or_init(|| thread::available_parallelism().map_or(1, usize::from));
+        // All calls together have at most as many helpers as one asks for or as there are other cores.
+        let most = helpers.max(cores - 1);
         let mut waiting = self.state.lock();
         waiting.calls.extend((0..helpers).map(|_| Arc::clone(call)));
         for _ in 0..helpers.min(waiting.idle) {
             self.changed.notify_one();
         }
-        // All calls together have at most as many helpers as one asks for or the system has processors.
-        let most = helpers.max(thread::available_parallelism().map_or(1, usize::from) - 1);
         let missing = waiting.calls.len().saturating_sub(waiting.idle);
         for _ in 0..missing.min(most.saturating_sub(waiting.threads)) {
             let name = String::from("blosc2-helper");
@@ -297,26 +289,26 @@ mod tests {
         assert_eq!(sum(4, 10), 45, "the threads still work");
     }
 
+    /// A closure may wait in rayon, which runs other jobs on its thread meanwhile.
     #[cfg(feature = "rayon")]
     #[test]
-    fn on_a_thread_of_rayon_the_helpers_are_those_of_its_pool() {
-        for threads in [1, 3] {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| {
-                let (all, started) = (Barrier::new(threads), AtomicUsize::new(0));
+    fn work_may_use_rayon() {
+        use rayon::prelude::*;
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+        let sums: Vec<usize> = pool.install(|| {
+            let sum_in_rayon = |count: usize| {
+                let (next, sum) = (AtomicUsize::new(0), AtomicUsize::new(0));
                 let work = || {
-                    assert!(rayon::current_thread_index().is_some());
-                    started.fetch_add(1, Ordering::Relaxed);
-                    all.wait();
+                    while next.fetch_add(1, Ordering::Relaxed) < 20 {
+                        let part: usize = (0..count).into_par_iter().map(|_| 1).sum();
+                        sum.fetch_add(part, Ordering::Relaxed);
+                    }
                 };
-                together(7, &work, work);
-                assert_eq!(started.into_inner(), threads);
-            });
-            let sums: Vec<usize> = pool.install(|| {
-                use rayon::prelude::*;
-                (0..200).into_par_iter().map(|count| sum(4, count)).collect()
-            });
-            assert!(sums.iter().enumerate().all(|(n, sum)| *sum == n * n.saturating_sub(1) / 2));
-        }
+                together(3, &work, work);
+                sum.into_inner()
+            };
+            (0..200).into_par_iter().map(sum_in_rayon).collect()
+        });
+        assert!(sums.iter().enumerate().all(|(count, sum)| *sum == 20 * count));
     }
 }

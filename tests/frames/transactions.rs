@@ -312,3 +312,20 @@ fn transactions_of_locked_writers_do_not_mix() {
         }
     }
 }
+
+#[test]
+fn updates_in_a_directory_reuse_the_numbers_of_files() {
+    let (_folder, path) = folder();
+    let options = OpenOptions::new().create_new(true).typesize(4).directory(true).open(&path);
+    let mut schunk = options.unwrap();
+    for number in 0..2 {
+        schunk.append(&[number; CHUNK]).unwrap();
+    }
+    let updates =
+        |schunk: &mut SChunk| (0..500).try_for_each(|number| schunk.update(0, &[number; CHUNK]));
+    schunk.transaction(updates).unwrap();
+    // C does not open a frame whose numbers are too large.
+    assert!(schunk.offsets().unwrap().iter().all(|offset| matches!(offset, Some(0..3))));
+    assert_eq!(schunk.decompress_chunk::<i32>(0).unwrap(), [499; CHUNK]);
+    assert_eq!(SChunk::open(&path).unwrap().decompress_chunk::<i32>(0).unwrap(), [499; CHUNK]);
+}

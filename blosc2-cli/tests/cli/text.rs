@@ -359,7 +359,9 @@ fn refused_amounts_and_arguments() {
     assert!(text(&folder, &["a.b2nd"]).starts_with("[[0 0 0 ... 0 0 0]\n"));
     // 6 of 7 items on each of 16 axes.
     let chunks = [[1; 5].as_slice(), &[7; 11]].concat();
-    NDArray::builder().file(folder.path("b.b2nd")).chunks(chunks).zeros::<u8>([7; 16]).unwrap();
+    let blocks = [[1; 10].as_slice(), &[7; 6]].concat();
+    let builder = NDArray::builder().file(folder.path("b.b2nd")).chunks(chunks).blocks(blocks);
+    builder.zeros::<u8>([7; 16]).unwrap();
     let line = folder.bad(1, &["cat", "b.b2nd", "--text"]);
     assert!(line.contains("has 2821109907456 values"), "{line}");
     // Fields that overlap, and items of no bytes.

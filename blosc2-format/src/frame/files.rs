@@ -1,5 +1,7 @@
 //! The file numbers of a directory. New files get the lowest free numbers.
 
+use std::collections::BTreeSet;
+
 use super::offsets::Offsets;
 use crate::Error;
 
@@ -18,6 +20,8 @@ pub(super) struct Files {
     /// The numbers that the stored index still refers to: their files must not be overwritten
     /// before the next index is stored.
     vacated: Vec<u64>,
+    /// The numbers that were returned since the index was stored, which does not refer to them.
+    new: BTreeSet<u64>,
 }
 
 impl Files {
@@ -28,13 +32,19 @@ impl Files {
 
     /// Records that the file with this number no longer contains a chunk.
     pub(super) fn vacate(&mut self, number: u64) {
-        self.vacated.push(number);
+        if self.new.remove(&number) {
+            let place = self.free.partition_point(|&other| other > number);
+            self.free.insert(place, number);
+        } else {
+            self.vacated.push(number);
+        }
     }
 
     /// Records that the index has been stored.
     pub(super) fn committed(&mut self) {
         self.holes |= !self.vacated.is_empty();
         self.vacated.clear();
+        self.new.clear();
     }
 
     /// Finds the numbers that [`number`](Self::number) selects from, for `count` new files. The
@@ -66,10 +76,12 @@ impl Files {
 
     /// Returns an unused number.
     pub(super) fn number(&mut self) -> u64 {
-        self.free.pop().unwrap_or_else(|| {
+        let number = self.free.pop().unwrap_or_else(|| {
             let next = self.next.get_or_insert(0);
             *next += 1;
             *next - 1
-        })
+        });
+        self.new.insert(number);
+        number
     }
 }

@@ -39,9 +39,9 @@ use blosc2_format::ReadAt;
 /// file that was opened in append mode does not work: the operating system then ignores the offset of a write and
 /// writes at the end.
 ///
-/// When a read goes through the chunks of an array in order, each chunk is announced by [`ReadAt::prefetch`] before the
-/// chunks in front of it are decompressed, so that a storage can fetch it meanwhile. For files this is not needed: the
-/// operating system reads ahead.
+/// A read of many whole chunks of an array announces the next chunks by [`ReadAt::prefetch`] before it decompresses the
+/// current ones, so that a storage can fetch them meanwhile. For files this is not needed: the operating system reads
+/// ahead.
 ///
 /// [Crash recovery](crate::OpenOptions#crash-recovery) has two requirements: [`set_size`](Self::set_size) works, and
 /// the storage keeps the order of writes. With [`OpenOptions::durable`](crate::OpenOptions::durable), the order of

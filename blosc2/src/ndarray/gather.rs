@@ -304,7 +304,7 @@ impl Gathering<'_> {
             // SAFETY: the blocks are all of the chunk, and are consecutive in this memory.
             return decoder.decompress(chunk, unsafe { sink.target(place, chunk.nbytes()) });
         }
-        // Chunks of other writers may have blocks of another size; these chunks are decompressed whole.
+        // Chunks of other writers may have blocks of another size.
         let header = chunk.header();
         let same = !header.variable_blocks && header.block_len() as usize == len;
         // A call for one block repeats C's preparations: delta's reference, the dictionary.
@@ -328,14 +328,17 @@ impl Gathering<'_> {
         }
         self.schunk.allow_scratch(READ, chunk.nbytes() as u64)?;
         resize(&mut scratch.chunk, chunk.nbytes(), READ)?;
-        if same {
+        if header.variable_blocks {
+            decoder.decompress(chunk, Target::of(&mut scratch.chunk))?;
+        } else {
+            // Only the blocks of the chunk that hold those of the array may be there.
+            let own = header.block_len() as usize;
             let mut wanted = vec![false; chunk.nblocks()];
             for block in blocks() {
-                wanted[block.number] = true;
+                let start = block.number * len;
+                wanted[start / own..(start + len).div_ceil(own)].fill(true);
             }
             decoder.decompress_masked(chunk, &wanted, &mut scratch.chunk)?;
-        } else {
-            decoder.decompress(chunk, Target::of(&mut scratch.chunk))?;
         }
         for block in blocks() {
             self.put(plan.number, &block, &scratch.chunk[block.number * len..][..len]);

@@ -212,3 +212,30 @@ fn what_others_write_is_not_kept() {
         assert_eq!(reader.read_all::<u16>().unwrap(), [round; 64]);
     }
 }
+
+/// Other writers may choose another block size for the chunks than the block shape determines.
+#[test]
+fn parts_of_chunks_with_other_blocks_are_read() {
+    const LEN: u32 = 2 * 65_536;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.b2nd");
+    let items: Vec<u32> = (0..LEN).map(|at| at.wrapping_mul(2_654_435_761) >> 12).collect();
+    let builder = NDArray::builder().chunks(65_536).blocks(4096);
+    let builder = builder.cparams(CParams::new().codec(Codec::Lz4)).file(&path);
+    drop(builder.from_slice(&items, LEN).unwrap());
+    let mut bytes = std::fs::read(&path).unwrap();
+    // The block shape in the metalayer.
+    let at = bytes.windows(5).position(|bytes| bytes == [0xd2, 0, 0, 0x10, 0]).unwrap() + 1;
+    for block in [2048u32, 8192, 16_384] {
+        bytes[at..at + 4].copy_from_slice(&block.to_be_bytes());
+        std::fs::write(&path, &bytes).unwrap();
+        let array = NDArray::open(&path).unwrap();
+        assert_eq!(array.blocks(), [u64::from(block)]);
+        for range in [100..200, 60_000..61_000, 65_000..66_000, 0..LEN as usize] {
+            assert_eq!(array.read::<u32>(range.clone()).unwrap(), items[range]);
+        }
+        let points = [[5], [65_000], [70_000]];
+        let expected = points.map(|[at]: [usize; 1]| items[at]);
+        assert_eq!(array.read_points::<u32>(&points).unwrap(), expected);
+    }
+}

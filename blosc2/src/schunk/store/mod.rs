@@ -222,15 +222,15 @@ impl State {
         Ok((located, header.map_err(|error| Error::from_frame(doing(), error))?))
     }
 
-    /// Lets the storage fetch a chunk that will be read soon, if the next chunk follows it in a contiguous frame. Reads
-    /// nothing itself.
+    /// Lets the storage fetch a chunk of a contiguous frame that will be read soon. Reads nothing itself, so the length
+    /// is at most that of an uncompressed chunk.
     pub(crate) fn prefetch(&self, index: usize) {
         let place = |index: usize| match self.outline.decoded(index as u64)? {
             Offset::At(place) => Some(place),
             Offset::Special(_) => None,
         };
-        // Each chunk of a directory is in a file.
-        if self.outline.layout() == Layout::Directory {
+        // Each chunk of a directory is in a file, and new chunks of a transaction are in memory.
+        if self.outline.layout() == Layout::Directory || self.transaction.is_some() {
             return;
         }
         let Some(start) = place(index) else { return };
@@ -239,7 +239,9 @@ impl State {
             self.store.chunk(&self.outline, start)
         {
             // For a file, the system reads ahead by itself.
-            storage.prefetch(at, len.unwrap_or(room).min(room));
+            let most = u64::from(self.outline.chunksize().fixed().unwrap_or(0))
+                + EXTENDED_HEADER_LEN as u64;
+            storage.prefetch(at, len.unwrap_or(room).min(room).min(most));
         }
     }
 

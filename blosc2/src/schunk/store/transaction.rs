@@ -47,10 +47,10 @@ impl Transaction {
                 self.staged.truncate(outline.cbytes());
             }
             Layout::Directory => {
-                self.staged.0.extend(stores);
-                // Chunks of this transaction are not stored at all.
+                // Chunks of this transaction are not stored at all. The change may use their numbers again.
                 let freed = freed.iter().filter(|place| self.staged.0.remove(place).is_none());
                 self.freed.extend(freed);
+                self.staged.0.extend(stores);
             }
         }
     }
