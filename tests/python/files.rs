@@ -758,7 +758,7 @@ import blosc2
 import platform
 
 blosc2.cpu_info.clear()
-blosc2.cpu_info.update(l1_data_cache_size=32768, l2_cache_size=512 * 1024, l3_cache_size=32 << 20)
+blosc2.cpu_info.update(l1_data_cache_size=32768, l2_cache_size=1 << 20, l3_cache_size=32 << 20)
 platform.machine = lambda: "x86_64"
 platform.system = lambda: "Linux"
 random.seed(3)
