@@ -10,7 +10,7 @@ const LEAST_ROUNDS: usize = 5;
 /// and in at most this number.
 const MOST_ROUNDS: usize = 31;
 /// No further round starts after this time, if there are enough.
-const TIME: Duration = Duration::from_millis(700);
+const TIME: Duration = Duration::from_millis(400);
 /// The rounds of workloads that take longest, and of the libraries that are not main libraries.
 const FEW_ROUNDS: usize = 3;
 /// A library that is not a main library is measured in one round if a run takes more seconds than this.
