@@ -6,7 +6,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use std::{mem, ptr, thread};
+use std::{iter, mem, ptr, thread};
 
 // Unlike std's, the thread sanitizer understands these.
 use parking_lot::{Condvar, Mutex};
@@ -33,11 +33,10 @@ pub(crate) fn together<R>(helpers: usize, help: &(dyn Fn() + Sync), own: impl Fn
     let state = State { is_open: true, running: 0, panic: None };
     let call = Arc::new(Call { work: help, state: Mutex::new(state), ended: Condvar::new() });
     let queue = Queue::of_this_process();
-    let open = Open { call: &call, queue };
-    queue.push(&call, helpers);
+    let mut open = Open { call: Some(Arc::clone(&call)), queue };
+    queue.push(call, helpers);
     let result = own();
-    drop(open);
-    let payload = call.state.lock().panic.take();
+    let payload = open.close();
     if let Some(payload) = payload {
         panic::resume_unwind(payload);
     }
@@ -93,20 +92,32 @@ impl Call {
 }
 
 /// Closes a call when it is dropped, and waits for the helpers that have started.
-struct Open<'a> {
-    call: &'a Arc<Call>,
+struct Open {
+    /// `Some` until it is closed.
+    call: Option<Arc<Call>>,
     queue: &'static Queue,
 }
 
-impl Drop for Open<'_> {
-    fn drop(&mut self) {
-        let mut state = self.call.state.lock();
+impl Open {
+    /// Closes the call, and returns the payload of a helper that has panicked.
+    fn close(&mut self) -> Option<Box<dyn Any + Send>> {
+        let call = self.call.take()?;
+        let mut state = call.state.lock();
         state.is_open = false;
         while state.running > 0 {
-            self.call.ended.wait(&mut state);
+            call.ended.wait(&mut state);
         }
+        let payload = state.panic.take();
         drop(state);
-        self.queue.remove(self.call);
+        self.queue.remove(call);
+        payload
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        // During a panic, that of a helper is not reported. The drop of its payload may panic too.
+        mem::forget(self.close());
     }
 }
 
@@ -158,14 +169,14 @@ impl Queue {
     }
 
     /// Adds a call, and starts missing threads; fewer if the system cannot create more.
-    fn push(&'static self, call: &Arc<Call>, helpers: usize) {
+    fn push(&'static self, call: Arc<Call>, helpers: usize) {
         static CORES: OnceLock<usize> = OnceLock::new();
         // The system call takes longer than a small read.
         let cores = CORES.get_or_init(|| thread::available_parallelism().map_or(1, usize::from));
         // All calls together have at most as many helpers as one asks for or as there are other cores.
         let most = helpers.max(cores - 1);
         let mut waiting = self.state.lock();
-        waiting.calls.extend((0..helpers).map(|_| Arc::clone(call)));
+        waiting.calls.extend(iter::repeat_n(call, helpers));
         for _ in 0..helpers.min(waiting.idle) {
             self.changed.notify_one();
         }
@@ -179,8 +190,12 @@ impl Queue {
         }
     }
 
-    fn remove(&self, call: &Arc<Call>) {
-        self.state.lock().calls.retain(|other| !Arc::ptr_eq(other, call));
+    /// Removes a call. All owners drop their share of it under the lock, because the thread sanitizer does not see how
+    /// `Arc` orders the last drop.
+    fn remove(&self, call: Arc<Call>) {
+        let mut waiting = self.state.lock();
+        waiting.calls.retain(|other| !Arc::ptr_eq(other, &call));
+        drop(call);
     }
 
     /// Helps with calls until there are none for some time.
@@ -190,8 +205,8 @@ impl Queue {
             if let Some(call) = waiting.calls.pop_front() {
                 drop(waiting);
                 call.help();
-                drop(call);
                 waiting = self.state.lock();
+                drop(call);
                 continue;
             }
             waiting.idle += 1;
