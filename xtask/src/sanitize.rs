@@ -16,12 +16,14 @@ use crate::runner::{LONG, REPEATS, in_memory};
 const SOAK: [&str; 2] = ["30", "3"];
 
 /// Suppressions of the thread sanitizer: std is compiled without it, so it does not see how std orders accesses. None
-/// of them suppresses a report with a frame of C or of this workspace.
+/// of them suppresses a report about memory of C or of this workspace.
 const UNINSTRUMENTED_STD: &str = "\
 # libtest hears of the end of a test over a channel of std's.
 race:std::sync::mpmc
 # libtest drops its share of a test that has run; Arc orders that by a fence, which is not seen.
 race:alloc::sync::Arc<std::sync::poison::mutex::Mutex<core::option::Option<test::run_test
+# A thread and its handle drop their shares of its result in the same way.
+race:std::thread::lifecycle::Packet
 ";
 
 /// Suppressions of the leak search: C leaks its buffers when an append cannot be written, and when calls of its array
