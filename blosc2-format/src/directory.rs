@@ -35,6 +35,7 @@ use crate::frame::index::Depth;
 use crate::frame::offset::NOWHERE;
 use crate::frame::parts::Parts;
 use crate::frame::{Layout, Metalayer, rules};
+use crate::read_at::DEFAULT_REQUEST_COST;
 use crate::report::{Checker, Options, Part, Report, Rule};
 use crate::{Error, ReadAt};
 
@@ -84,6 +85,14 @@ pub trait Folder: Debug + Send + Sync {
     /// # Errors
     /// The I/O errors of the backend.
     fn names(&self) -> io::Result<Vec<String>>;
+
+    /// Returns the cost of a request; see [`ReadAt::request_cost`].
+    ///
+    /// From a folder with a higher cost than the default, a read of an array or super-chunk opens
+    /// and reads several files at the same time.
+    fn request_cost(&self) -> u64 {
+        DEFAULT_REQUEST_COST
+    }
 }
 
 /// Write access to the files of a directory (sparse frame), such as objects in an object store.

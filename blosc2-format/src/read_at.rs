@@ -56,12 +56,21 @@ pub trait ReadAt {
         ranges.iter_mut().try_for_each(|(offset, buffer)| self.read_exact_at(*offset, buffer))
     }
 
-    /// Announces that the `len` bytes at `offset` will probably be read soon. The source can fetch
-    /// them in the background, and returns at once. The default implementation does nothing.
-    fn prefetch(&self, offset: u64, len: u64) {
-        let _ = (offset, len);
+    /// Returns the cost of a request: the number of bytes that the source transfers in the time that
+    /// a request takes. The default implementation returns [`DEFAULT_REQUEST_COST`], which suits
+    /// files and memory.
+    ///
+    /// Readers also read gaps of up to this number of bytes between the ranges that they need. From
+    /// a source with a higher cost than the default, a read of an array or super-chunk collects the
+    /// ranges of many chunks for each call of [`read_ranges_at`](Self::read_ranges_at), and reads the
+    /// next chunks while it decompresses.
+    fn request_cost(&self) -> u64 {
+        DEFAULT_REQUEST_COST
     }
 }
+
+/// The default of [`ReadAt::request_cost`], in bytes.
+pub const DEFAULT_REQUEST_COST: u64 = 4096;
 
 impl ReadAt for [u8] {
     fn size(&self) -> io::Result<u64> {
@@ -105,8 +114,8 @@ macro_rules! through_pointers {
                 (**self).read_ranges_at(ranges)
             }
 
-            fn prefetch(&self, offset: u64, len: u64) {
-                (**self).prefetch(offset, len)
+            fn request_cost(&self) -> u64 {
+                (**self).request_cost()
             }
         })*
     };
@@ -185,10 +194,8 @@ impl<R: ReadAt> ReadAt for AtOffset<R> {
         self.source.read_ranges_at(&mut shifted.collect::<io::Result<Vec<_>>>()?)
     }
 
-    fn prefetch(&self, offset: u64, len: u64) {
-        if let Ok(offset) = self.in_source(offset) {
-            self.source.prefetch(offset, len);
-        }
+    fn request_cost(&self) -> u64 {
+        self.source.request_cost()
     }
 }
 

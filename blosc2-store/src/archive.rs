@@ -317,6 +317,21 @@ impl ReadAt for Window {
         }
         self.source.read_exact_at(self.start + offset, buffer)
     }
+
+    fn read_ranges_at(&self, ranges: &mut [(u64, &mut [u8])]) -> io::Result<()> {
+        let shifted = ranges.iter_mut().map(|(offset, buffer)| {
+            let end = offset.checked_add(buffer.len() as u64);
+            match end.is_some_and(|end| end <= self.len) {
+                true => Ok((self.start + *offset, &mut **buffer)),
+                false => Err(io::ErrorKind::UnexpectedEof.into()),
+            }
+        });
+        self.source.read_ranges_at(&mut shifted.collect::<io::Result<Vec<_>>>()?)
+    }
+
+    fn request_cost(&self) -> u64 {
+        self.source.request_cost()
+    }
 }
 
 /// Reads a window from its start.

@@ -1,9 +1,11 @@
 //! Partial reads: reading only those bytes of a stored chunk that a range of its data needs.
 
 use std::iter::once;
+use std::mem;
 use std::ops::Range;
 
 use blosc2_format::chunk::Header;
+use blosc2_format::read_at::DEFAULT_REQUEST_COST;
 use blosc2_sys as sys;
 
 use crate::element::zeroed;
@@ -12,9 +14,9 @@ use crate::{Error, ErrorKind, Result, filter, installed};
 
 const DOING: &str = "read a part of a chunk";
 /// Chunks up to this number of bytes are read whole, which takes no longer.
-const SMALL: usize = 64 * 1024;
-/// Gaps of up to this number of bytes are read too, instead of starting another read.
-const GAP: usize = 4096;
+pub(crate) const SMALL: usize = 64 * 1024;
+/// The place of the compressed size in the header of a chunk.
+const CBYTES: Range<usize> = 12..16;
 
 /// Reads the bytes of a stored chunk that the ranges `ranges` of its data need, for decompression by
 /// [`Decoder::range`](crate::decoder::Decoder::range).
@@ -36,108 +38,220 @@ pub(crate) fn fetch(
     buffer: &mut Vec<u8>,
     mut read: impl FnMut(&mut [(u64, &mut [u8])]) -> Result<()>,
 ) -> Result<()> {
-    let (nbytes, cbytes) = (header.nbytes as usize, header.cbytes as usize);
-    if let Some(range) = ranges.iter().find(|range| range.start > range.end || range.end > nbytes) {
-        let detail = format!("it holds {nbytes} bytes, asked for {range:?}");
-        return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
+    let cost = DEFAULT_REQUEST_COST as usize;
+    let mut steps = Steps::new(header.clone(), ranges, (mem::take(buffer), 0), cost)?;
+    while !steps.is_complete() {
+        read(&mut steps.parts())?;
+        steps.advance()?;
     }
-    let needed = ranges.iter().fold(0usize, |all, range| all.saturating_add(range.len()));
-    let simple = cbytes <= SMALL
-        || needed > nbytes / 4 * 3
-        || header.special.is_some()
-        || header.variable_blocks
-        || !header.extended
-        || header.lazy
-        || installed::SPOILS_ITEMS;
-    if simple {
-        make_room(buffer, cbytes)?;
-        return read(&mut [(0, buffer)]);
-    }
-    let head = header.header_len();
-    if header.is_stored() {
-        // The place of a block follows from its number, so the data stay at their places.
-        make_room(buffer, cbytes)?;
-        let data = ranges.iter().map(|range| head + range.start..head + range.end);
-        let spans = merge(once(0..head).chain(data).collect());
-        return read_all(spans.into_iter().map(|span| (span.start, span)), buffer, &mut read);
-    }
-    let parts = Parts::read(header, buffer, &mut read)?;
-    let mut blocks = parts.blocks_of(ranges);
-    let spans = blocks.iter().map(|block| block.span.clone());
-    let spans = merge(spans.chain([parts.dictionary.clone()]).collect());
-    // The spans are moved to the end of the table, without the gaps between them.
-    let mut len = parts.dictionary.start;
-    let moved = spans.into_iter().map(|span| {
-        let place = len;
-        len += span.len();
-        (place, span)
-    });
-    let moved: Vec<(usize, Range<usize>)> = moved.collect();
-    resize(buffer, len, DOING)?;
-    read_all(moved.iter().cloned(), buffer, &mut read)?;
-    buffer[CBYTES].copy_from_slice(&(len as u32).to_le_bytes());
-    for Block { number, span, .. } in &mut blocks {
-        let found = moved.iter().rfind(|(_, other)| other.start <= span.start);
-        let Some((place, from)) = found else { continue };
-        *span = place + span.start - from.start..place + span.end - from.start;
-        let entry = head + 4 * *number;
-        // At most the offset in the stored chunk, which is an `i32`.
-        buffer[entry..entry + 4].copy_from_slice(&(span.start as i32).to_le_bytes());
-    }
-    // A block that continues where another one starts: no writer produces this, but readers accept it.
-    if blocks.iter().all(|block| block.is_whole(buffer)) {
-        return Ok(());
-    }
-    make_room(buffer, cbytes)?;
-    read(&mut [(0, buffer)])
+    *buffer = steps.buffer;
+    Ok(())
 }
 
-/// The place of the compressed size in the header of a chunk.
-const CBYTES: Range<usize> = 12..16;
+/// The reading of a stored chunk by [`fetch`], in steps. After each step, the bytes that the next one needs are known,
+/// so that the reads of several chunks can be combined.
+#[derive(Debug)]
+pub(crate) struct Steps<R> {
+    header: Header,
+    ranges: R,
+    buffer: Vec<u8>,
+    /// Gaps of up to this number of bytes are read too, instead of starting another read.
+    gap: usize,
+    /// The parts to read now: the place in the buffer, and the part of the chunk. Both are in ascending order.
+    missing: Vec<(usize, Range<usize>)>,
+    next: Next,
+}
 
-/// Sets the length of a buffer to that of a stored chunk. Its bytes are those of an earlier call, or zeros.
-fn make_room(buffer: &mut Vec<u8>, len: usize) -> Result<()> {
+/// What follows when the missing parts are read.
+#[derive(Debug)]
+enum Next {
+    /// The table of blocks determines the blocks to read.
+    Table,
+    /// The blocks are moved to the end of the table.
+    Blocks(Vec<Block>, Vec<(usize, Range<usize>)>),
+    Done,
+}
+
+impl<R: AsRef<[Range<usize>]>> Steps<R> {
+    /// Starts with a buffer that holds the first `known` bytes of the chunk.
+    ///
+    /// # Errors
+    /// Those of [`fetch`].
+    pub(crate) fn new(
+        header: Header,
+        ranges: R,
+        (buffer, known): (Vec<u8>, usize),
+        request_cost: usize,
+    ) -> Result<Self> {
+        let (nbytes, cbytes) = (header.nbytes as usize, header.cbytes as usize);
+        let asked = ranges.as_ref();
+        if let Some(range) =
+            asked.iter().find(|range| range.start > range.end || range.end > nbytes)
+        {
+            let detail = format!("it holds {nbytes} bytes, asked for {range:?}");
+            return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
+        }
+        let needed = asked.iter().fold(0usize, |all, range| all.saturating_add(range.len()));
+        let simple = cbytes <= SMALL.max(request_cost)
+            || known >= cbytes
+            || needed > nbytes / 4 * 3
+            || header.special.is_some()
+            || header.variable_blocks
+            || !header.extended
+            || header.lazy
+            || installed::SPOILS_ITEMS;
+        let spans = if simple {
+            Vec::from_iter(once(0..cbytes))
+        } else if header.is_stored() {
+            // The place of a block follows from its number, so the data stay at their places.
+            let head = header.header_len();
+            let data = asked.iter().map(|range| head + range.start..head + range.end);
+            merge(once(0..head).chain(data).collect(), request_cost)
+        } else {
+            Vec::from_iter(once(0..table_len(&header)?))
+        };
+        let has_table = !simple && !header.is_stored();
+        let (missing, next) = (Vec::new(), if has_table { Next::Table } else { Next::Done });
+        let mut steps = Self { header, ranges, buffer, gap: request_cost, missing, next };
+        if !has_table {
+            make_room(&mut steps.buffer, cbytes, known)?;
+        } else if steps.buffer.len() < spans[0].end {
+            // Longer buffers keep their length, because new bytes would be zeroed.
+            resize(&mut steps.buffer, spans[0].end, DOING)?;
+        }
+        steps.need(spans, known);
+        if steps.is_complete() {
+            steps.advance()?;
+        }
+        Ok(steps)
+    }
+
+    /// Whether everything is read.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.missing.is_empty()
+    }
+
+    /// Returns the parts to read now: the offset in the chunk, and the place for the bytes.
+    pub(crate) fn parts(&mut self) -> Vec<(u64, &mut [u8])> {
+        let (mut parts, mut at, mut rest) = (Vec::new(), 0, &mut self.buffer[..]);
+        for (place, span) in &self.missing {
+            let (part, after) = rest[place - at..].split_at_mut(span.len());
+            parts.push((span.start as u64, part));
+            (at, rest) = (place + span.len(), after);
+        }
+        parts
+    }
+
+    /// Continues after the [parts](Self::parts) were read.
+    ///
+    /// # Errors
+    /// Those of [`fetch`].
+    pub(crate) fn advance(&mut self) -> Result<()> {
+        self.missing.clear();
+        match mem::replace(&mut self.next, Next::Done) {
+            Next::Done => Ok(()),
+            Next::Table => self.need_blocks(),
+            Next::Blocks(blocks, moved) => self.place_blocks(blocks, &moved),
+        }
+    }
+
+    /// Returns the buffer with the chunk.
+    pub(crate) fn into_buffer(self) -> Vec<u8> {
+        self.buffer
+    }
+
+    /// Reads parts of the chunk to the same places in the buffer, except for the first `known` bytes.
+    fn need(&mut self, spans: impl IntoIterator<Item = Range<usize>>, known: usize) {
+        let unknown = spans.into_iter().map(|span| span.start.max(known)..span.end);
+        let unknown = unknown.filter(|span| !span.is_empty());
+        self.missing.extend(unknown.map(|span| (span.start, span)));
+    }
+
+    /// Determines the blocks to read.
+    fn need_blocks(&mut self) -> Result<()> {
+        let table = Table::read(&self.header, &self.buffer)?;
+        let mut len = table.dictionary.start;
+        let blocks = table.blocks_of(self.ranges.as_ref());
+        let spans = blocks.iter().map(|block| block.span.clone());
+        let spans = merge(spans.chain([table.dictionary.clone()]).collect(), self.gap);
+        // The spans are moved to the end of the table, without the gaps between them.
+        let moved = spans.into_iter().map(|span| {
+            let place = len;
+            len += span.len();
+            (place, span)
+        });
+        let moved: Vec<(usize, Range<usize>)> = moved.collect();
+        resize(&mut self.buffer, len, DOING)?;
+        if moved.is_empty() {
+            return self.place_blocks(blocks, &moved);
+        }
+        self.missing.clone_from(&moved);
+        self.next = Next::Blocks(blocks, moved);
+        Ok(())
+    }
+
+    /// Makes the buffer a chunk of its blocks.
+    fn place_blocks(
+        &mut self,
+        mut blocks: Vec<Block>,
+        moved: &[(usize, Range<usize>)],
+    ) -> Result<()> {
+        let (head, buffer) = (self.header.header_len(), &mut self.buffer);
+        let len = buffer.len() as u32;
+        buffer[CBYTES].copy_from_slice(&len.to_le_bytes());
+        for Block { number, span, .. } in &mut blocks {
+            let found = moved.iter().rfind(|(_, other)| other.start <= span.start);
+            let Some((place, from)) = found else { continue };
+            *span = place + span.start - from.start..place + span.end - from.start;
+            let entry = head + 4 * *number;
+            // At most the offset in the stored chunk, which is an `i32`.
+            buffer[entry..entry + 4].copy_from_slice(&(span.start as i32).to_le_bytes());
+        }
+        // A block that continues where another one starts: no writer produces this, but readers accept it.
+        match blocks.iter().all(|block| block.is_whole(buffer)) {
+            true => Ok(()),
+            false => {
+                let cbytes = self.header.cbytes as usize;
+                make_room(&mut self.buffer, cbytes, 0)?;
+                self.need(once(0..cbytes), 0);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Sets the length of a buffer to that of a stored chunk, of which it holds the first `known` bytes. The others are those
+/// of an earlier call, or zeros.
+fn make_room(buffer: &mut Vec<u8>, len: usize, known: usize) -> Result<()> {
     if buffer.capacity() < len {
-        *buffer = Vec::new();
+        let old = mem::take(buffer);
         // Memory from the allocator's zeroed memory is not touched where nothing is read.
         *buffer = zeroed(len, DOING)?;
+        buffer[..known].copy_from_slice(&old[..known]);
     }
     buffer.resize(len, 0);
     Ok(())
 }
 
-/// Sorts the parts of a chunk, and merges those that are close to each other.
-fn merge(mut spans: Vec<Range<usize>>) -> Vec<Range<usize>> {
+/// Sorts the parts of a chunk, and merges those with a gap of up to `gap` bytes.
+fn merge(mut spans: Vec<Range<usize>>, gap: usize) -> Vec<Range<usize>> {
     spans.retain(|span| !span.is_empty());
     spans.sort_unstable_by_key(|span| span.start);
     let mut merged: Vec<Range<usize>> = Vec::with_capacity(spans.len());
     for span in spans {
         match merged.last_mut() {
-            Some(last) if span.start <= last.end + GAP => last.end = last.end.max(span.end),
+            Some(last) if span.start <= last.end.saturating_add(gap) => {
+                last.end = last.end.max(span.end);
+            }
             _ => merged.push(span),
         }
     }
     merged
 }
 
-/// Reads parts of a chunk to their places in the buffer. Both are in ascending order.
-fn read_all(
-    spans: impl Iterator<Item = (usize, Range<usize>)>,
-    buffer: &mut [u8],
-    read: &mut impl FnMut(&mut [(u64, &mut [u8])]) -> Result<()>,
-) -> Result<()> {
-    let (mut parts, mut at, mut rest) = (Vec::new(), 0, buffer);
-    for (place, span) in spans {
-        let (part, after) = rest[place - at..].split_at_mut(span.len());
-        parts.push((span.start as u64, part));
-        (at, rest) = (place + span.len(), after);
-    }
-    read(&mut parts)
-}
-
-/// The places of the parts of a compressed chunk.
+/// The table of blocks of a compressed chunk.
 #[derive(Debug)]
-struct Parts<'a> {
+struct Table<'a> {
     header: &'a Header,
     /// The start of each block.
     starts: Vec<usize>,
@@ -156,37 +270,37 @@ struct Block {
     streams: usize,
 }
 
-impl<'a> Parts<'a> {
-    /// Reads the table of blocks, and everything before it.
-    fn read(
-        header: &'a Header,
-        buffer: &mut Vec<u8>,
-        read: &mut impl FnMut(&mut [(u64, &mut [u8])]) -> Result<()>,
-    ) -> Result<Self> {
-        let invalid = |detail: String| Err(Error::new(ErrorKind::InvalidData, DOING, detail));
+fn invalid<T>(detail: String) -> Result<T> {
+    Err(Error::new(ErrorKind::InvalidData, DOING, detail))
+}
+
+/// Returns the number of bytes up to the end of the table of blocks, and of the length field of the dictionary.
+fn table_len(header: &Header) -> Result<usize> {
+    let (nblocks, cbytes) = (header.nblocks() as usize, header.cbytes as usize);
+    let table = header.header_len().saturating_add(nblocks.saturating_mul(4));
+    let len = if header.dictionary { table.saturating_add(4) } else { table };
+    match len > cbytes {
+        true => invalid(format!("it has {nblocks} blocks in {cbytes} bytes")),
+        false => Ok(len),
+    }
+}
+
+impl<'a> Table<'a> {
+    /// Reads the table in a buffer with the first [`table_len`] bytes of the chunk.
+    fn read(header: &'a Header, buffer: &[u8]) -> Result<Self> {
         let (head, cbytes) = (header.header_len(), header.cbytes as usize);
         let nblocks = header.nblocks() as usize;
-        let mut data = head.saturating_add(nblocks.saturating_mul(4));
-        // With the length field of the dictionary.
-        let first = if header.dictionary { data.saturating_add(4) } else { data };
-        if first > cbytes {
-            return invalid(format!("it has {nblocks} blocks in {cbytes} bytes"));
-        }
-        // Longer buffers keep their length, because new bytes would be zeroed.
-        if buffer.len() < first {
-            resize(buffer, first, DOING)?;
-        }
-        read(&mut [(0, &mut buffer[..first])])?;
+        let first = table_len(header)?;
         let mut dictionary = first..first;
         if header.dictionary {
-            let len = usize::try_from(number(buffer, data)).unwrap_or(0);
+            let len = usize::try_from(number(buffer, first - 4)).unwrap_or(0);
             let most = (sys::BLOSC2_MAXDICTSIZE as usize).min(cbytes - first);
             if !(1..=most).contains(&len) {
                 return invalid(format!("its dictionary has {len} bytes, expected 1 to {most}"));
             }
             dictionary.end += len;
-            data = dictionary.end;
         }
+        let data = dictionary.end;
         let mut starts = Vec::with_capacity(nblocks);
         for block in 0..nblocks {
             let start = number(buffer, head + 4 * block);

@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use blosc2_format::ReadAt;
 use blosc2_format::directory::{Folder, FolderMut};
+use blosc2_format::read_at::DEFAULT_REQUEST_COST;
 
 use super::Storage;
 use super::token::Token;
@@ -39,12 +40,9 @@ impl<S: ReadAt> ReadAt for Guarded<S> {
         guarded("read from a storage", || self.0.read_ranges_at(ranges))
     }
 
-    fn prefetch(&self, offset: u64, len: u64) {
-        // It is only a hint. If it panics, the read that follows reports what is wrong.
-        let _ = guarded("read from a storage", || {
-            self.0.prefetch(offset, len);
-            Ok(())
-        });
+    fn request_cost(&self) -> u64 {
+        // If it panics, the reads that follow report what is wrong.
+        guarded("read from a storage", || Ok(self.0.request_cost())).unwrap_or(DEFAULT_REQUEST_COST)
     }
 }
 
@@ -80,6 +78,11 @@ impl<F: Folder> Folder for Guarded<F> {
 
     fn names(&self) -> io::Result<Vec<String>> {
         guarded("list a folder", || self.0.names())
+    }
+
+    fn request_cost(&self) -> u64 {
+        guarded("open a file in a folder", || Ok(self.0.request_cost()))
+            .unwrap_or(DEFAULT_REQUEST_COST)
     }
 }
 

@@ -39,9 +39,8 @@ use blosc2_format::ReadAt;
 /// file that was opened in append mode does not work: the operating system then ignores the offset of a write and
 /// writes at the end.
 ///
-/// A read of many whole chunks of an array announces the next chunks by [`ReadAt::prefetch`] before it decompresses the
-/// current ones, so that a storage can fetch them meanwhile. For files this is not needed: the operating system reads
-/// ahead.
+/// A storage with a high latency should implement [`ReadAt::request_cost`] and [`ReadAt::read_ranges_at`]. Reads then
+/// request the parts of many chunks at once, and request the next ones while they decompress.
 ///
 /// [Crash recovery](crate::OpenOptions#crash-recovery) has two requirements: [`set_size`](Self::set_size) works, and
 /// the storage keeps the order of writes. With [`OpenOptions::durable`](crate::OpenOptions::durable), the order of

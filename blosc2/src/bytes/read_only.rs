@@ -48,8 +48,8 @@ impl<R: ReadAt> ReadAt for ReadOnly<R> {
         self.0.read_ranges_at(ranges)
     }
 
-    fn prefetch(&self, offset: u64, len: u64) {
-        self.0.prefetch(offset, len)
+    fn request_cost(&self) -> u64 {
+        self.0.request_cost()
     }
 }
 

@@ -85,7 +85,7 @@ impl NDArrayView<'_> {
         }
     }
 
-    /// Reads from the file what a box of the view needs, if it is in one chunk.
+    /// Reads from the file what a box of the view needs, if it is in one chunk or the storage has a high latency.
     pub(super) fn fetch(
         &self,
         reading: &Reading<'_>,
@@ -99,13 +99,11 @@ impl NDArrayView<'_> {
         let now = array.geometry_now(reading)?;
         let items = Items::Region(&region, &strides);
         let plan = items.plan(now.as_ref().unwrap_or(&array.geometry), READ)?;
-        if plan.nchunks() != 1 {
+        if plan.nchunks() != 1 && !array.schunk.is_remote(reading) {
             return Ok(());
         }
-        let chunk = plan.chunk(0);
-        let blocks = (0..chunk.nblocks()).map(|index| chunk.block(index));
-        let ranges = blocks.map(|block| block.number * block.len..(block.number + 1) * block.len);
-        array.schunk.fetch(reading, chunk.number, &ranges.collect::<Vec<_>>(), fetched)
+        let wanted = (0..plan.nchunks()).map(|number| gather::wanted(&plan.chunk(number)));
+        array.schunk.fetch(reading, &wanted.collect::<Vec<_>>(), fetched)
     }
 
     /// Reads a box of the view, on this thread. `bytes` are the items in C order, or this part of each item.

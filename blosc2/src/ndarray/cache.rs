@@ -54,6 +54,7 @@ impl State {
 }
 
 /// The cached blocks of one version of the array.
+#[derive(Clone, Copy)]
 pub(super) struct Blocks<'a> {
     cache: &'a Cache,
     version: Version,
@@ -66,6 +67,12 @@ impl Blocks<'_> {
         let same = state.version == self.version;
         let found = state.blocks.get(&(chunk, block)).filter(|_| same);
         found.map(|bytes| work(bytes)).is_some()
+    }
+
+    /// Returns whether a block is in the cache.
+    pub(super) fn has(&self, chunk: usize, block: usize) -> bool {
+        let state = self.cache.state.lock();
+        state.version == self.version && state.blocks.contains(&(chunk, block))
     }
 
     pub(super) fn keep(&self, chunk: usize, block: usize, bytes: &[u8]) {

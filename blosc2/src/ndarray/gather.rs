@@ -14,7 +14,7 @@ use super::{Pooled, Reused, parallel};
 use crate::closures;
 use crate::decoder::Decoder;
 use crate::memory::{Target, resize};
-use crate::schunk::{Fetched, Reading};
+use crate::schunk::{Fetched, Reading, Wanted};
 use crate::{ChunkRef, Error, ErrorKind, Result, SChunk, Threads};
 
 pub(super) const READ: &str = "read from an array";
@@ -202,23 +202,47 @@ impl Readers {
             _ => (CHUNKS_PER_THREAD * threads).div_ceil(nchunks.max(1)),
         };
         let cache = self.cache.as_ref().map(|cache| cache.of(reading.version()));
-        let gathering = Gathering { schunk, reading, fetched, geometry, sink, cache };
-        let ahead = threads.max(1);
         let scratch = || {
             let scratch = self.scratches.lock().pop().unwrap_or_default();
             Ok(Pooled::new(&self.scratches, scratch))
         };
-        parallel::each(threads, nchunks * parts, scratch, |scratch, number| {
-            let chunk = plan.chunk(number / parts);
-            let (part, nblocks) = (number % parts, chunk.nblocks());
-            let blocks = nblocks * part / parts..nblocks * (part + 1) / parts;
-            // Only chunks that are needed as a whole are announced.
-            let next = number / parts + ahead;
-            if part == 0 && chunk.covers && next < nchunks {
-                schunk.prefetch(reading, plan.chunk_number(next));
-            }
-            gathering.chunk(&chunk, blocks, scratch)
-        })
+        let gather = |numbers: Range<usize>, fetched: &Fetched| {
+            let gathering = Gathering { schunk, reading, fetched, geometry, sink, cache };
+            parallel::each(threads, numbers.len() * parts, scratch, |scratch, number| {
+                let chunk = plan.chunk(numbers.start + number / parts);
+                let (part, nblocks) = (number % parts, chunk.nblocks());
+                let blocks = nblocks * part / parts..nblocks * (part + 1) / parts;
+                gathering.chunk(&chunk, blocks, scratch)
+            })
+        };
+        if !fetched.is_empty() {
+            return gather(0..nchunks, fetched);
+        }
+        // All blocks of a chunk, because the cache may lose those that it has now.
+        let needed = |number| {
+            let chunk = plan.chunk(number);
+            let is_cached = cache.as_ref().is_some_and(|cache| {
+                (0..chunk.nblocks()).all(|index| cache.has(chunk.number, chunk.block(index).number))
+            });
+            (!is_cached).then(|| wanted(&chunk))
+        };
+        schunk.fetch_ahead(reading, nchunks, needed, gather)
+    }
+}
+
+/// The blocks of a chunk that its plan needs.
+pub(super) fn wanted(plan: &ChunkPlan<'_>) -> Wanted {
+    let mut ranges: Few<Range<usize>> = Few::new();
+    (0..plan.nblocks()).for_each(|index| add_block(&mut ranges, &plan.block(index)));
+    Wanted { index: plan.number, ranges: Some(ranges.into_vec()) }
+}
+
+/// Adds a block to ranges of a chunk. Blocks are added in ascending order.
+fn add_block(ranges: &mut Few<Range<usize>>, block: &BlockPlan<'_>) {
+    let start = block.number * block.len;
+    match ranges.last_mut().filter(|range| range.end == start) {
+        Some(range) => range.end += block.len,
+        None => ranges.push(start..start + block.len),
     }
 }
 
@@ -227,7 +251,7 @@ impl Readers {
 struct Gathering<'a> {
     schunk: &'a SChunk,
     reading: &'a Reading<'a>,
-    /// Parts of a chunk that were read before; they include the blocks of the plan in this chunk.
+    /// Parts of chunks that were read before; they include the blocks of the plan in these chunks.
     fetched: &'a Fetched,
     geometry: &'a Geometry,
     sink: Sink,
@@ -242,7 +266,6 @@ impl Gathering<'_> {
         blocks: Range<usize>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let len = self.geometry.block_len();
         let mut needed: Few<usize> = Few::new();
         let mut ranges: Few<Range<usize>> = Few::new();
         for index in blocks {
@@ -254,12 +277,7 @@ impl Gathering<'_> {
                 continue;
             }
             needed.push(index);
-            // The blocks are in ascending order.
-            let start = block.number * len;
-            match ranges.last_mut().filter(|range| range.end == start) {
-                Some(range) => range.end += len,
-                None => ranges.push(start..start + len),
-            }
+            add_block(&mut ranges, &block);
         }
         if needed.is_empty() {
             return Ok(());

@@ -190,14 +190,6 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns the number of one of these chunks in the array.
-    pub(super) fn chunk_number(&self, number: usize) -> usize {
-        match &self.what {
-            What::Region(axes) => position(&self.place(axes, number), self.geometry.chunk_grid()),
-            What::Points(points, ranges) => points[ranges[number].start].chunk,
-        }
-    }
-
     /// Returns the coordinates of one of these chunks.
     fn place(&self, axes: &[Axis<'_>], mut number: usize) -> Few<u64> {
         let mut place: Few<u64> = smallvec![0; axes.len()];

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use blosc2_format::frame::ChunkSize;
 
 use super::read::check_range;
-use super::{Access, Reading, SChunk};
+use super::{Access, Fetched, Reading, SChunk, Wanted};
 use crate::decompressor::{byte_range, to_items};
 use crate::element::{Element, bytes_of, with_bytes_mut};
 use crate::memory::{Target, resize};
@@ -69,12 +69,30 @@ impl SChunk {
 
     fn read_in(&self, reading: &Reading<'_>, start: u64, mut target: Target<'_>) -> Result<()> {
         let stop = start.saturating_add(target.len() as u64);
-        self.each_part(reading, start..stop, |index, part, done| {
-            let target = target.part(done..done + part.len());
-            self.with_chunk_in(reading, index, Some(slice::from_ref(&part)), |chunk, decoder| {
+        let mut read = |(index, part, done): (usize, Range<usize>, usize), fetched: &Fetched| {
+            let (target, ranges) = (target.part(done..done + part.len()), slice::from_ref(&part));
+            self.with_chunk_or_fetched(reading, index, Some(ranges), fetched, |chunk, decoder| {
                 check_range(chunk, &part, index)?;
                 decoder.range(chunk, part.start, target)
             })
+        };
+        if !self.is_remote(reading) {
+            let none = Fetched::default();
+            return self.each_part(reading, start..stop, |index, part, done| {
+                read((index, part, done), &none)
+            });
+        }
+        let mut parts = Vec::new();
+        self.each_part(reading, start..stop, |index, part, done| {
+            parts.push((index, part, done));
+            Ok(())
+        })?;
+        let wanted = |number: usize| {
+            let (index, part, _) = &parts[number];
+            Some(Wanted { index: *index, ranges: Some(vec![part.clone()]) })
+        };
+        self.fetch_ahead(reading, parts.len(), wanted, |numbers, fetched| {
+            parts[numbers].iter().try_for_each(|part| read(part.clone(), fetched))
         })
     }
 

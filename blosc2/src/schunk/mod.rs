@@ -3,6 +3,7 @@
 mod change;
 mod content;
 mod encoding;
+mod fetch;
 pub(crate) mod files;
 mod info;
 mod items;
@@ -44,6 +45,7 @@ use crate::{CParams, DParams, Error, ErrorKind, Result};
 use limits::MaxRead;
 use store::State;
 
+pub(crate) use fetch::{Fetched, Wanted};
 pub use files::temporary_prefix;
 #[cfg(feature = "msgpack")]
 pub(crate) use msgpack::to_content;
@@ -57,7 +59,6 @@ pub(crate) use info::write_storage;
 pub use items::Items;
 pub use metalayers::{Metalayers, MetalayersMut};
 pub use options::OpenOptions;
-pub(crate) use read::Fetched;
 pub use read::{ChunkInfo, Chunks, LazyChunk};
 pub use repair::{Rebuilt, Repaired, repair, repair_to};
 pub use whole::SaveOptions;

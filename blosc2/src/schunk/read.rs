@@ -8,7 +8,7 @@ use std::slice;
 use blosc2_format::chunk::{Header, MAX_FILTERS};
 use blosc2_format::frame::Offset;
 
-use super::{Reading, SChunk, Worker};
+use super::{Fetched, Reading, SChunk, Worker};
 use crate::closures::{Closures, registered};
 use crate::decoder::Decoder;
 use crate::decompressor::{chunk_range, to_items};
@@ -179,11 +179,11 @@ impl SChunk {
         let mut worker = self.worker()?;
         let Worker { decoder, buffer } = &mut worker;
         decoder.set_place(index, start);
-        let result = reading.state.locate(index).and_then(|(located, header)| {
+        let admit = |header: &Header, decoder: &mut Decoder| -> Result<_> {
             if header.is_compressed() {
                 // Blocks pass through codec and filters; a part of some chunks needs all of their data.
                 let whole = ranges
-                    .is_some_and(|ranges| ranges.iter().any(|range| takes_all(&header, range)));
+                    .is_some_and(|ranges| ranges.iter().any(|range| takes_all(header, range)));
                 let block = if header.variable_blocks { 0 } else { u64::from(header.block_len()) };
                 let nbytes = if whole { u64::from(header.nbytes) } else { 0 };
                 self.allow_scratch(READ, nbytes.max(4 * block))?;
@@ -193,12 +193,17 @@ impl SChunk {
             if runs_closures {
                 decoder.update_shape(reading.array_meta(), || self.shape())?;
             }
-            let _calling = self.gate.as_ref().filter(|_| runs_closures).map(|gate| gate.calling());
-            if let Some(bytes) = located.in_memory(&header) {
+            Ok(self.gate.as_ref().filter(|_| runs_closures).map(|gate| gate.calling()))
+        };
+        let read = || {
+            if let Some((header, bytes)) = fetched.get(index) {
+                let _calling = admit(header, decoder)?;
                 return work(&ChunkRef::to_decompress(bytes)?, decoder);
             }
-            if fetched.index == Some(index) {
-                return work(&ChunkRef::to_decompress(&fetched.bytes)?, decoder);
+            let (located, header) = reading.state.locate(index)?;
+            let _calling = admit(&header, decoder)?;
+            if let Some(bytes) = located.in_memory(&header) {
+                return work(&ChunkRef::to_decompress(bytes)?, decoder);
             }
             let ranges = ranges.map(|ranges| {
                 let needed = ranges.iter().map(|range| decoder.needed(&header, range.clone()));
@@ -207,29 +212,9 @@ impl SChunk {
             let fetched = located.fetch(&header, ranges.as_deref(), buffer);
             fetched.map_err(|error| error.doing(format!("read chunk {index}")))?;
             work(&ChunkRef::to_decompress(buffer)?, decoder)
-        });
+        };
+        let result = read();
         self.workers.lock().push(worker);
-        result.map_err(|error| self.at(error.in_chunk(index)))
-    }
-
-    /// Reads what ranges of a chunk need, if the chunk is neither in memory nor changed by a postfilter.
-    pub(crate) fn fetch(
-        &self,
-        reading: &Reading<'_>,
-        index: usize,
-        ranges: &[Range<usize>],
-        fetched: &mut Fetched,
-    ) -> Result<()> {
-        fetched.clear();
-        let result = reading.state.locate(index).and_then(|(located, header)| {
-            if located.in_memory(&header).is_some() || self.postfilter.is_some() {
-                return Ok(());
-            }
-            let read = located.fetch(&header, Some(ranges), &mut fetched.bytes);
-            read.map_err(|error| error.doing(format!("read chunk {index}")))?;
-            fetched.index = Some(index);
-            Ok(())
-        });
         result.map_err(|error| self.at(error.in_chunk(index)))
     }
 
@@ -254,11 +239,6 @@ impl SChunk {
             && registered(header.codec(), &header.filters) == Closures::None)
     }
 
-    /// Lets the storage fetch a chunk that will be read soon.
-    pub(crate) fn prefetch(&self, reading: &Reading<'_>, index: usize) {
-        reading.state.prefetch(index);
-    }
-
     /// Returns whether a chunk stores only a repeated value.
     pub(crate) fn is_special(&self, reading: &Reading<'_>, index: usize) -> Result<bool> {
         let located = reading.state.locate(index).map_err(|error| self.at(error.in_chunk(index)));
@@ -274,21 +254,6 @@ impl SChunk {
             decoder.set_postfilter(postfilter.clone());
         }
         Ok(Worker { decoder, buffer: Vec::new() })
-    }
-}
-
-/// Parts of a chunk that were read from a file before they are decompressed.
-#[derive(Debug, Default)]
-pub struct Fetched {
-    /// The chunk; `None` if nothing was read.
-    index: Option<usize>,
-    bytes: Vec<u8>,
-}
-
-impl Fetched {
-    /// Forgets the parts; the memory is used again.
-    pub(crate) fn clear(&mut self) {
-        self.index = None;
     }
 }
 

@@ -11,7 +11,7 @@ use blosc2_format::frame::Outline;
 
 use super::options::new_store;
 use super::store::{Contiguous, Memory, State, Store};
-use super::{Access, OpenOptions, Reading, SChunk, files};
+use super::{Access, Fetched, OpenOptions, Reading, SChunk, Wanted, files};
 use crate::bytes::{Safety, Storage};
 use crate::closures::BoxError;
 use crate::gate::{Claim, FileId, Gate, Version, links};
@@ -325,8 +325,8 @@ impl SChunk {
         let reading = self.reading()?;
         let mut target = self.hollow(&reading, store)?;
         // The outline already has all chunks if all are the same special value.
-        for index in target.nchunks()..reading.state.nchunks() {
-            self.with_chunk_in(&reading, index, None, |chunk, _| {
+        self.each_chunk(&reading, target.nchunks(), |index, fetched| {
+            self.with_chunk_or_fetched(&reading, index, None, fetched, |chunk, _| {
                 if !chunk.header().extended {
                     let detail =
                         format!("chunk {index} is a Blosc1 chunk, with a header of 16 bytes");
@@ -334,10 +334,24 @@ impl SChunk {
                 }
                 target.push(SAVE, None, chunk.as_bytes()).map(drop)
             })?;
-            self.report(progress, SAVE, index, &reading)?;
-        }
+            self.report(progress, SAVE, index, &reading)
+        })?;
         target.finish()?;
         Ok(target)
+    }
+
+    /// Calls `work` with the index of each chunk from `first` on, and the chunks that were fetched.
+    fn each_chunk(
+        &self,
+        reading: &Reading<'_>,
+        first: usize,
+        mut work: impl FnMut(usize, &Fetched) -> Result<()>,
+    ) -> Result<()> {
+        let wanted = |number| Some(Wanted { index: first + number, ranges: None });
+        let count = reading.state.nchunks().saturating_sub(first);
+        self.fetch_ahead(reading, count, wanted, |mut numbers, fetched| {
+            numbers.try_for_each(|number| work(first + number, fetched))
+        })
     }
 
     /// Reports that the chunks up to `index` are copied.
@@ -399,8 +413,8 @@ impl SChunk {
         self.copy_vlmetalayers_to(&mut target)?;
         let closures = target.encoder()?.runs_closures();
         let mut data = Vec::new();
-        for index in 0..reading.state.nchunks() {
-            self.with_chunk_in(&reading, index, None, |chunk, decoder| {
+        self.each_chunk(&reading, 0, |index, fetched| {
+            self.with_chunk_or_fetched(&reading, index, None, fetched, |chunk, decoder| {
                 // The new chunk is compressed while this one is read.
                 let _calling = if closures { self.calling() } else { None };
                 self.allow(COPY, chunk.nbytes() as u64)?;
@@ -414,8 +428,8 @@ impl SChunk {
                 decoder.decompress(chunk, Target::of(&mut data))?;
                 target.append_bytes(&data).map(drop)
             })?;
-            self.report(progress, COPY, index, &reading)?;
-        }
+            self.report(progress, COPY, index, &reading)
+        })?;
         target.finish()?;
         Ok(target)
     }

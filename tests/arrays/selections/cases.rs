@@ -10,6 +10,7 @@ use blosc2::{
     AxisSelection, CParams, DParams, Filter, NDArray, NDArrayBuilder, OpenOptions, SplitMode,
     Threads,
 };
+use blosc2_format::read_at::DEFAULT_REQUEST_COST;
 use blosc2_format::{Options, Report, Severity, directory, frame};
 use tempfile::TempDir;
 
@@ -125,39 +126,52 @@ fn params(typesize: usize, rng: &mut Rng) -> CParams {
 }
 
 /// A custom storage backend that outlives the array and counts the bytes read.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Shared(Arc<Mutex<(Vec<u8>, u64)>>);
+#[derive(Debug, Clone)]
+pub(crate) struct Shared {
+    inner: Arc<Mutex<(Vec<u8>, u64)>>,
+    request_cost: u64,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self { inner: Arc::default(), request_cost: DEFAULT_REQUEST_COST }
+    }
+}
 
 impl Shared {
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        self.0.lock().unwrap().0.clone()
+        self.inner.lock().unwrap().0.clone()
     }
 
     /// The number of bytes read since the last call.
     pub(crate) fn fetched(&self) -> u64 {
-        std::mem::take(&mut self.0.lock().unwrap().1)
+        std::mem::take(&mut self.inner.lock().unwrap().1)
     }
 }
 
 impl ReadAt for Shared {
     fn size(&self) -> io::Result<u64> {
-        self.0.lock().unwrap().0.size()
+        self.inner.lock().unwrap().0.size()
     }
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        let mut inner = self.0.lock().unwrap();
+        let mut inner = self.inner.lock().unwrap();
         inner.1 += buffer.len() as u64;
         inner.0.read_exact_at(offset, buffer)
+    }
+
+    fn request_cost(&self) -> u64 {
+        self.request_cost
     }
 }
 
 impl Storage for Shared {
     fn write_all_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.0.lock().unwrap().0.write_all_at(offset, bytes)
+        self.inner.lock().unwrap().0.write_all_at(offset, bytes)
     }
 
     fn set_size(&mut self, len: u64) -> io::Result<()> {
-        self.0.lock().unwrap().0.set_size(len)
+        self.inner.lock().unwrap().0.set_size(len)
     }
 }
 
@@ -181,7 +195,11 @@ impl Place {
         match rng.below(20) {
             0..8 => (Self::Memory, None),
             8..13 => (Self::Buffer, None),
-            13..18 => (Self::Shared(Shared::default()), None),
+            13..18 => {
+                // The last two fetch parts of chunks, or whole chunks, of many chunks at once.
+                let request_cost = *rng.pick(&[DEFAULT_REQUEST_COST, 4097, 1 << 20]);
+                (Self::Shared(Shared { request_cost, ..Shared::default() }), None)
+            }
             18 => {
                 let (path, folder) = folder();
                 (Self::File(path), folder)

@@ -3,8 +3,9 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use blosc2::storage::{ReadAt, ReadOnly};
-use blosc2::{AxisSelection, CParams, Codec, DParams, NDArray, OpenOptions, Threads};
+use blosc2::storage::{Folder, FolderMut, ReadAt, ReadOnly};
+use blosc2::{AxisSelection, CParams, Codec, DParams, ErrorKind, NDArray, OpenOptions, Threads};
+use blosc2_format::directory::Memory;
 
 use super::cases::Shared;
 use crate::common::Rng;
@@ -65,57 +66,209 @@ fn a_box_fetches_its_blocks_and_no_others() {
     assert!(found < rest, "no items: {found} bytes");
 }
 
-/// A source that records what is read and announced: `true` for a read, the offset and the length.
-struct Recorded {
+/// The number of ranges of a call, and of their bytes.
+type Calls = Arc<Mutex<Vec<(usize, u64)>>>;
+
+/// A source with a high latency that records its calls.
+#[derive(Debug)]
+struct Remote {
     bytes: Vec<u8>,
-    calls: Arc<Mutex<Vec<(bool, u64, u64)>>>,
+    request_cost: u64,
+    calls: Calls,
 }
 
-impl ReadAt for Recorded {
+impl ReadAt for Remote {
     fn size(&self) -> io::Result<u64> {
         self.bytes.size()
     }
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        self.calls.lock().unwrap().push((true, offset, buffer.len() as u64));
-        self.bytes.read_exact_at(offset, buffer)
+        self.read_ranges_at(&mut [(offset, buffer)])
     }
 
-    fn prefetch(&self, offset: u64, len: u64) {
-        self.calls.lock().unwrap().push((false, offset, len));
+    fn read_ranges_at(&self, ranges: &mut [(u64, &mut [u8])]) -> io::Result<()> {
+        let len = ranges.iter().map(|(_, buffer)| buffer.len() as u64).sum();
+        self.calls.lock().unwrap().push((ranges.len(), len));
+        self.bytes.read_ranges_at(ranges)
+    }
+
+    fn request_cost(&self) -> u64 {
+        self.request_cost
+    }
+}
+
+/// The calls since the last time.
+fn taken(calls: &Calls) -> Vec<(usize, u64)> {
+    std::mem::take(&mut *calls.lock().unwrap())
+}
+
+const CHUNK: u64 = 512 << 10;
+const NCHUNKS: u64 = 100;
+
+/// An array of items with four random bytes, with blocks of 16 KiB, in a source with a high latency.
+fn remote(codec: Codec, request_cost: u64, threads: usize) -> (NDArray, Vec<u64>, Calls) {
+    let mut rng = Rng(3);
+    let items: Vec<u64> = (0..NCHUNKS * CHUNK / 8).map(|_| rng.next() >> 32).collect();
+    let builder = NDArray::builder().chunks(CHUNK / 8).blocks(2048);
+    let builder = builder.cparams(CParams::new().codec(codec).level(1));
+    let bytes = builder.from_slice(&items, items.len()).unwrap().to_cframe().unwrap();
+    let calls = Calls::default();
+    let source = Remote { bytes, request_cost, calls: calls.clone() };
+    let mut array = NDArray::open_storage(ReadOnly::new(source), &OpenOptions::new()).unwrap();
+    array.set_dparams(DParams::new().threads(Threads::new(threads)));
+    // The first read also reads the index.
+    assert_eq!(array.item::<u64>(0).unwrap(), items[0]);
+    taken(&calls);
+    (array, items, calls)
+}
+
+#[test]
+fn the_parts_of_many_chunks_are_requested_at_once() {
+    for threads in [1, 4] {
+        let (array, items, calls) = remote(Codec::Lz4, 5000, threads);
+        let points: Vec<[u64; 1]> = (0..NCHUNKS).map(|at| [at * CHUNK / 8 + 5000]).collect();
+        let expected: Vec<u64> = points.iter().map(|[at]| items[*at as usize]).collect();
+        assert_eq!(array.read_points::<u64>(&points).unwrap(), expected);
+        // The headers and tables; the blocks.
+        let seen = taken(&calls);
+        let count = NCHUNKS as usize;
+        assert_eq!(seen.iter().map(|call| call.0).collect::<Vec<_>>(), [count; 2], "{seen:?}");
+        assert_eq!(seen[0].1, NCHUNKS * (32 + 4 * 32 + 4));
+        // The blocks are compressed to half of their 16 KiB.
+        assert!(seen[1].1 < NCHUNKS * (8 << 10) * 11 / 10, "{seen:?}");
+
+        // Chunks up to the cost of a request are read whole.
+        let (array, items, calls) = remote(Codec::Lz4, 1 << 20, threads);
+        let found = array.read::<u64>([CHUNK / 8 - 1..2 * CHUNK / 8 + 1]).unwrap();
+        assert_eq!(found, items[CHUNK as usize / 8 - 1..2 * CHUNK as usize / 8 + 1]);
+        let seen = taken(&calls);
+        assert_eq!((seen.len(), seen[0].0), (1, 3), "{seen:?}");
     }
 }
 
 #[test]
-fn the_next_chunks_are_announced() {
-    const CHUNKS: u64 = 6;
-    const CHUNK: u64 = 64 << 10;
-    let mut rng = Rng(3);
-    let items: Vec<u64> = (0..CHUNKS * CHUNK / 8).map(|_| rng.next()).collect();
-    let builder = NDArray::builder().chunks(CHUNK / 8).blocks(1024);
-    let bytes = builder.from_slice(&items, items.len()).unwrap().to_cframe().unwrap();
-    for threads in [1, 2] {
-        let calls = Arc::new(Mutex::new(Vec::new()));
-        let source = Recorded { bytes: bytes.clone(), calls: calls.clone() };
-        let options = OpenOptions::new();
-        let mut array = NDArray::open_storage(ReadOnly::new(source), &options).unwrap();
-        array.set_dparams(DParams::new().threads(Threads::new(threads)));
-        // The first read also reads the index.
-        assert_eq!(array.item::<u64>(0).unwrap(), items[0]);
-        let seen = std::mem::take(&mut *calls.lock().unwrap());
-        assert!(seen.iter().all(|(is_read, ..)| *is_read), "nothing is announced for one item");
-
+fn whole_chunks_are_fetched_ahead_in_few_calls() {
+    for (codec, threads) in [(Codec::Lz4, 1), (Codec::Lz4, 4), (Codec::Zstd, 2)] {
+        let (array, items, calls) = remote(codec, 64 << 10, threads);
+        // Windows of 8 MiB and up to 16 MiB, and the rest.
+        let (ranges, bytes) = (NCHUNKS as usize, NCHUNKS * CHUNK / 2..NCHUNKS * CHUNK * 11 / 20);
+        let check = |what: &str| {
+            let seen = taken(&calls);
+            let sum = seen.iter().fold((0, 0), |sum, call| (sum.0 + call.0, sum.1 + call.1));
+            assert!(
+                seen.len() == 3 && sum.0 == ranges && bytes.contains(&sum.1),
+                "{what}: {seen:?}"
+            );
+        };
         assert!(array.read_all::<u64>().unwrap() == items);
-        let seen = std::mem::take(&mut *calls.lock().unwrap());
-        let announced: Vec<_> = seen.iter().filter(|(is_read, ..)| !is_read).collect();
-        assert_eq!(announced.len() as u64, CHUNKS - threads as u64);
-        for (_, start, len) in announced {
-            assert!((CHUNK..CHUNK + 100).contains(len), "{len} bytes");
-            let read = seen.iter().position(|call| call.0 && call.1 == *start);
-            let before = seen.iter().position(|call| *call == (false, *start, *len));
-            assert!(read.is_some() && (threads > 1 || before < read), "the chunk at {start}");
-        }
+        check("an array");
+        assert!(array.schunk().items::<u64>(..).unwrap() == items);
+        check("items");
+        let copy = array.schunk().try_clone().unwrap();
+        check("a copy");
+        assert!(copy.items::<u64>(..).unwrap() == items);
+        array.schunk().recompress(CParams::new().codec(Codec::BloscLz)).unwrap();
+        check("a recompressed copy");
+        let sum = items.iter().fold(0u64, |sum, &item| sum.wrapping_add(item));
+        assert_eq!(array.lazy::<u64>().sum().unwrap(), sum);
+        let seen = taken(&calls);
+        assert!(seen.len() < 3 * ranges, "a sum: {seen:?}");
     }
+}
+
+#[test]
+fn errors_of_a_source_with_high_latency_are_returned() {
+    let (array, _, _) = remote(Codec::Lz4, 64 << 10, 2);
+    let mut bytes = array.schunk().to_cframe().unwrap();
+    // The table of blocks of a chunk that is not in the first window.
+    let chunk = array.schunk().chunk(90).unwrap();
+    let len = chunk.as_bytes().len();
+    let at = bytes.windows(len).position(|found| found == chunk.as_bytes()).unwrap();
+    bytes[at + 32..at + 36].fill(0xff);
+    let failed = |result: blosc2::Result<Vec<u64>>| result.map(drop).unwrap_err();
+    let source = Remote { bytes, request_cost: 64 << 10, calls: Calls::default() };
+    let broken = NDArray::open_storage(ReadOnly::new(source), &OpenOptions::new()).unwrap();
+    let error = failed(broken.read_all());
+    assert_eq!(error.kind(), ErrorKind::InvalidData);
+    assert!(error.to_string().contains("chunk 90"), "{error}");
+    let item = broken.item::<u64>(90 * CHUNK / 8).unwrap_err();
+    assert!(
+        item.kind() == ErrorKind::InvalidData && item.to_string().contains("chunk 90"),
+        "{item}"
+    );
+    assert_eq!(broken.read::<u64>(..10).unwrap(), array.read::<u64>(..10).unwrap());
+}
+
+/// A folder with a high latency that counts the files that are opened at the same time.
+#[derive(Debug, Default)]
+struct RemoteFolder {
+    files: Memory,
+    open: Arc<Mutex<(usize, usize)>>,
+}
+
+#[derive(Debug)]
+struct RemoteFile(Vec<u8>, Arc<Mutex<(usize, usize)>>);
+
+impl Folder for RemoteFolder {
+    type File = RemoteFile;
+
+    fn open(&self, name: &str) -> io::Result<RemoteFile> {
+        let file = self.files.open(name)?;
+        {
+            let mut open = self.open.lock().unwrap();
+            open.0 += 1;
+            open.1 = open.1.max(open.0);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        Ok(RemoteFile(file, Arc::clone(&self.open)))
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        self.files.names()
+    }
+
+    fn request_cost(&self) -> u64 {
+        1 << 20
+    }
+}
+
+impl FolderMut for RemoteFolder {
+    fn put(&mut self, name: &str, content: &[u8], durable: bool) -> io::Result<()> {
+        self.files.put(name, content, durable)
+    }
+
+    fn remove(&mut self, name: &str) -> io::Result<()> {
+        self.files.remove(name)
+    }
+}
+
+impl Drop for RemoteFile {
+    fn drop(&mut self) {
+        self.1.lock().unwrap().0 -= 1;
+    }
+}
+
+impl ReadAt for RemoteFile {
+    fn size(&self) -> io::Result<u64> {
+        self.0.size()
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.0.read_exact_at(offset, buffer)
+    }
+}
+
+#[test]
+fn files_of_a_folder_with_high_latency_are_opened_together() {
+    let items: Vec<u32> = (0..40_000).collect();
+    let folder = RemoteFolder::default();
+    let open = Arc::clone(&folder.open);
+    let builder = NDArray::builder().folder(folder).chunks(1000).blocks(100);
+    let array = builder.from_slice(&items, items.len()).unwrap();
+    *open.lock().unwrap() = (0, 0);
+    assert_eq!(array.read_all::<u32>().unwrap(), items);
+    let most = open.lock().unwrap().1;
+    assert!((2..=16).contains(&most), "{most} files");
 }
 
 #[test]

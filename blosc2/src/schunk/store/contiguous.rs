@@ -106,6 +106,10 @@ impl Store for Contiguous {
         Ok(Located::Memory(from[..room].into()))
     }
 
+    fn request_cost(&self) -> u64 {
+        self.bytes.request_cost()
+    }
+
     fn commit(
         &mut self,
         outline: &mut Outline,

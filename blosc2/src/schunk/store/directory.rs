@@ -156,6 +156,10 @@ impl<F: Files> Store for Directory<F> {
         Ok(Located::Stored(Source::File(Box::new(file)), 0, size))
     }
 
+    fn request_cost(&self) -> u64 {
+        self.files.request_cost()
+    }
+
     fn commit(
         &mut self,
         outline: &mut Outline,

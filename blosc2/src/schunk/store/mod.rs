@@ -17,6 +17,7 @@ use std::time::SystemTime;
 
 use blosc2_format::chunk::{EXTENDED_HEADER_LEN, Header};
 use blosc2_format::frame::{Layout, Offset, Outline, Sizes, Stores};
+use blosc2_format::read_at::DEFAULT_REQUEST_COST;
 use blosc2_format::{Limits, ReadAt};
 
 use crate::bytes::Storage;
@@ -74,6 +75,11 @@ pub(crate) trait Store: Debug + Send + Sync {
 
     /// Finds the chunk at a place.
     fn chunk(&self, outline: &Outline, place: u64) -> Result<Located<'_>>;
+
+    /// Returns the cost of a request to the storage; see [`ReadAt::request_cost`].
+    fn request_cost(&self) -> u64 {
+        DEFAULT_REQUEST_COST
+    }
 
     /// Stores a change atomically: chunks at their places, and the metadata. The chunks at the places `freed` are
     /// removed.
@@ -143,7 +149,7 @@ pub(crate) enum Source<'a> {
 }
 
 impl Source<'_> {
-    fn as_dyn(&self) -> &dyn ReadAt {
+    pub(super) fn as_dyn(&self) -> &dyn ReadAt {
         match self {
             Self::Storage(storage) => *storage,
             Self::File(file) => file,
@@ -220,29 +226,6 @@ impl State {
         };
         let header = self.outline.chunk_header(number, head, at, room);
         Ok((located, header.map_err(|error| Error::from_frame(doing(), error))?))
-    }
-
-    /// Lets the storage fetch a chunk of a contiguous frame that will be read soon. Reads nothing itself, so the length
-    /// is at most that of an uncompressed chunk.
-    pub(crate) fn prefetch(&self, index: usize) {
-        let place = |index: usize| match self.outline.decoded(index as u64)? {
-            Offset::At(place) => Some(place),
-            Offset::Special(_) => None,
-        };
-        // Each chunk of a directory is in a file, and new chunks of a transaction are in memory.
-        if self.outline.layout() == Layout::Directory || self.transaction.is_some() {
-            return;
-        }
-        let Some(start) = place(index) else { return };
-        let len = place(index + 1).and_then(|next| next.checked_sub(start));
-        if let Ok(Located::Stored(Source::Storage(storage), at, room)) =
-            self.store.chunk(&self.outline, start)
-        {
-            // For a file, the system reads ahead by itself.
-            let most = u64::from(self.outline.chunksize().fixed().unwrap_or(0))
-                + EXTENDED_HEADER_LEN as u64;
-            storage.prefetch(at, len.unwrap_or(room).min(room).min(most));
-        }
     }
 
     /// Returns the sizes of a chunk that will be removed.
@@ -462,6 +445,10 @@ impl ReadAt for Stamped {
             self.check()?;
         }
         read
+    }
+
+    fn request_cost(&self) -> u64 {
+        self.storage.request_cost()
     }
 }
 

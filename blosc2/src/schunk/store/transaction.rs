@@ -56,7 +56,7 @@ impl Transaction {
     }
 
     /// Returns a new chunk.
-    pub(super) fn chunk(&self, place: u64) -> Option<&[u8]> {
+    pub(crate) fn chunk(&self, place: u64) -> Option<&[u8]> {
         self.staged.0.get(&place).map(Vec::as_slice)
     }
 

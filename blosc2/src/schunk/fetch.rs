@@ -1,0 +1,297 @@
+//! Fetching: reading the compressed parts of chunks before they are decompressed.
+//!
+//! From a storage with a high latency, a read requests the parts of many chunks at once. While they are decompressed, it
+//! requests those of the next chunks.
+
+use std::ops::Range;
+use std::sync::mpsc;
+use std::thread;
+
+use blosc2_format::chunk::{EXTENDED_HEADER_LEN, Header};
+use blosc2_format::frame::{Layout, Offset};
+use blosc2_format::read_at::DEFAULT_REQUEST_COST;
+
+use super::store::{Located, State};
+use super::{Reading, SChunk};
+use crate::element::zeroed;
+use crate::partial::{self, Steps};
+use crate::{Error, Result};
+
+const READ: &str = "read chunks";
+/// The size of the first window, in bytes of the storage. A window is what is fetched at once.
+const FIRST_WINDOW: u64 = 8 << 20;
+/// The maximum size of a window in bytes, unless it is a single chunk.
+const WINDOW: u64 = 32 << 20;
+/// The maximum number of chunks of a window.
+const WINDOW_CHUNKS: usize = 4096;
+/// The number of files of a directory that are read at the same time.
+const FILES: usize = 16;
+/// The number of bytes that are read first of a chunk whose number of blocks is unknown.
+const HEAD: usize = 4096;
+
+/// A chunk, and the parts of its data that are needed.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    pub(crate) index: usize,
+    /// `None` for all data.
+    pub(crate) ranges: Option<Vec<Range<usize>>>,
+}
+
+/// The compressed parts of chunks that were read before they are decompressed.
+#[derive(Debug, Default)]
+pub struct Fetched {
+    /// In ascending order of the indices.
+    chunks: Vec<Chunk>,
+    /// Memory that is used again.
+    spare: Vec<Vec<u8>>,
+}
+
+#[derive(Debug)]
+struct Chunk {
+    index: usize,
+    header: Header,
+    bytes: Vec<u8>,
+}
+
+impl Fetched {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.chunks.is_empty()
+    }
+
+    /// Forgets the chunks; the memory is used again.
+    pub(crate) fn clear(&mut self) {
+        self.spare.extend(self.chunks.drain(..).map(|chunk| chunk.bytes));
+    }
+
+    /// Returns the header of a chunk, and a chunk with the fetched parts.
+    pub(crate) fn get(&self, index: usize) -> Option<(&Header, &[u8])> {
+        let at = self.chunks.binary_search_by_key(&index, |chunk| chunk.index).ok()?;
+        let Chunk { header, bytes, .. } = &self.chunks[at];
+        Some((header, bytes))
+    }
+}
+
+impl SChunk {
+    /// Whether the parts of many chunks are requested at once.
+    pub(crate) fn is_remote(&self, reading: &Reading<'_>) -> bool {
+        reading.state.store.request_cost() > DEFAULT_REQUEST_COST && self.postfilter.is_none()
+    }
+
+    /// Reads the needed parts of chunks that are not in memory. Does nothing with a postfilter, which may need others.
+    pub(crate) fn fetch(
+        &self,
+        reading: &Reading<'_>,
+        wanted: &[Wanted],
+        fetched: &mut Fetched,
+    ) -> Result<()> {
+        fetched.clear();
+        if self.postfilter.is_some() {
+            return Ok(());
+        }
+        reading.state.fetch(wanted, fetched).map_err(|error| self.at(error))
+    }
+
+    /// Calls `work` with the numbers below `count`, in ascending ranges, and the chunks that were fetched for them.
+    ///
+    /// `wanted` returns the chunk of a number; `None` if it needs no chunk. From a storage with a low latency, nothing is
+    /// fetched, and `work` is called once.
+    pub(crate) fn fetch_ahead(
+        &self,
+        reading: &Reading<'_>,
+        count: usize,
+        wanted: impl Fn(usize) -> Option<Wanted> + Sync,
+        mut work: impl FnMut(Range<usize>, &Fetched) -> Result<()>,
+    ) -> Result<()> {
+        if !self.is_remote(reading) {
+            return work(0..count, &Fetched::default());
+        }
+        let fetch = |start: usize, limit: u64| {
+            let (mut window, mut size, mut end) = (Vec::new(), 0, start);
+            while end < count && size < limit && window.len() < WINDOW_CHUNKS {
+                if let Some(each) = wanted(end) {
+                    size += reading.state.fetched_len(&each).map_err(|error| self.at(error))?;
+                    window.push(each);
+                }
+                end += 1;
+            }
+            let mut fetched = Fetched::default();
+            self.fetch(reading, &window, &mut fetched)?;
+            Ok((start..end, fetched))
+        };
+        let (first, fetched) = fetch(0, FIRST_WINDOW)?;
+        if first.end == count {
+            return work(first, &fetched);
+        }
+        thread::scope(|scope| {
+            // Without a buffer: at most one window waits while another one is decompressed.
+            let (send, receive) = mpsc::sync_channel(0);
+            let mut start = first.end;
+            scope.spawn(move || {
+                let mut limit = FIRST_WINDOW;
+                while start < count {
+                    limit = (2 * limit).min(WINDOW);
+                    let window = fetch(start, limit);
+                    start = window.as_ref().map_or(count, |(range, _)| range.end);
+                    // The receiver is dropped after an error.
+                    if send.send(window).is_err() {
+                        return;
+                    }
+                }
+            });
+            work(first, &fetched)?;
+            drop(fetched);
+            receive.into_iter().try_for_each(|window: Result<_>| {
+                let (range, fetched) = window?;
+                work(range, &fetched)
+            })
+        })
+    }
+}
+
+/// A chunk whose first bytes are read.
+struct Start<'a> {
+    wanted: &'a Wanted,
+    at: u64,
+    room: u64,
+    head: Vec<u8>,
+}
+
+impl State {
+    /// Reads the needed parts of chunks that are not in memory.
+    fn fetch(&self, wanted: &[Wanted], fetched: &mut Fetched) -> Result<()> {
+        if self.outline.layout() != Layout::Directory || wanted.len() <= 1 {
+            fetched.chunks = self.fetch_together(wanted, &mut fetched.spare)?;
+        } else {
+            let parts = wanted.len().div_ceil(FILES);
+            let chunks = thread::scope(|scope| {
+                let read = |files: &[Wanted]| {
+                    let each = |file| self.fetch_together(std::slice::from_ref(file), &mut vec![]);
+                    files.iter().map(each).collect::<Result<Vec<_>>>()
+                };
+                let threads = wanted.chunks(parts).map(|files| scope.spawn(move || read(files)));
+                let threads: Vec<_> = threads.collect();
+                let join = |thread: thread::ScopedJoinHandle<'_, _>| {
+                    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                };
+                threads.into_iter().map(join).collect::<Result<Vec<_>>>()
+            })?;
+            fetched.chunks = chunks.into_iter().flatten().flatten().collect();
+        }
+        fetched.chunks.sort_unstable_by_key(|chunk| chunk.index);
+        Ok(())
+    }
+
+    /// Reads the parts of chunks in one storage, or of one chunk, with as few calls as possible.
+    fn fetch_together(&self, wanted: &[Wanted], spare: &mut Vec<Vec<u8>>) -> Result<Vec<Chunk>> {
+        let (mut starts, mut source) = (Vec::with_capacity(wanted.len()), None);
+        for each in wanted {
+            let Some((Located::Stored(from, at, room), place)) = self.stored(each.index)? else {
+                continue;
+            };
+            source = Some(from);
+            let (len, _) = self.first_len(each, place, room);
+            let mut head = spare.pop().unwrap_or_default();
+            if head.capacity() < len {
+                head = zeroed(len, READ)?;
+            }
+            head.resize(len, 0);
+            starts.push(Start { wanted: each, at, room, head });
+        }
+        let Some(source) = source else { return Ok(Vec::new()) };
+        let read = |parts: &mut [(u64, &mut [u8])]| {
+            source.as_dyn().read_ranges_at(parts).map_err(|error| Error::of_io(READ, error))
+        };
+        read(
+            &mut starts.iter_mut().map(|start| (start.at, &mut start.head[..])).collect::<Vec<_>>(),
+        )?;
+        let cost = usize::try_from(self.store.request_cost()).unwrap_or(usize::MAX);
+        let mut chunks = Vec::with_capacity(starts.len());
+        for Start { wanted: Wanted { index, ranges }, at, room, head, .. } in starts {
+            let failed = |error: Error| error.doing(format!("read chunk {index}")).in_chunk(*index);
+            let front = &head[..head.len().min(EXTENDED_HEADER_LEN)];
+            let header = self.outline.chunk_header(*index as u64, front, at, room);
+            let header = header.map_err(|error| failed(Error::from_frame(READ, error)))?;
+            let known = head.len();
+            let all = 0..header.nbytes as usize;
+            let ranges = ranges.clone().unwrap_or_else(|| vec![all]);
+            let steps = Steps::new(header.clone(), ranges, (head, known), cost);
+            chunks.push((*index, at, header, steps.map_err(failed)?));
+        }
+        loop {
+            let mut parts = Vec::new();
+            for (_, at, _, steps) in &mut chunks {
+                parts.extend(steps.parts().into_iter().map(|(offset, part)| (*at + offset, part)));
+            }
+            if parts.is_empty() {
+                break;
+            }
+            read(&mut parts)?;
+            for (index, _, _, steps) in &mut chunks {
+                let advanced = if steps.is_complete() { Ok(()) } else { steps.advance() };
+                advanced
+                    .map_err(|error| error.doing(format!("read chunk {index}")).in_chunk(*index))?;
+            }
+        }
+        let chunks = chunks.into_iter().map(|(index, _, header, steps)| {
+            let bytes = steps.into_buffer();
+            Chunk { index, header, bytes }
+        });
+        Ok(chunks.collect())
+    }
+
+    /// Returns a chunk that is stored, with its place; `None` if it is in memory.
+    fn stored(&self, index: usize) -> Result<Option<(Located<'_>, u64)>> {
+        let failed = |error: Error| error.doing(format!("read chunk {index}")).in_chunk(index);
+        let Offset::At(place) = self.offset(index, READ).map_err(failed)? else { return Ok(None) };
+        if self.transaction.as_ref().is_some_and(|each| each.chunk(place).is_some()) {
+            return Ok(None);
+        }
+        let located = self.store.chunk(&self.outline, place).map_err(failed)?;
+        Ok(matches!(located, Located::Stored(..)).then_some((located, place)))
+    }
+
+    /// Returns the probable number of bytes that fetching a chunk takes.
+    fn fetched_len(&self, wanted: &Wanted) -> Result<u64> {
+        // To open the files of a directory takes requests.
+        if self.outline.layout() == Layout::Directory {
+            return Ok(self.outline.chunksize().fixed().map_or(FIRST_WINDOW / 4, u64::from));
+        }
+        let Some((Located::Stored(_, _, room), place)) = self.stored(wanted.index)? else {
+            return Ok(0);
+        };
+        let (first, is_whole) = self.first_len(wanted, place, room);
+        let data = wanted.ranges.iter().flatten().map(|range| range.len() as u64).sum::<u64>();
+        Ok(if is_whole { first as u64 } else { first as u64 + data })
+    }
+
+    /// Returns the number of bytes of a stored chunk that are read first, and whether this is probably the whole chunk.
+    fn first_len(&self, wanted: &Wanted, place: u64, room: u64) -> (usize, bool) {
+        let fixed = self.outline.chunksize().fixed().map(u64::from);
+        // No chunk is longer than its data and a header.
+        let most = fixed.unwrap_or(i32::MAX as u64) + EXTENDED_HEADER_LEN as u64;
+        // Chunks are usually stored in their order.
+        let next = match self.outline.layout() {
+            Layout::Contiguous => self.outline.decoded(wanted.index as u64 + 1),
+            Layout::Directory => None,
+        };
+        let len = match next {
+            Some(Offset::At(next)) if next > place => next - place,
+            _ => room,
+        };
+        let len = len.min(room).min(most);
+        let data = wanted.ranges.iter().flatten().map(|range| range.len() as u64).sum::<u64>();
+        let is_whole = wanted.ranges.is_none()
+            || len <= self.store.request_cost().max(partial::SMALL as u64)
+            || fixed.is_some_and(|chunk| data > chunk / 4 * 3);
+        let params = self.outline.params();
+        let head = match fixed.zip(params.blocksize) {
+            Some((chunk, block)) => {
+                // With the length field of a dictionary.
+                EXTENDED_HEADER_LEN as u64 + 4 * chunk.div_ceil(block.into()) + 4
+            }
+            _ => HEAD as u64,
+        };
+        let first = if is_whole { len } else { head.min(len) };
+        (usize::try_from(first).unwrap_or(usize::MAX), is_whole)
+    }
+}
