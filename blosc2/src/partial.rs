@@ -220,8 +220,8 @@ impl<R: AsRef<[Range<usize>]>> Steps<R> {
     }
 }
 
-/// Sets the length of a buffer to that of a stored chunk, of which it holds the first `known` bytes. The others are those
-/// of an earlier call, or zeros.
+/// Sets the length of a buffer to that of a stored chunk. Its first `known` bytes are kept. The others are those of an
+/// earlier call, or zeros.
 fn make_room(buffer: &mut Vec<u8>, len: usize, known: usize) -> Result<()> {
     if buffer.capacity() < len {
         let old = mem::take(buffer);

@@ -1,0 +1,89 @@
+//! Directories (sparse frames) in object stores.
+
+use std::io;
+
+use blosc2::storage::{Folder, FolderMut};
+use futures::{StreamExt, TryStreamExt};
+use object_store::path::Path;
+use object_store::{ObjectStoreExt, PutPayload};
+
+use crate::object::failed;
+use crate::{Object, Remote, runtime};
+
+/// A prefix in an object store as a [custom folder](blosc2::storage::FolderMut): the objects under it are the files of a
+/// directory (sparse frame).
+///
+/// A write replaces whole objects, so that a change of a chunk uploads this chunk and the index only. Only one writer may
+/// change the directory at a time; object stores have no locks.
+///
+/// ```
+/// # use std::sync::Arc;
+/// use blosc2::NDArray;
+/// use blosc2_object_store::Remote;
+/// # let remote = Remote::new(Arc::new(object_store::memory::InMemory::new()));
+///
+/// let builder = NDArray::builder().folder(remote.folder("grid.b2nd")).chunks([100, 100]);
+/// let mut array = builder.zeros::<f32>([1000, 1000])?;
+/// array.set([5, 7], 1.5f32)?; // uploads one chunk and the index
+/// assert_eq!(remote.array("grid.b2nd")?.item::<f32>(&[5, 7])?, 1.5);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct RemoteFolder {
+    remote: Remote,
+    prefix: Path,
+}
+
+impl RemoteFolder {
+    pub(crate) fn new(remote: Remote, prefix: Path) -> Self {
+        Self { remote, prefix }
+    }
+
+    fn path(&self, name: &str) -> Path {
+        self.prefix.clone().join(name)
+    }
+}
+
+impl Folder for RemoteFolder {
+    type File = Object;
+
+    fn open(&self, name: &str) -> io::Result<Object> {
+        runtime::wait(Object::open(self.remote.clone(), self.path(name)))?.map_err(failed)
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        let (remote, prefix) = (self.remote.clone(), self.prefix.clone());
+        let names = async move {
+            let objects = remote.store.list(Some(&prefix));
+            let names = objects.map(|meta| {
+                let parts = meta?.location;
+                let mut inside = parts.prefix_match(&prefix).into_iter().flatten();
+                // Objects under a longer prefix are not files of this folder.
+                let name = inside.next().map(|part| part.as_ref().to_owned());
+                Ok(name.filter(|_| inside.next().is_none()))
+            });
+            names.try_filter_map(|name| async { Ok(name) }).try_collect().await
+        };
+        runtime::wait(names)?.map_err(failed)
+    }
+
+    /// The [gap](Remote::gap).
+    fn request_cost(&self) -> u64 {
+        self.remote.gap
+    }
+}
+
+impl FolderMut for RemoteFolder {
+    fn put(&mut self, name: &str, content: &[u8], _: bool) -> io::Result<()> {
+        let (remote, path) = (self.remote.clone(), self.path(name));
+        let payload = PutPayload::from(content.to_vec());
+        runtime::wait(async move { remote.store.put(&path, payload).await })?
+            .map(drop)
+            .map_err(failed)
+    }
+
+    fn remove(&mut self, name: &str) -> io::Result<()> {
+        let (remote, path) = (self.remote.clone(), self.path(name));
+        runtime::wait(async move { remote.store.delete(&path).await })?.map_err(failed)
+    }
+}

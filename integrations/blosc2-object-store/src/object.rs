@@ -1,0 +1,413 @@
+//! Objects as sources of bytes.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+
+use blosc2::storage::ReadAt;
+use blosc2::{Error, ErrorKind};
+use bytes::Bytes;
+use futures::StreamExt;
+use object_store::path::Path;
+use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStoreExt};
+use tokio::task::JoinSet;
+
+use crate::cache::PAGE;
+use crate::{Remote, runtime};
+
+const READ: &str = "read an object";
+/// The number of bytes at the start and at the end that opening an object reads. They include the header, the index and
+/// the trailer of most files.
+const END: u64 = 64 << 10;
+/// The minimum size of the requests into which a large read is divided, in bytes.
+const LEAST_REQUEST: u64 = 1 << 20;
+
+/// An object in an object store that is open for reading: a [source](ReadAt) of bytes.
+///
+/// Opening it takes one request, or two if it has more than 64 KiB. Reads request only the bytes that are needed and not
+/// in the [cache](Remote::cache).
+///
+/// If the object changes after it was opened, reads that need a request fail with [`ErrorKind::Busy`]. The data of two
+/// versions is never mixed. A change is detected by the ETag of the object; for a server without ETags, by the size and
+/// the modification time, which has a resolution of one second.
+///
+/// ```
+/// # use std::sync::Arc;
+/// use blosc2::storage::{ReadAt, ReadOnly};
+/// use blosc2::{NDArray, OpenOptions};
+/// use blosc2_object_store::Remote;
+/// # let remote = Remote::new(Arc::new(object_store::memory::InMemory::new()));
+/// # remote.save("a.b2nd", NDArray::builder().arange(0i32, 100, 1)?.schunk(), false)?;
+///
+/// let object = remote.object("a.b2nd")?;
+/// assert_eq!(object.read_vec_at(2, 7)?, b"b2frame");
+/// // With other options than those of `Remote::array`.
+/// let options = OpenOptions::new().max_read(1 << 30);
+/// let array = NDArray::open_storage(ReadOnly::new(object), &options)?;
+/// assert_eq!(array.item::<i32>(42)?, 42);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Object(Arc<Inner>);
+
+struct Inner {
+    remote: Remote,
+    path: Path,
+    size: u64,
+    version: Arc<Version>,
+    /// The first bytes.
+    head: Bytes,
+    /// The last bytes.
+    tail: Bytes,
+}
+
+/// The version of an object that was opened.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Version {
+    path: Path,
+    e_tag: Option<String>,
+    size: u64,
+    modified: i64,
+    /// Distinguishes versions without ETags, because these can be different.
+    number: u64,
+}
+
+impl Version {
+    fn of(path: &Path, meta: &ObjectMeta) -> Self {
+        static NUMBER: AtomicU64 = AtomicU64::new(1);
+        let number = match meta.e_tag {
+            Some(_) => 0,
+            None => NUMBER.fetch_add(1, Ordering::Relaxed),
+        };
+        Self {
+            path: path.clone(),
+            e_tag: meta.e_tag.clone(),
+            size: meta.size,
+            modified: meta.last_modified.timestamp_millis(),
+            number,
+        }
+    }
+
+    /// Whether a response is about this version.
+    fn is(&self, meta: &ObjectMeta) -> bool {
+        let is_same_time = || self.modified == meta.last_modified.timestamp_millis();
+        self.size == meta.size
+            && match (&self.e_tag, &meta.e_tag) {
+                (Some(own), Some(other)) => own == other,
+                (None, None) => is_same_time(),
+                _ => false,
+            }
+    }
+
+    /// The ETag that a request demands. A weak ETag never matches.
+    fn condition(&self) -> Option<String> {
+        self.e_tag.clone().filter(|e_tag| !e_tag.starts_with("W/"))
+    }
+}
+
+/// What a request sends to the reading thread.
+enum Message {
+    /// The bytes at an offset of the object.
+    Data(u64, Bytes),
+    Done,
+    Failed(io::Error),
+}
+
+impl Object {
+    /// Reads both ends of an object.
+    pub(crate) async fn open(remote: Remote, path: Path) -> Result<Self, object_store::Error> {
+        let options = GetOptions { range: Some(GetRange::Bounded(0..END)), ..Default::default() };
+        let first = match remote.store.get_opts(&path, options).await {
+            Ok(first) => first,
+            Err(error) => {
+                // An empty object has no first byte. Servers and stores report this in different ways.
+                let meta = remote.store.head(&path).await.ok().filter(|meta| meta.size == 0);
+                let Some(meta) = meta else { return Err(error) };
+                let version = Arc::new(Version::of(&path, &meta));
+                let (head, tail) = (Bytes::new(), Bytes::new());
+                return Ok(Self(Arc::new(Inner { remote, path, size: 0, version, head, tail })));
+            }
+        };
+        let (size, version) = (first.meta.size, Arc::new(Version::of(&path, &first.meta)));
+        let head = first.bytes().await?;
+        let mut inner = Inner { remote, path, size, version, head, tail: Bytes::new() };
+        if size > END {
+            let response = inner.get(size.saturating_sub(END).max(END)..size).await?;
+            inner.tail = response.bytes().await?;
+        }
+        Ok(Self(Arc::new(inner)))
+    }
+
+    /// Returns the path of the object in its store.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// Returns the ETag of the version that was opened; `None` if the server has no ETags.
+    pub fn e_tag(&self) -> Option<&str> {
+        self.0.version.e_tag.as_deref()
+    }
+}
+
+impl Inner {
+    /// Requests a range of the version that was opened.
+    async fn get(&self, range: Range<u64>) -> Result<object_store::GetResult, object_store::Error> {
+        let options = GetOptions {
+            range: Some(GetRange::Bounded(range)),
+            if_match: self.version.condition(),
+            ..Default::default()
+        };
+        let response = self.remote.store.get_opts(&self.path, options).await?;
+        if self.version.is(&response.meta) {
+            return Ok(response);
+        }
+        let path = self.path.to_string();
+        let source = "the server returned another version".into();
+        Err(object_store::Error::Precondition { path, source })
+    }
+
+    /// Returns the bytes of a range that opening has read.
+    fn at_ends(&self, start: u64, len: usize) -> Option<&[u8]> {
+        let part = |bytes: &Bytes, from: u64| -> Option<Range<usize>> {
+            let from = usize::try_from(from).ok()?;
+            let end = from.checked_add(len)?;
+            (end <= bytes.len()).then_some(from..end)
+        };
+        if let Some(range) = part(&self.head, start) {
+            return Some(&self.head[range]);
+        }
+        let from = start.checked_sub(self.size - self.tail.len() as u64)?;
+        part(&self.tail, from).map(|range| &self.tail[range])
+    }
+
+    /// Sends the requests for ascending ranges, and calls `take` with the bytes of each response, in parts.
+    fn fetch(
+        self: &Arc<Self>,
+        ranges: &[Range<u64>],
+        mut take: impl FnMut(u64, &Bytes),
+    ) -> io::Result<()> {
+        let total: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+        let most = self.remote.request_size;
+        let each = total.div_ceil(self.remote.concurrency as u64);
+        let each = each.clamp(LEAST_REQUEST.min(most), most);
+        let handle = runtime::handle()?;
+        let (send, receive) = mpsc::channel();
+        // Dropping the set stops the requests that are still running.
+        let mut tasks = JoinSet::new();
+        for range in ranges {
+            // Parts of equal size.
+            let len = range.end - range.start;
+            let part = len.div_ceil(len.div_ceil(each));
+            let mut start = range.start;
+            while start < range.end {
+                let end = range.end.min(start + part);
+                let (inner, send) = (Arc::clone(self), send.clone());
+                tasks.spawn_on(async move { inner.send(start..end, &send).await }, handle);
+                start = end;
+            }
+        }
+        drop(send);
+        let mut running = tasks.len();
+        while running > 0 {
+            match receive.recv() {
+                Ok(Message::Data(offset, bytes)) => take(offset, &bytes),
+                Ok(Message::Done) => running -= 1,
+                Ok(Message::Failed(error)) => return Err(error),
+                Err(_) => return Err(io::Error::other("a request has panicked")),
+            }
+        }
+        Ok(())
+    }
+
+    /// Requests a range, and sends the response.
+    async fn send(&self, range: Range<u64>, send: &mpsc::Sender<Message>) {
+        let _permit = self.remote.permits.acquire().await;
+        let expected = range.end;
+        let mut at = range.start;
+        let transfer = async {
+            let mut body = self.get(range).await?.into_stream();
+            while let Some(bytes) = body.next().await {
+                let bytes = bytes?;
+                let len = bytes.len() as u64;
+                if len > expected - at {
+                    let source = "the response is longer than requested".into();
+                    return Err(object_store::Error::Generic { store: "Object", source });
+                }
+                // After an error nobody receives.
+                if send.send(Message::Data(at, bytes)).is_err() {
+                    return Ok(());
+                }
+                at += len;
+            }
+            if at != expected {
+                let source = format!("the response ends {} bytes early", expected - at).into();
+                return Err(object_store::Error::Generic { store: "Object", source });
+            }
+            Ok(())
+        };
+        let done = match transfer.await {
+            Ok(()) => Message::Done,
+            Err(error) => Message::Failed(failed(error)),
+        };
+        // See above.
+        let _ = send.send(done);
+    }
+
+    /// Reads ranges that do not overlap, in ascending order.
+    fn read(self: &Arc<Self>, ranges: &mut [(u64, &mut [u8])]) -> io::Result<()> {
+        let pages = ranges.iter().map(|(start, buffer)| pages(*start, buffer.len() as u64));
+        let count = pages.clone().map(|pages| pages.end - pages.start).sum();
+        if self.remote.cache.takes(count) {
+            let pages = self.pages(pages.flatten())?;
+            let copy = |(start, buffer): &mut (u64, &mut [u8])| {
+                let mut done = 0;
+                while done < buffer.len() {
+                    let at = *start + done as u64;
+                    let bytes = pages.get(&(at / PAGE)).ok_or(io::ErrorKind::UnexpectedEof)?;
+                    let from = &bytes[(at % PAGE) as usize..];
+                    let len = from.len().min(buffer.len() - done);
+                    buffer[done..done + len].copy_from_slice(&from[..len]);
+                    done += len;
+                }
+                Ok(())
+            };
+            return ranges.iter_mut().try_for_each(copy);
+        }
+        let spans = ranges.iter().map(|(start, buffer)| *start..*start + buffer.len() as u64);
+        let spans = self.merge(spans);
+        self.fetch(&spans, |offset, bytes| {
+            let end = offset + bytes.len() as u64;
+            let first = ranges.partition_point(|(start, to)| start + to.len() as u64 <= offset);
+            for (start, buffer) in &mut ranges[first..] {
+                let (from, to) = (offset.max(*start), end.min(*start + buffer.len() as u64));
+                if from >= to {
+                    break;
+                }
+                // Both differences are within a buffer.
+                let len = (to - from) as usize;
+                let (source, target) = ((from - offset) as usize, (from - *start) as usize);
+                buffer[target..target + len].copy_from_slice(&bytes[source..source + len]);
+            }
+        })
+    }
+
+    /// Returns pages, which are in ascending order, from the cache or by requests.
+    fn pages(
+        self: &Arc<Self>,
+        wanted: impl Iterator<Item = u64>,
+    ) -> io::Result<HashMap<u64, Bytes>> {
+        let (mut found, mut missing) = (HashMap::new(), Vec::new());
+        for page in wanted {
+            match self.remote.cache.get(&self.version, page) {
+                Some(bytes) => drop(found.insert(page, bytes)),
+                None => missing.push(page * PAGE..self.size.min((page + 1) * PAGE)),
+            }
+        }
+        // Whole pages only.
+        let spans = self.merge(missing.into_iter());
+        let mut buffers: Vec<Vec<u8>> = Vec::new();
+        for span in &spans {
+            // At most the size of the cache.
+            buffers.push(vec![0; (span.end - span.start) as usize]);
+        }
+        self.fetch(&spans, |offset, bytes| {
+            let number = spans.partition_point(|span| span.end <= offset);
+            let start = (offset - spans[number].start) as usize;
+            buffers[number][start..start + bytes.len()].copy_from_slice(bytes);
+        })?;
+        for (span, buffer) in spans.iter().zip(&buffers) {
+            for (page, bytes) in (span.start / PAGE..).zip(buffer.chunks(PAGE as usize)) {
+                let bytes = Bytes::copy_from_slice(bytes);
+                self.remote.cache.put(&self.version, page, bytes.clone());
+                found.insert(page, bytes);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Merges ascending ranges with small gaps.
+    fn merge(&self, ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
+        let mut merged: Vec<Range<u64>> = Vec::new();
+        for range in ranges.filter(|range| !range.is_empty()) {
+            match merged.last_mut() {
+                Some(last) if range.start <= last.end.saturating_add(self.remote.gap) => {
+                    last.end = last.end.max(range.end);
+                }
+                _ => merged.push(range),
+            }
+        }
+        merged
+    }
+}
+
+/// Returns the pages of a range of bytes.
+fn pages(start: u64, len: u64) -> Range<u64> {
+    start / PAGE..(start + len).div_ceil(PAGE)
+}
+
+/// Converts the error of a request.
+pub(crate) fn failed(error: object_store::Error) -> io::Error {
+    use object_store::Error as E;
+    match error {
+        E::NotFound { .. } => io::Error::new(io::ErrorKind::NotFound, error),
+        E::AlreadyExists { .. } => io::Error::new(io::ErrorKind::AlreadyExists, error),
+        E::PermissionDenied { .. } | E::Unauthenticated { .. } => {
+            io::Error::new(io::ErrorKind::PermissionDenied, error)
+        }
+        E::Precondition { path, .. } => {
+            let detail =
+                format!("the object `{path}` has changed since it was opened: open it again");
+            Error::new(ErrorKind::Busy, READ, detail).into()
+        }
+        error => io::Error::other(error),
+    }
+}
+
+impl ReadAt for Object {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.0.size)
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.read_ranges_at(&mut [(offset, buffer)])
+    }
+
+    /// Requests all ranges at once. Close ranges share a request; a large range is divided into several requests.
+    fn read_ranges_at(&self, ranges: &mut [(u64, &mut [u8])]) -> io::Result<()> {
+        let mut rest: Vec<(u64, &mut [u8])> = Vec::new();
+        for (start, buffer) in ranges {
+            let end = start.checked_add(buffer.len() as u64);
+            if end.is_none_or(|end| end > self.0.size) {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            match self.0.at_ends(*start, buffer.len()) {
+                Some(bytes) => buffer.copy_from_slice(bytes),
+                None => rest.push((*start, &mut **buffer)),
+            }
+        }
+        rest.sort_unstable_by_key(|(start, _)| *start);
+        let overlap = rest.windows(2).any(|two| two[0].0 + two[0].1.len() as u64 > two[1].0);
+        match overlap {
+            false if rest.is_empty() => Ok(()),
+            false => self.0.read(&mut rest),
+            // No reader of this project asks for the same bytes twice.
+            true => rest.chunks_mut(1).try_for_each(|one| self.0.read(one)),
+        }
+    }
+
+    /// The [gap](Remote::gap).
+    fn request_cost(&self) -> u64 {
+        self.0.remote.gap
+    }
+}
+
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { path, size, version, .. } = &*self.0;
+        let mut debug = f.debug_struct("Object");
+        debug.field("path", path).field("size", size).field("e_tag", &version.e_tag).finish()
+    }
+}

@@ -1,0 +1,299 @@
+//! Object stores with settings.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::sync::Arc;
+
+use blosc2::storage::ReadOnly;
+use blosc2::{Error, ErrorKind, NDArray, OpenOptions, Result, SChunk, SaveOptions};
+use blosc2_format::directory::INDEX;
+use blosc2_store::{Object as Container, TreeStore};
+use bytes::Bytes;
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutPayload, WriteMultipart};
+use tokio::sync::Semaphore;
+
+use crate::cache::Cache;
+use crate::object::failed;
+use crate::{Object, RemoteFolder, runtime, unblock, url};
+
+const OPEN: &str = "open an object";
+const SAVE: &str = "save to an object store";
+/// Larger frames are uploaded in parts, in bytes.
+const MULTIPART: u64 = 64 << 20;
+/// The size of a part in bytes. S3 allows 10,000 parts.
+const PART: u64 = 16 << 20;
+const PARTS: u64 = 9000;
+/// The number of parts that are uploaded at the same time.
+const UPLOADS: usize = 4;
+
+/// An object store with settings for reading, and a cache that all opened objects share.
+///
+/// Clones share the cache and the connections. The settings apply to objects that are opened afterwards.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use blosc2::NDArray;
+/// use blosc2_object_store::Remote;
+///
+/// let folder = tempfile::tempdir()?;
+/// let url = format!("file://{}/numbers.b2nd", folder.path().display());
+/// let (remote, path) = Remote::from_url(&url, [("", ""); 0])?;
+/// let remote = remote.cache(64 << 20);
+/// remote.save(&path, NDArray::builder().arange(0u16, 500, 1)?.schunk(), false)?;
+/// assert_eq!(remote.array(&path)?.read::<u16>(100..103)?, [100, 101, 102]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Remote {
+    pub(crate) store: Arc<dyn ObjectStore>,
+    pub(crate) gap: u64,
+    pub(crate) request_size: u64,
+    pub(crate) concurrency: usize,
+    pub(crate) permits: Arc<Semaphore>,
+    pub(crate) cache: Arc<Cache>,
+}
+
+impl Remote {
+    /// Uses an object store, which may be a wrapper such as `object_store::prefix::PrefixStore`.
+    pub fn new(store: Arc<dyn ObjectStore>) -> Self {
+        const CONCURRENCY: usize = 16;
+        Self {
+            store,
+            gap: 256 << 10,
+            request_size: 8 << 20,
+            concurrency: CONCURRENCY,
+            permits: Arc::new(Semaphore::new(CONCURRENCY)),
+            cache: Arc::new(Cache::new(32 << 20)),
+        }
+    }
+
+    /// Uses the object store of a URL, and returns it with the path of the object.
+    ///
+    /// The URL starts with `s3://`, `gs://`, `az://`, `abfs://`, `http://`, `https://` or `file://`, followed by the bucket
+    /// or host and the path. URLs of Amazon S3, Cloudflare R2 and Azure that start with `https://` are recognized.
+    ///
+    /// The options are those of the crate `object_store`, such as `region`, `endpoint`, `access_key_id`,
+    /// `skip_signature`, `timeout` and `allow_http`. Environment variables that start with `AWS_`, `AZURE_` or `GOOGLE_`
+    /// are used as options too. `allow_http` is set if the URL or the option `endpoint` starts with `http://`. Two options
+    /// are added: `max_retries` (6 by default) and `retry_timeout` (`60s`) limit the repetition of failed requests.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidArgument`]: the URL is invalid or has a query, an option is unknown or has an invalid value,
+    ///   or a required option is missing.
+    pub fn from_url<K: AsRef<str>, V: AsRef<str>>(
+        url: &str,
+        options: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<(Self, Path)> {
+        let options = options.into_iter();
+        let options =
+            options.map(|(key, value)| (key.as_ref().to_owned(), value.as_ref().to_owned()));
+        let (store, path) = url::parse(url, options.collect())?;
+        Ok((Self::new(store), path))
+    }
+
+    /// Sets the maximum gap between two ranges that share a request, in bytes. 256 KiB by default.
+    ///
+    /// A good value is the number of bytes that are transferred in the time that a request takes. Compressed chunks of up
+    /// to this size are requested as a whole.
+    pub fn gap(mut self, bytes: u64) -> Self {
+        self.gap = bytes;
+        self
+    }
+
+    /// Sets the maximum size of a request, in bytes; at least 1. 8 MiB by default. Larger ranges are divided into several
+    /// requests, which run concurrently.
+    pub fn request_size(mut self, bytes: u64) -> Self {
+        self.request_size = bytes.max(1);
+        self
+    }
+
+    /// Sets the maximum number of requests that run at the same time, of all objects together; at least 1. 16 by default.
+    pub fn concurrency(mut self, requests: usize) -> Self {
+        self.concurrency = requests.clamp(1, Semaphore::MAX_PERMITS);
+        self.permits = Arc::new(Semaphore::new(self.concurrency));
+        self
+    }
+
+    /// Sets the maximum size of the cache of compressed bytes, in bytes. 32 MiB by default; 0 switches it off.
+    ///
+    /// The cache keeps the bytes of small reads, such as block tables and single blocks. Reads of more than a quarter of
+    /// its size do not use it.
+    pub fn cache(mut self, bytes: usize) -> Self {
+        self.cache = Arc::new(Cache::new(bytes));
+        self
+    }
+
+    /// Returns the object store.
+    pub fn store(&self) -> &Arc<dyn ObjectStore> {
+        &self.store
+    }
+
+    /// Opens an object as a source of bytes.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::NotFound`]: there is no object at this path;
+    /// - [`ErrorKind::Io`]: a request fails.
+    pub fn object(&self, path: impl AsRef<str>) -> Result<Object> {
+        let path = Path::from(path.as_ref());
+        let opened = runtime::wait(Object::open(self.clone(), path.clone()));
+        let opened = opened.and_then(|opened| opened.map_err(failed));
+        opened.map_err(|error| Error::of_io(OPEN, error).at(path.as_ref()))
+    }
+
+    /// Returns a prefix as a folder, which contains a directory (sparse frame). No request is sent.
+    pub fn folder(&self, prefix: impl AsRef<str>) -> RemoteFolder {
+        RemoteFolder::new(self.clone(), Path::from(prefix.as_ref()))
+    }
+
+    /// Opens a super-chunk for reading: a contiguous frame in an object, or a directory (sparse frame) under a prefix.
+    ///
+    /// For other options, pass [`object`](Self::object) to [`OpenOptions::open_storage`].
+    ///
+    /// # Errors
+    /// Fails with the errors of [`OpenOptions::open_storage`], and with
+    /// - [`ErrorKind::NotFound`]: there is neither an object at this path nor a directory;
+    /// - [`ErrorKind::Io`]: a request fails.
+    pub fn schunk(&self, path: impl AsRef<str>) -> Result<SChunk> {
+        let path = path.as_ref();
+        let options = OpenOptions::new();
+        let opened = match self.object(path) {
+            Ok(object) => options.open_storage(ReadOnly::new(object)),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                // The error of a missing object is clearer than that of a missing index.
+                match self.object(Path::from(path).join(INDEX)) {
+                    Ok(_) => options.open_folder(self.folder(path)),
+                    Err(_) => Err(error),
+                }
+            }
+            Err(error) => Err(error),
+        };
+        opened.map_err(|error| error.at(path))
+    }
+
+    /// Opens an array for reading: a contiguous frame in an object, or a directory (sparse frame) under a prefix.
+    ///
+    /// # Errors
+    /// Fails with the errors of [`schunk`](Self::schunk) and of [`NDArray::from_schunk`].
+    pub fn array(&self, path: impl AsRef<str>) -> Result<NDArray> {
+        let path = path.as_ref();
+        NDArray::from_schunk(self.schunk(path)?).map_err(|error| error.at(path))
+    }
+
+    /// Opens an array like [`array`](Self::array), without blocking the calling thread.
+    ///
+    /// # Errors
+    /// Fails with the errors of [`array`](Self::array).
+    pub async fn array_async(&self, path: impl AsRef<str>) -> Result<NDArray> {
+        let (remote, path) = (self.clone(), path.as_ref().to_owned());
+        unblock(move || remote.array(path)).await?
+    }
+
+    /// Opens a `TreeStore` or `DictStore` in a zip file (`.b2z`). Its members are read in place. Python:
+    /// `blosc2.open(url)`.
+    ///
+    /// # Errors
+    /// Fails with the errors of [`object`](Self::object) and of [`TreeStore::open_source`].
+    pub fn tree_store(&self, path: impl AsRef<str>) -> Result<TreeStore> {
+        let object = self.object(&path)?;
+        TreeStore::open_source(object).map_err(|error| error.at(path.as_ref()))
+    }
+
+    /// Opens what an object contains: an array, a super-chunk, a store, or another container of Python.
+    ///
+    /// # Errors
+    /// Fails with the errors of [`schunk`](Self::schunk) and [`tree_store`](Self::tree_store), and of
+    /// [`blosc2_store::Object::from_schunk`].
+    pub fn container(&self, path: impl AsRef<str>) -> Result<Container> {
+        use blosc2::storage::ReadAt;
+
+        let path = path.as_ref();
+        match self.object(path) {
+            Ok(object) if object.read_vec_at(0, 2).is_ok_and(|start| start == b"PK") => {
+                let store = TreeStore::open_source(object).map_err(|error| error.at(path))?;
+                Ok(Container::TreeStore(store))
+            }
+            _ => Container::from_schunk(self.schunk(path)?).map_err(|error| error.at(path)),
+        }
+    }
+
+    /// Saves a super-chunk, or the [super-chunk](NDArray::schunk) of an array, as an object with a contiguous frame. Fails
+    /// if there is an object at this path, unless `replace` is set.
+    ///
+    /// The object appears when it is complete. Up to 64 MiB are uploaded by one request, and `replace` is a condition of
+    /// this request. A larger frame is first written to a temporary file, and uploaded in parts. Without `replace`, an
+    /// object that another writer creates during this upload is replaced.
+    ///
+    /// # Errors
+    /// Fails with the errors of [`SChunk::save_in`], and with
+    /// - [`ErrorKind::AlreadyExists`]: there is an object at this path, and `replace` is not set;
+    /// - [`ErrorKind::Io`]: a request fails, or the object store does not support conditional writes.
+    pub fn save(&self, path: impl AsRef<str>, schunk: &SChunk, replace: bool) -> Result<()> {
+        let path = Path::from(path.as_ref());
+        let saved = match schunk.cbytes() < MULTIPART {
+            true => self.put(&path, schunk.to_cframe()?.into(), replace),
+            false => {
+                let file = tempfile::tempfile().map_err(|error| Error::of_io(SAVE, error))?;
+                let clone = file.try_clone().map_err(|error| Error::of_io(SAVE, error))?;
+                schunk.save_in(clone, &SaveOptions::new())?;
+                self.put_file(&path, file, replace)
+            }
+        };
+        saved.map_err(|error| Error::of_io(SAVE, error).at(path.as_ref()))
+    }
+
+    fn put(&self, path: &Path, bytes: Bytes, replace: bool) -> io::Result<()> {
+        let (store, path) = (Arc::clone(&self.store), path.clone());
+        let mode = if replace { PutMode::Overwrite } else { PutMode::Create };
+        let put = async move { store.put_opts(&path, PutPayload::from(bytes), mode.into()).await };
+        runtime::wait(put)?.map(drop).map_err(failed)
+    }
+
+    /// Uploads a file in parts.
+    fn put_file(&self, path: &Path, mut file: File, replace: bool) -> io::Result<()> {
+        let (store, to) = (Arc::clone(&self.store), path.clone());
+        let start = async move {
+            let exists = !replace && store.head(&to).await.is_ok();
+            let upload = if exists { None } else { Some(store.put_multipart(&to).await?) };
+            Ok(upload)
+        };
+        let Some(upload) = runtime::wait(start)?.map_err(failed)? else {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        };
+        let len = file.seek(SeekFrom::End(0))?;
+        file.rewind()?;
+        let part = PART.max(len.div_ceil(PARTS));
+        let mut writer = WriteMultipart::new_with_chunk_size(upload, part as usize);
+        let mut read = move || {
+            let mut bytes = Vec::new();
+            (&mut file).take(part).read_to_end(&mut bytes).map(|_| Bytes::from(bytes))
+        };
+        loop {
+            let bytes = match read() {
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    // The parts are removed; the error of the file is the one to report.
+                    let _ = runtime::wait(writer.abort());
+                    return Err(error);
+                }
+            };
+            if bytes.is_empty() {
+                return runtime::wait(writer.finish())?.map(drop).map_err(failed);
+            }
+            writer = runtime::wait(async move {
+                match writer.wait_for_capacity(UPLOADS).await {
+                    Ok(()) => {
+                        writer.put(bytes);
+                        Ok(writer)
+                    }
+                    Err(error) => {
+                        let _ = writer.abort().await;
+                        Err(error)
+                    }
+                }
+            })?
+            .map_err(failed)?;
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! The runtime on which requests run.
+//!
+//! It is separate from any runtime of the caller. A synchronous call can therefore wait for requests on every thread,
+//! also on a thread of the caller's runtime.
+
+use std::future::Future;
+use std::io;
+use std::sync::{OnceLock, mpsc};
+use std::thread;
+
+use tokio::runtime::{Builder, Handle, Runtime};
+
+/// The maximum number of threads that process responses.
+const MOST_THREADS: usize = 4;
+
+/// Returns the runtime of this crate, which is started by the first call.
+pub(crate) fn handle() -> io::Result<&'static Handle> {
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    if let Some(runtime) = RUNTIME.get() {
+        return Ok(runtime.handle());
+    }
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+    let mut builder = Builder::new_multi_thread();
+    let runtime =
+        builder.worker_threads(threads).thread_name("blosc2-object-store").enable_all().build()?;
+    if let Err(second) = RUNTIME.set(runtime) {
+        // Another thread was faster. Dropping a runtime waits, which is not allowed in asynchronous code.
+        second.shutdown_background();
+    }
+    RUNTIME.get().map(Runtime::handle).ok_or_else(|| io::Error::other("no runtime"))
+}
+
+/// Runs a future on the runtime, and waits for its result.
+pub(crate) fn wait<T: Send + 'static>(
+    future: impl Future<Output = T> + Send + 'static,
+) -> io::Result<T> {
+    let (send, receive) = mpsc::sync_channel(1);
+    handle()?.spawn(async move {
+        // The receiver waits for it.
+        let _ = send.send(future.await);
+    });
+    receive.recv().map_err(|_| io::Error::other("a request has panicked"))
+}
+
+/// Runs work that blocks or computes, on a thread for such work. Returns a future of its result.
+///
+/// The future works in every asynchronous runtime. The work is the closure's; it runs to its end if the future is
+/// dropped. [`ReadAsync`](crate::ReadAsync) is built on this function.
+///
+/// ```
+/// # futures::executor::block_on(async {
+/// let sum = blosc2_object_store::unblock(|| (1..=1000u64).sum::<u64>()).await?;
+/// assert_eq!(sum, 500_500);
+/// # Ok::<(), blosc2::Error>(())
+/// # }).unwrap();
+/// ```
+///
+/// # Errors
+/// - [`ErrorKind::Callback`](blosc2::ErrorKind::Callback): the closure has panicked;
+/// - [`ErrorKind::Io`](blosc2::ErrorKind::Io): no thread can be started.
+pub async fn unblock<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> blosc2::Result<T> {
+    const DOING: &str = "run blocking work";
+    let handle = handle().map_err(|error| blosc2::Error::of_io(DOING, error))?;
+    let done = handle.spawn_blocking(work).await;
+    done.map_err(|error| blosc2::Error::new(blosc2::ErrorKind::Callback, DOING, error))
+}

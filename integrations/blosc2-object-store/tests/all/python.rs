@@ -1,0 +1,191 @@
+//! nginx, an S3 server, and Python's `blosc2`, which reads what this crate writes, and the reverse.
+
+use std::time::{Duration, Instant};
+
+use blosc2::{CParams, Codec, ErrorKind, NDArray, SChunk};
+use blosc2_object_store::Remote;
+
+use crate::data::{self, within_a_minute};
+use crate::servers::{BUCKET, Nginx, S3, run_python, write};
+
+const SHAPE: [u64; 2] = [8192, 8192];
+const CHUNKS: [u64; 2] = [128, 8192];
+const BLOCKS: [u64; 2] = [8, 8192];
+
+/// The array with 64 chunks of 4 MiB, on both servers.
+#[test]
+fn a_box_of_a_large_array_takes_five_requests_at_most() {
+    let (frame, items) = data::array(SHAPE, CHUNKS, BLOCKS);
+    let expected = &items[5000 * 8192 + 100..][..64];
+    let nginx = Nginx::start();
+    write(&nginx.files(), "a.b2nd", &frame);
+    let (before, _) = nginx.counts();
+    let (remote, path) = Remote::from_url(&nginx.url("a.b2nd"), [("", ""); 0]).unwrap();
+    let array = remote.array(&path).unwrap();
+    assert_eq!(array.read::<f32>((5000..5001, 100..164)).unwrap(), expected);
+    let (count, bytes) = nginx.counts();
+    println!("nginx: {} requests, {bytes} bytes", count - before);
+    assert!(count - before <= 5 && bytes < 1 << 20);
+    let start = Instant::now();
+    assert!(array.read_all::<f32>().unwrap() == items);
+    println!("nginx: a full read of {} bytes took {:?}", frame.len(), start.elapsed());
+
+    let s3 = S3::start();
+    s3.remote().save("x/a.b2nd", NDArray::from_cframe(frame).unwrap().schunk(), false).unwrap();
+    let array = s3.remote().array("x/a.b2nd").unwrap();
+    assert_eq!(array.read::<f32>((5000..5001, 100..164)).unwrap(), expected);
+    assert!(array.read_all::<f32>().unwrap() == items);
+}
+
+/// Prints the time of a full read of a local file and from nginx: medians of alternating runs.
+#[test]
+fn a_full_read_from_nginx_is_compared_with_a_file() {
+    let (frame, items) = data::array(SHAPE, CHUNKS, BLOCKS);
+    let nginx = Nginx::start();
+    write(&nginx.files(), "a.b2nd", &frame);
+    let mut target = vec![0f32; items.len()];
+    let (mut local, mut remote) = (Vec::new(), Vec::new());
+    for _ in 0..7 {
+        let array = NDArray::open(nginx.files().join("a.b2nd")).unwrap();
+        let start = Instant::now();
+        array.read_into(.., &mut target[..]).unwrap();
+        local.push(start.elapsed());
+        assert!(target == items);
+        target.fill(0.0);
+        let (there, path) = Remote::from_url(&nginx.url("a.b2nd"), [("", ""); 0]).unwrap();
+        let array = there.array(&path).unwrap();
+        let start = Instant::now();
+        array.read_into(.., &mut target[..]).unwrap();
+        remote.push(start.elapsed());
+        assert!(target == items);
+        target.fill(0.0);
+    }
+    let median = |times: &mut Vec<Duration>| {
+        times.sort();
+        times[times.len() / 2].as_secs_f64()
+    };
+    let (local, remote) = (median(&mut local), median(&mut remote));
+    println!(
+        "full read: file {local:.3} s, nginx {remote:.3} s, {:.2} of the speed",
+        local / remote
+    );
+}
+
+#[test]
+fn s3_objects_are_saved_and_read() {
+    within_a_minute(|| {
+        let s3 = S3::start();
+        let remote = s3.remote();
+        let first = NDArray::builder().arange(0i64, 100_000, 1).unwrap();
+        let second = NDArray::builder().arange(1i64, 10, 1).unwrap();
+        remote.save("a/first.b2nd", first.schunk(), false).unwrap();
+        let error = remote.save("a/first.b2nd", second.schunk(), false).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{error}");
+        let opened = remote.array("a/first.b2nd").unwrap();
+        assert_eq!(opened.read_all::<i64>().unwrap(), first.read_all::<i64>().unwrap());
+        remote.save("a/first.b2nd", second.schunk(), true).unwrap();
+        let found = remote.array("a/first.b2nd").unwrap();
+        assert_eq!(found.read_all::<i64>().unwrap(), second.read_all::<i64>().unwrap());
+        assert_eq!(remote.array("a/second").unwrap_err().kind(), ErrorKind::NotFound);
+
+        // More than one part.
+        let mut schunk = SChunk::in_memory::<u64>(CParams::new().level(0)).unwrap();
+        let items: Vec<u64> = (0..9 << 20).collect();
+        for items in items.chunks(1 << 20) {
+            schunk.append(items).unwrap();
+        }
+        remote.save("large", &schunk, false).unwrap();
+        assert!(remote.schunk("large").unwrap().items::<u64>(..).unwrap() == items);
+
+        // A directory.
+        let builder = NDArray::builder().folder(remote.folder("dir.b2nd")).chunks([10, 100]);
+        let mut array = builder.zeros::<u16>([100, 100]).unwrap();
+        array.fill((50.., ..), 7u16).unwrap();
+        let found = remote.array("dir.b2nd").unwrap();
+        assert_eq!(found.read::<u16>((49..51, 0..2)).unwrap(), [0, 0, 7, 7]);
+    });
+}
+
+/// Python reads by ranges what this crate has uploaded, from the same servers.
+#[test]
+fn python_reads_what_was_saved() {
+    within_a_minute(|| {
+        let s3 = S3::start();
+        let items: Vec<f64> = (0..200_000).map(|at| f64::from(at).sqrt()).collect();
+        let params = CParams::new().codec(Codec::Zstd);
+        let builder = NDArray::builder().cparams(params).chunks([50, 1000]).blocks([10, 1000]);
+        let array = builder.from_slice(&items, [200, 1000]).unwrap();
+        s3.remote().save("dir/a.b2nd", array.schunk(), false).unwrap();
+        let nginx = Nginx::start();
+        write(&nginx.files(), "a.b2nd", &array.to_cframe().unwrap());
+        let program = "
+import sys
+import blosc2
+import numpy as np
+url, endpoint = sys.argv[1:]
+options = {}
+if endpoint:
+    options = {'key': 'key', 'secret': 'secret', 'client_kwargs': {'endpoint_url': endpoint}}
+array = blosc2.open(url, lazy=True, storage_options=options)
+expected = np.sqrt(np.arange(200_000, dtype='f8')).reshape(200, 1000)
+np.testing.assert_array_equal(array[17:120, 5:10], expected[17:120, 5:10])
+np.testing.assert_array_equal(array[:], expected)
+print(type(array).__name__)
+";
+        let printed = run_python(program, &[&format!("s3://{BUCKET}/dir/a.b2nd"), &s3.endpoint()]);
+        println!("S3: {printed}");
+        let printed = run_python(program, &[&nginx.url("a.b2nd"), ""]);
+        println!("nginx: {printed}");
+    });
+}
+
+/// Python's stores and arrays, on nginx.
+#[test]
+fn what_python_writes_is_read() {
+    within_a_minute(|| {
+        let nginx = Nginx::start();
+        let program = "
+import sys
+import blosc2
+import numpy as np
+folder = sys.argv[1]
+for codec in [blosc2.Codec.BLOSCLZ, blosc2.Codec.LZ4, blosc2.Codec.LZ4HC, blosc2.Codec.ZLIB, blosc2.Codec.ZSTD]:
+    for dtype in ['u1', '<i2', '<f4', '<f8', '<c16']:
+        items = (np.arange(300 * 400) % 251).astype(dtype).reshape(300, 400)
+        blosc2.asarray(items, urlpath=f'{folder}/{codec.name}-{dtype[-2:]}.b2nd', mode='w', chunks=(100, 150),
+                       blocks=(20, 50), cparams={'codec': codec})
+with blosc2.TreeStore(f'{folder}/store.b2z', mode='w') as store:
+    store['/group/a'] = np.arange(100_000, dtype='i8').reshape(100, 1000)
+    store['/b'] = np.linspace(0, 1, 50_000)
+    store['/group'].vlmeta['unit'] = 'm/s'
+";
+        run_python(program, &[nginx.files().to_str().unwrap()]);
+        let (remote, _) = Remote::from_url(&nginx.url(""), [("", ""); 0]).unwrap();
+        let mut count = 0;
+        for codec in ["BLOSCLZ", "LZ4", "LZ4HC", "ZLIB", "ZSTD"] {
+            for dtype in ["u1", "i2", "f4", "f8", "16"] {
+                let name = format!("{codec}-{dtype}.b2nd");
+                let array = remote.array(&name).unwrap();
+                let local = NDArray::open(nginx.files().join(&name)).unwrap();
+                assert_eq!(array.dtype(), local.dtype());
+                let selection = || (50..250, 149..301);
+                let found = array.bytes().read(selection()).unwrap();
+                assert_eq!(found, local.bytes().read(selection()).unwrap(), "{name}");
+                assert_eq!(array.bytes().read(..).unwrap(), local.bytes().read(..).unwrap());
+                count += 1;
+            }
+        }
+        println!("{count} arrays of Python are read equal");
+        let before = nginx.counts();
+        let store = remote.tree_store("store.b2z").unwrap();
+        assert_eq!(store.keys().collect::<Vec<_>>(), ["/b", "/group/a"]);
+        let array = NDArray::from_schunk(store.schunk("/group/a").unwrap()).unwrap();
+        assert_eq!(array.read::<i64>((50, 7..9)).unwrap(), [50_007, 50_008]);
+        let after = nginx.counts();
+        println!(
+            "a member of a store: {} requests, {} bytes",
+            after.0 - before.0,
+            after.1 - before.1
+        );
+    });
+}

@@ -1,0 +1,204 @@
+//! A small HTTP server with ranges, ETags and faults, on the loopback interface.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+/// What the server does wrong.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Faults {
+    /// Waits before each response.
+    pub(crate) delay: Duration,
+    /// The number of requests to answer with the status 500.
+    pub(crate) fail: usize,
+    /// The number of responses to end after the header and half of the body.
+    pub(crate) drop: usize,
+    /// Sends whole objects.
+    pub(crate) ignores_ranges: bool,
+    /// Sends the range after the requested one.
+    pub(crate) wrong_range: bool,
+    /// Sends no ETags.
+    pub(crate) no_etags: bool,
+    /// Ignores the header `If-Match`.
+    pub(crate) ignores_conditions: bool,
+    /// After this number of requests, the object has other content.
+    pub(crate) changes_after: Option<usize>,
+    /// Sends nothing after the header.
+    pub(crate) stalls: bool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    objects: Mutex<HashMap<String, Arc<Vec<u8>>>>,
+    faults: Mutex<Faults>,
+    /// The path and the range of each request.
+    log: Mutex<Vec<(String, Option<Range<u64>>)>>,
+    running: AtomicUsize,
+    most: AtomicUsize,
+}
+
+/// A server that runs until the process ends.
+#[derive(Debug, Clone)]
+pub(crate) struct Server {
+    port: u16,
+    state: Arc<State>,
+}
+
+impl Server {
+    pub(crate) fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (port, state) = (listener.local_addr().unwrap().port(), Arc::<State>::default());
+        let shared = Arc::clone(&state);
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (stream, state) = (stream.unwrap(), Arc::clone(&shared));
+                // A client may close its connection at any time.
+                thread::spawn(move || serve(stream, &state).unwrap_or_default());
+            }
+        });
+        Self { port, state }
+    }
+
+    pub(crate) fn put(&self, path: &str, bytes: Vec<u8>) {
+        self.state.objects.lock().unwrap().insert(format!("/{path}"), bytes.into());
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}/{path}", self.port)
+    }
+
+    pub(crate) fn set(&self, faults: Faults) {
+        *self.state.faults.lock().unwrap() = faults;
+    }
+
+    /// Returns the requests since the last call, and the maximum number that were running at the same time.
+    pub(crate) fn taken(&self) -> (Vec<(String, Option<Range<u64>>)>, usize) {
+        let log = std::mem::take(&mut *self.state.log.lock().unwrap());
+        (log, self.state.most.swap(0, Ordering::SeqCst))
+    }
+}
+
+/// Returns the number of bytes of requests.
+pub(crate) fn bytes(log: &[(String, Option<Range<u64>>)]) -> u64 {
+    log.iter().flat_map(|(_, range)| range).map(|range| range.end - range.start).sum()
+}
+
+fn serve(stream: TcpStream, state: &State) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    loop {
+        let mut lines = Vec::new();
+        loop {
+            let mut line = String::new();
+            if reader.read_line(&mut line)? == 0 {
+                return Ok(());
+            }
+            if line.trim().is_empty() {
+                break;
+            }
+            lines.push(line.trim().to_owned());
+        }
+        let header = |name: &str| {
+            lines.iter().find_map(|line| {
+                let (key, value) = line.split_once(':')?;
+                key.eq_ignore_ascii_case(name).then(|| value.trim().to_owned())
+            })
+        };
+        let mut words = lines[0].split(' ');
+        let (method, path) = (words.next().unwrap().to_owned(), words.next().unwrap().to_owned());
+        if let Some(len) = header("content-length") {
+            reader.by_ref().take(len.parse().unwrap()).read_to_end(&mut Vec::new())?;
+        }
+        let running = state.running.fetch_add(1, Ordering::SeqCst) + 1;
+        state.most.fetch_max(running, Ordering::SeqCst);
+        let kept = respond(&stream, state, &method, &path, header("range"), header("if-match"));
+        state.running.fetch_sub(1, Ordering::SeqCst);
+        if !kept? {
+            return Ok(());
+        }
+    }
+}
+
+/// Returns whether the connection stays open.
+fn respond(
+    mut stream: &TcpStream,
+    state: &State,
+    method: &str,
+    path: &str,
+    range: Option<String>,
+    condition: Option<String>,
+) -> std::io::Result<bool> {
+    let mut send = |status: &str, headers: &str, body: &[u8], len: usize| {
+        let head = format!("HTTP/1.1 {status}\r\ncontent-length: {len}\r\n{headers}\r\n");
+        stream.write_all(&[head.as_bytes(), body].concat())
+    };
+    let faults = {
+        let mut faults = state.faults.lock().unwrap();
+        let now = faults.clone();
+        faults.fail = faults.fail.saturating_sub(1);
+        if method == "GET" && now.fail == 0 {
+            faults.drop = faults.drop.saturating_sub(1);
+            faults.changes_after = faults.changes_after.map(|count| count.saturating_sub(1));
+        }
+        now
+    };
+    let range = range.map(|range| {
+        let (start, end) = range.strip_prefix("bytes=").unwrap().split_once('-').unwrap();
+        start.parse::<u64>().unwrap()..end.parse::<u64>().unwrap() + 1
+    });
+    state.log.lock().unwrap().push((path.to_owned(), range.clone()));
+    thread::sleep(faults.delay);
+    if faults.fail > 0 {
+        send("500 Internal Server Error", "", b"", 0)?;
+        return Ok(true);
+    }
+    let Some(mut object) = state.objects.lock().unwrap().get(path).cloned() else {
+        send("404 Not Found", "", b"", 0)?;
+        return Ok(true);
+    };
+    let has_changed = faults.changes_after == Some(0);
+    if has_changed {
+        Arc::make_mut(&mut object).iter_mut().for_each(|byte| *byte ^= 0x55);
+    }
+    let e_tag = if has_changed { "\"two\"" } else { "\"one\"" };
+    if condition.is_some_and(|condition| condition != e_tag) && !faults.ignores_conditions {
+        send("412 Precondition Failed", "", b"", 0)?;
+        return Ok(true);
+    }
+    let date = if has_changed { "Tue, 03 Jan 2023" } else { "Mon, 02 Jan 2023" };
+    let mut headers = format!("last-modified: {date} 00:00:00 GMT\r\n");
+    if !faults.no_etags {
+        headers += &format!("etag: {e_tag}\r\n");
+    }
+    if method == "HEAD" {
+        send("200 OK", &headers, b"", object.len())?;
+        return Ok(true);
+    }
+    let size = object.len() as u64;
+    let (status, body) = match range.filter(|_| !faults.ignores_ranges) {
+        None => ("200 OK", &object[..]),
+        Some(range) if range.start >= size => {
+            send("416 Range Not Satisfiable", "", b"", 0)?;
+            return Ok(true);
+        }
+        Some(range) => {
+            let shift = u64::from(faults.wrong_range && range.end + 10 < size) * 10;
+            let (start, end) = (range.start + shift, (range.end + shift).min(size));
+            headers += &format!("content-range: bytes {start}-{}/{size}\r\n", end - 1);
+            ("206 Partial Content", &object[start as usize..end as usize])
+        }
+    };
+    if faults.stalls {
+        send(status, &headers, b"", body.len())?;
+        thread::sleep(Duration::from_secs(20));
+        return Ok(false);
+    }
+    let is_dropped = faults.drop > 0;
+    let sent = if is_dropped { &body[..body.len() / 2] } else { body };
+    send(status, &headers, sent, body.len())?;
+    Ok(!is_dropped)
+}

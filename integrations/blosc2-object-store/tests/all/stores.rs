@@ -1,0 +1,104 @@
+//! Saving, directories, and stores of several objects.
+
+use std::sync::Arc;
+
+use blosc2::{AxisSelection, CParams, ErrorKind, NDArray, SChunk};
+use blosc2_object_store::Remote;
+use blosc2_store::{Object as Container, TreeStore};
+use object_store::ObjectStore;
+use object_store::local::LocalFileSystem;
+use object_store::memory::InMemory;
+
+/// An object store in memory, and one in a folder.
+fn remotes() -> (tempfile::TempDir, [Remote; 2]) {
+    let folder = tempfile::tempdir().unwrap();
+    let local = LocalFileSystem::new_with_prefix(folder.path()).unwrap();
+    let stores: [Arc<dyn ObjectStore>; 2] = [Arc::new(InMemory::new()), Arc::new(local)];
+    (folder, stores.map(Remote::new))
+}
+
+#[test]
+fn saved_arrays_are_read_and_not_replaced() {
+    let (_folder, remotes) = remotes();
+    for remote in remotes {
+        let first = NDArray::builder().arange(0i64, 100_000, 1).unwrap();
+        let second = NDArray::builder().arange(1i64, 10, 1).unwrap();
+        remote.save("a/b/first.b2nd", first.schunk(), false).unwrap();
+        let error = remote.save("a/b/first.b2nd", second.schunk(), false).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{error}");
+        let found = remote.array("a/b/first.b2nd").unwrap();
+        assert_eq!(found.read_all::<i64>().unwrap(), first.read_all::<i64>().unwrap());
+        remote.save("a/b/first.b2nd", second.schunk(), true).unwrap();
+        // The opened one is another version.
+        let error = found.read::<i64>(50_000..50_001);
+        assert!(error.is_ok_and(|items| items == [50_000]) || found.read_all::<i64>().is_err());
+        let found = remote.array("a/b/first.b2nd").unwrap();
+        assert_eq!(found.read_all::<i64>().unwrap(), second.read_all::<i64>().unwrap());
+    }
+}
+
+#[test]
+fn large_frames_are_uploaded_in_parts() {
+    let (_folder, remotes) = remotes();
+    let mut state = 1u64;
+    let mut random = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        state
+    };
+    let mut schunk = SChunk::in_memory::<u64>(CParams::new().level(0)).unwrap();
+    let items: Vec<u64> = (0..9 << 20).map(|_| random()).collect();
+    for items in items.chunks(1 << 20) {
+        schunk.append(items).unwrap();
+    }
+    for remote in remotes {
+        remote.save("large", &schunk, false).unwrap();
+        let error = remote.save("large", &schunk, false).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{error}");
+        remote.save("large", &schunk, true).unwrap();
+        let found = remote.schunk("large").unwrap();
+        assert_eq!(found.nchunks(), 9);
+        assert!(found.items::<u64>(..).unwrap() == items);
+    }
+}
+
+#[test]
+fn directories_are_read_and_changed() {
+    let (_folder, remotes) = remotes();
+    for remote in remotes {
+        let items: Vec<u16> = (0..10_000).collect();
+        let builder = NDArray::builder().folder(remote.folder("x/dir.b2nd")).chunks([10, 100]);
+        let mut array = builder.from_slice(&items, [100, 100]).unwrap();
+        array.set([55, 5], 7u16).unwrap();
+        let found = remote.array("x/dir.b2nd").unwrap();
+        assert_eq!(found.item::<u16>(&[55, 5]).unwrap(), 7);
+        let rows = [3u64, 97, 50];
+        let expected: Vec<u16> =
+            rows.iter().flat_map(|&row| &items[row as usize * 100..][..100]).copied().collect();
+        assert_eq!(found.read::<u16>((AxisSelection::from(rows.to_vec()), ..)).unwrap(), expected);
+        let error = remote.array("x").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+    }
+}
+
+#[test]
+fn members_of_stores_are_read_in_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.b2z");
+    let mut store = TreeStore::create(&path).unwrap();
+    let items: Vec<f64> = (0..300_000).map(f64::from).collect();
+    let array = NDArray::builder().chunks(50_000).from_slice(&items, 300_000).unwrap();
+    store.insert("/first/speed", array.schunk()).unwrap();
+    store.insert("/second", NDArray::builder().arange(0u8, 9, 1).unwrap().schunk()).unwrap();
+    store.finish().unwrap();
+
+    let url = format!("file://{}", path.display());
+    let (remote, path) = Remote::from_url(&url, [("", ""); 0]).unwrap();
+    let store = remote.tree_store(&path).unwrap();
+    assert_eq!(store.keys().collect::<Vec<_>>(), ["/first/speed", "/second"]);
+    let array = NDArray::from_schunk(store.schunk("/first/speed").unwrap()).unwrap();
+    assert_eq!(array.read::<f64>(299_990..).unwrap(), items[299_990..]);
+    assert!(matches!(remote.container(&path).unwrap(), Container::TreeStore(_)));
+    let remote = Remote::new(Arc::new(InMemory::new()));
+    remote.save("a", array.schunk(), false).unwrap();
+    assert!(matches!(remote.container("a").unwrap(), Container::NDArray(_)));
+}
