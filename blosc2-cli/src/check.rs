@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let (mut bad, mut unreadable, mut reason) = (0, 0, None);
     for path in &args.files {
         let name = path.display().to_string();
-        let checked = args.place.of(path).and_then(|source| check(source, &options));
+        let checked = args.place.of_all(path).and_then(|source| check(source, &options));
         let mut checked = checked.map_err(|error| stdin::named(error.to_string()));
         let mut groups = Vec::new();
         match &mut checked {

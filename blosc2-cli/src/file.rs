@@ -4,14 +4,17 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Result, anyhow, bail};
+use blosc2::storage::ReadOnly;
 use blosc2::{ErrorKind, NDArray, OpenOptions, SChunk};
 use blosc2_format::file::{self, Kind};
 use blosc2_format::read_at::AtOffset;
 use blosc2_store::{EmbedStore, Object, TreeStore};
 
 use crate::foreign::{self, with_article};
+use crate::remote;
 use crate::stdin;
 use crate::stream::Items;
 
@@ -19,7 +22,7 @@ use crate::stream::Items;
 pub(crate) const ARRAY_METALAYERS: [&str; 2] = ["b2nd", "caterva"];
 
 /// A position in a file.
-#[derive(Debug, Clone, Copy, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Place {
     /// Offset at which the frame or chunk starts in the file.
     #[arg(
@@ -33,17 +36,32 @@ pub(crate) struct Place {
     /// Take the lock of the file, as with `locking=True` in Python.
     #[arg(long, global = true)]
     locking: bool,
+    /// Option for a URL, such as `region=eu-west-1` or `endpoint=http://localhost:9000`. Can be repeated.
+    #[arg(long = "storage-option", value_name = "KEY=VALUE", global = true)]
+    #[cfg_attr(not(feature = "remote"), arg(hide = true))]
+    storage_options: Vec<String>,
 }
 
 impl Place {
-    /// The source at this position of a file; of stdin if the path is `-`.
+    /// The source at this position of a file or URL; of stdin if the path is `-`.
     pub(crate) fn of<'a>(&self, path: &'a Path) -> Result<Source<'a>> {
-        let path = match stdin::is_pipe(path) {
-            // The program reads few files, and needs their paths until it ends.
-            true => Box::leak(stdin::file(path)?.into_boxed_path()),
-            false => path,
-        };
-        Ok(Source { path, offset: self.offset, key: None, locking: self.locking })
+        let mut source =
+            Source { path, offset: self.offset, key: None, locking: self.locking, object: None };
+        // The program reads few files, and needs them until it ends.
+        if remote::is_url(path) {
+            source.object = Some(Box::leak(Box::new(remote::open(path, &self.storage_options)?)));
+        } else if stdin::is_pipe(path) {
+            source.path = Box::leak(stdin::file(path)?.into_boxed_path());
+        }
+        Ok(source)
+    }
+
+    /// Like [`of`](Self::of). The object of a URL is copied to a temporary file, because all of it is read.
+    pub(crate) fn of_all<'a>(&self, path: &'a Path) -> Result<Source<'a>> {
+        let source = self.of(path)?;
+        let Some(object) = source.object else { return Ok(source) };
+        let copy = Box::leak(stdin::copy_of(path, object)?.into_boxed_path());
+        Ok(Source { path: copy, object: None, ..source })
     }
 }
 
@@ -90,6 +108,8 @@ pub(crate) struct Source<'a> {
     pub(crate) key: Option<&'a str>,
     /// Whether the lock of the file is taken.
     locking: bool,
+    /// The object, if the path is a URL.
+    object: Option<&'a remote::Object>,
 }
 
 impl Source<'_> {
@@ -99,8 +119,12 @@ impl Source<'_> {
     }
 
     /// The bytes of the file.
-    pub(crate) fn bytes(&self) -> io::Result<AtOffset<File>> {
-        Ok(AtOffset::new(File::open(self.path)?, self.offset))
+    pub(crate) fn bytes(&self) -> io::Result<AtOffset<remote::Object>> {
+        let file = match self.object {
+            Some(object) => Arc::clone(object),
+            None => Arc::new(File::open(self.path)?),
+        };
+        Ok(AtOffset::new(file, self.offset))
     }
 
     /// The kind of the file; `None` if the format is unknown.
@@ -125,6 +149,9 @@ impl Source<'_> {
 
     /// Opens it as a super-chunk for reading and changing.
     pub(crate) fn open_rw(&self) -> Result<SChunk> {
+        if self.object.is_some() {
+            bail!("cannot change ({}): a file at a URL can only be read", self.path.display());
+        }
         self.open_with(OpenOptions::new().write(true))
     }
 
@@ -132,7 +159,13 @@ impl Source<'_> {
     pub(crate) fn object(&self) -> Result<Object> {
         let Some(key) = self.key else {
             return match self.is_store()? {
-                true => Object::open(self.path).map_err(|error| self.no_store(error)),
+                true => {
+                    let opened = match self.object {
+                        Some(object) => Object::open_source(Arc::clone(object)),
+                        None => Object::open(self.path),
+                    };
+                    opened.map_err(|error| self.no_store(error))
+                }
                 false => Ok(Object::from_schunk(self.open()?)?),
             };
         };
@@ -160,6 +193,9 @@ impl Source<'_> {
 
     /// Whether it is a `TreeStore` or `DictStore`.
     pub(crate) fn is_store(&self) -> Result<bool> {
+        if let Some(object) = self.object {
+            return Ok(self.offset == 0 && TreeStore::is_in(object)?);
+        }
         // The error of a missing file does not call it a store.
         self.path.metadata().map_err(|error| self.unopened(&error))?;
         if self.offset > 0 {
@@ -182,11 +218,16 @@ impl Source<'_> {
 
     /// Opens it as a `TreeStore` or `DictStore`.
     pub(crate) fn tree(&self) -> Result<TreeStore> {
-        TreeStore::open(self.path).map_err(|error| self.no_store(error))
+        let opened = match self.object {
+            Some(object) => TreeStore::open_source(Arc::clone(object)),
+            None => TreeStore::open(self.path),
+        };
+        opened.map_err(|error| self.no_store(error))
     }
 
     /// The error of opening a store: states if the zip file is not a store.
     fn no_store(&self, error: blosc2::Error) -> anyhow::Error {
+        let error = error.at(self.path);
         match error.kind() == ErrorKind::InvalidData && foreign::is_other_zip(self.path) {
             true => foreign::refused("open", self.path, Some(foreign::OTHER_ZIP)),
             false => error.into(),
@@ -214,7 +255,12 @@ impl Source<'_> {
             let format = self.bytes().ok().and_then(|bytes| foreign::name(&bytes));
             return Err(foreign::refused("open", self.path, format));
         }
-        Ok(options.offset(self.offset).locking(self.locking).open(self.path)?)
+        let options = options.offset(self.offset);
+        let Some(object) = self.object else {
+            return Ok(options.locking(self.locking).open(self.path)?);
+        };
+        let opened = options.open_storage(ReadOnly::new(Arc::clone(object)));
+        Ok(opened.map_err(|error| error.at(self.path))?)
     }
 
     /// Opens the file as an embedded store, because a key is given.

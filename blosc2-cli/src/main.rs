@@ -47,6 +47,7 @@ mod params;
 mod picture;
 mod progress;
 mod raw;
+mod remote;
 mod repair;
 mod rust;
 mod sample;

@@ -1,19 +1,20 @@
-//! Standard input and named pipes as files: frames and stores are read in any order, so the input is copied to a temporary file.
+//! Standard input, named pipes and whole objects of URLs as files: frames and stores are read in any order, so the input
+//! is copied to a temporary file.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Result, anyhow};
-use blosc2::storage::temporary_prefix;
+use blosc2::storage::{ReadAt, temporary_prefix};
 
-use crate::interrupt;
+use crate::{interrupt, progress};
 
 /// The name of stdin and stdout as arguments. A file of this name is `./-`.
 pub(crate) const NAME: &str = "-";
 
-/// The copies of stdin and of named pipes: the name of each, and the path of its copy.
+/// The copies of stdin, named pipes and URLs: the name of each, and the path of its copy.
 static COPIES: Mutex<Vec<(PathBuf, PathBuf)>> = Mutex::new(Vec::new());
 
 pub(crate) fn is_named(path: &Path) -> bool {
@@ -33,6 +34,29 @@ pub(crate) fn is_pipe(path: &Path) -> bool {
 
 /// Returns the path of a file with all bytes of stdin or of a pipe. It is removed when the command ends.
 pub(crate) fn file(name: &Path) -> Result<PathBuf> {
+    copy(name, |to| match is_named(name) {
+        true => io::copy(&mut io::stdin().lock(), to).map(drop),
+        false => File::open(name).and_then(|mut pipe| io::copy(&mut pipe, to)).map(drop),
+    })
+}
+
+/// Returns the path of a file with all bytes of an opened URL. It is removed when the command ends.
+pub(crate) fn copy_of(url: &Path, object: &dyn ReadAt) -> Result<PathBuf> {
+    const PART: u64 = 32 << 20;
+    copy(url, |to| {
+        let size = object.size()?;
+        let bar = progress::bar(size);
+        for start in (0..size).step_by(PART as usize) {
+            let bytes = object.read_vec_at(start, PART.min(size - start))?;
+            to.write_all(&bytes)?;
+            bar.inc(bytes.len() as u64);
+        }
+        Ok(())
+    })
+}
+
+/// Returns the path of a temporary file that `write` writes once for each name.
+fn copy(name: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<PathBuf> {
     // Not locked while it reads: a signal handler writes messages.
     let copies = || COPIES.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, copy)) = copies().iter().find(|(pipe, _)| pipe == name) {
@@ -46,11 +70,7 @@ pub(crate) fn file(name: &Path) -> Result<PathBuf> {
     let mut file = created.map_err(|error| {
         anyhow!("cannot create a temporary file for it in {}: {error}", folder.display())
     })?;
-    match is_named(name) {
-        true => io::copy(&mut io::stdin().lock(), file.as_file_mut()),
-        false => File::open(name).and_then(|mut pipe| io::copy(&mut pipe, file.as_file_mut())),
-    }
-    .map_err(failed)?;
+    write(file.as_file_mut()).map_err(failed)?;
     // `interrupt` removes it, also when the process exits without dropping it.
     let (_, copy) = file.keep().map_err(|error| failed(error.error))?;
     copies().push((name.to_owned(), copy.clone()));

@@ -38,9 +38,9 @@ impl Archive {
     }
 
     /// Whether a file starts like a zip file.
-    pub(crate) fn is_in(file: &File) -> io::Result<bool> {
+    pub(crate) fn is_in(file: &(impl ReadAt + ?Sized)) -> io::Result<bool> {
         let mut start = [0; 4];
-        if ReadAt::size(file)? < 22 {
+        if file.size()? < 22 {
             return Ok(false);
         }
         file.read_exact_at(0, &mut start)?;

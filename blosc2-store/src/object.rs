@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use blosc2::{Error, ErrorKind, NDArray, Result, SChunk, Value};
+use blosc2::storage::{ReadAt, ReadOnly};
+use blosc2::{Error, ErrorKind, NDArray, OpenOptions, Result, SChunk, Value};
 
 use crate::carrier::Carrier;
 use crate::ctable;
@@ -62,6 +63,29 @@ impl Object {
             return TreeStore::open(path)?.into_object();
         }
         Self::from_schunk(SChunk::open(path)?)
+    }
+
+    /// Opens the container in a custom storage backend, such as object storage, for reading.
+    ///
+    /// The content determines the container. A zip file is a store, whose members are read in place.
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    /// use blosc2_store::Object;
+    ///
+    /// let bytes = NDArray::from_slice(&[1.5f32, 2.5], &[2])?.to_cframe()?;
+    /// let Object::NDArray(array) = Object::open_source(bytes)? else { unreachable!() };
+    /// assert_eq!(array.shape(), [2]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Fails with the errors of [opening a container](crate#opening-a-container).
+    pub fn open_source(source: impl ReadAt + Send + Sync + 'static) -> Result<Self> {
+        if TreeStore::is_in(&source)? {
+            return TreeStore::open_source(source)?.into_object();
+        }
+        Self::from_schunk(OpenOptions::new().open_storage(ReadOnly::new(source))?)
     }
 
     /// Opens the container in a super-chunk. The metalayers of the super-chunk identify the container.

@@ -84,7 +84,7 @@ fn describe() -> Result<PathBuf> {
     let this = env::current_exe().context("this program does not know where it is")?;
     let rustdoc = env::var_os("RUSTDOC").unwrap_or_else(|| "rustdoc".into());
     run::run(
-        run::cargo(["doc", "--workspace", "--lib", "--no-deps"])
+        run::cargo(["doc", "--lib", "--no-deps"])
             // Errors in the documentation are ignored here.
             .env("RUSTDOCFLAGS", "-Z unstable-options --output-format json --cap-lints allow")
             // That variable would have precedence.

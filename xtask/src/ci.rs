@@ -64,7 +64,7 @@ fn format() -> Result<()> {
 
 /// Runs clippy, and at the same time installs libclang for the bindings.
 fn clippy() -> Result<()> {
-    let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    let clippy = ["clippy", "--all-targets", "--", "-D", "warnings"];
     thread::scope(|scope| {
         let libclang = scope.spawn(|| on_linux(|| Venv::with(LIBCLANG).map(drop)));
         run::run(&mut run::cargo(clippy))?;
@@ -73,7 +73,7 @@ fn clippy() -> Result<()> {
 }
 
 fn docs() -> Result<()> {
-    run::run(run::cargo(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
+    run::run(run::cargo(["doc", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 /// docs.rs builds the documentation without network and C sources, so this has to succeed. The features would only add

@@ -63,7 +63,7 @@ pub(crate) fn examples() -> Result<()> {
 pub(crate) fn build_examples(names: &[&str], build: Build) -> Result<Vec<PathBuf>> {
     let choice: &[&str] = match build {
         Build::Demo => &["--profile", "demo", "--package", "blosc2"],
-        Build::Dev => &["--workspace"],
+        Build::Dev => &[],
     };
     let mut command = run::cargo(["build", "--message-format=json-render-diagnostics"]);
     command.args(choice).args(names.iter().flat_map(|name| ["--example", name]));

@@ -30,9 +30,9 @@ pub(crate) enum Extent {
 }
 
 /// All tests of the default build, without those in documentation.
-const WORKSPACE: [&str; 2] = ["--workspace", "--tests"];
+const WORKSPACE: [&str; 1] = ["--tests"];
 /// The tests for most edits: without the comparisons of the formats with C, the command, and processes.
-const QUICK: &str = "--workspace --lib --bins --test arrays --test chunks --test compute --test containers \
+const QUICK: &str = "--lib --bins --test arrays --test chunks --test compute --test containers \
     --test frames --test golden --test hostile_input --test super_chunks";
 
 /// The tests of C's faults on the patched sources. They have a separate round: some are for `cargo xtask hazards`.
@@ -69,9 +69,7 @@ pub(crate) fn run_steps(steps: &mut Steps, extent: Extent) -> Result<()> {
         })
     })?;
     steps.step("tests", || all(&venv, extent))?;
-    steps.step("documentation's examples", || {
-        run::run(&mut run::cargo(["test", "--workspace", "--doc"]))
-    })?;
+    steps.step("documentation's examples", || run::run(&mut run::cargo(["test", "--doc"])))?;
     steps.step("largest buffers", large_if_there_is_room)?;
     steps.step("with C's variables", || environment(&venv, extent))?;
     steps.step("plugins", plugins)?;
@@ -90,9 +88,9 @@ pub(crate) fn cargo_test(args: &[String]) -> Result<()> {
 pub(crate) fn largest() -> Result<()> {
     vendor::vendor(false)?;
     run::run(&mut largest_buffers())?;
-    run::run(&mut tests(&["--workspace", "--test", "cli"], &["--ignored", LARGE_FILES]))?;
+    run::run(&mut tests(&["--test", "cli"], &["--ignored", LARGE_FILES]))?;
     // Without optimization it takes several minutes.
-    let choice = ["--release", "--workspace", "--test", "compute_memory"];
+    let choice = ["--release", "--test", "compute_memory"];
     run::run(&mut tests(&choice, &["--ignored", LARGE_ARRAYS]))
 }
 
@@ -113,7 +111,7 @@ fn all(venv: &Venv, extent: Extent) -> Result<()> {
         _ => in_memory(&mut command),
     };
     run::run(with_python(&mut command, venv)?)?;
-    run::run(&mut tests(&["--workspace", "--test", "hazards"], &[FAULTS]))
+    run::run(&mut tests(&["--test", "hazards"], &[FAULTS]))
 }
 
 /// The memory of the test of the largest buffers, in bytes: three buffers of 2 GiB, and some more.
@@ -137,7 +135,7 @@ fn large_if_there_is_room() -> Result<()> {
 }
 
 fn largest_buffers() -> Command {
-    tests(&["--workspace", "--test", "chunks"], &["--ignored", LARGEST])
+    tests(&["--test", "chunks"], &["--ignored", LARGEST])
 }
 
 /// The available memory in bytes, on Linux.
@@ -197,7 +195,7 @@ fn environment(venv: &Venv, extent: Extent) -> Result<()> {
 
 /// Tests that a plugin is loaded on request only.
 fn plugins() -> Result<()> {
-    let choice = ["--workspace", "--test", "processes", "--features", "dynamic-plugins"];
+    let choice = ["--test", "processes", "--features", "dynamic-plugins"];
     run::run(&mut tests(&choice, &["process::"]))
 }
 

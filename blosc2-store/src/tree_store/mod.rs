@@ -126,6 +126,16 @@ impl TreeStore {
         Archive::is_in(&fs::File::open(path).map_err(io)?).map_err(io)
     }
 
+    /// Returns whether a source can be a store: whether it is a zip file.
+    ///
+    /// [`open_source`](Self::open_source) fails if the zip file is not a store.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`]: reading from the source fails.
+    pub fn is_in(source: &(impl ReadAt + ?Sized)) -> Result<bool> {
+        Archive::is_in(source).map_err(|error| Error::of_io(OPEN, error))
+    }
+
     /// Opens a zip file in a custom storage backend, such as object storage, for reading.
     ///
     /// # Errors

@@ -203,19 +203,18 @@ impl Remote {
     /// Opens what an object contains: an array, a super-chunk, a store, or another container of Python.
     ///
     /// # Errors
-    /// Fails with the errors of [`schunk`](Self::schunk) and [`tree_store`](Self::tree_store), and of
-    /// [`blosc2_store::Object::from_schunk`].
+    /// Fails with the errors of [`schunk`](Self::schunk) and of [`blosc2_store::Object::open_source`].
     pub fn container(&self, path: impl AsRef<str>) -> Result<Container> {
-        use blosc2::storage::ReadAt;
-
         let path = path.as_ref();
-        match self.object(path) {
-            Ok(object) if object.read_vec_at(0, 2).is_ok_and(|start| start == b"PK") => {
-                let store = TreeStore::open_source(object).map_err(|error| error.at(path))?;
-                Ok(Container::TreeStore(store))
+        let opened = match self.object(path) {
+            Ok(object) => Container::open_source(object),
+            // It can be a directory.
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                Container::from_schunk(self.schunk(path)?)
             }
-            _ => Container::from_schunk(self.schunk(path)?).map_err(|error| error.at(path)),
-        }
+            Err(error) => Err(error),
+        };
+        opened.map_err(|error| error.at(path))
     }
 
     /// Saves a super-chunk, or the [super-chunk](NDArray::schunk) of an array, as an object with a contiguous frame. Fails
