@@ -120,7 +120,7 @@ fn decode_chunk<B: AsMut<[u8]>>(
 /// - [`ErrorKind::TooLarge`]: the chunk exceeds [`MAX_CHUNK_LEN`](blosc2::limits::MAX_CHUNK_LEN) bytes;
 /// - [`ErrorKind::OutOfMemory`]: there is not enough memory.
 pub fn encode(chunk: &[u8], params: &FilterParams) -> Result<Vec<u8>> {
-    let mut cparams = params.cparams()?;
+    let cparams = params.cparams()?;
     if chunk.is_empty() {
         let detail = "expected at least 1 byte, got an empty chunk";
         return Err(Error::new(ErrorKind::InvalidArgument, ENCODE, detail));
@@ -136,9 +136,6 @@ pub fn encode(chunk: &[u8], params: &FilterParams) -> Result<Vec<u8>> {
         // HDF5 stores the type of the items; of this one, readers use the size only.
         let array = builder.from_bytes(chunk, &shape, &format!("|V{typesize}"), typesize)?;
         return array.into_schunk().into_cframe();
-    }
-    if !chunk.len().is_multiple_of(typesize) {
-        cparams.typesize = Some(1);
     }
     let mut schunk = OpenOptions::new().cparams(cparams).in_memory_frame()?;
     schunk.append(chunk)?;

@@ -57,7 +57,7 @@ fn decode_file(script: &str, name: &str) -> Result<usize> {
         let context = || format!("{values:?}");
         let params = FilterParams::from_cd_values(values).with_context(context)?;
         assert!(&decode(payload, &params, items.len()).with_context(context)? == items);
-        let error = decode(payload, &params, items.len() - 1).unwrap_err();
+        let error = decode(payload, &params, items.len() - 1).map(drop).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
         if params.filter == Some(Filter::TruncPrec(0)) {
             continue; // hdf5plugin uses it only at level 0, which applies no filter.
@@ -203,7 +203,7 @@ fn wrong_payloads() -> Result<()> {
     let params = FilterParams::new(4, &[60, 50])?;
     let items = data(Kind::Ramp, 12_000, 1);
     let check = |payload: &[u8], limit: usize, kind: ErrorKind, message: &str| {
-        let error = decode(payload, &params, limit).unwrap_err();
+        let error = decode(payload, &params, limit).map(drop).unwrap_err();
         assert_eq!(error.kind(), kind, "{error}");
         assert!(error.to_string().contains(message), "{error}");
     };
@@ -224,11 +224,20 @@ fn wrong_payloads() -> Result<()> {
     let two = schunk.into_cframe()?;
     check(&two, 24_000, ErrorKind::InvalidData, "expected a frame with 1 chunk, got 2");
 
+    // An array of 10,000 bytes in a block of 128 MiB, which reading would have to decompress.
+    let block = [1 << 13, 1 << 14];
+    let array = NDArray::builder().chunks(block).blocks(block);
+    let array = array.from_slice(&data(Kind::Random, 10_000, 1), [100, 100])?.to_cframe()?;
+    let bytes = FilterParams::new(1, &[100, 100])?;
+    let error = decode(&array, &bytes, 10_000).map(drop).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
+    assert_eq!(decode(&array, &bytes, 1 << 30)?.len(), 10_000);
+
     // A few bytes that stand for 1 GiB of zeros.
     let huge = NDArray::builder().chunks([1 << 15, 1 << 15]).zeros::<u8>([1 << 15, 1 << 15])?;
     let huge = huge.to_cframe()?;
     let same = FilterParams::new(1, &[1 << 15, 1 << 15])?;
-    let error = decode(&huge, &same, 1 << 20).unwrap_err();
+    let error = decode(&huge, &same, 1 << 20).map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
     Ok(())
 }

@@ -208,7 +208,14 @@ fn creation_completes_the_parameters() -> Result<()> {
         };
         assert_eq!(found, &expected, "{name}");
     }
-    assert_eq!(writer.finish(&path)?, [4; 4]);
+    // For items that are arrays, the typesize is that of an item of the arrays.
+    let array = Type::FixedArray(Box::new(Type::Unsigned(IntSize::U2)), 2);
+    writer.add("array", shape, &array, Pipeline::Alone, &[], &bytes)?;
+    let filters = writer.0.dataset("cases/array")?.filters();
+    let expected =
+        hdf5_metno::filters::Filter::user(FILTER_ID, &[1, 0, 2, 2400, 5, 1, 0, 2, 20, 30]);
+    assert_eq!(filters, [expected]);
+    assert_eq!(writer.finish(&path)?, [5, 5, 4, 5]);
 
     // Creation fails if the parameters cannot be used. (For datasets with a name, `hdf5-metno` loses the message.)
     let file = File::create(folder.path().join("invalid.h5"))?;
@@ -242,6 +249,13 @@ fn strings_of_variable_length() -> Result<()> {
         let dataset = builder.add_filter(FILTER_ID, values).create(name)?;
         dataset.write_raw(&items)?;
     }
+    // If compression fails, HDF5 stores chunks without the filter.
+    let builder = file.new_dataset::<VarLenUnicode>().shape(500).chunk(90);
+    let dataset = builder.add_filter(FILTER_ID, &[0, 0, 0, 0, 5, 4]).create("refused")?;
+    dataset.write_raw(&items)?;
+    assert_eq!(dataset.chunk_info(0).unwrap().filter_mask, 1);
+    assert_eq!(dataset.read_raw::<VarLenUnicode>()?, items);
+    drop(dataset);
     file.close()?;
     let file = File::open(&path)?;
     for name in ["sizes", "no_sizes"] {
@@ -251,6 +265,6 @@ fn strings_of_variable_length() -> Result<()> {
     }
     file.close()?;
     let printed = run_python("read.py", folder.path(), &["text", path.to_str().unwrap()]);
-    assert_eq!(printed.trim(), "2");
+    assert_eq!(printed.trim(), "3");
     Ok(())
 }
