@@ -30,9 +30,11 @@ const MAX_RANK: usize = 32;
 /// one chunk at a time, on the thread that reads or writes the dataset.
 ///
 /// When a dataset is created, the filter sets the sizes of items and chunks, so that a list of `cd_values` without them
-/// is complete. If a chunk cannot be decompressed, reading it fails, and the error stack of HDF5 contains the message
-/// of this crate. For datasets with an optional filter, such as those that `hdf5-metno` creates, HDF5 stores chunks
-/// without the filter if compression fails.
+/// is complete; creation fails if the compression parameters cannot be used. If a chunk cannot be decompressed, reading
+/// it fails, and the error stack of HDF5 contains the message of this crate. For datasets with an optional filter, such
+/// as those that `hdf5-metno` creates, HDF5 stores chunks without the filter if compression fails.
+///
+/// The documentation of the [crate](crate) has an example.
 ///
 /// # Errors
 /// - [`ErrorKind::Library`]: libhdf5 rejects the filter.

@@ -11,8 +11,9 @@ const ENCODE: &str = "encode a chunk for the Blosc2 filter of HDF5";
 ///
 /// `payload` contains the stored bytes of the chunk, after the filters that follow Blosc2 in the pipeline were undone;
 /// a checksum of Fletcher32, for example, is verified and removed. The result contains the items of the whole chunk in
-/// C order, also for a chunk at the edge of the dataset. If the chunk was stored as an array, its shape has to be
-/// [`FilterParams::chunk_shape`], if that is not empty; of the other parameters, decompression needs none.
+/// C order, also for a chunk at the edge of the dataset. If the chunk was stored as an array and
+/// [`FilterParams::chunk_shape`] is not empty, the array has to have this shape and [`FilterParams::chunksize`].
+/// Decompression needs no other parameters.
 ///
 /// `limit` is the maximum length of the result in bytes: the size of an uncompressed chunk that the dataset declares,
 /// and the bytes that filters before Blosc2 in the pipeline may add (4 for Fletcher32). The payload is untrusted input:
@@ -31,7 +32,7 @@ const ENCODE: &str = "encode a chunk for the Blosc2 filter of HDF5";
 ///
 /// # Errors
 /// - [`ErrorKind::InvalidData`]: the payload is not a frame, is damaged, has no chunk or several chunks, or is an array
-///   of another shape;
+///   of another shape or size;
 /// - [`ErrorKind::TooLarge`]: the result is longer than `limit`, or opening the frame or decompression needs too much
 ///   memory;
 /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter;
@@ -80,10 +81,19 @@ fn decode_array<B: AsMut<[u8]>>(
     params: &FilterParams,
     allocate: impl FnOnce(u64) -> Result<B>,
 ) -> Result<B> {
-    let (expected, found) = (&params.chunk_shape, array.shape());
-    if !expected.is_empty() && !expected.iter().copied().map(u64::from).eq(found.iter().copied()) {
-        let detail = format!("expected an array of shape {expected:?}, got {found:?}");
-        return Err(Error::new(ErrorKind::InvalidData, DECODE, detail));
+    if !params.chunk_shape.is_empty() {
+        let shape: Vec<u64> = params.chunk_shape.iter().copied().map(u64::from).collect();
+        let expected = (&shape[..], u64::from(params.chunksize));
+        let found = (array.shape(), array.nbytes());
+        if expected != found {
+            let (shape, bytes) = expected;
+            let (found_shape, found_bytes) = found;
+            let detail = format!(
+                "expected an array of shape {shape:?} with {bytes} bytes, \
+                 got {found_shape:?} with {found_bytes} bytes"
+            );
+            return Err(Error::new(ErrorKind::InvalidData, DECODE, detail));
+        }
     }
     let mut target = allocate(array.nbytes())?;
     array.bytes().read_into(.., target.as_mut())?;

@@ -124,7 +124,7 @@ fn larger_chunks() -> Result<()> {
     let array = NDArray::builder().chunks([side, side]).zeros::<u8>([side, side])?.to_cframe()?;
     let mut schunk = OpenOptions::new().in_memory_frame()?;
     schunk.fill(Special::Zeros, 1 << 30, 1 << 30)?;
-    let expected = "expected an array of shape [100, 100], got [32768, 32768]";
+    let expected = "expected an array of shape [100, 100] with 10000 bytes, got [32768, 32768]";
     let error = read_replaced(&array, &[100, 100])?.unwrap_err().to_string();
     assert!(error.contains(expected), "{error}");
     for (payload, chunk) in [(array, &[10_000][..]), (schunk.into_cframe()?, &[100, 100])] {

@@ -213,8 +213,11 @@ fn wrong_payloads() -> Result<()> {
     check(&payload[..payload.len() - 1], 12_000, ErrorKind::InvalidData, "");
     check(&payload, 11_999, ErrorKind::TooLarge, "12000 bytes, expected at most 11999");
     let other = encode(&items, &FilterParams::new(4, &[50, 60])?)?;
-    let message = "expected an array of shape [60, 50], got [50, 60]";
+    let message =
+        "expected an array of shape [60, 50] with 12000 bytes, got [50, 60] with 12000 bytes";
     check(&other, 12_000, ErrorKind::InvalidData, message);
+    let other = encode(&items[..6000], &FilterParams::new(2, &[60, 50])?)?;
+    check(&other, 12_000, ErrorKind::InvalidData, "with 12000 bytes, got [60, 50] with 6000 bytes");
 
     let mut schunk = OpenOptions::new().typesize(4).in_memory_frame()?;
     let empty = schunk.to_cframe()?;
