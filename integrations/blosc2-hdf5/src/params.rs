@@ -1,0 +1,214 @@
+//! The parameters of the filter, and their form in a file.
+
+use blosc2::limits::MAX_NDIM;
+use blosc2::{CParams, Codec, Compressor, Error, ErrorKind, Filter, Result};
+
+/// The number of the filter, which The HDF Group has assigned to Blosc2.
+pub const FILTER_ID: i32 = 32026;
+
+/// The version of the meaning of the integers.
+const REVISION: u32 = 1;
+
+/// The parameters of the filter for one dataset: compression parameters, and the sizes of items and chunks.
+///
+/// HDF5 stores the parameters of a filter as a list of integers, `cd_values`. [`cd_values`](Self::cd_values) and
+/// [`from_cd_values`](Self::from_cd_values) convert them. The integers are, in this order: the revision (1),
+/// [`blocksize`](Self::blocksize) (0 for an automatic size), [`typesize`](Self::typesize),
+/// [`chunksize`](Self::chunksize), [`level`](Self::level), the code of [`filter`](Self::filter), the code of
+/// [`codec`](Self::codec), and, for chunks with a shape, the number of dimensions and the
+/// [`chunk_shape`](Self::chunk_shape).
+///
+/// ```
+/// use blosc2::Codec;
+/// use blosc2_hdf5::FilterParams;
+///
+/// let params = FilterParams::new(4, &[100, 50])?.codec(Codec::Lz4).level(9);
+/// let values = params.cd_values()?;
+/// assert_eq!(values, [1, 0, 4, 20_000, 9, 1, 1, 2, 100, 50]);
+/// assert_eq!(FilterParams::from_cd_values(&values)?, params);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FilterParams {
+    /// The codec, [`Codec::BloscLz`] by default.
+    pub codec: Codec,
+    /// The compression level, 0 (no compression) to 9. Default: 5.
+    pub level: u8,
+    /// The filter of Blosc2 that is applied before the codec, [`Filter::Shuffle`] by default. HDF5 stores its code, and
+    /// no parameter of it.
+    pub filter: Option<Filter>,
+    /// The size of a block in bytes. `None`, the default, is an automatic size. For chunks with a shape it is the
+    /// largest size of a block; if it is too small, the block has 2 items along each axis.
+    pub blocksize: Option<u32>,
+    /// The size of an item in bytes. For a dataset of fixed-size arrays, hdf5plugin stores the size of an item of these
+    /// arrays. 0, if HDF5 has not set it: it does not do so for items of variable length.
+    pub typesize: u32,
+    /// The size of an uncompressed chunk in bytes. 0, if HDF5 has not set it.
+    pub chunksize: u32,
+    /// The shape of a chunk in items. It is empty for chunks that are stored without a shape: those with one axis or
+    /// more than 16 axes.
+    pub chunk_shape: Vec<u32>,
+}
+
+impl FilterParams {
+    /// Returns the default parameters for items of `typesize` bytes and chunks of this shape.
+    ///
+    /// The defaults of codec, level and filter are those of the filter in hdf5plugin and PyTables.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidArgument`]: the typesize is 0, the shape has no axes, or an axis has size 0;
+    /// - [`ErrorKind::TooLarge`]: the chunk has 2<sup>32</sup> bytes or more, which HDF5 does not support.
+    pub fn new(typesize: usize, chunk_shape: &[usize]) -> Result<Self> {
+        const DOING: &str = "set up the Blosc2 filter of HDF5";
+        if typesize == 0 || chunk_shape.is_empty() || chunk_shape.contains(&0) {
+            let detail = format!(
+                "expected items and a chunk shape with sizes above 0, got items of {typesize} bytes and {chunk_shape:?}"
+            );
+            return Err(Error::new(ErrorKind::InvalidArgument, DOING, detail));
+        }
+        let too_large = || {
+            let detail = format!(
+                "a chunk has less than 2^32 bytes, got {chunk_shape:?} items of {typesize} bytes"
+            );
+            Error::new(ErrorKind::TooLarge, DOING, detail)
+        };
+        let to_u32 = |size: usize| u32::try_from(size).map_err(|_| too_large());
+        let sides = chunk_shape.iter().map(|&side| to_u32(side)).collect::<Result<Vec<_>>>()?;
+        let typesize = to_u32(typesize)?;
+        let chunksize = sides.iter().try_fold(typesize, |size, &side| size.checked_mul(side));
+        let has_shape = (2..=MAX_NDIM).contains(&sides.len());
+        Ok(Self {
+            codec: Codec::BloscLz,
+            level: 5,
+            filter: Some(Filter::Shuffle),
+            blocksize: None,
+            typesize,
+            chunksize: chunksize.ok_or_else(too_large)?,
+            chunk_shape: if has_shape { sides } else { Vec::new() },
+        })
+    }
+
+    /// Sets the codec.
+    pub fn codec(mut self, codec: Codec) -> Self {
+        self.codec = codec;
+        self
+    }
+
+    /// Sets the compression level, 0 (no compression) to 9.
+    pub fn level(mut self, level: u8) -> Self {
+        self.level = level;
+        self
+    }
+
+    /// Sets the filter of Blosc2 that is applied before the codec; `None` for no filter.
+    pub fn filter(mut self, filter: impl Into<Option<Filter>>) -> Self {
+        self.filter = filter.into();
+        self
+    }
+
+    /// Sets the size of a block in bytes.
+    pub fn blocksize(mut self, bytes: u32) -> Self {
+        self.blocksize = Some(bytes);
+        self
+    }
+
+    /// Reads the parameters from the integers in a file. Missing compression parameters have their defaults.
+    ///
+    /// Compression parameters that this crate cannot use, such as an unknown codec, are no error: [`decode`] does not
+    /// need them.
+    ///
+    /// [`decode`]: crate::decode
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidData`]: there are less than 4 integers, or less than the number of dimensions requires; a
+    ///   compression parameter is above 255; or the number of dimensions is 0 or above 16.
+    pub fn from_cd_values(values: &[u32]) -> Result<Self> {
+        let &[_, _, typesize, chunksize, ..] = values else {
+            return Err(invalid(format!("expected at least 4 integers, got {values:?}")));
+        };
+        let mut params = Self {
+            codec: Codec::BloscLz,
+            level: 5,
+            filter: Some(Filter::Shuffle),
+            blocksize: None,
+            typesize,
+            chunksize,
+            chunk_shape: Vec::new(),
+        };
+        params.set_compression(values)?;
+        if let Some((&ndim, shape)) = values.get(7..).and_then(|rest| rest.split_first()) {
+            let shape = shape.get(..ndim as usize);
+            let shape = shape.filter(|shape| (1..=MAX_NDIM).contains(&shape.len()));
+            let Some(shape) = shape else {
+                return Err(invalid(format!(
+                    "expected 1 to {MAX_NDIM} dimensions and the size of each, got {values:?}"
+                )));
+            };
+            params.chunk_shape = shape.to_vec();
+        }
+        Ok(params)
+    }
+
+    /// Sets the compression parameters to those of `cd_values`, if they are there.
+    pub(crate) fn set_compression(&mut self, values: &[u32]) -> Result<()> {
+        let byte = |index: usize, what: &str| match values.get(index) {
+            None => Ok(None),
+            Some(&value) => u8::try_from(value)
+                .map(Some)
+                .map_err(|_| invalid(format!("expected {what} of at most 255, got {value}"))),
+        };
+        self.blocksize = values.get(1).copied().filter(|&bytes| bytes > 0);
+        self.level = byte(4, "a level")?.unwrap_or(self.level);
+        if let Some(code) = byte(5, "the code of a filter")? {
+            self.filter = Filter::from_code(code, 0);
+        }
+        if let Some(code) = byte(6, "the code of a codec")? {
+            self.codec = Codec::from_code(code);
+        }
+        Ok(())
+    }
+
+    /// Returns the integers that HDF5 stores, for `add_filter` of a dataset builder or for `H5Pset_filter`.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidArgument`]: the level is above 9; the codec works in arrays only and chunks have no shape;
+    ///   the filter has a parameter, needs one, or does not support the typesize; or the block size is invalid;
+    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or the filter.
+    pub fn cd_values(&self) -> Result<Vec<u32>> {
+        self.cparams()?;
+        let codes = [
+            u32::from(self.level),
+            self.filter.map_or(0, Filter::code).into(),
+            self.codec.code().into(),
+        ];
+        let mut values = vec![REVISION, self.blocksize.unwrap_or(0), self.typesize, self.chunksize];
+        values.extend(codes);
+        if !self.chunk_shape.is_empty() {
+            values.push(self.chunk_shape.len() as u32);
+            values.extend(&self.chunk_shape);
+        }
+        Ok(values)
+    }
+
+    /// Returns the parameters of Blosc2, checked.
+    pub(crate) fn cparams(&self) -> Result<CParams> {
+        if let Some(filter) = self.filter.filter(|filter| filter.meta() != 0) {
+            let detail =
+                format!("HDF5 stores the code of a filter without its parameter, got {filter}");
+            return Err(Error::new(ErrorKind::InvalidArgument, "compress for HDF5", detail));
+        }
+        let mut params = CParams::new()
+            .codec(self.codec)
+            .level(self.level)
+            .filters(self.filter.as_slice())
+            .typesize(self.typesize.max(1) as usize);
+        params.blocksize = self.blocksize.map(|bytes| bytes as usize);
+        Compressor::new(&params)?.compress::<u8>(&[])?;
+        Ok(params)
+    }
+}
+
+fn invalid(detail: String) -> Error {
+    Error::new(ErrorKind::InvalidData, "read the parameters of the Blosc2 filter of HDF5", detail)
+}

@@ -1,0 +1,191 @@
+//! One filtered chunk of HDF5: a frame in memory.
+
+use blosc2::{Error, ErrorKind, Limits, NDArray, OpenOptions, Result, SChunk};
+
+use crate::FilterParams;
+
+const DECODE: &str = "decode a chunk of the Blosc2 filter of HDF5";
+const ENCODE: &str = "encode a chunk for the Blosc2 filter of HDF5";
+
+/// Decompresses the bytes of one chunk that the filter has written.
+///
+/// `payload` contains the stored bytes of the chunk, after the filters that follow Blosc2 in the pipeline were undone;
+/// a checksum of Fletcher32, for example, is verified and removed. The result contains the items of the whole chunk in
+/// C order, also for a chunk at the edge of the dataset. If the chunk was stored as an array and
+/// [`FilterParams::chunk_shape`] is not empty, the array has to have this shape and [`FilterParams::chunksize`].
+/// Decompression needs no other parameters.
+///
+/// `limit` is the maximum length of the result in bytes: the size of an uncompressed chunk that the dataset declares,
+/// and the bytes that filters before Blosc2 in the pipeline may add (4 for Fletcher32). The payload is untrusted input:
+/// apart from the result and the payload, this function allocates at most about 64 MiB or `limit` bytes, whichever is
+/// larger.
+///
+/// ```
+/// use blosc2_hdf5::{FilterParams, decode, encode};
+///
+/// let params = FilterParams::new(2, &[3, 4])?;
+/// let chunk: Vec<u8> = (0..12u16).flat_map(u16::to_le_bytes).collect();
+/// let payload = encode(&chunk, &params)?;
+/// assert_eq!(decode(&payload, &params, chunk.len())?, chunk);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
+///
+/// # Errors
+/// - [`ErrorKind::InvalidData`]: the payload is not a frame, is damaged, has no chunk or several chunks, or is an array
+///   of another shape or size;
+/// - [`ErrorKind::TooLarge`]: the result is longer than `limit`, or opening the frame or decompression needs too much
+///   memory;
+/// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter;
+/// - [`ErrorKind::OutOfMemory`]: there is not enough memory.
+pub fn decode(payload: &[u8], params: &FilterParams, limit: usize) -> Result<Vec<u8>> {
+    decode_to(payload, params, limit, |len| {
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(len).map_err(|error| no_memory(len, error))?;
+        bytes.resize(len, 0);
+        Ok(bytes)
+    })
+}
+
+/// Decompresses a chunk to memory that `allocate` returns for a length of at most `limit`.
+pub(crate) fn decode_to<B: AsMut<[u8]>>(
+    payload: &[u8],
+    params: &FilterParams,
+    limit: usize,
+    allocate: impl FnOnce(usize) -> Result<B>,
+) -> Result<B> {
+    let bytes = limit as u64;
+    let limits = Limits { metadata: Some(bytes.max(MIN_METADATA)), ..Limits::default() };
+    OpenOptions::new().limits(limits).max_read(bytes).with_borrowed(payload, |schunk| {
+        let allocate = |len: u64| {
+            let fits = usize::try_from(len).ok().filter(|&len| len <= limit);
+            allocate(fits.ok_or_else(|| {
+                let detail = format!("the chunk has {len} bytes, expected at most {limit}");
+                Error::new(ErrorKind::TooLarge, DECODE, detail)
+            })?)
+        };
+        match ARRAY.iter().any(|name| schunk.meta().contains(name)) {
+            true => decode_array(&NDArray::from_schunk(schunk)?, params, allocate),
+            false => decode_chunk(&schunk, allocate),
+        }
+    })
+}
+
+/// The names of the metalayer that marks an array; the second one is of older versions.
+const ARRAY: [&str; 2] = ["b2nd", "caterva"];
+
+/// The memory for the metadata of a frame that a payload may use in any case.
+const MIN_METADATA: u64 = 1 << 20;
+
+fn decode_array<B: AsMut<[u8]>>(
+    array: &NDArray,
+    params: &FilterParams,
+    allocate: impl FnOnce(u64) -> Result<B>,
+) -> Result<B> {
+    if !params.chunk_shape.is_empty() {
+        let shape: Vec<u64> = params.chunk_shape.iter().copied().map(u64::from).collect();
+        let expected = (&shape[..], u64::from(params.chunksize));
+        let found = (array.shape(), array.nbytes());
+        if expected != found {
+            let (shape, bytes) = expected;
+            let (found_shape, found_bytes) = found;
+            let detail = format!(
+                "expected an array of shape {shape:?} with {bytes} bytes, \
+                 got {found_shape:?} with {found_bytes} bytes"
+            );
+            return Err(Error::new(ErrorKind::InvalidData, DECODE, detail));
+        }
+    }
+    let mut target = allocate(array.nbytes())?;
+    array.bytes().read_into(.., target.as_mut())?;
+    Ok(target)
+}
+
+fn decode_chunk<B: AsMut<[u8]>>(
+    schunk: &SChunk,
+    allocate: impl FnOnce(u64) -> Result<B>,
+) -> Result<B> {
+    let count = schunk.nchunks();
+    if count != 1 {
+        let detail = format!("expected a frame with 1 chunk, got {count}");
+        return Err(Error::new(ErrorKind::InvalidData, DECODE, detail));
+    }
+    let mut target = allocate(schunk.nbytes())?;
+    schunk.decompress_chunk_into(0, target.as_mut())?;
+    Ok(target)
+}
+
+/// Compresses one chunk as the filter does.
+///
+/// `chunk` contains the items of the whole chunk in C order, also for a chunk at the edge of the dataset, after the
+/// filters that precede Blosc2 in the pipeline. If its length is that of [`FilterParams::chunk_shape`], the chunk is
+/// stored as an array, so that readers can read a part of it; otherwise it is stored without a shape.
+///
+/// The result can be longer than `chunk`: by a few hundred bytes, if the data cannot be compressed.
+///
+/// [`decode`](crate::decode) has an example.
+///
+/// # Errors
+/// - the errors of [`FilterParams::cd_values`];
+/// - [`ErrorKind::InvalidArgument`]: `chunk` is empty;
+/// - [`ErrorKind::TooLarge`]: the chunk exceeds [`MAX_CHUNK_LEN`](blosc2::limits::MAX_CHUNK_LEN) bytes;
+/// - [`ErrorKind::OutOfMemory`]: there is not enough memory.
+pub fn encode(chunk: &[u8], params: &FilterParams) -> Result<Vec<u8>> {
+    let cparams = params.cparams()?;
+    if chunk.is_empty() {
+        let detail = "expected at least 1 byte, got an empty chunk";
+        return Err(Error::new(ErrorKind::InvalidArgument, ENCODE, detail));
+    }
+    let typesize = params.typesize.max(1) as usize;
+    let shape: Vec<u64> = params.chunk_shape.iter().copied().map(u64::from).collect();
+    let nbytes = shape.iter().try_fold(typesize as u64, |size, &side| size.checked_mul(side));
+    if !shape.is_empty() && nbytes == Some(chunk.len() as u64) {
+        let mut builder = NDArray::builder().chunks(&shape).cparams(cparams).in_memory_frame();
+        if let Some(blocksize) = params.blocksize {
+            builder = builder.blocks(block_shape(&shape, u64::from(blocksize) / typesize as u64));
+        }
+        // HDF5 stores the type of the items; of this one, readers use the size only.
+        let array = builder.from_bytes(chunk, &shape, &format!("|V{typesize}"), typesize)?;
+        return array.into_schunk().into_cframe();
+    }
+    let mut schunk = OpenOptions::new().cparams(cparams).in_memory_frame()?;
+    schunk.append(chunk)?;
+    schunk.into_cframe()
+}
+
+/// Returns the shape of a block of at most `items` items, or of the smallest block if that has more.
+///
+/// Like hdf5plugin, it starts with 2 items along each axis, and doubles the axes in turn, the last axis first.
+fn block_shape(chunk: &[u64], items: u64) -> Vec<u64> {
+    let mut block: Vec<u64> = chunk.iter().map(|&side| side.min(2)).collect();
+    loop {
+        let before = block.clone();
+        for axis in (0..chunk.len()).rev() {
+            let (old, new) = (block[axis], chunk[axis].min(block[axis] * 2));
+            let rest: u64 = block.iter().product::<u64>() / old;
+            if rest * new <= items {
+                block[axis] = new;
+            }
+        }
+        if block == before {
+            return block;
+        }
+    }
+}
+
+pub(crate) fn no_memory(len: usize, error: impl ToString) -> Error {
+    let detail = format!("no memory for {len} bytes: {}", error.to_string());
+    Error::new(ErrorKind::OutOfMemory, DECODE, detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_fit_their_size() {
+        assert_eq!(block_shape(&[100, 50], 1000), [16, 50]);
+        assert_eq!(block_shape(&[100, 50], 1 << 20), [100, 50]);
+        assert_eq!(block_shape(&[100, 1, 3], 0), [2, 1, 2]);
+        assert_eq!(block_shape(&[7, 5], 9), [2, 4]);
+    }
+}
