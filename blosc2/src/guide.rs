@@ -10,6 +10,7 @@
 //! | [threads] | several threads for one call, and several threads that share an array |
 //! | [user-defined codecs and filters](user_defined) | Rust code in the compression pipeline |
 //! | [custom storage](custom_storage) | frames in a database, an archive or any other place |
+//! | [beyond one machine](beyond_one_machine) | object storage, Zarr and HDF5; what scales and what does not |
 //! | [untrusted input](untrusted_input) | what is validated; limits on memory and time |
 //! | [from Python to Rust](from_python) | the calls of python-blosc2 and their equivalents |
 //! | [from C to Rust](from_c) | the functions of C-Blosc2 and their equivalents |
@@ -25,8 +26,8 @@ macro_rules! pages {
 }
 
 pages! {
-    quick_start arrays compute super_chunks files threads user_defined custom_storage untrusted_input from_python from_c
-    performance faq
+    quick_start arrays compute super_chunks files threads user_defined custom_storage beyond_one_machine untrusted_input from_python
+    from_c performance faq
 }
 
 /// Complete programs, in the folder `examples` of the crate: `cargo run --example quickstart`.

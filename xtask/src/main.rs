@@ -10,6 +10,7 @@ mod ci;
 mod demo;
 mod hazards;
 mod imports;
+mod integrations;
 mod miri;
 mod package;
 mod peers;
@@ -104,6 +105,11 @@ enum Task {
     Package,
     /// Test that other implementations of Blosc read our chunks, and that we read theirs
     Peers,
+    /// Build and test the crates for object storage, Zarr and HDF5
+    Integrations {
+        /// Test only this part
+        only: Option<integrations::Part>,
+    },
     /// Run all checks that a change has to pass
     Ci,
 }
@@ -133,6 +139,7 @@ fn main() -> ExitCode {
         Task::Words => words::words(),
         Task::Package => package::package(),
         Task::Peers => peers::peers(),
+        Task::Integrations { only } => integrations::integrations(only),
         Task::Ci => ci::ci(),
     })
 }

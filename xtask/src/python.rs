@@ -18,8 +18,25 @@ pub(crate) const LIBCLANG: &str = "libclang==18.1.1";
 
 /// What `cargo xtask bench` needs too: HDF5 with the Blosc2 filter, the library that makes the plots, and the cmake that
 /// builds a crate of `peers/bench`.
-pub(crate) const BENCH: [&str; 4] =
-    ["h5py==3.16.0", "hdf5plugin==7.1.0", "matplotlib==3.11.2", "cmake==4.4.4"];
+pub(crate) const BENCH: [&str; 4] = [H5PY, HDF5PLUGIN, "matplotlib==3.11.2", "cmake==4.4.4"];
+
+/// What the tests of `blosc2-object-store` need too: an S3 server, and clients for it and for HTTP.
+pub(crate) const OBJECT_STORE: [&str; 4] =
+    ["fsspec==2026.9.0", "aiohttp==3.14.5", "s3fs==2026.9.0", "moto[server]==5.2.5"];
+
+/// What the tests of `blosc2-zarrs` need too.
+pub(crate) const ZARR: [&str; 3] = ["zarr==3.1.6", "numcodecs==0.16.6", "imagecodecs==2026.3.6"];
+
+/// What the tests of `blosc2-hdf5` need too.
+pub(crate) const HDF5: [&str; 4] = [H5PY, HDF5PLUGIN, "tables==3.11.1", "b2h5py==0.5.1"];
+
+const H5PY: &str = "h5py==3.16.0";
+const HDF5PLUGIN: &str = "hdf5plugin==7.1.0";
+
+/// All requirements that an environment may contain.
+fn known() -> impl Iterator<Item = &'static str> {
+    [BLOSC2, LIBCLANG].into_iter().chain(BENCH).chain(OBJECT_STORE).chain(ZARR).chain(HDF5)
+}
 
 /// The file in the environment that lists the installed requirements, one per line.
 const MARKER: &str = "installed.txt";
@@ -45,6 +62,11 @@ pub(crate) fn interpreter() -> Result<&'static str> {
 impl Venv {
     /// Ensures that the environment exists and that the requirement is installed in it.
     pub(crate) fn with(requirement: &str) -> Result<Self> {
+        Self::with_all(&[requirement])
+    }
+
+    /// Ensures that the environment exists and that the requirements are installed in it.
+    pub(crate) fn with_all(requirements: &[&str]) -> Result<Self> {
         let folder = run::root().join("target").join("python-venv");
         let python = if cfg!(windows) {
             folder.join("Scripts").join("python.exe")
@@ -55,23 +77,25 @@ impl Venv {
         let listed = fs::read_to_string(&marker).unwrap_or_default();
         let mut installed: Vec<&str> = listed.lines().collect();
         let is_current = !installed.is_empty()
-            && installed
-                .iter()
-                .all(|line| [BLOSC2, LIBCLANG].contains(line) || BENCH.contains(line))
+            && installed.iter().all(|line| known().any(|requirement| requirement == *line))
             && runs(&python);
         if !is_current {
             create(&folder)?;
             installed.clear();
         }
-        if installed.contains(&requirement) {
-            println!("python: {requirement} is in place");
-        } else {
-            println!("python: pip install {requirement}");
+        let (found, missing): (Vec<&str>, Vec<&str>) =
+            requirements.iter().partition(|requirement| installed.contains(requirement));
+        if !found.is_empty() {
+            println!("python: {} is in place", found.join(" "));
+        }
+        if !missing.is_empty() {
+            let names = missing.join(" ");
+            println!("python: pip install {names}");
             let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-            run::read(Command::new(&python).args(pip).arg(requirement)).with_context(|| {
-                format!("{requirement} cannot be installed: check that pip reaches its index")
+            run::read(Command::new(&python).args(pip).args(&missing)).with_context(|| {
+                format!("{names} cannot be installed: check that pip reaches its index")
             })?;
-            installed.push(requirement);
+            installed.extend(missing);
             fs::write(&marker, installed.join("\n") + "\n")
                 .with_context(|| format!("{} cannot be written", marker.display()))?;
         }

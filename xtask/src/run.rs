@@ -131,10 +131,15 @@ pub(crate) fn has(program: &str) -> bool {
 
 /// Ensures that a program exists: installs its Debian package if it is missing and this is allowed.
 pub(crate) fn need(program: &str, package: &str) -> Result<()> {
-    if has(program) || (apt_install(package) && has(program)) {
+    ensure(program, package, || has(program))
+}
+
+/// Ensures that something exists: installs its Debian package if it is missing and this is allowed.
+pub(crate) fn ensure(name: &str, package: &str, exists: impl Fn() -> bool) -> Result<()> {
+    if exists() || (apt_install(package) && exists()) {
         return Ok(());
     }
-    bail!("{program} is missing: install it (on Debian: apt-get install {package}) and run again")
+    bail!("{name} is missing: install it (on Debian: apt-get install {package}) and run again")
 }
 
 /// Installs a Debian package, as root only. Returns whether that succeeded.

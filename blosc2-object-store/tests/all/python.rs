@@ -1,7 +1,5 @@
 //! nginx, an S3 server, and Python's `blosc2`, which reads what this crate writes, and the reverse.
 
-use std::time::{Duration, Instant};
-
 use blosc2::{CParams, Codec, ErrorKind, NDArray, SChunk};
 use blosc2_object_store::Remote;
 
@@ -26,49 +24,13 @@ fn a_box_of_a_large_array_takes_five_requests_at_most() {
     let (count, bytes) = nginx.counts();
     println!("nginx: {} requests, {bytes} bytes", count - before);
     assert!(count - before <= 5 && bytes < 1 << 20);
-    let start = Instant::now();
     assert!(array.read_all::<f32>().unwrap() == items);
-    println!("nginx: a full read of {} bytes took {:?}", frame.len(), start.elapsed());
 
     let s3 = S3::start();
     s3.remote().save("x/a.b2nd", NDArray::from_cframe(frame).unwrap().schunk(), false).unwrap();
     let array = s3.remote().array("x/a.b2nd").unwrap();
     assert_eq!(array.read::<f32>((5000..5001, 100..164)).unwrap(), expected);
     assert!(array.read_all::<f32>().unwrap() == items);
-}
-
-/// Prints the time of a full read of a local file and from nginx: medians of alternating runs.
-#[test]
-fn a_full_read_from_nginx_is_compared_with_a_file() {
-    let (frame, items) = data::array(SHAPE, CHUNKS, BLOCKS);
-    let nginx = Nginx::start();
-    write(&nginx.files(), "a.b2nd", &frame);
-    let mut target = vec![0f32; items.len()];
-    let (mut local, mut remote) = (Vec::new(), Vec::new());
-    for _ in 0..7 {
-        let array = NDArray::open(nginx.files().join("a.b2nd")).unwrap();
-        let start = Instant::now();
-        array.read_into(.., &mut target[..]).unwrap();
-        local.push(start.elapsed());
-        assert!(target == items);
-        target.fill(0.0);
-        let (there, path) = Remote::from_url(&nginx.url("a.b2nd"), [("", ""); 0]).unwrap();
-        let array = there.array(&path).unwrap();
-        let start = Instant::now();
-        array.read_into(.., &mut target[..]).unwrap();
-        remote.push(start.elapsed());
-        assert!(target == items);
-        target.fill(0.0);
-    }
-    let median = |times: &mut Vec<Duration>| {
-        times.sort();
-        times[times.len() / 2].as_secs_f64()
-    };
-    let (local, remote) = (median(&mut local), median(&mut remote));
-    println!(
-        "full read: file {local:.3} s, nginx {remote:.3} s, {:.2} of the speed",
-        local / remote
-    );
 }
 
 #[test]

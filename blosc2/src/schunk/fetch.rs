@@ -19,7 +19,7 @@ use crate::{Error, Result};
 
 const READ: &str = "read chunks";
 /// The size of the first window, in bytes of the storage. A window is what is fetched at once.
-const FIRST_WINDOW: u64 = 8 << 20;
+const FIRST_WINDOW: u64 = 4 << 20;
 /// The maximum size of a window in bytes, unless it is a single chunk.
 const WINDOW: u64 = 32 << 20;
 /// The maximum number of chunks of a window.
@@ -105,7 +105,7 @@ impl SChunk {
         if !self.is_remote(reading) {
             return work(0..count, &Fetched::default());
         }
-        let fetch = |start: usize, limit: u64| {
+        let fetch = |start: usize, limit: u64, mut fetched: Fetched| {
             let (mut window, mut size, mut end) = (Vec::new(), 0, start);
             while end < count && size < limit && window.len() < WINDOW_CHUNKS {
                 if let Some(each) = wanted(end) {
@@ -114,23 +114,24 @@ impl SChunk {
                 }
                 end += 1;
             }
-            let mut fetched = Fetched::default();
             self.fetch(reading, &window, &mut fetched)?;
             Ok((start..end, fetched))
         };
-        let (first, fetched) = fetch(0, FIRST_WINDOW)?;
+        let (first, fetched) = fetch(0, FIRST_WINDOW, Fetched::default())?;
         if first.end == count {
             return work(first, &fetched);
         }
         thread::scope(|scope| {
             // Without a buffer: at most one window waits while another one is decompressed.
             let (send, receive) = mpsc::sync_channel(0);
+            // Windows whose memory is used again.
+            let (give_back, used) = mpsc::channel();
             let mut start = first.end;
             scope.spawn(move || {
                 let mut limit = FIRST_WINDOW;
                 while start < count {
                     limit = (2 * limit).min(WINDOW);
-                    let window = fetch(start, limit);
+                    let window = fetch(start, limit, used.try_recv().unwrap_or_default());
                     start = window.as_ref().map_or(count, |(range, _)| range.end);
                     // The receiver is dropped after an error.
                     if send.send(window).is_err() {
@@ -138,11 +139,16 @@ impl SChunk {
                     }
                 }
             });
-            work(first, &fetched)?;
-            drop(fetched);
+            let mut work = |range, fetched: Fetched| {
+                work(range, &fetched)?;
+                // The other thread ends before this one.
+                let _ = give_back.send(fetched);
+                Ok(())
+            };
+            work(first, fetched)?;
             receive.into_iter().try_for_each(|window: Result<_>| {
                 let (range, fetched) = window?;
-                work(range, &fetched)
+                work(range, fetched)
             })
         })
     }
@@ -192,7 +198,8 @@ impl State {
             let (len, _) = self.first_len(each, place, room);
             let mut head = spare.pop().unwrap_or_default();
             if head.capacity() < len {
-                head = zeroed(len, READ)?;
+                // With room for a longer chunk, when the memory is used again.
+                head = zeroed(len.saturating_add(len / 8), READ)?;
             }
             head.resize(len, 0);
             starts.push(Start { wanted: each, at, room, head });

@@ -150,7 +150,7 @@ fn the_parts_of_many_chunks_are_requested_at_once() {
 fn whole_chunks_are_fetched_ahead_in_few_calls() {
     for (codec, threads) in [(Codec::Lz4, 1), (Codec::Lz4, 4), (Codec::Zstd, 2)] {
         let (array, items, calls) = remote(codec, 64 << 10, threads);
-        // Windows of 8 MiB and up to 16 MiB, and the rest.
+        // Windows of 4 MiB and up to 8 MiB, 16 MiB, and the rest.
         let (ranges, bytes) = (NCHUNKS as usize, NCHUNKS * CHUNK / 2..NCHUNKS * CHUNK * 11 / 20);
         let check = |what: &str| {
             let seen = taken(&calls);

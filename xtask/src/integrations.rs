@@ -1,0 +1,88 @@
+//! `cargo xtask integrations`: the crates that connect this project with object storage, Zarr and HDF5.
+//!
+//! They are not part of `cargo xtask test`, because their dependencies take minutes to compile. Their tests compare with
+//! the Python packages of the same formats, and start servers on the loopback interface.
+
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::python::{BLOSC2, HDF5, OBJECT_STORE, Venv, ZARR};
+use crate::run;
+use crate::steps::Steps;
+use crate::vendor;
+
+/// A part of the integrations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Part {
+    ObjectStore,
+    Zarr,
+    Hdf5,
+}
+
+/// Builds and tests the integrations, or one of them.
+pub(crate) fn integrations(only: Option<Part>) -> Result<()> {
+    let mut steps = Steps::new("integrations");
+    steps.step("sources", || vendor::vendor(false))?;
+    let parts = [
+        (Part::ObjectStore, "object storage", object_store as fn() -> Result<()>),
+        (Part::Zarr, "Zarr", zarr),
+        (Part::Hdf5, "HDF5", hdf5),
+    ];
+    for (part, name, step) in parts {
+        if only.is_none_or(|only| only == part) {
+            steps.step(name, step)?;
+        }
+    }
+    steps.finish();
+    Ok(())
+}
+
+/// `blosc2-object-store`, and the command with the feature `remote`.
+pub(crate) fn object_store() -> Result<()> {
+    let venv = python(&OBJECT_STORE)?;
+    // It knows no `--version`.
+    run::ensure("nginx", "nginx-light", || run::read(Command::new("nginx").arg("-v")).is_ok())?;
+    let crates = ["-p", "blosc2-object-store", "-p", "blosc2-cli"];
+    let features = ["--features", "blosc2-cli/remote"];
+    let mut test = run::cargo(["test"]);
+    test.args(crates).args(features).args(["--lib", "--test", "all", "--test", "remote"]);
+    run::run(test.env("BLOSC2_TEST_PYTHON", &venv.python))?;
+    run::run(&mut run::cargo(["test", "--doc", "-p", "blosc2-object-store"]))
+}
+
+fn zarr() -> Result<()> {
+    member("blosc2-zarrs", &python(&ZARR)?)
+}
+
+fn hdf5() -> Result<()> {
+    run::need("pkg-config", "pkg-config")?;
+    run::ensure("libhdf5", "libhdf5-dev", || {
+        run::read(Command::new("pkg-config").args(["--exists", "hdf5"])).is_ok()
+    })?;
+    member("blosc2-hdf5", &python(&HDF5)?)
+}
+
+/// Checks and tests a member of the workspace in `integrations/`.
+fn member(name: &str, venv: &Venv) -> Result<()> {
+    let folder = run::root().join("integrations");
+    let cargo = |args: &[&str]| {
+        let mut command = run::cargo(args.iter().copied());
+        command
+            .args(["-p", name])
+            .current_dir(&folder)
+            // With the compiled dependencies of the main workspace.
+            .env("CARGO_TARGET_DIR", run::root().join("target"))
+            .env("BLOSC2_TEST_PYTHON", &venv.python);
+        command
+    };
+    run::run(cargo(&["clippy", "--all-targets"]).args(["--", "-D", "warnings"]))?;
+    run::run(&mut cargo(&["test"]))?;
+    run::run(cargo(&["doc", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+/// Installs Python packages in the environment of the tests.
+fn python(requirements: &[&str]) -> Result<Venv> {
+    let all: Vec<&str> = [BLOSC2].into_iter().chain(requirements.iter().copied()).collect();
+    Venv::with_all(&all).context("the Python packages of the tests")
+}
