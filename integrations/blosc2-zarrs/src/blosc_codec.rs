@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use blosc2::{CParams, Codec, Filter};
+use blosc2::{CParams, Codec, Filter, SplitMode};
 use blosc2_format::chunk::MAX_BLOCKSIZE;
 use serde::Deserialize;
 use serde_json::json;
@@ -16,6 +16,9 @@ use zarrs::plugin::{PluginCreateError, ZarrVersion};
 
 use crate::codec::impl_codec;
 use crate::coder::Coder;
+
+/// The largest typesize with which C-Blosc splits blocks.
+const MAX_SPLIT: usize = 16;
 
 /// The name under which zarr-python stores the codec of numcodecs in arrays of Zarr V3.
 const NUMCODECS: &str = "numcodecs.blosc";
@@ -57,9 +60,11 @@ pub struct BloscCodec {
 impl BloscCodec {
     /// Creates a codec from parameters of compression.
     ///
-    /// Used are the codec, the level, the filter, the typesize (1 by default), the block size and the number of
-    /// [threads](CParams::threads) for each chunk, which is not stored in the metadata. A typesize above 255 is stored
-    /// in the metadata, and the chunks have a typesize of 1, as in C-Blosc.
+    /// Used are the codec, the level, the filter, the typesize (1 by default) and the block size. These are stored in
+    /// the metadata; the number of [threads](CParams::threads) for each chunk and the [rule for splitting
+    /// blocks](SplitMode) are used, but not stored. The automatic block size and the automatic split are those of
+    /// C-Blosc, not of C-Blosc2. A typesize above 255 is stored in the metadata, and the chunks have a typesize of 1,
+    /// as in C-Blosc.
     ///
     /// # Errors
     /// - [`PluginCreateError::Other`]: a parameter is invalid, or Blosc1 does not support it (see [`CParams::blosc1`]).
@@ -69,9 +74,13 @@ impl BloscCodec {
             typesize => typesize.unwrap_or(1),
         };
         let mut chunks = params.clone().typesize(typesize).blosc1(true);
+        let splits = params.codec != Codec::Zstd && typesize <= MAX_SPLIT;
+        if matches!(params.split, SplitMode::Auto | SplitMode::ForwardCompat) {
+            chunks.split = if splits { SplitMode::Always } else { SplitMode::Never };
+        }
+        let blocksize = params.blocksize.unwrap_or_else(|| automatic(&params, typesize, splits));
         // C-Blosc accepts any block size.
-        let most = MAX_BLOCKSIZE as usize;
-        chunks.blocksize = params.blocksize.map(|size| size.clamp(typesize.max(1), most));
+        chunks.blocksize = Some(blocksize.clamp(typesize.max(1), MAX_BLOCKSIZE as usize));
         Ok(Self { params, coder: Arc::new(Coder::new(&chunks)?) })
     }
 
@@ -174,6 +183,22 @@ enum Cname {
     Zstd,
 }
 
+/// The block size that C-Blosc chooses.
+fn automatic(params: &CParams, typesize: usize, splits: bool) -> usize {
+    let is_slow = matches!(params.codec, Codec::Lz4Hc | Codec::Zlib | Codec::Zstd);
+    let base = if is_slow { 64 << 10 } else { 32 << 10 };
+    let size = match params.level {
+        0 => base / 4,
+        1 => base / 2,
+        2 => base,
+        3 => base * 2,
+        4 | 5 => base * 4,
+        9 if is_slow => base * 16,
+        _ => base * 8,
+    };
+    if splits { (size.min(256 << 10) * typesize).clamp(64 << 10, 1 << 20) } else { size }
+}
+
 /// The values of a configuration.
 #[derive(Debug)]
 struct Settings {
@@ -190,20 +215,10 @@ struct Settings {
 struct Registered {
     cname: Cname,
     clevel: u8,
-    #[serde(default)]
-    shuffle: Shuffle,
+    shuffle: Option<String>,
     typesize: Option<usize>,
     #[serde(default)]
     blocksize: usize,
-}
-
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Shuffle {
-    #[default]
-    NoShuffle,
-    Shuffle,
-    BitShuffle,
 }
 
 impl TryFrom<Registered> for Settings {
@@ -211,8 +226,12 @@ impl TryFrom<Registered> for Settings {
 
     fn try_from(found: Registered) -> Result<Self, PluginCreateError> {
         let Registered { cname, clevel, shuffle, typesize, blocksize } = found;
-        if shuffle != Shuffle::NoShuffle && typesize.unwrap_or(0) == 0 {
-            let name = SHUFFLES[shuffle as usize];
+        let name = shuffle.as_deref().unwrap_or(SHUFFLES[0]);
+        let Some(shuffle) = SHUFFLES.iter().position(|each| *each == name) else {
+            let names = SHUFFLES.join(", ");
+            return Err(format!("codec blosc: expected a shuffle of {names}, found {name}").into());
+        };
+        if shuffle > 0 && typesize.unwrap_or(0) == 0 {
             return Err(format!(
                 "codec blosc: expected a typesize of at least 1 for the shuffle {name}, found {}",
                 typesize.map_or("none".to_owned(), |typesize| typesize.to_string())

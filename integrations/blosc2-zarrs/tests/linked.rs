@@ -1,10 +1,11 @@
 //! A program that names nothing of the crate finds the codecs: linking it registers them.
+#![allow(clippy::single_range_in_vec_init, reason = "a subset has one range for each dimension")]
 
 use std::sync::Arc;
 
 use blosc2_zarrs as _;
 use serde_json::json;
-use zarrs::array::codec::api::{Codec, CodecTraits};
+use zarrs::array::codec::api::Codec;
 use zarrs::array::{Array, ArrayMetadata};
 use zarrs::metadata::v3::MetadataV3;
 use zarrs::storage::store::MemoryStore;

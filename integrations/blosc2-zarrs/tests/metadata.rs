@@ -91,6 +91,7 @@ fn wrong_metadata_of_blosc_are_errors() {
     assert!(wrong("cname", json!("snappy")).contains("unknown variant `snappy`"));
     assert!(wrong("clevel", json!(10)).contains("the level has to be from 0 to 9, got 10"));
     assert!(wrong("shuffle", json!(1)).contains("invalid type"));
+    assert!(wrong("shuffle", json!("x")).contains("shuffle, bitshuffle, found x"));
     assert!(wrong("typesize", json!(0)).contains("expected a typesize of at least 1"));
     assert!(wrong("typesize", json!(null)).contains("shuffle shuffle, found none"));
     assert!(wrong("blocksize", json!(-1)).contains("invalid value"));
