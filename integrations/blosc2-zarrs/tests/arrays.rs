@@ -186,7 +186,7 @@ fn cost(kind: Kind, params: CParams, data: &[u8], subset: std::ops::Range<u64>) 
     let store = Arc::new(PerformanceMetricsStorageAdapter::new(Arc::new(MemoryStore::new())));
     let array = bytes_array(store.clone(), kind.codec(params), data);
     store.reset();
-    let found: Vec<u8> = array.retrieve_array_subset(std::slice::from_ref(&subset)).unwrap();
+    let found: Vec<u8> = array.retrieve_array_subset(&std::slice::from_ref(&subset)).unwrap();
     assert!(found == data[subset.start as usize..subset.end as usize]);
     Cost { requests: store.reads(), bytes: store.bytes_read() }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use blosc2::{CParams, Chunk};
 use blosc2_testing::{Rng, repeats};
 use common::{CODECS, FILTERS, KINDS, Kind, data, options, params};
-use zarrs::array::codec::api::{BytesPartialDecoderTraits, BytesRepresentation, CodecError};
+use zarrs::array::codec::api::{BytesRepresentation, CodecError};
 use zarrs::storage::byte_range::ByteRange;
 
 const LEN: usize = 200_000;
