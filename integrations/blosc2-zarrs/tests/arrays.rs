@@ -5,7 +5,7 @@ mod common;
 
 use std::sync::Arc;
 
-use blosc2::{CParams, ChunkRef, Codec, Filter};
+use blosc2::{CParams, ChunkRef, Codec, Filter, SplitMode};
 use blosc2_testing::Rng;
 use blosc2_zarrs::BloscCodec;
 use common::{CODECS, FILTERS, KINDS, Kind, all, bytes_array, data, options, params};
@@ -135,6 +135,25 @@ fn parts_are_those_of_the_whole() {
     }
 }
 
+/// No writer produces this, but readers accept it.
+#[test]
+fn blocks_need_not_hold_whole_items() {
+    let data = data(200_050);
+    let size = BytesRepresentation::FixedSize(data.len() as u64);
+    for kind in KINDS {
+        let params = params(Codec::Lz4, &[], 1).blocksize(1000).split(SplitMode::Never);
+        let coder = kind.codec(params);
+        let mut encoded = coder.encode((&data).into(), &options()).unwrap().into_owned();
+        encoded[3] = 7; // The typesize.
+        let decoder = coder.partial_decoder(Arc::new(encoded), &size, &options()).unwrap();
+        for range in [1000..1001, 1999..2000, 5005..5006, 199_999..200_000, 200_001..200_005] {
+            let found = decoder.partial_decode(ByteRange::new(range.clone()), &options());
+            let expected = &data[range.start as usize..range.end as usize];
+            assert_eq!(found.unwrap().unwrap(), expected, "{kind:?} {range:?}");
+        }
+    }
+}
+
 #[test]
 fn parts_outside_the_data_are_errors() {
     for kind in KINDS {
@@ -219,6 +238,26 @@ fn a_subset_needs_its_blocks_only() {
     // A chunk of zeros is its header.
     let zeros = cost(Kind::Blosc2, CParams::new(), &vec![0; LEN], 9..500);
     assert_eq!(zeros, Cost { requests: 2, bytes: 64 });
+}
+
+#[test]
+fn what_is_between_the_blocks_is_not_read() {
+    let data = data(1 << 20);
+    for kind in KINDS {
+        let store = Arc::new(PerformanceMetricsStorageAdapter::new(Arc::new(MemoryStore::new())));
+        let (shape, codec) = (vec![2, 1 << 19], params(Codec::Lz4, &[], 1).blocksize(16_384));
+        let array = ArrayBuilder::new(shape.clone(), shape, data_type::uint8(), 255u8)
+            .bytes_to_bytes_codecs(vec![kind.codec(codec)])
+            .build(store.clone(), "/a")
+            .unwrap();
+        array.store_chunk(&[0, 0], data.clone()).unwrap();
+        store.reset();
+        // A block in each of the rows.
+        let found: Vec<u8> = array.retrieve_array_subset(&[0..2, 40_000..40_010]).unwrap();
+        assert_eq!(found, [&data[40_000..40_010], &data[(1 << 19) + 40_000..][..10]].concat());
+        let bytes = store.bytes_read();
+        assert!((16_000..35_000).contains(&bytes), "{kind:?}: {bytes} bytes");
+    }
 }
 
 #[test]
