@@ -60,7 +60,7 @@ macro_rules! impl_codec {
                     &self,
                     decoded: &BytesRepresentation,
                 ) -> BytesRepresentation {
-                    // Data that cannot be compressed are stored after the header.
+                    // Data that cannot be compressed is stored after the header.
                     let header = self.coder.header_len as u64;
                     decoded.size().map_or(BytesRepresentation::UnboundedSize, |size| {
                         BytesRepresentation::BoundedSize(size.saturating_add(header))

@@ -11,6 +11,11 @@ use zarrs::array::codec::api::{
 };
 use zarrs::plugin::PluginCreateError;
 
+/// The size of the data of a chunk of variable-length items is unknown. It may have this number of bytes, and this number
+/// for each byte of the chunk.
+const UNSIZED: u64 = 64 << 20;
+const RATIO: u64 = 1024;
+
 /// Encodes and decodes chunks with the same parameters, on any number of threads at the same time.
 #[derive(Debug)]
 pub(crate) struct Coder {
@@ -90,21 +95,33 @@ impl Coder {
     }
 }
 
-/// Parses the header of a chunk, and checks the size of its data before memory is allocated for them.
+/// Parses the header of a chunk, and checks the size of its data before memory is allocated for it.
 pub(crate) fn open<'a>(
     bytes: &'a [u8],
     decoded: &BytesRepresentation,
 ) -> Result<ChunkRef<'a>, CodecError> {
     let chunk = ChunkRef::validated(bytes, Check::Header).map_err(failed)?;
-    check_len(chunk.nbytes(), decoded)?;
+    check_len(chunk.nbytes(), chunk.cbytes(), decoded)?;
     Ok(chunk)
 }
 
-pub(crate) fn check_len(nbytes: usize, decoded: &BytesRepresentation) -> Result<(), CodecError> {
+/// Checks the decoded size that a chunk of `cbytes` bytes declares.
+pub(crate) fn check_len(
+    nbytes: usize,
+    cbytes: usize,
+    decoded: &BytesRepresentation,
+) -> Result<(), CodecError> {
     let found = nbytes as u64;
     match *decoded {
         BytesRepresentation::FixedSize(len) if found != len => {}
         BytesRepresentation::BoundedSize(len) if found > len => {}
+        BytesRepresentation::UnboundedSize if found > UNSIZED + RATIO * cbytes as u64 => {
+            let detail = format!(
+                "cannot decode a chunk of items of variable length: \
+                it declares {nbytes} bytes of data in {cbytes} bytes"
+            );
+            return Err(CodecError::Other(detail));
+        }
         _ => return Ok(()),
     }
     let expected = decoded.size().and_then(|len| usize::try_from(len).ok()).unwrap_or(usize::MAX);

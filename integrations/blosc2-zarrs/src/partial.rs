@@ -223,7 +223,7 @@ impl<'a> Reading<'a> {
     }
 
     fn after_header(&self, header: Header) -> Result<Request, CodecError> {
-        check_len(header.nbytes as usize, &self.decoded)?;
+        check_len(header.nbytes as usize, header.cbytes as usize, &self.decoded)?;
         let ranges = self.ranges(header.nbytes as usize)?;
         // A block of any other chunk may need more than its own bytes: a dictionary, or the first block.
         let known = [0, Filter::Shuffle.code(), Filter::Bitshuffle.code()];

@@ -309,7 +309,7 @@ fn many_threads_use_one_codec() {
 }
 
 #[test]
-fn no_data_are_a_chunk_too() {
+fn empty_data_is_a_chunk_too() {
     for kind in KINDS {
         let coder = kind.codec(CParams::new());
         let encoded = coder.encode(Vec::new().into(), &options()).unwrap();

@@ -1,5 +1,4 @@
 //! This crate and the codec `blosc` of zarrs, which is C-Blosc, in one program.
-#![cfg(feature = "zarrs-blosc")]
 
 mod common;
 

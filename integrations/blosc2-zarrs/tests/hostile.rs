@@ -110,6 +110,15 @@ fn hostile_chunks_are_errors() {
             let error = found.unwrap_err().to_string();
             assert!(error.contains("the size of a decoded chunk is 2147483615"), "{error}");
         }
+        // The size of items of variable length is unknown.
+        let unsized_items = BytesRepresentation::UnboundedSize;
+        let coder = kind.codec(CParams::new());
+        let found = coder.decode(zeros.as_bytes().into(), &unsized_items, &options());
+        let expected = "cannot decode a chunk of items of variable length: it declares 2147483615 \
+            bytes of data in 32 bytes";
+        assert_eq!(found.unwrap_err().to_string(), expected);
+        let fine = coder.encode(vec![0; 20 << 20].into(), &options()).unwrap();
+        assert_eq!(coder.decode(fine, &unsized_items, &options()).unwrap().len(), 20 << 20);
     }
     #[cfg(target_os = "linux")]
     {

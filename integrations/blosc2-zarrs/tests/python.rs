@@ -78,6 +78,7 @@ fn arrays_are_equal_in_python() {
         ("dtype", combinations * 8),
         ("typesize", combinations * 16),
         ("large", combinations),
+        ("numcodecs", 5 * 3),
         ("shape", 2 * 2 * 5),
         ("order", 1),
         ("shard", 2),

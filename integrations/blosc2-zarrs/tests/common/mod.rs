@@ -46,7 +46,7 @@ pub(crate) fn params(codec: Codec, filters: &[Filter], typesize: usize) -> CPara
     CParams::new().codec(codec).filters(filters).typesize(typesize)
 }
 
-/// Data that compress to about half: pieces of random and of equal bytes in turns.
+/// Data that is compressed to about half: pieces of random and of equal bytes in turns.
 pub(crate) fn data(len: usize) -> Vec<u8> {
     let mut rng = blosc2_testing::Rng(len as u64);
     let mut byte = |at: usize| match at / 500 % 2 {

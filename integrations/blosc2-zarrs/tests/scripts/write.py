@@ -5,6 +5,7 @@ import json
 import numcodecs
 from common import *
 from zarr.codecs import BloscCodec
+from zarr.codecs.numcodecs import Blosc as Numcodecs
 
 COMPRESSORS = ["blosclz", "lz4", "lz4hc", "zlib", "zstd"]
 SHUFFLES = ["noshuffle", "shuffle", "bitshuffle"]
@@ -66,6 +67,10 @@ for version in [2, 3]:
                     write("typesize", items(3000, "u1"), 2000, version, each)
                 each = codec(kind, version, compressor, shuffle, 4, 16384)
                 write("large", large, (120, 1000), version, each)
+                if version == 3 and kind == "blosc":
+                    # The codec of numcodecs, which has another name and another configuration.
+                    each = Numcodecs(cname=compressor, clevel=5, shuffle=SHUFFLES.index(shuffle))
+                    write("numcodecs", items((20, 13), "<i4"), (16, 10), version, each)
         each = codec(kind, version, "lz4", "shuffle", 4)
         for shape, chunks in [
             ((), ()), ((0,), (5,)), ((1,), (1,)), ((3, 0, 4), (2, 2, 2)), ((5, 6, 7, 8), (2, 3, 7, 5))
