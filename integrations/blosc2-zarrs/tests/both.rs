@@ -5,7 +5,7 @@ mod common;
 use std::sync::Arc;
 
 use blosc2::{CParams, ChunkRef, Codec};
-use blosc2_zarrs::BloscCodec;
+use blosc2_zarrs::{Blosc2Codec, BloscCodec};
 use common::{CODECS, FILTERS, Kind, data, options, params};
 use zarrs::array::codec::BloscCodec as Theirs;
 use zarrs::array::codec::api::{BytesRepresentation, BytesToBytesCodecTraits};
@@ -72,18 +72,23 @@ fn blocks_have_the_sizes_and_the_splits_of_c_blosc() {
     }
 }
 
-/// `zarrs` converts the metadata, and adds the typesize; then the registered codec is used.
+/// For `blosc` in Zarr V2, `zarrs` does not use its registries.
 #[test]
-fn the_typesize_of_version_2_comes_from_the_data_type() {
+fn arrays_of_version_2_use_the_codec_of_zarrs() {
     blosc2_zarrs::register();
-    let metadata = serde_json::json!({
-        "zarr_format": 2, "shape": [1000], "chunks": [600], "dtype": "<i4", "fill_value": 0,
-        "order": "C", "filters": null,
-        "compressor": {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}
-    });
-    let metadata: ArrayMetadata = serde_json::from_value(metadata).unwrap();
-    let array = Array::new_with_metadata(Arc::new(MemoryStore::new()), "/a", metadata).unwrap();
-    let codecs = array.codecs();
-    let codec = codecs.bytes_to_bytes_codecs()[0].as_any().downcast_ref::<BloscCodec>().unwrap();
-    assert_eq!(codec.params().typesize, Some(4));
+    let codec_of = |compressor: serde_json::Value| {
+        let metadata = serde_json::json!({
+            "zarr_format": 2, "shape": [1000], "chunks": [600], "dtype": "<i4", "fill_value": 0,
+            "order": "C", "filters": null, "compressor": compressor
+        });
+        let metadata: ArrayMetadata = serde_json::from_value(metadata).unwrap();
+        let store = Arc::new(MemoryStore::new());
+        let array = Array::new_with_metadata(store, "/a", metadata).unwrap();
+        array.codecs().bytes_to_bytes_codecs()[0].clone()
+    };
+    let blosc =
+        codec_of(serde_json::json!({"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1}));
+    assert!(blosc.as_any().is::<Theirs>());
+    let blosc2 = codec_of(serde_json::json!({"id": "imagecodecs_blosc2"}));
+    assert!(blosc2.as_any().is::<Blosc2Codec>());
 }

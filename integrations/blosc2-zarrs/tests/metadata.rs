@@ -185,7 +185,7 @@ fn the_configuration_is_that_of_the_parameters() {
     assert_eq!(BloscCodec::new(params.clone()).unwrap().params(), &params);
 }
 
-/// Arrays of Zarr V2, whose metadata `zarrs` converts.
+/// With a typesize in the metadata, and without.
 #[test]
 fn arrays_of_version_2_are_written_and_read() {
     let compressors = [
@@ -214,7 +214,7 @@ fn arrays_of_version_2_are_written_and_read() {
         assert_eq!(all(&found), expected);
         store.size_key(&StoreKey::new("a/0").unwrap()).unwrap().unwrap()
     });
-    // With the typesize, the shuffle works. The codec of `zarrs` gets it from the data type.
+    // With the typesize, the shuffle works. The codec `blosc` of `zarrs` gets it from the data type.
     if cfg!(not(feature = "zarrs-blosc")) {
         assert!(sizes[1] < sizes[0], "{sizes:?}");
     }
