@@ -1,0 +1,211 @@
+//! The codec `imagecodecs_blosc2`.
+
+use std::sync::Arc;
+
+use blosc2::{CParams, Codec, Filter, SplitMode};
+use serde::Deserialize;
+use serde_json::json;
+use zarrs::array::codec::api::{
+    self as api, CodecPluginV2, CodecPluginV3, CodecTraitsV2, CodecTraitsV3,
+};
+use zarrs::metadata::Configuration;
+use zarrs::metadata::v2::MetadataV2;
+use zarrs::metadata::v3::MetadataV3;
+use zarrs::plugin::{PluginCreateError, ZarrVersion};
+
+use crate::codec::impl_codec;
+use crate::coder::Coder;
+
+/// The names and codes of imagecodecs; the first name of each value is written.
+const CODECS: [(&str, i64, Codec); 5] = [
+    ("blosclz", 0, Codec::BloscLz),
+    ("lz4", 1, Codec::Lz4),
+    ("lz4hc", 2, Codec::Lz4Hc),
+    ("zlib", 4, Codec::Zlib),
+    ("zstd", 5, Codec::Zstd),
+];
+const FILTERS: [(&str, i64, &[Filter]); 5] = [
+    ("nofilter", 0, &[]),
+    ("noshuffle", 0, &[]),
+    ("shuffle", 1, &[Filter::Shuffle]),
+    ("bitshuffle", 2, &[Filter::Bitshuffle]),
+    ("delta", 3, &[Filter::Delta]),
+];
+const SPLITS: [(&str, i64, SplitMode); 4] = [
+    ("always", 1, SplitMode::Always),
+    ("never", 2, SplitMode::Never),
+    ("auto", 3, SplitMode::Auto),
+    ("forward_compat", 4, SplitMode::ForwardCompat),
+];
+
+/// The codec `imagecodecs_blosc2`, which imagecodecs registers in Python. Each encoded chunk is a Blosc2 chunk.
+///
+/// | | name | also read |
+/// |---|---|---|
+/// | Zarr V3 | `imagecodecs_blosc2` | `blosc2` |
+/// | Zarr V2 | `imagecodecs_blosc2` | `blosc2` |
+///
+/// The compressors are `blosclz`, `lz4`, `lz4hc`, `zlib` and `zstd`; the filters are none, `shuffle`, `bitshuffle` and
+/// `delta`. A chunk with any other codec or filter of this build is read as well: a chunk records how it was
+/// compressed.
+///
+/// The configuration is the same in both versions of Zarr. All fields are optional: `level` (1 by default),
+/// `compressor` (`zstd`), `shuffle` (`shuffle`), `splitmode` (`auto`), `typesize` (1; see the [limits](crate#limits)),
+/// `blocksize` (automatic) and `numthreads`, which is ignored. Names can be in upper or lower case; the codes of
+/// imagecodecs are read too.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use blosc2::{CParams, Codec, Filter};
+/// use blosc2_zarrs::Blosc2Codec;
+/// use zarrs::array::codec::api::CodecTraits;
+///
+/// let params = CParams::new().codec(Codec::Lz4).filters(&[Filter::Bitshuffle]).typesize(8);
+/// let codec = Blosc2Codec::new(params)?;
+/// let configuration = codec.configuration_v3(&Default::default()).unwrap();
+/// assert_eq!(configuration["compressor"], "lz4");
+/// assert_eq!(configuration["shuffle"], "bitshuffle");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Blosc2Codec {
+    params: CParams,
+    coder: Arc<Coder>,
+}
+
+impl Blosc2Codec {
+    /// Creates a codec from parameters of compression.
+    ///
+    /// The number of [threads](CParams::threads) for each chunk is not stored in the metadata. The default typesize
+    /// is 1.
+    ///
+    /// # Errors
+    /// - [`PluginCreateError::Other`]: a parameter is invalid, or the metadata of this codec cannot express it: more
+    ///   than one filter, other codecs and filters than above, a parameter of the codec, a dictionary, a tuner, chunks
+    ///   of Blosc1.
+    pub fn new(params: CParams) -> Result<Self, PluginCreateError> {
+        let supported = CODECS.iter().any(|entry| entry.2 == params.codec)
+            && FILTERS.iter().any(|entry| entry.2 == params.filters)
+            && params.codec_meta == 0
+            && !params.dictionary
+            && !params.blosc1
+            && params.tuner.is_none();
+        if !supported {
+            let detail = "codec imagecodecs_blosc2: its metadata cannot express the parameters";
+            return Err(format!("{detail} {params:?}").into());
+        }
+        let chunks = params.clone().typesize(params.typesize.unwrap_or(1));
+        Ok(Self { params, coder: Arc::new(Coder::new(&chunks)?) })
+    }
+
+    /// Returns the parameters.
+    pub fn params(&self) -> &CParams {
+        &self.params
+    }
+
+    fn from_settings(settings: Settings) -> Result<Self, PluginCreateError> {
+        let codec = find("compressor", settings.compressor, &CODECS)?;
+        let filters = find("shuffle", settings.shuffle, &FILTERS)?;
+        let split = find("splitmode", settings.splitmode, &SPLITS)?;
+        let mut params = CParams::new()
+            .codec(codec.unwrap_or(Codec::Zstd))
+            .level(settings.level.unwrap_or(1))
+            .filters(filters.unwrap_or(&[Filter::Shuffle]))
+            .split(split.unwrap_or(SplitMode::Auto));
+        params.typesize = settings.typesize.filter(|&typesize| typesize > 0);
+        let least = params.typesize.unwrap_or(1);
+        params.blocksize = settings.blocksize.filter(|&size| size > 0).map(|size| size.max(least));
+        Self::new(params)
+    }
+
+    fn to_configuration(&self, _version: ZarrVersion) -> Configuration {
+        let params = &self.params;
+        let mut fields = serde_json::Map::new();
+        fields.insert("level".into(), json!(params.level));
+        fields.insert("compressor".into(), json!(params.codec.to_string()));
+        let shuffle = FILTERS.iter().find(|entry| entry.2 == params.filters);
+        fields.insert("shuffle".into(), json!(shuffle.map(|entry| entry.0)));
+        let split = SPLITS.iter().find(|entry| entry.2 == params.split);
+        fields.insert("splitmode".into(), json!(split.map(|entry| entry.0)));
+        fields.insert("typesize".into(), json!(params.typesize.unwrap_or(1)));
+        if let Some(blocksize) = params.blocksize {
+            fields.insert("blocksize".into(), json!(blocksize));
+        }
+        fields.into()
+    }
+}
+
+impl_codec!(Blosc2Codec);
+
+zarrs::plugin::impl_extension_aliases!(
+    Blosc2Codec,
+    v3: "imagecodecs_blosc2", ["blosc2"],
+    v2: "imagecodecs_blosc2", ["blosc2"]
+);
+
+inventory::submit! {
+    CodecPluginV3::new::<Blosc2Codec>()
+}
+
+inventory::submit! {
+    CodecPluginV2::new::<Blosc2Codec>()
+}
+
+impl CodecTraitsV3 for Blosc2Codec {
+    fn create(metadata: &MetadataV3) -> Result<api::Codec, PluginCreateError> {
+        let codec = Self::from_settings(metadata.to_typed_configuration()?)?;
+        Ok(api::Codec::BytesToBytes(Arc::new(codec)))
+    }
+}
+
+impl CodecTraitsV2 for Blosc2Codec {
+    fn create(metadata: &MetadataV2) -> Result<api::Codec, PluginCreateError> {
+        let codec = Self::from_settings(metadata.to_typed_configuration()?)?;
+        Ok(api::Codec::BytesToBytes(Arc::new(codec)))
+    }
+}
+
+/// The configuration of imagecodecs.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Settings {
+    level: Option<u8>,
+    compressor: Option<Name>,
+    shuffle: Option<Name>,
+    splitmode: Option<Name>,
+    typesize: Option<usize>,
+    blocksize: Option<usize>,
+    #[serde(rename = "numthreads")]
+    _numthreads: Option<i64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Name {
+    Code(i64),
+    Name(String),
+}
+
+fn find<T: Copy>(
+    field: &str,
+    name: Option<Name>,
+    known: &[(&str, i64, T)],
+) -> Result<Option<T>, PluginCreateError> {
+    let Some(name) = name else { return Ok(None) };
+    let found = known.iter().find(|(each, code, _)| match &name {
+        Name::Code(name) => name == code,
+        Name::Name(name) => name.eq_ignore_ascii_case(each),
+    });
+    found.map(|entry| Some(entry.2)).ok_or_else(|| {
+        let names: Vec<&str> = known.iter().map(|entry| entry.0).collect();
+        let (names, found) = (
+            names.join(", "),
+            match name {
+                Name::Code(code) => code.to_string(),
+                Name::Name(name) => name,
+            },
+        );
+        format!("codec imagecodecs_blosc2: expected a {field} of {names}, found {found}").into()
+    })
+}
