@@ -125,12 +125,13 @@ pub mod repair {
     pub use crate::schunk::{Rebuilt, Repaired, repair, repair_to};
 }
 
-/// Storage: the traits of custom storage backends, and types that implement them.
+/// Storage: the traits of custom storage backends, types that implement them, and partial reads of single chunks.
 pub mod storage {
     pub use blosc2_format::ReadAt;
     pub use blosc2_format::directory::{Folder, FolderMut};
 
     pub use crate::bytes::{MappedFile, ReadOnly, Seekable, Storage};
+    pub use crate::partial::PartialRead;
     pub use crate::schunk::temporary_prefix;
 }
 

@@ -10,7 +10,7 @@ use blosc2_sys as sys;
 
 use crate::element::zeroed;
 use crate::memory::resize;
-use crate::{Error, ErrorKind, Result, filter, installed};
+use crate::{ChunkRef, Error, ErrorKind, Result, filter, installed};
 
 const DOING: &str = "read a part of a chunk";
 /// Chunks up to this number of bytes are read whole, which takes no longer.
@@ -46,6 +46,103 @@ pub(crate) fn fetch(
     }
     *buffer = steps.buffer;
     Ok(())
+}
+
+/// The reading of those parts of a compressed chunk that ranges of its data need, for chunks in files of other formats,
+/// on servers or in databases.
+///
+/// It performs no I/O: the caller reads the [missing parts](Self::missing), in synchronous or asynchronous code, until
+/// the chunk is complete. At most three rounds are needed: the table of blocks, the blocks, and for chunks that no writer
+/// produces the whole chunk. The result is a chunk that contains only the needed blocks. C: a lazy chunk.
+///
+/// ```
+/// use blosc2::storage::PartialRead;
+/// use blosc2::{CParams, Codec, Compressor, DParams, Decompressor};
+///
+/// let data: Vec<u32> = (0..1_000_000u32).map(|at| at.wrapping_mul(2_654_435_761) >> 8).collect();
+/// let params = CParams::new().typesize(4).codec(Codec::Lz4).blocksize(64 << 10);
+/// let stored = Compressor::new(&params)?.compress(&data)?.into_bytes();
+///
+/// let item = 500_000;
+/// let head = stored[..32].to_vec();
+/// let mut reading = PartialRead::new(head, vec![4 * item..4 * item + 4], 4096)?;
+/// let mut transferred = 32;
+/// while !reading.is_complete() {
+///     for (offset, part) in reading.parts() {
+///         part.copy_from_slice(&stored[offset as usize..][..part.len()]);
+///         transferred += part.len();
+///     }
+///     reading.advance()?;
+/// }
+/// let mut decompressor = Decompressor::new(DParams::new())?;
+/// let found = decompressor.items::<u32>(&reading.chunk()?, item..item + 1)?;
+/// assert_eq!(found, data[item..item + 1]);
+/// assert!(transferred < stored.len() / 20);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
+///
+/// A chunk of up to 64 KiB or up to `gap` bytes is read as a whole, as is a chunk with variable-length blocks, and one of
+/// which more than three quarters are needed.
+#[derive(Debug)]
+#[doc(alias = "blosc2_schunk_get_lazychunk")]
+pub struct PartialRead(Steps<Vec<Range<usize>>>);
+
+impl PartialRead {
+    /// Starts with the first bytes of a chunk: at least its header, which has 32 bytes, or 16 in a Blosc1 chunk.
+    ///
+    /// `ranges` are ranges of bytes of the data, in any order. Gaps of up to `gap` bytes between the needed parts are read
+    /// too. The header is untrusted input: the caller compares the sizes that it states with those that are expected, such
+    /// as the compressed size with [`compress_bound`](crate::compress_bound), because up to that many bytes are allocated.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidData`]: `head` is not the start of a chunk, or the sizes in its header contradict each other;
+    /// - [`ErrorKind::InvalidArgument`]: a range is not inside the data;
+    /// - [`ErrorKind::OutOfMemory`]: there is not enough memory.
+    pub fn new(head: Vec<u8>, ranges: Vec<Range<usize>>, gap: usize) -> Result<Self> {
+        let header = Header::parse(&head).map_err(|error| Error::from_format(DOING, error))?;
+        let known = head.len();
+        Steps::new(header, ranges, (head, known), gap).map(Self)
+    }
+
+    /// Returns whether everything is read.
+    pub fn is_complete(&self) -> bool {
+        self.0.is_complete()
+    }
+
+    /// Returns the parts of the chunk to read now, in ascending order.
+    pub fn missing(&self) -> impl Iterator<Item = Range<u64>> {
+        self.0.missing.iter().map(|(_, part)| part.start as u64..part.end as u64)
+    }
+
+    /// Returns the parts to read now: the offset of each part in the chunk, and the memory for its bytes.
+    pub fn parts(&mut self) -> Vec<(u64, &mut [u8])> {
+        self.0.parts()
+    }
+
+    /// Continues after the [parts](Self::parts) were read. If the chunk is not [complete](Self::is_complete) afterwards,
+    /// other parts are missing.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidData`]: the table of blocks is invalid;
+    /// - [`ErrorKind::OutOfMemory`]: there is not enough memory.
+    pub fn advance(&mut self) -> Result<()> {
+        self.0.advance()
+    }
+
+    /// Returns the chunk, once it is complete. Only the ranges can be decompressed, by [`Decompressor::items`]; it may lack
+    /// the rest of the data, whose decompression is an error or returns other data.
+    ///
+    /// [`Decompressor::items`]: crate::Decompressor::items
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidData`]: the chunk is not complete, or its header is invalid.
+    pub fn chunk(&self) -> Result<ChunkRef<'_>> {
+        if !self.is_complete() {
+            let detail = "parts of it are missing";
+            return Err(Error::new(ErrorKind::InvalidData, DOING, detail));
+        }
+        ChunkRef::to_decompress(&self.0.buffer)
+    }
 }
 
 /// The reading of a stored chunk by [`fetch`], in steps. After each step, the bytes that the next one needs are known,
@@ -97,7 +194,6 @@ impl<R: AsRef<[Range<usize>]>> Steps<R> {
             || needed > nbytes / 4 * 3
             || header.special.is_some()
             || header.variable_blocks
-            || !header.extended
             || header.lazy
             || installed::SPOILS_ITEMS;
         let spans = if simple {

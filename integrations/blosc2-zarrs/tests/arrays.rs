@@ -217,10 +217,10 @@ fn a_subset_needs_its_blocks_only() {
     for kind in KINDS {
         let head = kind.header_len();
         let blocks = params(Codec::Lz4, &[], 1).blocksize(16_384);
-        // The header; the header and the 64 entries of the table; the block, of which about half is left.
+        // The header; the 64 entries of the table; the block, of which about half is left.
         let small = cost(kind, blocks.clone(), &data, 500_000..500_100);
         assert_eq!(small.requests, 3, "{kind:?}");
-        let rest = small.bytes - head - (head + 4 * 64);
+        let rest = small.bytes - head - 4 * 64;
         assert!((8_000..17_000).contains(&rest), "{kind:?}: {rest}");
         // Two blocks.
         let two = cost(kind, blocks.clone(), &data, 16_384 * 30 - 1..16_384 * 30 + 1);
@@ -233,11 +233,13 @@ fn a_subset_needs_its_blocks_only() {
         let stored = cost(kind, blocks.clone().level(0), &data, 500_000..500_100);
         assert_eq!(stored, Cost { requests: 2, bytes: head + 100 }, "{kind:?}");
     }
+    // The first block too, to which the others refer.
     let delta = params(Codec::Lz4, &[Filter::Delta], 1).blocksize(16_384);
-    assert_eq!(cost(Kind::Blosc2, delta, &data, 500_000..500_100).requests, 2);
+    let delta = cost(Kind::Blosc2, delta, &data, 500_000..500_100);
+    assert!(delta.requests == 4 && delta.bytes < 40_000, "{delta:?}");
     // A chunk of zeros is its header.
     let zeros = cost(Kind::Blosc2, CParams::new(), &vec![0; LEN], 9..500);
-    assert_eq!(zeros, Cost { requests: 2, bytes: 64 });
+    assert_eq!(zeros, Cost { requests: 1, bytes: 32 });
 }
 
 #[test]
