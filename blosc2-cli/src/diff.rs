@@ -11,13 +11,16 @@ use blosc2::dtype::SwapPlan;
 use blosc2::{Dtype, Special, Value};
 use serde_json::{Map, Value as Json, json};
 
-use crate::file::{ARRAY_METALAYERS, Content, NoStore, Node, Source};
+use crate::file::{Content, NoStore, Node, Source};
 use crate::info::{self, plain};
 use crate::meta::{brief, shorten};
 use crate::npy::NpyItems;
 use crate::rust::{self, RustItems};
 use crate::stream::{self, Items};
 use crate::{foreign, json, meta, printable, progress, stdin, text};
+
+/// Metalayers that mark a super-chunk as an array: the current name and that of Caterva.
+const ARRAY_METALAYERS: [&str; 2] = ["b2nd", "caterva"];
 
 /// Compare two files: kind, shape, dtype, metalayers and items.
 #[derive(Debug, clap::Args)]

@@ -18,9 +18,6 @@ use crate::remote;
 use crate::stdin;
 use crate::stream::Items;
 
-/// Metalayers that mark a super-chunk as an array: the current name and that of Caterva.
-pub(crate) const ARRAY_METALAYERS: [&str; 2] = ["b2nd", "caterva"];
-
 /// A position in a file.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Place {
@@ -365,7 +362,7 @@ impl Content {
     /// Opens a file or a directory.
     pub(crate) fn open(source: Source<'_>) -> Result<Self> {
         let schunk = source.open()?;
-        if ARRAY_METALAYERS.iter().any(|array| schunk.meta().contains(array)) {
+        if schunk.is_array() {
             return Ok(Self::Array(NDArray::from_python_object(schunk)?));
         }
         Ok(Self::SChunk(schunk))

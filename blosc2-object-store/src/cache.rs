@@ -11,10 +11,13 @@ use crate::object::Version;
 /// The size of a page in bytes. The last page of an object can be shorter.
 pub(crate) const PAGE: u64 = 16 << 10;
 
+/// The pages by object and number.
+type Pages = LruCache<(Arc<Version>, u64), Bytes>;
+
 /// The least recently used cache of pages of objects.
 pub(crate) struct Cache {
     /// `None` without a cache.
-    pages: Option<Mutex<LruCache<(Arc<Version>, u64), Bytes>>>,
+    pages: Option<Mutex<Pages>>,
     /// The maximum number of pages.
     most: usize,
 }

@@ -110,7 +110,7 @@ impl Object {
         if EmbedStore::is_in(&schunk) {
             return EmbedStore::from_schunk(schunk)?.into_object();
         }
-        if has("b2nd") || has("caterva") {
+        if schunk.is_array() {
             return NDArray::from_schunk(schunk).map(Self::NDArray);
         }
         if Tensor::is_in(&schunk) {

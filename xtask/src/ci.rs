@@ -8,8 +8,8 @@ use crate::python::{LIBCLANG, Venv};
 use crate::steps::Steps;
 use crate::test::Extent;
 use crate::{
-    api, bench, bindings, demo, hazards, imports, package, peers, run, sanitize, test, vendor,
-    words,
+    api, bench, bindings, demo, hazards, imports, integrations, package, peers, run, sanitize,
+    test, vendor, words,
 };
 
 type Step = (&'static str, fn() -> Result<()>);
@@ -29,11 +29,12 @@ const BEFORE: [Step; 11] = [
 ];
 
 // First the steps that reuse the build of the tests. The later ones use other flags or other folders.
-const AFTER: [Step; 7] = [
+const AFTER: [Step; 8] = [
     ("examples", demo::examples),
     ("comparison", bench::quick),
     ("package", package::package),
     ("peers", peers::peers),
+    ("object storage", || on_linux(integrations::object_store)),
     ("no codecs", no_codecs),
     ("hazards", || on_linux(hazards::hazards)),
     ("sanitize", || on_linux(|| sanitize::sanitize(false))),
@@ -56,7 +57,7 @@ pub(crate) fn ci() -> Result<()> {
 fn format() -> Result<()> {
     let check = ["fmt", "--all", "--check"];
     run::run(&mut run::cargo(check))?;
-    for folder in ["consumer", "peers", "peers/bench"] {
+    for folder in ["consumer", "integrations", "peers", "peers/bench"] {
         run::run(run::cargo(check).current_dir(run::root().join(folder)))?;
     }
     Ok(())

@@ -52,7 +52,10 @@ pub(crate) fn object_store() -> Result<()> {
 }
 
 fn zarr() -> Result<()> {
-    member("blosc2-zarrs", &python(&ZARR)?)
+    let venv = python(&ZARR)?;
+    member("blosc2-zarrs", &venv, &[])?;
+    // With the codec of `zarrs` itself, and the asynchronous API.
+    member("blosc2-zarrs", &venv, &["--features", "zarrs-blosc,async"])
 }
 
 fn hdf5() -> Result<()> {
@@ -60,16 +63,19 @@ fn hdf5() -> Result<()> {
     run::ensure("libhdf5", "libhdf5-dev", || {
         run::read(Command::new("pkg-config").args(["--exists", "hdf5"])).is_ok()
     })?;
-    member("blosc2-hdf5", &python(&HDF5)?)
+    let venv = python(&HDF5)?;
+    member("blosc2-hdf5", &venv, &[])?;
+    member("blosc2-hdf5", &venv, &["--no-default-features"])
 }
 
-/// Checks and tests a member of the workspace in `integrations/`.
-fn member(name: &str, venv: &Venv) -> Result<()> {
+/// Checks and tests a member of the workspace in `integrations/` with these features.
+fn member(name: &str, venv: &Venv, features: &[&str]) -> Result<()> {
     let folder = run::root().join("integrations");
     let cargo = |args: &[&str]| {
         let mut command = run::cargo(args.iter().copied());
         command
             .args(["-p", name])
+            .args(features)
             .current_dir(&folder)
             // With the compiled dependencies of the main workspace.
             .env("CARGO_TARGET_DIR", run::root().join("target"))

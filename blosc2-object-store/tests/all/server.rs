@@ -9,6 +9,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+/// The path and the range of a request.
+pub(crate) type Request = (String, Option<Range<u64>>);
+
 /// What the server does wrong.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Faults {
@@ -36,8 +39,7 @@ pub(crate) struct Faults {
 struct State {
     objects: Mutex<HashMap<String, Arc<Vec<u8>>>>,
     faults: Mutex<Faults>,
-    /// The path and the range of each request.
-    log: Mutex<Vec<(String, Option<Range<u64>>)>>,
+    log: Mutex<Vec<Request>>,
     running: AtomicUsize,
     most: AtomicUsize,
 }
@@ -77,14 +79,14 @@ impl Server {
     }
 
     /// Returns the requests since the last call, and the maximum number that were running at the same time.
-    pub(crate) fn taken(&self) -> (Vec<(String, Option<Range<u64>>)>, usize) {
+    pub(crate) fn taken(&self) -> (Vec<Request>, usize) {
         let log = std::mem::take(&mut *self.state.log.lock().unwrap());
         (log, self.state.most.swap(0, Ordering::SeqCst))
     }
 }
 
 /// Returns the number of bytes of requests.
-pub(crate) fn bytes(log: &[(String, Option<Range<u64>>)]) -> u64 {
+pub(crate) fn bytes(log: &[Request]) -> u64 {
     log.iter().flat_map(|(_, range)| range).map(|range| range.end - range.start).sum()
 }
 

@@ -456,8 +456,9 @@ impl SChunk {
         synced.map_err(|error| self.at(Error::of_io("sync a frame", error)))
     }
 
-    /// Returns whether the chunks belong to an array.
-    pub(crate) fn is_array(&self) -> bool {
+    /// Returns whether the chunks belong to an array: whether there is the metalayer `b2nd`, or `caterva` of older
+    /// versions. [`NDArray::from_schunk`](crate::NDArray::from_schunk) opens the array.
+    pub fn is_array(&self) -> bool {
         array_meta(self.look().outline.metalayers()).is_some()
     }
 

@@ -189,7 +189,7 @@ struct Buffer {
 }
 
 impl Buffer {
-    /// Allocates `size` zeroed bytes, at least 1, of which the first `len` are used.
+    /// Allocates `size` zeroed bytes, at least 1. The first `len` are used.
     fn new(len: usize, size: usize) -> Result<Self> {
         // SAFETY: H5allocate_memory takes any size, and returns null if it fails.
         let memory = unsafe { H5allocate_memory(size, 1) };

@@ -63,15 +63,12 @@ pub(crate) fn decode_to<B: AsMut<[u8]>>(
                 Error::new(ErrorKind::TooLarge, DECODE, detail)
             })?)
         };
-        match ARRAY.iter().any(|name| schunk.meta().contains(name)) {
+        match schunk.is_array() {
             true => decode_array(&NDArray::from_schunk(schunk)?, params, allocate),
             false => decode_chunk(&schunk, allocate),
         }
     })
 }
-
-/// The names of the metalayer that marks an array; the second one is of older versions.
-const ARRAY: [&str; 2] = ["b2nd", "caterva"];
 
 /// The memory for the metadata of a frame that a payload may use in any case.
 const MIN_METADATA: u64 = 1 << 20;

@@ -217,7 +217,7 @@ fn a_subset_needs_its_blocks_only() {
     for kind in KINDS {
         let head = kind.header_len();
         let blocks = params(Codec::Lz4, &[], 1).blocksize(16_384);
-        // The header; the 64 entries of the table; the block, of which about half is left.
+        // The header; the 64 entries of the table; the block, compressed to about half.
         let small = cost(kind, blocks.clone(), &data, 500_000..500_100);
         assert_eq!(small.requests, 3, "{kind:?}");
         let rest = small.bytes - head - 4 * 64;

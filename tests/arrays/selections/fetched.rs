@@ -139,7 +139,7 @@ fn the_parts_of_many_chunks_are_requested_at_once() {
 
         // Chunks up to the cost of a request are read whole.
         let (array, items, calls) = remote(Codec::Lz4, 1 << 20, threads);
-        let found = array.read::<u64>([CHUNK / 8 - 1..2 * CHUNK / 8 + 1]).unwrap();
+        let found = array.read::<u64>(CHUNK / 8 - 1..2 * CHUNK / 8 + 1).unwrap();
         assert_eq!(found, items[CHUNK as usize / 8 - 1..2 * CHUNK as usize / 8 + 1]);
         let seen = taken(&calls);
         assert_eq!((seen.len(), seen[0].0), (1, 3), "{seen:?}");
