@@ -1,6 +1,5 @@
 //! The cache of the bytes of objects.
 
-use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -26,7 +25,8 @@ impl Cache {
     /// Creates a cache of at most `bytes` bytes.
     pub(crate) fn new(bytes: usize) -> Self {
         let most = bytes / PAGE as usize;
-        let pages = NonZeroUsize::new(most).map(|most| Mutex::new(LruCache::new(most)));
+        // Its table grows with its content.
+        let pages = (most > 0).then(|| Mutex::new(LruCache::unbounded()));
         Self { pages, most }
     }
 
@@ -44,6 +44,9 @@ impl Cache {
         if let Some(pages) = &self.pages {
             let mut pages = pages.lock().unwrap_or_else(PoisonError::into_inner);
             pages.put((Arc::clone(version), page), bytes);
+            if pages.len() > self.most {
+                pages.pop_lru();
+            }
         }
     }
 }

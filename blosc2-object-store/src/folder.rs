@@ -16,13 +16,16 @@ use crate::{Object, Remote, runtime};
 /// A write replaces whole objects, so that a change of a chunk uploads this chunk and the index only. Only one writer may
 /// change the directory at a time; object stores have no locks.
 ///
+/// Each read opens the objects of the chunks that it touches: one or two requests for each, and no cache. A change of an
+/// object during a read is detected. A chunk that another writer replaces between two reads is read as the new chunk.
+///
 /// ```
 /// # use std::sync::Arc;
 /// use blosc2::NDArray;
 /// use blosc2_object_store::Remote;
 /// # let remote = Remote::new(Arc::new(object_store::memory::InMemory::new()));
 ///
-/// let builder = NDArray::builder().folder(remote.folder("grid.b2nd")).chunks([100, 100]);
+/// let builder = NDArray::builder().folder(remote.folder("grid.b2nd")?).chunks([100, 100]);
 /// let mut array = builder.zeros::<f32>([1000, 1000])?;
 /// array.set([5, 7], 1.5f32)?; // uploads one chunk and the index
 /// assert_eq!(remote.array("grid.b2nd")?.item::<f32>(&[5, 7])?, 1.5);
@@ -67,9 +70,9 @@ impl Folder for RemoteFolder {
         runtime::wait(names)?.map_err(failed)
     }
 
-    /// The [gap](Remote::gap).
+    /// The [gap](Remote::gap), but more than the cost of a file.
     fn request_cost(&self) -> u64 {
-        self.remote.gap
+        self.remote.request_cost()
     }
 }
 

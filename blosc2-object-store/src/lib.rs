@@ -35,13 +35,17 @@
 //!   touches, then the blocks. Chunks that are small or needed as a whole take one round. The requests of a round run
 //!   concurrently, up to [`Remote::concurrency`]; close ranges share a request ([`Remote::gap`]).
 //! - While a part of a large read is decompressed, the next part is requested.
+//! - Iterators over chunks, and computations ([`blosc2::compute`]), request the parts of one chunk or tile after the
+//!   other on each thread. To compute on a small array, read it first.
+//! - Of a directory (sparse frame), each chunk takes one or two requests; up to 16 chunks are requested concurrently.
 //! - [`Remote::cache`] keeps the compressed bytes of small reads. `NDArray::set_cache` keeps decompressed blocks.
 //!
 //! # Failures
 //! The crate `object_store` repeats requests that fail with a server error or a lost connection, up to 6 times within a
 //! minute; a request takes at most 30 seconds. The [storage options](Remote::from_url) `timeout`, `connect_timeout`,
 //! `max_retries` and `retry_timeout` change these limits. An object that changes while it is open is reported as
-//! [`ErrorKind::Busy`](blosc2::ErrorKind::Busy). Objects are untrusted input like files: invalid bytes lead to errors.
+//! [`ErrorKind::Busy`](blosc2::ErrorKind::Busy); the limits of the detection are described at [`Object`] and
+//! [`RemoteFolder`]. Objects are untrusted input like files: invalid bytes lead to errors.
 //!
 //! # Threads and asynchronous code
 //! Requests run on a runtime of this crate with up to four threads. The synchronous methods can be called on any thread,

@@ -12,7 +12,7 @@ use blosc2::{Error, ErrorKind};
 use bytes::Bytes;
 use futures::StreamExt;
 use object_store::path::Path;
-use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStoreExt};
+use object_store::{GetOptions, GetRange, GetResult, ObjectMeta, ObjectStoreExt};
 use tokio::task::JoinSet;
 
 use crate::cache::PAGE;
@@ -30,9 +30,9 @@ const LEAST_REQUEST: u64 = 1 << 20;
 /// Opening it takes one request, or two if it has more than 64 KiB. Reads request only the bytes that are needed and not
 /// in the [cache](Remote::cache).
 ///
-/// If the object changes after it was opened, reads that need a request fail with [`ErrorKind::Busy`]. The data of two
-/// versions is never mixed. A change is detected by the ETag of the object; for a server without ETags, by the size and
-/// the modification time, which has a resolution of one second.
+/// If the object changes after it was opened, reads that need a request fail with [`ErrorKind::Busy`], so that the data
+/// of two versions is not mixed. A change is detected by the ETag of the object; for a server without ETags, by the size
+/// and the modification time, which has a resolution of one second; for a server without both, by the size only.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -119,24 +119,25 @@ enum Message {
 impl Object {
     /// Reads both ends of an object.
     pub(crate) async fn open(remote: Remote, path: Path) -> Result<Self, object_store::Error> {
+        let _permit = remote.permits.clone().acquire_owned().await;
         let options = GetOptions { range: Some(GetRange::Bounded(0..END)), ..Default::default() };
         let first = match remote.store.get_opts(&path, options).await {
             Ok(first) => first,
-            Err(error) => {
-                // An empty object has no first byte. Servers and stores report this in different ways.
+            Err(error) if may_be_empty(&error) => {
                 let meta = remote.store.head(&path).await.ok().filter(|meta| meta.size == 0);
                 let Some(meta) = meta else { return Err(error) };
                 let version = Arc::new(Version::of(&path, &meta));
                 let (head, tail) = (Bytes::new(), Bytes::new());
                 return Ok(Self(Arc::new(Inner { remote, path, size: 0, version, head, tail })));
             }
+            Err(error) => return Err(error),
         };
         let (size, version) = (first.meta.size, Arc::new(Version::of(&path, &first.meta)));
-        let head = first.bytes().await?;
+        let head = collect(first, 0..size.min(END)).await?;
         let mut inner = Inner { remote, path, size, version, head, tail: Bytes::new() };
         if size > END {
-            let response = inner.get(size.saturating_sub(END).max(END)..size).await?;
-            inner.tail = response.bytes().await?;
+            let range = size.saturating_sub(END).max(END)..size;
+            inner.tail = collect(inner.get(range.clone()).await?, range).await?;
         }
         Ok(Self(Arc::new(inner)))
     }
@@ -154,7 +155,7 @@ impl Object {
 
 impl Inner {
     /// Requests a range of the version that was opened.
-    async fn get(&self, range: Range<u64>) -> Result<object_store::GetResult, object_store::Error> {
+    async fn get(&self, range: Range<u64>) -> Result<GetResult, object_store::Error> {
         let options = GetOptions {
             range: Some(GetRange::Bounded(range)),
             if_match: self.version.condition(),
@@ -225,28 +226,11 @@ impl Inner {
     /// Requests a range, and sends the response.
     async fn send(&self, range: Range<u64>, send: &mpsc::Sender<Message>) {
         let _permit = self.remote.permits.acquire().await;
-        let expected = range.end;
-        let mut at = range.start;
         let transfer = async {
-            let mut body = self.get(range).await?.into_stream();
-            while let Some(bytes) = body.next().await {
-                let bytes = bytes?;
-                let len = bytes.len() as u64;
-                if len > expected - at {
-                    let source = "the response is longer than requested".into();
-                    return Err(object_store::Error::Generic { store: "Object", source });
-                }
-                // After an error nobody receives.
-                if send.send(Message::Data(at, bytes)).is_err() {
-                    return Ok(());
-                }
-                at += len;
-            }
-            if at != expected {
-                let source = format!("the response ends {} bytes early", expected - at).into();
-                return Err(object_store::Error::Generic { store: "Object", source });
-            }
-            Ok(())
+            let response = self.get(range.clone()).await?;
+            // After an error nobody receives.
+            let take = |at, bytes| send.send(Message::Data(at, bytes)).unwrap_or_default();
+            body(response, range, take).await
         };
         let done = match transfer.await {
             Ok(()) => Message::Done,
@@ -256,12 +240,13 @@ impl Inner {
         let _ = send.send(done);
     }
 
-    /// Reads ranges that do not overlap, in ascending order.
+    /// Reads ranges in ascending order of their starts.
     fn read(self: &Arc<Self>, ranges: &mut [(u64, &mut [u8])]) -> io::Result<()> {
         let pages = ranges.iter().map(|(start, buffer)| pages(*start, buffer.len() as u64));
         let count = pages.clone().map(|pages| pages.end - pages.start).sum();
-        if self.remote.cache.takes(count) {
-            let pages = self.pages(pages.flatten())?;
+        if self.remote.cache.takes(count)
+            && let Some(pages) = self.pages(pages.flatten())?
+        {
             let copy = |(start, buffer): &mut (u64, &mut [u8])| {
                 let mut done = 0;
                 while done < buffer.len() {
@@ -278,13 +263,18 @@ impl Inner {
         }
         let spans = ranges.iter().map(|(start, buffer)| *start..*start + buffer.len() as u64);
         let spans = self.merge(spans);
+        let longest = ranges.iter().map(|(_, buffer)| buffer.len() as u64).max().unwrap_or(0);
         self.fetch(&spans, |offset, bytes| {
             let end = offset + bytes.len() as u64;
-            let first = ranges.partition_point(|(start, to)| start + to.len() as u64 <= offset);
+            // Ranges can overlap.
+            let first = ranges.partition_point(|(start, _)| start + longest <= offset);
             for (start, buffer) in &mut ranges[first..] {
+                if *start >= end {
+                    break;
+                }
                 let (from, to) = (offset.max(*start), end.min(*start + buffer.len() as u64));
                 if from >= to {
-                    break;
+                    continue;
                 }
                 // Both differences are within a buffer.
                 let len = (to - from) as usize;
@@ -294,11 +284,12 @@ impl Inner {
         })
     }
 
-    /// Returns pages, which are in ascending order, from the cache or by requests.
+    /// Returns pages, which are in ascending order, from the cache or by requests. Returns `None` if the requests would
+    /// transfer more than fits in the cache.
     fn pages(
         self: &Arc<Self>,
         wanted: impl Iterator<Item = u64>,
-    ) -> io::Result<HashMap<u64, Bytes>> {
+    ) -> io::Result<Option<HashMap<u64, Bytes>>> {
         let (mut found, mut missing) = (HashMap::new(), Vec::new());
         for page in wanted {
             match self.remote.cache.get(&self.version, page) {
@@ -308,9 +299,13 @@ impl Inner {
         }
         // Whole pages only.
         let spans = self.merge(missing.into_iter());
+        let total: u64 = spans.iter().map(|span| span.end - span.start).sum();
+        if !self.remote.cache.takes(total.div_ceil(PAGE)) {
+            return Ok(None);
+        }
         let mut buffers: Vec<Vec<u8>> = Vec::new();
         for span in &spans {
-            // At most the size of the cache.
+            // At most a quarter of the size of the cache.
             buffers.push(vec![0; (span.end - span.start) as usize]);
         }
         self.fetch(&spans, |offset, bytes| {
@@ -325,7 +320,7 @@ impl Inner {
                 found.insert(page, bytes);
             }
         }
-        Ok(found)
+        Ok(Some(found))
     }
 
     /// Merges ascending ranges with small gaps.
@@ -341,6 +336,52 @@ impl Inner {
         }
         merged
     }
+}
+
+/// Passes the parts of the body of a response to `take`, with their offsets. The body must have the length of the range.
+async fn body(
+    response: GetResult,
+    range: Range<u64>,
+    mut take: impl FnMut(u64, Bytes),
+) -> Result<(), object_store::Error> {
+    let invalid =
+        |source: String| object_store::Error::Generic { store: "Object", source: source.into() };
+    let (mut at, end) = (range.start, range.end);
+    let mut body = response.into_stream();
+    while let Some(bytes) = body.next().await {
+        let bytes = bytes?;
+        let len = bytes.len() as u64;
+        if len > end - at {
+            return Err(invalid("the response is longer than requested".to_owned()));
+        }
+        take(at, bytes);
+        at += len;
+    }
+    match end - at {
+        0 => Ok(()),
+        missing => Err(invalid(format!("the response ends {missing} bytes early"))),
+    }
+}
+
+/// Returns the body of a response. The range is small.
+async fn collect(response: GetResult, range: Range<u64>) -> Result<Bytes, object_store::Error> {
+    let mut all = Vec::with_capacity((range.end - range.start) as usize);
+    body(response, range, |_, bytes| all.extend_from_slice(&bytes)).await?;
+    Ok(all.into())
+}
+
+/// Whether an error can be that of an empty object, which has no first byte. The stores report it in different ways.
+fn may_be_empty(error: &object_store::Error) -> bool {
+    let object_store::Error::Generic { source, .. } = error else { return false };
+    let mut source: Option<&dyn std::error::Error> = Some(&**source);
+    while let Some(error) = source {
+        let text = error.to_string();
+        if text.contains("416") || text.contains("0 bytes long") {
+            return true;
+        }
+        source = error.source();
+    }
+    false
 }
 
 /// Returns the pages of a range of bytes.
@@ -389,18 +430,12 @@ impl ReadAt for Object {
             }
         }
         rest.sort_unstable_by_key(|(start, _)| *start);
-        let overlap = rest.windows(2).any(|two| two[0].0 + two[0].1.len() as u64 > two[1].0);
-        match overlap {
-            false if rest.is_empty() => Ok(()),
-            false => self.0.read(&mut rest),
-            // No reader of this project asks for the same bytes twice.
-            true => rest.chunks_mut(1).try_for_each(|one| self.0.read(one)),
-        }
+        if rest.is_empty() { Ok(()) } else { self.0.read(&mut rest) }
     }
 
-    /// The [gap](Remote::gap).
+    /// The [gap](Remote::gap), but more than the cost of a file.
     fn request_cost(&self) -> u64 {
-        self.0.remote.gap
+        self.0.remote.request_cost()
     }
 }
 

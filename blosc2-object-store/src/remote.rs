@@ -7,6 +7,7 @@ use std::sync::Arc;
 use blosc2::storage::ReadOnly;
 use blosc2::{Error, ErrorKind, NDArray, OpenOptions, Result, SChunk, SaveOptions};
 use blosc2_format::directory::INDEX;
+use blosc2_format::read_at::DEFAULT_REQUEST_COST;
 use blosc2_store::{Object as Container, TreeStore};
 use bytes::Bytes;
 use object_store::path::Path;
@@ -96,7 +97,7 @@ impl Remote {
     /// Sets the maximum gap between two ranges that share a request, in bytes. 256 KiB by default.
     ///
     /// A good value is the number of bytes that are transferred in the time that a request takes. Compressed chunks of up
-    /// to this size are requested as a whole.
+    /// to this size, and of up to 64 KiB, are requested as a whole.
     pub fn gap(mut self, bytes: u64) -> Self {
         self.gap = bytes;
         self
@@ -125,6 +126,11 @@ impl Remote {
         self
     }
 
+    /// The cost of a request, as readers use it: more than that of a file.
+    pub(crate) fn request_cost(&self) -> u64 {
+        self.gap.max(DEFAULT_REQUEST_COST + 1)
+    }
+
     /// Returns the object store.
     pub fn store(&self) -> &Arc<dyn ObjectStore> {
         &self.store
@@ -132,19 +138,26 @@ impl Remote {
 
     /// Opens an object as a source of bytes.
     ///
+    /// In all methods, `path` is the key of the object, unchanged: nothing is encoded or decoded. Parts are separated by
+    /// `/`; empty parts, `.` and `..` are not allowed.
+    ///
     /// # Errors
+    /// - [`ErrorKind::InvalidArgument`]: the path is not allowed;
     /// - [`ErrorKind::NotFound`]: there is no object at this path;
     /// - [`ErrorKind::Io`]: a request fails.
     pub fn object(&self, path: impl AsRef<str>) -> Result<Object> {
-        let path = Path::from(path.as_ref());
+        let path = key(path.as_ref(), OPEN)?;
         let opened = runtime::wait(Object::open(self.clone(), path.clone()));
         let opened = opened.and_then(|opened| opened.map_err(failed));
         opened.map_err(|error| Error::of_io(OPEN, error).at(path.as_ref()))
     }
 
     /// Returns a prefix as a folder, which contains a directory (sparse frame). No request is sent.
-    pub fn folder(&self, prefix: impl AsRef<str>) -> RemoteFolder {
-        RemoteFolder::new(self.clone(), Path::from(prefix.as_ref()))
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidArgument`]: the prefix is not allowed; see [`object`](Self::object).
+    pub fn folder(&self, prefix: impl AsRef<str>) -> Result<RemoteFolder> {
+        Ok(RemoteFolder::new(self.clone(), key(prefix.as_ref(), OPEN)?))
     }
 
     /// Opens a super-chunk for reading: a contiguous frame in an object, or a directory (sparse frame) under a prefix.
@@ -162,8 +175,8 @@ impl Remote {
             Ok(object) => options.open_storage(ReadOnly::new(object)),
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 // The error of a missing object is clearer than that of a missing index.
-                match self.object(Path::from(path).join(INDEX)) {
-                    Ok(_) => options.open_folder(self.folder(path)),
+                match self.object(format!("{}/{INDEX}", path.trim_end_matches('/'))) {
+                    Ok(_) => options.open_folder(self.folder(path)?),
                     Err(_) => Err(error),
                 }
             }
@@ -221,15 +234,16 @@ impl Remote {
     /// if there is an object at this path, unless `replace` is set.
     ///
     /// The object appears when it is complete. Up to 64 MiB are uploaded by one request, and `replace` is a condition of
-    /// this request. A larger frame is first written to a temporary file, and uploaded in parts. Without `replace`, an
-    /// object that another writer creates during this upload is replaced.
+    /// this request. A larger frame is first written to a temporary file, and uploaded in parts of 16 MiB or more. Without
+    /// `replace`, an object that another writer creates during this upload is replaced. The option `timeout` limits the
+    /// time of each request; set it for slow connections.
     ///
     /// # Errors
     /// Fails with the errors of [`SChunk::save_in`], and with
     /// - [`ErrorKind::AlreadyExists`]: there is an object at this path, and `replace` is not set;
     /// - [`ErrorKind::Io`]: a request fails, or the object store does not support conditional writes.
     pub fn save(&self, path: impl AsRef<str>, schunk: &SChunk, replace: bool) -> Result<()> {
-        let path = Path::from(path.as_ref());
+        let path = key(path.as_ref(), SAVE)?;
         let saved = match schunk.cbytes() < MULTIPART {
             true => self.put(&path, schunk.to_cframe()?.into(), replace),
             false => {
@@ -253,8 +267,13 @@ impl Remote {
     fn put_file(&self, path: &Path, mut file: File, replace: bool) -> io::Result<()> {
         let (store, to) = (Arc::clone(&self.store), path.clone());
         let start = async move {
-            let exists = !replace && store.head(&to).await.is_ok();
-            let upload = if exists { None } else { Some(store.put_multipart(&to).await?) };
+            let is_free = replace
+                || match store.head(&to).await {
+                    Ok(_) => false,
+                    Err(object_store::Error::NotFound { .. }) => true,
+                    Err(error) => return Err(error),
+                };
+            let upload = if is_free { Some(store.put_multipart(&to).await?) } else { None };
             Ok(upload)
         };
         let Some(upload) = runtime::wait(start)?.map_err(failed)? else {
@@ -295,4 +314,10 @@ impl Remote {
             .map_err(failed)?;
         }
     }
+}
+
+/// Checks a key.
+fn key(path: &str, doing: &str) -> Result<Path> {
+    let parsed = Path::parse(path);
+    parsed.map_err(|error| Error::new(ErrorKind::InvalidArgument, doing, error).at(path))
 }

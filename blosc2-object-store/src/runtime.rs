@@ -5,6 +5,7 @@
 
 use std::future::Future;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{OnceLock, mpsc};
 use std::thread;
 
@@ -21,8 +22,10 @@ pub(crate) fn handle() -> io::Result<&'static Handle> {
     }
     let threads = thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
     let mut builder = Builder::new_multi_thread();
-    let runtime =
-        builder.worker_threads(threads).thread_name("blosc2-object-store").enable_all().build()?;
+    builder.worker_threads(threads).thread_name("blosc2-object-store").enable_all();
+    // It panics if a thread cannot be started.
+    let built = catch_unwind(AssertUnwindSafe(|| builder.build()));
+    let runtime = built.unwrap_or_else(|_| Err(io::Error::other("no thread can be started")))?;
     if let Err(second) = RUNTIME.set(runtime) {
         // Another thread was faster. Dropping a runtime waits, which is not allowed in asynchronous code.
         second.shutdown_background();

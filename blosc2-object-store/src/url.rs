@@ -25,6 +25,9 @@ pub(crate) fn parse(
     if url.query().is_some() {
         return Err(invalid(&"URLs with a query, such as signed URLs, are not supported"));
     }
+    if url.fragment().is_some() {
+        return Err(invalid(&"URLs with a fragment are not supported: write `%23` instead of `#`"));
+    }
     let (scheme, path) = ObjectStoreScheme::parse(&url).map_err(|error| invalid(&error))?;
     let options: Vec<(String, String)> =
         options.into_iter().map(|(key, value)| (key.to_ascii_lowercase(), value)).collect();
@@ -32,13 +35,15 @@ pub(crate) fn parse(
         return Err(invalid(&format!("the storage option `{key}` is unknown")));
     }
     // Later ones replace earlier ones.
-    let environment =
-        std::env::vars().map(|(key, value)| (key.to_ascii_lowercase(), value)).filter(
-            |(key, _)| ["aws_", "azure_", "google_"].iter().any(|start| key.starts_with(start)),
-        );
+    let environment = std::env::vars_os()
+        .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))
+        .map(|(key, value)| (key.to_ascii_lowercase(), value))
+        .filter(|(key, _)| {
+            ["aws_", "azure_", "google_"].iter().any(|start| key.starts_with(start))
+        });
     let mut all: Vec<(String, String)> = environment.collect();
     // Whoever writes `http` asks for it.
-    let is_endpoint = |key: &str| matches!(key, "endpoint" | "aws_endpoint" | "azure_endpoint");
+    let is_endpoint = |key: &str| key.contains("endpoint");
     let is_plain = url.scheme() == "http"
         || options.iter().any(|(key, value)| is_endpoint(key) && value.starts_with("http://"));
     if is_plain {

@@ -251,6 +251,11 @@ impl<R: AsRef<[Range<usize>]>> Steps<R> {
         }
     }
 
+    /// Returns the number of bytes of the buffer.
+    pub(crate) fn len(&self) -> usize {
+        self.buffer.len()
+    }
+
     /// Returns the buffer with the chunk.
     pub(crate) fn into_buffer(self) -> Vec<u8> {
         self.buffer

@@ -8,3 +8,4 @@ mod runtimes;
 mod server;
 mod servers;
 mod stores;
+mod wrapped;

@@ -60,7 +60,8 @@ fn s3_objects_are_saved_and_read() {
         assert!(remote.schunk("large").unwrap().items::<u64>(..).unwrap() == items);
 
         // A directory.
-        let builder = NDArray::builder().folder(remote.folder("dir.b2nd")).chunks([10, 100]);
+        let builder =
+            NDArray::builder().folder(remote.folder("dir.b2nd").unwrap()).chunks([10, 100]);
         let mut array = builder.zeros::<u16>([100, 100]).unwrap();
         array.fill((50.., ..), 7u16).unwrap();
         let found = remote.array("dir.b2nd").unwrap();

@@ -66,7 +66,8 @@ fn directories_are_read_and_changed() {
     let (_folder, remotes) = remotes();
     for remote in remotes {
         let items: Vec<u16> = (0..10_000).collect();
-        let builder = NDArray::builder().folder(remote.folder("x/dir.b2nd")).chunks([10, 100]);
+        let builder =
+            NDArray::builder().folder(remote.folder("x/dir.b2nd").unwrap()).chunks([10, 100]);
         let mut array = builder.from_slice(&items, [100, 100]).unwrap();
         array.set([55, 5], 7u16).unwrap();
         let found = remote.array("x/dir.b2nd").unwrap();
@@ -101,4 +102,29 @@ fn members_of_stores_are_read_in_place() {
     let remote = Remote::new(Arc::new(InMemory::new()));
     remote.save("a", array.schunk(), false).unwrap();
     assert!(matches!(remote.container("a").unwrap(), Container::NDArray(_)));
+}
+
+#[test]
+fn keys_are_used_unchanged() {
+    let (folder, remotes) = remotes();
+    let array = NDArray::builder().arange(0i32, 10, 1).unwrap();
+    for remote in &remotes {
+        for name in ["~a", "#a", "a[1]", "50%", "a%20b", "a b", "x/{y}", "\u{e4}"] {
+            remote.save(name, array.schunk(), false).unwrap();
+            assert_eq!(remote.array(name).unwrap().read_all::<i32>().unwrap().len(), 10, "{name}");
+        }
+        for name in ["a//b", "a/../b", "./a"] {
+            let error = remote.array(name).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{name}: {error}");
+        }
+        let builder = NDArray::builder().folder(remote.folder("~d/e f").unwrap());
+        builder.from_slice(&[1u8, 2, 3], [3]).unwrap();
+        assert_eq!(remote.array("~d/e f").unwrap().read_all::<u8>().unwrap(), [1, 2, 3]);
+    }
+    // The path of a URL is decoded once.
+    let url = format!("file://{}/", folder.path().display());
+    for name in ["~a", "%23a", "a[1]", "50%25", "a%20b"] {
+        let array = blosc2_object_store::open_array(&format!("{url}{name}"), [("", ""); 0]);
+        assert_eq!(array.unwrap().read_all::<i32>().unwrap().len(), 10, "{name}");
+    }
 }

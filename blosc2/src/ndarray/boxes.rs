@@ -102,7 +102,8 @@ impl NDArrayView<'_> {
         if plan.nchunks() != 1 && !array.schunk.is_remote(reading) {
             return Ok(());
         }
-        let wanted = (0..plan.nchunks()).map(|number| gather::wanted(&plan.chunk(number)));
+        let chunks = (0..plan.nchunks()).map(|number| plan.chunk(number));
+        let wanted = chunks.filter_map(|chunk| array.readers.wanted(reading, &chunk));
         array.schunk.fetch(reading, &wanted.collect::<Vec<_>>(), fetched)
     }
 

@@ -196,17 +196,17 @@ impl Readers {
             let worthwhile = blocks.saturating_mul(geometry.block_len()) / WORTHWHILE;
             threads = threads.min(blocks).min(worthwhile);
         }
-        // Small parts, so that a thread does not wait for one that started later.
-        let parts = match threads {
-            0 | 1 => 1,
-            _ => (CHUNKS_PER_THREAD * threads).div_ceil(nchunks.max(1)),
-        };
         let cache = self.cache.as_ref().map(|cache| cache.of(reading.version()));
         let scratch = || {
             let scratch = self.scratches.lock().pop().unwrap_or_default();
             Ok(Pooled::new(&self.scratches, scratch))
         };
         let gather = |numbers: Range<usize>, fetched: &Fetched| {
+            // Small parts, so that a thread does not wait for one that started later.
+            let parts = match threads {
+                0 | 1 => 1,
+                _ => (CHUNKS_PER_THREAD * threads).div_ceil(numbers.len().max(1)),
+            };
             let gathering = Gathering { schunk, reading, fetched, geometry, sink, cache };
             parallel::each(threads, numbers.len() * parts, scratch, |scratch, number| {
                 let chunk = plan.chunk(numbers.start + number / parts);
@@ -218,23 +218,22 @@ impl Readers {
         if !fetched.is_empty() {
             return gather(0..nchunks, fetched);
         }
-        // All blocks of a chunk, because the cache may lose those that it has now.
-        let needed = |number| {
-            let chunk = plan.chunk(number);
-            let is_cached = cache.as_ref().is_some_and(|cache| {
-                (0..chunk.nblocks()).all(|index| cache.has(chunk.number, chunk.block(index).number))
-            });
-            (!is_cached).then(|| wanted(&chunk))
-        };
+        let needed = |number| self.wanted(reading, &plan.chunk(number));
         schunk.fetch_ahead(reading, nchunks, needed, gather)
     }
-}
 
-/// The blocks of a chunk that its plan needs.
-pub(super) fn wanted(plan: &ChunkPlan<'_>) -> Wanted {
-    let mut ranges: Few<Range<usize>> = Few::new();
-    (0..plan.nblocks()).for_each(|index| add_block(&mut ranges, &plan.block(index)));
-    Wanted { index: plan.number, ranges: Some(ranges.into_vec()) }
+    /// The blocks of a chunk that its plan needs; `None` if all of them are in the cache.
+    pub(super) fn wanted(&self, reading: &Reading<'_>, plan: &ChunkPlan<'_>) -> Option<Wanted> {
+        let blocks = || (0..plan.nblocks()).map(|index| plan.block(index));
+        let cache = self.cache.as_ref().map(|cache| cache.of(reading.version()));
+        if cache.is_some_and(|cache| blocks().all(|block| cache.has(plan.number, block.number))) {
+            return None;
+        }
+        // All of them, because the cache may lose those that it has now.
+        let mut ranges: Few<Range<usize>> = Few::new();
+        blocks().for_each(|block| add_block(&mut ranges, &block));
+        Some(Wanted { index: plan.number, ranges: Some(ranges.into_vec()) })
+    }
 }
 
 /// Adds a block to ranges of a chunk. Blocks are added in ascending order.

@@ -26,6 +26,10 @@ const WINDOW: u64 = 32 << 20;
 const WINDOW_CHUNKS: usize = 4096;
 /// The number of files of a directory that are read at the same time.
 const FILES: usize = 16;
+/// The maximum size of the parts that are in memory at the same time for a window, in bytes, unless it is one chunk.
+const MOST: usize = 64 << 20;
+/// The number of chunks before and after a chunk whose places are compared with its own.
+const NEAR: u64 = 8;
 /// The number of bytes that are read first of a chunk whose number of blocks is unknown.
 const HEAD: usize = 4096;
 
@@ -105,7 +109,7 @@ impl SChunk {
         if !self.is_remote(reading) {
             return work(0..count, &Fetched::default());
         }
-        let fetch = |start: usize, limit: u64, mut fetched: Fetched| {
+        let fetch = |start: usize, limit: u64, mut fetched: Fetched| -> Result<_> {
             let (mut window, mut size, mut end) = (Vec::new(), 0, start);
             while end < count && size < limit && window.len() < WINDOW_CHUNKS {
                 if let Some(each) = wanted(end) {
@@ -117,6 +121,7 @@ impl SChunk {
             self.fetch(reading, &window, &mut fetched)?;
             Ok((start..end, fetched))
         };
+        let fetch = &fetch;
         let (first, fetched) = fetch(0, FIRST_WINDOW, Fetched::default())?;
         if first.end == count {
             return work(first, &fetched);
@@ -127,7 +132,7 @@ impl SChunk {
             // Windows whose memory is used again.
             let (give_back, used) = mpsc::channel();
             let mut start = first.end;
-            scope.spawn(move || {
+            let ahead = move || {
                 let mut limit = FIRST_WINDOW;
                 while start < count {
                     limit = (2 * limit).min(WINDOW);
@@ -138,18 +143,28 @@ impl SChunk {
                         return;
                     }
                 }
-            });
-            let mut work = |range, fetched: Fetched| {
-                work(range, &fetched)?;
-                // The other thread ends before this one.
-                let _ = give_back.send(fetched);
-                Ok(())
             };
-            work(first, fetched)?;
-            receive.into_iter().try_for_each(|window: Result<_>| {
+            let is_started = thread::Builder::new().spawn_scoped(scope, ahead).is_ok();
+            let mut start = first.end;
+            work(first, &fetched)?;
+            let mut next = Some(fetched);
+            while start < count {
+                let used = next.take().unwrap_or_default();
+                let window = match is_started {
+                    true => {
+                        // The other thread may have ended.
+                        let _ = give_back.send(used);
+                        receive.recv().unwrap_or_else(|_| Ok((start..count, Fetched::default())))
+                    }
+                    // There are no threads left.
+                    false => fetch(start, WINDOW, used),
+                };
                 let (range, fetched) = window?;
-                work(range, fetched)
-            })
+                start = range.end;
+                work(range, &fetched)?;
+                next = Some(fetched);
+            }
+            Ok(())
         })
     }
 }
@@ -160,6 +175,14 @@ struct Start<'a> {
     at: u64,
     room: u64,
     head: Vec<u8>,
+}
+
+/// A chunk whose parts are being read.
+struct Pending {
+    index: usize,
+    at: u64,
+    header: Header,
+    steps: Steps<Vec<Range<usize>>>,
 }
 
 impl State {
@@ -174,28 +197,51 @@ impl State {
                     let each = |file| self.fetch_together(std::slice::from_ref(file), &mut vec![]);
                     files.iter().map(each).collect::<Result<Vec<_>>>()
                 };
-                let threads = wanted.chunks(parts).map(|files| scope.spawn(move || read(files)));
+                let threads = wanted.chunks(parts).map(|files| {
+                    let thread = thread::Builder::new().spawn_scoped(scope, move || read(files));
+                    thread.map_err(|_| files)
+                });
                 let threads: Vec<_> = threads.collect();
-                let join = |thread: thread::ScopedJoinHandle<'_, _>| {
-                    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                let join = |thread: Result<thread::ScopedJoinHandle<'_, _>, &[Wanted]>| match thread
+                {
+                    Ok(thread) => {
+                        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                    }
+                    // There are no threads left.
+                    Err(files) => read(files),
                 };
                 threads.into_iter().map(join).collect::<Result<Vec<_>>>()
             })?;
             fetched.chunks = chunks.into_iter().flatten().flatten().collect();
+            // Each thread has allocated its memory.
+            fetched.spare.clear();
         }
         fetched.chunks.sort_unstable_by_key(|chunk| chunk.index);
         Ok(())
     }
 
     /// Reads the parts of chunks in one storage, or of one chunk, with as few calls as possible.
+    ///
+    /// Chunks that would take much more memory than planned are left out: a file may state any length. They are read one
+    /// by one when they are needed.
     fn fetch_together(&self, wanted: &[Wanted], spare: &mut Vec<Vec<u8>>) -> Result<Vec<Chunk>> {
-        let (mut starts, mut source) = (Vec::with_capacity(wanted.len()), None);
+        let mut stored = Vec::with_capacity(wanted.len());
         for each in wanted {
-            let Some((Located::Stored(from, at, room), place)) = self.stored(each.index)? else {
-                continue;
-            };
+            if let Some((Located::Stored(source, at, room), place)) = self.stored(each.index)? {
+                stored.push((each, source, at, room, place));
+            }
+        }
+        let mut places: Vec<u64> = stored.iter().map(|(.., place)| *place).collect();
+        places.sort_unstable();
+        let (mut starts, mut source, mut total) = (Vec::new(), None, 0);
+        for (each, from, at, room, place) in stored {
+            let next = places.get(places.partition_point(|&other| other <= place)).copied();
+            let (len, _) = self.first_len(each, place, room, next);
+            total += len;
+            if total > MOST && source.is_some() {
+                break;
+            }
             source = Some(from);
-            let (len, _) = self.first_len(each, place, room);
             let mut head = spare.pop().unwrap_or_default();
             if head.capacity() < len {
                 // With room for a longer chunk, when the memory is used again.
@@ -212,7 +258,8 @@ impl State {
             &mut starts.iter_mut().map(|start| (start.at, &mut start.head[..])).collect::<Vec<_>>(),
         )?;
         let cost = usize::try_from(self.store.request_cost()).unwrap_or(usize::MAX);
-        let mut chunks = Vec::with_capacity(starts.len());
+        let mut chunks: Vec<Pending> = Vec::with_capacity(starts.len());
+        let mut total = 0;
         for Start { wanted: Wanted { index, ranges }, at, room, head, .. } in starts {
             let failed = |error: Error| error.doing(format!("read chunk {index}")).in_chunk(*index);
             let front = &head[..head.len().min(EXTENDED_HEADER_LEN)];
@@ -221,25 +268,34 @@ impl State {
             let known = head.len();
             let all = 0..header.nbytes as usize;
             let ranges = ranges.clone().unwrap_or_else(|| vec![all]);
-            let steps = Steps::new(header.clone(), ranges, (head, known), cost);
-            chunks.push((*index, at, header, steps.map_err(failed)?));
+            let steps = Steps::new(header.clone(), ranges, (head, known), cost).map_err(failed)?;
+            total += steps.len();
+            if total <= MOST || chunks.is_empty() {
+                chunks.push(Pending { index: *index, at, header, steps });
+            }
         }
         loop {
             let mut parts = Vec::new();
-            for (_, at, _, steps) in &mut chunks {
+            for Pending { at, steps, .. } in &mut chunks {
                 parts.extend(steps.parts().into_iter().map(|(offset, part)| (*at + offset, part)));
             }
             if parts.is_empty() {
                 break;
             }
             read(&mut parts)?;
-            for (index, _, _, steps) in &mut chunks {
+            for Pending { index, steps, .. } in &mut chunks {
                 let advanced = if steps.is_complete() { Ok(()) } else { steps.advance() };
                 advanced
                     .map_err(|error| error.doing(format!("read chunk {index}")).in_chunk(*index))?;
             }
+            // The tables may refer to more than planned.
+            let (mut total, first) = (0, chunks[0].index);
+            chunks.retain(|chunk| {
+                total += chunk.steps.len();
+                total <= MOST || chunk.index == first
+            });
         }
-        let chunks = chunks.into_iter().map(|(index, _, header, steps)| {
+        let chunks = chunks.into_iter().map(|Pending { index, header, steps, .. }| {
             let bytes = steps.into_buffer();
             Chunk { index, header, bytes }
         });
@@ -261,29 +317,46 @@ impl State {
     fn fetched_len(&self, wanted: &Wanted) -> Result<u64> {
         // To open the files of a directory takes requests.
         if self.outline.layout() == Layout::Directory {
-            return Ok(self.outline.chunksize().fixed().map_or(FIRST_WINDOW / 4, u64::from));
+            return Ok(self
+                .outline
+                .chunksize()
+                .fixed()
+                .map_or(FIRST_WINDOW / 4, |size| size.into())
+                / 3);
         }
         let Some((Located::Stored(_, _, room), place)) = self.stored(wanted.index)? else {
             return Ok(0);
         };
-        let (first, is_whole) = self.first_len(wanted, place, room);
+        let (first, is_whole) = self.first_len(wanted, place, room, None);
         let data = wanted.ranges.iter().flatten().map(|range| range.len() as u64).sum::<u64>();
         Ok(if is_whole { first as u64 } else { first as u64 + data })
     }
 
     /// Returns the number of bytes of a stored chunk that are read first, and whether this is probably the whole chunk.
-    fn first_len(&self, wanted: &Wanted, place: u64, room: u64) -> (usize, bool) {
+    /// `next` is the place of another chunk that follows.
+    fn first_len(
+        &self,
+        wanted: &Wanted,
+        place: u64,
+        room: u64,
+        next: Option<u64>,
+    ) -> (usize, bool) {
         let fixed = self.outline.chunksize().fixed().map(u64::from);
         // No chunk is longer than its data and a header.
         let most = fixed.unwrap_or(i32::MAX as u64) + EXTENDED_HEADER_LEN as u64;
-        // Chunks are usually stored in their order.
-        let next = match self.outline.layout() {
-            Layout::Contiguous => self.outline.decoded(wanted.index as u64 + 1),
-            Layout::Directory => None,
-        };
-        let len = match next {
-            Some(Offset::At(next)) if next > place => next - place,
-            _ => room,
+        let len = match self.outline.layout() {
+            // Chunks are usually stored in their order, but changes move them.
+            Layout::Contiguous => {
+                let index = wanted.index as u64;
+                let near = index.saturating_sub(NEAR)..index.saturating_add(NEAR);
+                let places = near.filter_map(|index| match self.outline.decoded(index)? {
+                    Offset::At(other) => Some(other),
+                    Offset::Special(_) => None,
+                });
+                let next = places.chain(next).filter(|&other| other > place).min();
+                next.map_or(room, |next| next - place)
+            }
+            Layout::Directory => room,
         };
         let len = len.min(room).min(most);
         let data = wanted.ranges.iter().flatten().map(|range| range.len() as u64).sum::<u64>();

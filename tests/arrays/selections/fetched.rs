@@ -199,6 +199,29 @@ fn errors_of_a_source_with_high_latency_are_returned() {
     assert_eq!(broken.read::<u64>(..10).unwrap(), array.read::<u64>(..10).unwrap());
 }
 
+/// The gaps between the needed blocks can be much larger than the blocks.
+#[test]
+fn a_window_is_limited_with_its_gaps() {
+    const CHUNK: u64 = 16 << 20;
+    let mut rng = Rng(5);
+    let items: Vec<u64> = (0..CHUNK).map(|_| rng.next()).collect();
+    let params = CParams::new().codec(Codec::Lz4).level(1);
+    let builder = NDArray::builder().chunks([CHUNK / 8]).blocks([8192]).cparams(params);
+    // The same random bytes in each of 8 chunks.
+    let array = builder.from_iter(items.iter().cycle().copied().take(CHUNK as usize), CHUNK);
+    let calls = Calls::default();
+    let bytes = array.unwrap().to_cframe().unwrap();
+    let source = Remote { bytes, request_cost: 300 << 10, calls: calls.clone() };
+    let array = NDArray::open_storage(ReadOnly::new(source), &OpenOptions::new()).unwrap();
+    taken(&calls);
+    // Every fourth block.
+    let points: Vec<[u64; 1]> = (0..CHUNK).step_by(4 * 8192).map(|at| [at]).collect();
+    let expected: Vec<u64> = points.iter().map(|[at]| items[*at as usize]).collect();
+    assert!(array.read_points::<u64>(&points).unwrap() == expected);
+    let most = taken(&calls).iter().map(|call| call.1).max().unwrap();
+    assert!((CHUNK..5 * CHUNK).contains(&most), "{most} bytes");
+}
+
 /// A folder with a high latency that counts the files that are opened at the same time.
 #[derive(Debug, Default)]
 struct RemoteFolder {
