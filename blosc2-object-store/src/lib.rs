@@ -1,7 +1,7 @@
 //! Reads and writes Blosc2 arrays, super-chunks and stores on S3, Google Cloud Storage, Azure and HTTP servers.
 //!
 //! It connects the crate [`blosc2`] with the crate [`object_store`]. An array opened from a URL is an ordinary
-//! [`NDArray`](blosc2::NDArray): a read requests only the compressed blocks that it needs. Python:
+//! [`NDArray`]: a read requests only the compressed blocks that it needs. Python:
 //! `blosc2.open(url, lazy=True)`.
 //!
 //! ```no_run

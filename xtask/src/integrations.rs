@@ -25,7 +25,8 @@ pub(crate) fn integrations(only: Option<Part>) -> Result<()> {
     let mut steps = Steps::new("integrations");
     steps.step("sources", || vendor::vendor(false))?;
     let parts = [
-        (Part::ObjectStore, "object storage", object_store as fn() -> Result<()>),
+        (Part::ObjectStore, "object storage: clippy and docs", object_store_docs as fn() -> _),
+        (Part::ObjectStore, "object storage", object_store),
         (Part::Zarr, "Zarr", zarr),
         (Part::Hdf5, "HDF5", hdf5),
     ];
@@ -38,15 +39,24 @@ pub(crate) fn integrations(only: Option<Part>) -> Result<()> {
     Ok(())
 }
 
-/// `blosc2-object-store`, and the command with the feature `remote`.
+const OBJECT_STORE_CRATES: [&str; 6] =
+    ["-p", "blosc2-object-store", "-p", "blosc2-cli", "--features", "blosc2-cli/remote"];
+
+/// Checks `blosc2-object-store`, and the command with the feature `remote`.
+fn object_store_docs() -> Result<()> {
+    let mut clippy = run::cargo(["clippy", "--all-targets"]);
+    run::run(clippy.args(OBJECT_STORE_CRATES).args(["--", "-D", "warnings"]))?;
+    let mut doc = run::cargo(["doc", "--no-deps", "-p", "blosc2-object-store"]);
+    run::run(doc.env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+/// Tests `blosc2-object-store`, and the command with the feature `remote`.
 pub(crate) fn object_store() -> Result<()> {
     let venv = python(&OBJECT_STORE)?;
     // It knows no `--version`.
     run::ensure("nginx", "nginx-light", || run::read(Command::new("nginx").arg("-v")).is_ok())?;
-    let crates = ["-p", "blosc2-object-store", "-p", "blosc2-cli"];
-    let features = ["--features", "blosc2-cli/remote"];
-    let mut test = run::cargo(["test"]);
-    test.args(crates).args(features).args(["--lib", "--test", "all", "--test", "remote"]);
+    let mut test = run::cargo(["test", "--lib", "--test", "all", "--test", "remote"]);
+    test.args(OBJECT_STORE_CRATES);
     run::run(test.env("BLOSC2_TEST_PYTHON", &venv.python))?;
     run::run(&mut run::cargo(["test", "--doc", "-p", "blosc2-object-store"]))
 }
