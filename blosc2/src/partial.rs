@@ -93,7 +93,8 @@ impl PartialRead {
     ///
     /// `ranges` are ranges of bytes of the data, in any order. Gaps of up to `gap` bytes between the needed parts are read
     /// too. The header is untrusted input: the caller compares the sizes that it states with those that are expected, such
-    /// as the compressed size with [`compress_bound`](crate::compress_bound), because up to that many bytes are allocated.
+    /// as the compressed size with [`compress_bound`](crate::compress_bound), because up to that many bytes are allocated,
+    /// and up to 80 bytes for each block.
     ///
     /// # Errors
     /// - [`ErrorKind::InvalidData`]: `head` is not the start of a chunk, or the sizes in its header contradict each other;
@@ -126,8 +127,14 @@ impl PartialRead {
     /// # Errors
     /// - [`ErrorKind::InvalidData`]: the table of blocks is invalid;
     /// - [`ErrorKind::OutOfMemory`]: there is not enough memory.
+    ///
+    /// After an error, [`chunk`](Self::chunk) fails too.
     pub fn advance(&mut self) -> Result<()> {
-        self.0.advance()
+        let advanced = self.0.advance();
+        if advanced.is_err() {
+            self.0.buffer = Vec::new();
+        }
+        advanced
     }
 
     /// Returns the chunk, once it is complete. Only the ranges can be decompressed, by [`Decompressor::items`]; it may lack
@@ -302,8 +309,10 @@ impl<R: AsRef<[Range<usize>]>> Steps<R> {
         let len = buffer.len() as u32;
         buffer[CBYTES].copy_from_slice(&len.to_le_bytes());
         for Block { number, span, .. } in &mut blocks {
-            let found = moved.iter().rfind(|(_, other)| other.start <= span.start);
-            let Some((place, from)) = found else { continue };
+            let count = moved.partition_point(|(_, other)| other.start <= span.start);
+            let Some((place, from)) = count.checked_sub(1).map(|last| &moved[last]) else {
+                continue;
+            };
             *span = place + span.start - from.start..place + span.end - from.start;
             let entry = head + 4 * *number;
             // At most the offset in the stored chunk, which is an `i32`.

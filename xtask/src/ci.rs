@@ -34,7 +34,7 @@ const AFTER: [Step; 8] = [
     ("comparison", bench::quick),
     ("package", package::package),
     ("peers", peers::peers),
-    ("object storage", || on_linux(integrations::object_store)),
+    ("object storage", integrations::object_store_quick),
     ("no codecs", no_codecs),
     ("hazards", || on_linux(hazards::hazards)),
     ("sanitize", || on_linux(|| sanitize::sanitize(false))),

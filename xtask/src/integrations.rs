@@ -50,8 +50,14 @@ fn object_store_docs() -> Result<()> {
     run::run(doc.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
+/// Tests `blosc2-object-store` with object stores in memory and in folders: the libraries for servers compile slowly.
+pub(crate) fn object_store_quick() -> Result<()> {
+    let mut test = run::cargo(["test", "-p", "blosc2-object-store", "--test", "all"]);
+    run::run(test.args(["--no-default-features", "--features", "fs,zlib,zstd"]))
+}
+
 /// Tests `blosc2-object-store`, and the command with the feature `remote`.
-pub(crate) fn object_store() -> Result<()> {
+fn object_store() -> Result<()> {
     let venv = python(&OBJECT_STORE)?;
     // It knows no `--version`.
     run::ensure("nginx", "nginx-light", || run::read(Command::new("nginx").arg("-v")).is_ok())?;

@@ -1,11 +1,19 @@
-//! Arrays on servers, with counted requests and with faults.
+//! Arrays on servers, with counted requests and with faults, and in object stores in memory and in folders.
 
+#[cfg(feature = "http")]
 mod counts;
+#[cfg(feature = "http")]
 mod data;
+#[cfg(feature = "http")]
 mod faults;
+// With an S3 server.
+#[cfg(feature = "aws")]
 mod python;
+#[cfg(feature = "http")]
 mod runtimes;
+#[cfg(feature = "http")]
 mod server;
+#[cfg(feature = "aws")]
 mod servers;
 mod stores;
 mod wrapped;

@@ -75,8 +75,8 @@ fn complete(properties: hid_t, datatype: hid_t) -> Result<()> {
     let mut flags: c_uint = 0;
     let mut values: [c_uint; 8 + MAX_NDIM] = [0; 8 + MAX_NDIM];
     let mut count = values.len();
-    // SAFETY: HDF5 passes valid identifiers and allows calls of the library in this function (`H5Z_set_local_func_t` in
-    // the documentation of H5Zregister). H5Pget_filter_by_id writes at most `count` values, and the number of all of
+    // SAFETY: HDF5 allows calls of the library in this function (`H5Z_set_local_func_t` in the documentation of
+    // H5Zregister). It passes valid identifiers, or -1 for the heap of a group, which the first call refuses. H5Pget_filter_by_id writes at most `count` values, and the number of all of
     // them to `count`. It accepts null for the name, whose length is 0, and for the configuration of the filter.
     let status = unsafe {
         let (name, config) = (ptr::null_mut(), ptr::null_mut());
@@ -105,6 +105,12 @@ fn complete(properties: hid_t, datatype: hid_t) -> Result<()> {
         (size, item_size)
     };
     let mut params = FilterParams::new(size, &shape)?;
+    if params.chunksize as usize > MAX_CHUNK_LEN {
+        let detail =
+            format!("a chunk has at most {MAX_CHUNK_LEN} bytes, got {}", params.chunksize);
+        let doing = "set the parameters of the Blosc2 filter of HDF5";
+        return Err(Error::new(ErrorKind::TooLarge, doing, detail));
+    }
     // At most the size of the array.
     params.typesize = item_size as u32;
     params.set_compression(values.get(..count).unwrap_or(&values))?;
@@ -120,9 +126,10 @@ fn complete(properties: hid_t, datatype: hid_t) -> Result<()> {
 ///
 /// # Safety
 /// HDF5 guarantees, in the documentation of `H5Zregister` and of `H5Z_func_t` in `H5Zpublic.h`: `cd_values` points to
-/// `cd_nelmts` integers; `*buf` points to memory with at least `nbytes` initialized bytes, which the function may free
-/// with H5free_memory and replace by memory of H5allocate_memory; `buf_size` points to the size of that memory; nothing
-/// else uses them during the call.
+/// `cd_nelmts` integers; `*buf` points to memory with at least `nbytes` valid bytes, which the function may free with
+/// H5free_memory and replace by memory of H5allocate_memory; `buf_size` points to the size of that memory; nothing else
+/// uses them during the call. It is assumed that HDF5 initializes these bytes: it fills new chunks before it writes to
+/// them, unless the fill time is `NEVER` and a chunk is written in part.
 unsafe extern "C" fn filter(
     flags: c_uint,
     cd_nelmts: usize,
@@ -165,13 +172,16 @@ unsafe fn slice_of<'a, T>(start: *const T, len: usize) -> &'a [T] {
 fn transform(decompress: bool, values: &[u32], input: &[u8]) -> Result<Buffer> {
     let params = FilterParams::from_cd_values(values)?;
     let chunksize = params.chunksize as usize;
+    if chunksize == 0 {
+        // HDF5 reads as many bytes as a chunk has, whatever the filter returns.
+        let detail = "the parameters do not contain the size of a chunk, as for variable-length items, for which HDF5 does not \
+             set it: pass those of `FilterParams::new`";
+        return Err(Error::new(ErrorKind::Unsupported, "filter a chunk of HDF5", detail));
+    }
     if decompress {
         // HDF5 does not tell the length. It is the size of the chunk, unless other filters were applied before this
         // one: checksums add some bytes, and so do compressors to data that they cannot compress.
-        let limit = match chunksize {
-            0 => MAX_CHUNK_LEN,
-            _ => chunksize.saturating_add(chunksize / 64 + 1024),
-        };
+        let limit = chunksize.saturating_add(chunksize / 64 + 1024);
         // HDF5 may read the whole chunk, even if the payload contains less.
         return decode_to(input, &params, limit, |len| Buffer::new(len, len.max(chunksize)));
     }
@@ -189,9 +199,9 @@ struct Buffer {
 }
 
 impl Buffer {
-    /// Allocates `size` zeroed bytes, at least 1. The first `len` are used.
+    /// Allocates `size` zeroed bytes. The first `len` are used. `size` is at least 1.
     fn new(len: usize, size: usize) -> Result<Self> {
-        // SAFETY: H5allocate_memory takes any size, and returns null if it fails.
+        // SAFETY: H5allocate_memory takes any size, and returns null if it fails or the size is 0.
         let memory = unsafe { H5allocate_memory(size, 1) };
         let memory = ptr::NonNull::new(memory);
         Ok(Self {

@@ -39,7 +39,8 @@ pub struct FilterParams {
     /// no parameter of it.
     pub filter: Option<Filter>,
     /// The size of a block in bytes. `None`, the default, is an automatic size. For chunks with a shape it is the
-    /// largest size of a block; if it is too small, the block has 2 items along each axis.
+    /// largest size of a block; if it is too small, the block has 2 items along each axis. Sizes below that of an item
+    /// count as the size of an item.
     pub blocksize: Option<u32>,
     /// The size of an item in bytes. For a dataset of fixed-size arrays, hdf5plugin stores the size of an item of these
     /// arrays. 0, if HDF5 has not set it: it does not do so for items of variable length.
@@ -176,7 +177,8 @@ impl FilterParams {
     ///   the filter has a parameter, needs one, or does not support the typesize; or the block size is invalid;
     /// - [`ErrorKind::Unsupported`]: this build does not have the codec or the filter.
     pub fn cd_values(&self) -> Result<Vec<u32>> {
-        self.cparams()?;
+        // Fails if they cannot be used.
+        Compressor::new(self.cparams()?)?.compress::<u8>(&[])?;
         let codes = [
             u32::from(self.level),
             self.filter.map_or(0, Filter::code).into(),
@@ -191,7 +193,7 @@ impl FilterParams {
         Ok(values)
     }
 
-    /// Returns the parameters of Blosc2, checked.
+    /// Returns the parameters of Blosc2.
     pub(crate) fn cparams(&self) -> Result<CParams> {
         if let Some(filter) = self.filter.filter(|filter| filter.meta() != 0) {
             let detail =
@@ -203,8 +205,7 @@ impl FilterParams {
             .level(self.level)
             .filters(self.filter.as_slice())
             .typesize(self.typesize.max(1) as usize);
-        params.blocksize = self.blocksize.map(|bytes| bytes as usize);
-        Compressor::new(&params)?.compress::<u8>(&[])?;
+        params.blocksize = self.blocksize.map(|bytes| bytes.max(self.typesize) as usize);
         Ok(params)
     }
 }

@@ -15,6 +15,8 @@ const ENCODE: &str = "encode a chunk for the Blosc2 filter of HDF5";
 /// [`FilterParams::chunk_shape`] is not empty, the array has to have this shape and [`FilterParams::chunksize`].
 /// Decompression needs no other parameters.
 ///
+/// The result is not empty, but it is shorter than the chunk if a damaged payload contains less: compare the lengths.
+///
 /// `limit` is the maximum length of the result in bytes: the size of an uncompressed chunk that the dataset declares,
 /// and the bytes that filters before Blosc2 in the pipeline may add (4 for Fletcher32). The payload is untrusted input:
 /// apart from the result and the payload, this function allocates at most about 64 MiB or `limit` bytes, whichever is
@@ -31,8 +33,8 @@ const ENCODE: &str = "encode a chunk for the Blosc2 filter of HDF5";
 /// ```
 ///
 /// # Errors
-/// - [`ErrorKind::InvalidData`]: the payload is not a frame, is damaged, has no chunk or several chunks, or is an array
-///   of another shape or size;
+/// - [`ErrorKind::InvalidData`]: the payload is not a frame, is damaged, is empty, has no chunk or several chunks, or is
+///   an array of another shape or size;
 /// - [`ErrorKind::TooLarge`]: the result is longer than `limit`, or opening the frame or decompression needs too much
 ///   memory;
 /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter;
@@ -58,10 +60,14 @@ pub(crate) fn decode_to<B: AsMut<[u8]>>(
     OpenOptions::new().limits(limits).max_read(bytes).with_borrowed(payload, |schunk| {
         let allocate = |len: u64| {
             let fits = usize::try_from(len).ok().filter(|&len| len <= limit);
-            allocate(fits.ok_or_else(|| {
+            let fits = fits.ok_or_else(|| {
                 let detail = format!("the chunk has {len} bytes, expected at most {limit}");
                 Error::new(ErrorKind::TooLarge, DECODE, detail)
-            })?)
+            })?;
+            match fits {
+                0 => Err(Error::new(ErrorKind::InvalidData, DECODE, "the chunk is empty")),
+                len => allocate(len),
+            }
         };
         match schunk.is_array() {
             true => decode_array(&NDArray::from_schunk(schunk)?, params, allocate),

@@ -140,7 +140,9 @@ impl<'a> Reading<'a> {
                 let total = wanted.iter().map(len).fold(0, u64::saturating_add);
                 nbytes <= SMALL || total > nbytes / 4 * 3
             }
-            _ => wanted.contains(&ByteRange::FromStart(0, None)),
+            BytesRepresentation::BoundedSize(_) => wanted.contains(&ByteRange::FromStart(0, None)),
+            // The size that a header states cannot be compared with anything before the chunk is read.
+            BytesRepresentation::UnboundedSize => true,
         };
         let next = if most || !in_parts { Request::Whole } else { Request::Header };
         Self { coder, decoded, wanted, next }
