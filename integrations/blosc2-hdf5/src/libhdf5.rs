@@ -106,8 +106,7 @@ fn complete(properties: hid_t, datatype: hid_t) -> Result<()> {
     };
     let mut params = FilterParams::new(size, &shape)?;
     if params.chunksize as usize > MAX_CHUNK_LEN {
-        let detail =
-            format!("a chunk has at most {MAX_CHUNK_LEN} bytes, got {}", params.chunksize);
+        let detail = format!("a chunk has at most {MAX_CHUNK_LEN} bytes, got {}", params.chunksize);
         let doing = "set the parameters of the Blosc2 filter of HDF5";
         return Err(Error::new(ErrorKind::TooLarge, doing, detail));
     }

@@ -189,12 +189,15 @@ fn parameters() -> Result<()> {
         (params.clone().filter(Filter::ShuffleBytes(4)), ErrorKind::InvalidArgument),
         (params.clone().codec(Codec::Ndlz), ErrorKind::InvalidArgument),
         (params.clone().codec(Codec::Other(99)), ErrorKind::Unsupported),
-        (params.clone().blocksize(4), ErrorKind::InvalidArgument),
     ] {
         assert_eq!(params.cd_values().unwrap_err().kind(), kind, "{params:?}");
         assert_eq!(encode(&[0; 48_000], &params).unwrap_err().kind(), kind, "{params:?}");
     }
     assert_eq!(encode(&[], &params).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    // Blocks have at least one item.
+    let small = params.clone().blocksize(4);
+    small.cd_values()?;
+    assert_eq!(decode(&encode(&[7; 48_000], &small)?, &small, 48_000)?, [7; 48_000]);
     Ok(())
 }
 
