@@ -120,21 +120,19 @@ fn store(
 
 /// Whether a store of this scheme has an option.
 fn is_known(scheme: &ObjectStoreScheme, key: &str) -> bool {
-    let is_retry = matches!(key, "max_retries" | "retry_timeout");
-    match scheme {
+    let is_of_store = match scheme {
         #[cfg(feature = "aws")]
-        ObjectStoreScheme::AmazonS3 => {
-            is_retry || object_store::aws::AmazonS3ConfigKey::from_str(key).is_ok()
-        }
+        ObjectStoreScheme::AmazonS3 => object_store::aws::AmazonS3ConfigKey::from_str(key).is_ok(),
         #[cfg(feature = "azure")]
         ObjectStoreScheme::MicrosoftAzure => {
-            is_retry || object_store::azure::AzureConfigKey::from_str(key).is_ok()
+            object_store::azure::AzureConfigKey::from_str(key).is_ok()
         }
         #[cfg(feature = "gcp")]
         ObjectStoreScheme::GoogleCloudStorage => {
-            is_retry || object_store::gcp::GoogleConfigKey::from_str(key).is_ok()
+            object_store::gcp::GoogleConfigKey::from_str(key).is_ok()
         }
-        ObjectStoreScheme::Http => is_retry || object_store::ClientConfigKey::from_str(key).is_ok(),
-        _ => false,
-    }
+        ObjectStoreScheme::Http => object_store::ClientConfigKey::from_str(key).is_ok(),
+        _ => return false,
+    };
+    is_of_store || matches!(key, "max_retries" | "retry_timeout")
 }

@@ -57,6 +57,15 @@ fn synchronous_calls_work_in_every_runtime() {
     });
 }
 
+/// Opens the array in a store that was used in the current runtime before.
+async fn open_in_store_of_caller(server: &Server) -> Arc<NDArray> {
+    let options = object_store::ClientOptions::new().with_allow_http(true);
+    let store = HttpBuilder::new().with_url(server.url("")).with_client_options(options);
+    let store = Arc::new(store.build().unwrap());
+    store.head(&"a.b2nd".into()).await.unwrap();
+    Arc::new(Remote::new(store).array_async("a.b2nd").await.unwrap())
+}
+
 /// The store of the caller is used from the caller's runtime first.
 #[test]
 fn a_store_of_the_caller_works_in_its_runtime() {
@@ -65,12 +74,7 @@ fn a_store_of_the_caller_works_in_its_runtime() {
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
         let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
         runtime.block_on(async {
-            let options = object_store::ClientOptions::new().with_allow_http(true);
-            let store = HttpBuilder::new().with_url(server.url("")).with_client_options(options);
-            let store = Arc::new(store.build().unwrap());
-            store.head(&"a.b2nd".into()).await.unwrap();
-            let remote = Remote::new(store);
-            let array = Arc::new(remote.array_async("a.b2nd").await.unwrap());
+            let array = open_in_store_of_caller(&server).await;
             assert!(array.read_async::<f32>(..).await.unwrap() == items);
             // Another thread of the runtime drives the connections.
             let task = tokio::spawn(async move { array.read_all::<f32>().unwrap() });
@@ -78,12 +82,7 @@ fn a_store_of_the_caller_works_in_its_runtime() {
         });
         let single = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         single.block_on(async {
-            let options = object_store::ClientOptions::new().with_allow_http(true);
-            let store = HttpBuilder::new().with_url(server.url("")).with_client_options(options);
-            let store = Arc::new(store.build().unwrap());
-            store.head(&"a.b2nd".into()).await.unwrap();
-            let remote = Remote::new(store);
-            let array = Arc::new(remote.array_async("a.b2nd").await.unwrap());
+            let array = open_in_store_of_caller(&server).await;
             assert!(array.read_async::<f32>(..).await.unwrap() == items);
         });
     });

@@ -41,6 +41,18 @@ pub(crate) struct Wanted {
     pub(crate) ranges: Option<Vec<Range<usize>>>,
 }
 
+impl Wanted {
+    /// Returns the number of bytes of the ranges.
+    fn data_len(&self) -> u64 {
+        self.ranges.iter().flatten().map(|range| range.len() as u64).sum()
+    }
+}
+
+/// Names the chunk whose reading failed.
+fn in_chunk(error: Error, index: usize) -> Error {
+    error.doing(format!("read chunk {index}")).in_chunk(index)
+}
+
 /// The compressed parts of chunks that were read before they are decompressed.
 #[derive(Debug, Default)]
 pub struct Fetched {
@@ -130,13 +142,13 @@ impl SChunk {
             // Without a buffer: at most one window waits while another one is decompressed.
             let (send, receive) = mpsc::sync_channel(0);
             // Windows whose memory is used again.
-            let (give_back, used) = mpsc::channel();
+            let (give_back, returned) = mpsc::channel();
             let mut start = first.end;
             let ahead = move || {
                 let mut limit = FIRST_WINDOW;
                 while start < count {
                     limit = (2 * limit).min(WINDOW);
-                    let window = fetch(start, limit, used.try_recv().unwrap_or_default());
+                    let window = fetch(start, limit, returned.try_recv().unwrap_or_default());
                     start = window.as_ref().map_or(count, |(range, _)| range.end);
                     // The receiver is dropped after an error.
                     if send.send(window).is_err() {
@@ -147,9 +159,8 @@ impl SChunk {
             let is_started = thread::Builder::new().spawn_scoped(scope, ahead).is_ok();
             let mut start = first.end;
             work(first, &fetched)?;
-            let mut next = Some(fetched);
+            let mut used = fetched;
             while start < count {
-                let used = next.take().unwrap_or_default();
                 let window = match is_started {
                     true => {
                         // The other thread may have ended.
@@ -162,7 +173,7 @@ impl SChunk {
                 let (range, fetched) = window?;
                 start = range.end;
                 work(range, &fetched)?;
-                next = Some(fetched);
+                used = fetched;
             }
             Ok(())
         })
@@ -261,7 +272,7 @@ impl State {
         let mut chunks: Vec<Pending> = Vec::with_capacity(starts.len());
         let mut total = 0;
         for Start { wanted: Wanted { index, ranges }, at, room, head, .. } in starts {
-            let failed = |error: Error| error.doing(format!("read chunk {index}")).in_chunk(*index);
+            let failed = |error| in_chunk(error, *index);
             let front = &head[..head.len().min(EXTENDED_HEADER_LEN)];
             let header = self.outline.chunk_header(*index as u64, front, at, room);
             let header = header.map_err(|error| failed(Error::from_frame(READ, error)))?;
@@ -285,8 +296,7 @@ impl State {
             read(&mut parts)?;
             for Pending { index, steps, .. } in &mut chunks {
                 let advanced = if steps.is_complete() { Ok(()) } else { steps.advance() };
-                advanced
-                    .map_err(|error| error.doing(format!("read chunk {index}")).in_chunk(*index))?;
+                advanced.map_err(|error| in_chunk(error, *index))?;
             }
             // The tables may refer to more than planned.
             let (mut total, first) = (0, chunks[0].index);
@@ -304,7 +314,7 @@ impl State {
 
     /// Returns a chunk that is stored, with its place; `None` if it is in memory.
     fn stored(&self, index: usize) -> Result<Option<(Located<'_>, u64)>> {
-        let failed = |error: Error| error.doing(format!("read chunk {index}")).in_chunk(index);
+        let failed = |error| in_chunk(error, index);
         let Offset::At(place) = self.offset(index, READ).map_err(failed)? else { return Ok(None) };
         if self.transaction.as_ref().is_some_and(|each| each.chunk(place).is_some()) {
             return Ok(None);
@@ -317,19 +327,14 @@ impl State {
     fn fetched_len(&self, wanted: &Wanted) -> Result<u64> {
         // To open the files of a directory takes requests.
         if self.outline.layout() == Layout::Directory {
-            return Ok(self
-                .outline
-                .chunksize()
-                .fixed()
-                .map_or(FIRST_WINDOW / 4, |size| size.into())
-                / 3);
+            let nbytes = self.outline.chunksize().fixed().map_or(FIRST_WINDOW / 4, u64::from);
+            return Ok(nbytes / 3);
         }
         let Some((Located::Stored(_, _, room), place)) = self.stored(wanted.index)? else {
             return Ok(0);
         };
         let (first, is_whole) = self.first_len(wanted, place, room, None);
-        let data = wanted.ranges.iter().flatten().map(|range| range.len() as u64).sum::<u64>();
-        Ok(if is_whole { first as u64 } else { first as u64 + data })
+        Ok(if is_whole { first as u64 } else { first as u64 + wanted.data_len() })
     }
 
     /// Returns the number of bytes of a stored chunk that are read first, and whether this is probably the whole chunk.
@@ -359,10 +364,9 @@ impl State {
             Layout::Directory => room,
         };
         let len = len.min(room).min(most);
-        let data = wanted.ranges.iter().flatten().map(|range| range.len() as u64).sum::<u64>();
         let is_whole = wanted.ranges.is_none()
             || len <= self.store.request_cost().max(partial::SMALL as u64)
-            || fixed.is_some_and(|chunk| data > chunk / 4 * 3);
+            || fixed.is_some_and(|chunk| wanted.data_len() > chunk / 4 * 3);
         let params = self.outline.params();
         let head = match fixed.zip(params.blocksize) {
             Some((chunk, block)) => {
