@@ -1,10 +1,11 @@
 //! Frames in files: the cost of opening one and reading an item, compared with the equivalent C calls; the cost of each
-//! depth of checks; and the throughput by number of threads. For files of many chunks, also the cost of rewriting and
+//! depth of checks; the throughput by number of threads; and the cost of checksums. For files of many chunks, also the cost of rewriting and
 //! appending a chunk, the cost of 1,000 changes in one transaction, and the memory that changes take.
 //! `cargo xtask bench frames` runs it.
 //!
 //! C and this crate are measured alternately. The table shows for each case the medians over the rounds.
 
+use std::cell::RefCell;
 use std::ffi::CString;
 use std::fs::File;
 use std::hint::black_box;
@@ -30,6 +31,10 @@ const RANGE: u64 = 25_000;
 /// The maximum cost relative to C, and the minimum gain of threads on a machine with two cores or more.
 const MOST: f64 = 1.5;
 const LEAST: f64 = 1.6;
+
+/// The number of chunks of the files with checksums, and the maximum cost of checksums.
+const CHECKED_CHUNKS: u64 = 40;
+const MOST_CHECKED: f64 = 1.05;
 
 /// The numbers of chunks of the large files, and the items of each of their chunks.
 const COUNTS: [u64; 3] = [100, 100_000, 1_000_000];
@@ -78,6 +83,7 @@ fn main() {
         "open": open(&path),
         "depths": depths(&path),
         "threads": threads(&path),
+        "checksums": checksums(folder.path()),
         "many": many(folder.path()),
     });
     write_report(&report);
@@ -150,6 +156,33 @@ fn threads(path: &Path) -> Value {
     println!("one thread                   {one:9.1}");
     println!("eight threads                {eight:9.1}\neight / one {ratio:.3}{verdict}");
     json!({ "cores": cores, "one_mb_s": one, "eight_mb_s": eight, "ratio": ratio })
+}
+
+/// Opening and reading all items, without and with checksums.
+fn checksums(folder: &Path) -> Value {
+    println!("\nopen and read all items          without, µs  with, µs  with / without");
+    let mut cases = Vec::new();
+    for codec in [Codec::Lz4, Codec::Zstd] {
+        let paths = [false, true].map(|checksums| {
+            let path = folder.join(format!("{codec} {checksums}"));
+            let options = OpenOptions::new().create_new(true).checksums(checksums).typesize(4);
+            let mut schunk = options.cparams(CParams::new().codec(codec)).open(&path).unwrap();
+            for number in 0..CHECKED_CHUNKS {
+                let data: Vec<u32> =
+                    (0..CHECKED_CHUNKS).flat_map(|at| chunk(number + at)).collect();
+                schunk.append(&data).unwrap();
+            }
+            path
+        });
+        let mut items = vec![0u32; (CHECKED_CHUNKS * CHECKED_CHUNKS * ITEMS) as usize];
+        let items = RefCell::new(&mut items[..]);
+        let read = |path: &Path| {
+            SChunk::open(path).unwrap().items_into(0, &mut items.borrow_mut()).unwrap();
+        };
+        let times = medians(1, timed(|| read(&paths[0])), timed(|| read(&paths[1])));
+        cases.push(compared("codec", &codec.to_string(), times, MOST_CHECKED));
+    }
+    cases.into()
 }
 
 /// Returns the throughput of `count` reading threads in MB/s.

@@ -146,10 +146,15 @@ impl Source<'_> {
 
     /// Opens it as a super-chunk for reading and changing.
     pub(crate) fn open_rw(&self) -> Result<SChunk> {
+        self.open_rw_with(OpenOptions::new())
+    }
+
+    /// Opens it as a super-chunk for reading and changing, with options.
+    pub(crate) fn open_rw_with(&self, options: OpenOptions) -> Result<SChunk> {
         if self.object.is_some() {
             bail!("cannot change ({}): a file at a URL can only be read", self.path.display());
         }
-        self.open_with(OpenOptions::new().write(true))
+        self.open_with(options.write(true))
     }
 
     /// Opens it as the container that its metadata names.

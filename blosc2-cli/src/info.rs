@@ -195,6 +195,8 @@ pub(crate) struct Facts {
     filters: Vec<Filter>,
     meta: Vec<String>,
     vlmeta: Vec<String>,
+    /// `None` if this is not determined.
+    checksums: Option<bool>,
     contiguous: Option<bool>,
     version: Option<u8>,
 }
@@ -244,6 +246,7 @@ pub(crate) fn of_content(content: &Content, object: Result<Object>) -> Facts {
         filters: params.filters,
         meta: schunk.meta().names(),
         vlmeta: schunk.vlmeta().names(),
+        checksums: format.map(|_| schunk.has_checksums()),
         contiguous: format.map(|format| format.contiguous),
         version: format.map(|format| format.version),
     }
@@ -294,6 +297,7 @@ pub(crate) fn of_file(file: &File<'_>, ambiguity: Option<&'static str>) -> Facts
         filters: params.filters,
         meta,
         vlmeta: info.vlmetalayers.clone(),
+        checksums: None,
         contiguous: match info.kind {
             Kind::Chunk => None,
             kind => Some(kind != Kind::Directory),
@@ -326,6 +330,7 @@ impl Facts {
             "filters": filters,
             "meta": self.meta,
             "vlmeta": self.vlmeta,
+            "checksums": self.checksums,
             "contiguous": self.contiguous,
             "format_version": self.version,
         });

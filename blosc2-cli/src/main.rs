@@ -1,7 +1,7 @@
 //! The command `blosc2`: inspects, reads, checks, recompresses and converts Blosc2 files.
 //!
 //! - `main`: arguments and exit status; `params`: the options that several commands share;
-//! - `info`, `ls`, `cat`, `check`, `repair`, `copy`, `diff`, `meta`, `convert`: commands; they share `file`,
+//! - `info`, `ls`, `cat`, `check`, `checksums`, `repair`, `copy`, `diff`, `meta`, `convert`: commands; they share `file`,
 //!   `rust`, `chunk` and `progress`;
 //! - `manual`: shell completions and manual pages;
 //! - `stdin`, `raw`, `output`, `interrupt`, `style`: input from pipes, new files, Ctrl-C, colours;
@@ -21,6 +21,7 @@ mod bench;
 mod cat;
 mod chart;
 mod check;
+mod checksums;
 mod chunk;
 mod convert;
 mod copy;
@@ -95,6 +96,7 @@ enum Command {
     Ls(ls::Args),
     Cat(cat::Args),
     Check(check::Args),
+    Checksums(checksums::Args),
     Copy(copy::Args),
     Diff(diff::Args),
     Meta(meta::Args),
@@ -130,6 +132,7 @@ fn main() -> ExitCode {
         Command::Ls(args) => ls::run(&args),
         Command::Cat(args) => cat::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Checksums(args) => checksums::run(&args),
         Command::Copy(args) => copy::run(&args),
         Command::Diff(args) => diff::run(&args),
         Command::Meta(args) => meta::run(&args),

@@ -403,6 +403,15 @@ impl<F: FolderMut> Writer<F> {
         Ok(Self { folder, builder: Builder::new(params, Layout::Directory, metalayers)? })
     }
 
+    /// Writes checksums; see
+    /// [`frame::Writer::write_checksums`](crate::frame::Writer::write_checksums).
+    ///
+    /// # Errors
+    /// [`Error::Argument`]: there are chunks already, or 16 variable-length metalayers.
+    pub fn write_checksums(&mut self) -> Result<(), Error> {
+        self.builder.outline.set_checksums(Some(Vec::new()))
+    }
+
     /// Compresses `data` and appends it as a chunk.
     ///
     /// # Errors
@@ -470,7 +479,8 @@ impl<F: FolderMut> Writer<F> {
     /// [`Error::Io`]: an operation of `folder` fails.
     pub fn finish(mut self) -> Result<F, Error> {
         let outline = &mut self.builder.outline;
-        let end = [&outline.index()?[..], &outline.trailer()].concat();
+        let index = outline.index()?;
+        let end = [&index[..], &outline.trailer(index.len())?].concat();
         let index = [outline.header(outline.frame_len(end.len())), end].concat();
         self.folder.put(INDEX, &index, false)?;
         Ok(self.folder)

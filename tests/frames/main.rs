@@ -45,6 +45,7 @@
 //! chunks and contexts are in `chunks/contexts.rs`.
 
 mod changes;
+mod checksums;
 #[path = "../common/mod.rs"]
 mod common;
 mod copies;

@@ -4,6 +4,7 @@
 mod common;
 
 mod arrays;
+mod checksums;
 mod dtypes;
 mod files;
 mod kept_files;

@@ -36,6 +36,7 @@ fn info_of_an_array() {
         "filters": ["shuffle"],
         "meta": ["b2nd"],
         "vlmeta": [],
+        "checksums": false,
         "contiguous": true,
         "format_version": 2,
     });

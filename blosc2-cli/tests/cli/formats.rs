@@ -70,6 +70,7 @@ fn what_an_old_file_says() {
         "filters": ["bitshuffle"],
         "meta": null,
         "vlmeta": [],
+        "checksums": null,
         "contiguous": true,
         "format_version": null,
     });

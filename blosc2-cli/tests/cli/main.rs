@@ -3,6 +3,7 @@
 mod basics;
 mod bench;
 mod check_stores;
+mod checksums;
 mod common;
 mod diff;
 mod formats;

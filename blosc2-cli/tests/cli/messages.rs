@@ -7,7 +7,7 @@ use blosc2::{CParams, Codec, NDArray};
 use crate::common::{Folder, golden_files};
 
 /// The commands that take a Blosc2 file, without and with an output file.
-const COMMANDS: [(&str, &[&str]); 14] = [
+const COMMANDS: [(&str, &[&str]); 15] = [
     ("info", &[]),
     ("ls", &[]),
     ("cat", &[]),
@@ -17,6 +17,7 @@ const COMMANDS: [(&str, &[&str]); 14] = [
     ("bench", &[]),
     ("diff", &["."]),
     ("check", &[]),
+    ("checksums", &[]),
     ("copy", &["o"]),
     ("export", &["o"]),
     ("meta", &[]),
@@ -81,7 +82,8 @@ fn missing_files_are_not_stores() {
         for (file, more) in
             [("x.b2nd", &[][..]), ("x.b2z", &[]), ("no/x.b2nd", &[]), ("x", &["--key", "/a"])]
         {
-            if !more.is_empty() && matches!(command, "check" | "meta" | "repair" | "import")
+            if !more.is_empty()
+                && matches!(command, "check" | "checksums" | "meta" | "repair" | "import")
                 || rest.contains(&"rust") && !more.is_empty()
             {
                 continue;

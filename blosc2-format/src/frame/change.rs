@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::mem;
 
+use super::checksums::Sum;
 use super::header::{ChunkSize, Layout};
 use super::offset::{OFFSET_LEN, Offset};
 use super::offsets::{Neighbors, Offsets, room_for};
@@ -128,9 +129,9 @@ impl Outline {
         self.header.chunksize = chunksize;
         self.header.nbytes += u64::from(nbytes);
         let mut stores = Vec::new();
-        let offset = self.place(stored, special, &mut stores);
+        let entry = self.place(stored, special, &mut stores);
         self.place_all(spelled, &mut stores);
-        self.offsets.insert(number, offset);
+        self.insert_entry(number, entry);
         Ok(stores)
     }
 
@@ -174,14 +175,15 @@ impl Outline {
             self.header.nbytes.saturating_sub(was.nbytes.into()) + u64::from(nbytes);
         let around = self.around(old);
         let mut stores = Vec::new();
-        let offset = match (old, around, stored) {
+        let entry = match (old, around, stored) {
             (Offset::At(place), Some(Neighbors { is_shared: false, next, .. }), Some(bytes))
                 if in_place && next.is_none_or(|next| bytes.len() as u64 <= next - place) =>
             {
                 let end = place + bytes.len() as u64;
                 self.header.cbytes = next.map_or(end, |_| self.header.cbytes.max(end));
+                let sum = self.sum_of(old, &bytes);
                 stores.push((place, bytes));
-                old
+                (old, sum)
             }
             (_, _, stored) => {
                 self.vacate(old, around, was);
@@ -189,7 +191,7 @@ impl Outline {
             }
         };
         self.place_all(spelled, &mut stores);
-        self.offsets.set(number, offset);
+        self.set_entry(number, entry);
         Ok(stores)
     }
 
@@ -204,7 +206,7 @@ impl Outline {
         self.decode(0, 0)?;
         let old = self.offsets.decoded(number).ok_or_else(|| no_chunk(number, count))?;
         self.vacate(old, self.around(old), was);
-        self.offsets.remove(number);
+        self.remove_entry(number);
         self.header.nbytes = self.header.nbytes.saturating_sub(was.nbytes.into());
         if count == 1 {
             (self.header.nbytes, self.header.variable_blocks, self.header.chunksize) =
@@ -240,7 +242,7 @@ impl Outline {
         self.header.chunksize = chunksize;
         let mut stores = Vec::new();
         self.place_all(spelled, &mut stores);
-        self.offsets.reorder(order);
+        self.reorder_entries(order);
         Ok(stores)
     }
 
@@ -305,6 +307,7 @@ impl Outline {
             admitted.push(self.admit(&header, bytes, ChunkSize::new(chunksize))?);
         }
         self.decode(0, admitted.len())?;
+        let mut sums = room_for(if self.has_checksums() { slots.len() } else { 0 })?;
         let is_zeros = count > 0 && slots.iter().all(|slot| *slot == Slot::Zeros);
 
         // No step fails from here on.
@@ -329,21 +332,28 @@ impl Outline {
         }
         let mut stores = Vec::new();
         let mut admitted = admitted.into_iter();
-        let mut offsets = Offsets::Alike(Offset::Special(Special::Zeros), count);
-        if !is_zeros {
-            offsets = Offsets::default();
-            for slot in &slots {
-                let offset = match slot {
-                    Slot::Kept(number) => self.offsets.decoded(*number),
-                    Slot::Zeros => Some(Offset::Special(Special::Zeros)),
-                    Slot::New(_) => admitted
-                        .next()
-                        .map(|(stored, special)| self.place(stored, special, &mut stores)),
-                };
-                offset.into_iter().for_each(|offset| offsets.push(offset));
+        let zeros = Offset::Special(Special::Zeros);
+        let mut offsets = Offsets::default();
+        for slot in &slots {
+            let entry = match slot {
+                Slot::Kept(number) => {
+                    let sum = self.kept_sum(*number);
+                    self.offsets.decoded(*number).map(|offset| (offset, sum))
+                }
+                Slot::Zeros => Some((zeros, self.sum_of(zeros, &[]))),
+                Slot::New(_) => admitted
+                    .next()
+                    .map(|(stored, special)| self.place(stored, special, &mut stores)),
+            };
+            if let Some((offset, sum)) = entry {
+                offsets.push(offset);
+                sums.push(sum);
             }
         }
-        self.offsets = offsets;
+        if is_zeros {
+            offsets = Offsets::Alike(zeros, count);
+        }
+        self.set_entries(offsets, sums);
         (self.header.nbytes, self.header.chunksize) =
             (count * u64::from(chunksize), ChunkSize::new(chunksize));
         Ok(stores)
@@ -385,7 +395,13 @@ impl Outline {
         let sample = chunk::special(&self.params(), special, chunksize as usize, &[])?;
         let sample = chunk::Header::parse(&sample)?;
         if count > 0 {
-            self.offsets = Offsets::Alike(Offset::Special(special), count);
+            let offset = Offset::Special(special);
+            let mut sums = Vec::new();
+            if self.has_checksums() {
+                sums = room_for(count as usize)?;
+                sums.resize(count as usize, self.sum_of(offset, &[]));
+            }
+            self.set_entries(Offsets::Alike(offset, count), sums);
             (self.header.nbytes, self.header.chunksize) = (nbytes, ChunkSize::Fixed(chunksize));
             self.header.blocksize = sample.blocksize;
         }
@@ -426,28 +442,32 @@ impl Outline {
         self.files.find(&self.offsets, count)
     }
 
-    /// Assigns a position to a chunk.
+    /// Assigns a position to a chunk, and returns it with the checksum.
     fn place<'a>(
         &mut self,
         stored: Option<Cow<'a, [u8]>>,
         special: Option<Special>,
         stores: &mut Stores<'a>,
-    ) -> Offset {
-        let Some(bytes) = stored else { return Offset::Special(special.unwrap_or(Special::Zeros)) };
+    ) -> (Offset, Sum) {
+        let Some(bytes) = stored else {
+            let offset = Offset::Special(special.unwrap_or(Special::Zeros));
+            return (offset, self.sum_of(offset, &[]));
+        };
         let place = match self.header.layout {
             Layout::Contiguous => self.header.cbytes,
             Layout::Directory => self.files.number(),
         };
         self.header.cbytes += bytes.len() as u64;
+        let sum = self.sum_of(Offset::At(place), &bytes);
         stores.push((place, bytes));
-        Offset::At(place)
+        (Offset::At(place), sum)
     }
 
     /// Assigns positions to the chunks that were special offsets.
     fn place_all<'a>(&mut self, chunks: Vec<(u64, Vec<u8>)>, stores: &mut Stores<'a>) {
         for (number, bytes) in chunks {
-            let offset = self.place(Some(bytes.into()), None, stores);
-            self.offsets.set(number, offset);
+            let entry = self.place(Some(bytes.into()), None, stores);
+            self.set_entry(number, entry);
         }
     }
 

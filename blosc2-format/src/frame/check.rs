@@ -1,5 +1,6 @@
 //! The check of a frame: all errors, not only the first one.
 
+use super::checksums::Fault;
 use super::field;
 use super::header::ChunkSize;
 use super::index::Depth;
@@ -226,6 +227,7 @@ impl<'a> ChunkChecker<'a> {
             variable_blocks: None,
         };
         new.check_special_offsets(checker);
+        new.check_checksums(checker);
         new
     }
 
@@ -285,6 +287,24 @@ impl<'a> ChunkChecker<'a> {
         }
     }
 
+    /// Checks the checksums themselves, the one of the metadata, and those of special offsets.
+    fn check_checksums(&self, checker: &mut Checker<'_>) {
+        let outline = &self.parts.outline;
+        let Some(checksums) = &outline.checksums else { return };
+        if let Some(Fault { rule, at, expected, found }) = checksums.fault() {
+            let part = if *at == 0 { Part::Header } else { Part::Trailer };
+            checker.within(part, *at).found(rule, 0, 0, expected, found);
+        }
+        let Some(index) = self.parts.index else { return };
+        for number in 0..outline.nchunks() {
+            let Some(offset @ Offset::Special(_)) = outline.decoded(number) else { continue };
+            if let Some((expected, found)) = outline.mismatch(number, offset, &[]) {
+                let mut within = checker.within(Part::Chunk(number), index.at);
+                within.found(&rules::CHUNK_CHECKSUM, 0, index.len, expected, found);
+            }
+        }
+    }
+
     /// Checks the chunk at offset `at` of `source`, which can occupy up to `room` bytes. `checker`
     /// starts at its first byte. Returns its length, or `None` if that is unknown.
     pub(crate) fn check<R: ReadAt + ?Sized>(
@@ -321,7 +341,11 @@ impl<'a> ChunkChecker<'a> {
         self.decoded = self.decoded.saturating_add(header.nbytes.into());
         let mut options = *self.options;
         options.content &= self.decoded <= limits.total_bytes;
-        chunk::check(&source.read_vec_at(at, len)?, &options, checker);
+        let bytes = source.read_vec_at(at, len)?;
+        if let Some(found) = self.parts.outline.mismatch(number, Offset::At(at), &bytes) {
+            checker.found(&rules::CHUNK_CHECKSUM, 0, len, found.0, found.1);
+        }
+        chunk::check(&bytes, &options, checker);
         Ok(Some(len))
     }
 

@@ -17,6 +17,7 @@ mod admit;
 pub(crate) mod build;
 mod change;
 pub(crate) mod check;
+mod checksums;
 pub(crate) mod field;
 mod files;
 mod header;
@@ -39,6 +40,7 @@ mod write;
 pub use change::{Sizes, Slot, Stores};
 pub use check::check;
 pub(crate) use check::check_into;
+pub use checksums::checksum;
 pub use field::MIN_HEADER_LEN;
 pub use header::{
     ChunkSize, Header, Layout, MAX_VERSION, MIN_TRAILER_LEN, MIN_VERSION, check_trailer,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Layout;
+use super::checksums::{self, Checksums};
 use super::field::MIN_HEADER_LEN;
 use super::files::Files;
 use super::header::{self, ChunkSize, Header, TRAILER_END_LEN};
@@ -53,7 +54,8 @@ pub struct Metalayer {
 /// let chunk = chunk::Encoder::new(params)?.encode(&[1, 2, 3, 4].repeat(100))?;
 /// let stores = outline.insert(0, &chunk)?;
 ///
-/// let end = [&outline.index()?[..], &outline.trailer()].concat();
+/// let index = outline.index()?;
+/// let end = [&index[..], &outline.trailer(index.len())?].concat();
 /// let header_len = outline.header(0).len() as u64;
 /// let mut frame = outline.header(header_len + outline.cbytes() + end.len() as u64);
 /// for (_, bytes) in stores {
@@ -71,6 +73,7 @@ pub struct Outline {
     pub(super) vlmetalayers: Vec<Metalayer>,
     pub(crate) offsets: Offsets,
     pub(super) files: Files,
+    pub(super) checksums: Option<Checksums>,
     /// Whether the header has the size that was read; it can end with a gap.
     pub(super) is_header_stored: bool,
 }
@@ -84,6 +87,7 @@ impl Outline {
             vlmetalayers: Vec::new(),
             offsets: Offsets::default(),
             files: Files::default(),
+            checksums: None,
             is_header_stored: false,
         }
     }
@@ -116,6 +120,7 @@ impl Outline {
     pub fn emptied(&self, layout: Layout) -> Self {
         let mut new = Self::new(self.params(), layout);
         new.header.dictionary = self.header.dictionary;
+        new.checksums = self.checksums.as_ref().map(|_| Checksums::default());
         new.metalayers.clone_from(&self.metalayers);
         new.vlmetalayers.clone_from(&self.vlmetalayers);
         new.header.chunksize = self.header.chunksize;
@@ -123,6 +128,7 @@ impl Outline {
             (&self.offsets, self.header.chunksize)
         {
             new.offsets = Offsets::Alike(*offset, self.nchunks());
+            new.checksums.clone_from(&self.checksums);
             new.header.nbytes = self.header.nbytes;
         }
         new
@@ -235,7 +241,9 @@ impl Outline {
     /// # Errors
     /// Fails with the errors of [`offset`](Self::offset) for `other`.
     pub fn is_same<R: ReadAt + ?Sized>(&self, other: &Self, source: &R) -> Result<bool, Error> {
-        let is_same = self.header(0) == other.header(0) && self.vlmetalayers == other.vlmetalayers;
+        let is_same = self.header(0) == other.header(0)
+            && self.vlmetalayers == other.vlmetalayers
+            && self.checksums == other.checksums;
         Ok(is_same && self.offsets.is_same(&other.offsets, source)?)
     }
 
@@ -404,9 +412,20 @@ impl Outline {
             let (found, len) = (chunk.len(), header.cbytes);
             return Err(Error::Argument(format!("{found} bytes for a chunk of {len} bytes")));
         }
+        if name == checksums::NAME {
+            let what = format!("the name `{name}` is reserved for checksums (`set_checksums`)");
+            return Err(Error::Argument(what));
+        }
         match self.vlmetalayers.iter_mut().find(|each| each.name == name) {
             Some(found) => found.content = chunk.into(),
             None => {
+                if self.has_checksums() && self.vlmetalayers.len() + 1 >= section::MAX_METALAYERS {
+                    let max = section::MAX_METALAYERS;
+                    let what = format!(
+                        "a frame has at most {max} metalayers of each kind, one of them the checksums"
+                    );
+                    return Err(Error::Argument(what));
+                }
                 section::check_new(name, chunk, pairs(&self.vlmetalayers))?;
                 self.vlmetalayers.push(Metalayer { name: name.into(), content: chunk.into() });
             }
@@ -441,7 +460,7 @@ impl Outline {
         let mut header = self.header.clone();
         header.version = self.version();
         header.variable_chunks = header.chunksize == ChunkSize::Variable;
-        header.has_vlmeta = !self.vlmetalayers.is_empty();
+        header.has_vlmeta = !self.vlmetalayers.is_empty() || self.has_checksums();
         (header.frame_len, header.cbytes) = (frame_len, self.cbytes());
         let mut out = header.to_bytes().to_vec();
         let metalayers: Vec<_> = pairs(&self.metalayers).collect();
@@ -470,18 +489,29 @@ impl Outline {
         self.offsets.is_changed()
     }
 
-    /// Returns the trailer with its metalayers.
-    pub fn trailer(&self) -> Vec<u8> {
+    /// Returns the trailer with its metalayers, for an index chunk of `index_len` bytes.
+    ///
+    /// # Errors
+    /// [`Error::Io`]: there is not enough memory for the [checksums](Self::set_checksums).
+    pub fn trailer(&self, index_len: usize) -> Result<Vec<u8>, Error> {
+        let count = usize::try_from(self.nchunks()).unwrap_or(usize::MAX);
+        let sums = self.checksums.as_ref().map(|checksums| checksums.to_metalayer(count));
+        let sums = sums.transpose()?;
         let mut out = vec![0x94, 1];
-        let metalayers: Vec<_> = pairs(&self.vlmetalayers).collect();
+        let metalayers: Vec<_> = pairs(&self.vlmetalayers).chain(sums.as_ref().map(pair)).collect();
         section::write(&mut out, 1, &metalayers);
+        if sums.is_some() {
+            let frame_len = self.frame_len(index_len + out.len() + TRAILER_END_LEN);
+            let crc = checksums::of_metadata(&self.header(frame_len), pairs(&self.vlmetalayers));
+            checksums::complete(&mut out, count, frame_len, crc);
+        }
         let len = (out.len() + TRAILER_END_LEN) as u32;
         out.push(0xce);
         out.extend(len.to_be_bytes());
         // No fingerprint.
         out.extend([0xd8, 0]);
         out.extend([0; 16]);
-        out
+        Ok(out)
     }
 
     /// Returns the size of the frame, in bytes. `end` is the size of index and trailer together.
@@ -491,7 +521,11 @@ impl Outline {
 }
 
 fn pairs(metalayers: &[Metalayer]) -> impl ExactSizeIterator<Item = (&str, &[u8])> {
-    metalayers.iter().map(|metalayer| (metalayer.name.as_str(), metalayer.content.as_slice()))
+    metalayers.iter().map(pair)
+}
+
+pub(super) fn pair(metalayer: &Metalayer) -> (&str, &[u8]) {
+    (&metalayer.name, &metalayer.content)
 }
 
 fn none_of(name: &str) -> Error {

@@ -4,6 +4,7 @@
 //! start with the same call: reading stops at the first error, and leaves most of a long index for
 //! later.
 
+use super::checksums::{Checksums, NAME, of_metadata};
 use super::field::{self, MIN_HEADER_LEN};
 use super::files::Files;
 use super::header::{
@@ -11,7 +12,7 @@ use super::header::{
     VLMETALAYERS_AT,
 };
 use super::index::{self, Depth};
-use super::outline::{Metalayer, Outline};
+use super::outline::{self, Metalayer, Outline};
 use super::rules;
 use super::section::{self, Entry, Hex, Place};
 use super::span::Span;
@@ -122,7 +123,7 @@ impl Parts {
         }
         let entries = metalayers.map(|(entries, _)| entries).unwrap_or_default();
 
-        let Some(trailer) = Trailer::find(source, &header, limits, checker)? else {
+        let Some(mut trailer) = Trailer::find(source, &header, limits, checker)? else {
             return Ok(None);
         };
         if header.has_vlmeta == trailer.entries.is_empty() {
@@ -135,9 +136,19 @@ impl Parts {
             field::HAS_VLMETA.found(checker, &rules::HAS_VLMETA, expected, found);
         }
         // The index can use what the metalayers leave.
-        let rest = Limits { metadata: Some(metadata - 2 * header_len), ..*limits };
+        let mut rest = Limits { metadata: Some(metadata - 2 * header_len), ..*limits };
         let found = index::find(source, &header, trailer.span, &rest, depth, checker)?;
         let Some((index, offsets)) = found else { return Ok(None) };
+        let mut checksums = None;
+        if let Some(number) = trailer.metalayers.iter().position(|each| each.name == NAME) {
+            let crc = of_metadata(&bytes, trailer.metalayers.iter().map(outline::pair));
+            let (layer, entry) =
+                (trailer.metalayers.remove(number), trailer.entries.remove(number));
+            let at = trailer.span.at + entry.at as u64;
+            rest.metadata = rest.metadata.map(|left| left.saturating_sub(offsets.held()));
+            let known = (offsets.len(), header.frame_len, crc);
+            checksums = Some(Checksums::read(&layer.content, at, known, &rest)?);
+        }
         let spans =
             |entries: &[Entry], base| entries.iter().map(|entry| span(entry, base)).collect();
         Ok(Some(Self {
@@ -150,6 +161,7 @@ impl Parts {
                 vlmetalayers: trailer.metalayers,
                 offsets,
                 files: Files::unknown(),
+                checksums,
                 is_header_stored: true,
                 header,
             },

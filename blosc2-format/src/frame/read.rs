@@ -58,6 +58,7 @@ impl<R: ReadAt> Frame<R> {
     /// - [`Error::Io`]: reading from `source` fails.
     pub fn open(source: R, limits: &Limits) -> Result<Self, Error> {
         let outline = Outline::read(&source, Layout::Contiguous, limits)?;
+        outline.verify_metadata()?;
         Ok(Self::new(source, None, outline, limits))
     }
 
@@ -75,6 +76,7 @@ impl<R: ReadAt> Frame<R> {
     {
         let source = folder.open(directory::INDEX)?;
         let outline = Outline::read(&source, Layout::Directory, limits)?;
+        outline.verify_metadata()?;
         Ok(Self::new(source, Some(Box::new(folder)), outline, limits))
     }
 
@@ -172,7 +174,8 @@ impl<R: ReadAt> Frame<R> {
     /// # Errors
     /// - [`Error::Argument`]: there is no chunk at this index;
     /// - [`Error::Format`]: the index or the header of the chunk violates a rule, there is no chunk
-    ///   at the position that the index states, or the file of the chunk is missing;
+    ///   at the position that the index states, the file of the chunk is missing, or the chunk
+    ///   differs from its [checksum](super::checksum);
     /// - [`Error::Limit`]: the chunk exceeds the limits;
     /// - [`Error::Io`]: reading fails.
     pub fn chunk(&self, number: u64) -> Result<Vec<u8>, Error> {
@@ -188,7 +191,8 @@ impl<R: ReadAt> Frame<R> {
     /// # Errors
     /// Fails with the errors of [`chunk`](Self::chunk).
     pub fn chunk_into(&self, number: u64, chunk: &mut Vec<u8>) -> Result<(), Error> {
-        match self.offset(number)? {
+        let offset = self.offset(number)?;
+        match offset {
             Offset::Special(special) => *chunk = self.outline.special_chunk(number, special)?,
             Offset::At(place) => self.at(number, place, |source, header, at| {
                 // `at` has checked that there are enough bytes.
@@ -198,7 +202,7 @@ impl<R: ReadAt> Frame<R> {
                 Ok(source.read_exact_at(at, chunk)?)
             })?,
         }
-        Ok(())
+        self.outline.verify(number, offset, chunk)
     }
 
     /// Returns the size of the chunk at index `number` when decoded, in bytes.

@@ -6,6 +6,7 @@ const HEADER: &str = "Frame: header";
 const METALAYERS: &str = "Frame: metalayers";
 const INDEX: &str = "Frame: index";
 const TRAILER: &str = "Frame: trailer";
+const CHECKS: &str = "Frame: checksums";
 const CHANGES: &str = "Frame: changes";
 const FRAME: &str = "Frame";
 
@@ -60,6 +61,11 @@ rules! {
     FINGERPRINT = warning("frame.fingerprint", "fingerprint", TRAILER);
     VLMETA_MANY = note("frame.vlmeta.many", "number of variable-length metalayers", TRAILER);
     VLMETA_CHUNK = error("frame.vlmeta.chunk", "content of a variable-length metalayer", TRAILER);
+
+    CHECKSUMS = error("frame.checksums", "checksums", CHECKS);
+    CHECKSUMS_OUTDATED = warning("frame.checksums.outdated", "checksums of an earlier state", CHECKS);
+    METADATA_CHECKSUM = error("frame.checksums.metadata", "checksum of the header and metalayers", CHECKS);
+    CHUNK_CHECKSUM = error("frame.checksums.chunk", "checksum of a chunk", CHECKS);
 
     INDEX_PLACE = error("frame.index.place", "index", INDEX);
     INDEX_CHUNK = error("frame.index.chunk", "index chunk", INDEX);

@@ -58,6 +58,15 @@ impl<W: Write + Seek> Writer<W> {
         Ok(Self { out, start, builder })
     }
 
+    /// Writes [checksums](super::checksum) of the chunks, the header and the metalayers, which
+    /// readers compare. By default there are none.
+    ///
+    /// # Errors
+    /// [`Error::Argument`]: there are chunks already, or 16 variable-length metalayers.
+    pub fn write_checksums(&mut self) -> Result<(), Error> {
+        self.builder.outline.set_checksums(Some(Vec::new()))
+    }
+
     /// Compresses `data` and appends it as a chunk. C: `blosc2_schunk_append_buffer`. Python:
     /// `SChunk.append_data`.
     ///
@@ -156,7 +165,8 @@ impl<W: Write + Seek> Writer<W> {
     /// [`Error::Io`]: the destination fails.
     pub fn finish(mut self) -> Result<W, Error> {
         let outline = &mut self.builder.outline;
-        let (index, trailer) = (outline.index()?, outline.trailer());
+        let index = outline.index()?;
+        let trailer = outline.trailer(index.len())?;
         self.out.write_all(&index)?;
         self.out.write_all(&trailer)?;
         let len = outline.frame_len(index.len() + trailer.len());

@@ -104,7 +104,7 @@ impl NDArrayView<'_> {
         }
         let chunks = (0..plan.nchunks()).map(|number| plan.chunk(number));
         let wanted = chunks.filter_map(|chunk| array.readers.wanted(reading, &chunk));
-        array.schunk.fetch(reading, &wanted.collect::<Vec<_>>(), fetched)
+        array.schunk.fetch(reading, wanted.collect(), fetched)
     }
 
     /// Reads a box of the view, on this thread. `bytes` are the items in C order, or this part of each item.

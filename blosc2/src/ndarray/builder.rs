@@ -348,6 +348,22 @@ impl NDArrayBuilder {
         self
     }
 
+    /// Sets whether the array has checksums; see [`OpenOptions::checksums`]. Off by default.
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("a.b2nd");
+    /// let array = NDArray::builder().checksums(true).file(&path).from_slice(&[1.5, 2.5], [2])?;
+    /// assert!(array.schunk().has_checksums());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn checksums(mut self, checksums: bool) -> Self {
+        self.options = self.options.checksums(checksums);
+        self
+    }
+
     /// Sets the maximum size in bytes of the result of one read of the array; see [`OpenOptions::max_read`].
     pub fn max_read(mut self, bytes: u64) -> Self {
         self.max_read = Some(bytes);
@@ -916,6 +932,7 @@ impl Order {
         let chunksize = ChunkSize::new(geometry.chunk_len() as u32);
         let fill = |store: Box<dyn Store>| -> Result<SChunk> {
             let mut schunk = SChunk::with_params(params, store, &metalayers, chunksize)?;
+            options.start_checksums(&mut schunk)?;
             schunk.set_cparams(&cparams)?;
             write(&mut schunk, &geometry)?;
             for (name, content) in &vlmeta {
@@ -924,7 +941,7 @@ impl Order {
             schunk.finish()?;
             Ok(schunk)
         };
-        let options = options.write(true);
+        let opening = options.clone().write(true);
         let mut schunk = match place {
             Place::Memory => fill(Box::<Memory>::default())?,
             Place::Buffer => fill(OpenOptions::new_buffer())?,
@@ -941,13 +958,13 @@ impl Order {
                 files::create(&path, replace, |temporary| {
                     fill(new_store(temporary, false)?).map(drop)
                 })?;
-                options.open(path)?
+                opening.open(path)?
             }
             Place::Directory(path) => {
                 files::create(&path, false, |temporary| {
                     fill(new_store(temporary, true)?).map(drop)
                 })?;
-                options.open(path)?
+                opening.open(path)?
             }
         };
         if let Some(bytes) = max_read {

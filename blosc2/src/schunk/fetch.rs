@@ -97,14 +97,15 @@ impl SChunk {
     pub(crate) fn fetch(
         &self,
         reading: &Reading<'_>,
-        wanted: &[Wanted],
+        mut wanted: Vec<Wanted>,
         fetched: &mut Fetched,
     ) -> Result<()> {
         fetched.clear();
         if self.postfilter.is_some() {
             return Ok(());
         }
-        reading.state.fetch(wanted, fetched).map_err(|error| self.at(error))
+        wanted.iter_mut().for_each(|each| reading.state.widen(each));
+        reading.state.fetch(&wanted, fetched).map_err(|error| self.at(error))
     }
 
     /// Calls `work` with the numbers below `count`, in ascending ranges, and the chunks that were fetched for them.
@@ -124,13 +125,14 @@ impl SChunk {
         let fetch = |start: usize, limit: u64, mut fetched: Fetched| -> Result<_> {
             let (mut window, mut size, mut end) = (Vec::new(), 0, start);
             while end < count && size < limit && window.len() < WINDOW_CHUNKS {
-                if let Some(each) = wanted(end) {
+                if let Some(mut each) = wanted(end) {
+                    reading.state.widen(&mut each);
                     size += reading.state.fetched_len(&each).map_err(|error| self.at(error))?;
                     window.push(each);
                 }
                 end += 1;
             }
-            self.fetch(reading, &window, &mut fetched)?;
+            self.fetch(reading, window, &mut fetched)?;
             Ok((start..end, fetched))
         };
         let fetch = &fetch;
@@ -197,6 +199,13 @@ struct Pending {
 }
 
 impl State {
+    /// Includes the whole chunk if its checksum must be compared.
+    fn widen(&self, wanted: &mut Wanted) {
+        if self.is_unverified(wanted.index) {
+            wanted.ranges = None;
+        }
+    }
+
     /// Reads the needed parts of chunks that are not in memory.
     fn fetch(&self, wanted: &[Wanted], fetched: &mut Fetched) -> Result<()> {
         if self.outline.layout() != Layout::Directory || wanted.len() <= 1 {

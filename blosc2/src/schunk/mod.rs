@@ -1,6 +1,7 @@
 //! Super-chunks: sequences of compressed chunks with metadata, in memory, in files or in custom storage backends.
 
 mod change;
+mod checksums;
 mod content;
 mod encoding;
 mod fetch;

@@ -176,6 +176,8 @@ impl SChunk {
         work: impl FnOnce(&ChunkRef<'_>, &mut Decoder) -> Result<R>,
     ) -> Result<R> {
         let start = self.postfilter.as_ref().map(|_| self.start_of(reading, index)).transpose()?;
+        // The checksum is that of the whole chunk.
+        let ranges = ranges.filter(|_| !reading.state.is_unverified(index));
         let mut worker = self.worker()?;
         let Worker { decoder, buffer } = &mut worker;
         decoder.set_place(index, start);
@@ -198,11 +200,13 @@ impl SChunk {
         let read = || {
             if let Some((header, bytes)) = fetched.get(index) {
                 let _calling = admit(header, decoder)?;
+                reading.state.verify(index, header, bytes)?;
                 return work(&ChunkRef::to_decompress(bytes)?, decoder);
             }
             let (located, header) = reading.state.locate(index)?;
             let _calling = admit(&header, decoder)?;
             if let Some(bytes) = located.in_memory(&header) {
+                reading.state.verify(index, &header, bytes)?;
                 return work(&ChunkRef::to_decompress(bytes)?, decoder);
             }
             let ranges = ranges.map(|ranges| {
@@ -211,6 +215,7 @@ impl SChunk {
             });
             let fetched = located.fetch(&header, ranges.as_deref(), buffer);
             fetched.map_err(|error| error.doing(format!("read chunk {index}")))?;
+            reading.state.verify(index, &header, buffer)?;
             work(&ChunkRef::to_decompress(buffer)?, decoder)
         };
         let result = read();

@@ -105,7 +105,11 @@ pub struct Rebuilt {
 ///   frame, which is renamed with the suffix `.damaged`. No data is invented: lost chunks are left out, and an array
 ///   that has lost chunks becomes a plain super-chunk. [`Rebuilt`] lists the result.
 ///
-/// Chunks have no checksums: a chunk that can be decompressed counts as intact, even if its data is wrong.
+/// If the frame has [checksums](crate::OpenOptions::checksums), a chunk that differs from its checksum counts as damaged.
+/// If another program has changed the frame since, and with it the length of the frame, every chunk that can be
+/// decompressed counts as intact, and new checksums are written. To keep chunks that another program has changed in
+/// place, accept them first, by [`SChunk::set_checksums`](crate::SChunk::set_checksums). Without checksums, a chunk that
+/// can be decompressed counts as intact, even if its data is wrong.
 ///
 /// If the frame has a lock file, the lock is taken. Without a lock file, the caller must ensure that no other program
 /// has the frame open. Handles that have the damaged frame open must open the rebuilt frame again.
@@ -369,6 +373,10 @@ fn write(
         layers.iter().filter(fits).map(|layer| layer.name.clone()).collect()
     });
     let size = header.map_or(ChunkSize::Unknown, |header| header.chunksize);
+    if salvaged.has_checksums {
+        let set = outline.set_checksums(Some(Vec::new()));
+        set.map_err(|error| Error::from_frame(REPAIR, error))?;
+    }
     outline.set_chunksize(size).map_err(|error| Error::from_frame(REPAIR, error))?;
     let store = new_store(target, is_directory)?;
     let (version, limits) = (Version::default(), Limits::default());

@@ -410,6 +410,9 @@ impl SChunk {
         let chunksize = reading.state.outline.chunksize();
         let mut target = Self::with_params(resolved, store, &meta, chunksize)?;
         target.max_read = self.max_read;
+        if self.has_checksums() {
+            OpenOptions::new().checksums(true).start_checksums(&mut target)?;
+        }
         self.copy_vlmetalayers_to(&mut target)?;
         let closures = target.encoder()?.runs_closures();
         let mut data = Vec::new();

@@ -65,7 +65,11 @@ pub fn salvage_directory<F: Folder>(folder: &F, limits: &Limits) -> Result<Salva
         let found = chunks.binary_search_by_key(&place, |chunk| chunk.at);
         Ok(found.ok().map(|number| chunks[number]))
     })?;
-    file.finish(&chunks, pieces, damaged)
+    let mut salvaged = file.finish(&chunks, pieces, damaged)?;
+    salvaged.verify(limits, |chunk| {
+        Ok(folder.open(&directory::chunk_name(chunk.at))?.read_vec_at(0, chunk.len.into())?)
+    })?;
+    Ok(salvaged)
 }
 
 /// Returns the chunk of a file if it is intact.

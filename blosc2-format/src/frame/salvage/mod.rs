@@ -8,6 +8,7 @@ mod walk;
 pub use directory::salvage_directory;
 
 use self::walk::{Known, Walk, Walked};
+use super::checksums::{Checksums, NAME, checksum};
 use super::header::{ChunkSize, METALAYERS_AT, TRAILER_END_LEN, VLMETALAYERS_AT};
 use super::index;
 use super::journal::Journal;
@@ -59,6 +60,9 @@ pub struct Salvaged {
     /// The number of bytes that belong to no intact part. In a directory, the bytes of the index
     /// file and the chunk files are counted.
     pub damaged: u64,
+    /// Whether the frame had [checksums](super::checksum). They are not among the
+    /// [variable-length metalayers](Self::vlmetalayers).
+    pub has_checksums: bool,
     /// Whether the whole source was examined: `false` if the search stopped because too many bytes
     /// looked like chunks but were none.
     pub is_complete: bool,
@@ -144,8 +148,10 @@ pub struct IntactChunk {
 ///
 /// Every chunk is decoded, unless its codec or a filter is not supported or decoding it exceeds
 /// `limits`: then only its structure is checked. A chunk whose stored size exceeds
-/// [`Limits::memory`] counts as damaged. There are no checksums, so changed bytes that can still be
-/// decoded count as intact. The time is proportional to the size of the data and of `source`.
+/// [`Limits::memory`] counts as damaged. If the frame has [checksums](super::checksum), and no
+/// program that writes none has changed the frame since, a chunk that differs from its checksum
+/// counts as damaged. Without checksums, changed bytes that can still be decoded count as intact.
+/// The time is proportional to the size of the data and of `source`.
 ///
 /// If the index is lost, a chunk that is part of the data of a damaged chunk is mistaken for a
 /// chunk of the frame.
@@ -195,7 +201,41 @@ pub fn salvage<R: ReadAt + ?Sized>(source: &R, limits: &Limits) -> Result<Salvag
             Err(_) => Ok(again.whole(at)?.filter(|whole| !file.is_index_instead(whole))),
         }
     })?;
-    file.finish(chunks, pieces, 0)
+    let mut salvaged = file.finish(chunks, pieces, 0)?;
+    salvaged.verify(limits, |chunk| Ok(source.read_vec_at(chunk.at, chunk.len.into())?))?;
+    Ok(salvaged)
+}
+
+impl Salvaged {
+    /// Removes the checksums from the metalayers, and the chunks that differ from them.
+    fn verify(
+        &mut self,
+        limits: &Limits,
+        mut read: impl FnMut(IntactChunk) -> Result<Vec<u8>, Error>,
+    ) -> Result<(), Error> {
+        let layers = self.vlmetalayers.iter_mut();
+        let layer =
+            layers.flat_map(|layers| layers.extract_if(.., |each| each.name == NAME)).next();
+        let Some(layer) = layer else { return Ok(()) };
+        self.has_checksums = true;
+        let frame_len = self.header.as_ref().map(|header| header.frame_len);
+        let (count, known) = (self.chunks.len() as u64, frame_len.unwrap_or(0));
+        let checksums = Checksums::read(&layer.content, 0, (count, known, 0), limits)?;
+        if self.order != Order::Index || frame_len.is_some() && checksums.is_outdated() {
+            return Ok(());
+        }
+        for (number, piece) in self.chunks.iter_mut().enumerate() {
+            let found = match *piece {
+                Piece::Intact(chunk) => checksum(Offset::At(0), &read(chunk)?),
+                Piece::Special { special, .. } => checksum(Offset::Special(special), &[]),
+                Piece::Lost => continue,
+            };
+            if checksums.of_chunk(number as u64).is_some_and(|expected| expected != found) {
+                *piece = Piece::Lost;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The file with header, index and trailer, and its intact parts.
@@ -427,6 +467,7 @@ impl<'a, R: ReadAt + ?Sized> File<'a, R> {
             order,
             unnamed,
             damaged: self.walked.damaged.saturating_add(damaged),
+            has_checksums: false,
             is_complete: !self.walked.is_given_up,
         })
     }

@@ -130,6 +130,8 @@ pub(crate) struct State {
     /// Whether it is being created: it is incomplete until [`finish`](Self::finish).
     pub(crate) unfinished: bool,
     pub(crate) limits: Limits,
+    /// Whether checksums are compared, if there are any.
+    pub(crate) verify: bool,
     /// The transaction in progress.
     pub(crate) transaction: Option<Transaction>,
 }
@@ -173,7 +175,7 @@ impl State {
         unfinished: bool,
         limits: Limits,
     ) -> Self {
-        Self { outline, store, version, unfinished, limits, transaction: None }
+        Self { outline, store, version, unfinished, limits, verify: true, transaction: None }
     }
 
     pub(crate) fn nchunks(&self) -> usize {
@@ -291,6 +293,9 @@ impl State {
         let typesize = Some(self.outline.params().typesize);
         let outline = self.store.read(&self.limits, typesize, doing)?;
         let Some(outline) = outline else { return Ok(()) };
+        if self.verify {
+            outline.verify_metadata().map_err(|error| Error::from_frame(doing, error))?;
+        }
         self.outline = outline;
         Ok(())
     }
@@ -476,7 +481,8 @@ struct Around {
 
 fn around_of(outline: &mut Outline, doing: &str) -> Result<Around> {
     let index = outline.index().map_err(|error| Error::from_frame(doing, error))?;
-    let trailer = outline.trailer();
+    let trailer = outline.trailer(index.len());
+    let trailer = trailer.map_err(|error| Error::from_frame(doing, error))?;
     let header = outline.header(outline.frame_len(index.len() + trailer.len()));
     if header.len() as u64 != outline.header_len() {
         let detail = format!("its header is invalid, and would need {} bytes", header.len());

@@ -1,0 +1,42 @@
+//! `blosc2 checksums`: adds checksums to a frame, computes them again, or removes them.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use anyhow::Result;
+use blosc2::OpenOptions;
+
+use crate::file::Place;
+use crate::{UsageError, printable, stdin};
+
+/// Add checksums to a file, compute them again, or remove them.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "With checksums (CRC-32C), every changed byte of a chunk is an error when it is read; `check` reports \
+    it. Each change by this program updates them; other programs, such as Python, ignore them. The command computes \
+    the checksums of the current content, and so accepts the changes of other programs.\n\nExamples:\n  blosc2 checksums a.b2nd\n  blosc2 checksums a.b2nd --remove"
+)]
+pub(crate) struct Args {
+    /// File, or directory with a sparse frame.
+    file: PathBuf,
+    #[command(flatten)]
+    place: Place,
+    /// Remove the checksums.
+    #[arg(long)]
+    remove: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<()> {
+    if stdin::is_named(&args.file) {
+        return Err(UsageError("stdin cannot be changed; name a file".to_owned()).into());
+    }
+    let source = args.place.of(&args.file)?;
+    let mut schunk = source.open_rw_with(OpenOptions::new().verify_checksums(false))?;
+    schunk.set_checksums(!args.remove)?;
+    let what = match args.remove {
+        true => "the checksums are removed".to_owned(),
+        false => format!("checksums of {} chunks", schunk.nchunks()),
+    };
+    let line = format!("{}: {what}", args.file.display());
+    Ok(writeln!(io::stdout(), "{}", printable(&line))?)
+}

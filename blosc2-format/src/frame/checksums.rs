@@ -1,0 +1,372 @@
+//! Optional checksums of the chunks, the header and the metalayers. They are in a variable-length
+//! metalayer, which other programs ignore.
+
+use std::fmt::Display;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::Layout;
+use super::offset::Offset;
+use super::offsets::{Offsets, room_for};
+use super::outline::{Metalayer, Outline};
+use super::rules;
+use super::section::MAX_METALAYERS;
+use crate::chunk::{Chunk, Decoder, Encoder, Params};
+use crate::report::{Rule, Severity};
+use crate::{Error, FormatError, Limits};
+
+/// The name of the variable-length metalayer with the checksums.
+pub(crate) const NAME: &str = "blosc2.crc32c";
+/// The bytes before the checksums of the chunks.
+const HEAD_LEN: usize = 21;
+const FRAME_LEN_AT: usize = 3;
+const METADATA_AT: usize = 12;
+/// The memory that reading one checksum needs: as stored, and as kept.
+const HELD_LEN: u64 = 4 + size_of::<Sum>() as u64;
+
+/// The checksums of a frame.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Checksums {
+    pub(super) chunks: Vec<Sum>,
+    /// The fault that was found when they were read.
+    fault: Option<Fault>,
+}
+
+/// The checksum of a chunk.
+#[derive(Debug, Default)]
+pub(crate) struct Sum {
+    crc: u32,
+    /// Whether the chunk was compared with it.
+    is_verified: AtomicBool,
+}
+
+impl PartialEq for Sum {
+    fn eq(&self, other: &Self) -> bool {
+        self.crc == other.crc
+    }
+}
+
+impl Clone for Sum {
+    fn clone(&self) -> Self {
+        let is_verified = self.is_verified.load(Ordering::Relaxed);
+        Self { crc: self.crc, is_verified: is_verified.into() }
+    }
+}
+
+impl From<u32> for Sum {
+    fn from(crc: u32) -> Self {
+        Self { crc, is_verified: false.into() }
+    }
+}
+
+/// What is wrong with checksums that were read.
+#[derive(Debug, Clone)]
+pub(crate) struct Fault {
+    pub(crate) rule: &'static Rule,
+    pub(crate) at: u64,
+    pub(crate) expected: String,
+    pub(crate) found: String,
+}
+
+/// Returns the checksum of a chunk, for [`Outline::set_checksums`]: the CRC-32C of the stored bytes
+/// or, if the index records that the chunk is special, of its index entry.
+///
+/// ```
+/// use blosc2_format::frame::{Offset, checksum};
+///
+/// assert_eq!(checksum(Offset::At(0), b"123456789"), 0xe306_9283);
+/// ```
+pub fn checksum(offset: Offset, stored: &[u8]) -> u32 {
+    match offset {
+        Offset::At(_) => crc32c::crc32c(stored),
+        Offset::Special(_) => crc32c::crc32c(&offset.number().to_le_bytes()),
+    }
+}
+
+impl PartialEq for Checksums {
+    fn eq(&self, other: &Self) -> bool {
+        self.chunks == other.chunks
+    }
+}
+
+impl Checksums {
+    fn sum(&self, number: u64) -> Option<&Sum> {
+        self.chunks.get(usize::try_from(number).ok()?)
+    }
+
+    /// Reads the content of the metalayer, which is a chunk at the position `at`. `frame_len` is the
+    /// length of the frame in its header, `crc` the checksum of the metadata, and `count` the number
+    /// of chunks.
+    pub(crate) fn read(
+        content: &[u8],
+        at: u64,
+        (count, frame_len, crc): (u64, u64, u32),
+        limits: &Limits,
+    ) -> Result<Self, Error> {
+        let mut data = Vec::new();
+        let decoded = Chunk::new(content, limits).and_then(|chunk| {
+            let held = u64::from(chunk.header().nbytes) / 4 * HELD_LEN;
+            let max = limits.metadata.unwrap_or(u64::MAX);
+            Limits::allow("bytes in memory for checksums (see `Limits::metadata`)", held, max)?;
+            Decoder::default().decode_vec(&chunk, &mut data)
+        });
+        let fault = |rule, at, expected: &dyn Display, found: &dyn Display| {
+            Some(Fault { rule, at, expected: expected.to_string(), found: found.to_string() })
+        };
+        let invalid = |found: &dyn Display| Self {
+            chunks: Vec::new(),
+            fault: fault(&rules::CHECKSUMS, at, &"a chunk with checksums, version 1", found),
+        };
+        match decoded {
+            Ok(()) => {}
+            Err(Error::Format(error)) => return Ok(invalid(&error)),
+            Err(error) => return Err(error),
+        }
+        let Some((head, sums)) = data.split_first_chunk::<HEAD_LEN>() else {
+            return Ok(invalid(&format_args!("{} bytes", data.len())));
+        };
+        let stored_len = u64::from_be_bytes(array(&head[FRAME_LEN_AT..]));
+        let stored_crc = u32::from_be_bytes(array(&head[METADATA_AT..]));
+        let mut expected = head_of(sums.len());
+        complete(&mut expected, 0, stored_len, stored_crc);
+        if *head != expected || sums.len() % 4 != 0 {
+            return Ok(invalid(&head.escape_ascii()));
+        }
+        let found = sums.len() as u64 / 4;
+        let fault = if stored_len != frame_len {
+            let found = format_args!("{stored_len}{CHANGED}").to_string();
+            fault(&rules::CHECKSUMS_OUTDATED, at, &frame_len, &found)
+        } else if found != count {
+            let found = format_args!("{found}{CHANGED}").to_string();
+            fault(&rules::CHECKSUMS_OUTDATED, at, &format_args!("{count} checksums"), &found)
+        } else if stored_crc != crc {
+            let expected = format_args!("{stored_crc:#010x}{CAUSES}").to_string();
+            fault(&rules::METADATA_CHECKSUM, 0, &expected, &format_args!("{crc:#010x}"))
+        } else {
+            None
+        };
+        let mut chunks = room_for(sums.len() / 4)?;
+        chunks.extend(sums.chunks_exact(4).map(|sum| Sum::from(u32::from_le_bytes(array(sum)))));
+        Ok(Self { chunks, fault })
+    }
+
+    /// Returns the metalayer for `count` chunks, with zeros for the length of the frame and the checksum of the
+    /// metadata. The end of the chunk is its content, which is not compressed.
+    pub(super) fn to_metalayer(&self, count: usize) -> Result<Metalayer, Error> {
+        let mut data = room_for(HEAD_LEN + 4 * count)?;
+        data.extend(head_of(4 * count));
+        data.extend(self.chunks.iter().flat_map(|sum| sum.crc.to_le_bytes()));
+        // Another program can have changed the number of chunks.
+        data.resize(HEAD_LEN + 4 * count, 0);
+        let content = Encoder::new(Params { level: 0, ..Params::default() })?.encode(&data)?;
+        Ok(Metalayer { name: NAME.into(), content })
+    }
+
+    /// Returns whether a program that writes no checksums has changed the frame.
+    pub(super) fn is_outdated(&self) -> bool {
+        self.fault().is_some_and(|fault| *fault.rule == rules::CHECKSUMS_OUTDATED)
+    }
+
+    /// Returns the checksum of a chunk.
+    pub(super) fn of_chunk(&self, number: u64) -> Option<u32> {
+        self.sum(number).map(|sum| sum.crc)
+    }
+
+    /// Returns what is wrong with the checksums or the metadata.
+    pub(crate) fn fault(&self) -> Option<&Fault> {
+        self.fault.as_ref()
+    }
+}
+
+/// What a wrong checksum means.
+const CAUSES: &str = ": it is damaged, or was changed by a program that writes no checksums (to accept the change, set them again)";
+/// What another length of the frame means.
+const CHANGED: &str = ": a program that writes no checksums has changed the frame since";
+
+/// Returns the bytes before `len` bytes of checksums: a msgpack array of the version, the length of
+/// the frame, the checksum of the metadata, and the bytes.
+fn head_of(len: usize) -> [u8; HEAD_LEN] {
+    let mut head = [0; HEAD_LEN];
+    (head[0], head[1], head[2], head[11], head[16]) = (0x94, 1, 0xcf, 0xce, 0xc6);
+    head[17..].copy_from_slice(&(len as u32).to_be_bytes());
+    head
+}
+
+fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    bytes.first_chunk().copied().unwrap_or([0; N])
+}
+
+/// Returns the checksum of a header, and of the variable-length metalayers other than the
+/// checksums.
+pub(crate) fn of_metadata<'a>(
+    header: &[u8],
+    vlmetalayers: impl Iterator<Item = (&'a str, &'a [u8])>,
+) -> u32 {
+    vlmetalayers.filter(|(name, _)| *name != NAME).fold(crc32c::crc32c(header), |crc, layer| {
+        let crc = crc32c::crc32c_append(crc, layer.0.as_bytes());
+        crc32c::crc32c_append(crc32c::crc32c_append(crc, &[0]), layer.1)
+    })
+}
+
+impl Outline {
+    /// Returns whether the frame has checksums.
+    pub fn has_checksums(&self) -> bool {
+        self.checksums.is_some()
+    }
+
+    /// Sets the [checksums](checksum) of all chunks, or removes them if `chunks` is `None`. From then
+    /// on each change updates them, and [`trailer`](Self::trailer) contains them.
+    ///
+    /// # Errors
+    /// [`Error::Argument`]: the number of checksums is not the number of chunks, or the trailer has
+    /// 16 metalayers already.
+    pub fn set_checksums(&mut self, chunks: Option<Vec<u32>>) -> Result<(), Error> {
+        let Some(chunks) = chunks else {
+            self.checksums = None;
+            return Ok(());
+        };
+        if chunks.len() as u64 != self.nchunks() {
+            let (found, count) = (chunks.len(), self.nchunks());
+            return Err(Error::Argument(format!("{found} checksums for {count} chunks")));
+        }
+        if self.vlmetalayers.len() >= MAX_METALAYERS {
+            let what = format!("checksums need one of the {MAX_METALAYERS} metalayers");
+            return Err(Error::Argument(what));
+        }
+        let chunks = chunks.into_iter().map(Sum::from).collect();
+        self.checksums = Some(Checksums { chunks, fault: None });
+        Ok(())
+    }
+
+    /// Checks that the header and the metalayers match their checksum, if the frame has checksums.
+    ///
+    /// If another program has changed the length of the frame or the number of chunks, this is not an
+    /// error: the checksums of the chunks show which of them have changed.
+    ///
+    /// # Errors
+    /// [`Error::Format`]: the checksum differs, or the checksums cannot be read.
+    pub fn verify_metadata(&self) -> Result<(), Error> {
+        let fault = self.checksums.as_ref().and_then(Checksums::fault);
+        match fault.filter(|fault| fault.rule.severity == Severity::Error) {
+            None => Ok(()),
+            Some(Fault { rule, at, expected, found }) => {
+                Err(FormatError::of(rule, *at, expected, found).into())
+            }
+        }
+    }
+
+    /// Returns whether the frame has checksums, and the chunk at index `number` was not
+    /// [compared](Self::verify) with its checksum yet.
+    pub fn is_unverified(&self, number: u64) -> bool {
+        let Some(checksums) = &self.checksums else { return false };
+        !checksums.sum(number).is_some_and(|sum| sum.is_verified.load(Ordering::Relaxed))
+    }
+
+    /// Compares the chunk at index `number`, which is at `offset`, with its checksum, if the frame
+    /// has checksums and this was not done yet. `stored` is the stored chunk; for a special offset
+    /// it has no effect.
+    ///
+    /// # Errors
+    /// [`Error::Format`]: the checksums differ, or there is none for this chunk.
+    pub fn verify(&self, number: u64, offset: Offset, stored: &[u8]) -> Result<(), Error> {
+        if !self.is_unverified(number) {
+            return Ok(());
+        }
+        let Some((expected, found)) = self.mismatch(number, offset, stored) else { return Ok(()) };
+        let at = match (offset, self.header.layout) {
+            (Offset::At(place), Layout::Contiguous) => self.header_len().saturating_add(place),
+            _ => 0,
+        };
+        Err(FormatError::of(&rules::CHUNK_CHECKSUM, at, expected, found).into())
+    }
+
+    /// Compares a chunk with its checksum. Returns the expected and the found checksum if they
+    /// differ.
+    pub(super) fn mismatch(
+        &self,
+        number: u64,
+        offset: Offset,
+        stored: &[u8],
+    ) -> Option<(String, String)> {
+        let sum = self.checksums.as_ref()?.sum(number);
+        let found = checksum(offset, stored);
+        let expected = match sum {
+            Some(sum) if sum.crc == found => {
+                sum.is_verified.store(true, Ordering::Relaxed);
+                return None;
+            }
+            Some(sum) => format_args!("{:#010x}{CAUSES}", sum.crc).to_string(),
+            None => format_args!("a checksum{CHANGED}").to_string(),
+        };
+        Some((expected, format_args!("{found:#010x}").to_string()))
+    }
+
+    /// Returns the checksums before a change, one for each chunk.
+    fn sums(&mut self) -> Option<&mut Vec<Sum>> {
+        let count = usize::try_from(self.offsets.len()).unwrap_or(usize::MAX);
+        let chunks = &mut self.checksums.as_mut()?.chunks;
+        // Another program can have changed the number of chunks. A missing checksum fits no chunk, with a probability of
+        // 1 - 2^-32.
+        chunks.resize_with(count, Sum::default);
+        Some(chunks)
+    }
+
+    /// Returns the checksum of a chunk, if the frame has checksums.
+    pub(super) fn sum_of(&self, offset: Offset, stored: &[u8]) -> Sum {
+        let checksum = self.checksums.as_ref().map(|_| checksum(offset, stored));
+        checksum.map(Sum::from).unwrap_or_default()
+    }
+
+    /// Inserts a chunk into the index.
+    pub(super) fn insert_entry(&mut self, number: u64, (offset, sum): (Offset, Sum)) {
+        if let Some(sums) = self.sums() {
+            sums.insert(number as usize, sum);
+        }
+        self.offsets.insert(number, offset);
+    }
+
+    /// Replaces a chunk in the index.
+    pub(super) fn set_entry(&mut self, number: u64, (offset, sum): (Offset, Sum)) {
+        if let Some(sums) = self.sums() {
+            sums[number as usize] = sum;
+        }
+        self.offsets.set(number, offset);
+    }
+
+    /// Removes a chunk from the index.
+    pub(super) fn remove_entry(&mut self, number: u64) {
+        if let Some(sums) = self.sums() {
+            sums.remove(number as usize);
+        }
+        self.offsets.remove(number);
+    }
+
+    /// Reorders the chunks in the index.
+    pub(super) fn reorder_entries(&mut self, order: &[usize]) {
+        if let Some(sums) = self.sums() {
+            *sums = order.iter().map(|&number| sums[number].clone()).collect();
+        }
+        self.offsets.reorder(order);
+    }
+
+    /// Returns the checksum of a chunk before a change.
+    pub(super) fn kept_sum(&mut self, number: u64) -> Sum {
+        let sum = self.sums().and_then(|sums| sums.get(number as usize)).cloned();
+        sum.unwrap_or_default()
+    }
+
+    /// Replaces the whole index.
+    pub(super) fn set_entries(&mut self, offsets: Offsets, sums: Vec<Sum>) {
+        self.offsets = offsets;
+        if let Some(checksums) = &mut self.checksums {
+            checksums.chunks = sums;
+        }
+    }
+}
+
+/// Sets the length of the frame and the checksum of its metadata in the metalayer with `count` checksums at the end of
+/// `section`.
+pub(super) fn complete(section: &mut [u8], count: usize, frame_len: u64, crc: u32) {
+    let at = section.len() - HEAD_LEN - 4 * count;
+    section[at + FRAME_LEN_AT..][..8].copy_from_slice(&frame_len.to_be_bytes());
+    section[at + METADATA_AT..][..4].copy_from_slice(&crc.to_be_bytes());
+}

@@ -1,0 +1,333 @@
+//! Checksums: every changed byte is reported, every change updates them, every copy keeps them.
+
+use std::fs;
+use std::ops::Range;
+
+use blosc2::repair::{Repaired, repair};
+use blosc2::{CParams, ErrorKind, Filter, NDArray, OpenOptions, SChunk, SaveOptions, Special};
+use blosc2_format::frame::{self, Frame, Piece, salvage};
+use blosc2_format::{Limits, Options, Part};
+
+use super::common::{Rng, codecs};
+use super::{CHUNK, PLACES, assert_holds, folder, model, numbers};
+
+/// Compressible and incompressible bytes.
+fn mixed(len: usize, rng: &mut Rng) -> Vec<u8> {
+    (0..len).map(|at| if at / 64 % 2 == 0 { at as u8 / 8 } else { rng.below(256) as u8 }).collect()
+}
+
+/// Small frames with checksums: each codec with four filters, in chunks of several blocks, and with special chunks.
+fn samples() -> Vec<(String, Vec<u8>)> {
+    let mut rng = Rng(25);
+    let mut samples = Vec::new();
+    let filters: [&[Filter]; 4] =
+        [&[Filter::Shuffle], &[Filter::Bitshuffle], &[Filter::Delta, Filter::Shuffle], &[]];
+    for codec in codecs() {
+        for (number, filters) in filters.into_iter().enumerate() {
+            let level = if number == 3 { 0 } else { 5 };
+            let params = CParams::new().codec(codec).filters(filters).level(level).blocksize(256);
+            let options = OpenOptions::new().checksums(true).typesize(4).meta("units", b"kelvin");
+            let mut schunk = options.cparams(&params).in_memory_frame().unwrap();
+            for _ in 0..3 {
+                schunk.append(&mixed(320, &mut rng)).unwrap();
+            }
+            schunk.append(&[0u8; 320]).unwrap();
+            schunk.append(&[7u8; 320]).unwrap();
+            schunk.vlmeta_mut().set("author", b"me").unwrap();
+            let name = format!("{codec} with {filters:?}, level {level}");
+            samples.push((name, schunk.into_cframe().unwrap()));
+        }
+    }
+    assert_eq!(samples.len(), 4 * codecs().len());
+    samples
+}
+
+/// Everything in a frame.
+fn content(bytes: Vec<u8>) -> blosc2::Result<(Vec<u8>, Vec<(String, Vec<u8>)>, u64)> {
+    let schunk = SChunk::from_cframe(bytes)?;
+    let (meta, vlmeta) = (schunk.meta(), schunk.vlmeta());
+    let layers = meta.iter().chain(vlmeta.iter());
+    let layers = layers.collect::<Result<_, _>>()?;
+    Ok((schunk.items::<u8>(..)?, layers, schunk.typesize() as u64))
+}
+
+/// The parts of a frame.
+fn parts(bytes: &[u8]) -> Vec<(Part, Range<u64>)> {
+    let options = Options { map: true, ..Options::default() };
+    let regions = frame::check(bytes, &options).unwrap().regions.into_iter();
+    regions.map(|region| (region.part, region.offset..region.offset + region.len)).collect()
+}
+
+/// The places of the stored chunks.
+fn chunks(bytes: &[u8]) -> Vec<(u64, Range<u64>)> {
+    let number = |(part, range)| match part {
+        Part::Chunk(number) => Some((number, range)),
+        _ => None,
+    };
+    parts(bytes).into_iter().filter_map(number).collect()
+}
+
+#[test]
+fn every_changed_byte_is_reported() {
+    let limits = Limits::default();
+    let mut rng = Rng(1);
+    for (name, bytes) in samples() {
+        let expected = content(bytes.clone()).unwrap();
+        assert!(frame::check(&bytes[..], &Options::default()).unwrap().findings.is_empty());
+        let chunks = chunks(&bytes);
+        assert!(chunks.len() >= 4, "{name}: three chunks with data, one repeated value");
+        for at in 0..bytes.len() {
+            let mut changed = bytes.clone();
+            changed[at] ^= 1 + rng.below(255) as u8;
+            let what = format!("{name}: byte {at}");
+            let chunk = chunks.iter().find(|(_, range)| range.contains(&(at as u64)));
+            let Some((number, range)) = chunk else { continue };
+            let report = frame::check(&changed[..], &Options::default()).unwrap();
+            let rule = |id: &str| report.findings.iter().any(|finding| finding.rule.id == id);
+            assert!(!report.is_good(), "{what}");
+            // An invalid header is another error.
+            let header = range.start..range.start + 32;
+            assert!(rule("frame.checksums.chunk") || header.contains(&(at as u64)), "{what}");
+            let frame = Frame::open(&changed[..], &limits).unwrap();
+            frame.chunk(*number).map(drop).expect_err(&what);
+            let schunk = OpenOptions::new().check(blosc2::Check::Header);
+            let schunk = schunk.from_cframe(changed.clone()).unwrap();
+            for index in 0..5u64 {
+                let read = schunk.decompress_chunk::<u8>(index as usize);
+                match read {
+                    Ok(data) => {
+                        assert_ne!(index, *number, "{what}");
+                        assert!(data[..] == expected.0[index as usize * 320..][..320], "{what}");
+                    }
+                    Err(error) => {
+                        assert_eq!(
+                            (index, error.kind()),
+                            (*number, ErrorKind::InvalidData),
+                            "{what}"
+                        );
+                    }
+                }
+            }
+            // A part of a chunk is not read without a comparison.
+            let start = number * 80;
+            schunk.items::<u32>(start..start + 1).expect_err(&what);
+        }
+    }
+}
+
+#[test]
+fn a_changed_byte_outside_the_chunks_never_changes_what_is_read() {
+    let mut rng = Rng(2);
+    for (name, bytes) in samples() {
+        let expected = content(bytes.clone()).unwrap();
+        let (mut unnoticed, parts) = (0, parts(&bytes));
+        let layer = b"blosc2.crc32c";
+        let layer_at = bytes.windows(layer.len()).position(|bytes| bytes == layer).unwrap();
+        for at in 0..bytes.len() {
+            // With another name, it is another metalayer.
+            if (layer_at..layer_at + layer.len()).contains(&at) {
+                continue;
+            }
+            let mut changed = bytes.clone();
+            changed[at] ^= 1 + rng.below(255) as u8;
+            if let Ok(found) = content(changed.clone()) {
+                assert!(found == expected, "{name}: byte {at}");
+                let report = frame::check(&changed[..], &Options::default()).unwrap();
+                let part = parts.iter().find(|(_, range)| range.contains(&(at as u64)));
+                let is_own = matches!(part, Some((Part::Index | Part::Trailer, _)));
+                // Some fields in the headers of the index chunk and of the chunk with the checksums have no effect.
+                assert!(!report.findings.is_empty() || is_own, "{name}: byte {at}");
+                unnoticed += usize::from(report.findings.is_empty());
+            }
+        }
+        assert!(unnoticed <= 2 * 32, "{name}: {unnoticed}");
+    }
+}
+
+#[test]
+fn every_change_updates_the_checksums() {
+    for place in PLACES {
+        let (_folder, path) = folder();
+        let mut rng = Rng(3);
+        let mut model = model(3);
+        let options = OpenOptions::new().checksums(true).typesize(4);
+        let mut schunk = place.make(&path, &options);
+        for chunk in &model {
+            schunk.append(chunk).unwrap();
+        }
+        for step in 0..60 {
+            let count = model.len();
+            let index = rng.below(count as u64) as usize;
+            let values = numbers(rng.below(90) as usize);
+            match rng.below(9) {
+                0 | 1 => {
+                    schunk.insert(index, &values).unwrap();
+                    model.insert(index, values);
+                }
+                2 | 3 => {
+                    schunk.update(index, &values).unwrap();
+                    model[index] = values;
+                }
+                4 if count > 1 => {
+                    schunk.delete(index).unwrap();
+                    model.remove(index);
+                }
+                5 => {
+                    let mut order: Vec<usize> = (0..count).collect();
+                    order.rotate_left(index);
+                    schunk.reorder(&order).unwrap();
+                    model.rotate_left(index);
+                }
+                6 => {
+                    schunk.vlmeta_mut().set("step", [step]).unwrap();
+                }
+                7 => {
+                    schunk.update(index, &[0i32; CHUNK]).unwrap();
+                    model[index] = vec![0; CHUNK];
+                }
+                _ => {
+                    let at = rng.below((count * CHUNK) as u64 - 9);
+                    let items: Vec<i32> = (0..9).map(|_| rng.below(1000) as i32).collect();
+                    schunk.write_items(at, &items).unwrap();
+                    for (offset, item) in items.into_iter().enumerate() {
+                        let at = at as usize + offset;
+                        model[at / CHUNK][at % CHUNK] = item;
+                    }
+                }
+            }
+            assert!(schunk.has_checksums());
+            let copy = SChunk::from_cframe(schunk.to_cframe().unwrap()).unwrap();
+            assert_holds(&copy, &model, &format!("{place:?}, step {step}"));
+        }
+        assert_holds(&schunk, &model, &format!("{place:?}"));
+        let schunk = place.reopened(schunk, &path);
+        assert!(schunk.has_checksums(), "{place:?}");
+        assert_holds(&schunk, &model, &format!("{place:?}, opened again"));
+        let bytes = schunk.to_cframe().unwrap();
+        let report = frame::check(&bytes[..], &Options::default()).unwrap();
+        let ids: Vec<_> = report.findings.iter().map(|finding| finding.rule.id).collect();
+        assert!(ids.iter().all(|id| *id == "frame.gap" || *id == "frame.chunk.params"), "{ids:?}");
+    }
+}
+
+#[test]
+fn copies_keep_checksums() {
+    let (folder, path) = folder();
+    let model = model(3);
+    let options = OpenOptions::new().checksums(true).typesize(4).create_new(true);
+    let mut schunk = options.open(&path).unwrap();
+    for chunk in &model {
+        schunk.append(chunk).unwrap();
+    }
+    let clone = schunk.try_clone().unwrap();
+    let recompressed = schunk.recompress(CParams::new().level(9)).unwrap();
+    let target = folder.path().join("directory");
+    schunk.save_with(&target, &SaveOptions::new().directory(true)).unwrap();
+    let directory = SChunk::open(&target).unwrap();
+    for copy in [clone, recompressed, directory] {
+        assert!(copy.has_checksums());
+        assert_holds(&copy, &model, "a copy");
+        assert!(copy.vlmeta().is_empty(), "the checksums are no metalayer of the user");
+    }
+    let array = NDArray::builder().checksums(true).chunks([7]).from_iter(0..50u16, [50]).unwrap();
+    assert!(array.schunk().has_checksums());
+    let slice = array.read::<u16>(&[3..40]).unwrap();
+    assert_eq!(slice, (3..40).collect::<Vec<u16>>());
+}
+
+#[test]
+fn arrays_of_zeros_have_checksums_of_their_index() {
+    let array = NDArray::builder().checksums(true).chunks([100]).zeros::<f64>([100_000]).unwrap();
+    let bytes = array.to_cframe().unwrap();
+    let report = frame::check(&bytes[..], &Options::default()).unwrap();
+    assert!(report.findings.is_empty(), "{:?}", report.findings);
+    let mut filled = OpenOptions::new().checksums(true).typesize(8).in_memory().unwrap();
+    filled.fill(Special::Nan, 10_000, 100).unwrap();
+    let copy = SChunk::from_cframe(filled.to_cframe().unwrap()).unwrap();
+    assert!(copy.has_checksums() && copy.items::<f64>(500..501).unwrap()[0].is_nan());
+}
+
+#[test]
+fn checksums_are_switched_on_and_off() {
+    for place in PLACES {
+        let (_folder, path) = folder();
+        let model = model(3);
+        let mut schunk = super::filled(place, &path, &CParams::new(), &model);
+        let before = schunk.to_cframe().unwrap();
+        schunk.set_checksums(true).unwrap();
+        assert!(schunk.has_checksums());
+        assert_holds(&schunk, &model, &format!("{place:?}"));
+        let error = schunk.vlmeta_mut().set("blosc2.crc32c", b"").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        schunk.set_checksums(false).unwrap();
+        assert!(!schunk.has_checksums());
+        assert_eq!(schunk.to_cframe().unwrap(), before, "{place:?}");
+    }
+}
+
+#[test]
+fn checksums_take_the_place_of_one_metalayer() {
+    let mut schunk = SChunk::in_memory::<u8>(CParams::new()).unwrap();
+    for number in 0..16 {
+        schunk.vlmeta_mut().set(&format!("layer {number}"), b"").unwrap();
+    }
+    assert_eq!(schunk.set_checksums(true).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    schunk.vlmeta_mut().remove("layer 3").unwrap();
+    schunk.set_checksums(true).unwrap();
+    let error = schunk.vlmeta_mut().set("one more", b"").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    schunk.vlmeta_mut().set("layer 4", b"content").unwrap();
+}
+
+#[test]
+fn a_damaged_chunk_is_left_out_by_a_repair() {
+    let (_folder, path) = folder();
+    let model = model(3);
+    let options = OpenOptions::new().checksums(true).typesize(4).create_new(true);
+    let mut schunk = options.cparams(CParams::new().level(0)).open(&path).unwrap();
+    for chunk in &model {
+        schunk.append(chunk).unwrap();
+    }
+    let at = schunk.offsets().unwrap()[1].unwrap() as usize;
+    drop(schunk);
+    let mut bytes = fs::read(&path).unwrap();
+    // The data is stored uncompressed, so that it can be decompressed.
+    bytes[at + 1000] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let salvaged = salvage(&bytes, &Limits::default()).unwrap();
+    assert!(salvaged.has_checksums && salvaged.vlmetalayers == Some(vec![]));
+    assert!(matches!(salvaged.chunks[..], [Piece::Intact(_), Piece::Lost, Piece::Intact(_)]));
+    let Repaired::Rebuilt(rebuilt) = repair(&path).unwrap() else { panic!() };
+    assert_eq!((rebuilt.nchunks, rebuilt.lost), (2, Some(vec![1])));
+    let schunk = SChunk::open(&path).unwrap();
+    assert!(schunk.has_checksums());
+    assert_holds(&schunk, &[model[0].clone(), model[2].clone()], "repaired");
+}
+
+#[test]
+fn damaged_metadata_is_an_error_unless_it_is_ignored() {
+    let mut schunk = OpenOptions::new().checksums(true).meta("units", b"kelvin").in_memory_frame();
+    schunk.as_mut().unwrap().append(&[1u8; 100]).unwrap();
+    let mut bytes = schunk.unwrap().into_cframe().unwrap();
+    let at = bytes.windows(6).position(|bytes| bytes == b"kelvin").unwrap();
+    bytes[at] ^= 1;
+    let error = SChunk::from_cframe(bytes.clone()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidData);
+    assert!(error.to_string().contains("checksum"), "{error}");
+    let options = OpenOptions::new().verify_checksums(false).write(true);
+    let mut ignored = options.from_cframe(bytes).unwrap();
+    assert_eq!(ignored.decompress_chunk::<u8>(0).unwrap(), [1; 100]);
+    ignored.set_checksums(true).unwrap();
+    let accepted = SChunk::from_cframe(ignored.into_cframe().unwrap()).unwrap();
+    assert_eq!(accepted.meta().get("units").unwrap().unwrap(), b"jelvin");
+}
+
+#[test]
+fn an_unchanged_outline_returns_the_same_checksums() {
+    let (_, bytes) = samples().remove(0);
+    let limits = Limits::default();
+    let mut outline = frame::Outline::read(&bytes, frame::Layout::Contiguous, &limits).unwrap();
+    outline.load(&bytes).unwrap();
+    let index = outline.index().unwrap();
+    assert!(bytes.ends_with(&outline.trailer(index.len()).unwrap()));
+}
